@@ -1,0 +1,1 @@
+//! The load generator: corpus, feed and read passes, reports.

@@ -1,0 +1,1 @@
+//! The local news database: accept path, sequencer, views, recovery.

@@ -1,0 +1,1 @@
+//! What newsreel takes from the machine: disk, clock, randomness.

@@ -1,0 +1,1 @@
+//! Names to tokens: history, overview and groups as views of the log.

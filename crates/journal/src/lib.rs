@@ -1,0 +1,1 @@
+//! The log: one ordered, durable list of what happened.

@@ -1,0 +1,1 @@
+//! Listeners, limits and the NNTP client connection.

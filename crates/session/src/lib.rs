@@ -1,0 +1,1 @@
+//! The server's side of NNTP: one connection from greeting to QUIT.

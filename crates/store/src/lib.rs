@@ -1,0 +1,1 @@
+//! Articles by token: storage methods and storage rules.

@@ -1,0 +1,1 @@
+//! Transcripts, scripted peers and simulation for the tests of every crate.

@@ -1,0 +1,1 @@
+//! Pure syntax of articles and NNTP: no I/O, no async.

@@ -1,0 +1,3 @@
+//! Tasks cargo lacks.
+
+fn main() {}

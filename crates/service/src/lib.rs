@@ -1,1 +1,29 @@
-//! The one trait behind every session: NewsService, its types, a memory implementation, its conformance suite.
+//! The one trait behind every session: [`NewsService`], its types, a memory implementation, its conformance suite.
+//!
+//! Sessions and web pages know a news database only through this crate, so they build and are tested without any
+//! store.  Everything is generic and statically dispatched; a local implementation answers ready futures and costs
+//! no allocation where the caller brings a buffer that is used again.  This crate knows no implementation but the
+//! one in memory, speaks no protocol and does no I/O.
+#![deny(missing_docs)]
+
+mod article;
+mod connection;
+mod error;
+mod group;
+mod overview;
+mod reject;
+mod service;
+mod transfer;
+mod wildmat;
+
+pub use article::{ArticleBuf, ArticleQuery, Found, Part};
+pub use connection::{Completion, Connection, ConnectionId};
+pub use error::ServiceError;
+pub use group::{GroupCursor, GroupInfo, GroupRow, GroupSelect, GroupStatus};
+pub use overview::OverviewRows;
+pub use reject::{About, Reject};
+pub use service::{Direction, Features, NewsService};
+pub use transfer::{
+    Defer, OFFERED_INLINE_OCTETS, Offer, OfferedId, Outcome, Transfer, TransferKind,
+};
+pub use wildmat::Wildmat;

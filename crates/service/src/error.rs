@@ -1,0 +1,13 @@
+//! What a service could not do.  Protocol outcomes (absent, duplicate, refused) are values, not errors.
+
+/// Why an answer could not be given.  A session maps this to 400 or 403 and says no more than this text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServiceError {
+    /// The service is shutting down: sessions say 400 and close.
+    #[error("the server is stopping; please come back later")]
+    Stopping,
+    /// Something this server depends on failed: 403.  The cause was logged and counted where it happened.
+    #[error("internal fault: {0}")]
+    Fault(&'static str),
+}

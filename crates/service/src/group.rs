@@ -1,0 +1,138 @@
+//! What is told about groups: one group's facts, rows of LIST, and where a chunked listing goes on.
+
+use std::fmt;
+
+use newsreel_wire::{ArticleNumber, GroupId, GroupName, UnixTime};
+
+use crate::wildmat::Wildmat;
+
+/// A group's facts at one moment, as GROUP tells them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GroupInfo {
+    /// Its id; sessions keep this, not the name.
+    pub id: GroupId,
+    /// The lowest number offered; `high + 1` when the group is empty.  Never falls.
+    pub low: ArticleNumber,
+    /// The highest number ever given (and committed).
+    pub high: ArticleNumber,
+    /// Articles offered now, exactly.
+    pub count: u64,
+    /// What the status field says.
+    pub status: GroupStatus,
+}
+
+/// The status field of LIST ACTIVE (RFC 3977 section 7.6.3, RFC 6048 section 3.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum GroupStatus {
+    /// `y`: posting is permitted.
+    Open,
+    /// `n`: posting is not permitted, relayed articles are filed.
+    NoPosting,
+    /// `m`: postings go to the moderator.
+    Moderated,
+    /// `j`: nothing is filed here; articles go to the junk group or nowhere.
+    Junk,
+    /// `x`: nothing is filed or posted.
+    Closed,
+    /// `=name`: filed in another group instead.
+    Alias,
+}
+
+impl GroupStatus {
+    /// From the text of the status field; `None` when it is none of the known ones.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Some(match text {
+            "y" => Self::Open,
+            "n" => Self::NoPosting,
+            "m" => Self::Moderated,
+            "j" => Self::Junk,
+            "x" => Self::Closed,
+            _ if text.starts_with('=') => Self::Alias,
+            _ => return None,
+        })
+    }
+}
+
+/// One row of a listing, borrowed for the length of a visit.
+#[derive(Debug, Clone, Copy)]
+pub struct GroupRow<'a> {
+    /// The group's name.
+    pub name: GroupName<'a>,
+    /// Its facts.
+    pub info: GroupInfo,
+    /// The status field as text: `y`, `n`, `m`, `j`, `x` or `=other.group`.
+    pub status: &'a str,
+    /// When it was made.
+    pub created: UnixTime,
+    /// Who made it: no spaces, as LIST ACTIVE.TIMES wants.
+    pub creator: &'a str,
+    /// The description of LIST NEWSGROUPS: no CR, LF, NUL; may be empty.
+    pub description: &'a str,
+}
+
+/// Which groups a listing visits.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct GroupSelect<'a> {
+    /// Only groups this pattern matches.
+    pub wildmat: Option<&'a Wildmat>,
+    /// Only groups made at or after this time.
+    pub created_since: Option<UnixTime>,
+    /// Only groups with a description (LIST NEWSGROUPS).
+    pub described: bool,
+}
+
+impl GroupSelect<'_> {
+    /// Whether a group belongs to the listing.
+    #[must_use]
+    pub fn takes(&self, name: &str, created: UnixTime, description: &str) -> bool {
+        self.created_since.is_none_or(|since| created >= since)
+            && !(self.described && description.is_empty())
+            && self.wildmat.is_none_or(|wildmat| wildmat.matches(name))
+    }
+}
+
+/// Where a chunked listing stands: after a name, or at its end.  Listings go by name, octet order.
+///
+/// A name and not a place, so that groups made and removed between two chunks neither repeat nor hide others.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct GroupCursor {
+    after: String,
+    done: bool,
+}
+
+impl GroupCursor {
+    /// The last name examined; empty at the start.
+    #[must_use]
+    pub fn after(&self) -> &str {
+        &self.after
+    }
+
+    /// Whether the listing is complete.
+    #[must_use]
+    pub const fn is_done(&self) -> bool {
+        self.done
+    }
+
+    /// The service has examined all groups up to and including `name`.
+    pub fn advance(&mut self, name: &str) {
+        self.after.clear();
+        self.after.push_str(name);
+    }
+
+    /// Nothing is left.
+    pub const fn finish(&mut self) {
+        self.done = true;
+    }
+}
+
+impl fmt::Debug for GroupCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "GroupCursor(after {:?}{})",
+            self.after,
+            if self.done { ", done" } else { "" }
+        )
+    }
+}

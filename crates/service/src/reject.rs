@@ -1,0 +1,128 @@
+//! Every reason for which an article is refused, in one table: metric label, what it depends on, text for the peer.
+//!
+//! A reason is a small `Copy` value; the reply code follows from the command (437 for IHAVE, 439 for TAKETHIS, 441
+//! for POST later).  A refusal may be remembered by message-id only when it does not depend on the copy or the
+//! configuration ([`About::Id`]): junk sent under a good article's id must not block the good copy.
+
+/// What a refusal depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum About {
+    /// The octets of this copy: another copy under the same id may be good.
+    Copy,
+    /// Our configuration or list of groups: may change.
+    Config,
+    /// The message-id itself: may be remembered for a while.
+    Id,
+}
+
+macro_rules! rejects {
+    ($($(#[$doc:meta])* $name:ident $label:literal $about:ident $text:literal;)*) => {
+        /// Why an article is refused.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
+        #[repr(u8)]
+        pub enum Reject {
+            $(#[doc = $text] $(#[$doc])* $name,)*
+        }
+
+        impl Reject {
+            /// Every reason, in table order; `reason as usize` is its place.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+
+            /// The metric label: lower case, underscores.
+            #[must_use]
+            pub const fn label(self) -> &'static str {
+                match self { $(Self::$name => $label,)* }
+            }
+
+            /// What it depends on.
+            #[must_use]
+            pub const fn about(self) -> About {
+                match self { $(Self::$name => About::$about,)* }
+            }
+
+            /// What the peer is told after the code (and, for TAKETHIS, the message-id).
+            #[must_use]
+            pub const fn text(self) -> &'static str {
+                match self { $(Self::$name => $text,)* }
+            }
+        }
+    };
+}
+
+rejects! {
+    // Octets and shape.
+    Nul "nul" Copy "NUL octet in article";
+    BareCr "bare_cr" Copy "CR without LF in article";
+    BareLf "bare_lf" Copy "LF without CR in article";
+    TooLarge "too_large" Copy "Article is too large";
+    HeadTooLarge "head_too_large" Copy "Header block is too large";
+    NoBody "no_body" Copy "No empty line between header and body";
+    BadHeaderLine "bad_header_line" Copy "Malformed header line";
+    TooManyHeaders "too_many_headers" Copy "Too many header fields";
+    HeaderNotUtf8 "header_not_utf8" Copy "Header is not UTF-8";
+    Undecodable "undecodable" Copy "Article cannot be parsed";
+    // Mandatory fields, once each.
+    NoDate "no_date" Copy "No Date field";
+    NoFrom "no_from" Copy "No From field";
+    NoMessageId "no_message_id" Copy "No Message-ID field";
+    NoNewsgroups "no_newsgroups" Copy "No Newsgroups field";
+    NoPath "no_path" Copy "No Path field";
+    NoSubject "no_subject" Copy "No Subject field";
+    DoubledHeader "doubled_header" Copy "A header field that may appear once appears twice";
+    EmptyHeader "empty_header" Copy "A header field has no content";
+    // Syntax of each.
+    BadDate "bad_date" Copy "Malformed Date field";
+    BadInjectionDate "bad_injection_date" Copy "Malformed Injection-Date field";
+    BadExpires "bad_expires" Copy "Malformed Expires field";
+    BadFrom "bad_from" Copy "Malformed From field";
+    BadMessageId "bad_message_id" Copy "Malformed Message-ID field";
+    BadNewsgroups "bad_newsgroups" Copy "Malformed Newsgroups field";
+    BadPath "bad_path" Copy "Malformed Path field";
+    BadSubject "bad_subject" Copy "Malformed Subject field";
+    BadReferences "bad_references" Copy "Malformed References field";
+    BadDistribution "bad_distribution" Copy "Malformed Distribution field";
+    BadFollowupTo "bad_followup_to" Copy "Malformed Followup-To field";
+    BadControl "bad_control" Copy "Malformed Control field";
+    BadSupersedes "bad_supersedes" Copy "Malformed Supersedes field";
+    ControlAndSupersedes "control_and_supersedes" Copy "Both Control and Supersedes";
+    // What it says.
+    OtherMessageId "other_message_id" Copy "Message-ID differs from the one offered";
+    Loop "loop" Copy "Already passed this site";
+    FutureDate "future_date" Copy "Date is in the future";
+    TooOld "too_old" Copy "Too old";
+    Expired "expired" Copy "Already expired";
+    TooManyGroups "too_many_groups" Copy "Crossposted to too many groups";
+    // What we want.
+    UnknownGroups "unknown_groups" Config "No such newsgroups here";
+    Unwanted "unwanted" Config "Unwanted newsgroups";
+    Poisoned "poisoned" Config "Poisoned newsgroup";
+    UnwantedDistribution "unwanted_distribution" Config "Unwanted distribution";
+    GroupClosed "group_closed" Config "Newsgroup is closed";
+    NotApproved "not_approved" Copy "Moderated newsgroup and no Approved field";
+    NoStorageRule "no_storage_rule" Config "No storage rule takes it";
+    Cancelled "cancelled" Id "Cancelled";
+    RefusedBefore "refused_before" Id "Refused before";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_and_texts_are_distinct_and_fit_a_reply() {
+        let mut seen = std::collections::BTreeSet::new();
+        for (place, reason) in Reject::ALL.iter().enumerate() {
+            assert_eq!(*reason as usize, place);
+            assert!(
+                seen.insert(reason.label()),
+                "label {} twice",
+                reason.label()
+            );
+            assert!(seen.insert(reason.text()), "text {} twice", reason.text());
+            assert!(reason.text().len() < 100 && reason.text().is_ascii());
+            let plain = |octet: u8| octet.is_ascii_lowercase() || octet == b'_';
+            assert!(reason.label().bytes().all(plain), "{}", reason.label());
+        }
+    }
+}

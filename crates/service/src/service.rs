@@ -1,0 +1,158 @@
+//! The trait [`NewsService`]: a news database as sessions, web pages and feeds in need it.
+//!
+//! The local engine answers with futures that are ready at once whenever nothing has to wait (memory, page cache);
+//! remote and cached services really wait.  Listings are chunked: the caller's buffer is filled up to a limit and
+//! the service says where to go on, so that memory per session is bounded whatever the range.  What was offered once
+//! under (group, number) or message-id never changes; what is gone is simply not found.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use newsreel_wire::{ArticleNumber, GroupId, GroupName, MessageId, UnixTime};
+
+use crate::article::{ArticleBuf, ArticleQuery, Found, Part};
+use crate::connection::Connection;
+use crate::error::ServiceError;
+use crate::group::{GroupCursor, GroupInfo, GroupRow, GroupSelect};
+use crate::overview::OverviewRows;
+use crate::transfer::{Offer, Transfer};
+use crate::wildmat::Wildmat;
+
+/// What a service can do; CAPABILITIES follows from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Features {
+    /// Keeps groups, numbers and overview: READER, OVER, HDR, LIST and so on.
+    pub reader: bool,
+    /// Takes articles from peers: IHAVE, CHECK, TAKETHIS.
+    pub transit: bool,
+    /// Can list articles by arrival: NEWNEWS.
+    pub newnews: bool,
+    /// Can find overview by message-id: OVER MSGID.
+    pub over_by_id: bool,
+}
+
+/// Which neighbour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// The nearest higher number.
+    Next,
+    /// The nearest lower number.
+    Last,
+}
+
+/// A news database.
+pub trait NewsService: Send + Sync + fmt::Debug + 'static {
+    /// Where a NEWNEWS listing stands; the service's own.
+    type NewnewsCursor: Default + Send + fmt::Debug;
+
+    /// What it can do; constant over a connection's life.
+    fn features(&self) -> Features;
+
+    /// The time, for DATE and for two-digit years.
+    fn now(&self) -> UnixTime;
+
+    /// A group's facts, exact at this moment.  `None`: no such group.
+    fn group(
+        &self,
+        name: GroupName<'_>,
+    ) -> impl Future<Output = Result<Option<GroupInfo>, ServiceError>> + Send;
+
+    /// Visits the selected groups in octet order of their names, from where `cursor` stands, at most `limit` of
+    /// them, and moves the cursor on; the service may stop earlier (it has examined many without a match), so
+    /// only [`GroupCursor::is_done`] ends a listing.
+    fn groups(
+        &self,
+        select: GroupSelect<'_>,
+        cursor: &mut GroupCursor,
+        limit: usize,
+        visit: &mut (dyn FnMut(GroupRow<'_>) + Send),
+    ) -> impl Future<Output = Result<(), ServiceError>> + Send;
+
+    /// Appends the lines of LIST ACTIVE for all groups, in wire form, without status line and terminator.  Ready
+    /// made and shared; may lag a second behind.
+    fn active_list(
+        &self,
+        out: &mut Vec<Bytes>,
+    ) -> impl Future<Output = Result<(), ServiceError>> + Send;
+
+    /// Appends the numbers offered in `low..=high`, ascending, at most `limit`; `Some(next)` says where to go on.
+    fn numbers(
+        &self,
+        group: GroupId,
+        low: ArticleNumber,
+        high: ArticleNumber,
+        limit: usize,
+        out: &mut Vec<ArticleNumber>,
+    ) -> impl Future<Output = Result<Option<ArticleNumber>, ServiceError>> + Send;
+
+    /// Appends the overview lines of `low..=high`, ascending, until `rows` holds `limit_bytes` or more (one line
+    /// may overshoot); `Some(next)` says where to go on.
+    fn overview(
+        &self,
+        group: GroupId,
+        low: ArticleNumber,
+        high: ArticleNumber,
+        limit_bytes: usize,
+        rows: &mut OverviewRows,
+    ) -> impl Future<Output = Result<Option<ArticleNumber>, ServiceError>> + Send;
+
+    /// Appends the overview line of one article, with number 0.  `false`: not here.
+    fn overview_by_id(
+        &self,
+        id: MessageId<'_>,
+        rows: &mut OverviewRows,
+    ) -> impl Future<Output = Result<bool, ServiceError>> + Send;
+
+    /// The next or previous number offered in a group, its message-id put into `out`.
+    fn neighbour(
+        &self,
+        group: GroupId,
+        number: ArticleNumber,
+        direction: Direction,
+        out: &mut ArticleBuf,
+    ) -> impl Future<Output = Result<Option<ArticleNumber>, ServiceError>> + Send;
+
+    /// An article or a part of it, in `out` as [`ArticleBuf::set_content`] describes.  `None`: not here, or no
+    /// longer (also when it is damaged: that is counted and reported by the service).
+    fn article(
+        &self,
+        query: ArticleQuery<'_>,
+        part: Part,
+        out: &mut ArticleBuf,
+    ) -> impl Future<Output = Result<Option<Found>, ServiceError>> + Send;
+
+    /// Appends message-ids, one a line in wire form, of articles that arrived at or after `since` in groups that
+    /// match, until `out` holds `limit_bytes` or more.  `false`: complete.
+    fn newnews(
+        &self,
+        wildmat: &Wildmat,
+        since: UnixTime,
+        cursor: &mut Self::NewnewsCursor,
+        limit_bytes: usize,
+        out: &mut Vec<u8>,
+    ) -> impl Future<Output = Result<bool, ServiceError>> + Send;
+
+    /// A peer offers an article.  After [`Offer::Want`] other connections are told to wait until this one
+    /// sends it, ends, or its time is up.
+    fn offer(
+        &self,
+        id: MessageId<'_>,
+        from: &Arc<Connection>,
+    ) -> impl Future<Output = Offer> + Send;
+
+    /// A peer sent articles, offered before or not.  Takes all of `batch` (empty afterwards, the vector may be
+    /// another one), waiting while the budget for articles under way is used up; each is answered by exactly one
+    /// completion on `from`, in any order, perhaps before this returns.  Dropping the future loses what it had not
+    /// taken.
+    fn transfer(
+        &self,
+        batch: &mut Vec<Transfer>,
+        from: &Arc<Connection>,
+    ) -> impl Future<Output = ()> + Send;
+
+    /// A connection has ended: what was offered on it and not sent may be asked of others.  Transfers under way
+    /// go on.
+    fn release(&self, from: &Connection);
+}

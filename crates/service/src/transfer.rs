@@ -1,0 +1,142 @@
+//! Articles on their way in: what a peer sent, and what became of it.
+
+use std::fmt;
+
+use bytes::Bytes;
+use newsreel_wire::MessageId;
+use smallvec::SmallVec;
+
+use crate::reject::Reject;
+
+/// Message-ids up to this length are kept without an allocation.
+pub const OFFERED_INLINE_OCTETS: usize = 72;
+
+/// The command an article came by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TransferKind {
+    /// IHAVE: 235, 436, 437.
+    Ihave,
+    /// TAKETHIS: 239, 439.
+    Takethis,
+}
+
+/// The message-id a peer offered an article under: well formed, not yet compared with the article's own.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct OfferedId(SmallVec<[u8; OFFERED_INLINE_OCTETS]>);
+
+impl OfferedId {
+    /// The octets, brackets included.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl From<MessageId<'_>> for OfferedId {
+    fn from(id: MessageId<'_>) -> Self {
+        Self(SmallVec::from_slice(id.as_bytes()))
+    }
+}
+
+impl fmt::Display for OfferedId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&String::from_utf8_lossy(&self.0))
+    }
+}
+
+impl fmt::Debug for OfferedId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "OfferedId({self})")
+    }
+}
+
+/// One article as it came from the net, framed but not looked into.
+#[derive(Debug, Clone)]
+pub struct Transfer {
+    /// The connection's own number for it; comes back in its [`crate::Completion`].
+    pub ticket: u64,
+    /// The command it came by.
+    pub kind: TransferKind,
+    /// The message-id in the command.
+    pub offered: OfferedId,
+    /// Wire form, dot-stuffed, the terminating `.CRLF` included.  It shares the chunk it was read in: whoever
+    /// keeps it longer than the transfer lasts keeps up to a whole chunk.
+    pub article: Bytes,
+}
+
+/// What became of a transfer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// Stored and committed: 235, 239.
+    Accepted,
+    /// Another copy of it is stored and committed: 437, 439.
+    Duplicate,
+    /// Not wanted, now or ever, for a reason in the article or the configuration: 437, 439.
+    Rejected(Reject),
+    /// Not now, through no fault of the article: 436; for TAKETHIS 400 and close.
+    Deferred(Defer),
+    /// This server could not keep it: 436; for TAKETHIS 400 and close.  Never 437 or 439.
+    Failed,
+}
+
+/// The answer to an offer (CHECK, IHAVE).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Offer {
+    /// Send it: 238, 335.
+    Want,
+    /// Had it, or it is not wanted: 438, 435.
+    Known,
+    /// Offer it again later: 431, 436.
+    Later(Defer),
+}
+
+/// Why something is put off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Defer {
+    /// Another peer is sending it, or its commit is under way.
+    UnderWay,
+    /// This connection has too many offers open.
+    TooManyOffers,
+    /// No room: the disk, the log or the buffers are full.
+    Full,
+    /// Accepting is paused by the administrator or by a fault.
+    Paused,
+    /// The server is stopping.
+    Stopping,
+}
+
+impl Defer {
+    /// Every reason.
+    pub const ALL: [Self; 5] = [
+        Self::UnderWay,
+        Self::TooManyOffers,
+        Self::Full,
+        Self::Paused,
+        Self::Stopping,
+    ];
+
+    /// What the peer is told.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::UnderWay => "on its way from elsewhere",
+            Self::TooManyOffers => "too many offers open on this connection",
+            Self::Full => "no room at present",
+            Self::Paused => "not accepting articles at present",
+            Self::Stopping => "server is stopping",
+        }
+    }
+
+    /// The metric label.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::UnderWay => "under_way",
+            Self::TooManyOffers => "too_many_offers",
+            Self::Full => "full",
+            Self::Paused => "paused",
+            Self::Stopping => "stopping",
+        }
+    }
+}

@@ -1,1 +1,17 @@
-//! What newsreel takes from the machine: disk, clock, randomness.
+//! What newsreel takes from the machine: disk, clock, randomness, and facts about its own process.
+//!
+//! Everything above gets a [`Disk`] and a [`Clock`] passed in, so that tests can hold both still, break them, or
+//! pull the plug.  This crate knows nothing about news, and it is the only one that touches `std::fs`.
+
+pub mod clock;
+pub mod disk;
+mod error;
+pub mod process;
+mod random;
+
+pub use clock::{Clock, FakeClock, RealClock, WallTime};
+pub use disk::{
+    DirEntry, Disk, File, Lock, MemoryDisk, OpenMode, RealDisk, read_whole, replace_file,
+};
+pub use error::{Error, ErrorKind, Op, Result};
+pub use random::random_bytes;

@@ -1,0 +1,181 @@
+//! The disk, passed in: files read and written at offsets, names that become durable only when their directory is
+//! synced, and a lock.
+//!
+//! What every implementation keeps: data is durable only after [`File::sync_data`] returned well; a name is durable
+//! only after [`Disk::sync_dir`] of its directory (directories made by [`Disk::create_dir_all`] are durable when it
+//! returns).  After a failed sync nothing written since the last good one may be counted on, and syncing again does
+//! not help: write it elsewhere.
+
+mod memory;
+mod real;
+
+use std::fmt::Debug;
+use std::io::IoSlice;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub use memory::MemoryDisk;
+pub use real::RealDisk;
+pub(crate) use real::read_small;
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// How a file is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum OpenMode {
+    /// It must exist; only read.
+    Read,
+    /// It must exist.
+    ReadWrite,
+    /// It must not exist.
+    CreateNew,
+    /// Made when it does not exist.
+    CreateOrOpen,
+}
+
+/// One name in a directory.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DirEntry {
+    /// The name, without the directory's path.
+    pub name: String,
+    /// A file's length in octets; 0 for a directory.
+    pub len: u64,
+    /// Whether it is a directory.
+    pub is_dir: bool,
+}
+
+/// A lock that is held until this is dropped.
+pub trait Lock: Send + Sync + Debug {
+    /// The lock file.
+    fn path(&self) -> &Path;
+}
+
+/// A place where files live.
+pub trait Disk: Send + Sync + Debug {
+    /// Opens or makes a file.
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>>;
+
+    /// Gives a file another name, replacing a file of that name.
+    fn rename(&self, from: &Path, to: &Path) -> Result<()>;
+
+    /// Removes a file's name.
+    fn remove(&self, path: &Path) -> Result<()>;
+
+    /// Makes a directory and those above it; durable when it returns.
+    fn create_dir_all(&self, path: &Path) -> Result<()>;
+
+    /// What is in a directory, sorted by name.  Names that are not UTF-8 are left out: nothing of ours has one.
+    fn list(&self, dir: &Path) -> Result<Vec<DirEntry>>;
+
+    /// Whether a file or directory of that name exists.
+    fn exists(&self, path: &Path) -> Result<bool>;
+
+    /// Makes the names in a directory durable.
+    fn sync_dir(&self, dir: &Path) -> Result<()>;
+
+    /// Room left for an ordinary user on the file system that holds `path`, in octets.
+    fn free_bytes(&self, path: &Path) -> Result<u64>;
+
+    /// Takes the exclusive lock at `path` at once or says who holds it.
+    fn lock(&self, path: &Path) -> Result<Box<dyn Lock>>;
+}
+
+/// An open file.  All calls take `&self` and an offset; it may be used from many threads at once.
+pub trait File: Send + Sync + Debug {
+    /// The path it was opened under.
+    fn path(&self) -> &Path;
+
+    /// Reads into `buf`; fewer octets than asked for only at the end of the file.
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize>;
+
+    /// Reads as [`File::read_at`] does, but only what is in memory already; `None` means it would have to wait.
+    fn read_cached_at(&self, buf: &mut [u8], offset: u64) -> Result<Option<usize>>;
+
+    /// Writes all of `buf`.
+    fn write_at(&self, buf: &[u8], offset: u64) -> Result<()>;
+
+    /// Writes all parts, one after the other.
+    fn write_vectored_at(&self, parts: &[IoSlice<'_>], offset: u64) -> Result<()>;
+
+    /// Makes the data durable, and the length as far as it is needed to find them.
+    fn sync_data(&self) -> Result<()>;
+
+    /// Makes data and attributes durable.
+    fn sync_all(&self) -> Result<()>;
+
+    /// Length in octets (a block device's size).
+    fn len(&self) -> Result<u64>;
+
+    /// Whether there is nothing in it.
+    fn is_empty(&self) -> Result<bool> {
+        Ok(self.len()? == 0)
+    }
+
+    /// Cuts or extends with zeros.
+    fn set_len(&self, len: u64) -> Result<()>;
+
+    /// Really writes zeros, so that later overwriting costs no allocation.  The caller syncs.
+    fn zero_fill(&self, offset: u64, len: u64) -> Result<()>;
+
+    /// Reserves room, extending the file; what is reserved reads as zeros.
+    fn reserve(&self, offset: u64, len: u64) -> Result<()>;
+
+    /// Advises that a range will not be read soon.
+    fn drop_cache(&self, offset: u64, len: u64) -> Result<()>;
+
+    /// Reads exactly `buf.len()` octets or says how many there were.
+    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> Result<()> {
+        let got = self.read_at(buf, offset)?;
+        if got == buf.len() {
+            return Ok(());
+        }
+        Err(Error::ShortRead {
+            path: self.path().to_path_buf(),
+            offset,
+            wanted: buf.len(),
+            got,
+        })
+    }
+
+    /// What a scripted failing sync does instead of syncing: the pages become clean and their data is lost.
+    #[doc(hidden)]
+    fn lose_unsynced(&self) {}
+}
+
+/// Reads a file of at most `limit` octets; a longer one is an error, so that no file makes us grow without bound.
+pub fn read_whole(disk: &dyn Disk, path: &Path, limit: usize) -> Result<Vec<u8>> {
+    let file = disk.open(path, OpenMode::Read)?;
+    let len = usize::try_from(file.len()?)
+        .ok()
+        .filter(|len| *len <= limit)
+        .ok_or_else(|| {
+            let source = std::io::Error::other(format!("it is longer than {limit} octets"));
+            Error::Io {
+                op: crate::Op::Read,
+                path: path.to_path_buf(),
+                source,
+            }
+        })?;
+    let mut bytes = vec![0; len];
+    file.read_exact_at(&mut bytes, 0)?;
+    Ok(bytes)
+}
+
+/// Replaces a small file as a whole, durably: after a crash either the old or the new contents are there.
+pub fn replace_file(disk: &dyn Disk, path: &Path, contents: &[u8]) -> Result<()> {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(".new");
+    let temporary = PathBuf::from(temporary);
+    match disk.remove(&temporary) {
+        Err(e) if e.kind() != ErrorKind::NotFound => return Err(e),
+        _ => {}
+    }
+    let file = disk.open(&temporary, OpenMode::CreateNew)?;
+    file.write_at(contents, 0)?;
+    file.sync_all()?;
+    disk.rename(&temporary, path)?;
+    disk.sync_dir(path.parent().unwrap_or_else(|| Path::new("/")))
+}
+
+#[cfg(test)]
+mod tests;

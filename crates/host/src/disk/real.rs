@@ -1,0 +1,390 @@
+//! The machine's own file systems and block devices, through `rustix`.
+//!
+//! The only module that touches `std::fs`.  Every call is retried when a signal interrupts it, and every error says
+//! which path it was.  Nothing is mapped into memory: a mapped page on a failing disk would be a SIGBUS.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "this is the disk everyone else is passed"
+)]
+
+use std::fs;
+use std::io::{self, IoSlice, IoSliceMut, Read};
+use std::num::NonZeroU64;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{Advice, FallocateFlags, FlockOperation, Mode, OFlags};
+use rustix::io::{Errno, ReadWriteFlags};
+
+use super::{DirEntry, Disk, File, Lock, OpenMode};
+use crate::error::{Error, Op, Result};
+
+/// One write of a zero fill.
+const ZERO_CHUNK_BYTES: usize = 1 << 20;
+/// What direct writes must be aligned to, in file and memory.
+const DIRECT_ALIGN_BYTES: u64 = 4096;
+/// A buffered zero fill is synced this often, so that no more than this is dirty at once.
+const ZERO_SYNC_BYTES: u64 = 32 << 20;
+/// A `/proc` file is never longer.
+const SMALL_FILE_BYTES_MAX: u64 = 64 << 10;
+
+/// The machine's disks.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RealDisk;
+
+#[derive(Debug)]
+struct RealFile {
+    file: fs::File,
+    path: PathBuf,
+}
+
+#[derive(Debug)]
+struct RealLock {
+    // Held for its lock: the kernel releases it when the descriptor closes, also after `kill -9`.
+    _file: fs::File,
+    path: PathBuf,
+}
+
+impl Lock for RealLock {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// Reads a small text file of the kernel's.
+pub(crate) fn read_small(path: &Path) -> Result<String> {
+    let mut text = String::new();
+    fs::File::open(path)
+        .and_then(|file| file.take(SMALL_FILE_BYTES_MAX).read_to_string(&mut text))
+        .map_err(|e| Error::from_io(Op::Read, path, e))?;
+    Ok(text)
+}
+
+/// Makes an error of what the kernel said about `path`.
+fn failed(op: Op, path: &Path) -> impl FnOnce(Errno) -> Error {
+    move |errno| Error::from_io(op, path, errno.into())
+}
+
+/// Repeats a call that a signal interrupted.
+fn retry<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
+    loop {
+        match call() {
+            Err(Errno::INTR) => {}
+            other => return other,
+        }
+    }
+}
+
+impl Disk for RealDisk {
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+        let mut options = fs::OpenOptions::new();
+        options.read(true);
+        match mode {
+            OpenMode::Read => &mut options,
+            OpenMode::ReadWrite => options.write(true),
+            OpenMode::CreateNew => options.write(true).create_new(true),
+            OpenMode::CreateOrOpen => options.write(true).create(true).truncate(false),
+        };
+        let file = options
+            .mode(0o640)
+            .open(path)
+            .map_err(|e| Error::from_io(Op::Open, path, e))?;
+        Ok(Arc::new(RealFile {
+            file,
+            path: path.to_path_buf(),
+        }))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        fs::rename(from, to).map_err(|e| Error::from_io(Op::Rename, from, e))
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        fs::remove_file(path).map_err(|e| Error::from_io(Op::Remove, path, e))
+    }
+
+    fn create_dir_all(&self, path: &Path) -> Result<()> {
+        let mut missing = Vec::new();
+        let mut at = Some(path);
+        while let Some(dir) = at.filter(|dir| !dir.as_os_str().is_empty() && !dir.is_dir()) {
+            missing.push(dir);
+            at = dir.parent();
+        }
+        fs::create_dir_all(path).map_err(|e| Error::from_io(Op::CreateDir, path, e))?;
+        for parent in missing.iter().rev().filter_map(|dir| dir.parent()) {
+            self.sync_dir(parent)?;
+        }
+        Ok(())
+    }
+
+    fn list(&self, dir: &Path) -> Result<Vec<DirEntry>> {
+        let failed = |e| Error::from_io(Op::List, dir, e);
+        let mut entries = Vec::new();
+        for entry in fs::read_dir(dir).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let Ok(name) = entry.file_name().into_string() else {
+                continue;
+            };
+            let facts = match entry.metadata() {
+                Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+                other => other.map_err(failed)?,
+            };
+            let is_dir = facts.is_dir();
+            entries.push(DirEntry {
+                name,
+                len: if is_dir { 0 } else { facts.len() },
+                is_dir,
+            });
+        }
+        entries.sort_unstable();
+        Ok(entries)
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool> {
+        path.try_exists()
+            .map_err(|e| Error::from_io(Op::Stat, path, e))
+    }
+
+    fn sync_dir(&self, dir: &Path) -> Result<()> {
+        let at = if dir.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            dir
+        };
+        fs::File::open(at)
+            .and_then(|file| file.sync_all())
+            .map_err(|e| Error::from_io(Op::SyncDir, dir, e))
+    }
+
+    fn free_bytes(&self, path: &Path) -> Result<u64> {
+        let facts = retry(|| rustix::fs::statvfs(path)).map_err(failed(Op::Stat, path))?;
+        Ok(facts.f_bavail.saturating_mul(facts.f_frsize))
+    }
+
+    fn lock(&self, path: &Path) -> Result<Box<dyn Lock>> {
+        let file = fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o640)
+            .open(path)
+            .map_err(|e| Error::from_io(Op::Lock, path, e))?;
+        match retry(|| rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => {
+                let holder = read_small(path)
+                    .ok()
+                    .and_then(|text| text.trim().parse().ok());
+                return Err(Error::Locked {
+                    path: path.to_path_buf(),
+                    pid: holder,
+                });
+            }
+            Err(errno) => return Err(failed(Op::Lock, path)(errno)),
+        }
+        let holder = format!("{}\n", std::process::id());
+        file.set_len(0)
+            .and_then(|()| file.write_all_at(holder.as_bytes(), 0))
+            .map_err(|e| Error::from_io(Op::Lock, path, e))?;
+        Ok(Box::new(RealLock {
+            _file: file,
+            path: path.to_path_buf(),
+        }))
+    }
+}
+
+impl RealFile {
+    /// A second descriptor for the same file that writes around the page cache, where the file system can do that.
+    fn open_direct(&self) -> Option<OwnedFd> {
+        let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        let flags = OFlags::WRONLY | OFlags::DIRECT | OFlags::CLOEXEC;
+        retry(|| rustix::fs::open(own.as_str(), flags, Mode::empty())).ok()
+    }
+
+    /// Writes zeros through the page cache, syncing and dropping as it goes so that memory stays bounded.
+    fn zero_fill_buffered(&self, zeros: &[u8], from: u64, to: u64) -> Result<()> {
+        let (mut at, mut clean_to) = (from, from);
+        while at < to {
+            let len = bounded(to - at, zeros.len());
+            self.write_at(zeros.get(..len).unwrap_or(zeros), at)?;
+            at += len as u64;
+            if at - clean_to >= ZERO_SYNC_BYTES {
+                self.sync_data()?;
+                self.drop_cache(clean_to, at - clean_to)?;
+                clean_to = at;
+            }
+        }
+        if at > clean_to && to - from >= ZERO_SYNC_BYTES {
+            self.sync_data()?;
+            self.drop_cache(clean_to, at - clean_to)?;
+        }
+        Ok(())
+    }
+
+    /// Writes zeros around the page cache as far as that works and says how far it came.
+    fn zero_fill_direct(&self, zeros: &[u8], from: u64, to: u64) -> Result<u64> {
+        let Some(direct) = self.open_direct() else {
+            return Ok(from);
+        };
+        let mut at = from;
+        while at < to {
+            let len = bounded(to - at, zeros.len());
+            let chunk = zeros.get(..len).unwrap_or(zeros);
+            match retry(|| rustix::io::pwrite(&direct, chunk, at)) {
+                // A short or refused direct write: the buffered way goes on from here.
+                Ok(0) | Err(Errno::INVAL | Errno::OPNOTSUPP) => break,
+                Ok(written) => {
+                    at += written as u64;
+                    if !at.is_multiple_of(DIRECT_ALIGN_BYTES) {
+                        break;
+                    }
+                }
+                Err(errno) => return Err(failed(Op::ZeroFill, &self.path)(errno)),
+            }
+        }
+        Ok(at)
+    }
+}
+
+/// The smaller of what is left and one chunk.
+fn bounded(left: u64, chunk: usize) -> usize {
+    usize::try_from(left).map_or(chunk, |left| left.min(chunk))
+}
+
+impl File for RealFile {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
+        let mut done = 0;
+        while let Some(rest) = buf.get_mut(done..).filter(|rest| !rest.is_empty()) {
+            let at = offset + done as u64;
+            match retry(|| rustix::io::pread(&self.file, &mut *rest, at)) {
+                Ok(0) => break,
+                Ok(got) => done += got,
+                Err(errno) => return Err(failed(Op::Read, &self.path)(errno)),
+            }
+        }
+        Ok(done)
+    }
+
+    fn read_cached_at(&self, buf: &mut [u8], offset: u64) -> Result<Option<usize>> {
+        let wanted = buf.len();
+        let mut parts = [IoSliceMut::new(buf)];
+        match retry(|| rustix::io::preadv2(&self.file, &mut parts, offset, ReadWriteFlags::NOWAIT))
+        {
+            Ok(got) if got == wanted => Ok(Some(got)),
+            Ok(got) => {
+                // Short: either the file ends here, or only the beginning was in memory.
+                let ends = offset.saturating_add(got as u64) >= self.len()?;
+                Ok(ends.then_some(got))
+            }
+            Err(Errno::AGAIN | Errno::OPNOTSUPP) => Ok(None),
+            Err(errno) => Err(failed(Op::Read, &self.path)(errno)),
+        }
+    }
+
+    fn write_at(&self, buf: &[u8], offset: u64) -> Result<()> {
+        self.file
+            .write_all_at(buf, offset)
+            .map_err(|e| Error::from_io(Op::Write, &self.path, e))
+    }
+
+    fn write_vectored_at(&self, parts: &[IoSlice<'_>], offset: u64) -> Result<()> {
+        // The kernel takes at most 1024 parts (IOV_MAX) at once.
+        let mut at = offset;
+        for group in parts.chunks(1024) {
+            let wanted: usize = group.iter().map(|part| part.len()).sum();
+            let written = retry(|| rustix::io::pwritev(&self.file, group, at))
+                .map_err(failed(Op::Write, &self.path))?;
+            let mut skip = written;
+            for part in group.iter().filter(|_| written < wanted) {
+                let start = skip.min(part.len());
+                skip -= start;
+                let rest = part.get(start..).unwrap_or_default();
+                let done = wanted_before(group, part) + start;
+                self.write_at(rest, at + done as u64)?;
+            }
+            at += wanted as u64;
+        }
+        Ok(())
+    }
+
+    fn sync_data(&self) -> Result<()> {
+        retry(|| rustix::fs::fdatasync(&self.file)).map_err(failed(Op::Sync, &self.path))
+    }
+
+    fn sync_all(&self) -> Result<()> {
+        retry(|| rustix::fs::fsync(&self.file)).map_err(failed(Op::Sync, &self.path))
+    }
+
+    fn len(&self) -> Result<u64> {
+        let facts = self
+            .file
+            .metadata()
+            .map_err(|e| Error::from_io(Op::Stat, &self.path, e))?;
+        if facts.file_type().is_block_device() {
+            return rustix::fs::seek(&self.file, rustix::fs::SeekFrom::End(0))
+                .map_err(failed(Op::Stat, &self.path));
+        }
+        Ok(facts.len())
+    }
+
+    fn set_len(&self, len: u64) -> Result<()> {
+        self.file
+            .set_len(len)
+            .map_err(|e| Error::from_io(Op::SetLen, &self.path, e))
+    }
+
+    fn zero_fill(&self, offset: u64, len: u64) -> Result<()> {
+        let align = DIRECT_ALIGN_BYTES as usize;
+        let memory = vec![0_u8; ZERO_CHUNK_BYTES + align];
+        let skip = memory.as_ptr().align_offset(align);
+        let zeros = memory
+            .get(skip..skip.saturating_add(ZERO_CHUNK_BYTES))
+            .unwrap_or(&memory);
+        let end = offset.saturating_add(len);
+        let direct_from = offset.next_multiple_of(DIRECT_ALIGN_BYTES).min(end);
+        let direct_to = (end - end % DIRECT_ALIGN_BYTES).max(direct_from);
+        self.zero_fill_buffered(zeros, offset, direct_from)?;
+        let done_to = self.zero_fill_direct(zeros, direct_from, direct_to)?;
+        self.zero_fill_buffered(zeros, done_to, end)
+    }
+
+    fn reserve(&self, offset: u64, len: u64) -> Result<()> {
+        match retry(|| rustix::fs::fallocate(&self.file, FallocateFlags::empty(), offset, len)) {
+            Ok(()) => Ok(()),
+            Err(Errno::OPNOTSUPP) => {
+                let end = offset.saturating_add(len);
+                if self.len()? < end {
+                    self.set_len(end)
+                } else {
+                    Ok(())
+                }
+            }
+            Err(errno) => Err(failed(Op::Reserve, &self.path)(errno)),
+        }
+    }
+
+    fn drop_cache(&self, offset: u64, len: u64) -> Result<()> {
+        let Some(len) = NonZeroU64::new(len) else {
+            return Ok(());
+        };
+        retry(|| rustix::fs::fadvise(&self.file, offset, Some(len), Advice::DontNeed))
+            .map_err(failed(Op::Stat, &self.path))
+    }
+}
+
+/// Octets of `group` before `part`, which is one of its elements.
+fn wanted_before(group: &[IoSlice<'_>], part: &IoSlice<'_>) -> usize {
+    group
+        .iter()
+        .take_while(|other| !std::ptr::eq(*other, part))
+        .map(|other| other.len())
+        .sum()
+}

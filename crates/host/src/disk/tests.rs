@@ -1,0 +1,200 @@
+//! One suite for every disk: what a caller may rely on, whichever disk was passed in.
+
+use std::io::IoSlice;
+use std::path::Path;
+
+use super::*;
+
+/// Runs `check` on the real disk (in a fresh directory) and on the memory disk.
+fn on_every_disk(check: impl Fn(&dyn Disk, &Path)) {
+    let dir = tempfile::tempdir().unwrap();
+    check(&RealDisk, dir.path());
+    let memory = MemoryDisk::new();
+    memory.create_dir_all(Path::new("/spool")).unwrap();
+    check(&memory, Path::new("/spool"));
+}
+
+fn kind<T: Debug>(result: Result<T>) -> ErrorKind {
+    result.unwrap_err().kind()
+}
+
+fn read_all(file: &dyn File) -> Vec<u8> {
+    let mut bytes = vec![0; usize::try_from(file.len().unwrap()).unwrap()];
+    file.read_exact_at(&mut bytes, 0).unwrap();
+    bytes
+}
+
+#[test]
+fn open_modes() {
+    on_every_disk(|disk, dir| {
+        let path = dir.join("a");
+        assert_eq!(kind(disk.open(&path, OpenMode::Read)), ErrorKind::NotFound);
+        assert_eq!(
+            kind(disk.open(&path, OpenMode::ReadWrite)),
+            ErrorKind::NotFound
+        );
+        assert!(!disk.exists(&path).unwrap());
+        disk.open(&path, OpenMode::CreateNew)
+            .unwrap()
+            .write_at(b"x", 0)
+            .unwrap();
+        assert!(disk.exists(&path).unwrap());
+        assert_eq!(
+            kind(disk.open(&path, OpenMode::CreateNew)),
+            ErrorKind::Exists
+        );
+        let again = disk.open(&path, OpenMode::CreateOrOpen).unwrap();
+        assert_eq!(read_all(&*again), b"x", "CreateOrOpen must not cut");
+        let reader = disk.open(&path, OpenMode::Read).unwrap();
+        assert_eq!(kind(reader.write_at(b"y", 0)), ErrorKind::Io);
+        let lost = dir.join("no/such/dir");
+        assert_eq!(
+            kind(disk.open(&lost, OpenMode::CreateNew)),
+            ErrorKind::NotFound
+        );
+    });
+}
+
+#[test]
+fn reads_and_writes_at_offsets() {
+    on_every_disk(|disk, dir| {
+        let file = disk.open(&dir.join("a"), OpenMode::CreateNew).unwrap();
+        assert!(file.is_empty().unwrap());
+        file.write_at(b"hello", 4094).unwrap();
+        assert_eq!(file.len().unwrap(), 4099);
+        let mut buf = [9; 8];
+        assert_eq!(file.read_at(&mut buf, 4093).unwrap(), 6);
+        assert_eq!(&buf, b"\0hello\x09\x09");
+        assert_eq!(file.read_at(&mut buf, 5000).unwrap(), 0);
+        let error = file.read_exact_at(&mut buf, 4095).unwrap_err();
+        assert!(matches!(
+            error,
+            Error::ShortRead {
+                offset: 4095,
+                wanted: 8,
+                got: 4,
+                ..
+            }
+        ));
+        let cached = file.read_cached_at(&mut buf, 4093).unwrap();
+        assert!(matches!(cached, None | Some(6)), "{cached:?}");
+    });
+}
+
+#[test]
+fn vectored_writes_take_any_number_of_parts() {
+    on_every_disk(|disk, dir| {
+        let file = disk.open(&dir.join("a"), OpenMode::CreateNew).unwrap();
+        let octets: Vec<u8> = (0..5000_u32)
+            .flat_map(|n| (n as u16).to_le_bytes())
+            .collect();
+        let parts: Vec<IoSlice<'_>> = octets.chunks(3).map(IoSlice::new).collect();
+        file.write_vectored_at(&parts, 10).unwrap();
+        assert_eq!(read_all(&*file).split_off(10), octets);
+        file.write_vectored_at(&[], 10).unwrap();
+    });
+}
+
+#[test]
+fn zero_fill_reserve_and_set_len() {
+    on_every_disk(|disk, dir| {
+        let file = disk.open(&dir.join("a"), OpenMode::CreateNew).unwrap();
+        file.write_at(&[7; 20_000], 0).unwrap();
+        file.zero_fill(100, 12_000).unwrap();
+        let bytes = read_all(&*file);
+        assert!(bytes[..100].iter().all(|b| *b == 7) && bytes[12_100..].iter().all(|b| *b == 7));
+        assert!(bytes[100..12_100].iter().all(|b| *b == 0));
+        file.zero_fill(19_000, 3_000_000).unwrap();
+        assert_eq!(file.len().unwrap(), 3_019_000);
+        assert!(read_all(&*file)[19_000..].iter().all(|b| *b == 0));
+        file.reserve(0, 4_000_000).unwrap();
+        assert_eq!(file.len().unwrap(), 4_000_000);
+        file.set_len(50).unwrap();
+        file.set_len(200).unwrap();
+        assert_eq!(read_all(&*file), [vec![7; 50], vec![0; 150]].concat());
+        file.sync_data().unwrap();
+        file.sync_all().unwrap();
+        file.drop_cache(0, 200).unwrap();
+    });
+}
+
+#[test]
+fn names() {
+    on_every_disk(|disk, dir| {
+        let deep = dir.join("x/y");
+        disk.create_dir_all(&deep).unwrap();
+        disk.create_dir_all(&deep).unwrap();
+        for name in ["b", "a", "c"] {
+            let file = disk.open(&deep.join(name), OpenMode::CreateNew).unwrap();
+            file.write_at(name.as_bytes(), 2).unwrap();
+        }
+        disk.rename(&deep.join("c"), &deep.join("a")).unwrap();
+        disk.sync_dir(&deep).unwrap();
+        let entry = |name: &str, len, is_dir| DirEntry {
+            name: name.to_owned(),
+            len,
+            is_dir,
+        };
+        assert_eq!(
+            disk.list(&deep).unwrap(),
+            [entry("a", 3, false), entry("b", 3, false)]
+        );
+        assert_eq!(disk.list(&dir.join("x")).unwrap(), [entry("y", 0, true)]);
+        assert_eq!(read_whole(disk, &deep.join("a"), 3).unwrap(), b"\0\0c");
+        assert_eq!(kind(read_whole(disk, &deep.join("a"), 2)), ErrorKind::Io);
+        disk.remove(&deep.join("a")).unwrap();
+        assert_eq!(kind(disk.remove(&deep.join("a"))), ErrorKind::NotFound);
+        assert_eq!(
+            kind(disk.rename(&deep.join("a"), &deep.join("z"))),
+            ErrorKind::NotFound
+        );
+        assert_eq!(kind(disk.list(&dir.join("none"))), ErrorKind::NotFound);
+        assert_eq!(kind(disk.sync_dir(&dir.join("none"))), ErrorKind::NotFound);
+        assert!(disk.free_bytes(dir).unwrap() > 0);
+    });
+}
+
+#[test]
+fn an_open_file_outlives_its_name() {
+    on_every_disk(|disk, dir| {
+        let path = dir.join("a");
+        let file = disk.open(&path, OpenMode::CreateNew).unwrap();
+        file.write_at(b"still here", 0).unwrap();
+        disk.remove(&path).unwrap();
+        let fresh = disk.open(&path, OpenMode::CreateNew).unwrap();
+        assert!(fresh.is_empty().unwrap());
+        assert_eq!(read_all(&*file), b"still here");
+    });
+}
+
+#[test]
+fn locks_are_exclusive_and_name_their_holder() {
+    on_every_disk(|disk, dir| {
+        let path = dir.join("lock");
+        let lock = disk.lock(&path).unwrap();
+        assert_eq!(lock.path(), path);
+        let error = disk.lock(&path).unwrap_err();
+        let own = Some(std::process::id());
+        assert!(
+            matches!(error, Error::Locked { pid, .. } if pid == own),
+            "{error}"
+        );
+        drop(lock);
+        disk.lock(&path).unwrap();
+    });
+}
+
+#[test]
+fn replacing_a_file_survives_an_old_leftover() {
+    on_every_disk(|disk, dir| {
+        let path = dir.join("manifest");
+        disk.open(&dir.join("manifest.new"), OpenMode::CreateNew)
+            .unwrap()
+            .write_at(b"junk junk", 0)
+            .unwrap();
+        replace_file(disk, &path, b"one").unwrap();
+        replace_file(disk, &path, b"2").unwrap();
+        assert_eq!(read_whole(disk, &path, 100).unwrap(), b"2");
+        assert_eq!(disk.list(dir).unwrap().len(), 1);
+    });
+}

@@ -1,0 +1,108 @@
+//! Facts about a process from `/proc`: memory, processor time, threads.  For `status` and the benchmark only.
+//!
+//! A fact that cannot be read is an error, never a zero.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::disk::read_small;
+use crate::error::{Error, Op, Result};
+
+/// What `/proc` says about one process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProcessFacts {
+    /// Memory held, in octets.
+    pub rss_bytes: u64,
+    /// Processor time in user mode, all threads.
+    pub user: Duration,
+    /// Processor time in the kernel, all threads.
+    pub system: Duration,
+    /// Living threads.
+    pub threads: u64,
+}
+
+impl ProcessFacts {
+    /// Processor time in all.
+    #[must_use]
+    pub const fn cpu(&self) -> Duration {
+        self.user.saturating_add(self.system)
+    }
+}
+
+/// Facts about this process.
+pub fn own_facts() -> Result<ProcessFacts> {
+    facts_from(PathBuf::from("/proc/self/stat"))
+}
+
+/// Facts about process `pid`.
+pub fn facts_of(pid: u32) -> Result<ProcessFacts> {
+    facts_from(PathBuf::from(format!("/proc/{pid}/stat")))
+}
+
+/// This process's id.
+#[must_use]
+pub fn own_pid() -> u32 {
+    std::process::id()
+}
+
+fn facts_from(path: PathBuf) -> Result<ProcessFacts> {
+    let text = read_small(&path)?;
+    let page_bytes = u64::try_from(rustix::param::page_size()).unwrap_or(4096);
+    parse_stat(&text, rustix::param::clock_ticks_per_second(), page_bytes).ok_or_else(|| {
+        Error::Io {
+            op: Op::Stat,
+            path,
+            source: io::Error::other("not a stat line as in proc(5)"),
+        }
+    })
+}
+
+/// Reads a `/proc/PID/stat` line.  The name in parentheses may hold anything, so fields count from the last `)`.
+fn parse_stat(text: &str, ticks_per_second: u64, page_bytes: u64) -> Option<ProcessFacts> {
+    let (_, after_name) = text.rsplit_once(')')?;
+    // Field 3 of proc(5) is the first here.
+    let field = |number: usize| {
+        after_name
+            .split_whitespace()
+            .nth(number - 3)?
+            .parse::<u64>()
+            .ok()
+    };
+    let time = |ticks: u64| {
+        let millis = ticks.saturating_mul(1000) / ticks_per_second.max(1);
+        Duration::from_millis(millis)
+    };
+    Some(ProcessFacts {
+        user: time(field(14)?),
+        system: time(field(15)?),
+        threads: field(20)?,
+        rss_bytes: field(24)?.saturating_mul(page_bytes),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stat_line_with_a_hostile_name() {
+        let line =
+            "7 (a) b (c) S 1 7 7 0 -1 4194560 100 0 0 0 250 30 0 0 20 0 5 0 100 1000000 512 0";
+        let facts = parse_stat(line, 100, 4096).unwrap();
+        assert_eq!(facts.user, Duration::from_millis(2500));
+        assert_eq!(facts.system, Duration::from_millis(300));
+        assert_eq!(facts.cpu(), Duration::from_millis(2800));
+        assert_eq!((facts.threads, facts.rss_bytes), (5, 512 * 4096));
+        assert_eq!(parse_stat("7 (a", 100, 4096), None);
+        assert_eq!(parse_stat("7 (a) S 1", 100, 4096), None);
+    }
+
+    #[test]
+    fn own_facts_are_plausible() {
+        let facts = own_facts().unwrap();
+        assert!(facts.rss_bytes > 100_000 && facts.threads >= 1, "{facts:?}");
+        assert!(facts_of(own_pid()).unwrap().rss_bytes > 100_000);
+        assert!(facts_of(u32::MAX).is_err());
+    }
+}

@@ -69,10 +69,10 @@ impl ArticleBuf {
 
     /// Says which part of the storage is the answer, always in wire form (CRLF, dot-stuffed):
     ///
-    /// - [`Part::Whole`]: from the first header octet to the terminating `.CRLF`, inclusive;
-    /// - [`Part::Body`]: what follows the empty line, up to and including the terminating `.CRLF`;
-    /// - [`Part::Head`]: all header lines with their CRLF, **without** the empty line and without a terminator;
-    /// - [`Part::Stat`]: nothing.
+    /// - the whole: from the first header octet to the terminating `.CRLF`, inclusive;
+    /// - the body: what follows the empty line, up to and including the terminating `.CRLF`;
+    /// - the head: all header lines with their CRLF, **without** the empty line and without a terminator;
+    /// - for STAT nothing.
     ///
     /// A range outside the storage counts as empty.
     pub fn set_content(&mut self, content: Range<usize>) {

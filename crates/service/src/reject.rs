@@ -121,7 +121,8 @@ mod tests {
             );
             assert!(seen.insert(reason.text()), "text {} twice", reason.text());
             assert!(reason.text().len() < 100 && reason.text().is_ascii());
-            let plain = |octet: u8| octet.is_ascii_lowercase() || octet == b'_';
+            let plain =
+                |octet: u8| octet.is_ascii_lowercase() || octet.is_ascii_digit() || octet == b'_';
             assert!(reason.label().bytes().all(plain), "{}", reason.label());
         }
     }

@@ -1,1 +1,17 @@
-//! Listeners, limits and the NNTP client connection.
+//! Listeners and limits: who may connect, how many at a time, and how connections end when the server stops.
+//!
+//! Nothing a peer does stops the accept loop, and no table here grows without a limit.  This crate moves no NNTP but
+//! the one line a refused connection gets, and knows nothing of articles.
+#![deny(missing_docs)]
+
+mod config;
+mod drain;
+mod error;
+mod limits;
+mod listener;
+
+pub use config::ListenConfig;
+pub use drain::{Drain, DrainWatch};
+pub use error::Error;
+pub use limits::{Admission, Limits, LimitsSnapshot, Refusal};
+pub use listener::Listeners;

@@ -1,0 +1,198 @@
+//! Listening on several addresses, admitting, and joining every connection at the end.
+//!
+//! The accept loop owns the tasks it spawns.  An error of accept, "too many open files" among them, makes it wait a
+//! moment and go on: connections stay in the kernel's backlog meanwhile.  When draining starts the sockets are
+//! closed first, connections get `drain_s` to end by themselves, and the rest are cut.
+
+use std::future::{Future, poll_fn};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+
+use crate::config::ListenConfig;
+use crate::drain::{Drain, DrainWatch};
+use crate::error::Error;
+use crate::limits::{Admission, Limits};
+
+/// How long accept pauses when the system has no room for another connection.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Bound sockets, not yet accepting.
+#[derive(Debug)]
+pub struct Listeners {
+    sockets: Vec<TcpListener>,
+    limits: Arc<Limits>,
+    drain: Drain,
+    drain_for: Duration,
+    keepalive: Duration,
+}
+
+enum Event {
+    Accepted(io::Result<(TcpStream, SocketAddr)>),
+    Ended,
+    Drain,
+}
+
+impl Listeners {
+    /// Binds every address, or none.
+    ///
+    /// # Errors
+    /// When there is no address, or one cannot be listened on.
+    pub fn bind(config: &ListenConfig, limits: Arc<Limits>, drain: Drain) -> Result<Self, Error> {
+        if config.addresses.is_empty() {
+            return Err(Error::NoAddress);
+        }
+        let bind = |&address: &SocketAddr| {
+            listen(address, config.backlog).map_err(|source| Error::Listen { address, source })
+        };
+        Ok(Self {
+            sockets: config
+                .addresses
+                .iter()
+                .map(bind)
+                .collect::<Result<_, _>>()?,
+            limits,
+            drain,
+            drain_for: Duration::from_secs(config.drain_s),
+            keepalive: Duration::from_secs(config.keepalive_s),
+        })
+    }
+
+    /// The addresses really bound (port 0 has become a number).
+    #[must_use]
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.sockets
+            .iter()
+            .filter_map(|socket| socket.local_addr().ok())
+            .collect()
+    }
+
+    /// Accepts until draining starts, then waits for the connections to end; returns how many had to be cut.
+    pub async fn run<S, F>(self, mut serve: S) -> usize
+    where
+        S: FnMut(TcpStream, Admission) -> F,
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let Self {
+            sockets,
+            limits,
+            drain,
+            drain_for,
+            keepalive,
+        } = self;
+        let mut watch = drain.watch();
+        let mut connections = JoinSet::new();
+        let mut first = 0;
+        loop {
+            let event =
+                poll_fn(|cx| next_event(cx, &sockets, &mut first, &mut connections, &mut watch));
+            match event.await {
+                Event::Accepted(Ok((stream, peer))) => match limits.admit(peer) {
+                    Ok(admission) => {
+                        prepare(&stream, keepalive);
+                        connections.spawn(serve(stream, admission));
+                    }
+                    Err(refusal) => {
+                        tracing::info!(target: "newsreel::net", %peer, ?refusal, "refused");
+                        // A fresh socket has room for one line; whoever cannot take it is cut.
+                        let _ = stream.try_write(refusal.reply().as_bytes());
+                    }
+                },
+                Event::Accepted(Err(error)) => {
+                    limits.count_accept_error();
+                    if !is_the_peers_fault(&error) {
+                        tracing::error!(target: "newsreel::net", %error,
+                            "cannot accept: trying on (is the limit of open files too low?)");
+                        tokio::time::sleep(ACCEPT_PAUSE).await;
+                    }
+                }
+                Event::Ended => {}
+                Event::Drain => break,
+            }
+        }
+        drop(sockets);
+        join_all(connections, drain_for).await
+    }
+}
+
+fn listen(address: SocketAddr, backlog: u32) -> io::Result<TcpListener> {
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
+    socket.set_reuse_address(true)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
+    TcpListener::from_std(socket.into())
+}
+
+/// Options every connection gets; a peer that is gone already shows at the first read.
+fn prepare(stream: &TcpStream, keepalive: Duration) {
+    let _ = stream.set_nodelay(true);
+    let _ = SockRef::from(stream).set_tcp_keepalive(&TcpKeepalive::new().with_time(keepalive));
+}
+
+fn next_event(
+    cx: &mut Context<'_>,
+    sockets: &[TcpListener],
+    first: &mut usize,
+    connections: &mut JoinSet<()>,
+    watch: &mut DrainWatch,
+) -> Poll<Event> {
+    if watch.poll_started(cx).is_ready() {
+        return Poll::Ready(Event::Drain);
+    }
+    if let Poll::Ready(Some(ended)) = connections.poll_join_next(cx) {
+        if let Err(error) = ended {
+            tracing::error!(target: "newsreel::net", %error, "a connection's task failed");
+        }
+        return Poll::Ready(Event::Ended);
+    }
+    // Begin with another socket each time, so that a flood on one does not starve the others.
+    for step in 0..sockets.len() {
+        let at = (*first + step) % sockets.len();
+        let Some(socket) = sockets.get(at) else {
+            continue;
+        };
+        if let Poll::Ready(accepted) = socket.poll_accept(cx) {
+            *first = at + 1;
+            return Poll::Ready(Event::Accepted(accepted));
+        }
+    }
+    Poll::Pending
+}
+
+/// Errors that concern one connection that was about to come, not this server.
+fn is_the_peers_fault(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::Interrupted
+            | io::ErrorKind::PermissionDenied
+    )
+}
+
+async fn join_all(mut connections: JoinSet<()>, drain_for: Duration) -> usize {
+    let all = async { while connections.join_next().await.is_some() {} };
+    let in_time = tokio::time::timeout(drain_for, all).await.is_ok();
+    if in_time {
+        return 0;
+    }
+    let cut = connections.len();
+    tracing::warn!(target: "newsreel::net", cut, "connections did not end in time and are cut");
+    connections.shutdown().await;
+    cut
+}

@@ -1,0 +1,167 @@
+//! One commit, and the thread that makes it durable: buffers first, log second, reply third.
+//!
+//! The commit thread owns the log's writer and does nothing but write and sync.  It never decides
+//! anything: whatever happens, the commit goes back to the sequencer with what happened.
+//! A sync that failed is not tried again on the same pages; the sequencer places the articles
+//! elsewhere, or, when the log itself fails, gives the commit up.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender};
+
+use newsreel_host::Clock;
+use newsreel_journal::{FrameBuilder, JournalWriter};
+use newsreel_service::{Completions, Outcome};
+use newsreel_store::{BatchWrite, Reservation};
+use newsreel_wire::{BufferId, IdHash, Sequence};
+
+use crate::config::Durability;
+use crate::requests::Waiting;
+
+/// An answer that waits for its commit.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) ticket: u64,
+    pub(crate) outcome: Outcome,
+    /// Where it stands in the log, when it was given a place.
+    pub(crate) sequence: Option<Sequence>,
+    /// Its message-id, while the table of offers holds it.
+    pub(crate) id: Option<IdHash>,
+}
+
+/// The answers of one connection in one commit, in the order of its commands.
+#[derive(Debug)]
+pub(crate) struct Delivery {
+    pub(crate) sink: Arc<Completions>,
+    pub(crate) entries: Vec<Entry>,
+}
+
+/// A batch on its way to the disk, with everyone who waits for it.
+#[derive(Debug, Default)]
+pub(crate) struct Commit {
+    pub(crate) frame: FrameBuilder,
+    pub(crate) writes: Vec<Box<dyn BatchWrite>>,
+    pub(crate) reservations: Vec<Reservation>,
+    pub(crate) deliveries: Vec<Delivery>,
+    pub(crate) waiting: Vec<Waiting>,
+    pub(crate) octets: usize,
+    pub(crate) articles: u64,
+}
+
+impl Commit {
+    /// True when there is nothing to write and nobody to answer.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.frame.is_empty() && self.deliveries.is_empty() && self.waiting.is_empty()
+    }
+
+    /// Empties it for the next use; the memory stays.
+    pub(crate) fn clear(&mut self) {
+        self.frame.clear();
+        self.writes.clear();
+        self.reservations.clear();
+        self.deliveries.clear();
+        self.waiting.clear();
+        self.octets = 0;
+        self.articles = 0;
+    }
+}
+
+/// Why a commit did not reach the disk.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Writing or syncing these buffers failed; the log was not touched.
+    Buffers(Vec<(BufferId, String)>),
+    /// The log failed; whether the frame is on disk is unknown.
+    Log(String),
+}
+
+/// What the sequencer asks of the commit thread.
+#[derive(Debug)]
+pub(crate) enum Job {
+    /// Make this durable.
+    Commit { commit: Box<Commit>, sync: bool },
+    /// Leave the segment whose sync failed; these sequences stay holes.
+    Abort { first: Sequence, last: Sequence },
+    /// Sequences up to here are in every view and no feed needs them.
+    Retire(Sequence),
+}
+
+/// What the commit thread says back.
+#[derive(Debug)]
+pub(crate) enum Done {
+    /// A commit came back.
+    Commit { commit: Box<Commit>, failure: Option<Failure>, took_us: u64 },
+    /// The log goes on in a new segment, or cannot.
+    Abort(Result<(), String>),
+}
+
+/// Runs until its queue is closed; then gives the log's writer back.
+pub(crate) fn run(
+    mut journal: JournalWriter,
+    clock: &Arc<dyn Clock>,
+    jobs: &Receiver<Job>,
+    mut done: impl FnMut(Done),
+) -> JournalWriter {
+    while let Ok(job) = jobs.recv() {
+        match job {
+            Job::Commit { mut commit, sync } => {
+                let start = clock.monotonic();
+                let failure = write(&mut journal, &mut commit, sync).err();
+                let took_us = u64::try_from((clock.monotonic() - start).as_micros()).unwrap_or(0);
+                done(Done::Commit { commit, failure, took_us });
+            }
+            Job::Abort { first, last } => {
+                done(Done::Abort(journal.abort(first, last).map_err(|error| error.to_string())));
+            }
+            Job::Retire(before) => {
+                if let Err(error) = journal.retire_before(before) {
+                    tracing::warn!(%error, "old log segments could not be given back");
+                }
+            }
+        }
+    }
+    journal
+}
+
+/// Buffers first, log second.
+fn write(journal: &mut JournalWriter, commit: &mut Commit, sync: bool) -> Result<(), Failure> {
+    let mut failed = Vec::new();
+    for batch in &mut commit.writes {
+        if let Err(error) = batch.write() {
+            failed.push((batch.buffer(), error.to_string()));
+        }
+    }
+    if sync {
+        for batch in &mut commit.writes {
+            if failed.iter().all(|(buffer, _)| *buffer != batch.buffer())
+                && let Err(error) = batch.sync()
+            {
+                failed.push((batch.buffer(), error.to_string()));
+            }
+        }
+    }
+    if !failed.is_empty() {
+        return Err(Failure::Buffers(failed));
+    }
+    if commit.frame.is_empty() {
+        return Ok(());
+    }
+    let log = |error: newsreel_journal::Error| Failure::Log(error.to_string());
+    journal.write(&commit.frame).map_err(log)?;
+    if sync {
+        journal.sync().map_err(log)?;
+    }
+    Ok(())
+}
+
+/// Whether a commit is forced to the disk before it is answered.
+pub(crate) fn must_sync(durability: Durability) -> bool {
+    match durability {
+        Durability::GroupCommit | Durability::Each => true,
+        Durability::None => false,
+    }
+}
+
+/// A commit queue of one: the next starts when the previous has ended.
+pub(crate) fn queue() -> (SyncSender<Job>, Receiver<Job>) {
+    std::sync::mpsc::sync_channel(2)
+}

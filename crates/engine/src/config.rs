@@ -1,0 +1,140 @@
+//! The engine's settings: what an article must be, how durable an answer is, when checkpoints come.
+//!
+//! Each crate below has its own section; [`EngineConfig`] only puts them together.  All values
+//! here are resolved (octets, seconds); the app reads the file and reports what is wrong with it.
+
+use std::path::PathBuf;
+
+use newsreel_index::IndexConfig;
+use newsreel_journal::JournalConfig;
+use newsreel_store::StoreConfig;
+use serde::{Deserialize, Serialize};
+
+/// When an article is acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum Durability {
+    /// After the commit that holds it is on disk; one commit takes all that waits.
+    #[default]
+    GroupCommit,
+    /// Like `group-commit`, one article a commit.
+    Each,
+    /// Before anything is on disk, as INN does: a power cut may lose the last second.
+    None,
+}
+
+/// What the server keeps of an article.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Numbers, overview and Xref, for readers.
+    #[default]
+    Reader,
+    /// Articles and history only: a feeder, as in the CNFS paper.
+    Transit,
+}
+
+/// `[articles]`: what a relayed article must be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ArticlesConfig {
+    /// Largest article taken, octets on the wire.
+    pub octets_max: u32,
+    /// Largest header block taken, octets.
+    pub header_octets_max: u32,
+    /// Articles with an older Date are refused, seconds; 0 takes any age.
+    pub age_s_max: u64,
+    /// Articles dated further ahead than this are refused, seconds.
+    pub future_s_max: u64,
+    /// Articles filed in more groups than this are refused.
+    pub groups_max: u32,
+    /// Groups taken at all, a wildmat; an article that meets a poison pattern (`@`) is refused.
+    pub accept: String,
+}
+
+impl Default for ArticlesConfig {
+    fn default() -> Self {
+        Self {
+            octets_max: 1024 * 1024,
+            header_octets_max: 64 * 1024,
+            age_s_max: 10 * 86_400,
+            future_s_max: 86_400,
+            groups_max: 100,
+            accept: "*".to_owned(),
+        }
+    }
+}
+
+/// `[engine]`: durability, limits of the queues, checkpoints.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SequencerConfig {
+    /// When an article is acknowledged.
+    pub durability: Durability,
+    /// `reader` or `transit`.
+    pub mode: Mode,
+    /// The name of this server in Path and Xref; empty: the machine's name.
+    pub path_identity: String,
+    /// Articles waiting for the sequencer, octets; connections are not read beyond it.
+    pub queue_octets_max: u32,
+    /// One commit holds at most this much, octets.
+    pub commit_octets_max: u32,
+    /// Message-ids one connection may have been asked for and not sent.
+    pub offers_per_connection_max: usize,
+    /// How long an id that was asked for is kept for that peer, milliseconds.
+    pub offer_wait_ms: u64,
+    /// A checkpoint is made when the log has grown by this, octets.
+    pub checkpoint_log_octets: u64,
+    /// A checkpoint is made at the latest after this, seconds, if anything happened.
+    pub checkpoint_s_max: u64,
+    /// The log is kept for outgoing feeds up to this size, octets.
+    pub log_keep_octets: u64,
+}
+
+impl Default for SequencerConfig {
+    fn default() -> Self {
+        Self {
+            durability: Durability::GroupCommit,
+            mode: Mode::Reader,
+            path_identity: String::new(),
+            queue_octets_max: 32 * 1024 * 1024,
+            commit_octets_max: 4 * 1024 * 1024,
+            offers_per_connection_max: 10_000,
+            offer_wait_ms: 60_000,
+            checkpoint_log_octets: 64 * 1024 * 1024,
+            checkpoint_s_max: 600,
+            log_keep_octets: 256 * 1024 * 1024,
+        }
+    }
+}
+
+/// Everything the engine needs to open a spool.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EngineConfig {
+    /// The spool directory.
+    pub spool: PathBuf,
+    /// `[articles]`.
+    pub articles: ArticlesConfig,
+    /// `[engine]`.
+    pub sequencer: SequencerConfig,
+    /// Buffers, sets and rules.
+    pub store: StoreConfig,
+    /// `[index]`.
+    pub index: IndexConfig,
+    /// `[log]`.
+    pub journal: JournalConfig,
+}
+
+impl EngineConfig {
+    /// The defaults, for a spool at this place.
+    pub fn new(spool: PathBuf) -> Self {
+        Self {
+            spool,
+            articles: ArticlesConfig::default(),
+            sequencer: SequencerConfig::default(),
+            store: StoreConfig::default(),
+            index: IndexConfig::default(),
+            journal: JournalConfig::default(),
+        }
+    }
+}

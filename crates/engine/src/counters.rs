@@ -1,0 +1,70 @@
+//! What the engine counts; cheap to add to, read by `status` and the metrics.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::Serialize;
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {
+        /// Monotone counters since start.
+        #[derive(Debug, Default)]
+        pub struct Counters {
+            $($(#[$doc])* pub(crate) $name: AtomicU64,)+
+        }
+
+        /// The counters at one moment.
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+        pub struct CounterValues {
+            $($(#[$doc])* pub $name: u64,)+
+        }
+
+        impl Counters {
+            /// Reads all of them.
+            pub fn values(&self) -> CounterValues {
+                CounterValues { $($name: self.$name.load(Ordering::Relaxed),)+ }
+            }
+        }
+    };
+}
+
+counters! {
+    /// Articles committed.
+    accepted,
+    /// Octets of articles committed.
+    accepted_octets,
+    /// Articles refused for what they are (437, 439).
+    rejected,
+    /// Copies of articles already here.
+    duplicates,
+    /// Articles that could not be taken because of a failure here.
+    failed,
+    /// CHECK and IHAVE offers answered "send it".
+    wanted,
+    /// Offers answered "already here".
+    known,
+    /// Offers put off.
+    deferred,
+    /// Commits made.
+    commits,
+    /// Octets written to the log.
+    log_octets,
+    /// Microseconds spent in commits.
+    commit_us,
+    /// Checkpoints made.
+    checkpoints,
+    /// Commits repaired after a buffer failed.
+    repaired,
+    /// Syncs or writes that failed.
+    disk_errors,
+    /// Articles read for readers and peers.
+    reads,
+    /// Reads that found a damaged record.
+    corrupt_reads,
+}
+
+impl Counters {
+    /// Adds to one of them.
+    pub(crate) fn add(counter: &AtomicU64, n: u64) {
+        counter.fetch_add(n, Ordering::Relaxed);
+    }
+}

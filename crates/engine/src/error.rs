@@ -1,0 +1,75 @@
+//! What can go wrong in the engine, told to the person who reads it.
+
+use std::path::PathBuf;
+
+use newsreel_wire::Sequence;
+
+/// An error of the engine.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Another process has the spool.
+    #[error(
+        "the spool {} is in use by {}: stop that server, or give another --spool",
+        path.display(),
+        pid.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"))
+    )]
+    Locked {
+        /// The spool.
+        path: PathBuf,
+        /// Who holds it.
+        pid: Option<u32>,
+    },
+    /// The spool was made by a newer newsreel, or is none.
+    #[error("{} is no spool of this version: {why}", path.display())]
+    NotASpool {
+        /// The file that says so.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A record of the log cannot be read.
+    #[error(
+        "log record {sequence:?} (kind {kind}) is damaged: {what}; run `newsreel check` to see what it concerns"
+    )]
+    Record {
+        /// Its place in the log.
+        sequence: Sequence,
+        /// Its kind octet.
+        kind: u8,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// The storage layer failed.
+    #[error(transparent)]
+    Store(#[from] newsreel_store::Error),
+    /// The log failed.
+    #[error(transparent)]
+    Journal(#[from] newsreel_journal::Error),
+    /// A view failed.
+    #[error(transparent)]
+    Index(#[from] newsreel_index::Error),
+    /// The machine failed.
+    #[error(transparent)]
+    Host(#[from] newsreel_host::Error),
+    /// A thread of the engine could not be started.
+    #[error("cannot start the {name} thread: {source}")]
+    Thread {
+        /// Which one.
+        name: &'static str,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The engine is stopping or has failed; nothing can be changed any more.
+    #[error("the server is stopping; nothing was changed")]
+    Stopping,
+    /// The log cannot be written, so nothing new is taken until the cause is mended.
+    #[error("the log cannot be written ({why}); nothing was changed")]
+    LogFailed {
+        /// What failed.
+        why: String,
+    },
+    /// A request about groups that cannot be done.
+    #[error("{0}")]
+    Group(String),
+}

@@ -1,0 +1,226 @@
+//! What the sequencer gives an article: numbers, Xref, the final text, the overview line.
+//!
+//! [`Groups`] is the sequencer's own picture of the groups: the next number of each, ahead of what
+//! readers see by what is not committed yet.  Everything here is memory work on buffers that are
+//! used again for every article; nothing is parsed and nothing is written.
+
+use newsreel_wire::{ArticleNumber, GroupId};
+use smallvec::SmallVec;
+
+use crate::accept::Candidate;
+
+/// How articles posted to a group are filed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Filing {
+    /// Under its own numbers.
+    Here,
+    /// Under the numbers of another group (`=other.group`).
+    Alias(GroupId),
+    /// Not filed in it (`j`, `x`, or removed).
+    Nowhere,
+}
+
+/// A group as the sequencer sees it.
+#[derive(Debug, Clone)]
+pub(crate) struct GroupSlot {
+    /// The number the next article gets.
+    pub(crate) next: u64,
+    /// Its name, for Xref.
+    pub(crate) name: Box<str>,
+    /// Where its articles go.
+    pub(crate) filing: Filing,
+}
+
+/// The sequencer's groups, by id.
+#[derive(Debug, Default)]
+pub(crate) struct GroupTable {
+    slots: Vec<Option<GroupSlot>>,
+}
+
+/// The largest number offered to readers (RFC 3977 section 6 allows 31 bits).
+pub(crate) const NUMBER_MAX: u64 = 0x7fff_ffff;
+
+impl GroupTable {
+    /// Puts a group in, or replaces it.
+    pub(crate) fn set(&mut self, id: GroupId, slot: GroupSlot) {
+        let at = id.0 as usize;
+        if at >= self.slots.len() {
+            self.slots.resize(at + 1, None);
+        }
+        self.slots[at] = Some(slot);
+    }
+
+    /// A group by its id.
+    pub(crate) fn get_mut(&mut self, id: GroupId) -> Option<&mut GroupSlot> {
+        self.slots.get_mut(id.0 as usize)?.as_mut()
+    }
+
+    /// A group by its id.
+    pub(crate) fn get(&self, id: GroupId) -> Option<&GroupSlot> {
+        self.slots.get(id.0 as usize)?.as_ref()
+    }
+
+    /// The id that a new group gets.
+    pub(crate) fn next_id(&self) -> GroupId {
+        GroupId(u32::try_from(self.slots.len()).unwrap_or(u32::MAX))
+    }
+
+    /// Where an article of these groups is filed, with the numbers it would get; nothing changes
+    /// until [`GroupTable::take`].
+    pub(crate) fn numbers(&self, groups: &[GroupId]) -> SmallVec<[(GroupId, ArticleNumber); 4]> {
+        let mut out: SmallVec<[(GroupId, ArticleNumber); 4]> = SmallVec::new();
+        for group in groups {
+            let mut id = *group;
+            // An alias of an alias is refused when it is made, so one step is enough.
+            if let Some(GroupSlot { filing: Filing::Alias(target), .. }) = self.get(id) {
+                id = *target;
+            }
+            match self.get(id) {
+                Some(slot)
+                    if slot.filing == Filing::Here
+                        && slot.next <= NUMBER_MAX
+                        && out.iter().all(|(seen, _)| *seen != id) =>
+                {
+                    out.push((id, ArticleNumber(slot.next)));
+                }
+                _ => {}
+            }
+        }
+        out
+    }
+
+    /// These numbers are given; the next article gets later ones.
+    pub(crate) fn take(&mut self, numbers: &[(GroupId, ArticleNumber)]) {
+        for (group, number) in numbers {
+            if let Some(slot) = self.get_mut(*group) {
+                slot.next = number.0 + 1;
+            }
+        }
+    }
+}
+
+/// Writes the content of Xref: `server group:number ...` (RFC 5536 section 3.2.14).
+pub(crate) fn write_xref(
+    out: &mut Vec<u8>,
+    server: &str,
+    numbers: &[(GroupId, ArticleNumber)],
+    groups: &GroupTable,
+) {
+    out.extend_from_slice(server.as_bytes());
+    let mut digits = itoa::Buffer::new();
+    for (group, number) in numbers {
+        let Some(slot) = groups.get(*group) else { continue };
+        out.push(b' ');
+        out.extend_from_slice(slot.name.as_bytes());
+        out.push(b':');
+        out.extend_from_slice(digits.format(number.0).as_bytes());
+    }
+}
+
+/// The pieces of the final article, in order, and the length of its header block.
+///
+/// Our Path entry goes in front of the content of Path, a foreign Xref goes out, ours goes to the
+/// end of the header block; all other octets stay as they came (RFC 5537 section 3.6).
+pub(crate) fn parts<'a>(
+    candidate: &'a Candidate,
+    path_entry: &'a [u8],
+    xref_line: &'a [u8],
+) -> (SmallVec<[&'a [u8]; 8]>, usize) {
+    let article = &candidate.article[..];
+    let mut parts: SmallVec<[&[u8]; 8]> = SmallVec::new();
+    let path_at = candidate.path.start as usize;
+    let body_at = candidate.head_end as usize;
+    let mut push = |part: &'a [u8]| {
+        if !part.is_empty() {
+            parts.push(part);
+        }
+    };
+    match &candidate.xref {
+        None => {
+            push(&article[..path_at]);
+            push(path_entry);
+            push(&article[path_at..body_at]);
+        }
+        Some(xref) if (xref.start as usize) < path_at => {
+            push(&article[..xref.start as usize]);
+            push(&article[xref.end as usize..path_at]);
+            push(path_entry);
+            push(&article[path_at..body_at]);
+        }
+        Some(xref) => {
+            push(&article[..path_at]);
+            push(path_entry);
+            push(&article[path_at..xref.start as usize]);
+            push(&article[xref.end as usize..body_at]);
+        }
+    }
+    push(xref_line);
+    let head_len = parts.iter().map(|part| part.len()).sum();
+    parts.push(&article[body_at..]);
+    (parts, head_len)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::accept::tests::candidate_of;
+
+    fn table() -> GroupTable {
+        let mut table = GroupTable::default();
+        for (id, name, filing) in [
+            (0, "misc.test", Filing::Here),
+            (1, "misc.alias", Filing::Alias(GroupId(0))),
+            (2, "misc.gone", Filing::Nowhere),
+        ] {
+            let slot = GroupSlot { next: 7, name: name.into(), filing };
+            table.set(GroupId(id), slot);
+        }
+        table
+    }
+
+    #[test]
+    fn aliases_file_once_and_removed_groups_not_at_all() {
+        let mut table = table();
+        let numbers = table.numbers(&[GroupId(1), GroupId(0), GroupId(2), GroupId(9)]);
+        assert_eq!(&numbers[..], &[(GroupId(0), ArticleNumber(7))]);
+        table.take(&numbers);
+        assert_eq!(table.numbers(&[GroupId(0)])[0].1, ArticleNumber(8));
+        let mut xref = Vec::new();
+        write_xref(&mut xref, "news.example", &numbers, &table);
+        assert_eq!(xref, b"news.example misc.test:7");
+    }
+
+    #[test]
+    fn a_full_group_stops_filing() {
+        let mut table = table();
+        table.set(
+            GroupId(0),
+            GroupSlot { next: NUMBER_MAX + 1, name: "misc.test".into(), filing: Filing::Here },
+        );
+        assert!(table.numbers(&[GroupId(0)]).is_empty());
+    }
+
+    #[test]
+    fn only_path_and_xref_change() {
+        for (article, expect) in [
+            (
+                "Path: a!b\r\nXref: x misc.test:1\r\nSubject: s\r\n\r\nbody\r\n.\r\n",
+                "Path: us!a!b\r\nSubject: s\r\nXref: us misc.test:7\r\n\r\nbody\r\n.\r\n",
+            ),
+            (
+                "Xref: x misc.test:1\r\n misc.two:2\r\nPath: a!b\r\nSubject: s\r\n\r\n.\r\n",
+                "Path: us!a!b\r\nSubject: s\r\nXref: us misc.test:7\r\n\r\n.\r\n",
+            ),
+            (
+                "Subject: s\r\nPath: a!b\r\n\r\nbody\r\n.\r\n",
+                "Subject: s\r\nPath: us!a!b\r\nXref: us misc.test:7\r\n\r\nbody\r\n.\r\n",
+            ),
+        ] {
+            let candidate = candidate_of(article);
+            let (parts, head_len) = parts(&candidate, b"us!", b"Xref: us misc.test:7\r\n");
+            let whole = parts.concat();
+            assert_eq!(String::from_utf8_lossy(&whole), expect);
+            assert_eq!(&whole[head_len..head_len + 2], b"\r\n", "the empty line follows the head");
+        }
+    }
+}

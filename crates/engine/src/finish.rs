@@ -1,0 +1,218 @@
+//! What becomes of a commit that came back: applied, repaired, or given up.
+//!
+//! Success: the views are brought up to it, the committed mark is published, then everyone is
+//! answered.  A buffer that failed: its articles are placed elsewhere from memory and the same
+//! sequences are committed again.  The log failed: nobody is told that anything was taken, and
+//! the sequences stay holes.
+
+use std::collections::HashSet;
+use std::sync::atomic::Ordering;
+
+use newsreel_journal::FrameBuilder;
+use newsreel_service::Outcome;
+use newsreel_store::{BatchWrite, Place, PlaceError};
+use newsreel_wire::{BufferId, Sequence};
+
+use crate::commit::{Commit, Entry, Failure, Job};
+use crate::config::Durability;
+use crate::counters::Counters;
+use crate::error::Error;
+use crate::record::{ArticleRecord, encode_article_head, kind};
+use crate::sequencer::Sequencer;
+
+/// Without durability the log is forced to the disk at least this often.
+const SYNC_EVERY_MS: u64 = 1000;
+
+/// ... and at least once in so many records: the reserve by which everything jumps after an
+/// unclean stop (see `recover`).
+pub(crate) const SYNC_EVERY_RECORDS: u64 = 65_536;
+
+impl Sequencer {
+    /// Whether this commit is forced to the disk.
+    pub(crate) fn sync_now(&self, commit: &Commit) -> bool {
+        match self.shared.config.sequencer.durability {
+            Durability::GroupCommit | Durability::Each => true,
+            Durability::None => {
+                let now_ms = self.shared.now_ms();
+                !commit.waiting.is_empty()
+                    || now_ms.saturating_sub(self.sync.last_ms) >= SYNC_EVERY_MS
+                    || self.next.0.saturating_sub(self.sync.durable_before.0)
+                        >= SYNC_EVERY_RECORDS / 2
+            }
+        }
+    }
+
+    /// A commit is where it should be: make it visible, then answer.
+    pub(crate) fn committed(&mut self, mut commit: Box<Commit>, synced: bool) {
+        if !commit.frame.is_empty() {
+            let last = commit.frame.last();
+            if synced {
+                self.sync.durable_before = Sequence(last.0 + 1);
+                self.sync.last_ms = self.shared.now_ms();
+            }
+            // The floors rise before anything is written into the region, and before readers see
+            // what this commit brings.
+            for reservation in &commit.reservations {
+                self.store.reserved(*reservation);
+                self.scratch.blocked = false;
+            }
+            self.store.recycle(&mut commit.writes);
+            if let Err(error) = self.applier.frame(&commit.frame) {
+                // We wrote these records ourselves: this is a defect, not bad luck.  Nothing is
+                // lost, the log has it; stop taking more.
+                tracing::error!(%error, "a committed record cannot be applied");
+                self.broken = Some(error.to_string());
+            }
+            self.shared.committed.store(last.0, Ordering::Release);
+            self.checkpoints.log_octets += commit.frame.bytes().len() as u64;
+            let counters = &self.shared.counters;
+            Counters::add(&counters.commits, 1);
+            Counters::add(&counters.accepted, commit.articles);
+            Counters::add(&counters.accepted_octets, commit.octets as u64);
+            Counters::add(&counters.log_octets, commit.frame.bytes().len() as u64);
+        }
+        self.answer(&mut commit);
+        self.spare = Some(commit);
+    }
+
+    /// Tells everyone who waits for this commit.
+    fn answer(&mut self, commit: &mut Commit) {
+        for delivery in commit.deliveries.drain(..) {
+            let outcomes = delivery.entries.into_iter().map(|entry| self.settle(entry));
+            delivery.sink.complete(outcomes);
+        }
+        for waiting in commit.waiting.drain(..) {
+            waiting.tell();
+        }
+        commit.clear();
+    }
+
+    /// The last word on one article.
+    fn settle(&self, entry: Entry) -> (u64, Outcome) {
+        let counters = &self.shared.counters;
+        let mut outcome = entry.outcome;
+        if let Some(id) = entry.id {
+            // A duplicate is one only if the first copy is really here now: its commit may have
+            // failed since.
+            let is_copy = matches!(outcome, Outcome::Duplicate);
+            if is_copy && !matches!(self.shared.is_known(&id, u64::MAX), Ok(true)) {
+                outcome = Outcome::Failed;
+            }
+            self.shared.offers.finish(&id, entry.holds_offer);
+        }
+        match &outcome {
+            Outcome::Accepted => {}
+            Outcome::Duplicate => Counters::add(&counters.duplicates, 1),
+            Outcome::Rejected(_) => Counters::add(&counters.rejected, 1),
+            _ => Counters::add(&counters.failed, 1),
+        }
+        (entry.ticket, outcome)
+    }
+
+    /// A commit came back undone.
+    pub(crate) fn failed(&mut self, commit: Box<Commit>, failure: Failure) {
+        Counters::add(&self.shared.counters.disk_errors, 1);
+        match failure {
+            Failure::Buffers(buffers) => {
+                for (buffer, why) in &buffers {
+                    tracing::error!(?buffer, why, "a buffer failed and is suspended");
+                    self.store.suspend(*buffer);
+                }
+                let failed: HashSet<BufferId> = buffers.into_iter().map(|(id, _)| id).collect();
+                self.repair(commit, &failed);
+            }
+            Failure::Log(why) => {
+                tracing::error!(why, "the log failed; nothing more is taken until it is mended");
+                self.give_up(commit, why);
+            }
+        }
+    }
+
+    /// Places the articles of failed buffers elsewhere and commits the same sequences again.
+    fn repair(&mut self, mut commit: Box<Commit>, failed: &HashSet<BufferId>) {
+        Counters::add(&self.shared.counters.repaired, 1);
+        let mut frame = FrameBuilder::default();
+        frame.start(commit.frame.first(), self.epoch);
+        let mut lost = Vec::new();
+        for (sequence, kind, payload) in commit.frame.records() {
+            let record = match kind {
+                kind::ARTICLE => ArticleRecord::decode(sequence, payload).ok(),
+                _ => None,
+            };
+            let Some(mut record) = record.filter(|r| failed.contains(&r.token.buffer())) else {
+                frame.record(kind).extend_from_slice(payload);
+                continue;
+            };
+            match self.place_again(&commit.writes, sequence, &record) {
+                Ok(token) => {
+                    record.token = token;
+                    record.encode(frame.record(kind::ARTICLE));
+                }
+                Err(error) => {
+                    tracing::error!(%error, ?sequence, "no other place for an article; it is put off");
+                    let _ = frame.record(kind::HOLE);
+                    lost.push(sequence);
+                }
+            }
+        }
+        commit.writes.retain(|batch| !failed.contains(&batch.buffer()));
+        commit.writes.append(&mut self.store.seal());
+        commit.frame = frame;
+        for entry in commit.deliveries.iter_mut().flat_map(|delivery| &mut delivery.entries) {
+            if entry.sequence.is_some_and(|sequence| lost.contains(&sequence)) {
+                entry.outcome = Outcome::Failed;
+            }
+        }
+        self.send(commit);
+    }
+
+    /// Stores an article of a failed batch again, from the batch's memory.
+    fn place_again(
+        &mut self,
+        writes: &[Box<dyn BatchWrite>],
+        sequence: Sequence,
+        record: &ArticleRecord<'_>,
+    ) -> Result<newsreel_wire::Token, PlaceError> {
+        let kept = writes.iter().find_map(|batch| batch.article(&record.token));
+        let Some((article, head_len)) = kept else { return Err(PlaceError::Suspended) };
+        self.store.place(&Place {
+            sequence,
+            arrival: record.arrival,
+            id_hash: record.id_hash,
+            set: record.token.set(),
+            article: &[article],
+            head_len,
+        })
+    }
+
+    /// The log did not take this commit: nobody is told it was taken.
+    fn give_up(&mut self, mut commit: Box<Commit>, why: String) {
+        let (first, last) = (commit.frame.first(), commit.frame.last());
+        for entry in commit.deliveries.iter_mut().flat_map(|delivery| &mut delivery.entries) {
+            if entry.sequence.is_some() {
+                entry.outcome = Outcome::Failed;
+            }
+        }
+        for waiting in &mut commit.waiting {
+            waiting.result = Err(Error::LogFailed { why: why.clone() });
+        }
+        self.broken = Some(why);
+        self.answer(&mut commit);
+        self.spare = Some(commit);
+        if self.jobs.send(Job::Abort { first, last }).is_ok() {
+            self.committing = true;
+        }
+    }
+
+    /// The log goes on in a new segment, or not.
+    pub(crate) fn aborted(&mut self, result: Result<(), String>) {
+        self.committing = false;
+        match result {
+            Ok(()) => {
+                tracing::warn!("the log goes on in a new segment; articles are taken again");
+                self.broken = None;
+            }
+            Err(why) => tracing::error!(why, "the log has no place to go on; nothing is taken"),
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Message-ids that are offered or on their way, but not yet in the history.
+//!
+//! An id is in here from the moment a peer was asked to send it (CHECK 238, IHAVE 335) or sent it
+//! unasked (TAKETHIS), until its commit is applied to the history, it is refused, its connection
+//! ends, or its time is up.  While it is here every other offer of it is put off (431, 436).
+//! The table is bounded: per connection by `per_connection_max`, so in all by the connections.
+
+use std::collections::VecDeque;
+
+use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
+use newsreel_service::ConnectionId;
+use newsreel_wire::IdHash;
+use parking_lot::Mutex;
+
+const SHARDS: usize = 64;
+
+/// Where an id stands on its way in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// A connection was told to send it.
+    Asked { by: ConnectionId, until_ms: u64 },
+    /// `copies` of it lie in the queue of the sequencer.
+    Queued { copies: u32 },
+    /// The sequencer gave it a place; its commit is under way.
+    Sequenced { copies: u32 },
+}
+
+/// What an offer of an id is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Claim {
+    /// Nobody else has it: it is now asked for.
+    Granted,
+    /// It is on its way already: later.
+    Taken,
+    /// This connection has too many under way: later.
+    TooMany,
+}
+
+/// The table of ids under way.
+#[derive(Debug)]
+pub(crate) struct Offers {
+    shards: Vec<Mutex<HashMap<IdHash, Stage>>>,
+    connections: Mutex<HashMap<ConnectionId, VecDeque<IdHash>>>,
+    per_connection_max: usize,
+    wait_ms: u64,
+}
+
+impl Offers {
+    /// An empty table; an id asked for and not sent is free again after `wait_ms`.
+    pub(crate) fn new(per_connection_max: usize, wait_ms: u64) -> Self {
+        Self {
+            shards: (0..SHARDS).map(|_| Mutex::new(HashMap::new())).collect(),
+            connections: Mutex::new(HashMap::new()),
+            per_connection_max,
+            wait_ms,
+        }
+    }
+
+    fn shard(&self, id: &IdHash) -> &Mutex<HashMap<IdHash, Stage>> {
+        // The hash is keyed and uniform, so any octet serves.
+        &self.shards[usize::from(id.0[15]) % SHARDS]
+    }
+
+    /// Asks for an id on behalf of a connection.
+    pub(crate) fn claim(&self, id: &IdHash, by: ConnectionId, now_ms: u64) -> Claim {
+        match self.shard(id).lock().entry(*id) {
+            Entry::Occupied(mut taken) => match *taken.get() {
+                Stage::Asked { by: owner, until_ms } if owner != by && until_ms > now_ms => {
+                    return Claim::Taken;
+                }
+                Stage::Asked { .. } => {
+                    taken.insert(Stage::Asked { by, until_ms: now_ms + self.wait_ms });
+                }
+                Stage::Queued { .. } | Stage::Sequenced { .. } => return Claim::Taken,
+            },
+            Entry::Vacant(free) => {
+                free.insert(Stage::Asked { by, until_ms: now_ms + self.wait_ms });
+            }
+        }
+        if self.note(id, by, now_ms) {
+            Claim::Granted
+        } else {
+            self.forget_asked(id, by);
+            Claim::TooMany
+        }
+    }
+
+    /// Remembers the id under its connection, so that it can be freed with it.
+    fn note(&self, id: &IdHash, by: ConnectionId, now_ms: u64) -> bool {
+        let mut connections = self.connections.lock();
+        let ids = connections.entry(by).or_default();
+        if ids.len() >= self.per_connection_max {
+            // What was sent or ran out in the meantime does not count.
+            ids.retain(|id| {
+                matches!(self.shard(id).lock().get(id),
+                    Some(Stage::Asked { by: owner, until_ms }) if *owner == by && *until_ms > now_ms)
+            });
+        }
+        if ids.len() >= self.per_connection_max {
+            return false;
+        }
+        ids.push_back(*id);
+        true
+    }
+
+    fn forget_asked(&self, id: &IdHash, by: ConnectionId) {
+        if let Entry::Occupied(entry) = self.shard(id).lock().entry(*id)
+            && matches!(entry.get(), Stage::Asked { by: owner, .. } if *owner == by)
+        {
+            entry.remove();
+        }
+    }
+
+    /// True when an offer of this id must wait.
+    pub(crate) fn is_under_way(&self, id: &IdHash, by: ConnectionId, now_ms: u64) -> bool {
+        match self.shard(id).lock().get(id) {
+            None => false,
+            Some(Stage::Asked { by: owner, until_ms }) => *owner != by && *until_ms > now_ms,
+            Some(Stage::Queued { .. } | Stage::Sequenced { .. }) => true,
+        }
+    }
+
+    /// The article itself has come: it goes to the sequencer.
+    pub(crate) fn queue(&self, id: &IdHash) {
+        let mut shard = self.shard(id).lock();
+        let stage = shard.entry(*id).or_insert(Stage::Queued { copies: 0 });
+        match stage {
+            Stage::Queued { copies } | Stage::Sequenced { copies } => *copies += 1,
+            Stage::Asked { .. } => *stage = Stage::Queued { copies: 1 },
+        }
+    }
+
+    /// The sequencer takes this copy up.  False: another copy of it is being committed.
+    pub(crate) fn sequence(&self, id: &IdHash) -> bool {
+        let mut shard = self.shard(id).lock();
+        let stage = shard.entry(*id).or_insert(Stage::Queued { copies: 1 });
+        match *stage {
+            Stage::Sequenced { .. } => false,
+            Stage::Queued { copies } => {
+                *stage = Stage::Sequenced { copies };
+                true
+            }
+            Stage::Asked { .. } => {
+                *stage = Stage::Sequenced { copies: 1 };
+                true
+            }
+        }
+    }
+
+    /// One copy is done with: committed, refused or failed.  `was_sequenced` says whether this is
+    /// the copy that had its place.
+    pub(crate) fn finish(&self, id: &IdHash, was_sequenced: bool) {
+        let mut shard = self.shard(id).lock();
+        let Entry::Occupied(mut entry) = shard.entry(*id) else { return };
+        let (Stage::Queued { copies } | Stage::Sequenced { copies }) = *entry.get() else { return };
+        if copies <= 1 {
+            entry.remove();
+        } else if was_sequenced {
+            entry.insert(Stage::Queued { copies: copies - 1 });
+        } else {
+            match entry.get_mut() {
+                Stage::Queued { copies } | Stage::Sequenced { copies } => *copies -= 1,
+                Stage::Asked { .. } => {}
+            }
+        }
+    }
+
+    /// A connection ended: what it was asked for may be asked of others.
+    pub(crate) fn release(&self, connection: ConnectionId) {
+        let Some(ids) = self.connections.lock().remove(&connection) else { return };
+        for id in ids {
+            self.forget_asked(&id, connection);
+        }
+    }
+
+    /// Ids under way now.
+    pub(crate) fn len(&self) -> usize {
+        self.shards.iter().map(|shard| shard.lock().len()).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: ConnectionId = ConnectionId(1);
+    const B: ConnectionId = ConnectionId(2);
+
+    fn id(n: u8) -> IdHash {
+        IdHash([n; 16])
+    }
+
+    #[test]
+    fn a_second_peer_waits_until_the_first_ends() {
+        let offers = Offers::new(10, 1000);
+        assert_eq!(offers.claim(&id(1), A, 0), Claim::Granted);
+        assert_eq!(offers.claim(&id(1), A, 0), Claim::Granted, "the same peer may ask again");
+        assert_eq!(offers.claim(&id(1), B, 999), Claim::Taken);
+        offers.release(A);
+        assert_eq!(offers.claim(&id(1), B, 999), Claim::Granted);
+    }
+
+    #[test]
+    fn an_offer_runs_out() {
+        let offers = Offers::new(10, 1000);
+        assert_eq!(offers.claim(&id(1), A, 0), Claim::Granted);
+        assert_eq!(offers.claim(&id(1), B, 1000), Claim::Granted);
+        offers.release(A);
+        assert!(offers.is_under_way(&id(1), A, 1001), "B's claim outlives A");
+    }
+
+    #[test]
+    fn a_connection_is_bounded_and_what_it_sent_does_not_count() {
+        let offers = Offers::new(2, 1000);
+        assert_eq!(offers.claim(&id(1), A, 0), Claim::Granted);
+        assert_eq!(offers.claim(&id(2), A, 0), Claim::Granted);
+        assert_eq!(offers.claim(&id(3), A, 0), Claim::TooMany);
+        assert!(!offers.is_under_way(&id(3), B, 0), "a refused claim leaves nothing");
+        offers.queue(&id(1));
+        assert_eq!(offers.claim(&id(3), A, 0), Claim::Granted);
+    }
+
+    #[test]
+    fn two_copies_one_is_sequenced() {
+        let offers = Offers::new(2, 1000);
+        offers.queue(&id(1));
+        offers.queue(&id(1));
+        assert!(offers.sequence(&id(1)));
+        assert!(!offers.sequence(&id(1)));
+        offers.finish(&id(1), true);
+        assert!(offers.is_under_way(&id(1), B, 0), "the other copy is not answered yet");
+        assert!(offers.sequence(&id(1)), "the first copy failed, so the second may try");
+        offers.finish(&id(1), true);
+        assert_eq!(offers.len(), 0);
+    }
+}

@@ -1,0 +1,380 @@
+//! The records of the log: what happened, in the order in which it became true.
+//!
+//! A record says facts only; every view (history, overview, groups) follows from them by
+//! `views::Applier`, the same for a live commit and for a replay.  Placement (the local token) is
+//! the first part of an article record and separable from the facts behind it.  Decoding treats
+//! its input as hostile: a damaged record is an error that says where, never a panic.
+//! The byte layout is in `docs/formats/log-records.md`.
+
+use newsreel_wire::{ArticleNumber, BufferId, GroupId, IdHash, Position, Sequence, Token, UnixTime};
+use smallvec::SmallVec;
+
+use crate::error::Error;
+
+/// The kind octet of each record.  A number, once given, keeps its meaning for ever.
+pub mod kind {
+    /// An article was accepted.
+    pub const ARTICLE: u8 = 1;
+    /// A region of a cyclic buffer may be overwritten from now on.
+    pub const RESERVED: u8 = 2;
+    /// A group was made, or made again.
+    pub const GROUP_MADE: u8 = 3;
+    /// A group's status or description was changed.
+    pub const GROUP_CHANGED: u8 = 4;
+    /// A group was removed.
+    pub const GROUP_REMOVED: u8 = 5;
+    /// The spool was made: its hash key.
+    pub const SPOOL_MADE: u8 = 6;
+    /// The engine's own state at a checkpoint.
+    pub const STATE: u8 = 7;
+    /// The server stopped cleanly; everything before is durable.
+    pub const STOPPED: u8 = 8;
+    /// After an unclean stop without durability: every high mark jumped.
+    pub const JUMPED: u8 = 9;
+    /// Nothing happened at this sequence; it stays a hole.
+    pub const HOLE: u8 = 10;
+}
+
+/// The length of an article record before its groups.
+pub(crate) const ARTICLE_FIXED: usize = 24 + 16 + 8 + 4 + 2 + 2 + 2;
+
+/// An accepted article, as the log tells it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArticleRecord<'a> {
+    /// Where the text lies here.
+    pub token: Token,
+    /// The keyed hash of the message-id.
+    pub id_hash: IdHash,
+    /// When it arrived.
+    pub arrival: UnixTime,
+    /// Octets of the article as served, without dot-stuffing and terminator.
+    pub octets: u32,
+    /// The groups it is filed in, with its numbers; none in transit mode.
+    pub groups: SmallVec<[(GroupId, ArticleNumber); 4]>,
+    /// The message-id.
+    pub id: &'a [u8],
+    /// The content of Path as stored.
+    pub path: &'a [u8],
+    /// The overview line behind the number; empty in transit mode.
+    pub line: &'a [u8],
+}
+
+impl<'a> ArticleRecord<'a> {
+    /// Writes the record's payload; `id`, `path` and `line` must be shorter than 64 KiB.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        encode_article_head(
+            out,
+            &self.token,
+            &self.id_hash,
+            self.arrival,
+            self.octets,
+            &self.groups,
+            (self.id.len(), self.path.len()),
+        );
+        out.extend_from_slice(self.id);
+        out.extend_from_slice(self.path);
+        out.extend_from_slice(self.line);
+    }
+
+    /// Reads a payload written by [`ArticleRecord::encode`].
+    pub fn decode(sequence: Sequence, payload: &'a [u8]) -> Result<Self, Error> {
+        let mut cursor = Cursor::new(sequence, kind::ARTICLE, payload);
+        let token = Token::from_bytes(cursor.array()?);
+        let id_hash = IdHash(cursor.array()?);
+        let arrival = UnixTime(cursor.u64()?);
+        let octets = cursor.u32()?;
+        let group_count = cursor.u16()?;
+        let id_len = cursor.u16()?;
+        let path_len = cursor.u16()?;
+        let mut groups = SmallVec::new();
+        for _ in 0..group_count {
+            groups.push((GroupId(cursor.u32()?), ArticleNumber(cursor.u64()?)));
+        }
+        let id = cursor.take(usize::from(id_len))?;
+        let path = cursor.take(usize::from(path_len))?;
+        let line = cursor.rest();
+        Ok(Self { token, id_hash, arrival, octets, groups, id, path, line })
+    }
+}
+
+/// The fixed part and the groups of an article record, for the sequencer, which writes the texts
+/// behind it straight from where they lie.
+pub(crate) fn encode_article_head(
+    out: &mut Vec<u8>,
+    token: &Token,
+    id_hash: &IdHash,
+    arrival: UnixTime,
+    octets: u32,
+    groups: &[(GroupId, ArticleNumber)],
+    (id_len, path_len): (usize, usize),
+) {
+    out.extend_from_slice(token.as_bytes());
+    out.extend_from_slice(&id_hash.0);
+    out.extend_from_slice(&arrival.0.to_le_bytes());
+    out.extend_from_slice(&octets.to_le_bytes());
+    put_len(out, groups.len());
+    put_len(out, id_len);
+    put_len(out, path_len);
+    for (group, number) in groups {
+        out.extend_from_slice(&group.0.to_le_bytes());
+        out.extend_from_slice(&number.0.to_le_bytes());
+    }
+}
+
+/// A length as two octets; the accept path bounds all of them far below 64 Ki.
+fn put_len(out: &mut Vec<u8>, len: usize) {
+    out.extend_from_slice(&u16::try_from(len).unwrap_or(u16::MAX).to_le_bytes());
+}
+
+/// A region of a buffer that may be overwritten once this record is durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReservedRecord {
+    /// The buffer.
+    pub buffer: BufferId,
+    /// Up to where, in the buffer's present cycle.
+    pub up_to: Position,
+}
+
+impl ReservedRecord {
+    /// Writes the payload.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.buffer.0.to_le_bytes());
+        out.extend_from_slice(&self.up_to.0.to_le_bytes());
+    }
+
+    /// Reads the payload.
+    pub fn decode(sequence: Sequence, payload: &[u8]) -> Result<Self, Error> {
+        let mut cursor = Cursor::new(sequence, kind::RESERVED, payload);
+        Ok(Self { buffer: BufferId(cursor.u16()?), up_to: Position(cursor.u64()?) })
+    }
+}
+
+/// A group as it was made or changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupRecord<'a> {
+    /// Its id, never given to another group.
+    pub id: GroupId,
+    /// When it happened.
+    pub time: UnixTime,
+    /// The lowest high mark it starts from: an imported one, or 0.
+    pub high: ArticleNumber,
+    /// Name; empty in a change.
+    pub name: &'a str,
+    /// Status field as in LIST ACTIVE: `y n m j x` or `=other.group`.
+    pub status: &'a str,
+    /// The line of LIST NEWSGROUPS.
+    pub description: &'a str,
+    /// Who made it, for LIST ACTIVE.TIMES.
+    pub creator: &'a str,
+}
+
+impl<'a> GroupRecord<'a> {
+    /// Writes the payload.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.id.0.to_le_bytes());
+        out.extend_from_slice(&self.time.0.to_le_bytes());
+        out.extend_from_slice(&self.high.0.to_le_bytes());
+        for text in [self.name, self.status, self.description, self.creator] {
+            put_len(out, text.len());
+            out.extend_from_slice(text.as_bytes());
+        }
+    }
+
+    /// Reads the payload of a `GROUP_MADE` or `GROUP_CHANGED` record.
+    pub fn decode(sequence: Sequence, kind: u8, payload: &'a [u8]) -> Result<Self, Error> {
+        let mut cursor = Cursor::new(sequence, kind, payload);
+        Ok(Self {
+            id: GroupId(cursor.u32()?),
+            time: UnixTime(cursor.u64()?),
+            high: ArticleNumber(cursor.u64()?),
+            name: cursor.text()?,
+            status: cursor.text()?,
+            description: cursor.text()?,
+            creator: cursor.text()?,
+        })
+    }
+}
+
+/// A group was removed; its id and name stay taken, its numbers are never used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GroupRemovedRecord {
+    /// Its id.
+    pub id: GroupId,
+    /// When.
+    pub time: UnixTime,
+}
+
+impl GroupRemovedRecord {
+    /// Writes the payload.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.id.0.to_le_bytes());
+        out.extend_from_slice(&self.time.0.to_le_bytes());
+    }
+
+    /// Reads the payload.
+    pub fn decode(sequence: Sequence, payload: &[u8]) -> Result<Self, Error> {
+        let mut cursor = Cursor::new(sequence, kind::GROUP_REMOVED, payload);
+        Ok(Self { id: GroupId(cursor.u32()?), time: UnixTime(cursor.u64()?) })
+    }
+}
+
+/// What the engine must know to go on from a checkpoint without the log before it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct StateRecord {
+    /// The key of the message-id hash.
+    pub hash_key: [u8; 32],
+    /// Per buffer: end of the last committed article, and the reserved mark.
+    pub buffers: Vec<(BufferId, Position, Position)>,
+}
+
+impl StateRecord {
+    /// Writes the payload.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.hash_key);
+        put_len(out, self.buffers.len());
+        for (buffer, end, reserved) in &self.buffers {
+            out.extend_from_slice(&buffer.0.to_le_bytes());
+            out.extend_from_slice(&end.0.to_le_bytes());
+            out.extend_from_slice(&reserved.0.to_le_bytes());
+        }
+    }
+
+    /// Reads the payload.
+    pub fn decode(sequence: Sequence, payload: &[u8]) -> Result<Self, Error> {
+        let mut cursor = Cursor::new(sequence, kind::STATE, payload);
+        let hash_key = cursor.array()?;
+        let count = cursor.u16()?;
+        let mut buffers = Vec::new();
+        for _ in 0..count {
+            buffers.push((
+                BufferId(cursor.u16()?),
+                Position(cursor.u64()?),
+                Position(cursor.u64()?),
+            ));
+        }
+        Ok(Self { hash_key, buffers })
+    }
+}
+
+/// Reads a payload from the front; running out is corruption of that record.
+struct Cursor<'a> {
+    sequence: Sequence,
+    kind: u8,
+    rest: &'a [u8],
+}
+
+impl<'a> Cursor<'a> {
+    fn new(sequence: Sequence, kind: u8, payload: &'a [u8]) -> Self {
+        Self { sequence, kind, rest: payload }
+    }
+
+    fn damaged(&self, what: &'static str) -> Error {
+        Error::Record { sequence: self.sequence, kind: self.kind, what }
+    }
+
+    fn take(&mut self, len: usize) -> Result<&'a [u8], Error> {
+        let Some((head, rest)) = self.rest.split_at_checked(len) else {
+            return Err(self.damaged("it ends too early"));
+        };
+        self.rest = rest;
+        Ok(head)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Error> {
+        let mut out = [0; N];
+        out.copy_from_slice(self.take(N)?);
+        Ok(out)
+    }
+
+    fn u16(&mut self) -> Result<u16, Error> {
+        Ok(u16::from_le_bytes(self.array()?))
+    }
+
+    fn u32(&mut self) -> Result<u32, Error> {
+        Ok(u32::from_le_bytes(self.array()?))
+    }
+
+    fn u64(&mut self) -> Result<u64, Error> {
+        Ok(u64::from_le_bytes(self.array()?))
+    }
+
+    fn text(&mut self) -> Result<&'a str, Error> {
+        let len = self.u16()?;
+        let bytes = self.take(usize::from(len))?;
+        std::str::from_utf8(bytes).map_err(|_| self.damaged("a text in it is no UTF-8"))
+    }
+
+    fn rest(&mut self) -> &'a [u8] {
+        std::mem::take(&mut self.rest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn article() -> impl Strategy<Value = (Vec<(u32, u64)>, Vec<u8>, Vec<u8>, Vec<u8>)> {
+        (
+            proptest::collection::vec((any::<u32>(), any::<u64>()), 0..6),
+            proptest::collection::vec(any::<u8>(), 0..250),
+            proptest::collection::vec(any::<u8>(), 0..300),
+            proptest::collection::vec(any::<u8>(), 0..600),
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn prop_article_round_trip((groups, id, path, line) in article(), hash: [u8; 16]) {
+            let record = ArticleRecord {
+                token: Token::from_bytes([7; 24]),
+                id_hash: IdHash(hash),
+                arrival: UnixTime(1_000_000),
+                octets: 2650,
+                groups: groups.iter().map(|(g, n)| (GroupId(*g), ArticleNumber(*n))).collect(),
+                id: &id,
+                path: &path,
+                line: &line,
+            };
+            let mut out = Vec::new();
+            record.encode(&mut out);
+            prop_assert_eq!(ArticleRecord::decode(Sequence(1), &out).unwrap(), record);
+        }
+
+        #[test]
+        fn prop_no_input_panics(kind in 0u8..12, bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = ArticleRecord::decode(Sequence(1), &bytes);
+            let _ = ReservedRecord::decode(Sequence(1), &bytes);
+            let _ = GroupRecord::decode(Sequence(1), kind, &bytes);
+            let _ = GroupRemovedRecord::decode(Sequence(1), &bytes);
+            let _ = StateRecord::decode(Sequence(1), &bytes);
+        }
+    }
+
+    #[test]
+    fn small_records_round_trip() {
+        let mut out = Vec::new();
+        let group = GroupRecord {
+            id: GroupId(3),
+            time: UnixTime(5),
+            high: ArticleNumber(100),
+            name: "misc.test",
+            status: "y",
+            description: "Tests",
+            creator: "admin",
+        };
+        group.encode(&mut out);
+        assert_eq!(GroupRecord::decode(Sequence(1), kind::GROUP_MADE, &out).unwrap(), group);
+        out.clear();
+        let state = StateRecord {
+            hash_key: [9; 32],
+            buffers: vec![(BufferId(1), Position(64), Position(4096))],
+        };
+        state.encode(&mut out);
+        assert_eq!(StateRecord::decode(Sequence(1), &out).unwrap(), state);
+        out.pop();
+        let error = StateRecord::decode(Sequence(44), &out).unwrap_err().to_string();
+        assert!(error.contains("44") && error.contains("too early"), "{error}");
+    }
+}

@@ -1,0 +1,223 @@
+//! What the engine tells administrators: plain values, ready to print or to turn into JSON.
+
+use serde::Serialize;
+
+use crate::counters::CounterValues;
+
+/// A server or spool at one moment.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Status {
+    /// Version of the program.
+    pub version: &'static str,
+    /// The spool directory.
+    pub spool: String,
+    /// The spool's UUID, hexadecimal.
+    pub spool_id: String,
+    /// Seconds since the engine was opened.
+    pub uptime_s: u64,
+    /// `reader` or `transit`.
+    pub mode: String,
+    /// `group-commit`, `each` or `none`.
+    pub durability: String,
+    /// Why nothing is taken at present, if so.
+    pub paused: Option<String>,
+    /// The last committed sequence of the log.
+    pub sequence: u64,
+    /// The sequence up to which the views are sealed on disk.
+    pub checkpoint: u64,
+    /// The log.
+    pub log: LogStatus,
+    /// The message-id history.
+    pub history: HistoryStatus,
+    /// The overview.
+    pub overview: OverviewStatus,
+    /// Number of groups.
+    pub groups: u64,
+    /// The buffers.
+    pub buffers: Vec<BufferStatus>,
+    /// Message-ids under way.
+    pub offers: u64,
+    /// Batches waiting for the sequencer.
+    pub queue: u64,
+    /// Counters since the engine was opened.
+    pub counters: CounterValues,
+    /// Resident memory of the process, octets.
+    pub memory_octets: u64,
+}
+
+/// The log in figures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct LogStatus {
+    /// Segment files.
+    pub segments: u64,
+    /// Octets of them.
+    pub octets: u64,
+    /// The oldest sequence still there.
+    pub oldest: u64,
+}
+
+/// The history in figures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct HistoryStatus {
+    /// Ids in memory, not sealed yet.
+    pub recent: u64,
+    /// Ids in sealed buckets.
+    pub sealed: u64,
+    /// Buckets.
+    pub buckets: u64,
+    /// Memory of the filters and the newest part, octets.
+    pub memory_octets: u64,
+    /// Disk, octets.
+    pub disk_octets: u64,
+}
+
+/// The overview in figures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct OverviewStatus {
+    /// Rows in memory, not sealed yet.
+    pub recent: u64,
+    /// Rows in sealed packs, dead ones included.
+    pub sealed: u64,
+    /// Packs.
+    pub packs: u64,
+    /// Memory of tails and block lists, octets.
+    pub memory_octets: u64,
+    /// Disk, octets.
+    pub disk_octets: u64,
+}
+
+/// One buffer in figures.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BufferStatus {
+    /// Its name, as in tokens.
+    pub name: String,
+    /// The set it belongs to.
+    pub set: String,
+    /// Its file.
+    pub path: String,
+    /// Room for articles, octets.
+    pub octets: u64,
+    /// How often it has wrapped.
+    pub cycle: u32,
+    /// Where the next article goes.
+    pub free_offset: u64,
+    /// Up to where it may be overwritten.
+    pub reserved_offset: u64,
+    /// `ok`, `suspended`, or what is wrong.
+    pub state: String,
+}
+
+/// One group.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct GroupReport {
+    /// Its name.
+    pub name: String,
+    /// Its id in the log.
+    pub id: u32,
+    /// Lowest number offered.
+    pub low: u64,
+    /// Highest number given.
+    pub high: u64,
+    /// Articles offered.
+    pub count: u64,
+    /// Status field.
+    pub status: String,
+    /// When it was made, seconds since 1970.
+    pub created: u64,
+    /// Who made it.
+    pub creator: String,
+    /// Its description.
+    pub description: String,
+}
+
+/// Which article is meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ArticleRef {
+    /// `<id@host>`
+    Id(String),
+    /// `group:number`
+    Number(String, u64),
+    /// `NAME:offset:cycle`
+    Token(String),
+}
+
+impl std::str::FromStr for ArticleRef {
+    type Err = String;
+
+    /// Tells the three forms apart.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.starts_with('<') {
+            return Ok(Self::Id(text.to_owned()));
+        }
+        match text.split(':').collect::<Vec<_>>()[..] {
+            [_, _, _] => Ok(Self::Token(text.to_owned())),
+            [group, number] => number
+                .parse()
+                .map(|number| Self::Number(group.to_owned(), number))
+                .map_err(|_| format!("{number:?} in {text:?} is no article number")),
+            _ => Err(format!(
+                "{text:?} names no article: give <message-id>, group:number, or a token such as \
+                 SD1:24da800:1e"
+            )),
+        }
+    }
+}
+
+/// An article and where it lies.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ArticleReport {
+    /// Its message-id.
+    pub id: String,
+    /// Its token in text form.
+    pub token: String,
+    /// The groups and numbers of its Xref.
+    pub xref: Vec<(String, u64)>,
+    /// When it arrived, seconds since 1970.
+    pub arrival: u64,
+    /// Its sequence in the log.
+    pub sequence: u64,
+    /// Octets in wire form.
+    pub octets: u64,
+    /// The article, dot-stuffing undone; octets that are no UTF-8 are replaced in this form only.
+    pub text: String,
+}
+
+/// What `check` found.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct CheckReport {
+    /// Log records read.
+    pub records: u64,
+    /// Articles whose record, text, history entry and overview rows were compared.
+    pub articles: u64,
+    /// Articles of the log that have been overwritten since; nothing must point to them.
+    pub overwritten: u64,
+    /// Overview rows compared.
+    pub rows: u64,
+    /// Groups compared.
+    pub groups: u64,
+    /// What does not agree; empty means that all is well.
+    pub problems: Vec<String>,
+    /// Problems beyond those listed.
+    pub problems_omitted: u64,
+}
+
+impl CheckReport {
+    /// True when store, log and views agree.
+    pub fn is_clean(&self) -> bool {
+        self.problems.is_empty() && self.problems_omitted == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_three_forms_of_an_article() {
+        assert_eq!("<a@b>".parse(), Ok(ArticleRef::Id("<a@b>".to_owned())));
+        assert_eq!("misc.test:12".parse(), Ok(ArticleRef::Number("misc.test".to_owned(), 12)));
+        assert_eq!("SD1:24da800:1e".parse(), Ok(ArticleRef::Token("SD1:24da800:1e".to_owned())));
+        assert!("misc.test:twelve".parse::<ArticleRef>().unwrap_err().contains("twelve"));
+        assert!("misc.test".parse::<ArticleRef>().unwrap_err().contains("token"));
+    }
+}

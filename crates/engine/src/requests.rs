@@ -1,0 +1,78 @@
+//! Requests of administrators to the sequencer: groups made, changed, removed; checkpoints; stop.
+//!
+//! Each is checked and put into the log by the sequencer, in one order with the articles, and
+//! answered after its commit.
+
+use std::sync::mpsc::SyncSender;
+
+use newsreel_wire::ArticleNumber;
+
+use crate::error::Error;
+
+/// A group to make.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupSpec {
+    /// Its name.
+    pub name: String,
+    /// Status field: `y n m j x` or `=other.group`.
+    pub status: String,
+    /// The line of LIST NEWSGROUPS.
+    pub description: String,
+    /// Who made it.
+    pub creator: String,
+    /// The high mark to go on from (an imported one), or 0.
+    pub high: ArticleNumber,
+}
+
+impl GroupSpec {
+    /// An ordinary group.
+    pub fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            status: "y".to_owned(),
+            description: String::new(),
+            creator: "newsreel".to_owned(),
+            high: ArticleNumber(0),
+        }
+    }
+}
+
+/// What may be changed of a group; `None` leaves it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct GroupChange {
+    /// New status field.
+    pub status: Option<String>,
+    /// New description.
+    pub description: Option<String>,
+    /// A higher high mark; a lower one is ignored, numbers are never used again.
+    pub high: Option<ArticleNumber>,
+}
+
+/// What is asked of the sequencer.
+#[derive(Debug)]
+pub(crate) enum Request {
+    /// Make these groups, all or none.
+    AddGroups(Vec<GroupSpec>),
+    /// Change a group.
+    SetGroup { name: String, change: GroupChange },
+    /// Remove a group.
+    RemoveGroup { name: String },
+    /// Make a checkpoint now.
+    Checkpoint,
+    /// Finish what is under way, make a last checkpoint and stop.
+    Stop,
+}
+
+/// Someone who waits for an answer.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    pub(crate) answer: SyncSender<Result<(), Error>>,
+    pub(crate) result: Result<(), Error>,
+}
+
+impl Waiting {
+    /// Tells the caller; one that has gone away does not matter.
+    pub(crate) fn tell(self) {
+        let _ = self.answer.send(self.result);
+    }
+}

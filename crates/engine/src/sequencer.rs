@@ -1,0 +1,334 @@
+//! The sequencer: one thread that decides the order of everything.
+//!
+//! It takes articles that were checked already, looks for duplicates, gives numbers, place and
+//! sequence, and collects them into the open commit.  While one commit is on its way to the disk
+//! the next one is collected; the next starts when the previous one ends, there is no timer.
+//! A commit that comes back is applied to the views, made visible, and only then answered.
+//!
+//! It parses nothing, reads no socket and no disk.  Numbers and placements of an open commit are
+//! seen by nobody else.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::SyncSender;
+use std::time::Duration;
+
+use newsreel_service::{Completions, Outcome, Reject};
+use newsreel_store::{Place, PlaceError, Store};
+use newsreel_wire::{Sequence, UnixTime};
+
+use crate::accept::{Candidate, CandidateBatch};
+use crate::checkpoint::{self, Checkpoints};
+use crate::commit::{Commit, Delivery, Done, Entry, Job};
+use crate::config::{Durability, Mode};
+use crate::counters::Counters;
+use crate::error::Error;
+use crate::filing::{self, GroupTable};
+use crate::record::{self, kind};
+use crate::requests::{Request, Waiting};
+use crate::shared::Shared;
+
+/// What wakes the sequencer besides articles.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// The commit thread has something to say.
+    Done(Done),
+    /// A checkpoint is on disk, or failed.
+    Checkpoint(checkpoint::Written),
+    /// An administrator asks.
+    Request(Request, SyncSender<Result<(), Error>>),
+}
+
+/// After so many articles the sequencer looks whether a commit has ended.
+const LOOK_EVERY: u32 = 32;
+
+/// How long it sleeps at most: the grain of checkpoints by time.
+const NAP: Duration = Duration::from_secs(1);
+
+/// How an article came out.
+enum Step {
+    /// It is answered with this, at this place of the log if it has one.
+    Answer(Outcome, Option<Sequence>),
+    /// There is no room before the open commit has gone.
+    Blocked,
+}
+
+/// The state of the sequencer's thread.
+#[derive(Debug)]
+pub(crate) struct Sequencer {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) store: Store,
+    pub(crate) groups: GroupTable,
+    pub(crate) epoch: u32,
+    /// The sequence the next record gets.
+    pub(crate) next: Sequence,
+    pub(crate) jobs: SyncSender<Job>,
+    pub(crate) checkpoints: Checkpoints,
+    pub(crate) open: Box<Commit>,
+    pub(crate) spare: Option<Box<Commit>>,
+    pub(crate) committing: bool,
+    /// Why the log takes nothing any more, if so.
+    pub(crate) broken: Option<String>,
+    pub(crate) sync: SyncState,
+    pub(crate) scratch: Scratch,
+    pub(crate) stopping: Vec<Waiting>,
+}
+
+/// When a commit without durability is synced all the same.
+#[derive(Debug)]
+pub(crate) struct SyncState {
+    /// Everything before is on disk.
+    pub(crate) durable_before: Sequence,
+    /// Milliseconds, monotone.
+    pub(crate) last_ms: u64,
+}
+
+/// Buffers used again for every article.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    xref: Vec<u8>,
+    batches: VecDeque<CandidateBatch>,
+    events: VecDeque<Event>,
+    /// The first candidate of the first batch was begun and had no room.
+    resumed: bool,
+    /// Nothing fits before the open commit has gone.
+    blocked: bool,
+}
+
+impl Sequencer {
+    /// Runs until it is told to stop.
+    pub(crate) fn run(mut self) -> Store {
+        let mut events = std::mem::take(&mut self.scratch.events);
+        loop {
+            let hungry = self.scratch.batches.is_empty() && !self.is_full();
+            let idle = hungry || self.is_full();
+            if idle {
+                let batches = hungry.then_some(&mut self.scratch.batches);
+                self.shared.inbox.take(batches, &mut events, NAP);
+            } else {
+                self.shared.inbox.take_events(&mut events);
+            }
+            while let Some(event) = events.pop_front() {
+                self.handle(event);
+            }
+            self.sequence_some();
+            self.checkpoint_if_due();
+            self.launch();
+            if self.has_stopped() {
+                break;
+            }
+        }
+        for waiting in self.stopping.drain(..) {
+            waiting.tell();
+        }
+        self.store
+    }
+
+    /// True when the open commit takes no more articles.
+    fn is_full(&self) -> bool {
+        let config = &self.shared.config.sequencer;
+        self.scratch.blocked
+            || self.open.octets >= config.commit_octets_max as usize
+            || (config.durability == Durability::Each && self.open.articles >= 1)
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Done(Done::Commit { commit, failure, took_us }) => {
+                self.committing = false;
+                Counters::add(&self.shared.counters.commit_us, took_us);
+                match failure {
+                    None => self.committed(commit),
+                    Some(failure) => self.failed(commit, failure),
+                }
+            }
+            Event::Done(Done::Abort(result)) => self.aborted(result),
+            Event::Checkpoint(written) => self.checkpoint_written(written),
+            Event::Request(request, answer) => self.request(request, answer),
+        }
+    }
+
+    /// Takes articles until none waits or the commit is full; looks up now and then.
+    fn sequence_some(&mut self) {
+        let mut count = 0;
+        while !self.is_full() {
+            let Some(mut batch) = self.scratch.batches.pop_front() else { return };
+            let arrival = UnixTime(self.shared.clock.now().secs);
+            while let Some(candidate) = batch.candidates.get(batch.next) {
+                let step = self.sequence_one(&batch, candidate, arrival);
+                let Step::Answer(outcome, sequence) = step else { break };
+                let entry = Entry {
+                    ticket: candidate.ticket,
+                    outcome,
+                    sequence,
+                    id: Some(candidate.hash),
+                };
+                batch.next += 1;
+                self.deliver_with_open(&batch.sink, entry);
+                count += 1;
+                if self.is_full() || (count % LOOK_EVERY == 0 && self.shared.inbox.has_events()) {
+                    break;
+                }
+            }
+            if batch.next < batch.candidates.len() {
+                self.scratch.batches.push_front(batch);
+                return;
+            }
+            self.shared.accept.recycle(batch);
+        }
+    }
+
+    /// Puts an answer behind those of the open commit.
+    fn deliver_with_open(&mut self, sink: &Arc<Completions>, entry: Entry) {
+        match self.open.deliveries.last_mut() {
+            Some(delivery) if Arc::ptr_eq(&delivery.sink, sink) => delivery.entries.push(entry),
+            _ => self
+                .open
+                .deliveries
+                .push(Delivery { sink: Arc::clone(sink), entries: vec![entry] }),
+        }
+    }
+
+    /// Duplicate check, numbers, place, record.
+    fn sequence_one(
+        &mut self,
+        batch: &CandidateBatch,
+        candidate: &Candidate,
+        arrival: UnixTime,
+    ) -> Step {
+        if !std::mem::take(&mut self.scratch.resumed) {
+            if self.broken.is_some() {
+                return Step::Answer(Outcome::Failed, None);
+            }
+            // A copy of one whose commit is under way: answered after that commit, see `committed`.
+            if !self.shared.offers.sequence(&candidate.hash) {
+                return Step::Answer(Outcome::Duplicate, None);
+            }
+            match self.shared.is_known(&candidate.hash, candidate.generation) {
+                Ok(false) => {}
+                Ok(true) => return Step::Answer(Outcome::Duplicate, None),
+                Err(error) => {
+                    tracing::error!(%error, "history lookup failed; the article is put off");
+                    return Step::Answer(Outcome::Failed, None);
+                }
+            }
+        }
+        self.file(batch, candidate, arrival)
+    }
+
+    /// Gives an article that is not here yet its numbers, its place and its record.
+    fn file(&mut self, batch: &CandidateBatch, candidate: &Candidate, arrival: UnixTime) -> Step {
+        let config = &self.shared.config.sequencer;
+        let numbers = match config.mode {
+            Mode::Transit => Default::default(),
+            Mode::Reader => {
+                let numbers = self.groups.numbers(&candidate.groups);
+                if numbers.is_empty() {
+                    return Step::Answer(Outcome::Rejected(Reject::NoGroup), None);
+                }
+                numbers
+            }
+        };
+        self.scratch.xref.clear();
+        if config.mode == Mode::Reader {
+            self.scratch.xref.extend_from_slice(b"Xref: ");
+            filing::write_xref(
+                &mut self.scratch.xref,
+                &self.shared.path_identity,
+                &numbers,
+                &self.groups,
+            );
+            self.scratch.xref.extend_from_slice(b"\r\n");
+        }
+        let (parts, head_len) = filing::parts(candidate, &batch.path_entry, &self.scratch.xref);
+        let place = Place {
+            sequence: self.next,
+            arrival,
+            id_hash: candidate.hash,
+            set: candidate.set,
+            article: &parts,
+            head_len: u32::try_from(head_len).unwrap_or(u32::MAX),
+        };
+        let token = match self.store.place(&place) {
+            Ok(token) => token,
+            Err(PlaceError::NeedsReservation) if self.committing || !self.scratch.blocked => {
+                self.scratch.resumed = true;
+                self.scratch.blocked = true;
+                return Step::Blocked;
+            }
+            Err(PlaceError::TooLarge { .. }) => {
+                return Step::Answer(Outcome::Rejected(Reject::TooLarge), None);
+            }
+            Err(error) => {
+                tracing::error!(%error, "no place for an article; it is put off");
+                return Step::Answer(Outcome::Failed, None);
+            }
+        };
+        self.groups.take(&numbers);
+        let octets = candidate.octets
+            + u32::try_from(batch.path_entry.len() + self.scratch.xref.len()).unwrap_or(0);
+        let article = &candidate.article[..];
+        let id = &article[candidate.id.start as usize..candidate.id.end as usize];
+        let path = &article[candidate.path.start as usize..candidate.path.end as usize];
+        let path_len = batch.path_entry.len() + path.len();
+        let out = self.open.frame.record(kind::ARTICLE);
+        record::encode_article_head(
+            out,
+            &token,
+            &candidate.hash,
+            arrival,
+            octets,
+            &numbers,
+            (id.len(), path_len),
+        );
+        out.extend_from_slice(id);
+        out.extend_from_slice(&batch.path_entry);
+        out.extend_from_slice(path);
+        if config.mode == Mode::Reader {
+            out.extend_from_slice(&batch.text[candidate.line.clone()]);
+            let mut digits = itoa::Buffer::new();
+            for number in [octets, candidate.lines] {
+                out.push(b'\t');
+                out.extend_from_slice(digits.format(number).as_bytes());
+            }
+            out.push(b'\t');
+            out.extend_from_slice(&self.scratch.xref[..self.scratch.xref.len() - 2]);
+        }
+        self.open.octets += token.len() as usize;
+        self.open.articles += 1;
+        let sequence = self.next;
+        self.next = Sequence(self.next.0 + 1);
+        Step::Answer(Outcome::Accepted, Some(sequence))
+    }
+
+    /// Sends the open commit on its way if none is under way and there is something in it.
+    fn launch(&mut self) {
+        if self.committing || self.open.is_idle() && !self.scratch.blocked {
+            return;
+        }
+        for reservation in self.store.reservations() {
+            let out = self.open.frame.record(kind::RESERVED);
+            record::ReservedRecord { buffer: reservation.buffer, up_to: reservation.up_to }
+                .encode(out);
+            self.next = Sequence(self.next.0 + 1);
+            self.open.reservations.push(reservation);
+        }
+        self.open.writes = self.store.seal();
+        let fresh = self.spare.take().unwrap_or_default();
+        let mut commit = std::mem::replace(&mut self.open, fresh);
+        self.open.frame.start(self.next, self.epoch);
+        if commit.frame.is_empty() {
+            // Only answers that had to wait for the commit before: nothing to write.
+            self.committed(commit);
+            return;
+        }
+        commit.frame.vouch(self.sync.durable_before);
+        let sync = self.sync_now(&commit);
+        self.committing = true;
+        if self.jobs.send(Job::Commit { commit, sync }).is_err() {
+            self.committing = false;
+            self.broken = Some("the commit thread has ended".to_owned());
+        }
+    }
+}

@@ -11,7 +11,8 @@ mod random;
 
 pub use clock::{Clock, FakeClock, RealClock, WallTime};
 pub use disk::{
-    DirEntry, Disk, File, Lock, MemoryDisk, OpenMode, RealDisk, read_whole, replace_file,
+    DirEntry, Disk, Effect, Fault, FaultyDisk, File, Lock, MemoryDisk, OpCounts, OpenMode,
+    RealDisk, read_whole, replace_file,
 };
 pub use error::{Error, ErrorKind, Op, Result};
 pub use random::random_bytes;

@@ -6,6 +6,7 @@
 //! returns).  After a failed sync nothing written since the last good one may be counted on, and syncing again does
 //! not help: write it elsewhere.
 
+mod faulty;
 mod memory;
 mod real;
 
@@ -14,6 +15,7 @@ use std::io::IoSlice;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use faulty::{Effect, Fault, FaultyDisk, OpCounts};
 pub use memory::MemoryDisk;
 pub use real::RealDisk;
 pub(crate) use real::read_small;

@@ -198,3 +198,27 @@ fn replacing_a_file_survives_an_old_leftover() {
         assert_eq!(disk.list(dir).unwrap().len(), 1);
     });
 }
+
+#[test]
+fn replacing_a_file_is_all_or_nothing_at_every_stop() {
+    let (dir, path) = (Path::new("/d"), Path::new("/d/manifest"));
+    for stop in 1.. {
+        let memory = MemoryDisk::new();
+        memory.create_dir_all(dir).unwrap();
+        replace_file(&memory, path, b"old").unwrap();
+        let faulty = FaultyDisk::new(Arc::new(memory.clone()));
+        faulty.stop_at_change(stop);
+        let done = replace_file(&faulty, path, &[b'n'; 2000]).is_ok();
+        for seed in 0..40 {
+            let after = read_whole(&memory.crash(seed), path, 4000).unwrap();
+            assert!(
+                after == [b'n'; 2000] || (after == b"old" && !done),
+                "stop {stop}, seed {seed}"
+            );
+        }
+        if done {
+            assert!(stop > 5, "create, write, sync, rename, sync the directory");
+            break;
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! A disk that fails by script, around any other disk.
+//!
+//! Every operation is counted and shown to the script first; one that no fault strikes goes through unchanged.  A
+//! struck sync does what Linux does: the error is told once, the pages count as clean, the data are lost.
+
+mod script;
+#[cfg(test)]
+mod tests;
+
+use std::io::IoSlice;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{DirEntry, Disk, File, Lock, OpenMode};
+use crate::error::{Error, ErrorKind, Op, Result};
+use script::{Call, Script};
+pub use script::{Effect, Fault, OpCounts};
+
+const SECTOR_BYTES: usize = 512;
+
+/// A disk that fails by script; clones share script and counters.
+#[derive(Debug, Clone)]
+pub struct FaultyDisk {
+    inner: Arc<dyn Disk>,
+    script: Arc<Script>,
+}
+
+#[derive(Debug)]
+struct FaultyFile {
+    inner: Arc<dyn File>,
+    script: Arc<Script>,
+}
+
+impl FaultyDisk {
+    /// A disk around `inner` with an empty script.
+    #[must_use]
+    pub fn new(inner: Arc<dyn Disk>) -> Self {
+        Self {
+            inner,
+            script: Arc::default(),
+        }
+    }
+
+    /// Adds a fault.
+    pub fn add(&self, fault: Fault) {
+        self.script.add(fault);
+    }
+
+    /// Forgets every fault and every stop; the counters go on.
+    pub fn clear(&self) {
+        self.script.clear();
+    }
+
+    /// Stops the machine at the `nth` changing operation since this disk was made, counted from 1: it and everything
+    /// after fails as stopped.
+    pub fn stop_at_change(&self, nth: u64) {
+        self.script.stop_at_change(nth);
+    }
+
+    /// Stops the machine at the `nth` sync of a file or directory since this disk was made, counted from 1.
+    pub fn stop_at_sync(&self, nth: u64) {
+        self.script.stop_at_sync(nth);
+    }
+
+    /// Stops the machine now.
+    pub fn stop(&self) {
+        self.script.stop();
+    }
+
+    /// Whether the machine was stopped.
+    #[must_use]
+    pub fn stopped(&self) -> bool {
+        self.script.stopped()
+    }
+
+    /// How often what was tried so far.
+    #[must_use]
+    pub fn counts(&self) -> OpCounts {
+        self.script.counts()
+    }
+
+    fn strike(&self, op: Op, path: &Path) -> Result<()> {
+        let call = Call::new(op, path);
+        self.script
+            .strike(&call)?
+            .map_or(Ok(()), |effect| refuse(effect, &call))
+    }
+}
+
+/// The error an effect means for an operation it cannot change otherwise.
+fn refuse(effect: Effect, call: &Call<'_>) -> Result<()> {
+    match effect {
+        Effect::Medium => Err(Error::medium(call.op, call.path)),
+        Effect::Full => Err(Error::Full {
+            op: call.op,
+            path: call.path.to_path_buf(),
+        }),
+        Effect::Stop => Err(Error::Stopped {
+            op: call.op,
+            path: call.path.to_path_buf(),
+        }),
+        Effect::Torn { .. } | Effect::FlipBit { .. } | Effect::Cold => Ok(()),
+    }
+}
+
+impl Disk for FaultyDisk {
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+        let mut call = Call::new(Op::Open, path);
+        call.changes = matches!(mode, OpenMode::CreateNew | OpenMode::CreateOrOpen);
+        if let Some(effect) = self.script.strike(&call)? {
+            refuse(effect, &call)?;
+        }
+        let inner = self.inner.open(path, mode)?;
+        Ok(Arc::new(FaultyFile {
+            inner,
+            script: Arc::clone(&self.script),
+        }))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        self.strike(Op::Rename, from)?;
+        self.inner.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        self.strike(Op::Remove, path)?;
+        self.inner.remove(path)
+    }
+
+    fn create_dir_all(&self, path: &Path) -> Result<()> {
+        self.strike(Op::CreateDir, path)?;
+        self.inner.create_dir_all(path)
+    }
+
+    fn list(&self, dir: &Path) -> Result<Vec<DirEntry>> {
+        self.strike(Op::List, dir)?;
+        self.inner.list(dir)
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool> {
+        self.strike(Op::Stat, path)?;
+        self.inner.exists(path)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> Result<()> {
+        self.strike(Op::SyncDir, dir)?;
+        self.inner.sync_dir(dir)
+    }
+
+    fn free_bytes(&self, path: &Path) -> Result<u64> {
+        self.strike(Op::Stat, path)?;
+        self.inner.free_bytes(path)
+    }
+
+    fn lock(&self, path: &Path) -> Result<Box<dyn Lock>> {
+        self.strike(Op::Lock, path)?;
+        self.inner.lock(path)
+    }
+}
+
+impl FaultyFile {
+    fn call(&self, op: Op, offset: u64, len: u64) -> Call<'_> {
+        Call::new(op, self.inner.path()).range(offset, len)
+    }
+
+    /// Counts the operation; an effect that remains is the caller's to act out.
+    fn strike(&self, op: Op, offset: u64, len: u64) -> Result<Option<Effect>> {
+        let call = self.call(op, offset, len);
+        let effect = self.script.strike(&call)?;
+        effect.map_or(Ok(()), |effect| refuse(effect, &call))?;
+        Ok(effect)
+    }
+
+    /// A sync that fails leaves clean pages and lost data behind.
+    fn strike_sync(&self) -> Result<()> {
+        let struck = self.strike(Op::Sync, 0, 0);
+        if struck
+            .as_ref()
+            .is_err_and(|e| e.kind() != ErrorKind::Stopped)
+        {
+            self.inner.lose_unsynced();
+        }
+        struck.map(|_| ())
+    }
+
+    /// A write of which only the beginning is done.
+    fn torn(&self, sectors: usize, silent: bool, buf: &[u8], offset: u64) -> Result<()> {
+        let done = buf
+            .get(..sectors.saturating_mul(SECTOR_BYTES))
+            .unwrap_or(buf);
+        self.inner.write_at(done, offset)?;
+        if silent {
+            Ok(())
+        } else {
+            Err(Error::medium(Op::Write, self.inner.path()))
+        }
+    }
+}
+
+/// Inverts the bit if `bytes`, which begin at `start`, cover it.
+fn flip(bytes: &mut [u8], start: u64, offset: u64, bit: u8) {
+    let at = offset
+        .checked_sub(start)
+        .and_then(|at| usize::try_from(at).ok());
+    if let Some(octet) = at.and_then(|at| bytes.get_mut(at)) {
+        *octet ^= 1 << (bit % 8);
+    }
+}
+
+impl File for FaultyFile {
+    fn path(&self) -> &Path {
+        self.inner.path()
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
+        let effect = self.strike(Op::Read, offset, buf.len() as u64)?;
+        let got = self.inner.read_at(buf, offset)?;
+        if let Some(Effect::FlipBit { offset: at, bit }) = effect {
+            flip(buf.get_mut(..got).unwrap_or_default(), offset, at, bit);
+        }
+        Ok(got)
+    }
+
+    fn read_cached_at(&self, buf: &mut [u8], offset: u64) -> Result<Option<usize>> {
+        let effect = self.strike(Op::Read, offset, buf.len() as u64)?;
+        if effect == Some(Effect::Cold) {
+            return Ok(None);
+        }
+        let got = self.inner.read_cached_at(buf, offset)?;
+        if let (Some(Effect::FlipBit { offset: at, bit }), Some(got)) = (effect, got) {
+            flip(buf.get_mut(..got).unwrap_or_default(), offset, at, bit);
+        }
+        Ok(got)
+    }
+
+    fn write_at(&self, buf: &[u8], offset: u64) -> Result<()> {
+        match self.strike(Op::Write, offset, buf.len() as u64)? {
+            Some(Effect::Torn { sectors, silent }) => self.torn(sectors, silent, buf, offset),
+            Some(Effect::FlipBit { offset: at, bit }) => {
+                let mut rotten = buf.to_vec();
+                flip(&mut rotten, offset, at, bit);
+                self.inner.write_at(&rotten, offset)
+            }
+            _ => self.inner.write_at(buf, offset),
+        }
+    }
+
+    fn write_vectored_at(&self, parts: &[IoSlice<'_>], offset: u64) -> Result<()> {
+        // One call, so that it counts once and can be torn anywhere.
+        let whole: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).collect();
+        self.write_at(&whole, offset)
+    }
+
+    fn sync_data(&self) -> Result<()> {
+        self.strike_sync()?;
+        self.inner.sync_data()
+    }
+
+    fn sync_all(&self) -> Result<()> {
+        self.strike_sync()?;
+        self.inner.sync_all()
+    }
+
+    fn len(&self) -> Result<u64> {
+        self.strike(Op::Stat, 0, 0)?;
+        self.inner.len()
+    }
+
+    fn set_len(&self, len: u64) -> Result<()> {
+        self.strike(Op::SetLen, 0, len)?;
+        self.inner.set_len(len)
+    }
+
+    fn zero_fill(&self, offset: u64, len: u64) -> Result<()> {
+        match self.strike(Op::ZeroFill, offset, len)? {
+            Some(Effect::Torn { sectors, silent }) => {
+                let done = len.min((sectors * SECTOR_BYTES) as u64);
+                self.inner.zero_fill(offset, done)?;
+                if silent {
+                    Ok(())
+                } else {
+                    Err(Error::medium(Op::ZeroFill, self.path()))
+                }
+            }
+            _ => self.inner.zero_fill(offset, len),
+        }
+    }
+
+    fn reserve(&self, offset: u64, len: u64) -> Result<()> {
+        self.strike(Op::Reserve, offset, len)?;
+        self.inner.reserve(offset, len)
+    }
+
+    fn drop_cache(&self, offset: u64, len: u64) -> Result<()> {
+        self.strike(Op::Stat, offset, len)?;
+        self.inner.drop_cache(offset, len)
+    }
+
+    fn lose_unsynced(&self) {
+        self.inner.lose_unsynced();
+    }
+}

@@ -18,6 +18,9 @@ pub enum Error {
     /// The text form of a token is malformed.
     #[error(transparent)]
     TokenText(#[from] TokenTextError),
+    /// A header block cannot be taken apart.
+    #[error(transparent)]
+    Header(#[from] HeaderFault),
 }
 
 /// Why some octets are not a message-id (RFC 3977 section 3.6, RFC 5536 section 3.1.3).
@@ -82,4 +85,64 @@ pub enum TokenTextError {
     /// The cycle is not lower-case hexadecimal or too large.
     #[error("cycle in token must be hexadecimal and below 2^26")]
     Cycle,
+}
+
+/// Why a header block cannot be taken apart (RFC 5536 section 2.2, RFC 5322 section 2.2).  `at` is an offset into the
+/// article.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ThisError)]
+#[non_exhaustive]
+pub enum HeaderFault {
+    /// The block ends without a blank line before the body.
+    #[error("no blank line between header fields and body")]
+    NoBlankLine {
+        /// Where the missing line would be.
+        at: u32,
+    },
+    /// The article begins with the blank line.
+    #[error("no header fields at all")]
+    NoFields,
+    /// A line begins with a blank but no field is open.
+    #[error("article begins with a folded line")]
+    Continuation {
+        /// The line.
+        at: u32,
+    },
+    /// A line has no colon.
+    #[error("header line without colon at octet {at}")]
+    NoColon {
+        /// The line.
+        at: u32,
+    },
+    /// The name is empty or has an octet that names may not have, such as a space before the colon.
+    #[error(
+        "bad header field name at octet {at}: printable ASCII directly followed by a colon is needed"
+    )]
+    Name {
+        /// The line.
+        at: u32,
+    },
+    /// The colon is not followed by a space.
+    #[error("no space after the colon of the header field at octet {at}")]
+    NoSpaceAfterColon {
+        /// The line.
+        at: u32,
+    },
+    /// A line of the block ends with LF alone.
+    #[error("line feed without carriage return in header block at octet {at}")]
+    BareLf {
+        /// The line feed.
+        at: u32,
+    },
+    /// More octets than [`HEADER_OCTETS_MAX`](crate::article::HEADER_OCTETS_MAX).
+    #[error("header block is too large: at most 65536 octets")]
+    TooLarge {
+        /// Where the limit was met.
+        at: u32,
+    },
+    /// More fields than [`HEADER_FIELDS_MAX`](crate::article::HEADER_FIELDS_MAX).
+    #[error("too many header fields: at most 1000")]
+    TooManyFields {
+        /// The first one too many.
+        at: u32,
+    },
 }

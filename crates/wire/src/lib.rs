@@ -6,13 +6,15 @@
 #![deny(missing_docs)]
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
+pub mod article;
 mod error;
 mod group;
 mod ids;
 mod message_id;
+pub mod nntp;
 mod token;
 
-pub use error::{Error, GroupNameError, MessageIdError, TokenTextError};
+pub use error::{Error, GroupNameError, HeaderFault, MessageIdError, TokenTextError};
 pub use group::{GROUP_NAME_OCTETS_MAX, GroupName};
 pub use ids::{ArticleNumber, BufferId, GroupId, IdHash, Sequence, SetId, UnixTime};
 pub use message_id::{MESSAGE_ID_OCTETS_MAX, MESSAGE_ID_OCTETS_MIN, MessageId};

@@ -1,0 +1,14 @@
+//! An article's syntax: header block, octets, and what a relaying agent checks.
+//!
+//! Everything reads articles in wire form (RFC 3977 section 3.1.1: CRLF lines, dot-stuffed, terminator at the end) and
+//! borrows from it; nothing here changes an article or knows what the server's policy is.
+
+mod headers;
+#[cfg(test)]
+mod headers_tests;
+mod known;
+mod octets;
+
+pub use headers::{Field, HEADER_FIELDS_MAX, HEADER_OCTETS_MAX, Headers};
+pub use known::{Known, KnownSet};
+pub use octets::{OctetFacts, octets};

@@ -1,0 +1,235 @@
+//! The steps of the continuous integration: one table, run in order, each timed, up to the first failure.
+//!
+//! A step is a plain command, printed before it runs, so that anyone can repeat it by hand.
+
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, bail};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Only the steps of the day: format, tidy, clippy and the tests
+    #[arg(long)]
+    quick: bool,
+    /// Say the steps and their commands, run nothing
+    #[arg(long)]
+    list: bool,
+    /// Run only the steps with this word in their name
+    #[arg(long, value_name = "WORD")]
+    only: Option<String>,
+}
+
+/// One step.
+struct Step {
+    name: &'static str,
+    /// Part of `--quick`.
+    quick: bool,
+    command: &'static [&'static str],
+    environment: &'static [(&'static str, &'static str)],
+}
+
+const STEPS: &[Step] = &[
+    Step {
+        name: "format",
+        quick: true,
+        command: &["cargo", "fmt", "--all", "--check"],
+        environment: &[],
+    },
+    Step {
+        name: "tidy: the house rules",
+        quick: true,
+        command: &["cargo", "test", "--locked", "--package", "newsreel-xtask"],
+        environment: &[],
+    },
+    Step {
+        name: "clippy",
+        quick: true,
+        command: &[
+            "cargo",
+            "clippy",
+            "--locked",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "--deny",
+            "warnings",
+        ],
+        environment: &[],
+    },
+    Step {
+        name: "tests: unit, property, conformance, fault, transcripts, fuzz corpus",
+        quick: true,
+        command: &[
+            "cargo",
+            "test",
+            "--locked",
+            "--workspace",
+            "--lib",
+            "--bins",
+            "--tests",
+        ],
+        environment: &[],
+    },
+    Step {
+        name: "doc tests",
+        quick: false,
+        command: &["cargo", "test", "--locked", "--workspace", "--doc"],
+        environment: &[("RUSTDOCFLAGS", "--deny warnings")],
+    },
+    Step {
+        name: "documentation",
+        quick: false,
+        command: &[
+            "cargo",
+            "doc",
+            "--locked",
+            "--workspace",
+            "--no-deps",
+            "--document-private-items",
+        ],
+        environment: &[("RUSTDOCFLAGS", "--deny warnings")],
+    },
+    Step {
+        name: "release build",
+        quick: false,
+        command: &[
+            "cargo",
+            "build",
+            "--locked",
+            "--release",
+            "--package",
+            "newsreel-app",
+        ],
+        environment: &[],
+    },
+    Step {
+        name: "release: transcripts, real corpus, crash rounds, small bench, soak",
+        quick: false,
+        command: &[
+            "cargo",
+            "test",
+            "--locked",
+            "--release",
+            "--package",
+            "newsreel-app",
+            "--test",
+            "it",
+            "--",
+            "--nocapture",
+            "--test-threads=1",
+        ],
+        environment: &[("NEWSREEL_TEST_SCALE", "full")],
+    },
+];
+
+#[expect(clippy::print_stdout, reason = "the task's result")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "steps are timed for the person who waits"
+)]
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let chosen: Vec<&Step> = STEPS.iter().filter(|step| is_chosen(step, args)).collect();
+    if chosen.is_empty() {
+        bail!(
+            "no step has {:?} in its name; see --list",
+            args.only.as_deref().unwrap_or_default()
+        );
+    }
+    let begin = Instant::now();
+    let mut times = Vec::new();
+    for (at, step) in chosen.iter().enumerate() {
+        println!("\n=== {}/{} {}", at + 1, chosen.len(), step.name);
+        println!("    {}", said(step));
+        if args.list {
+            continue;
+        }
+        let step_begin = Instant::now();
+        execute(step)?;
+        let seconds = step_begin.elapsed().as_secs();
+        println!("=== done in {}", minutes(seconds));
+        times.push((step.name, seconds));
+    }
+    if !args.list {
+        println!("\nAll steps passed:");
+        for (name, seconds) in times {
+            println!("  {:>6}  {name}", minutes(seconds));
+        }
+        println!("  {:>6}  in all", minutes(begin.elapsed().as_secs()));
+    }
+    Ok(())
+}
+
+fn is_chosen(step: &Step, args: &Args) -> bool {
+    (step.quick || !args.quick)
+        && args
+            .only
+            .as_ref()
+            .is_none_or(|word| step.name.contains(word))
+}
+
+/// The step as one would type it.
+fn said(step: &Step) -> String {
+    let environment = step
+        .environment
+        .iter()
+        .map(|(name, value)| format!("{name}='{value}'"));
+    let words = step.command.iter().map(|word| (*word).to_owned());
+    environment.chain(words).collect::<Vec<_>>().join(" ")
+}
+
+fn execute(step: &Step) -> Result<()> {
+    let Some((program, words)) = step.command.split_first() else {
+        bail!("step {} has no command", step.name);
+    };
+    let status = Command::new(program)
+        .args(words)
+        .current_dir(crate::root())
+        .env("CARGO_INCREMENTAL", "0")
+        .envs(step.environment.iter().copied())
+        .status()
+        .with_context(|| format!("cannot run {program}"))?;
+    if !status.success() {
+        bail!(
+            "step failed: {} ({status})\nrepeat it with: {}",
+            step.name,
+            said(step)
+        );
+    }
+    Ok(())
+}
+
+fn minutes(seconds: u64) -> String {
+    format!("{}:{:02}", seconds / 60, seconds % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_quick_subset_is_the_beginning_of_all() {
+        let quick = Args {
+            quick: true,
+            list: true,
+            only: None,
+        };
+        let first_slow = STEPS.iter().position(|step| !step.quick).unwrap();
+        assert_eq!(
+            STEPS.iter().filter(|step| is_chosen(step, &quick)).count(),
+            first_slow
+        );
+        assert_eq!(said(&STEPS[0]), "cargo fmt --all --check");
+        assert_eq!(minutes(75), "1:15");
+    }
+
+    #[test]
+    fn every_cargo_step_that_builds_is_locked() {
+        for step in STEPS
+            .iter()
+            .filter(|step| step.command.get(1) != Some(&"fmt"))
+        {
+            assert!(step.command.contains(&"--locked"), "{}", step.name);
+        }
+    }
+}

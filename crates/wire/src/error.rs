@@ -5,6 +5,8 @@
 
 use thiserror::Error as ThisError;
 
+use crate::article::Known;
+
 /// Any error of this crate, for callers that do not need to tell them apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ThisError)]
 #[non_exhaustive]
@@ -21,6 +23,27 @@ pub enum Error {
     /// A header block cannot be taken apart.
     #[error(transparent)]
     Header(#[from] HeaderFault),
+    /// A date is malformed.
+    #[error(transparent)]
+    Date(#[from] DateError),
+    /// A number or range of numbers is malformed.
+    #[error(transparent)]
+    Range(#[from] RangeError),
+    /// A wildmat is malformed.
+    #[error(transparent)]
+    Wildmat(#[from] WildmatError),
+    /// A path is malformed.
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// An overview line is malformed.
+    #[error(transparent)]
+    Overview(#[from] OverviewError),
+    /// A batch is damaged.
+    #[error(transparent)]
+    Batch(#[from] BatchDamage),
+    /// An article may not be relayed.
+    #[error(transparent)]
+    Article(#[from] ArticleFault),
 }
 
 /// Why some octets are not a message-id (RFC 3977 section 3.6, RFC 5536 section 3.1.3).
@@ -145,4 +168,173 @@ pub enum HeaderFault {
         /// The first one too many.
         at: u32,
     },
+}
+
+/// Why a text is not a date (RFC 5322 section 3.3, RFC 3977 section 7.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ThisError)]
+#[non_exhaustive]
+pub enum DateError {
+    /// Nothing but blanks and comments.
+    #[error("date is empty")]
+    Empty,
+    /// Not a day of the week followed by a comma.
+    #[error("date begins with something that is not a day of the week and a comma")]
+    Weekday,
+    /// No day of the month, or an NNTP date that is not 6 or 8 digits.
+    #[error("no day in date")]
+    Day,
+    /// No month name.
+    #[error("no month in date")]
+    Month,
+    /// No year, or one before 1900.
+    #[error("no year in date, or one before 1900")]
+    Year,
+    /// No time of day.
+    #[error("no time of day in date")]
+    Time,
+    /// No zone, or not a sign and four digits.
+    #[error("no zone in date, or a malformed one")]
+    Zone,
+    /// A comment is not closed.
+    #[error("comment in date is not closed")]
+    Comment,
+    /// Something follows the date.
+    #[error("something follows the date")]
+    Trailing,
+    /// The calendar has no such moment.
+    #[error("the calendar has no such moment")]
+    Range,
+}
+
+/// Why an argument is not a number or a range of numbers (RFC 3977 section 9.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ThisError)]
+#[non_exhaustive]
+pub enum RangeError {
+    /// Not `n`, `n-` or `n-m`.
+    #[error("not an article number or range: n, n- or n-m is needed")]
+    Form,
+    /// More than 16 digits.
+    #[error("article number has more than 16 digits")]
+    TooLarge,
+}
+
+/// Why a text is not a wildmat (RFC 3977 section 4.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ThisError)]
+#[non_exhaustive]
+pub enum WildmatError {
+    /// A pattern is empty.
+    #[error("wildmat has an empty pattern")]
+    Empty,
+    /// A `[` without its `]`.
+    #[error("character class in wildmat is not closed")]
+    Class,
+    /// A backslash with nothing behind it.
+    #[error("backslash at the end of wildmat")]
+    Backslash,
+    /// Not UTF-8.
+    #[error("wildmat is not UTF-8")]
+    NotUtf8,
+    /// More patterns than the limit.
+    #[error("wildmat has too many patterns: at most 1000")]
+    TooMany,
+}
+
+/// Why a text is not a path (RFC 5536 section 3.1.5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ThisError)]
+#[non_exhaustive]
+pub enum PathError {
+    /// Nothing but blanks.
+    #[error("path is empty")]
+    Empty,
+    /// A control character.
+    #[error("path has a control character")]
+    Octet,
+}
+
+/// Why a text is not an overview line (RFC 3977 section 8.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ThisError)]
+#[non_exhaustive]
+pub enum OverviewError {
+    /// Less than seven fields.
+    #[error("overview line has less than seven fields")]
+    Fields,
+    /// The octet or line count is not a number.
+    #[error("octet or line count of overview line is not a number")]
+    Number,
+}
+
+/// What is wrong with a part of a batch (RFC 5537 section 8.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ThisError)]
+#[non_exhaustive]
+pub enum BatchDamage {
+    /// No `#! rnews` line where one must be.
+    #[error("no \"#! rnews\" line where one must be")]
+    NoHeader,
+    /// Another kind of batch, such as a compressed one.
+    #[error("another kind of batch, perhaps a compressed one: unpack it first")]
+    Kind,
+    /// The count is not a number, zero, or does not lead to the next header.
+    #[error("article length is no number, zero, or does not lead to the next article")]
+    Count,
+    /// The article is larger than the reader's limit.
+    #[error("article is larger than the limit")]
+    TooLarge,
+    /// The batch ends inside an article.
+    #[error("batch ends in the middle of an article")]
+    Truncated,
+}
+
+/// Why an article's syntax keeps a relaying agent from taking it (RFC 5536 section 3.1, RFC 5537 section 3.6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ThisError)]
+#[non_exhaustive]
+pub enum ArticleFault {
+    /// The header block cannot be taken apart.
+    #[error(transparent)]
+    Header(#[from] HeaderFault),
+    /// The octets do not end with a terminator.
+    #[error("article does not end with CRLF . CRLF")]
+    NotTerminated,
+    /// A NUL octet.
+    #[error("NUL octet in article")]
+    Nul,
+    /// A carriage return that no line feed follows.
+    #[error("carriage return without line feed in article")]
+    BareCr,
+    /// A line feed that no carriage return precedes.
+    #[error("line feed without carriage return in article")]
+    BareLf,
+    /// A mandatory field is not there.
+    #[error("missing {0} header field")]
+    Missing(Known),
+    /// A field that may be there once is there more often.
+    #[error("more than one {0} header field")]
+    Doubled(Known),
+    /// A field that must say something is blank.
+    #[error("empty {0} header field")]
+    Blank(Known),
+    /// The message-id is malformed.
+    #[error("bad {field} header field: {why}")]
+    MessageId {
+        /// Message-ID or Supersedes.
+        field: Known,
+        /// What is wrong.
+        why: MessageIdError,
+    },
+    /// A newsgroup name is malformed.
+    #[error("bad Newsgroups header field: {0}")]
+    Newsgroups(GroupNameError),
+    /// A date cannot be read.
+    #[error("bad {field} header field: {why}")]
+    Date {
+        /// Date or Injection-Date.
+        field: Known,
+        /// What is wrong.
+        why: DateError,
+    },
+    /// The path is malformed.
+    #[error("bad Path header field: {0}")]
+    Path(PathError),
+    /// Control and Supersedes in one article (RFC 5536 section 3.2.3).
+    #[error("both Control and Supersedes header fields")]
+    ControlAndSupersedes,
 }

@@ -7,18 +7,30 @@
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 pub mod article;
+pub mod batch;
+pub mod date;
 mod error;
 mod group;
 mod ids;
 mod message_id;
+pub mod newsgroups;
 pub mod nntp;
+pub mod overview;
+pub mod path;
+pub mod range;
 mod token;
+pub mod wildmat;
 
-pub use error::{Error, GroupNameError, HeaderFault, MessageIdError, TokenTextError};
+pub use error::{
+    ArticleFault, BatchDamage, DateError, Error, GroupNameError, HeaderFault, MessageIdError,
+    OverviewError, PathError, RangeError, TokenTextError, WildmatError,
+};
 pub use group::{GROUP_NAME_OCTETS_MAX, GroupName};
 pub use ids::{ArticleNumber, BufferId, GroupId, IdHash, Sequence, SetId, UnixTime};
 pub use message_id::{MESSAGE_ID_OCTETS_MAX, MESSAGE_ID_OCTETS_MIN, MessageId};
+pub use range::NumberRange;
 pub use token::{
     BUFFER_NAME_OCTETS_MAX, CYCLE_MAX, OFFSET_MAX, POSITION_UNIT, Position, TOKEN_OCTETS, Token,
     TokenParts, TokenText,
 };
+pub use wildmat::{Verdict, Wildmat};

@@ -8,7 +8,12 @@ mod headers;
 mod headers_tests;
 mod known;
 mod octets;
+mod optional;
+mod relay;
 
 pub use headers::{Field, HEADER_FIELDS_MAX, HEADER_OCTETS_MAX, Headers};
+pub(crate) use headers::{is_blank, trim};
 pub use known::{Known, KnownSet};
 pub use octets::{OctetFacts, octets};
+pub use optional::odd_fields;
+pub use relay::{ArticleFacts, ONCE, RelayFacts, check_relay};

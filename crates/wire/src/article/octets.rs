@@ -1,9 +1,11 @@
 //! What one pass over an article's octets tells: line ends, NULs, stuffed dots, size.
 //!
-//! The pass is a plain loop over 32-octet blocks with a counter per lane, which the compiler turns into vector code:
-//! no branch depends on the data.  Counting line ends, line feeds and carriage returns separately is enough to know
-//! whether any is bare (RFC 3977 section 3.1.1: CR and LF only as CRLF).
+//! The pass is a plain loop over blocks with a counter per lane, which the compiler turns into vector code: no branch
+//! depends on the data.  It counts on the assumption that CR and LF come only as CRLF (RFC 3977 section 3.1.1) and that
+//! there is no NUL, and checks that on the way; only a stretch that breaks it is counted again, one by one.
 
+/// Octets a lane looks at beyond its own.
+const AHEAD: usize = 2;
 /// Lanes of the vector loop.
 const LANES: usize = 32;
 /// Blocks after which the 8-bit lane counters must be emptied.
@@ -36,75 +38,93 @@ impl OctetFacts {
             octets: octets.len(),
             ..Self::default()
         };
-        // A pair needs its second octet, so the vector loop stops one short and the rest is counted one by one.
-        let pairs = octets.len().saturating_sub(1);
-        let whole = pairs - pairs % LANES;
+        // A lane looks at two octets behind its own, so the vector loop stops that much short of the end; the rest
+        // is counted one by one.
+        let lanes = octets.len().saturating_sub(AHEAD) / LANES * LANES;
         let mut done = 0;
-        while done < whole {
-            let stretch = (whole - done).min(LANES * BLOCKS_MAX);
-            let Some(block) = octets.get(done..done + stretch + 1) else {
+        while done < lanes {
+            let stretch = (lanes - done).min(LANES * BLOCKS_MAX);
+            let Some(block) = octets.get(done..done + stretch + AHEAD) else {
                 break;
             };
-            facts.add_blocks(block);
+            if !facts.add_clean(block) {
+                facts.add_each(block, stretch);
+            }
             done += stretch;
         }
-        let mut rest = octets.get(done..).unwrap_or_default();
-        while let [first, tail @ ..] = rest {
-            facts.add_one(*first, tail.first().copied());
-            rest = tail;
-        }
-        if octets.first() == Some(&b'.') {
-            facts.dot_lines += 1;
-        }
+        let rest = octets.get(done..).unwrap_or_default();
+        facts.add_each(rest, rest.len());
+        // A line feed, and the dot behind it, are counted with the octet before, which the very first has not got.
+        facts.lf += usize::from(octets.first() == Some(&b'\n'));
+        facts.dot_lines += usize::from(octets.starts_with(b".") || octets.starts_with(b"\n."));
         facts
     }
 
-    /// Counts `block.len() - 1` octets, a multiple of the lanes and at most `LANES * BLOCKS_MAX`; the last octet is
-    /// only looked at as the second of a pair.
-    fn add_blocks(&mut self, block: &[u8]) {
-        let mut crlf = [0u8; LANES];
-        let mut cr = [0u8; LANES];
-        let mut lf = [0u8; LANES];
-        let mut nul = [0u8; LANES];
+    /// Counts all but the last two octets of `block` if none of them is NUL or a CR or LF on its own; otherwise counts
+    /// nothing and says no.  The last two octets are only looked at as followers.
+    fn add_clean(&mut self, block: &[u8]) -> bool {
+        let mut lines = [0u8; LANES];
         let mut dots = [0u8; LANES];
+        let mut bad = [0u8; LANES];
         let mut high = [0u8; LANES];
-        let (here, _) = block.as_chunks::<LANES>();
-        let (next, _) = block.get(1..).unwrap_or_default().as_chunks::<LANES>();
-        for (a, b) in here.iter().zip(next) {
+        let (first, _) = block.as_chunks::<LANES>();
+        let (second, _) = block.get(1..).unwrap_or_default().as_chunks::<LANES>();
+        let (third, _) = block.get(2..).unwrap_or_default().as_chunks::<LANES>();
+        for ((a, b), c) in first.iter().zip(second).zip(third) {
+            #[expect(
+                clippy::indexing_slicing,
+                reason = "below LANES, the arrays' length; iterators do not vectorise"
+            )]
             for i in 0..LANES {
-                #[expect(
-                    clippy::indexing_slicing,
-                    reason = "i < LANES, the arrays' length; zip defeats the vectoriser"
-                )]
-                {
-                    let is_cr = u8::from(a[i] == b'\r');
-                    let is_lf = u8::from(a[i] == b'\n');
-                    cr[i] += is_cr;
-                    lf[i] += is_lf;
-                    nul[i] += u8::from(a[i] == 0);
-                    crlf[i] += is_cr & u8::from(b[i] == b'\n');
-                    dots[i] += is_lf & u8::from(b[i] == b'.');
-                    high[i] |= a[i];
-                }
+                let is_cr = u8::from(a[i] == b'\r');
+                let is_lf = u8::from(b[i] == b'\n');
+                let is_dot = u8::from(c[i] == b'.');
+                lines[i] += is_cr;
+                dots[i] += is_cr & is_dot;
+                bad[i] |= (is_cr ^ is_lf) | u8::from(a[i] == 0);
+                high[i] |= a[i];
             }
         }
-        self.crlf += sum(&crlf);
-        self.cr += sum(&cr);
-        self.lf += sum(&lf);
-        self.nul += sum(&nul);
+        if bad.iter().any(|&bad| bad != 0) {
+            return false;
+        }
+        let lines = sum(&lines);
+        self.crlf += lines;
+        self.cr += lines;
+        self.lf += lines;
         self.dot_lines += sum(&dots);
         self.non_ascii |= high.iter().fold(0, |all, octet| all | octet) >= 0x80;
+        true
     }
 
-    fn add_one(&mut self, octet: u8, next: Option<u8>) {
-        let is_cr = usize::from(octet == b'\r');
-        let is_lf = usize::from(octet == b'\n');
-        self.cr += is_cr;
-        self.lf += is_lf;
-        self.nul += usize::from(octet == 0);
-        self.crlf += is_cr & usize::from(next == Some(b'\n'));
-        self.dot_lines += is_lf & usize::from(next == Some(b'.'));
-        self.non_ascii |= octet >= 0x80;
+    /// Counts `count` octets of `block` one by one; what follows them is only looked at.
+    fn add_each(&mut self, block: &[u8], count: usize) {
+        let mut rest = block;
+        for _ in 0..count {
+            let [octet, after @ ..] = rest else { break };
+            let (is_cr, before_lf) = (*octet == b'\r', after.starts_with(b"\n"));
+            self.cr += usize::from(is_cr);
+            self.lf += usize::from(before_lf);
+            self.crlf += usize::from(is_cr && before_lf);
+            self.dot_lines += usize::from(after.starts_with(b"\n."));
+            self.nul += usize::from(*octet == 0);
+            self.non_ascii |= *octet >= 0x80;
+            rest = after;
+        }
+    }
+
+    /// Counts over two pieces, of which the first ends with a whole line.
+    #[must_use]
+    pub const fn followed_by(&self, next: &Self) -> Self {
+        Self {
+            octets: self.octets + next.octets,
+            crlf: self.crlf + next.crlf,
+            cr: self.cr + next.cr,
+            lf: self.lf + next.lf,
+            nul: self.nul + next.nul,
+            dot_lines: self.dot_lines + next.dot_lines,
+            non_ascii: self.non_ascii | next.non_ascii,
+        }
     }
 
     /// CR that no LF follows.
@@ -201,6 +221,22 @@ mod tests {
         fn prop_counts_as_the_model(octets in proptest::collection::vec(prop_oneof![
             Just(b'\r'), Just(b'\n'), Just(b'.'), Just(0u8), any::<u8>()], 0..600)) {
             prop_assert_eq!(OctetFacts::of(&octets), model(&octets));
+        }
+
+        #[test]
+        fn prop_clean_and_dirty_stretches_meet(lines in 100usize..3000, from in 0usize..20_000, dirt in "[\r\n.\0]{0,3}") {
+            let mut octets = b"..abc\r\n.\r\nd\r\n".repeat(lines);
+            let from = from.min(octets.len());
+            octets.splice(from..from, dirt.into_bytes());
+            prop_assert_eq!(OctetFacts::of(&octets), model(&octets));
+        }
+
+        #[test]
+        fn prop_pieces_add_up(lines in proptest::collection::vec("[a.\0]{0,9}\r\n", 0..40), cut in 0usize..40) {
+            let cut = cut.min(lines.len());
+            let (head, tail) = (lines[..cut].concat(), lines[cut..].concat());
+            let both = OctetFacts::of(head.as_bytes()).followed_by(&OctetFacts::of(tail.as_bytes()));
+            prop_assert_eq!(both, OctetFacts::of(lines.concat().as_bytes()));
         }
     }
 }

@@ -1,0 +1,283 @@
+//! Batches: `#! rnews N`, a line feed, N octets of article, again and again (RFC 1036 section 4.3.3, RFC 5537 section 8.2).
+//!
+//! The reader works on the front of a growing buffer and copies nothing.  A count is believed only when the next
+//! header, or the end, follows the article: otherwise the article may be cut or joined, and the reader reports the
+//! damage and goes on at the next header it finds.  Articles in batches have LF line ends.
+
+use std::ops::Range;
+
+use memchr::memchr;
+use memchr::memmem;
+
+use crate::error::BatchDamage;
+
+const MAGIC: &[u8] = b"#! rnews ";
+/// What every batch header, also of a compressed batch, begins with.
+const SHEBANG: &[u8] = b"#! ";
+/// The longest header line: magic, 20 digits, a little room.
+const HEADER_LINE_OCTETS_MAX: usize = 64;
+
+/// What the front of a buffer holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// Drop `used` octets and come back with more.
+    Incomplete {
+        /// Octets to drop.
+        used: usize,
+    },
+    /// Nothing is left.
+    End {
+        /// Octets to drop.
+        used: usize,
+    },
+    /// One article.
+    Article {
+        /// Where it is in the buffer.
+        body: Range<usize>,
+        /// Octets to drop, header line included.
+        used: usize,
+    },
+    /// Something that is not a header and an article; the reader looks for the next header from here.
+    Damaged {
+        /// Offset in the whole batch.
+        at: u64,
+        /// What is wrong.
+        why: BatchDamage,
+        /// Octets to drop.
+        used: usize,
+    },
+}
+
+/// Takes a batch apart.
+#[derive(Debug, Clone)]
+pub struct BatchReader {
+    article_octets_max: usize,
+    /// Octets dropped so far.
+    offset: u64,
+    skipping: bool,
+}
+
+impl BatchReader {
+    /// A reader that takes articles up to this size: also the most a caller must hold, plus a header line.
+    #[must_use]
+    pub const fn new(article_octets_max: usize) -> Self {
+        Self {
+            article_octets_max,
+            offset: 0,
+            skipping: false,
+        }
+    }
+
+    /// Looks at the front of `buf`, which must begin where the last answer's `used` left it; `at_end` says that nothing
+    /// more will come.
+    pub fn next(&mut self, buf: &[u8], at_end: bool) -> Step {
+        let skipped = if self.skipping {
+            self.skip(buf, at_end)
+        } else {
+            Ok(0)
+        };
+        let mut step = match skipped {
+            Ok(skipped) => self.step(buf.get(skipped..).unwrap_or_default(), skipped, at_end),
+            Err(step) => step,
+        };
+        let (Step::Incomplete { used }
+        | Step::End { used }
+        | Step::Article { used, .. }
+        | Step::Damaged { used, .. }) = &mut step;
+        self.offset += *used as u64;
+        step
+    }
+
+    /// How far the next header is, when something damaged is being skipped.
+    fn skip(&mut self, buf: &[u8], at_end: bool) -> Result<usize, Step> {
+        // Damage is always skipped from a line feed, so a header inside a line is never taken for one.
+        match memmem::find(buf, b"\n#! rnews ") {
+            Some(lf) => {
+                self.skipping = false;
+                Ok(lf + 1)
+            }
+            None if at_end => Err(Step::End { used: buf.len() }),
+            // A line feed and all but the last octet of the magic may be there already.
+            None => Err(Step::Incomplete {
+                used: buf.len().saturating_sub(MAGIC.len()),
+            }),
+        }
+    }
+
+    fn step(&mut self, buf: &[u8], skipped: usize, at_end: bool) -> Step {
+        if buf.is_empty() {
+            return if at_end {
+                Step::End { used: skipped }
+            } else {
+                Step::Incomplete { used: skipped }
+            };
+        }
+        let head = buf.get(..HEADER_LINE_OCTETS_MAX).unwrap_or(buf);
+        let Some(lf) = memchr(b'\n', head) else {
+            if !at_end && head.len() < HEADER_LINE_OCTETS_MAX {
+                return Step::Incomplete { used: skipped };
+            }
+            return self.damaged(BatchDamage::NoHeader, skipped, head.len());
+        };
+        let count = match read_header(head.get(..lf).unwrap_or_default()) {
+            Ok(count) if count <= self.article_octets_max => count,
+            Ok(_) => return self.damaged(BatchDamage::TooLarge, skipped, lf),
+            Err(why) => return self.damaged(why, skipped, lf),
+        };
+        let (start, end) = (lf + 1, lf + 1 + count);
+        let after = buf.get(end..).unwrap_or_default();
+        let known = after.len().min(SHEBANG.len());
+        if buf.len() < end || (known < SHEBANG.len() && !at_end) {
+            return if at_end {
+                self.damaged(BatchDamage::Truncated, skipped, lf)
+            } else {
+                Step::Incomplete { used: skipped }
+            };
+        }
+        if !after.is_empty() && !after.starts_with(SHEBANG) {
+            return self.damaged(BatchDamage::Count, skipped, lf);
+        }
+        Step::Article {
+            body: skipped + start..skipped + end,
+            used: skipped + end,
+        }
+    }
+
+    /// Reports damage at the octet after `skipped` and begins skipping `more` octets later.
+    const fn damaged(&mut self, why: BatchDamage, skipped: usize, more: usize) -> Step {
+        self.skipping = true;
+        Step::Damaged {
+            at: self.offset + skipped as u64,
+            why,
+            used: skipped + more,
+        }
+    }
+}
+
+fn read_header(line: &[u8]) -> Result<usize, BatchDamage> {
+    let Some(count) = line.strip_prefix(MAGIC) else {
+        return Err(if line.starts_with(SHEBANG) {
+            BatchDamage::Kind
+        } else {
+            BatchDamage::NoHeader
+        });
+    };
+    let count = std::str::from_utf8(count)
+        .map_err(|_| BatchDamage::Count)?
+        .trim_ascii();
+    if !count.bytes().all(|octet| octet.is_ascii_digit()) {
+        return Err(BatchDamage::Count);
+    }
+    match count.parse::<usize>() {
+        Ok(0) | Err(_) => Err(BatchDamage::Count),
+        Ok(count) => Ok(count),
+    }
+}
+
+/// Appends one article (LF line ends) with its header line.
+pub fn write_article(article: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(MAGIC);
+    out.extend_from_slice(itoa::Buffer::new().format(article.len()).as_bytes());
+    out.push(b'\n');
+    out.extend_from_slice(article);
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const ARTICLE_MAX: usize = 50;
+
+    /// Reads a batch that arrives in pieces; shows articles and damages.
+    fn read(batch: &[u8], step: usize) -> Vec<String> {
+        let mut reader = BatchReader::new(ARTICLE_MAX);
+        let (mut buf, mut found) = (Vec::new(), Vec::new());
+        let mut pieces = batch.chunks(step);
+        loop {
+            let piece = pieces.next();
+            buf.extend_from_slice(piece.unwrap_or_default());
+            loop {
+                let used = match reader.next(&buf, piece.is_none()) {
+                    Step::Incomplete { used } => {
+                        assert!(piece.is_some(), "at the end nothing is incomplete");
+                        buf.drain(..used);
+                        break;
+                    }
+                    Step::End { used } => {
+                        assert_eq!(used, buf.len());
+                        return found;
+                    }
+                    Step::Article { body, used } => {
+                        found.push(String::from_utf8_lossy(&buf[body]).into_owned());
+                        used
+                    }
+                    Step::Damaged { at, why, used } => {
+                        found.push(format!("{at} {why:?}"));
+                        used
+                    }
+                };
+                buf.drain(..used);
+            }
+            assert!(buf.len() <= ARTICLE_MAX + HEADER_LINE_OCTETS_MAX + step);
+        }
+    }
+
+    fn check(batch: &str, expected: &[&str]) {
+        for step in [1, 2, 3, 7, 1000] {
+            assert_eq!(
+                read(batch.as_bytes(), step),
+                expected,
+                "{batch:?} in pieces of {step}"
+            );
+        }
+    }
+
+    #[test]
+    fn reads_batches() {
+        check("", &[]);
+        check("#! rnews 4\na\nb\n#! rnews 2 \r\nc\n", &["a\nb\n", "c\n"]);
+        check(
+            "#! rnews 11\n#! rnews 3\n#! rnews 1\nx",
+            &["#! rnews 3\n", "x"],
+        );
+    }
+
+    #[test]
+    fn reports_damage_and_goes_on() {
+        check("junk\n#! rnews 2\nc\n", &["0 NoHeader", "c\n"]);
+        check("#! rnews 3\nabcd\n#! rnews 2\nc\n", &["0 Count", "c\n"]);
+        check("#! rnews 2\nc\n#! rnews 9\nabc", &["c\n", "13 Truncated"]);
+        check(
+            "#! rnews 2\nc\n#! rnews 9\nabc\n#! rnews 2\nd\n",
+            &["c\n", "13 Count", "d\n"],
+        );
+        check("#! rnews x\n#! rnews 2\nc\n", &["0 Count", "c\n"]);
+        check(
+            "#! rnews 0\n#! rnews -1\n#! rnews 2\nc\n",
+            &["0 Count", "11 Count", "c\n"],
+        );
+        check("#! rnews 99999999999999999999999\n", &["0 Count"]);
+        check("#! rnews 51\n#! rnews 1\nx", &["0 TooLarge", "x"]);
+        check("#! cunbatch\nxyz", &["0 Kind"]);
+        check(&"x".repeat(200), &["0 NoHeader"]);
+        check("#! rnews 3", &["0 NoHeader"]);
+    }
+
+    proptest! {
+        #[test]
+        fn prop_batches_round_trip(articles in proptest::collection::vec("[a-c\n#! ]{1,40}", 0..10), step in 1usize..100) {
+            let mut batch = Vec::new();
+            for article in &articles {
+                write_article(article.as_bytes(), &mut batch);
+            }
+            prop_assert_eq!(read(&batch, step), articles);
+        }
+
+        #[test]
+        fn prop_pieces_do_not_matter(batch in "((#! rnews [0-9x]{1,2}\n)?[a\n]{0,6}){0,6}", step in 1usize..20) {
+            prop_assert_eq!(read(batch.as_bytes(), step), read(batch.as_bytes(), 1000));
+        }
+    }
+}

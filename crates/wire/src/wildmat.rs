@@ -1,0 +1,425 @@
+//! Wildmats (RFC 3977 section 4): comma-separated patterns over group names, the last one that matches decides.
+//!
+//! `*` is any run of characters, `?` one character, `!` before a pattern excludes; beyond the RFC, `[a-z]`, `[^a-z]`, `\`
+//! before a character, and in configs `@` before a pattern poisons: an article with one such group is refused whole.
+//! A character is a UTF-8 code point.  Patterns are prepared once; matching never allocates and takes at most pattern
+//! times text steps, whatever the pattern.
+
+use crate::error::WildmatError;
+
+/// The most patterns one wildmat may have.
+pub const WILDMAT_PATTERNS_MAX: usize = 1000;
+
+/// What a wildmat says of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// The last matching pattern is a plain one.
+    Match,
+    /// No pattern matches, or the last matching one has `!`.
+    NoMatch,
+    /// The last matching pattern has `@`.
+    Poison,
+}
+
+/// A prepared wildmat.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wildmat {
+    /// Last pattern first: the first that matches decides.
+    patterns: Vec<(Verdict, Pattern)>,
+    text: String,
+}
+
+/// One pattern; the common shapes need no general matcher.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Pattern {
+    Any,
+    Exact(String),
+    Prefix(String),
+    General(Vec<Item>),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Item {
+    One(char),
+    AnyOne,
+    AnyRun,
+    Class {
+        negated: bool,
+        ranges: Vec<(char, char)>,
+    },
+}
+
+impl Wildmat {
+    /// Reads a wildmat as configs have it: with `!` and `@`.
+    ///
+    /// # Errors
+    /// When it is empty, a pattern is empty, a class is not closed, a backslash is last, or there are too many.
+    pub fn parse(text: &str) -> Result<Self, WildmatError> {
+        Self::parse_with(text, true)
+    }
+
+    /// Reads a wildmat as commands have it: `@` is a character like any other.
+    ///
+    /// # Errors
+    /// As [`Wildmat::parse`], and when the octets are not UTF-8.
+    pub fn parse_argument(argument: &[u8]) -> Result<Self, WildmatError> {
+        let text = std::str::from_utf8(argument).map_err(|_| WildmatError::NotUtf8)?;
+        Self::parse_with(text, false)
+    }
+
+    fn parse_with(text: &str, poison: bool) -> Result<Self, WildmatError> {
+        let mut patterns = Vec::new();
+        let mut rest = text;
+        loop {
+            let (verdict, pattern) = if let Some(pattern) = rest.strip_prefix('!') {
+                (Verdict::NoMatch, pattern)
+            } else if let Some(pattern) = rest.strip_prefix('@').filter(|_| poison) {
+                (Verdict::Poison, pattern)
+            } else {
+                (Verdict::Match, rest)
+            };
+            let (pattern, after) = Pattern::parse(pattern)?;
+            if patterns.len() == WILDMAT_PATTERNS_MAX {
+                return Err(WildmatError::TooMany);
+            }
+            patterns.push((verdict, pattern));
+            let Some(after) = after else { break };
+            rest = after;
+        }
+        patterns.reverse();
+        Ok(Self {
+            patterns,
+            text: text.to_owned(),
+        })
+    }
+
+    /// What the wildmat says of `text`.
+    #[must_use]
+    pub fn verdict(&self, text: &str) -> Verdict {
+        let decides = self
+            .patterns
+            .iter()
+            .find(|(_, pattern)| pattern.matches(text));
+        decides.map_or(Verdict::NoMatch, |&(verdict, _)| verdict)
+    }
+
+    /// Whether the verdict is [`Verdict::Match`].
+    #[must_use]
+    pub fn matches(&self, text: &str) -> bool {
+        self.verdict(text) == Verdict::Match
+    }
+
+    /// Whether every text matches.
+    #[must_use]
+    pub fn matches_all(&self) -> bool {
+        self.patterns.first() == Some(&(Verdict::Match, Pattern::Any))
+    }
+
+    /// The one text that can match, when the wildmat is a single name: a look-up then does for a scan.
+    #[must_use]
+    pub fn as_exact(&self) -> Option<&str> {
+        match self.patterns.as_slice() {
+            [(Verdict::Match, Pattern::Exact(text))] => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The wildmat as it was written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+}
+
+impl Pattern {
+    /// Reads up to a comma; says what follows it.
+    fn parse(text: &str) -> Result<(Self, Option<&str>), WildmatError> {
+        let mut items = Vec::new();
+        let mut chars = text.chars();
+        let mut after = None;
+        while let Some(char) = chars.next() {
+            match char {
+                ',' => {
+                    after = Some(chars.as_str());
+                    break;
+                }
+                '*' if items.last() == Some(&Item::AnyRun) => {}
+                '*' => items.push(Item::AnyRun),
+                '?' => items.push(Item::AnyOne),
+                '\\' => items.push(Item::One(chars.next().ok_or(WildmatError::Backslash)?)),
+                '[' => {
+                    let (class, rest) = parse_class(chars.as_str())?;
+                    items.push(class);
+                    chars = rest.chars();
+                }
+                char => items.push(Item::One(char)),
+            }
+        }
+        Ok((Self::of(items)?, after))
+    }
+
+    /// Chooses the cheapest shape.
+    fn of(items: Vec<Item>) -> Result<Self, WildmatError> {
+        let (last, front) = items.split_last().ok_or(WildmatError::Empty)?;
+        let plain = |items: &[Item]| -> Option<String> {
+            items
+                .iter()
+                .map(|item| {
+                    if let Item::One(char) = item {
+                        Some(*char)
+                    } else {
+                        None
+                    }
+                })
+                .collect()
+        };
+        Ok(match (plain(front), last) {
+            (Some(front), Item::AnyRun) if front.is_empty() => Self::Any,
+            (Some(front), Item::AnyRun) => Self::Prefix(front),
+            (Some(mut front), Item::One(char)) => {
+                front.push(*char);
+                Self::Exact(front)
+            }
+            _ => Self::General(items),
+        })
+    }
+
+    fn matches(&self, text: &str) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Exact(exact) => exact == text,
+            Self::Prefix(prefix) => text.starts_with(prefix.as_str()),
+            Self::General(items) => matches_items(items, text),
+        }
+    }
+}
+
+/// Reads a class after its `[`: `^` negates, `]` right after that is a member, `a-z` is a range.
+fn parse_class(text: &str) -> Result<(Item, &str), WildmatError> {
+    let (negated, body) = text
+        .strip_prefix('^')
+        .map_or((false, text), |body| (true, body));
+    let mut ranges = Vec::new();
+    let mut chars = body.chars();
+    loop {
+        let low = chars.next().ok_or(WildmatError::Class)?;
+        if low == ']' && !ranges.is_empty() {
+            return Ok((Item::Class { negated, ranges }, chars.as_str()));
+        }
+        let mut ahead = chars.clone();
+        let high = match (ahead.next(), ahead.next()) {
+            (Some('-'), Some(high)) if high != ']' => {
+                chars = ahead;
+                high
+            }
+            _ => low,
+        };
+        ranges.push((low, high));
+    }
+}
+
+impl Item {
+    fn matches(&self, char: char) -> bool {
+        match self {
+            Self::One(one) => *one == char,
+            Self::AnyOne => true,
+            Self::AnyRun => false,
+            Self::Class { negated, ranges } => {
+                ranges
+                    .iter()
+                    .any(|&(low, high)| (low..=high).contains(&char))
+                    != *negated
+            }
+        }
+    }
+}
+
+/// Greedy match that on failure goes back to the last `*` only: that is enough, because an earlier `*` could only
+/// leave less text for it.
+fn matches_items(items: &[Item], text: &str) -> bool {
+    let mut items = items;
+    let mut chars = text.chars();
+    let mut retry: Option<(&[Item], std::str::Chars<'_>)> = None;
+    loop {
+        if let [Item::AnyRun, rest @ ..] = items {
+            if rest.is_empty() {
+                return true;
+            }
+            items = rest;
+            retry = Some((rest, chars.clone()));
+            continue;
+        }
+        match (items, chars.next()) {
+            ([], None) => return true,
+            ([item, rest @ ..], Some(char)) if item.matches(char) => {
+                items = rest;
+                continue;
+            }
+            _ => {}
+        }
+        let Some((after_star, from)) = &mut retry else {
+            return false;
+        };
+        if from.next().is_none() {
+            return false;
+        }
+        items = after_star;
+        chars = from.clone();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(wildmat: &str, matching: &[&str], others: &[&str]) {
+        let wildmat = Wildmat::parse_argument(wildmat.as_bytes()).unwrap();
+        for text in matching {
+            assert!(
+                wildmat.matches(text),
+                "{} should match {text}",
+                wildmat.as_str()
+            );
+        }
+        for text in others {
+            assert!(
+                !wildmat.matches(text),
+                "{} should not match {text}",
+                wildmat.as_str()
+            );
+        }
+    }
+
+    #[test]
+    fn the_examples_of_rfc_3977() {
+        check(
+            "a*,!*b,*c*",
+            &["aaa", "ccb", "abc"],
+            &["abb", "dddb", "xxx"],
+        );
+        check("a*,c*,!*b", &["aaa", "abc"], &["abb", "ccb", "xxx"]);
+    }
+
+    #[test]
+    fn single_patterns() {
+        check("*", &["", "a", "\u{1f600}"], &[]);
+        check(
+            "comp.lang.*",
+            &["comp.lang.", "comp.lang.c"],
+            &["comp.lang", "Comp.lang.c"],
+        );
+        check("a?c", &["abc", "a\u{e9}c"], &["ac", "abbc"]);
+        check(
+            "*.test",
+            &["a.test", "a.b.test", ".test"],
+            &["a.tests", "test"],
+        );
+        check("a*b*c", &["abc", "axbxc", "abcbc"], &["ab", "acb"]);
+        check("*?*", &["a", "ab"], &[""]);
+        check("a**b", &["ab", "axb"], &["a"]);
+        check("[a-cx]1", &["a1", "c1", "x1"], &["d1", "1", "-1"]);
+        check("[^a-c]", &["d", "\u{e9}"], &["b", ""]);
+        check("[]a]", &["]", "a"], &["b"]);
+        check("[a-]", &["a", "-"], &["b"]);
+        check("[^]]x", &["ax"], &["]x"]);
+        check("[*,?]", &["*", ",", "?"], &["a"]);
+        check("\\*\\,b", &["*,b"], &["a,b"]);
+        check("@a", &["@a"], &["a"]);
+        check("a!b", &["a!b"], &[]);
+        check("\u{43f}\u{440}*", &["\u{43f}\u{440}\u{438}"], &["\u{43f}"]);
+    }
+
+    #[test]
+    fn poison() {
+        let verdict = |text: &str| {
+            Wildmat::parse("*,@alt.bin*,!alt.bin.ok,junk")
+                .unwrap()
+                .verdict(text)
+        };
+        assert_eq!(verdict("alt.binaries"), Verdict::Poison);
+        assert_eq!(verdict("alt.bin.ok"), Verdict::NoMatch);
+        assert_eq!(verdict("comp.x"), Verdict::Match);
+        assert_eq!(Wildmat::parse("a").unwrap().verdict("b"), Verdict::NoMatch);
+    }
+
+    #[test]
+    fn shortcuts() {
+        let parse = |text: &str| Wildmat::parse(text).unwrap();
+        assert!(
+            parse("*").matches_all() && parse("!a,*").matches_all() && !parse("*,!a").matches_all()
+        );
+        assert_eq!(parse("a.b").as_exact(), Some("a.b"));
+        assert_eq!(parse("a.*").as_exact(), None);
+        assert_eq!(parse("!a.b").as_exact(), None);
+    }
+
+    #[test]
+    fn refuses_by_reason() {
+        for (text, reason) in [
+            ("", WildmatError::Empty),
+            ("a,", WildmatError::Empty),
+            (",a", WildmatError::Empty),
+            ("!", WildmatError::Empty),
+            ("a,,b", WildmatError::Empty),
+            ("a\\", WildmatError::Backslash),
+            ("[a", WildmatError::Class),
+            ("[]", WildmatError::Class),
+            ("[^]", WildmatError::Class),
+        ] {
+            assert_eq!(Wildmat::parse(text), Err(reason), "{text}");
+        }
+        assert_eq!(Wildmat::parse_argument(b"\xff"), Err(WildmatError::NotUtf8));
+        assert_eq!(
+            Wildmat::parse(&"a,".repeat(WILDMAT_PATTERNS_MAX + 1)),
+            Err(WildmatError::TooMany)
+        );
+    }
+
+    #[test]
+    fn hostile_patterns_stay_cheap() {
+        let wildmat = Wildmat::parse(&"*a".repeat(200)).unwrap();
+        assert!(!wildmat.matches(&"a".repeat(199)));
+        assert!(!wildmat.matches(&format!("{}b", "a".repeat(20_000))));
+    }
+
+    /// One pattern of `*`, `?` and characters, by plain recursion.
+    fn model_one(pattern: &[char], text: &[char]) -> bool {
+        match pattern {
+            [] => text.is_empty(),
+            ['*', rest @ ..] => (0..=text.len()).any(|from| model_one(rest, &text[from..])),
+            ['?', rest @ ..] => !text.is_empty() && model_one(rest, &text[1..]),
+            [char, rest @ ..] => text.first() == Some(char) && model_one(rest, &text[1..]),
+        }
+    }
+
+    fn model(wildmat: &str, text: &str) -> bool {
+        let text: Vec<char> = text.chars().collect();
+        let mut answer = false;
+        for pattern in wildmat.split(',') {
+            let (positive, pattern) = pattern
+                .strip_prefix('!')
+                .map_or((true, pattern), |rest| (false, rest));
+            if model_one(&pattern.chars().collect::<Vec<_>>(), &text) {
+                answer = positive;
+            }
+        }
+        answer
+    }
+
+    proptest! {
+        #[test]
+        fn prop_matches_as_the_model(wildmat in "!?[ab*?\u{e9}]{1,6}(,!?[ab*?.]{1,5}){0,3}", text in "[ab.\u{e9}]{0,8}") {
+            prop_assert_eq!(Wildmat::parse_argument(wildmat.as_bytes()).unwrap().matches(&text), model(&wildmat, &text));
+        }
+
+        #[test]
+        fn prop_any_text_is_read_without_panic(wildmat in "[\\[\\]^!@*?,\\\\a-]{0,20}|.{0,20}", text in ".{0,10}") {
+            if let Ok(wildmat) = Wildmat::parse(&wildmat) {
+                let _ = wildmat.verdict(&text);
+            }
+        }
+    }
+}

@@ -2,9 +2,8 @@
 
 use std::fmt;
 
+use newsreel_wire::wildmat::Wildmat;
 use newsreel_wire::{ArticleNumber, GroupId, GroupName, UnixTime};
-
-use crate::wildmat::Wildmat;
 
 /// A group's facts at one moment, as GROUP tells them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,7 +14,6 @@ mod overview;
 mod reject;
 mod service;
 mod transfer;
-mod wildmat;
 
 pub use article::{ArticleBuf, ArticleQuery, Found, Part};
 pub use connection::{Completion, Connection, ConnectionId};
@@ -26,4 +25,3 @@ pub use service::{Direction, Features, NewsService};
 pub use transfer::{
     Defer, OFFERED_INLINE_OCTETS, Offer, OfferedId, Outcome, Transfer, TransferKind,
 };
-pub use wildmat::Wildmat;

@@ -10,6 +10,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use newsreel_wire::wildmat::Wildmat;
 use newsreel_wire::{ArticleNumber, GroupId, GroupName, MessageId, UnixTime};
 
 use crate::article::{ArticleBuf, ArticleQuery, Found, Part};
@@ -18,7 +19,6 @@ use crate::error::ServiceError;
 use crate::group::{GroupCursor, GroupInfo, GroupRow, GroupSelect};
 use crate::overview::OverviewRows;
 use crate::transfer::{Offer, Transfer};
-use crate::wildmat::Wildmat;
 
 /// What a service can do; CAPABILITIES follows from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

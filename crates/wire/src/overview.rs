@@ -36,12 +36,25 @@ const FRONT: [Known; 5] = [
 /// Appends an article's seven fields, without the article number before and Xref behind.  `bytes` and `lines` are the
 /// metadata of RFC 3977 section 8.1, see [`ArticleFacts`](crate::article::ArticleFacts).
 pub fn write_fields(headers: &Headers<'_>, bytes: usize, lines: usize, out: &mut Vec<u8>) {
-    for known in FRONT {
+    write_front(headers, out);
+    write_counts(bytes, lines, out);
+}
+
+/// Appends the first five fields, Subject to References, for a server that knows the final size only later.
+pub fn write_front(headers: &Headers<'_>, out: &mut Vec<u8>) {
+    for (place, known) in FRONT.into_iter().enumerate() {
+        if place > 0 {
+            out.push(b'\t');
+        }
         if let Some(field) = headers.get(known) {
             write_content(&field, out);
         }
-        out.push(b'\t');
     }
+}
+
+/// Appends the two metadata fields behind [`write_front`].
+pub fn write_counts(bytes: usize, lines: usize, out: &mut Vec<u8>) {
+    out.push(b'\t');
     let mut number = itoa::Buffer::new();
     out.extend_from_slice(number.format(bytes).as_bytes());
     out.push(b'\t');

@@ -246,9 +246,6 @@ pub enum PathError {
     /// Nothing but blanks.
     #[error("path is empty")]
     Empty,
-    /// A control character.
-    #[error("path has a control character")]
-    Octet,
 }
 
 /// Why a text is not an overview line (RFC 3977 section 8.3).
@@ -320,7 +317,7 @@ pub enum ArticleFault {
         /// What is wrong.
         why: MessageIdError,
     },
-    /// A newsgroup name is malformed.
+    /// No newsgroup name is well-formed; this is what is wrong with the first.
     #[error("bad Newsgroups header field: {0}")]
     Newsgroups(GroupNameError),
     /// A date cannot be read.

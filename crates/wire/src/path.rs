@@ -1,8 +1,8 @@
 //! The Path field: which servers an article passed (RFC 5536 section 3.1.5, RFC 5537 section 3.2).
 //!
 //! `ours!.SEEN.192.0.2.1!theirs!!first!not-for-mail`: entries from newest to oldest, each with an optional diagnostic, then the
-//! tail entry, which names no server.  Real paths hold odd names, so reading is lenient: anything between two `!` is
-//! an entry.  Only what we write ourselves is held to the grammar ([`identity_is_valid`]).
+//! tail entry, which names no server.  Real paths hold odd names (even control characters), so reading is
+//! lenient: anything between two `!` is an entry.  Only what we write ourselves is held to the grammar ([`identity_is_valid`]).
 
 use crate::article::trim;
 use crate::error::PathError;
@@ -46,20 +46,11 @@ impl<'a> Path<'a> {
     /// Takes the content of a Path field, folds and blanks included.
     ///
     /// # Errors
-    /// When there is nothing but blanks, or a control character.
+    /// When there is nothing but blanks.
     pub fn parse(content: &'a [u8]) -> Result<Self, PathError> {
         let content = trim(content);
         if content.is_empty() {
             return Err(PathError::Empty);
-        }
-        let control = |octet: &u8| {
-            (*octet < b' ' && !matches!(octet, b'\t' | b'\r' | b'\n')) | (*octet == 0x7f)
-        };
-        if content
-            .iter()
-            .fold(false, |any, octet| any | control(octet))
-        {
-            return Err(PathError::Octet);
         }
         Ok(Self { content })
     }
@@ -245,9 +236,9 @@ mod tests {
     }
 
     #[test]
-    fn refuses_by_reason() {
+    fn refuses_nothing_but_nothing() {
         assert_eq!(Path::parse(b" \r\n\t "), Err(PathError::Empty));
-        assert_eq!(Path::parse(b"a!\x07b"), Err(PathError::Octet));
+        assert_eq!(Path::parse(b""), Err(PathError::Empty));
     }
 
     #[test]

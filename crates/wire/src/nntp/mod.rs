@@ -5,3 +5,4 @@
 
 pub mod framing;
 pub mod line;
+pub mod reply;

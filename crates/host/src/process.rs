@@ -46,6 +46,28 @@ pub fn own_pid() -> u32 {
     std::process::id()
 }
 
+/// The user this process runs as.
+#[must_use]
+pub fn own_uid() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// Lets this process have as many files open as it may at most; says how many.
+pub fn raise_open_files() -> Result<u64> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let most = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    setrlimit(Resource::Nofile, most).map_err(|errno| Error::Io {
+        op: Op::Stat,
+        path: PathBuf::from("RLIMIT_NOFILE"),
+        source: errno.into(),
+    })?;
+    Ok(limit.maximum.unwrap_or(u64::MAX))
+}
+
 fn facts_from(path: PathBuf) -> Result<ProcessFacts> {
     let text = read_small(&path)?;
     let page_bytes = u64::try_from(rustix::param::page_size()).unwrap_or(4096);
@@ -96,6 +118,13 @@ mod tests {
         assert_eq!((facts.threads, facts.rss_bytes), (5, 512 * 4096));
         assert_eq!(parse_stat("7 (a", 100, 4096), None);
         assert_eq!(parse_stat("7 (a) S 1", 100, 4096), None);
+    }
+
+    #[test]
+    fn the_limit_of_open_files_goes_up_and_not_down() {
+        let files = raise_open_files().unwrap();
+        assert!(files >= 256, "{files}");
+        assert_eq!(raise_open_files().unwrap(), files);
     }
 
     #[test]

@@ -1,0 +1,6 @@
+//! What the fuzz targets do with their inputs, one module per crate under test.
+//!
+//! The functions are here and not in the targets so that ordinary tests can replay the committed corpora through
+//! them with a stable compiler.
+
+pub mod wire;

@@ -7,9 +7,11 @@
 #![deny(missing_docs)]
 
 mod article;
+pub mod conformance;
 mod connection;
 mod error;
 mod group;
+pub mod memory;
 mod overview;
 mod reject;
 mod service;

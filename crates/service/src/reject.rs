@@ -4,6 +4,9 @@
 //! for POST later).  A refusal may be remembered by message-id only when it does not depend on the copy or the
 //! configuration ([`About::Id`]): junk sent under a good article's id must not block the good copy.
 
+use newsreel_wire::article::Known;
+use newsreel_wire::{ArticleFault, HeaderFault};
+
 /// What a refusal depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum About {
@@ -103,6 +106,52 @@ rejects! {
     NoStorageRule "no_storage_rule" Config "No storage rule takes it";
     Cancelled "cancelled" Id "Cancelled";
     RefusedBefore "refused_before" Id "Refused before";
+}
+
+impl From<&ArticleFault> for Reject {
+    /// The row for what `wire` found wrong with an article's syntax.
+    fn from(fault: &ArticleFault) -> Self {
+        match fault {
+            ArticleFault::Header(fault) => Self::from(fault),
+            ArticleFault::Nul => Self::Nul,
+            ArticleFault::BareCr => Self::BareCr,
+            ArticleFault::BareLf => Self::BareLf,
+            ArticleFault::Missing(Known::Date) => Self::NoDate,
+            ArticleFault::Missing(Known::From) => Self::NoFrom,
+            ArticleFault::Missing(Known::MessageId) => Self::NoMessageId,
+            ArticleFault::Missing(Known::Newsgroups) => Self::NoNewsgroups,
+            ArticleFault::Missing(Known::Path) => Self::NoPath,
+            ArticleFault::Missing(Known::Subject) => Self::NoSubject,
+            ArticleFault::Doubled(_) => Self::DoubledHeader,
+            ArticleFault::Blank(_) => Self::EmptyHeader,
+            ArticleFault::MessageId {
+                field: Known::Supersedes,
+                ..
+            } => Self::BadSupersedes,
+            ArticleFault::MessageId { .. } => Self::BadMessageId,
+            ArticleFault::Newsgroups(_) => Self::BadNewsgroups,
+            ArticleFault::Date {
+                field: Known::InjectionDate,
+                ..
+            } => Self::BadInjectionDate,
+            ArticleFault::Date { .. } => Self::BadDate,
+            ArticleFault::Path(_) => Self::BadPath,
+            ArticleFault::ControlAndSupersedes => Self::ControlAndSupersedes,
+            _ => Self::Undecodable,
+        }
+    }
+}
+
+impl From<&HeaderFault> for Reject {
+    fn from(fault: &HeaderFault) -> Self {
+        match fault {
+            HeaderFault::NoBlankLine { .. } => Self::NoBody,
+            HeaderFault::BareLf { .. } => Self::BareLf,
+            HeaderFault::TooLarge { .. } => Self::HeadTooLarge,
+            HeaderFault::TooManyFields { .. } => Self::TooManyHeaders,
+            _ => Self::BadHeaderLine,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,1 +1,29 @@
-//! The server's side of NNTP: one connection from greeting to QUIT.
+//! The server's side of NNTP: one connection from greeting to its end (RFC 3977, RFC 4644).
+//!
+//! `framer` says where commands and articles begin and end, without I/O; `commands` is the one table of verbs, from
+//! which dispatch, HELP, CAPABILITIES and argument checks follow; `session` is the loop that moves octets.  A session
+//! knows news only through `NewsService`.  Nothing a peer sends makes it panic, grow without bound, or run a command
+//! that was hidden in an article.
+#![deny(missing_docs)]
+
+mod answers;
+pub mod commands;
+mod config;
+mod core;
+mod end;
+mod framer;
+mod header;
+mod input;
+mod link;
+mod metrics;
+mod overview;
+mod pool;
+mod pulse;
+mod retrieve;
+mod session;
+mod slots;
+
+pub use config::SessionConfig;
+pub use end::End;
+pub use metrics::{Metrics, MetricsSnapshot};
+pub use session::{Shared, serve};

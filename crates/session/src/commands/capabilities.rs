@@ -1,0 +1,89 @@
+//! CAPABILITIES: what this server can do, true for this moment (RFC 3977 section 5.2).
+
+use newsreel_service::NewsService;
+use newsreel_wire::nntp::line::Command;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::{Needs, Spec, TABLE};
+use crate::core::Core;
+use crate::end::End;
+
+pub(super) const SPEC: Spec = Spec {
+    name: "CAPABILITIES",
+    usage: "[keyword]",
+    args: (0, 1),
+    needs: Needs::Nothing,
+    capability: None,
+    pipelined: false,
+    codes: &[101],
+};
+
+pub(super) async fn run<S, Io>(core: &mut Core<S, Io>, command: &Command<'_>) -> Result<(), End>
+where
+    S: NewsService,
+    Io: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    if command.arg(0).is_some_and(|keyword| !is_keyword(keyword)) {
+        core.reply("501 Malformed keyword\r\n");
+        return Ok(());
+    }
+    core.reply("101 Capability list follows\r\n");
+    let features = core.features;
+    let out = core.out();
+    out.extend_from_slice(b"VERSION 2\r\nIMPLEMENTATION newsreel ");
+    out.extend_from_slice(env!("CARGO_PKG_VERSION").as_bytes());
+    out.extend_from_slice(b"\r\n");
+    let mut seen: Option<&str> = None;
+    for capability in CAPABILITIES {
+        let offered = TABLE
+            .iter()
+            .any(|spec| spec.capability == Some(capability) && spec.needs.met(features));
+        if !offered || seen == Some(capability) {
+            continue;
+        }
+        seen = Some(capability);
+        out.extend_from_slice(capability.as_bytes());
+        if *capability == "OVER" && features.over_by_id {
+            out.extend_from_slice(b" MSGID");
+        }
+        out.extend_from_slice(b"\r\n");
+    }
+    out.extend_from_slice(b".\r\n");
+    Ok(())
+}
+
+/// Lines in the order they are shown; those without a command in the table are not.
+const CAPABILITIES: &[&str] = &[
+    "READER",
+    "IHAVE",
+    "STREAMING",
+    "HDR",
+    super::list::CAPABILITY,
+    "NEWNEWS",
+    "OVER",
+];
+
+/// RFC 3977 section 9.8: a letter, then at least two letters, digits, dots or dashes.
+fn is_keyword(keyword: &[u8]) -> bool {
+    let more = |octet: &u8| octet.is_ascii_alphanumeric() || matches!(octet, b'.' | b'-');
+    keyword.len() >= 3
+        && keyword.first().is_some_and(u8::is_ascii_alphabetic)
+        && keyword.iter().all(more)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_capability_of_the_table_is_shown() {
+        for spec in TABLE {
+            assert!(
+                spec.capability
+                    .is_none_or(|name| CAPABILITIES.contains(&name)),
+                "{}",
+                spec.name
+            );
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! CHECK: shall a peer send an article (RFC 4644 section 2.4).
+
+use newsreel_service::NewsService;
+use newsreel_wire::nntp::line::Command;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use newsreel_wire::MessageId;
+
+use super::{Needs, Spec};
+use crate::answers;
+use crate::core::Core;
+use crate::end::End;
+use crate::slots::Answer;
+
+pub(super) const SPEC: Spec = Spec {
+    name: "CHECK",
+    usage: "message-id",
+    args: (1, 1),
+    needs: Needs::Transit,
+    capability: Some("STREAMING"),
+    pipelined: true,
+    codes: &[238, 431, 438],
+};
+
+pub(super) async fn run<S, Io>(core: &mut Core<S, Io>, command: &Command<'_>) -> Result<(), End>
+where
+    S: NewsService,
+    Io: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    let Ok(id) = MessageId::parse(command.arg(0).unwrap_or_default()) else {
+        answers::push(core, Answer::Fixed("501 Malformed message-id\r\n"), b"");
+        return Ok(());
+    };
+    let offer = core.service.offer(id, &core.connection).await;
+    answers::push(core, Answer::Offered(offer), id.as_bytes());
+    Ok(())
+}

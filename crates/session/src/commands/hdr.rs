@@ -1,0 +1,35 @@
+//! HDR: one field of many articles (RFC 3977 section 8.5).
+
+use newsreel_service::NewsService;
+use newsreel_wire::nntp::line::Command;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::{Needs, Spec};
+use crate::core::Core;
+use crate::end::End;
+use crate::header;
+use crate::overview::Style;
+
+pub(super) const SPEC: Spec = Spec {
+    name: "HDR",
+    usage: "field [range|message-id]",
+    args: (1, 2),
+    needs: Needs::Reader,
+    capability: Some("HDR"),
+    pipelined: false,
+    codes: &[225, 412, 420, 423, 430, 503],
+};
+
+pub(super) async fn run<S, Io>(core: &mut Core<S, Io>, command: &Command<'_>) -> Result<(), End>
+where
+    S: NewsService,
+    Io: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    header::header(
+        core,
+        command.arg(0).unwrap_or_default(),
+        command.arg(1),
+        Style::Rfc3977,
+    )
+    .await
+}

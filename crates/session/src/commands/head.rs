@@ -1,0 +1,28 @@
+//! HEAD: the header block (RFC 3977 section 6.2.2).
+
+use newsreel_service::{NewsService, Part};
+use newsreel_wire::nntp::line::Command;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::{Needs, Spec};
+use crate::core::Core;
+use crate::end::End;
+use crate::retrieve;
+
+pub(super) const SPEC: Spec = Spec {
+    name: "HEAD",
+    usage: "[message-id|number]",
+    args: (0, 1),
+    needs: Needs::Reader,
+    capability: Some("READER"),
+    pipelined: false,
+    codes: &[221, 412, 420, 423, 430],
+};
+
+pub(super) async fn run<S, Io>(core: &mut Core<S, Io>, command: &Command<'_>) -> Result<(), End>
+where
+    S: NewsService,
+    Io: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    retrieve::retrieve(core, command.arg(0), Part::Head).await
+}

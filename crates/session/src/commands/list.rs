@@ -1,0 +1,212 @@
+//! LIST: information about all groups, and about the server (RFC 3977 section 7.6, RFC 6048).
+
+use newsreel_service::{GroupCursor, GroupRow, GroupSelect, NewsService};
+use newsreel_wire::nntp::line::Command;
+use newsreel_wire::{Wildmat, overview};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::{Needs, Spec};
+use crate::core::{Core, scratch_of};
+use crate::end::End;
+
+/// The line of CAPABILITIES: what LIST knows.
+pub(super) const CAPABILITY: &str =
+    "LIST ACTIVE ACTIVE.TIMES COUNTS HEADERS NEWSGROUPS OVERVIEW.FMT";
+
+/// Keywords of RFC 3977 and RFC 6048 for which this server keeps no information.
+const NOT_KEPT: [&str; 5] = [
+    "DISTRIB.PATS",
+    "DISTRIBUTIONS",
+    "MODERATORS",
+    "MOTD",
+    "SUBSCRIPTIONS",
+];
+
+/// Groups visited at a time.
+const GROUPS_MAX: usize = 1024;
+
+pub(super) const SPEC: Spec = Spec {
+    name: "LIST",
+    usage: "[ACTIVE|ACTIVE.TIMES|COUNTS|NEWSGROUPS [wildmat]|HEADERS [MSGID|RANGE]|OVERVIEW.FMT]",
+    args: (0, 2),
+    needs: Needs::Reader,
+    capability: Some(CAPABILITY),
+    pipelined: false,
+    codes: &[215, 503],
+};
+
+/// Writes a row's line, without CRLF.
+type WriteRow = fn(&GroupRow<'_>, &mut Vec<u8>);
+
+pub(super) async fn run<S, Io>(core: &mut Core<S, Io>, command: &Command<'_>) -> Result<(), End>
+where
+    S: NewsService,
+    Io: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    if command.args.is_empty() {
+        return active(core).await;
+    }
+    if command.arg_is(0, "ACTIVE") && command.args.len() == 1 {
+        return active(core).await;
+    }
+    let rows: Option<(WriteRow, bool)> = if command.arg_is(0, "ACTIVE") {
+        Some((write_active, false))
+    } else if command.arg_is(0, "ACTIVE.TIMES") {
+        Some((write_times, false))
+    } else if command.arg_is(0, "COUNTS") {
+        Some((write_counts, false))
+    } else if command.arg_is(0, "NEWSGROUPS") {
+        Some((write_description, true))
+    } else {
+        None
+    };
+    if let Some((write, described)) = rows {
+        let Ok(wildmat) = command.arg(1).map(Wildmat::parse_argument).transpose() else {
+            core.reply("501 Malformed wildmat
+");
+            return Ok(());
+        };
+        let select = GroupSelect {
+            wildmat: wildmat.as_ref(),
+            described,
+            ..GroupSelect::default()
+        };
+        return groups(core, "215 List follows\r\n", select, write).await;
+    }
+    fixed(core, command);
+    Ok(())
+}
+
+/// What does not depend on groups.
+fn fixed<S, Io>(core: &mut Core<S, Io>, command: &Command<'_>)
+where
+    S: NewsService,
+    Io: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    let argument_is_known = match command.arg(1) {
+        None => true,
+        Some(_) => {
+            command.arg_is(0, "HEADERS")
+                && (command.arg_is(1, "MSGID") || command.arg_is(1, "RANGE"))
+        }
+    };
+    let lines: &[&str] = if command.arg_is(0, "OVERVIEW.FMT") && argument_is_known {
+        &overview::FORMAT
+    } else if command.arg_is(0, "HEADERS") && argument_is_known {
+        &overview::HEADERS
+    } else if NOT_KEPT.iter().any(|keyword| command.arg_is(0, keyword)) {
+        return core.reply("503 Not kept here\r\n");
+    } else {
+        return core.reply("501 Unknown LIST keyword or argument\r\n");
+    };
+    core.reply("215 List follows\r\n");
+    let out = core.out();
+    for line in lines {
+        out.extend_from_slice(line.as_bytes());
+        out.extend_from_slice(b"\r\n");
+    }
+    out.extend_from_slice(b".\r\n");
+}
+
+/// LIST ACTIVE of all groups, ready made by the service.
+async fn active<S, Io>(core: &mut Core<S, Io>) -> Result<(), End>
+where
+    S: NewsService,
+    Io: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    let scratch = scratch_of(&mut core.scratch);
+    if let Err(error) = core.service.active_list(&mut scratch.parts).await {
+        core.reply_error(&error);
+        return Ok(());
+    }
+    core.reply("215 List follows\r\n");
+    core.send_parts().await?;
+    core.out().extend_from_slice(b".\r\n");
+    Ok(())
+}
+
+/// Lists the selected groups, a chunk at a time.
+pub(super) async fn groups<S, Io>(
+    core: &mut Core<S, Io>,
+    status: &'static str,
+    select: GroupSelect<'_>,
+    write: WriteRow,
+) -> Result<(), End>
+where
+    S: NewsService,
+    Io: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    let mut cursor = GroupCursor::default();
+    let mut begun = false;
+    while !cursor.is_done() {
+        if !begun {
+            core.reply(status);
+        }
+        let out = &mut scratch_of(&mut core.scratch).out;
+        let mut visit = |row: GroupRow<'_>| {
+            write(&row, out);
+            out.extend_from_slice(b"\r\n");
+        };
+        match core
+            .service
+            .groups(select, &mut cursor, GROUPS_MAX, &mut visit)
+            .await
+        {
+            Ok(()) => {}
+            // Nothing but our own status line has been written.
+            Err(error) if !begun => {
+                let out = core.out();
+                out.truncate(out.len() - status.len());
+                core.reply_error(&error);
+                return Ok(());
+            }
+            Err(_) => return Err(End::Broken),
+        }
+        begun = true;
+        core.room().await?;
+    }
+    core.out().extend_from_slice(b".\r\n");
+    Ok(())
+}
+
+fn number(value: u64, out: &mut Vec<u8>) {
+    out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+}
+
+/// `group high low status`.
+pub(super) fn write_active(row: &GroupRow<'_>, out: &mut Vec<u8>) {
+    out.extend_from_slice(row.name.as_bytes());
+    out.push(b' ');
+    number(row.info.high.0, out);
+    out.push(b' ');
+    number(row.info.low.0, out);
+    out.push(b' ');
+    out.extend_from_slice(row.status.as_bytes());
+}
+
+/// `group time creator`.
+fn write_times(row: &GroupRow<'_>, out: &mut Vec<u8>) {
+    out.extend_from_slice(row.name.as_bytes());
+    out.push(b' ');
+    number(row.created.0, out);
+    out.push(b' ');
+    out.extend_from_slice(row.creator.as_bytes());
+}
+
+/// `group high low count status` (RFC 6048 section 2.2).
+fn write_counts(row: &GroupRow<'_>, out: &mut Vec<u8>) {
+    out.extend_from_slice(row.name.as_bytes());
+    for value in [row.info.high.0, row.info.low.0, row.info.count] {
+        out.push(b' ');
+        number(value, out);
+    }
+    out.push(b' ');
+    out.extend_from_slice(row.status.as_bytes());
+}
+
+/// `group TAB description`.
+fn write_description(row: &GroupRow<'_>, out: &mut Vec<u8>) {
+    out.extend_from_slice(row.name.as_bytes());
+    out.push(b'\t');
+    out.extend_from_slice(row.description.as_bytes());
+}

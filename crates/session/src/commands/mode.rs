@@ -1,0 +1,39 @@
+//! MODE: READER and STREAM; neither changes anything, this server always does both (RFC 3977 section 5.3, RFC 4644 section 2.3).
+
+use newsreel_service::NewsService;
+use newsreel_wire::nntp::line::Command;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::{Needs, Spec};
+use crate::core::Core;
+use crate::end::End;
+
+pub(super) const SPEC: Spec = Spec {
+    name: "MODE",
+    usage: "READER|STREAM",
+    args: (1, 1),
+    needs: Needs::Nothing,
+    capability: None,
+    pipelined: false,
+    codes: &[201, 203, 502],
+};
+
+pub(super) async fn run<S, Io>(core: &mut Core<S, Io>, command: &Command<'_>) -> Result<(), End>
+where
+    S: NewsService,
+    Io: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    if command.arg_is(0, "READER") {
+        if core.features.reader {
+            core.reply("201 Reading, no posting\r\n");
+        } else {
+            core.reply("502 No reading service here\r\n");
+            core.ending = Some(End::NoService);
+        }
+    } else if command.arg_is(0, "STREAM") && core.features.transit {
+        core.reply("203 Streaming permitted\r\n");
+    } else {
+        core.reply("501 Unknown MODE\r\n");
+    }
+    Ok(())
+}

@@ -1,0 +1,53 @@
+//! NEWNEWS: message-ids of articles that arrived since a moment (RFC 3977 section 7.4).
+
+use newsreel_service::NewsService;
+use newsreel_wire::Wildmat;
+use newsreel_wire::nntp::line::Command;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::{Needs, Spec, newgroups};
+use crate::core::{Core, scratch_of};
+use crate::end::End;
+
+pub(super) const SPEC: Spec = Spec {
+    name: "NEWNEWS",
+    usage: "wildmat date time [GMT]",
+    args: (3, 4),
+    needs: Needs::Newnews,
+    capability: Some("NEWNEWS"),
+    pipelined: false,
+    codes: &[230],
+};
+
+pub(super) async fn run<S, Io>(core: &mut Core<S, Io>, command: &Command<'_>) -> Result<(), End>
+where
+    S: NewsService,
+    Io: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    let Ok(wildmat) = Wildmat::parse_argument(command.arg(0).unwrap_or_default()) else {
+        core.reply("501 Malformed wildmat\r\n");
+        return Ok(());
+    };
+    let Some(since) = newgroups::since(core, command, 1) else {
+        return Ok(());
+    };
+    core.reply("230 List of new articles follows\r\n");
+    let mut cursor = S::NewnewsCursor::default();
+    let chunk = core.shared.config.reply_chunk_bytes;
+    loop {
+        let scratch = scratch_of(&mut core.scratch);
+        let listed = core
+            .service
+            .newnews(&wildmat, since, &mut cursor, chunk, &mut scratch.out)
+            .await;
+        let Ok(more) = listed else {
+            return Err(End::Broken);
+        };
+        core.room().await?;
+        if !more {
+            break;
+        }
+    }
+    core.out().extend_from_slice(b".\r\n");
+    Ok(())
+}

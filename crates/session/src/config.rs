@@ -1,0 +1,128 @@
+//! The section `[session]` of the configuration: every limit of one connection.
+
+use serde::{Deserialize, Serialize};
+
+/// Limits and texts of NNTP sessions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SessionConfig {
+    /// What the greeting says after its code.
+    pub greeting: String,
+    /// Silence between commands after which a connection is closed, in seconds (RFC 3977 section 3.1: at least 180).
+    pub idle_s: u64,
+    /// The longest time from a command line's first octet to its end, in seconds.
+    pub command_s: u64,
+    /// Silence in the middle of an article after which the connection is closed, in seconds.
+    pub article_stall_s: u64,
+    /// The longest time from an article's first octet to its end, in seconds.
+    pub article_s: u64,
+    /// How long the other side may take nothing of a reply, in seconds.
+    pub write_stall_s: u64,
+    /// The largest article, in octets on the wire; a larger one is read to its end and refused.
+    pub article_bytes_max: usize,
+    /// Replies owed on one connection before reading stops (CHECK and TAKETHIS).
+    pub pipeline_replies_max: usize,
+    /// Octets of articles under way on one connection before reading stops.
+    pub pipeline_bytes_max: usize,
+    /// Octets read at once.
+    pub input_chunk_bytes: usize,
+    /// Octets of a long reply gathered before they are sent.
+    pub reply_chunk_bytes: usize,
+}
+
+impl Default for SessionConfig {
+    fn default() -> Self {
+        Self {
+            greeting: "newsreel ready".to_owned(),
+            idle_s: 600,
+            command_s: 60,
+            article_stall_s: 120,
+            article_s: 1800,
+            write_stall_s: 120,
+            article_bytes_max: 4 << 20,
+            pipeline_replies_max: 4096,
+            pipeline_bytes_max: 16 << 20,
+            input_chunk_bytes: 256 << 10,
+            reply_chunk_bytes: 64 << 10,
+        }
+    }
+}
+
+impl SessionConfig {
+    /// Everything that is wrong with the values, as `(key, what would be right)`.
+    #[must_use]
+    pub fn problems(&self) -> Vec<(&'static str, String)> {
+        let mut problems = Vec::new();
+        let plain = |octet: u8| octet == b' ' || octet.is_ascii_graphic();
+        if self.greeting.len() > 400 || !self.greeting.bytes().all(plain) {
+            problems.push((
+                "greeting",
+                "must be at most 400 printable ASCII characters".into(),
+            ));
+        }
+        for (key, value) in [
+            ("idle_s", self.idle_s),
+            ("command_s", self.command_s),
+            ("article_stall_s", self.article_stall_s),
+            ("article_s", self.article_s),
+            ("write_stall_s", self.write_stall_s),
+        ] {
+            if value == 0 {
+                problems.push((key, "must be at least 1".into()));
+            }
+        }
+        for (key, value, least, most) in [
+            (
+                "article_bytes_max",
+                self.article_bytes_max,
+                1 << 10,
+                1 << 30,
+            ),
+            (
+                "pipeline_replies_max",
+                self.pipeline_replies_max,
+                1,
+                1 << 20,
+            ),
+            ("pipeline_bytes_max", self.pipeline_bytes_max, 1, 1 << 34),
+            (
+                "input_chunk_bytes",
+                self.input_chunk_bytes,
+                4 << 10,
+                16 << 20,
+            ),
+            (
+                "reply_chunk_bytes",
+                self.reply_chunk_bytes,
+                1 << 10,
+                1 << 20,
+            ),
+        ] {
+            if !(least..=most).contains(&value) {
+                problems.push((key, format!("must be from {least} to {most}")));
+            }
+        }
+        problems
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_keys_are_refused_and_an_empty_section_is_the_default() {
+        assert_eq!(
+            toml::from_str::<SessionConfig>("").unwrap(),
+            SessionConfig::default()
+        );
+        assert!(toml::from_str::<SessionConfig>("idle = 5").is_err());
+        assert!(SessionConfig::default().problems().is_empty());
+        let bad = SessionConfig {
+            idle_s: 0,
+            greeting: "a\r\nb".into(),
+            ..SessionConfig::default()
+        };
+        assert_eq!(bad.problems().len(), 2);
+    }
+}

@@ -1,0 +1,189 @@
+//! What a command's handler works with: the service, the connection's state, and its replies.
+//!
+//! Replies are gathered in one buffer and leave when the commands that have come are done with, or when the buffer
+//! is full; a long reply therefore streams, and a handler's memory is bounded by the chunk.
+
+use std::sync::Arc;
+
+use newsreel_service::{Connection, Features, NewsService, OfferedId, ServiceError};
+use newsreel_wire::{ArticleNumber, GroupId};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::end::End;
+use crate::link::Link;
+use crate::pool::{self, Scratch};
+use crate::session::Shared;
+
+/// Content from here on is sent from where it lies instead of being copied behind other replies.
+const COPY_BYTES_MAX: usize = 32 << 10;
+
+/// The group a reader has selected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Selected {
+    pub(crate) id: GroupId,
+    /// The current article; none in a group that was empty (RFC 3977 section 6.1.1.2).
+    pub(crate) current: Option<ArticleNumber>,
+}
+
+/// What the article that comes next belongs to.
+#[derive(Debug)]
+pub(crate) enum Incoming {
+    Ihave(OfferedId),
+    Takethis(OfferedId),
+    /// It is read to its end and gets this line.
+    Refused(&'static str),
+}
+
+/// One session's state but for what has come and is not used up.
+#[derive(Debug)]
+pub(crate) struct Core<S, Io> {
+    pub(crate) service: Arc<S>,
+    pub(crate) features: Features,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) connection: Arc<Connection>,
+    pub(crate) link: Link<Io>,
+    pub(crate) scratch: Option<Box<Scratch>>,
+    pub(crate) selected: Option<Selected>,
+    /// The selected group's name, kept when nothing is selected for its memory.
+    pub(crate) group_name: String,
+    /// Set by a handler that wants an article next.
+    pub(crate) incoming: Option<Incoming>,
+    /// Set by what ends the session after its replies.
+    pub(crate) ending: Option<End>,
+}
+
+/// The working set of a busy connection.
+pub(crate) fn scratch_of(scratch: &mut Option<Box<Scratch>>) -> &mut Scratch {
+    scratch.get_or_insert_with(pool::take_scratch)
+}
+
+/// The code of a reply line.
+fn code_of(line: &[u8]) -> u16 {
+    let digit = |at: usize| {
+        line.get(at)
+            .map_or(0, |octet| u16::from(octet.wrapping_sub(b'0')))
+    };
+    digit(0)
+        .wrapping_mul(100)
+        .wrapping_add(digit(1) * 10)
+        .wrapping_add(digit(2))
+}
+
+impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Core<S, Io> {
+    pub(crate) fn scratch(&mut self) -> &mut Scratch {
+        scratch_of(&mut self.scratch)
+    }
+
+    pub(crate) fn out(&mut self) -> &mut Vec<u8> {
+        &mut self.scratch().out
+    }
+
+    /// A whole reply line, CRLF included.
+    pub(crate) fn reply(&mut self, line: &str) {
+        debug_assert!(line.ends_with("\r\n") && !line[..line.len() - 2].contains(['\r', '\n']));
+        self.shared.metrics.reply(code_of(line.as_bytes()));
+        self.out().extend_from_slice(line.as_bytes());
+    }
+
+    /// A reply line made of parts; its CRLF is added.
+    pub(crate) fn reply_parts(&mut self, parts: &[&[u8]]) {
+        self.shared
+            .metrics
+            .reply(code_of(parts.first().copied().unwrap_or_default()));
+        let out = self.out();
+        for part in parts {
+            out.extend_from_slice(part);
+        }
+        out.extend_from_slice(b"\r\n");
+    }
+
+    /// Counts a reply whose line was written by its handler.
+    pub(crate) fn count_reply(&self, line: &[u8]) {
+        self.shared.metrics.reply(code_of(line));
+    }
+
+    /// What a service that could not answer makes of a command.
+    pub(crate) fn reply_error(&mut self, error: &ServiceError) {
+        match error {
+            ServiceError::Stopping => {
+                self.reply("400 Server is stopping\r\n");
+                self.ending = Some(End::Stopping);
+            }
+            other => self.reply_parts(&[b"403 ", other.to_string().as_bytes()]),
+        }
+    }
+
+    /// Sends what is gathered if it is a chunk or more: called between the parts of a long reply.
+    pub(crate) async fn room(&mut self) -> Result<(), End> {
+        if self.out().len() >= self.shared.config.reply_chunk_bytes {
+            self.flush().await?;
+        }
+        Ok(())
+    }
+
+    /// Sends what is gathered.
+    pub(crate) async fn flush(&mut self) -> Result<(), End> {
+        let Some(scratch) = &mut self.scratch else {
+            return Ok(());
+        };
+        if scratch.out.is_empty() {
+            return Ok(());
+        }
+        self.link
+            .send(&self.shared.metrics, &[&scratch.out])
+            .await?;
+        scratch.out.clear();
+        Ok(())
+    }
+
+    /// Adds the content of the article buffer, and `tail` behind it, to the reply.
+    pub(crate) async fn send_article(&mut self, tail: &'static [u8]) -> Result<(), End> {
+        let scratch = scratch_of(&mut self.scratch);
+        let content = scratch.article.content();
+        if content.len() <= COPY_BYTES_MAX {
+            scratch.out.extend_from_slice(content);
+            scratch.out.extend_from_slice(tail);
+            return self.room().await;
+        }
+        self.link
+            .send(&self.shared.metrics, &[&scratch.out, content, tail])
+            .await?;
+        scratch.out.clear();
+        Ok(())
+    }
+
+    /// Adds the ready-made parts to the reply.
+    pub(crate) async fn send_parts(&mut self) -> Result<(), End> {
+        let scratch = scratch_of(&mut self.scratch);
+        for part in scratch.parts.drain(..) {
+            if part.len() <= COPY_BYTES_MAX && scratch.out.len() < COPY_BYTES_MAX {
+                scratch.out.extend_from_slice(&part);
+                continue;
+            }
+            self.link
+                .send(&self.shared.metrics, &[&scratch.out, &part])
+                .await?;
+            scratch.out.clear();
+        }
+        Ok(())
+    }
+
+    /// The selected group, or 412.
+    pub(crate) fn selected_or_412(&mut self) -> Option<Selected> {
+        if self.selected.is_none() {
+            self.reply("412 No newsgroup selected\r\n");
+        }
+        self.selected
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes() {
+        assert_eq!(code_of(b"211 x"), 211);
+        assert_eq!(code_of(b""), 0);
+    }
+}

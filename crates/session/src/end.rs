@@ -1,0 +1,71 @@
+//! How a session ends.
+
+/// Why a connection is closed.  Not an error: every one of these happens on a healthy server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum End {
+    /// QUIT.
+    Quit,
+    /// The other side closed, and has all its answers.
+    PeerClosed,
+    /// The connection broke.
+    Broken,
+    /// Silence between commands.
+    Idle,
+    /// A command line or an article did not come to its end in time.
+    Slow,
+    /// The other side stopped taking our replies.
+    WriteStalled,
+    /// The server is stopping.
+    Stopping,
+    /// An article could not be kept, and its sender must try again later.
+    NotKept,
+    /// MODE READER where there is no reading service.
+    NoService,
+}
+
+impl End {
+    /// Every way; `end as usize` is its place.
+    pub const ALL: [Self; 9] = [
+        Self::Quit,
+        Self::PeerClosed,
+        Self::Broken,
+        Self::Idle,
+        Self::Slow,
+        Self::WriteStalled,
+        Self::Stopping,
+        Self::NotKept,
+        Self::NoService,
+    ];
+
+    /// The metric label.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Quit => "quit",
+            Self::PeerClosed => "peer_closed",
+            Self::Broken => "broken",
+            Self::Idle => "idle",
+            Self::Slow => "slow",
+            Self::WriteStalled => "write_stalled",
+            Self::Stopping => "stopping",
+            Self::NotKept => "not_kept",
+            Self::NoService => "no_service",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_the_numbers() {
+        assert!(
+            End::ALL
+                .iter()
+                .enumerate()
+                .all(|(place, end)| *end as usize == place)
+        );
+    }
+}

@@ -1,0 +1,306 @@
+//! The protocol's outer shape, without I/O: where commands and articles begin and end in what has come.
+//!
+//! Only CRLF ends a line and only CRLF "." CRLF ends an article (`wire` owns both rules); what belongs to an article
+//! is never looked at as a command, also when the article is too large, or its TAKETHIS line was no good.  Memory is
+//! bounded: of a line or an article that is too long only the last octets are asked to be kept.
+
+use newsreel_wire::nntp::framing::find_end;
+use newsreel_wire::nntp::line::{BadLine, LineSplitter, Split};
+
+/// How many octets of a terminator may be cut off at the end of what has come.
+const TERMINATOR_CUT_MAX: usize = 4;
+
+/// What the front of the buffer holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Framed {
+    /// Nothing whole; drop `used` octets and come back with more.
+    More { used: usize },
+    /// A command line: the first `len` octets; drop `used`.
+    Line { len: usize, used: usize },
+    /// A line that cannot be a command; drop `used`.  After `takethis` an article follows all the same.
+    Bad {
+        why: BadLine,
+        takethis: bool,
+        used: usize,
+    },
+    /// An article, terminator included: the first `used` octets.
+    Article { used: usize },
+    /// The end of an article that was too large; drop `used`.
+    Oversized { used: usize },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Command,
+    /// In an article, of which `scanned` octets have been searched.
+    Article {
+        scanned: usize,
+    },
+    /// In an article that is too large and is being dropped.
+    Dropping,
+}
+
+/// Where a connection is between commands and articles.
+#[derive(Debug)]
+pub(crate) struct Framer {
+    lines: LineSplitter,
+    state: State,
+    article_bytes_max: usize,
+    /// Whether the overlong line that is being skipped began with TAKETHIS.
+    skipped_takethis: Option<bool>,
+}
+
+impl Framer {
+    pub(crate) fn new(article_bytes_max: usize) -> Self {
+        Self {
+            lines: LineSplitter::default(),
+            state: State::Command,
+            article_bytes_max,
+            skipped_takethis: None,
+        }
+    }
+
+    /// What comes next is an article.
+    pub(crate) const fn expect_article(&mut self) {
+        self.state = State::Article { scanned: 0 };
+    }
+
+    /// Whether an article is being read.
+    pub(crate) const fn in_article(&self) -> bool {
+        !matches!(self.state, State::Command)
+    }
+
+    /// Looks at the front of `buf`, which must begin where the last answer's `used` left it; asked again without
+    /// dropping, a [`Framed::Line`] is answered again.
+    pub(crate) fn next(&mut self, buf: &[u8]) -> Framed {
+        match self.state {
+            State::Command => self.next_line(buf),
+            State::Article { scanned } => self.next_article(buf, scanned),
+            State::Dropping => self.drop_article(buf),
+        }
+    }
+
+    fn next_line(&mut self, buf: &[u8]) -> Framed {
+        match self.lines.next(buf) {
+            Split::Line { line, used } => Framed::Line {
+                len: line.len(),
+                used,
+            },
+            Split::Incomplete { used } => {
+                if used > 0 && self.skipped_takethis.is_none() {
+                    self.skipped_takethis = Some(is_takethis(buf));
+                }
+                Framed::More { used }
+            }
+            Split::Bad { why, used } => {
+                let takethis = self
+                    .skipped_takethis
+                    .take()
+                    .unwrap_or_else(|| is_takethis(buf));
+                Framed::Bad {
+                    why,
+                    takethis,
+                    used,
+                }
+            }
+        }
+    }
+
+    fn next_article(&mut self, buf: &[u8], scanned: usize) -> Framed {
+        match find_end(buf, scanned) {
+            Some(used) if used <= self.article_bytes_max => {
+                self.state = State::Command;
+                Framed::Article { used }
+            }
+            Some(used) => {
+                self.state = State::Command;
+                Framed::Oversized { used }
+            }
+            None if buf.len() > self.article_bytes_max => {
+                self.state = State::Dropping;
+                Framed::More {
+                    used: buf.len() - TERMINATOR_CUT_MAX,
+                }
+            }
+            None => {
+                self.state = State::Article { scanned: buf.len() };
+                Framed::More { used: 0 }
+            }
+        }
+    }
+
+    fn drop_article(&mut self, buf: &[u8]) -> Framed {
+        // The buffer no longer begins with the article, so ".CRLF" at its front is no terminator; a whole one
+        // begins with CR, so the first octet may be passed over when it is a dot.
+        let passed = usize::from(buf.first() == Some(&b'.'));
+        match find_end(&buf[passed..], 0) {
+            Some(end) => {
+                self.state = State::Command;
+                Framed::Oversized { used: passed + end }
+            }
+            None => Framed::More {
+                used: buf.len().saturating_sub(TERMINATOR_CUT_MAX),
+            },
+        }
+    }
+}
+
+/// Whether a line's verb is TAKETHIS, as far as can be seen.
+fn is_takethis(line: &[u8]) -> bool {
+    let blank = |octet: &u8| matches!(octet, b' ' | b'\t');
+    let start = line
+        .iter()
+        .position(|octet| !blank(octet))
+        .unwrap_or(line.len());
+    let verb = &line[start..];
+    let end = verb
+        .iter()
+        .position(|octet| blank(octet) || *octet == b'\r');
+    verb[..end.unwrap_or(verb.len())].eq_ignore_ascii_case(b"TAKETHIS")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Feeds `input` in pieces; lines that begin with A announce an article.
+    fn frames(input: &[u8], cuts: &[usize]) -> Vec<String> {
+        let mut framer = Framer::new(40);
+        let (mut buf, mut found) = (Vec::new(), Vec::new());
+        let mut from = 0;
+        for to in cuts.iter().copied().chain([input.len()]) {
+            buf.extend_from_slice(&input[from..to.max(from)]);
+            from = to.max(from);
+            loop {
+                let (used, what) = match framer.next(&buf) {
+                    Framed::More { used } => {
+                        buf.drain(..used);
+                        break;
+                    }
+                    Framed::Line { len, used } => {
+                        if buf.starts_with(b"A") {
+                            framer.expect_article();
+                        }
+                        (
+                            used,
+                            format!("line {}", String::from_utf8_lossy(&buf[..len])),
+                        )
+                    }
+                    Framed::Bad {
+                        why,
+                        takethis,
+                        used,
+                    } => {
+                        if takethis {
+                            framer.expect_article();
+                        }
+                        (used, format!("bad {why:?} {takethis}"))
+                    }
+                    Framed::Article { used } => (
+                        used,
+                        format!("article {}", String::from_utf8_lossy(&buf[..used])),
+                    ),
+                    Framed::Oversized { used } => (used, "oversized".to_owned()),
+                };
+                buf.drain(..used);
+                found.push(what);
+            }
+            assert!(
+                buf.len() <= 512,
+                "more is kept than a line or an article can need"
+            );
+        }
+        found
+    }
+
+    #[test]
+    fn articles_end_only_at_crlf_dot_crlf() {
+        let input = b"A\r\nx\n.\nQUIT\n.\r\nQUIT\r\n.\nQUIT\r\n.\r\nB\r\nA\r\n.\r\nC\r\n";
+        assert_eq!(
+            frames(input, &[]),
+            [
+                "line A",
+                "article x\n.\nQUIT\n.\r\nQUIT\r\n.\nQUIT\r\n.\r\n",
+                "line B",
+                "line A",
+                "article .\r\n",
+                "line C"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_large_article_is_dropped_whole() {
+        for dots in 0..6 {
+            let body = [
+                &[b'x'; 60][..],
+                &b"\r\n."[..],
+                &[b'.'; 5][..dots.min(5)],
+                b"\r\nQUIT\r\n",
+            ]
+            .concat();
+            let input = [b"A\r\n", &body[..], b"z.\r\nQUIT\r\n.\r\nB\r\n"].concat();
+            let expected: &[&str] = if dots == 0 {
+                &[
+                    "line A",
+                    "oversized",
+                    "line QUIT",
+                    "line z.",
+                    "line QUIT",
+                    "line .",
+                    "line B",
+                ]
+            } else {
+                &["line A", "oversized", "line B"]
+            };
+            for cut in 3..input.len() {
+                assert_eq!(frames(&input, &[cut]), expected, "{dots} {cut}");
+            }
+            let all: Vec<usize> = (0..input.len()).collect();
+            assert_eq!(frames(&input, &all), expected, "{dots}");
+        }
+    }
+
+    #[test]
+    fn an_article_follows_a_bad_takethis() {
+        let long = [
+            b"takethis <",
+            &[b'a'; 600][..],
+            b"@b>\r\nQUIT\r\n.\r\nB\r\n",
+        ]
+        .concat();
+        for cut in 0..long.len() {
+            assert_eq!(
+                frames(&long, &[cut]),
+                ["bad TooLong true", "article QUIT\r\n.\r\n", "line B"],
+                "{cut}"
+            );
+        }
+        assert_eq!(
+            frames(b"\tTAKETHIS <a\0b>\r\nQUIT\r\n.\r\nB\r\n", &[]),
+            ["bad Octet true", "article QUIT\r\n.\r\n", "line B"]
+        );
+        assert_eq!(
+            frames(b"TAKETHISX\0\r\nB\r\n", &[]),
+            ["bad Octet false", "line B"]
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn prop_pieces_do_not_matter(
+            pieces in proptest::collection::vec(
+                prop_oneof![Just(&b"\r\n"[..]), Just(b"."), Just(b"\r\n.\r\n"), Just(b"A"), Just(b"\n"),
+                    Just(b"\r"), Just(b"\0"), Just(b"takethis "), Just(b"0123456789012345678901234567890123456789"),
+                    Just(b"b")], 0..60),
+            cuts in proptest::collection::vec(0usize..600, 0..12),
+        ) {
+            let input = pieces.concat();
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(input.len())).collect();
+            cuts.sort_unstable();
+            prop_assert_eq!(frames(&input, &cuts), frames(&input, &[]));
+        }
+    }
+}

@@ -1,0 +1,412 @@
+//! HDR and XHDR: one field of many articles.
+//!
+//! What the overview has is answered from it; any other field is read from the articles' header blocks, one at a
+//! time.  Memory is bounded by a chunk of overview, or of numbers.
+
+use newsreel_service::{ArticleQuery, NewsService, OverviewRows, Part};
+use newsreel_wire::article::Known;
+use newsreel_wire::overview::{OverviewFields, unfold};
+use newsreel_wire::{ArticleNumber, GroupId, MessageId};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::core::{Core, scratch_of};
+use crate::end::End;
+use crate::overview::{Range, Style, next_line, range_of};
+
+/// Octets of overview asked for at a time.
+const OVERVIEW_BYTES_MAX: usize = 32 << 10;
+
+/// Numbers asked for at a time when articles must be read.
+const NUMBERS_MAX: usize = 1024;
+
+/// Which field, and where it comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted<'a> {
+    /// `:bytes`.
+    Bytes,
+    /// `:lines`, and XHDR's Lines.
+    Lines,
+    /// A field the overview has.
+    Overview(Known),
+    /// Any other: from the article.
+    Article(&'a [u8]),
+}
+
+impl<'a> Wanted<'a> {
+    fn parse(field: &'a [u8]) -> Result<Self, &'static str> {
+        if field.eq_ignore_ascii_case(b":bytes") {
+            return Ok(Self::Bytes);
+        }
+        if field.eq_ignore_ascii_case(b":lines") {
+            return Ok(Self::Lines);
+        }
+        if field.starts_with(b":") {
+            return Err("503 No such metadata here\r\n");
+        }
+        if !field
+            .iter()
+            .all(|octet| octet.is_ascii_graphic() && *octet != b':')
+        {
+            return Err("501 Malformed field name\r\n");
+        }
+        Ok(match Known::from_name(field) {
+            Some(known) if IN_OVERVIEW.contains(&known) => Self::Overview(known),
+            _ => Self::Article(field),
+        })
+    }
+
+    /// Appends the value from an overview line (without its number); nothing when the line does not have it.
+    fn write(self, line: &[u8], out: &mut Vec<u8>) -> bool {
+        let Ok(fields) = OverviewFields::parse(line) else {
+            return false;
+        };
+        let number = |value: Option<u64>, out: &mut Vec<u8>| {
+            let value = value.unwrap_or_default();
+            out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+            true
+        };
+        match self {
+            Self::Bytes => number(fields.bytes, out),
+            Self::Lines => number(fields.lines, out),
+            Self::Overview(known) => match fields.header(known) {
+                Some(value) if !value.is_empty() => {
+                    out.extend_from_slice(value);
+                    true
+                }
+                _ => false,
+            },
+            Self::Article(_) => false,
+        }
+    }
+}
+
+const IN_OVERVIEW: [Known; 6] = [
+    Known::Subject,
+    Known::From,
+    Known::Date,
+    Known::MessageId,
+    Known::References,
+    Known::Xref,
+];
+
+/// What XHDR says where HDR says nothing.
+const fn missing(style: Style) -> &'static [u8] {
+    match style {
+        Style::Rfc3977 => b"",
+        Style::Rfc2980 => b"(none)",
+    }
+}
+
+const fn status(style: Style) -> &'static [u8] {
+    match style {
+        Style::Rfc3977 => b"225 Header follows\r\n",
+        Style::Rfc2980 => b"221 Header follows\r\n",
+    }
+}
+
+/// Answers with one field of the articles that the argument names.
+pub(crate) async fn header<S, Io>(
+    core: &mut Core<S, Io>,
+    field: &[u8],
+    argument: Option<&[u8]>,
+    style: Style,
+) -> Result<(), End>
+where
+    S: NewsService,
+    Io: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    let wanted = match Wanted::parse(field) {
+        Ok(wanted) => wanted,
+        Err(line) => {
+            core.reply(line);
+            return Ok(());
+        }
+    };
+    match range_of(core, argument) {
+        None => Ok(()),
+        Some(Range::Id(id)) => by_id(core, wanted, id, style).await,
+        Some(Range::Numbers(group, low, high)) => {
+            let empty = match argument {
+                None => "420 Current article is gone\r\n",
+                Some(_) => style.empty_range(),
+            };
+            let next = (low <= high).then_some(low);
+            let listing = Listing {
+                group,
+                next,
+                high,
+                style,
+                before: core.out().len(),
+            };
+            core.out().extend_from_slice(status(style));
+            match wanted {
+                Wanted::Article(name) => listing.list_from_articles(core, name, empty).await,
+                _ => listing.list_from_overview(core, wanted, empty).await,
+            }
+        }
+    }
+}
+
+/// HDR's first word is 0 by message-id; XHDR's is the id.
+async fn by_id<S, Io>(
+    core: &mut Core<S, Io>,
+    wanted: Wanted<'_>,
+    id: MessageId<'_>,
+    style: Style,
+) -> Result<(), End>
+where
+    S: NewsService,
+    Io: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    let mut value = Vec::new();
+    let found = match wanted {
+        Wanted::Article(name) => {
+            let article = &mut scratch_of(&mut core.scratch).article;
+            let found = core
+                .service
+                .article(ArticleQuery::ById(id), Part::Head, article)
+                .await;
+            found.map(|found| found.map(|_| write_field(article.content(), name, &mut value)))
+        }
+        _ => {
+            let mut rows = OverviewRows::default();
+            let found = core.service.overview_by_id(id, &mut rows).await;
+            found.map(|found| {
+                let line = next_line(&mut rows.text()).unwrap_or_default();
+                found.then(|| wanted.write(after_number(line), &mut value))
+            })
+        }
+    };
+    match found {
+        Ok(Some(has)) => {
+            let out = core.out();
+            out.extend_from_slice(status(style));
+            out.extend_from_slice(if style == Style::Rfc3977 {
+                b"0"
+            } else {
+                id.as_bytes()
+            });
+            out.push(b' ');
+            out.extend_from_slice(if has { &value } else { missing(style) });
+            out.extend_from_slice(b"\r\n.\r\n");
+            core.count_reply(status(style));
+        }
+        Ok(None) => core.reply("430 No such article\r\n"),
+        Err(error) => core.reply_error(&error),
+    }
+    Ok(())
+}
+
+/// A listing under way: the status line is written, and taken back if there is nothing to list.
+struct Listing {
+    group: GroupId,
+    next: Option<ArticleNumber>,
+    high: ArticleNumber,
+    style: Style,
+    before: usize,
+}
+
+impl Listing {
+    async fn list_from_overview<S, Io>(
+        mut self,
+        core: &mut Core<S, Io>,
+        wanted: Wanted<'_>,
+        empty: &'static str,
+    ) -> Result<(), End>
+    where
+        S: NewsService,
+        Io: AsyncRead + AsyncWrite + Unpin + Send,
+    {
+        let mut rows = OverviewRows::default();
+        let mut begun = false;
+        while let Some(from) = self.next {
+            rows.clear();
+            let listed = core
+                .service
+                .overview(self.group, from, self.high, OVERVIEW_BYTES_MAX, &mut rows)
+                .await;
+            self.next = match listed {
+                Ok(next) => next,
+                Err(error) => return self.failed(core, begun, &error),
+            };
+            begun |= rows.rows() > 0;
+            let out = core.out();
+            let mut text = rows.text();
+            while let Some(line) = next_line(&mut text) {
+                let rest = after_number(line);
+                out.extend_from_slice(&line[..line.len() - rest.len()]);
+                if let Some(last) = out.last_mut() {
+                    // The TAB behind the number.
+                    *last = b' ';
+                }
+                if !wanted.write(rest, out) {
+                    out.extend_from_slice(missing(self.style));
+                }
+                out.extend_from_slice(b"\r\n");
+            }
+            if begun {
+                core.room().await?;
+            }
+        }
+        self.finish(core, begun, empty)
+    }
+
+    async fn list_from_articles<S, Io>(
+        mut self,
+        core: &mut Core<S, Io>,
+        name: &[u8],
+        empty: &'static str,
+    ) -> Result<(), End>
+    where
+        S: NewsService,
+        Io: AsyncRead + AsyncWrite + Unpin + Send,
+    {
+        let mut begun = false;
+        while let Some(from) = self.next {
+            let mut numbers = std::mem::take(&mut core.scratch().numbers);
+            numbers.clear();
+            let listed = core
+                .service
+                .numbers(self.group, from, self.high, NUMBERS_MAX, &mut numbers)
+                .await;
+            self.next = match listed {
+                Ok(next) => next,
+                Err(error) => return self.failed(core, begun, &error),
+            };
+            for number in &numbers {
+                let scratch = scratch_of(&mut core.scratch);
+                let query = ArticleQuery::ByNumber(self.group, *number);
+                match core
+                    .service
+                    .article(query, Part::Head, &mut scratch.article)
+                    .await
+                {
+                    Ok(Some(_)) => {}
+                    // Gone meanwhile: then it is not listed.
+                    Ok(None) => continue,
+                    Err(error) => return self.failed(core, begun, &error),
+                }
+                begun = true;
+                let (out, article) = (&mut scratch.out, &scratch.article);
+                out.extend_from_slice(itoa::Buffer::new().format(number.0).as_bytes());
+                out.push(b' ');
+                if !write_field(article.content(), name, out) {
+                    out.extend_from_slice(missing(self.style));
+                }
+                out.extend_from_slice(b"\r\n");
+                core.room().await?;
+            }
+            core.scratch().numbers = numbers;
+        }
+        self.finish(core, begun, empty)
+    }
+
+    fn failed<S, Io>(
+        &self,
+        core: &mut Core<S, Io>,
+        begun: bool,
+        error: &newsreel_service::ServiceError,
+    ) -> Result<(), End>
+    where
+        S: NewsService,
+        Io: AsyncRead + AsyncWrite + Unpin + Send,
+    {
+        if begun {
+            return Err(End::Broken);
+        }
+        core.out().truncate(self.before);
+        core.reply_error(error);
+        Ok(())
+    }
+
+    fn finish<S, Io>(
+        &self,
+        core: &mut Core<S, Io>,
+        begun: bool,
+        empty: &'static str,
+    ) -> Result<(), End>
+    where
+        S: NewsService,
+        Io: AsyncRead + AsyncWrite + Unpin + Send,
+    {
+        if begun {
+            core.count_reply(status(self.style));
+            core.out().extend_from_slice(b".\r\n");
+        } else {
+            core.out().truncate(self.before);
+            core.reply(empty);
+        }
+        Ok(())
+    }
+}
+
+/// What follows an overview line's number and TAB.
+fn after_number(line: &[u8]) -> &[u8] {
+    let tab = line.iter().position(|octet| *octet == b'\t');
+    tab.map_or(&[][..], |tab| &line[tab + 1..])
+}
+
+/// Appends the unfolded content of the first field of this name in a header block (wire form, no empty line).
+fn write_field(head: &[u8], name: &[u8], out: &mut Vec<u8>) -> bool {
+    let mut rest = head;
+    let mut content: Option<(usize, usize)> = None;
+    let mut at = 0;
+    while let Some(line) = next_line(&mut rest) {
+        let end = at + line.len() + 2;
+        if line.starts_with(b" ") || line.starts_with(b"\t") {
+            if let Some((_, to)) = &mut content {
+                *to = end;
+            }
+        } else if content.is_some() {
+            break;
+        } else {
+            let stuffed = usize::from(line.starts_with(b"."));
+            let named = &line[stuffed..];
+            let is_it = named.len() > name.len()
+                && named[name.len()] == b':'
+                && named[..name.len()].eq_ignore_ascii_case(name);
+            if is_it {
+                content = Some((at + stuffed + name.len() + 1, end));
+            }
+        }
+        at = end;
+    }
+    let Some((from, to)) = content else {
+        return false;
+    };
+    unfold(&head[from..to - 2], out);
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_of_a_header_block() {
+        let head =
+            b"Subject: one\r\n two\r\n\tthree\r\nX-A: b\r\nX-A: c\r\n..Dot: d\r\nX-Empty: \r\n";
+        let field = |name: &str| {
+            let mut out = Vec::new();
+            write_field(head, name.as_bytes(), &mut out).then(|| String::from_utf8(out).unwrap())
+        };
+        assert_eq!(field("subject").as_deref(), Some("one two three"));
+        assert_eq!(field("x-a").as_deref(), Some("b"));
+        assert_eq!(field(".dot").as_deref(), Some("d"));
+        assert_eq!(field("X-Empty").as_deref(), Some(""));
+        assert_eq!(field("X"), None);
+        assert_eq!(field("Subject: one"), None);
+    }
+
+    #[test]
+    fn wanted() {
+        assert_eq!(Wanted::parse(b"xref"), Ok(Wanted::Overview(Known::Xref)));
+        assert_eq!(
+            Wanted::parse(b"Organization"),
+            Ok(Wanted::Article(b"Organization"))
+        );
+        assert_eq!(Wanted::parse(b":LINES"), Ok(Wanted::Lines));
+        assert!(Wanted::parse(b":x").is_err_and(|line| line.starts_with("503")));
+        assert!(Wanted::parse(b"a:b").is_err_and(|line| line.starts_with("501")));
+    }
+}

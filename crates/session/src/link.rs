@@ -1,0 +1,92 @@
+//! The connection itself: whole writes, several pieces at once, and what ends it while it waits.
+//!
+//! Replies leave in one write; a large piece is sent from where it lies, together with what was gathered before it.
+
+use std::future::poll_fn;
+use std::io::IoSlice;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use newsreel_net::DrainWatch;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::end::End;
+use crate::input::Input;
+use crate::metrics::{Metrics, Tally};
+use crate::pulse::{Pulse, Waiting};
+
+#[derive(Debug)]
+pub(crate) struct Link<Io> {
+    pub(crate) io: Io,
+    pub(crate) pulse: Pulse,
+    pub(crate) drain: DrainWatch,
+}
+
+impl<Io: AsyncRead + AsyncWrite + Unpin> Link<Io> {
+    /// Sends all of `pieces`, one behind the other.
+    pub(crate) async fn send(&mut self, metrics: &Metrics, pieces: &[&[u8]]) -> Result<(), End> {
+        let all: usize = pieces.iter().map(|piece| piece.len()).sum();
+        let mut sent = 0;
+        while sent < all {
+            sent += poll_fn(|cx| self.poll_send(cx, pieces, sent)).await?;
+        }
+        metrics.add(Tally::OctetsOut, all as u64);
+        Ok(())
+    }
+
+    fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        pieces: &[&[u8]],
+        mut sent: usize,
+    ) -> Poll<Result<usize, End>> {
+        const SLICES: usize = 4;
+        let mut slices = [IoSlice::new(&[]); SLICES];
+        let mut filled = 0;
+        for piece in pieces {
+            if sent >= piece.len() {
+                sent -= piece.len();
+            } else if filled < SLICES {
+                slices[filled] = IoSlice::new(&piece[sent..]);
+                filled += 1;
+                sent = 0;
+            }
+        }
+        let io = Pin::new(&mut self.io);
+        let written = match &slices[..filled] {
+            [one] => io.poll_write(cx, one),
+            several => io.poll_write_vectored(cx, several),
+        };
+        match written {
+            Poll::Ready(Ok(0)) | Poll::Ready(Err(_)) => Poll::Ready(Err(End::Broken)),
+            Poll::Ready(Ok(len)) => {
+                self.pulse.moved();
+                Poll::Ready(Ok(len))
+            }
+            Poll::Pending => loop {
+                match self.pulse.poll_beat(cx, Waiting::Writing) {
+                    Poll::Ready(Some(end)) => return Poll::Ready(Err(end)),
+                    Poll::Ready(None) => {}
+                    Poll::Pending => return Poll::Pending,
+                }
+            },
+        }
+    }
+
+    /// Closes our half, then takes what still comes, so that our last reply is not lost with a reset.
+    pub(crate) async fn linger(&mut self, input: &mut Input) {
+        const LINGER_OCTETS_MAX: usize = 16 << 20;
+        let lingering = async {
+            let flushed = poll_fn(|cx| Pin::new(&mut self.io).poll_shutdown(cx)).await;
+            let mut dropped = 0;
+            while flushed.is_ok() && dropped < LINGER_OCTETS_MAX {
+                input.consume(input.octets().len());
+                match poll_fn(|cx| input.poll_read(cx, &mut self.io)).await {
+                    Ok(len @ 1..) => dropped += len,
+                    _ => break,
+                }
+            }
+        };
+        let _ = tokio::time::timeout(std::time::Duration::from_secs(2), lingering).await;
+    }
+}

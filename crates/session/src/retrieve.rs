@@ -1,0 +1,151 @@
+//! ARTICLE, HEAD, BODY, STAT in their three forms, and NEXT and LAST.
+//!
+//! An article is read into the connection's own buffer, checked there by the service, and only then is its first
+//! octet sent.  By message-id the number is 0 and nothing is selected (RFC 3977 section 6.2.1).
+
+use newsreel_service::{ArticleQuery, Direction, NewsService, Part};
+use newsreel_wire::range::parse_number;
+use newsreel_wire::{ArticleNumber, MessageId};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::core::{Core, scratch_of};
+use crate::end::End;
+
+/// Which article an argument names.
+enum Target<'a> {
+    Id(MessageId<'a>),
+    Number(ArticleNumber),
+    Current,
+}
+
+impl<'a> Target<'a> {
+    fn parse(argument: Option<&'a [u8]>) -> Result<Self, &'static str> {
+        match argument {
+            None => Ok(Self::Current),
+            Some(id @ [b'<', ..]) => MessageId::parse(id)
+                .map(Self::Id)
+                .map_err(|_| "501 Malformed message-id\r\n"),
+            Some(number) => parse_number(number)
+                .map(Self::Number)
+                .map_err(|_| "501 Neither a message-id nor a number\r\n"),
+        }
+    }
+}
+
+const fn status_of(part: Part) -> &'static [u8] {
+    match part {
+        Part::Whole => b"220 ",
+        Part::Head => b"221 ",
+        Part::Body => b"222 ",
+        Part::Stat => b"223 ",
+    }
+}
+
+/// Answers with `part` of the article that the argument names.
+pub(crate) async fn retrieve<S, Io>(
+    core: &mut Core<S, Io>,
+    argument: Option<&[u8]>,
+    part: Part,
+) -> Result<(), End>
+where
+    S: NewsService,
+    Io: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    let (query, absent, moves_to) = match Target::parse(argument) {
+        Err(line) => {
+            core.reply(line);
+            return Ok(());
+        }
+        Ok(Target::Id(id)) => (ArticleQuery::ById(id), "430 No such article\r\n", None),
+        Ok(target) => {
+            let Some(selected) = core.selected_or_412() else {
+                return Ok(());
+            };
+            let number = match target {
+                Target::Number(number) => Some(number),
+                _ => selected.current,
+            };
+            let Some(number) = number else {
+                core.reply("420 No current article\r\n");
+                return Ok(());
+            };
+            let query = ArticleQuery::ByNumber(selected.id, number);
+            (query, "423 No article with that number\r\n", Some(number))
+        }
+    };
+    let scratch = scratch_of(&mut core.scratch);
+    let found = match core
+        .service
+        .article(query, part, &mut scratch.article)
+        .await
+    {
+        Ok(Some(found)) => found,
+        Ok(None) => {
+            core.reply(absent);
+            return Ok(());
+        }
+        Err(error) => {
+            core.reply_error(&error);
+            return Ok(());
+        }
+    };
+    if let (Some(selected), Some(number)) = (&mut core.selected, moves_to) {
+        selected.current = Some(number);
+    }
+    status(core, status_of(part), found.number);
+    match part {
+        Part::Stat => Ok(()),
+        Part::Head => core.send_article(b".\r\n").await,
+        Part::Body | Part::Whole => core.send_article(b"").await,
+    }
+}
+
+/// `code number message-id`, the id from the article buffer.
+fn status<S, Io>(core: &mut Core<S, Io>, code: &'static [u8], number: ArticleNumber)
+where
+    S: NewsService,
+    Io: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    let scratch = scratch_of(&mut core.scratch);
+    let mut digits = itoa::Buffer::new();
+    let digits = digits.format(number.0).as_bytes();
+    let id = scratch.article.id();
+    for piece in [code, digits, b" ", id, b"\r\n"] {
+        scratch.out.extend_from_slice(piece);
+    }
+    core.count_reply(code);
+}
+
+/// Moves the current article.
+pub(crate) async fn step<S, Io>(core: &mut Core<S, Io>, direction: Direction) -> Result<(), End>
+where
+    S: NewsService,
+    Io: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    let Some(selected) = core.selected_or_412() else {
+        return Ok(());
+    };
+    let Some(current) = selected.current else {
+        core.reply("420 No current article\r\n");
+        return Ok(());
+    };
+    let article = &mut scratch_of(&mut core.scratch).article;
+    match core
+        .service
+        .neighbour(selected.id, current, direction, article)
+        .await
+    {
+        Ok(Some(number)) => {
+            if let Some(selected) = &mut core.selected {
+                selected.current = Some(number);
+            }
+            status(core, b"223 ", number);
+        }
+        Ok(None) => core.reply(match direction {
+            Direction::Next => "421 No next article\r\n",
+            Direction::Last => "422 No previous article\r\n",
+        }),
+        Err(error) => core.reply_error(&error),
+    }
+    Ok(())
+}

@@ -1,0 +1,444 @@
+//! The session: one connection from greeting to its end.
+//!
+//! A turn of the loop uses up what has come, hands the articles among it to the service in one batch, gives the
+//! answers that are due, sends them in one write, and waits.  CHECK and TAKETHIS are pipelined through reply slots;
+//! any other command waits until the slots before it are empty.  While replies cannot be sent, or too many are owed,
+//! nothing is read, so memory is bounded whatever the other side does.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use newsreel_net::DrainWatch;
+use newsreel_service::{Connection, NewsService, Outcome, Reject, Transfer, TransferKind};
+use newsreel_wire::nntp::line::{BadLine, Command};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::answers;
+use crate::commands::{self, Verb};
+use crate::config::SessionConfig;
+use crate::core::{Core, Incoming, scratch_of};
+use crate::end::End;
+use crate::framer::{Framed, Framer};
+use crate::input::Input;
+use crate::link::Link;
+use crate::metrics::{Metrics, Tally};
+use crate::pool;
+use crate::pulse::{Beats, Pulse, Waiting};
+use crate::slots::Answer;
+
+/// What all sessions share.
+#[derive(Debug)]
+pub struct Shared {
+    /// Limits and texts.
+    pub(crate) config: SessionConfig,
+    /// Counters.
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) beats: Beats,
+}
+
+impl Shared {
+    /// Sessions begun with this have these limits and count here; a changed configuration gets a new one.
+    #[must_use]
+    pub fn new(config: SessionConfig, metrics: Arc<Metrics>) -> Arc<Self> {
+        let beats = Beats::new(&config);
+        Arc::new(Self {
+            config,
+            metrics,
+            beats,
+        })
+    }
+}
+
+/// Serves one connection until it ends.
+pub async fn serve<S, Io>(
+    io: Io,
+    service: Arc<S>,
+    shared: Arc<Shared>,
+    connection: Connection,
+    drain: DrainWatch,
+) -> End
+where
+    S: NewsService,
+    Io: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    let config = &shared.config;
+    let mut session = Session {
+        input: Input::new(config.input_chunk_bytes, config.article_bytes_max),
+        framer: Framer::new(config.article_bytes_max),
+        core: Core {
+            features: service.features(),
+            service,
+            connection: Arc::new(connection),
+            link: Link {
+                io,
+                pulse: Pulse::new(shared.beats),
+                drain,
+            },
+            scratch: None,
+            selected: None,
+            group_name: String::new(),
+            incoming: None,
+            ending: None,
+            shared,
+        },
+    };
+    session.core.shared.metrics.add(Tally::SessionsOpened, 1);
+    let end = session.run().await;
+    session.core.shared.metrics.end(end);
+    end
+}
+
+struct Session<S: NewsService, Io> {
+    input: Input,
+    framer: Framer,
+    core: Core<S, Io>,
+}
+
+impl<S: NewsService, Io> Drop for Session<S, Io> {
+    /// Also when the task is cut: what was offered here may be asked of others.
+    fn drop(&mut self) {
+        self.core.service.release(&self.core.connection);
+        if let Some(scratch) = self.core.scratch.take() {
+            pool::give_scratch(scratch);
+        }
+    }
+}
+
+/// Why using up what has come stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Paused {
+    /// Nothing whole is left: read on.
+    Input,
+    /// Answers must come first.
+    Answers,
+    /// The server is stopping: what is owed is still given.
+    Draining,
+    /// The session ends.
+    Ending,
+}
+
+/// Why waiting ended.
+enum Woken {
+    Read(usize),
+    Closed,
+    Completions,
+    Drain,
+    Ended(End),
+}
+
+impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
+    async fn run(&mut self) -> End {
+        commands::greet(&mut self.core);
+        let end = loop {
+            match self.turn().await {
+                Ok(()) => {}
+                Err(end) => break end,
+            }
+        };
+        let said = match end {
+            End::Idle => Some("400 Idle for too long\r\n"),
+            End::Slow => Some("400 Too slow\r\n"),
+            End::Stopping if self.core.ending.is_none() => Some("400 Server is stopping\r\n"),
+            _ => None,
+        };
+        if let Some(line) = said {
+            self.core.reply(line);
+            let _ = self.core.flush().await;
+        }
+        if !matches!(end, End::PeerClosed | End::Broken | End::WriteStalled) {
+            self.core.link.linger(&mut self.input).await;
+        }
+        end
+    }
+
+    /// One turn; an error is the end.
+    async fn turn(&mut self) -> Result<(), End> {
+        let paused = self.use_input().await?;
+        self.hand_over().await?;
+        self.settle();
+        self.core.flush().await?;
+        if paused == Paused::Ending || self.core.ending.is_some() {
+            return Err(self.core.ending.unwrap_or(End::Quit));
+        }
+        let owed = self
+            .core
+            .scratch
+            .as_ref()
+            .map_or(0, |scratch| scratch.slots.waiting());
+        if paused == Paused::Answers && owed == 0 {
+            return Ok(());
+        }
+        if paused == Paused::Draining && owed == 0 {
+            return Err(End::Stopping);
+        }
+        if self.input.is_eof() && owed == 0 {
+            return Err(End::PeerClosed);
+        }
+        let reading = paused == Paused::Input && !self.input.is_eof();
+        match poll_fn(|cx| self.poll_wait(cx, reading, owed > 0)).await {
+            Woken::Read(len) => {
+                self.core.shared.metrics.add(Tally::OctetsIn, len as u64);
+                Ok(())
+            }
+            Woken::Closed | Woken::Drain => Ok(()),
+            Woken::Completions => {
+                self.settle_taken();
+                Ok(())
+            }
+            Woken::Ended(end) => Err(end),
+        }
+    }
+
+    /// Uses up whole lines and articles.
+    async fn use_input(&mut self) -> Result<Paused, End> {
+        let (replies_max, octets_max) = {
+            let config = &self.core.shared.config;
+            (config.pipeline_replies_max, config.pipeline_bytes_max)
+        };
+        loop {
+            if self.core.ending.is_some() {
+                return Ok(Paused::Ending);
+            }
+            if self
+                .core
+                .scratch
+                .as_ref()
+                .is_some_and(|scratch| scratch.slots.is_full(replies_max, octets_max))
+            {
+                return Ok(Paused::Answers);
+            }
+            if self.core.link.drain.is_started() && !self.framer.in_article() {
+                return Ok(Paused::Draining);
+            }
+            if self.input.is_empty() {
+                return Ok(Paused::Input);
+            }
+            match self.framer.next(self.input.octets()) {
+                Framed::More { used } => {
+                    self.input.consume(used);
+                    return Ok(Paused::Input);
+                }
+                Framed::Line { len, used } => {
+                    if !self.command(len, used).await? {
+                        return Ok(Paused::Answers);
+                    }
+                }
+                Framed::Bad {
+                    why,
+                    takethis,
+                    used,
+                } => self.bad_line(why, takethis, used),
+                Framed::Article { used } => self.article(used),
+                Framed::Oversized { used } => self.oversized(used),
+            }
+            self.core.link.pulse.completed();
+            self.core.room().await?;
+        }
+    }
+
+    /// Carries a command out; false: it must wait for the answers before it.
+    async fn command(&mut self, len: usize, used: usize) -> Result<bool, End> {
+        let Self {
+            input,
+            framer,
+            core,
+        } = self;
+        let line = input.octets().get(..len).unwrap_or_default();
+        let command = Command::parse(line);
+        let verb = Verb::find(command.verb);
+        let pipelined = verb.is_some_and(|verb| verb.spec().pipelined);
+        if !pipelined
+            && core
+                .scratch
+                .as_ref()
+                .is_some_and(|scratch| !scratch.slots.is_empty())
+        {
+            return Ok(false);
+        }
+        commands::run(core, verb, &command).await?;
+        if core.incoming.is_some() {
+            framer.expect_article();
+        }
+        drop(command);
+        input.consume(used);
+        Ok(true)
+    }
+
+    fn bad_line(&mut self, why: BadLine, takethis: bool, used: usize) {
+        self.input.consume(used);
+        self.core.shared.metrics.command(None);
+        let line = match why {
+            BadLine::TooLong => "501 Command line is too long\r\n",
+            BadLine::Octet => "501 NUL, CR or LF in the command line\r\n",
+        };
+        if takethis {
+            self.core.incoming = Some(Incoming::Refused(line));
+            self.framer.expect_article();
+        } else {
+            answers::push(&mut self.core, Answer::Fixed(line), b"");
+        }
+    }
+
+    /// A whole article has come.
+    fn article(&mut self, used: usize) {
+        let article = self.input.cut(used);
+        let Some(incoming) = self.core.incoming.take() else {
+            return;
+        };
+        let (kind, offered) = match incoming {
+            Incoming::Ihave(offered) => (TransferKind::Ihave, offered),
+            Incoming::Takethis(offered) => (TransferKind::Takethis, offered),
+            Incoming::Refused(line) => {
+                return answers::push(&mut self.core, Answer::Fixed(line), b"");
+            }
+        };
+        let scratch = scratch_of(&mut self.core.scratch);
+        let octets = article.len();
+        let ticket = scratch
+            .slots
+            .push(Answer::Waiting(kind), offered.as_bytes(), octets);
+        scratch.batch.push(Transfer {
+            ticket,
+            kind,
+            offered,
+            article,
+        });
+    }
+
+    /// The end of an article that was too large has come.
+    fn oversized(&mut self, used: usize) {
+        self.input.consume(used);
+        self.core.shared.metrics.add(Tally::Oversized, 1);
+        let (kind, offered) = match self.core.incoming.take() {
+            Some(Incoming::Ihave(offered)) => (TransferKind::Ihave, offered),
+            Some(Incoming::Takethis(offered)) => (TransferKind::Takethis, offered),
+            Some(Incoming::Refused(line)) => {
+                return answers::push(&mut self.core, Answer::Fixed(line), b"");
+            }
+            None => return,
+        };
+        let outcome = Outcome::Rejected(Reject::TooLarge);
+        answers::push(
+            &mut self.core,
+            Answer::Transferred(kind, outcome),
+            offered.as_bytes(),
+        );
+    }
+
+    /// Hands the articles that have come to the service, giving answers that come meanwhile.
+    async fn hand_over(&mut self) -> Result<(), End> {
+        let core = &mut self.core;
+        let Some(scratch) = &mut core.scratch else {
+            return Ok(());
+        };
+        if scratch.batch.is_empty() {
+            return Ok(());
+        }
+        let mut batch = std::mem::take(&mut scratch.batch);
+        let (service, connection) = (Arc::clone(&core.service), Arc::clone(&core.connection));
+        {
+            let mut taking = pin!(service.transfer(&mut batch, &connection));
+            while poll_fn(|cx| Self::poll_taking(core, cx, taking.as_mut())).await {
+                answers::settle(core);
+                core.flush().await?;
+            }
+        }
+        scratch_of(&mut core.scratch).batch = batch;
+        Ok(())
+    }
+
+    /// Ready with false when the batch is taken, with true when answers have come before that.
+    fn poll_taking(
+        core: &mut Core<S, Io>,
+        cx: &mut Context<'_>,
+        taking: std::pin::Pin<&mut impl Future<Output = ()>>,
+    ) -> Poll<bool> {
+        if taking.poll(cx).is_ready() {
+            return Poll::Ready(false);
+        }
+        let scratch = scratch_of(&mut core.scratch);
+        scratch.completions.clear();
+        core.connection
+            .poll_completions(cx, &mut scratch.completions)
+            .map(|()| true)
+    }
+
+    /// Gives the answers that are there.
+    fn settle(&mut self) {
+        let core = &mut self.core;
+        let Some(scratch) = &mut core.scratch else {
+            return;
+        };
+        if scratch.slots.waiting() > 0 {
+            scratch.completions.clear();
+            core.connection.take_completions(&mut scratch.completions);
+        }
+        answers::settle(core);
+    }
+
+    /// Gives the answers that waiting has brought.
+    fn settle_taken(&mut self) {
+        self.core.link.pulse.moved();
+        answers::settle(&mut self.core);
+    }
+
+    fn poll_wait(&mut self, cx: &mut Context<'_>, reading: bool, owed: bool) -> Poll<Woken> {
+        let Self {
+            input,
+            framer,
+            core,
+        } = self;
+        if owed {
+            let scratch = scratch_of(&mut core.scratch);
+            scratch.completions.clear();
+            if core
+                .connection
+                .poll_completions(cx, &mut scratch.completions)
+                .is_ready()
+            {
+                return Poll::Ready(Woken::Completions);
+            }
+        }
+        if reading {
+            match input.poll_read(cx, &mut core.link.io) {
+                Poll::Ready(Ok(0)) => return Poll::Ready(Woken::Closed),
+                Poll::Ready(Ok(len)) => {
+                    core.link.pulse.moved();
+                    return Poll::Ready(Woken::Read(len));
+                }
+                Poll::Ready(Err(_)) => return Poll::Ready(Woken::Ended(End::Broken)),
+                Poll::Pending => {}
+            }
+        }
+        let waiting = match (framer.in_article(), input.is_empty()) {
+            _ if !reading => Waiting::Service,
+            (true, _) => Waiting::Article,
+            (false, false) => Waiting::Line,
+            (false, true) if owed => Waiting::Service,
+            (false, true) => Waiting::Command,
+        };
+        if waiting == Waiting::Command {
+            if core.link.drain.poll_started(cx).is_ready() {
+                return Poll::Ready(Woken::Drain);
+            }
+            if core
+                .scratch
+                .as_ref()
+                .is_some_and(|scratch| scratch.is_idle())
+                && let Some(scratch) = core.scratch.take()
+            {
+                pool::give_scratch(scratch);
+            }
+            core.link.pulse.completed();
+        }
+        while let Poll::Ready(passed) = core.link.pulse.poll_beat(cx, waiting) {
+            if let Some(end) = passed {
+                return Poll::Ready(Woken::Ended(end));
+            }
+            input.shrink();
+        }
+        Poll::Pending
+    }
+}

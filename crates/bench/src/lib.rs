@@ -1,1 +1,21 @@
 //! The load generator: corpus, feed and read passes, reports.
+//!
+//! It stands beside the server as any client would: it knows NNTP and nothing of the engine, and
+//! the server never needs it. Two promises: what it sends follows from a seed, so that two servers
+//! are measured with the same work; and what it receives is verified, so that a wrong answer is
+//! never a fast one. It prints nothing and reads no configuration; callers give argument structs.
+
+mod client;
+pub mod corpus;
+mod error;
+pub mod feed;
+pub mod idle;
+pub mod load;
+mod measure;
+pub mod null;
+pub mod passes;
+mod random;
+pub mod read;
+pub mod report;
+
+pub use error::Error;

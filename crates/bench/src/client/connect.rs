@@ -1,0 +1,108 @@
+//! Opening a connection: greeting and mode, before anything is measured.
+//!
+//! Invariant: a connection handed out has said what was asked of it and has nothing under way.
+//! Blocks, each step with a time limit.
+
+use std::io::{self, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use super::incoming::{Got, Incoming};
+use super::script::code;
+use crate::error::Error;
+
+/// Opening a connection and each reply on the way may take so long.
+const STEP: Duration = Duration::from_secs(30);
+
+/// A blocking connection with its input.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) stream: TcpStream,
+    pub(crate) incoming: Incoming,
+    server: SocketAddr,
+}
+
+impl Opened {
+    /// Connects and reads the greeting.
+    pub(crate) fn open(server: SocketAddr) -> Result<Self, Error> {
+        let connect = || -> io::Result<TcpStream> {
+            let stream = TcpStream::connect_timeout(&server, STEP)?;
+            stream.set_nodelay(true)?;
+            stream.set_read_timeout(Some(STEP))?;
+            stream.set_write_timeout(Some(STEP))?;
+            Ok(stream)
+        };
+        let stream = connect().map_err(|source| Error::Connect { server, source })?;
+        let mut opened = Self {
+            stream,
+            incoming: Incoming::new(),
+            server,
+        };
+        opened.expect("the greeting", &[200, 201])?;
+        Ok(opened)
+    }
+
+    /// Sends `command` and wants one of `codes` back; the whole status line.
+    pub(crate) fn command(&mut self, command: &str, codes: &[u16]) -> Result<Vec<u8>, Error> {
+        let sent = (&self.stream).write_all(format!("{command}\r\n").as_bytes());
+        sent.map_err(|source| self.broken(command, source))?;
+        self.expect(command, codes)
+    }
+
+    /// Sends `command` and gives the block that follows one of `codes`, without its last line.
+    pub(crate) fn block(&mut self, command: &str, codes: &[u16]) -> Result<Vec<u8>, Error> {
+        self.command(command, codes)?;
+        loop {
+            if let Some(span) = self.incoming.whole_block() {
+                return Ok(self.incoming.get(span).to_vec());
+            }
+            self.read(command)?;
+        }
+    }
+
+    /// Makes it ready for the event loop.
+    pub(crate) fn into_parts(self) -> Result<(TcpStream, Incoming), Error> {
+        let switched = self.stream.set_nonblocking(true);
+        switched.map_err(|source| self.broken("switching to non-blocking", source))?;
+        Ok((self.stream, self.incoming))
+    }
+
+    fn expect(&mut self, asked: &str, codes: &[u16]) -> Result<Vec<u8>, Error> {
+        loop {
+            let found = self.incoming.line();
+            let line = found.map_err(|_| self.broken(asked, io::ErrorKind::InvalidData.into()))?;
+            if let Some(span) = line {
+                let line = self.incoming.get(span).to_vec();
+                if code(&line).is_some_and(|code| codes.contains(&code)) {
+                    return Ok(line);
+                }
+                return Err(Error::Refused {
+                    server: self.server,
+                    asked: asked.to_owned(),
+                    reply: String::from_utf8_lossy(&line).into_owned(),
+                });
+            }
+            self.read(asked)?;
+        }
+    }
+
+    fn read(&mut self, asked: &str) -> Result<(), Error> {
+        match self.incoming.read(&mut (&self.stream)) {
+            Ok(Got::End) => Err(self.broken(asked, io::ErrorKind::UnexpectedEof.into())),
+            // A blocking socket "would block" when its time limit has passed.
+            Ok(Got::All) if self.incoming.waiting() == 0 => {
+                Err(self.broken(asked, io::ErrorKind::TimedOut.into()))
+            }
+            Ok(_) => Ok(()),
+            Err(source) => Err(self.broken(asked, source)),
+        }
+    }
+
+    fn broken(&self, asked: &str, source: io::Error) -> Error {
+        Error::Broken {
+            server: self.server,
+            asked: asked.to_owned(),
+            source,
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! What one worker counts: replies by code, latencies by kind of command, octets, complaints.
+//!
+//! Invariant: counting costs no allocation in the steady state, and tallies of several workers can
+//! be merged into one. Must not know a protocol beyond reply codes.
+
+use hdrhistogram::Histogram;
+
+/// Replies are counted by code below this.
+const CODES: usize = 600;
+/// Complaints kept word for word; all are counted.
+const COMPLAINTS_KEPT: usize = 8;
+/// Latencies are kept between one microsecond and five minutes, to three digits.
+const LATENCY_NS: (u64, u64) = (1_000, 300_000_000_000);
+
+/// A kind of command that a pass sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Kind {
+    pub(crate) name: &'static str,
+    /// Whether it is what the pass measures, or only needed on the way.
+    pub(crate) counted: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct KindTally {
+    pub(crate) kind: Kind,
+    pub(crate) latency_ns: Histogram<u64>,
+    codes: Box<[u64; CODES]>,
+}
+
+impl KindTally {
+    /// Replies by code, those that occurred.
+    pub(crate) fn codes(&self) -> impl Iterator<Item = (u16, u64)> {
+        let counts = self.codes.iter().zip(0u16..);
+        counts
+            .filter(|(count, _)| **count > 0)
+            .map(|(count, code)| (code, *count))
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Tally {
+    pub(crate) kinds: Vec<KindTally>,
+    pub(crate) octets_in: u64,
+    pub(crate) octets_out: u64,
+    /// Replies that were not what was asked for.
+    pub(crate) damaged: u64,
+    /// Articles whose every body octet was compared.
+    pub(crate) compared: u64,
+    /// Lines of blocks (overview lines, groups, numbers).
+    pub(crate) lines: u64,
+    /// Connections that ended before their work did.
+    pub(crate) lost: u64,
+    pub(crate) complaints: Vec<String>,
+    /// The articles the server took, when asked for.
+    pub(crate) accepted: Option<Vec<u64>>,
+}
+
+impl Tally {
+    pub(crate) fn new(
+        kinds: &[Kind],
+        keep_accepted: bool,
+    ) -> Result<Self, hdrhistogram::CreationError> {
+        let kinds = kinds.iter().map(|&kind| {
+            Ok(KindTally {
+                kind,
+                latency_ns: Histogram::new_with_bounds(LATENCY_NS.0, LATENCY_NS.1, 3)?,
+                codes: Box::new([0; CODES]),
+            })
+        });
+        Ok(Self {
+            kinds: kinds.collect::<Result<_, _>>()?,
+            octets_in: 0,
+            octets_out: 0,
+            damaged: 0,
+            compared: 0,
+            lines: 0,
+            lost: 0,
+            complaints: Vec::new(),
+            accepted: keep_accepted.then(Vec::new),
+        })
+    }
+
+    pub(crate) fn code(&mut self, kind: u8, code: Option<u16>) {
+        let Some(tally) = self.kinds.get_mut(usize::from(kind)) else {
+            return;
+        };
+        match code.and_then(|code| tally.codes.get_mut(usize::from(code))) {
+            Some(count) => *count += 1,
+            None => self.complain(|| "a reply without a code".to_owned()),
+        }
+    }
+
+    /// A command was answered in full after so long. True when it is one that counts.
+    pub(crate) fn answered(&mut self, kind: u8, latency_ns: u64) -> bool {
+        let Some(tally) = self.kinds.get_mut(usize::from(kind)) else {
+            return false;
+        };
+        tally.latency_ns.saturating_record(latency_ns);
+        tally.kind.counted
+    }
+
+    /// A reply was damaged or wrong; `what` is made only when it will be kept.
+    pub(crate) fn complain(&mut self, what: impl FnOnce() -> String) {
+        self.damaged += 1;
+        if self.complaints.len() < COMPLAINTS_KEPT {
+            self.complaints.push(what());
+        }
+    }
+
+    /// Adds what another worker of the same pass counted.
+    pub(crate) fn merge(&mut self, other: Self) {
+        for (mine, theirs) in self.kinds.iter_mut().zip(other.kinds) {
+            // The bounds are the same, so adding cannot fail.
+            let _ = mine.latency_ns.add(&theirs.latency_ns);
+            for (mine, theirs) in mine.codes.iter_mut().zip(theirs.codes.iter()) {
+                *mine += theirs;
+            }
+        }
+        self.octets_in += other.octets_in;
+        self.octets_out += other.octets_out;
+        self.damaged += other.damaged;
+        self.compared += other.compared;
+        self.lines += other.lines;
+        self.lost += other.lost;
+        self.complaints.extend(other.complaints);
+        self.complaints.truncate(COMPLAINTS_KEPT);
+        if let (Some(mine), Some(theirs)) = (&mut self.accepted, other.accepted) {
+            mine.extend(theirs);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KINDS: [Kind; 2] = [
+        Kind {
+            name: "CHECK",
+            counted: false,
+        },
+        Kind {
+            name: "TAKETHIS",
+            counted: true,
+        },
+    ];
+
+    #[test]
+    fn two_workers_add_up() {
+        let mut first = Tally::new(&KINDS, true).unwrap();
+        let mut second = Tally::new(&KINDS, true).unwrap();
+        for (tally, code) in [(&mut first, 239), (&mut second, 239)] {
+            tally.code(1, Some(code));
+            assert!(tally.answered(1, 5_000) && !tally.answered(0, 7_000_000));
+            tally.accepted.as_mut().unwrap().push(u64::from(code));
+        }
+        second.code(0, Some(438));
+        second.code(0, None);
+        first.merge(second);
+        assert_eq!(first.kinds[1].codes().collect::<Vec<_>>(), [(239, 2)]);
+        assert_eq!(first.kinds[0].codes().collect::<Vec<_>>(), [(438, 1)]);
+        assert_eq!(first.kinds[1].latency_ns.len(), 2);
+        assert_eq!((first.damaged, first.complaints.len()), (1, 1));
+        assert_eq!(first.accepted.unwrap(), [239, 239]);
+    }
+
+    #[test]
+    fn complaints_are_all_counted_and_few_are_kept() {
+        let mut tally = Tally::new(&KINDS, false).unwrap();
+        for n in 0..100 {
+            tally.complain(|| format!("complaint {n}"));
+        }
+        assert_eq!(
+            (tally.damaged, tally.complaints.len()),
+            (100, COMPLAINTS_KEPT)
+        );
+    }
+}

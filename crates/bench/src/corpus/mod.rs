@@ -1,0 +1,222 @@
+//! The articles a benchmark works with: generated ones or real ones, behind one face.
+//!
+//! Invariant: articles have fixed indices, and from an index everything about the article follows:
+//! its message-id, its octets, and whether a server gave it back unharmed.
+//! Must not change articles, and must not read a clock except for the base time's default.
+
+pub mod batch;
+mod date;
+mod generated;
+mod groups;
+mod loaded;
+mod words;
+
+use std::path::PathBuf;
+
+use newsreel_host::{Clock, Disk};
+use serde::{Deserialize, Serialize};
+
+pub use self::generated::Size;
+use self::generated::{Generated, Model};
+pub use self::groups::{ListForm, list};
+use self::loaded::Loaded;
+use crate::error::Error;
+
+/// Where articles come from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct CorpusArgs {
+    /// Real articles: rnews batches (packed ones are named `.zst`), articles, directories of either.
+    /// Without any, articles are generated.
+    pub from: Vec<PathBuf>,
+    /// Decides everything about generated articles but their dates; another seed, other articles.
+    pub seed: u64,
+    /// Number of groups that generated articles are posted to, the busiest first by Zipf's law.
+    pub groups: usize,
+    /// How large generated articles are: `text` (mean 2.65 KB, below 32 KB) or a number of octets.
+    pub size: Size,
+    /// How many of a hundred generated articles go to more than one group.
+    pub crossposted_percent: u32,
+    /// Generated articles are dated within the three hours before this time, in seconds since 1970;
+    /// without it, before now.
+    pub base_time_secs: Option<u64>,
+    /// Index of the first article to use.
+    pub first: u64,
+    /// Number of articles to use; without it all real ones, or 50,000 generated ones.
+    pub articles: Option<u64>,
+}
+
+impl Default for CorpusArgs {
+    fn default() -> Self {
+        Self {
+            from: Vec::new(),
+            seed: 1,
+            groups: 3000,
+            size: Size::Text,
+            crossposted_percent: 12,
+            base_time_secs: None,
+            first: 0,
+            articles: None,
+        }
+    }
+}
+
+/// Generated articles when no number is asked for.
+const ARTICLES_DEFAULT: u64 = 50_000;
+
+/// The articles of one benchmark.
+#[derive(Debug)]
+pub struct Corpus {
+    source: Source,
+    first: u64,
+    end: u64,
+}
+
+#[derive(Debug)]
+enum Source {
+    Generated(Box<Generated>),
+    Loaded(Loaded),
+}
+
+impl Corpus {
+    /// Makes or reads the articles that `args` asks for.
+    pub fn new(args: &CorpusArgs, disk: &dyn Disk, clock: &dyn Clock) -> Result<Self, Error> {
+        let refuse = |name, value: u64, why: &str| {
+            Err(Error::Argument {
+                name,
+                value: value.to_string(),
+                why: why.to_owned(),
+            })
+        };
+        if !(1..=1_000_000).contains(&args.groups) {
+            return refuse(
+                "groups",
+                args.groups as u64,
+                "it must be from 1 to 1,000,000",
+            );
+        }
+        if args.crossposted_percent > 100 {
+            return refuse(
+                "crossposted",
+                args.crossposted_percent.into(),
+                "it is a percentage",
+            );
+        }
+        if let Size::Fixed(octets) = args.size
+            && !(600..=1 << 28).contains(&octets)
+        {
+            return refuse(
+                "size",
+                octets.into(),
+                "it must be from 600 octets to 256 MiB",
+            );
+        }
+        let (source, all) = if args.from.is_empty() {
+            let model = Model {
+                seed: args.seed,
+                groups: args.groups,
+                size: args.size,
+                crossposted_percent: args.crossposted_percent,
+                base_time_secs: args.base_time_secs.unwrap_or_else(|| clock.now().secs),
+            };
+            (Source::Generated(Box::new(Generated::new(model))), None)
+        } else {
+            let loaded = Loaded::load(disk, &args.from)?;
+            let all = loaded.len();
+            (Source::Loaded(loaded), Some(all))
+        };
+        let wanted = args.articles.or(all).unwrap_or(ARTICLES_DEFAULT);
+        let end = args
+            .first
+            .saturating_add(wanted)
+            .min(all.unwrap_or(u64::MAX));
+        Ok(Self {
+            source,
+            first: args.first.min(end),
+            end,
+        })
+    }
+
+    /// Index of the first article.
+    pub const fn first(&self) -> u64 {
+        self.first
+    }
+
+    /// Index after the last article.
+    pub const fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Number of articles.
+    pub const fn len(&self) -> u64 {
+        self.end - self.first
+    }
+
+    /// Whether there is no article.
+    pub const fn is_empty(&self) -> bool {
+        self.end == self.first
+    }
+
+    /// Real articles that were left out: without a message-id, or with one seen before.
+    pub const fn left_out(&self) -> u64 {
+        match &self.source {
+            Source::Generated(_) => 0,
+            Source::Loaded(loaded) => loaded.left_out,
+        }
+    }
+
+    /// The groups that articles may be posted to.
+    pub fn groups(&self) -> &[String] {
+        match &self.source {
+            Source::Generated(generated) => generated.groups(),
+            Source::Loaded(loaded) => loaded.groups(),
+        }
+    }
+
+    /// Appends the message-id of article `n`.
+    pub fn write_message_id(&self, n: u64, out: &mut Vec<u8>) {
+        match &self.source {
+            Source::Generated(generated) => generated.write_message_id(n, out),
+            Source::Loaded(loaded) if n < loaded.len() => {
+                out.extend_from_slice(loaded.message_id(n));
+            }
+            Source::Loaded(_) => out.extend_from_slice(format!("<{n}@unknown.example>").as_bytes()),
+        }
+    }
+
+    /// The index of the article with this message-id.
+    pub fn find(&self, message_id: &[u8]) -> Option<u64> {
+        let n = match &self.source {
+            Source::Generated(generated) => generated.find(message_id)?,
+            Source::Loaded(loaded) => loaded.find(message_id)?,
+        };
+        (self.first..self.end).contains(&n).then_some(n)
+    }
+
+    /// Article `n` in wire form: what is appended to `out`, then what is returned, then the
+    /// terminating line `.` CRLF, which is left to the caller.
+    pub fn write_article(&self, n: u64, out: &mut Vec<u8>) -> &[u8] {
+        match &self.source {
+            Source::Generated(generated) => {
+                let cut = generated.write_head(n, out);
+                generated.body(cut)
+            }
+            Source::Loaded(loaded) => loaded.article(n),
+        }
+    }
+
+    /// The body of article `n` in wire form without the terminating line. `scratch` is overwritten.
+    pub fn body(&self, n: u64, scratch: &mut Vec<u8>) -> &[u8] {
+        match &self.source {
+            Source::Generated(generated) => {
+                scratch.clear();
+                let cut = generated.write_head(n, scratch);
+                generated.body(cut)
+            }
+            Source::Loaded(loaded) => loaded.body(n),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

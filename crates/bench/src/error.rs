@@ -1,0 +1,90 @@
+//! What can keep a benchmark from being run; what a server answers wrongly is a result, not an error.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Why a benchmark could not be run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Nobody listens there, or not for us.
+    #[error("cannot connect to {server}: {source}; is the server running?")]
+    Connect {
+        /// The server's address.
+        server: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The server answered a command of the preparation with another code than was needed.
+    #[error("{server} answered {asked} with \"{reply}\"; it must let this client feed or read")]
+    Refused {
+        /// The server's address.
+        server: SocketAddr,
+        /// What was sent.
+        asked: String,
+        /// The whole status line.
+        reply: String,
+    },
+    /// The connection failed during the preparation.
+    #[error("the connection to {server} failed during {asked}: {source}")]
+    Broken {
+        /// The server's address.
+        server: SocketAddr,
+        /// What was being done.
+        asked: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The server has no groups with articles to read.
+    #[error("{server} has no group with articles; feed it first")]
+    NothingToRead {
+        /// The server's address.
+        server: SocketAddr,
+    },
+    /// An argument makes no sense.
+    #[error("{name} is {value}: {why}")]
+    Argument {
+        /// Which argument.
+        name: &'static str,
+        /// What it was.
+        value: String,
+        /// What is wrong with it, and what would be right.
+        why: String,
+    },
+    /// A file of the corpus or a list could not be read or written.
+    #[error(transparent)]
+    Disk(#[from] newsreel_host::Error),
+    /// A batch is not what `rnews` takes.
+    #[error("{path} at octet {at}: {why}")]
+    Batch {
+        /// The file.
+        path: PathBuf,
+        /// Where in the (unpacked) batch.
+        at: usize,
+        /// What is wrong.
+        why: String,
+    },
+    /// A compressed file could not be unpacked, or a corpus not be written.
+    #[error("{what}: {source}")]
+    Stream {
+        /// Which stream.
+        what: String,
+        /// What the system or the decoder said.
+        source: io::Error,
+    },
+    /// The event loop could not be set up.
+    #[error("the event loop failed: {0}; more open files may have to be allowed (ulimit -n)")]
+    EventLoop(io::Error),
+    /// A worker thread ended before its work.
+    #[error("a worker of the benchmark ended before its work")]
+    WorkerLost,
+    /// A program that the comparison needs could not be run, or failed.
+    #[error("{program}: {why}")]
+    Program {
+        /// The program.
+        program: String,
+        /// What happened.
+        why: String,
+    },
+}

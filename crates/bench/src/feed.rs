@@ -1,0 +1,174 @@
+//! Feeding a server: the arguments, and what the feed passes share.
+//!
+//! Invariant: each article is offered once (or once by every connection, when they overlap), in the
+//! order of the corpus, whichever connection comes next.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::client::outgoing::Outgoing;
+use crate::client::script::word;
+use crate::client::tally::Tally;
+use crate::corpus::Corpus;
+use crate::error::Error;
+use crate::load::{self, LoadArgs, Machine, Plan};
+use crate::passes;
+use crate::report::Report;
+
+/// Indices from here on belong to no article: their message-ids are unknown to every server.
+pub(crate) const UNKNOWN: u64 = 1 << 44;
+
+/// How to feed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FeedArgs {
+    /// What the connections say, by the name of a row of [`passes::FEED`].
+    pub mode: String,
+    /// Articles or offers under way on a connection; 0 for no limit.
+    pub window: usize,
+    /// Every connection offers every article, as several peers do, instead of sharing them out.
+    pub overlap: bool,
+    /// Begin again at the first article after the last, until the time is up.
+    pub repeat: bool,
+    /// Say in the report which articles the server took.
+    pub keep_accepted: bool,
+    /// How hard, how long and at whom.
+    pub load: LoadArgs,
+}
+
+impl FeedArgs {
+    /// One connection that sends TAKETHIS with a window of 100.
+    pub fn new(load: LoadArgs) -> Self {
+        Self {
+            mode: "takethis".to_owned(),
+            window: 100,
+            overlap: false,
+            repeat: false,
+            keep_accepted: false,
+            load,
+        }
+    }
+}
+
+/// Feeds the articles of `corpus` to a server.
+pub fn run(args: &FeedArgs, corpus: &Corpus, machine: Machine<'_>) -> Result<Report, Error> {
+    let pass = passes::feed(&args.mode).ok_or_else(|| Error::Argument {
+        name: "mode",
+        value: args.mode.clone(),
+        why: format!(
+            "it must be one of {}",
+            names(passes::FEED.iter().map(|pass| pass.name))
+        ),
+    })?;
+    if args.repeat && args.load.duration_secs.is_none() {
+        return Err(Error::Argument {
+            name: "repeat",
+            value: "true".to_owned(),
+            why: "without a duration it would never end".to_owned(),
+        });
+    }
+    let times = if args.overlap {
+        args.load.connections as u64
+    } else {
+        1
+    };
+    let plan = Plan {
+        name: args.mode.clone(),
+        kinds: pass.kinds,
+        hello: pass.streams.then_some(("MODE STREAM", &[203])),
+        depth: match args.window {
+            _ if !pass.streams => 1,
+            0 => usize::MAX,
+            window => window,
+        },
+        total: (!args.repeat).then(|| corpus.len() * times),
+        keep_accepted: args.keep_accepted,
+    };
+    let supply = || {
+        Arc::new(Supply {
+            next: AtomicU64::new(corpus.first()),
+            repeat: args.repeat,
+        })
+    };
+    let shared = supply();
+    load::run(&args.load, machine, &plan, &mut |_| {
+        let supply = if args.overlap {
+            supply()
+        } else {
+            Arc::clone(&shared)
+        };
+        (pass.make)(FeedContext {
+            corpus,
+            supply,
+            id: Vec::with_capacity(128),
+        })
+    })
+}
+
+/// A list of names for a message.
+pub(crate) fn names<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    names.collect::<Vec<_>>().join(", ")
+}
+
+/// The articles that are still to be offered.
+#[derive(Debug)]
+struct Supply {
+    next: AtomicU64,
+    repeat: bool,
+}
+
+/// What a feeding connection works with.
+#[derive(Debug)]
+pub(crate) struct FeedContext<'c> {
+    corpus: &'c Corpus,
+    supply: Arc<Supply>,
+    /// Room for the message-id that a reply must name.
+    id: Vec<u8>,
+}
+
+impl<'c> FeedContext<'c> {
+    /// The next article to offer.
+    pub(crate) fn take(&self) -> Option<u64> {
+        let n = self.supply.next.fetch_add(1, Ordering::Relaxed);
+        if self.supply.repeat && !self.corpus.is_empty() {
+            return Some(self.corpus.first() + (n - self.corpus.first()) % self.corpus.len());
+        }
+        (n < self.corpus.end()).then_some(n)
+    }
+
+    /// Puts a command that names article `n`.
+    pub(crate) fn write_command(&self, verb: &[u8], n: u64, out: &mut Outgoing<'c>) {
+        let text = out.text();
+        text.extend_from_slice(verb);
+        text.push(b' ');
+        self.corpus.write_message_id(n, text);
+        text.extend_from_slice(b"\r\n");
+    }
+
+    /// Puts article `n` with its terminating line.
+    pub(crate) fn write_article(&self, n: u64, out: &mut Outgoing<'c>) {
+        let body = self.corpus.write_article(n, out.text());
+        out.lend(body);
+        out.text().extend_from_slice(b".\r\n");
+    }
+
+    /// Complains unless the reply names article `n` (RFC 4644 wants it in every reply).
+    pub(crate) fn verify_id(&mut self, n: u64, line: &[u8], tally: &mut Tally) {
+        self.id.clear();
+        self.corpus.write_message_id(n, &mut self.id);
+        if word(line, 1) != self.id {
+            tally.complain(|| {
+                let (line, id) = (
+                    String::from_utf8_lossy(line),
+                    String::from_utf8_lossy(&self.id),
+                );
+                format!("the reply to {id} was \"{line}\"")
+            });
+        }
+    }
+
+    pub(crate) fn accepted(n: u64, tally: &mut Tally) {
+        if let Some(accepted) = &mut tally.accepted {
+            accepted.push(n);
+        }
+    }
+}

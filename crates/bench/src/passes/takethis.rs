@@ -1,0 +1,54 @@
+//! TAKETHIS without asking first (RFC 4644 section 2.5).
+//!
+//! Invariant: a reply must name the article it answers; anything else is a complaint.
+
+use crate::client::outgoing::Outgoing;
+use crate::client::script::{Issue, Next, Op, Script, code};
+use crate::client::tally::{Kind, Tally};
+use crate::feed::FeedContext;
+
+pub(super) const KINDS: &[Kind] = &[Kind {
+    name: "TAKETHIS",
+    counted: true,
+}];
+
+#[derive(Debug)]
+struct Takethis<'c> {
+    feed: FeedContext<'c>,
+    stopped: bool,
+}
+
+pub(super) fn make(feed: FeedContext<'_>) -> Box<dyn Script<'_> + '_> {
+    Box::new(Takethis {
+        feed,
+        stopped: false,
+    })
+}
+
+impl<'c> Script<'c> for Takethis<'c> {
+    fn issue(&mut self, out: &mut Outgoing<'c>) -> Issue {
+        let next = if self.stopped { None } else { self.feed.take() };
+        let Some(n) = next else { return Issue::Done };
+        self.feed.write_command(b"TAKETHIS", n, out);
+        self.feed.write_article(n, out);
+        Issue::Sent(Op {
+            kind: 0,
+            key: n,
+            group: 0,
+        })
+    }
+
+    fn status(&mut self, op: Op, line: &[u8], tally: &mut Tally) -> Next {
+        let code = code(line);
+        tally.code(op.kind, code);
+        self.feed.verify_id(op.key, line, tally);
+        if code == Some(239) {
+            FeedContext::accepted(op.key, tally);
+        }
+        Next::Complete
+    }
+
+    fn stop(&mut self) {
+        self.stopped = true;
+    }
+}

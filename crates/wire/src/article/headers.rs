@@ -40,6 +40,7 @@ pub struct Headers<'a> {
     present: KnownSet,
     doubled: KnownSet,
     body_start: u32,
+    lines: u32,
 }
 
 /// One header field.
@@ -114,6 +115,7 @@ impl<'a> Headers<'a> {
             present: KnownSet::NONE,
             doubled: KnownSet::NONE,
             body_start: 0,
+            lines: 0,
         };
         // Offsets fit in 32 bits because nothing beyond the limit is looked at.
         let block = wire.get(..HEADER_OCTETS_MAX).unwrap_or(wire);
@@ -142,6 +144,7 @@ impl<'a> Headers<'a> {
                 _ => headers.add_field(at, line)?,
             }
             at += lf + 1;
+            headers.lines += 1;
         }
         if headers.fields.is_empty() {
             return Err(HeaderFault::NoFields);
@@ -162,20 +165,16 @@ impl<'a> Headers<'a> {
     fn add_field(&mut self, at: usize, line: &[u8]) -> Result<(), HeaderFault> {
         let stuffed = usize::from(line.first() == Some(&b'.'));
         let named = line.get(stuffed..).unwrap_or_default();
-        let Some(name_len) = named
-            .iter()
-            .position(|&octet| NAME_OCTETS.get(usize::from(octet)) != Some(&true))
-        else {
+        let Some(name_len) = find_colon(named) else {
             return Err(HeaderFault::NoColon { at: at as u32 });
         };
         let (name, after) = named.split_at_checked(name_len).unwrap_or_default();
-        match after {
-            [b':', b' ' | b'\t', ..] => {}
-            [b':', ..] => return Err(HeaderFault::NoSpaceAfterColon { at: at as u32 }),
-            _ => return Err(HeaderFault::Name { at: at as u32 }),
-        }
-        if name.is_empty() {
+        let known = Known::from_name(name);
+        if known.is_none() && !is_name(name) {
             return Err(HeaderFault::Name { at: at as u32 });
+        }
+        if !matches!(after, [b':', b' ' | b'\t', ..]) {
+            return Err(HeaderFault::NoSpaceAfterColon { at: at as u32 });
         }
         let number = self.fields.len();
         if number >= HEADER_FIELDS_MAX {
@@ -186,7 +185,7 @@ impl<'a> Headers<'a> {
             colon: (at + stuffed + name_len) as u32,
             end: (at + line.len() + 2) as u32,
         });
-        if let Some(known) = Known::from_name(name) {
+        if let Some(known) = known {
             if self.present.contains(known) {
                 self.doubled.insert(known);
             } else if let Some(slot) = self.slots.get_mut(known as usize) {
@@ -269,6 +268,12 @@ impl<'a> Headers<'a> {
         self.body_start as usize
     }
 
+    /// Lines of the header block, blank line not included.
+    #[must_use]
+    pub const fn lines(&self) -> usize {
+        self.lines as usize
+    }
+
     /// The header block, blank line not included.
     #[must_use]
     pub fn block(&self) -> &'a [u8] {
@@ -284,16 +289,33 @@ impl<'a> Headers<'a> {
     }
 }
 
-/// What a field name is made of: printable ASCII but colon (RFC 5322 section 3.6.8).
-static NAME_OCTETS: [bool; 256] = name_octets();
+/// A colon in each octet of a word.
+const COLONS: u64 = u64::from_le_bytes([b':'; 8]);
+/// The lowest bit of each octet of a word.
+const LOW_BITS: u64 = u64::from_le_bytes([0x01; 8]);
+/// The highest bit of each octet of a word.
+const HIGH_BITS: u64 = u64::from_le_bytes([0x80; 8]);
 
-#[expect(clippy::indexing_slicing, reason = "evaluated at compile time only")]
-const fn name_octets() -> [bool; 256] {
-    let mut table = [false; 256];
-    let mut octet = 0;
-    while octet < 256 {
-        table[octet] = (octet as u8).is_ascii_graphic() && octet as u8 != b':';
-        octet += 1;
+/// Finds the first colon, eight octets at a time: names are too short for `memchr` and too long for a loop over octets.
+#[inline]
+fn find_colon(line: &[u8]) -> Option<usize> {
+    let (words, rest) = line.as_chunks::<8>();
+    for (at, word) in words.iter().enumerate() {
+        // An octet of `zero_at_colon` that is zero has its high bit set in `found`; false finds come only behind a true one.
+        let zero_at_colon = u64::from_le_bytes(*word) ^ COLONS;
+        let found = zero_at_colon.wrapping_sub(LOW_BITS) & !zero_at_colon & HIGH_BITS;
+        if found != 0 {
+            return Some(at * 8 + found.trailing_zeros() as usize / 8);
+        }
     }
-    table
+    let colon = rest.iter().position(|&octet| octet == b':')?;
+    Some(words.len() * 8 + colon)
+}
+
+/// Whether a field may be called this: printable ASCII but colon (RFC 5322 section 3.6.8).
+fn is_name(name: &[u8]) -> bool {
+    !name.is_empty()
+        && name
+            .iter()
+            .all(|octet| octet.is_ascii_graphic() && *octet != b':')
 }

@@ -80,7 +80,10 @@ fn refuses_by_reason() {
     check("", &expect![["NoBlankLine { at: 0 }\n"]]);
     check("\nbody\n.\n", &expect![["NoFields\n"]]);
     check(" a: b\n\n.\n", &expect![["Continuation { at: 0 }\n"]]);
-    check("A: b\nno colon here\n\n.\n", &expect![["Name { at: 6 }\n"]]);
+    check(
+        "A: b\nno colon here\n\n.\n",
+        &expect![["NoColon { at: 6 }\n"]],
+    );
     check("A: b\nnocolon\n\n.\n", &expect![["NoColon { at: 6 }\n"]]);
     check("A : b\n\n.\n", &expect![["Name { at: 0 }\n"]]);
     check(": b\n\n.\n", &expect![["Name { at: 0 }\n"]]);
@@ -144,6 +147,7 @@ proptest! {
             }
             prop_assert_eq!(end + 2, headers.body_start());
             prop_assert_eq!(headers.block().len(), end);
+            prop_assert_eq!(headers.block().split_inclusive(|&octet| octet == b'\n').count(), headers.lines());
         }
     }
 

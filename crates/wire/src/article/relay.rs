@@ -57,15 +57,14 @@ impl ArticleFacts {
         if body != TERMINATOR_LINE && !body.ends_with(b"\r\n.\r\n") {
             return Err(ArticleFault::NotTerminated);
         }
-        let head = OctetFacts::of(wire.get(..headers.body_start()).unwrap_or_default());
-        let tail = OctetFacts::of(body);
-        let octets = head.followed_by(&tail);
+        let octets = OctetFacts::of(wire);
         // The terminator is one line with one dot that is not part of the article.
         let stuffed = octets.dot_lines.saturating_sub(1);
         Ok(Self {
             octets,
             bytes: wire.len().saturating_sub(stuffed + TERMINATOR_LINE.len()),
-            lines: tail.crlf.saturating_sub(1),
+            // Neither the blank line nor the terminator is a line of the body.
+            lines: octets.crlf.saturating_sub(headers.lines() + 2),
         })
     }
 }

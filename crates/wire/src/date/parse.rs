@@ -318,15 +318,21 @@ const SHORT_NAME: usize = 3;
 
 /// Whether `word` is the first three letters of `name`, or relaxed any longer part of it, in any case.
 fn is_name(name: &str, word: &[u8], relaxed: bool) -> bool {
-    let fits = if relaxed {
-        word.len() >= SHORT_NAME
-    } else {
-        word.len() == SHORT_NAME
-    };
-    fits && name
-        .as_bytes()
-        .get(..word.len())
-        .is_some_and(|part| part.eq_ignore_ascii_case(word))
+    let name = name.as_bytes();
+    let fits = word.len() == SHORT_NAME || (relaxed && word.len() > SHORT_NAME);
+    fits && key(name) == key(word)
+        && name
+            .get(..word.len())
+            .is_some_and(|part| part.eq_ignore_ascii_case(word))
+}
+
+/// The first three letters in lower case, as a number: most names differ there.
+#[inline]
+fn key(word: &[u8]) -> u32 {
+    match word {
+        [a, b, c, ..] => u32::from_le_bytes([*a, *b, *c, 0]) | 0x0020_2020,
+        _ => 0,
+    }
 }
 
 fn is_name_of(names: &[&str], word: &[u8], relaxed: bool) -> bool {
@@ -366,10 +372,16 @@ const ZONES: [(&str, i32); 27] = [
 ];
 
 fn named_zone(word: &[u8]) -> i32 {
-    let found = ZONES
+    if word == b"GMT" {
+        return 0;
+    }
+    let same = |name: &str| {
+        key(name.as_bytes()) == key(word) && name.as_bytes().eq_ignore_ascii_case(word)
+    };
+    ZONES
         .iter()
-        .find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(word));
-    found.map_or(0, |(_, minutes)| minutes * 60)
+        .find(|(name, _)| same(name))
+        .map_or(0, |(_, minutes)| minutes * 60)
 }
 
 #[cfg(test)]

@@ -1,1 +1,25 @@
 //! Articles by token: storage methods and storage rules.
+//!
+//! The sequencer places articles ([`Store`]), the commit thread writes batches ([`BatchWrite`]),
+//! readers read ([`StoreReader`]).  What is acknowledged lies in a region that the log had
+//! reserved, behind a checksum; what computes as alive is alive.  This crate knows nothing of
+//! groups' numbers and never parses an article.
+#![deny(missing_docs)]
+
+mod config;
+mod error;
+mod method;
+pub mod methods;
+mod rules;
+mod store;
+
+pub use config::{
+    BUFFER_OCTETS_MIN, BufferConfig, GroupMatch, RuleConfig, SetConfig, SetOrder, StoreConfig,
+};
+pub use error::{Error, PlaceError, ReadError, Result};
+pub use method::{
+    ArticleReader, BatchWrite, Blocking, CheckpointWrite, Marks, Place, Reservation, StorageMethod,
+    Stored, Want,
+};
+pub use rules::{RuleSubject, Rules};
+pub use store::{Access, Store, StoreReader};

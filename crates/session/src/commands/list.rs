@@ -62,8 +62,7 @@ where
     };
     if let Some((write, described)) = rows {
         let Ok(wildmat) = command.arg(1).map(Wildmat::parse_argument).transpose() else {
-            core.reply("501 Malformed wildmat
-");
+            core.reply("501 Malformed wildmat\r\n");
             return Ok(());
         };
         let select = GroupSelect {

@@ -135,11 +135,14 @@ table! {
     Xover xover,
 }
 
-/// A verb as one number, its letters raised; no verb is longer than 16 octets.
+/// The longest verb that fits in a key.
+const VERB_OCTETS_MAX: usize = 15;
+
+/// A verb as one number, its letters raised, behind a 1 so that its length counts too.
 const fn key(verb: &[u8]) -> u128 {
-    let mut key = 0;
+    let mut key = 1;
     let mut at = 0;
-    while at < verb.len() && at < 16 {
+    while at < verb.len() && at < VERB_OCTETS_MAX {
         key = key << 8 | verb[at].to_ascii_uppercase() as u128;
         at += 1;
     }
@@ -149,7 +152,7 @@ const fn key(verb: &[u8]) -> u128 {
 impl Verb {
     /// The verb of a command line.
     pub(crate) fn find(verb: &[u8]) -> Option<Self> {
-        if verb.is_empty() || verb.len() > 16 {
+        if verb.len() > VERB_OCTETS_MAX {
             return None;
         }
         let key = key(verb);
@@ -223,7 +226,9 @@ mod tests {
                 Verb::find(spec.name.to_ascii_lowercase().as_bytes()),
                 Some(*verb)
             );
-            assert!(spec.name.len() <= 16 && spec.name == spec.name.to_ascii_uppercase());
+            assert!(
+                spec.name.len() <= VERB_OCTETS_MAX && spec.name == spec.name.to_ascii_uppercase()
+            );
             assert!(
                 spec.args.0 <= spec.args.1 && spec.args.1 <= 6,
                 "{}",

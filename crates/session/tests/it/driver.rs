@@ -1,0 +1,166 @@
+//! Transcripts over the memory service: everything in one process, on a paused clock.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use newsreel_net::Drain;
+use newsreel_service::memory::{MemoryConfig, MemoryService, Trouble};
+use newsreel_service::{Connection, ConnectionId, Defer, Features, NewsService, Outcome};
+use newsreel_session::{Metrics, SessionConfig, Shared, serve};
+use newsreel_testkit::transcript::Action;
+use newsreel_testkit::{CLOCK_START_S, Driver, Setup, Support, read_article};
+use newsreel_wire::UnixTime;
+use tokio::io::{DuplexStream, duplex};
+
+/// Octets between client and session that are under way.
+const PIPE_BYTES: usize = 64 << 10;
+
+pub(crate) struct MemoryDriver {
+    pub(crate) service: Arc<MemoryService>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) drain: Drain,
+    shared: Arc<Shared>,
+    connections: u64,
+}
+
+impl MemoryDriver {
+    pub(crate) fn new(session: SessionConfig, memory: MemoryConfig) -> Self {
+        assert_eq!(session.problems(), []);
+        let metrics = Arc::new(Metrics::default());
+        Self {
+            service: Arc::new(MemoryService::new(memory, UnixTime(CLOCK_START_S))),
+            shared: Shared::new(session, metrics.clone()),
+            metrics,
+            drain: Drain::new(),
+            connections: 0,
+        }
+    }
+
+    /// A connection to a session of its own.
+    pub(crate) fn open(&mut self) -> DuplexStream {
+        let (ours, theirs) = duplex(PIPE_BYTES);
+        self.connections += 1;
+        let connection = Connection::new(ConnectionId(self.connections), None, None);
+        let (service, shared) = (self.service.clone(), self.shared.clone());
+        tokio::spawn(serve(
+            theirs,
+            service,
+            shared,
+            connection,
+            self.drain.watch(),
+        ));
+        ours
+    }
+
+    fn inject(
+        &self,
+        id: &str,
+        groups: &[(String, Option<u64>)],
+        wire: &[u8],
+    ) -> anyhow::Result<()> {
+        for (group, number) in groups {
+            if let Some(number) = number {
+                self.service.raise(group, *number);
+            }
+        }
+        match self.service.inject(id.as_bytes(), wire) {
+            Outcome::Accepted => Ok(()),
+            other => anyhow::bail!("{id} got {other:?}"),
+        }
+    }
+}
+
+fn trouble(words: &[String]) -> Option<Trouble> {
+    let full = Outcome::Deferred(Defer::Full);
+    Some(match words.first()?.as_str() {
+        "none" => Trouble::default(),
+        "full" => Trouble {
+            transfers: Some(full),
+            ..Trouble::default()
+        },
+        "failed" => Trouble {
+            transfers: Some(Outcome::Failed),
+            ..Trouble::default()
+        },
+        "read" => Trouble {
+            reads_fail: true,
+            ..Trouble::default()
+        },
+        _ => return None,
+    })
+}
+
+impl Driver for MemoryDriver {
+    type Io = DuplexStream;
+
+    async fn start(&mut self, setup: &Setup) -> anyhow::Result<Support> {
+        let mut session = SessionConfig::default();
+        let mut memory = MemoryConfig::default();
+        let mut text = String::new();
+        for (key, value) in &setup.config {
+            let Some(key) = key.strip_prefix("session.") else {
+                return Ok(Support::Cannot(format!(
+                    "the memory service has no setting {key}"
+                )));
+            };
+            text.push_str(&format!("{key} = {value}\n"));
+        }
+        if !text.is_empty() {
+            session = toml::from_str(&text)?;
+        }
+        match setup
+            .mode
+            .as_deref()
+            .map(|mode| mode.split(' ').next().unwrap_or_default())
+        {
+            None => {}
+            Some("transit") => {
+                memory.features = Features {
+                    reader: false,
+                    transit: true,
+                    newnews: false,
+                    over_by_id: false,
+                };
+            }
+            Some(mode) => return Ok(Support::Cannot(format!("no mode {mode} in memory"))),
+        }
+        *self = Self::new(session, memory);
+        Ok(Support::Done)
+    }
+
+    async fn connect(&mut self, _name: &str) -> anyhow::Result<DuplexStream> {
+        Ok(self.open())
+    }
+
+    async fn act(&mut self, action: &Action) -> anyhow::Result<Support> {
+        match action {
+            Action::Group {
+                name,
+                status,
+                description,
+            } => {
+                self.service.add_group(name, status, description);
+            }
+            Action::Article { id, groups, file } => {
+                self.inject(id, groups, &read_article(file)?)?;
+            }
+            Action::Clock(now) => self.service.set_now(UnixTime(*now)),
+            Action::Advance(by) => {
+                let now = self.service.now().0 + by.as_secs();
+                self.service.set_now(UnixTime(now));
+            }
+            Action::Fault(words) => match trouble(words) {
+                Some(trouble) => self.service.set_trouble(trouble),
+                None => return Ok(Support::Cannot(format!("no fault {words:?} in memory"))),
+            },
+            other => return Ok(Support::Cannot(format!("no {other:?} in memory"))),
+        }
+        // What a client did before is done before what it does next, also on another connection.
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        Ok(Support::Done)
+    }
+
+    async fn stop(&mut self) -> anyhow::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,97 @@
+//! Every transcript is a test of its own name.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use newsreel_service::memory::MemoryConfig;
+use newsreel_session::SessionConfig;
+use newsreel_testkit::transcript::parse;
+use newsreel_testkit::{Runner, Verdict};
+
+use crate::driver::MemoryDriver;
+
+pub(crate) fn tests_folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../tests")
+        .canonicalize()
+        .unwrap()
+}
+
+#[expect(clippy::disallowed_methods, reason = "reads and blesses transcripts")]
+fn play(name: &str) {
+    let tests = tests_folder();
+    let path = tests.join("transcripts").join(name);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let shown = Path::new("tests/transcripts").join(name);
+    let transcript = parse(&shown, &tests, &text).unwrap_or_else(|error| panic!("{error}"));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    let mut driver = MemoryDriver::new(SessionConfig::default(), MemoryConfig::default());
+    let bless = std::env::var_os("NEWSREEL_BLESS").is_some();
+    let report = runtime.block_on(async {
+        let runner = Runner::new(&mut driver, Duration::from_secs(300));
+        let mut runner = if bless { runner.blessing() } else { runner };
+        runner.play(&transcript).await
+    });
+    if let Some(text) = &report.blessed {
+        std::fs::write(&path, text).unwrap();
+    }
+    for (with, verdict) in &report.verdicts {
+        if let Verdict::Skipped(reason) = verdict {
+            println!("{} {with}: skipped: {reason}", shown.display());
+        }
+    }
+    if let Some(failure) = report.failure() {
+        panic!("{failure}");
+    }
+}
+
+macro_rules! transcripts {
+    ($($folder:ident { $($name:ident),* $(,)? })*) => {
+        $(mod $folder {
+            $(#[test]
+            fn $name() {
+                super::play(concat!(stringify!($folder), "/", stringify!($name), ".nntp"));
+            })*
+        })*
+
+        const LISTED: &[&str] =
+            &[$($(concat!(stringify!($folder), "/", stringify!($name), ".nntp")),*),*];
+    };
+}
+
+transcripts! {
+    reader {
+        article, body, capabilities, date, faults, group, half_close, hdr, head, help, idle, last, line_ends, list,
+        listgroup, mode, newgroups, newnews, next, over, pipelining, post, quit, stat, syntax, xhdr, xover,
+    }
+    transit {
+        bounded, check, dropped, duplicates, ihave, ihave_faults, large, octets, pipelining, refused, relayed,
+        smuggling, stalled, takethis, takethis_faults, transit_mode,
+    }
+}
+
+/// Folders of `tests/transcripts` that the memory service plays.
+const FOLDERS: [&str; 2] = ["reader", "transit"];
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "looks at the source tree")]
+fn every_transcript_is_listed() {
+    let mut found = Vec::new();
+    for folder in FOLDERS {
+        let path = tests_folder().join("transcripts").join(folder);
+        for entry in std::fs::read_dir(path).unwrap() {
+            found.push(format!(
+                "{folder}/{}",
+                entry.unwrap().file_name().to_str().unwrap()
+            ));
+        }
+    }
+    found.sort();
+    let mut listed = LISTED.to_vec();
+    listed.sort_unstable();
+    assert_eq!(found, listed);
+}

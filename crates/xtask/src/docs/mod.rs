@@ -17,9 +17,15 @@ pub(crate) const KEYS_PATH: &str = "crates/app/src/config/keys.toml";
 
 /// The sections of the configuration: name in the file, source file, struct.
 const SECTIONS: &[(&str, &str, &str)] = &[
+    ("server", "crates/app/src/config/own.rs", "ServerConfig"),
+    ("logging", "crates/app/src/config/own.rs", "LoggingConfig"),
     ("listen", "crates/net/src/config.rs", "ListenConfig"),
+    ("session", "crates/session/src/config.rs", "SessionConfig"),
+    ("", "crates/store/src/config.rs", "StoreConfig"),
     ("articles", "crates/engine/src/config.rs", "ArticlesConfig"),
     ("engine", "crates/engine/src/config.rs", "SequencerConfig"),
+    ("log", "crates/journal/src/config.rs", "JournalConfig"),
+    ("index", "crates/index/src/config.rs", "IndexConfig"),
 ];
 
 /// Writes the table of keys, then lets the app's tests write the pages made from it.

@@ -79,7 +79,7 @@ fn kind(
     };
     let plain = match last.ident.to_string().as_str() {
         "bool" => "boolean",
-        "u8" | "u16" | "u32" | "u64" | "usize" => "integer",
+        "i32" | "i64" | "u8" | "u16" | "u32" | "u64" | "usize" => "integer",
         "f64" => "number",
         "String" => "text",
         "PathBuf" => "path",

@@ -3,6 +3,8 @@
 //! A rule never changes a file and never needs a build.  To add one: a file in `rules/`, a line in its table, and a
 //! test that sees it fail on a made-up tree.
 
+#[cfg(test)]
+mod licences;
 mod rules;
 
 use std::fmt;

@@ -1,0 +1,150 @@
+//! How a command gets at a spool: through the running server's control socket, or by itself under the spool's lock.
+//!
+//! `--read-only` does neither: it replays in memory and writes nothing.  What is asked and answered is the same.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, bail};
+use indicatif::{ProgressBar, ProgressStyle};
+use newsreel_engine::Engine;
+use newsreel_host::{Disk, RealClock, RealDisk};
+use serde_json::Value;
+
+use crate::config::{self, Config};
+use crate::control::Progress;
+use crate::control::client::Client;
+use crate::control::request::{Request, answer};
+use crate::output;
+
+/// Options of every command that looks at a spool.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct SpoolArgs {
+    /// The spool directory [default: what the configuration says, else ./newsreel-spool]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) spool: Option<PathBuf>,
+    /// The configuration file (offline: what the server last ran with, if not given)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Take no lock and write nothing, not even beside a running server: replay the log in memory
+    #[arg(long)]
+    pub(crate) read_only: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The file in a spool that says what the server last ran with.
+const LAST_CONFIG: &str = "last-config.toml";
+
+/// A way to ask a spool.
+#[derive(Debug)]
+pub(crate) enum Access {
+    /// A running server.
+    Live(Client),
+    /// Nobody has it: we do.
+    Offline(Box<Engine>),
+}
+
+impl Access {
+    /// Finds the way.
+    pub(crate) fn open(args: &SpoolArgs) -> Result<Self> {
+        let mut config = config::load(args.config.as_deref())?;
+        if let Some(spool) = &args.spool {
+            config.server.spool.clone_from(spool);
+        }
+        let spool = config.server.spool.clone();
+        if !args.read_only
+            && let Some(client) = Client::connect(&spool)?
+        {
+            return Ok(Self::Live(client));
+        }
+        if args.config.is_none() {
+            config = last_config(&spool)?.unwrap_or(config);
+            config.server.spool.clone_from(&spool);
+        }
+        let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+        if !disk.exists(&spool)? || disk.list(&spool)?.is_empty() {
+            let spool = spool.display();
+            bail!("there is no spool in {spool}; `newsreel serve --spool {spool}` makes one");
+        }
+        let settings = config.engine_config();
+        let engine = if args.read_only {
+            Engine::open_read_only(settings, disk, Arc::new(RealClock::new()))?
+        } else {
+            Engine::open(settings, disk, Arc::new(RealClock::new()))?
+        };
+        Ok(Self::Offline(Box::new(engine)))
+    }
+
+    /// Asks, with a progress bar for a person who waits.
+    pub(crate) fn ask(&mut self, request: Request) -> Result<Value> {
+        let bar = bar();
+        let mut progress = |at: Progress| {
+            bar.set_length(at.total);
+            bar.set_position(at.done);
+        };
+        let answer = match self {
+            Self::Live(client) => client.ask(&request, &mut progress),
+            Self::Offline(engine) => {
+                answer(engine, None, request, &mut progress).map_err(anyhow::Error::msg)
+            }
+        };
+        bar.finish_and_clear();
+        answer
+    }
+
+    /// Ends it; an own engine is shut down so that what was changed is on disk.
+    pub(crate) fn close(self) -> Result<()> {
+        match self {
+            Self::Live(_) => Ok(()),
+            Self::Offline(engine) => Ok(engine.shutdown()?),
+        }
+    }
+}
+
+/// Opens, asks one thing, closes.
+pub(crate) fn ask(args: &SpoolArgs, request: Request) -> Result<Value> {
+    if args.read_only && request.writes() {
+        bail!("this changes the spool, which --read-only forbids");
+    }
+    let mut access = Access::open(args)?;
+    let answer = access.ask(request);
+    access.close()?;
+    answer
+}
+
+fn bar() -> ProgressBar {
+    if !output::is_watched() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {eta}");
+    let bar = ProgressBar::new(0);
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar
+}
+
+/// Notes in the spool what a server runs with, for offline commands after it.
+pub(crate) fn note_config(disk: &dyn Disk, config: &Config) -> Result<()> {
+    let text = format!(
+        "# What the server last ran with; written at its start, read by offline commands.\n{}",
+        toml::to_string(&config.values()?)?
+    );
+    newsreel_host::replace_file(
+        disk,
+        &config.server.spool.join(LAST_CONFIG),
+        text.as_bytes(),
+    )?;
+    Ok(())
+}
+
+fn last_config(spool: &Path) -> Result<Option<Config>> {
+    let path = spool.join(LAST_CONFIG);
+    if !RealDisk.exists(&path)? {
+        return Ok(None);
+    }
+    let config = config::load(Some(&path));
+    config
+        .map(Some)
+        .context("give --config FILE, or remove that file to use the defaults")
+}

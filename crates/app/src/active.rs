@@ -1,0 +1,260 @@
+//! Reads lists of groups: bare names, `active` files (name, high, low, flag) and `newsgroups` files (descriptions).
+//!
+//! Every bad line is found and named; nothing is decided here about taking the good ones.  A name stands once.
+
+use std::collections::HashMap;
+
+use newsreel_wire::GroupName;
+use serde::{Deserialize, Serialize};
+
+/// A group as a list names it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ListedGroup {
+    /// Its name.
+    pub(crate) name: String,
+    /// Its status field.
+    pub(crate) status: String,
+    /// Its description; may be empty.
+    pub(crate) description: String,
+    /// The highest number given elsewhere; numbering goes on above it.
+    pub(crate) high: u64,
+}
+
+/// A line that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct BadLine {
+    /// The file, as it was named.
+    pub(crate) file: String,
+    /// The line's number.
+    pub(crate) line: usize,
+    /// What is wrong.
+    pub(crate) what: String,
+}
+
+/// What the files say.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Listed {
+    /// The good lines, in their order.
+    pub(crate) groups: Vec<ListedGroup>,
+    /// The bad ones, in theirs.
+    pub(crate) bad: Vec<BadLine>,
+    /// Descriptions of groups that the first file does not name.
+    pub(crate) descriptions_unused: usize,
+}
+
+/// A file with the name it was given.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Named<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) octets: &'a [u8],
+}
+
+/// Reads names or an `active` file, and perhaps a `newsgroups` file.
+pub(crate) fn read(groups: Named<'_>, descriptions: Option<Named<'_>>) -> Listed {
+    let mut listed = Listed::default();
+    let mut places: HashMap<String, usize> = HashMap::new();
+    for (line, octets) in lines(groups.octets) {
+        match group(octets) {
+            Ok(group) => {
+                if let Some(first) = places.insert(group.name.clone(), line) {
+                    let what = format!("{} stands in line {first} already", group.name);
+                    places.insert(group.name, first);
+                    listed.bad.push(BadLine {
+                        file: groups.name.to_owned(),
+                        line,
+                        what,
+                    });
+                } else {
+                    listed.groups.push(group);
+                }
+            }
+            Err(what) => listed.bad.push(BadLine {
+                file: groups.name.to_owned(),
+                line,
+                what,
+            }),
+        }
+    }
+    if let Some(descriptions) = descriptions {
+        describe(&mut listed, descriptions);
+    }
+    listed
+}
+
+fn describe(listed: &mut Listed, file: Named<'_>) {
+    let mut places: HashMap<String, usize> = HashMap::new();
+    for (at, group) in listed.groups.iter().enumerate() {
+        places.insert(group.name.clone(), at);
+    }
+    for (line, octets) in lines(file.octets) {
+        match description(octets) {
+            Ok((name, text)) => match places.get(&name).and_then(|at| listed.groups.get_mut(*at)) {
+                Some(group) => group.description = text,
+                None => listed.descriptions_unused += 1,
+            },
+            Err(what) => listed.bad.push(BadLine {
+                file: file.name.to_owned(),
+                line,
+                what,
+            }),
+        }
+    }
+}
+
+/// Lines with their numbers; empty ones and comments are left out, a CR at the end is no part of a line.
+fn lines(octets: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+    octets
+        .split(|octet| *octet == b'\n')
+        .enumerate()
+        .filter_map(|(at, line)| {
+            let line = line.trim_ascii();
+            (!line.is_empty() && !line.starts_with(b"#")).then_some((at + 1, line))
+        })
+}
+
+fn group(line: &[u8]) -> Result<ListedGroup, String> {
+    let words: Vec<&[u8]> = line
+        .split(u8::is_ascii_whitespace)
+        .filter(|word| !word.is_empty())
+        .collect();
+    let (name, high, status) = match words[..] {
+        [name] => (name, 0, "y".to_owned()),
+        [name, high, low, flag] => {
+            let high = number(high, "high mark")?;
+            number(low, "low mark")?;
+            (name, high, status(flag)?)
+        }
+        _ => {
+            let count = words.len();
+            return Err(format!(
+                "{count} words: write a name, or name, high, low and flag"
+            ));
+        }
+    };
+    let name = self::name(name)?;
+    Ok(ListedGroup {
+        name,
+        status,
+        description: String::new(),
+        high,
+    })
+}
+
+fn name(octets: &[u8]) -> Result<String, String> {
+    match GroupName::parse(octets) {
+        Ok(name) => Ok(name.as_str().to_owned()),
+        Err(error) => Err(format!("{}: {error}", octets.escape_ascii())),
+    }
+}
+
+fn number(octets: &[u8], what: &str) -> Result<u64, String> {
+    let text = std::str::from_utf8(octets)
+        .ok()
+        .filter(|t| t.bytes().all(|b| b.is_ascii_digit()));
+    text.and_then(|text| text.parse().ok())
+        .ok_or_else(|| format!("{} is no {what}", octets.escape_ascii()))
+}
+
+/// A status field: one of the letters, or `=` and a group's name.
+pub(crate) fn status(octets: &[u8]) -> Result<String, String> {
+    match octets {
+        [letter @ (b'y' | b'n' | b'm' | b'j' | b'x')] => Ok(char::from(*letter).to_string()),
+        [b'=', target @ ..] => Ok(format!("={}", name(target)?)),
+        _ => Err(format!(
+            "{} is no status: y, n, m, j, x or =other.group",
+            octets.escape_ascii()
+        )),
+    }
+}
+
+fn description(line: &[u8]) -> Result<(String, String), String> {
+    let end = line.iter().position(u8::is_ascii_whitespace);
+    let (head, text) = line.split_at(end.unwrap_or(line.len()));
+    Ok((name(head)?, legacy_text(text.trim_ascii())))
+}
+
+/// UTF-8 as it is; anything else as the Latin-1 it most often was.  Controls become spaces.
+fn legacy_text(octets: &[u8]) -> String {
+    let text = match std::str::from_utf8(octets) {
+        Ok(text) => text.to_owned(),
+        Err(_) => octets.iter().map(|octet| char::from(*octet)).collect(),
+    };
+    text.chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(groups: &str, descriptions: Option<&[u8]>) -> String {
+        let file = Named {
+            name: "active",
+            octets: groups.as_bytes(),
+        };
+        let listed = read(
+            file,
+            descriptions.map(|octets| Named {
+                name: "newsgroups",
+                octets,
+            }),
+        );
+        let good = listed
+            .groups
+            .iter()
+            .map(|g| format!("{} {} {} {:?}\n", g.name, g.high, g.status, g.description));
+        let bad = listed
+            .bad
+            .iter()
+            .map(|b| format!("{}:{}: {}\n", b.file, b.line, b.what));
+        let unused = listed.descriptions_unused;
+        good.chain(bad)
+            .chain((unused > 0).then(|| format!("{unused} unused\n")))
+            .collect()
+    }
+
+    #[test]
+    fn names_and_active_lines() {
+        assert_eq!(
+            check(
+                "misc.test\r\n# old\n\nalt.x 0000000042 0000000001 m\nalt.y 7 8 =alt.x",
+                None
+            ),
+            "misc.test 0 y \"\"\nalt.x 42 m \"\"\nalt.y 7 =alt.x \"\"\n"
+        );
+    }
+
+    #[test]
+    fn descriptions_find_their_groups() {
+        let text = b"misc.test\t\tFor t\xe9sts.\nalt.gone  Elsewhere.\nmisc..x bad\nmisc.none";
+        assert_eq!(
+            check("misc.test\nmisc.none\n", Some(text)),
+            "misc.test 0 y \"For t\u{e9}sts.\"\nmisc.none 0 y \"\"\n\
+             newsgroups:3: misc..x: newsgroup name has an empty component (a dot at the start, \
+             the end, or two together)\n1 unused\n"
+        );
+    }
+
+    #[test]
+    fn every_bad_line_is_named() {
+        let text =
+            "a.b\na.b\nc d\ne.f 1 2 q\ne.f x 2 y\ng.h 1 2 =i..j\ng.h 99999999999999999999 1 y\n";
+        let found = check(text, None);
+        let lines: Vec<&str> = found.lines().collect();
+        assert_eq!(lines.len(), 7, "{found}");
+        assert_eq!(lines[1], "active:2: a.b stands in line 1 already");
+        assert_eq!(
+            lines[2],
+            "active:3: 2 words: write a name, or name, high, low and flag"
+        );
+        assert_eq!(
+            lines[3],
+            "active:4: q is no status: y, n, m, j, x or =other.group"
+        );
+        assert_eq!(lines[4], "active:5: x is no high mark");
+        assert!(lines[5].starts_with("active:6: i..j: "), "{found}");
+        assert_eq!(lines[6], "active:7: 99999999999999999999 is no high mark");
+    }
+}

@@ -1,0 +1,94 @@
+//! `newsreel config check|show|explain`: the configuration, without starting anything.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use serde_json::json;
+
+use crate::config::{self, Problems};
+use crate::output;
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Verb {
+    /// Say everything that is wrong with a file
+    Check {
+        /// The configuration file
+        file: PathBuf,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print every value in force, defaults included
+    Show {
+        /// The configuration file
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Say what a key or section is, its default, unit and limits
+    #[command(after_help = "Example:\n  newsreel config explain listen.connections_max")]
+    Explain {
+        /// Section and key, or a section
+        key: String,
+        /// The configuration file
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the reference page of all keys, in Markdown
+    Reference,
+}
+
+pub(crate) fn run(verb: &Verb) -> Result<()> {
+    match verb {
+        Verb::Check { file, json } => {
+            let checked = config::load(Some(file));
+            if *json {
+                output::json(&found(file, &checked))?;
+            }
+            checked?;
+            if *json {
+                Ok(())
+            } else {
+                output::text(&format!("{}: good\n", file.display()))
+            }
+        }
+        Verb::Show { config, json } => {
+            let values = config::load(config.as_deref())?.values()?;
+            if *json {
+                output::json(&serde_json::to_value(values)?)
+            } else {
+                output::text(&toml::to_string(&values)?)
+            }
+        }
+        Verb::Explain { key, config, json } => {
+            let (text, value) = config::explain(key, &config::load(config.as_deref())?)?;
+            if *json {
+                output::json(&value)
+            } else {
+                output::text(&text)
+            }
+        }
+        Verb::Reference => output::text(&config::reference()?),
+    }
+}
+
+/// What a check found, for programs.
+fn found(file: &std::path::Path, checked: &Result<config::Config>) -> serde_json::Value {
+    let problems: Vec<_> = match checked {
+        Ok(_) => Vec::new(),
+        Err(error) => match error.downcast_ref::<Problems>() {
+            Some(problems) => problems
+                .list
+                .iter()
+                .map(|p| json!({"line": p.line, "column": p.column, "what": p.what, "right": p.right}))
+                .collect(),
+            None => vec![json!({"line": 0, "column": 0, "what": format!("{error:#}"), "right": ""})],
+        },
+    };
+    json!({"file": file, "problems": problems})
+}

@@ -1,0 +1,79 @@
+//! The verbs of the command line, one file each.
+//!
+//! To add one: a file here with `Args` and `run`, and a row in `Verb` and in `run`.  A verb prints through
+//! [`crate::output`] and asks a spool through [`crate::access`]; it holds no logic of the server.
+
+mod article;
+mod bench;
+mod check;
+mod completions;
+mod config;
+mod group;
+mod man;
+mod serve;
+mod status;
+mod store;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+/// A complete Usenet news system in one binary.
+#[derive(Debug, Parser)]
+#[command(
+    name = "newsreel",
+    version,
+    about,
+    after_help = "Examples:\n  newsreel serve                       a server on 127.0.0.1:1119, spool in ./newsreel-spool\n  \
+                  newsreel group add misc.test         make a group, with or without a running server\n  \
+                  newsreel article show misc.test:1    look at an article\n  \
+                  newsreel config explain listen.addresses"
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Run the server
+    Serve(serve::Args),
+    /// List, show, add, change, remove and import groups
+    #[command(subcommand)]
+    Group(group::Verb),
+    /// Tell how a server or spool is
+    Status(status::Args),
+    /// Look at articles
+    #[command(subcommand)]
+    Article(article::Verb),
+    /// Look at the buffers
+    #[command(subcommand)]
+    Store(store::Verb),
+    /// Prove that store, log and views agree
+    Check(check::Args),
+    /// Check, show and explain the configuration
+    #[command(subcommand)]
+    Config(config::Verb),
+    /// Measure a server: make a corpus, feed it, read it
+    #[command(subcommand)]
+    Bench(bench::Verb),
+    /// Print completions for a shell
+    Completions(completions::Args),
+    /// Print or write the manual pages
+    Man(man::Args),
+}
+
+/// Runs what was typed.
+pub(crate) fn run(cli: Cli) -> Result<()> {
+    match cli.verb {
+        Verb::Serve(args) => serve::run(&args),
+        Verb::Group(verb) => group::run(&verb),
+        Verb::Status(args) => status::run(&args),
+        Verb::Article(verb) => article::run(&verb),
+        Verb::Store(verb) => store::run(&verb),
+        Verb::Check(args) => check::run(&args),
+        Verb::Config(verb) => config::run(&verb),
+        Verb::Bench(verb) => bench::run(&verb),
+        Verb::Completions(args) => completions::run(&args),
+        Verb::Man(args) => man::run(&args),
+    }
+}

@@ -1,0 +1,57 @@
+//! `newsreel serve`: runs the server in the foreground.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use anyhow::Result;
+
+use crate::config::{self, Config, LogFormat};
+use crate::server;
+
+#[derive(Debug, Clone, clap::Args)]
+#[command(
+    after_help = "Without any option: spool in ./newsreel-spool, two cyclic buffers of 1 GiB, 127.0.0.1:1119.\n\
+                  SIGTERM and SIGINT stop it cleanly, SIGHUP reads the configuration again.\n\n\
+                  Example:\n  newsreel serve --spool /var/spool/newsreel --listen 127.0.0.1:1119 --listen '[::1]:1119'"
+)]
+pub(crate) struct Args {
+    /// The configuration file
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The spool directory; made when it is not there
+    #[arg(long, value_name = "DIR")]
+    spool: Option<PathBuf>,
+    /// Listen here instead of where the configuration says; may be given several times
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Vec<SocketAddr>,
+    /// How log lines look
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<LogFormat>,
+    /// Log a line for every article taken or refused
+    #[arg(long)]
+    log_articles: bool,
+}
+
+impl Args {
+    /// What was typed wins over the file.
+    fn apply(&self, config: &mut Config) {
+        if let Some(spool) = &self.spool {
+            config.server.spool.clone_from(spool);
+        }
+        if !self.listen.is_empty() {
+            config.listen.addresses.clone_from(&self.listen);
+        }
+        if let Some(format) = self.log_format {
+            config.logging.format = format;
+        }
+        config.logging.articles |= self.log_articles;
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let mut config = config::load(args.config.as_deref())?;
+    args.apply(&mut config);
+    config.server.spool = std::path::absolute(&config.server.spool)?;
+    let args = args.clone();
+    server::run(config, Box::new(move |config| args.apply(config)))
+}

@@ -1,0 +1,138 @@
+//! `config explain KEY`: what a key is, from the one table of keys, with its default and the value in force.
+
+use std::fmt::Write as _;
+
+use anyhow::{Result, bail};
+use serde_json::json;
+
+use super::Config;
+use super::read::{limits_text, wanted};
+use super::schema::{self, Key, Kind};
+
+/// What a key is: for people, and as JSON.
+pub(crate) fn explain(path: &str, config: &Config) -> Result<(String, serde_json::Value)> {
+    if let Some(key) = schema::find(path) {
+        let default = said(&Config::default().values()?, key);
+        let now = said(&config.values()?, key);
+        return Ok((text(key, &default, &now), value(key, &default, &now)));
+    }
+    if schema::is_section(path) {
+        let keys: Vec<&Key> = schema::keys()
+            .iter()
+            .filter(|key| {
+                key.path
+                    .strip_prefix(path)
+                    .is_some_and(|rest| rest.starts_with('.'))
+            })
+            .collect();
+        let lines = keys
+            .iter()
+            .map(|key| format!("{}\n    {}\n", key.path, key.doc));
+        let names: Vec<&str> = keys.iter().map(|key| key.path.as_str()).collect();
+        return Ok((lines.collect(), json!({"section": path, "keys": names})));
+    }
+    bail!("{}", unknown(path))
+}
+
+fn unknown(path: &str) -> String {
+    let all: Vec<&str> = schema::keys().iter().map(|key| key.path.as_str()).collect();
+    let same_name: Vec<&str> = schema::keys()
+        .iter()
+        .filter(|key| key.name() == path)
+        .map(|key| key.path.as_str())
+        .collect();
+    if !same_name.is_empty() {
+        return format!("no key {path:?}; did you mean {}?", same_name.join(" or "));
+    }
+    match schema::nearest(path, &all) {
+        Some(near) => format!("no key {path:?}; did you mean {near}?"),
+        None => format!(
+            "no key {path:?}; sections: {}",
+            schema::names_below("").join(", ")
+        ),
+    }
+}
+
+fn text(key: &Key, default: &str, now: &str) -> String {
+    let mut out = format!("{}\n    {}\n\n", key.path, key.doc);
+    let _ = writeln!(out, "    kind     {}", kind_text(key));
+    let _ = writeln!(out, "    default  {default}");
+    if now != default {
+        let _ = writeln!(out, "    now      {now}");
+    }
+    if key.kind == Kind::Integer {
+        let _ = writeln!(out, "    limits   {}", limits_text(key));
+    }
+    for (word, doc) in &key.choices {
+        let _ = writeln!(out, "    {word:12} {doc}");
+    }
+    out
+}
+
+fn value(key: &Key, default: &str, now: &str) -> serde_json::Value {
+    let limits = key
+        .limits
+        .as_ref()
+        .map(|limits| json!([limits.start(), limits.end()]));
+    json!({
+        "key": key.path,
+        "doc": key.doc,
+        "kind": kind_text(key),
+        "unit": key.unit.map(super::units::Unit::name),
+        "limits": limits,
+        "choices": key.choices.iter().map(|(word, _)| word).collect::<Vec<_>>(),
+        "default": default,
+        "now": now,
+    })
+}
+
+/// What it holds, for people.
+pub(super) fn kind_text(key: &Key) -> String {
+    let plain = match &key.kind {
+        Kind::List(inner) => {
+            let inner = wanted(key, inner);
+            format!("a list, each {inner}")
+        }
+        kind => wanted(key, kind).to_owned(),
+    };
+    match key.unit {
+        Some(unit) => format!("{plain} ({})", unit.name()),
+        None => plain,
+    }
+}
+
+/// A value of a configuration as a file would say it, and readably where it has a unit.
+pub(super) fn said(values: &toml::Table, key: &Key) -> String {
+    let mut parts = key.path.split('.');
+    let first = parts.next().and_then(|part| values.get(part));
+    let found = parts.try_fold(first, |value, part| match value {
+        Some(toml::Value::Table(table)) => Some(table.get(part)),
+        Some(toml::Value::Array(_)) => None,
+        _ => Some(None),
+    });
+    match found {
+        None => "-".to_owned(),
+        Some(None) if super::REQUIRED.contains(&key.path.as_str()) => {
+            "none, it must be given".to_owned()
+        }
+        Some(None) => "none".to_owned(),
+        Some(Some(value)) => readable(key, value),
+    }
+}
+
+fn readable(key: &Key, value: &toml::Value) -> String {
+    let number = value
+        .as_integer()
+        .and_then(|number| u64::try_from(number).ok());
+    match (key.unit, number) {
+        (Some(unit), Some(number)) => {
+            let text = unit.print(number);
+            if text == number.to_string() {
+                text
+            } else {
+                format!("\"{text}\"")
+            }
+        }
+        _ => value.to_string(),
+    }
+}

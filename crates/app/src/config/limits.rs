@@ -1,0 +1,72 @@
+//! The least and the most that every number of the configuration may be.
+//!
+//! A number that is not listed here cannot be set: a test demands a row for each.
+
+use std::ops::RangeInclusive;
+
+const KIB: i64 = 1 << 10;
+const MIB: i64 = 1 << 20;
+const GIB: i64 = 1 << 30;
+const TIB: i64 = 1 << 40;
+const DAY_S: i64 = 86_400;
+const YEAR_S: i64 = 365 * DAY_S;
+
+/// Keys with their limits.
+pub(super) const LIMITS: &[(&str, RangeInclusive<i64>)] = &[
+    ("server.threads", 0..=1024),
+    ("server.control_connections_max", 1..=1024),
+    ("listen.connections_max", 1..=1_000_000),
+    ("listen.connections_per_address_max", 1..=1_000_000),
+    ("listen.backlog", 1..=65_535),
+    ("listen.keepalive_s", 1..=DAY_S),
+    ("listen.drain_s", 0..=3600),
+    ("session.idle_s", 1..=7 * DAY_S),
+    ("session.command_s", 1..=DAY_S),
+    ("session.article_stall_s", 1..=DAY_S),
+    ("session.article_s", 1..=7 * DAY_S),
+    ("session.write_stall_s", 1..=DAY_S),
+    ("session.article_bytes_max", KIB..=GIB),
+    ("session.pipeline_replies_max", 1..=1 << 20),
+    ("session.pipeline_bytes_max", 64 * KIB..=16 * GIB),
+    ("session.input_chunk_bytes", 4 * KIB..=16 * MIB),
+    ("session.reply_chunk_bytes", KIB..=MIB),
+    ("articles.octets_max", KIB..=GIB),
+    ("articles.header_octets_max", KIB..=16 * MIB),
+    ("articles.age_s_max", 0..=100 * YEAR_S),
+    ("articles.future_s_max", 0..=YEAR_S),
+    ("articles.groups_max", 1..=10_000),
+    ("buffer.octets", MIB..=16 * TIB - MIB),
+    ("rule.larger_than", 0..=GIB),
+    ("rule.octets_max", 0..=GIB),
+    ("rule.groups_min", 0..=10_000),
+    ("engine.queue_octets_max", MIB..=4 * GIB - 1),
+    ("engine.commit_octets_max", 64 * KIB..=GIB),
+    ("engine.offers_per_connection_max", 1..=10_000_000),
+    ("engine.offer_wait_ms", 100..=3_600_000),
+    ("engine.checkpoint_log_octets", MIB..=TIB),
+    ("engine.checkpoint_s_max", 1..=DAY_S),
+    ("engine.log_keep_octets", 0..=100 * TIB),
+    ("log.segment_octets", 64 * KIB..=2 * GIB),
+    ("index.tail_bytes_max", 64 * KIB..=4 * GIB),
+    ("index.history_rows_max", 1024..=1 << 30),
+    ("index.cache_bytes_max", 64 * KIB..=TIB),
+    ("index.facts_groups_max", 64..=1 << 24),
+    ("index.runs_max", 2..=1024),
+    ("index.merge_runs_max", 2..=64),
+    ("index.bucket_rows_max", 1024..=1 << 30),
+    ("index.pack_bytes_max", 64 * KIB..=TIB),
+    ("index.dead_percent_max", 1..=90),
+    ("index.block_rows_max", 1..=4096),
+    ("index.block_text_bytes_max", KIB..=MIB),
+    ("index.compression_level", -50..=19),
+    ("index.step_bytes", 4 * KIB..=GIB),
+    ("index.remember_s", 0..=100 * YEAR_S),
+];
+
+/// The limits of one key.
+pub(super) fn of(path: &str) -> Option<RangeInclusive<i64>> {
+    LIMITS
+        .iter()
+        .find(|(key, _)| *key == path)
+        .map(|(_, limits)| limits.clone())
+}

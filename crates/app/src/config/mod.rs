@@ -1,0 +1,271 @@
+//! The configuration: every crate's section put together, from defaults, a file and the command line.
+//!
+//! Two stages: a file is first read against the table of keys ([`read`]), which finds all that is wrong at once; what is
+//! sound becomes a [`Config`], whose values are resolved (octets, seconds, absolute paths).  Only the app reads files.
+
+mod explain;
+mod limits;
+mod own;
+mod problem;
+mod read;
+mod reference;
+mod schema;
+mod units;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use newsreel_engine::{ArticlesConfig, EngineConfig, SequencerConfig};
+use newsreel_index::IndexConfig;
+use newsreel_journal::JournalConfig;
+use newsreel_net::ListenConfig;
+use newsreel_session::SessionConfig;
+use newsreel_store::StoreConfig;
+use newsreel_wire::Wildmat;
+use serde::de::DeserializeOwned;
+
+pub(crate) use self::explain::explain;
+pub(crate) use self::own::{Clients, LogFormat, LoggingConfig, ServerConfig};
+use self::problem::Problem;
+pub(crate) use self::problem::Problems;
+pub(crate) use self::reference::reference;
+
+/// Keys that a table in a list cannot do without.
+const REQUIRED: &[&str] = &[
+    "buffer.name",
+    "buffer.octets",
+    "set.name",
+    "set.buffers",
+    "rule.set",
+];
+
+/// The largest configuration file that is read.
+const FILE_OCTETS_MAX: usize = 4 << 20;
+
+/// A section of the configuration, whichever crate it belongs to.
+trait Section {
+    /// What is wrong with its values beyond the limits of single numbers: key and what would be right.
+    fn complaints(&self) -> Vec<(String, String)>;
+}
+
+fn owned(problems: Vec<(&'static str, String)>) -> Vec<(String, String)> {
+    problems
+        .into_iter()
+        .map(|(key, right)| (key.to_owned(), right))
+        .collect()
+}
+
+macro_rules! sections {
+    ($($(#[$doc:meta])* $name:ident: $type:ty, |$section:ident| $complaints:expr;)+) => {
+        /// Everything that can be set.
+        #[derive(Debug, Clone, PartialEq, Default)]
+        pub(crate) struct Config {
+            /// The file it came from, if any.
+            pub(crate) file: Option<PathBuf>,
+            /// `[[buffer]]`, `[[set]]`, `[[rule]]`
+            pub(crate) store: StoreConfig,
+            $($(#[$doc])* pub(crate) $name: $type,)+
+        }
+
+        $(impl Section for $type {
+            fn complaints(&self) -> Vec<(String, String)> {
+                let $section = self;
+                $complaints
+            }
+        })+
+
+        impl Config {
+            fn from_values(mut values: toml::Table, complaints: &mut Vec<(String, String)>) -> Self {
+                $(let $name: $type =
+                    section(stringify!($name), values.remove(stringify!($name)), complaints);)+
+                Self { file: None, store: store(values, complaints), $($name,)+ }
+            }
+
+            /// All values as they are in force.
+            pub(crate) fn values(&self) -> Result<toml::Table> {
+                let mut values = toml::Table::try_from(&self.store)?;
+                $(values.insert(stringify!($name).to_owned(), toml::Value::try_from(&self.$name)?);)+
+                Ok(values)
+            }
+        }
+    };
+}
+
+sections! {
+    /// `[server]`
+    server: ServerConfig, |_server| Vec::new();
+    /// `[logging]`
+    logging: LoggingConfig, |logging| owned(logging.problems());
+    /// `[listen]`
+    listen: ListenConfig, |listen| owned(listen.problems());
+    /// `[session]`
+    session: SessionConfig, |session| owned(session.problems());
+    /// `[articles]`
+    articles: ArticlesConfig, |articles| article_complaints(articles);
+    /// `[engine]`
+    engine: SequencerConfig, |engine| engine_complaints(engine);
+    /// `[log]`
+    log: JournalConfig, |log| owned(log.problems());
+    /// `[index]`
+    index: IndexConfig, |index| index.problems().iter().map(|text| split(text)).collect();
+}
+
+/// `key: what would be right`, in two.
+fn split(text: &str) -> (String, String) {
+    let (key, right) = text.split_once(": ").unwrap_or(("", text));
+    (key.to_owned(), right.to_owned())
+}
+
+fn article_complaints(articles: &ArticlesConfig) -> Vec<(String, String)> {
+    match Wildmat::parse(&articles.accept) {
+        Ok(_) => Vec::new(),
+        Err(error) => vec![("accept".to_owned(), error.to_string())],
+    }
+}
+
+fn engine_complaints(engine: &SequencerConfig) -> Vec<(String, String)> {
+    let name = &engine.path_identity;
+    if name.is_empty() || newsreel_wire::path::identity_is_valid(name) {
+        return Vec::new();
+    }
+    let right = "a host name such as news.example.org, or nothing for the machine's own name";
+    vec![("path_identity".to_owned(), right.to_owned())]
+}
+
+impl Config {
+    /// What the engine needs to open the spool.
+    pub(crate) fn engine_config(&self) -> EngineConfig {
+        EngineConfig {
+            store: self.store.clone(),
+            articles: self.articles.clone(),
+            sequencer: self.engine.clone(),
+            index: self.index.clone(),
+            journal: self.log.clone(),
+            ..EngineConfig::new(self.server.spool.clone())
+        }
+    }
+}
+
+/// One section from its values, with its complaints; what serde refuses is told with the section's name.
+fn section<T: Section + DeserializeOwned + Default>(
+    name: &str,
+    value: Option<toml::Value>,
+    complaints: &mut Vec<(String, String)>,
+) -> T {
+    let Some(value) = value else {
+        return T::default();
+    };
+    match value.try_into::<T>() {
+        Ok(section) => {
+            let own = section.complaints();
+            complaints.extend(
+                own.into_iter()
+                    .map(|(key, right)| (format!("{name}.{key}"), right)),
+            );
+            section
+        }
+        Err(error) => {
+            complaints.push((name.to_owned(), error.message().to_owned()));
+            T::default()
+        }
+    }
+}
+
+/// The store's lists.  Buffers without a set are one set, and a single set without a rule takes everything.
+fn store(values: toml::Table, complaints: &mut Vec<(String, String)>) -> StoreConfig {
+    if values.is_empty() {
+        return StoreConfig::default();
+    }
+    let mut store: StoreConfig = match values.try_into() {
+        Ok(store) => store,
+        Err(error) => {
+            complaints.push((String::new(), error.message().to_owned()));
+            return StoreConfig::default();
+        }
+    };
+    let usual = StoreConfig::default();
+    if store.buffers.is_empty() && store.sets.is_empty() {
+        store.buffers = usual.buffers;
+    }
+    if store.sets.is_empty() {
+        store.sets = usual.sets;
+        for set in &mut store.sets {
+            set.buffers = store
+                .buffers
+                .iter()
+                .map(|buffer| buffer.name.clone())
+                .collect();
+        }
+    }
+    if let ([set], []) = (store.sets.as_slice(), store.rules.as_slice()) {
+        store.rules = usual.rules;
+        for rule in &mut store.rules {
+            rule.set.clone_from(&set.name);
+        }
+    }
+    complaints.extend(store.problems());
+    store
+}
+
+/// Whether this is a key or a section.
+#[cfg(test)]
+pub(crate) fn exists(path: &str) -> bool {
+    schema::find(path).is_some() || schema::is_section(path)
+}
+
+/// Reads a file, or takes the defaults without one.
+pub(crate) fn load(file: Option<&Path>) -> Result<Config> {
+    let Some(file) = file else {
+        return Ok(Config::default());
+    };
+    let bytes = newsreel_host::read_whole(&newsreel_host::RealDisk, file, FILE_OCTETS_MAX)
+        .with_context(|| format!("cannot read the configuration file {}", file.display()))?;
+    let text = String::from_utf8(bytes)
+        .with_context(|| format!("the configuration file {} is not UTF-8", file.display()))?;
+    let mut config = parse(&text, &file.display().to_string())?;
+    let file = std::path::absolute(file)?;
+    if let Some(folder) = file.parent() {
+        config.server.spool = folder.join(&config.server.spool);
+        for path in config
+            .store
+            .buffers
+            .iter_mut()
+            .filter_map(|buffer| buffer.path.as_mut())
+        {
+            *path = folder.join(&path);
+        }
+    }
+    config.file = Some(file);
+    Ok(config)
+}
+
+/// Reads a text; `name` is the file's name in messages.
+pub(crate) fn parse(text: &str, name: &str) -> Result<Config, Problems> {
+    let found = read::read(text);
+    let mut complaints = Vec::new();
+    let config = Config::from_values(found.values, &mut complaints);
+    let mut list = found.problems;
+    // A value that could not be read is missing now; what follows from that is not told.
+    let broken = !list.is_empty();
+    complaints.retain(|(key, _)| !broken || found.places.contains_key(key));
+    for (key, right) in complaints {
+        let (line, column) = found.places.get(&key).copied().unwrap_or_default();
+        list.push(Problem {
+            line,
+            column,
+            what: format!("{key} is not as it must be"),
+            right,
+        });
+    }
+    if list.is_empty() {
+        return Ok(config);
+    }
+    list.sort();
+    Err(Problems {
+        file: name.to_owned(),
+        list,
+    })
+}
+
+#[cfg(test)]
+mod tests;

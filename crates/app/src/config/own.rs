@@ -1,0 +1,111 @@
+//! The sections that belong to the app itself: where the server works and what it logs.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// `[server]`: the process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct ServerConfig {
+    /// The spool directory; a relative path counts from the configuration file's directory.
+    pub(crate) spool: PathBuf,
+    /// Threads that serve connections; 0: one for each core.
+    pub(crate) threads: u32,
+    /// Who may connect.
+    pub(crate) clients: Clients,
+    /// Programs that may talk to the control socket at the same time.
+    pub(crate) control_connections_max: u32,
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        Self {
+            spool: PathBuf::from("newsreel-spool"),
+            threads: 0,
+            clients: Clients::Loopback,
+            control_connections_max: 16,
+        }
+    }
+}
+
+/// Whose connections are served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Clients {
+    /// Those of this machine; they may read and feed.
+    #[default]
+    Loopback,
+    /// Everybody's: whoever can connect may read and feed.
+    All,
+}
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LogFormat {
+    /// One line of text an event.
+    #[default]
+    Text,
+    /// One JSON object an event.
+    Json,
+}
+
+/// `[logging]`: what is written to standard error.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct LoggingConfig {
+    /// How lines look.
+    pub(crate) format: LogFormat,
+    /// What is logged: `error`, `warn`, `info`, `debug` or `trace`, also by part, as in `info,newsreel::net=debug`.
+    pub(crate) level: String,
+    /// Whether every article taken or refused gets a line (target `newsreel::article`).
+    pub(crate) articles: bool,
+}
+
+impl Default for LoggingConfig {
+    fn default() -> Self {
+        Self {
+            format: LogFormat::Text,
+            level: "info".to_owned(),
+            articles: false,
+        }
+    }
+}
+
+impl LoggingConfig {
+    /// The filter for `tracing`.
+    pub(crate) fn directives(&self) -> String {
+        let articles = if self.articles { "info" } else { "off" };
+        format!("{},newsreel::article={articles}", self.level)
+    }
+
+    /// What is wrong with the values: key and what would be right.
+    pub(crate) fn problems(&self) -> Vec<(&'static str, String)> {
+        let filter = tracing_subscriber::EnvFilter::builder().parse(self.directives());
+        match filter {
+            Ok(_) => Vec::new(),
+            Err(error) => vec![("level", format!("{:?} is no filter: {error}", self.level))],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters_are_checked() {
+        assert_eq!(LoggingConfig::default().problems(), []);
+        let part = LoggingConfig {
+            level: "warn,newsreel::net=debug".to_owned(),
+            ..Default::default()
+        };
+        assert_eq!(part.problems(), []);
+        let bad = LoggingConfig {
+            level: "newsreel=loud".to_owned(),
+            ..Default::default()
+        };
+        assert_eq!(bad.problems().len(), 1);
+    }
+}

@@ -1,0 +1,329 @@
+//! Reads a configuration file and finds everything that is wrong with it in one go.
+//!
+//! Every key is held against the table of keys: unknown ones, wrong kinds and values out of limits become problems with
+//! their place, readable sizes and durations become numbers.  What comes out has only known keys of the right kind.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::problem::{Problem, place};
+use super::schema::{self, Key, Kind};
+
+/// A file as read: its values with readable ones made into numbers, and where each key stands.
+#[derive(Debug, Default)]
+pub(crate) struct Read {
+    /// Known keys with values of the right kind.
+    pub(crate) values: toml::Table,
+    /// Where each key's value stands, by path; keys of tables in lists carry the place in the list, `buffer[1].name`.
+    pub(crate) places: BTreeMap<String, (usize, usize)>,
+    /// What is wrong.
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// Reads the text of a file.
+pub(crate) fn read(text: &str) -> Read {
+    let (document, errors) = DeTable::parse_recoverable(text);
+    let mut reader = Reader {
+        text,
+        read: Read::default(),
+    };
+    for error in errors {
+        let span = error.span().unwrap_or(0..0);
+        reader.problem(
+            &span,
+            error.message().trim().replace('\n', ", "),
+            "see https://toml.io".into(),
+        );
+    }
+    let broken = !reader.read.problems.is_empty();
+    reader.read.values = reader.table(document.get_ref(), "", "");
+    if broken {
+        // What follows a syntax error may have been read wrongly: keep to what is surely wrong.
+        reader
+            .read
+            .problems
+            .retain(|problem| !problem.what.starts_with("a key is missing"));
+    }
+    reader.read.problems.sort();
+    reader.read
+}
+
+struct Reader<'t> {
+    text: &'t str,
+    read: Read,
+}
+
+impl Reader<'_> {
+    fn problem(&mut self, span: &Range<usize>, what: String, right: String) {
+        let (line, column) = place(self.text, span.start);
+        self.read.problems.push(Problem {
+            line,
+            column,
+            what,
+            right,
+        });
+    }
+
+    /// Reads a table; `path` is how the table of keys calls it, `said` how this file does.
+    fn table(&mut self, table: &DeTable<'_>, path: &str, said: &str) -> toml::Table {
+        let mut values = toml::Table::new();
+        for (name, value) in table {
+            let word: &str = name.get_ref();
+            let path = joined(path, word);
+            let said = joined(said, word);
+            let found = if let Some(key) = schema::find(&path) {
+                self.read
+                    .places
+                    .insert(said.clone(), place(self.text, value.span().start));
+                self.value(key, &key.kind, value, &said)
+            } else if schema::is_section(&path) {
+                self.section(value, &path, &said)
+            } else {
+                self.unknown(&name.span(), word, &path, &said);
+                None
+            };
+            if let Some(found) = found {
+                values.insert(word.to_owned(), found);
+            }
+        }
+        values
+    }
+
+    fn section(
+        &mut self,
+        value: &Spanned<DeValue<'_>>,
+        path: &str,
+        said: &str,
+    ) -> Option<toml::Value> {
+        self.read
+            .places
+            .insert(said.to_owned(), place(self.text, value.span().start));
+        let Some(table) = value.get_ref().as_table() else {
+            let what = format!("{said} is a section, not {}", article(value.get_ref()));
+            self.problem(
+                &value.span(),
+                what,
+                format!("write [{path}] on a line of its own"),
+            );
+            return None;
+        };
+        Some(toml::Value::Table(self.table(table, path, said)))
+    }
+
+    fn unknown(&mut self, span: &Range<usize>, word: &str, path: &str, said: &str) {
+        let section = path.rsplit_once('.').map_or("", |(section, _)| section);
+        let known = schema::names_below(section);
+        let elsewhere = schema::keys().iter().find(|key| key.name() == word);
+        let right = match (schema::nearest(word, &known), elsewhere) {
+            (Some(near), _) => format!("did you mean `{near}`?"),
+            (None, Some(key)) => format!("it belongs into [{}]", key.section()),
+            (None, None) => format!("known here: {}", known.join(", ")),
+        };
+        self.problem(span, format!("unknown key `{said}`"), right);
+    }
+
+    fn value(
+        &mut self,
+        key: &Key,
+        kind: &Kind,
+        value: &Spanned<DeValue<'_>>,
+        said: &str,
+    ) -> Option<toml::Value> {
+        let span = value.span();
+        match (kind, value.get_ref()) {
+            (Kind::Boolean, DeValue::Boolean(flag)) => Some(toml::Value::Boolean(*flag)),
+            (Kind::Integer, DeValue::Integer(number)) => {
+                let parsed = i128::from_str_radix(number.as_str(), number.radix());
+                let number = parsed.unwrap_or(i128::MAX);
+                self.integer(key, number, &span, said)
+            }
+            (Kind::Integer, DeValue::String(text)) if key.unit.is_some() => {
+                let parsed = key.unit.map_or(Ok(0), |unit| unit.parse(text));
+                match parsed {
+                    Ok(number) => self.integer(key, i128::from(number), &span, said),
+                    Err(right) => {
+                        self.problem(&span, format!("{said} = {text:?} cannot be read"), right);
+                        None
+                    }
+                }
+            }
+            (Kind::Number, DeValue::Float(number)) => {
+                number.as_str().parse().ok().map(toml::Value::Float)
+            }
+            (Kind::Text | Kind::Path, DeValue::String(text)) => {
+                Some(toml::Value::String(text.to_string()))
+            }
+            (Kind::Address, DeValue::String(text)) => self.address(text, &span, said),
+            (Kind::Choice, DeValue::String(text)) => self.choice(key, text, &span, said),
+            (Kind::List(inner), DeValue::Array(list)) => {
+                let mut out = Vec::new();
+                for (at, item) in list.iter().enumerate() {
+                    let said = format!("{said}[{at}]");
+                    self.read
+                        .places
+                        .insert(said.clone(), place(self.text, item.span().start));
+                    out.extend(self.value(key, inner, item, &said));
+                }
+                Some(toml::Value::Array(out))
+            }
+            (Kind::Table, DeValue::Table(table)) => {
+                let values = self.table(table, &key.path, said);
+                self.missing(key, &values, &span, said);
+                Some(toml::Value::Table(values))
+            }
+            (_, other) => {
+                let what = format!("{said} is {}, not {}", wanted(key, kind), article(other));
+                self.problem(&span, what, right(key, kind));
+                None
+            }
+        }
+    }
+
+    fn integer(
+        &mut self,
+        key: &Key,
+        number: i128,
+        span: &Range<usize>,
+        said: &str,
+    ) -> Option<toml::Value> {
+        let limits = key.limits.clone().unwrap_or(0..=i64::MAX);
+        match i64::try_from(number)
+            .ok()
+            .filter(|number| limits.contains(number))
+        {
+            Some(number) => Some(toml::Value::Integer(number)),
+            None => {
+                let what = format!("{said} = {number} is out of its limits");
+                self.problem(span, what, format!("give {}", limits_text(key)));
+                None
+            }
+        }
+    }
+
+    fn address(&mut self, text: &str, span: &Range<usize>, said: &str) -> Option<toml::Value> {
+        if let Err(error) = text.parse::<SocketAddr>() {
+            let right =
+                "write host:port with a numeric host, as in \"127.0.0.1:119\" or \"[::1]:119\"";
+            self.problem(
+                span,
+                format!("{said} = {text:?}: {error}"),
+                right.to_owned(),
+            );
+            return None;
+        }
+        Some(toml::Value::String(text.to_owned()))
+    }
+
+    fn choice(
+        &mut self,
+        key: &Key,
+        text: &str,
+        span: &Range<usize>,
+        said: &str,
+    ) -> Option<toml::Value> {
+        if key.choices.iter().any(|(word, _)| word == text) {
+            return Some(toml::Value::String(text.to_owned()));
+        }
+        self.problem(
+            span,
+            format!("{said} = {text:?} is none of its words"),
+            right(key, &Kind::Choice),
+        );
+        None
+    }
+
+    /// Keys of a table in a list that have no default must be there.
+    fn missing(&mut self, key: &Key, values: &toml::Table, span: &Range<usize>, said: &str) {
+        for required in super::REQUIRED.iter().filter_map(|path| schema::find(path)) {
+            if required.section() == key.path && !values.contains_key(required.name()) {
+                let name = required.name();
+                let given = self.read.places.contains_key(&format!("{said}.{name}"));
+                if !given {
+                    let what = format!("a key is missing: {said} needs `{name}`");
+                    self.problem(span, what, required.doc.clone());
+                }
+            }
+        }
+    }
+}
+
+fn joined(path: &str, name: &str) -> String {
+    if path.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{path}.{name}")
+    }
+}
+
+/// What a value is, for a message.
+fn article(value: &DeValue<'_>) -> String {
+    match value {
+        DeValue::String(text) => format!("the text {text:?}"),
+        DeValue::Integer(number) => format!("the number {number}"),
+        DeValue::Float(number) => format!("the number {number}"),
+        DeValue::Boolean(flag) => format!("{flag}"),
+        DeValue::Datetime(_) => "a date".to_owned(),
+        DeValue::Array(_) => "a list".to_owned(),
+        DeValue::Table(_) => "a table".to_owned(),
+    }
+}
+
+/// What a kind is, for a message.
+pub(crate) fn wanted(key: &Key, kind: &Kind) -> &'static str {
+    match kind {
+        Kind::Boolean => "a boolean",
+        Kind::Integer => match key.unit {
+            Some(super::units::Unit::Octets) => "a size",
+            Some(_) => "a duration",
+            None => "a whole number",
+        },
+        Kind::Number => "a number",
+        Kind::Text => "a text",
+        Kind::Path => "a path",
+        Kind::Address => "an address",
+        Kind::Choice => "a choice of words",
+        Kind::Table => "a table",
+        Kind::List(_) => "a list",
+    }
+}
+
+/// How a value of a kind is written.
+fn right(key: &Key, kind: &Kind) -> String {
+    match kind {
+        Kind::Boolean => "write true or false, without quotes".to_owned(),
+        Kind::Integer => match key.unit {
+            Some(unit) => format!("write {}, {}", unit.example(), limits_text(key)),
+            None => format!("write a number, {}", limits_text(key)),
+        },
+        Kind::Number => "write a number".to_owned(),
+        Kind::Text | Kind::Path => "write it in quotes".to_owned(),
+        Kind::Address => "write \"host:port\" in quotes".to_owned(),
+        Kind::Choice => {
+            let words: Vec<String> = key
+                .choices
+                .iter()
+                .map(|(word, _)| format!("\"{word}\""))
+                .collect();
+            format!("write {}", words.join(" or "))
+        }
+        Kind::Table => "write a table with its keys".to_owned(),
+        Kind::List(inner) if **inner == Kind::Table => format!("write [[{}]]", key.path),
+        Kind::List(inner) => {
+            format!("write a list in brackets; of each: {}", right(key, inner))
+        }
+    }
+}
+
+/// The limits of a number, for people.
+pub(crate) fn limits_text(key: &Key) -> String {
+    let limits = key.limits.clone().unwrap_or(0..=i64::MAX);
+    let say = |number: i64| match (key.unit, u64::try_from(number)) {
+        (Some(unit), Ok(number)) => unit.print(number),
+        _ => number.to_string(),
+    };
+    format!("{} to {}", say(*limits.start()), say(*limits.end()))
+}

@@ -1,0 +1,66 @@
+//! The reference page of the configuration, made from the table of keys and the defaults.
+
+use std::fmt::Write as _;
+
+use anyhow::Result;
+
+use super::Config;
+use super::explain::{kind_text, said};
+use super::read::limits_text;
+use super::schema::{self, Key, Kind};
+
+const OPENING: &str = "\
+# Configuration
+
+Made by `cargo xtask docs` from the doc comments of the section structs; do not edit.
+
+The file is TOML. Without a file every key has its default; without `[[buffer]]`, `[[set]]` and `[[rule]]` there are
+two buffers of 1 GiB. Buffers without a set are one set, and a single set without a rule takes everything.
+Relative paths count from the file's directory.
+
+Sizes may be written as `\"64KiB\"` or `\"1GiB\"`,
+durations as `\"90s\"`, `\"1h30min\"` or `\"10d\"`; a plain number is in the key's unit. Unknown keys and bad values are
+refused, all of them at once: `newsreel config check FILE`. One key: `newsreel config explain KEY`.
+";
+
+/// The page, in Markdown.
+pub(crate) fn reference() -> Result<String> {
+    let defaults = Config::default().values()?;
+    let mut out = OPENING.to_owned();
+    let mut section = None;
+    for key in schema::keys() {
+        if is_list_of_tables(key) {
+            section = Some(key.path.as_str());
+            let _ = writeln!(out, "\n## `[[{}]]`\n\n{}", key.path, key.doc);
+            continue;
+        }
+        if section != Some(key.section()) {
+            section = Some(key.section());
+            let _ = writeln!(out, "\n## `[{}]`", key.section());
+        }
+        entry(key, &said(&defaults, key), &mut out);
+    }
+    Ok(out)
+}
+
+fn is_list_of_tables(key: &Key) -> bool {
+    matches!(&key.kind, Kind::List(inner) if **inner == Kind::Table)
+}
+
+fn entry(key: &Key, default: &str, out: &mut String) {
+    let _ = writeln!(out, "\n### `{}`\n\n{}\n", key.path, key.doc);
+    let mut facts = vec![kind_text(key)];
+    if default != "-" {
+        facts.push(format!("default `{default}`"));
+    }
+    if key.kind == Kind::Integer {
+        facts.push(limits_text(key));
+    }
+    let _ = writeln!(out, "{}", facts.join("; "));
+    if !key.choices.is_empty() {
+        out.push('\n');
+    }
+    for (word, doc) in &key.choices {
+        let _ = writeln!(out, "- `\"{word}\"`: {doc}");
+    }
+}

@@ -1,0 +1,215 @@
+//! The configuration as data: sample files in, messages out; and proofs that table, limits and structs agree.
+
+use std::path::{Path, PathBuf};
+
+use super::*;
+
+fn fixtures(kind: &str) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../tests/fixtures/config")
+        .join(kind);
+    let entries = newsreel_host::Disk::list(&newsreel_host::RealDisk, &folder).unwrap();
+    let paths: Vec<PathBuf> = entries
+        .iter()
+        .filter(|entry| entry.name.ends_with(".toml"))
+        .map(|entry| folder.join(&entry.name))
+        .collect();
+    assert!(!paths.is_empty(), "no files in {}", folder.display());
+    paths
+}
+
+fn text_of(path: &Path) -> String {
+    let bytes = newsreel_host::read_whole(&newsreel_host::RealDisk, path, 1 << 20);
+    String::from_utf8(bytes.unwrap_or_default()).unwrap()
+}
+
+fn small() -> PathBuf {
+    fixtures("valid")
+        .into_iter()
+        .find(|path| path.ends_with("small.toml"))
+        .unwrap()
+}
+
+#[test]
+fn valid_files_are_taken() {
+    for path in fixtures("valid") {
+        if let Err(error) = load(Some(&path)) {
+            panic!("{}: {error:#}", path.display());
+        }
+    }
+}
+
+#[test]
+fn what_is_left_out_of_the_store_is_filled_in() {
+    let store = parse("[[buffer]]\nname = \"A\"\noctets = 1048576\n", "x")
+        .unwrap()
+        .store;
+    assert_eq!(
+        (
+            store.sets[0].buffers[0].as_str(),
+            store.rules[0].set.as_str()
+        ),
+        ("A", "main")
+    );
+    let store = parse("[[set]]\nname = \"s\"\nbuffers = [\"C0\", \"C1\"]\n", "x");
+    assert!(store.is_err(), "a set needs its buffers");
+}
+
+#[test]
+fn invalid_files_are_refused_with_the_expected_words() {
+    for path in fixtures("invalid") {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let problems = parse(&text_of(&path), &name).unwrap_err();
+        let expected = path.with_extension("expected");
+        let found = format!("{problems}\n");
+        if std::env::var_os("NEWSREEL_BLESS").is_some() {
+            newsreel_host::replace_file(&newsreel_host::RealDisk, &expected, found.as_bytes())
+                .unwrap();
+        }
+        assert_eq!(
+            found,
+            text_of(&expected),
+            "{name}: `NEWSREEL_BLESS=1` rewrites what is expected"
+        );
+    }
+}
+
+#[test]
+fn an_empty_file_is_the_defaults() {
+    assert_eq!(parse("", "x").unwrap(), Config::default());
+}
+
+#[test]
+fn readable_values_become_plain_ones() {
+    let config = parse(&text_of(&small()), "small").unwrap();
+    assert_eq!(config.articles.age_s_max, 30 * 86_400);
+    assert_eq!(config.articles.octets_max, 512 << 10);
+    assert_eq!(config.listen.addresses.len(), 2);
+    assert!(config.logging.articles);
+}
+
+#[test]
+fn paths_count_from_the_files_directory() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("newsreel.toml");
+    newsreel_host::replace_file(
+        &newsreel_host::RealDisk,
+        &file,
+        b"[server]\nspool = \"s\"\n",
+    )
+    .unwrap();
+    let config = load(Some(&file)).unwrap();
+    assert_eq!(config.server.spool, folder.path().join("s"));
+    assert_eq!(config.file, Some(file));
+}
+
+#[test]
+fn what_show_prints_is_read_back_the_same() {
+    let config = parse(&text_of(&small()), "small").unwrap();
+    let shown = toml::to_string(&config.values().unwrap()).unwrap();
+    assert_eq!(parse(&shown, "shown").unwrap(), config);
+}
+
+/// Every path of a table of values, tables in lists without their places.
+fn paths(values: &toml::Table, prefix: &str, out: &mut Vec<String>) {
+    for (name, value) in values {
+        let path = if prefix.is_empty() {
+            name.clone()
+        } else {
+            format!("{prefix}.{name}")
+        };
+        match value {
+            toml::Value::Table(table) => paths(table, &path, out),
+            toml::Value::Array(list) => {
+                for table in list.iter().filter_map(toml::Value::as_table) {
+                    paths(table, &path, out);
+                }
+                out.push(path);
+            }
+            _ => out.push(path),
+        }
+    }
+}
+
+#[test]
+fn the_table_of_keys_and_the_structs_name_the_same_keys() {
+    let mut named = Vec::new();
+    paths(&Config::default().values().unwrap(), "", &mut named);
+    for path in &named {
+        assert!(
+            schema::find(path).is_some(),
+            "{path} is not in keys.toml: `cargo xtask docs`"
+        );
+    }
+    for key in schema::keys() {
+        let section = key.path.split('.').next().unwrap();
+        assert!(
+            named.iter().any(|path| path.starts_with(section)),
+            "{} is in no struct",
+            key.path
+        );
+    }
+}
+
+/// Both ends of every number's limits are taken by the section it belongs to.
+#[test]
+fn limits_lie_within_what_the_sections_take() {
+    for key in schema::keys() {
+        let (Some(limits), Some((section, name))) = (&key.limits, key.path.split_once('.')) else {
+            continue;
+        };
+        if name.contains('.') || !schema::is_section(section) {
+            continue;
+        }
+        for end in [limits.start(), limits.end()] {
+            if let Err(problems) = parse(&format!("[{section}]\n{name} = {end}\n"), "limits") {
+                let own = problems.list.iter().any(|p| p.what.starts_with(&key.path));
+                assert!(!own, "{} = {end}: {problems}", key.path);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_key_and_section_is_explained() {
+    let config = Config::default();
+    for key in schema::keys() {
+        let (text, value) = explain(&key.path, &config).unwrap();
+        assert!(
+            text.contains(&key.doc) && text.contains("default"),
+            "{text}"
+        );
+        assert_eq!(value["key"], key.path.as_str());
+    }
+    let (text, _) = explain("listen.drain_s", &config).unwrap();
+    assert!(
+        text.contains("a duration (seconds)") && text.contains("\"10s\""),
+        "{text}"
+    );
+    let (text, _) = explain("listen", &config).unwrap();
+    assert!(text.contains("listen.backlog"), "{text}");
+    let error = explain("listen.adresses", &config).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "no key \"listen.adresses\"; did you mean listen.addresses?"
+    );
+    let error = explain("backlog", &config).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "no key \"backlog\"; did you mean listen.backlog?"
+    );
+}
+
+#[test]
+fn blocks_of_configuration_in_documents_are_sound() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for document in ["README.md", "docs/operator/configuration.md"] {
+        let text = text_of(&root.join(document));
+        for block in text.split("```toml\n").skip(1) {
+            let block = block.split("```").next().unwrap();
+            if let Err(problems) = parse(block, document) {
+                panic!("{problems}\n{block}");
+            }
+        }
+    }
+}

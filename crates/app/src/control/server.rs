@@ -1,0 +1,173 @@
+//! The server's end of the control socket.
+//!
+//! The socket is made under another name, closed to others, and then put in place; whoever connects must be the
+//! server's user or root.  Lines, connections and time are bounded; a request runs on a blocking thread.
+
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use newsreel_engine::Engine;
+use newsreel_host::Disk;
+use newsreel_net::DrainWatch;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::request::{Request, Running, answer};
+use super::{REQUEST_OCTETS_MAX, Reply, short_path, socket_path};
+
+/// How long a client may take to send a request or to take a reply.
+const STALL: Duration = Duration::from_secs(60);
+
+/// Progress lines that wait for a slow client.
+const PROGRESS_LINES_MAX: usize = 16;
+
+/// The bound socket; its name goes when this is dropped.
+#[derive(Debug)]
+pub(crate) struct ControlSocket {
+    listener: UnixListener,
+    path: PathBuf,
+    disk: Arc<dyn Disk>,
+}
+
+/// What a connection needs to answer.
+#[derive(Debug, Clone)]
+pub(crate) struct Answering {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) server: Arc<dyn Running>,
+}
+
+impl ControlSocket {
+    /// Makes the socket in a spool whose lock we hold; an old one is left from a crash and goes.
+    pub(crate) fn bind(disk: &Arc<dyn Disk>, spool: &Path) -> io::Result<Self> {
+        let path = socket_path(spool);
+        let early = path.with_extension("new");
+        for old in [&path, &early] {
+            if disk.exists(old).map_err(io::Error::other)? {
+                disk.remove(old).map_err(io::Error::other)?;
+            }
+        }
+        let (short, _folder) = short_path(&early)?;
+        let listener = UnixListener::bind(short)?;
+        std::fs::set_permissions(&early, std::fs::Permissions::from_mode(0o600))?;
+        disk.rename(&early, &path).map_err(io::Error::other)?;
+        Ok(Self {
+            listener,
+            path,
+            disk: Arc::clone(disk),
+        })
+    }
+
+    /// Answers until draining starts; requests under way end first.
+    pub(crate) async fn run(
+        self,
+        answering: Answering,
+        connections_max: usize,
+        mut drain: DrainWatch,
+    ) {
+        let mut connections = JoinSet::new();
+        loop {
+            tokio::select! {
+                () = drain.started() => break,
+                Some(_) = connections.join_next(), if !connections.is_empty() => {}
+                accepted = self.listener.accept(), if connections.len() < connections_max => {
+                    match accepted {
+                        Ok((stream, _)) => {
+                            connections.spawn(converse(stream, answering.clone()));
+                        }
+                        Err(error) => {
+                            tracing::warn!(target: "newsreel::control", %error, "cannot accept");
+                            tokio::time::sleep(Duration::from_millis(50)).await;
+                        }
+                    }
+                }
+            }
+        }
+        let all = async { while connections.join_next().await.is_some() {} };
+        if tokio::time::timeout(Duration::from_secs(5), all)
+            .await
+            .is_err()
+        {
+            connections.shutdown().await;
+        }
+    }
+}
+
+impl Drop for ControlSocket {
+    fn drop(&mut self) {
+        if let Err(error) = self.disk.remove(&self.path) {
+            tracing::debug!(target: "newsreel::control", %error, "the socket has gone already");
+        }
+    }
+}
+
+/// One connection, from its first request to its end.
+async fn converse(stream: UnixStream, answering: Answering) {
+    match stream.peer_cred() {
+        Ok(peer) if is_welcome(peer.uid()) => {}
+        Ok(peer) => {
+            tracing::warn!(target: "newsreel::control", uid = peer.uid(), "refused");
+            return;
+        }
+        Err(error) => {
+            tracing::warn!(target: "newsreel::control", %error, "nobody knows who this is");
+            return;
+        }
+    }
+    if let Err(error) = requests(stream, answering).await {
+        tracing::debug!(target: "newsreel::control", %error, "a client has gone");
+    }
+}
+
+/// Root and the server's own user.
+fn is_welcome(uid: u32) -> bool {
+    uid == 0 || newsreel_host::process::own_uid() == uid
+}
+
+async fn requests(stream: UnixStream, answering: Answering) -> io::Result<()> {
+    let (reader, mut writer) = stream.into_split();
+    let mut reader = BufReader::new(reader);
+    loop {
+        let mut line = Vec::new();
+        let mut limited = (&mut reader).take(REQUEST_OCTETS_MAX);
+        tokio::time::timeout(STALL, limited.read_until(b'\n', &mut line)).await??;
+        if line.last() != Some(&b'\n') {
+            return Ok(());
+        }
+        let (replies, mut coming) = mpsc::channel(PROGRESS_LINES_MAX);
+        let answering = answering.clone();
+        let work = tokio::task::spawn_blocking(move || reply_to(&line, &answering, &replies));
+        while let Some(reply) = coming.recv().await {
+            let mut line = serde_json::to_vec(&reply)?;
+            line.push(b'\n');
+            tokio::time::timeout(STALL, writer.write_all(&line)).await??;
+        }
+        work.await?;
+    }
+}
+
+/// Runs on a blocking thread; a client that goes away ends only its progress.
+fn reply_to(line: &[u8], answering: &Answering, replies: &mpsc::Sender<Reply>) {
+    let reply = match serde_json::from_slice::<Request>(line) {
+        Ok(request) => {
+            if request.writes() {
+                tracing::info!(target: "newsreel::control", ?request, "asked");
+            }
+            let mut progress = |at| {
+                // A slow client misses some of the progress, never the answer.
+                let _ = replies.try_send(Reply::Progress(at));
+            };
+            let server = Some(&*answering.server);
+            match answer(&answering.engine, server, request, &mut progress) {
+                Ok(value) => Reply::Ok(value),
+                Err(error) => Reply::Error(error),
+            }
+        }
+        Err(error) => Reply::Error(format!("not a request: {error}")),
+    };
+    let _ = replies.blocking_send(reply);
+}

@@ -1,0 +1,175 @@
+//! What the commands print: JSON for programs, tables and facts for people; both from the same value.
+//!
+//! Standard output is written here only.  A reader that goes away (`| head`) ends the program quietly.
+
+use std::io::{self, IsTerminal as _, Write as _};
+
+use anyhow::Result;
+use serde_json::Value;
+
+/// Writes a text to standard output.
+pub(crate) fn text(text: &str) -> Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Quiet.into()),
+        other => Ok(other?),
+    }
+}
+
+/// Ends the program without a word: whoever listened has gone.
+#[derive(Debug)]
+pub(crate) struct Quiet;
+
+impl std::fmt::Display for Quiet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("output closed")
+    }
+}
+
+impl std::error::Error for Quiet {}
+
+/// Writes a value as JSON.
+pub(crate) fn json(value: &Value) -> Result<()> {
+    text(&format!("{value:#}\n"))
+}
+
+/// Whether a person is looking at the progress.
+pub(crate) fn is_watched() -> bool {
+    io::stderr().is_terminal()
+}
+
+/// A table: titles and the keys of the rows' objects, numbers to the right.
+pub(crate) fn table(columns: &[(&str, &str)], rows: &[Value]) -> String {
+    let cells: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| columns.iter().map(|(_, key)| cell(&row[*key])).collect())
+        .collect();
+    let width_of = |at: usize| {
+        let longest = cells
+            .iter()
+            .map(|row| row[at].chars().count())
+            .max()
+            .unwrap_or(0);
+        longest.max(columns[at].0.len())
+    };
+    let widths: Vec<usize> = (0..columns.len()).map(width_of).collect();
+    let numeric: Vec<bool> = columns
+        .iter()
+        .map(|(_, key)| !rows.is_empty() && rows.iter().all(|row| row[*key].is_number()))
+        .collect();
+    let line = |words: Vec<&str>| {
+        let mut line = String::new();
+        for (at, word) in words.iter().enumerate() {
+            let padding = " ".repeat(widths[at].saturating_sub(word.chars().count()));
+            let (left, right) = if numeric[at] {
+                (padding.as_str(), "")
+            } else {
+                ("", padding.as_str())
+            };
+            line.push_str(left);
+            line.push_str(word);
+            line.push_str(right);
+            line.push_str("  ");
+        }
+        format!("{}\n", line.trim_end())
+    };
+    let mut out = line(columns.iter().map(|(title, _)| *title).collect());
+    for row in &cells {
+        out.push_str(&line(row.iter().map(String::as_str).collect()));
+    }
+    out
+}
+
+/// Facts, one a line: titles and values.
+pub(crate) fn facts(facts: &[(&str, String)]) -> String {
+    let width = facts
+        .iter()
+        .map(|(title, _)| title.len())
+        .max()
+        .unwrap_or(0);
+    facts
+        .iter()
+        .map(|(title, value)| format!("{title:width$}  {value}\n"))
+        .collect()
+}
+
+/// A value as it stands in a table.
+pub(crate) fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => text
+            .chars()
+            .map(|c| if c.is_control() { '?' } else { c })
+            .collect(),
+        other => other.to_string(),
+    }
+}
+
+/// A number of octets as people say it.
+pub(crate) fn octets(value: &Value) -> String {
+    let Some(number) = value.as_u64() else {
+        return cell(value);
+    };
+    let mut rest = number;
+    for unit in ["B", "KiB", "MiB", "GiB", "TiB"] {
+        if rest < 10 * 1024 || unit == "TiB" {
+            return format!("{rest} {unit}");
+        }
+        rest = (rest + 512) / 1024;
+    }
+    number.to_string()
+}
+
+/// Seconds as people say them.
+pub(crate) fn duration(value: &Value) -> String {
+    let Some(seconds) = value.as_u64() else {
+        return cell(value);
+    };
+    let (days, hours, minutes) = (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds} s"),
+        (0, 0, _) => format!("{minutes} min {} s", seconds % 60),
+        (0, _, _) => format!("{hours} h {minutes} min"),
+        _ => format!("{days} d {hours} h"),
+    }
+}
+
+/// Seconds since 1970 as a date of UTC.
+pub(crate) fn date(value: &Value) -> String {
+    let Some(seconds) = value.as_u64() else {
+        return cell(value);
+    };
+    newsreel_wire::UnixTime(seconds).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn tables_are_aligned_and_hide_controls() {
+        let rows = [
+            json!({"name": "a.b", "high": 5}),
+            json!({"name": "c\u{1b}[31m", "high": 1000}),
+        ];
+        assert_eq!(
+            table(&[("NAME", "name"), ("HIGH", "high")], &rows),
+            "NAME    HIGH\na.b        5\nc?[31m  1000\n"
+        );
+        assert_eq!(
+            facts(&[("a", "1".into()), ("long", "2".into())]),
+            "a     1\nlong  2\n"
+        );
+    }
+
+    #[test]
+    fn numbers_are_said_as_people_do() {
+        assert_eq!(octets(&json!(1_073_741_824_u64)), "1024 MiB");
+        assert_eq!(octets(&json!(10_000)), "10000 B");
+        assert_eq!(duration(&json!(59)), "59 s");
+        assert_eq!(duration(&json!(3_700)), "1 h 1 min");
+        assert_eq!(duration(&json!(200_000)), "2 d 7 h");
+    }
+}

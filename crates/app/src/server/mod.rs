@@ -1,0 +1,170 @@
+//! The running server: engine, listeners, sessions and control socket put together, from start to clean stop.
+//!
+//! Order of a start: the spool (its lock keeps a second server out), then the sockets, then work.  Order of a stop: no
+//! new connections, those that are open drain, the engine makes its last checkpoint.  Tasks are spawned here or by an
+//! owner that joins them.
+
+pub(crate) mod logging;
+mod running;
+mod signals;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use newsreel_engine::Engine;
+use newsreel_host::{Clock, Disk, RealClock, RealDisk};
+use newsreel_net::{Admission, Drain, Limits, Listeners};
+use newsreel_service::{Connection, ConnectionId};
+use newsreel_session::Metrics;
+use tokio::net::TcpStream;
+
+use self::logging::Logging;
+use self::running::Server;
+use crate::access;
+use crate::config::{Clients, Config};
+use crate::control::server::{Answering, ControlSocket};
+
+/// What the command line said, which stays in force when the file is read again.
+pub(crate) type Overrides = Box<dyn Fn(&mut Config) + Send + Sync>;
+
+/// Runs a server until it is told to stop.
+pub(crate) fn run(config: Config, overrides: Overrides) -> Result<()> {
+    let logging = Logging::start(&config.logging)?;
+    let version = env!("CARGO_PKG_VERSION");
+    let spool = config.server.spool.display().to_string();
+    tracing::info!(target: "newsreel::server", version, %spool, "starting");
+    match newsreel_host::process::raise_open_files() {
+        Ok(open_files) => tracing::debug!(target: "newsreel::server", open_files, "limit"),
+        Err(error) => tracing::warn!(target: "newsreel::server", %error, "few files may be open"),
+    }
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+    let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
+    let engine = Engine::open(
+        config.engine_config(),
+        Arc::clone(&disk),
+        Arc::clone(&clock),
+    )?;
+    let engine = Arc::new(engine);
+    let result = serve(&engine, &disk, config, overrides, logging);
+    let stopped = engine.shutdown();
+    match &stopped {
+        Ok(()) => tracing::info!(target: "newsreel::server", "stopped"),
+        Err(error) => tracing::error!(target: "newsreel::server", %error, "stopped badly"),
+    }
+    result?;
+    Ok(stopped?)
+}
+
+fn serve(
+    engine: &Arc<Engine>,
+    disk: &Arc<dyn Disk>,
+    config: Config,
+    overrides: Overrides,
+    logging: Logging,
+) -> Result<()> {
+    access::note_config(disk.as_ref(), &config)?;
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    if config.server.threads > 0 {
+        builder.worker_threads(config.server.threads as usize);
+    }
+    let runtime = builder
+        .thread_name("session")
+        .enable_all()
+        .build()
+        .context("cannot start the threads that serve connections")?;
+    let result = runtime.block_on(until_drained(engine, disk, config, overrides, logging));
+    runtime.shutdown_timeout(std::time::Duration::from_secs(5));
+    result
+}
+
+async fn until_drained(
+    engine: &Arc<Engine>,
+    disk: &Arc<dyn Disk>,
+    config: Config,
+    overrides: Overrides,
+    logging: Logging,
+) -> Result<()> {
+    let drain = Drain::new();
+    let limits = Limits::new(&config.listen);
+    let listeners = Listeners::bind(&config.listen, Arc::clone(&limits), drain.clone())?;
+    let addresses = listeners.addresses();
+    let control = ControlSocket::bind(disk, &config.server.spool)
+        .context("cannot make the control socket in the spool")?;
+    let connections_max = config.server.control_connections_max as usize;
+    let metrics = Arc::new(Metrics::default());
+    let server = Arc::new(Server {
+        engine: Arc::clone(engine),
+        limits,
+        drain: drain.clone(),
+        addresses: addresses.clone(),
+        settings: running::Settings::new(config, &metrics),
+        metrics,
+        logging,
+        overrides,
+    });
+    let answering = Answering {
+        engine: Arc::clone(engine),
+        server: server.clone(),
+    };
+    let control = tokio::spawn(control.run(answering, connections_max, drain.watch()));
+    let signals = tokio::spawn(signals::watch(Arc::clone(&server)));
+    for address in &addresses {
+        tracing::info!(target: "newsreel::server", %address, "listening");
+    }
+    let cut = listeners
+        .run(|stream, admission| session(&server, stream, admission))
+        .await;
+    tracing::info!(target: "newsreel::server", cut, "connections ended");
+    signals.abort();
+    control.await.context("the control socket's task failed")?;
+    Ok(())
+}
+
+/// One connection, from its admission to its end.
+fn session(
+    server: &Arc<Server>,
+    stream: TcpStream,
+    admission: Admission,
+) -> impl Future<Output = ()> + Send + 'static {
+    let server = Arc::clone(server);
+    async move {
+        let peer = admission.peer();
+        if !is_welcome(server.settings.clients(), peer.ip()) {
+            tracing::info!(target: "newsreel::net", %peer, "refused: not from this machine");
+            // A fresh socket has room for one line.
+            let _ = stream.try_write(b"502 Access denied\r\n");
+            return;
+        }
+        let id = ConnectionId(admission.id());
+        tracing::debug!(target: "newsreel::net", connection = %id, %peer, "connected");
+        let connection = Connection::new(id, Some(peer.ip()), None);
+        let shared = server.settings.session();
+        let watch = server.drain.watch();
+        let end =
+            newsreel_session::serve(stream, server.engine.service(), shared, connection, watch)
+                .await;
+        tracing::debug!(target: "newsreel::net", connection = %id, ?end, "ended");
+    }
+}
+
+fn is_welcome(clients: Clients, address: IpAddr) -> bool {
+    match clients {
+        Clients::Loopback => address.to_canonical().is_loopback(),
+        Clients::All => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strangers_are_welcome_only_when_the_configuration_says_so() {
+        let check = |clients, address: &str| is_welcome(clients, address.parse().unwrap());
+        assert!(check(Clients::Loopback, "127.0.0.9"));
+        assert!(check(Clients::Loopback, "::ffff:127.0.0.1"));
+        assert!(!check(Clients::Loopback, "192.0.2.1"));
+        assert!(check(Clients::All, "192.0.2.1"));
+    }
+}

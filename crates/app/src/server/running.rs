@@ -1,0 +1,243 @@
+//! What a running server can be asked: facts about itself, to read its configuration again, to stop.
+//!
+//! Reading again either takes a whole sound configuration over or changes nothing.  What only a start can change is
+//! named, never silently ignored.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use anyhow::Result;
+use newsreel_engine::Engine;
+use newsreel_net::{Drain, Limits};
+use newsreel_session::{Metrics, Shared};
+use serde_json::{Value, json};
+
+use super::Overrides;
+use super::logging::Logging;
+use crate::config::{self, Clients, Config};
+use crate::control::request::Running;
+
+/// The parts of a server that others ask.
+pub(crate) struct Server {
+    pub(super) engine: Arc<Engine>,
+    pub(super) limits: Arc<Limits>,
+    pub(super) drain: Drain,
+    pub(super) addresses: Vec<SocketAddr>,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) logging: Logging,
+    pub(super) overrides: Overrides,
+    pub(super) settings: Settings,
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server")
+            .field("addresses", &self.addresses)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The configuration in force.
+#[derive(Debug)]
+pub(super) struct Settings(RwLock<InForce>);
+
+#[derive(Debug)]
+struct InForce {
+    started: Config,
+    config: Config,
+    session: Arc<Shared>,
+}
+
+impl Settings {
+    pub(super) fn new(config: Config, metrics: &Arc<Metrics>) -> Self {
+        let session = Shared::new(config.session.clone(), Arc::clone(metrics));
+        Self(RwLock::new(InForce {
+            started: config.clone(),
+            config,
+            session,
+        }))
+    }
+
+    /// Who may connect.
+    pub(super) fn clients(&self) -> Clients {
+        self.0
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .config
+            .server
+            .clients
+    }
+
+    /// What new sessions begin with.
+    pub(super) fn session(&self) -> Arc<Shared> {
+        Arc::clone(
+            &self
+                .0
+                .read()
+                .unwrap_or_else(PoisonError::into_inner)
+                .session,
+        )
+    }
+
+    fn config(&self) -> Config {
+        self.0
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .config
+            .clone()
+    }
+
+    fn started(&self) -> Config {
+        self.0
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .started
+            .clone()
+    }
+
+    fn set(&self, config: Config, session: Arc<Shared>) {
+        let mut in_force = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        in_force.config = config;
+        in_force.session = session;
+    }
+}
+
+/// Keys, or whole sections, that are taken over while the server runs; all others wait for a start.
+const LIVE: &[&str] = &[
+    "server.clients",
+    "logging.level",
+    "logging.articles",
+    "listen.connections_max",
+    "listen.connections_per_address_max",
+    "listen.loopback_unlimited",
+    "articles",
+    "session",
+];
+
+fn is_live(path: &str) -> bool {
+    LIVE.iter().any(|live| {
+        path.strip_prefix(live)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    })
+}
+
+/// Paths whose values differ between two configurations.
+fn differences(old: &Config, new: &Config) -> Result<Vec<String>> {
+    let (old, new) = (old.values()?, new.values()?);
+    let mut paths = Vec::new();
+    for (section, value) in &new {
+        let before = old.get(section);
+        match (value, before) {
+            (toml::Value::Table(keys), Some(toml::Value::Table(before))) => {
+                let changed = keys
+                    .iter()
+                    .filter(|(key, value)| before.get(*key) != Some(value));
+                paths.extend(changed.map(|(key, _)| format!("{section}.{key}")));
+                let gone = before.keys().filter(|key| !keys.contains_key(*key));
+                paths.extend(gone.map(|key| format!("{section}.{key}")));
+            }
+            _ if before == Some(value) => {}
+            _ => paths.push(section.clone()),
+        }
+    }
+    Ok(paths)
+}
+
+impl Server {
+    /// Takes over what of a sound configuration can change now.
+    fn take_over(&self, config: Config) -> Result<Value> {
+        let mut changed = differences(&self.settings.config(), &config)?;
+        changed.retain(|path| is_live(path));
+        let mut restart = differences(&self.settings.started(), &config)?;
+        restart.retain(|path| !is_live(path));
+        self.logging.set(&config.logging)?;
+        self.limits.set(&config.listen);
+        self.engine.reload(config.engine_config())?;
+        let session = Shared::new(config.session.clone(), Arc::clone(&self.metrics));
+        self.settings.set(config, session);
+        Ok(json!({"changed": changed, "needs_restart": restart}))
+    }
+
+    fn read_again(&self) -> Result<Value> {
+        let Some(file) = self.settings.config().file else {
+            return Ok(json!({"changed": [], "needs_restart": [], "file": null}));
+        };
+        let mut config = config::load(Some(&file))?;
+        (self.overrides)(&mut config);
+        let mut report = self.take_over(config)?;
+        report["file"] = json!(file);
+        Ok(report)
+    }
+}
+
+impl Running for Server {
+    fn facts(&self) -> Value {
+        let limits = self.limits.snapshot();
+        json!({
+            "pid": newsreel_host::process::own_pid(),
+            "config": self.settings.config().file,
+            "listening": self.addresses,
+            "connections": {
+                "open": limits.open,
+                "admitted": limits.admitted,
+                "refused": limits.refused_total + limits.refused_address,
+                "accept_errors": limits.accept_errors,
+            },
+        })
+    }
+
+    fn reload(&self) -> Result<Value, String> {
+        match self.read_again() {
+            Ok(report) => {
+                let (changed, restart) = (&report["changed"], &report["needs_restart"]);
+                tracing::info!(target: "newsreel::server", %changed, needs_restart = %restart,
+                    "configuration read again");
+                Ok(report)
+            }
+            Err(error) => {
+                let error = format!("{error:#}");
+                tracing::error!(target: "newsreel::server", %error,
+                    "the configuration cannot be used; the server goes on with the old one");
+                Err(error)
+            }
+        }
+    }
+
+    fn stop(&self) {
+        tracing::info!(target: "newsreel::server", "stopping");
+        self.drain.start();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_changed_is_told_apart_from_what_needs_a_restart() {
+        let old = Config::default();
+        let mut new = old.clone();
+        new.listen.connections_max += 1;
+        new.listen.backlog += 1;
+        new.session.greeting.push('!');
+        let found = differences(&old, &new).unwrap();
+        assert_eq!(
+            found,
+            [
+                "listen.backlog",
+                "listen.connections_max",
+                "session.greeting"
+            ]
+        );
+        let live: Vec<bool> = found.iter().map(|path| is_live(path)).collect();
+        assert_eq!(live, [false, true, true]);
+        assert!(differences(&old, &old).unwrap().is_empty());
+    }
+
+    #[test]
+    fn live_keys_exist() {
+        for path in LIVE {
+            assert!(config::exists(path), "{path}");
+        }
+    }
+}

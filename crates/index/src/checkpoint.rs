@@ -1,0 +1,152 @@
+//! Checkpoints: the memory parts become sealed runs, all three views at the same sequence.
+//!
+//! Freezing is cheap and happens on the applier thread; writing happens in the background, sequentially; the manifest
+//! is switched when everything is durable; installing lets the memory go.  The frozen parts stay readable throughout.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use newsreel_wire::Sequence;
+
+use crate::apply::Applier;
+use crate::error::{Error, Result};
+use crate::groups::seal::GroupRun;
+use crate::history::bucket::Bucket;
+use crate::history::memory::MemoryPart;
+use crate::history::write::BucketWriter;
+use crate::overview::pack::Pack;
+use crate::overview::tail::TailPart;
+use crate::overview::write::write_tails;
+use crate::sealed::catalog::Change;
+use crate::sealed::set::Slot;
+use crate::sealed::writer::Place;
+use crate::sealed::{RunKind, RunMeta};
+use crate::views::Views;
+
+/// A checkpoint under way.  It must be written (again, if that fails) and installed: until then there is no other.
+#[derive(Debug)]
+pub struct Frozen {
+    views: Arc<Views>,
+    sequence: Sequence,
+    history: Arc<MemoryPart>,
+    overview: Arc<TailPart>,
+    groups: GroupRun,
+    written: Option<Written>,
+}
+
+/// The sealed runs of a checkpoint, open.
+#[derive(Debug, Default)]
+struct Written {
+    history: Vec<Slot<Bucket>>,
+    overview: Vec<Slot<Pack>>,
+}
+
+impl Applier {
+    /// Sets everything applied up to `sequence` aside for a checkpoint.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] while another one is under way; otherwise as [`Applier::publish`].
+    pub fn freeze(&mut self, sequence: Sequence) -> Result<Frozen> {
+        self.publish()?;
+        let views = Arc::clone(&self.views);
+        if views.is_frozen.swap(true, Ordering::AcqRel) {
+            return Err(Error::Busy);
+        }
+        let mut groups = views.groups.freeze();
+        groups.withdrawn = std::mem::take(&mut *views.withdrawn.lock());
+        Ok(Frozen {
+            history: views.history.freeze(),
+            overview: views.overview.freeze(),
+            groups,
+            sequence,
+            written: None,
+            views,
+        })
+    }
+}
+
+impl Frozen {
+    /// The sequence it covers.
+    #[must_use]
+    pub const fn sequence(&self) -> Sequence {
+        self.sequence
+    }
+
+    /// Writes the sealed runs and switches the manifest; durable when it returns.  After an error it may be called
+    /// again.
+    ///
+    /// # Errors
+    /// When the disk fails or is full.
+    pub fn write(&mut self) -> Result<()> {
+        if self.written.is_some() {
+            return Ok(());
+        }
+        let views = &self.views;
+        let catalog = &views.catalog;
+        let place = catalog.place();
+        let last = self.sequence.max(catalog.manifest().checkpoint);
+        let range = (catalog.manifest().checkpoint.next().min(last), last);
+        let mut written = Written::default();
+        let bucket = write_history(place, catalog.new_run(), range, &self.history)?;
+        if let Some(meta) = &bucket {
+            written.history.push(views.history.open_new(meta)?);
+        }
+        let mut floors = views.overview.floors();
+        let id = catalog.new_run();
+        let pack = write_tails(place, id, range, &views.config, &self.overview, &mut floors)?;
+        if let Some(meta) = &pack {
+            written.overview.push(views.overview.open_new(meta)?);
+        }
+        let marks = GroupRun {
+            marks: self.overview.marks(),
+            ..GroupRun::default()
+        };
+        let groups = GroupRun::merged(vec![self.groups.clone(), marks], &mut floors);
+        let groups = groups.write(place, catalog.new_run(), range)?;
+        let runs: Vec<(RunKind, RunMeta)> = [bucket, pack, groups]
+            .into_iter()
+            .flatten()
+            .map(|meta| (meta.kind, meta))
+            .collect();
+        let replace = runs
+            .iter()
+            .map(|(kind, meta)| (*kind, &[][..], std::slice::from_ref(meta)));
+        let committed = catalog.commit(&Change {
+            replace: replace.collect(),
+            checkpoint: Some(last),
+        });
+        committed?;
+        self.written = Some(written);
+        Ok(())
+    }
+}
+
+fn write_history(
+    place: &Place,
+    id: u64,
+    range: (Sequence, Sequence),
+    part: &MemoryPart,
+) -> Result<Option<RunMeta>> {
+    if part.rows() == 0 {
+        return Ok(None);
+    }
+    let mut writer = BucketWriter::create(place, id, range, part.rows())?;
+    part.sorted(|stored| writer.push(stored))?;
+    writer.finish().map(Some)
+}
+
+impl Views {
+    /// Readers find a written checkpoint in its sealed files from now on, and its memory goes.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] when it was not written.
+    pub fn install(&self, frozen: Frozen) -> Result<()> {
+        let Some(written) = frozen.written else {
+            return Err(Error::Busy);
+        };
+        self.overview.replace(&[], written.overview, true, false);
+        self.history.replace(&[], written.history, true);
+        self.is_frozen.store(false, Ordering::Release);
+        Ok(())
+    }
+}

@@ -1,0 +1,262 @@
+//! Compaction in the background, a bounded step at a time: dead runs go, neighbours are merged, sparse runs rewritten.
+//!
+//! Damaged runs are left as they are until they are rebuilt.  A step that fails gives its merge up; what it was made
+//! from is still there.
+
+use std::sync::Arc;
+
+use crate::config::IndexConfig;
+use crate::error::Result;
+use crate::groups::seal::GroupRun;
+use crate::history::bucket::Bucket;
+use crate::history::merge::BucketMerge;
+use crate::overview::merge::PackMerge;
+use crate::overview::pack::Pack;
+use crate::sealed::catalog::Change;
+use crate::sealed::reader::RunFile;
+use crate::sealed::set::{RunSet, Slot};
+use crate::sealed::tiers::{Job, Limits, RunSize, choose};
+use crate::sealed::{RunKind, RunMeta};
+use crate::views::Views;
+
+/// What compaction is at.
+#[derive(Debug, Default)]
+pub(crate) struct Compaction {
+    merge: Option<Merge>,
+}
+
+#[derive(Debug)]
+enum Merge {
+    History(Vec<RunMeta>, Box<BucketMerge>),
+    Overview(Vec<RunMeta>, Box<PackMerge>),
+}
+
+fn ids(metas: &[RunMeta]) -> Vec<u64> {
+    metas.iter().map(|meta| meta.id).collect()
+}
+
+impl Views {
+    /// Does one bounded piece of compaction.  `false`: there is nothing to do now.
+    ///
+    /// # Errors
+    /// When the disk fails or is full; a damaged run is noted besides.
+    pub fn compact_step(&self) -> Result<bool> {
+        let mut compaction = self.compaction.lock();
+        if let Some(merge) = compaction.merge.take() {
+            compaction.merge = self.go_on(merge)?;
+            return Ok(true);
+        }
+        if let Some(merge) = self.begin_history()? {
+            compaction.merge = merge;
+            return Ok(true);
+        }
+        if let Some(merge) = self.begin_overview()? {
+            compaction.merge = merge;
+            return Ok(true);
+        }
+        self.compact_groups()
+    }
+
+    fn go_on(&self, merge: Merge) -> Result<Option<Merge>> {
+        let step = self.config.step_bytes;
+        let metas = match &merge {
+            Merge::History(metas, _) | Merge::Overview(metas, _) => metas.clone(),
+        };
+        let result = match merge {
+            Merge::History(metas, mut merge) => {
+                let done = merge.step(&mut self.history.floors(), step);
+                done.and_then(|done| {
+                    if done {
+                        return self.end_history(&metas, *merge).map(|()| None);
+                    }
+                    Ok(Some(Merge::History(metas, merge)))
+                })
+            }
+            Merge::Overview(metas, mut merge) => {
+                let is_gone = |group| !self.groups.exists(group);
+                let floors = &mut self.overview.floors();
+                let done = merge.step(floors, self.overview.cache(), &is_gone, step);
+                done.and_then(|done| {
+                    if done {
+                        return self.end_overview(&metas, *merge).map(|()| None);
+                    }
+                    Ok(Some(Merge::Overview(metas, merge)))
+                })
+            }
+        };
+        if let Err(error) = &result {
+            let dir = &self.catalog.place().dir;
+            self.damages.note_by_path(dir, &metas, error);
+        }
+        result
+    }
+
+    fn end_history(&self, metas: &[RunMeta], merge: BucketMerge) -> Result<()> {
+        let merged: Vec<RunMeta> = merge.finish()?.into_iter().collect();
+        let slots: Result<Vec<Slot<Bucket>>> = merged
+            .iter()
+            .map(|meta| self.history.open_new(meta))
+            .collect();
+        let slots = slots?;
+        self.commit(RunKind::History, &ids(metas), &merged)?;
+        self.history.replace(&ids(metas), slots, false);
+        Ok(())
+    }
+
+    fn end_overview(&self, metas: &[RunMeta], merge: PackMerge) -> Result<()> {
+        let merged: Vec<RunMeta> = merge.finish()?.into_iter().collect();
+        let slots: Result<Vec<Slot<Pack>>> = merged
+            .iter()
+            .map(|meta| self.overview.open_new(meta))
+            .collect();
+        let slots = slots?;
+        self.commit(RunKind::Overview, &ids(metas), &merged)?;
+        self.overview.replace(&ids(metas), slots, false, false);
+        Ok(())
+    }
+
+    pub(crate) fn commit(&self, kind: RunKind, old: &[u64], new: &[RunMeta]) -> Result<()> {
+        self.catalog.commit(&Change {
+            replace: vec![(kind, old, new)],
+            checkpoint: None,
+        })?;
+        self.damages.forget(old);
+        Ok(())
+    }
+
+    /// Begins what is most useful for the history; `None`: nothing is.
+    fn begin_history(&self) -> Result<Option<Option<Merge>>> {
+        let (buckets, remember) = (self.history.buckets(), self.remember());
+        let mut floors = self.history.floors();
+        let size = |bucket: &Bucket| {
+            let dead = bucket.dead(&mut floors, remember);
+            let is_dead = bucket.is_dead(&mut floors, remember);
+            (bucket.meta().rows, dead, is_dead)
+        };
+        let sizes = sizes(&buckets, size, |id| self.damages.contains(id));
+        let limits = limits(&self.config, self.config.bucket_rows_max);
+        match choose(&sizes, &limits) {
+            None => Ok(None),
+            Some(Job::Drop(at)) => {
+                let old = [buckets.slots[at].meta.id];
+                self.commit(RunKind::History, &old, &[])?;
+                self.history.replace(&old, Vec::new(), false);
+                Ok(Some(None))
+            }
+            Some(Job::Merge(window)) => {
+                let (metas, open) = inputs(&buckets.slots[window]);
+                let (place, id) = (self.catalog.place(), self.catalog.new_run());
+                let merge = BucketMerge::begin(place, id, &open, remember)?;
+                Ok(Some(Some(Merge::History(metas, Box::new(merge)))))
+            }
+        }
+    }
+
+    /// Begins what is most useful for the overview; `None`: nothing is.
+    fn begin_overview(&self) -> Result<Option<Option<Merge>>> {
+        let packs = self.overview.packs();
+        let mut floors = self.overview.floors();
+        let size = |pack: &Pack| {
+            let meta = pack.meta();
+            let dead_rows = u128::from(pack.dead(&mut floors));
+            let dead = dead_rows * u128::from(meta.len) / u128::from(meta.rows.max(1));
+            (meta.len, dead as u64, pack.is_dead(&mut floors))
+        };
+        let sizes = sizes(&packs, size, |id| self.damages.contains(id));
+        let limits = limits(&self.config, self.config.pack_bytes_max);
+        match choose(&sizes, &limits) {
+            None => Ok(None),
+            Some(Job::Drop(at)) => {
+                let old = [packs.slots[at].meta.id];
+                self.commit(RunKind::Overview, &old, &[])?;
+                self.overview.replace(&old, Vec::new(), false, false);
+                Ok(Some(None))
+            }
+            Some(Job::Merge(window)) => {
+                let (metas, open) = inputs(&packs.slots[window]);
+                let (place, id) = (self.catalog.place(), self.catalog.new_run());
+                let merge = PackMerge::begin(place, id, &open, &self.config)?;
+                Ok(Some(Some(Merge::Overview(metas, Box::new(merge)))))
+            }
+        }
+    }
+
+    /// Merges files of group rows: small ones, in one go.
+    fn compact_groups(&self) -> Result<bool> {
+        let metas: Vec<RunMeta> = self
+            .catalog
+            .manifest()
+            .of_kind(RunKind::Groups)
+            .copied()
+            .collect();
+        let size = |meta: &RunMeta| RunSize {
+            size: meta.len,
+            dead: 0,
+            is_dead: false,
+            is_damaged: self.damages.contains(meta.id),
+        };
+        let sizes: Vec<RunSize> = metas.iter().map(size).collect();
+        let Some(Job::Merge(window)) = choose(&sizes, &limits(&self.config, u64::MAX)) else {
+            return Ok(false);
+        };
+        let metas = &metas[window];
+        let place = self.catalog.place();
+        let read = |meta: &RunMeta| {
+            RunFile::open(place.disk.as_ref(), &place.dir, &place.spool, meta)
+                .and_then(|run| GroupRun::read(&run))
+                .inspect_err(|error| {
+                    if error.is_damage() {
+                        self.damages.note(&place.dir, meta, error);
+                    }
+                })
+        };
+        let runs: Result<Vec<GroupRun>> = metas.iter().map(read).collect();
+        let merged = GroupRun::merged(runs?, &mut self.overview.floors());
+        let first = metas
+            .iter()
+            .map(|meta| meta.first)
+            .min()
+            .unwrap_or_default();
+        let last = metas.iter().map(|meta| meta.last).max().unwrap_or_default();
+        let new = merged.write(place, self.catalog.new_run(), (first, last))?;
+        self.commit(RunKind::Groups, &ids(metas), new.as_slice())?;
+        self.overview
+            .withdrawn()
+            .drop_dead(&mut self.overview.floors());
+        Ok(true)
+    }
+}
+
+fn limits(config: &IndexConfig, size_max: u64) -> Limits {
+    Limits {
+        runs_max: config.runs_max,
+        merge_max: config.merge_runs_max,
+        size_max,
+        dead_percent_max: config.dead_percent_max,
+    }
+}
+
+fn sizes<R>(
+    set: &RunSet<R>,
+    mut size: impl FnMut(&R) -> (u64, u64, bool),
+    is_damaged: impl Fn(u64) -> bool,
+) -> Vec<RunSize> {
+    let of = |slot: &Slot<R>| {
+        let known = slot.run.as_ref().map(|run| size(run));
+        let (size, dead, is_dead) = known.unwrap_or((0, 0, false));
+        RunSize {
+            size,
+            dead,
+            is_dead,
+            is_damaged: slot.run.is_none() || is_damaged(slot.meta.id),
+        }
+    };
+    set.slots.iter().map(of).collect()
+}
+
+/// The runs of a window; none of them is missing, or the window would not have been chosen.
+fn inputs<R>(slots: &[Slot<R>]) -> (Vec<RunMeta>, Vec<Arc<R>>) {
+    let metas = slots.iter().map(|slot| slot.meta).collect();
+    let open = slots.iter().filter_map(|slot| slot.run.clone()).collect();
+    (metas, open)
+}

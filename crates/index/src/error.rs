@@ -1,0 +1,99 @@
+//! The one error of this crate: what cannot be read or written, where, and what follows from it.
+//!
+//! Damage is expected input: it names the sealed file and the octet, and the caller goes on with what is sound
+//! ([`Views::damaged`](crate::Views::damaged) lists what must be rebuilt).  Nothing here logs.
+
+use std::path::{Path, PathBuf};
+
+use newsreel_host::{Error as HostError, ErrorKind};
+
+/// What Linux says of a failing medium or file system: EIO, ENODATA, EILSEQ, EUCLEAN, ENOMEDIUM, ENXIO.
+const MEDIUM_ERRORS: [i32; 6] = [5, 61, 84, 117, 123, 6];
+
+/// This crate's result.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The disk said no.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// A sealed file does not hold what was written into it.
+    #[error("{} is damaged at octet {at}: {what}; it has to be rebuilt from the store", path.display())]
+    Damaged {
+        /// Which file.
+        path: PathBuf,
+        /// Where in it.
+        at: u64,
+        /// What is wrong there.
+        what: &'static str,
+    },
+    /// The manifest cannot be used, so nobody knows which sealed files count.
+    #[error(
+        "{} cannot be used ({why}); if it is this spool's, move its directory away: the views are then rebuilt from \
+         log and store",
+        path.display()
+    )]
+    Manifest {
+        /// The manifest.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// An id was not found, but a sealed file that might have it is missing: it is not known to be unknown.
+    #[error("history cannot tell: {} has to be rebuilt first", path.display())]
+    Incomplete {
+        /// The file that is missing.
+        path: PathBuf,
+    },
+    /// The answer is not in memory and the caller did not want to wait for the disk.
+    #[error("the answer has to be read from the disk")]
+    WouldBlock,
+    /// A checkpoint is frozen and not installed yet; there is never more than one.
+    #[error("a checkpoint is under way; write and install it first")]
+    Busy,
+    /// The memory part can address no more text: a checkpoint is long overdue.
+    #[error("the overview's memory part is full; a checkpoint must be written first")]
+    TailFull,
+    /// More groups were made, removed ones counted, than there is room for.
+    #[error("there can be no more than {limit} groups in the life of a spool")]
+    TooManyGroups {
+        /// How many there can be.
+        limit: usize,
+    },
+    /// A run that was to be rebuilt is not on the list of damaged ones.
+    #[error("sealed file {run:016x} is not damaged")]
+    NotDamaged {
+        /// Its id.
+        run: u64,
+    },
+}
+
+impl Error {
+    /// Damage at a place in a file.
+    pub(crate) fn damaged(path: &Path, at: u64, what: &'static str) -> Self {
+        Self::Damaged {
+            path: path.to_path_buf(),
+            at,
+            what,
+        }
+    }
+
+    /// Whether a sealed file is to blame (damaged, missing, too short, or on a failing medium), so that rebuilding it
+    /// would help.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Damaged { .. } => true,
+            Self::Host(HostError::Io { source, .. }) => source
+                .raw_os_error()
+                .is_some_and(|code| MEDIUM_ERRORS.contains(&code)),
+            Self::Host(error) => {
+                matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ShortRead)
+            }
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Groups on the disk: the attributes that changed, the high marks that rose, what was withdrawn.
+//!
+//! Small runs, each section written twice: names, marks and withdrawals are nowhere else once the log has passed them.
+//! Layout: `docs/formats/group-rows.md`.
+
+use std::collections::BTreeMap;
+
+use newsreel_wire::{ArticleNumber, GroupId, Sequence};
+
+use super::row::Group;
+use crate::cursor::{Bad, Cursor};
+use crate::error::Result;
+use crate::liveness::Floors;
+use crate::overview::withdrawn::Withdrawn;
+use crate::sealed::reader::RunFile;
+use crate::sealed::writer::{Place, RunWriter};
+use crate::sealed::{RunKind, RunMeta};
+
+const ROWS: u32 = 1;
+const MARKS: u32 = 2;
+const WITHDRAWN: u32 = 3;
+/// Added to a section's tag for its second copy.
+const SECOND: u32 = 100;
+
+/// What a run of group rows holds.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct GroupRun {
+    pub(crate) rows: Vec<Group>,
+    pub(crate) marks: Vec<(GroupId, ArticleNumber)>,
+    pub(crate) withdrawn: Vec<Withdrawn>,
+}
+
+impl GroupRun {
+    fn len(&self) -> usize {
+        self.rows.len() + self.marks.len() + self.withdrawn.len()
+    }
+
+    /// Writes it; `None` when there is nothing to write.
+    pub(crate) fn write(
+        &self,
+        place: &Place,
+        id: u64,
+        range: (Sequence, Sequence),
+    ) -> Result<Option<RunMeta>> {
+        if self.len() == 0 {
+            return Ok(None);
+        }
+        let (mut rows, mut marks, mut withdrawn) = (Vec::new(), Vec::new(), Vec::new());
+        for row in &self.rows {
+            let len = u32::try_from(row.octets().len()).unwrap_or(u32::MAX);
+            rows.extend_from_slice(&len.to_le_bytes());
+            rows.extend_from_slice(row.octets());
+        }
+        for (group, number) in &self.marks {
+            marks.extend_from_slice(&group.0.to_le_bytes());
+            marks.extend_from_slice(&number.0.to_le_bytes());
+        }
+        self.withdrawn
+            .iter()
+            .for_each(|one| one.encode(&mut withdrawn));
+        let mut run = RunWriter::create(place, RunKind::Groups, id, range)?;
+        for copy in [0, SECOND] {
+            run.section(copy + ROWS, &rows)?;
+            run.section(copy + MARKS, &marks)?;
+            run.section(copy + WITHDRAWN, &withdrawn)?;
+        }
+        run.finish(self.len() as u64).map(Some)
+    }
+
+    /// Reads one, from whichever copies are good.
+    pub(crate) fn read(run: &RunFile) -> Result<Self> {
+        let section = |tag: u32| run.section(tag).or_else(|_| run.section(tag + SECOND));
+        let (rows, marks, withdrawn) = (section(ROWS)?, section(MARKS)?, section(WITHDRAWN)?);
+        Self::decode(&rows, &marks, &withdrawn).map_err(|why| run.damage(0, why))
+    }
+
+    fn decode(rows: &[u8], marks: &[u8], withdrawn: &[u8]) -> Result<Self, Bad> {
+        let mut out = Self::default();
+        let mut cursor = Cursor::new(rows);
+        while !cursor.rest().is_empty() {
+            let len = cursor.u32()? as usize;
+            out.rows.push(Group::decode(cursor.take(len)?)?);
+        }
+        let mut cursor = Cursor::new(marks);
+        while !cursor.rest().is_empty() {
+            let mark = (GroupId(cursor.u32()?), ArticleNumber(cursor.u64()?));
+            out.marks.push(mark);
+        }
+        let mut cursor = Cursor::new(withdrawn);
+        while !cursor.rest().is_empty() {
+            out.withdrawn.push(Withdrawn::decode(&mut cursor)?);
+        }
+        Ok(out)
+    }
+
+    /// What several runs, from the oldest to the newest, say together.  Withdrawals whose articles are dead go.
+    pub(crate) fn merged(runs: Vec<Self>, floors: &mut Floors<'_>) -> Self {
+        let mut rows = BTreeMap::new();
+        let mut marks = BTreeMap::new();
+        let mut withdrawn = Vec::new();
+        for run in runs {
+            rows.extend(run.rows.into_iter().map(|row| (row.id(), row)));
+            for (group, number) in run.marks {
+                let mark = marks.entry(group).or_insert(number);
+                *mark = number.max(*mark);
+            }
+            withdrawn.extend(run.withdrawn);
+        }
+        withdrawn.retain(|one| one.position >= floors.floor(one.buffer));
+        withdrawn.sort_unstable();
+        withdrawn.dedup();
+        Self {
+            rows: rows.into_values().collect(),
+            marks: marks.into_iter().collect(),
+            withdrawn,
+        }
+    }
+}

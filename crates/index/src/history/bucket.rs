@@ -1,0 +1,282 @@
+//! A sealed history bucket, open for look-ups: a filter and the first key of each page in memory, pages on the disk.
+//!
+//! A miss is told by the filter and reads nothing (once in a thousand it reads a page); a hit reads one page.  After
+//! every 32 pages lies the exclusive-or of them, so one rotten page of 33 is read all the same.  Ids that are no longer
+//! in the store exist only here, which is why.  Layout: `docs/formats/history-bucket.md`.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use newsreel_wire::{IdHash, UnixTime};
+
+use super::page::{PAGE_OCTETS, Page, Stored, key};
+use crate::cursor::{Bad, Cursor, array_at};
+use crate::error::Result;
+use crate::liveness::{BufferFacts, FactsList, Floors, alive, dead_estimate};
+use crate::sealed::RunMeta;
+use crate::sealed::filter::Filter;
+use crate::sealed::reader::{RunFile, Wait};
+use crate::sealed::window::Window;
+use crate::sealed::writer::HEADER_OCTETS;
+
+/// The section with the first key of each page.
+pub(crate) const FENCES: u32 = 1;
+/// The section with the filter.
+pub(crate) const FILTER: u32 = 2;
+/// The section with what is known about all entries.
+pub(crate) const FACTS: u32 = 3;
+
+/// Pages that share a parity page.
+pub(crate) const STRIPE: u64 = 32;
+
+/// What is known about a bucket's entries without reading them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct BucketFacts {
+    /// Of entries with a token.
+    pub(crate) buffers: FactsList,
+    /// Entries without one.
+    pub(crate) tokenless: u64,
+    pub(crate) arrival_min: u32,
+    pub(crate) arrival_max: u32,
+}
+
+impl BucketFacts {
+    /// The stored form.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        out.extend_from_slice(&self.tokenless.to_le_bytes());
+        out.extend_from_slice(&self.arrival_min.to_le_bytes());
+        out.extend_from_slice(&self.arrival_max.to_le_bytes());
+        self.buffers.iter().for_each(|facts| facts.encode(&mut out));
+        out
+    }
+
+    /// Reads the stored form.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Bad> {
+        let mut cursor = Cursor::new(bytes);
+        let mut facts = Self {
+            tokenless: cursor.u64()?,
+            arrival_min: cursor.u32()?,
+            arrival_max: cursor.u32()?,
+            buffers: FactsList::new(),
+        };
+        while !cursor.rest().is_empty() {
+            facts.buffers.push(BufferFacts::decode(&mut cursor)?);
+        }
+        Ok(facts)
+    }
+}
+
+/// Since when articles that are gone are remembered.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Remember {
+    /// Arrivals before this are forgotten once the article is gone.
+    pub(crate) since: u32,
+}
+
+impl Remember {
+    pub(crate) fn new(now: UnixTime, remember_s: u64) -> Self {
+        let since = now.0.saturating_sub(remember_s);
+        Self {
+            since: u32::try_from(since).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// Whether an entry is needed no more.
+    pub(crate) fn forgets(self, stored: &Stored, floors: &mut Floors<'_>) -> bool {
+        stored.arrival < self.since && !stored.token().is_some_and(|token| floors.is_live(&token))
+    }
+}
+
+/// An open bucket.
+#[derive(Debug)]
+pub(crate) struct Bucket {
+    run: RunFile,
+    fences: Vec<u64>,
+    filter: Filter,
+    pub(crate) facts: BucketFacts,
+    repaired: AtomicU64,
+}
+
+/// Where a page lies.
+pub(crate) const fn page_offset(page: u64) -> u64 {
+    HEADER_OCTETS as u64 + (page + page / STRIPE) * PAGE_OCTETS as u64
+}
+
+impl Bucket {
+    /// Reads what stays in memory.
+    pub(crate) fn open(run: RunFile) -> Result<Self> {
+        let fences = run.section(FENCES)?;
+        let (fences, rest) = fences.as_chunks::<8>();
+        let fences: Vec<u64> = fences
+            .iter()
+            .map(|fence| u64::from_le_bytes(*fence))
+            .collect();
+        let parities = (fences.len() as u64).div_ceil(STRIPE);
+        let end = HEADER_OCTETS as u64 + (fences.len() as u64 + parities) * PAGE_OCTETS as u64;
+        if !rest.is_empty() || !fences.is_sorted() || end != run.blocks_end() {
+            return Err(run.damage(0, Bad("the list of pages contradicts the file")));
+        }
+        let at_end = |why| run.damage(run.meta().len, why);
+        let filter = Filter::decode(&run.section(FILTER)?).map_err(at_end)?;
+        let facts = BucketFacts::decode(&run.section(FACTS)?).map_err(at_end)?;
+        Ok(Self {
+            run,
+            fences,
+            filter,
+            facts,
+            repaired: AtomicU64::new(0),
+        })
+    }
+
+    pub(crate) const fn meta(&self) -> &RunMeta {
+        self.run.meta()
+    }
+
+    /// How many pages it has.
+    pub(crate) const fn pages(&self) -> u64 {
+        self.fences.len() as u64
+    }
+
+    /// Octets it takes in memory.
+    pub(crate) fn octets(&self) -> u64 {
+        (self.filter.octets() + self.fences.capacity() * 8) as u64
+    }
+
+    /// Pages read with the help of their neighbours.
+    pub(crate) fn repaired(&self) -> u64 {
+        self.repaired.load(Ordering::Relaxed)
+    }
+
+    /// Whether nothing in it is needed any more.
+    pub(crate) fn is_dead(&self, floors: &mut Floors<'_>, remember: Remember) -> bool {
+        let alive = alive(&self.facts.buffers, floors);
+        alive.rows == 0 && alive.exact && self.facts.arrival_max < remember.since
+    }
+
+    /// About how many entries are needed no more.
+    pub(crate) fn dead(&self, floors: &mut Floors<'_>, remember: Remember) -> u64 {
+        let facts = &self.facts;
+        let gone = dead_estimate(&facts.buffers, floors) + facts.tokenless;
+        let span = u64::from(facts.arrival_max.saturating_sub(facts.arrival_min)) + 1;
+        let old = u64::from(remember.since.saturating_sub(facts.arrival_min)).min(span);
+        let forgotten = u128::from(self.meta().rows) * u128::from(old) / u128::from(span);
+        gone.min(forgotten as u64)
+    }
+
+    /// The entry with this hash.
+    pub(crate) fn get(&self, hash: &IdHash, wait: Wait) -> Result<Option<Stored>> {
+        if !self.filter.may_contain(hash.suffix()) {
+            return Ok(None);
+        }
+        let (prefix, _) = key(hash);
+        // Keys with this prefix may begin on the page before the first fence that is not below it.
+        let first = self.fence_above(prefix).saturating_sub(1);
+        let mut octets = [0; PAGE_OCTETS];
+        for page in first..self.fences.len() {
+            if self.fences[page] > prefix {
+                break;
+            }
+            let found = self.page(page as u64, &mut octets, wait)?.find(hash);
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The first page whose fence is at or above `prefix`.  Keys are evenly spread, so a guess is near.
+    fn fence_above(&self, prefix: u64) -> usize {
+        const NEAR: usize = 64;
+        let fences = &self.fences[..];
+        let guess = ((u128::from(prefix) * fences.len() as u128) >> 64) as usize;
+        let low = guess.saturating_sub(NEAR);
+        let high = (guess + NEAR).min(fences.len());
+        let is_within = (low == 0 || fences[low - 1] < prefix)
+            && (high == fences.len() || fences[high] >= prefix);
+        if is_within {
+            return low + fences[low..high].partition_point(|fence| *fence < prefix);
+        }
+        fences.partition_point(|fence| *fence < prefix)
+    }
+
+    /// Reads a page, from its neighbours if it is rotten.
+    fn page<'a>(
+        &self,
+        page: u64,
+        octets: &'a mut [u8; PAGE_OCTETS],
+        wait: Wait,
+    ) -> Result<Page<'a>> {
+        let offset = page_offset(page);
+        let read = self.run.octets(octets, offset, wait);
+        let is_good = match read {
+            Ok(()) => Page::decode(octets, self.meta().id, offset, page as u32).is_ok(),
+            Err(error) if error.is_damage() => false,
+            Err(error) => return Err(error),
+        };
+        if !is_good {
+            self.repair(page, octets)?;
+            self.repaired.fetch_add(1, Ordering::Relaxed);
+        }
+        Page::decode(octets, self.meta().id, offset, page as u32)
+            .map_err(|why| self.run.damage(offset, why))
+    }
+
+    /// Puts a page together from the others of its stripe.
+    fn repair(&self, page: u64, octets: &mut [u8; PAGE_OCTETS]) -> Result<()> {
+        let first = page / STRIPE * STRIPE;
+        let last = (first + STRIPE).min(self.pages());
+        let parity = page_offset(last - 1) + PAGE_OCTETS as u64;
+        let others = (first..last)
+            .filter(|other| *other != page)
+            .map(page_offset);
+        octets.fill(0);
+        let mut other = [0; PAGE_OCTETS];
+        for offset in others.chain([parity]) {
+            self.run.octets(&mut other, offset, Wait::Yes)?;
+            mix(octets, &other);
+        }
+        Ok(())
+    }
+
+    /// Calls `visit` with the entries of a page read through `window`.
+    pub(crate) fn read_page(
+        &self,
+        page: u64,
+        window: &mut Window,
+        out: &mut Vec<Stored>,
+    ) -> Result<()> {
+        let offset = page_offset(page);
+        let id = self.meta().id;
+        let octets = window.octets(&self.run, offset, PAGE_OCTETS);
+        let mut repaired = [0; PAGE_OCTETS];
+        let page = match octets {
+            Ok(octets) => match Page::decode(octets, id, offset, page as u32) {
+                Ok(page) => page,
+                Err(_) => self.page(page, &mut repaired, Wait::Yes)?,
+            },
+            Err(error) if error.is_damage() => self.page(page, &mut repaired, Wait::Yes)?,
+            Err(error) => return Err(error),
+        };
+        out.clear();
+        out.extend((0..page.len()).map(|at| page.get(at)));
+        Ok(())
+    }
+}
+
+/// Exclusive-or of two pages, in place.
+pub(crate) fn mix(into: &mut [u8; PAGE_OCTETS], page: &[u8; PAGE_OCTETS]) {
+    for (to, from) in into.iter_mut().zip(page) {
+        *to ^= from;
+    }
+}
+
+/// The entries of all pages of a file that can still be read, wherever its footer went.
+pub(crate) fn salvage(octets: &[u8], run: u64, offset: u64, out: &mut Vec<Stored>) {
+    let number = u32::from_le_bytes(array_at(octets, 12));
+    if page_offset(u64::from(number)) != offset {
+        return;
+    }
+    if let Ok(page) = Page::decode(octets, run, offset, number) {
+        out.extend((0..page.len()).map(|at| page.get(at)));
+    }
+}

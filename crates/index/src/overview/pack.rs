@@ -1,0 +1,410 @@
+//! A sealed overview pack, open for look-ups: in memory the place of each block and what is known of it, blocks on disk.
+//!
+//! Blocks are sorted by group and first number; a group's blocks in older packs have lower numbers.  Nothing of a
+//! block is read when its buffers' marks tell enough.  Layout: `docs/formats/overview-pack.md`.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use newsreel_wire::{BufferId, GroupId, Position};
+use smallvec::SmallVec;
+
+use super::block::{Codec, Columns};
+use super::cache::{BlockCache, Part};
+use crate::cursor::{Bad, Cursor};
+use crate::error::Result;
+use crate::liveness::{Alive, BufferFacts, FactsList, Floors, alive, dead_estimate};
+use crate::sealed::RunMeta;
+use crate::sealed::frame::FRAME_HEADER;
+use crate::sealed::reader::{RunFile, Wait};
+
+/// The section that lists the blocks.
+pub(crate) const BLOCKS: u32 = 1;
+/// The section with what is known about all rows.
+pub(crate) const FACTS: u32 = 2;
+
+/// Groups that share a fence into the list of blocks.
+const FENCE: u32 = 16;
+/// Rows of a block, at most, in a pack that is read.
+const BLOCK_ROWS_MAX: u32 = 1 << 15;
+
+/// A block's entry as it is written and read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BlockEntry {
+    pub(crate) group: u32,
+    pub(crate) rows: u32,
+    pub(crate) first: u64,
+    /// Last number less the first.
+    pub(crate) span: u32,
+    pub(crate) arrival_max: u32,
+    /// Where the columns' frame begins; the text's frame follows.
+    pub(crate) offset: u64,
+    pub(crate) columns_len: u32,
+    pub(crate) text_len: u32,
+    pub(crate) buffers: FactsList,
+}
+
+impl BlockEntry {
+    /// Appends the stored form.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.group.to_le_bytes());
+        out.extend_from_slice(&self.rows.to_le_bytes());
+        out.extend_from_slice(&self.first.to_le_bytes());
+        out.extend_from_slice(&self.span.to_le_bytes());
+        out.extend_from_slice(&self.arrival_max.to_le_bytes());
+        out.extend_from_slice(&self.offset.to_le_bytes());
+        out.extend_from_slice(&self.columns_len.to_le_bytes());
+        out.extend_from_slice(&self.text_len.to_le_bytes());
+        out.extend_from_slice(&(self.buffers.len() as u32).to_le_bytes());
+        self.buffers.iter().for_each(|facts| facts.encode(out));
+    }
+
+    fn decode(cursor: &mut Cursor<'_>) -> Result<Self, Bad> {
+        let mut entry = Self {
+            group: cursor.u32()?,
+            rows: cursor.u32()?,
+            first: cursor.u64()?,
+            span: cursor.u32()?,
+            arrival_max: cursor.u32()?,
+            offset: cursor.u64()?,
+            columns_len: cursor.u32()?,
+            text_len: cursor.u32()?,
+            buffers: FactsList::new(),
+        };
+        for _ in 0..cursor.u32()? {
+            entry.buffers.push(BufferFacts::decode(cursor)?);
+        }
+        let counted: u64 = entry
+            .buffers
+            .iter()
+            .map(|facts| u64::from(facts.rows))
+            .sum();
+        let is_sound = entry.rows > 0
+            && entry.rows <= BLOCK_ROWS_MAX
+            && counted == u64::from(entry.rows)
+            && entry.first.checked_add(u64::from(u32::MAX)).is_some();
+        is_sound
+            .then_some(entry)
+            .ok_or(Bad("a block's entry contradicts itself"))
+    }
+}
+
+/// A block's entry in memory, packed: there may be one for every group.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    first: [u32; 2],
+    offset: [u32; 2],
+    group: u32,
+    span: u32,
+    columns_len: u32,
+    text_len: u32,
+    arrival_max: u32,
+    /// Where its buffers' facts begin.
+    buffers_at: u32,
+    rows: u16,
+    buffers: u16,
+}
+
+/// A block's facts about one buffer, packed.
+#[derive(Debug, Clone, Copy)]
+struct PackedFacts {
+    first: [u32; 2],
+    last: [u32; 2],
+    rows: u16,
+    buffer: u16,
+}
+
+const fn split(number: u64) -> [u32; 2] {
+    [number as u32, (number >> 32) as u32]
+}
+
+const fn join([low, high]: [u32; 2]) -> u64 {
+    low as u64 | ((high as u64) << 32)
+}
+
+impl PackedFacts {
+    fn new(facts: &BufferFacts) -> Self {
+        Self {
+            first: split(facts.first.0),
+            last: split(facts.last.0),
+            rows: facts.rows as u16,
+            buffer: facts.buffer.0,
+        }
+    }
+
+    fn unpacked(&self) -> BufferFacts {
+        BufferFacts {
+            first: Position(join(self.first)),
+            last: Position(join(self.last)),
+            rows: u32::from(self.rows),
+            buffer: BufferId(self.buffer),
+        }
+    }
+}
+
+/// A block of an open pack.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Block {
+    /// Its place in the pack's list.
+    pub(crate) nth: u32,
+    pub(crate) group: u32,
+    pub(crate) rows: u32,
+    pub(crate) first: u64,
+    pub(crate) last: u64,
+    pub(crate) arrival_max: u32,
+    pub(crate) offset: u64,
+    pub(crate) columns_len: u32,
+    pub(crate) text_len: u32,
+}
+
+impl Block {
+    /// Whether every number between its first and its last is there.
+    pub(crate) const fn is_dense(&self) -> bool {
+        self.last - self.first + 1 == self.rows as u64
+    }
+
+    /// Where its text's frame begins.
+    pub(crate) const fn text_offset(&self) -> u64 {
+        self.offset + (FRAME_HEADER as u64) + self.columns_len as u64
+    }
+}
+
+/// An open pack.
+#[derive(Debug)]
+pub(crate) struct Pack {
+    run: RunFile,
+    entries: Box<[Entry]>,
+    facts: Box<[PackedFacts]>,
+    /// The first entry of group `FENCE * n` or above.
+    fences: Box<[u32]>,
+    /// Of all rows.
+    buffers: FactsList,
+}
+
+impl Pack {
+    /// Reads what stays in memory.
+    pub(crate) fn open(run: RunFile) -> Result<Self> {
+        let at_end = |why| run.damage(run.meta().len, why);
+        let buffers = decode_facts(&run.section(FACTS)?).map_err(at_end)?;
+        let list = run.section(BLOCKS)?;
+        let (entries, facts) = decode_entries(&list, run.blocks_end()).map_err(at_end)?;
+        let rows: u64 = entries.iter().map(|entry| u64::from(entry.rows)).sum();
+        if rows != run.meta().rows {
+            return Err(at_end(Bad(
+                "its blocks do not have the rows its footer says",
+            )));
+        }
+        Ok(Self {
+            fences: fences(&entries),
+            entries: entries.into(),
+            facts: facts.into(),
+            buffers,
+            run,
+        })
+    }
+
+    pub(crate) const fn meta(&self) -> &RunMeta {
+        self.run.meta()
+    }
+
+    pub(crate) const fn run(&self) -> &RunFile {
+        &self.run
+    }
+
+    /// Octets it takes in memory.
+    pub(crate) fn octets(&self) -> u64 {
+        (size_of_val(&*self.entries) + size_of_val(&*self.facts) + size_of_val(&*self.fences))
+            as u64
+    }
+
+    pub(crate) fn blocks(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether nothing in it is alive.
+    pub(crate) fn is_dead(&self, floors: &mut Floors<'_>) -> bool {
+        let alive = alive(&self.buffers, floors);
+        alive.rows == 0 && alive.exact
+    }
+
+    /// About how many rows are dead.
+    pub(crate) fn dead(&self, floors: &mut Floors<'_>) -> u64 {
+        dead_estimate(&self.buffers, floors)
+    }
+
+    /// The block in place `nth`.
+    pub(crate) fn block(&self, nth: usize) -> Option<Block> {
+        let entry = self.entries.get(nth)?;
+        let first = join(entry.first);
+        Some(Block {
+            nth: nth as u32,
+            group: entry.group,
+            rows: u32::from(entry.rows),
+            first,
+            last: first + u64::from(entry.span),
+            arrival_max: entry.arrival_max,
+            offset: join(entry.offset),
+            columns_len: entry.columns_len,
+            text_len: entry.text_len,
+        })
+    }
+
+    /// What is known of a block's rows, per buffer.
+    pub(crate) fn buffers_of(&self, block: &Block) -> SmallVec<[BufferFacts; 4]> {
+        let Some(entry) = self.entries.get(block.nth as usize) else {
+            return SmallVec::new();
+        };
+        let at = entry.buffers_at as usize;
+        let facts = self.facts.get(at..at + usize::from(entry.buffers));
+        let facts = facts.unwrap_or_default().iter();
+        facts.map(PackedFacts::unpacked).collect()
+    }
+
+    /// How much of a block is alive.
+    pub(crate) fn alive(&self, block: &Block, floors: &mut Floors<'_>) -> Alive {
+        alive(&self.buffers_of(block), floors)
+    }
+
+    /// The blocks that may hold numbers `from..=to` of a group.
+    pub(crate) fn find(&self, group: GroupId, from: u64, to: u64) -> Range<usize> {
+        let fence = (group.0 / FENCE) as usize;
+        let Some(&low) = self.fences.get(fence) else {
+            return 0..0;
+        };
+        let high = self.fences.get(fence + 1).copied();
+        let high = high.map_or(self.entries.len(), |high| high as usize);
+        let near = &self.entries[low as usize..high];
+        let key = |entry: &Entry| (entry.group, join(entry.first));
+        let mut start = near.partition_point(|entry| key(entry) <= (group.0, from));
+        // The block before may reach into the range.
+        if let Some(before) = start.checked_sub(1).map(|at| &near[at])
+            && before.group == group.0
+            && join(before.first) + u64::from(before.span) >= from
+        {
+            start -= 1;
+        }
+        let rest = near.get(start..).unwrap_or_default();
+        let end = start + rest.partition_point(|entry| key(entry) <= (group.0, to));
+        low as usize + start..low as usize + end
+    }
+
+    /// A block's columns.
+    pub(crate) fn columns(
+        &self,
+        block: &Block,
+        cache: &BlockCache,
+        wait: Wait,
+    ) -> Result<Arc<Columns>> {
+        let key = (self.meta().id, block.nth, Part::Columns);
+        if let Some(columns) = cache.columns(&key) {
+            return Ok(columns);
+        }
+        let mut octets = Vec::new();
+        let len = block.columns_len as usize;
+        self.run.frame(&mut octets, block.offset, len, wait)?;
+        octets.drain(..FRAME_HEADER);
+        let columns = Arc::new(self.checked(block, octets.into())?);
+        cache.put_columns(key, &columns);
+        Ok(columns)
+    }
+
+    /// Decodes columns and compares them with the block's entry.
+    pub(crate) fn checked(&self, block: &Block, octets: Box<[u8]>) -> Result<Columns> {
+        let at = |why| self.run.damage(block.offset, why);
+        let columns = Columns::decode(octets).map_err(at)?;
+        let is_it = columns.group() == block.group
+            && columns.len() == block.rows as usize
+            && columns.number(0) == block.first
+            && columns.number(columns.len() - 1) == block.last;
+        if !is_it {
+            return Err(at(Bad("a block is not the one its entry says")));
+        }
+        Ok(columns)
+    }
+
+    /// A block's text, decompressed.
+    pub(crate) fn text(
+        &self,
+        block: &Block,
+        columns: &Columns,
+        cache: &BlockCache,
+        wait: Wait,
+    ) -> Result<Arc<[u8]>> {
+        let key = (self.meta().id, block.nth, Part::Text);
+        if let Some(text) = cache.text(&key) {
+            return Ok(text);
+        }
+        let (mut octets, len) = (Vec::new(), block.text_len as usize);
+        self.run
+            .frame(&mut octets, block.text_offset(), len, wait)?;
+        let text: Arc<[u8]> = match columns.codec() {
+            Codec::Raw => Arc::from(&octets[FRAME_HEADER..]),
+            Codec::Zstd => {
+                let octets = cache.decompress(&octets[FRAME_HEADER..], columns.text_octets());
+                octets
+                    .map_err(|why| self.run.damage(block.text_offset(), why))?
+                    .into()
+            }
+        };
+        if text.len() != columns.text_octets() {
+            let why = Bad("a block's text does not have the length its columns say");
+            return Err(self.run.damage(block.text_offset(), why));
+        }
+        cache.put_text(key, &text);
+        Ok(text)
+    }
+}
+
+fn decode_facts(octets: &[u8]) -> Result<FactsList, Bad> {
+    let mut cursor = Cursor::new(octets);
+    let mut list = FactsList::new();
+    while !cursor.rest().is_empty() {
+        list.push(BufferFacts::decode(&mut cursor)?);
+    }
+    Ok(list)
+}
+
+fn decode_entries(octets: &[u8], blocks_end: u64) -> Result<(Vec<Entry>, Vec<PackedFacts>), Bad> {
+    let mut cursor = Cursor::new(octets);
+    let (mut entries, mut facts): (Vec<Entry>, Vec<PackedFacts>) = (Vec::new(), Vec::new());
+    let mut after: Option<(u32, u64)> = None;
+    while !cursor.rest().is_empty() {
+        let entry = BlockEntry::decode(&mut cursor)?;
+        let octets = u64::from(entry.columns_len) + u64::from(entry.text_len);
+        let end = entry.offset.checked_add(octets + 2 * FRAME_HEADER as u64);
+        if end.is_none_or(|end| end > blocks_end) {
+            return Err(Bad("a block lies outside the file"));
+        }
+        if after.is_some_and(|after| (entry.group, entry.first) <= after) {
+            return Err(Bad("the list of blocks is not sorted"));
+        }
+        after = Some((entry.group, entry.first + u64::from(entry.span)));
+        entries.push(Entry {
+            first: split(entry.first),
+            offset: split(entry.offset),
+            group: entry.group,
+            span: entry.span,
+            columns_len: entry.columns_len,
+            text_len: entry.text_len,
+            arrival_max: entry.arrival_max,
+            buffers_at: facts.len() as u32,
+            rows: entry.rows as u16,
+            buffers: entry.buffers.len() as u16,
+        });
+        facts.extend(entry.buffers.iter().map(PackedFacts::new));
+    }
+    entries.shrink_to_fit();
+    facts.shrink_to_fit();
+    Ok((entries, facts))
+}
+
+fn fences(entries: &[Entry]) -> Box<[u32]> {
+    let groups = entries.last().map_or(0, |entry| entry.group / FENCE + 1);
+    let mut fences = Vec::with_capacity(groups as usize);
+    for (at, entry) in entries.iter().enumerate() {
+        while fences.len() <= (entry.group / FENCE) as usize {
+            fences.push(at as u32);
+        }
+    }
+    fences.into()
+}

@@ -1,0 +1,575 @@
+//! Reading rows: by number, in ranges, to the neighbours, by arrival.
+//!
+//! Every reader works on one snapshot of the parts, from the oldest to the newest, and offers only what is alive now.
+//! A block that cannot be read costs its rows and is noted as damaged; the rest is answered.  Long answers come in
+//! pieces: whoever asked goes on from the number given back.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use newsreel_wire::{ArticleNumber, GroupId, Token, UnixTime};
+
+use super::block::Columns;
+use super::pack::{Block, Pack};
+use super::tail::{Copied, TailPart, TailRow};
+use super::withdrawn::{OfGroup, is_withdrawn};
+use super::{Column, Overview, Parts};
+use crate::error::Result;
+use crate::liveness::{Floors, Share};
+use crate::sealed::reader::Wait;
+
+/// What a reader of ranges carries along.
+struct Range<'a> {
+    group: GroupId,
+    /// The next number wanted.
+    from: u64,
+    to: u64,
+    floors: Floors<'a>,
+    withdrawn: Option<OfGroup>,
+    wait: Wait,
+}
+
+impl Range<'_> {
+    fn is_withdrawn(&self, number: u64) -> bool {
+        is_withdrawn(self.withdrawn.as_ref(), number)
+    }
+}
+
+/// A row seen by its columns.
+enum Seen<'a> {
+    Tail(&'a TailPart, &'a TailRow),
+    Block(&'a Columns, usize),
+}
+
+impl Seen<'_> {
+    fn column(&self) -> Column {
+        match self {
+            Self::Tail(_, row) => Column {
+                number: ArticleNumber(row.number),
+                token: row.token,
+                arrival: UnixTime(u64::from(row.arrival)),
+                flags: row.flags,
+            },
+            Self::Block(columns, row) => Column {
+                number: ArticleNumber(columns.number(*row)),
+                token: columns.token(*row),
+                arrival: UnixTime(u64::from(columns.arrival(*row))),
+                flags: columns.flags(*row),
+            },
+        }
+    }
+
+    fn id(&self) -> &[u8] {
+        match self {
+            Self::Tail(part, row) => part.id(row),
+            Self::Block(columns, row) => columns.id(*row),
+        }
+    }
+}
+
+impl Overview {
+    fn range(&self, group: GroupId, from: u64, to: u64, wait: Wait) -> Range<'_> {
+        Range {
+            group,
+            from,
+            to,
+            floors: self.floors(),
+            withdrawn: self.withdrawn.of(group),
+            wait,
+        }
+    }
+
+    /// The row of a number, if its article is alive; its message-id goes to `id`.
+    ///
+    /// # Errors
+    /// When the block that has it cannot be read.
+    pub fn column(
+        &self,
+        group: GroupId,
+        number: ArticleNumber,
+        wait: Wait,
+        id: &mut Vec<u8>,
+    ) -> Result<Option<Column>> {
+        let mut range = self.range(group, number.0, number.0, wait);
+        id.clear();
+        if range.is_withdrawn(number.0) {
+            return Ok(None);
+        }
+        let parts = self.parts.load();
+        let mut answer = |seen: &Seen<'_>| {
+            let column = seen.column();
+            let is_live = range.floors.is_live(&column.token);
+            if is_live {
+                id.extend_from_slice(seen.id());
+            }
+            is_live.then_some(column)
+        };
+        for part in [Some(&parts.active), parts.frozen.as_ref()] {
+            if let Some(part) = part
+                && let Some(row) = part.find(group, number)
+            {
+                return Ok(answer(&Seen::Tail(part, &row)));
+            }
+        }
+        for pack in parts.packs.open().rev() {
+            for nth in pack.find(group, number.0, number.0) {
+                let Some(block) = pack.block(nth) else {
+                    continue;
+                };
+                let columns = match pack.columns(&block, &self.cache, wait) {
+                    Ok(columns) => columns,
+                    Err(error) => {
+                        if error.is_damage() {
+                            let dir = &self.catalog.place().dir;
+                            self.damages.note(dir, pack.meta(), &error);
+                        }
+                        return Err(error);
+                    }
+                };
+                let row = columns.position(number.0);
+                if row < columns.len() && columns.number(row) == number.0 {
+                    return Ok(answer(&Seen::Block(&columns, row)));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Appends the numbers alive in `low..=high`, ascending, until `out` has `limit`; the number to go on from, if
+    /// there may be more.
+    ///
+    /// # Errors
+    /// When the disk fails, or [`Error::WouldBlock`](crate::Error::WouldBlock); what was appended before counts.
+    pub fn numbers(
+        &self,
+        group: GroupId,
+        (low, high): (ArticleNumber, ArticleNumber),
+        limit: usize,
+        wait: Wait,
+        out: &mut Vec<ArticleNumber>,
+    ) -> Result<Option<ArticleNumber>> {
+        let parts = self.parts.load();
+        let mut range = self.range(group, low.0, high.0, wait);
+        let begun = out.len();
+        let result = self.all_numbers(&parts, &mut range, limit, out);
+        strike(out, begun, range.withdrawn.as_ref());
+        result
+    }
+
+    fn all_numbers(
+        &self,
+        parts: &Parts,
+        range: &mut Range<'_>,
+        limit: usize,
+        out: &mut Vec<ArticleNumber>,
+    ) -> Result<Option<ArticleNumber>> {
+        for (pack, block) in Self::blocks(parts, range.group, range.from, range.to) {
+            if block.last < range.from {
+                continue;
+            }
+            // The limit is looked at between blocks only, so up to a block's worth may be above it.
+            if out.len() >= limit {
+                return Ok(Some(ArticleNumber(block.first.max(range.from))));
+            }
+            if let Err(error) = self.block_numbers(pack, &block, range, out) {
+                self.note(pack, error)?;
+            }
+            range.from = block.last + 1;
+        }
+        for part in parts.frozen.iter().chain([&parts.active]) {
+            let span = (range.from, range.to);
+            let next = part.numbers(range.group, span, limit, &mut range.floors, out);
+            if next.is_some() {
+                return Ok(next.map(ArticleNumber));
+            }
+            if let Some((_, last)) = part.bounds(range.group) {
+                range.from = range.from.max(last.saturating_add(1));
+            }
+        }
+        Ok(None)
+    }
+
+    fn block_numbers(
+        &self,
+        pack: &Arc<Pack>,
+        block: &Block,
+        range: &mut Range<'_>,
+        out: &mut Vec<ArticleNumber>,
+    ) -> Result<()> {
+        let share = pack.alive(block, &mut range.floors).share;
+        match share {
+            Share::None => return Ok(()),
+            Share::All if block.is_dense() => {
+                let numbers = block.first.max(range.from)..=block.last.min(range.to);
+                out.extend(numbers.map(ArticleNumber));
+                return Ok(());
+            }
+            Share::All | Share::Some => {}
+        }
+        let columns = pack.columns(block, &self.cache, range.wait)?;
+        let from = columns.position(range.from);
+        let until = columns.position(range.to.saturating_add(1));
+        if share == Share::All {
+            columns.extend_numbers(from, until, out);
+            return Ok(());
+        }
+        for row in from..until {
+            if range.floors.is_live(&columns.token(row)) {
+                out.push(ArticleNumber(columns.number(row)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Visits the lines (what follows the number and its TAB) of the articles alive in `low..=high`, ascending, until
+    /// the visitor breaks; the number to go on from, if it did.
+    ///
+    /// # Errors
+    /// When the disk fails, or [`Error::WouldBlock`](crate::Error::WouldBlock); what was visited before counts.
+    pub fn lines(
+        &self,
+        group: GroupId,
+        (low, high): (ArticleNumber, ArticleNumber),
+        wait: Wait,
+        mut visit: impl FnMut(ArticleNumber, &[u8]) -> ControlFlow<()>,
+    ) -> Result<Option<ArticleNumber>> {
+        let parts = self.parts.load();
+        let mut range = self.range(group, low.0, high.0, wait);
+        for (pack, block) in Self::blocks(&parts, group, low.0, high.0) {
+            if block.last < range.from {
+                continue;
+            }
+            match self.block_lines(pack, &block, &mut range, &mut visit) {
+                Ok(None) => range.from = block.last + 1,
+                Ok(next) => return Ok(next),
+                Err(error) => {
+                    self.note(pack, error)?;
+                    range.from = block.last + 1;
+                }
+            }
+        }
+        for part in parts.frozen.iter().chain([&parts.active]) {
+            let stopped = tail_rows(part, &mut range, |row| {
+                visit(ArticleNumber(row.number), part.text(row))
+            });
+            if stopped {
+                return Ok(Some(ArticleNumber(range.from)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn block_lines(
+        &self,
+        pack: &Arc<Pack>,
+        block: &Block,
+        range: &mut Range<'_>,
+        visit: &mut impl FnMut(ArticleNumber, &[u8]) -> ControlFlow<()>,
+    ) -> Result<Option<ArticleNumber>> {
+        let share = pack.alive(block, &mut range.floors).share;
+        if share == Share::None {
+            return Ok(None);
+        }
+        let columns = pack.columns(block, &self.cache, range.wait)?;
+        let text = pack.text(block, &columns, &self.cache, range.wait)?;
+        for row in columns.position(range.from)..columns.len() {
+            let number = columns.number(row);
+            if number > range.to {
+                break;
+            }
+            let is_live = share == Share::All || range.floors.is_live(&columns.token(row));
+            if is_live
+                && !range.is_withdrawn(number)
+                && visit(ArticleNumber(number), columns.text(row, &text)).is_break()
+            {
+                return Ok(Some(ArticleNumber(number.saturating_add(1))));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Visits message-id and token of the articles alive with numbers from `low` that arrived at or after `since`,
+    /// until the visitor breaks; the number to go on from, if it did.
+    ///
+    /// # Errors
+    /// As [`Overview::lines`].
+    pub fn newnews(
+        &self,
+        group: GroupId,
+        low: ArticleNumber,
+        since: UnixTime,
+        wait: Wait,
+        mut visit: impl FnMut(&Token, &[u8]) -> ControlFlow<()>,
+    ) -> Result<Option<ArticleNumber>> {
+        let since = u32::try_from(since.0).unwrap_or(u32::MAX);
+        let parts = self.parts.load();
+        let mut range = self.range(group, low.0, u64::MAX, wait);
+        for (pack, block) in Self::blocks(&parts, group, low.0, u64::MAX) {
+            if block.last < range.from || block.arrival_max < since {
+                continue;
+            }
+            match self.block_news(pack, &block, since, &mut range, &mut visit) {
+                Ok(None) => range.from = block.last + 1,
+                Ok(next) => return Ok(next),
+                Err(error) => {
+                    self.note(pack, error)?;
+                    range.from = block.last + 1;
+                }
+            }
+        }
+        for part in parts.frozen.iter().chain([&parts.active]) {
+            if part.arrival_max(group).is_none_or(|latest| latest < since) {
+                continue;
+            }
+            let stopped = tail_rows(part, &mut range, |row| {
+                if row.arrival < since {
+                    return ControlFlow::Continue(());
+                }
+                visit(&row.token, part.id(row))
+            });
+            if stopped {
+                return Ok(Some(ArticleNumber(range.from)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn block_news(
+        &self,
+        pack: &Arc<Pack>,
+        block: &Block,
+        since: u32,
+        range: &mut Range<'_>,
+        visit: &mut impl FnMut(&Token, &[u8]) -> ControlFlow<()>,
+    ) -> Result<Option<ArticleNumber>> {
+        if pack.alive(block, &mut range.floors).share == Share::None {
+            return Ok(None);
+        }
+        let columns = pack.columns(block, &self.cache, range.wait)?;
+        for row in columns.position(range.from)..columns.len() {
+            let (number, token) = (columns.number(row), columns.token(row));
+            if columns.arrival(row) >= since
+                && range.floors.is_live(&token)
+                && !range.is_withdrawn(number)
+                && visit(&token, columns.id(row)).is_break()
+            {
+                return Ok(Some(ArticleNumber(number.saturating_add(1))));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The row of the next number above `number` whose article is alive; its message-id goes to `id`.
+    ///
+    /// # Errors
+    /// As [`Overview::column`].
+    pub fn next_live(
+        &self,
+        group: GroupId,
+        number: ArticleNumber,
+        wait: Wait,
+        id: &mut Vec<u8>,
+    ) -> Result<Option<Column>> {
+        let mut from = number.next();
+        loop {
+            let Some(next) = self.first_live(group, from.0, wait)? else {
+                id.clear();
+                return Ok(None);
+            };
+            let column = self.column(group, ArticleNumber(next), wait, id)?;
+            if column.is_some() {
+                return Ok(column);
+            }
+            from = ArticleNumber(next).next();
+        }
+    }
+
+    /// The row of the next number below `number` whose article is alive; its message-id goes to `id`.
+    ///
+    /// # Errors
+    /// As [`Overview::column`].
+    pub fn prev_live(
+        &self,
+        group: GroupId,
+        number: ArticleNumber,
+        wait: Wait,
+        id: &mut Vec<u8>,
+    ) -> Result<Option<Column>> {
+        let mut to = number.0;
+        loop {
+            let below = to.checked_sub(1);
+            let last = match below {
+                Some(below) => self.last_live(group, below, wait)?,
+                None => None,
+            };
+            let Some(last) = last else {
+                id.clear();
+                return Ok(None);
+            };
+            let column = self.column(group, ArticleNumber(last), wait, id)?;
+            if column.is_some() {
+                return Ok(column);
+            }
+            to = last;
+        }
+    }
+
+    /// The lowest number alive that is at least `from`.
+    pub(crate) fn first_live(&self, group: GroupId, from: u64, wait: Wait) -> Result<Option<u64>> {
+        let parts = self.parts.load();
+        let mut range = self.range(group, from, u64::MAX, wait);
+        for (pack, block) in Self::blocks(&parts, group, from, u64::MAX) {
+            match self.first_in_block(pack, &block, &mut range) {
+                Ok(None) => {}
+                Ok(first) => return Ok(first),
+                Err(error) => self.note(pack, error)?,
+            }
+        }
+        let mut first = None;
+        for part in parts.frozen.iter().chain([&parts.active]) {
+            let stopped = tail_rows(part, &mut range, |row| {
+                first = Some(row.number);
+                ControlFlow::Break(())
+            });
+            if stopped {
+                break;
+            }
+        }
+        Ok(first)
+    }
+
+    fn first_in_block(
+        &self,
+        pack: &Arc<Pack>,
+        block: &Block,
+        range: &mut Range<'_>,
+    ) -> Result<Option<u64>> {
+        let share = pack.alive(block, &mut range.floors).share;
+        if share == Share::None {
+            return Ok(None);
+        }
+        if share == Share::All && range.from <= block.first && !range.is_withdrawn(block.first) {
+            return Ok(Some(block.first));
+        }
+        let columns = pack.columns(block, &self.cache, range.wait)?;
+        for row in columns.position(range.from)..columns.len() {
+            let number = columns.number(row);
+            if range.floors.is_live(&columns.token(row)) && !range.is_withdrawn(number) {
+                return Ok(Some(number));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The highest number alive that is at most `to`.
+    fn last_live(&self, group: GroupId, to: u64, wait: Wait) -> Result<Option<u64>> {
+        let parts = self.parts.load();
+        let mut range = self.range(group, 0, to, wait);
+        let mut copied = Copied::new();
+        for part in [Some(&parts.active), parts.frozen.as_ref()]
+            .into_iter()
+            .flatten()
+        {
+            let mut until = to;
+            loop {
+                part.copy_rows_back(group, 0, until, &mut copied);
+                let Some(lowest) = copied.last().map(|row| row.number) else {
+                    break;
+                };
+                for row in &copied {
+                    if range.floors.is_live(&row.token) && !range.is_withdrawn(row.number) {
+                        return Ok(Some(row.number));
+                    }
+                }
+                let Some(below) = lowest.checked_sub(1) else {
+                    break;
+                };
+                until = below;
+            }
+        }
+        for pack in parts.packs.open().rev() {
+            for nth in pack.find(group, 0, to).rev() {
+                let Some(block) = pack.block(nth) else {
+                    continue;
+                };
+                match self.last_in_block(pack, &block, &mut range) {
+                    Ok(None) => {}
+                    Ok(last) => return Ok(last),
+                    Err(error) => self.note(pack, error)?,
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn last_in_block(
+        &self,
+        pack: &Arc<Pack>,
+        block: &Block,
+        range: &mut Range<'_>,
+    ) -> Result<Option<u64>> {
+        if pack.alive(block, &mut range.floors).share == Share::None {
+            return Ok(None);
+        }
+        let columns = pack.columns(block, &self.cache, range.wait)?;
+        for row in (0..columns.position(range.to.saturating_add(1))).rev() {
+            let number = columns.number(row);
+            if range.floors.is_live(&columns.token(row)) && !range.is_withdrawn(number) {
+                return Ok(Some(number));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Visits the rows alive of a part; `true`: the visitor broke, and `range.from` is where to go on.
+fn tail_rows(
+    part: &TailPart,
+    range: &mut Range<'_>,
+    mut visit: impl FnMut(&TailRow) -> ControlFlow<()>,
+) -> bool {
+    let mut copied = Copied::new();
+    loop {
+        part.copy_rows(range.group, range.from, range.to, &mut copied);
+        let Some(last) = copied.last().map(|row| row.number) else {
+            return false;
+        };
+        for row in &copied {
+            if range.floors.is_live(&row.token)
+                && !range.is_withdrawn(row.number)
+                && visit(row).is_break()
+            {
+                range.from = row.number.saturating_add(1);
+                return true;
+            }
+        }
+        range.from = last.saturating_add(1);
+        if last == u64::MAX {
+            return false;
+        }
+    }
+}
+
+/// Takes the withdrawn numbers out of `out[begun..]`.
+fn strike(out: &mut Vec<ArticleNumber>, begun: usize, withdrawn: Option<&OfGroup>) {
+    if withdrawn.is_none() {
+        return;
+    }
+    let mut kept = begun;
+    for at in begun..out.len() {
+        let number = out[at];
+        if !is_withdrawn(withdrawn, number.0) {
+            out[kept] = number;
+            kept += 1;
+        }
+    }
+    out.truncate(kept);
+}
+
+/// The parts' own view for the facts.
+pub(super) fn blocks_of(
+    parts: &Parts,
+    group: GroupId,
+) -> impl Iterator<Item = (&Arc<Pack>, Block)> {
+    Overview::blocks(parts, group, 0, u64::MAX)
+}

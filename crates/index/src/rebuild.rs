@@ -1,0 +1,207 @@
+//! Rebuilding a damaged run from what the store still has.
+//!
+//! The engine gives the articles of the run's sequences, in their order; what can still be read of a damaged history
+//! bucket is added (ids that are not in the store any more), and the new runs take the old one's place in the manifest.
+//! Readers see all of it at once.
+
+use std::sync::Arc;
+
+use newsreel_wire::Sequence;
+
+use crate::apply::ArticleRow;
+use crate::error::{Error, Result};
+use crate::groups::seal::GroupRun;
+use crate::history::HistoryEntry;
+use crate::history::bucket::{Bucket, salvage};
+use crate::history::memory::MemoryPart;
+use crate::history::page::{PAGE_OCTETS, Stored};
+use crate::history::write::BucketWriter;
+use crate::overview::pack::Pack;
+use crate::overview::tail::{TailPart, TailRow};
+use crate::overview::write::write_tails;
+use crate::sealed::reader::open_raw;
+use crate::sealed::set::{DamagedRun, Slot};
+use crate::sealed::window::read_piece;
+use crate::sealed::writer::HEADER_OCTETS;
+use crate::sealed::{RunKind, RunMeta};
+use crate::views::Views;
+
+/// A rebuild under way; dropped unfinished, it leaves everything as it was.
+#[derive(Debug)]
+pub struct Rebuild {
+    views: Arc<Views>,
+    damaged: DamagedRun,
+    history: MemoryPart,
+    overview: TailPart,
+    buckets: Vec<Slot<Bucket>>,
+    packs: Vec<Slot<Pack>>,
+    new: Vec<RunMeta>,
+}
+
+impl Views {
+    /// Begins to rebuild one of the [damaged](Views::damaged) runs.
+    ///
+    /// # Errors
+    /// [`Error::NotDamaged`] when it is none of them; otherwise when the disk fails.
+    pub fn rebuild(self: &Arc<Self>, run: u64) -> Result<Rebuild> {
+        let damaged = self.damages.list().into_iter().find(|one| one.run == run);
+        let Some(damaged) = damaged else {
+            return Err(Error::NotDamaged { run });
+        };
+        let mut rebuild = Rebuild {
+            views: Arc::clone(self),
+            damaged,
+            history: MemoryPart::default(),
+            overview: TailPart::default(),
+            buckets: Vec::new(),
+            packs: Vec::new(),
+            new: Vec::new(),
+        };
+        if rebuild.damaged.kind == RunKind::History {
+            rebuild.salvage()?;
+        }
+        Ok(rebuild)
+    }
+}
+
+impl Rebuild {
+    /// What is being rebuilt, with the sequences whose articles are wanted.
+    #[must_use]
+    pub const fn damaged(&self) -> &DamagedRun {
+        &self.damaged
+    }
+
+    /// Adds an article that the store has; in the order of the sequences.
+    ///
+    /// # Errors
+    /// When the disk fails or is full.
+    pub fn article(&mut self, article: &ArticleRow<'_>) -> Result<()> {
+        match self.damaged.kind {
+            RunKind::History => {
+                let entry = HistoryEntry {
+                    token: Some(article.token),
+                    arrival: article.arrival,
+                };
+                self.history.insert(Stored::new(article.hash, &entry));
+            }
+            RunKind::Overview => self.row(article)?,
+            RunKind::Groups => {
+                for (group, number) in article.places {
+                    self.views.groups.filed(*group, *number);
+                }
+            }
+        }
+        let config = &self.views.config;
+        if self.history.rows() >= config.history_rows_max
+            || self.overview.octets() >= config.tail_bytes_max
+        {
+            self.seal()?;
+        }
+        Ok(())
+    }
+
+    fn row(&self, article: &ArticleRow<'_>) -> Result<()> {
+        let chunk = self.overview.next_chunk();
+        if !self.overview.add_chunk([article.id, article.text].concat()) {
+            return Err(Error::TailFull);
+        }
+        for (group, number) in article.places {
+            let row = TailRow {
+                number: number.0,
+                token: article.token,
+                arrival: u32::try_from(article.arrival.0).unwrap_or(u32::MAX),
+                chunk,
+                at: 0,
+                text_len: article.text.len() as u32,
+                id_len: article.id.len() as u16,
+                flags: article.flags,
+            };
+            self.overview.append(*group, row);
+        }
+        self.overview.count_rows(article.places.len() as u64);
+        Ok(())
+    }
+
+    /// Adds what can still be read of the damaged bucket.
+    fn salvage(&mut self) -> Result<()> {
+        let place = self.views.catalog.place();
+        let (kind, run) = (self.damaged.kind, self.damaged.run);
+        let Ok(file) = open_raw(place.disk.as_ref(), &place.dir, kind, run) else {
+            return Ok(());
+        };
+        let end = file.len().unwrap_or(0);
+        let mut offset = HEADER_OCTETS as u64;
+        let mut entries = Vec::new();
+        while offset + PAGE_OCTETS as u64 <= end {
+            if let Some(octets) = read_piece(&file, offset, PAGE_OCTETS) {
+                salvage(&octets, run, offset, &mut entries);
+            }
+            entries
+                .drain(..)
+                .for_each(|entry| self.history.insert(entry));
+            if self.history.rows() >= self.views.config.history_rows_max {
+                self.seal()?;
+            }
+            offset += PAGE_OCTETS as u64;
+        }
+        Ok(())
+    }
+
+    /// Makes a run of what is in memory.
+    fn seal(&mut self) -> Result<()> {
+        let views = &self.views;
+        let (place, range) = (views.catalog.place(), self.range());
+        if self.history.rows() > 0 {
+            let id = views.catalog.new_run();
+            let mut writer = BucketWriter::create(place, id, range, self.history.rows())?;
+            self.history.sorted(|stored| writer.push(stored))?;
+            let meta = writer.finish()?;
+            self.buckets.push(views.history.open_new(&meta)?);
+            self.new.push(meta);
+            self.history = MemoryPart::default();
+        }
+        if self.overview.rows() > 0 {
+            let id = views.catalog.new_run();
+            let mut floors = views.overview.floors();
+            let meta = write_tails(place, id, range, &views.config, &self.overview, &mut floors)?;
+            if let Some(meta) = meta {
+                self.packs.push(views.overview.open_new(&meta)?);
+                self.new.push(meta);
+            }
+            self.overview = TailPart::default();
+        }
+        Ok(())
+    }
+
+    const fn range(&self) -> (Sequence, Sequence) {
+        (self.damaged.first, self.damaged.last)
+    }
+
+    /// Puts the new runs in the place of the damaged one.
+    ///
+    /// # Errors
+    /// When the disk fails or is full; the damaged run stays then.
+    pub fn finish(mut self) -> Result<()> {
+        self.seal()?;
+        let views = Arc::clone(&self.views);
+        let old = [self.damaged.run];
+        match self.damaged.kind {
+            RunKind::History => {
+                views.commit(RunKind::History, &old, &self.new)?;
+                views.history.replace(&old, self.buckets, false);
+            }
+            RunKind::Overview => {
+                views.commit(RunKind::Overview, &old, &self.new)?;
+                views.overview.replace(&old, self.packs, false, true);
+            }
+            RunKind::Groups => {
+                // Whatever the other runs and the articles told: all groups as they are known now.
+                let all: GroupRun = views.groups.all();
+                let id = views.catalog.new_run();
+                let meta = all.write(views.catalog.place(), id, self.range())?;
+                views.commit(RunKind::Groups, &old, meta.as_slice())?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,134 @@
+//! The manifest on the disk and the runs it names: every change goes through here, one at a time.
+//!
+//! A change is durable before it is believed: new runs and their names are synced, then the manifest is replaced, then
+//! the files it no longer names are removed.  When replacing it fails nobody knows which of the two a restart would
+//! find, so nothing is removed then; what is superfluous goes at the next start.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use newsreel_host::{ErrorKind, read_whole, replace_file};
+use newsreel_wire::{Sequence, UnixTime};
+use parking_lot::Mutex;
+
+use super::manifest::{Manifest, OCTETS_MAX};
+use super::writer::Place;
+use super::{RunKind, RunMeta, is_run_name, run_path};
+use crate::error::{Error, Result};
+
+const NAME: &str = "manifest";
+
+/// A change of the manifest.
+#[derive(Debug, Default)]
+pub(crate) struct Change<'a> {
+    /// For each kind, which neighbours are replaced (none: added as the newest) and by what.
+    pub(crate) replace: Vec<(RunKind, &'a [u64], &'a [RunMeta])>,
+    /// The new checkpoint.
+    pub(crate) checkpoint: Option<Sequence>,
+}
+
+/// The keeper of the manifest.
+#[derive(Debug)]
+pub(crate) struct Catalog {
+    place: Place,
+    manifest: Mutex<Manifest>,
+    next_run: AtomicU64,
+    time: AtomicU64,
+}
+
+impl Catalog {
+    /// Reads the manifest, or begins with none, and removes runs that it does not name.
+    pub(crate) fn open(place: Place) -> Result<Self> {
+        place.disk.create_dir_all(&place.dir)?;
+        let path = place.dir.join(NAME);
+        let manifest = match read_whole(place.disk.as_ref(), &path, OCTETS_MAX) {
+            Ok(bytes) => Manifest::decode(&bytes, &place.spool).map_err(|why| Error::Manifest {
+                path: path.clone(),
+                why: why.0,
+            })?,
+            Err(error) if error.kind() == ErrorKind::NotFound => Manifest::default(),
+            Err(error) => return Err(error.into()),
+        };
+        let catalog = Self {
+            next_run: AtomicU64::new(manifest.next_run.max(1)),
+            time: AtomicU64::new(manifest.time.0),
+            manifest: Mutex::new(manifest),
+            place,
+        };
+        catalog.remove_orphans()?;
+        Ok(catalog)
+    }
+
+    fn remove_orphans(&self) -> Result<()> {
+        let manifest = self.manifest.lock();
+        for entry in self.place.disk.list(&self.place.dir)? {
+            if !is_run_name(&entry.name) {
+                continue;
+            }
+            let path = self.place.dir.join(&entry.name);
+            let named = manifest
+                .runs
+                .iter()
+                .any(|run| run_path(&self.place.dir, run.kind, run.id) == path);
+            if !named {
+                self.place.disk.remove(&path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Where runs are made.
+    pub(crate) const fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// The manifest as it is now.
+    pub(crate) fn manifest(&self) -> Manifest {
+        self.manifest.lock().clone()
+    }
+
+    /// An id for a new run.
+    pub(crate) fn new_run(&self) -> u64 {
+        self.next_run.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The latest time the views were given.
+    pub(crate) fn time(&self) -> UnixTime {
+        UnixTime(self.time.load(Ordering::Relaxed))
+    }
+
+    /// Time goes on; it never steps back.
+    pub(crate) fn set_time(&self, time: UnixTime) {
+        self.time.fetch_max(time.0, Ordering::Relaxed);
+    }
+
+    /// Makes a change durable, then removes the files that no longer count.
+    pub(crate) fn commit(&self, change: &Change<'_>) -> Result<()> {
+        let mut manifest = self.manifest.lock();
+        let mut next = manifest.clone();
+        next.generation += 1;
+        next.next_run = self.next_run.load(Ordering::Relaxed);
+        next.time = self.time();
+        if let Some(checkpoint) = change.checkpoint {
+            next.checkpoint = checkpoint;
+        }
+        for (kind, old, new) in &change.replace {
+            if !next.replace(*kind, old, new) {
+                return Err(Error::NotDamaged {
+                    run: old.first().copied().unwrap_or(0),
+                });
+            }
+        }
+        let Place { disk, dir, spool } = &self.place;
+        // The names of the new runs first: the manifest must never name what a crash could take away.
+        disk.sync_dir(dir)?;
+        replace_file(disk.as_ref(), &dir.join(NAME), &next.encode(spool))?;
+        *manifest = next;
+        for (kind, old, _) in &change.replace {
+            for id in *old {
+                // What stays behind is an orphan and goes at the next start.
+                let _ = disk.remove(&run_path(dir, *kind, *id));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,186 @@
+//! Which runs to merge: a pure choice over their sizes and how much of them is dead.
+//!
+//! Wholly dead runs go without being read.  Nothing is merged before there are more runs than wished; then it is the
+//! window of neighbours that costs least for each run it saves, which makes tiers by itself.  No window exceeds the cap, so
+//! no rewrite is ever proportional to the whole.  When too much of the whole is dead, the sparsest run is rewritten.
+
+use std::ops::Range;
+
+/// What the choice needs to know about a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RunSize {
+    /// Octets, or anything in proportion.
+    pub(crate) size: u64,
+    /// How much of that is dead, about.
+    pub(crate) dead: u64,
+    /// Nothing in it is needed any more.
+    pub(crate) is_dead: bool,
+    /// It is damaged: it stays as it is, and nothing is merged across it.
+    pub(crate) is_damaged: bool,
+}
+
+/// The limits of the choice.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// Runs that may be there without anything being merged.
+    pub(crate) runs_max: usize,
+    /// Runs merged at once.
+    pub(crate) merge_max: usize,
+    /// The largest run a merge may make.
+    pub(crate) size_max: u64,
+    /// Percentage of the whole that may be dead.
+    pub(crate) dead_percent_max: u32,
+}
+
+/// What to do next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Job {
+    /// Remove this run: nothing in it is needed.
+    Drop(usize),
+    /// Make one run of these (one alone is rewritten without what is dead).
+    Merge(Range<usize>),
+}
+
+/// The most useful job, if there is one.
+pub(crate) fn choose(runs: &[RunSize], limits: &Limits) -> Option<Job> {
+    if let Some(at) = runs.iter().position(|run| run.is_dead) {
+        return Some(Job::Drop(at));
+    }
+    if runs.len() > limits.runs_max
+        && let Some(window) = cheapest_window(runs, limits)
+    {
+        return Some(Job::Merge(window));
+    }
+    sparsest(runs, limits).map(Job::Merge)
+}
+
+/// What a run is worth after a merge.
+fn kept(run: &RunSize) -> u64 {
+    run.size.saturating_sub(run.dead)
+}
+
+/// The window that costs least for each run it saves.  Windows in which one run outweighs the others are the last
+/// resort: merging those again and again would write the large run as often as small ones come.
+fn cheapest_window(runs: &[RunSize], limits: &Limits) -> Option<Range<usize>> {
+    [3, 2, 1]
+        .into_iter()
+        .find_map(|evenness| cheapest_even_window(runs, limits, evenness))
+}
+
+/// The same among windows whose largest run is at most one `evenness`th of the sum.
+fn cheapest_even_window(runs: &[RunSize], limits: &Limits, evenness: u64) -> Option<Range<usize>> {
+    let mut best: Option<(u64, u64, Range<usize>)> = None;
+    for start in 0..runs.len() {
+        let (mut cost, mut largest) = (0_u64, 0);
+        for (nth, run) in runs.iter().enumerate().skip(start).take(limits.merge_max) {
+            cost += kept(run);
+            largest = kept(run).max(largest);
+            if run.is_damaged || cost > limits.size_max {
+                break;
+            }
+            let saved = (nth - start) as u64;
+            if saved == 0 || largest.saturating_mul(evenness) > cost {
+                continue;
+            }
+            let is_cheaper = |(best_cost, best_saved, _): &(u64, u64, Range<usize>)| {
+                u128::from(cost) * u128::from(*best_saved)
+                    < u128::from(*best_cost) * u128::from(saved)
+            };
+            if best.as_ref().is_none_or(is_cheaper) {
+                best = Some((cost, saved, start..nth + 1));
+            }
+        }
+    }
+    best.map(|(_, _, window)| window)
+}
+
+/// The run with the largest dead part, when too much of the whole is dead and that run is worth rewriting.
+fn sparsest(runs: &[RunSize], limits: &Limits) -> Option<Range<usize>> {
+    let total: u64 = runs.iter().map(|run| run.size).sum();
+    let dead: u64 = runs.iter().map(|run| run.dead).sum();
+    let percent = |part: u64, whole: u64| part.saturating_mul(100) / whole.max(1);
+    if percent(dead, total) <= u64::from(limits.dead_percent_max) {
+        return None;
+    }
+    let worth = |run: &RunSize| percent(run.dead, run.size) > u64::from(limits.dead_percent_max);
+    let (at, _) = runs
+        .iter()
+        .enumerate()
+        .filter(|(_, run)| !run.is_damaged && worth(run))
+        .max_by_key(|(_, run)| percent(run.dead, run.size))?;
+    Some(at..at + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits {
+        runs_max: 6,
+        merge_max: 4,
+        size_max: 1000,
+        dead_percent_max: 20,
+    };
+
+    fn runs(sizes: &[u64]) -> Vec<RunSize> {
+        let run = |size: &u64| RunSize {
+            size: *size,
+            dead: 0,
+            is_dead: false,
+            is_damaged: false,
+        };
+        sizes.iter().map(run).collect()
+    }
+
+    #[test]
+    fn nothing_is_merged_before_it_must() {
+        assert_eq!(choose(&runs(&[1; 6]), &LIMITS), None);
+        assert_eq!(choose(&runs(&[1; 7]), &LIMITS), Some(Job::Merge(0..4)));
+        let uneven = runs(&[400, 90, 100, 10, 10, 10, 10]);
+        assert_eq!(choose(&uneven, &LIMITS), Some(Job::Merge(3..7)));
+        let capped = runs(&[900, 900, 900, 900, 900, 900, 900]);
+        assert_eq!(choose(&capped, &LIMITS), None, "the cap holds");
+    }
+
+    #[test]
+    fn damage_is_a_wall_and_dead_runs_go_first() {
+        let mut some = runs(&[1; 8]);
+        some[2].is_damaged = true;
+        assert_eq!(choose(&some, &LIMITS), Some(Job::Merge(3..7)));
+        some[6].is_dead = true;
+        assert_eq!(choose(&some, &LIMITS), Some(Job::Drop(6)));
+    }
+
+    #[test]
+    fn the_sparsest_is_rewritten_when_too_much_is_dead() {
+        let mut some = runs(&[100, 100, 100]);
+        some[1].dead = 50;
+        assert_eq!(choose(&some, &LIMITS), None, "a sixth of the whole");
+        some[0].dead = 30;
+        assert_eq!(choose(&some, &LIMITS), Some(Job::Merge(1..2)));
+    }
+
+    /// A simulation: equal runs arrive for a long time; how often is each octet written?
+    #[test]
+    fn prop_writing_grows_with_the_logarithm() {
+        let limits = Limits {
+            runs_max: 12,
+            merge_max: 8,
+            size_max: 1 << 40,
+            dead_percent_max: 20,
+        };
+        let (mut all, mut written, arrived) = (Vec::new(), 0, 4096);
+        for _ in 0..arrived {
+            all.extend(runs(&[1]));
+            written += 1;
+            while let Some(Job::Merge(window)) = choose(&all, &limits) {
+                let size = all[window.clone()].iter().map(|run| run.size).sum();
+                written += size;
+                all.splice(window, runs(&[size]));
+            }
+            assert!(all.len() <= 12);
+        }
+        let times = written as f64 / f64::from(arrived);
+        assert!(times < 7.0, "each octet was written {times} times");
+    }
+}

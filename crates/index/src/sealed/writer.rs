@@ -1,0 +1,217 @@
+//! Writing a run: sequentially, once, synced before anyone refers to it.
+//!
+//! A writer that is dropped unfinished removes its file.  It never overwrites: a run's id is new.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use newsreel_host::{Disk, File, OpenMode};
+use newsreel_wire::Sequence;
+
+use super::frame::{self, FRAME_HEADER};
+use super::{RunKind, RunMeta, SpoolId, run_path};
+use crate::error::Result;
+
+/// The first octets of every run and of its footer.
+pub(crate) const MAGIC: &[u8; 8] = b"NRSEALED";
+/// The version of the run's frame: header, frames, sections, footer.
+pub(crate) const VERSION: u16 = 1;
+/// The header's page; blocks begin behind it.
+pub(crate) const HEADER_OCTETS: usize = 4096;
+/// Octets of the header that mean something, its checksum included.
+pub(crate) const HEADER_USED: usize = 64;
+/// The footer.
+pub(crate) const FOOTER_OCTETS: usize = 256;
+/// Sections a run can have.
+pub(crate) const SECTIONS_MAX: usize = 8;
+
+/// Written in pieces of this size ...
+const PIECE: usize = 1 << 20;
+/// ... and forced to the disk after so many octets, so that a large run does not stand in a commit's way at its end.
+const SYNC_EVERY: u64 = 16 << 20;
+
+/// A named part at the end of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Section {
+    pub(crate) tag: u32,
+    /// Octets of its payload.
+    pub(crate) len: u32,
+    pub(crate) offset: u64,
+}
+
+/// Where runs are made.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) dir: PathBuf,
+    pub(crate) spool: SpoolId,
+}
+
+/// A run being written.
+#[derive(Debug)]
+pub(crate) struct RunWriter {
+    place: Place,
+    file: Arc<dyn File>,
+    path: PathBuf,
+    meta: RunMeta,
+    buf: Vec<u8>,
+    written: u64,
+    synced: u64,
+    sections: Vec<Section>,
+    finished: bool,
+}
+
+impl RunWriter {
+    /// Begins a run that covers the sequences `first..=last`.
+    pub(crate) fn create(
+        place: &Place,
+        kind: RunKind,
+        id: u64,
+        (first, last): (Sequence, Sequence),
+    ) -> Result<Self> {
+        let path = run_path(&place.dir, kind, id);
+        let file = place.disk.open(&path, OpenMode::CreateNew)?;
+        let meta = RunMeta {
+            kind,
+            id,
+            len: 0,
+            first,
+            last,
+            rows: 0,
+        };
+        let mut buf = Vec::with_capacity(PIECE + (PIECE >> 2));
+        buf.extend_from_slice(&header(&place.spool, &meta));
+        Ok(Self {
+            place: place.clone(),
+            file,
+            path,
+            meta,
+            buf,
+            written: 0,
+            synced: 0,
+            sections: Vec::new(),
+            finished: false,
+        })
+    }
+
+    /// The run's id.
+    pub(crate) const fn id(&self) -> u64 {
+        self.meta.id
+    }
+
+    /// Where the next octet goes.
+    pub(crate) const fn offset(&self) -> u64 {
+        self.written + self.buf.len() as u64
+    }
+
+    /// Appends a frame and says where it begins.
+    pub(crate) fn frame(&mut self, parts: &[&[u8]]) -> Result<u64> {
+        let offset = self.offset();
+        let header = frame::header(self.meta.id, offset, parts);
+        self.buf.extend_from_slice(&header);
+        for part in parts {
+            self.buf.extend_from_slice(part);
+        }
+        self.spill(PIECE)?;
+        Ok(offset)
+    }
+
+    /// Appends octets as they are.
+    pub(crate) fn raw(&mut self, octets: &[u8]) -> Result<()> {
+        self.buf.extend_from_slice(octets);
+        self.spill(PIECE)
+    }
+
+    /// Appends a section: after all blocks, one for each tag.
+    pub(crate) fn section(&mut self, tag: u32, payload: &[u8]) -> Result<()> {
+        debug_assert!(self.sections.len() < SECTIONS_MAX);
+        let offset = self.frame(&[payload])?;
+        let len = u32::try_from(payload.len()).unwrap_or(u32::MAX);
+        self.sections.push(Section { tag, len, offset });
+        Ok(())
+    }
+
+    /// Closes the run: footer, sync.  Its name is durable once its directory is synced.
+    pub(crate) fn finish(mut self, rows: u64) -> Result<RunMeta> {
+        self.meta.rows = rows;
+        self.meta.len = self.offset() + FOOTER_OCTETS as u64;
+        let footer = footer(&self.meta, &self.sections);
+        self.buf.extend_from_slice(&footer);
+        self.spill(0)?;
+        self.file.sync_all()?;
+        self.finished = true;
+        Ok(self.meta)
+    }
+
+    fn spill(&mut self, keep: usize) -> Result<()> {
+        if self.buf.len() <= keep {
+            return Ok(());
+        }
+        self.file.write_at(&self.buf, self.written)?;
+        self.written += self.buf.len() as u64;
+        self.buf.clear();
+        if self.written - self.synced >= SYNC_EVERY {
+            self.file.sync_data()?;
+            self.synced = self.written;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for RunWriter {
+    fn drop(&mut self) {
+        if !self.finished {
+            // What cannot be removed now is an orphan and goes at the next start.
+            let _ = remove(&self.place.disk, &self.path);
+        }
+    }
+}
+
+fn remove(disk: &Arc<dyn Disk>, path: &Path) -> newsreel_host::Result<()> {
+    disk.remove(path)
+}
+
+/// The header page: magic 8, version 2, kind 1, zero 5, spool 16, run 8, first 8, last 8, zero 4, crc 4.
+pub(crate) fn header(spool: &SpoolId, meta: &RunMeta) -> Vec<u8> {
+    let mut page = Vec::with_capacity(HEADER_OCTETS);
+    page.extend_from_slice(MAGIC);
+    page.extend_from_slice(&VERSION.to_le_bytes());
+    page.extend_from_slice(&[meta.kind.code(), 0, 0, 0, 0, 0]);
+    page.extend_from_slice(spool);
+    page.extend_from_slice(&meta.id.to_le_bytes());
+    page.extend_from_slice(&meta.first.0.to_le_bytes());
+    page.extend_from_slice(&meta.last.0.to_le_bytes());
+    page.extend_from_slice(&[0; 4]);
+    debug_assert_eq!(page.len(), HEADER_USED - 4);
+    let crc = crc32c::crc32c(&page);
+    page.extend_from_slice(&crc.to_le_bytes());
+    page.resize(HEADER_OCTETS, 0);
+    page
+}
+
+/// The footer: magic 8, version 2, kind 1, sections 1, zero 4, run 8, first 8, last 8, rows 8, file length 8, then
+/// eight times tag 4, length 4, offset 8; zeros; crc 4.
+fn footer(meta: &RunMeta, sections: &[Section]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(FOOTER_OCTETS);
+    out.extend_from_slice(MAGIC);
+    out.extend_from_slice(&VERSION.to_le_bytes());
+    let count = u8::try_from(sections.len()).unwrap_or(u8::MAX);
+    out.extend_from_slice(&[meta.kind.code(), count, 0, 0, 0, 0]);
+    for number in [meta.id, meta.first.0, meta.last.0, meta.rows, meta.len] {
+        out.extend_from_slice(&number.to_le_bytes());
+    }
+    for section in sections {
+        out.extend_from_slice(&section.tag.to_le_bytes());
+        out.extend_from_slice(&section.len.to_le_bytes());
+        out.extend_from_slice(&section.offset.to_le_bytes());
+    }
+    out.resize(FOOTER_OCTETS - 4, 0);
+    let crc = crc32c::crc32c(&out);
+    out.extend_from_slice(&crc.to_le_bytes());
+    out
+}
+
+/// Octets a section takes in the file.
+pub(crate) const fn framed(len: u64) -> u64 {
+    len + FRAME_HEADER as u64
+}

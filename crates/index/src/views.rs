@@ -1,0 +1,214 @@
+//! The three views together: opened from one manifest, brought forward by one applier, checkpointed as one.
+//!
+//! Everything that changes rows goes through [`Applier`], of which there is one; everything here may be used from any
+//! thread.  The views read no clock: time is what the engine gives them from the log.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use newsreel_host::Disk;
+use newsreel_wire::{ArticleNumber, GroupId, Sequence, UnixTime};
+use parking_lot::Mutex;
+
+use crate::compact::Compaction;
+use crate::config::IndexConfig;
+use crate::error::Result;
+use crate::groups::Groups;
+use crate::groups::seal::GroupRun;
+use crate::history::bucket::Remember;
+use crate::history::{History, HistoryFacts};
+use crate::liveness::Liveness;
+use crate::overview::withdrawn::Withdrawn;
+use crate::overview::{Overview, OverviewFacts};
+use crate::sealed::RunKind;
+use crate::sealed::catalog::Catalog;
+use crate::sealed::reader::{RunFile, Wait};
+use crate::sealed::set::{DamagedRun, Damages};
+use crate::sealed::writer::Place;
+
+/// A group's marks and count, as GROUP answers them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct GroupFacts {
+    /// The lowest number alive; one more than `high` when none is (RFC 3977 section 6.1.1).
+    pub low: ArticleNumber,
+    /// The largest number ever given.
+    pub high: ArticleNumber,
+    /// How many articles are alive.
+    pub count: u64,
+}
+
+/// What the views hold and take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ViewsFacts {
+    /// The history.
+    pub history: HistoryFacts,
+    /// The overview.
+    pub overview: OverviewFacts,
+    /// Groups that are there.
+    pub groups: usize,
+    /// Octets of memory for groups.
+    pub groups_bytes: u64,
+    /// Files of group rows.
+    pub group_runs: usize,
+    /// The last checkpoint.
+    pub checkpoint: Sequence,
+}
+
+/// History, overview and groups.
+#[derive(Debug)]
+pub struct Views {
+    pub(crate) history: History,
+    pub(crate) overview: Overview,
+    pub(crate) groups: Groups,
+    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) config: IndexConfig,
+    pub(crate) damages: Arc<Damages>,
+    /// Withdrawn since the last freeze.
+    pub(crate) withdrawn: Mutex<Vec<Withdrawn>>,
+    /// A checkpoint is frozen and not installed.
+    pub(crate) is_frozen: AtomicBool,
+    pub(crate) compaction: Mutex<Compaction>,
+}
+
+impl Views {
+    /// Opens the views in `dir`, or begins them there; the checkpoint says up to which sequence they are complete, the
+    /// log has the rest.  Sealed files that cannot be used are listed by [`Views::damaged`].
+    ///
+    /// # Errors
+    /// When the disk fails or the manifest cannot be used.
+    pub fn open(
+        disk: Arc<dyn Disk>,
+        dir: &Path,
+        config: IndexConfig,
+        spool: [u8; 16],
+        liveness: Arc<dyn Liveness>,
+    ) -> Result<(Arc<Self>, Option<Sequence>)> {
+        let place = Place {
+            disk,
+            dir: dir.to_path_buf(),
+            spool,
+        };
+        let catalog = Arc::new(Catalog::open(place)?);
+        let damages = Arc::new(Damages::default());
+        let views = Self {
+            history: History::open(&catalog, &liveness, &damages)?,
+            overview: Overview::open(&catalog, &config, &liveness, &damages)?,
+            groups: Groups::default(),
+            damages,
+            config,
+            withdrawn: Mutex::default(),
+            is_frozen: AtomicBool::new(false),
+            compaction: Mutex::default(),
+            catalog,
+        };
+        views.load_groups()?;
+        let checkpoint = views.catalog.manifest().checkpoint;
+        Ok((
+            Arc::new(views),
+            Some(checkpoint).filter(|sequence| *sequence > Sequence::ZERO),
+        ))
+    }
+
+    fn load_groups(&self) -> Result<()> {
+        let place = self.catalog.place();
+        for meta in self.catalog.manifest().of_kind(RunKind::Groups) {
+            let run = RunFile::open(place.disk.as_ref(), &place.dir, &place.spool, meta)
+                .and_then(|run| GroupRun::read(&run));
+            match run {
+                Ok(run) => {
+                    self.groups.load(&run);
+                    for withdrawn in run.withdrawn {
+                        self.overview.withdrawn().add(withdrawn);
+                    }
+                }
+                Err(error) if error.is_damage() => {
+                    self.damages.note(&place.dir, meta, &error);
+                    // Numbers must not be given twice, whatever was lost.
+                    self.overview.last_numbers(|group, last| {
+                        self.groups.filed(group, last);
+                    });
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Message-ids and where their articles are.
+    #[must_use]
+    pub const fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// Groups, numbers and overview lines.
+    #[must_use]
+    pub const fn overview(&self) -> &Overview {
+        &self.overview
+    }
+
+    /// The groups themselves.
+    #[must_use]
+    pub const fn groups(&self) -> &Groups {
+        &self.groups
+    }
+
+    /// A group's marks and count, exact at this moment.
+    ///
+    /// # Errors
+    /// When the disk fails, or [`Error::WouldBlock`](crate::Error::WouldBlock).
+    pub fn group_facts(&self, group: GroupId, wait: Wait) -> Result<GroupFacts> {
+        // First the count, then the mark, which rises before the row is there: so it is never below what was counted.
+        let live = self.overview.live_facts(group, wait)?;
+        let high = self.groups.high(group);
+        Ok(GroupFacts {
+            low: live.low.unwrap_or_else(|| high.next()),
+            high,
+            count: live.count,
+        })
+    }
+
+    /// Up to which sequence the sealed files are complete; the log before it is not needed here any more.
+    #[must_use]
+    pub fn checkpoint(&self) -> Option<Sequence> {
+        let checkpoint = self.catalog.manifest().checkpoint;
+        Some(checkpoint).filter(|sequence| *sequence > Sequence::ZERO)
+    }
+
+    /// Whether enough is in memory for a checkpoint, and none is under way.
+    #[must_use]
+    pub fn checkpoint_due(&self) -> bool {
+        !self.is_frozen.load(Ordering::Acquire)
+            && (self.overview.active_octets() >= self.config.tail_bytes_max
+                || self.history.active_rows() >= self.config.history_rows_max)
+    }
+
+    /// Tells the time of the log; the history forgets by it.  It never steps back.
+    pub fn set_time(&self, time: UnixTime) {
+        self.catalog.set_time(time);
+    }
+
+    pub(crate) fn remember(&self) -> Remember {
+        Remember::new(self.catalog.time(), self.config.remember_s)
+    }
+
+    /// Sealed files that have to be rebuilt, each with the log sequences it covers.
+    #[must_use]
+    pub fn damaged(&self) -> Vec<DamagedRun> {
+        self.damages.list()
+    }
+
+    /// Numbers for reports.
+    #[must_use]
+    pub fn facts(&self) -> ViewsFacts {
+        let manifest = self.catalog.manifest();
+        ViewsFacts {
+            history: self.history.facts(),
+            overview: self.overview.facts(),
+            groups: self.groups.len(),
+            groups_bytes: self.groups.memory_bytes(),
+            group_runs: manifest.of_kind(RunKind::Groups).count(),
+            checkpoint: manifest.checkpoint,
+        }
+    }
+}

@@ -64,6 +64,8 @@ pub struct Trouble {
     pub reads_fail: bool,
     /// Answers to transfers are held back until [`MemoryService::let_go`].
     pub hold: bool,
+    /// Nothing more is taken, as when the budget is used up, until this ends.
+    pub busy: bool,
 }
 
 /// The service.
@@ -72,6 +74,7 @@ pub struct MemoryService {
     config: MemoryConfig,
     now: AtomicU64,
     state: Mutex<State>,
+    calm: tokio::sync::Notify,
 }
 
 #[derive(Debug, Default)]
@@ -117,6 +120,7 @@ impl MemoryService {
             config,
             now: AtomicU64::new(now.0),
             state: Mutex::default(),
+            calm: tokio::sync::Notify::new(),
         }
     }
 
@@ -185,6 +189,7 @@ impl MemoryService {
     /// Makes trouble, or ends it.
     pub fn set_trouble(&self, trouble: Trouble) {
         self.state.lock().trouble = trouble;
+        self.calm.notify_waiters();
     }
 
     /// Answers held back.
@@ -356,6 +361,13 @@ impl NewsService for MemoryService {
     }
 
     async fn transfer(&self, batch: &mut Vec<Transfer>, from: &Arc<Connection>) {
+        loop {
+            let calm = self.calm.notified();
+            if !self.state.lock().trouble.busy {
+                break;
+            }
+            calm.await;
+        }
         let mut state = self.state.lock();
         let mut completions = Vec::with_capacity(batch.len());
         for transfer in batch.drain(..) {

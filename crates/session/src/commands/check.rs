@@ -1,6 +1,6 @@
 //! CHECK: shall a peer send an article (RFC 4644 section 2.4).
 
-use newsreel_service::NewsService;
+use newsreel_service::{Defer, NewsService, Offer, Transfer};
 use newsreel_wire::nntp::line::Command;
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -31,7 +31,13 @@ where
         answers::push(core, Answer::Fixed("501 Malformed message-id\r\n"), b"");
         return Ok(());
     };
-    let offer = core.service.offer(id, &core.connection).await;
+    // What came just before, on this connection, the service has not seen yet.
+    let is_here = |transfer: &Transfer| transfer.offered.as_bytes() == id.as_bytes();
+    let offer = if core.scratch().batch.iter().any(is_here) {
+        Offer::Later(Defer::UnderWay)
+    } else {
+        core.service.offer(id, &core.connection).await
+    };
     answers::push(core, Answer::Offered(offer), id.as_bytes());
     Ok(())
 }

@@ -1,1 +1,247 @@
-//! What transcripts cannot say: order of answers held back, draining, memory of idle sessions.
+//! What transcripts cannot say: answers held back, bounds, draining, the cost of an idle session.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use newsreel_net::Drain;
+use newsreel_service::memory::{MemoryConfig, MemoryService, Trouble};
+use newsreel_service::{Connection, ConnectionId};
+use newsreel_session::{End, Metrics, SessionConfig, Shared, serve};
+use newsreel_wire::UnixTime;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+
+use crate::driver::MemoryDriver;
+
+fn article(id: &str) -> String {
+    format!(
+        "Path: peer.example!not-for-mail\r\nFrom: a@example.org\r\nNewsgroups: misc.test\r\n\
+         Subject: s\r\nDate: Wed, 31 Dec 2025 12:00:00 +0000\r\nMessage-ID: {id}\r\n\r\nbody\r\n.\r\n"
+    )
+}
+
+fn takethis(id: &str) -> String {
+    format!("TAKETHIS {id}\r\n{}", article(id))
+}
+
+fn driver(session: SessionConfig) -> MemoryDriver {
+    let driver = MemoryDriver::new(session, MemoryConfig::default());
+    driver.service.add_group("misc.test", "y", "");
+    driver
+}
+
+/// What has come so far, without waiting for more than the session's own work.
+async fn so_far(stream: &mut DuplexStream) -> String {
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    let mut buf = vec![0; 1 << 16];
+    let read = tokio::time::timeout(Duration::from_millis(1), stream.read(&mut buf)).await;
+    let len = read.map_or(0, |len| len.unwrap());
+    String::from_utf8_lossy(&buf[..len]).into_owned()
+}
+
+async fn say(stream: &mut DuplexStream, text: &str) {
+    stream.write_all(text.as_bytes()).await.unwrap();
+}
+
+async fn greeted(driver: &mut MemoryDriver) -> DuplexStream {
+    let mut stream = driver.open();
+    assert!(so_far(&mut stream).await.starts_with("201 "));
+    stream
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_wait_for_those_before_them() {
+    let mut driver = driver(SessionConfig::default());
+    let mut stream = greeted(&mut driver).await;
+    driver.service.set_trouble(Trouble {
+        hold: true,
+        ..Trouble::default()
+    });
+    let pipeline = [
+        takethis("<1@t>"),
+        takethis("<2@t>"),
+        "CHECK <9@t>\r\nCHECK nonsense\r\n".to_owned(),
+        takethis("<3@t>"),
+        "DATE\r\n".to_owned(),
+        takethis("<4@t>"),
+    ];
+    say(&mut stream, &pipeline.concat()).await;
+    assert_eq!(so_far(&mut stream).await, "");
+    assert_eq!(driver.service.held(), 3, "what is behind DATE waits for it");
+    driver.service.let_go(2, true);
+    assert_eq!(so_far(&mut stream).await, "", "3 and 2 are known, 1 is not");
+    driver.service.let_go(1, true);
+    let answers = so_far(&mut stream).await;
+    let expected = "239 <1@t>\r\n239 <2@t>\r\n238 <9@t>\r\n501 Malformed message-id\r\n239 <3@t>\r\n\
+                    111 20260101000000\r\n";
+    assert_eq!(answers, expected);
+    assert_eq!(driver.service.held(), 1);
+    driver.service.let_go(1, false);
+    assert_eq!(so_far(&mut stream).await, "239 <4@t>\r\n");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_owed_is_bounded_and_then_nothing_is_read() {
+    let config = SessionConfig {
+        pipeline_replies_max: 10,
+        input_chunk_bytes: 4096,
+        ..SessionConfig::default()
+    };
+    let mut driver = driver(config);
+    let stream = greeted(&mut driver).await;
+    driver.service.set_trouble(Trouble {
+        hold: true,
+        ..Trouble::default()
+    });
+    let all: String = (0..1000).map(|n| takethis(&format!("<{n}@t>"))).collect();
+    let (mut read, mut write) = tokio::io::split(stream);
+    let writing = tokio::spawn(async move { write.write_all(all.as_bytes()).await.unwrap() });
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    assert!(!writing.is_finished(), "the sender is held up");
+    assert_eq!(driver.service.held(), 10);
+    driver.service.set_trouble(Trouble::default());
+    driver.service.let_go(10, true);
+    let expected: String = (0..1000).map(|n| format!("239 <{n}@t>\r\n")).collect();
+    let mut got = vec![0; expected.len()];
+    read.read_exact(&mut got).await.unwrap();
+    assert_eq!(String::from_utf8_lossy(&got), expected);
+    writing.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_are_given_while_the_service_takes_nothing_more() {
+    let mut driver = driver(SessionConfig::default());
+    let mut stream = greeted(&mut driver).await;
+    driver.service.set_trouble(Trouble {
+        hold: true,
+        ..Trouble::default()
+    });
+    say(&mut stream, &takethis("<1@t>")).await;
+    assert_eq!(so_far(&mut stream).await, "");
+    driver.service.set_trouble(Trouble {
+        hold: true,
+        busy: true,
+        ..Trouble::default()
+    });
+    say(&mut stream, &takethis("<2@t>")).await;
+    assert_eq!(so_far(&mut stream).await, "");
+    driver.service.let_go(1, false);
+    assert_eq!(so_far(&mut stream).await, "239 <1@t>\r\n");
+    driver.service.set_trouble(Trouble::default());
+    assert_eq!(so_far(&mut stream).await, "239 <2@t>\r\n");
+}
+
+#[tokio::test(start_paused = true)]
+async fn draining_lets_an_article_come_to_its_end() {
+    let mut driver = driver(SessionConfig::default());
+    let (mut idle, mut busy) = (greeted(&mut driver).await, greeted(&mut driver).await);
+    let text = takethis("<1@t>");
+    let (front, back) = text.split_at(100);
+    say(&mut busy, front).await;
+    assert_eq!(so_far(&mut busy).await, "");
+    driver.drain.start();
+    assert_eq!(so_far(&mut idle).await, "400 Server is stopping\r\n");
+    assert_eq!(so_far(&mut busy).await, "");
+    say(&mut busy, &format!("{back}{}", takethis("<2@t>"))).await;
+    assert_eq!(
+        so_far(&mut busy).await,
+        "239 <1@t>\r\n400 Server is stopping\r\n"
+    );
+    assert_eq!(busy.read(&mut [0; 1]).await.unwrap(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_reads_nothing_is_cut() {
+    let config = SessionConfig {
+        write_stall_s: 4,
+        ..SessionConfig::default()
+    };
+    let mut driver = driver(config);
+    let mut stream = greeted(&mut driver).await;
+    say(&mut stream, &"HELP\r\n".repeat(5000)).await;
+    tokio::time::sleep(Duration::from_secs(7)).await;
+    let ended = driver.metrics.snapshot().ended;
+    assert!(ended.contains(&("write_stalled", 1)), "{ended:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn everything_is_counted() {
+    let mut driver = driver(SessionConfig::default());
+    let mut stream = greeted(&mut driver).await;
+    let junk = takethis("<2@t>").replace("misc.test", "no.such.group");
+    say(
+        &mut stream,
+        &format!("{}{junk}NONSENSE\r\nQUIT\r\n", takethis("<1@t>")),
+    )
+    .await;
+    assert!(so_far(&mut stream).await.ends_with("205 Bye\r\n"));
+    drop(stream);
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let seen = driver.metrics.snapshot();
+    let count = |name: &str| {
+        seen.commands
+            .iter()
+            .find(|(verb, _)| *verb == name)
+            .unwrap()
+            .1
+    };
+    assert_eq!(
+        (count("TAKETHIS"), count("QUIT"), count("unknown")),
+        (2, 1, 1)
+    );
+    assert_eq!(
+        seen.replies,
+        [(201, 1), (205, 1), (239, 1), (439, 1), (500, 1)]
+    );
+    assert_eq!(
+        (seen.accepted, seen.rejected),
+        (1, vec![("unknown_groups", 1)])
+    );
+    assert_eq!((seen.opened, seen.closed), (1, 1));
+    assert!(seen.ended.contains(&("quit", 1)));
+    assert_eq!(
+        seen.octets_in as usize,
+        takethis("<1@t>").len() + junk.len() + 16
+    );
+}
+
+/// A task that is cut (at the end of a drain) gives its offers back too.
+#[tokio::test(start_paused = true)]
+async fn a_session_that_is_cut_releases_its_offers() {
+    let mut driver = driver(SessionConfig::default());
+    let (mut ours, theirs) = duplex(4096);
+    let shared = Shared::new(SessionConfig::default(), Arc::new(Metrics::default()));
+    let connection = Connection::new(ConnectionId(77), None, None);
+    let watch = Drain::new().watch();
+    let task = tokio::spawn(serve(
+        theirs,
+        driver.service.clone(),
+        shared,
+        connection,
+        watch,
+    ));
+    say(&mut ours, "CHECK <1@t>\r\n").await;
+    assert!(so_far(&mut ours).await.ends_with("238 <1@t>\r\n"));
+    let mut other = greeted(&mut driver).await;
+    say(&mut other, "CHECK <1@t>\r\n").await;
+    assert_eq!(so_far(&mut other).await, "431 <1@t>\r\n");
+    task.abort();
+    say(&mut other, "CHECK <1@t>\r\n").await;
+    assert_eq!(so_far(&mut other).await, "238 <1@t>\r\n");
+}
+
+/// 5,000 idle readers must cost less than 150 MB in all; what a session allocates beside its task is small.
+#[tokio::test]
+async fn a_session_is_small() {
+    let service = Arc::new(MemoryService::new(
+        MemoryConfig::default(),
+        UnixTime(1_767_225_600),
+    ));
+    let shared = Shared::new(SessionConfig::default(), Arc::new(Metrics::default()));
+    let connection = Connection::new(ConnectionId(1), None, None);
+    let (ours, theirs) = duplex(64);
+    let session = serve(theirs, service, shared, connection, Drain::new().watch());
+    let octets = size_of_val(&session);
+    assert!(octets < 4096, "a session's task has {octets} octets");
+    drop(ours);
+    assert_eq!(session.await, End::Broken);
+}

@@ -47,7 +47,7 @@ pub fn write_front(headers: &Headers<'_>, out: &mut Vec<u8>) {
             out.push(b'\t');
         }
         if let Some(field) = headers.get(known) {
-            write_content(&field, out);
+            write_as(known, &field, out);
         }
     }
 }
@@ -71,7 +71,20 @@ pub fn write_named(name: &str, content: &[u8], out: &mut Vec<u8>) {
 
 /// Appends a field's content as OVER and HDR show it (RFC 3977 sections 8.3.2 and 8.5.2).
 pub fn write_content(field: &Field<'_>, out: &mut Vec<u8>) {
-    unfold(field.content, out);
+    match field.known() {
+        Some(known) => write_as(known, field, out),
+        None => unfold(field.content, out),
+    }
+}
+
+/// Blanks around a message-id are no part of it (RFC 5536 section 3.1.3), and readers compare octets.
+fn write_as(known: Known, field: &Field<'_>, out: &mut Vec<u8>) {
+    let content = if known == Known::MessageId {
+        field.trimmed()
+    } else {
+        field.content
+    };
+    unfold(content, out);
 }
 
 /// Appends `content` without folds and leading blanks; TAB, CR, LF and NUL that remain become one space each.
@@ -237,6 +250,18 @@ mod tests {
         assert_eq!(fields.header(Known::Xref), Some(&b"here a.b:1 c:2"[..]));
         assert_eq!(fields.header(Known::MessageId), message_id(&line));
         assert_eq!((fields.find("xre"), fields.find("Lines")), (None, None));
+    }
+
+    #[test]
+    fn blanks_around_a_message_id_are_not_shown() {
+        let mut line = Vec::new();
+        let headers =
+            Headers::scan(b"Message-ID: \r\n <1@a>  \r\nSubject: s \r\n\r\n.\r\n").unwrap();
+        write_fields(&headers, 1, 0, &mut line);
+        assert_eq!(line, b"s \t\t\t<1@a>\t\t1\t0");
+        line.clear();
+        write_content(&headers.get(Known::MessageId).unwrap(), &mut line);
+        assert_eq!(line, b"<1@a>");
     }
 
     #[test]

@@ -9,12 +9,14 @@ use std::net::SocketAddr;
 use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
 
+use newsreel_bench::compare::{self, CompareArgs};
 use newsreel_bench::corpus::{self, Corpus, CorpusArgs, Size};
 use newsreel_bench::feed::{self, FeedArgs};
 use newsreel_bench::idle::{self, IdleArgs};
 use newsreel_bench::load::{LoadArgs, Machine};
 use newsreel_bench::null::{NullArgs, NullServer};
 use newsreel_bench::read::{self, By, Choice, Order, ReadArgs, Verify};
+use newsreel_bench::rivals::{CommandRival, Rival, ScriptRival};
 use newsreel_host::{RealClock, RealDisk};
 
 type Failure = Box<dyn std::error::Error>;
@@ -99,6 +101,45 @@ fn load_args(server: SocketAddr, options: &Options) -> Result<LoadArgs, Failure>
     })
 }
 
+fn compare_args(options: &Options) -> Result<CompareArgs, Failure> {
+    let directory = options.get::<String>("dir")?.ok_or("compare needs --dir")?;
+    let usual = CompareArgs::new(directory.into());
+    let steps = options
+        .0
+        .get("steps")
+        .map(|names| names.split(',').map(Into::into).collect());
+    Ok(CompareArgs {
+        rounds: options.get("rounds")?.unwrap_or(usual.rounds),
+        articles: options.get("articles")?.unwrap_or(usual.articles),
+        seconds: options.get("seconds")?.unwrap_or(usual.seconds),
+        steps: steps.unwrap_or_default(),
+        corpus: CorpusArgs {
+            articles: None,
+            ..corpus_args(options)?
+        },
+        port: options.get("port")?.unwrap_or(usual.port),
+        progress: options.flag("progress"),
+        ..usual
+    })
+}
+
+/// `--ours PROGRAM`, `--null PROGRAM` (this one), `--inn SCRIPT`, in that order.
+fn rivals(options: &Options) -> Result<Vec<Box<dyn Rival>>, Failure> {
+    let mut rivals: Vec<Box<dyn Rival>> = Vec::new();
+    if let Some(program) = options.get::<String>("ours")? {
+        rivals.push(Box::new(CommandRival::newsreel(&program)));
+    }
+    if let Some(program) = options.get::<String>("null")? {
+        let serve = [&program, "null", "{address}", "--known"];
+        rivals.push(Box::new(CommandRival::new("null", &serve, None)));
+    }
+    if let Some(script) = options.get::<String>("inn")? {
+        let history = options.get("history")?.unwrap_or(1_000_000);
+        rivals.push(Box::new(ScriptRival::inn(script.into(), history, 2048)));
+    }
+    Ok(rivals)
+}
+
 fn main() -> Result<(), Failure> {
     let (plain, options) = Options::parse(std::env::args().skip(1))?;
     let verb = plain.first().map(String::as_str).unwrap_or_default();
@@ -175,7 +216,17 @@ fn main() -> Result<(), Failure> {
             let facts = corpus::batch::facts(&articles()?);
             return Ok(out.write_all(facts.human().as_bytes())?);
         }
-        _ => return Err("one of feed, read, idle, null, groups, corpus".into()),
+        "compare" => {
+            let comparison =
+                compare::run(&compare_args(&options)?, &mut rivals(&options)?, machine)?;
+            let text = if options.flag("json") {
+                serde_json::to_string_pretty(&comparison)? + "\n"
+            } else {
+                comparison.human()
+            };
+            return Ok(out.write_all(text.as_bytes())?);
+        }
+        _ => return Err("one of feed, read, idle, null, groups, corpus, compare".into()),
     };
     let text = if options.flag("json") {
         serde_json::to_string_pretty(&report)? + "\n"

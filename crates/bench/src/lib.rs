@@ -6,6 +6,7 @@
 //! never a fast one. It prints nothing and reads no configuration; callers give argument structs.
 
 mod client;
+pub mod compare;
 pub mod corpus;
 mod error;
 pub mod feed;
@@ -17,5 +18,6 @@ pub mod passes;
 mod random;
 pub mod read;
 pub mod report;
+pub mod rivals;
 
 pub use error::Error;

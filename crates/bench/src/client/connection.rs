@@ -15,6 +15,9 @@ use super::tally::Tally;
 /// Octets put ahead of the socket: enough for one large write, little enough to stay in the cache.
 const QUEUED_OCTETS_MAX: usize = 256 * 1024;
 
+/// With so many commands under way, one reply more or less does not hold the server up.
+const STREAMING_DEPTH: usize = 48;
+
 /// When a paced connection may send.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pace {
@@ -87,6 +90,18 @@ impl<'c> Connection<'c> {
 
     pub(crate) fn into_stream(self) -> TcpStream {
         self.stream
+    }
+
+    /// Commands that are not answered.
+    pub(crate) fn under_way(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Whether, after `before` commands were under way, so few are answered that more replies are
+    /// worth waiting for.
+    pub(crate) fn dribbles(&self, before: usize) -> bool {
+        let streaming = self.pace.is_none() && self.pending.len() >= STREAMING_DEPTH;
+        streaming && before - self.pending.len() < before / 8
     }
 
     pub(crate) const fn state(&self) -> State {

@@ -9,8 +9,9 @@ use crate::client::outgoing::Outgoing;
 use crate::client::script::{Issue, Next, Op, Script, code};
 use crate::client::tally::{Kind, Tally};
 use crate::feed::FeedContext;
+use crate::passes::FeedPass;
 
-pub(super) const KINDS: &[Kind] = &[
+const KINDS: &[Kind] = &[
     Kind {
         name: "CHECK",
         counted: false,
@@ -23,6 +24,14 @@ pub(super) const KINDS: &[Kind] = &[
 const CHECK: u8 = 0;
 const TAKETHIS: u8 = 1;
 
+pub(super) const PASS: FeedPass = FeedPass {
+    name: "check",
+    help: "CHECK, and TAKETHIS for what is wanted, as streaming peers do",
+    streams: true,
+    kinds: KINDS,
+    make,
+};
+
 #[derive(Debug)]
 struct Check<'c> {
     feed: FeedContext<'c>,
@@ -31,7 +40,7 @@ struct Check<'c> {
     stopped: bool,
 }
 
-pub(super) fn make(feed: FeedContext<'_>) -> Box<dyn Script<'_> + '_> {
+fn make(feed: FeedContext<'_>) -> Box<dyn Script<'_> + '_> {
     Box::new(Check {
         feed,
         wanted: VecDeque::new(),

@@ -7,11 +7,28 @@ use crate::client::outgoing::Outgoing;
 use crate::client::script::{Issue, Next, Op, Script, code};
 use crate::client::tally::{Kind, Tally};
 use crate::feed::{FeedContext, UNKNOWN};
+use crate::passes::FeedPass;
 
-pub(super) const KINDS: &[Kind] = &[Kind {
+const KINDS: &[Kind] = &[Kind {
     name: "CHECK",
     counted: true,
 }];
+
+pub(super) const KNOWN: FeedPass = FeedPass {
+    name: "check-known",
+    help: "CHECK only, of articles that the server has",
+    streams: true,
+    kinds: KINDS,
+    make: make_known,
+};
+
+pub(super) const UNKNOWN_IDS: FeedPass = FeedPass {
+    name: "check-unknown",
+    help: "CHECK only, of articles that do not exist",
+    streams: true,
+    kinds: KINDS,
+    make: make_unknown,
+};
 
 #[derive(Debug)]
 struct CheckOnly<'c> {
@@ -22,7 +39,7 @@ struct CheckOnly<'c> {
     stopped: bool,
 }
 
-pub(super) fn make_known(feed: FeedContext<'_>) -> Box<dyn Script<'_> + '_> {
+fn make_known(feed: FeedContext<'_>) -> Box<dyn Script<'_> + '_> {
     Box::new(CheckOnly {
         feed,
         beyond: 0,
@@ -31,7 +48,7 @@ pub(super) fn make_known(feed: FeedContext<'_>) -> Box<dyn Script<'_> + '_> {
     })
 }
 
-pub(super) fn make_unknown(feed: FeedContext<'_>) -> Box<dyn Script<'_> + '_> {
+fn make_unknown(feed: FeedContext<'_>) -> Box<dyn Script<'_> + '_> {
     Box::new(CheckOnly {
         feed,
         beyond: UNKNOWN,

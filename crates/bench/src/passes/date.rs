@@ -3,19 +3,27 @@
 use crate::client::outgoing::Outgoing;
 use crate::client::script::{Issue, Next, Op, Script, code};
 use crate::client::tally::{Kind, Tally};
+use crate::passes::ReadPass;
 use crate::read::ReadContext;
 
-pub(super) const KINDS: &[Kind] = &[Kind {
+const KINDS: &[Kind] = &[Kind {
     name: "DATE",
     counted: true,
 }];
+
+pub(super) const PASS: ReadPass = ReadPass {
+    name: "date",
+    help: "DATE, the cheapest command: what a round trip costs",
+    kinds: KINDS,
+    make,
+};
 
 #[derive(Debug)]
 struct Date<'c> {
     read: ReadContext<'c>,
 }
 
-pub(super) fn make(read: ReadContext<'_>) -> Box<dyn Script<'_> + '_> {
+fn make(read: ReadContext<'_>) -> Box<dyn Script<'_> + '_> {
     Box::new(Date { read })
 }
 

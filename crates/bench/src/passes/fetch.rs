@@ -7,34 +7,35 @@
 use crate::client::outgoing::Outgoing;
 use crate::client::script::{Issue, Next, Op, Script, code, number, word};
 use crate::client::tally::{Kind, Tally};
+use crate::passes::ReadPass;
 use crate::read::{By, Choice, Order, ReadContext, Verify, write_number};
 
 const GROUP_KIND: Kind = Kind {
     name: "GROUP",
     counted: false,
 };
-pub(super) const ARTICLE_KINDS: &[Kind] = &[
+const ARTICLE_KINDS: &[Kind] = &[
     GROUP_KIND,
     Kind {
         name: "ARTICLE",
         counted: true,
     },
 ];
-pub(super) const HEAD_KINDS: &[Kind] = &[
+const HEAD_KINDS: &[Kind] = &[
     GROUP_KIND,
     Kind {
         name: "HEAD",
         counted: true,
     },
 ];
-pub(super) const BODY_KINDS: &[Kind] = &[
+const BODY_KINDS: &[Kind] = &[
     GROUP_KIND,
     Kind {
         name: "BODY",
         counted: true,
     },
 ];
-pub(super) const STAT_KINDS: &[Kind] = &[
+const STAT_KINDS: &[Kind] = &[
     GROUP_KIND,
     Kind {
         name: "STAT",
@@ -45,6 +46,34 @@ const GROUP: u8 = 0;
 const FETCH: u8 = 1;
 /// Articles read at random in one group before another is chosen.
 const STAY: u64 = 100;
+
+pub(super) const ARTICLE_PASS: ReadPass = ReadPass {
+    name: "article",
+    help: "whole articles",
+    kinds: ARTICLE_KINDS,
+    make: make_article,
+};
+
+pub(super) const HEAD_PASS: ReadPass = ReadPass {
+    name: "head",
+    help: "header blocks",
+    kinds: HEAD_KINDS,
+    make: make_head,
+};
+
+pub(super) const BODY_PASS: ReadPass = ReadPass {
+    name: "body",
+    help: "bodies",
+    kinds: BODY_KINDS,
+    make: make_body,
+};
+
+pub(super) const STAT_PASS: ReadPass = ReadPass {
+    name: "stat",
+    help: "whether articles are there",
+    kinds: STAT_KINDS,
+    make: make_stat,
+};
 
 /// Which part of the article is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -191,19 +220,19 @@ impl<'c> Fetch<'c> {
     }
 }
 
-pub(super) fn make_article(read: ReadContext<'_>) -> Box<dyn Script<'_> + '_> {
+fn make_article(read: ReadContext<'_>) -> Box<dyn Script<'_> + '_> {
     Fetch::boxed(read, b"ARTICLE", 220, Part::Whole)
 }
 
-pub(super) fn make_head(read: ReadContext<'_>) -> Box<dyn Script<'_> + '_> {
+fn make_head(read: ReadContext<'_>) -> Box<dyn Script<'_> + '_> {
     Fetch::boxed(read, b"HEAD", 221, Part::Head)
 }
 
-pub(super) fn make_body(read: ReadContext<'_>) -> Box<dyn Script<'_> + '_> {
+fn make_body(read: ReadContext<'_>) -> Box<dyn Script<'_> + '_> {
     Fetch::boxed(read, b"BODY", 222, Part::Body)
 }
 
-pub(super) fn make_stat(read: ReadContext<'_>) -> Box<dyn Script<'_> + '_> {
+fn make_stat(read: ReadContext<'_>) -> Box<dyn Script<'_> + '_> {
     Fetch::boxed(read, b"STAT", 223, Part::Nothing)
 }
 

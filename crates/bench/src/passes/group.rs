@@ -3,19 +3,27 @@
 use crate::client::outgoing::Outgoing;
 use crate::client::script::{Issue, Next, Op, Script};
 use crate::client::tally::{Kind, Tally};
+use crate::passes::ReadPass;
 use crate::read::{Choice, ReadContext};
 
-pub(super) const KINDS: &[Kind] = &[Kind {
+const KINDS: &[Kind] = &[Kind {
     name: "GROUP",
     counted: true,
 }];
+
+pub(super) const PASS: ReadPass = ReadPass {
+    name: "group",
+    help: "GROUP of busy and quiet groups as they come",
+    kinds: KINDS,
+    make,
+};
 
 #[derive(Debug)]
 struct Group<'c> {
     read: ReadContext<'c>,
 }
 
-pub(super) fn make(read: ReadContext<'_>) -> Box<dyn Script<'_> + '_> {
+fn make(read: ReadContext<'_>) -> Box<dyn Script<'_> + '_> {
     Box::new(Group { read })
 }
 

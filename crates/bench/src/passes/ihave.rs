@@ -6,8 +6,9 @@ use crate::client::outgoing::Outgoing;
 use crate::client::script::{Issue, Next, Op, Script, code};
 use crate::client::tally::{Kind, Tally};
 use crate::feed::FeedContext;
+use crate::passes::FeedPass;
 
-pub(super) const KINDS: &[Kind] = &[
+const KINDS: &[Kind] = &[
     Kind {
         name: "IHAVE",
         counted: false,
@@ -20,6 +21,14 @@ pub(super) const KINDS: &[Kind] = &[
 const IHAVE: u8 = 0;
 const ARTICLE: u8 = 1;
 
+pub(super) const PASS: FeedPass = FeedPass {
+    name: "ihave",
+    help: "IHAVE, one article at a time",
+    streams: false,
+    kinds: KINDS,
+    make,
+};
+
 #[derive(Debug)]
 struct Ihave<'c> {
     feed: FeedContext<'c>,
@@ -27,7 +36,7 @@ struct Ihave<'c> {
     stopped: bool,
 }
 
-pub(super) fn make(feed: FeedContext<'_>) -> Box<dyn Script<'_> + '_> {
+fn make(feed: FeedContext<'_>) -> Box<dyn Script<'_> + '_> {
     Box::new(Ihave {
         feed,
         wanted: None,

@@ -5,12 +5,20 @@
 use crate::client::outgoing::Outgoing;
 use crate::client::script::{Issue, Next, Op, Script, code};
 use crate::client::tally::{Kind, Tally};
+use crate::passes::ReadPass;
 use crate::read::ReadContext;
 
-pub(super) const KINDS: &[Kind] = &[Kind {
+const KINDS: &[Kind] = &[Kind {
     name: "LIST",
     counted: true,
 }];
+
+pub(super) const PASS: ReadPass = ReadPass {
+    name: "list",
+    help: "LIST ACTIVE of all groups",
+    kinds: KINDS,
+    make,
+};
 
 #[derive(Debug)]
 struct List<'c> {
@@ -18,7 +26,7 @@ struct List<'c> {
     lines: u64,
 }
 
-pub(super) fn make(read: ReadContext<'_>) -> Box<dyn Script<'_> + '_> {
+fn make(read: ReadContext<'_>) -> Box<dyn Script<'_> + '_> {
     Box::new(List { read, lines: 0 })
 }
 

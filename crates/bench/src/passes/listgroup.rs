@@ -5,12 +5,20 @@
 use crate::client::outgoing::Outgoing;
 use crate::client::script::{Issue, Next, Op, Script, code, number, word};
 use crate::client::tally::{Kind, Tally};
+use crate::passes::ReadPass;
 use crate::read::{Choice, ReadContext};
 
-pub(super) const KINDS: &[Kind] = &[Kind {
+const KINDS: &[Kind] = &[Kind {
     name: "LISTGROUP",
     counted: true,
 }];
+
+pub(super) const PASS: ReadPass = ReadPass {
+    name: "listgroup",
+    help: "LISTGROUP, the numbers of a whole group",
+    kinds: KINDS,
+    make,
+};
 
 #[derive(Debug)]
 struct Listgroup<'c> {
@@ -19,7 +27,7 @@ struct Listgroup<'c> {
     lines: u64,
 }
 
-pub(super) fn make(read: ReadContext<'_>) -> Box<dyn Script<'_> + '_> {
+fn make(read: ReadContext<'_>) -> Box<dyn Script<'_> + '_> {
     Box::new(Listgroup {
         read,
         promised: None,

@@ -1,7 +1,7 @@
 //! The passes: what connections say to a server, one file each.
 //!
-//! To add one: write `passes/<name>.rs` with a [`Script`] and a function that makes it, declare the
-//! module, and add a row to [`FEED`] or [`READ`]. Help texts, the command line's choices and the
+//! To add one: write `passes/<name>.rs` with a [`Script`] and a constant that describes it,
+//! declare the module, and add the constant to [`FEED`] or [`READ`]. Help texts, the command line's choices and the
 //! test that runs every pass against the do-nothing server follow from the row.
 //! Invariant: a row's `kinds` are in the order of the script's kind numbers.
 
@@ -48,105 +48,25 @@ pub struct ReadPass {
 
 /// All ways to feed.
 pub static FEED: &[FeedPass] = &[
-    FeedPass {
-        name: "takethis",
-        help: "TAKETHIS without asking first",
-        streams: true,
-        kinds: takethis::KINDS,
-        make: takethis::make,
-    },
-    FeedPass {
-        name: "check",
-        help: "CHECK, and TAKETHIS for what is wanted, as streaming peers do",
-        streams: true,
-        kinds: check::KINDS,
-        make: check::make,
-    },
-    FeedPass {
-        name: "ihave",
-        help: "IHAVE, one article at a time",
-        streams: false,
-        kinds: ihave::KINDS,
-        make: ihave::make,
-    },
-    FeedPass {
-        name: "check-known",
-        help: "CHECK only, of articles that the server has",
-        streams: true,
-        kinds: check_only::KINDS,
-        make: check_only::make_known,
-    },
-    FeedPass {
-        name: "check-unknown",
-        help: "CHECK only, of articles that do not exist",
-        streams: true,
-        kinds: check_only::KINDS,
-        make: check_only::make_unknown,
-    },
+    takethis::PASS,
+    check::PASS,
+    ihave::PASS,
+    check_only::KNOWN,
+    check_only::UNKNOWN_IDS,
 ];
 
 /// All ways to read.
 pub static READ: &[ReadPass] = &[
-    ReadPass {
-        name: "article",
-        help: "whole articles",
-        kinds: fetch::ARTICLE_KINDS,
-        make: fetch::make_article,
-    },
-    ReadPass {
-        name: "head",
-        help: "header blocks",
-        kinds: fetch::HEAD_KINDS,
-        make: fetch::make_head,
-    },
-    ReadPass {
-        name: "body",
-        help: "bodies",
-        kinds: fetch::BODY_KINDS,
-        make: fetch::make_body,
-    },
-    ReadPass {
-        name: "stat",
-        help: "whether articles are there",
-        kinds: fetch::STAT_KINDS,
-        make: fetch::make_stat,
-    },
-    ReadPass {
-        name: "over",
-        help: "GROUP, and the overview of the whole group",
-        kinds: over::KINDS,
-        make: over::make,
-    },
-    ReadPass {
-        name: "group",
-        help: "GROUP of busy and quiet groups as they come",
-        kinds: group::KINDS,
-        make: group::make,
-    },
-    ReadPass {
-        name: "list",
-        help: "LIST ACTIVE of all groups",
-        kinds: list::KINDS,
-        make: list::make,
-    },
-    ReadPass {
-        name: "listgroup",
-        help: "LISTGROUP, the numbers of a whole group",
-        kinds: listgroup::KINDS,
-        make: listgroup::make,
-    },
-    ReadPass {
-        name: "session",
-        help: "as a newsreader: a group, the newest overview, some of its articles",
-        kinds: session::KINDS,
-        make: session::make,
-    },
-    ReadPass {
-        name: "date",
-        help: "DATE, the cheapest command: what a round trip costs",
-        kinds: date::KINDS,
-        make: date::make,
-    },
+    fetch::ARTICLE_PASS,
+    fetch::HEAD_PASS,
+    fetch::BODY_PASS,
+    fetch::STAT_PASS,
+    over::PASS,
+    group::PASS,
+    list::PASS,
+    listgroup::PASS,
+    session::PASS,
+    date::PASS,
 ];
 
 /// A row of [`FEED`] by name.

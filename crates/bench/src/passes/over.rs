@@ -7,9 +7,10 @@ use crate::client::outgoing::Outgoing;
 use crate::client::script::{Issue, Next, Op, Script, code, number};
 use crate::client::tally::{Kind, Tally};
 use crate::corpus::Corpus;
+use crate::passes::ReadPass;
 use crate::read::{Choice, ReadContext, Verify, write_number};
 
-pub(super) const KINDS: &[Kind] = &[
+const KINDS: &[Kind] = &[
     Kind {
         name: "GROUP",
         counted: true,
@@ -22,6 +23,13 @@ pub(super) const KINDS: &[Kind] = &[
 const GROUP: u8 = 0;
 const OVER: u8 = 1;
 
+pub(super) const PASS: ReadPass = ReadPass {
+    name: "over",
+    help: "GROUP, and the overview of the whole group",
+    kinds: KINDS,
+    make,
+};
+
 #[derive(Debug)]
 struct Over<'c> {
     read: ReadContext<'c>,
@@ -29,7 +37,7 @@ struct Over<'c> {
     lines: u64,
 }
 
-pub(super) fn make(read: ReadContext<'_>) -> Box<dyn Script<'_> + '_> {
+fn make(read: ReadContext<'_>) -> Box<dyn Script<'_> + '_> {
     Box::new(Over {
         read,
         selected: None,

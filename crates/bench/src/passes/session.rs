@@ -5,10 +5,11 @@
 use crate::client::outgoing::Outgoing;
 use crate::client::script::{Issue, Next, Op, Script, code, number, word};
 use crate::client::tally::{Kind, Tally};
+use crate::passes::ReadPass;
 use crate::passes::over::write_over;
 use crate::read::{Choice, ReadContext, write_number};
 
-pub(super) const KINDS: &[Kind] = &[
+const KINDS: &[Kind] = &[
     Kind {
         name: "GROUP",
         counted: true,
@@ -30,6 +31,13 @@ const SCREEN: u64 = 40;
 /// Articles read in a group.
 const ARTICLES: u8 = 5;
 
+pub(super) const PASS: ReadPass = ReadPass {
+    name: "session",
+    help: "as a newsreader: a group, the newest overview, some of its articles",
+    kinds: KINDS,
+    make,
+};
+
 #[derive(Debug)]
 struct Session<'c> {
     read: ReadContext<'c>,
@@ -38,7 +46,7 @@ struct Session<'c> {
     step: u8,
 }
 
-pub(super) fn make(read: ReadContext<'_>) -> Box<dyn Script<'_> + '_> {
+fn make(read: ReadContext<'_>) -> Box<dyn Script<'_> + '_> {
     Box::new(Session {
         read,
         group: 0,

@@ -6,11 +6,20 @@ use crate::client::outgoing::Outgoing;
 use crate::client::script::{Issue, Next, Op, Script, code};
 use crate::client::tally::{Kind, Tally};
 use crate::feed::FeedContext;
+use crate::passes::FeedPass;
 
-pub(super) const KINDS: &[Kind] = &[Kind {
+const KINDS: &[Kind] = &[Kind {
     name: "TAKETHIS",
     counted: true,
 }];
+
+pub(super) const PASS: FeedPass = FeedPass {
+    name: "takethis",
+    help: "TAKETHIS without asking first",
+    streams: true,
+    kinds: KINDS,
+    make,
+};
 
 #[derive(Debug)]
 struct Takethis<'c> {
@@ -18,7 +27,7 @@ struct Takethis<'c> {
     stopped: bool,
 }
 
-pub(super) fn make(feed: FeedContext<'_>) -> Box<dyn Script<'_> + '_> {
+fn make(feed: FeedContext<'_>) -> Box<dyn Script<'_> + '_> {
     Box::new(Takethis {
         feed,
         stopped: false,

@@ -1,0 +1,12 @@
+//! Servers side by side: the same steps, in turn, in rounds. Contents only.
+//!
+//! Absolute figures on a shared machine mean little, so what counts are the ratios within a round:
+//! the servers take turns at every step, and who begins changes from round to round.
+
+mod rounds;
+mod steps;
+mod table;
+
+pub use self::rounds::{CompareArgs, run};
+pub use self::steps::{STEPS, Step};
+pub use self::table::{Comparison, Spread, StepComparison};

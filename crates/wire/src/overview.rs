@@ -300,7 +300,8 @@ mod tests {
             write_fields(&Headers::scan(&wire).unwrap(), bytes as usize, lines as usize, &mut line);
             let fields = OverviewFields::parse(&line).unwrap();
             for (&known, content) in FRONT.iter().zip(&contents) {
-                let plain = content.replace("\r\n", "").replace(['\t', '\0'], " ");
+                let blanks: &[char] = if known == Known::MessageId { &[' ', '\t', '\r', '\n'] } else { &[] };
+                let plain = content.trim_end_matches(blanks).replace("\r\n", "").replace(['\t', '\0'], " ");
                 prop_assert_eq!(fields.header(known), Some(plain.as_bytes()));
             }
             prop_assert_eq!((fields.bytes, fields.lines), (Some(u64::from(bytes)), Some(u64::from(lines))));

@@ -19,5 +19,6 @@ mod random;
 pub mod read;
 pub mod report;
 pub mod rivals;
+mod verify;
 
 pub use error::Error;

@@ -61,7 +61,8 @@ pub enum Verify {
     /// No closer than that.
     #[default]
     Replies,
-    /// Every octet of every body is compared with the corpus, and every overview line is read.
+    /// Every article is compared with the corpus octet for octet (but for Path and Xref), and every
+    /// overview line is read.
     Contents,
 }
 
@@ -82,6 +83,8 @@ pub struct ReadArgs {
     pub verify: Verify,
     /// Stop after so many operations.
     pub operations: Option<u64>,
+    /// By id, ask only for these articles (their indices in the corpus), each once and in order.
+    pub only: Option<Vec<u64>>,
     /// Decides what is asked for.
     pub seed: u64,
     /// How hard, how long and at whom.
@@ -99,6 +102,7 @@ impl ReadArgs {
             depth: 1,
             verify: Verify::Replies,
             operations: None,
+            only: None,
             seed: 1,
             load: LoadArgs {
                 duration_secs: load.duration_secs.or(Some(3.0)),
@@ -125,7 +129,8 @@ pub fn run(args: &ReadArgs, corpus: &Corpus, machine: Machine<'_>) -> Result<Rep
             why: "at least one command must be under way".to_owned(),
         });
     }
-    let endless = args.order == Order::Random && args.operations.is_none();
+    let random = args.order == Order::Random && args.only.is_none();
+    let endless = random && args.operations.is_none();
     if endless && args.load.duration_secs.is_none() {
         return Err(Error::Argument {
             name: "order",
@@ -145,6 +150,7 @@ pub fn run(args: &ReadArgs, corpus: &Corpus, machine: Machine<'_>) -> Result<Rep
         groups: GroupTable::fetch(args.load.server)?,
         left: AtomicU64::new(args.operations.unwrap_or(u64::MAX)),
         next: AtomicU64::new(0),
+        only: args.only.clone(),
         repeat: args.load.duration_secs.is_some(),
     });
     load::run(&args.load, machine, &plan, &mut |place| {
@@ -257,6 +263,7 @@ struct Shared {
     left: AtomicU64,
     /// The next article or group in sequential order.
     next: AtomicU64,
+    only: Option<Vec<u64>>,
     repeat: bool,
 }
 
@@ -311,6 +318,10 @@ impl ReadContext<'_> {
 
     /// The article to ask for by id.
     pub(crate) fn choose_article(&mut self) -> Option<u64> {
+        if let Some(only) = &self.shared.only {
+            let next = self.shared.next.fetch_add(1, Ordering::Relaxed);
+            return only.get(usize::try_from(next).ok()?).copied();
+        }
         let articles = self.corpus.len();
         let place = match self.order {
             Order::Random => self.dice.below(usize::try_from(articles).ok()?) as u64,

@@ -40,7 +40,7 @@ pub struct Report {
     pub missing: u64,
     /// Replies that were not what was asked for.
     pub damaged: u64,
-    /// Articles whose body was compared octet for octet.
+    /// Articles that were compared octet for octet.
     pub compared: u64,
     /// Lines of multi-line replies where they are counted.
     pub lines: u64,
@@ -274,7 +274,7 @@ impl Report {
         if self.compared > 0 {
             writeln!(
                 text,
-                "  compared   {} bodies octet for octet",
+                "  compared   {} articles octet for octet",
                 self.compared
             )?;
         }

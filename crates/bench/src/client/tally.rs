@@ -44,7 +44,7 @@ pub(crate) struct Tally {
     pub(crate) octets_out: u64,
     /// Replies that were not what was asked for.
     pub(crate) damaged: u64,
-    /// Articles whose every body octet was compared.
+    /// Articles (or parts) that were compared octet for octet.
     pub(crate) compared: u64,
     /// Lines of blocks (overview lines, groups, numbers).
     pub(crate) lines: u64,

@@ -66,8 +66,10 @@ impl Loaded {
         self.span(n, |place| place.start..place.end)
     }
 
-    pub(crate) fn body(&self, n: u64) -> &[u8] {
-        self.span(n, |place| place.body..place.end)
+    /// The header block with its empty line, and the body.
+    pub(crate) fn parts(&self, n: u64) -> (&[u8], &[u8]) {
+        let head = self.span(n, |place| place.start..place.body);
+        (head, self.span(n, |place| place.body..place.end))
     }
 
     pub(crate) fn find(&self, message_id: &[u8]) -> Option<u64> {
@@ -250,10 +252,10 @@ mod tests {
     fn check(loaded: &Loaded) {
         assert_eq!((loaded.len(), loaded.left_out), (2, 1));
         assert_eq!(loaded.message_id(0), b"<1@x.example>");
-        assert_eq!(loaded.body(0), b"..dot\r\nend\r\n");
+        assert_eq!(loaded.parts(0).1, b"..dot\r\nend\r\n");
         assert!(loaded.article(0).starts_with(b"Path: a!b\r\n"));
         assert_eq!(loaded.message_id(1), b"<2@x.example>");
-        assert_eq!(loaded.body(1), b"body without newline\r\n");
+        assert_eq!(loaded.parts(1).1, b"body without newline\r\n");
         assert_eq!(loaded.find(b"<2@x.example>"), Some(1));
         assert_eq!(loaded.find(b"<3@x.example>"), None);
         assert_eq!(loaded.groups(), ["a.b", "c.d"]);

@@ -9,6 +9,7 @@ mod date;
 mod generated;
 mod groups;
 mod loaded;
+mod prepared;
 mod words;
 
 use std::path::PathBuf;
@@ -20,6 +21,7 @@ pub use self::generated::Size;
 use self::generated::{Generated, Model};
 pub use self::groups::{ListForm, list};
 use self::loaded::Loaded;
+use self::prepared::Prepared;
 use crate::error::Error;
 
 /// Where articles come from.
@@ -74,7 +76,7 @@ pub struct Corpus {
 
 #[derive(Debug)]
 enum Source {
-    Generated(Box<Generated>),
+    Generated(Box<Generated>, Prepared),
     Loaded(Loaded),
 }
 
@@ -111,7 +113,7 @@ impl Corpus {
                 "it must be from 600 octets to 256 MiB",
             );
         }
-        let (source, all) = if args.from.is_empty() {
+        let (mut source, all) = if args.from.is_empty() {
             let model = Model {
                 seed: args.seed,
                 groups: args.groups,
@@ -119,7 +121,8 @@ impl Corpus {
                 crossposted_percent: args.crossposted_percent,
                 base_time_secs: args.base_time_secs.unwrap_or_else(|| clock.now().secs),
             };
-            (Source::Generated(Box::new(Generated::new(model))), None)
+            let generated = Box::new(Generated::new(model));
+            (Source::Generated(generated, Prepared::default()), None)
         } else {
             let loaded = Loaded::load(disk, &args.from)?;
             let all = loaded.len();
@@ -130,11 +133,11 @@ impl Corpus {
             .first
             .saturating_add(wanted)
             .min(all.unwrap_or(u64::MAX));
-        Ok(Self {
-            source,
-            first: args.first.min(end),
-            end,
-        })
+        let first = args.first.min(end);
+        if let Source::Generated(generated, prepared) = &mut source {
+            *prepared = Prepared::new(generated, first, end);
+        }
+        Ok(Self { source, first, end })
     }
 
     /// Index of the first article.
@@ -160,7 +163,7 @@ impl Corpus {
     /// Real articles that were left out: without a message-id, or with one seen before.
     pub const fn left_out(&self) -> u64 {
         match &self.source {
-            Source::Generated(_) => 0,
+            Source::Generated(..) => 0,
             Source::Loaded(loaded) => loaded.left_out,
         }
     }
@@ -168,7 +171,7 @@ impl Corpus {
     /// The groups that articles may be posted to.
     pub fn groups(&self) -> &[String] {
         match &self.source {
-            Source::Generated(generated) => generated.groups(),
+            Source::Generated(generated, _) => generated.groups(),
             Source::Loaded(loaded) => loaded.groups(),
         }
     }
@@ -176,7 +179,7 @@ impl Corpus {
     /// Appends the message-id of article `n`.
     pub fn write_message_id(&self, n: u64, out: &mut Vec<u8>) {
         match &self.source {
-            Source::Generated(generated) => generated.write_message_id(n, out),
+            Source::Generated(generated, _) => generated.write_message_id(n, out),
             Source::Loaded(loaded) if n < loaded.len() => {
                 out.extend_from_slice(loaded.message_id(n));
             }
@@ -187,7 +190,7 @@ impl Corpus {
     /// The index of the article with this message-id.
     pub fn find(&self, message_id: &[u8]) -> Option<u64> {
         let n = match &self.source {
-            Source::Generated(generated) => generated.find(message_id)?,
+            Source::Generated(generated, _) => generated.find(message_id)?,
             Source::Loaded(loaded) => loaded.find(message_id)?,
         };
         (self.first..self.end).contains(&n).then_some(n)
@@ -197,23 +200,29 @@ impl Corpus {
     /// terminating line `.` CRLF, which is left to the caller.
     pub fn write_article(&self, n: u64, out: &mut Vec<u8>) -> &[u8] {
         match &self.source {
-            Source::Generated(generated) => {
-                let cut = generated.write_head(n, out);
+            Source::Generated(generated, prepared) => {
+                let cut = if let Some((head, cut)) = prepared.get(n) {
+                    out.extend_from_slice(head);
+                    cut
+                } else {
+                    generated.write_head(n, out)
+                };
                 generated.body(cut)
             }
             Source::Loaded(loaded) => loaded.article(n),
         }
     }
 
-    /// The body of article `n` in wire form without the terminating line. `scratch` is overwritten.
-    pub fn body(&self, n: u64, scratch: &mut Vec<u8>) -> &[u8] {
+    /// The header block of article `n` with its empty line, and its body without the terminating
+    /// line, both in wire form. `scratch` is overwritten.
+    pub fn parts<'a>(&'a self, n: u64, scratch: &'a mut Vec<u8>) -> (&'a [u8], &'a [u8]) {
         match &self.source {
-            Source::Generated(generated) => {
+            Source::Generated(..) => {
                 scratch.clear();
-                let cut = generated.write_head(n, scratch);
-                generated.body(cut)
+                let body = self.write_article(n, scratch);
+                (scratch, body)
             }
-            Source::Loaded(loaded) => loaded.body(n),
+            Source::Loaded(loaded) => loaded.parts(n),
         }
     }
 }

@@ -87,25 +87,25 @@ impl Text {
 
     /// The run of lines nearest to `len` octets, at least one line, at a place that `dice` decides.
     pub(crate) fn cut(&self, dice: &mut Dice, len: usize) -> Cut {
-        let room = self.octets.len().saturating_sub(len + 1024);
-        let at = dice.below(room.max(1)) as u32;
-        let first = self
-            .starts
-            .partition_point(|&start| start < at)
-            .min(self.starts.len() - 2);
+        // The text is even enough to know nearly how many lines that will be; a few steps mend it.
+        let lines = self.starts.len() - 1;
+        let about = |octets: usize| octets * lines / self.octets.len();
+        let first = dice.below(lines.saturating_sub(about(len + 4096)).max(1));
         let start = self.starts[first] as usize;
         let wanted = (start + len) as u32;
-        let rest = &self.starts[first + 1..];
-        let mut last = rest
-            .partition_point(|&start| start <= wanted)
-            .min(rest.len() - 1);
-        if last > 0 && wanted.abs_diff(rest[last - 1]) < wanted.abs_diff(rest[last]) {
+        let mut last = (first + about(len)).clamp(first + 1, lines);
+        while last < lines && self.starts[last] < wanted {
+            last += 1;
+        }
+        while last > first + 1
+            && wanted.abs_diff(self.starts[last - 1]) <= wanted.abs_diff(self.starts[last])
+        {
             last -= 1;
         }
         Cut {
             start,
-            end: rest[last] as usize,
-            lines: last + 1,
+            end: self.starts[last] as usize,
+            lines: last - first,
         }
     }
 

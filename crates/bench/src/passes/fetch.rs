@@ -1,14 +1,15 @@
 //! ARTICLE, HEAD, BODY and STAT, by number or by message-id (RFC 3977 section 6.2).
 //!
 //! Invariant: a reply must carry the number or id that was asked for, a whole article must have a
-//! header block and a body, and when contents are verified the body must be the corpus's, octet for
-//! octet. An article that is not there is counted, not complained about.
+//! header block and a body, and when contents are verified it must be the corpus's article, octet for
+//! octet but for Path and Xref. An article that is not there is counted, not complained about.
 
 use crate::client::outgoing::Outgoing;
 use crate::client::script::{Issue, Next, Op, Script, code, number, word};
 use crate::client::tally::{Kind, Tally};
 use crate::passes::ReadPass;
 use crate::read::{By, Choice, Order, ReadContext, Verify, write_number};
+use crate::verify::same_header;
 
 const GROUP_KIND: Kind = Kind {
     name: "GROUP",
@@ -207,16 +208,15 @@ impl<'c> Fetch<'c> {
     /// Whether a block is the part that was asked for, of the article it should be.
     fn is_right(&mut self, octets: &[u8]) -> bool {
         let split = memchr::memmem::find(octets, b"\r\n\r\n").map(|at| at + 4);
-        let body = match self.part {
-            Part::Head | Part::Nothing => return octets.ends_with(b"\r\n") && split.is_none(),
-            Part::Body => octets,
-            Part::Whole => match split.and_then(|at| octets.get(at..)) {
-                Some(body) => body,
-                None => return false,
-            },
+        let (head, body) = match (self.part, split) {
+            (Part::Body, _) => (None, Some(octets)),
+            (Part::Whole, Some(at)) => (octets.get(..at), octets.get(at..)),
+            (Part::Head, None) if octets.ends_with(b"\r\n") => (Some(octets), None),
+            _ => return false,
         };
         let Some(n) = self.current else { return true };
-        self.read.corpus.body(n, &mut self.scratch) == body
+        let sent = self.read.corpus.parts(n, &mut self.scratch);
+        head.is_none_or(|head| same_header(sent.0, head)) && body.is_none_or(|body| body == sent.1)
     }
 }
 
@@ -288,7 +288,7 @@ impl<'c> Script<'c> for Fetch<'c> {
                     octets.len()
                 )
             });
-        } else if self.current.is_some() && self.part != Part::Head {
+        } else if self.current.is_some() {
             tally.compared += 1;
         }
     }

@@ -43,6 +43,12 @@ impl OverviewRows {
         self.rows += 1;
     }
 
+    /// Appends the rows of another one that began empty.
+    pub fn append(&mut self, other: &Self) {
+        self.text.extend_from_slice(&other.text);
+        self.rows += other.rows;
+    }
+
     /// Rows appended since it was made or cleared.
     #[must_use]
     pub const fn rows(&self) -> usize {

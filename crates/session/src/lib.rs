@@ -10,6 +10,7 @@ mod answers;
 pub mod commands;
 mod config;
 mod core;
+mod dispatch;
 mod end;
 mod framer;
 mod header;
@@ -22,6 +23,7 @@ mod pulse;
 mod retrieve;
 mod session;
 mod slots;
+mod spec;
 
 pub use config::SessionConfig;
 pub use end::End;

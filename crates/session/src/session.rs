@@ -16,9 +16,10 @@ use newsreel_wire::nntp::line::{BadLine, Command};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::answers;
-use crate::commands::{self, Verb};
+use crate::commands::Verb;
 use crate::config::SessionConfig;
 use crate::core::{Core, Incoming, scratch_of};
+use crate::dispatch;
 use crate::end::End;
 use crate::framer::{Framed, Framer};
 use crate::input::Input;
@@ -87,6 +88,14 @@ where
     session.core.shared.metrics.add(Tally::SessionsOpened, 1);
     let end = session.run().await;
     session.core.shared.metrics.end(end);
+    let connection = &session.core.connection;
+    tracing::debug!(
+        target: "newsreel::session",
+        connection = connection.id().0,
+        address = ?connection.address(),
+        end = end.label(),
+        "session ended"
+    );
     end
 }
 
@@ -130,7 +139,7 @@ enum Woken {
 
 impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
     async fn run(&mut self) -> End {
-        commands::greet(&mut self.core);
+        dispatch::greet(&mut self.core);
         let end = loop {
             match self.turn().await {
                 Ok(()) => {}
@@ -257,7 +266,7 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
         {
             return Ok(false);
         }
-        commands::run(core, verb, &command).await?;
+        dispatch::run(core, verb, &command).await?;
         if core.incoming.is_some() {
             framer.expect_article();
         }

@@ -3,21 +3,13 @@
 use std::path::Path;
 
 use anyhow::Context as _;
+use newsreel_wire::nntp::framing::lf_to_wire;
 
 /// The wire form of an article written with plain line ends: CRLF, dots stuffed, terminator appended.
 #[must_use]
 pub fn wire_form(text: &[u8]) -> Vec<u8> {
-    let mut wire = Vec::with_capacity(text.len() + text.len() / 16 + 8);
-    let text = text.strip_suffix(b"\n").unwrap_or(text);
-    for line in text.split(|&octet| octet == b'\n') {
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        if line.starts_with(b".") {
-            wire.push(b'.');
-        }
-        wire.extend_from_slice(line);
-        wire.extend_from_slice(b"\r\n");
-    }
-    wire.extend_from_slice(b".\r\n");
+    let mut wire = Vec::new();
+    lf_to_wire(text, &mut wire);
     wire
 }
 
@@ -111,7 +103,7 @@ mod tests {
     #[test]
     fn wire_form_stuffs_and_terminates() {
         assert_eq!(
-            wire_form(b"A: b\n\n.dot\r\nend\n"),
+            wire_form(b"A: b\n\n.dot\nend\n"),
             b"A: b\r\n\r\n..dot\r\nend\r\n.\r\n"
         );
         assert_eq!(

@@ -4,9 +4,10 @@ use newsreel_service::NewsService;
 use newsreel_wire::nntp::line::Command;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::{Needs, Spec, TABLE};
+use super::TABLE;
 use crate::core::Core;
 use crate::end::End;
+use crate::spec::{Needs, Spec};
 
 pub(super) const SPEC: Spec = Spec {
     name: "CAPABILITIES",

@@ -6,11 +6,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use newsreel_wire::MessageId;
 
-use super::{Needs, Spec};
 use crate::answers;
 use crate::core::Core;
 use crate::end::End;
 use crate::slots::Answer;
+use crate::spec::{Needs, Spec};
 
 pub(super) const SPEC: Spec = Spec {
     name: "CHECK",

@@ -6,9 +6,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use newsreel_wire::date::print_nntp;
 
-use super::{Needs, Spec};
 use crate::core::Core;
 use crate::end::End;
+use crate::spec::{Needs, Spec};
 
 pub(super) const SPEC: Spec = Spec {
     name: "DATE",

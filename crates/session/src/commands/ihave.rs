@@ -5,9 +5,9 @@ use newsreel_wire::MessageId;
 use newsreel_wire::nntp::line::Command;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::{Needs, Spec};
 use crate::core::{Core, Incoming};
 use crate::end::End;
+use crate::spec::{Needs, Spec};
 
 pub(super) const SPEC: Spec = Spec {
     name: "IHAVE",

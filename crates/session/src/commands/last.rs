@@ -4,10 +4,10 @@ use newsreel_service::{Direction, NewsService};
 use newsreel_wire::nntp::line::Command;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::{Needs, Spec};
 use crate::core::Core;
 use crate::end::End;
 use crate::retrieve;
+use crate::spec::{Needs, Spec};
 
 pub(super) const SPEC: Spec = Spec {
     name: "LAST",

@@ -5,9 +5,9 @@ use newsreel_wire::nntp::line::Command;
 use newsreel_wire::{Wildmat, overview};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::{Needs, Spec};
 use crate::core::{Core, scratch_of};
 use crate::end::End;
+use crate::spec::{Needs, Spec};
 
 /// The line of CAPABILITIES: what LIST knows.
 pub(super) const CAPABILITY: &str =

@@ -5,9 +5,10 @@ use newsreel_wire::nntp::line::Command;
 use newsreel_wire::{GroupName, NumberRange};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::{Needs, Spec, group};
+use super::group;
 use crate::core::{Core, scratch_of};
 use crate::end::End;
+use crate::spec::{Needs, Spec};
 
 /// Numbers asked for at a time.
 const NUMBERS_MAX: usize = 8192;

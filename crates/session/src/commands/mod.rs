@@ -30,60 +30,17 @@ mod takethis;
 mod xhdr;
 mod xover;
 
-use newsreel_service::{Features, NewsService};
+use newsreel_service::NewsService;
 use newsreel_wire::nntp::line::Command;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::answers;
-use crate::core::{Core, Incoming};
+use crate::core::Core;
 use crate::end::End;
-use crate::slots::Answer;
-
-/// What a command needs of the service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Needs {
-    /// Nothing: always there.
-    Nothing,
-    /// Groups, numbers and overview.
-    Reader,
-    /// Lists by arrival.
-    Newnews,
-    /// Taking articles from peers.
-    Transit,
-}
-
-impl Needs {
-    fn met(self, features: Features) -> bool {
-        match self {
-            Self::Nothing => true,
-            Self::Reader => features.reader,
-            Self::Newnews => features.newnews,
-            Self::Transit => features.transit,
-        }
-    }
-}
-
-/// One row of the table.
-#[derive(Debug)]
-pub struct Spec {
-    /// The verb, upper case.
-    pub name: &'static str,
-    /// Its arguments, as HELP shows them.
-    pub usage: &'static str,
-    /// The least and the most arguments.
-    pub args: (usize, usize),
-    /// Without it the command is unknown (500).
-    pub needs: Needs,
-    /// The line CAPABILITIES has for it, but for arguments that depend on the service.
-    pub capability: Option<&'static str>,
-    /// Whether it is answered through reply slots (RFC 4644); others wait for the answers before them.
-    pub pipelined: bool,
-    /// Every code it can answer, but for 400, 403, 500 and 501, which any command can.
-    pub codes: &'static [u16],
-}
+pub use crate::spec::{Needs, Spec};
+use crate::spec::{VERB_OCTETS_MAX, key};
 
 macro_rules! table {
-    ($($verb:ident $module:ident),* $(,)?) => {
+    ($($verb:ident => $module:ident::SPEC),* $(,)?) => {
         /// Every verb; `verb as usize` is its place in [`TABLE`].
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(crate) enum Verb { $($verb),* }
@@ -98,7 +55,7 @@ macro_rules! table {
         #[cfg(test)]
         const FILES: &[&str] = &[$(concat!(stringify!($module), ".rs")),*];
 
-        async fn dispatch<S, Io>(core: &mut Core<S, Io>, verb: Verb, command: &Command<'_>) -> Result<(), End>
+        pub(crate) async fn dispatch<S, Io>(core: &mut Core<S, Io>, verb: Verb, command: &Command<'_>) -> Result<(), End>
         where
             S: NewsService,
             Io: AsyncRead + AsyncWrite + Unpin + Send,
@@ -109,44 +66,30 @@ macro_rules! table {
 }
 
 table! {
-    Article article,
-    Body body,
-    Capabilities capabilities,
-    Check check,
-    Date date,
-    Group group,
-    Hdr hdr,
-    Head head,
-    Help help,
-    Ihave ihave,
-    Last last,
-    List list,
-    ListGroup listgroup,
-    Mode mode,
-    Newgroups newgroups,
-    Newnews newnews,
-    Next next,
-    Over over,
-    Post post,
-    Quit quit,
-    Stat stat,
-    TakeThis takethis,
-    Xhdr xhdr,
-    Xover xover,
-}
-
-/// The longest verb that fits in a key.
-const VERB_OCTETS_MAX: usize = 15;
-
-/// A verb as one number, its letters raised, behind a 1 so that its length counts too.
-const fn key(verb: &[u8]) -> u128 {
-    let mut key = 1;
-    let mut at = 0;
-    while at < verb.len() && at < VERB_OCTETS_MAX {
-        key = key << 8 | verb[at].to_ascii_uppercase() as u128;
-        at += 1;
-    }
-    key
+    Article => article::SPEC,
+    Body => body::SPEC,
+    Capabilities => capabilities::SPEC,
+    Check => check::SPEC,
+    Date => date::SPEC,
+    Group => group::SPEC,
+    Hdr => hdr::SPEC,
+    Head => head::SPEC,
+    Help => help::SPEC,
+    Ihave => ihave::SPEC,
+    Last => last::SPEC,
+    List => list::SPEC,
+    ListGroup => listgroup::SPEC,
+    Mode => mode::SPEC,
+    Newgroups => newgroups::SPEC,
+    Newnews => newnews::SPEC,
+    Next => next::SPEC,
+    Over => over::SPEC,
+    Post => post::SPEC,
+    Quit => quit::SPEC,
+    Stat => stat::SPEC,
+    TakeThis => takethis::SPEC,
+    Xhdr => xhdr::SPEC,
+    Xover => xover::SPEC,
 }
 
 impl Verb {
@@ -161,56 +104,6 @@ impl Verb {
 
     pub(crate) fn spec(self) -> &'static Spec {
         &TABLE[self as usize]
-    }
-}
-
-/// The first line of a session.
-pub(crate) fn greet<S, Io>(core: &mut Core<S, Io>)
-where
-    S: NewsService,
-    Io: AsyncRead + AsyncWrite + Unpin + Send,
-{
-    let shared = core.shared.clone();
-    core.reply_parts(&[b"201 ", shared.config.greeting.as_bytes(), b" (no posting)"]);
-}
-
-/// Carries a command out, or says why not: 500 for what is no command here, 501 for the wrong number of arguments.
-pub(crate) async fn run<S, Io>(
-    core: &mut Core<S, Io>,
-    verb: Option<Verb>,
-    command: &Command<'_>,
-) -> Result<(), End>
-where
-    S: NewsService,
-    Io: AsyncRead + AsyncWrite + Unpin + Send,
-{
-    core.shared.metrics.command(verb.map(|verb| verb as usize));
-    let Some(verb) = verb else {
-        core.reply("500 Unknown command\r\n");
-        return Ok(());
-    };
-    let spec = verb.spec();
-    if !spec.needs.met(core.features) {
-        refuse(core, verb, "500 Command not offered by this server\r\n");
-        return Ok(());
-    }
-    if !(spec.args.0..=spec.args.1).contains(&command.args.len()) {
-        refuse(core, verb, "501 Wrong number of arguments\r\n");
-        return Ok(());
-    }
-    dispatch(core, verb, command).await
-}
-
-/// Refuses a command in its turn; after a TAKETHIS its article is read first.
-fn refuse<S, Io>(core: &mut Core<S, Io>, verb: Verb, line: &'static str)
-where
-    S: NewsService,
-    Io: AsyncRead + AsyncWrite + Unpin + Send,
-{
-    if verb == Verb::TakeThis {
-        core.incoming = Some(Incoming::Refused(line));
-    } else {
-        answers::push(core, Answer::Fixed(line), b"");
     }
 }
 

@@ -6,9 +6,10 @@ use newsreel_wire::date::{is_gmt, parse_nntp};
 use newsreel_wire::nntp::line::Command;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::{Needs, Spec, list};
+use super::list;
 use crate::core::Core;
 use crate::end::End;
+use crate::spec::{Needs, Spec};
 
 pub(super) const SPEC: Spec = Spec {
     name: "NEWGROUPS",

@@ -5,9 +5,10 @@ use newsreel_wire::Wildmat;
 use newsreel_wire::nntp::line::Command;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::{Needs, Spec, newgroups};
+use super::newgroups;
 use crate::core::{Core, scratch_of};
 use crate::end::End;
+use crate::spec::{Needs, Spec};
 
 pub(super) const SPEC: Spec = Spec {
     name: "NEWNEWS",

@@ -4,10 +4,10 @@ use newsreel_service::NewsService;
 use newsreel_wire::nntp::line::Command;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::{Needs, Spec};
 use crate::core::Core;
 use crate::end::End;
 use crate::overview::{self, Style};
+use crate::spec::{Needs, Spec};
 
 pub(super) const SPEC: Spec = Spec {
     name: "OVER",

@@ -9,9 +9,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use newsreel_wire::MessageId;
 
-use super::{Needs, Spec};
 use crate::core::{Core, Incoming};
 use crate::end::End;
+use crate::spec::{Needs, Spec};
 
 pub(super) const SPEC: Spec = Spec {
     name: "TAKETHIS",

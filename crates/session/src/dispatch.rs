@@ -1,0 +1,63 @@
+//! From a command line to its handler: 500 for what is no command here, 501 for the wrong number of arguments.
+//!
+//! A TAKETHIS is followed by an article whatever is wrong with its line, so its refusal waits for the article's end.
+
+use newsreel_service::NewsService;
+use newsreel_wire::nntp::line::Command;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::answers;
+use crate::commands::{Verb, dispatch};
+use crate::core::{Core, Incoming};
+use crate::end::End;
+use crate::slots::Answer;
+
+/// The first line of a session.
+pub(crate) fn greet<S, Io>(core: &mut Core<S, Io>)
+where
+    S: NewsService,
+    Io: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    let shared = core.shared.clone();
+    core.reply_parts(&[b"201 ", shared.config.greeting.as_bytes(), b" (no posting)"]);
+}
+
+/// Carries a command out, or says why not: 500 for what is no command here, 501 for the wrong number of arguments.
+pub(crate) async fn run<S, Io>(
+    core: &mut Core<S, Io>,
+    verb: Option<Verb>,
+    command: &Command<'_>,
+) -> Result<(), End>
+where
+    S: NewsService,
+    Io: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    core.shared.metrics.command(verb.map(|verb| verb as usize));
+    let Some(verb) = verb else {
+        core.reply("500 Unknown command\r\n");
+        return Ok(());
+    };
+    let spec = verb.spec();
+    if !spec.needs.met(core.features) {
+        refuse(core, verb, "500 Command not offered by this server\r\n");
+        return Ok(());
+    }
+    if !(spec.args.0..=spec.args.1).contains(&command.args.len()) {
+        refuse(core, verb, "501 Wrong number of arguments\r\n");
+        return Ok(());
+    }
+    dispatch(core, verb, command).await
+}
+
+/// Refuses a command in its turn; after a TAKETHIS its article is read first.
+fn refuse<S, Io>(core: &mut Core<S, Io>, verb: Verb, line: &'static str)
+where
+    S: NewsService,
+    Io: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    if verb == Verb::TakeThis {
+        core.incoming = Some(Incoming::Refused(line));
+    } else {
+        answers::push(core, Answer::Fixed(line), b"");
+    }
+}

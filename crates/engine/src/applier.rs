@@ -5,75 +5,108 @@
 
 use std::sync::Arc;
 
-use newsreel_index::{HistoryEntry, Views};
-use newsreel_journal::FrameBuilder;
-use newsreel_wire::Sequence;
+use newsreel_index::{self as index, ArticleRow, Frozen, GroupChange, GroupRow, Views};
+use newsreel_journal::Record;
+use newsreel_wire::{ArticleNumber, Sequence};
 
 use crate::error::Error;
-use crate::record::{ArticleRecord, GroupRecord, GroupRemovedRecord, kind};
+use crate::record::{ArticleRecord, GroupRecord, GroupRemovedRecord, decode_jump, kind};
 
 /// Applies records to the views, in the order of the log, from one thread.
 #[derive(Debug)]
 pub(crate) struct Applier {
-    views: Arc<Views>,
+    inner: index::Applier,
 }
 
 impl Applier {
     /// An applier for these views.
     pub(crate) fn new(views: Arc<Views>) -> Self {
-        Self { views }
+        Self {
+            inner: index::Applier::new(views),
+        }
     }
 
-    /// Applies all records of a frame.
-    pub(crate) fn frame(&mut self, frame: &FrameBuilder) -> Result<(), Error> {
-        for (sequence, kind, payload) in frame.records() {
-            self.record(sequence, kind, payload)?;
+    /// Applies records and shows them to the readers.
+    pub(crate) fn records<'a>(
+        &mut self,
+        records: impl Iterator<Item = Record<'a>>,
+    ) -> Result<(), Error> {
+        for record in records {
+            self.record(&record)?;
+        }
+        Ok(self.inner.publish()?)
+    }
+
+    /// Sets everything up to here aside for a checkpoint.
+    pub(crate) fn freeze(&mut self, upto: Sequence) -> Result<Frozen, Error> {
+        Ok(self.inner.freeze(upto)?)
+    }
+
+    /// Applies one record.  Records that concern no view are passed over.
+    fn record(&mut self, record: &Record<'_>) -> Result<(), Error> {
+        let Record {
+            sequence,
+            kind,
+            payload,
+        } = *record;
+        match kind {
+            kind::ARTICLE => {
+                let article = ArticleRecord::decode(sequence, payload)?;
+                self.inner.views().set_time(article.arrival);
+                self.inner.article(&ArticleRow {
+                    hash: article.id_hash,
+                    token: article.token,
+                    arrival: article.arrival,
+                    flags: 0,
+                    places: &article.groups,
+                    id: article.id,
+                    text: article.line,
+                })?;
+            }
+            kind::GROUP_MADE | kind::GROUP_CHANGED => {
+                let group = GroupRecord::decode(sequence, kind, payload)?;
+                self.group(kind, &group)?;
+            }
+            kind::GROUP_REMOVED => {
+                let removed = GroupRemovedRecord::decode(sequence, payload)?;
+                self.inner.publish()?;
+                self.inner.views().groups().remove(removed.id, removed.time);
+            }
+            kind::JUMPED => {
+                let by = decode_jump(sequence, payload)?;
+                self.inner.publish()?;
+                let groups = self.inner.views().groups();
+                for id in groups.sorted().iter() {
+                    groups.raise_high(*id, ArticleNumber(groups.high(*id).0.saturating_add(by)));
+                }
+            }
+            _ => {}
         }
         Ok(())
     }
 
-    /// Applies one record.  Records that concern no view are passed over.
-    pub(crate) fn record(
-        &mut self,
-        sequence: Sequence,
-        kind: u8,
-        payload: &[u8],
-    ) -> Result<(), Error> {
-        match kind {
-            kind::ARTICLE => self.article(sequence, payload),
-            kind::GROUP_MADE => {
-                let group = GroupRecord::decode(sequence, kind, payload)?;
-                self.views.groups().make(&group.into());
-                Ok(())
-            }
-            kind::GROUP_CHANGED => {
-                let group = GroupRecord::decode(sequence, kind, payload)?;
-                self.views.groups().change(&group.into());
-                Ok(())
-            }
-            kind::GROUP_REMOVED => {
-                let removed = GroupRemovedRecord::decode(sequence, payload)?;
-                self.views.groups().remove(removed.id, removed.time);
-                Ok(())
-            }
-            _ => Ok(()),
+    fn group(&mut self, kind: u8, group: &GroupRecord<'_>) -> Result<(), Error> {
+        self.inner.publish()?;
+        let groups = self.inner.views().groups();
+        if kind == kind::GROUP_MADE {
+            groups.make(&GroupRow {
+                id: group.id,
+                name: group.name,
+                status: group.status,
+                created: group.time,
+                creator: group.creator,
+                description: group.description,
+                high: group.high,
+            })?;
+        } else {
+            groups.change(&GroupChange {
+                id: group.id,
+                status: group.status,
+                description: group.description,
+                time: group.time,
+                high: group.high,
+            });
         }
-    }
-
-    fn article(&mut self, sequence: Sequence, payload: &[u8]) -> Result<(), Error> {
-        let article = ArticleRecord::decode(sequence, payload)?;
-        if !article.groups.is_empty() {
-            self.views.overview().append(
-                &article.groups,
-                &article.token,
-                article.arrival,
-                article.id,
-                article.line,
-            );
-            self.views.groups().filed(&article.groups, article.arrival);
-        }
-        let entry = HistoryEntry { token: Some(article.token), arrival: article.arrival };
-        self.views.history().insert(&article.id_hash, entry);
         Ok(())
     }
 }

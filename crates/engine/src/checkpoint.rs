@@ -9,24 +9,22 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::Duration;
 
 use newsreel_index::{Frozen, Views};
-use newsreel_store::Checkpointer;
+use newsreel_store::CheckpointWrite;
 use newsreel_wire::Sequence;
-
-use crate::error::Error;
 
 /// A checkpoint as it goes to its thread.
 #[derive(Debug)]
 pub(crate) struct Task {
     pub(crate) frozen: Frozen,
-    /// The checkpoint covers everything up to here.
-    pub(crate) upto: Sequence,
+    /// Headers and bitmaps of the buffers.
+    pub(crate) hints: Vec<Box<dyn CheckpointWrite>>,
 }
 
 /// How a checkpoint came out.
 #[derive(Debug)]
 pub(crate) struct Written {
-    pub(crate) upto: Sequence,
-    pub(crate) result: Result<Frozen, Error>,
+    pub(crate) frozen: Frozen,
+    pub(crate) error: Option<newsreel_index::Error>,
 }
 
 /// The sequencer's side: when the next one is due, and the one under way.
@@ -36,6 +34,10 @@ pub(crate) struct Checkpoints {
     /// Log written since the last one was begun.
     pub(crate) log_octets: u64,
     pub(crate) last_ms: u64,
+    /// Somebody asked for one.
+    pub(crate) wanted: bool,
+    /// The last one of this run has been begun.
+    pub(crate) is_last: bool,
     pub(crate) stage: Stage,
 }
 
@@ -48,24 +50,20 @@ pub(crate) enum Stage {
     Frozen { task: Box<Task>, state: Sequence },
     /// The thread writes it.
     Writing,
+    /// Writing failed; it is tried again from this time on.
+    Failed { task: Box<Task>, retry_ms: u64 },
 }
 
 /// How long the thread waits between steps of compaction.
 const STEP: Duration = Duration::from_millis(50);
 
 /// Runs until its queue is closed.
-pub(crate) fn run(
-    views: &Arc<Views>,
-    store: &Checkpointer,
-    tasks: &Receiver<Task>,
-    mut written: impl FnMut(Written),
-) {
+pub(crate) fn run(views: &Arc<Views>, tasks: &Receiver<Task>, mut written: impl FnMut(Written)) {
     let mut wait = STEP;
     loop {
         match tasks.recv_timeout(wait) {
             Ok(task) => {
-                let result = write(store, task.frozen);
-                written(Written { upto: task.upto, result });
+                written(write(task));
                 wait = STEP;
             }
             Err(RecvTimeoutError::Timeout) => match views.compact_step() {
@@ -81,11 +79,16 @@ pub(crate) fn run(
     }
 }
 
-fn write(store: &Checkpointer, mut frozen: Frozen) -> Result<Frozen, Error> {
-    // Headers and bitmaps are hints for tools; a failure there must not hold up the views.
-    if let Err(error) = store.checkpoint() {
-        tracing::warn!(%error, "buffer headers could not be brought up to date");
+fn write(mut task: Task) -> Written {
+    for mut hint in task.hints {
+        // Headers and bitmaps are hints for tools; a failure there must not hold up the views.
+        if let Err(error) = hint.write() {
+            tracing::warn!(%error, "a buffer's header could not be brought up to date");
+        }
     }
-    frozen.write()?;
-    Ok(frozen)
+    let error = task.frozen.write().err();
+    Written {
+        frozen: task.frozen,
+        error,
+    }
 }

@@ -10,11 +10,10 @@ use std::sync::mpsc::{Receiver, SyncSender};
 
 use newsreel_host::Clock;
 use newsreel_journal::{FrameBuilder, JournalWriter};
-use newsreel_service::{Completions, Outcome};
+use newsreel_service::{Connection, Outcome};
 use newsreel_store::{BatchWrite, Reservation};
 use newsreel_wire::{BufferId, IdHash, Sequence};
 
-use crate::config::Durability;
 use crate::requests::Waiting;
 
 /// An answer that waits for its commit.
@@ -24,14 +23,16 @@ pub(crate) struct Entry {
     pub(crate) outcome: Outcome,
     /// Where it stands in the log, when it was given a place.
     pub(crate) sequence: Option<Sequence>,
-    /// Its message-id, while the table of offers holds it.
-    pub(crate) id: Option<IdHash>,
+    /// Its message-id, as the table of offers holds it.
+    pub(crate) id: IdHash,
+    /// Whether this copy was the one sequenced.
+    pub(crate) holds_offer: bool,
 }
 
 /// The answers of one connection in one commit, in the order of its commands.
 #[derive(Debug)]
 pub(crate) struct Delivery {
-    pub(crate) sink: Arc<Completions>,
+    pub(crate) sink: Arc<Connection>,
     pub(crate) entries: Vec<Entry>,
 }
 
@@ -81,15 +82,18 @@ pub(crate) enum Job {
     Commit { commit: Box<Commit>, sync: bool },
     /// Leave the segment whose sync failed; these sequences stay holes.
     Abort { first: Sequence, last: Sequence },
-    /// Sequences up to here are in every view and no feed needs them.
-    Retire(Sequence),
 }
 
 /// What the commit thread says back.
 #[derive(Debug)]
 pub(crate) enum Done {
     /// A commit came back.
-    Commit { commit: Box<Commit>, failure: Option<Failure>, took_us: u64 },
+    Commit {
+        commit: Box<Commit>,
+        synced: bool,
+        failure: Option<Failure>,
+        took_us: u64,
+    },
     /// The log goes on in a new segment, or cannot.
     Abort(Result<(), String>),
 }
@@ -107,15 +111,19 @@ pub(crate) fn run(
                 let start = clock.monotonic();
                 let failure = write(&mut journal, &mut commit, sync).err();
                 let took_us = u64::try_from((clock.monotonic() - start).as_micros()).unwrap_or(0);
-                done(Done::Commit { commit, failure, took_us });
+                done(Done::Commit {
+                    commit,
+                    synced: sync,
+                    failure,
+                    took_us,
+                });
             }
             Job::Abort { first, last } => {
-                done(Done::Abort(journal.abort(first, last).map_err(|error| error.to_string())));
-            }
-            Job::Retire(before) => {
-                if let Err(error) = journal.retire_before(before) {
-                    tracing::warn!(%error, "old log segments could not be given back");
-                }
+                done(Done::Abort(
+                    journal
+                        .abort(first, last)
+                        .map_err(|error| error.to_string()),
+                ));
             }
         }
     }
@@ -151,14 +159,6 @@ fn write(journal: &mut JournalWriter, commit: &mut Commit, sync: bool) -> Result
         journal.sync().map_err(log)?;
     }
     Ok(())
-}
-
-/// Whether a commit is forced to the disk before it is answered.
-pub(crate) fn must_sync(durability: Durability) -> bool {
-    match durability {
-        Durability::GroupCommit | Durability::Each => true,
-        Durability::None => false,
-    }
 }
 
 /// A commit queue of one: the next starts when the previous has ended.

@@ -69,6 +69,9 @@ pub enum Error {
         /// What failed.
         why: String,
     },
+    /// A setting that cannot be used.
+    #[error("{0}")]
+    Setting(String),
     /// A request about groups that cannot be done.
     #[error("{0}")]
     Group(String),

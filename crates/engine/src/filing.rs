@@ -4,6 +4,8 @@
 //! readers see by what is not committed yet.  Everything here is memory work on buffers that are
 //! used again for every article; nothing is parsed and nothing is written.
 
+use std::collections::HashMap;
+
 use newsreel_wire::{ArticleNumber, GroupId};
 use smallvec::SmallVec;
 
@@ -31,10 +33,13 @@ pub(crate) struct GroupSlot {
     pub(crate) filing: Filing,
 }
 
-/// The sequencer's groups, by id.
+/// The sequencer's groups, by id and by name.
 #[derive(Debug, Default)]
 pub(crate) struct GroupTable {
     slots: Vec<Option<GroupSlot>>,
+    names: HashMap<Box<str>, GroupId>,
+    /// Above every id ever given.
+    next_id: u32,
 }
 
 /// The largest number offered to readers (RFC 3977 section 6 allows 31 bits).
@@ -47,7 +52,26 @@ impl GroupTable {
         if at >= self.slots.len() {
             self.slots.resize(at + 1, None);
         }
+        self.next_id = self.next_id.max(id.0.saturating_add(1));
+        self.names.insert(slot.name.clone(), id);
         self.slots[at] = Some(slot);
+    }
+
+    /// Takes a group out; its id is not given again.
+    pub(crate) fn remove(&mut self, id: GroupId) {
+        if let Some(slot) = self.slots.get_mut(id.0 as usize).and_then(Option::take) {
+            self.names.remove(&slot.name);
+        }
+    }
+
+    /// Ids below this were given before, to groups that are gone.
+    pub(crate) fn skip_ids(&mut self, next: GroupId) {
+        self.next_id = self.next_id.max(next.0);
+    }
+
+    /// The id of the group of this name.
+    pub(crate) fn find(&self, name: &str) -> Option<GroupId> {
+        self.names.get(name).copied()
     }
 
     /// A group by its id.
@@ -62,7 +86,7 @@ impl GroupTable {
 
     /// The id that a new group gets.
     pub(crate) fn next_id(&self) -> GroupId {
-        GroupId(u32::try_from(self.slots.len()).unwrap_or(u32::MAX))
+        GroupId(self.next_id)
     }
 
     /// Where an article of these groups is filed, with the numbers it would get; nothing changes
@@ -72,7 +96,11 @@ impl GroupTable {
         for group in groups {
             let mut id = *group;
             // An alias of an alias is refused when it is made, so one step is enough.
-            if let Some(GroupSlot { filing: Filing::Alias(target), .. }) = self.get(id) {
+            if let Some(GroupSlot {
+                filing: Filing::Alias(target),
+                ..
+            }) = self.get(id)
+            {
                 id = *target;
             }
             match self.get(id) {
@@ -109,7 +137,9 @@ pub(crate) fn write_xref(
     out.extend_from_slice(server.as_bytes());
     let mut digits = itoa::Buffer::new();
     for (group, number) in numbers {
-        let Some(slot) = groups.get(*group) else { continue };
+        let Some(slot) = groups.get(*group) else {
+            continue;
+        };
         out.push(b' ');
         out.extend_from_slice(slot.name.as_bytes());
         out.push(b':');
@@ -172,7 +202,11 @@ mod tests {
             (1, "misc.alias", Filing::Alias(GroupId(0))),
             (2, "misc.gone", Filing::Nowhere),
         ] {
-            let slot = GroupSlot { next: 7, name: name.into(), filing };
+            let slot = GroupSlot {
+                next: 7,
+                name: name.into(),
+                filing,
+            };
             table.set(GroupId(id), slot);
         }
         table
@@ -195,7 +229,11 @@ mod tests {
         let mut table = table();
         table.set(
             GroupId(0),
-            GroupSlot { next: NUMBER_MAX + 1, name: "misc.test".into(), filing: Filing::Here },
+            GroupSlot {
+                next: NUMBER_MAX + 1,
+                name: "misc.test".into(),
+                filing: Filing::Here,
+            },
         );
         assert!(table.numbers(&[GroupId(0)]).is_empty());
     }
@@ -220,7 +258,11 @@ mod tests {
             let (parts, head_len) = parts(&candidate, b"us!", b"Xref: us misc.test:7\r\n");
             let whole = parts.concat();
             assert_eq!(String::from_utf8_lossy(&whole), expect);
-            assert_eq!(&whole[head_len..head_len + 2], b"\r\n", "the empty line follows the head");
+            assert_eq!(
+                &whole[head_len..head_len + 2],
+                b"\r\n",
+                "the empty line follows the head"
+            );
         }
     }
 }

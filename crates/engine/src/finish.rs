@@ -8,16 +8,17 @@
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
-use newsreel_journal::FrameBuilder;
-use newsreel_service::Outcome;
+use newsreel_journal::{FrameBuilder, Record};
+use newsreel_service::{Completion, Outcome};
 use newsreel_store::{BatchWrite, Place, PlaceError};
-use newsreel_wire::{BufferId, Sequence};
+use newsreel_wire::{BufferId, Sequence, Token};
+use smallvec::SmallVec;
 
 use crate::commit::{Commit, Entry, Failure, Job};
 use crate::config::Durability;
 use crate::counters::Counters;
 use crate::error::Error;
-use crate::record::{ArticleRecord, encode_article_head, kind};
+use crate::record::{ArticleRecord, kind};
 use crate::sequencer::Sequencer;
 
 /// Without durability the log is forced to the disk at least this often.
@@ -57,14 +58,18 @@ impl Sequencer {
                 self.scratch.blocked = false;
             }
             self.store.recycle(&mut commit.writes);
-            if let Err(error) = self.applier.frame(&commit.frame) {
+            if let Err(error) = self.applier.records(commit.frame.records()) {
                 // We wrote these records ourselves: this is a defect, not bad luck.  Nothing is
                 // lost, the log has it; stop taking more.
                 tracing::error!(%error, "a committed record cannot be applied");
                 self.broken = Some(error.to_string());
             }
             self.shared.committed.store(last.0, Ordering::Release);
-            self.checkpoints.log_octets += commit.frame.bytes().len() as u64;
+            self.shared.journal.publish_before(Sequence(last.0 + 1));
+            if commit.articles > 0 || !commit.waiting.is_empty() {
+                self.checkpoints.log_octets += commit.frame.bytes().len() as u64;
+            }
+            self.checkpoint_after(last);
             let counters = &self.shared.counters;
             Counters::add(&counters.commits, 1);
             Counters::add(&counters.accepted, commit.articles);
@@ -78,8 +83,12 @@ impl Sequencer {
     /// Tells everyone who waits for this commit.
     fn answer(&mut self, commit: &mut Commit) {
         for delivery in commit.deliveries.drain(..) {
-            let outcomes = delivery.entries.into_iter().map(|entry| self.settle(entry));
-            delivery.sink.complete(outcomes);
+            let settled: SmallVec<[Completion; 64]> = delivery
+                .entries
+                .iter()
+                .map(|entry| self.settle(entry))
+                .collect();
+            delivery.sink.complete(settled);
         }
         for waiting in commit.waiting.drain(..) {
             waiting.tell();
@@ -88,25 +97,25 @@ impl Sequencer {
     }
 
     /// The last word on one article.
-    fn settle(&self, entry: Entry) -> (u64, Outcome) {
+    fn settle(&self, entry: &Entry) -> Completion {
         let counters = &self.shared.counters;
         let mut outcome = entry.outcome;
-        if let Some(id) = entry.id {
-            // A duplicate is one only if the first copy is really here now: its commit may have
-            // failed since.
-            let is_copy = matches!(outcome, Outcome::Duplicate);
-            if is_copy && !matches!(self.shared.is_known(&id, u64::MAX), Ok(true)) {
-                outcome = Outcome::Failed;
-            }
-            self.shared.offers.finish(&id, entry.holds_offer);
+        // A copy is a duplicate only if the first one is really here now: its commit may have
+        // failed since.
+        if !entry.holds_offer && !matches!(self.shared.is_known(&entry.id, None), Ok(true)) {
+            outcome = Outcome::Failed;
         }
+        self.shared.offers.finish(&entry.id, entry.holds_offer);
         match &outcome {
             Outcome::Accepted => {}
             Outcome::Duplicate => Counters::add(&counters.duplicates, 1),
             Outcome::Rejected(_) => Counters::add(&counters.rejected, 1),
             _ => Counters::add(&counters.failed, 1),
         }
-        (entry.ticket, outcome)
+        Completion {
+            ticket: entry.ticket,
+            outcome,
+        }
     }
 
     /// A commit came back undone.
@@ -122,7 +131,10 @@ impl Sequencer {
                 self.repair(commit, &failed);
             }
             Failure::Log(why) => {
-                tracing::error!(why, "the log failed; nothing more is taken until it is mended");
+                tracing::error!(
+                    why,
+                    "the log failed; nothing more is taken until it is mended"
+                );
                 self.give_up(commit, why);
             }
         }
@@ -134,7 +146,12 @@ impl Sequencer {
         let mut frame = FrameBuilder::default();
         frame.start(commit.frame.first(), self.epoch);
         let mut lost = Vec::new();
-        for (sequence, kind, payload) in commit.frame.records() {
+        for Record {
+            sequence,
+            kind,
+            payload,
+        } in commit.frame.records()
+        {
             let record = match kind {
                 kind::ARTICLE => ArticleRecord::decode(sequence, payload).ok(),
                 _ => None,
@@ -155,11 +172,20 @@ impl Sequencer {
                 }
             }
         }
-        commit.writes.retain(|batch| !failed.contains(&batch.buffer()));
-        commit.writes.append(&mut self.store.seal());
+        commit
+            .writes
+            .retain(|batch| !failed.contains(&batch.buffer()));
+        self.store.seal(&mut commit.writes);
         commit.frame = frame;
-        for entry in commit.deliveries.iter_mut().flat_map(|delivery| &mut delivery.entries) {
-            if entry.sequence.is_some_and(|sequence| lost.contains(&sequence)) {
+        for entry in commit
+            .deliveries
+            .iter_mut()
+            .flat_map(|delivery| &mut delivery.entries)
+        {
+            if entry
+                .sequence
+                .is_some_and(|sequence| lost.contains(&sequence))
+            {
                 entry.outcome = Outcome::Failed;
             }
         }
@@ -172,9 +198,11 @@ impl Sequencer {
         writes: &[Box<dyn BatchWrite>],
         sequence: Sequence,
         record: &ArticleRecord<'_>,
-    ) -> Result<newsreel_wire::Token, PlaceError> {
+    ) -> Result<Token, PlaceError> {
         let kept = writes.iter().find_map(|batch| batch.article(&record.token));
-        let Some((article, head_len)) = kept else { return Err(PlaceError::Suspended) };
+        let Some((article, head_len)) = kept else {
+            return Err(PlaceError::Suspended);
+        };
         self.store.place(&Place {
             sequence,
             arrival: record.arrival,
@@ -188,7 +216,11 @@ impl Sequencer {
     /// The log did not take this commit: nobody is told it was taken.
     fn give_up(&mut self, mut commit: Box<Commit>, why: String) {
         let (first, last) = (commit.frame.first(), commit.frame.last());
-        for entry in commit.deliveries.iter_mut().flat_map(|delivery| &mut delivery.entries) {
+        for entry in commit
+            .deliveries
+            .iter_mut()
+            .flat_map(|delivery| &mut delivery.entries)
+        {
             if entry.sequence.is_some() {
                 entry.outcome = Outcome::Failed;
             }

@@ -1,1 +1,41 @@
-//! The local news database: accept path, sequencer, views, recovery.
+//! The local news database: accept path, sequencer, commits, views derived from the log, recovery.
+//!
+//! Data goes one way: a session hands articles to the [`LocalService`], which judges them; the
+//! sequencer gives each its place in one order; a commit makes buffers and then the log durable;
+//! the views follow from the log; then, and only then, the peer is told.  This crate speaks no
+//! NNTP and opens no socket.
+#![deny(missing_docs)]
+
+mod accept;
+mod active;
+mod admin;
+mod applier;
+mod checkpoint;
+mod commit;
+mod config;
+mod counters;
+mod engine;
+mod error;
+mod filing;
+mod finish;
+mod inbox;
+mod local;
+mod offers;
+mod record;
+mod recover;
+mod report;
+mod requests;
+mod sequencer;
+mod shared;
+mod spool;
+
+pub use config::{ArticlesConfig, Durability, EngineConfig, Mode, SequencerConfig};
+pub use counters::{CounterValues, Counters};
+pub use engine::{Engine, Progress};
+pub use error::Error;
+pub use local::{LocalService, NewnewsCursor};
+pub use report::{
+    ArticleRef, ArticleReport, BufferStatus, CheckReport, GroupReport, HistoryStatus, LogStatus,
+    OverviewStatus, Status,
+};
+pub use requests::{GroupChange, GroupSpec};

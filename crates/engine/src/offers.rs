@@ -5,15 +5,35 @@
 //! ends, or its time is up.  While it is here every other offer of it is put off (431, 436).
 //! The table is bounded: per connection by `per_connection_max`, so in all by the connections.
 
-use std::collections::VecDeque;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
 
-use hashbrown::HashMap;
-use hashbrown::hash_map::Entry;
 use newsreel_service::ConnectionId;
 use newsreel_wire::IdHash;
 use parking_lot::Mutex;
 
 const SHARDS: usize = 64;
+
+/// The ids are keyed hashes already: eight octets of one are as good as any hash of it.
+#[derive(Debug, Default)]
+struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn write(&mut self, octets: &[u8]) {
+        if let Some(first) = octets.first_chunk() {
+            self.0 = u64::from_le_bytes(*first);
+        }
+    }
+
+    fn write_usize(&mut self, _: usize) {}
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+type Stages = HashMap<IdHash, Stage, BuildHasherDefault<IdHasher>>;
 
 /// Where an id stands on its way in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +60,7 @@ pub(crate) enum Claim {
 /// The table of ids under way.
 #[derive(Debug)]
 pub(crate) struct Offers {
-    shards: Vec<Mutex<HashMap<IdHash, Stage>>>,
+    shards: Vec<Mutex<Stages>>,
     connections: Mutex<HashMap<ConnectionId, VecDeque<IdHash>>>,
     per_connection_max: usize,
     wait_ms: u64,
@@ -50,14 +70,14 @@ impl Offers {
     /// An empty table; an id asked for and not sent is free again after `wait_ms`.
     pub(crate) fn new(per_connection_max: usize, wait_ms: u64) -> Self {
         Self {
-            shards: (0..SHARDS).map(|_| Mutex::new(HashMap::new())).collect(),
+            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             connections: Mutex::new(HashMap::new()),
             per_connection_max,
             wait_ms,
         }
     }
 
-    fn shard(&self, id: &IdHash) -> &Mutex<HashMap<IdHash, Stage>> {
+    fn shard(&self, id: &IdHash) -> &Mutex<Stages> {
         // The hash is keyed and uniform, so any octet serves.
         &self.shards[usize::from(id.0[15]) % SHARDS]
     }
@@ -66,16 +86,25 @@ impl Offers {
     pub(crate) fn claim(&self, id: &IdHash, by: ConnectionId, now_ms: u64) -> Claim {
         match self.shard(id).lock().entry(*id) {
             Entry::Occupied(mut taken) => match *taken.get() {
-                Stage::Asked { by: owner, until_ms } if owner != by && until_ms > now_ms => {
+                Stage::Asked {
+                    by: owner,
+                    until_ms,
+                } if owner != by && until_ms > now_ms => {
                     return Claim::Taken;
                 }
                 Stage::Asked { .. } => {
-                    taken.insert(Stage::Asked { by, until_ms: now_ms + self.wait_ms });
+                    taken.insert(Stage::Asked {
+                        by,
+                        until_ms: now_ms + self.wait_ms,
+                    });
                 }
                 Stage::Queued { .. } | Stage::Sequenced { .. } => return Claim::Taken,
             },
             Entry::Vacant(free) => {
-                free.insert(Stage::Asked { by, until_ms: now_ms + self.wait_ms });
+                free.insert(Stage::Asked {
+                    by,
+                    until_ms: now_ms + self.wait_ms,
+                });
             }
         }
         if self.note(id, by, now_ms) {
@@ -112,11 +141,20 @@ impl Offers {
         }
     }
 
+    /// What this connection was asked for and sent was refused: others may be asked.
+    pub(crate) fn unclaim(&self, id: &IdHash, by: ConnectionId) {
+        self.forget_asked(id, by);
+    }
+
     /// True when an offer of this id must wait.
+    #[cfg(test)]
     pub(crate) fn is_under_way(&self, id: &IdHash, by: ConnectionId, now_ms: u64) -> bool {
         match self.shard(id).lock().get(id) {
             None => false,
-            Some(Stage::Asked { by: owner, until_ms }) => *owner != by && *until_ms > now_ms,
+            Some(Stage::Asked {
+                by: owner,
+                until_ms,
+            }) => *owner != by && *until_ms > now_ms,
             Some(Stage::Queued { .. } | Stage::Sequenced { .. }) => true,
         }
     }
@@ -152,8 +190,12 @@ impl Offers {
     /// the copy that had its place.
     pub(crate) fn finish(&self, id: &IdHash, was_sequenced: bool) {
         let mut shard = self.shard(id).lock();
-        let Entry::Occupied(mut entry) = shard.entry(*id) else { return };
-        let (Stage::Queued { copies } | Stage::Sequenced { copies }) = *entry.get() else { return };
+        let Entry::Occupied(mut entry) = shard.entry(*id) else {
+            return;
+        };
+        let (Stage::Queued { copies } | Stage::Sequenced { copies }) = *entry.get() else {
+            return;
+        };
         if copies <= 1 {
             entry.remove();
         } else if was_sequenced {
@@ -168,7 +210,9 @@ impl Offers {
 
     /// A connection ended: what it was asked for may be asked of others.
     pub(crate) fn release(&self, connection: ConnectionId) {
-        let Some(ids) = self.connections.lock().remove(&connection) else { return };
+        let Some(ids) = self.connections.lock().remove(&connection) else {
+            return;
+        };
         for id in ids {
             self.forget_asked(&id, connection);
         }
@@ -195,7 +239,11 @@ mod tests {
     fn a_second_peer_waits_until_the_first_ends() {
         let offers = Offers::new(10, 1000);
         assert_eq!(offers.claim(&id(1), A, 0), Claim::Granted);
-        assert_eq!(offers.claim(&id(1), A, 0), Claim::Granted, "the same peer may ask again");
+        assert_eq!(
+            offers.claim(&id(1), A, 0),
+            Claim::Granted,
+            "the same peer may ask again"
+        );
         assert_eq!(offers.claim(&id(1), B, 999), Claim::Taken);
         offers.release(A);
         assert_eq!(offers.claim(&id(1), B, 999), Claim::Granted);
@@ -216,7 +264,10 @@ mod tests {
         assert_eq!(offers.claim(&id(1), A, 0), Claim::Granted);
         assert_eq!(offers.claim(&id(2), A, 0), Claim::Granted);
         assert_eq!(offers.claim(&id(3), A, 0), Claim::TooMany);
-        assert!(!offers.is_under_way(&id(3), B, 0), "a refused claim leaves nothing");
+        assert!(
+            !offers.is_under_way(&id(3), B, 0),
+            "a refused claim leaves nothing"
+        );
         offers.queue(&id(1));
         assert_eq!(offers.claim(&id(3), A, 0), Claim::Granted);
     }
@@ -229,8 +280,14 @@ mod tests {
         assert!(offers.sequence(&id(1)));
         assert!(!offers.sequence(&id(1)));
         offers.finish(&id(1), true);
-        assert!(offers.is_under_way(&id(1), B, 0), "the other copy is not answered yet");
-        assert!(offers.sequence(&id(1)), "the first copy failed, so the second may try");
+        assert!(
+            offers.is_under_way(&id(1), B, 0),
+            "the other copy is not answered yet"
+        );
+        assert!(
+            offers.sequence(&id(1)),
+            "the first copy failed, so the second may try"
+        );
         offers.finish(&id(1), true);
         assert_eq!(offers.len(), 0);
     }

@@ -6,62 +6,61 @@
 //! its input as hostile: a damaged record is an error that says where, never a panic.
 //! The byte layout is in `docs/formats/log-records.md`.
 
-use newsreel_wire::{ArticleNumber, BufferId, GroupId, IdHash, Position, Sequence, Token, UnixTime};
+use newsreel_wire::{
+    ArticleNumber, BufferId, GroupId, IdHash, Position, Sequence, Token, UnixTime,
+};
 use smallvec::SmallVec;
 
 use crate::error::Error;
 
 /// The kind octet of each record.  A number, once given, keeps its meaning for ever.
-pub mod kind {
+pub(crate) mod kind {
     /// An article was accepted.
-    pub const ARTICLE: u8 = 1;
+    pub(crate) const ARTICLE: u8 = 1;
     /// A region of a cyclic buffer may be overwritten from now on.
-    pub const RESERVED: u8 = 2;
+    pub(crate) const RESERVED: u8 = 2;
     /// A group was made, or made again.
-    pub const GROUP_MADE: u8 = 3;
+    pub(crate) const GROUP_MADE: u8 = 3;
     /// A group's status or description was changed.
-    pub const GROUP_CHANGED: u8 = 4;
+    pub(crate) const GROUP_CHANGED: u8 = 4;
     /// A group was removed.
-    pub const GROUP_REMOVED: u8 = 5;
+    pub(crate) const GROUP_REMOVED: u8 = 5;
     /// The spool was made: its hash key.
-    pub const SPOOL_MADE: u8 = 6;
+    pub(crate) const SPOOL_MADE: u8 = 6;
     /// The engine's own state at a checkpoint.
-    pub const STATE: u8 = 7;
+    pub(crate) const STATE: u8 = 7;
     /// The server stopped cleanly; everything before is durable.
-    pub const STOPPED: u8 = 8;
+    pub(crate) const STOPPED: u8 = 8;
     /// After an unclean stop without durability: every high mark jumped.
-    pub const JUMPED: u8 = 9;
+    pub(crate) const JUMPED: u8 = 9;
     /// Nothing happened at this sequence; it stays a hole.
-    pub const HOLE: u8 = 10;
+    pub(crate) const HOLE: u8 = 10;
 }
-
-/// The length of an article record before its groups.
-pub(crate) const ARTICLE_FIXED: usize = 24 + 16 + 8 + 4 + 2 + 2 + 2;
 
 /// An accepted article, as the log tells it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ArticleRecord<'a> {
+pub(crate) struct ArticleRecord<'a> {
     /// Where the text lies here.
-    pub token: Token,
+    pub(crate) token: Token,
     /// The keyed hash of the message-id.
-    pub id_hash: IdHash,
+    pub(crate) id_hash: IdHash,
     /// When it arrived.
-    pub arrival: UnixTime,
+    pub(crate) arrival: UnixTime,
     /// Octets of the article as served, without dot-stuffing and terminator.
-    pub octets: u32,
+    pub(crate) octets: u32,
     /// The groups it is filed in, with its numbers; none in transit mode.
-    pub groups: SmallVec<[(GroupId, ArticleNumber); 4]>,
+    pub(crate) groups: SmallVec<[(GroupId, ArticleNumber); 4]>,
     /// The message-id.
-    pub id: &'a [u8],
+    pub(crate) id: &'a [u8],
     /// The content of Path as stored.
-    pub path: &'a [u8],
+    pub(crate) path: &'a [u8],
     /// The overview line behind the number; empty in transit mode.
-    pub line: &'a [u8],
+    pub(crate) line: &'a [u8],
 }
 
 impl<'a> ArticleRecord<'a> {
     /// Writes the record's payload; `id`, `path` and `line` must be shorter than 64 KiB.
-    pub fn encode(&self, out: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         encode_article_head(
             out,
             &self.token,
@@ -77,7 +76,7 @@ impl<'a> ArticleRecord<'a> {
     }
 
     /// Reads a payload written by [`ArticleRecord::encode`].
-    pub fn decode(sequence: Sequence, payload: &'a [u8]) -> Result<Self, Error> {
+    pub(crate) fn decode(sequence: Sequence, payload: &'a [u8]) -> Result<Self, Error> {
         let mut cursor = Cursor::new(sequence, kind::ARTICLE, payload);
         let token = Token::from_bytes(cursor.array()?);
         let id_hash = IdHash(cursor.array()?);
@@ -93,7 +92,16 @@ impl<'a> ArticleRecord<'a> {
         let id = cursor.take(usize::from(id_len))?;
         let path = cursor.take(usize::from(path_len))?;
         let line = cursor.rest();
-        Ok(Self { token, id_hash, arrival, octets, groups, id, path, line })
+        Ok(Self {
+            token,
+            id_hash,
+            arrival,
+            octets,
+            groups,
+            id,
+            path,
+            line,
+        })
     }
 }
 
@@ -128,49 +136,52 @@ fn put_len(out: &mut Vec<u8>, len: usize) {
 
 /// A region of a buffer that may be overwritten once this record is durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ReservedRecord {
+pub(crate) struct ReservedRecord {
     /// The buffer.
-    pub buffer: BufferId,
+    pub(crate) buffer: BufferId,
     /// Up to where, in the buffer's present cycle.
-    pub up_to: Position,
+    pub(crate) up_to: Position,
 }
 
 impl ReservedRecord {
     /// Writes the payload.
-    pub fn encode(&self, out: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.buffer.0.to_le_bytes());
         out.extend_from_slice(&self.up_to.0.to_le_bytes());
     }
 
     /// Reads the payload.
-    pub fn decode(sequence: Sequence, payload: &[u8]) -> Result<Self, Error> {
+    pub(crate) fn decode(sequence: Sequence, payload: &[u8]) -> Result<Self, Error> {
         let mut cursor = Cursor::new(sequence, kind::RESERVED, payload);
-        Ok(Self { buffer: BufferId(cursor.u16()?), up_to: Position(cursor.u64()?) })
+        Ok(Self {
+            buffer: BufferId(cursor.u16()?),
+            up_to: Position(cursor.u64()?),
+        })
     }
 }
 
 /// A group as it was made or changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GroupRecord<'a> {
+pub(crate) struct GroupRecord<'a> {
     /// Its id, never given to another group.
-    pub id: GroupId,
+    pub(crate) id: GroupId,
     /// When it happened.
-    pub time: UnixTime,
+    pub(crate) time: UnixTime,
     /// The lowest high mark it starts from: an imported one, or 0.
-    pub high: ArticleNumber,
+    pub(crate) high: ArticleNumber,
     /// Name; empty in a change.
-    pub name: &'a str,
+    pub(crate) name: &'a str,
     /// Status field as in LIST ACTIVE: `y n m j x` or `=other.group`.
-    pub status: &'a str,
+    pub(crate) status: &'a str,
     /// The line of LIST NEWSGROUPS.
-    pub description: &'a str,
+    pub(crate) description: &'a str,
     /// Who made it, for LIST ACTIVE.TIMES.
-    pub creator: &'a str,
+    pub(crate) creator: &'a str,
 }
 
 impl<'a> GroupRecord<'a> {
     /// Writes the payload.
-    pub fn encode(&self, out: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.id.0.to_le_bytes());
         out.extend_from_slice(&self.time.0.to_le_bytes());
         out.extend_from_slice(&self.high.0.to_le_bytes());
@@ -181,7 +192,7 @@ impl<'a> GroupRecord<'a> {
     }
 
     /// Reads the payload of a `GROUP_MADE` or `GROUP_CHANGED` record.
-    pub fn decode(sequence: Sequence, kind: u8, payload: &'a [u8]) -> Result<Self, Error> {
+    pub(crate) fn decode(sequence: Sequence, kind: u8, payload: &'a [u8]) -> Result<Self, Error> {
         let mut cursor = Cursor::new(sequence, kind, payload);
         Ok(Self {
             id: GroupId(cursor.u32()?),
@@ -197,40 +208,46 @@ impl<'a> GroupRecord<'a> {
 
 /// A group was removed; its id and name stay taken, its numbers are never used again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct GroupRemovedRecord {
+pub(crate) struct GroupRemovedRecord {
     /// Its id.
-    pub id: GroupId,
+    pub(crate) id: GroupId,
     /// When.
-    pub time: UnixTime,
+    pub(crate) time: UnixTime,
 }
 
 impl GroupRemovedRecord {
     /// Writes the payload.
-    pub fn encode(&self, out: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.id.0.to_le_bytes());
         out.extend_from_slice(&self.time.0.to_le_bytes());
     }
 
     /// Reads the payload.
-    pub fn decode(sequence: Sequence, payload: &[u8]) -> Result<Self, Error> {
+    pub(crate) fn decode(sequence: Sequence, payload: &[u8]) -> Result<Self, Error> {
         let mut cursor = Cursor::new(sequence, kind::GROUP_REMOVED, payload);
-        Ok(Self { id: GroupId(cursor.u32()?), time: UnixTime(cursor.u64()?) })
+        Ok(Self {
+            id: GroupId(cursor.u32()?),
+            time: UnixTime(cursor.u64()?),
+        })
     }
 }
 
 /// What the engine must know to go on from a checkpoint without the log before it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct StateRecord {
+pub(crate) struct StateRecord {
     /// The key of the message-id hash.
-    pub hash_key: [u8; 32],
+    pub(crate) hash_key: [u8; 32],
+    /// Whether answers were given before anything was on disk.
+    pub(crate) is_volatile: bool,
     /// Per buffer: end of the last committed article, and the reserved mark.
-    pub buffers: Vec<(BufferId, Position, Position)>,
+    pub(crate) buffers: Vec<(BufferId, Position, Position)>,
 }
 
 impl StateRecord {
     /// Writes the payload.
-    pub fn encode(&self, out: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.hash_key);
+        out.push(u8::from(self.is_volatile));
         put_len(out, self.buffers.len());
         for (buffer, end, reserved) in &self.buffers {
             out.extend_from_slice(&buffer.0.to_le_bytes());
@@ -240,9 +257,10 @@ impl StateRecord {
     }
 
     /// Reads the payload.
-    pub fn decode(sequence: Sequence, payload: &[u8]) -> Result<Self, Error> {
+    pub(crate) fn decode(sequence: Sequence, payload: &[u8]) -> Result<Self, Error> {
         let mut cursor = Cursor::new(sequence, kind::STATE, payload);
         let hash_key = cursor.array()?;
+        let [is_volatile] = cursor.array()?;
         let count = cursor.u16()?;
         let mut buffers = Vec::new();
         for _ in 0..count {
@@ -252,8 +270,22 @@ impl StateRecord {
                 Position(cursor.u64()?),
             ));
         }
-        Ok(Self { hash_key, buffers })
+        Ok(Self {
+            hash_key,
+            is_volatile: is_volatile != 0,
+            buffers,
+        })
     }
+}
+
+/// Reads the payload of a `JUMPED` record: by how much every high mark went up.
+pub(crate) fn decode_jump(sequence: Sequence, payload: &[u8]) -> Result<u64, Error> {
+    Cursor::new(sequence, kind::JUMPED, payload).u64()
+}
+
+/// Reads the payload of a `SPOOL_MADE` record: the key of the message-id hash.
+pub(crate) fn decode_spool_made(sequence: Sequence, payload: &[u8]) -> Result<[u8; 32], Error> {
+    Cursor::new(sequence, kind::SPOOL_MADE, payload).array()
 }
 
 /// Reads a payload from the front; running out is corruption of that record.
@@ -265,11 +297,19 @@ struct Cursor<'a> {
 
 impl<'a> Cursor<'a> {
     fn new(sequence: Sequence, kind: u8, payload: &'a [u8]) -> Self {
-        Self { sequence, kind, rest: payload }
+        Self {
+            sequence,
+            kind,
+            rest: payload,
+        }
     }
 
     fn damaged(&self, what: &'static str) -> Error {
-        Error::Record { sequence: self.sequence, kind: self.kind, what }
+        Error::Record {
+            sequence: self.sequence,
+            kind: self.kind,
+            what,
+        }
     }
 
     fn take(&mut self, len: usize) -> Result<&'a [u8], Error> {
@@ -365,16 +405,25 @@ mod tests {
             creator: "admin",
         };
         group.encode(&mut out);
-        assert_eq!(GroupRecord::decode(Sequence(1), kind::GROUP_MADE, &out).unwrap(), group);
+        assert_eq!(
+            GroupRecord::decode(Sequence(1), kind::GROUP_MADE, &out).unwrap(),
+            group
+        );
         out.clear();
         let state = StateRecord {
             hash_key: [9; 32],
+            is_volatile: true,
             buffers: vec![(BufferId(1), Position(64), Position(4096))],
         };
         state.encode(&mut out);
         assert_eq!(StateRecord::decode(Sequence(1), &out).unwrap(), state);
         out.pop();
-        let error = StateRecord::decode(Sequence(44), &out).unwrap_err().to_string();
-        assert!(error.contains("44") && error.contains("too early"), "{error}");
+        let error = StateRecord::decode(Sequence(44), &out)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("44") && error.contains("too early"),
+            "{error}"
+        );
     }
 }

@@ -215,9 +215,25 @@ mod tests {
     #[test]
     fn the_three_forms_of_an_article() {
         assert_eq!("<a@b>".parse(), Ok(ArticleRef::Id("<a@b>".to_owned())));
-        assert_eq!("misc.test:12".parse(), Ok(ArticleRef::Number("misc.test".to_owned(), 12)));
-        assert_eq!("SD1:24da800:1e".parse(), Ok(ArticleRef::Token("SD1:24da800:1e".to_owned())));
-        assert!("misc.test:twelve".parse::<ArticleRef>().unwrap_err().contains("twelve"));
-        assert!("misc.test".parse::<ArticleRef>().unwrap_err().contains("token"));
+        assert_eq!(
+            "misc.test:12".parse(),
+            Ok(ArticleRef::Number("misc.test".to_owned(), 12))
+        );
+        assert_eq!(
+            "SD1:24da800:1e".parse(),
+            Ok(ArticleRef::Token("SD1:24da800:1e".to_owned()))
+        );
+        assert!(
+            "misc.test:twelve"
+                .parse::<ArticleRef>()
+                .unwrap_err()
+                .contains("twelve")
+        );
+        assert!(
+            "misc.test"
+                .parse::<ArticleRef>()
+                .unwrap_err()
+                .contains("token")
+        );
     }
 }

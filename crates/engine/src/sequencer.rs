@@ -10,22 +10,22 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
-use newsreel_service::{Completions, Outcome, Reject};
+use newsreel_service::{Connection, Outcome, Reject};
 use newsreel_store::{Place, PlaceError, Store};
 use newsreel_wire::{Sequence, UnixTime};
 
 use crate::accept::{Candidate, CandidateBatch};
+use crate::applier::Applier;
 use crate::checkpoint::{self, Checkpoints};
 use crate::commit::{Commit, Delivery, Done, Entry, Job};
 use crate::config::{Durability, Mode};
 use crate::counters::Counters;
 use crate::error::Error;
 use crate::filing::{self, GroupTable};
-use crate::record::{self, kind};
+use crate::record::{self, ReservedRecord, kind};
 use crate::requests::{Request, Waiting};
 use crate::shared::Shared;
 
@@ -48,8 +48,12 @@ const NAP: Duration = Duration::from_secs(1);
 
 /// How an article came out.
 enum Step {
-    /// It is answered with this, at this place of the log if it has one.
-    Answer(Outcome, Option<Sequence>),
+    /// It has this place in the log.
+    Filed(Sequence),
+    /// It is answered with this; it was the sequenced copy of its id.
+    Answer(Outcome),
+    /// Another copy of it is on its way to the disk.
+    Copy,
     /// There is no room before the open commit has gone.
     Blocked,
 }
@@ -60,11 +64,12 @@ pub(crate) struct Sequencer {
     pub(crate) shared: Arc<Shared>,
     pub(crate) store: Store,
     pub(crate) groups: GroupTable,
-    pub(crate) epoch: u32,
+    pub(crate) epoch: u64,
     /// The sequence the next record gets.
     pub(crate) next: Sequence,
     pub(crate) jobs: SyncSender<Job>,
     pub(crate) checkpoints: Checkpoints,
+    pub(crate) applier: Applier,
     pub(crate) open: Box<Commit>,
     pub(crate) spare: Option<Box<Commit>>,
     pub(crate) committing: bool,
@@ -91,9 +96,9 @@ pub(crate) struct Scratch {
     batches: VecDeque<CandidateBatch>,
     events: VecDeque<Event>,
     /// The first candidate of the first batch was begun and had no room.
-    resumed: bool,
+    pub(crate) resumed: bool,
     /// Nothing fits before the open commit has gone.
-    blocked: bool,
+    pub(crate) blocked: bool,
 }
 
 impl Sequencer {
@@ -135,11 +140,16 @@ impl Sequencer {
 
     fn handle(&mut self, event: Event) {
         match event {
-            Event::Done(Done::Commit { commit, failure, took_us }) => {
+            Event::Done(Done::Commit {
+                commit,
+                synced,
+                failure,
+                took_us,
+            }) => {
                 self.committing = false;
                 Counters::add(&self.shared.counters.commit_us, took_us);
                 match failure {
-                    None => self.committed(commit),
+                    None => self.committed(commit, synced),
                     Some(failure) => self.failed(commit, failure),
                 }
             }
@@ -153,16 +163,24 @@ impl Sequencer {
     fn sequence_some(&mut self) {
         let mut count = 0;
         while !self.is_full() {
-            let Some(mut batch) = self.scratch.batches.pop_front() else { return };
+            let Some(mut batch) = self.scratch.batches.pop_front() else {
+                return;
+            };
             let arrival = UnixTime(self.shared.clock.now().secs);
             while let Some(candidate) = batch.candidates.get(batch.next) {
-                let step = self.sequence_one(&batch, candidate, arrival);
-                let Step::Answer(outcome, sequence) = step else { break };
+                let (outcome, sequence, holds_offer) =
+                    match self.sequence_one(&batch, candidate, arrival) {
+                        Step::Filed(sequence) => (Outcome::Accepted, Some(sequence), true),
+                        Step::Answer(outcome) => (outcome, None, true),
+                        Step::Copy => (Outcome::Duplicate, None, false),
+                        Step::Blocked => break,
+                    };
                 let entry = Entry {
                     ticket: candidate.ticket,
                     outcome,
                     sequence,
-                    id: Some(candidate.hash),
+                    id: candidate.hash,
+                    holds_offer,
                 };
                 batch.next += 1;
                 self.deliver_with_open(&batch.sink, entry);
@@ -180,13 +198,13 @@ impl Sequencer {
     }
 
     /// Puts an answer behind those of the open commit.
-    fn deliver_with_open(&mut self, sink: &Arc<Completions>, entry: Entry) {
+    fn deliver_with_open(&mut self, sink: &Arc<Connection>, entry: Entry) {
         match self.open.deliveries.last_mut() {
             Some(delivery) if Arc::ptr_eq(&delivery.sink, sink) => delivery.entries.push(entry),
-            _ => self
-                .open
-                .deliveries
-                .push(Delivery { sink: Arc::clone(sink), entries: vec![entry] }),
+            _ => self.open.deliveries.push(Delivery {
+                sink: Arc::clone(sink),
+                entries: vec![entry],
+            }),
         }
     }
 
@@ -198,19 +216,22 @@ impl Sequencer {
         arrival: UnixTime,
     ) -> Step {
         if !std::mem::take(&mut self.scratch.resumed) {
-            if self.broken.is_some() {
-                return Step::Answer(Outcome::Failed, None);
-            }
-            // A copy of one whose commit is under way: answered after that commit, see `committed`.
+            // A copy of one whose commit is under way is answered behind it, see `settle`.
             if !self.shared.offers.sequence(&candidate.hash) {
-                return Step::Answer(Outcome::Duplicate, None);
+                return Step::Copy;
             }
-            match self.shared.is_known(&candidate.hash, candidate.generation) {
+            if self.broken.is_some() {
+                return Step::Answer(Outcome::Failed);
+            }
+            match self
+                .shared
+                .is_known(&candidate.hash, Some(candidate.generation))
+            {
                 Ok(false) => {}
-                Ok(true) => return Step::Answer(Outcome::Duplicate, None),
+                Ok(true) => return Step::Answer(Outcome::Duplicate),
                 Err(error) => {
                     tracing::error!(%error, "history lookup failed; the article is put off");
-                    return Step::Answer(Outcome::Failed, None);
+                    return Step::Answer(Outcome::Failed);
                 }
             }
         }
@@ -225,7 +246,7 @@ impl Sequencer {
             Mode::Reader => {
                 let numbers = self.groups.numbers(&candidate.groups);
                 if numbers.is_empty() {
-                    return Step::Answer(Outcome::Rejected(Reject::NoGroup), None);
+                    return Step::Answer(Outcome::Rejected(Reject::UnknownGroups));
                 }
                 numbers
             }
@@ -258,11 +279,11 @@ impl Sequencer {
                 return Step::Blocked;
             }
             Err(PlaceError::TooLarge { .. }) => {
-                return Step::Answer(Outcome::Rejected(Reject::TooLarge), None);
+                return Step::Answer(Outcome::Rejected(Reject::TooLarge));
             }
             Err(error) => {
                 tracing::error!(%error, "no place for an article; it is put off");
-                return Step::Answer(Outcome::Failed, None);
+                return Step::Answer(Outcome::Failed);
             }
         };
         self.groups.take(&numbers);
@@ -299,7 +320,7 @@ impl Sequencer {
         self.open.articles += 1;
         let sequence = self.next;
         self.next = Sequence(self.next.0 + 1);
-        Step::Answer(Outcome::Accepted, Some(sequence))
+        Step::Filed(sequence)
     }
 
     /// Sends the open commit on its way if none is under way and there is something in it.
@@ -307,22 +328,31 @@ impl Sequencer {
         if self.committing || self.open.is_idle() && !self.scratch.blocked {
             return;
         }
-        for reservation in self.store.reservations() {
+        let from = self.open.reservations.len();
+        self.store.reservations(&mut self.open.reservations);
+        for reservation in &self.open.reservations[from..] {
             let out = self.open.frame.record(kind::RESERVED);
-            record::ReservedRecord { buffer: reservation.buffer, up_to: reservation.up_to }
-                .encode(out);
+            ReservedRecord {
+                buffer: reservation.buffer,
+                up_to: reservation.up_to,
+            }
+            .encode(out);
             self.next = Sequence(self.next.0 + 1);
-            self.open.reservations.push(reservation);
         }
-        self.open.writes = self.store.seal();
+        self.store.seal(&mut self.open.writes);
         let fresh = self.spare.take().unwrap_or_default();
-        let mut commit = std::mem::replace(&mut self.open, fresh);
+        let commit = std::mem::replace(&mut self.open, fresh);
         self.open.frame.start(self.next, self.epoch);
         if commit.frame.is_empty() {
             // Only answers that had to wait for the commit before: nothing to write.
-            self.committed(commit);
+            self.committed(commit, false);
             return;
         }
+        self.send(commit);
+    }
+
+    /// Hands a commit to its thread.
+    pub(crate) fn send(&mut self, mut commit: Box<Commit>) {
         commit.frame.vouch(self.sync.durable_before);
         let sync = self.sync_now(&commit);
         self.committing = true;

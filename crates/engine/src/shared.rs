@@ -1,14 +1,18 @@
 //! What all threads of the engine share: the views, the readers of the store, the queue, counters.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use newsreel_host::{Clock, Disk};
 use newsreel_index::{Liveness, Views};
-use newsreel_store::StoreReader;
-use newsreel_wire::{BufferId, IdHash, MessageId, Position, Sequence};
+use newsreel_journal::Journal;
+use newsreel_store::{Rules, StoreReader};
+use newsreel_wire::{BufferId, IdHash, MessageId, Position, Sequence, Wildmat};
 
-use crate::accept::CandidateBatch;
+use parking_lot::Mutex;
+use tokio::sync::Semaphore;
+
+use crate::accept::{Accept, CandidateBatch};
 use crate::config::EngineConfig;
 use crate::counters::Counters;
 use crate::error::Error;
@@ -26,6 +30,11 @@ pub(crate) struct Shared {
     pub(crate) hash_key: [u8; 32],
     pub(crate) views: Arc<Views>,
     pub(crate) store: Arc<StoreReader>,
+    pub(crate) rules: Rules,
+    /// Groups taken at all.
+    pub(crate) wanted: Wildmat,
+    pub(crate) accept: Accept,
+    pub(crate) journal: Journal,
     pub(crate) offers: Offers,
     pub(crate) inbox: Inbox<CandidateBatch, Event>,
     pub(crate) counters: Counters,
@@ -33,6 +42,10 @@ pub(crate) struct Shared {
     pub(crate) committed: AtomicU64,
     /// No more articles are taken: the server stops.
     pub(crate) closing: AtomicBool,
+    /// Why nothing is taken at present, if so.
+    pub(crate) paused: Mutex<Option<String>>,
+    /// Room in front of the sequencer, KiB.
+    pub(crate) queue: Arc<Semaphore>,
 }
 
 impl Shared {
@@ -46,15 +59,15 @@ impl Shared {
         newsreel_index::id_hash(&self.hash_key, id)
     }
 
-    /// True when the history has this id.  `generation` is the history's at the time of an
-    /// earlier full look-up that found nothing: as long as it holds, only the newest part, in
+    /// True when the history has this id.  `generation` is the history's before an earlier
+    /// full look-up that found nothing: as long as it holds, only the newest part, in
     /// memory, can have it.
-    pub(crate) fn is_known(&self, id: &IdHash, generation: u64) -> Result<bool, Error> {
+    pub(crate) fn is_known(&self, id: &IdHash, generation: Option<u64>) -> Result<bool, Error> {
         let history = self.views.history();
         if history.lookup_recent(id).is_some() {
             return Ok(true);
         }
-        if history.generation() == generation {
+        if generation == Some(history.generation()) {
             return Ok(false);
         }
         Ok(history.lookup(id)?.is_some())
@@ -66,16 +79,19 @@ impl Shared {
     }
 }
 
-/// Liveness for the views, computed from the marks of the buffers.
-#[derive(Debug)]
-pub(crate) struct StoreLiveness(pub(crate) Arc<StoreReader>);
+/// Liveness for the views, computed from the marks of the buffers.  The views are opened before
+/// the buffers; until then everything counts as alive, and nobody asks.
+#[derive(Debug, Default)]
+pub(crate) struct StoreLiveness(pub(crate) OnceLock<Arc<StoreReader>>);
 
 impl Liveness for StoreLiveness {
     fn floor(&self, buffer: BufferId) -> Position {
-        self.0.floor(buffer)
+        self.0
+            .get()
+            .map_or(Position::ZERO, |store| store.floor(buffer))
     }
 
     fn epoch(&self) -> u64 {
-        self.0.epoch()
+        self.0.get().map_or(0, |store| store.epoch())
     }
 }

@@ -36,16 +36,21 @@ impl Spool {
     pub(crate) fn open(disk: &Arc<dyn Disk>, dir: &Path) -> Result<Self, Error> {
         disk.create_dir_all(dir)?;
         let lock = disk.lock(&dir.join(LOCK)).map_err(|error| match error {
-            HostError::Locked { pid, .. } => {
-                Error::Locked { path: dir.to_path_buf(), pid }
-            }
+            HostError::Locked { pid, .. } => Error::Locked {
+                path: dir.to_path_buf(),
+                pid,
+            },
             other => Error::Host(other),
         })?;
         let id = match Self::read(disk, dir)? {
             Some(id) => id,
             None => Self::make(disk, dir)?,
         };
-        Ok(Self { dir: dir.to_path_buf(), id, _lock: Some(lock) })
+        Ok(Self {
+            dir: dir.to_path_buf(),
+            id,
+            _lock: Some(lock),
+        })
     }
 
     /// Opens an existing spool without the lock, to look only.
@@ -56,7 +61,11 @@ impl Spool {
                 why: format!("it has no {IDENTITY}; `newsreel serve --spool DIR` makes a spool"),
             });
         };
-        Ok(Self { dir: dir.to_path_buf(), id, _lock: None })
+        Ok(Self {
+            dir: dir.to_path_buf(),
+            id,
+            _lock: None,
+        })
     }
 
     /// The log's directory.
@@ -76,7 +85,9 @@ impl Spool {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        parse(&bytes).map(Some).map_err(|why| Error::NotASpool { path, why })
+        parse(&bytes)
+            .map(Some)
+            .map_err(|why| Error::NotASpool { path, why })
     }
 
     fn make(disk: &Arc<dyn Disk>, dir: &Path) -> Result<[u8; 16], Error> {
@@ -121,7 +132,9 @@ fn parse(bytes: &[u8]) -> Result<[u8; 16], String> {
     version.copy_from_slice(&body[8..12]);
     let version = u32::from_le_bytes(version);
     if version != VERSION {
-        return Err(format!("version {version}, this newsreel knows {VERSION}; use a newer one"));
+        return Err(format!(
+            "version {version}, this newsreel knows {VERSION}; use a newer one"
+        ));
     }
     let mut id = [0; 16];
     id.copy_from_slice(&body[12..28]);
@@ -156,7 +169,8 @@ mod tests {
         let disk = disk();
         let dir = Path::new("/home");
         disk.create_dir_all(dir).unwrap();
-        disk.open(&dir.join("thesis.txt"), newsreel_host::OpenMode::CreateNew).unwrap();
+        disk.open(&dir.join("thesis.txt"), newsreel_host::OpenMode::CreateNew)
+            .unwrap();
         let error = Spool::open(&disk, dir).unwrap_err().to_string();
         assert!(error.contains("thesis.txt"), "{error}");
     }

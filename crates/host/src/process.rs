@@ -52,6 +52,14 @@ pub fn own_uid() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
+/// The machine's name, if it has one that can be told.
+#[must_use]
+pub fn host_name() -> Option<String> {
+    let name = rustix::system::uname();
+    let name = name.nodename().to_str().ok()?;
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
 /// Lets this process have as many files open as it may at most; says how many.
 pub fn raise_open_files() -> Result<u64> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

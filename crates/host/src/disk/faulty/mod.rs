@@ -87,7 +87,7 @@ impl FaultyDisk {
     }
 }
 
-/// The error an effect means for an operation it cannot change otherwise.
+/// The error or delay an effect means for an operation it cannot change otherwise.
 fn refuse(effect: Effect, call: &Call<'_>) -> Result<()> {
     match effect {
         Effect::Medium => Err(Error::medium(call.op, call.path)),
@@ -99,6 +99,10 @@ fn refuse(effect: Effect, call: &Call<'_>) -> Result<()> {
             op: call.op,
             path: call.path.to_path_buf(),
         }),
+        Effect::Slow(time) => {
+            std::thread::sleep(time);
+            Ok(())
+        }
         Effect::Torn { .. } | Effect::FlipBit { .. } | Effect::Cold => Ok(()),
     }
 }

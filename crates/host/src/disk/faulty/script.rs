@@ -4,6 +4,7 @@
 //! then stop at each of them.
 
 use std::path::Path;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 
@@ -33,6 +34,8 @@ pub enum Effect {
     },
     /// Nothing is in memory: reads from the cache would have to wait.
     Cold,
+    /// The operation takes so much longer.
+    Slow(Duration),
     /// The machine stops before the operation: it and everything after fails as stopped.
     Stop,
 }

@@ -169,6 +169,17 @@ fn a_cold_file_is_read_only_by_waiting() {
 }
 
 #[test]
+fn a_slow_operation_works_in_the_end() {
+    let (_, disk) = disk();
+    let file = new_file(&disk, "a");
+    let clock = crate::RealClock::new();
+    let time = std::time::Duration::from_millis(20);
+    disk.add(Fault::new(Op::Sync, "a", Effect::Slow(time)));
+    file.sync_data().unwrap();
+    assert!(crate::Clock::monotonic(&clock) >= time);
+}
+
+#[test]
 fn every_other_operation_can_fail_too() {
     let (_, disk) = disk();
     let file = new_file(&disk, "a");

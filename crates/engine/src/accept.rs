@@ -1,0 +1,377 @@
+//! The accept path: what is decided about an article before it waits for its place in the order.
+//!
+//! It runs on the task of the connection that brought the article, on all cores, and touches
+//! nothing but the article, the groups and the history: shape and syntax (`wire`), then policy
+//! (age, size, loop, groups), then the sealed history.  What passes becomes a [`Candidate`]; what
+//! does not is answered at once.  Reasons never depend on what other connections are doing.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use newsreel_service::{Connection, GroupStatus, Outcome, Reject, Transfer};
+use newsreel_store::RuleSubject;
+use newsreel_wire::article::{ArticleFacts, Headers, Known, RelayFacts, check_relay};
+use newsreel_wire::path::{self, Diagnostic};
+use newsreel_wire::{
+    ArticleFault, GroupId, HeaderFault, IdHash, SetId, UnixTime, Verdict, newsgroups, overview,
+};
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::config::Mode;
+use crate::counters::Counters;
+use crate::shared::Shared;
+
+/// An article that may be taken, ready for the sequencer.
+#[derive(Debug)]
+pub(crate) struct Candidate {
+    /// The connection's number for it.
+    pub(crate) ticket: u64,
+    /// The hash of its message-id.
+    pub(crate) hash: IdHash,
+    /// The history's generation when it was looked up there in vain.
+    pub(crate) generation: u64,
+    /// Wire form, terminator included.
+    pub(crate) article: Bytes,
+    /// The message-id in it.
+    pub(crate) id: Range<u32>,
+    /// The content of Path in it.
+    pub(crate) path: Range<u32>,
+    /// The whole Xref field in it, to be taken out.
+    pub(crate) xref: Option<Range<u32>>,
+    /// Where the empty line begins that ends the header block.
+    pub(crate) head_end: u32,
+    /// Octets without dot-stuffing, terminator and foreign Xref.
+    pub(crate) octets: u32,
+    /// Lines of the body.
+    pub(crate) lines: u32,
+    /// The set that the storage rules chose.
+    pub(crate) set: SetId,
+    /// The groups of Newsgroups that exist here.
+    pub(crate) groups: SmallVec<[GroupId; 4]>,
+    /// Subject to References of its overview line, in the batch's text.
+    pub(crate) line: Range<usize>,
+}
+
+/// Candidates of one connection that came together.
+#[derive(Debug)]
+pub(crate) struct CandidateBatch {
+    pub(crate) sink: Arc<Connection>,
+    /// What goes in front of the content of Path: our name and the diagnostic.
+    pub(crate) path_entry: Vec<u8>,
+    pub(crate) candidates: Vec<Candidate>,
+    /// The first one the sequencer has not taken up yet.
+    pub(crate) next: usize,
+    /// Overview text of the candidates.
+    pub(crate) text: Vec<u8>,
+    /// Room in the queue, given back when the batch is done with.
+    pub(crate) permit: Option<OwnedSemaphorePermit>,
+}
+
+/// Judges articles; keeps the memory of batches for the next ones.
+#[derive(Debug, Default)]
+pub(crate) struct Accept {
+    pool: Mutex<Vec<(Vec<Candidate>, Vec<u8>, Vec<u8>)>>,
+}
+
+/// Batches whose memory is kept.
+const POOL_MAX: usize = 16;
+/// Text kept per batch; a larger one is given back.
+const TEXT_KEPT_MAX: usize = 1024 * 1024;
+
+impl Accept {
+    /// An empty batch for this connection.
+    pub(crate) fn batch(&self, shared: &Shared, from: &Arc<Connection>) -> CandidateBatch {
+        let (candidates, text, mut path_entry) = self.pool.lock().pop().unwrap_or_default();
+        write_path_entry(&mut path_entry, &shared.path_identity, from);
+        CandidateBatch {
+            sink: Arc::clone(from),
+            path_entry,
+            candidates,
+            next: 0,
+            text,
+            permit: None,
+        }
+    }
+
+    /// Counts an answer that needed no place in the order.
+    pub(crate) fn count(&self, counters: &Counters, outcome: &Outcome) {
+        let counter = match outcome {
+            Outcome::Duplicate => &counters.duplicates,
+            Outcome::Rejected(_) => &counters.rejected,
+            _ => &counters.failed,
+        };
+        Counters::add(counter, 1);
+    }
+
+    /// Takes a batch's memory back.
+    pub(crate) fn recycle(&self, mut batch: CandidateBatch) {
+        batch.candidates.clear();
+        batch.text.clear();
+        batch.path_entry.clear();
+        let mut pool = self.pool.lock();
+        if pool.len() < POOL_MAX && batch.text.capacity() <= TEXT_KEPT_MAX {
+            pool.push((batch.candidates, batch.text, batch.path_entry));
+        }
+    }
+}
+
+/// Our Path entry with the diagnostic of RFC 5537 section 3.2.1: `!!` for a peer that is who the
+/// Path says, `.SEEN.` when only the address is known.  Ends with the delimiter.
+fn write_path_entry(out: &mut Vec<u8>, identity: &str, from: &Connection) {
+    out.clear();
+    match (from.peer(), from.address()) {
+        (Some(_), _) => path::write_prefix(identity, Diagnostic::Match, out),
+        (None, Some(address)) => {
+            path::write_prefix(identity, Diagnostic::Seen(&address.to_string()), out);
+        }
+        (None, None) => path::write_prefix(identity, Diagnostic::None, out),
+    }
+}
+
+/// Judges one transfer.  `Ok`: a candidate is in the batch.
+pub(crate) fn judge(
+    shared: &Shared,
+    now: UnixTime,
+    transfer: &Transfer,
+    batch: &mut CandidateBatch,
+) -> Result<(), Outcome> {
+    let articles = &shared.config.articles;
+    let wire = &transfer.article[..];
+    if wire.len() > articles.octets_max as usize {
+        return Err(Outcome::Rejected(Reject::TooLarge));
+    }
+    let reject = |fault: ArticleFault| Outcome::Rejected(reject_of(&fault));
+    let headers = Headers::scan(wire).map_err(|fault| reject(fault.into()))?;
+    if headers.body_start() > articles.header_octets_max as usize {
+        return Err(Outcome::Rejected(Reject::HeadTooLarge));
+    }
+    let facts = ArticleFacts::of(&headers).map_err(reject)?;
+    let relay = check_relay(&headers, &facts).map_err(reject)?;
+    if relay.message_id.as_bytes() != transfer.offered.as_bytes() {
+        return Err(Outcome::Rejected(Reject::OtherMessageId));
+    }
+    let hash = shared.id_hash(relay.message_id);
+    let history = shared.views.history();
+    let generation = history.generation();
+    match history.lookup(&hash) {
+        Ok(None) => {}
+        Ok(Some(_)) => return Err(Outcome::Duplicate),
+        Err(error) => {
+            tracing::error!(%error, "history lookup failed; the article is put off");
+            return Err(Outcome::Failed);
+        }
+    }
+    check_policy(shared, now, &relay).map_err(Outcome::Rejected)?;
+    let groups = find_groups(shared, &headers, &relay).map_err(Outcome::Rejected)?;
+    let set = choose_set(shared, &relay, wire.len()).map_err(Outcome::Rejected)?;
+    let from = batch.text.len();
+    if shared.config.sequencer.mode == Mode::Reader {
+        overview::write_front(&headers, &mut batch.text);
+    }
+    let xref = headers
+        .get(Known::Xref)
+        .map(|field| span(field.start, field.end));
+    batch.candidates.push(Candidate {
+        ticket: transfer.ticket,
+        hash,
+        generation,
+        article: transfer.article.clone(),
+        id: span_of(wire, relay.message_id.as_bytes()),
+        path: span_of(wire, relay.path.content()),
+        head_end: small(headers.body_start().saturating_sub(2)),
+        octets: small(facts.bytes - xref.as_ref().map_or(0, |xref| xref.len())),
+        xref,
+        lines: small(facts.lines),
+        set,
+        groups,
+        line: from..batch.text.len(),
+    });
+    Ok(())
+}
+
+/// Offsets inside an article fit 32 bits: `octets_max` does.
+fn small(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}
+
+fn span(start: usize, end: usize) -> Range<u32> {
+    small(start)..small(end)
+}
+
+/// Where a part borrowed from the article lies in it.
+fn span_of(wire: &[u8], part: &[u8]) -> Range<u32> {
+    let start = part.as_ptr().addr().wrapping_sub(wire.as_ptr().addr());
+    debug_assert!(start + part.len() <= wire.len());
+    span(start, start + part.len())
+}
+
+/// Age, future, loop: what the article says, against our settings.
+fn check_policy(shared: &Shared, now: UnixTime, relay: &RelayFacts<'_>) -> Result<(), Reject> {
+    let articles = &shared.config.articles;
+    // RFC 5537 section 3.6: the injection date decides when there is one.
+    let written = relay.injection_date.unwrap_or(relay.date);
+    if written.0 > now.0.saturating_add(articles.future_s_max) {
+        return Err(Reject::FutureDate);
+    }
+    if articles.age_s_max > 0 && written.0 < now.0.saturating_sub(articles.age_s_max) {
+        return Err(Reject::TooOld);
+    }
+    if relay.path.contains(shared.path_identity.as_bytes()) {
+        return Err(Reject::Loop);
+    }
+    Ok(())
+}
+
+/// The groups here that an article belongs to; why it belongs to none.
+fn find_groups(
+    shared: &Shared,
+    headers: &Headers<'_>,
+    relay: &RelayFacts<'_>,
+) -> Result<SmallVec<[GroupId; 4]>, Reject> {
+    let mut found = SmallVec::new();
+    let (mut named, mut wanted, mut closed) = (0, false, false);
+    for name in newsgroups::split(relay.newsgroups) {
+        let Ok(name) = name else {
+            return Err(Reject::BadNewsgroups);
+        };
+        named += 1;
+        if named > shared.config.articles.groups_max {
+            return Err(Reject::TooManyGroups);
+        }
+        match shared.wanted.verdict(name.as_str()) {
+            Verdict::Poison => return Err(Reject::Poisoned),
+            Verdict::NoMatch => continue,
+            Verdict::Match => wanted = true,
+        }
+        if shared.config.sequencer.mode == Mode::Transit {
+            continue;
+        }
+        let Some(group) = shared.views.groups().by_name(name.as_str()) else {
+            continue;
+        };
+        match GroupStatus::parse(group.status()) {
+            Some(GroupStatus::Moderated) if headers.get(Known::Approved).is_none() => {
+                return Err(Reject::NotApproved);
+            }
+            Some(GroupStatus::Junk | GroupStatus::Closed) => closed = true,
+            _ => found.push(group.id()),
+        }
+    }
+    if !wanted {
+        return Err(Reject::Unwanted);
+    }
+    if found.is_empty() && shared.config.sequencer.mode == Mode::Reader {
+        return Err(if closed {
+            Reject::GroupClosed
+        } else {
+            Reject::UnknownGroups
+        });
+    }
+    Ok(found)
+}
+
+/// Which buffer set takes it, by the storage rules.
+fn choose_set(shared: &Shared, relay: &RelayFacts<'_>, octets: usize) -> Result<SetId, Reject> {
+    let subject = RuleSubject {
+        newsgroups: relay.newsgroups,
+        octets: octets as u64,
+    };
+    shared
+        .rules
+        .choose(&subject)
+        .map(|(set, _)| set)
+        .ok_or(Reject::NoStorageRule)
+}
+
+/// The refusal that belongs to a fault in the syntax.
+fn reject_of(fault: &ArticleFault) -> Reject {
+    match fault {
+        ArticleFault::Header(fault) => reject_of_header(fault),
+        ArticleFault::Nul => Reject::Nul,
+        ArticleFault::BareCr => Reject::BareCr,
+        ArticleFault::BareLf => Reject::BareLf,
+        ArticleFault::Missing(known) => match known {
+            Known::Date => Reject::NoDate,
+            Known::From => Reject::NoFrom,
+            Known::MessageId => Reject::NoMessageId,
+            Known::Newsgroups => Reject::NoNewsgroups,
+            Known::Path => Reject::NoPath,
+            Known::Subject => Reject::NoSubject,
+            _ => Reject::Undecodable,
+        },
+        ArticleFault::Doubled(_) => Reject::DoubledHeader,
+        ArticleFault::Blank(_) => Reject::EmptyHeader,
+        ArticleFault::MessageId {
+            field: Known::Supersedes,
+            ..
+        } => Reject::BadSupersedes,
+        ArticleFault::MessageId { .. } => Reject::BadMessageId,
+        ArticleFault::Newsgroups(_) => Reject::BadNewsgroups,
+        ArticleFault::Date {
+            field: Known::InjectionDate,
+            ..
+        } => Reject::BadInjectionDate,
+        ArticleFault::Date { .. } => Reject::BadDate,
+        ArticleFault::Path(_) => Reject::BadPath,
+        ArticleFault::ControlAndSupersedes => Reject::ControlAndSupersedes,
+        _ => Reject::Undecodable,
+    }
+}
+
+fn reject_of_header(fault: &HeaderFault) -> Reject {
+    match fault {
+        HeaderFault::TooLarge { .. } => Reject::HeadTooLarge,
+        HeaderFault::NoBlankLine { .. } => Reject::NoBody,
+        HeaderFault::BareLf { .. } => Reject::BareLf,
+        HeaderFault::TooManyFields { .. } => Reject::TooManyHeaders,
+        _ => Reject::BadHeaderLine,
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A candidate of this article as [`judge`] would make it, for the tests of filing.
+    pub(crate) fn candidate_of(article: &'static str) -> Candidate {
+        let wire = article.as_bytes();
+        let headers = Headers::scan(wire).unwrap();
+        let path = headers.get(Known::Path).unwrap();
+        Candidate {
+            ticket: 0,
+            hash: IdHash([0; 16]),
+            generation: 0,
+            article: Bytes::from_static(wire),
+            id: 0..0,
+            path: span_of(wire, path.content),
+            xref: headers
+                .get(Known::Xref)
+                .map(|field| span(field.start, field.end)),
+            head_end: small(headers.body_start() - 2),
+            octets: small(wire.len()),
+            lines: 0,
+            set: SetId(0),
+            groups: SmallVec::new(),
+            line: 0..0,
+        }
+    }
+
+    #[test]
+    fn every_fault_has_its_refusal() {
+        assert_eq!(
+            reject_of(&ArticleFault::Missing(Known::Path)),
+            Reject::NoPath
+        );
+        assert_eq!(
+            reject_of(&ArticleFault::Doubled(Known::From)),
+            Reject::DoubledHeader
+        );
+        assert_eq!(
+            reject_of(&HeaderFault::BareLf { at: 3 }.into()),
+            Reject::BareLf
+        );
+    }
+}

@@ -1,0 +1,97 @@
+//! LIST ACTIVE for all groups, ready to send: rendered in chunks, redone only where groups changed.
+//!
+//! A chunk holds the lines of up to [`CHUNK_GROUPS`] neighbouring groups.  It is rendered again
+//! when a mark of one of its groups moved; everything is when groups came or went, or when
+//! articles were overwritten (low marks).  GROUP is exact; this may lag behind by a moment.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use newsreel_index::{Error, Views, Wait};
+use newsreel_wire::{GroupId, Sequence};
+
+/// Groups of one chunk.
+const CHUNK_GROUPS: usize = 256;
+
+/// The lines as they were rendered last.
+#[derive(Debug, Default)]
+pub(crate) struct ActiveList {
+    revision: Option<(u64, u64)>,
+    committed: Sequence,
+    order: Option<Arc<[GroupId]>>,
+    chunks: Vec<Chunk>,
+}
+
+#[derive(Debug)]
+struct Chunk {
+    /// Sum of the high marks of its groups: rises whenever one of them does.
+    highs: u64,
+    lines: Bytes,
+}
+
+impl ActiveList {
+    /// Appends the lines of all groups, brought up to date.
+    pub(crate) fn lines(
+        &mut self,
+        views: &Views,
+        epoch: u64,
+        committed: Sequence,
+        out: &mut Vec<Bytes>,
+    ) -> Result<(), Error> {
+        let revision = Some((views.groups().revision(), epoch));
+        let is_other = self.revision != revision;
+        if is_other {
+            self.order = None;
+            self.chunks.clear();
+        }
+        if is_other || self.committed != committed {
+            self.refresh(views)?;
+            self.revision = revision;
+            self.committed = committed;
+        }
+        out.extend(self.chunks.iter().map(|chunk| chunk.lines.clone()));
+        Ok(())
+    }
+
+    fn refresh(&mut self, views: &Views) -> Result<(), Error> {
+        let groups = views.groups();
+        let order = Arc::clone(self.order.get_or_insert_with(|| groups.sorted()));
+        for (at, ids) in order.chunks(CHUNK_GROUPS).enumerate() {
+            let highs = ids.iter().map(|id| groups.high(*id).0).sum();
+            match self.chunks.get_mut(at) {
+                Some(chunk) if chunk.highs == highs => {}
+                Some(chunk) => {
+                    *chunk = Chunk {
+                        highs,
+                        lines: render(views, ids)?,
+                    }
+                }
+                None => self.chunks.push(Chunk {
+                    highs,
+                    lines: render(views, ids)?,
+                }),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn render(views: &Views, ids: &[GroupId]) -> Result<Bytes, Error> {
+    let mut out = Vec::with_capacity(ids.len() * 40);
+    let mut digits = itoa::Buffer::new();
+    for id in ids {
+        let Some(group) = views.groups().by_id(*id) else {
+            continue;
+        };
+        let facts = views.group_facts(*id, Wait::Yes)?;
+        out.extend_from_slice(group.name().as_bytes());
+        for number in [facts.high, facts.low] {
+            out.push(b' ');
+            out.extend_from_slice(digits.format(number.0).as_bytes());
+        }
+        out.push(b' ');
+        out.extend_from_slice(group.status().as_bytes());
+        out.extend_from_slice(b"\r\n");
+    }
+    Ok(Bytes::from(out))
+}

@@ -1,0 +1,361 @@
+//! The sequencer's answers to administrators: groups, checkpoints, stop.
+//!
+//! A request is checked against the sequencer's own picture, put into the open commit as records,
+//! and answered when that commit is durable.  A refused one changes nothing.
+
+use std::sync::mpsc::SyncSender;
+
+use newsreel_wire::{GroupId, GroupName, Sequence, UnixTime};
+
+use crate::checkpoint::{Stage, Task, Written};
+use crate::config::Durability;
+use crate::counters::Counters;
+use crate::error::Error;
+use crate::filing::{Filing, GroupSlot};
+use crate::record::{GroupRecord, GroupRemovedRecord, StateRecord, kind};
+use crate::requests::{GroupChange, GroupSpec, Request, Waiting};
+use crate::sequencer::Sequencer;
+
+/// A checkpoint that failed is tried again after this, milliseconds.
+const RETRY_MS: u64 = 10_000;
+
+/// The longest description and creator, octets: a line of LIST stays readable.
+const TEXT_OCTETS_MAX: usize = 512;
+
+impl Sequencer {
+    /// Does what is asked, or says at once why not.
+    pub(crate) fn request(&mut self, request: Request, answer: SyncSender<Result<(), Error>>) {
+        let result = match request {
+            Request::Stop => {
+                self.stopping.push(Waiting {
+                    answer,
+                    result: Ok(()),
+                });
+                return;
+            }
+            Request::Checkpoint => {
+                self.checkpoints.wanted = true;
+                Ok(())
+            }
+            _ if self.broken.is_some() => Err(Error::LogFailed {
+                why: self.broken.clone().unwrap_or_default(),
+            }),
+            Request::AddGroups(groups) => self.add_groups(&groups),
+            Request::SetGroup { name, change } => self.set_group(&name, &change),
+            Request::RemoveGroup { name } => self.remove_group(&name),
+        };
+        let waiting = Waiting { answer, result };
+        match waiting.result {
+            Ok(()) => self.open.waiting.push(waiting),
+            Err(_) => waiting.tell(),
+        }
+    }
+
+    fn now(&self) -> UnixTime {
+        UnixTime(self.shared.clock.now().secs)
+    }
+
+    /// Starts a record of the open commit.
+    pub(crate) fn record(&mut self, kind: u8) -> &mut Vec<u8> {
+        self.next = Sequence(self.next.0 + 1);
+        self.open.frame.record(kind)
+    }
+
+    fn add_groups(&mut self, groups: &[GroupSpec]) -> Result<(), Error> {
+        let mut names = std::collections::HashSet::new();
+        for group in groups {
+            check_spec(group)?;
+            if self.groups.find(&group.name).is_some() || !names.insert(&group.name) {
+                return Err(Error::Group(format!(
+                    "group {:?} is there already",
+                    group.name
+                )));
+            }
+        }
+        for group in groups {
+            // An alias may name a group of the same request.
+            if let Some(target) = group.status.strip_prefix('=')
+                && self.groups.find(target).is_none()
+                && !groups
+                    .iter()
+                    .any(|other| other.name == target && other.status != group.status)
+            {
+                return Err(Error::Group(format!(
+                    "group {:?} is to be filed in {target:?}, which does not exist",
+                    group.name
+                )));
+            }
+        }
+        let time = self.now();
+        // Targets before their aliases.
+        let (plain, aliases): (Vec<_>, Vec<_>) = groups
+            .iter()
+            .partition(|group| !group.status.starts_with('='));
+        for group in plain.into_iter().chain(aliases) {
+            let id = self.groups.next_id();
+            // A group made again goes on above its old numbers.
+            let former = self.shared.views.groups().former_high(&group.name);
+            let high = former.max(group.high);
+            GroupRecord {
+                id,
+                time,
+                high,
+                name: &group.name,
+                status: &group.status,
+                description: &group.description,
+                creator: &group.creator,
+            }
+            .encode(self.record(kind::GROUP_MADE));
+            let filing = self.filing(&group.status);
+            let slot = GroupSlot {
+                next: high.0 + 1,
+                name: group.name.as_str().into(),
+                filing,
+            };
+            self.groups.set(id, slot);
+        }
+        Ok(())
+    }
+
+    /// How a status field files; checked before.
+    fn filing(&self, status: &str) -> Filing {
+        match status.strip_prefix('=') {
+            Some(target) => self
+                .groups
+                .find(target)
+                .map_or(Filing::Nowhere, Filing::Alias),
+            None if matches!(status, "j" | "x") => Filing::Nowhere,
+            None => Filing::Here,
+        }
+    }
+
+    fn set_group(&mut self, name: &str, change: &GroupChange) -> Result<(), Error> {
+        let id = self.existing(name)?;
+        let Some(old) = self.shared.views.groups().by_id(id) else {
+            return Err(no_group(name));
+        };
+        let status = change
+            .status
+            .clone()
+            .unwrap_or_else(|| old.status().to_owned());
+        let description = change
+            .description
+            .clone()
+            .unwrap_or_else(|| old.description().to_owned());
+        let spec = GroupSpec {
+            status: status.clone(),
+            description: description.clone(),
+            ..GroupSpec::new(name)
+        };
+        check_spec(&spec)?;
+        if let Some(target) = status.strip_prefix('=') {
+            let target_id = self.existing(target)?;
+            if target_id == id || matches!(self.filing(&status), Filing::Nowhere) {
+                return Err(Error::Group(format!(
+                    "{name:?} cannot be filed in {target:?}"
+                )));
+            }
+        }
+        let time = self.now();
+        let high = change.high.unwrap_or_default();
+        GroupRecord {
+            id,
+            time,
+            high,
+            name: "",
+            status: &status,
+            description: &description,
+            creator: "",
+        }
+        .encode(self.record(kind::GROUP_CHANGED));
+        let filing = self.filing(&status);
+        if let Some(slot) = self.groups.get_mut(id) {
+            slot.filing = filing;
+            slot.next = slot.next.max(high.0 + 1);
+        }
+        Ok(())
+    }
+
+    fn remove_group(&mut self, name: &str) -> Result<(), Error> {
+        let id = self.existing(name)?;
+        let time = self.now();
+        GroupRemovedRecord { id, time }.encode(self.record(kind::GROUP_REMOVED));
+        self.groups.remove(id);
+        Ok(())
+    }
+
+    fn existing(&self, name: &str) -> Result<GroupId, Error> {
+        self.groups.find(name).ok_or_else(|| no_group(name))
+    }
+
+    /// Begins a checkpoint when one is due, and the last one when the server stops.
+    pub(crate) fn checkpoint_if_due(&mut self) {
+        let now_ms = self.shared.now_ms();
+        self.retry_checkpoint(now_ms);
+        let config = &self.shared.config.sequencer;
+        let checkpoints = &self.checkpoints;
+        let moved = checkpoints.log_octets > 0;
+        let old = now_ms.saturating_sub(checkpoints.last_ms) >= config.checkpoint_s_max * 1000;
+        let stops = !self.stopping.is_empty() && !checkpoints.is_last;
+        let due = checkpoints.wanted
+            || checkpoints.log_octets >= config.checkpoint_log_octets
+            || self.shared.views.checkpoint_due()
+            || (moved && old)
+            || stops;
+        if !due || !matches!(checkpoints.stage, Stage::Idle) || self.broken.is_some() {
+            return;
+        }
+        if let Err(error) = self.begin_checkpoint(stops) {
+            tracing::error!(%error, "a checkpoint could not be begun");
+        }
+        self.checkpoints.log_octets = 0;
+        self.checkpoints.last_ms = now_ms;
+        self.checkpoints.wanted = false;
+    }
+
+    fn begin_checkpoint(&mut self, is_last: bool) -> Result<(), Error> {
+        let frozen = self.applier.freeze(self.shared.committed())?;
+        let state = self.next;
+        self.write_state();
+        if is_last {
+            self.checkpoints.is_last = true;
+            let _ = self.record(kind::STOPPED);
+        }
+        let mut hints = Vec::new();
+        self.store.checkpoint(&mut hints);
+        self.checkpoints.stage = Stage::Frozen {
+            task: Box::new(Task { frozen, hints }),
+            state,
+        };
+        Ok(())
+    }
+
+    /// Puts the engine's own state into the open commit.
+    pub(crate) fn write_state(&mut self) {
+        let mut marks = Vec::new();
+        self.store.marks(&mut marks);
+        let state = StateRecord {
+            hash_key: self.shared.hash_key,
+            is_volatile: self.shared.config.sequencer.durability == Durability::None,
+            buffers: marks
+                .iter()
+                .map(|mark| (mark.buffer, mark.end, mark.reserved))
+                .collect(),
+        };
+        state.encode(self.record(kind::STATE));
+    }
+
+    /// Sends a frozen checkpoint to its thread once its state record is durable.
+    pub(crate) fn checkpoint_after(&mut self, last: Sequence) {
+        match std::mem::replace(&mut self.checkpoints.stage, Stage::Idle) {
+            Stage::Frozen { task, state } if state <= last => self.send_checkpoint(*task),
+            other => self.checkpoints.stage = other,
+        }
+    }
+
+    fn send_checkpoint(&mut self, task: Task) {
+        self.checkpoints.stage = Stage::Writing;
+        if self.checkpoints.tasks.send(task).is_err() {
+            tracing::error!("the checkpoint thread has ended");
+        }
+    }
+
+    fn retry_checkpoint(&mut self, now_ms: u64) {
+        match std::mem::replace(&mut self.checkpoints.stage, Stage::Idle) {
+            Stage::Failed { task, retry_ms } if retry_ms <= now_ms => self.send_checkpoint(*task),
+            other => self.checkpoints.stage = other,
+        }
+    }
+
+    /// A checkpoint came back: from now on the views read its files, and the log before may go.
+    pub(crate) fn checkpoint_written(&mut self, written: Written) {
+        let Written { frozen, error } = written;
+        self.checkpoints.stage = Stage::Idle;
+        if let Some(error) = error {
+            tracing::error!(%error, "a checkpoint failed; the log is kept and it is tried again");
+            let task = Box::new(Task {
+                frozen,
+                hints: Vec::new(),
+            });
+            let retry_ms = self.shared.now_ms() + RETRY_MS;
+            self.checkpoints.stage = Stage::Failed { task, retry_ms };
+            return;
+        }
+        let before = Sequence(frozen.sequence().0 + 1);
+        if let Err(error) = self.shared.views.install(frozen) {
+            tracing::error!(%error, "a written checkpoint could not be taken up");
+            return;
+        }
+        Counters::add(&self.shared.counters.checkpoints, 1);
+        self.shared.journal.retire_before(self.keep_from(before));
+    }
+
+    /// The log is kept for outgoing feeds up to its configured size.
+    fn keep_from(&self, checkpoint: Sequence) -> Sequence {
+        let mut room = self.shared.config.sequencer.log_keep_octets;
+        let mut keep = checkpoint;
+        for segment in self.shared.journal.segments().iter().rev() {
+            if segment.first >= checkpoint {
+                continue;
+            }
+            let Some(rest) = room.checked_sub(segment.octets) else {
+                break;
+            };
+            room = rest;
+            keep = segment.first;
+        }
+        keep
+    }
+
+    /// True when everything is done that had to be done before the end.
+    pub(crate) fn has_stopped(&mut self) -> bool {
+        if self.stopping.is_empty() || self.committing || !self.open.is_idle() {
+            return false;
+        }
+        match self.checkpoints.stage {
+            Stage::Idle => self.checkpoints.is_last || self.broken.is_some(),
+            // The log has everything: the next start replays it.
+            Stage::Failed { .. } => true,
+            Stage::Frozen { .. } | Stage::Writing => false,
+        }
+    }
+}
+
+fn no_group(name: &str) -> Error {
+    Error::Group(format!("there is no group {name:?}"))
+}
+
+/// Names, status and texts must be such as LIST can show.
+fn check_spec(group: &GroupSpec) -> Result<(), Error> {
+    let refuse = |why: String| Err(Error::Group(why));
+    if let Err(error) = GroupName::parse(group.name.as_bytes()) {
+        return refuse(format!("{:?} is no group name: {error}", group.name));
+    }
+    let alias = group.status.strip_prefix('=');
+    if !matches!(group.status.as_str(), "y" | "n" | "m" | "j" | "x") && alias.is_none() {
+        return refuse(format!(
+            "status {:?} of group {:?} is none of y, n, m, j, x, =other.group",
+            group.status, group.name
+        ));
+    }
+    if let Some(target) = alias
+        && let Err(error) = GroupName::parse(target.as_bytes())
+    {
+        return refuse(format!("{target:?} is no group name: {error}"));
+    }
+    for (what, text) in [
+        ("description", &group.description),
+        ("creator", &group.creator),
+    ] {
+        if text.len() > TEXT_OCTETS_MAX || text.chars().any(char::is_control) {
+            return refuse(format!(
+                "the {what} of group {:?} has control characters or over {TEXT_OCTETS_MAX} octets",
+                group.name
+            ));
+        }
+    }
+    if group.creator.contains(' ') {
+        return refuse(format!("creator {:?} has a space in it", group.creator));
+    }
+    Ok(())
+}

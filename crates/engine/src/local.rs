@@ -1,0 +1,622 @@
+//! The local news service (the papers' *LServer*): the engine behind the trait of all services.
+//!
+//! Reads run on the caller's task as long as everything is in memory or page cache; what must
+//! wait for the disk goes to the runtime's bounded pool of blocking threads.  Articles from peers
+//! are judged on the caller's task and queued for the sequencer.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use newsreel_index::{Error as IndexError, Wait};
+use newsreel_service::{
+    ArticleBuf, ArticleQuery, Completion, Connection, Defer, Direction, Features, Found,
+    GroupCursor, GroupInfo, GroupRow, GroupSelect, GroupStatus, NewsService, Offer, Outcome,
+    OverviewRows, Part, ServiceError, Transfer,
+};
+use newsreel_store::{Blocking, ReadError, Want};
+use newsreel_wire::{ArticleNumber, GroupId, GroupName, MessageId, Token, UnixTime, Wildmat};
+use parking_lot::Mutex;
+
+use crate::accept;
+use crate::active::ActiveList;
+use crate::config::Mode;
+use crate::counters::Counters;
+use crate::offers::Claim;
+use crate::shared::Shared;
+
+/// The engine as a [`NewsService`].
+#[derive(Debug)]
+pub struct LocalService {
+    shared: Arc<Shared>,
+    active: Mutex<ActiveList>,
+}
+
+/// Where a NEWNEWS listing stands: in which group, at which number.
+#[derive(Debug, Default)]
+pub struct NewnewsCursor {
+    groups: GroupCursor,
+    group: Option<(GroupId, ArticleNumber)>,
+}
+
+/// Groups examined in one step of a listing at most, so that a listing never holds a task long.
+const GROUPS_STEP: usize = 1024;
+
+/// Tries in memory first; what must wait is done again on a thread that may.
+macro_rules! or_wait {
+    ($shared:expr, $now:expr, $later:expr) => {
+        match $now {
+            Err(IndexError::WouldBlock) => blocking($shared, $later).await?,
+            other => other,
+        }
+    };
+}
+
+async fn blocking<T: Send + 'static>(
+    shared: &Arc<Shared>,
+    work: impl FnOnce(&Shared) -> T + Send + 'static,
+) -> Result<T, ServiceError> {
+    let shared = Arc::clone(shared);
+    tokio::task::spawn_blocking(move || work(&shared))
+        .await
+        .map_err(|_| ServiceError::Fault("a reading thread ended"))
+}
+
+fn index_fault(error: &IndexError) -> ServiceError {
+    tracing::error!(%error, "a view cannot be read");
+    ServiceError::Fault("index")
+}
+
+impl LocalService {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self {
+            shared,
+            active: Mutex::new(ActiveList::default()),
+        }
+    }
+
+    /// A group's row as listings show it.
+    fn info(&self, group: &newsreel_index::Group, wait: Wait) -> Result<GroupInfo, IndexError> {
+        let facts = self.shared.views.group_facts(group.id(), wait)?;
+        Ok(GroupInfo {
+            id: group.id(),
+            low: facts.low,
+            high: facts.high,
+            count: facts.count,
+            status: GroupStatus::parse(group.status()).unwrap_or(GroupStatus::Closed),
+        })
+    }
+
+    /// The token of the article asked for; its message-id goes to `out`.
+    async fn locate(
+        &self,
+        query: ArticleQuery<'_>,
+        out: &mut ArticleBuf,
+    ) -> Result<Option<Token>, ServiceError> {
+        let shared = &self.shared;
+        match query {
+            ArticleQuery::ById(id) => {
+                let hash = shared.id_hash(id);
+                let entry = or_wait!(
+                    shared,
+                    shared.views.history().lookup_now(&hash),
+                    move |shared: &Shared| shared.views.history().lookup(&hash)
+                )
+                .map_err(|error| index_fault(&error))?;
+                out.set_id(id.as_bytes());
+                Ok(entry.and_then(|entry| entry.token))
+            }
+            ArticleQuery::ByNumber(group, number) => {
+                let mut id = Vec::new();
+                let overview = shared.views.overview();
+                let column = match overview.column(group, number, Wait::No, &mut id) {
+                    Err(IndexError::WouldBlock) => {
+                        let (column, later) = blocking(shared, move |shared| {
+                            let mut id = Vec::new();
+                            let overview = shared.views.overview();
+                            (overview.column(group, number, Wait::Yes, &mut id), id)
+                        })
+                        .await?;
+                        id = later;
+                        column
+                    }
+                    other => other,
+                }
+                .map_err(|error| index_fault(&error))?;
+                out.set_id(&id);
+                Ok(column.map(|column| column.token))
+            }
+        }
+    }
+
+    /// Reads the article into `out`; `false`: gone, or damaged (which is counted and logged).
+    async fn fetch(
+        &self,
+        token: Token,
+        part: Part,
+        out: &mut ArticleBuf,
+    ) -> Result<bool, ServiceError> {
+        let shared = &self.shared;
+        let want = if part == Part::Head {
+            Want::Head
+        } else {
+            Want::Whole
+        };
+        let mut read = shared
+            .store
+            .read(&token, want, Blocking::No, out.storage_mut());
+        if matches!(read, Err(ReadError::WouldBlock)) {
+            let mut memory = std::mem::take(out.storage_mut());
+            let (again, memory) = blocking(shared, move |shared| {
+                (
+                    shared.store.read(&token, want, Blocking::Yes, &mut memory),
+                    memory,
+                )
+            })
+            .await?;
+            *out.storage_mut() = memory;
+            read = again;
+        }
+        Counters::add(&shared.counters.reads, 1);
+        match read {
+            Ok(stored) => {
+                let octets = stored.octets;
+                let body = octets.start + stored.head_len + 2;
+                out.set_content(match part {
+                    Part::Whole => octets,
+                    Part::Head => octets.start..octets.start + stored.head_len,
+                    Part::Body => body.min(octets.end)..octets.end,
+                    Part::Stat => 0..0,
+                });
+                Ok(true)
+            }
+            Err(ReadError::Gone) => Ok(false),
+            Err(error @ ReadError::Corrupt { .. }) => {
+                Counters::add(&shared.counters.corrupt_reads, 1);
+                tracing::error!(%error, "an article is damaged and not served");
+                Ok(false)
+            }
+            Err(error) => {
+                Counters::add(&shared.counters.disk_errors, 1);
+                tracing::error!(%error, "an article cannot be read");
+                Err(ServiceError::Fault("store"))
+            }
+        }
+    }
+
+    /// What holds up all offers at present.
+    fn held_up(&self) -> Option<Defer> {
+        if self.shared.closing.load(Ordering::Acquire) {
+            return Some(Defer::Stopping);
+        }
+        self.shared.paused.lock().is_some().then_some(Defer::Paused)
+    }
+}
+
+impl NewsService for LocalService {
+    type NewnewsCursor = NewnewsCursor;
+
+    fn features(&self) -> Features {
+        let reader = self.shared.config.sequencer.mode == Mode::Reader;
+        Features {
+            reader,
+            transit: true,
+            newnews: reader,
+            over_by_id: reader,
+        }
+    }
+
+    fn now(&self) -> UnixTime {
+        UnixTime(self.shared.clock.now().secs)
+    }
+
+    async fn group(&self, name: GroupName<'_>) -> Result<Option<GroupInfo>, ServiceError> {
+        let shared = &self.shared;
+        let Some(group) = shared.views.groups().by_name(name.as_str()) else {
+            return Ok(None);
+        };
+        match self.info(&group, Wait::No) {
+            Ok(info) => Ok(Some(info)),
+            Err(IndexError::WouldBlock) => {
+                let id = group.id();
+                blocking(shared, move |shared| {
+                    shared.views.group_facts(id, Wait::Yes).map(|_| ())
+                })
+                .await?
+                .map_err(|error| index_fault(&error))?;
+                self.info(&group, Wait::Yes)
+                    .map(Some)
+                    .map_err(|error| index_fault(&error))
+            }
+            Err(error) => Err(index_fault(&error)),
+        }
+    }
+
+    async fn groups(
+        &self,
+        select: GroupSelect<'_>,
+        cursor: &mut GroupCursor,
+        limit: usize,
+        visit: &mut (dyn FnMut(GroupRow<'_>) + Send),
+    ) -> Result<(), ServiceError> {
+        let mut fault = None;
+        let mut last = None;
+        let after = Some(cursor.after()).filter(|after| !after.is_empty());
+        let step = limit.min(GROUPS_STEP);
+        let more = self.shared.views.groups().list(after, step, |group| {
+            last = Some(group.name().to_owned());
+            if !select.takes(group.name(), group.created(), group.description()) {
+                return;
+            }
+            let Ok(name) = GroupName::parse(group.name().as_bytes()) else {
+                return;
+            };
+            match self.info(group, Wait::Yes) {
+                Ok(info) => visit(GroupRow {
+                    name,
+                    info,
+                    status: group.status(),
+                    created: group.created(),
+                    creator: group.creator(),
+                    description: group.description(),
+                }),
+                Err(error) => fault = Some(error),
+            }
+        });
+        if let Some(error) = fault {
+            return Err(index_fault(&error));
+        }
+        match last {
+            Some(last) if more => cursor.advance(&last),
+            _ => cursor.finish(),
+        }
+        Ok(())
+    }
+
+    async fn active_list(&self, out: &mut Vec<Bytes>) -> Result<(), ServiceError> {
+        let mut active = self.active.lock();
+        active
+            .lines(
+                &self.shared.views,
+                self.shared.store.epoch(),
+                self.shared.committed(),
+                out,
+            )
+            .map_err(|error| index_fault(&error))
+    }
+
+    async fn numbers(
+        &self,
+        group: GroupId,
+        low: ArticleNumber,
+        high: ArticleNumber,
+        limit: usize,
+        out: &mut Vec<ArticleNumber>,
+    ) -> Result<Option<ArticleNumber>, ServiceError> {
+        let shared = &self.shared;
+        let begun = out.len();
+        let overview = shared.views.overview();
+        match overview.numbers(group, (low, high), limit, Wait::No, out) {
+            Err(IndexError::WouldBlock) => {
+                out.truncate(begun);
+                let (next, mut found) = blocking(shared, move |shared| {
+                    let mut found = Vec::new();
+                    let overview = shared.views.overview();
+                    let range = (low, high);
+                    (
+                        overview.numbers(group, range, limit, Wait::Yes, &mut found),
+                        found,
+                    )
+                })
+                .await?;
+                out.append(&mut found);
+                next
+            }
+            other => other,
+        }
+        .map_err(|error| index_fault(&error))
+    }
+
+    async fn overview(
+        &self,
+        group: GroupId,
+        low: ArticleNumber,
+        high: ArticleNumber,
+        limit_bytes: usize,
+        rows: &mut OverviewRows,
+    ) -> Result<Option<ArticleNumber>, ServiceError> {
+        let shared = &self.shared;
+        let mut reached = low;
+        let next = shared
+            .views
+            .overview()
+            .lines(group, (low, high), Wait::No, |number, line| {
+                if rows.len() >= limit_bytes {
+                    return ControlFlow::Break(());
+                }
+                rows.push(number, line);
+                reached = number.next();
+                ControlFlow::Continue(())
+            });
+        match next {
+            Err(IndexError::WouldBlock) => {
+                // What was appended counts; the rest of the chunk comes from a thread that waits.
+                let mut text = OverviewRows::default();
+                let room = limit_bytes.saturating_sub(rows.len());
+                let (next, text) = blocking(shared, move |shared| {
+                    let visit = |number, line: &[u8]| {
+                        if text.len() >= room && text.rows() > 0 {
+                            return ControlFlow::Break(());
+                        }
+                        text.push(number, line);
+                        ControlFlow::Continue(())
+                    };
+                    let range = (reached, high);
+                    let next = shared
+                        .views
+                        .overview()
+                        .lines(group, range, Wait::Yes, visit);
+                    (next, text)
+                })
+                .await?;
+                rows.append(&text);
+                next
+            }
+            other => other,
+        }
+        .map_err(|error| index_fault(&error))
+    }
+
+    async fn overview_by_id(
+        &self,
+        id: MessageId<'_>,
+        rows: &mut OverviewRows,
+    ) -> Result<bool, ServiceError> {
+        let mut article = ArticleBuf::new();
+        let query = ArticleQuery::ById(id);
+        if self
+            .article(query, Part::Head, &mut article)
+            .await?
+            .is_none()
+        {
+            return Ok(false);
+        }
+        // The article's own Xref says where its line is.
+        let Some((group, number)) = self.place_of(article.content()) else {
+            return Ok(false);
+        };
+        let found = blocking(&self.shared, move |shared| {
+            let mut line = None;
+            let range = (number, number);
+            let visit = |_, text: &[u8]| {
+                line = Some(text.to_vec());
+                ControlFlow::Break(())
+            };
+            shared
+                .views
+                .overview()
+                .lines(group, range, Wait::Yes, visit)
+                .map(|_| line)
+        })
+        .await?
+        .map_err(|error| index_fault(&error))?;
+        if let Some(line) = &found {
+            rows.push(ArticleNumber(0), line);
+        }
+        Ok(found.is_some())
+    }
+
+    async fn neighbour(
+        &self,
+        group: GroupId,
+        number: ArticleNumber,
+        direction: Direction,
+        out: &mut ArticleBuf,
+    ) -> Result<Option<ArticleNumber>, ServiceError> {
+        let find = move |shared: &Shared, wait: Wait| {
+            let mut id = Vec::new();
+            let overview = shared.views.overview();
+            let column = match direction {
+                Direction::Next => overview.next_live(group, number, wait, &mut id),
+                Direction::Last => overview.prev_live(group, number, wait, &mut id),
+            };
+            column.map(|column| (column, id))
+        };
+        let (column, id) = or_wait!(
+            &self.shared,
+            find(&self.shared, Wait::No),
+            move |shared: &Shared| find(shared, Wait::Yes)
+        )
+        .map_err(|error| index_fault(&error))?;
+        out.set_id(&id);
+        Ok(column.map(|column| column.number))
+    }
+
+    async fn article(
+        &self,
+        query: ArticleQuery<'_>,
+        part: Part,
+        out: &mut ArticleBuf,
+    ) -> Result<Option<Found>, ServiceError> {
+        out.clear();
+        let Some(token) = self.locate(query, out).await? else {
+            return Ok(None);
+        };
+        let number = match query {
+            ArticleQuery::ById(_) => ArticleNumber(0),
+            ArticleQuery::ByNumber(_, number) => number,
+        };
+        let is_there = match part {
+            Part::Stat => self.shared.store.is_live(&token),
+            _ => self.fetch(token, part, out).await?,
+        };
+        Ok(is_there.then_some(Found { number }))
+    }
+
+    async fn newnews(
+        &self,
+        wildmat: &Wildmat,
+        since: UnixTime,
+        cursor: &mut NewnewsCursor,
+        limit_bytes: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, ServiceError> {
+        let groups = self.shared.views.groups();
+        loop {
+            let (group, from) = match cursor.group {
+                Some(place) => place,
+                None => {
+                    if cursor.groups.is_done() {
+                        return Ok(false);
+                    }
+                    let after = Some(cursor.groups.after()).filter(|after| !after.is_empty());
+                    let mut found = None;
+                    groups.list(after, 1, |group| {
+                        found = Some((group.id(), group.name().to_owned()));
+                    });
+                    let Some((id, name)) = found else {
+                        cursor.groups.finish();
+                        return Ok(false);
+                    };
+                    cursor.groups.advance(&name);
+                    if !wildmat.matches(&name) {
+                        continue;
+                    }
+                    (id, ArticleNumber(1))
+                }
+            };
+            let room = limit_bytes.saturating_sub(out.len()).max(1);
+            let (next, text) = blocking(&self.shared, move |shared| {
+                let mut text = Vec::new();
+                let visit = |_: &Token, id: &[u8]| {
+                    if text.len() >= room {
+                        return ControlFlow::Break(());
+                    }
+                    text.extend_from_slice(id);
+                    text.extend_from_slice(b"\r\n");
+                    ControlFlow::Continue(())
+                };
+                let overview = shared.views.overview();
+                (overview.newnews(group, from, since, Wait::Yes, visit), text)
+            })
+            .await?;
+            out.extend_from_slice(&text);
+            cursor.group = next
+                .map_err(|error| index_fault(&error))?
+                .map(|next| (group, next));
+            if out.len() >= limit_bytes {
+                return Ok(true);
+            }
+        }
+    }
+
+    async fn offer(&self, id: MessageId<'_>, from: &Arc<Connection>) -> Offer {
+        let shared = &self.shared;
+        if let Some(defer) = self.held_up() {
+            return Offer::Later(defer);
+        }
+        let hash = shared.id_hash(id);
+        let known = match shared.views.history().lookup_now(&hash) {
+            Err(IndexError::WouldBlock) => {
+                blocking(shared, move |shared| shared.views.history().lookup(&hash))
+                    .await
+                    .ok()
+                    .and_then(Result::ok)
+            }
+            other => other.ok(),
+        };
+        let counters = &shared.counters;
+        let offer = match known {
+            Some(Some(_)) => Offer::Known,
+            Some(None) => match shared.offers.claim(&hash, from.id(), shared.now_ms()) {
+                Claim::Granted => Offer::Want,
+                Claim::Taken => Offer::Later(Defer::UnderWay),
+                Claim::TooMany => Offer::Later(Defer::TooManyOffers),
+            },
+            None => Offer::Later(Defer::Paused),
+        };
+        Counters::add(
+            match offer {
+                Offer::Want => &counters.wanted,
+                Offer::Known => &counters.known,
+                Offer::Later(_) => &counters.deferred,
+            },
+            1,
+        );
+        offer
+    }
+
+    async fn transfer(&self, batch: &mut Vec<Transfer>, from: &Arc<Connection>) {
+        let shared = &self.shared;
+        if let Some(defer) = self.held_up() {
+            let deferred = Outcome::Deferred(defer);
+            from.complete(batch.drain(..).map(|t| Completion {
+                ticket: t.ticket,
+                outcome: deferred,
+            }));
+            return;
+        }
+        let octets: usize = batch.iter().map(|transfer| transfer.article.len()).sum();
+        let all = (shared.config.sequencer.queue_octets_max as usize / 1024).max(1);
+        let kib = u32::try_from((octets / 1024 + 1).min(all)).unwrap_or(u32::MAX);
+        let Ok(permit) = Arc::clone(&shared.queue).acquire_many_owned(kib).await else {
+            let failed = Outcome::Failed;
+            from.complete(batch.drain(..).map(|t| Completion {
+                ticket: t.ticket,
+                outcome: failed,
+            }));
+            return;
+        };
+        let now = self.now();
+        let mut candidates = shared.accept.batch(shared, from);
+        candidates.permit = Some(permit);
+        let mut answered = Vec::new();
+        for transfer in batch.drain(..) {
+            match accept::judge(shared, now, &transfer, &mut candidates) {
+                Ok(()) => {}
+                Err(outcome) => {
+                    shared.accept.count(&shared.counters, &outcome);
+                    answered.push(Completion {
+                        ticket: transfer.ticket,
+                        outcome,
+                    });
+                    if let Ok(id) = MessageId::parse(transfer.offered.as_bytes()) {
+                        shared.offers.unclaim(&shared.id_hash(id), from.id());
+                    }
+                }
+            }
+        }
+        if !answered.is_empty() {
+            from.complete(answered);
+        }
+        if candidates.candidates.is_empty() {
+            shared.accept.recycle(candidates);
+            return;
+        }
+        for candidate in &candidates.candidates {
+            shared.offers.queue(&candidate.hash);
+        }
+        shared.inbox.push_batch(candidates);
+    }
+
+    fn release(&self, from: &Connection) {
+        self.shared.offers.release(from.id());
+    }
+}
+
+impl LocalService {
+    /// The first place that an article's Xref names and that is still a group here.
+    fn place_of(&self, head: &[u8]) -> Option<(GroupId, ArticleNumber)> {
+        let mut block = head.to_vec();
+        block.extend_from_slice(b"\r\n");
+        let headers = newsreel_wire::article::Headers::scan(&block).ok()?;
+        let xref = headers.content(newsreel_wire::article::Known::Xref)?;
+        let xref = std::str::from_utf8(xref).ok()?;
+        xref.split_ascii_whitespace().skip(1).find_map(|place| {
+            let (group, number) = place.rsplit_once(':')?;
+            let group = self.shared.views.groups().by_name(group)?;
+            Some((group.id(), ArticleNumber(number.parse().ok()?)))
+        })
+    }
+}

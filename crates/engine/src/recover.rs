@@ -1,0 +1,232 @@
+//! Opening a spool: the views from their last checkpoint, the log replayed on top, its end checked
+//! against the store.
+//!
+//! Only frames that no later one vouches for are checked; the first that fails is cut whole, and
+//! with it what was never acknowledged.  Everything before is taken as it is.  Start-up reads the
+//! log behind the checkpoint and a few records of the store, whatever the spool's size.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use newsreel_host::{Clock, Disk, random_bytes};
+use newsreel_index::Views;
+use newsreel_journal::{Frame, Journal, JournalWriter, Record, Recovered, Recovery, SpoolId};
+use newsreel_store::methods::cnfs::{CreateProgress, end_of};
+use newsreel_store::{Access, Blocking, Marks, Store, StoreReader, Want};
+use newsreel_wire::{BufferId, Position, Sequence};
+
+use crate::applier::Applier;
+use crate::config::EngineConfig;
+use crate::error::Error;
+use crate::record::{ArticleRecord, ReservedRecord, StateRecord, decode_spool_made, kind};
+use crate::shared::StoreLiveness;
+use crate::spool::Spool;
+
+/// A spool as it is after recovery, ready to go on.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) spool: Spool,
+    pub(crate) views: Arc<Views>,
+    pub(crate) applier: Applier,
+    pub(crate) store: Store,
+    pub(crate) journal: Journal,
+    /// `None`: opened to look only.
+    pub(crate) writer: Option<JournalWriter>,
+    pub(crate) recovered: Recovered,
+    pub(crate) hash_key: [u8; 32],
+    /// The spool is new.
+    pub(crate) is_new: bool,
+    /// The last run answered before anything was on disk, and did not stop cleanly.
+    pub(crate) must_jump: bool,
+}
+
+/// What the log says about the engine itself.
+#[derive(Debug, Default)]
+struct Replay {
+    hash_key: Option<[u8; 32]>,
+    marks: BTreeMap<BufferId, (Position, Position)>,
+    is_volatile: bool,
+    stopped: bool,
+}
+
+impl Replay {
+    fn note(&mut self, record: &Record<'_>) -> Result<(), Error> {
+        let Record {
+            sequence,
+            kind,
+            payload,
+        } = *record;
+        self.stopped = kind == kind::STOPPED;
+        match kind {
+            kind::SPOOL_MADE => self.hash_key = Some(decode_spool_made(sequence, payload)?),
+            kind::STATE => {
+                let state = StateRecord::decode(sequence, payload)?;
+                self.hash_key = Some(state.hash_key);
+                self.is_volatile = state.is_volatile;
+                for (buffer, end, reserved) in state.buffers {
+                    self.raise(buffer, end, reserved);
+                }
+            }
+            kind::RESERVED => {
+                let reserved = ReservedRecord::decode(sequence, payload)?;
+                self.raise(reserved.buffer, Position::ZERO, reserved.up_to);
+            }
+            kind::ARTICLE => {
+                let article = ArticleRecord::decode(sequence, payload)?;
+                self.raise(
+                    article.token.buffer(),
+                    end_of(&article.token),
+                    Position::ZERO,
+                );
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn raise(&mut self, buffer: BufferId, end: Position, reserved: Position) {
+        let marks = self.marks.entry(buffer).or_default();
+        *marks = (marks.0.max(end), marks.1.max(reserved));
+    }
+
+    fn marks(&self) -> Vec<Marks> {
+        let marks = |(buffer, (end, reserved)): (&BufferId, &(Position, Position))| Marks {
+            buffer: *buffer,
+            end: *end,
+            reserved: *reserved,
+        };
+        self.marks.iter().map(marks).collect()
+    }
+}
+
+/// Opens a spool to serve and write it (`Access::Write`) or to look at it.
+pub(crate) fn open(
+    config: &EngineConfig,
+    disk: &Arc<dyn Disk>,
+    clock: &Arc<dyn Clock>,
+    access: Access,
+    progress: CreateProgress<'_>,
+) -> Result<Opened, Error> {
+    let spool = match access {
+        Access::Write => Spool::open(disk, &config.spool)?,
+        Access::ReadOnly => Spool::open_read_only(disk, &config.spool)?,
+    };
+    let liveness = Arc::new(StoreLiveness::default());
+    let (views, checkpoint) = Views::open(
+        Arc::clone(disk),
+        &spool.index(),
+        config.index.clone(),
+        spool.id,
+        Arc::clone(&liveness) as Arc<dyn newsreel_index::Liveness>,
+    )?;
+    let mut applier = Applier::new(Arc::clone(&views));
+    let from = checkpoint.map_or(Sequence(1), |checkpoint| Sequence(checkpoint.0 + 1));
+    let log = spool.log();
+    let id = SpoolId(spool.id);
+    let mut recovery = match access {
+        Access::Write => Recovery::open(Arc::clone(disk), &log, config.journal.clone(), id, from)?,
+        Access::ReadOnly => Recovery::open_read_only(Arc::clone(disk), &log, id, from)?,
+    };
+    let mut replay = Replay::default();
+    let mut store: Option<Store> = None;
+    let mut open_store = |replay: &Replay| -> Result<Store, Error> {
+        let known: Vec<BufferId> = replay.marks.keys().copied().collect();
+        let store = Store::open(
+            disk.as_ref(),
+            &config.spool,
+            spool.id,
+            &config.store,
+            &known,
+            access,
+            progress,
+        )?;
+        let _ = liveness.0.set(store.reader());
+        Ok(store)
+    };
+    while let Some(frame) = recovery.next_frame()? {
+        if !frame.is_vouched() {
+            let reader = match &store {
+                Some(store) => store.reader(),
+                None => store.insert(open_store(&replay)?).reader(),
+            };
+            if let Err(why) = check_frame(&frame, &reader) {
+                tracing::warn!(sequence = frame.first().0, why, "the log is cut here");
+                recovery.cut(why);
+                break;
+            }
+        }
+        for record in frame.records().since(from) {
+            replay.note(&record)?;
+        }
+        applier.records(frame.records().since(from))?;
+    }
+    let mut store = match store {
+        Some(store) => store,
+        None => open_store(&replay)?,
+    };
+    let (writer, journal, recovered) = match access {
+        Access::Write => {
+            let (writer, journal, recovered) = recovery.finish()?;
+            (Some(writer), journal, recovered)
+        }
+        Access::ReadOnly => {
+            let (journal, recovered) = recovery.finish_read_only()?;
+            (None, journal, recovered)
+        }
+    };
+    for damage in &recovered.damage {
+        tracing::error!(%damage, "the log is damaged");
+    }
+    let last = Sequence(recovered.end.0.max(from.0).saturating_sub(1));
+    store.resume(&replay.marks(), last)?;
+    views.set_time(newsreel_wire::UnixTime(clock.now().secs));
+    let is_new = replay.hash_key.is_none() && recovered.frames == 0;
+    let hash_key = match replay.hash_key {
+        Some(key) => key,
+        None if is_new && checkpoint.is_none() => random_bytes()?,
+        None => {
+            return Err(Error::NotASpool {
+                path: log,
+                why: "the log does not hold the spool's hash key; restore it from a copy"
+                    .to_owned(),
+            });
+        }
+    };
+    Ok(Opened {
+        spool,
+        views,
+        applier,
+        store,
+        journal,
+        writer,
+        recovered,
+        hash_key,
+        is_new,
+        must_jump: replay.is_volatile && !replay.stopped,
+    })
+}
+
+/// Whether the store has every article of a frame as the log tells it.
+fn check_frame(frame: &Frame<'_>, store: &StoreReader) -> Result<(), &'static str> {
+    let mut memory = Vec::new();
+    for Record {
+        sequence,
+        kind,
+        payload,
+    } in frame.records()
+    {
+        if kind != kind::ARTICLE {
+            continue;
+        }
+        let Ok(article) = ArticleRecord::decode(sequence, payload) else {
+            return Err("an article record cannot be read");
+        };
+        let Ok(stored) = store.read(&article.token, Want::Whole, Blocking::Yes, &mut memory) else {
+            return Err("an article of it is not in the store");
+        };
+        if stored.sequence != sequence || stored.id_hash != article.id_hash {
+            return Err("the store has another article in its place");
+        }
+    }
+    Ok(())
+}

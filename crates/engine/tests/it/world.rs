@@ -1,0 +1,112 @@
+//! An engine on a memory disk and a client that hands it articles and waits for answers.
+
+use std::future::poll_fn;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use newsreel_engine::{Engine, EngineConfig, GroupSpec, LocalService};
+use newsreel_host::{Clock, Disk, FakeClock, MemoryDisk};
+use newsreel_service::{
+    ArticleBuf, ArticleQuery, Completion, Connection, ConnectionId, NewsService, Outcome, Part,
+    Transfer, TransferKind,
+};
+use newsreel_store::StoreConfig;
+use newsreel_wire::MessageId;
+
+pub(crate) struct World {
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) clock: Arc<FakeClock>,
+    pub(crate) config: EngineConfig,
+    pub(crate) engine: Engine,
+    pub(crate) service: Arc<LocalService>,
+    pub(crate) connection: Arc<Connection>,
+}
+
+pub(crate) const NOW: u64 = 1_700_000_000;
+
+pub(crate) fn config(octets: u64) -> EngineConfig {
+    let mut config = EngineConfig::new(PathBuf::from("/spool"));
+    config.store = StoreConfig::two_buffers(octets);
+    for buffer in &mut config.store.buffers {
+        buffer.sparse = true;
+    }
+    config.journal.segment_octets = 1 << 20;
+    config.sequencer.path_identity = "news.example".to_owned();
+    config
+}
+
+fn open(config: &EngineConfig, disk: &Arc<dyn Disk>, clock: &Arc<FakeClock>) -> Engine {
+    let clock = Arc::clone(clock) as Arc<dyn Clock>;
+    Engine::open(config.clone(), Arc::clone(disk), clock, &mut |_, _, _| {}).unwrap()
+}
+
+impl World {
+    pub(crate) fn new(config: EngineConfig) -> Self {
+        let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+        let clock = Arc::new(FakeClock::new(NOW));
+        let engine = open(&config, &disk, &clock);
+        let service = engine.service();
+        let connection = Arc::new(Connection::new(ConnectionId(1), None, None));
+        let world = Self { disk, clock, config, engine, service, connection };
+        let groups = ["misc.test", "misc.other"].map(GroupSpec::new).to_vec();
+        world.engine.add_groups(groups).unwrap();
+        world
+    }
+
+    pub(crate) fn restart(self) -> Self {
+        let Self { disk, clock, config, engine, connection, .. } = self;
+        engine.shutdown().unwrap();
+        drop(engine);
+        let engine = open(&config, &disk, &clock);
+        let service = engine.service();
+        Self { disk, clock, config, engine, service, connection }
+    }
+
+    /// Sends articles and waits for all answers, in the order of the articles.
+    pub(crate) async fn send(&self, articles: &[(String, Vec<u8>)]) -> Vec<Outcome> {
+        let mut batch: Vec<Transfer> = articles
+            .iter()
+            .enumerate()
+            .map(|(ticket, (id, article))| Transfer {
+                ticket: ticket as u64,
+                kind: TransferKind::Takethis,
+                offered: MessageId::parse(id.as_bytes()).unwrap().into(),
+                article: article.clone().into(),
+            })
+            .collect();
+        self.service.transfer(&mut batch, &self.connection).await;
+        let mut outcomes = vec![None; articles.len()];
+        let mut open = articles.len();
+        let mut done: Vec<Completion> = Vec::new();
+        while open > 0 {
+            poll_fn(|cx| self.connection.poll_completions(cx, &mut done)).await;
+            for completion in done.drain(..) {
+                outcomes[completion.ticket as usize] = Some(completion.outcome);
+                open -= 1;
+            }
+        }
+        outcomes.into_iter().map(Option::unwrap).collect()
+    }
+
+    pub(crate) async fn read(&self, query: ArticleQuery<'_>, part: Part) -> Option<String> {
+        let mut out = ArticleBuf::new();
+        let found = self.service.article(query, part, &mut out).await.unwrap();
+        found.map(|_| String::from_utf8(out.content().to_vec()).unwrap())
+    }
+
+    pub(crate) async fn by_id(&self, id: &str) -> Option<String> {
+        let id = MessageId::parse(id.as_bytes()).unwrap();
+        self.read(ArticleQuery::ById(id), Part::Whole).await
+    }
+}
+
+/// Article `n`, posted to these groups.
+pub(crate) fn article(n: usize, groups: &str) -> (String, Vec<u8>) {
+    let id = format!("<{n}@t.example>");
+    let text = format!(
+        "Path: feeder.example!not-for-mail\r\nFrom: a@b.example\r\nNewsgroups: {groups}\r\n\
+         Subject: number {n}\r\nDate: Tue, 14 Nov 2023 22:00:00 +0000\r\nMessage-ID: {id}\r\n\r\n\
+         Body of {n}\r\n..dots\r\n.\r\n"
+    );
+    (id, text.into_bytes())
+}

@@ -9,6 +9,8 @@ mod article;
 mod bless;
 mod channel;
 mod driver;
+mod expect;
+mod play;
 mod run;
 mod tcp;
 pub mod transcript;

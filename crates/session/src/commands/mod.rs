@@ -1,7 +1,7 @@
 //! The table of NNTP commands.
 //!
 //! **To add one:** a file `commands/<verb>.rs` with a [`Spec`] named `SPEC` and a handler `run`; its `mod` line, its row
-//! in [`TABLE`], in [`Verb`] and in `dispatch` below; and a transcript `tests/transcripts/**/<verb>.nntp` that shows
+//! in [`TABLE`], in `Verb` and in `dispatch` below; and a transcript `tests/transcripts/**/<verb>.nntp` that shows
 //! every code the row names.  HELP, CAPABILITIES, argument errors and metrics follow from the row.  A test fails when
 //! a file is not in the table or a transcript is missing.
 

@@ -156,6 +156,8 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
             self.core.reply(line);
             let _ = self.core.flush().await;
         }
+        // Before the other side can see the end, so that what it was asked for is free when it does.
+        self.core.service.release(&self.core.connection);
         if !matches!(end, End::PeerClosed | End::Broken | End::WriteStalled) {
             self.core.link.linger(&mut self.input).await;
         }

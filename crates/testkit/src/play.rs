@@ -316,6 +316,10 @@ impl<D: Driver> Play<'_, D> {
                     Err(error) => fail(line, format!("shutdown: {error}")),
                 };
             }
+            Action::Wait(time) => {
+                tokio::time::sleep(*time).await;
+                return Ok(());
+            }
             Action::Drop(name) => {
                 self.channels.remove(name);
                 return Ok(());

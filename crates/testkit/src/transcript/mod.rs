@@ -116,6 +116,8 @@ pub enum Action {
     Run(Vec<String>),
     /// `@metric name value`.
     Metric(String, String),
+    /// `@wait 1s`: this long nothing is said.
+    Wait(Duration),
     /// `@closed [connection]`: the server closes it, without another octet.
     Closed(String),
     /// `@shutdown [connection]`: the client's half is closed.

@@ -139,6 +139,7 @@ fn directive_of(out: &mut Transcript, files: &Path, text: &str) -> Result<Option
         "article" => article_of(files, rest)?,
         "clock" => Action::Clock(seconds_of(rest).ok_or("@clock wants 2026-01-31T12:00:00Z")?),
         "advance" => Action::Advance(duration_of(rest).ok_or("@advance wants 90s, 5m, 2h or 10d")?),
+        "wait" => Action::Wait(duration_of(rest).ok_or("@wait wants 90s, 5m, 2h or 10d")?),
         "expire" => Action::Expire,
         "restart" => Action::Restart,
         "crash" => Action::Crash,

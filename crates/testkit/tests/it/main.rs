@@ -122,7 +122,7 @@ fn good_files_pass() {
     );
     passes("# t\nC: LIST\nS: 215 {*}\nS= a 1\nS= b 2\nS= c 3\nS: .\n");
     passes("# t\nC: LIST\nS: 215 {*}\nS: b 2\nS+ c {*}\nS! d {*}\nS: .\n");
-    passes("# t\nC: DIE\n@closed\nC: ECHO back\nS: 299 back\n");
+    passes("# t\nC: DIE\n@closed\n@wait 2s\nC: ECHO back\nS: 299 back\n");
     passes(
         "# t\nC| ECHO \nC| x\\x0d\\x0a\nS| 299 x\\x0d\\x0a\nC: ECHO y\n@shutdown\nS: 299 y\n"
             .replace("ECHO \n", "ECHO\\x20\n")

@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
 
+use newsreel_bench::beside::{self, BesideArgs};
 use newsreel_bench::compare::{self, CompareArgs};
 use newsreel_bench::corpus::{self, Corpus, CorpusArgs, Size};
 use newsreel_bench::feed::{self, FeedArgs};
@@ -196,6 +197,20 @@ fn main() -> Result<(), Failure> {
             )?;
             return Ok(out.write_all(report.human().as_bytes())?);
         }
+        "beside" => {
+            let read = LoadArgs {
+                connections: options.get("readers")?.unwrap_or(500),
+                rate: Some(options.get("read-rate")?.unwrap_or(500.0)),
+                duration_secs: Some(3600.0),
+                ..load.clone()
+            };
+            let args = BesideArgs {
+                feed: FeedArgs::new(load),
+                read: ReadArgs::new(read),
+            };
+            let report = beside::run(&args, &articles()?, machine)?;
+            return Ok(out.write_all(report.human().as_bytes())?);
+        }
         "null" => {
             let known = options.flag("known");
             let args = NullArgs {
@@ -226,7 +241,7 @@ fn main() -> Result<(), Failure> {
             };
             return Ok(out.write_all(text.as_bytes())?);
         }
-        _ => return Err("one of feed, read, idle, null, groups, corpus, compare".into()),
+        _ => return Err("one of feed, read, idle, null, groups, corpus, compare, beside".into()),
     };
     let text = if options.flag("json") {
         serde_json::to_string_pretty(&report)? + "\n"

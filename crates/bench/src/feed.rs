@@ -19,7 +19,7 @@ use crate::report::Report;
 pub(crate) const UNKNOWN: u64 = 1 << 44;
 
 /// How to feed.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct FeedArgs {
     /// What the connections say, by the name of a row of [`passes::FEED`].
     pub mode: String,

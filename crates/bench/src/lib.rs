@@ -5,6 +5,7 @@
 //! are measured with the same work; and what it receives is verified, so that a wrong answer is
 //! never a fast one. It prints nothing and reads no configuration; callers give argument structs.
 
+pub mod beside;
 mod client;
 pub mod compare;
 pub mod corpus;

@@ -6,7 +6,8 @@
 
 use std::fmt::Debug;
 use std::net::{SocketAddr, TcpStream};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
@@ -38,7 +39,7 @@ pub struct Machine<'a> {
 }
 
 /// How hard, how long and at whom.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct LoadArgs {
     /// The server's address.
     pub server: SocketAddr,
@@ -60,6 +61,8 @@ pub struct LoadArgs {
     pub timeline_secs: Option<f64>,
     /// Show a progress bar on standard error when that is a terminal.
     pub progress: bool,
+    /// Stop as soon as somebody sets this (an interrupt, another pass that is done).
+    pub stop: Option<Arc<AtomicBool>>,
 }
 
 impl LoadArgs {
@@ -75,6 +78,7 @@ impl LoadArgs {
             server_pid: None,
             timeline_secs: None,
             progress: false,
+            stop: None,
         }
     }
 
@@ -156,6 +160,7 @@ pub(crate) fn run<'c>(
         deadline: args
             .duration_secs
             .map(|secs| started + Duration::from_secs_f64(secs)),
+        stop: args.stop.as_deref(),
         stall: STALL,
     };
     let (tell, told) = sync_channel(threads);

@@ -67,7 +67,7 @@ pub enum Verify {
 }
 
 /// How to read.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct ReadArgs {
     /// What the connections say, by the name of a row of [`passes::READ`].
     pub mode: String,

@@ -6,7 +6,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use newsreel_host::Clock;
@@ -35,6 +35,8 @@ pub(crate) struct Shared<'a> {
     pub(crate) answered: AtomicU64,
     /// When to stop, if the work has not ended before.
     pub(crate) deadline: Option<Duration>,
+    /// Set when it is to stop before that.
+    pub(crate) stop: Option<&'a AtomicBool>,
     /// Without any movement for so long the pass is given up.
     pub(crate) stall: Duration,
 }
@@ -172,7 +174,12 @@ impl Worker<'_, '_> {
     }
 
     fn stop_when_due(&mut self, now: Duration) {
-        if self.stopped.is_some() || self.shared.deadline.is_none_or(|deadline| now < deadline) {
+        let late = self.shared.deadline.is_some_and(|deadline| now >= deadline);
+        let told = self
+            .shared
+            .stop
+            .is_some_and(|stop| stop.load(Ordering::Relaxed));
+        if self.stopped.is_some() || !(late || told) {
             return;
         }
         self.stopped = Some(now);

@@ -156,15 +156,9 @@ fn run_round(
     }
     let mut fed = 0;
     for (number, step) in steps.iter().enumerate() {
-        let part = CorpusArgs {
-            first: round_args.first + fed * args.articles,
-            articles: Some(args.articles),
-            ..round_args.clone()
-        };
-        let fresh = match step.pass {
-            Pass::Feed(_) => Some(Corpus::new(&part, machine.disk, machine.clock)?),
-            _ => None,
-        };
+        let first = whole.first() + fed * args.articles;
+        let feeds = matches!(step.pass, Pass::Feed(_));
+        let fresh = feeds.then(|| whole.part(first, first + args.articles));
         fed += u64::from(fresh.is_some());
         for turn in 0..running.len() {
             let rival = (turn + round) % running.len();

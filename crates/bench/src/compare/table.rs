@@ -146,14 +146,19 @@ impl Comparison {
 
 impl RivalResult {
     fn conclude(&mut self, first: &[Report]) {
+        // A round in which nothing was done says nothing about how fast it is.
+        let worked = |report: &&Report| report.operations > 0;
         let spread = |of: &dyn Fn(&Report) -> Option<f64>| {
-            Spread::of(self.rounds.iter().filter_map(of).collect())
+            Spread::of(self.rounds.iter().filter(worked).filter_map(of).collect())
         };
         let cpu = |report: &Report| report.server.map(|server| server.cpu_us);
         let per_second = spread(&|report| Some(report.per_second));
         let cpu_us = spread(&|report| cpu(report));
         let received = spread(&|report| Some(report.received_mb_per_second));
-        let pairs = || first.iter().zip(&self.rounds);
+        let pairs = || {
+            let pairs = first.iter().zip(&self.rounds);
+            pairs.filter(|(first, own)| first.operations > 0 && own.operations > 0)
+        };
         let rates = pairs().map(|(first, own)| first.per_second / own.per_second.max(1e-9));
         let cpus = pairs().filter_map(|(first, own)| Some(cpu(own)? / cpu(first)?.max(1e-9)));
         self.rate_ratio = Spread::of(rates.collect());

@@ -13,6 +13,7 @@ mod prepared;
 mod words;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use newsreel_host::{Clock, Disk};
 use serde::{Deserialize, Serialize};
@@ -69,7 +70,7 @@ const ARTICLES_DEFAULT: u64 = 50_000;
 /// The articles of one benchmark.
 #[derive(Debug)]
 pub struct Corpus {
-    source: Source,
+    source: Arc<Source>,
     first: u64,
     end: u64,
 }
@@ -137,7 +138,23 @@ impl Corpus {
         if let Source::Generated(generated, prepared) = &mut source {
             *prepared = Prepared::new(generated, first, end);
         }
-        Ok(Self { source, first, end })
+        Ok(Self {
+            source: Arc::new(source),
+            first,
+            end,
+        })
+    }
+
+    /// Articles `first..end` of it, as far as it has them.
+    #[must_use]
+    pub fn part(&self, first: u64, end: u64) -> Self {
+        let first = first.clamp(self.first, self.end);
+        let source = Arc::clone(&self.source);
+        Self {
+            source,
+            first,
+            end: end.clamp(first, self.end),
+        }
     }
 
     /// Index of the first article.
@@ -161,8 +178,8 @@ impl Corpus {
     }
 
     /// Real articles that were left out: without a message-id, or with one seen before.
-    pub const fn left_out(&self) -> u64 {
-        match &self.source {
+    pub fn left_out(&self) -> u64 {
+        match &*self.source {
             Source::Generated(..) => 0,
             Source::Loaded(loaded) => loaded.left_out,
         }
@@ -170,7 +187,7 @@ impl Corpus {
 
     /// The groups that articles may be posted to.
     pub fn groups(&self) -> &[String] {
-        match &self.source {
+        match &*self.source {
             Source::Generated(generated, _) => generated.groups(),
             Source::Loaded(loaded) => loaded.groups(),
         }
@@ -178,7 +195,7 @@ impl Corpus {
 
     /// Appends the message-id of article `n`.
     pub fn write_message_id(&self, n: u64, out: &mut Vec<u8>) {
-        match &self.source {
+        match &*self.source {
             Source::Generated(generated, _) => generated.write_message_id(n, out),
             Source::Loaded(loaded) if n < loaded.len() => {
                 out.extend_from_slice(loaded.message_id(n));
@@ -189,7 +206,7 @@ impl Corpus {
 
     /// The index of the article with this message-id.
     pub fn find(&self, message_id: &[u8]) -> Option<u64> {
-        let n = match &self.source {
+        let n = match &*self.source {
             Source::Generated(generated, _) => generated.find(message_id)?,
             Source::Loaded(loaded) => loaded.find(message_id)?,
         };
@@ -199,7 +216,7 @@ impl Corpus {
     /// Article `n` in wire form: what is appended to `out`, then what is returned, then the
     /// terminating line `.` CRLF, which is left to the caller.
     pub fn write_article(&self, n: u64, out: &mut Vec<u8>) -> &[u8] {
-        match &self.source {
+        match &*self.source {
             Source::Generated(generated, prepared) => {
                 let cut = if let Some((head, cut)) = prepared.get(n) {
                     out.extend_from_slice(head);
@@ -216,7 +233,7 @@ impl Corpus {
     /// The header block of article `n` with its empty line, and its body without the terminating
     /// line, both in wire form. `scratch` is overwritten.
     pub fn parts<'a>(&'a self, n: u64, scratch: &'a mut Vec<u8>) -> (&'a [u8], &'a [u8]) {
-        match &self.source {
+        match &*self.source {
             Source::Generated(..) => {
                 scratch.clear();
                 let body = self.write_article(n, scratch);

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use newsreel_bench::beside::{self, BesideArgs};
 use newsreel_bench::corpus::{Corpus, CorpusArgs, Size};
 use newsreel_bench::feed::{self, FeedArgs};
 use newsreel_bench::idle::{self, IdleArgs};
@@ -210,6 +211,46 @@ fn a_rate_is_kept_and_a_duration_ends_the_run() {
     );
     assert!(report.timeline.len() >= 3);
     assert!(report.server.unwrap().rss_bytes > 0);
+}
+
+#[test]
+fn a_feed_beside_readers_is_measured_three_times() {
+    let (server, corpus) = (Server::start(false), corpus(3000));
+    let load = LoadArgs::new(server.address);
+    let readers = LoadArgs {
+        connections: 30,
+        rate: Some(600.0),
+        ..load.clone()
+    };
+    let args = BesideArgs {
+        feed: FeedArgs::new(load),
+        read: ReadArgs::new(readers),
+    };
+    let clock = RealClock::new();
+    let machine = Machine {
+        disk: &RealDisk,
+        clock: &clock,
+    };
+    let report = beside::run(&args, &corpus, machine).unwrap();
+    assert!(
+        report.kept > 0.0 && report.readers.operations > 100,
+        "{}",
+        report.human()
+    );
+    for fed in [&report.before, &report.beside, &report.after] {
+        assert_eq!(fed.accepted, 1000);
+    }
+}
+
+#[test]
+fn only_the_articles_named_are_read() {
+    let (server, corpus) = (Server::start(false), corpus(100));
+    let mut args = ReadArgs::new(LoadArgs {
+        connections: 4,
+        ..LoadArgs::new(server.address)
+    });
+    args.only = Some(vec![5, 90, 7]);
+    assert_eq!(read(&args, &corpus).operations, 3);
 }
 
 #[test]

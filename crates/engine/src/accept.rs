@@ -20,9 +20,9 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::config::Mode;
+use crate::config::{ArticlesConfig, Mode};
 use crate::counters::Counters;
-use crate::shared::Shared;
+use crate::shared::{Policy, Shared};
 
 /// An article that may be taken, ready for the sequencer.
 #[derive(Debug)]
@@ -70,10 +70,13 @@ pub(crate) struct CandidateBatch {
     pub(crate) permit: Option<OwnedSemaphorePermit>,
 }
 
+/// A batch's memory: candidates, overview text, Path entry.
+type BatchMemory = (Vec<Candidate>, Vec<u8>, Vec<u8>);
+
 /// Judges articles; keeps the memory of batches for the next ones.
 #[derive(Debug, Default)]
 pub(crate) struct Accept {
-    pool: Mutex<Vec<(Vec<Candidate>, Vec<u8>, Vec<u8>)>>,
+    pool: Mutex<Vec<BatchMemory>>,
 }
 
 /// Batches whose memory is kept.
@@ -138,7 +141,8 @@ pub(crate) fn judge(
     transfer: &Transfer,
     batch: &mut CandidateBatch,
 ) -> Result<(), Outcome> {
-    let articles = &shared.config.articles;
+    let policy = shared.policy.load();
+    let articles = &policy.articles;
     let wire = &transfer.article[..];
     if wire.len() > articles.octets_max as usize {
         return Err(Outcome::Rejected(Reject::TooLarge));
@@ -164,8 +168,8 @@ pub(crate) fn judge(
             return Err(Outcome::Failed);
         }
     }
-    check_policy(shared, now, &relay).map_err(Outcome::Rejected)?;
-    let groups = find_groups(shared, &headers, &relay).map_err(Outcome::Rejected)?;
+    check_policy(shared, articles, now, &relay).map_err(Outcome::Rejected)?;
+    let groups = find_groups(shared, &policy, &headers, &relay).map_err(Outcome::Rejected)?;
     let set = choose_set(shared, &relay, wire.len()).map_err(Outcome::Rejected)?;
     let from = batch.text.len();
     if shared.config.sequencer.mode == Mode::Reader {
@@ -209,8 +213,12 @@ fn span_of(wire: &[u8], part: &[u8]) -> Range<u32> {
 }
 
 /// Age, future, loop: what the article says, against our settings.
-fn check_policy(shared: &Shared, now: UnixTime, relay: &RelayFacts<'_>) -> Result<(), Reject> {
-    let articles = &shared.config.articles;
+fn check_policy(
+    shared: &Shared,
+    articles: &ArticlesConfig,
+    now: UnixTime,
+    relay: &RelayFacts<'_>,
+) -> Result<(), Reject> {
     // RFC 5537 section 3.6: the injection date decides when there is one.
     let written = relay.injection_date.unwrap_or(relay.date);
     if written.0 > now.0.saturating_add(articles.future_s_max) {
@@ -228,6 +236,7 @@ fn check_policy(shared: &Shared, now: UnixTime, relay: &RelayFacts<'_>) -> Resul
 /// The groups here that an article belongs to; why it belongs to none.
 fn find_groups(
     shared: &Shared,
+    policy: &Policy,
     headers: &Headers<'_>,
     relay: &RelayFacts<'_>,
 ) -> Result<SmallVec<[GroupId; 4]>, Reject> {
@@ -238,10 +247,10 @@ fn find_groups(
             return Err(Reject::BadNewsgroups);
         };
         named += 1;
-        if named > shared.config.articles.groups_max {
+        if named > policy.articles.groups_max {
             return Err(Reject::TooManyGroups);
         }
-        match shared.wanted.verdict(name.as_str()) {
+        match policy.wanted.verdict(name.as_str()) {
             Verdict::Poison => return Err(Reject::Poisoned),
             Verdict::NoMatch => continue,
             Verdict::Match => wanted = true,

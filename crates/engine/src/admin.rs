@@ -308,7 +308,7 @@ impl Sequencer {
     }
 
     /// True when everything is done that had to be done before the end.
-    pub(crate) fn has_stopped(&mut self) -> bool {
+    pub(crate) fn has_stopped(&self) -> bool {
         if self.stopping.is_empty() || self.committing || !self.open.is_idle() {
             return false;
         }

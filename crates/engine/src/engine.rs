@@ -8,10 +8,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
+use arc_swap::ArcSwap;
 use newsreel_host::{Clock, Disk};
 use newsreel_journal::JournalWriter;
 use newsreel_store::{Access, Rules, Store};
-use newsreel_wire::{Sequence, Wildmat};
+use newsreel_wire::Sequence;
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
@@ -30,7 +31,7 @@ use crate::record::kind;
 use crate::recover::{self, Opened};
 use crate::requests::{GroupChange, GroupSpec, Request};
 use crate::sequencer::{Event, Scratch, Sequencer, SyncState};
-use crate::shared::Shared;
+use crate::shared::{Policy, Shared};
 use crate::spool::Spool;
 
 /// An open spool.
@@ -63,7 +64,7 @@ impl Engine {
     ) -> Result<Self, Error> {
         let mut opened = recover::open(&config, &disk, &clock, Access::Write, progress)?;
         let writer = opened.writer.take();
-        let (engine, sequencer_parts) = Self::assemble(config, disk, clock, opened)?;
+        let (engine, sequencer_parts) = Self::assemble(config, clock, opened)?;
         if let Some(writer) = writer {
             let threads = start(&engine.shared, writer, sequencer_parts)?;
             *engine.threads.lock() = Some(threads);
@@ -78,14 +79,13 @@ impl Engine {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Error> {
         let opened = recover::open(&config, &disk, &clock, Access::ReadOnly, &mut |_, _, _| {})?;
-        let (engine, _) = Self::assemble(config, disk, clock, opened)?;
+        let (engine, _) = Self::assemble(config, clock, opened)?;
         engine.shared.closing.store(true, Ordering::Release);
         Ok(engine)
     }
 
     fn assemble(
         config: EngineConfig,
-        disk: Arc<dyn Disk>,
         clock: Arc<dyn Clock>,
         opened: Opened,
     ) -> Result<(Self, Parts), Error> {
@@ -99,12 +99,7 @@ impl Engine {
             hash_key,
             ..
         } = opened;
-        let wanted = Wildmat::parse(&config.articles.accept).map_err(|why| {
-            Error::Setting(format!(
-                "articles.accept {:?}: {why}",
-                config.articles.accept
-            ))
-        })?;
+        let policy = Policy::new(&config.articles)?;
         let sequencer = &config.sequencer;
         let path_identity = match sequencer.path_identity.as_str() {
             "" => newsreel_host::process::host_name().unwrap_or_else(|| "newsreel".to_owned()),
@@ -115,7 +110,7 @@ impl Engine {
         let shared = Arc::new(Shared {
             offers: Offers::new(sequencer.offers_per_connection_max, sequencer.offer_wait_ms),
             rules: Rules::new(&config.store)?,
-            wanted,
+            policy: ArcSwap::from_pointee(policy),
             path_identity,
             hash_key,
             store: store.reader(),
@@ -129,7 +124,6 @@ impl Engine {
             journal,
             views,
             config,
-            disk,
             clock,
         });
         shared.journal.publish_before(Sequence(committed + 1));
@@ -181,6 +175,14 @@ impl Engine {
     /// Has a checkpoint begun.
     pub fn checkpoint(&self) -> Result<(), Error> {
         self.ask(Request::Checkpoint)
+    }
+
+    /// Takes over what may change while the server runs: `[articles]`.
+    pub fn reload(&self, config: &EngineConfig) -> Result<(), Error> {
+        self.shared
+            .policy
+            .store(Arc::new(Policy::new(&config.articles)?));
+        Ok(())
     }
 
     fn ask(&self, request: Request) -> Result<(), Error> {

@@ -72,6 +72,12 @@ pub enum Error {
     /// A setting that cannot be used.
     #[error("{0}")]
     Setting(String),
+    /// An article is there and cannot be read.
+    #[error(transparent)]
+    Read(#[from] newsreel_store::ReadError),
+    /// A request that makes no sense.
+    #[error("{0}")]
+    Request(String),
     /// A request about groups that cannot be done.
     #[error("{0}")]
     Group(String),

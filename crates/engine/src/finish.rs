@@ -62,7 +62,7 @@ impl Sequencer {
                 // We wrote these records ourselves: this is a defect, not bad luck.  Nothing is
                 // lost, the log has it; stop taking more.
                 tracing::error!(%error, "a committed record cannot be applied");
-                self.broken = Some(error.to_string());
+                self.break_down(error.to_string());
             }
             self.shared.committed.store(last.0, Ordering::Release);
             self.shared.journal.publish_before(Sequence(last.0 + 1));
@@ -81,7 +81,7 @@ impl Sequencer {
     }
 
     /// Tells everyone who waits for this commit.
-    fn answer(&mut self, commit: &mut Commit) {
+    fn answer(&self, commit: &mut Commit) {
         for delivery in commit.deliveries.drain(..) {
             let settled: SmallVec<[Completion; 64]> = delivery
                 .entries
@@ -228,12 +228,18 @@ impl Sequencer {
         for waiting in &mut commit.waiting {
             waiting.result = Err(Error::LogFailed { why: why.clone() });
         }
-        self.broken = Some(why);
+        self.break_down(why);
         self.answer(&mut commit);
         self.spare = Some(commit);
         if self.jobs.send(Job::Abort { first, last }).is_ok() {
             self.committing = true;
         }
+    }
+
+    /// Nothing more is taken, and everyone who asks is told to come back later.
+    fn break_down(&mut self, why: String) {
+        *self.shared.paused.lock() = Some(why.clone());
+        self.broken = Some(why);
     }
 
     /// The log goes on in a new segment, or not.
@@ -243,6 +249,7 @@ impl Sequencer {
             Ok(()) => {
                 tracing::warn!("the log goes on in a new segment; articles are taken again");
                 self.broken = None;
+                *self.shared.paused.lock() = None;
             }
             Err(why) => tracing::error!(why, "the log has no place to go on; nothing is taken"),
         }

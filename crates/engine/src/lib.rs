@@ -10,6 +10,8 @@ mod accept;
 mod active;
 mod admin;
 mod applier;
+mod ask;
+mod check;
 mod checkpoint;
 mod commit;
 mod config;

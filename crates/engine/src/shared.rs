@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use newsreel_host::{Clock, Disk};
+use arc_swap::ArcSwap;
+use newsreel_host::Clock;
 use newsreel_index::{Liveness, Views};
 use newsreel_journal::Journal;
 use newsreel_store::{Rules, StoreReader};
@@ -13,7 +14,7 @@ use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
 use crate::accept::{Accept, CandidateBatch};
-use crate::config::EngineConfig;
+use crate::config::{ArticlesConfig, EngineConfig};
 use crate::counters::Counters;
 use crate::error::Error;
 use crate::inbox::Inbox;
@@ -24,15 +25,14 @@ use crate::sequencer::Event;
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) config: EngineConfig,
-    pub(crate) disk: Arc<dyn Disk>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) path_identity: String,
     pub(crate) hash_key: [u8; 32],
     pub(crate) views: Arc<Views>,
     pub(crate) store: Arc<StoreReader>,
     pub(crate) rules: Rules,
-    /// Groups taken at all.
-    pub(crate) wanted: Wildmat,
+    /// What an article must be; changed while the server runs.
+    pub(crate) policy: ArcSwap<Policy>,
     pub(crate) accept: Accept,
     pub(crate) journal: Journal,
     pub(crate) offers: Offers,
@@ -76,6 +76,26 @@ impl Shared {
     /// The last committed sequence.
     pub(crate) fn committed(&self) -> Sequence {
         Sequence(self.committed.load(Ordering::Acquire))
+    }
+}
+
+/// What an article must be, prepared.
+#[derive(Debug)]
+pub(crate) struct Policy {
+    pub(crate) articles: ArticlesConfig,
+    /// Groups taken at all.
+    pub(crate) wanted: Wildmat,
+}
+
+impl Policy {
+    pub(crate) fn new(articles: &ArticlesConfig) -> Result<Self, Error> {
+        let wanted = Wildmat::parse(&articles.accept).map_err(|why| {
+            Error::Setting(format!("articles.accept {:?}: {why}", articles.accept))
+        })?;
+        Ok(Self {
+            articles: articles.clone(),
+            wanted,
+        })
     }
 }
 

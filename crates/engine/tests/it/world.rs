@@ -47,19 +47,40 @@ impl World {
         let engine = open(&config, &disk, &clock);
         let service = engine.service();
         let connection = Arc::new(Connection::new(ConnectionId(1), None, None));
-        let world = Self { disk, clock, config, engine, service, connection };
+        let world = Self {
+            disk,
+            clock,
+            config,
+            engine,
+            service,
+            connection,
+        };
         let groups = ["misc.test", "misc.other"].map(GroupSpec::new).to_vec();
         world.engine.add_groups(groups).unwrap();
         world
     }
 
     pub(crate) fn restart(self) -> Self {
-        let Self { disk, clock, config, engine, connection, .. } = self;
+        let Self {
+            disk,
+            clock,
+            config,
+            engine,
+            connection,
+            ..
+        } = self;
         engine.shutdown().unwrap();
         drop(engine);
         let engine = open(&config, &disk, &clock);
         let service = engine.service();
-        Self { disk, clock, config, engine, service, connection }
+        Self {
+            disk,
+            clock,
+            config,
+            engine,
+            service,
+            connection,
+        }
     }
 
     /// Sends articles and waits for all answers, in the order of the articles.

@@ -42,7 +42,7 @@ proptest! {
             let n = n as u64;
             let token = world.place(n, *len);
             placed.insert(n, (token, *len));
-            if n as usize % every == 0 {
+            if (n as usize).is_multiple_of(every) {
                 world.commit();
             }
         }

@@ -1,6 +1,6 @@
 //! The octets of a cyclic buffer: file header, article record.  Decoding trusts nothing.
 
-use newsreel_wire::{IdHash, Position, Sequence, UnixTime};
+use newsreel_wire::{IdHash, Position, Sequence, Token, UnixTime};
 
 /// Octets of a record's header.
 pub(super) const RECORD_HEADER: usize = 64;
@@ -96,6 +96,16 @@ impl RecordHeader {
 #[must_use]
 pub(super) const fn record_len(article_len: u64) -> u64 {
     (RECORD_HEADER as u64 + article_len).next_multiple_of(BLOCK)
+}
+
+/// Where the record of a token ends.
+#[must_use]
+pub fn end_of(token: &Token) -> Position {
+    let start = token.position();
+    let end = start
+        .offset()
+        .saturating_add(record_len(u64::from(token.len())));
+    Position::checked(start.cycle(), end).unwrap_or(start)
 }
 
 /// The header at the front of a buffer, twice: what the buffer is, and hints where it stood.

@@ -17,7 +17,7 @@ mod set;
 
 pub(crate) use file::path_of;
 pub use file::{Buffer, CreateProgress};
-pub use format::{FileHeader, RecordHeader};
+pub use format::{FileHeader, RecordHeader, end_of};
 pub use scan::{Scan, Scanned};
 pub use set::Cnfs;
 

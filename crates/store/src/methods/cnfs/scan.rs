@@ -70,7 +70,7 @@ impl Scan {
         }
     }
 
-    fn record_at(&mut self, cycle: u32, offset: u64, limit: u64) -> Result<Option<RecordHeader>> {
+    fn record_at(&self, cycle: u32, offset: u64, limit: u64) -> Result<Option<RecordHeader>> {
         if offset + RECORD_HEADER as u64 > limit {
             return Ok(None);
         }

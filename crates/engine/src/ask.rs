@@ -1,0 +1,222 @@
+//! What the engine tells administrators about itself, its groups, its articles and its buffers.
+
+use newsreel_index::{Group, Wait};
+use newsreel_store::{Blocking, Stored, Want};
+use newsreel_wire::article::{Headers, Known};
+use newsreel_wire::nntp::framing::dot_unstuff;
+use newsreel_wire::{ArticleNumber, MessageId, Token, TokenText};
+
+use crate::config::{Durability, Mode};
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::report::{
+    ArticleRef, ArticleReport, BufferStatus, GroupReport, HistoryStatus, LogStatus, OverviewStatus,
+    Status,
+};
+
+impl Engine {
+    /// The engine at this moment.
+    pub fn status(&self) -> Status {
+        let shared = &self.shared;
+        let facts = shared.views.facts();
+        let segments = shared.journal.segments();
+        let config = &shared.config.sequencer;
+        Status {
+            version: env!("CARGO_PKG_VERSION"),
+            spool: shared.config.spool.display().to_string(),
+            spool_id: self
+                .spool
+                .id
+                .iter()
+                .map(|octet| format!("{octet:02x}"))
+                .collect(),
+            uptime_s: shared.now_ms().saturating_sub(self.opened_ms) / 1000,
+            mode: match config.mode {
+                Mode::Reader => "reader",
+                Mode::Transit => "transit",
+            }
+            .to_owned(),
+            durability: match config.durability {
+                Durability::GroupCommit => "group-commit",
+                Durability::Each => "each",
+                Durability::None => "none",
+            }
+            .to_owned(),
+            paused: shared.paused.lock().clone(),
+            sequence: shared.committed().0,
+            checkpoint: facts.checkpoint.0,
+            log: LogStatus {
+                segments: segments.len() as u64,
+                octets: segments.iter().map(|segment| segment.octets).sum(),
+                oldest: shared.journal.oldest().0,
+            },
+            history: HistoryStatus {
+                recent: facts.history.memory_rows,
+                sealed: facts.history.sealed_rows,
+                buckets: facts.history.buckets as u64,
+                memory_octets: facts.history.memory_bytes + facts.history.filter_bytes,
+                disk_octets: facts.history.file_bytes,
+            },
+            overview: OverviewStatus {
+                recent: facts.overview.memory_rows,
+                sealed: facts.overview.sealed_rows,
+                packs: facts.overview.packs as u64,
+                memory_octets: facts.overview.memory_bytes
+                    + facts.overview.block_list_bytes
+                    + facts.overview.cache_bytes,
+                disk_octets: facts.overview.file_bytes,
+            },
+            groups: facts.groups as u64,
+            buffers: self.buffers(),
+            offers: shared.offers.len() as u64,
+            queue: shared.inbox.waiting_batches() as u64,
+            counters: shared.counters.values(),
+            memory_octets: newsreel_host::process::own_facts().map_or(0, |facts| facts.rss_bytes),
+        }
+    }
+
+    fn buffers(&self) -> Vec<BufferStatus> {
+        let config = &self.shared.config.store;
+        let buffers = self.shared.store.buffers().iter();
+        buffers
+            .map(|buffer| BufferStatus {
+                name: buffer.name.clone(),
+                set: config
+                    .sets
+                    .get(usize::from(buffer.set.0))
+                    .map_or_else(String::new, |set| set.name.clone()),
+                path: buffer.file.path().display().to_string(),
+                octets: buffer.capacity(),
+                cycle: buffer.end().cycle(),
+                free_offset: buffer.end().offset(),
+                reserved_offset: buffer.reserved().offset(),
+                state: match &buffer.complaint {
+                    _ if buffer.is_suspended() => "suspended".to_owned(),
+                    Some(complaint) => complaint.clone(),
+                    None => "ok".to_owned(),
+                },
+            })
+            .collect()
+    }
+
+    /// The buffers, one by one.
+    pub fn inspect_store(&self) -> Result<Vec<BufferStatus>, Error> {
+        Ok(self.buffers())
+    }
+
+    /// One group; `None` when there is none of that name.
+    pub fn group(&self, name: &str) -> Option<GroupReport> {
+        let group = self.shared.views.groups().by_name(name)?;
+        Some(self.group_report(&group))
+    }
+
+    /// All groups, by name.
+    pub fn groups(&self) -> Vec<GroupReport> {
+        let mut reports = Vec::new();
+        let mut after: Option<String> = None;
+        loop {
+            let before = reports.len();
+            let list = self.shared.views.groups();
+            let more = list.list(after.as_deref(), 1024, |group| {
+                reports.push(self.group_report(group));
+            });
+            if !more || reports.len() == before {
+                return reports;
+            }
+            after = reports.last().map(|report| report.name.clone());
+        }
+    }
+
+    fn group_report(&self, group: &Group) -> GroupReport {
+        let facts = self
+            .shared
+            .views
+            .group_facts(group.id(), Wait::Yes)
+            .unwrap_or_else(|error| {
+                tracing::error!(%error, group = group.name(), "a group's marks cannot be read");
+                newsreel_index::GroupFacts::default()
+            });
+        GroupReport {
+            name: group.name().to_owned(),
+            id: group.id().0,
+            low: facts.low.0,
+            high: facts.high.0,
+            count: facts.count,
+            status: group.status().to_owned(),
+            created: group.created().0,
+            creator: group.creator().to_owned(),
+            description: group.description().to_owned(),
+        }
+    }
+
+    /// An article and where it lies; `None` when it is not here.
+    pub fn article(&self, which: &ArticleRef) -> Result<Option<ArticleReport>, Error> {
+        let Some(token) = self.find(which)? else {
+            return Ok(None);
+        };
+        let mut memory = Vec::new();
+        match self
+            .shared
+            .store
+            .read(&token, Want::Whole, Blocking::Yes, &mut memory)
+        {
+            Ok(stored) => Ok(Some(self.article_report(&token, &stored, &memory))),
+            Err(newsreel_store::ReadError::Gone) => Ok(None),
+            Err(error) => Err(Error::Read(error)),
+        }
+    }
+
+    fn find(&self, which: &ArticleRef) -> Result<Option<Token>, Error> {
+        let shared = &self.shared;
+        match which {
+            ArticleRef::Id(id) => {
+                let id = MessageId::parse(id.as_bytes())
+                    .map_err(|error| Error::Request(format!("{id:?}: {error}")))?;
+                let entry = shared.views.history().lookup(&shared.id_hash(id))?;
+                Ok(entry.and_then(|entry| entry.token))
+            }
+            ArticleRef::Number(name, number) => {
+                let Some(group) = shared.views.groups().by_name(name) else {
+                    return Err(Error::Request(format!("there is no group {name:?}")));
+                };
+                let (overview, mut id) = (shared.views.overview(), Vec::new());
+                let number = ArticleNumber(*number);
+                let column = overview.column(group.id(), number, Wait::Yes, &mut id)?;
+                Ok(column.map(|column| column.token))
+            }
+            ArticleRef::Token(text) => {
+                let token = TokenText::parse(text)
+                    .map_err(|error| Error::Request(format!("{text:?}: {error}")))?;
+                Ok(shared.store.token_at(&token))
+            }
+        }
+    }
+
+    fn article_report(&self, token: &Token, stored: &Stored, memory: &[u8]) -> ArticleReport {
+        let wire = &memory[stored.octets.clone()];
+        let headers = Headers::scan(wire).ok();
+        let content = |known| {
+            let content = headers.as_ref().and_then(|headers| headers.content(known));
+            String::from_utf8_lossy(content.unwrap_or_default()).into_owned()
+        };
+        let place = |place: &str| {
+            let (group, number) = place.rsplit_once(':')?;
+            Some((group.to_owned(), number.parse().ok()?))
+        };
+        let mut text = Vec::with_capacity(wire.len());
+        dot_unstuff(wire.strip_suffix(b".\r\n").unwrap_or(wire), &mut text);
+        ArticleReport {
+            id: content(Known::MessageId),
+            token: self.shared.store.token_text(token).unwrap_or_default(),
+            xref: content(Known::Xref)
+                .split_ascii_whitespace()
+                .skip(1)
+                .filter_map(place)
+                .collect(),
+            arrival: stored.arrival.0,
+            sequence: stored.sequence.0,
+            octets: wire.len() as u64,
+            text: String::from_utf8_lossy(&text).into_owned(),
+        }
+    }
+}

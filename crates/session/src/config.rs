@@ -84,7 +84,12 @@ impl SessionConfig {
                 1,
                 1 << 20,
             ),
-            ("pipeline_bytes_max", self.pipeline_bytes_max, 1, 1 << 34),
+            (
+                "pipeline_bytes_max",
+                self.pipeline_bytes_max,
+                64 << 10,
+                1 << 34,
+            ),
             (
                 "input_chunk_bytes",
                 self.input_chunk_bytes,

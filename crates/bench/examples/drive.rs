@@ -21,14 +21,7 @@ use newsreel_bench::rivals::{CommandRival, Rival, ScriptRival};
 use newsreel_host::{RealClock, RealDisk};
 
 type Failure = Box<dyn std::error::Error>;
-const FLAGS: [&str; 6] = [
-    "quick-ack",
-    "overlap",
-    "repeat",
-    "json",
-    "progress",
-    "known",
-];
+const FLAGS: [&str; 5] = ["quick-ack", "overlap", "repeat", "json", "progress"];
 
 struct Options(HashMap<String, String>);
 
@@ -131,7 +124,7 @@ fn rivals(options: &Options) -> Result<Vec<Box<dyn Rival>>, Failure> {
         rivals.push(Box::new(CommandRival::newsreel(&program)));
     }
     if let Some(program) = options.get::<String>("null")? {
-        let serve = [&program, "null", "{address}", "--known"];
+        let serve = [program.as_str(), "null", "{address}"];
         rivals.push(Box::new(CommandRival::new("null", &serve, None)));
     }
     if let Some(script) = options.get::<String>("inn")? {
@@ -212,9 +205,7 @@ fn main() -> Result<(), Failure> {
             return Ok(out.write_all(report.human().as_bytes())?);
         }
         "null" => {
-            let known = options.flag("known");
             let args = NullArgs {
-                known,
                 threads: load.threads,
                 ..NullArgs::new(server)
             };

@@ -7,6 +7,7 @@ use std::io::Write as _;
 
 use newsreel_host::FakeClock;
 
+use super::seen::Seen;
 use crate::corpus::{Corpus, CorpusArgs, Size};
 use crate::error::Error;
 
@@ -22,7 +23,7 @@ pub(super) struct Replies {
     numbers: Vec<u8>,
     list: Vec<u8>,
     articles: u64,
-    known: bool,
+    seen: Seen,
 }
 
 /// What a command leaves behind.
@@ -37,12 +38,7 @@ pub(super) enum After {
 }
 
 impl Replies {
-    pub(super) fn new(
-        octets: u32,
-        groups: usize,
-        articles: u64,
-        known: bool,
-    ) -> Result<Self, Error> {
+    pub(super) fn new(octets: u32, groups: usize, articles: u64) -> Result<Self, Error> {
         let args = CorpusArgs {
             size: Size::Fixed(octets),
             groups,
@@ -84,7 +80,7 @@ impl Replies {
             numbers,
             list,
             articles,
-            known,
+            seen: Seen::new(),
         })
     }
 
@@ -101,7 +97,11 @@ impl Replies {
         } else if is(b"CHECK") {
             three(
                 out,
-                if self.known { b"438 " } else { b"238 " },
+                if self.seen.has(argument) {
+                    b"438 "
+                } else {
+                    b"238 "
+                },
                 argument,
                 b"",
             );
@@ -151,6 +151,11 @@ impl Replies {
             out.extend_from_slice(b"500 this server does nothing\r\n");
         }
         After::Answered
+    }
+
+    /// The article with this message-id was taken.
+    pub(super) fn took(&self, message_id: &[u8]) {
+        self.seen.add(message_id);
     }
 
     fn selected(&self, out: &mut Vec<u8>, name: &[u8]) {
@@ -206,7 +211,7 @@ mod tests {
 
     #[test]
     fn replies_have_the_right_form() {
-        let replies = Replies::new(2650, 3, 4, false).unwrap();
+        let replies = Replies::new(2650, 3, 4).unwrap();
         let said = |line: &str| {
             let mut out = Vec::new();
             let after = replies.answer(line.as_bytes(), &mut out);
@@ -223,6 +228,9 @@ mod tests {
             (String::new(), After::Article(b"239 "))
         );
         assert_eq!(said("QUIT").1, After::Quit);
+        assert_eq!(said("CHECK <x@y>").0, "238 <x@y>\r\n");
+        replies.took(b"<x@y>");
+        assert_eq!(said("CHECK <x@y>").0, "438 <x@y>\r\n");
         let article = said("ARTICLE 7").0;
         assert!(article.starts_with("220 7 <") && article.ends_with("\r\n.\r\n"));
         assert!((2600..2800).contains(&article.len()), "{}", article.len());

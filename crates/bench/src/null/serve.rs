@@ -38,8 +38,6 @@ pub struct NullArgs {
     pub groups: usize,
     /// How many articles each group has.
     pub articles: u64,
-    /// Whether it knows every article that it is asked about by CHECK (438 instead of 238).
-    pub known: bool,
 }
 
 impl NullArgs {
@@ -51,7 +49,6 @@ impl NullArgs {
             article_octets: 2650,
             groups: 3000,
             articles: 20,
-            known: false,
         }
     }
 }
@@ -73,7 +70,7 @@ impl NullServer {
         });
         Ok(Self {
             listener: bound.map_err(Error::EventLoop)?,
-            replies: Replies::new(args.article_octets, args.groups, args.articles, args.known)?,
+            replies: Replies::new(args.article_octets, args.groups, args.articles)?,
             threads: args.threads.max(1),
         })
     }
@@ -212,6 +209,7 @@ impl Client {
                         .rsplit(|&octet| octet == b' ')
                         .next()
                         .unwrap_or_default();
+                    replies.took(id);
                     self.article = Some([code, id].concat());
                 }
             }

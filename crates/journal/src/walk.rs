@@ -91,3 +91,88 @@ pub(crate) fn step(source: &mut FrameSource, place: &Place, limit: Sequence) -> 
         None => Ok(Step::End),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use newsreel_host::{Disk, MemoryDisk, OpenMode};
+
+    use super::*;
+
+    /// A segment with frames of (first, records, follows, epoch), one page each, `None` for a page of junk.
+    fn walk(frames: &[Option<(u64, u32, u64, u64)>], place: Place, limit: u64) -> Vec<(u64, bool)> {
+        let disk = MemoryDisk::new();
+        let file = disk.open(Path::new("s"), OpenMode::CreateNew).unwrap();
+        let mut end = PAGE_OCTETS;
+        for frame in frames {
+            if let Some((first, records, follows, epoch)) = *frame {
+                let header = FrameHeader {
+                    octets: records * 5,
+                    records,
+                    payload_crc: 0,
+                    segment: 7,
+                    epoch,
+                    first: Sequence(first),
+                    follows: Sequence(follows),
+                    vouched_before: Sequence(first),
+                };
+                file.write_at(&header.encode(99), end).unwrap();
+            }
+            end += PAGE_OCTETS;
+        }
+        let mut source = FrameSource::new(file, 7, 99, end);
+        let (mut place, mut seen) = (place, Vec::new());
+        while let Step::Frame {
+            offset,
+            header,
+            missing,
+        } = step(&mut source, &place, Sequence(limit)).unwrap()
+        {
+            seen.push((header.first.0, missing));
+            place.pass(offset, &header);
+        }
+        seen
+    }
+
+    #[test]
+    fn the_chain_decides_which_frames_count() {
+        let start = Place::start(Sequence(1), 1);
+        let frames = [Some((1, 2, 1, 1)), Some((3, 2, 3, 1)), Some((5, 1, 5, 2))];
+        assert_eq!(
+            walk(&frames, start, 99),
+            [(1, false), (3, false), (5, false)]
+        );
+        assert_eq!(
+            walk(&frames, start, 5),
+            [(1, false), (3, false)],
+            "given up from 5 on"
+        );
+        let hole = [Some((1, 2, 1, 1)), Some((10, 2, 3, 1))];
+        assert_eq!(
+            walk(&hole, start, 99),
+            [(1, false), (10, false)],
+            "a hole is not damage"
+        );
+        let lost = [Some((1, 2, 1, 1)), None, Some((5, 1, 5, 1))];
+        assert_eq!(
+            walk(&lost, start, 99),
+            [(1, false), (5, true)],
+            "a lost frame is"
+        );
+        let stale = [
+            Some((1, 2, 1, 2)),
+            Some((3, 2, 3, 1)),
+            Some((3, 3, 3, 2)),
+            Some((6, 1, 6, 2)),
+        ];
+        let fresh = [(1, false), (3, false), (6, false)];
+        assert_eq!(walk(&stale, start, 99), fresh, "an older epoch is stale");
+        let again = [Some((1, 4, 1, 1)), Some((3, 2, 3, 1))];
+        assert_eq!(
+            walk(&again, start, 99),
+            [(1, false)],
+            "sequences never go back"
+        );
+    }
+}

@@ -1,7 +1,8 @@
 //! The end of a recovery: the log's end is made fast, what lies behind it is taken away, the writer starts.
 //!
-//! Before the first new frame: good frames nobody vouched for are synced, headers of cut frames are overwritten, and
-//! segments behind the end have lost their names, all durably.  So nothing that was cut can come back.
+//! Good frames nobody vouched for were synced before they were read.  Before the first new frame the headers of cut
+//! frames are overwritten and segments behind the end have lost their names, durably: nothing that was cut can come
+//! back.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -23,7 +24,6 @@ impl Recovery {
     /// Replays what is left, makes the log's end fast and starts the writer.
     pub fn finish(mut self) -> Result<(JournalWriter, Journal, Recovered)> {
         self.conclude()?;
-        self.sync_unvouched()?;
         let current = self.current()?;
         if let Some(current) = &current {
             self.erase_behind(current)?;
@@ -83,19 +83,6 @@ impl Recovery {
         recovered.end = self.place.expected;
         let floor = recovered.vouched_before.max(self.replay_from).max(named);
         recovered.next = recovered.end.max(floor);
-        Ok(())
-    }
-
-    /// The next frame will vouch for everything before it: so that must be durable, also in other segments.
-    fn sync_unvouched(&self) -> Result<()> {
-        let (Some(from), Some((to, _))) = (self.unvouched_at, self.good) else {
-            return Ok(());
-        };
-        for used in self.files.used.get(from..=to).unwrap_or_default() {
-            self.disk
-                .open(&used.segment.path, OpenMode::ReadWrite)?
-                .sync_data()?;
-        }
         Ok(())
     }
 

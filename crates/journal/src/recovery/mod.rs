@@ -85,8 +85,6 @@ pub struct Recovery {
     pending: Option<Pending>,
     /// The last segment with a good frame, and where that ends.
     good: Option<(usize, u64)>,
-    /// The first segment with a good frame that nobody vouched for.
-    unvouched_at: Option<usize>,
     done: bool,
     recovered: Recovered,
 }
@@ -169,7 +167,6 @@ impl Recovery {
             place,
             pending: None,
             good: None,
-            unvouched_at: None,
             done: false,
             recovered,
         };
@@ -226,9 +223,6 @@ impl Recovery {
     }
 
     fn pass(&mut self, offset: u64, header: &FrameHeader) {
-        if !self.is_vouched(header) {
-            self.unvouched_at.get_or_insert(self.at);
-        }
         self.place.pass(offset, header);
         self.good = Some((self.at, self.place.offset));
         if let Some(used) = self.files.used.get_mut(self.at) {
@@ -352,7 +346,8 @@ impl Recovery {
             return Ok(());
         };
         let segment = &used.segment;
-        // What nobody vouches for is believed only when the medium has it.
+        // What nobody vouches for is made durable, and believed only when the medium has it: the first new frame will
+        // vouch for it.
         let next = self
             .files
             .used

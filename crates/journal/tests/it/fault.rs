@@ -138,6 +138,94 @@ fn a_torn_write_costs_its_frame_and_nothing_else() {
 }
 
 #[test]
+fn aborted_sequences_stay_holes_when_only_the_new_segments_first_page_was_written() {
+    for from in [1, 3, 6] {
+        let memory = MemoryDisk::new();
+        let (disk, as_dyn) = faulty(&memory);
+        let (mut log, _) = Log::open(&as_dyn, 1).unwrap();
+        let model = log.commit_all([2]);
+        // The aborted frame did reach the medium, though the sync said no.
+        let (_, written) = log.write(3, 3);
+        written.unwrap();
+        log.writer.abort(Sequence(3), Sequence(5)).unwrap();
+        let torn = Effect::Torn {
+            sectors: 8,
+            silent: false,
+        };
+        disk.add(Fault::new(Op::Write, "0002.log", torn));
+        let (_, failed) = log.commit(2);
+        assert!(failed.is_err());
+        drop(log);
+        let (mut log, found) = Log::open_from(&as_disk(&memory), 2, from, |_| true).unwrap();
+        assert_same(&found, &model.clone().split_off(&from), "replayed");
+        assert_eq!(
+            (log.recovered.end, log.recovered.next),
+            (Sequence(3), Sequence(6))
+        );
+        assert_same(&read_from(&log.journal, 1).0, &model, "read");
+        let mut model = model;
+        model.extend(log.commit_all([2, 2]));
+        assert_same(&read_from(&log.journal, 1).0, &model, "written on");
+        drop(log);
+        assert_same(&contents(&memory).0, &model, "reopened");
+    }
+}
+
+#[test]
+fn without_durability_a_failed_sync_is_not_believed_after_a_restart() {
+    for frames in [5, 20, 40] {
+        let memory = MemoryDisk::new();
+        let (disk, as_dyn) = faulty(&memory);
+        let (mut log, _) = Log::open(&as_dyn, 1).unwrap();
+        let durable = log.commit_all([3]);
+        for _ in 0..frames {
+            log.write(9, 4).1.unwrap();
+        }
+        let segments = log.journal.segments();
+        assert!(frames < 40 || segments.len() > 5);
+        for segment in &segments {
+            let name = format!("{:016x}", segment.id);
+            disk.add(Fault::new(Op::Sync, &name, Effect::Medium));
+        }
+        assert!(log.writer.sync().is_err());
+        drop(log);
+        disk.clear();
+        let (log, found) = Log::open(&as_dyn, 2).unwrap();
+        for sequence in durable.keys() {
+            assert!(found.contains_key(sequence));
+        }
+        drop(log);
+        assert_same(
+            &contents(&memory.crash_losing_all()).0,
+            &found,
+            "what is believed is there",
+        );
+    }
+}
+
+#[test]
+fn a_slow_preparation_is_waited_for_and_not_done_twice() {
+    let memory = MemoryDisk::new();
+    let (disk, as_dyn) = faulty(&memory);
+    let (mut log, _) = Log::open(&as_dyn, 1).unwrap();
+    let slow = Effect::Slow(std::time::Duration::from_millis(5));
+    disk.add(Fault::new(Op::ZeroFill, "", slow).forever());
+    disk.add(Fault::new(Op::Sync, "", slow).forever());
+    let model = log.commit_all((0..24).map(|_| 25));
+    let segments = log.journal.segments();
+    assert!(segments.len() > 4);
+    let made = disk.counts().of(Op::ZeroFill);
+    assert!(
+        made <= segments.len() as u64 + 1,
+        "{made} for {} segments",
+        segments.len()
+    );
+    assert_same(&read_from(&log.journal, 1).0, &model, "beside");
+    drop(log);
+    assert_same(&contents(&memory).0, &model, "reopened");
+}
+
+#[test]
 fn a_full_disk_stops_the_log_before_it_hurts_and_lets_it_go_on() {
     // Room for two segments and a half.
     let memory = MemoryDisk::with_capacity(SEGMENT * 5 / 2);

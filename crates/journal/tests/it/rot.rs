@@ -197,3 +197,29 @@ fn a_segment_that_is_gone_is_damage() {
         (first, before)
     );
 }
+
+#[test]
+fn rot_at_the_very_beginning_is_reported_too() {
+    let Written {
+        memory,
+        model,
+        frames,
+    } = written(20);
+    let (path, offset, octets, first, before) = &frames[0];
+    memory.corrupt(path, 0, &[1; 90]).unwrap();
+    memory
+        .corrupt(path, *offset, &vec![1; usize::try_from(*octets).unwrap()])
+        .unwrap();
+    let (found, recovered) = contents(&memory);
+    assert_same(
+        &found,
+        &without(&model, *first, *before),
+        "the rest is there",
+    );
+    let damage: Vec<_> = recovered
+        .damage
+        .iter()
+        .map(|d| (d.first.0, d.before.0))
+        .collect();
+    assert_eq!(damage, [(*first, *before)]);
+}

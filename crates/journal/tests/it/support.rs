@@ -182,11 +182,16 @@ pub(crate) fn as_disk(disk: &MemoryDisk) -> Arc<dyn Disk> {
 
 /// Opens what is on the disk, only to see what is in it.
 pub(crate) fn contents(disk: &MemoryDisk) -> (Model, Recovered) {
-    let recovery = Recovery::open_read_only(as_disk(disk), dir(), SPOOL, Sequence(1)).unwrap();
-    let mut recovery = recovery;
+    contents_from(disk, 1)
+}
+
+/// The same from a sequence on.
+pub(crate) fn contents_from(disk: &MemoryDisk, from: u64) -> (Model, Recovered) {
+    let from = Sequence(from);
+    let mut recovery = Recovery::open_read_only(as_disk(disk), dir(), SPOOL, from).unwrap();
     let mut model = Model::new();
     while let Some(frame) = recovery.next_frame().unwrap() {
-        enter(&mut model, frame.records());
+        enter(&mut model, frame.records().since(from));
     }
     let (_, recovered) = recovery.finish_read_only().unwrap();
     (model, recovered)

@@ -111,7 +111,7 @@ impl Applier {
         if !self.rows.is_empty() {
             let tail = self.views.overview.active();
             let chunk = tail.next_chunk();
-            if !tail.add_chunk(self.texts.as_slice().to_vec()) {
+            if !tail.add_chunk(&self.texts) {
                 return Err(Error::TailFull);
             }
             for (group, row) in &self.rows {

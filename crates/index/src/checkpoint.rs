@@ -146,6 +146,8 @@ impl Views {
         };
         self.overview.replace(&[], written.overview, true, false);
         self.history.replace(&[], written.history, true);
+        self.overview.recycle(frozen.overview);
+        self.history.recycle(frozen.history);
         self.is_frozen.store(false, Ordering::Release);
         Ok(())
     }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct IndexConfig {
     /// Octets of overview kept in memory before a checkpoint is due (during one, up to twice this).
     pub tail_bytes_max: u64,
-    /// History entries kept in memory before a checkpoint is due (about 70 octets each).
+    /// History entries kept in memory before a checkpoint is due (about 60 octets each; during one, up to twice this).
     pub history_rows_max: u64,
     /// Octets of decoded overview blocks kept in memory.
     pub cache_bytes_max: u64,
@@ -42,9 +42,9 @@ pub struct IndexConfig {
 impl Default for IndexConfig {
     fn default() -> Self {
         Self {
-            tail_bytes_max: 64 << 20,
-            history_rows_max: 512 << 10,
-            cache_bytes_max: 32 << 20,
+            tail_bytes_max: 48 << 20,
+            history_rows_max: 400 << 10,
+            cache_bytes_max: 24 << 20,
             facts_groups_max: 16 << 10,
             runs_max: 12,
             merge_runs_max: 8,

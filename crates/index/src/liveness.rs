@@ -142,7 +142,7 @@ pub(crate) struct Alive {
 }
 
 /// How many of these rows are alive, as far as it can be told without looking at them.
-pub(crate) fn alive(list: &[BufferFacts], floors: &mut Floors<'_>) -> Alive {
+pub(crate) fn alive(list: impl IntoIterator<Item = BufferFacts>, floors: &mut Floors<'_>) -> Alive {
     let (mut rows, mut any_dead, mut any_open) = (0, false, false);
     for facts in list {
         match facts.live(floors) {
@@ -230,7 +230,7 @@ pub(crate) mod tests {
         let check = |rows: u64, exact: bool, share: Share, dead: u64| {
             let mut floors = Floors::new(&marks);
             let expect = Alive { rows, exact, share };
-            assert_eq!(alive(&list, &mut floors), expect);
+            assert_eq!(alive(list.iter().copied(), &mut floors), expect);
             assert_eq!(dead_estimate(&list, &mut floors), dead);
         };
         check(4, true, Share::All, 0);

@@ -102,7 +102,10 @@ impl Rebuild {
 
     fn row(&self, article: &ArticleRow<'_>) -> Result<()> {
         let chunk = self.overview.next_chunk();
-        if !self.overview.add_chunk([article.id, article.text].concat()) {
+        if !self
+            .overview
+            .add_chunk(&[article.id, article.text].concat())
+        {
             return Err(Error::TailFull);
         }
         for (group, number) in article.places {

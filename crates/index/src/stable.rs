@@ -45,6 +45,16 @@ impl<T> StableVec<T> {
     }
 }
 
+impl<T> StableVec<T> {
+    /// Takes out the entries from the start up to the first that was not set.
+    pub(crate) fn take_all(&mut self) -> impl Iterator<Item = T> {
+        let segments = self.segments.iter_mut().map_while(OnceLock::get_mut);
+        segments
+            .flat_map(|segment| segment.iter_mut())
+            .map_while(OnceLock::take)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,8 +1,8 @@
 //! A sealed history bucket, open for look-ups: a filter and the first key of each page in memory, pages on the disk.
 //!
 //! A miss is told by the filter and reads nothing (once in a thousand it reads a page); a hit reads one page.  After
-//! every 32 pages lies the exclusive-or of them, so one rotten page of 33 is read all the same.  Ids that are no longer
-//! in the store exist only here, which is why.  Layout: `docs/formats/history-bucket.md`.
+//! every 32 units of four pages lies the exclusive-or of them, so a rotten unit (what a disk loses at once) is read all
+//! the same: ids that are no longer in the store exist only here.  Layout: `docs/formats/history-bucket.md`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -25,8 +25,12 @@ pub(crate) const FILTER: u32 = 2;
 /// The section with what is known about all entries.
 pub(crate) const FACTS: u32 = 3;
 
-/// Pages that share a parity page.
-pub(crate) const STRIPE: u64 = 32;
+/// Pages of a unit: what a disk loses at once.
+pub(crate) const UNIT: u64 = 4;
+/// Octets of a unit.
+pub(crate) const UNIT_OCTETS: usize = PAGE_OCTETS * UNIT as usize;
+/// Pages that share a parity unit.
+pub(crate) const STRIPE: u64 = 32 * UNIT;
 
 /// What is known about a bucket's entries without reading them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -99,7 +103,13 @@ pub(crate) struct Bucket {
 
 /// Where a page lies.
 pub(crate) const fn page_offset(page: u64) -> u64 {
-    HEADER_OCTETS as u64 + (page + page / STRIPE) * PAGE_OCTETS as u64
+    HEADER_OCTETS as u64 + page * PAGE_OCTETS as u64 + page / STRIPE * UNIT_OCTETS as u64
+}
+
+/// Where the pages, with their parities, end.
+const fn pages_end(pages: u64) -> u64 {
+    let units = pages.div_ceil(UNIT) + pages.div_ceil(STRIPE);
+    HEADER_OCTETS as u64 + units * UNIT_OCTETS as u64
 }
 
 impl Bucket {
@@ -111,8 +121,7 @@ impl Bucket {
             .iter()
             .map(|fence| u64::from_le_bytes(*fence))
             .collect();
-        let parities = (fences.len() as u64).div_ceil(STRIPE);
-        let end = HEADER_OCTETS as u64 + (fences.len() as u64 + parities) * PAGE_OCTETS as u64;
+        let end = pages_end(fences.len() as u64);
         if !rest.is_empty() || !fences.is_sorted() || end != run.blocks_end() {
             return Err(run.damage(0, Bad("the list of pages contradicts the file")));
         }
@@ -149,7 +158,7 @@ impl Bucket {
 
     /// Whether nothing in it is needed any more.
     pub(crate) fn is_dead(&self, floors: &mut Floors<'_>, remember: Remember) -> bool {
-        let alive = alive(&self.facts.buffers, floors);
+        let alive = alive(self.facts.buffers.iter().copied(), floors);
         alive.rows == 0 && alive.exact && self.facts.arrival_max < remember.since
     }
 
@@ -221,19 +230,20 @@ impl Bucket {
             .map_err(|why| self.run.damage(offset, why))
     }
 
-    /// Puts a page together from the others of its stripe.
+    /// Puts a page together from those in its place of the other units of its stripe.
     fn repair(&self, page: u64, octets: &mut [u8; PAGE_OCTETS]) -> Result<()> {
         let first = page / STRIPE * STRIPE;
+        let place = page % UNIT;
         let last = (first + STRIPE).min(self.pages());
-        let parity = page_offset(last - 1) + PAGE_OCTETS as u64;
-        let others = (first..last)
-            .filter(|other| *other != page)
-            .map(page_offset);
+        let units = (last - first).div_ceil(UNIT);
+        let parity = page_offset(first) + units * UNIT_OCTETS as u64 + place * PAGE_OCTETS as u64;
+        let others = (first + place..last).step_by(UNIT as usize);
+        let others = others.filter(|other| *other != page).map(page_offset);
         octets.fill(0);
         let mut other = [0; PAGE_OCTETS];
         for offset in others.chain([parity]) {
             self.run.octets(&mut other, offset, Wait::Yes)?;
-            mix(octets, &other);
+            mix(&mut octets[..], &other);
         }
         Ok(())
     }
@@ -264,7 +274,7 @@ impl Bucket {
 }
 
 /// Exclusive-or of two pages, in place.
-pub(crate) fn mix(into: &mut [u8; PAGE_OCTETS], page: &[u8; PAGE_OCTETS]) {
+pub(crate) fn mix(into: &mut [u8], page: &[u8; PAGE_OCTETS]) {
     for (to, from) in into.iter_mut().zip(page) {
         *to ^= from;
     }

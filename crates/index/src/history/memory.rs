@@ -60,6 +60,15 @@ impl MemoryPart {
             .copied()
     }
 
+    /// Empties it and keeps its memory, so that the next part need not grow again.
+    pub(crate) fn recycled(mut self) -> Self {
+        self.shards
+            .iter_mut()
+            .for_each(|shard| shard.get_mut().clear());
+        *self.rows.get_mut() = 0;
+        self
+    }
+
     /// How many entries it holds.
     pub(crate) fn rows(&self) -> u64 {
         self.rows.load(Ordering::Relaxed)

@@ -67,8 +67,8 @@ struct Parts {
 #[derive(Debug)]
 pub struct History {
     parts: ArcSwap<Parts>,
-    /// Held while `parts` is replaced.
-    changing: Mutex<()>,
+    /// Held while `parts` is replaced; an empty part whose memory serves again.
+    changing: Mutex<Option<MemoryPart>>,
     generation: AtomicU64,
     liveness: Arc<dyn Liveness>,
     catalog: Arc<Catalog>,
@@ -93,7 +93,7 @@ impl History {
                 frozen: None,
                 buckets: RunSet::new(slots),
             }),
-            changing: Mutex::new(()),
+            changing: Mutex::default(),
             generation: AtomicU64::new(1),
             liveness: Arc::clone(liveness),
             catalog: Arc::clone(catalog),
@@ -205,15 +205,23 @@ impl History {
 
     /// Sets the newest part aside for a checkpoint.
     pub(crate) fn freeze(&self) -> Arc<MemoryPart> {
-        let _changing = self.changing.lock();
+        let mut spare = self.changing.lock();
         let parts = self.parts.load_full();
         let frozen = Arc::clone(&parts.active);
         self.parts.store(Arc::new(Parts {
-            active: Arc::default(),
+            active: Arc::new(spare.take().unwrap_or_default()),
             frozen: Some(Arc::clone(&frozen)),
             buckets: parts.buckets.clone(),
         }));
         frozen
+    }
+
+    /// Takes back the memory of a part that was installed, unless a reader is still in it.
+    pub(crate) fn recycle(&self, part: Arc<MemoryPart>) {
+        if let Some(part) = Arc::into_inner(part) {
+            let part = part.recycled();
+            *self.changing.lock() = Some(part);
+        }
     }
 
     /// Opens a bucket that was just sealed.

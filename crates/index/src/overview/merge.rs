@@ -136,7 +136,7 @@ impl PackMerge {
                 offset: 0,
                 columns_len: block.columns_len,
                 text_len: block.text_len,
-                buffers: pack.buffers_of(block).into_iter().collect(),
+                buffers: pack.buffers_of(block).collect(),
             };
             return self.writer.copy(entry, columns.octets(), stored);
         }

@@ -87,8 +87,8 @@ pub(crate) struct Parts {
 #[derive(Debug)]
 pub struct Overview {
     parts: ArcSwap<Parts>,
-    /// Held while `parts` is replaced.
-    changing: Mutex<()>,
+    /// Held while `parts` is replaced; an empty part whose memory serves again.
+    changing: Mutex<Option<TailPart>>,
     withdrawn: WithdrawnSet,
     facts: FactsCache,
     cache: BlockCache,
@@ -127,7 +127,7 @@ impl Overview {
                 packs: RunSet::new(slots),
                 freezes: 0,
             }),
-            changing: Mutex::new(()),
+            changing: Mutex::default(),
             withdrawn: WithdrawnSet::default(),
             facts: FactsCache::new(config.facts_groups_max),
             cache: BlockCache::new(config.cache_bytes_max),
@@ -188,16 +188,24 @@ impl Overview {
 
     /// Sets the newest part aside for a checkpoint.
     pub(crate) fn freeze(&self) -> Arc<TailPart> {
-        let _changing = self.changing.lock();
+        let mut spare = self.changing.lock();
         let parts = self.parts.load_full();
         let frozen = Arc::clone(&parts.active);
         self.parts.store(Arc::new(Parts {
-            active: Arc::default(),
+            active: Arc::new(spare.take().unwrap_or_default()),
             frozen: Some(Arc::clone(&frozen)),
             packs: parts.packs.clone(),
             freezes: parts.freezes + 1,
         }));
         frozen
+    }
+
+    /// Takes back the memory of a part that was installed, unless a reader is still in it.
+    pub(crate) fn recycle(&self, part: Arc<TailPart>) {
+        if let Some(part) = Arc::into_inner(part) {
+            let part = part.recycled();
+            *self.changing.lock() = Some(part);
+        }
     }
 
     /// Opens a pack that was just sealed.

@@ -7,7 +7,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use newsreel_wire::{BufferId, GroupId, Position};
-use smallvec::SmallVec;
 
 use super::block::{Codec, Columns};
 use super::cache::{BlockCache, Part};
@@ -223,7 +222,7 @@ impl Pack {
 
     /// Whether nothing in it is alive.
     pub(crate) fn is_dead(&self, floors: &mut Floors<'_>) -> bool {
-        let alive = alive(&self.buffers, floors);
+        let alive = alive(self.buffers.iter().copied(), floors);
         alive.rows == 0 && alive.exact
     }
 
@@ -250,19 +249,19 @@ impl Pack {
     }
 
     /// What is known of a block's rows, per buffer.
-    pub(crate) fn buffers_of(&self, block: &Block) -> SmallVec<[BufferFacts; 4]> {
-        let Some(entry) = self.entries.get(block.nth as usize) else {
-            return SmallVec::new();
-        };
-        let at = entry.buffers_at as usize;
-        let facts = self.facts.get(at..at + usize::from(entry.buffers));
-        let facts = facts.unwrap_or_default().iter();
-        facts.map(PackedFacts::unpacked).collect()
+    pub(crate) fn buffers_of(&self, block: &Block) -> impl Iterator<Item = BufferFacts> {
+        let entry = self.entries.get(block.nth as usize);
+        let range = entry.map_or(0..0, |entry| {
+            let at = entry.buffers_at as usize;
+            at..at + usize::from(entry.buffers)
+        });
+        let facts = self.facts.get(range).unwrap_or_default().iter();
+        facts.map(PackedFacts::unpacked)
     }
 
     /// How much of a block is alive.
     pub(crate) fn alive(&self, block: &Block, floors: &mut Floors<'_>) -> Alive {
-        alive(&self.buffers_of(block), floors)
+        alive(self.buffers_of(block), floors)
     }
 
     /// The blocks that may hold numbers `from..=to` of a group.

@@ -2,18 +2,24 @@
 //!
 //! A batch's texts are one chunk, written before any row points into it and never changed after, so readers take them
 //! without a lock; a crosspost's text is there once.  Rows are in shards by group, each under its own lock, held only to
-//! add a row or to copy a few out.  A part is never shrunk; a checkpoint replaces it.
+//! add a row or to copy a few out.  A part is never shrunk; a checkpoint replaces it, and its memory serves the next.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use newsreel_wire::{ArticleNumber, GroupId, Token};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use smallvec::SmallVec;
 
 use crate::liveness::{FactsList, Floors, Share, alive, count_in};
 use crate::stable::StableVec;
 
 const SHARDS: usize = 64;
+
+/// Smaller chunks are not kept for later.
+const POOLED_MIN: usize = 4096;
+
+/// A tail with room for no more rows than this is not kept for later: its group is nearly idle.
+const ROWS_MIN: usize = 16;
 
 /// Rows copied out at once.
 pub(crate) const COPIED: usize = 64;
@@ -93,6 +99,30 @@ impl Tail {
     }
 }
 
+/// Chunks of an earlier part, to be filled again: fresh memory costs more than a text's copy.
+#[derive(Debug, Default)]
+struct Pool {
+    /// By capacity.
+    chunks: Vec<Vec<u8>>,
+}
+
+impl Pool {
+    /// A chunk for `len` octets, the smallest that fits if it is not far too large.
+    fn take(&mut self, len: usize) -> Vec<u8> {
+        let at = self.chunks.partition_point(|chunk| chunk.capacity() < len);
+        let fits = self
+            .chunks
+            .get(at)
+            .is_some_and(|chunk| chunk.capacity() <= len * 3 / 2);
+        if fits {
+            return self.chunks.remove(at);
+        }
+        // What has no use now will not have one later: batches are alike.
+        self.chunks.pop();
+        Vec::with_capacity(len)
+    }
+}
+
 /// What is alive of a group in one place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct LiveRows {
@@ -106,6 +136,7 @@ pub(crate) struct LiveRows {
 pub(crate) struct TailPart {
     shards: Box<[RwLock<Shard>]>,
     chunks: StableVec<Vec<u8>>,
+    pool: Mutex<Pool>,
     next_chunk: AtomicU32,
     text_octets: AtomicU64,
     rows: AtomicU64,
@@ -116,6 +147,7 @@ impl Default for TailPart {
         Self {
             shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
             chunks: StableVec::default(),
+            pool: Mutex::default(),
             next_chunk: AtomicU32::new(0),
             text_octets: AtomicU64::new(0),
             rows: AtomicU64::new(0),
@@ -133,9 +165,38 @@ impl TailPart {
         self.next_chunk.load(Ordering::Relaxed)
     }
 
-    /// Adds a chunk as the next one; `false` when the part can address no more.
-    pub(crate) fn add_chunk(&self, chunk: Vec<u8>) -> bool {
+    /// Empties it and keeps its memory for the next part.  Groups with few rows or none lose
+    /// theirs.
+    pub(crate) fn recycled(mut self) -> Self {
+        let mut chunks: Vec<Vec<u8>> = self.chunks.take_all().collect();
+        chunks.retain(|chunk| chunk.capacity() >= POOLED_MIN);
+        chunks.iter_mut().for_each(Vec::clear);
+        chunks.sort_unstable_by_key(Vec::capacity);
+        for shard in &mut self.shards {
+            let shard = shard.get_mut();
+            let is_kept = |tail: &Tail| !tail.rows.is_empty() && tail.rows.capacity() > ROWS_MIN;
+            shard.tails.retain(is_kept);
+            shard.tails.shrink_to_fit();
+            shard.places.fill(0);
+            for (at, tail) in shard.tails.iter_mut().enumerate() {
+                tail.rows.clear();
+                tail.buffers.clear();
+                tail.arrival_max = 0;
+                shard.places[tail.group as usize / SHARDS] = at as u32 + 1;
+            }
+        }
+        Self {
+            shards: self.shards,
+            pool: Mutex::new(Pool { chunks }),
+            ..Self::default()
+        }
+    }
+
+    /// Adds a copy of `texts` as the next chunk; `false` when the part can address no more.
+    pub(crate) fn add_chunk(&self, texts: &[u8]) -> bool {
         let at = self.next_chunk();
+        let mut chunk = self.pool.lock().take(texts.len());
+        chunk.extend_from_slice(texts);
         let octets = chunk.capacity() as u64;
         if !self.chunks.set(at as usize, chunk) {
             return false;
@@ -247,7 +308,7 @@ impl TailPart {
     ) -> Option<u64> {
         let shard = self.shard(group).read();
         let tail = shard.tail(group)?;
-        let share = alive(&tail.buffers, floors).share;
+        let share = alive(tail.buffers.iter().copied(), floors).share;
         if share == Share::None {
             return None;
         }
@@ -271,7 +332,7 @@ impl TailPart {
         let Some(tail) = shard.tail(group) else {
             return LiveRows::default();
         };
-        let known = alive(&tail.buffers, floors);
+        let known = alive(tail.buffers.iter().copied(), floors);
         if known.share == Share::None {
             return LiveRows::default();
         }
@@ -307,7 +368,9 @@ impl TailPart {
     pub(crate) fn groups(&self) -> Vec<GroupId> {
         let mut groups: Vec<GroupId> = Vec::new();
         for shard in &self.shards {
-            groups.extend(shard.read().tails.iter().map(|tail| GroupId(tail.group)));
+            let shard = shard.read();
+            let filled = shard.tails.iter().filter(|tail| !tail.rows.is_empty());
+            groups.extend(filled.map(|tail| GroupId(tail.group)));
         }
         groups.sort_unstable();
         groups
@@ -321,7 +384,7 @@ mod tests {
 
     fn part(rows: &[(u32, u64)]) -> TailPart {
         let part = TailPart::default();
-        assert!(part.add_chunk(b"<1@t.example>text".to_vec()));
+        assert!(part.add_chunk(b"<1@t.example>text"));
         for (group, number) in rows {
             let row = TailRow {
                 number: *number,

@@ -66,8 +66,9 @@ macro_rules! transcripts {
 
 transcripts! {
     reader {
-        article, body, capabilities, date, faults, group, half_close, hdr, head, help, idle, last, line_ends, list,
-        listgroup, mode, newgroups, newnews, next, over, pipelining, post, quit, stat, syntax, xhdr, xover,
+        article, body, capabilities, date, date_form, faults, group, half_close, hdr, head, help, idle, last, line_ends,
+        list, list_times, listgroup, mode, newgroups, newgroups_all, newnews, newnews_all, next, over, pipelining, post,
+        quit, stat, syntax, xhdr, xover,
     }
     transit {
         bounded, check, dropped, duplicates, ihave, ihave_faults, large, octets, pipelining, refused, relayed,

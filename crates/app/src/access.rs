@@ -4,11 +4,12 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
-use newsreel_engine::Engine;
-use newsreel_host::{Disk, RealClock, RealDisk};
+use newsreel_engine::{Engine, Error};
+use newsreel_host::{Clock, Disk, RealClock, RealDisk};
 use serde_json::Value;
 
 use crate::config::{self, Config};
@@ -68,13 +69,15 @@ impl Access {
             let spool = spool.display();
             bail!("there is no spool in {spool}; `newsreel serve --spool {spool}` makes one");
         }
-        let settings = config.engine_config();
-        let engine = if args.read_only {
-            Engine::open_read_only(settings, disk, Arc::new(RealClock::new()))?
-        } else {
-            Engine::open(settings, disk, Arc::new(RealClock::new()))?
-        };
-        Ok(Self::Offline(Box::new(engine)))
+        let clock = Arc::new(RealClock::new());
+        if args.read_only {
+            let engine = Engine::open_read_only(config.engine_config(), disk, clock)?;
+            return Ok(Self::Offline(Box::new(engine)));
+        }
+        match open_when_free(&config, &disk, clock)? {
+            Opened::Ours(engine) => Ok(Self::Offline(engine)),
+            Opened::Served(client) => Ok(Self::Live(client)),
+        }
     }
 
     /// Asks, with a progress bar for a person who waits.
@@ -103,6 +106,46 @@ impl Access {
     }
 }
 
+/// A spool that is free now, or has a server.
+#[derive(Debug)]
+pub(crate) enum Opened {
+    /// We have the lock.
+    Ours(Box<Engine>),
+    /// A server has it, and answers.
+    Served(Client),
+}
+
+/// How often a spool that is taken is tried again, and after what pause.
+const TRIES: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Opens a spool.  While it is taken and no server answers, a command is at work there, or a server starts or stops:
+/// that is soon over, so it is waited for.
+pub(crate) fn open_when_free(
+    config: &Config,
+    disk: &Arc<dyn Disk>,
+    clock: Arc<dyn Clock>,
+) -> Result<Opened> {
+    let mut tries = TRIES;
+    loop {
+        let (disk, clock) = (Arc::clone(disk), Arc::clone(&clock));
+        match Engine::open(config.engine_config(), disk, clock, &mut making()) {
+            Ok(engine) => return Ok(Opened::Ours(Box::new(engine))),
+            Err(error @ Error::Locked { .. }) => {
+                if let Some(client) = Client::connect(&config.server.spool)? {
+                    return Ok(Opened::Served(client));
+                }
+                tries -= 1;
+                if tries == 0 {
+                    return Err(error.into());
+                }
+                std::thread::sleep(PAUSE);
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
 /// Opens, asks one thing, closes.
 pub(crate) fn ask(args: &SpoolArgs, request: Request) -> Result<Value> {
     if args.read_only && request.writes() {
@@ -122,6 +165,25 @@ fn bar() -> ProgressBar {
     let bar = ProgressBar::new(0);
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     bar
+}
+
+/// Shows how far a new buffer's file is written, to whoever watches.
+fn making() -> impl FnMut(&str, u64, u64) {
+    let bar = if output::is_watched() {
+        ProgressBar::new(0)
+    } else {
+        ProgressBar::hidden()
+    };
+    let style = ProgressStyle::with_template("making {msg} {bar:40} {bytes}/{total_bytes} {eta}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    move |name: &str, done: u64, total: u64| {
+        bar.set_message(name.to_owned());
+        bar.set_length(total);
+        bar.set_position(done);
+        if done >= total {
+            bar.finish_and_clear();
+        }
+    }
 }
 
 /// Notes in the spool what a server runs with, for offline commands after it.

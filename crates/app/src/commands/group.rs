@@ -45,41 +45,9 @@ pub(crate) enum Verb {
     },
     /// Make groups
     #[command(after_help = "Example:\n  newsreel group add misc.test --description 'For tests'")]
-    Add {
-        /// Their names
-        #[arg(required = true)]
-        names: Vec<String>,
-        /// y, n, m, j, x or =other.group
-        #[arg(long, default_value = "y")]
-        status: String,
-        /// The line of LIST NEWSGROUPS
-        #[arg(long, default_value = "")]
-        description: String,
-        /// Numbering goes on above this
-        #[arg(long, default_value_t = 0)]
-        high: u64,
-        /// Who makes them, as told by LIST ACTIVE.TIMES
-        #[arg(long, default_value = "newsreel")]
-        creator: String,
-        #[command(flatten)]
-        spool: SpoolArgs,
-    },
+    Add(AddArgs),
     /// Change a group
-    Set {
-        /// Its name
-        name: String,
-        /// y, n, m, j, x or =other.group
-        #[arg(long)]
-        status: Option<String>,
-        /// The line of LIST NEWSGROUPS
-        #[arg(long)]
-        description: Option<String>,
-        /// Numbering goes on above this, if it is higher
-        #[arg(long)]
-        high: Option<u64>,
-        #[command(flatten)]
-        spool: SpoolArgs,
-    },
+    Set(SetArgs),
     /// Remove groups; their articles stay where else they are filed
     Remove {
         /// Their names
@@ -94,20 +62,61 @@ pub(crate) enum Verb {
                       Groups that exist already stay as they are. If a line is bad, nothing is imported.\n\n\
                       Example:\n  newsreel group import /var/lib/news/active /var/lib/news/newsgroups"
     )]
-    Import {
-        /// Names, or an active file
-        file: PathBuf,
-        /// Descriptions: a newsgroups file
-        newsgroups: Option<PathBuf>,
-        /// Import the good lines although there are bad ones
-        #[arg(long)]
-        skip_bad: bool,
-        /// Who makes them, as told by LIST ACTIVE.TIMES
-        #[arg(long, default_value = "newsreel")]
-        creator: String,
-        #[command(flatten)]
-        spool: SpoolArgs,
-    },
+    Import(ImportArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct AddArgs {
+    /// Their names
+    #[arg(required = true)]
+    names: Vec<String>,
+    /// y, n, m, j, x or =other.group
+    #[arg(long, default_value = "y")]
+    status: String,
+    /// The line of LIST NEWSGROUPS
+    #[arg(long, default_value = "")]
+    description: String,
+    /// Numbering goes on above this
+    #[arg(long, default_value_t = 0)]
+    high: u64,
+    /// Who makes them, as told by LIST ACTIVE.TIMES
+    #[arg(long, default_value = "newsreel")]
+    creator: String,
+    #[command(flatten)]
+    spool: SpoolArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct SetArgs {
+    /// Its name
+    name: String,
+    /// y, n, m, j, x or =other.group
+    #[arg(long)]
+    status: Option<String>,
+    /// The line of LIST NEWSGROUPS
+    #[arg(long)]
+    description: Option<String>,
+    /// Numbering goes on above this, if it is higher
+    #[arg(long)]
+    high: Option<u64>,
+    #[command(flatten)]
+    spool: SpoolArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ImportArgs {
+    /// Names, or an active file
+    file: PathBuf,
+    /// Descriptions: a newsgroups file
+    newsgroups: Option<PathBuf>,
+    /// Import the good lines although there are bad ones
+    #[arg(long)]
+    skip_bad: bool,
+    /// Who makes them, as told by LIST ACTIVE.TIMES
+    #[arg(long, default_value = "newsreel")]
+    creator: String,
+    #[command(flatten)]
+    spool: SpoolArgs,
 }
 
 pub(crate) fn run(verb: &Verb) -> Result<()> {
@@ -125,65 +134,54 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
             let group = access::ask(spool, Request::GroupShow { name: name.clone() })?;
             group_said(spool, &group)
         }
-        Verb::Add {
-            names,
-            status,
-            description,
-            high,
-            creator,
-            spool,
-        } => {
-            let group = |name: &String| ListedGroup {
-                name: name.clone(),
-                status: status.clone(),
-                description: description.clone(),
-                high: *high,
-            };
-            active::status(status.as_bytes()).map_err(anyhow::Error::msg)?;
-            let groups = names.iter().map(group).collect();
-            let creator = creator.clone();
-            let request = Request::GroupAdd {
-                groups,
-                creator,
-                keep_existing: false,
-            };
-            let done = access::ask(spool, request)?;
-            if spool.json {
-                output::json(&done)
-            } else {
-                said(&format!("added {}", names.join(" ")))
-            }
-        }
-        Verb::Set {
-            name,
-            status,
-            description,
-            high,
-            spool,
-        } => {
-            if status.is_none() && description.is_none() && high.is_none() {
-                bail!("give --status, --description or --high");
-            }
-            if let Some(status) = status {
-                active::status(status.as_bytes()).map_err(anyhow::Error::msg)?;
-            }
-            let request = Request::GroupSet {
-                name: name.clone(),
-                status: status.clone(),
-                description: description.clone(),
-                high: *high,
-            };
-            group_said(spool, &access::ask(spool, request)?)
-        }
+        Verb::Add(args) => add(args),
+        Verb::Set(args) => set(args),
         Verb::Remove { names, spool } => remove(names, spool),
-        Verb::Import {
-            file,
-            newsgroups,
-            skip_bad,
-            creator,
-            spool,
-        } => import(file, newsgroups.as_deref(), *skip_bad, creator, spool),
+        Verb::Import(args) => import(args),
     }
+}
+
+fn add(args: &AddArgs) -> Result<()> {
+    active::status(args.status.as_bytes()).map_err(anyhow::Error::msg)?;
+    let group = |name: &String| ListedGroup {
+        name: name.clone(),
+        status: args.status.clone(),
+        description: args.description.clone(),
+        high: args.high,
+    };
+    let request = Request::GroupAdd {
+        groups: args.names.iter().map(group).collect(),
+        creator: args.creator.clone(),
+        keep_existing: false,
+    };
+    let done = access::ask(&args.spool, request)?;
+    if args.spool.json {
+        return output::json(&done);
+    }
+    said(&format!("added {}", args.names.join(" ")))
+}
+
+fn set(args: &SetArgs) -> Result<()> {
+    let SetArgs {
+        name,
+        status,
+        description,
+        high,
+        spool,
+    } = args;
+    if status.is_none() && description.is_none() && high.is_none() {
+        bail!("give --status, --description or --high");
+    }
+    if let Some(status) = status {
+        active::status(status.as_bytes()).map_err(anyhow::Error::msg)?;
+    }
+    let request = Request::GroupSet {
+        name: name.clone(),
+        status: status.clone(),
+        description: description.clone(),
+        high: *high,
+    };
+    group_said(spool, &access::ask(spool, request)?)
 }
 
 fn said(line: &str) -> Result<()> {
@@ -229,20 +227,22 @@ fn remove(names: &[String], spool: &SpoolArgs) -> Result<()> {
     said(&format!("removed {}", names.join(" ")))
 }
 
-fn import(
-    file: &Path,
-    newsgroups: Option<&Path>,
-    skip_bad: bool,
-    creator: &str,
-    spool: &SpoolArgs,
-) -> Result<()> {
+fn import(args: &ImportArgs) -> Result<()> {
+    let ImportArgs {
+        file,
+        newsgroups,
+        skip_bad,
+        creator,
+        spool,
+    } = args;
     if spool.read_only {
         bail!("this changes the spool, which --read-only forbids");
     }
     let octets = read(file)?;
-    let names = newsgroups.map(read).transpose()?;
+    let names = newsgroups.as_deref().map(read).transpose()?;
     let file_name = file.display().to_string();
     let names_name = newsgroups
+        .as_ref()
         .map(|path| path.display().to_string())
         .unwrap_or_default();
     let listed = active::read(
@@ -255,7 +255,7 @@ fn import(
             octets,
         }),
     );
-    if !listed.bad.is_empty() && !skip_bad {
+    if !listed.bad.is_empty() && !*skip_bad {
         let lines: Vec<String> = listed
             .bad
             .iter()

@@ -2,11 +2,13 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::Result;
+use newsreel_host::{Clock, RealClock};
 
 use crate::config::{self, Config, LogFormat};
-use crate::server;
+use crate::server::{self, clock::ShiftedClock};
 
 #[derive(Debug, Clone, clap::Args)]
 #[command(
@@ -30,6 +32,9 @@ pub(crate) struct Args {
     /// Log a line for every article taken or refused
     #[arg(long)]
     log_articles: bool,
+    /// Pretend that it is this time now, seconds since 1970: for tests and for feeds of long ago
+    #[arg(long, value_name = "SECONDS")]
+    clock: Option<u64>,
 }
 
 impl Args {
@@ -52,6 +57,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let mut config = config::load(args.config.as_deref())?;
     args.apply(&mut config);
     config.server.spool = std::path::absolute(&config.server.spool)?;
+    let clock: Arc<dyn Clock> = match args.clock {
+        Some(begin_s) => Arc::new(ShiftedClock::new(begin_s)),
+        None => Arc::new(RealClock::new()),
+    };
     let args = args.clone();
-    server::run(config, Box::new(move |config| args.apply(config)))
+    server::run(config, Box::new(move |config| args.apply(config)), clock)
 }

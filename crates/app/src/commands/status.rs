@@ -22,84 +22,81 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 }
 
 fn said(status: &Value) -> String {
-    let server = &status["server"];
-    let (log, history, overview) = (&status["log"], &status["history"], &status["overview"]);
-    let mut facts = vec![("spool", cell(&status["spool"]))];
-    if server.is_null() {
-        facts.push(("server", "none is running".to_owned()));
-    } else {
-        let listening: Vec<String> = server["listening"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .map(cell)
-            .collect();
-        let up = duration(&status["uptime_s"]);
-        facts.push(("server", format!("pid {}, up {up}", cell(&server["pid"]))));
-        facts.push(("listening", listening.join(" ")));
-        facts.push(("connections", connections(&server["connections"])));
-    }
-    facts.extend([
-        ("version", cell(&status["version"])),
-        (
-            "mode",
-            format!("{}, {}", cell(&status["mode"]), cell(&status["durability"])),
-        ),
-        ("paused", cell(&status["paused"])),
-        ("groups", cell(&status["groups"])),
-        (
-            "log",
-            format!(
-                "sequence {}, checkpoint {}, {} segments, {}",
-                status["sequence"],
-                status["checkpoint"],
-                log["segments"],
-                octets(&log["octets"])
-            ),
-        ),
-        (
-            "history",
-            format!(
-                "{} recent, {} sealed in {} buckets, {} memory, {} disk",
-                history["recent"],
-                history["sealed"],
-                history["buckets"],
-                octets(&history["memory_octets"]),
-                octets(&history["disk_octets"])
-            ),
-        ),
-        (
-            "overview",
-            format!(
-                "{} recent, {} sealed in {} packs, {} memory, {} disk",
-                overview["recent"],
-                overview["sealed"],
-                overview["packs"],
-                octets(&overview["memory_octets"]),
-                octets(&overview["disk_octets"])
-            ),
-        ),
-        ("memory", octets(&status["memory_octets"])),
-    ]);
-    let counters = status["counters"].as_object().into_iter().flatten();
-    let counted: Vec<String> = counters
-        .filter(|(_, value)| value.as_u64() != Some(0))
-        .map(|(name, value)| format!("{} {value}", name.replace('_', " ")))
-        .collect();
-    facts.push((
-        "counted",
-        if counted.is_empty() {
-            "-".to_owned()
-        } else {
-            counted.join(", ")
-        },
-    ));
+    let mut facts = server(status);
+    facts.extend(views(status));
+    facts.push(("memory", octets(&status["memory_octets"])));
+    facts.push(("counted", counted(&status["counters"])));
     let buffers = status["buffers"]
         .as_array()
         .map(Vec::as_slice)
         .unwrap_or_default();
     let table = output::table(super::store::BUFFER_COLUMNS, buffers);
     format!("{}\n{table}", output::facts(&facts))
+}
+
+type Facts = Vec<(&'static str, String)>;
+
+fn server(status: &Value) -> Facts {
+    let server = &status["server"];
+    let mut facts = vec![("spool", cell(&status["spool"]))];
+    if server.is_null() {
+        facts.push(("server", "none is running".to_owned()));
+    } else {
+        let listening = server["listening"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(cell);
+        let up = duration(&status["uptime_s"]);
+        facts.push(("server", format!("pid {}, up {up}", cell(&server["pid"]))));
+        facts.push(("listening", listening.collect::<Vec<_>>().join(" ")));
+        facts.push(("connections", connections(&server["connections"])));
+    }
+    let mode = format!("{}, {}", cell(&status["mode"]), cell(&status["durability"]));
+    facts.push(("version", cell(&status["version"])));
+    facts.push(("mode", mode));
+    facts.push(("paused", cell(&status["paused"])));
+    facts
+}
+
+fn views(status: &Value) -> Facts {
+    let (log, history, overview) = (&status["log"], &status["history"], &status["overview"]);
+    let log = format!(
+        "sequence {}, checkpoint {}, {} segments, {}",
+        status["sequence"],
+        status["checkpoint"],
+        log["segments"],
+        octets(&log["octets"])
+    );
+    let view = |view: &Value, files: &str| {
+        format!(
+            "{} recent, {} sealed in {} {files}, {} memory, {} disk",
+            view["recent"],
+            view["sealed"],
+            view[files],
+            octets(&view["memory_octets"]),
+            octets(&view["disk_octets"])
+        )
+    };
+    vec![
+        ("groups", cell(&status["groups"])),
+        ("log", log),
+        ("history", view(history, "buckets")),
+        ("overview", view(overview, "packs")),
+    ]
+}
+
+fn counted(counters: &Value) -> String {
+    let counters = counters.as_object().into_iter().flatten();
+    let counted: Vec<String> = counters
+        .filter(|(_, value)| value.as_u64() != Some(0))
+        .map(|(name, value)| format!("{} {value}", name.replace('_', " ")))
+        .collect();
+    if counted.is_empty() {
+        "-".to_owned()
+    } else {
+        counted.join(", ")
+    }
 }
 
 fn connections(connections: &Value) -> String {

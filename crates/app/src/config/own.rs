@@ -76,7 +76,7 @@ impl Default for LoggingConfig {
 impl LoggingConfig {
     /// The filter for `tracing`.
     pub(crate) fn directives(&self) -> String {
-        let articles = if self.articles { "info" } else { "off" };
+        let articles = if self.articles { "debug" } else { "off" };
         format!("{},newsreel::article={articles}", self.level)
     }
 

@@ -4,6 +4,7 @@
 //! new connections, those that are open drain, the engine makes its last checkpoint.  Tasks are spawned here or by an
 //! owner that joins them.
 
+pub(crate) mod clock;
 pub(crate) mod logging;
 mod running;
 mod signals;
@@ -11,9 +12,9 @@ mod signals;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use newsreel_engine::Engine;
-use newsreel_host::{Clock, Disk, RealClock, RealDisk};
+use newsreel_host::{Clock, Disk, RealDisk};
 use newsreel_net::{Admission, Drain, Limits, Listeners};
 use newsreel_service::{Connection, ConnectionId};
 use newsreel_session::Metrics;
@@ -21,15 +22,17 @@ use tokio::net::TcpStream;
 
 use self::logging::Logging;
 use self::running::Server;
-use crate::access;
+use crate::access::{self, Opened};
 use crate::config::{Clients, Config};
+use crate::control::client::Client;
+use crate::control::request::Request;
 use crate::control::server::{Answering, ControlSocket};
 
 /// What the command line said, which stays in force when the file is read again.
 pub(crate) type Overrides = Box<dyn Fn(&mut Config) + Send + Sync>;
 
 /// Runs a server until it is told to stop.
-pub(crate) fn run(config: Config, overrides: Overrides) -> Result<()> {
+pub(crate) fn run(config: Config, overrides: Overrides, clock: Arc<dyn Clock>) -> Result<()> {
     let logging = Logging::start(&config.logging)?;
     let version = env!("CARGO_PKG_VERSION");
     let spool = config.server.spool.display().to_string();
@@ -39,13 +42,10 @@ pub(crate) fn run(config: Config, overrides: Overrides) -> Result<()> {
         Err(error) => tracing::warn!(target: "newsreel::server", %error, "few files may be open"),
     }
     let disk: Arc<dyn Disk> = Arc::new(RealDisk);
-    let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
-    let engine = Engine::open(
-        config.engine_config(),
-        Arc::clone(&disk),
-        Arc::clone(&clock),
-    )?;
-    let engine = Arc::new(engine);
+    let engine = match access::open_when_free(&config, &disk, clock)? {
+        Opened::Ours(engine) => Arc::from(engine),
+        Opened::Served(mut client) => bail!("{}", taken(&spool, &mut client)),
+    };
     let result = serve(&engine, &disk, config, overrides, logging);
     let stopped = engine.shutdown();
     match &stopped {
@@ -54,6 +54,18 @@ pub(crate) fn run(config: Config, overrides: Overrides) -> Result<()> {
     }
     result?;
     Ok(stopped?)
+}
+
+/// Who has the spool.
+fn taken(spool: &str, client: &mut Client) -> String {
+    let status = client
+        .ask(&Request::Status, &mut |_| {})
+        .unwrap_or_default();
+    let server = match status["server"]["pid"].as_u64() {
+        Some(pid) => format!("a server, process {pid}"),
+        None => "a server".to_owned(),
+    };
+    format!("the spool {spool} is in use by {server}: stop it, or give another --spool")
 }
 
 fn serve(

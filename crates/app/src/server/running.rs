@@ -150,9 +150,9 @@ impl Server {
         changed.retain(|path| is_live(path));
         let mut restart = differences(&self.settings.started(), &config)?;
         restart.retain(|path| !is_live(path));
+        self.engine.reload(&config.engine_config())?;
         self.logging.set(&config.logging)?;
         self.limits.set(&config.listen);
-        self.engine.reload(config.engine_config())?;
         let session = Shared::new(config.session.clone(), Arc::clone(&self.metrics));
         self.settings.set(config, session);
         Ok(json!({"changed": changed, "needs_restart": restart}))

@@ -1,0 +1,273 @@
+//! `newsreel bench`: the load generator; makes a corpus, feeds it to a server, reads it back, and measures.
+//!
+//! Only arguments are read and reports printed here; what is done is in the bench crate.
+
+mod compare;
+mod options;
+
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context as _, Result, bail};
+use clap::builder::PossibleValuesParser;
+use newsreel_bench::corpus::{self, Corpus, ListForm, batch};
+use newsreel_bench::feed::{self, FeedArgs};
+use newsreel_bench::idle::{self, IdleArgs};
+use newsreel_bench::load::Machine;
+use newsreel_bench::null::{NullArgs, NullServer};
+use newsreel_bench::passes;
+use newsreel_bench::read::{self, By, Choice, Order, ReadArgs, Verify};
+use newsreel_bench::report::Report;
+use newsreel_host::{RealClock, RealDisk};
+use serde::Serialize;
+
+use self::options::{ArticleArgs, ServerArgs, word};
+use crate::output;
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Verb {
+    /// Describe the articles, or write them to a file
+    #[command(
+        after_help = "Example:\n  newsreel bench corpus --articles 20000 --write feed.rnews.zst"
+    )]
+    Corpus {
+        #[command(flatten)]
+        articles: ArticleArgs,
+        /// Write an rnews batch; packed if its name ends in .zst
+        #[arg(long, value_name = "FILE")]
+        write: Option<PathBuf>,
+        /// Print the groups instead: names or active
+        #[arg(long, value_name = "FORM", value_parser = word::<ListForm>)]
+        list_groups: Option<ListForm>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Feed the articles to a server
+    #[command(after_help = feed_help())]
+    Feed(FeedOptions),
+    /// Read from a server that has the articles
+    #[command(after_help = read_help())]
+    Read(ReadOptions),
+    /// Hold idle connections and see what they cost
+    Idle {
+        #[command(flatten)]
+        server: ServerArgs,
+    },
+    /// Run a server that does nothing, to know what the client and the machine can do
+    Null {
+        /// Where it listens
+        #[arg(long, default_value = "127.0.0.1:1120", value_name = "ADDRESS")]
+        listen: SocketAddr,
+        /// Threads
+        #[arg(long, default_value_t = 1)]
+        threads: usize,
+    },
+    /// Feed alone, beside paced readers, and alone again
+    Beside(compare::BesideOptions),
+    /// Compare servers in rounds: this program first, against the others
+    #[command(
+        after_help = "Example:\n  newsreel bench compare --directory /tmp/compare --null --inn ./inn2.sh"
+    )]
+    Compare(compare::CompareOptions),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct FeedOptions {
+    /// What the connections say
+    #[arg(long, default_value = "takethis", value_parser = feed_modes())]
+    mode: String,
+    /// Articles or offers under way on a connection; 0: no limit
+    #[arg(long, default_value_t = 100)]
+    window: usize,
+    /// Every connection offers every article, as several peers do
+    #[arg(long)]
+    overlap: bool,
+    /// Begin again after the last article, until --duration is over
+    #[arg(long)]
+    repeat: bool,
+    #[command(flatten)]
+    articles: ArticleArgs,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ReadOptions {
+    /// What the connections say
+    #[arg(long, default_value = "article", value_parser = read_modes())]
+    mode: String,
+    /// How articles are named: id, number or unknown-id
+    #[arg(long, default_value = "id", value_parser = word::<By>)]
+    by: By,
+    /// In which order: random or sequential
+    #[arg(long, default_value = "random", value_parser = word::<Order>)]
+    order: Order,
+    /// Which groups: even or busy [default: the mode's own]
+    #[arg(long, value_parser = word::<Choice>)]
+    choose: Option<Choice>,
+    /// Commands under way on a connection
+    #[arg(long, default_value_t = 1)]
+    depth: usize,
+    /// What is compared: replies, or contents octet for octet
+    #[arg(long, default_value = "replies", value_parser = word::<Verify>)]
+    verify: Verify,
+    /// Stop after so many operations
+    #[arg(long)]
+    operations: Option<u64>,
+    #[command(flatten)]
+    articles: ArticleArgs,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+fn feed_modes() -> PossibleValuesParser {
+    PossibleValuesParser::new(passes::FEED.iter().map(|pass| pass.name))
+}
+
+fn read_modes() -> PossibleValuesParser {
+    PossibleValuesParser::new(passes::READ.iter().map(|pass| pass.name))
+}
+
+fn feed_help() -> String {
+    modes_help(passes::FEED.iter().map(|pass| (pass.name, pass.help)))
+}
+
+fn read_help() -> String {
+    modes_help(passes::READ.iter().map(|pass| (pass.name, pass.help)))
+}
+
+fn modes_help(modes: impl Iterator<Item = (&'static str, &'static str)>) -> String {
+    let lines: Vec<String> = modes
+        .map(|(name, help)| format!("  {name:12} {help}"))
+        .collect();
+    format!("Modes:\n{}", lines.join("\n"))
+}
+
+pub(crate) fn run(verb: &Verb) -> Result<()> {
+    let clock = RealClock::new();
+    let machine = Machine {
+        disk: &RealDisk,
+        clock: &clock,
+    };
+    match verb {
+        Verb::Corpus {
+            articles,
+            write,
+            list_groups,
+            json,
+        } => {
+            let corpus = articles.corpus(machine)?;
+            describe(&corpus, write.as_ref(), *list_groups, *json)
+        }
+        Verb::Feed(options) => run_feed(options, machine),
+        Verb::Read(options) => run_read(options, machine),
+        Verb::Idle { server } => hold(server, machine),
+        Verb::Null { listen, threads } => {
+            let args = NullArgs {
+                threads: *threads,
+                ..NullArgs::new(*listen)
+            };
+            Ok(NullServer::bind(&args)?.serve(&AtomicBool::new(false))?)
+        }
+        Verb::Beside(options) => compare::beside(options, machine),
+        Verb::Compare(options) => compare::run(options, machine),
+    }
+}
+
+fn run_feed(options: &FeedOptions, machine: Machine<'_>) -> Result<()> {
+    let args = FeedArgs {
+        mode: options.mode.clone(),
+        window: options.window,
+        overlap: options.overlap,
+        repeat: options.repeat,
+        ..FeedArgs::new(options.server.load())
+    };
+    print(
+        &feed::run(&args, &options.articles.corpus(machine)?, machine)?,
+        options.server.json,
+    )
+}
+
+fn run_read(options: &ReadOptions, machine: Machine<'_>) -> Result<()> {
+    let args = ReadArgs {
+        mode: options.mode.clone(),
+        by: options.by,
+        order: options.order,
+        groups: options.choose,
+        depth: options.depth,
+        verify: options.verify,
+        operations: options.operations,
+        ..ReadArgs::new(options.server.load())
+    };
+    print(
+        &read::run(&args, &options.articles.corpus(machine)?, machine)?,
+        options.server.json,
+    )
+}
+
+/// Prints a report, as JSON or for people.
+fn show(report: &impl Serialize, human: &str, json: bool) -> Result<()> {
+    if json {
+        output::json(&serde_json::to_value(report)?)
+    } else {
+        output::text(human)
+    }
+}
+
+/// Prints what a pass found; a wrong answer is a failure.
+fn print(report: &Report, json: bool) -> Result<()> {
+    show(report, &report.human(), json)?;
+    if !report.is_sound() {
+        bail!(
+            "{} replies damaged, {} connections lost",
+            report.damaged,
+            report.lost_connections
+        );
+    }
+    Ok(())
+}
+
+fn hold(server: &ServerArgs, machine: Machine<'_>) -> Result<()> {
+    let args = IdleArgs {
+        server: server.server,
+        connections: server.connections,
+        duration_secs: server.duration.unwrap_or(10.0),
+        server_pid: server.pid,
+        progress: true,
+    };
+    let report = idle::run(&args, machine)?;
+    show(&report, &report.human(), server.json)
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a batch is written where the user says, not into a spool"
+)]
+fn describe(
+    corpus: &Corpus,
+    write: Option<&PathBuf>,
+    list_groups: Option<ListForm>,
+    json: bool,
+) -> Result<()> {
+    if let Some(form) = list_groups {
+        let names = corpus.groups().iter().map(String::as_str);
+        return output::text(&corpus::list(names, form));
+    }
+    if let Some(path) = write {
+        let file = std::fs::File::create(path)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        let mut to = std::io::BufWriter::new(file);
+        if path.extension().is_some_and(|ending| ending == "zst") {
+            batch::write_packed_batch(corpus, &mut to)?;
+        } else {
+            batch::write_batch(corpus, &mut to)?;
+        }
+        to.flush()
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    let facts = batch::facts(corpus);
+    show(&facts, &facts.human(), json)
+}

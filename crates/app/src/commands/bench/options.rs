@@ -1,0 +1,121 @@
+//! Options that the bench verbs share: which articles, which server, how hard.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use newsreel_bench::corpus::{Corpus, CorpusArgs, Size};
+use newsreel_bench::load::{LoadArgs, Machine};
+use serde::de::DeserializeOwned;
+
+/// The articles.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Articles")]
+pub(crate) struct ArticleArgs {
+    /// Real articles: rnews batches (packed: .zst), articles, or directories of them; else generated ones
+    #[arg(long, value_name = "PATH")]
+    from: Vec<PathBuf>,
+    /// Decides everything about generated articles but their dates
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Groups that generated articles are posted to
+    #[arg(long, default_value_t = 3000)]
+    groups: usize,
+    /// Octets of a generated article, or `text`: as in real text groups, 2.65 KB in the mean
+    #[arg(long, default_value = "text", value_parser = size)]
+    size: Size,
+    /// How many of a hundred go to more than one group
+    #[arg(long, default_value_t = 12, value_name = "PERCENT")]
+    crossposted: u32,
+    /// Generated articles are dated before this, seconds since 1970 [default: now]
+    #[arg(long, value_name = "SECONDS")]
+    base_time: Option<u64>,
+    /// Index of the first article
+    #[arg(long, default_value_t = 0)]
+    first: u64,
+    /// Number of articles [default: all real ones, 50,000 generated ones]
+    #[arg(long)]
+    articles: Option<u64>,
+}
+
+/// The server and how hard it is worked.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Load")]
+pub(crate) struct ServerArgs {
+    /// The server
+    #[arg(long, default_value = "127.0.0.1:1119", value_name = "ADDRESS")]
+    pub(super) server: SocketAddr,
+    /// Connections
+    #[arg(long, default_value_t = 1)]
+    pub(super) connections: usize,
+    /// Threads of the client
+    #[arg(long, default_value_t = 1)]
+    threads: usize,
+    /// Operations a second [default: as fast as the server answers]
+    #[arg(long)]
+    rate: Option<f64>,
+    /// Stop after so many seconds
+    #[arg(long, value_name = "SECONDS")]
+    pub(super) duration: Option<f64>,
+    /// Acknowledge replies at once (TCP_QUICKACK)
+    #[arg(long)]
+    quick_ack: bool,
+    /// The server's process on this machine: report what it cost
+    #[arg(long)]
+    pub(super) pid: Option<u32>,
+    /// Report how far it is every so many seconds
+    #[arg(long, value_name = "SECONDS")]
+    timeline: Option<f64>,
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// A word that the bench crate knows.
+pub(super) fn word<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    serde_json::from_value(text.into()).map_err(|error| error.to_string())
+}
+
+fn size(text: &str) -> Result<Size, String> {
+    if text == "text" {
+        return Ok(Size::Text);
+    }
+    text.parse()
+        .map(Size::Fixed)
+        .map_err(|_| "write `text` or a number of octets".to_owned())
+}
+
+impl ArticleArgs {
+    pub(super) fn args(&self) -> CorpusArgs {
+        CorpusArgs {
+            from: self.from.clone(),
+            seed: self.seed,
+            groups: self.groups,
+            size: self.size,
+            crossposted_percent: self.crossposted,
+            base_time_secs: self.base_time,
+            first: self.first,
+            articles: self.articles,
+        }
+    }
+
+    pub(super) fn corpus(&self, machine: Machine<'_>) -> Result<Corpus> {
+        Ok(Corpus::new(&self.args(), machine.disk, machine.clock)?)
+    }
+}
+
+impl ServerArgs {
+    pub(super) fn load(&self) -> LoadArgs {
+        LoadArgs {
+            connections: self.connections,
+            threads: self.threads,
+            rate: self.rate,
+            duration_secs: self.duration,
+            quick_ack: self.quick_ack,
+            server_pid: self.pid,
+            timeline_secs: self.timeline,
+            progress: true,
+            ..LoadArgs::new(self.server)
+        }
+    }
+}

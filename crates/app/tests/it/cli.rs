@@ -1,0 +1,123 @@
+//! The command line without a server: help, configuration, completions, manual pages.
+
+use crate::spool::{Spool, newsreel, said};
+
+fn run(words: &[&str]) -> Result<String, String> {
+    said(newsreel().args(words).output().unwrap())
+}
+
+#[test]
+fn every_verb_has_help() {
+    let help = run(&["--help"]).unwrap();
+    for verb in [
+        "serve", "group", "status", "article", "store", "check", "config", "bench",
+    ] {
+        assert!(help.contains(&format!("  {verb} ")), "{verb} in {help}");
+        assert!(
+            run(&[verb, "--help"]).unwrap().contains("Usage: newsreel"),
+            "{verb}"
+        );
+    }
+    for nested in ["group import", "bench feed", "bench read", "config explain"] {
+        let words: Vec<&str> = nested.split(' ').chain(["--help"]).collect();
+        assert!(run(&words).unwrap().contains("--json"), "{nested}");
+    }
+    let error = run(&["serv"]).unwrap_err();
+    assert!(error.contains("serve"), "{error}");
+}
+
+#[test]
+fn configuration_errors_come_all_at_once_and_nothing_starts() {
+    let spool = Spool::with("[listen]\nbacklogg = 3\nbacklog = 0\n[log]\nsegment_octets = \"1\"\n");
+    for words in [&["serve"][..], &["status"], &["config", "show"]] {
+        let error = spool.error(words);
+        for expected in [
+            "newsreel.toml:2:1: unknown key `listen.backlogg`; did you mean `backlog`?",
+            "newsreel.toml:3:11: listen.backlog = 0 is out of its limits; give 1 to 65535",
+            "newsreel.toml:5:18: log.segment_octets = \"1\" cannot be read",
+            "3 problems in ",
+        ] {
+            assert!(error.contains(expected), "{words:?}: {error}");
+        }
+    }
+    assert!(!spool.path().exists(), "nothing was made");
+
+    let file = spool.config().display().to_string();
+    let error = run(&["config", "check", &file]).unwrap_err();
+    assert!(error.contains("3 problems"), "{error}");
+    let output = newsreel()
+        .args(["config", "check", &file, "--json"])
+        .output()
+        .unwrap();
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(found["problems"].as_array().unwrap().len(), 3);
+    assert_eq!(found["problems"][1]["line"], 3);
+    assert!(!output.status.success());
+}
+
+#[test]
+fn a_good_configuration_is_shown_and_explained() {
+    let spool = Spool::new();
+    let file = spool.config().display().to_string();
+    assert!(run(&["config", "check", &file]).unwrap().contains("good"));
+    let shown = spool.json(&["config", "show"]);
+    assert_eq!(shown["log"]["segment_octets"], 1 << 20);
+    assert_eq!(shown["buffer"][1]["name"], "B");
+    let said = run(&["config", "explain", "listen.drain_s"]).unwrap();
+    assert!(
+        said.contains("default") && said.contains("limits"),
+        "{said}"
+    );
+    let explained = spool.json(&["config", "explain", "log.segment_octets"]);
+    assert_eq!(
+        (&explained["default"], &explained["now"]),
+        (&"\"64MiB\"".into(), &"\"1MiB\"".into())
+    );
+}
+
+#[test]
+fn completions_and_manual_pages_are_made() {
+    for (shell, word) in [
+        ("bash", "complete"),
+        ("zsh", "#compdef"),
+        ("fish", "complete -c"),
+    ] {
+        assert!(
+            run(&["completions", shell]).unwrap().contains(word),
+            "{shell}"
+        );
+    }
+    assert!(run(&["man"]).unwrap().contains(".TH newsreel"));
+    let folder = tempfile::tempdir().unwrap();
+    run(&["man", "--directory", &folder.path().display().to_string()]).unwrap();
+    for page in ["newsreel.1", "newsreel-serve.1", "newsreel-group-import.1"] {
+        assert!(folder.path().join(page).exists(), "{page}");
+    }
+}
+
+#[test]
+fn a_command_without_a_spool_makes_none() {
+    let spool = Spool::new();
+    let error = spool.error(&["status"]);
+    assert!(
+        error.contains("there is no spool in") && error.contains("newsreel serve"),
+        "{error}"
+    );
+    assert!(!spool.path().exists());
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let mut child = newsreel()
+        .args(["config", "reference"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(
+        output.status.success() && output.stderr.is_empty(),
+        "{output:?}"
+    );
+}

@@ -1,0 +1,112 @@
+//! `group import`: names, active and newsgroups files; all or nothing when a line is bad.
+
+use newsreel_host::{RealDisk, replace_file};
+use serde_json::json;
+
+use crate::client::NewsClient;
+use crate::spool::Spool;
+
+fn file(spool: &Spool, name: &str, text: &str) -> String {
+    let path = spool.folder().join(name);
+    replace_file(&RealDisk, &path, text.as_bytes()).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn an_active_file_with_descriptions_is_imported() {
+    let spool = Spool::new();
+    let server = spool.serve();
+    spool.text(&["group", "add", "misc.there"]);
+    let active = file(
+        &spool,
+        "active",
+        "misc.test 0000000042 0000000007 y\nmisc.mod 3 4 m\nmisc.there 9 1 n\nalt.old 5 6 =misc.test\n",
+    );
+    let newsgroups = file(
+        &spool,
+        "newsgroups",
+        "misc.test\tFor tests.\nmisc.none\tNot here.\n",
+    );
+    let done = spool.json(&["group", "import", &active, &newsgroups]);
+    assert_eq!(
+        done,
+        json!({"added": 3, "existing": 1, "bad": [], "descriptions_unused": 1})
+    );
+    let group = spool.json(&["group", "show", "misc.test"]);
+    assert_eq!(
+        (&group["high"], &group["description"]),
+        (&json!(42), &json!("For tests."))
+    );
+    assert_eq!(
+        spool.json(&["group", "show", "misc.there"])["status"],
+        "y",
+        "left as it was"
+    );
+
+    let mut client = NewsClient::connect(server.address);
+    assert_eq!(
+        client.takethis("<1@t.example>", "misc.test"),
+        "239 <1@t.example>"
+    );
+    assert_eq!(
+        client.ask("GROUP misc.test"),
+        "211 1 43 43 misc.test",
+        "above the high mark"
+    );
+    assert_eq!(
+        client.takethis("<2@t.example>", "alt.old"),
+        "239 <2@t.example>"
+    );
+    assert_eq!(
+        client.ask("STAT 44").split(' ').next(),
+        Some("223"),
+        "filed by its alias"
+    );
+}
+
+#[test]
+fn a_bad_line_stops_an_import_unless_it_is_skipped() {
+    let spool = Spool::new();
+    let server = spool.serve();
+    let names = file(
+        &spool,
+        "names",
+        "misc.test\nmisc..bad\nmisc.b x y\nmisc.good\n",
+    );
+    let error = spool.error(&["group", "import", &names]);
+    for expected in [
+        "names:2: ",
+        "names:3: 3 words",
+        "2 bad lines, nothing was imported",
+    ] {
+        assert!(error.contains(expected), "{error}");
+    }
+    assert_eq!(spool.json(&["group", "list"]), json!([]));
+    let done = spool.json(&["group", "import", &names, "--skip-bad"]);
+    assert_eq!(
+        (&done["added"], done["bad"].as_array().unwrap().len()),
+        (&json!(2), 2)
+    );
+    server.stop();
+}
+
+#[test]
+fn an_import_of_many_groups_goes_in_batches() {
+    let spool = Spool::new();
+    let server = spool.serve();
+    let lines: String = (0..2500).map(|n| format!("test.g{n}\n")).collect();
+    let names = file(&spool, "names", &lines);
+    let done = spool.json(&["group", "import", &names]);
+    assert_eq!(done["added"], 2500);
+    assert_eq!(spool.json(&["group", "import", &names])["existing"], 2500);
+    assert_eq!(
+        spool
+            .json(&["group", "list", "test.*"])
+            .as_array()
+            .unwrap()
+            .len(),
+        2500
+    );
+    server.stop();
+    assert_eq!(spool.json(&["status"])["groups"], 2500);
+}

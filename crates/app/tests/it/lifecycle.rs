@@ -1,0 +1,176 @@
+//! A server's life: one a spool, a clean stop, a configuration read again, a crash.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::client::NewsClient;
+use crate::spool::Spool;
+
+#[test]
+fn a_second_server_on_one_spool_is_refused() {
+    let spool = Spool::new();
+    let server = spool.serve();
+    let error = spool.error(&["serve"]);
+    let expected = format!("is in use by a server, process {}", server.pid());
+    assert!(
+        error.contains(&expected) && error.contains("--spool"),
+        "{error}"
+    );
+    NewsClient::connect(server.address);
+    server.stop();
+}
+
+#[test]
+fn sigterm_drains_and_stops_and_nothing_is_lost() {
+    let spool = Spool::new();
+    let server = spool.serve();
+    spool.text(&["group", "add", "misc.test"]);
+    let mut client = NewsClient::connect(server.address);
+    assert_eq!(
+        client.takethis("<1@t.example>", "misc.test"),
+        "239 <1@t.example>"
+    );
+    let mut idle = NewsClient::connect(server.address);
+    server.signal("TERM");
+    assert_eq!(
+        idle.line().split(' ').next(),
+        Some("400"),
+        "an idle connection is told"
+    );
+    let status = server.wait();
+    assert!(status.success(), "{status}");
+    let log = spool.log();
+    assert!(log.contains("stopping") && log.contains("stopped"), "{log}");
+
+    let server = spool.serve();
+    let mut client = NewsClient::connect(server.address);
+    assert_eq!(client.ask("GROUP misc.test"), "211 1 1 1 misc.test");
+    assert_eq!(client.ask("CHECK <1@t.example>"), "438 <1@t.example>");
+    server.stop();
+}
+
+#[test]
+fn sighup_reads_the_configuration_again() {
+    let spool = Spool::new();
+    let server = spool.serve();
+    let greeting = "[session]\ngreeting = \"changed while running\"\n[log]";
+    spool.configure(&Spool::changed(&[("[log]", greeting), ("1MiB", "2MiB")]));
+    server.signal("HUP");
+    let mut waited = 0;
+    while !spool.log().contains("configuration read again") {
+        assert!(waited < 500, "{}", spool.log());
+        std::thread::sleep(Duration::from_millis(20));
+        waited += 1;
+    }
+    assert!(
+        spool.log().contains("log.segment_octets"),
+        "what needs a restart is named"
+    );
+    let mut stream = std::net::TcpStream::connect(server.address).unwrap();
+    let mut line = [0; 64];
+    let len = std::io::Read::read(&mut stream, &mut line).unwrap();
+    assert!(String::from_utf8_lossy(&line[..len]).contains("changed while running"));
+
+    spool.configure("[listen]\nbacklogg = 1\n");
+    server.signal("HUP");
+    let mut waited = 0;
+    while !spool.log().contains("the server goes on with the old one") {
+        assert!(waited < 500, "{}", spool.log());
+        std::thread::sleep(Duration::from_millis(20));
+        waited += 1;
+    }
+    NewsClient::connect(server.address);
+}
+
+#[test]
+fn serve_without_a_configuration_listens_on_loopback() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = crate::spool::newsreel();
+    command
+        .current_dir(folder.path())
+        .args(["serve", "--listen", "127.0.0.1:0"]);
+    let server = crate::spool::Server::start(command, folder.path().join("log.txt"), |_| {
+        let mut command = crate::spool::newsreel();
+        let output = command
+            .current_dir(folder.path())
+            .args(["status", "--json"])
+            .output()
+            .unwrap();
+        let status: Value = serde_json::from_slice(&output.stdout).ok()?;
+        (!status["server"].is_null()).then_some(status)
+    });
+    assert!(server.address.ip().is_loopback());
+    let mut client = NewsClient::connect(server.address);
+    let reply = client.ask("CAPABILITIES");
+    assert!(reply.starts_with("101"), "{reply}");
+    let capabilities = client.block();
+    for expected in ["READER", "IHAVE", "STREAMING"] {
+        assert!(
+            capabilities.iter().any(|line| line == expected),
+            "{capabilities:?}"
+        );
+    }
+    assert!(folder.path().join("newsreel-spool").is_dir());
+    server.stop();
+}
+
+#[test]
+fn what_was_acknowledged_is_there_after_a_kill() {
+    let spool = Spool::new();
+    let mut acknowledged = Vec::new();
+    for round in 0..3 {
+        let server = spool.serve();
+        if round == 0 {
+            spool.text(&["group", "add", "misc.test"]);
+        }
+        let mut client = NewsClient::connect(server.address);
+        for id in &acknowledged {
+            assert_eq!(client.ask(&format!("STAT {id}")), format!("223 0 {id}"));
+        }
+        for n in 0..50 {
+            let id = format!("<{round}.{n}@t.example>");
+            assert_eq!(client.takethis(&id, "misc.test"), format!("239 {id}"));
+            acknowledged.push(id);
+        }
+        server.kill();
+    }
+    let check = spool.json(&["check"]);
+    assert_eq!(
+        (&check["articles"], &check["problems"]),
+        (&json!(150), &json!([]))
+    );
+}
+
+#[test]
+fn logs_are_json_on_demand_and_articles_have_lines() {
+    let spool = Spool::new();
+    let server = spool.serve_with(&["--log-format", "json", "--log-articles"]);
+    spool.text(&["group", "add", "misc.test"]);
+    let mut client = NewsClient::connect(server.address);
+    assert_eq!(
+        client.takethis("<1@t.example>", "misc.test"),
+        "239 <1@t.example>"
+    );
+    assert!(
+        client
+            .takethis("<2@t.example>", "no.such.group")
+            .starts_with("439")
+    );
+    server.stop();
+    let events: Vec<Value> = spool
+        .log()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let lines: Vec<String> = events
+        .iter()
+        .filter(|event| event["target"] == "newsreel::article")
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert!(
+        lines[0].contains("<1@t.example>") && lines[1].contains("<2@t.example>"),
+        "{lines:?}"
+    );
+}

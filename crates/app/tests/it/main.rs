@@ -1,0 +1,11 @@
+//! The binary as users run it: real processes, real sockets, a spool in a temporary directory.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod cli;
+mod client;
+mod control;
+mod docs;
+mod groups;
+mod lifecycle;
+mod spool;
+mod transcripts;

@@ -1,0 +1,263 @@
+//! The transcripts, played against the real binary over loopback.
+//!
+//! What needs a hand inside the server (faults, a clock that jumps) is skipped with its reason; those files are played
+//! over the memory service by the session crate.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use newsreel_host::{Disk as _, RealDisk, read_whole};
+use newsreel_testkit::transcript::{Action, parse};
+use newsreel_testkit::{CLOCK_START_S, Driver, Runner, Setup, Support, Verdict, read_article};
+use tokio::net::TcpStream;
+
+use crate::client::NewsClient;
+use crate::spool::{Server, Spool};
+
+/// The longest `@advance` that is simply waited for.
+const WAIT_MAX: Duration = Duration::from_secs(5);
+
+struct ProcessDriver {
+    running: Option<(Spool, Server)>,
+    /// What the server took for the time when it was started.
+    clock_s: u64,
+    /// Whether the transcript has a connection: then the server cannot be started anew unnoticed.
+    connected: bool,
+}
+
+impl ProcessDriver {
+    fn running(&self) -> anyhow::Result<&(Spool, Server)> {
+        self.running
+            .as_ref()
+            .ok_or_else(|| anyhow::anyhow!("no server is running"))
+    }
+
+    fn start_again(&mut self, crash: bool) -> anyhow::Result<()> {
+        if let Some((spool, server)) = self.running.take() {
+            if crash {
+                server.kill()
+            } else {
+                server.stop()
+            }
+            let server = start(&spool, self.clock_s);
+            self.running = Some((spool, server));
+        }
+        Ok(())
+    }
+
+    /// A process takes its clock with it from its start on.
+    fn set_clock(&mut self, now_s: u64) -> anyhow::Result<Support> {
+        if self.connected {
+            return Ok(Support::Cannot(
+                "a running process keeps its clock".to_owned(),
+            ));
+        }
+        self.clock_s = now_s;
+        self.start_again(false)?;
+        Ok(Support::Done)
+    }
+
+    /// Brings an article in as a peer would, numbered as the transcript says.
+    fn bring(&self, id: &str, groups: &[(String, Option<u64>)], wire: &[u8]) -> anyhow::Result<()> {
+        let (spool, server) = self.running()?;
+        for (group, number) in groups {
+            if let Some(number) = number {
+                let high = (number - 1).to_string();
+                spool.text(&["group", "set", group, "--high", &high]);
+            }
+        }
+        let mut client = NewsClient::connect(server.address);
+        client.send(format!("TAKETHIS {id}\r\n").as_bytes());
+        client.send(wire);
+        let reply = client.line();
+        anyhow::ensure!(reply == format!("239 {id}"), "{id} got {reply}");
+        Ok(())
+    }
+}
+
+fn start(spool: &Spool, clock_s: u64) -> Server {
+    spool.serve_with(&["--clock", &clock_s.to_string()])
+}
+
+/// The configuration that a transcript asks for, or why it cannot be had.
+fn configuration(setup: &Setup) -> Result<String, String> {
+    let mut config = toml::Table::new();
+    for (key, value) in &setup.config {
+        let line = format!("{key} = {value}\n");
+        let more: toml::Table = line
+            .parse()
+            .map_err(|error| format!("@config {line}: {error}"))?;
+        merge(&mut config, more);
+    }
+    match setup
+        .mode
+        .as_deref()
+        .map(|mode| mode.split(' ').next().unwrap_or_default())
+    {
+        None => {}
+        Some("transit") => {
+            let more: toml::Table = "engine.mode = \"transit\"".parse().map_err(|_| "mode")?;
+            merge(&mut config, more);
+        }
+        Some(mode) => return Err(format!("no mode {mode}")),
+    }
+    if let Some((name, _)) = setup
+        .with
+        .iter()
+        .find(|(name, value)| name != "store" || value != "cnfs")
+    {
+        return Err(format!("nothing else for {name} yet"));
+    }
+    let mut whole: toml::Table = Spool::changed(&[("age_s_max = 0", "")])
+        .parse()
+        .map_err(|error| format!("{error}"))?;
+    merge(&mut whole, config);
+    Ok(whole.to_string())
+}
+
+fn merge(into: &mut toml::Table, more: toml::Table) {
+    for (key, value) in more {
+        match (into.get_mut(&key), value) {
+            (Some(toml::Value::Table(old)), toml::Value::Table(new)) => merge(old, new),
+            (_, value) => {
+                into.insert(key, value);
+            }
+        }
+    }
+}
+
+impl Driver for ProcessDriver {
+    type Io = TcpStream;
+
+    async fn start(&mut self, setup: &Setup) -> anyhow::Result<Support> {
+        let config = match configuration(setup) {
+            Ok(config) => config,
+            Err(why) => return Ok(Support::Cannot(why)),
+        };
+        let spool = Spool::with(&config);
+        *self = Self {
+            clock_s: CLOCK_START_S,
+            connected: false,
+            running: None,
+        };
+        let server = start(&spool, self.clock_s);
+        self.running = Some((spool, server));
+        Ok(Support::Done)
+    }
+
+    async fn connect(&mut self, _name: &str) -> anyhow::Result<TcpStream> {
+        self.connected = true;
+        let stream = TcpStream::connect(self.running()?.1.address).await?;
+        stream.set_nodelay(true)?;
+        Ok(stream)
+    }
+
+    async fn act(&mut self, action: &Action) -> anyhow::Result<Support> {
+        match action {
+            Action::Group {
+                name,
+                status,
+                description,
+            } => {
+                let words = [
+                    "group",
+                    "add",
+                    name,
+                    "--status",
+                    status,
+                    "--description",
+                    description,
+                ];
+                self.running()?.0.text(&words);
+            }
+            Action::Article { id, groups, file } => {
+                self.bring(id, groups, &read_article(file)?)?;
+            }
+            Action::Advance(by) if *by <= WAIT_MAX => tokio::time::sleep(*by).await,
+            Action::Advance(by) => return self.set_clock(self.clock_s + by.as_secs()),
+            Action::Clock(now_s) => return self.set_clock(*now_s),
+            Action::Restart => self.start_again(false)?,
+            Action::Crash => self.start_again(true)?,
+            Action::Run(words) => {
+                let words: Vec<&str> = words.iter().map(String::as_str).collect();
+                let text = self.running()?.0.text(&words);
+                return Ok(Support::Output(text.lines().map(str::to_owned).collect()));
+            }
+            other => {
+                return Ok(Support::Cannot(format!(
+                    "a real process takes no {other:?}"
+                )));
+            }
+        }
+        Ok(Support::Done)
+    }
+
+    async fn stop(&mut self) -> anyhow::Result<()> {
+        if let Some((_, server)) = self.running.take() {
+            server.stop();
+        }
+        Ok(())
+    }
+}
+
+fn tests_folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../tests")
+        .canonicalize()
+        .unwrap()
+}
+
+/// Plays every file of a folder; the failures in words.
+#[expect(clippy::print_stdout, reason = "a skipped file says why")]
+fn play(folder: &str) {
+    let tests = tests_folder();
+    let path = tests.join("transcripts").join(folder);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let (mut played, mut failures) = (0, Vec::new());
+    for entry in RealDisk.list(&path).unwrap() {
+        let text = read_whole(&RealDisk, &path.join(&entry.name), 1 << 20).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        let shown = Path::new("tests/transcripts")
+            .join(folder)
+            .join(&entry.name);
+        let transcript = parse(&shown, &tests, &text).unwrap_or_else(|error| panic!("{error}"));
+        let mut driver = ProcessDriver {
+            running: None,
+            clock_s: 0,
+            connected: false,
+        };
+        let report = runtime.block_on(async {
+            Runner::new(&mut driver, Duration::from_secs(20))
+                .play(&transcript)
+                .await
+        });
+        for (with, verdict) in &report.verdicts {
+            match verdict {
+                Verdict::Skipped(why) => println!("{} {with}: skipped: {why}", shown.display()),
+                Verdict::Passed | Verdict::Failed(_) => played += 1,
+            }
+        }
+        failures.extend(report.failure());
+    }
+    println!("{folder}: {played} plays");
+    assert!(played > 5, "hardly anything was played");
+    assert!(
+        failures.is_empty(),
+        "{} failed:\n{}",
+        failures.len(),
+        failures.join("\n\n")
+    );
+}
+
+#[test]
+fn transcripts_of_readers_hold_for_the_binary() {
+    play("reader");
+}
+
+#[test]
+fn transcripts_of_peers_hold_for_the_binary() {
+    play("transit");
+}

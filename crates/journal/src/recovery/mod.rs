@@ -131,15 +131,15 @@ impl Recovery {
         let files = Files::scan(&*disk, dir, spool, writable)?;
         let tail = files.tail(&*disk, seed(spool))?;
         let live = |used: &&Used| used.segment.first < used.segment.limit;
-        if let Some(oldest) = files.used.iter().find(live)
-            && oldest.header_is_whole
-            && oldest.segment.follows > replay_from
-        {
-            let oldest = oldest.segment.follows;
-            return Err(Error::Gone {
-                wanted: replay_from,
-                oldest,
-            });
+        if let Some(oldest) = files.used.iter().find(live) {
+            let begins = oldest.segment.follows;
+            // What was never vouched for was not retired but lost: then the log ends there.
+            if oldest.header_is_whole && begins > replay_from && begins <= tail.vouched_before {
+                return Err(Error::Gone {
+                    wanted: replay_from,
+                    oldest: begins,
+                });
+            }
         }
         let holds = |used: &Used| live(&used) && used.segment.follows <= replay_from;
         let at = files.used.iter().rposition(holds).unwrap_or(0);

@@ -223,3 +223,21 @@ fn rot_at_the_very_beginning_is_reported_too() {
         .collect();
     assert_eq!(damage, [(*first, *before)]);
 }
+
+#[test]
+fn a_lost_beginning_that_nobody_vouched_for_is_cut_and_not_taken_for_retired() {
+    let memory = MemoryDisk::new();
+    let (mut log, _) = Log::open(&as_disk(&memory), 1).unwrap();
+    while log.journal.segments().len() < 2 {
+        log.write(9, 0).1.unwrap();
+    }
+    drop(log);
+    let first = dir().join(format!("{:016x}.log", 1));
+    memory.corrupt(&first, 0, &[0; 64 * 1024]).unwrap();
+    let (mut log, found) = Log::open(&as_disk(&memory), 2).unwrap();
+    assert!(found.is_empty());
+    assert_eq!(log.recovered.cut.as_ref().unwrap().first, Sequence(1));
+    let model = log.commit_all([3, 20]);
+    drop(log);
+    assert_same(&contents(&memory).0, &model, "written on");
+}

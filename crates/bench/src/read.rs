@@ -372,10 +372,11 @@ mod tests {
 
     #[test]
     fn a_list_of_groups_is_sorted_and_chosen_from() {
-        let list = b"a.b 0000000010 0000000001 y\r\nempty 0000000000 0000000001 y\r\n\
+        let list =
+            b"a.b 0000000010 0000000001 y\r\nempty 0000000000 0000000001 y\r\nnone 0 0 y\r\n\
                      c.d 0000000100 0000000011 m\r\nbad\r\n";
         let table = GroupTable::parse(list);
-        assert_eq!((table.listed, table.groups.len()), (4, 2));
+        assert_eq!((table.listed, table.groups.len()), (5, 2));
         assert_eq!(
             table.get(0).unwrap(),
             &Group {

@@ -250,7 +250,10 @@ mod tests {
         let mut expected = replies.iter();
         let mut reply = expected.next();
         let mut in_block = false;
+        let mut reads = 0;
         while reply.is_some() {
+            reads += 1;
+            assert!(reads <= wire.len() + 1, "the end of {reply:?} was missed");
             pieces.next = *cuts.next().unwrap();
             while incoming.read(&mut pieces).unwrap() == Got::More {}
             while let Some(now) = reply {

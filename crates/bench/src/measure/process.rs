@@ -15,17 +15,22 @@ const TICK: Duration = Duration::from_millis(10);
 const FILE_OCTETS_MAX: usize = 16 * 1024;
 const DESCENDANTS_MAX: usize = 20_000;
 
-/// One look at one process.
+/// One look at one thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct ThreadLook {
+    /// From the scheduler, to the nanosecond.
+    scheduled_ns: u64,
+    voluntary_switches: u64,
+    involuntary_switches: u64,
+}
+
+/// One look at one process.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct ProcessLook {
     started_ticks: u64,
     user_ticks: u64,
     system_ticks: u64,
     children_ticks: u64,
-    /// From the scheduler, to the nanosecond, but only of threads that live.
-    scheduled_ns: u64,
-    voluntary_switches: u64,
-    involuntary_switches: u64,
     read_calls: u64,
     write_calls: u64,
     written_octets: u64,
@@ -33,7 +38,8 @@ struct ProcessLook {
     disk_written_octets: u64,
     rss_octets: u64,
     pss_octets: u64,
-    threads: u64,
+    /// Those that live.
+    threads: BTreeMap<u32, ThreadLook>,
 }
 
 /// One look at a server: all its processes.
@@ -95,13 +101,9 @@ impl ServerLook {
         };
         for (pid, now) in &self.processes {
             let same = |then: &&ProcessLook| then.started_ticks == now.started_ticks;
-            let then = before
-                .processes
-                .get(pid)
-                .filter(same)
-                .copied()
-                .unwrap_or_default();
-            cost.add(&then, now);
+            let nothing = ProcessLook::default();
+            let then = before.processes.get(pid).filter(same);
+            cost.add(then.unwrap_or(&nothing), now);
         }
         cost
     }
@@ -112,7 +114,14 @@ impl ServerCost {
         let user = ticks(now.user_ticks, then.user_ticks);
         let system = ticks(now.system_ticks, then.system_ticks);
         let counted = user + system;
-        let scheduled = Duration::from_nanos(now.scheduled_ns.saturating_sub(then.scheduled_ns));
+        let grown = |now: u64, then: u64| now.saturating_sub(then);
+        let mut scheduled = Duration::ZERO;
+        for (thread, now) in &now.threads {
+            let then = then.threads.get(thread).copied().unwrap_or_default();
+            scheduled += Duration::from_nanos(grown(now.scheduled_ns, then.scheduled_ns));
+            self.voluntary_switches += grown(now.voluntary_switches, then.voluntary_switches);
+            self.involuntary_switches += grown(now.involuntary_switches, then.involuntary_switches);
+        }
         // Threads that ended take their nanoseconds with them; their ticks stay.
         let own = if counted > scheduled + 5 * TICK {
             counted
@@ -123,9 +132,6 @@ impl ServerCost {
         self.cpu += own + inherited;
         self.user += user;
         self.system += system;
-        let grown = |now: u64, then: u64| now.saturating_sub(then);
-        self.voluntary_switches += grown(now.voluntary_switches, then.voluntary_switches);
-        self.involuntary_switches += grown(now.involuntary_switches, then.involuntary_switches);
         self.read_calls += grown(now.read_calls, then.read_calls);
         self.write_calls += grown(now.write_calls, then.write_calls);
         self.written_octets += grown(now.written_octets, then.written_octets);
@@ -133,7 +139,7 @@ impl ServerCost {
         self.disk_written_octets += grown(now.disk_written_octets, then.disk_written_octets);
         self.rss_octets += now.rss_octets;
         self.pss_octets += now.pss_octets;
-        self.threads += now.threads;
+        self.threads += now.threads.len() as u64;
     }
 }
 
@@ -156,13 +162,19 @@ fn look_at(disk: &dyn Disk, directory: &Path, left: &mut Vec<u32>) -> Option<Pro
     look.disk_written_octets = field(&io, "write_bytes:");
     let tasks = directory.join("task");
     for task in disk.list(&tasks).unwrap_or_default() {
+        let Ok(thread) = task.name.parse::<u32>() else {
+            continue;
+        };
         let task = tasks.join(task.name);
         let scheduled = text(disk, &task.join("schedstat")).unwrap_or_default();
-        let first = scheduled.split(' ').next();
-        look.scheduled_ns += first.and_then(|ns| ns.parse().ok()).unwrap_or(0u64);
+        let scheduled_ns = scheduled.split(' ').next().and_then(|ns| ns.parse().ok());
         let status = text(disk, &task.join("status")).unwrap_or_default();
-        look.voluntary_switches += field(&status, "voluntary_ctxt_switches:");
-        look.involuntary_switches += field(&status, "nonvoluntary_ctxt_switches:");
+        let seen = ThreadLook {
+            scheduled_ns: scheduled_ns.unwrap_or(0),
+            voluntary_switches: field(&status, "voluntary_ctxt_switches:"),
+            involuntary_switches: field(&status, "nonvoluntary_ctxt_switches:"),
+        };
+        look.threads.insert(thread, seen);
         let children = text(disk, &task.join("children")).unwrap_or_default();
         left.extend(
             children
@@ -183,7 +195,6 @@ fn parse_stat(stat: &str) -> Option<ProcessLook> {
         user_ticks: number(14)?,
         system_ticks: number(15)?,
         children_ticks: number(16)? + number(17)?,
-        threads: number(20)?,
         started_ticks: number(22)?,
         ..ProcessLook::default()
     })
@@ -263,7 +274,7 @@ mod tests {
         let cost = after.since(&before);
         assert_eq!(
             (cost.processes, cost.threads, cost.rss_octets),
-            (2, 6, 204_800)
+            (2, 2, 204_800)
         );
         // The old process spent 0.56 s, the new one all it has and what its children left it.
         assert_eq!(cost.cpu, Duration::from_millis(560 + 1560 + 30));

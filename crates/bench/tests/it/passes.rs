@@ -14,7 +14,7 @@ use newsreel_bench::idle::{self, IdleArgs};
 use newsreel_bench::load::{LoadArgs, Machine};
 use newsreel_bench::null::{NullArgs, NullServer};
 use newsreel_bench::passes;
-use newsreel_bench::read::{self, By, Order, ReadArgs};
+use newsreel_bench::read::{self, By, Order, ReadArgs, Verify};
 use newsreel_bench::report::Report;
 use newsreel_host::{RealClock, RealDisk};
 
@@ -355,6 +355,40 @@ fn damaged_articles_are_found() {
     };
     let report = read(&args, &corpus(1));
     assert_eq!(report.damaged, 1, "{report:?}");
+}
+
+/// Reads article 0 of the corpus once from a server that gives what `change` makes of it.
+fn read_changed(change: impl Fn(&str) -> String) -> Report {
+    let corpus = corpus(1);
+    let (mut head, mut id) = (Vec::new(), Vec::new());
+    let body = corpus.write_article(0, &mut head);
+    let article = change(&String::from_utf8([&head[..], body].concat()).unwrap());
+    corpus.write_message_id(0, &mut id);
+    let id = String::from_utf8(id).unwrap();
+    let list = "201 r\r\n|215 list\r\nmisc.test 0000000001 0000000001 y\r\n.\r\n|";
+    let reader = format!("201 r\r\n|220 0 {id}\r\n{article}.\r\n|");
+    let server = scripted(Box::leak(Box::new([
+        list,
+        Box::leak(reader.into_boxed_str()),
+    ])));
+    let args = ReadArgs {
+        operations: Some(1),
+        verify: Verify::Contents,
+        ..ReadArgs::new(LoadArgs::new(server))
+    };
+    read(&args, &corpus)
+}
+
+#[test]
+fn contents_are_compared_octet_for_octet() {
+    let same = read_changed(|article| format!("Xref: us g:1\r\n{article}"));
+    assert_eq!((same.damaged, same.compared), (0, 1), "{same:?}");
+    for (from, to) in [("Subject: ", "Subject: x"), (".\r\n", "\r\n")] {
+        let changed = read_changed(|article| article.replacen(from, to, 1));
+        assert_eq!((changed.damaged, changed.compared), (1, 0), "{from:?}");
+    }
+    let longer = read_changed(|article| format!("{article}more\r\n"));
+    assert_eq!((longer.damaged, longer.compared), (1, 0));
 }
 
 #[test]

@@ -61,9 +61,9 @@ pub enum Error {
         /// The file.
         path: PathBuf,
         /// Where in the (unpacked) batch.
-        at: usize,
+        at: u64,
         /// What is wrong.
-        why: String,
+        why: newsreel_wire::BatchDamage,
     },
     /// A compressed file could not be unpacked, or a corpus not be written.
     #[error("{what}: {source}")]

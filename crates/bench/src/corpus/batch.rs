@@ -3,8 +3,9 @@
 //! Invariant: a batch written here and read back is the same corpus. The octets go to whatever
 //! writer is given; files and the terminal are the caller's affair.
 
-use std::io::{self, Write};
+use std::io::Write;
 
+use newsreel_wire::batch as wire_batch;
 use newsreel_wire::nntp::framing;
 use serde::Serialize;
 
@@ -86,12 +87,14 @@ pub fn facts(corpus: &Corpus) -> CorpusFacts {
 
 /// Writes all articles as one rnews batch with LF line ends.
 pub fn write_batch(corpus: &Corpus, to: &mut dyn Write) -> Result<(), Error> {
-    let (mut article, mut text) = (Vec::new(), Vec::new());
+    let (mut article, mut text, mut framed) = (Vec::new(), Vec::new(), Vec::new());
     for n in corpus.first()..corpus.end() {
         whole(corpus, n, &mut article);
         text.clear();
         framing::wire_to_lf(&article, &mut text);
-        write_one(to, &text).map_err(|source| Error::Stream {
+        framed.clear();
+        wire_batch::write_article(&text, &mut framed);
+        to.write_all(&framed).map_err(|source| Error::Stream {
             what: "writing the batch".to_owned(),
             source,
         })?;
@@ -109,11 +112,6 @@ pub fn write_packed_batch(corpus: &Corpus, to: &mut dyn Write) -> Result<(), Err
     write_batch(corpus, &mut encoder)?;
     encoder.finish().map_err(stream)?;
     Ok(())
-}
-
-fn write_one(to: &mut dyn Write, text: &[u8]) -> io::Result<()> {
-    writeln!(to, "#! rnews {}", text.len())?;
-    to.write_all(text)
 }
 
 /// Article `n` in wire form with its terminating line.

@@ -5,8 +5,11 @@
 //! does not depend on the base time. A body is lent from the text, never copied.
 //! Must not read a clock: the base time is given.
 
+use newsreel_wire::UnixTime;
+use newsreel_wire::date::print_rfc5322;
+
+use super::groups;
 use super::words::{Cut, Text, Words};
-use super::{date, groups};
 use crate::random::{Dice, Zipf, exp, mix};
 
 const SIZE: u64 = 0x20;
@@ -253,7 +256,8 @@ impl Generated {
         }
         out.extend_from_slice(b"\r\nDate: ");
         let age = dice.below(DATES_SPREAD_SECS) as u64;
-        date::write(out, self.model.base_time_secs.saturating_sub(age));
+        // Always as long, so that an article's size does not depend on the day of the benchmark.
+        print_rfc5322(UnixTime(self.model.base_time_secs.saturating_sub(age)), out);
         out.extend_from_slice(b"\r\nMessage-ID: ");
         self.write_message_id(n, out);
         out.extend_from_slice(b"\r\n");

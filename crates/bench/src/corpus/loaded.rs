@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use newsreel_host::{Disk, File, OpenMode};
+use newsreel_wire::batch::{BatchReader, Step};
 use newsreel_wire::nntp::framing;
 
 use crate::error::Error;
@@ -100,17 +101,23 @@ impl Loaded {
             self.add_article(&octets, groups);
             return Ok(());
         }
-        let mut at = 0;
-        while at < octets.len() {
-            let (start, end) = batch_article(&octets, at).map_err(|why| Error::Batch {
-                path: path.to_path_buf(),
-                at,
-                why,
-            })?;
-            self.add_article(octets.get(start..end).unwrap_or_default(), groups);
-            at = end;
+        let mut reader = BatchReader::new(usize::MAX / 2);
+        let mut rest = &octets[..];
+        loop {
+            let used = match reader.next(rest, true) {
+                Step::End { .. } | Step::Incomplete { used: 0 } => return Ok(()),
+                Step::Incomplete { used } => used,
+                Step::Article { body, used } => {
+                    self.add_article(rest.get(body).unwrap_or_default(), groups);
+                    used
+                }
+                Step::Damaged { at, why, .. } => {
+                    let path = path.to_path_buf();
+                    return Err(Error::Batch { path, at, why });
+                }
+            };
+            rest = rest.get(used..).unwrap_or_default();
         }
-        Ok(())
     }
 
     /// Adds one article with LF (or CRLF) line ends.
@@ -168,24 +175,6 @@ fn content<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
 
 fn is_crlf(text: &[u8]) -> bool {
     memchr::memchr(b'\n', text).is_some_and(|at| at > 0 && text.get(at - 1) == Some(&b'\r'))
-}
-
-/// Where the article of a batch begins and ends whose `#! rnews N` line is at `at`.
-fn batch_article(batch: &[u8], at: usize) -> Result<(usize, usize), String> {
-    let rest = batch.get(at..).unwrap_or_default();
-    let line_end = memchr::memchr(b'\n', rest).ok_or("a line without end")?;
-    let line = rest.get(..line_end).unwrap_or_default();
-    let digits = line
-        .strip_prefix(b"#! rnews ")
-        .ok_or("not a \"#! rnews\" line")?;
-    let len: usize = std::str::from_utf8(digits)
-        .ok()
-        .and_then(|digits| digits.trim().parse().ok())
-        .ok_or("a \"#! rnews\" line without a number")?;
-    let start = at + line_end + 1;
-    let end = start.checked_add(len).filter(|&end| end <= batch.len());
-    end.map(|end| (start, end))
-        .ok_or_else(|| format!("an article of {len} octets is cut off"))
 }
 
 /// Reads a file, unpacked when its name ends in `.zst`.
@@ -290,7 +279,7 @@ mod tests {
             .to_string();
         assert_eq!(
             error,
-            format!("/in/b at octet {at}: an article of 999 octets is cut off")
+            format!("/in/b at octet {at}: batch ends in the middle of an article")
         );
     }
 }

@@ -5,7 +5,6 @@
 //! Must not change articles, and must not read a clock except for the base time's default.
 
 pub mod batch;
-mod date;
 mod generated;
 mod groups;
 mod loaded;

@@ -11,8 +11,8 @@ mod random;
 
 pub use clock::{Clock, FakeClock, RealClock, WallTime};
 pub use disk::{
-    DirEntry, Disk, Effect, Fault, FaultyDisk, File, Lock, MemoryDisk, OpCounts, OpenMode,
-    RealDisk, read_whole, replace_file,
+    AlignedBuf, DIRECT_ALIGN_BYTES, DirEntry, Disk, Effect, Fault, FaultyDisk, File, Lock,
+    MemoryDisk, OpCounts, OpenMode, RealDisk, read_whole, replace_file,
 };
 pub use error::{Error, ErrorKind, Op, Result};
 pub use random::random_bytes;

@@ -6,6 +6,7 @@
 //! returns).  After a failed sync nothing written since the last good one may be counted on, and syncing again does
 //! not help: write it elsewhere.
 
+mod aligned;
 mod faulty;
 mod memory;
 mod real;
@@ -15,6 +16,7 @@ use std::io::IoSlice;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use aligned::{AlignedBuf, DIRECT_ALIGN_BYTES};
 pub use faulty::{Effect, Fault, FaultyDisk, OpCounts};
 pub use memory::MemoryDisk;
 pub use real::RealDisk;
@@ -98,6 +100,13 @@ pub trait File: Send + Sync + Debug {
 
     /// Writes all parts, one after the other.
     fn write_vectored_at(&self, parts: &[IoSlice<'_>], offset: u64) -> Result<()>;
+
+    /// Writes as [`File::write_at`] does, around the page cache where that can be done: far cheaper for large writes of
+    /// what is not read soon.  Address, offset and length must be multiples of [`DIRECT_ALIGN_BYTES`], see
+    /// [`AlignedBuf`]; otherwise it is an ordinary write.
+    fn write_direct_at(&self, buf: &[u8], offset: u64) -> Result<()> {
+        self.write_at(buf, offset)
+    }
 
     /// Makes the data durable, and the length as far as it is needed to find them.
     fn sync_data(&self) -> Result<()>;

@@ -14,18 +14,19 @@ use std::num::NonZeroU64;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rustix::fs::{Advice, FallocateFlags, FlockOperation, Mode, OFlags};
 use rustix::io::{Errno, ReadWriteFlags};
 
-use super::{DirEntry, Disk, File, Lock, OpenMode};
+use super::aligned::is_aligned;
+use super::{AlignedBuf, DIRECT_ALIGN_BYTES, DirEntry, Disk, File, Lock, OpenMode};
 use crate::error::{Error, Op, Result};
 
 /// One write of a zero fill.
 const ZERO_CHUNK_BYTES: usize = 1 << 20;
-/// What direct writes must be aligned to, in file and memory.
-const DIRECT_ALIGN_BYTES: u64 = 4096;
+/// What direct writes are aligned to.
+const ALIGN_BYTES: u64 = DIRECT_ALIGN_BYTES as u64;
 /// A buffered zero fill is synced this often, so that no more than this is dirty at once.
 const ZERO_SYNC_BYTES: u64 = 32 << 20;
 /// A `/proc` file is never longer.
@@ -39,6 +40,8 @@ pub struct RealDisk;
 struct RealFile {
     file: fs::File,
     path: PathBuf,
+    /// A second descriptor that writes around the page cache; opened when first asked for.
+    direct: OnceLock<Option<OwnedFd>>,
 }
 
 #[derive(Debug)]
@@ -95,6 +98,7 @@ impl Disk for RealDisk {
         Ok(Arc::new(RealFile {
             file,
             path: path.to_path_buf(),
+            direct: OnceLock::new(),
         }))
     }
 
@@ -199,10 +203,35 @@ impl Disk for RealDisk {
 
 impl RealFile {
     /// A second descriptor for the same file that writes around the page cache, where the file system can do that.
-    fn open_direct(&self) -> Option<OwnedFd> {
-        let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
-        let flags = OFlags::WRONLY | OFlags::DIRECT | OFlags::CLOEXEC;
-        retry(|| rustix::fs::open(own.as_str(), flags, Mode::empty())).ok()
+    fn direct(&self) -> Option<&OwnedFd> {
+        let open = || {
+            let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+            let flags = OFlags::WRONLY | OFlags::DIRECT | OFlags::CLOEXEC;
+            retry(|| rustix::fs::open(own.as_str(), flags, Mode::empty())).ok()
+        };
+        self.direct.get_or_init(open).as_ref()
+    }
+
+    /// Writes around the page cache as far as that works and says how many octets were written.
+    fn pwrite_direct(&self, op: Op, buf: &[u8], offset: u64) -> Result<usize> {
+        let Some(direct) = self.direct() else {
+            return Ok(0);
+        };
+        let mut done = 0;
+        while let Some(rest) = buf.get(done..).filter(|rest| !rest.is_empty()) {
+            match retry(|| rustix::io::pwrite(direct, rest, offset + done as u64)) {
+                // A short or refused direct write: the caller goes on in the ordinary way.
+                Ok(0) | Err(Errno::INVAL | Errno::OPNOTSUPP) => break,
+                Ok(written) => {
+                    done += written;
+                    if !done.is_multiple_of(DIRECT_ALIGN_BYTES) {
+                        break;
+                    }
+                }
+                Err(errno) => return Err(failed(op, &self.path)(errno)),
+            }
+        }
+        Ok(done)
     }
 
     /// Writes zeros through the page cache, syncing and dropping as it goes so that memory stays bounded.
@@ -227,23 +256,13 @@ impl RealFile {
 
     /// Writes zeros around the page cache as far as that works and says how far it came.
     fn zero_fill_direct(&self, zeros: &[u8], from: u64, to: u64) -> Result<u64> {
-        let Some(direct) = self.open_direct() else {
-            return Ok(from);
-        };
         let mut at = from;
         while at < to {
             let len = bounded(to - at, zeros.len());
-            let chunk = zeros.get(..len).unwrap_or(zeros);
-            match retry(|| rustix::io::pwrite(&direct, chunk, at)) {
-                // A short or refused direct write: the buffered way goes on from here.
-                Ok(0) | Err(Errno::INVAL | Errno::OPNOTSUPP) => break,
-                Ok(written) => {
-                    at += written as u64;
-                    if !at.is_multiple_of(DIRECT_ALIGN_BYTES) {
-                        break;
-                    }
-                }
-                Err(errno) => return Err(failed(Op::ZeroFill, &self.path)(errno)),
+            let done = self.pwrite_direct(Op::ZeroFill, zeros.get(..len).unwrap_or(zeros), at)?;
+            at += done as u64;
+            if done < len {
+                break;
             }
         }
         Ok(at)
@@ -295,6 +314,20 @@ impl File for RealFile {
             .map_err(|e| Error::from_io(Op::Write, &self.path, e))
     }
 
+    fn write_direct_at(&self, buf: &[u8], offset: u64) -> Result<()> {
+        let done = if is_aligned(buf, offset) {
+            self.pwrite_direct(Op::Write, buf, offset)?
+        } else {
+            0
+        };
+        let rest = buf.get(done..).unwrap_or_default();
+        if rest.is_empty() {
+            Ok(())
+        } else {
+            self.write_at(rest, offset + done as u64)
+        }
+    }
+
     fn write_vectored_at(&self, parts: &[IoSlice<'_>], offset: u64) -> Result<()> {
         // The kernel takes at most 1024 parts (IOV_MAX) at once.
         let mut at = offset;
@@ -342,15 +375,12 @@ impl File for RealFile {
     }
 
     fn zero_fill(&self, offset: u64, len: u64) -> Result<()> {
-        let align = DIRECT_ALIGN_BYTES as usize;
-        let memory = vec![0_u8; ZERO_CHUNK_BYTES + align];
-        let skip = memory.as_ptr().align_offset(align);
-        let zeros = memory
-            .get(skip..skip.saturating_add(ZERO_CHUNK_BYTES))
-            .unwrap_or(&memory);
+        let mut zeros = AlignedBuf::new();
+        zeros.append(ZERO_CHUNK_BYTES).fill(0);
+        let zeros = &*zeros;
         let end = offset.saturating_add(len);
-        let direct_from = offset.next_multiple_of(DIRECT_ALIGN_BYTES).min(end);
-        let direct_to = (end - end % DIRECT_ALIGN_BYTES).max(direct_from);
+        let direct_from = offset.next_multiple_of(ALIGN_BYTES).min(end);
+        let direct_to = (end - end % ALIGN_BYTES).max(direct_from);
         self.zero_fill_buffered(zeros, offset, direct_from)?;
         let done_to = self.zero_fill_direct(zeros, direct_from, direct_to)?;
         self.zero_fill_buffered(zeros, done_to, end)

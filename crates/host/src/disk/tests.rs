@@ -96,6 +96,34 @@ fn vectored_writes_take_any_number_of_parts() {
 }
 
 #[test]
+fn direct_writes_are_writes() {
+    on_every_disk(|disk, dir| {
+        let file = disk.open(&dir.join("a"), OpenMode::CreateNew).unwrap();
+        file.zero_fill(0, 1 << 20).unwrap();
+        assert_eq!(
+            read_all(&*file).len(),
+            1 << 20,
+            "read before, so that a stale page would be seen"
+        );
+        let mut buf = AlignedBuf::new();
+        buf.append(300_000).fill(7);
+        buf.pad_to_multiple(DIRECT_ALIGN_BYTES);
+        file.write_direct_at(&buf, 8192).unwrap();
+        file.write_direct_at(&buf[..5000], 1 << 20)
+            .expect("odd length: an ordinary write");
+        file.write_direct_at(&buf[1..4097], 4097)
+            .expect("odd place: an ordinary write");
+        file.write_direct_at(&[], 0).unwrap();
+        file.sync_data().unwrap();
+        let mut model = vec![0; 1 << 20];
+        model[8192..308_192].fill(7);
+        model[4097..8193].fill(7);
+        model.extend_from_slice(&[7; 5000]);
+        assert!(read_all(&*file) == model);
+    });
+}
+
+#[test]
 fn zero_fill_reserve_and_set_len() {
     on_every_disk(|disk, dir| {
         let file = disk.open(&dir.join("a"), OpenMode::CreateNew).unwrap();

@@ -187,6 +187,23 @@ impl FaultyFile {
         struck.map(|_| ())
     }
 
+    fn faulty_write(
+        &self,
+        buf: &[u8],
+        offset: u64,
+        write: impl FnOnce(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        match self.strike(Op::Write, offset, buf.len() as u64)? {
+            Some(Effect::Torn { sectors, silent }) => self.torn(sectors, silent, buf, offset),
+            Some(Effect::FlipBit { offset: at, bit }) => {
+                let mut rotten = buf.to_vec();
+                flip(&mut rotten, offset, at, bit);
+                write(&rotten)
+            }
+            _ => write(buf),
+        }
+    }
+
     /// A write of which only the beginning is done.
     fn torn(&self, sectors: usize, silent: bool, buf: &[u8], offset: u64) -> Result<()> {
         let done = buf
@@ -238,15 +255,11 @@ impl File for FaultyFile {
     }
 
     fn write_at(&self, buf: &[u8], offset: u64) -> Result<()> {
-        match self.strike(Op::Write, offset, buf.len() as u64)? {
-            Some(Effect::Torn { sectors, silent }) => self.torn(sectors, silent, buf, offset),
-            Some(Effect::FlipBit { offset: at, bit }) => {
-                let mut rotten = buf.to_vec();
-                flip(&mut rotten, offset, at, bit);
-                self.inner.write_at(&rotten, offset)
-            }
-            _ => self.inner.write_at(buf, offset),
-        }
+        self.faulty_write(buf, offset, |buf| self.inner.write_at(buf, offset))
+    }
+
+    fn write_direct_at(&self, buf: &[u8], offset: u64) -> Result<()> {
+        self.faulty_write(buf, offset, |buf| self.inner.write_direct_at(buf, offset))
     }
 
     fn write_vectored_at(&self, parts: &[IoSlice<'_>], offset: u64) -> Result<()> {

@@ -260,6 +260,8 @@ pub(super) async fn new_articles<M: Maker>(m: &M) -> Result<(), String> {
         let text = String::from_utf8_lossy(&out).into_owned();
         let mut got: Vec<&str> = text.split_terminator("\r\n").collect();
         got.sort_unstable();
+        // RFC 3977 section 7.4: an id may stand there more than once.
+        got.dedup();
         same(
             &format!("{pattern} since {since}"),
             got.join(" ").as_str(),

@@ -77,7 +77,8 @@ pub trait NewsService: Send + Sync + fmt::Debug + 'static {
         out: &mut Vec<Bytes>,
     ) -> impl Future<Output = Result<(), ServiceError>> + Send;
 
-    /// Appends the numbers offered in `low..=high`, ascending, at most `limit`; `Some(next)` says where to go on.
+    /// Appends the numbers offered in `low..=high`, ascending, at most `limit` of them whatever `out` held before;
+    /// `Some(next)` says where to go on.
     fn numbers(
         &self,
         group: GroupId,

@@ -13,6 +13,21 @@ use crate::service::{Direction, NewsService};
 
 const TEST: &str = "misc.test";
 
+/// Counts the chunks of a listing, so that one that never ends is a failure and not a hang.
+#[derive(Default)]
+struct Rounds(usize);
+
+impl Rounds {
+    fn again(&mut self) -> Result<(), String> {
+        self.0 += 1;
+        if self.0 > 100 {
+            Err("a listing of a few lines does not end".to_owned())
+        } else {
+            Ok(())
+        }
+    }
+}
+
 fn told<T>(result: Result<T, ServiceError>) -> Result<T, String> {
     result.map_err(|error| error.to_string())
 }
@@ -68,7 +83,9 @@ pub(super) async fn numbers_in_chunks<M: Maker>(m: &M) -> Result<(), String> {
     ] {
         let mut got = Vec::new();
         let mut next = Some(ArticleNumber(low));
+        let mut rounds = Rounds::default();
         while let Some(from) = next {
+            rounds.again()?;
             let before = got.len();
             let high = ArticleNumber(high);
             next = told(service.numbers(info.id, from, high, limit, &mut got).await)?;
@@ -102,7 +119,9 @@ pub(super) async fn overview_in_chunks<M: Maker>(m: &M) -> Result<(), String> {
     )?;
     let mut pieces = Vec::new();
     let mut next = Some(low);
+    let mut rounds = Rounds::default();
     while let Some(from) = next {
+        rounds.again()?;
         let mut rows = OverviewRows::default();
         next = told(service.overview(info.id, from, high, 1, &mut rows).await)?;
         pieces.extend_from_slice(rows.text());
@@ -204,7 +223,9 @@ pub(super) async fn groups_in_chunks<M: Maker>(m: &M) -> Result<(), String> {
         };
         let mut cursor = GroupCursor::default();
         let mut got = Vec::new();
+        let mut rounds = Rounds::default();
         while !cursor.is_done() {
+            rounds.again()?;
             let mut visit = |row: crate::GroupRow<'_>| got.push(row.name.as_str().to_owned());
             told(service.groups(select, &mut cursor, limit, &mut visit).await)?;
         }
@@ -246,7 +267,9 @@ pub(super) async fn new_articles<M: Maker>(m: &M) -> Result<(), String> {
         let wildmat = wildmat(pattern)?;
         let mut cursor = <M::Service as NewsService>::NewnewsCursor::default();
         let mut out = Vec::new();
+        let mut rounds = Rounds::default();
         loop {
+            rounds.again()?;
             let mut chunk = Vec::new();
             let since = UnixTime(since);
             let more = service

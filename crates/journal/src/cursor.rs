@@ -114,9 +114,8 @@ impl Cursor {
         let Some(source) = &mut self.source else {
             return Ok(None);
         };
-        let seed = source.seed();
-        let records = header.records_of(source.payload(offset, &header)?, seed);
-        Ok(records.ok().map(|records| Frame {
+        let payload = source.payload(offset, &header)?;
+        Ok(header.records_of(payload).map(|records| Frame {
             header,
             offset,
             vouched: true,
@@ -173,7 +172,7 @@ impl Cursor {
             }
             let seed = source.seed();
             let checked = match source.payload(offset, &header) {
-                Ok(payload) => header.records_of(payload, seed).map(|_| ()),
+                Ok(payload) => header.check(payload, seed),
                 Err(e) if is_medium(&e) => Err("a frame cannot be read"),
                 Err(e) => return Err(e),
             };

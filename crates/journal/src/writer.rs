@@ -1,14 +1,13 @@
 //! Writes frames, for one commit thread.
 //!
-//! A frame is one write in whole pages; it counts once [`JournalWriter::sync`] returned well.  After a failed write
-//! or sync nothing more goes into that segment: the pages may count as clean without being on disk, so the caller
-//! aborts what is not committed and the log goes on in a new segment, whose header and first frame say which
-//! sequences were given up.
+//! A frame is one write in whole pages, around the page cache: nobody reads the log's end from disk soon.  It counts
+//! once [`JournalWriter::sync`] returned well.  After a failed write or sync nothing more goes into that segment: the
+//! pages may count as clean without being on disk, so the caller aborts what is not committed and the log goes on in
+//! a new segment, whose header and first frame say which sequences were given up.
 
-use std::io::IoSlice;
 use std::sync::Arc;
 
-use newsreel_host::File;
+use newsreel_host::{AlignedBuf, File};
 use newsreel_wire::Sequence;
 
 use crate::builder::FrameBuilder;
@@ -17,8 +16,6 @@ use crate::format::{FRAME_HEADER_OCTETS, FrameHeader, PAGE_OCTETS, SegmentHeader
 use crate::prepare::{Preparer, PreparerThread};
 use crate::shared::{Journal, Shared};
 use crate::table::Segment;
-
-static ZEROS: [u8; PAGE_OCTETS as usize] = [0; PAGE_OCTETS as usize];
 
 /// The segment being written.
 #[derive(Debug)]
@@ -67,6 +64,8 @@ pub struct JournalWriter {
     follows: Sequence,
     epoch: u64,
     next_id: u64,
+    /// The frame as it goes to disk: aligned and padded, so that it can go around the page cache.
+    staging: AlignedBuf,
     _thread: PreparerThread,
 }
 
@@ -85,6 +84,7 @@ impl JournalWriter {
             follows: start.follows,
             epoch: start.epoch,
             next_id: start.next_id,
+            staging: AlignedBuf::new(),
             _thread: thread,
         })
     }
@@ -150,15 +150,9 @@ impl JournalWriter {
             segment: current.id,
             ..header
         };
-        let encoded = header.encode(self.shared.seed);
-        let padding =
-            disk_octets as usize - FRAME_HEADER_OCTETS - frame.bytes().len() - frame.table().len();
-        let padding = ZEROS.get(..padding).unwrap_or(&ZEROS);
         let at = current.offset;
-        let written = if current.begun {
-            let parts = [&encoded[..], frame.bytes(), frame.table(), padding].map(IoSlice::new);
-            current.file.write_vectored_at(&parts, at)
-        } else {
+        self.staging.clear();
+        if !current.begun {
             let first_page = SegmentHeader {
                 spool: self.shared.spool,
                 segment: current.id,
@@ -166,17 +160,15 @@ impl JournalWriter {
                 follows: header.follows,
                 epoch: self.epoch,
             };
-            let page = first_page.encode();
-            let parts = [
-                &page[..],
-                &encoded[..],
-                frame.bytes(),
-                frame.table(),
-                padding,
-            ]
-            .map(IoSlice::new);
-            current.file.write_vectored_at(&parts, 0)
-        };
+            self.staging.extend_from_slice(&first_page.encode());
+        }
+        self.staging
+            .extend_from_slice(&header.encode(self.shared.seed));
+        self.staging.extend_from_slice(frame.bytes());
+        self.staging.extend_from_slice(frame.table());
+        self.staging.pad_to_multiple(PAGE_OCTETS as usize);
+        let from = if current.begun { at } else { 0 };
+        let written = current.file.write_direct_at(&self.staging, from);
         if let Err(error) = written {
             self.failed = true;
             return Err(error.into());

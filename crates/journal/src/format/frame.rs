@@ -110,31 +110,32 @@ impl FrameHeader {
         crc32c::crc32c_append(crc32c::crc32c_append(seed, bodies), table)
     }
 
-    /// The records in `payload`, or what is wrong with it.
-    pub(crate) fn records_of<'a>(
-        &self,
-        payload: &'a [u8],
-        seed: u32,
-    ) -> Result<Records<'a>, &'static str> {
+    /// What is wrong with the payload, if anything.
+    pub(crate) fn check(&self, payload: &[u8], seed: u32) -> Result<(), &'static str> {
         if payload.len() != self.octets as usize {
             return Err("the segment ends inside a frame");
         }
         if crc32c::crc32c_append(seed, payload) != self.payload_crc {
             return Err("a frame's payload does not match its crc");
         }
-        let bodies_len = payload.len().checked_sub(self.records as usize * 4);
-        let split = bodies_len.and_then(|len| payload.split_at_checked(len));
-        let (bodies, table) = split.ok_or("a frame's record table is longer than the frame")?;
-        let records = Records {
+        if self
+            .records_of(payload)
+            .is_some_and(|records| records.is_sound())
+        {
+            return Ok(());
+        }
+        Err("a frame's record table is not in order")
+    }
+
+    /// The records in a payload that was checked.
+    pub(crate) fn records_of<'a>(&self, payload: &'a [u8]) -> Option<Records<'a>> {
+        let bodies_len = payload.len().checked_sub(self.records as usize * 4)?;
+        let (bodies, table) = payload.split_at_checked(bodies_len)?;
+        Some(Records {
             first: self.first,
             bodies,
             table,
-        };
-        if records.is_sound() {
-            Ok(records)
-        } else {
-            Err("a frame's record table is not in order")
-        }
+        })
     }
 }
 
@@ -289,5 +290,114 @@ impl<'a> Frame<'a> {
     #[must_use]
     pub const fn disk_octets(&self) -> u64 {
         self.header.disk_octets()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SEED: u32 = 0x1234;
+
+    /// A frame of three records: header and payload.
+    fn sample() -> (FrameHeader, Vec<u8>) {
+        let (bodies, table) = (b"\x01one\x02\x03three", [0_u32, 4, 5]);
+        let table: Vec<u8> = table.iter().flat_map(|start| start.to_le_bytes()).collect();
+        let header = FrameHeader {
+            octets: (bodies.len() + table.len()) as u32,
+            records: 3,
+            payload_crc: FrameHeader::payload_crc(SEED, bodies, &table),
+            segment: 7,
+            epoch: 2,
+            first: Sequence(10),
+            follows: Sequence(9),
+            vouched_before: Sequence(8),
+        };
+        (header, [&bodies[..], &table].concat())
+    }
+
+    #[test]
+    fn header_and_records_round_trip() {
+        let (header, payload) = sample();
+        let encoded = header.encode(SEED);
+        assert_eq!(FrameHeader::decode(&encoded, SEED, 7), Some(header));
+        assert_eq!(
+            FrameHeader::decode(&encoded, SEED + 1, 7),
+            None,
+            "another spool's"
+        );
+        assert_eq!(
+            FrameHeader::decode(&encoded, SEED, 8),
+            None,
+            "another segment's"
+        );
+        assert_eq!((header.end(), header.disk_octets()), (Sequence(13), 4096));
+        header.check(&payload, SEED).unwrap();
+        let records: Vec<_> = header.records_of(&payload).unwrap().collect();
+        let record = |sequence, kind, payload| Record {
+            sequence: Sequence(sequence),
+            kind,
+            payload,
+        };
+        assert_eq!(
+            records,
+            [
+                record(10, 1, b"one"),
+                record(11, 2, b""),
+                record(12, 3, b"three")
+            ]
+        );
+    }
+
+    #[test]
+    fn every_flipped_bit_and_every_cut_is_seen() {
+        let (header, payload) = sample();
+        let encoded = header.encode(SEED);
+        for bit in 0..FRAME_HEADER_OCTETS * 8 {
+            let mut bad = encoded;
+            bad[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(FrameHeader::decode(&bad, SEED, 7), None, "header bit {bit}");
+        }
+        for bit in 0..payload.len() * 8 {
+            let mut bad = payload.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            assert!(header.check(&bad, SEED).is_err(), "payload bit {bit}");
+        }
+        for len in 0..payload.len() {
+            assert!(
+                header.check(&payload[..len], SEED).is_err(),
+                "payload cut at {len}"
+            );
+        }
+        for len in 0..FRAME_HEADER_OCTETS {
+            assert_eq!(
+                FrameHeader::decode(&encoded[..len], SEED, 7),
+                None,
+                "header cut at {len}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_table_that_lies_is_refused_though_its_crc_is_right() {
+        for table in [
+            [0_u32, 4, 4],
+            [1, 4, 5],
+            [0, 5, 4],
+            [0, 4, 11],
+            [0, 4, u32::MAX],
+        ] {
+            let (mut header, mut payload) = sample();
+            payload.truncate(payload.len() - 12);
+            payload.extend(table.iter().flat_map(|start| start.to_le_bytes()));
+            header.payload_crc = crc32c::crc32c_append(SEED, &payload);
+            assert!(header.check(&payload, SEED).is_err(), "{table:?}");
+            for record in header.records_of(&payload).unwrap() {
+                assert!(
+                    record.payload.len() < payload.len(),
+                    "not checked, and no panic either"
+                );
+            }
+        }
     }
 }

@@ -149,7 +149,7 @@ impl Recovery {
             None => Place::start(Sequence(1), 0),
         };
         let recovered = Recovered {
-            epoch: tail.epoch + 1,
+            epoch: tail.epoch.saturating_add(1),
             vouched_before: tail.vouched_before,
             ..Recovered::default()
         };
@@ -192,10 +192,8 @@ impl Recovery {
         let Some(source) = &mut self.source else {
             return Ok(None);
         };
-        let seed = source.seed();
         let payload = source.payload(offset, &header)?;
-        let records = header.records_of(payload, seed);
-        Ok(records.ok().map(|records| Frame {
+        Ok(header.records_of(payload).map(|records| Frame {
             header,
             offset,
             vouched,
@@ -326,7 +324,7 @@ impl Recovery {
         };
         let seed = source.seed();
         let checked = match source.payload(offset, header) {
-            Ok(payload) => header.records_of(payload, seed).map(|_| ()),
+            Ok(payload) => header.check(payload, seed),
             Err(e) if is_medium(&e) && vouched => Err("a frame cannot be read"),
             Err(e) => return Err(e),
         };

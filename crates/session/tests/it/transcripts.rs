@@ -66,7 +66,7 @@ macro_rules! transcripts {
 
 transcripts! {
     reader {
-        article, body, capabilities, date, date_form, faults, group, half_close, hdr, head, help, idle, last, line_ends,
+        article, body, capabilities, chunks, date, date_form, faults, group, half_close, hdr, head, help, idle, last, line_ends,
         list, list_times, listgroup, mode, newgroups, newgroups_all, newnews, newnews_all, next, over, pipelining, post,
         quit, stat, syntax, xhdr, xover,
     }

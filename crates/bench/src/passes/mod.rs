@@ -1,6 +1,6 @@
 //! The passes: what connections say to a server, one file each.
 //!
-//! To add one: write `passes/<name>.rs` with a [`Script`] and a constant that describes it,
+//! To add one: write `passes/<name>.rs` with a `Script` and a constant that describes it,
 //! declare the module, and add the constant to [`FEED`] or [`READ`]. Help texts, the command line's choices and the
 //! test that runs every pass against the do-nothing server follow from the row.
 //! Invariant: a row's `kinds` are in the order of the script's kind numbers.

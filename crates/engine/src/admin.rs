@@ -316,7 +316,9 @@ impl Sequencer {
             Stage::Idle => self.checkpoints.is_last || self.broken.is_some(),
             // The log has everything: the next start replays it.
             Stage::Failed { .. } => true,
-            Stage::Frozen { .. } | Stage::Writing => false,
+            // While the log is broken it waits for nothing that can come.
+            Stage::Frozen { .. } => self.broken.is_some(),
+            Stage::Writing => false,
         }
     }
 }

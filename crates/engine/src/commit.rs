@@ -95,7 +95,10 @@ pub(crate) enum Done {
         took_us: u64,
     },
     /// The log goes on in a new segment, or cannot.
-    Abort(Result<(), String>),
+    Abort {
+        aborted: (Sequence, Sequence),
+        result: Result<(), String>,
+    },
 }
 
 /// Runs until its queue is closed; then gives the log's writer back.
@@ -119,11 +122,13 @@ pub(crate) fn run(
                 });
             }
             Job::Abort { first, last } => {
-                done(Done::Abort(
-                    journal
-                        .abort(first, last)
-                        .map_err(|error| error.to_string()),
-                ));
+                let result = journal
+                    .abort(first, last)
+                    .map_err(|error| error.to_string());
+                done(Done::Abort {
+                    aborted: (first, last),
+                    result,
+                });
             }
         }
     }

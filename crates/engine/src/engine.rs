@@ -313,6 +313,7 @@ fn sequencer(
         spare: None,
         committing: false,
         broken: None,
+        abort_again: None,
         sync: SyncState {
             durable_before: next,
             last_ms: now_ms,

@@ -14,12 +14,16 @@ use newsreel_store::{BatchWrite, Place, PlaceError};
 use newsreel_wire::{BufferId, Sequence, Token};
 use smallvec::SmallVec;
 
+use crate::checkpoint::Stage;
 use crate::commit::{Commit, Entry, Failure, Job};
 use crate::config::Durability;
 use crate::counters::Counters;
 use crate::error::Error;
 use crate::record::{ArticleRecord, kind};
 use crate::sequencer::Sequencer;
+
+/// When the log has no place to go on, it is tried again after this.
+const ABORT_AGAIN_MS: u64 = 5000;
 
 /// Without durability the log is forced to the disk at least this often.
 const SYNC_EVERY_MS: u64 = 1000;
@@ -213,9 +217,25 @@ impl Sequencer {
         })
     }
 
-    /// The log did not take this commit: nobody is told it was taken.
-    fn give_up(&mut self, mut commit: Box<Commit>, why: String) {
+    /// The log did not take this commit: nobody is told it was taken, and the log goes on in
+    /// another segment if it can.
+    fn give_up(&mut self, commit: Box<Commit>, why: String) {
         let (first, last) = (commit.frame.first(), commit.frame.last());
+        self.break_down(why.clone());
+        self.refuse(commit, &why);
+        self.abort(first, last);
+    }
+
+    /// While the log takes nothing, nothing collected can become true.
+    pub(crate) fn refuse_open(&mut self, why: &str) {
+        let fresh = self.spare.take().unwrap_or_default();
+        let commit = std::mem::replace(&mut self.open, fresh);
+        self.open.frame.start(self.next, self.epoch);
+        self.refuse(commit, why);
+    }
+
+    /// Answers everyone of a commit that failed.
+    fn refuse(&mut self, mut commit: Box<Commit>, why: &str) {
         for entry in commit
             .deliveries
             .iter_mut()
@@ -226,13 +246,55 @@ impl Sequencer {
             }
         }
         for waiting in &mut commit.waiting {
-            waiting.result = Err(Error::LogFailed { why: why.clone() });
+            waiting.result = Err(Error::LogFailed {
+                why: why.to_owned(),
+            });
         }
-        self.break_down(why);
+        self.store.reservations_lost();
+        self.scratch.blocked = false;
         self.answer(&mut commit);
         self.spare = Some(commit);
+    }
+
+    fn abort(&mut self, first: Sequence, last: Sequence) {
         if self.jobs.send(Job::Abort { first, last }).is_ok() {
             self.committing = true;
+        }
+    }
+
+    /// Tries again to go on, now and then.
+    pub(crate) fn retry_abort(&mut self) {
+        if let Some((first, last, retry_ms)) = self.abort_again
+            && !self.committing
+            && retry_ms <= self.shared.now_ms()
+        {
+            self.abort_again = None;
+            self.abort(first, last);
+        }
+    }
+
+    /// The log goes on in a new segment, or not.
+    pub(crate) fn aborted(
+        &mut self,
+        (first, last): (Sequence, Sequence),
+        result: Result<(), String>,
+    ) {
+        self.committing = false;
+        match result {
+            Ok(()) => {
+                tracing::warn!("the log goes on in a new segment; articles are taken again");
+                self.broken = None;
+                *self.shared.paused.lock() = None;
+                // A checkpoint that waited for its state record waits for another one.
+                if let Stage::Frozen { state, .. } = &mut self.checkpoints.stage {
+                    *state = self.next;
+                    self.write_state();
+                }
+            }
+            Err(why) => {
+                tracing::error!(why, "the log has no place to go on; nothing is taken");
+                self.abort_again = Some((first, last, self.shared.now_ms() + ABORT_AGAIN_MS));
+            }
         }
     }
 
@@ -240,18 +302,5 @@ impl Sequencer {
     fn break_down(&mut self, why: String) {
         *self.shared.paused.lock() = Some(why.clone());
         self.broken = Some(why);
-    }
-
-    /// The log goes on in a new segment, or not.
-    pub(crate) fn aborted(&mut self, result: Result<(), String>) {
-        self.committing = false;
-        match result {
-            Ok(()) => {
-                tracing::warn!("the log goes on in a new segment; articles are taken again");
-                self.broken = None;
-                *self.shared.paused.lock() = None;
-            }
-            Err(why) => tracing::error!(why, "the log has no place to go on; nothing is taken"),
-        }
     }
 }

@@ -63,6 +63,15 @@ async fn blocking<T: Send + 'static>(
         .map_err(|_| ServiceError::Fault("a reading thread ended"))
 }
 
+/// What a visitor of rows says: the row is taken, and it wants more unless it is full.
+const fn more_until(is_full: bool) -> ControlFlow<()> {
+    if is_full {
+        ControlFlow::Break(())
+    } else {
+        ControlFlow::Continue(())
+    }
+}
+
 fn index_fault(error: &IndexError) -> ServiceError {
     tracing::error!(%error, "a view cannot be read");
     ServiceError::Fault("index")
@@ -297,7 +306,7 @@ impl NewsService for LocalService {
         let shared = &self.shared;
         let begun = out.len();
         let overview = shared.views.overview();
-        match overview.numbers(group, (low, high), limit, Wait::No, out) {
+        match overview.numbers(group, (low, high), begun + limit, Wait::No, out) {
             Err(IndexError::WouldBlock) => {
                 out.truncate(begun);
                 let (next, mut found) = blocking(shared, move |shared| {
@@ -346,11 +355,8 @@ impl NewsService for LocalService {
                 let room = limit_bytes.saturating_sub(rows.len());
                 let (next, text) = blocking(shared, move |shared| {
                     let visit = |number, line: &[u8]| {
-                        if text.len() >= room && text.rows() > 0 {
-                            return ControlFlow::Break(());
-                        }
                         text.push(number, line);
-                        ControlFlow::Continue(())
+                        more_until(text.len() >= room)
                     };
                     let range = (reached, high);
                     let next = shared
@@ -490,12 +496,9 @@ impl NewsService for LocalService {
             let (next, text) = blocking(&self.shared, move |shared| {
                 let mut text = Vec::new();
                 let visit = |_: &Token, id: &[u8]| {
-                    if text.len() >= room {
-                        return ControlFlow::Break(());
-                    }
                     text.extend_from_slice(id);
                     text.extend_from_slice(b"\r\n");
-                    ControlFlow::Continue(())
+                    more_until(text.len() >= room)
                 };
                 let overview = shared.views.overview();
                 (overview.newnews(group, from, since, Wait::Yes, visit), text)

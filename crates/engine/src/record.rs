@@ -355,7 +355,9 @@ mod tests {
 
     use super::*;
 
-    fn article() -> impl Strategy<Value = (Vec<(u32, u64)>, Vec<u8>, Vec<u8>, Vec<u8>)> {
+    type Parts = (Vec<(u32, u64)>, Vec<u8>, Vec<u8>, Vec<u8>);
+
+    fn article() -> impl Strategy<Value = Parts> {
         (
             proptest::collection::vec((any::<u32>(), any::<u64>()), 0..6),
             proptest::collection::vec(any::<u8>(), 0..250),

@@ -6,6 +6,7 @@
 //! log behind the checkpoint and a few records of the store, whatever the spool's size.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use newsreel_host::{Clock, Disk, random_bytes};
@@ -13,7 +14,7 @@ use newsreel_index::Views;
 use newsreel_journal::{Frame, Journal, JournalWriter, Record, Recovered, Recovery, SpoolId};
 use newsreel_store::methods::cnfs::{CreateProgress, end_of};
 use newsreel_store::{Access, Blocking, Marks, Store, StoreReader, Want};
-use newsreel_wire::{BufferId, Position, Sequence};
+use newsreel_wire::{BufferId, Position, Sequence, UnixTime};
 
 use crate::applier::Applier;
 use crate::config::EngineConfig;
@@ -127,43 +128,17 @@ pub(crate) fn open(
         Access::Write => Recovery::open(Arc::clone(disk), &log, config.journal.clone(), id, from)?,
         Access::ReadOnly => Recovery::open_read_only(Arc::clone(disk), &log, id, from)?,
     };
-    let mut replay = Replay::default();
-    let mut store: Option<Store> = None;
-    let mut open_store = |replay: &Replay| -> Result<Store, Error> {
-        let known: Vec<BufferId> = replay.marks.keys().copied().collect();
-        let store = Store::open(
-            disk.as_ref(),
-            &config.spool,
-            spool.id,
-            &config.store,
-            &known,
-            access,
-            progress,
-        )?;
-        let _ = liveness.0.set(store.reader());
-        Ok(store)
+    let mut stores = Stores {
+        config,
+        disk,
+        spool: &spool,
+        access,
+        liveness,
+        progress,
+        open: None,
     };
-    while let Some(frame) = recovery.next_frame()? {
-        if !frame.is_vouched() {
-            let reader = match &store {
-                Some(store) => store.reader(),
-                None => store.insert(open_store(&replay)?).reader(),
-            };
-            if let Err(why) = check_frame(&frame, &reader) {
-                tracing::warn!(sequence = frame.first().0, why, "the log is cut here");
-                recovery.cut(why);
-                break;
-            }
-        }
-        for record in frame.records().since(from) {
-            replay.note(&record)?;
-        }
-        applier.records(frame.records().since(from))?;
-    }
-    let mut store = match store {
-        Some(store) => store,
-        None => open_store(&replay)?,
-    };
+    let replay = replay(&mut recovery, &mut applier, &mut stores, from)?;
+    let mut store = stores.take(&replay)?;
     let (writer, journal, recovered) = match access {
         Access::Write => {
             let (writer, journal, recovered) = recovery.finish()?;
@@ -179,20 +154,11 @@ pub(crate) fn open(
     }
     let last = Sequence(recovered.end.0.max(from.0).saturating_sub(1));
     store.resume(&replay.marks(), last)?;
-    views.set_time(newsreel_wire::UnixTime(clock.now().secs));
-    let is_new = replay.hash_key.is_none() && recovered.frames == 0;
-    let hash_key = match replay.hash_key {
-        Some(key) => key,
-        None if is_new && checkpoint.is_none() => random_bytes()?,
-        None => {
-            return Err(Error::NotASpool {
-                path: log,
-                why: "the log does not hold the spool's hash key; restore it from a copy"
-                    .to_owned(),
-            });
-        }
-    };
+    views.set_time(UnixTime(clock.now().secs));
+    let is_new = replay.hash_key.is_none() && recovered.frames == 0 && checkpoint.is_none();
     Ok(Opened {
+        hash_key: hash_key(&replay, is_new, log)?,
+        must_jump: replay.is_volatile && !replay.stopped,
         spool,
         views,
         applier,
@@ -200,10 +166,82 @@ pub(crate) fn open(
         journal,
         writer,
         recovered,
-        hash_key,
         is_new,
-        must_jump: replay.is_volatile && !replay.stopped,
     })
+}
+
+/// The key of the spool's message-id hash: from the log, or a new one for a new spool.
+fn hash_key(replay: &Replay, is_new: bool, log: PathBuf) -> Result<[u8; 32], Error> {
+    match replay.hash_key {
+        Some(key) => Ok(key),
+        None if is_new => Ok(random_bytes()?),
+        None => Err(Error::NotASpool {
+            path: log,
+            why: "the log does not hold the spool's hash key; restore it from a copy".to_owned(),
+        }),
+    }
+}
+
+/// The buffers, opened when the replay needs them: the log says which ids were ever given.
+struct Stores<'a> {
+    config: &'a EngineConfig,
+    disk: &'a Arc<dyn Disk>,
+    spool: &'a Spool,
+    access: Access,
+    liveness: Arc<StoreLiveness>,
+    progress: CreateProgress<'a>,
+    open: Option<Store>,
+}
+
+impl Stores<'_> {
+    fn get(&mut self, replay: &Replay) -> Result<&mut Store, Error> {
+        if self.open.is_none() {
+            let known: Vec<BufferId> = replay.marks.keys().copied().collect();
+            let store = Store::open(
+                self.disk.as_ref(),
+                &self.config.spool,
+                self.spool.id,
+                &self.config.store,
+                &known,
+                self.access,
+                self.progress,
+            )?;
+            // Set once: the store is opened once.
+            let _ = self.liveness.0.set(store.reader());
+            self.open = Some(store);
+        }
+        self.open.as_mut().ok_or(Error::Stopping)
+    }
+
+    fn take(mut self, replay: &Replay) -> Result<Store, Error> {
+        self.get(replay)?;
+        self.open.take().ok_or(Error::Stopping)
+    }
+}
+
+/// Applies the log behind the checkpoint to the views, up to its end or the first frame that the
+/// store does not bear out.
+fn replay(
+    recovery: &mut Recovery,
+    applier: &mut Applier,
+    stores: &mut Stores<'_>,
+    from: Sequence,
+) -> Result<Replay, Error> {
+    let mut replay = Replay::default();
+    while let Some(frame) = recovery.next_frame()? {
+        if !frame.is_vouched()
+            && let Err(why) = check_frame(&frame, &stores.get(&replay)?.reader())
+        {
+            tracing::warn!(sequence = frame.first().0, why, "the log is cut here");
+            recovery.cut(why);
+            break;
+        }
+        for record in frame.records().since(from) {
+            replay.note(&record)?;
+        }
+        applier.records(frame.records().since(from))?;
+    }
+    Ok(replay)
 }
 
 /// Whether the store has every article of a frame as the log tells it.

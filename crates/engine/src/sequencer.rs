@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use newsreel_service::{Connection, Outcome, Reject};
 use newsreel_store::{Place, PlaceError, Store};
-use newsreel_wire::{Sequence, UnixTime};
+use newsreel_wire::{ArticleNumber, GroupId, Sequence, Token, UnixTime};
 
 use crate::accept::{Candidate, CandidateBatch};
 use crate::applier::Applier;
@@ -75,6 +75,8 @@ pub(crate) struct Sequencer {
     pub(crate) committing: bool,
     /// Why the log takes nothing any more, if so.
     pub(crate) broken: Option<String>,
+    /// What is to be aborted once more, and when.
+    pub(crate) abort_again: Option<(Sequence, Sequence, u64)>,
     pub(crate) sync: SyncState,
     pub(crate) scratch: Scratch,
     pub(crate) stopping: Vec<Waiting>,
@@ -118,6 +120,7 @@ impl Sequencer {
                 self.handle(event);
             }
             self.sequence_some();
+            self.retry_abort();
             self.checkpoint_if_due();
             self.launch();
             if self.has_stopped() {
@@ -153,7 +156,7 @@ impl Sequencer {
                     Some(failure) => self.failed(commit, failure),
                 }
             }
-            Event::Done(Done::Abort(result)) => self.aborted(result),
+            Event::Done(Done::Abort { aborted, result }) => self.aborted(aborted, result),
             Event::Checkpoint(written) => self.checkpoint_written(written),
             Event::Request(request, answer) => self.request(request, answer),
         }
@@ -215,14 +218,15 @@ impl Sequencer {
         candidate: &Candidate,
         arrival: UnixTime,
     ) -> Step {
-        if !std::mem::take(&mut self.scratch.resumed) {
-            // A copy of one whose commit is under way is answered behind it, see `settle`.
-            if !self.shared.offers.sequence(&candidate.hash) {
-                return Step::Copy;
-            }
-            if self.broken.is_some() {
-                return Step::Answer(Outcome::Failed);
-            }
+        let resumed = std::mem::take(&mut self.scratch.resumed);
+        // A copy of one whose commit is under way is answered behind it, see `settle`.
+        if !resumed && !self.shared.offers.sequence(&candidate.hash) {
+            return Step::Copy;
+        }
+        if self.broken.is_some() {
+            return Step::Answer(Outcome::Failed);
+        }
+        if !resumed {
             match self
                 .shared
                 .is_known(&candidate.hash, Some(candidate.generation))
@@ -262,16 +266,18 @@ impl Sequencer {
             );
             self.scratch.xref.extend_from_slice(b"\r\n");
         }
-        let (parts, head_len) = filing::parts(candidate, &batch.path_entry, &self.scratch.xref);
-        let place = Place {
-            sequence: self.next,
-            arrival,
-            id_hash: candidate.hash,
-            set: candidate.set,
-            article: &parts,
-            head_len: u32::try_from(head_len).unwrap_or(u32::MAX),
+        let placed = {
+            let (parts, head_len) = filing::parts(candidate, &batch.path_entry, &self.scratch.xref);
+            self.store.place(&Place {
+                sequence: self.next,
+                arrival,
+                id_hash: candidate.hash,
+                set: candidate.set,
+                article: &parts,
+                head_len: u32::try_from(head_len).unwrap_or(u32::MAX),
+            })
         };
-        let token = match self.store.place(&place) {
+        let token = match placed {
             Ok(token) => token,
             Err(PlaceError::NeedsReservation) if self.committing || !self.scratch.blocked => {
                 self.scratch.resumed = true;
@@ -287,6 +293,23 @@ impl Sequencer {
             }
         };
         self.groups.take(&numbers);
+        self.write_record(batch, candidate, arrival, &token, &numbers);
+        self.open.octets += token.len() as usize;
+        self.open.articles += 1;
+        let sequence = self.next;
+        self.next = Sequence(self.next.0 + 1);
+        Step::Filed(sequence)
+    }
+
+    /// Puts the article's record into the open frame; Xref is in the scratch buffer.
+    fn write_record(
+        &mut self,
+        batch: &CandidateBatch,
+        candidate: &Candidate,
+        arrival: UnixTime,
+        token: &Token,
+        numbers: &[(GroupId, ArticleNumber)],
+    ) {
         let octets = candidate.octets
             + u32::try_from(batch.path_entry.len() + self.scratch.xref.len()).unwrap_or(0);
         let article = &candidate.article[..];
@@ -296,17 +319,17 @@ impl Sequencer {
         let out = self.open.frame.record(kind::ARTICLE);
         record::encode_article_head(
             out,
-            &token,
+            token,
             &candidate.hash,
             arrival,
             octets,
-            &numbers,
+            numbers,
             (id.len(), path_len),
         );
         out.extend_from_slice(id);
         out.extend_from_slice(&batch.path_entry);
         out.extend_from_slice(path);
-        if config.mode == Mode::Reader {
+        if self.shared.config.sequencer.mode == Mode::Reader {
             out.extend_from_slice(&batch.text[candidate.line.clone()]);
             let mut digits = itoa::Buffer::new();
             for number in [octets, candidate.lines] {
@@ -316,16 +339,15 @@ impl Sequencer {
             out.push(b'\t');
             out.extend_from_slice(&self.scratch.xref[..self.scratch.xref.len() - 2]);
         }
-        self.open.octets += token.len() as usize;
-        self.open.articles += 1;
-        let sequence = self.next;
-        self.next = Sequence(self.next.0 + 1);
-        Step::Filed(sequence)
     }
 
     /// Sends the open commit on its way if none is under way and there is something in it.
     fn launch(&mut self) {
         if self.committing || self.open.is_idle() && !self.scratch.blocked {
+            return;
+        }
+        if let Some(why) = self.broken.clone() {
+            self.refuse_open(&why);
             return;
         }
         let from = self.open.reservations.len();

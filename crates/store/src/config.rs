@@ -145,54 +145,11 @@ impl StoreConfig {
     pub fn problems(&self) -> Vec<(String, String)> {
         let mut problems = Vec::new();
         let mut wrong = |key: String, why: String| problems.push((key, why));
-        for (at, buffer) in self.buffers.iter().enumerate() {
-            let key = |field: &str| format!("buffer[{at}].{field}");
-            if !is_name(&buffer.name) {
-                wrong(
-                    key("name"),
-                    format!("{:?} is not 1 to 15 of A-Z a-z 0-9 - _", buffer.name),
-                );
-            }
-            if self.buffers[..at]
-                .iter()
-                .any(|other| other.name == buffer.name)
-            {
-                wrong(key("name"), format!("{:?} is there twice", buffer.name));
-            }
-            if !(BUFFER_OCTETS_MIN..=OFFSET_MAX).contains(&buffer.octets) {
-                wrong(
-                    key("octets"),
-                    format!(
-                        "{} is not within {BUFFER_OCTETS_MIN} to {OFFSET_MAX}",
-                        buffer.octets
-                    ),
-                );
-            }
-            let users = self
-                .sets
-                .iter()
-                .filter(|set| set.buffers.contains(&buffer.name))
-                .count();
-            if users != 1 {
-                wrong(
-                    key("name"),
-                    format!("{:?} is in {users} sets; one is right", buffer.name),
-                );
-            }
+        for at in 0..self.buffers.len() {
+            self.buffer_problems(at, &mut wrong);
         }
-        for (at, set) in self.sets.iter().enumerate() {
-            let key = |field: &str| format!("set[{at}].{field}");
-            if set.buffers.is_empty() {
-                wrong(key("buffers"), format!("set {:?} has no buffer", set.name));
-            }
-            if self.sets[..at].iter().any(|other| other.name == set.name) {
-                wrong(key("name"), format!("{:?} is there twice", set.name));
-            }
-            for name in &set.buffers {
-                if !self.buffers.iter().any(|buffer| buffer.name == *name) {
-                    wrong(key("buffers"), format!("there is no buffer {name:?}"));
-                }
-            }
+        for at in 0..self.sets.len() {
+            self.set_problems(at, &mut wrong);
         }
         for (at, rule) in self.rules.iter().enumerate() {
             let key = |field: &str| format!("rule[{at}].{field}");
@@ -213,6 +170,59 @@ impl StoreConfig {
             wrong("set".to_owned(), "there are more than 255 sets".to_owned());
         }
         problems
+    }
+
+    fn buffer_problems(&self, at: usize, wrong: &mut dyn FnMut(String, String)) {
+        let buffer = &self.buffers[at];
+        let key = |field: &str| format!("buffer[{at}].{field}");
+        if !is_name(&buffer.name) {
+            wrong(
+                key("name"),
+                format!("{:?} is not 1 to 15 of A-Z a-z 0-9 - _", buffer.name),
+            );
+        }
+        if self.buffers[..at]
+            .iter()
+            .any(|other| other.name == buffer.name)
+        {
+            wrong(key("name"), format!("{:?} is there twice", buffer.name));
+        }
+        if !(BUFFER_OCTETS_MIN..=OFFSET_MAX).contains(&buffer.octets) {
+            wrong(
+                key("octets"),
+                format!(
+                    "{} is not within {BUFFER_OCTETS_MIN} to {OFFSET_MAX}",
+                    buffer.octets
+                ),
+            );
+        }
+        let users = self
+            .sets
+            .iter()
+            .filter(|set| set.buffers.contains(&buffer.name))
+            .count();
+        if users != 1 {
+            wrong(
+                key("name"),
+                format!("{:?} is in {users} sets; one is right", buffer.name),
+            );
+        }
+    }
+
+    fn set_problems(&self, at: usize, wrong: &mut dyn FnMut(String, String)) {
+        let set = &self.sets[at];
+        let key = |field: &str| format!("set[{at}].{field}");
+        if set.buffers.is_empty() {
+            wrong(key("buffers"), format!("set {:?} has no buffer", set.name));
+        }
+        if self.sets[..at].iter().any(|other| other.name == set.name) {
+            wrong(key("name"), format!("{:?} is there twice", set.name));
+        }
+        for name in &set.buffers {
+            if !self.buffers.iter().any(|buffer| buffer.name == *name) {
+                wrong(key("buffers"), format!("there is no buffer {name:?}"));
+            }
+        }
     }
 }
 

@@ -55,6 +55,9 @@ pub trait StorageMethod: Send + Debug {
     /// Appends what must be reserved so that coming batches have room; asked once a batch.
     fn reservations(&mut self, out: &mut Vec<Reservation>);
 
+    /// Reservations asked for since the last durable one are lost: they are asked for again.
+    fn reservations_lost(&mut self);
+
     /// A reservation is durable: publishes the new floor first, then allows the region to be
     /// written.
     fn reserved(&mut self, reservation: Reservation);

@@ -153,6 +153,13 @@ impl Store {
         }
     }
 
+    /// A commit failed: what it was to reserve is asked for again.
+    pub fn reservations_lost(&mut self) {
+        for set in &mut self.sets {
+            set.reservations_lost();
+        }
+    }
+
     /// A reservation is durable.
     pub fn reserved(&mut self, reservation: Reservation) {
         for set in &mut self.sets {

@@ -40,21 +40,29 @@ fn open(config: &EngineConfig, disk: &Arc<dyn Disk>, clock: &Arc<FakeClock>) -> 
     Engine::open(config.clone(), Arc::clone(disk), clock, &mut |_, _, _| {}).unwrap()
 }
 
+/// The spool on this disk, as it is.
+pub(crate) fn open_on(disk: Arc<dyn Disk>, config: &EngineConfig, clock: &Arc<FakeClock>) -> World {
+    let engine = open(config, &disk, clock);
+    let service = engine.service();
+    let connection = Arc::new(Connection::new(ConnectionId(1), None, None));
+    World {
+        disk,
+        clock: Arc::clone(clock),
+        config: config.clone(),
+        engine,
+        service,
+        connection,
+    }
+}
+
 impl World {
     pub(crate) fn new(config: EngineConfig) -> Self {
-        let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
-        let clock = Arc::new(FakeClock::new(NOW));
-        let engine = open(&config, &disk, &clock);
-        let service = engine.service();
-        let connection = Arc::new(Connection::new(ConnectionId(1), None, None));
-        let world = Self {
-            disk,
-            clock,
-            config,
-            engine,
-            service,
-            connection,
-        };
+        Self::on(Arc::new(MemoryDisk::new()), config)
+    }
+
+    /// A new spool on this disk.
+    pub(crate) fn on(disk: Arc<dyn Disk>, config: EngineConfig) -> Self {
+        let world = open_on(disk, &config, &Arc::new(FakeClock::new(NOW)));
         let groups = ["misc.test", "misc.other"].map(GroupSpec::new).to_vec();
         world.engine.add_groups(groups).unwrap();
         world

@@ -1,6 +1,6 @@
 //! The store as the engine uses it: placing, wrapping, reading, restarting, failing.
 
-#![allow(clippy::unwrap_used, reason = "a failing helper fails its test")]
+#![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
 
 mod cyclic;
 mod race;

@@ -222,6 +222,11 @@ impl Filling {
         })
     }
 
+    /// What was asked for did not become durable.
+    pub(super) const fn reservation_lost(&mut self) {
+        self.requested = self.reserved;
+    }
+
     /// A reservation is durable.
     pub(super) fn reserved(&mut self, up_to: Position) {
         // Readers must see the floor before the first octet of the region is touched.

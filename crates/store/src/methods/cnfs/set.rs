@@ -110,6 +110,12 @@ impl StorageMethod for Cnfs {
         }
     }
 
+    fn reservations_lost(&mut self) {
+        for filling in &mut self.fillings {
+            filling.reservation_lost();
+        }
+    }
+
     fn reserved(&mut self, reservation: Reservation) {
         if let Some(filling) = self.find(reservation.buffer) {
             filling.reserved(reservation.up_to);

@@ -341,12 +341,9 @@ impl NewsService for LocalService {
             .views
             .overview()
             .lines(group, (low, high), Wait::No, |number, line| {
-                if rows.len() >= limit_bytes {
-                    return ControlFlow::Break(());
-                }
                 rows.push(number, line);
                 reached = number.next();
-                ControlFlow::Continue(())
+                more_until(rows.len() >= limit_bytes)
             });
         match next {
             Err(IndexError::WouldBlock) => {

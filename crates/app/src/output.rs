@@ -38,6 +38,23 @@ pub(crate) fn is_watched() -> bool {
     io::stderr().is_terminal()
 }
 
+/// Foreign text for a terminal: plain line ends, and no other control characters that a terminal would obey.
+pub(crate) fn foreign(text: &str) -> String {
+    let text = text.replace("\r\n", "\n");
+    if !io::stdout().is_terminal() {
+        return text;
+    }
+    text.chars()
+        .map(|c| {
+            if c.is_control() && !"\n\t".contains(c) {
+                '?'
+            } else {
+                c
+            }
+        })
+        .collect()
+}
+
 /// A table: titles and the keys of the rows' objects, numbers to the right.
 pub(crate) fn table(columns: &[(&str, &str)], rows: &[Value]) -> String {
     let cells: Vec<Vec<String>> = rows
@@ -139,7 +156,9 @@ pub(crate) fn date(value: &Value) -> String {
     let Some(seconds) = value.as_u64() else {
         return cell(value);
     };
-    newsreel_wire::UnixTime(seconds).to_string()
+    let mut text = Vec::new();
+    newsreel_wire::date::print_rfc5322(newsreel_wire::UnixTime(seconds), &mut text);
+    String::from_utf8_lossy(&text).into_owned()
 }
 
 #[cfg(test)]
@@ -171,5 +190,7 @@ mod tests {
         assert_eq!(duration(&json!(59)), "59 s");
         assert_eq!(duration(&json!(3_700)), "1 h 1 min");
         assert_eq!(duration(&json!(200_000)), "2 d 7 h");
+        assert_eq!(date(&json!(0)), "Thu, 01 Jan 1970 00:00:00 +0000");
+        assert_eq!(date(&json!(null)), "-");
     }
 }

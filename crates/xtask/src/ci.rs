@@ -29,6 +29,42 @@ struct Step {
     environment: &'static [(&'static str, &'static str)],
 }
 
+/// Tests of the release binary that do everything now.
+const FULL: &[(&str, &str)] = &[("NEWSREEL_TEST_SCALE", "full")];
+
+/// The tests of the release binary with these words in their names, one at a time, with their figures.
+macro_rules! release_tests {
+    ("--no-run") => {
+        &[
+            "cargo",
+            "test",
+            "--locked",
+            "--release",
+            "--package",
+            "newsreel-app",
+            "--test",
+            "it",
+            "--no-run",
+        ]
+    };
+    ($words:literal) => {
+        &[
+            "cargo",
+            "test",
+            "--locked",
+            "--release",
+            "--package",
+            "newsreel-app",
+            "--test",
+            "it",
+            "--",
+            $words,
+            "--nocapture",
+            "--test-threads=1",
+        ]
+    };
+}
+
 const STEPS: &[Step] = &[
     Step {
         name: "format",
@@ -93,33 +129,38 @@ const STEPS: &[Step] = &[
     Step {
         name: "release build",
         quick: false,
-        command: &[
-            "cargo",
-            "build",
-            "--locked",
-            "--release",
-            "--package",
-            "newsreel-app",
-        ],
+        command: release_tests!("--no-run"),
         environment: &[],
     },
     Step {
-        name: "release: transcripts, real corpus, crash rounds, small bench, soak",
+        name: "release: transcripts over loopback",
         quick: false,
-        command: &[
-            "cargo",
-            "test",
-            "--locked",
-            "--release",
-            "--package",
-            "newsreel-app",
-            "--test",
-            "it",
-            "--",
-            "--nocapture",
-            "--test-threads=1",
-        ],
-        environment: &[("NEWSREEL_TEST_SCALE", "full")],
+        command: release_tests!("transcripts::"),
+        environment: FULL,
+    },
+    Step {
+        name: "release: the real corpus",
+        quick: false,
+        command: release_tests!("corpus::"),
+        environment: FULL,
+    },
+    Step {
+        name: "release: 50 kills in the middle of a feed",
+        quick: false,
+        command: release_tests!("crash::"),
+        environment: FULL,
+    },
+    Step {
+        name: "release: small bench",
+        quick: false,
+        command: release_tests!("bench::every_pass"),
+        environment: FULL,
+    },
+    Step {
+        name: "release: soak of 60 seconds",
+        quick: false,
+        command: release_tests!("bench::feed_readers"),
+        environment: FULL,
     },
 ];
 

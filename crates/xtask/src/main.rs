@@ -10,6 +10,7 @@ mod tidy;
 mod tree;
 
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use clap::{Parser, Subcommand};
@@ -37,13 +38,19 @@ enum Task {
     Docs,
 }
 
-fn main() -> Result<()> {
-    match Args::parse().task {
+#[expect(clippy::print_stderr, reason = "errors end here")]
+fn main() -> ExitCode {
+    let done = match Args::parse().task {
         Task::Ci(args) => ci::run(&args),
         Task::Tidy { list } => tidy_task(list),
         Task::Bless => bless::run(),
         Task::Docs => docs::run(),
+    };
+    if let Err(error) = done {
+        eprintln!("error: {error:#}");
+        return ExitCode::FAILURE;
     }
+    ExitCode::SUCCESS
 }
 
 #[expect(clippy::print_stdout, reason = "the task's result")]

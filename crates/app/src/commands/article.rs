@@ -39,9 +39,9 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
     if spool.json {
         return output::json(&found);
     }
-    let text = found["text"].as_str().unwrap_or_default();
+    let text = output::foreign(found["text"].as_str().unwrap_or_default());
     if *plain {
-        return output::text(text);
+        return output::text(&text);
     }
     let xref = found["xref"]
         .as_array()

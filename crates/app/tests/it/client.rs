@@ -45,6 +45,30 @@ impl NewsClient {
         self.stream.get_mut().write_all(octets).unwrap();
     }
 
+    /// A second handle on the connection, to write from another thread.
+    pub(crate) fn writer(&self) -> TcpStream {
+        self.stream.get_ref().try_clone().unwrap()
+    }
+
+    /// The lines of a block as they come, without CRLF, up to its dot.
+    pub(crate) fn raw_block(&mut self) -> Vec<Vec<u8>> {
+        let mut lines = Vec::new();
+        loop {
+            let mut line = Vec::new();
+            self.stream.read_until(b'\n', &mut line).unwrap();
+            assert!(
+                line.ends_with(b"\r\n"),
+                "{:?}",
+                line.escape_ascii().to_string()
+            );
+            line.truncate(line.len() - 2);
+            if line == b"." {
+                return lines;
+            }
+            lines.push(line);
+        }
+    }
+
     /// The lines of a block up to its dot.
     pub(crate) fn block(&mut self) -> Vec<String> {
         let mut lines = Vec::new();

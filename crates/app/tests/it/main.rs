@@ -1,11 +1,15 @@
 //! The binary as users run it: real processes, real sockets, a spool in a temporary directory.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod bench;
 mod cli;
 mod client;
 mod control;
+mod corpus;
+mod crash;
 mod docs;
 mod groups;
 mod lifecycle;
+mod scale;
 mod spool;
 mod transcripts;

@@ -1,0 +1,250 @@
+//! The load generator against the server: every way to feed and to read, little of each, everything verified.
+//!
+//! Absolute figures are printed and never judged: machines differ.  The soak runs feed, readers and wrapping buffers at
+//! the same time and looks at what must not grow.
+
+use std::process::{Child, Output, Stdio};
+
+use newsreel_host::replace_file;
+use serde_json::{Value, json};
+
+use crate::scale::scaled;
+use crate::spool::{Server, Spool, newsreel};
+
+/// Generated articles: the same in every command of a test.
+const CORPUS: [&str; 6] = ["--seed", "7", "--groups", "50", "--base-time", "1767225600"];
+
+fn start(words: &[&str], server: &Server, pid: bool) -> Child {
+    let (address, id) = (server.address.to_string(), server.pid().to_string());
+    let mut command = newsreel();
+    command
+        .arg("bench")
+        .args(words)
+        .args(CORPUS)
+        .args(["--json", "--server", &address]);
+    if pid {
+        command.args(["--pid", &id]);
+    }
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+fn report(words: &[&str], output: Output) -> Value {
+    let (text, errors) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    assert!(output.status.success(), "{words:?}: {errors}\n{text}");
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{words:?}: {error} in {text}"))
+}
+
+fn run(words: &[&str], server: &Server) -> Value {
+    report(
+        words,
+        start(words, server, true).wait_with_output().unwrap(),
+    )
+}
+
+/// A server with the groups of the corpus.
+fn server(config: &str) -> (Spool, Server) {
+    let spool = Spool::with(config);
+    let server = spool.serve_with(&["--clock", "1767225600"]);
+    let mut command = newsreel();
+    let names = command
+        .args(["bench", "corpus", "--list-groups", "names"])
+        .args(CORPUS)
+        .output();
+    let file = spool.folder().join("groups");
+    replace_file(&newsreel_host::RealDisk, &file, &names.unwrap().stdout).unwrap();
+    spool.text(&["group", "import", &file.display().to_string()]);
+    (spool, server)
+}
+
+#[test]
+#[expect(clippy::print_stdout, reason = "the figures of the run")]
+fn every_pass_runs_and_finds_nothing_wrong() {
+    let (spool, server) = server(&Spool::changed(&[("8MiB", "64MiB")]));
+    let step = scaled(300, 3000);
+    let mut first = 0;
+    let say = |name: &str, found: &Value| {
+        let (rate, cpu) = (&found["per_second"], &found["server"]["cpu_us"]);
+        println!(
+            "{name:28} {:>9.0}/s {:>7.1} us CPU",
+            rate.as_f64().unwrap(),
+            cpu.as_f64().unwrap()
+        );
+    };
+    for mode in ["takethis", "check", "ihave"] {
+        let (from, count) = (first.to_string(), step.to_string());
+        let words = [
+            "feed",
+            "--mode",
+            mode,
+            "--connections",
+            "2",
+            "--first",
+            &from,
+            "--articles",
+            &count,
+        ];
+        let found = run(&words, &server);
+        assert_eq!(found["accepted"], step, "{mode}");
+        say(&format!("feed {mode}"), &found);
+        first += step;
+    }
+    let all = first.to_string();
+    for mode in [
+        "article",
+        "head",
+        "body",
+        "stat",
+        "over",
+        "group",
+        "list",
+        "listgroup",
+        "session",
+        "date",
+    ] {
+        for by in ["id", "number"] {
+            let named = matches!(mode, "article" | "head" | "body" | "stat");
+            if by == "number" && !named {
+                continue;
+            }
+            let words = [
+                "read",
+                "--mode",
+                mode,
+                "--by",
+                by,
+                "--verify",
+                "contents",
+                "--connections",
+                "4",
+                "--quick-ack",
+                "--depth",
+                "4",
+                "--operations",
+                "400",
+                "--articles",
+                &all,
+            ];
+            let found = run(&words, &server);
+            assert_eq!(
+                (&found["damaged"], &found["missing"]),
+                (&json!(0), &json!(0)),
+                "{mode} by {by}"
+            );
+            say(&format!("read {mode} by {by}"), &found);
+        }
+    }
+    assert_eq!(spool.json(&["check"])["problems"], json!([]));
+    server.stop();
+}
+
+#[test]
+#[expect(clippy::print_stdout, reason = "the figures of the run")]
+fn feed_readers_and_wrapping_buffers_go_on_together() {
+    let config = Spool::changed(&[
+        ("8MiB", "16MiB"),
+        (
+            "[log]",
+            "[engine]\ncheckpoint_log_octets = \"4MiB\"\nlog_keep_octets = 0\n[log]",
+        ),
+    ]);
+    let (spool, server) = server(&config);
+    let seconds = scaled(4, 60).to_string();
+    let feed = [
+        "feed",
+        "--connections",
+        "2",
+        "--articles",
+        "100000000",
+        "--duration",
+        &seconds,
+    ];
+    let by_number = [
+        "read",
+        "--by",
+        "number",
+        "--connections",
+        "8",
+        "--rate",
+        "2000",
+        "--articles",
+        "100000000",
+        "--duration",
+        &seconds,
+        "--verify",
+        "contents",
+        "--quick-ack",
+    ];
+    let over = [
+        "read",
+        "--mode",
+        "over",
+        "--connections",
+        "2",
+        "--rate",
+        "50",
+        "--articles",
+        "100000000",
+        "--duration",
+        &seconds,
+        "--verify",
+        "contents",
+        "--quick-ack",
+    ];
+    let mixed = [
+        "read",
+        "--mode",
+        "session",
+        "--connections",
+        "4",
+        "--rate",
+        "500",
+        "--articles",
+        "100000000",
+        "--duration",
+        &seconds,
+        "--quick-ack",
+    ];
+    let feeding = start(&feed, &server, true);
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    let readers =
+        [&by_number[..], &over, &mixed].map(|words| (words, start(words, &server, false)));
+    for (words, child) in readers {
+        let found = report(words, child.wait_with_output().unwrap());
+        assert_eq!(
+            (&found["damaged"], &found["lost_connections"]),
+            (&json!(0), &json!(0)),
+            "{words:?}"
+        );
+        assert!(found["operations"].as_u64().unwrap() > 0, "{words:?}");
+        println!(
+            "{:24} {} operations, {} missing",
+            found["pass"], found["operations"], found["missing"]
+        );
+    }
+    let found = report(&feed, feeding.wait_with_output().unwrap());
+    let status = spool.json(&["status"]);
+    let cycles = status["buffers"][0]["cycle"].as_u64().unwrap();
+    println!(
+        "soak: {} articles at {:.0}/s, {cycles} cycles, {} MB, history {} + {}, overview {} packs, log {} segments",
+        found["accepted"],
+        found["per_second"].as_f64().unwrap(),
+        status["memory_octets"].as_u64().unwrap() >> 20,
+        status["history"]["recent"],
+        status["history"]["sealed"],
+        status["overview"]["packs"],
+        status["log"]["segments"],
+    );
+    assert!(cycles > 2, "the buffers must have wrapped: {status:#}");
+    assert_eq!(status["counters"]["disk_errors"], 0);
+    assert_eq!(status["counters"]["corrupt_reads"], 0);
+    assert_eq!(spool.json(&["check"])["problems"], json!([]));
+    server.stop();
+}

@@ -1,0 +1,404 @@
+//! Real articles of 1993 to 2022: fed, read back by id and by number, and counted independently.
+//!
+//! Only where the corpus lies beside the repository; elsewhere the tests say so and do nothing.  What an article is, which
+//! groups it names and how often is worked out here anew, from the batches themselves.
+
+use std::collections::{BTreeMap, HashSet};
+use std::io::Write as _;
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+
+use newsreel_host::{RealDisk, read_whole, replace_file};
+use newsreel_testkit::{same_article, wire_form};
+
+use crate::client::NewsClient;
+use crate::scale::scaled;
+use crate::spool::{Server, Spool};
+
+/// Commands sent ahead when reading back.
+const AHEAD: usize = 64;
+
+fn folder() -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus");
+    folder.is_dir().then_some(folder)
+}
+
+#[expect(clippy::print_stdout, reason = "a skipped test says why")]
+fn skipped() {
+    println!("skipped: the corpus does not lie beside this repository (../shared/corpus)");
+}
+
+fn unpacked(path: &Path) -> Vec<u8> {
+    let packed = read_whole(&RealDisk, path, 1 << 30).unwrap();
+    let mut decoder = zstd::Decoder::new(packed.as_slice()).unwrap();
+    decoder.window_log_max(27).unwrap();
+    let mut octets = Vec::new();
+    std::io::copy(&mut decoder, &mut octets).unwrap();
+    octets
+}
+
+/// The articles of a batch, as they lie there.
+fn articles(batch: &[u8]) -> Vec<&[u8]> {
+    let mut found = Vec::new();
+    let mut rest = batch;
+    while !rest.is_empty() {
+        let end = rest.iter().position(|octet| *octet == b'\n').unwrap();
+        let line = std::str::from_utf8(&rest[..end]).unwrap();
+        let len: usize = line.strip_prefix("#! rnews ").unwrap().parse().unwrap();
+        found.push(&rest[end + 1..end + 1 + len]);
+        rest = &rest[end + 1 + len..];
+    }
+    found
+}
+
+/// The content of a header field, unfolded.
+fn field(article: &[u8], name: &str) -> String {
+    let head = String::from_utf8_lossy(article);
+    let mut found: Option<String> = None;
+    for line in head.lines().take_while(|line| !line.is_empty()) {
+        if line.starts_with([' ', '\t']) {
+            if let Some(content) = &mut found {
+                content.push_str(line);
+            }
+        } else if found.is_some() {
+            break;
+        } else if let Some((field, content)) = line.split_once(':')
+            && field.eq_ignore_ascii_case(name)
+        {
+            found = Some(content.to_owned());
+        }
+    }
+    found.unwrap_or_default().trim().to_owned()
+}
+
+fn groups(article: &[u8]) -> Vec<String> {
+    let list = field(article, "Newsgroups");
+    let mut seen = HashSet::new();
+    let names = list
+        .split(',')
+        .map(str::trim)
+        .filter(|name| !name.is_empty());
+    names
+        .filter(|name| seen.insert(name.to_owned()))
+        .map(str::to_owned)
+        .collect()
+}
+
+struct Sample {
+    id: String,
+    groups: Vec<String>,
+    wire: Vec<u8>,
+    /// A CR that no LF follows; everything else in the corpus is fit to be relayed.
+    is_bad: bool,
+}
+
+fn samples(folder: &Path) -> Vec<Sample> {
+    let mut samples = Vec::new();
+    for name in ["news1993.rnews.zst", "cobol1994-2022.rnews.zst"] {
+        let batch = unpacked(&folder.join(name));
+        let articles = articles(&batch);
+        let wanted = scaled(1500, articles.len());
+        samples.extend(articles.into_iter().take(wanted).map(|article| {
+            Sample {
+                id: field(article, "Message-ID"),
+                groups: groups(article),
+                wire: wire_form(article),
+                is_bad: article
+                    .windows(2)
+                    .any(|pair| pair[0] == b'\r' && pair[1] != b'\n'),
+            }
+        }));
+    }
+    samples
+}
+
+/// A spool with room for all, and all groups that are named.
+fn server(samples: &[Sample]) -> (Spool, Server, HashSet<String>) {
+    let config = Spool::changed(&[
+        ("8MiB", "96MiB"),
+        ("1MiB", "64MiB"),
+        ("age_s_max = 0", "age_s_max = 0\ngroups_max = 1000"),
+    ]);
+    let spool = Spool::with(&config);
+    let server = spool.serve();
+    let names: HashSet<&str> = samples
+        .iter()
+        .flat_map(|sample| sample.groups.iter().map(String::as_str))
+        .collect();
+    let list: String = names.iter().map(|name| format!("{name}\n")).collect();
+    let file = spool.folder().join("groups");
+    replace_file(&RealDisk, &file, list.as_bytes()).unwrap();
+    spool.text(&["group", "import", &file.display().to_string(), "--skip-bad"]);
+    let groups = spool.json(&["group", "list"]);
+    let known = groups.as_array().unwrap().iter();
+    let known = known
+        .map(|group| group["name"].as_str().unwrap().to_owned())
+        .collect();
+    (spool, server, known)
+}
+
+/// Feeds everything on one connection, far ahead of the replies; the codes.
+fn feed(address: SocketAddr, samples: &[Sample]) -> Vec<u16> {
+    let mut client = NewsClient::connect(address);
+    let mut writer: TcpStream = client.writer();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            for sample in samples {
+                writer
+                    .write_all(format!("TAKETHIS {}\r\n", sample.id).as_bytes())
+                    .unwrap();
+                writer.write_all(&sample.wire).unwrap();
+            }
+            writer.shutdown(Shutdown::Write).unwrap();
+        });
+        samples
+            .iter()
+            .map(|sample| {
+                let reply = client.line();
+                let (code, rest) = reply.split_at(3);
+                assert!(
+                    rest.trim().starts_with(&sample.id),
+                    "{} got {reply}",
+                    sample.id
+                );
+                code.parse().unwrap()
+            })
+            .collect()
+    })
+}
+
+/// Asks many commands, a few ahead, and hands every reply to `look`.
+fn ask_all<T>(
+    address: SocketAddr,
+    items: &[T],
+    command: impl Fn(&T) -> String,
+    mut look: impl FnMut(&mut NewsClient, &T),
+) {
+    let mut client = NewsClient::connect(address);
+    for items in items.chunks(AHEAD) {
+        let commands: String = items
+            .iter()
+            .map(|item| format!("{}\r\n", command(item)))
+            .collect();
+        client.send(commands.as_bytes());
+        for item in items {
+            look(&mut client, item);
+        }
+    }
+}
+
+/// What was sent and what is served, line by line.
+fn compare(sample: &Sample, served: &[Vec<u8>]) {
+    let wire = &sample.wire[..sample.wire.len() - 3];
+    let sent: Vec<&[u8]> = wire
+        .split_inclusive(|octet| *octet == b'\n')
+        .map(|line| &line[..line.len() - 2])
+        .collect();
+    let served: Vec<&[u8]> = served.iter().map(Vec::as_slice).collect();
+    if let Err(error) = same_article(&sent, &served) {
+        panic!("{}: {error}", sample.id);
+    }
+}
+
+#[test]
+#[expect(clippy::print_stdout, reason = "the figures of the run")]
+fn real_articles_come_back_as_they_were_sent() {
+    let Some(folder) = folder() else {
+        return skipped();
+    };
+    let samples = samples(&folder);
+    let (spool, server, known) = server(&samples);
+    let codes = feed(server.address, &samples);
+    let mut refused = 0;
+    for (sample, code) in samples.iter().zip(&codes) {
+        assert_eq!(
+            *code,
+            if sample.is_bad { 439 } else { 239 },
+            "{}",
+            sample.id
+        );
+        refused += usize::from(sample.is_bad);
+    }
+    assert_eq!(refused, scaled(0, 5));
+    let taken: Vec<&Sample> = samples.iter().filter(|sample| !sample.is_bad).collect();
+
+    let mut filed: BTreeMap<&str, Vec<&Sample>> = BTreeMap::new();
+    for sample in &taken {
+        for group in sample.groups.iter().filter(|group| known.contains(*group)) {
+            filed.entry(group).or_default().push(sample);
+        }
+    }
+    ask_all(
+        server.address,
+        &taken,
+        |s| format!("ARTICLE {}", s.id),
+        |client, sample| {
+            assert_eq!(client.line(), format!("220 0 {}", sample.id));
+            compare(sample, &client.raw_block());
+        },
+    );
+    let groups: Vec<&str> = filed.keys().copied().collect();
+    let mut numbers = 0;
+    for group in groups {
+        numbers += read_group(server.address, group, &filed[group]);
+    }
+    println!(
+        "corpus: {} articles, {} taken, {} refused, {numbers} places in {} groups",
+        samples.len(),
+        taken.len(),
+        refused,
+        filed.len()
+    );
+    let check = spool.json(&["check"]);
+    assert_eq!(check["problems"], serde_json::json!([]));
+    assert_eq!(check["articles"], taken.len());
+    server.stop();
+}
+
+/// GROUP, LISTGROUP, OVER and every ARTICLE of a group against what was counted.
+fn read_group(address: SocketAddr, group: &str, filed: &[&Sample]) -> usize {
+    let count = filed.len();
+    let mut client = NewsClient::connect(address);
+    assert_eq!(
+        client.ask(&format!("GROUP {group}")),
+        format!("211 {count} 1 {count} {group}")
+    );
+    assert_eq!(client.ask("LISTGROUP").split(' ').next(), Some("211"));
+    let numbers: Vec<String> = (1..=count).map(|number| number.to_string()).collect();
+    assert_eq!(client.block(), numbers, "{group}");
+    assert_eq!(client.ask("OVER 1-").split(' ').next(), Some("224"));
+    for (at, line) in client.raw_block().iter().enumerate() {
+        let line = String::from_utf8_lossy(line);
+        let fields: Vec<&str> = line.split('\t').collect();
+        assert_eq!(
+            (fields[0], fields[4]),
+            (numbers[at].as_str(), filed[at].id.as_str()),
+            "{group}"
+        );
+        let place = format!("{group}:{}", numbers[at]);
+        let xref = fields
+            .iter()
+            .find_map(|field| field.strip_prefix("Xref: "))
+            .unwrap_or_default();
+        assert!(
+            xref.split(' ').any(|found| found == place),
+            "{place} in {line}"
+        );
+    }
+    for (at, sample) in filed.iter().enumerate().step_by(AHEAD) {
+        let ahead = &filed[at..filed.len().min(at + AHEAD)];
+        let commands: String = (0..ahead.len())
+            .map(|more| format!("ARTICLE {}\r\n", at + more + 1))
+            .collect();
+        client.send(commands.as_bytes());
+        for (more, sample) in ahead.iter().enumerate() {
+            assert_eq!(
+                client.line(),
+                format!("220 {} {}", at + more + 1, sample.id)
+            );
+            compare(sample, &client.raw_block());
+        }
+        assert!(!sample.id.is_empty());
+    }
+    count
+}
+
+/// Files that are whole articles and name a group that exists.  (One has a header line of 1001 octets: nobody may make
+/// such a line, but a relaying agent need not refuse it, RFC 5537 section 3.6.)
+const GOOD: &[&str] = &["1", "2", "3", "6", "bad-long-cont"];
+
+#[test]
+fn edge_cases_are_answered_and_the_conversation_goes_on() {
+    let Some(folder) = folder() else {
+        return skipped();
+    };
+    let place = tempfile::tempdir().unwrap();
+    let archive = unpacked(&folder.join("edge-cases.tar.zst"));
+    let files = untar(&archive);
+    assert_eq!(files.len(), 381);
+    let spool = Spool::new();
+    let server = spool.serve();
+    for name in ["active", "newsgroups"] {
+        let (_, octets) = files
+            .iter()
+            .find(|(path, _)| path.ends_with(&format!("db/{name}")))
+            .unwrap();
+        replace_file(&RealDisk, &place.path().join(name), octets).unwrap();
+    }
+    let path = |name: &str| place.path().join(name).display().to_string();
+    spool.text(&[
+        "group",
+        "import",
+        &path("active"),
+        &path("newsgroups"),
+        "--skip-bad",
+    ]);
+    let mut client = NewsClient::connect(server.address);
+    for (path, octets) in &files {
+        let id = field(octets, "Message-ID");
+        let id = if id.starts_with('<') {
+            id
+        } else {
+            "<edge@t.example>".to_owned()
+        };
+        client.send(format!("TAKETHIS {id}\r\n").as_bytes());
+        let is_wire = octets.ends_with(b"\r\n.\r\n");
+        client.send(&if is_wire {
+            octets.clone()
+        } else {
+            wire_form(octets)
+        });
+        let reply = client.line();
+        let is_good = GOOD
+            .iter()
+            .any(|name| path.ends_with(&format!("articles/{name}")));
+        let expected = if is_good { "239 " } else { "439 " };
+        assert!(reply.starts_with(expected), "{path}: {reply}");
+        assert_eq!(
+            client.ask("DATE").split(' ').next(),
+            Some("111"),
+            "after {path}: {reply}"
+        );
+        // Without its line ends it is one long article, and ends where we say.
+        client.send(b"TAKETHIS <raw@t.example>\r\n");
+        client.send(octets);
+        if !is_wire {
+            client.send(b"\r\n.\r\n");
+        }
+        let reply = client.line();
+        assert!(
+            reply.starts_with("439 <raw@t.example>"),
+            "{path}, raw: {reply}"
+        );
+        assert_eq!(
+            client.ask("DATE").split(' ').next(),
+            Some("111"),
+            "after {path}, raw: {reply}"
+        );
+    }
+    server.stop();
+}
+
+/// The files of a tar archive.
+fn untar(archive: &[u8]) -> Vec<(String, Vec<u8>)> {
+    let text = |octets: &[u8]| {
+        let end = octets
+            .iter()
+            .position(|octet| *octet == 0)
+            .unwrap_or(octets.len());
+        String::from_utf8_lossy(&octets[..end]).trim().to_owned()
+    };
+    let mut files = Vec::new();
+    let mut rest = archive;
+    while rest.len() >= 512 && rest[0] != 0 {
+        let (head, data) = rest.split_at(512);
+        let len = usize::from_str_radix(&text(&head[124..136]), 8).unwrap();
+        if head[156] == b'0' || head[156] == 0 {
+            let name = format!("{}{}", text(&head[345..500]), text(&head[..100]));
+            files.push((name, data[..len].to_vec()));
+        }
+        rest = &data[len.next_multiple_of(512)..];
+    }
+    files.sort();
+    files
+}

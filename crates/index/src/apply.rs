@@ -132,22 +132,37 @@ impl Applier {
         Ok(())
     }
 
-    /// An id is known from now on, or what is known of it changes: moved, cancelled (no token), only to be remembered.
+    /// An id that the history does not have is known from now on, or an article was moved.
     ///
     /// # Errors
     /// As [`Applier::publish`]: what was added before comes first.
     pub fn remember(&mut self, hash: IdHash, entry: &HistoryEntry) -> Result<()> {
         self.publish()?;
-        self.views.history.insert(hash, entry);
+        self.views.history.insert(Stored::new(hash, entry));
         Ok(())
     }
 
-    /// An article is not offered any more under these numbers, though its buffer still has it.
+    /// An article is not offered any more, though its buffer still has it: it was cancelled, superseded or found
+    /// damaged.  Its id stays known.
     ///
     /// # Errors
     /// As [`Applier::publish`]: what was added before comes first.
-    pub fn withdraw(&mut self, token: &Token, places: &[(GroupId, ArticleNumber)]) -> Result<()> {
+    pub fn withdraw(
+        &mut self,
+        hash: IdHash,
+        token: &Token,
+        arrival: UnixTime,
+        places: &[(GroupId, ArticleNumber)],
+    ) -> Result<()> {
         self.publish()?;
+        let entry = HistoryEntry {
+            token: Some(*token),
+            arrival,
+        };
+        self.views.history.insert(Stored {
+            is_withdrawn: true,
+            ..Stored::new(hash, &entry)
+        });
         for (group, number) in places {
             let withdrawn = Withdrawn::new(*group, *number, token);
             self.views.overview.withdrawn().add(withdrawn);

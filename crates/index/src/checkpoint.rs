@@ -102,10 +102,11 @@ impl Frozen {
             ..GroupRun::default()
         };
         let groups = GroupRun::merged(vec![self.groups.clone(), marks], &mut floors);
-        let groups = groups.write(place, catalog.new_run(), range)?;
-        let runs: Vec<(RunKind, RunMeta)> = [bucket, pack, groups]
+        let groups = groups.write(catalog, range)?;
+        let runs: Vec<(RunKind, RunMeta)> = [bucket, pack]
             .into_iter()
             .flatten()
+            .chain(groups)
             .map(|meta| (meta.kind, meta))
             .collect();
         let replace = runs

@@ -6,15 +6,14 @@
 use std::sync::Arc;
 
 use crate::config::IndexConfig;
-use crate::error::Result;
-use crate::groups::seal::GroupRun;
+use crate::error::{Error, Result};
+use crate::groups::seal::{GroupRun, pairs};
 use crate::history::bucket::Bucket;
 use crate::history::merge::BucketMerge;
 use crate::overview::merge::PackMerge;
 use crate::overview::pack::Pack;
 use crate::sealed::catalog::Change;
-use crate::sealed::reader::RunFile;
-use crate::sealed::set::{RunSet, Slot};
+use crate::sealed::set::Slot;
 use crate::sealed::tiers::{Job, Limits, RunSize, choose};
 use crate::sealed::{RunKind, RunMeta};
 use crate::views::Views;
@@ -92,27 +91,54 @@ impl Views {
     }
 
     fn end_history(&self, metas: &[RunMeta], merge: BucketMerge) -> Result<()> {
-        let merged: Vec<RunMeta> = merge.finish()?.into_iter().collect();
-        let slots: Result<Vec<Slot<Bucket>>> = merged
-            .iter()
-            .map(|meta| self.history.open_new(meta))
-            .collect();
-        let slots = slots?;
-        self.commit(RunKind::History, &ids(metas), &merged)?;
+        let merged = merge.finish()?;
+        let mut slots = Vec::new();
+        if let Some(meta) = &merged {
+            let mut slot = self.history.open_new(meta)?;
+            slot.still_dead = self.bucket_size(&slot).dead;
+            slots.push(slot);
+        }
+        self.commit(RunKind::History, &ids(metas), merged.as_slice())?;
         self.history.replace(&ids(metas), slots, false);
         Ok(())
     }
 
     fn end_overview(&self, metas: &[RunMeta], merge: PackMerge) -> Result<()> {
-        let merged: Vec<RunMeta> = merge.finish()?.into_iter().collect();
-        let slots: Result<Vec<Slot<Pack>>> = merged
-            .iter()
-            .map(|meta| self.overview.open_new(meta))
-            .collect();
-        let slots = slots?;
-        self.commit(RunKind::Overview, &ids(metas), &merged)?;
+        let merged = merge.finish()?;
+        let mut slots = Vec::new();
+        if let Some(meta) = &merged {
+            let mut slot = self.overview.open_new(meta)?;
+            slot.still_dead = self.pack_size(&slot).dead;
+            slots.push(slot);
+        }
+        self.commit(RunKind::Overview, &ids(metas), merged.as_slice())?;
         self.overview.replace(&ids(metas), slots, false, false);
         Ok(())
+    }
+
+    fn bucket_size(&self, slot: &Slot<Bucket>) -> RunSize {
+        let (mut floors, remember) = (self.history.floors(), self.remember());
+        let bucket = slot.run.as_deref();
+        let dead = bucket.map_or(0, |bucket| bucket.dead(&mut floors, remember));
+        RunSize {
+            size: slot.meta.rows,
+            dead: dead.saturating_sub(slot.still_dead),
+            is_dead: bucket.is_some_and(|bucket| bucket.is_dead(&mut floors, remember)),
+            is_damaged: bucket.is_none() || self.damages.contains(slot.meta.id),
+        }
+    }
+
+    fn pack_size(&self, slot: &Slot<Pack>) -> RunSize {
+        let mut floors = self.overview.floors();
+        let pack = slot.run.as_deref();
+        let rows = pack.map_or(0, |pack| pack.dead(&mut floors));
+        let dead = u128::from(rows) * u128::from(slot.meta.len) / u128::from(slot.meta.rows.max(1));
+        RunSize {
+            size: slot.meta.len,
+            dead: (dead as u64).saturating_sub(slot.still_dead),
+            is_dead: pack.is_some_and(|pack| pack.is_dead(&mut floors)),
+            is_damaged: pack.is_none() || self.damages.contains(slot.meta.id),
+        }
     }
 
     pub(crate) fn commit(&self, kind: RunKind, old: &[u64], new: &[RunMeta]) -> Result<()> {
@@ -126,14 +152,12 @@ impl Views {
 
     /// Begins what is most useful for the history; `None`: nothing is.
     fn begin_history(&self) -> Result<Option<Option<Merge>>> {
-        let (buckets, remember) = (self.history.buckets(), self.remember());
-        let mut floors = self.history.floors();
-        let size = |bucket: &Bucket| {
-            let dead = bucket.dead(&mut floors, remember);
-            let is_dead = bucket.is_dead(&mut floors, remember);
-            (bucket.meta().rows, dead, is_dead)
-        };
-        let sizes = sizes(&buckets, size, |id| self.damages.contains(id));
+        let buckets = self.history.buckets();
+        let sizes: Vec<RunSize> = buckets
+            .slots
+            .iter()
+            .map(|slot| self.bucket_size(slot))
+            .collect();
         let limits = limits(&self.config, self.config.bucket_rows_max);
         match choose(&sizes, &limits) {
             None => Ok(None),
@@ -146,7 +170,7 @@ impl Views {
             Some(Job::Merge(window)) => {
                 let (metas, open) = inputs(&buckets.slots[window]);
                 let (place, id) = (self.catalog.place(), self.catalog.new_run());
-                let merge = BucketMerge::begin(place, id, &open, remember)?;
+                let merge = BucketMerge::begin(place, id, &open, self.remember())?;
                 Ok(Some(Some(Merge::History(metas, Box::new(merge)))))
             }
         }
@@ -155,14 +179,11 @@ impl Views {
     /// Begins what is most useful for the overview; `None`: nothing is.
     fn begin_overview(&self) -> Result<Option<Option<Merge>>> {
         let packs = self.overview.packs();
-        let mut floors = self.overview.floors();
-        let size = |pack: &Pack| {
-            let meta = pack.meta();
-            let dead_rows = u128::from(pack.dead(&mut floors));
-            let dead = dead_rows * u128::from(meta.len) / u128::from(meta.rows.max(1));
-            (meta.len, dead as u64, pack.is_dead(&mut floors))
-        };
-        let sizes = sizes(&packs, size, |id| self.damages.contains(id));
+        let sizes: Vec<RunSize> = packs
+            .slots
+            .iter()
+            .map(|slot| self.pack_size(slot))
+            .collect();
         let limits = limits(&self.config, self.config.pack_bytes_max);
         match choose(&sizes, &limits) {
             None => Ok(None),
@@ -181,7 +202,7 @@ impl Views {
         }
     }
 
-    /// Merges files of group rows: small ones, in one go.
+    /// Merges files of group rows: small ones, in one go.  Of two copies one is enough.
     fn compact_groups(&self) -> Result<bool> {
         let metas: Vec<RunMeta> = self
             .catalog
@@ -189,40 +210,32 @@ impl Views {
             .of_kind(RunKind::Groups)
             .copied()
             .collect();
-        let size = |meta: &RunMeta| RunSize {
-            size: meta.len,
+        let pairs = pairs(&metas);
+        let size = |pair: &&[RunMeta]| RunSize {
+            size: pair.iter().map(|meta| meta.len).sum(),
             dead: 0,
             is_dead: false,
-            is_damaged: self.damages.contains(meta.id),
+            is_damaged: pair.iter().all(|meta| self.damages.contains(meta.id)),
         };
-        let sizes: Vec<RunSize> = metas.iter().map(size).collect();
+        let sizes: Vec<RunSize> = pairs.iter().map(size).collect();
         let Some(Job::Merge(window)) = choose(&sizes, &limits(&self.config, u64::MAX)) else {
             return Ok(false);
         };
-        let metas = &metas[window];
-        let place = self.catalog.place();
-        let read = |meta: &RunMeta| {
-            RunFile::open(place.disk.as_ref(), &place.dir, &place.spool, meta)
-                .and_then(|run| GroupRun::read(&run))
-                .inspect_err(|error| {
-                    if error.is_damage() {
-                        self.damages.note(&place.dir, meta, error);
-                    }
-                })
+        let note = |meta: &RunMeta, error: &Error| {
+            self.damages.note(&self.catalog.place().dir, meta, error);
         };
-        let runs: Result<Vec<GroupRun>> = metas.iter().map(read).collect();
-        let merged = GroupRun::merged(runs?, &mut self.overview.floors());
-        let first = metas
-            .iter()
-            .map(|meta| meta.first)
-            .min()
-            .unwrap_or_default();
-        let last = metas.iter().map(|meta| meta.last).max().unwrap_or_default();
-        let new = merged.write(place, self.catalog.new_run(), (first, last))?;
-        self.commit(RunKind::Groups, &ids(metas), new.as_slice())?;
-        self.overview
-            .withdrawn()
-            .drop_dead(&mut self.overview.floors());
+        let mut runs = Vec::new();
+        for pair in &pairs[window.clone()] {
+            runs.push(GroupRun::read_any(&self.catalog, pair, note)?);
+        }
+        let old = pairs[window].concat();
+        let merged = GroupRun::merged(runs, &mut self.overview.floors());
+        let first = old.iter().map(|meta| meta.first).min().unwrap_or_default();
+        let last = old.iter().map(|meta| meta.last).max().unwrap_or_default();
+        let new = merged.write(&self.catalog, (first, last))?;
+        self.commit(RunKind::Groups, &ids(&old), &new)?;
+        let withdrawn = self.overview.withdrawn();
+        withdrawn.drop_dead(&mut self.overview.floors());
         Ok(true)
     }
 }
@@ -234,24 +247,6 @@ fn limits(config: &IndexConfig, size_max: u64) -> Limits {
         size_max,
         dead_percent_max: config.dead_percent_max,
     }
-}
-
-fn sizes<R>(
-    set: &RunSet<R>,
-    mut size: impl FnMut(&R) -> (u64, u64, bool),
-    is_damaged: impl Fn(u64) -> bool,
-) -> Vec<RunSize> {
-    let of = |slot: &Slot<R>| {
-        let known = slot.run.as_ref().map(|run| size(run));
-        let (size, dead, is_dead) = known.unwrap_or((0, 0, false));
-        RunSize {
-            size,
-            dead,
-            is_dead,
-            is_damaged: slot.run.is_none() || is_damaged(slot.meta.id),
-        }
-    };
-    set.slots.iter().map(of).collect()
 }
 
 /// The runs of a window; none of them is missing, or the window would not have been chosen.

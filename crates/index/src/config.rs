@@ -23,7 +23,7 @@ pub struct IndexConfig {
     pub merge_runs_max: usize,
     /// Entries of one history bucket; larger ones are never made by merging.
     pub bucket_rows_max: u64,
-    /// Octets of one overview pack; larger ones are never made by merging.
+    /// Octets of one overview pack; larger ones are never made by merging (at most 2 GiB).
     pub pack_bytes_max: u64,
     /// Percentage of dead octets, of all sealed files of a kind, above which the sparsest is rewritten.
     pub dead_percent_max: u32,
@@ -65,7 +65,7 @@ impl IndexConfig {
     #[must_use]
     pub fn problems(&self) -> Vec<String> {
         let ranges = [
-            ("tail_bytes_max", self.tail_bytes_max, 1 << 16, 1 << 32),
+            ("tail_bytes_max", self.tail_bytes_max, 1 << 16, 1 << 30),
             ("history_rows_max", self.history_rows_max, 1 << 10, 1 << 30),
             ("cache_bytes_max", self.cache_bytes_max, 1 << 16, 1 << 40),
             (
@@ -77,7 +77,7 @@ impl IndexConfig {
             ("runs_max", self.runs_max as u64, 2, 1 << 10),
             ("merge_runs_max", self.merge_runs_max as u64, 2, 64),
             ("bucket_rows_max", self.bucket_rows_max, 1 << 10, 1 << 30),
-            ("pack_bytes_max", self.pack_bytes_max, 1 << 16, 1 << 40),
+            ("pack_bytes_max", self.pack_bytes_max, 1 << 16, 2 << 30),
             ("dead_percent_max", u64::from(self.dead_percent_max), 1, 90),
             ("block_rows_max", u64::from(self.block_rows_max), 1, 4096),
             (

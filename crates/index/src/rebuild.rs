@@ -6,11 +6,11 @@
 
 use std::sync::Arc;
 
-use newsreel_wire::Sequence;
+use newsreel_wire::{ArticleNumber, GroupId, Sequence};
 
 use crate::apply::ArticleRow;
 use crate::error::{Error, Result};
-use crate::groups::seal::GroupRun;
+use crate::groups::seal::{GroupRun, pairs};
 use crate::history::HistoryEntry;
 use crate::history::bucket::{Bucket, salvage};
 use crate::history::memory::MemoryPart;
@@ -18,6 +18,7 @@ use crate::history::page::{PAGE_OCTETS, Stored};
 use crate::history::write::BucketWriter;
 use crate::overview::pack::Pack;
 use crate::overview::tail::{TailPart, TailRow};
+use crate::overview::withdrawn::is_withdrawn;
 use crate::overview::write::write_tails;
 use crate::sealed::reader::open_raw;
 use crate::sealed::set::{DamagedRun, Slot};
@@ -35,6 +36,7 @@ pub struct Rebuild {
     overview: TailPart,
     buckets: Vec<Slot<Bucket>>,
     packs: Vec<Slot<Pack>>,
+    marks: Vec<(GroupId, ArticleNumber)>,
     new: Vec<RunMeta>,
 }
 
@@ -55,6 +57,7 @@ impl Views {
             overview: TailPart::default(),
             buckets: Vec::new(),
             packs: Vec::new(),
+            marks: Vec::new(),
             new: Vec::new(),
         };
         if rebuild.damaged.kind == RunKind::History {
@@ -82,14 +85,13 @@ impl Rebuild {
                     token: Some(article.token),
                     arrival: article.arrival,
                 };
-                self.history.insert(Stored::new(article.hash, &entry));
+                self.history.insert(Stored {
+                    is_withdrawn: self.is_withdrawn(article),
+                    ..Stored::new(article.hash, &entry)
+                });
             }
             RunKind::Overview => self.row(article)?,
-            RunKind::Groups => {
-                for (group, number) in article.places {
-                    self.views.groups.filed(*group, *number);
-                }
-            }
+            RunKind::Groups => self.marks.extend_from_slice(article.places),
         }
         let config = &self.views.config;
         if self.history.rows() >= config.history_rows_max
@@ -98,6 +100,16 @@ impl Rebuild {
             self.seal()?;
         }
         Ok(())
+    }
+
+    /// Whether this article was withdrawn: the old bucket may still tell, and the overview knows by its numbers.
+    fn is_withdrawn(&self, article: &ArticleRow<'_>) -> bool {
+        let salvaged = self.history.get(&article.hash);
+        let by_number = |(group, number): &(GroupId, ArticleNumber)| {
+            let of_group = self.views.overview.withdrawn().of(*group);
+            is_withdrawn(of_group.as_ref(), number.0)
+        };
+        salvaged.is_some_and(|stored| stored.is_withdrawn) || article.places.iter().any(by_number)
     }
 
     fn row(&self, article: &ArticleRow<'_>) -> Result<()> {
@@ -198,13 +210,38 @@ impl Rebuild {
                 views.overview.replace(&old, self.packs, false, true);
             }
             RunKind::Groups => {
-                // Whatever the other runs and the articles told: all groups as they are known now.
-                let all: GroupRun = views.groups.all();
-                let id = views.catalog.new_run();
-                let meta = all.write(views.catalog.place(), id, self.range())?;
-                views.commit(RunKind::Groups, &old, meta.as_slice())?;
+                let new = self.groups()?.write(&views.catalog, self.range())?;
+                views.commit(RunKind::Groups, &old, &new)?;
             }
         }
         Ok(())
+    }
+
+    /// What the copy says; when both are lost, the marks that the articles and the overview show.
+    fn groups(&self) -> Result<GroupRun> {
+        let views = &self.views;
+        let manifest = views.catalog.manifest();
+        let metas: Vec<RunMeta> = manifest.of_kind(RunKind::Groups).copied().collect();
+        let is_it = |meta: &RunMeta| meta.id == self.damaged.run;
+        let pair = pairs(&metas)
+            .into_iter()
+            .find(|pair| pair.iter().any(is_it));
+        let copy = GroupRun::read_any(&views.catalog, pair.unwrap_or_default(), |_, _| {});
+        let mut floors = views.overview.floors();
+        match copy {
+            Ok(run) => Ok(run),
+            Err(error) if !error.is_damage() => Err(error),
+            Err(_) => {
+                let mut marks = GroupRun {
+                    marks: self.marks.clone(),
+                    ..GroupRun::default()
+                };
+                let rows = &mut marks.marks;
+                views
+                    .overview
+                    .last_numbers(|group, last| rows.push((group, last)));
+                Ok(GroupRun::merged(vec![marks], &mut floors))
+            }
+        }
     }
 }

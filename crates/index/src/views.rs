@@ -15,17 +15,17 @@ use crate::compact::Compaction;
 use crate::config::IndexConfig;
 use crate::error::Result;
 use crate::groups::Groups;
-use crate::groups::seal::GroupRun;
+use crate::groups::seal::{GroupRun, pairs};
 use crate::history::bucket::Remember;
 use crate::history::{History, HistoryFacts};
 use crate::liveness::Liveness;
 use crate::overview::withdrawn::Withdrawn;
 use crate::overview::{Overview, OverviewFacts};
-use crate::sealed::RunKind;
 use crate::sealed::catalog::Catalog;
-use crate::sealed::reader::{RunFile, Wait};
+use crate::sealed::reader::Wait;
 use crate::sealed::set::{DamagedRun, Damages};
 use crate::sealed::writer::Place;
+use crate::sealed::{RunKind, RunMeta};
 
 /// A group's marks and count, as GROUP answers them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -111,28 +111,37 @@ impl Views {
     }
 
     fn load_groups(&self) -> Result<()> {
-        let place = self.catalog.place();
-        for meta in self.catalog.manifest().of_kind(RunKind::Groups) {
-            let run = RunFile::open(place.disk.as_ref(), &place.dir, &place.spool, meta)
-                .and_then(|run| GroupRun::read(&run));
-            match run {
-                Ok(run) => {
-                    self.groups.load(&run);
-                    for withdrawn in run.withdrawn {
-                        self.overview.withdrawn().add(withdrawn);
+        let manifest = self.catalog.manifest();
+        let metas: Vec<RunMeta> = manifest.of_kind(RunKind::Groups).copied().collect();
+        for pair in pairs(&metas) {
+            let mut is_lost = true;
+            for meta in pair {
+                match GroupRun::read(&self.catalog, meta) {
+                    Ok(run) => {
+                        self.take_up(&run);
+                        is_lost = false;
                     }
+                    Err(error) if error.is_damage() => {
+                        self.damages.note(&self.catalog.place().dir, meta, &error);
+                    }
+                    Err(error) => return Err(error),
                 }
-                Err(error) if error.is_damage() => {
-                    self.damages.note(&place.dir, meta, &error);
-                    // Numbers must not be given twice, whatever was lost.
-                    self.overview.last_numbers(|group, last| {
-                        self.groups.filed(group, last);
-                    });
-                }
-                Err(error) => return Err(error),
+            }
+            if is_lost {
+                // Names are lost, but numbers must not be given twice.
+                self.overview.last_numbers(|group, last| {
+                    self.groups.filed(group, last);
+                });
             }
         }
         Ok(())
+    }
+
+    fn take_up(&self, run: &GroupRun) {
+        self.groups.load(run);
+        for withdrawn in &run.withdrawn {
+            self.overview.withdrawn().add(*withdrawn);
+        }
     }
 
     /// Message-ids and where their articles are.

@@ -1,7 +1,8 @@
 //! Groups: name, status, description, when and by whom it was made, and the largest number it ever gave.
 //!
 //! Ids are given by the log and never reused, and neither are numbers: a removed group leaves a tombstone, and a group made
-//! again under its name goes on above its high mark.  Changes come from the applier thread; reads run beside it.
+//! again under its name goes on above its high mark.  Changes come from the applier thread, after it published what came
+//! before them; reads run beside it.
 
 mod marks;
 mod row;
@@ -205,12 +206,6 @@ impl Groups {
             marks: ids.iter().map(|id| (*id, self.high(*id))).collect(),
             withdrawn: Vec::new(),
         }
-    }
-
-    /// All groups as they are now, removed ones too.
-    pub(crate) fn all(&self) -> GroupRun {
-        let ids: Vec<GroupId> = self.table.all().iter().map(Group::id).collect();
-        self.snapshot(&ids)
     }
 
     /// Takes up what a sealed run says; runs come from the oldest to the newest.

@@ -3,10 +3,10 @@
 //! ```text
 //! 0..4    id
 //! 4       1: removed (the name and the id stay taken)
-//! 5..13   created, seconds
-//! 13..21  last change of an attribute, seconds
-//! 21..29  lengths of name, status, creator, description, two octets each
-//! 29..    these texts, UTF-8
+//! 5..9    created, seconds (up to 2106)
+//! 9..13   last change of an attribute, seconds
+//! 13..21  lengths of name, status, creator, description, two octets each
+//! 21..    these texts, UTF-8
 //! ```
 //! A [`Group`] is consistent: it is only made from attributes or from octets that were checked.
 
@@ -17,7 +17,8 @@ use newsreel_wire::{ArticleNumber, GroupId, UnixTime};
 
 use crate::cursor::{Bad, Cursor, array_at};
 
-const HEAD_OCTETS: usize = 29;
+const HEAD_OCTETS: usize = 21;
+const LENGTHS_AT: usize = 13;
 
 /// A group as the log tells it when it is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,8 +93,10 @@ impl Group {
         let mut out = Vec::with_capacity(HEAD_OCTETS + len);
         out.extend_from_slice(&attributes.id.0.to_le_bytes());
         out.push(u8::from(attributes.is_removed));
-        out.extend_from_slice(&attributes.created.0.to_le_bytes());
-        out.extend_from_slice(&attributes.changed.0.to_le_bytes());
+        for time in [attributes.created, attributes.changed] {
+            let seconds = u32::try_from(time.0).unwrap_or(u32::MAX);
+            out.extend_from_slice(&seconds.to_le_bytes());
+        }
         for text in texts {
             out.extend_from_slice(&(text.len() as u16).to_le_bytes());
         }
@@ -110,7 +113,7 @@ impl Group {
         if cursor.u8()? > 1 {
             return Err(Bad("a group is neither there nor removed"));
         }
-        cursor.take(16)?;
+        cursor.take(8)?;
         let lens = [cursor.u16()?, cursor.u16()?, cursor.u16()?, cursor.u16()?];
         for len in lens {
             std::str::from_utf8(cursor.take(usize::from(len))?)
@@ -139,7 +142,8 @@ impl Group {
     }
 
     fn text(&self, nth: usize) -> &str {
-        let len = |nth: usize| usize::from(u16::from_le_bytes(array_at(&self.0, 21 + 2 * nth)));
+        let len =
+            |nth: usize| usize::from(u16::from_le_bytes(array_at(&self.0, LENGTHS_AT + 2 * nth)));
         let at = HEAD_OCTETS + (0..nth).map(len).sum::<usize>();
         let octets = self.0.get(at..at + len(nth)).unwrap_or_default();
         std::str::from_utf8(octets).unwrap_or_default()
@@ -159,13 +163,13 @@ impl Group {
     /// When it was made.
     #[must_use]
     pub fn created(&self) -> UnixTime {
-        UnixTime(u64::from_le_bytes(array_at(&self.0, 5)))
+        UnixTime(u64::from(u32::from_le_bytes(array_at(&self.0, 5))))
     }
 
     /// When an attribute was changed last.
     #[must_use]
     pub fn changed(&self) -> UnixTime {
-        UnixTime(u64::from_le_bytes(array_at(&self.0, 13)))
+        UnixTime(u64::from(u32::from_le_bytes(array_at(&self.0, 9))))
     }
 
     /// Its name.

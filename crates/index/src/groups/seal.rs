@@ -1,7 +1,7 @@
 //! Groups on the disk: the attributes that changed, the high marks that rose, what was withdrawn.
 //!
-//! Small runs, each section written twice: names, marks and withdrawals are nowhere else once the log has passed them.
-//! Layout: `docs/formats/group-rows.md`.
+//! Names, marks and withdrawals are nowhere else once the log has passed them, so every run is written twice, as two files
+//! next to each other in the manifest.  Taking up both does no harm.  Layout: `docs/formats/group-rows.md`.
 
 use std::collections::BTreeMap;
 
@@ -9,18 +9,17 @@ use newsreel_wire::{ArticleNumber, GroupId, Sequence};
 
 use super::row::Group;
 use crate::cursor::{Bad, Cursor};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::liveness::Floors;
 use crate::overview::withdrawn::Withdrawn;
+use crate::sealed::catalog::Catalog;
 use crate::sealed::reader::RunFile;
-use crate::sealed::writer::{Place, RunWriter};
+use crate::sealed::writer::RunWriter;
 use crate::sealed::{RunKind, RunMeta};
 
 const ROWS: u32 = 1;
 const MARKS: u32 = 2;
 const WITHDRAWN: u32 = 3;
-/// Added to a section's tag for its second copy.
-const SECOND: u32 = 100;
 
 /// What a run of group rows holds.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -35,15 +34,14 @@ impl GroupRun {
         self.rows.len() + self.marks.len() + self.withdrawn.len()
     }
 
-    /// Writes it; `None` when there is nothing to write.
+    /// Writes it twice; nothing when there is nothing to write.
     pub(crate) fn write(
         &self,
-        place: &Place,
-        id: u64,
+        catalog: &Catalog,
         range: (Sequence, Sequence),
-    ) -> Result<Option<RunMeta>> {
+    ) -> Result<Vec<RunMeta>> {
         if self.len() == 0 {
-            return Ok(None);
+            return Ok(Vec::new());
         }
         let (mut rows, mut marks, mut withdrawn) = (Vec::new(), Vec::new(), Vec::new());
         for row in &self.rows {
@@ -58,20 +56,41 @@ impl GroupRun {
         self.withdrawn
             .iter()
             .for_each(|one| one.encode(&mut withdrawn));
-        let mut run = RunWriter::create(place, RunKind::Groups, id, range)?;
-        for copy in [0, SECOND] {
-            run.section(copy + ROWS, &rows)?;
-            run.section(copy + MARKS, &marks)?;
-            run.section(copy + WITHDRAWN, &withdrawn)?;
-        }
-        run.finish(self.len() as u64).map(Some)
+        let write_one = |_| {
+            let (place, id) = (catalog.place(), catalog.new_run());
+            let mut run = RunWriter::create(place, RunKind::Groups, id, range)?;
+            run.section(ROWS, &rows)?;
+            run.section(MARKS, &marks)?;
+            run.section(WITHDRAWN, &withdrawn)?;
+            run.finish(self.len() as u64)
+        };
+        (0..2).map(write_one).collect()
     }
 
-    /// Reads one, from whichever copies are good.
-    pub(crate) fn read(run: &RunFile) -> Result<Self> {
-        let section = |tag: u32| run.section(tag).or_else(|_| run.section(tag + SECOND));
-        let (rows, marks, withdrawn) = (section(ROWS)?, section(MARKS)?, section(WITHDRAWN)?);
+    /// Reads one.
+    pub(crate) fn read(catalog: &Catalog, meta: &RunMeta) -> Result<Self> {
+        let place = catalog.place();
+        let run = RunFile::open(place.disk.as_ref(), &place.dir, &place.spool, meta)?;
+        let (rows, marks) = (run.section(ROWS)?, run.section(MARKS)?);
+        let withdrawn = run.section(WITHDRAWN)?;
         Self::decode(&rows, &marks, &withdrawn).map_err(|why| run.damage(0, why))
+    }
+
+    /// Reads whichever of two copies is good; damaged ones are handed to `note`.
+    pub(crate) fn read_any(
+        catalog: &Catalog,
+        pair: &[RunMeta],
+        note: impl Fn(&RunMeta, &Error),
+    ) -> Result<Self> {
+        let mut result = Err(Error::NotDamaged { run: 0 });
+        for meta in pair {
+            result = Self::read(catalog, meta);
+            match &result {
+                Err(error) if error.is_damage() => note(meta, error),
+                _ => return result,
+            }
+        }
+        result
     }
 
     fn decode(rows: &[u8], marks: &[u8], withdrawn: &[u8]) -> Result<Self, Bad> {
@@ -115,4 +134,20 @@ impl GroupRun {
             withdrawn,
         }
     }
+}
+
+/// The two copies of each run, together.
+pub(crate) fn pairs(metas: &[RunMeta]) -> Vec<&[RunMeta]> {
+    let mut pairs = Vec::new();
+    let mut rest = metas;
+    while let Some(first) = rest.first() {
+        let is_copy = |other: &&RunMeta| {
+            (first.first, first.last, first.rows) == (other.first, other.last, other.rows)
+        };
+        let copies = 1 + usize::from(rest.get(1).filter(is_copy).is_some());
+        let (pair, after) = rest.split_at(copies);
+        pairs.push(pair);
+        rest = after;
+    }
+    pairs
 }

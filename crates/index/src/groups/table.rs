@@ -103,6 +103,11 @@ impl Table {
             let mut shard = self.by_id[id.0 as usize % SHARDS].write();
             let at = id.0 as usize / SHARDS;
             if at >= shard.len() {
+                // Not doubling: there are many groups, and they do not come often.
+                if at >= shard.capacity() {
+                    let more = (at + 1 - shard.len()).max(shard.len() / 16);
+                    shard.reserve_exact(more);
+                }
                 shard.resize(at + 1, None);
             }
             shard[at] = Some(group);
@@ -152,16 +157,6 @@ impl Table {
         let old = old.filter(|group| !group.is_removed());
         sorted.list = merged(old, added);
         Arc::clone(&sorted.list)
-    }
-
-    /// All groups ever made, removed ones too, by id.
-    pub(crate) fn all(&self) -> Vec<Group> {
-        let mut all = Vec::new();
-        for shard in &self.by_id {
-            all.extend(shard.read().iter().flatten().cloned());
-        }
-        all.sort_unstable_by_key(Group::id);
-        all
     }
 
     /// Octets it takes, about.

@@ -112,6 +112,7 @@ mod tests {
             hash: IdHash([octet; 16]),
             token: [0; 24],
             arrival,
+            is_withdrawn: false,
         };
         for octet in (0..=255).rev() {
             part.insert(stored(octet, 1));

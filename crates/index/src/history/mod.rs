@@ -168,8 +168,8 @@ impl History {
     }
 
     /// Puts an entry in; readers see it at once.  From the applier thread only.
-    pub(crate) fn insert(&self, hash: IdHash, entry: &HistoryEntry) {
-        self.parts.load().active.insert(Stored::new(hash, entry));
+    pub(crate) fn insert(&self, stored: Stored) {
+        self.parts.load().active.insert(stored);
     }
 
     /// The part that entries go to; it stays the right one until the next freeze.
@@ -231,6 +231,7 @@ impl History {
         Ok(Slot {
             meta: *meta,
             run: Some(Arc::new(Bucket::open(run)?)),
+            still_dead: 0,
         })
     }
 
@@ -276,5 +277,9 @@ fn open_slot(catalog: &Catalog, damages: &Damages, meta: &RunMeta) -> Result<Slo
         }
         Err(error) => return Err(error),
     };
-    Ok(Slot { meta: *meta, run })
+    Ok(Slot {
+        meta: *meta,
+        run,
+        still_dead: 0,
+    })
 }

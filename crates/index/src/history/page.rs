@@ -5,7 +5,8 @@
 //! 8..10    entries, 1..=22
 //! 10..12   zero
 //! 12..16   number of the page
-//! 16..     entries of 44 octets: hash 16, token 24 (zeros: none), arrival 4 (seconds, up to 2106)
+//! 16..984  entries of 44 octets: hash 16, token 24 (zeros: none), arrival 4 (seconds, up to 2106)
+//! 984..    an octet for each entry: 1 when it was withdrawn while its article was there
 //! ```
 //! Decoding only looks: entries are read where they lie.
 
@@ -22,7 +23,8 @@ pub(crate) const PAGE_OCTETS: usize = 1024;
 const ENTRY_OCTETS: usize = 16 + 24 + 4;
 const ENTRIES_AT: usize = FRAME_HEADER + 8;
 /// Entries of a full page.
-pub(crate) const PAGE_ENTRIES: usize = (PAGE_OCTETS - ENTRIES_AT) / ENTRY_OCTETS;
+pub(crate) const PAGE_ENTRIES: usize = (PAGE_OCTETS - ENTRIES_AT) / (ENTRY_OCTETS + 1);
+const FLAGS_AT: usize = ENTRIES_AT + PAGE_ENTRIES * ENTRY_OCTETS;
 
 const NO_TOKEN: [u8; 24] = [0; 24];
 
@@ -32,6 +34,8 @@ pub(crate) struct Stored {
     pub(crate) hash: IdHash,
     pub(crate) token: [u8; 24],
     pub(crate) arrival: u32,
+    /// The token is not offered any more, but it says how long this entry must hide an older one.
+    pub(crate) is_withdrawn: bool,
 }
 
 impl Stored {
@@ -40,13 +44,14 @@ impl Stored {
             hash,
             token: entry.token.map_or(NO_TOKEN, |token| *token.as_bytes()),
             arrival: u32::try_from(entry.arrival.0).unwrap_or(u32::MAX),
+            is_withdrawn: false,
         }
     }
 
     /// The entry as the outside sees it, dead or alive.
     pub(crate) fn entry(&self) -> HistoryEntry {
         HistoryEntry {
-            token: self.token(),
+            token: self.token().filter(|_| !self.is_withdrawn),
             arrival: UnixTime(u64::from(self.arrival)),
         }
     }
@@ -98,6 +103,7 @@ impl PageBuilder {
         place[..16].copy_from_slice(stored.hash.as_bytes());
         place[16..40].copy_from_slice(&stored.token);
         place[40..].copy_from_slice(&stored.arrival.to_le_bytes());
+        self.octets[FLAGS_AT + self.entries] = u8::from(stored.is_withdrawn);
         self.entries += 1;
     }
 
@@ -148,8 +154,10 @@ impl<'a> Page<'a> {
 
     /// The entry at `at < len()`.
     pub(crate) fn get(&self, at: usize) -> Stored {
+        let flags = array_at::<1>(self.octets, FLAGS_AT + at);
         let at = ENTRIES_AT + at * ENTRY_OCTETS;
         Stored {
+            is_withdrawn: flags == [1],
             hash: IdHash(array_at(self.octets, at)),
             token: array_at(self.octets, at + 16),
             arrival: u32::from_le_bytes(array_at(self.octets, at + 40)),
@@ -188,6 +196,7 @@ mod tests {
             hash: IdHash(hash),
             token: [number as u8; 24],
             arrival: number as u32,
+            is_withdrawn: number.is_multiple_of(3),
         }
     }
 

@@ -118,7 +118,11 @@ impl Overview {
                 }
                 Err(error) => return Err(error),
             };
-            slots.push(Slot { meta: *meta, run });
+            slots.push(Slot {
+                meta: *meta,
+                run,
+                still_dead: 0,
+            });
         }
         Ok(Self {
             parts: ArcSwap::from_pointee(Parts {
@@ -215,6 +219,7 @@ impl Overview {
         Ok(Slot {
             meta: *meta,
             run: Some(Arc::new(Pack::open(run)?)),
+            still_dead: 0,
         })
     }
 

@@ -16,6 +16,7 @@ use crate::liveness::{Alive, BufferFacts, FactsList, Floors, alive, dead_estimat
 use crate::sealed::RunMeta;
 use crate::sealed::frame::FRAME_HEADER;
 use crate::sealed::reader::{RunFile, Wait};
+use crate::sealed::writer::HEADER_OCTETS;
 
 /// The section that lists the blocks.
 pub(crate) const BLOCKS: u32 = 1;
@@ -92,11 +93,11 @@ impl BlockEntry {
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     first: [u32; 2],
-    offset: [u32; 2],
+    /// Blocks lie one behind the other, so this ends the one before.
+    offset: u32,
     group: u32,
     span: u32,
     columns_len: u32,
-    text_len: u32,
     arrival_max: u32,
     /// Where its buffers' facts begin.
     buffers_at: u32,
@@ -178,6 +179,8 @@ pub(crate) struct Pack {
     fences: Box<[u32]>,
     /// Of all rows.
     buffers: FactsList,
+    /// Where the last block ends.
+    blocks_end: u32,
 }
 
 impl Pack {
@@ -198,6 +201,7 @@ impl Pack {
             entries: entries.into(),
             facts: facts.into(),
             buffers,
+            blocks_end: run.blocks_end() as u32,
             run,
         })
     }
@@ -235,6 +239,11 @@ impl Pack {
     pub(crate) fn block(&self, nth: usize) -> Option<Block> {
         let entry = self.entries.get(nth)?;
         let first = join(entry.first);
+        let end = self
+            .entries
+            .get(nth + 1)
+            .map_or(self.blocks_end, |next| next.offset);
+        let text_len = end - entry.offset - entry.columns_len - 2 * FRAME_HEADER as u32;
         Some(Block {
             nth: nth as u32,
             group: entry.group,
@@ -242,9 +251,9 @@ impl Pack {
             first,
             last: first + u64::from(entry.span),
             arrival_max: entry.arrival_max,
-            offset: join(entry.offset),
+            offset: u64::from(entry.offset),
             columns_len: entry.columns_len,
-            text_len: entry.text_len,
+            text_len,
         })
     }
 
@@ -367,24 +376,23 @@ fn decode_entries(octets: &[u8], blocks_end: u64) -> Result<(Vec<Entry>, Vec<Pac
     let mut cursor = Cursor::new(octets);
     let (mut entries, mut facts): (Vec<Entry>, Vec<PackedFacts>) = (Vec::new(), Vec::new());
     let mut after: Option<(u32, u64)> = None;
+    let mut end = HEADER_OCTETS as u64;
     while !cursor.rest().is_empty() {
         let entry = BlockEntry::decode(&mut cursor)?;
-        let octets = u64::from(entry.columns_len) + u64::from(entry.text_len);
-        let end = entry.offset.checked_add(octets + 2 * FRAME_HEADER as u64);
-        if end.is_none_or(|end| end > blocks_end) {
-            return Err(Bad("a block lies outside the file"));
+        if entry.offset != end {
+            return Err(Bad("its blocks do not lie one behind the other"));
         }
+        end += u64::from(entry.columns_len) + u64::from(entry.text_len) + 2 * FRAME_HEADER as u64;
         if after.is_some_and(|after| (entry.group, entry.first) <= after) {
             return Err(Bad("the list of blocks is not sorted"));
         }
         after = Some((entry.group, entry.first + u64::from(entry.span)));
         entries.push(Entry {
             first: split(entry.first),
-            offset: split(entry.offset),
+            offset: entry.offset as u32,
             group: entry.group,
             span: entry.span,
             columns_len: entry.columns_len,
-            text_len: entry.text_len,
             arrival_max: entry.arrival_max,
             buffers_at: facts.len() as u32,
             rows: entry.rows as u16,
@@ -392,8 +400,9 @@ fn decode_entries(octets: &[u8], blocks_end: u64) -> Result<(Vec<Entry>, Vec<Pac
         });
         facts.extend(entry.buffers.iter().map(PackedFacts::new));
     }
-    entries.shrink_to_fit();
-    facts.shrink_to_fit();
+    if end != blocks_end || end > u64::from(u32::MAX) {
+        return Err(Bad("its blocks do not end where they should"));
+    }
     Ok((entries, facts))
 }
 

@@ -98,7 +98,9 @@ impl Catalog {
 
     /// Time goes on; it never steps back.
     pub(crate) fn set_time(&self, time: UnixTime) {
-        self.time.fetch_max(time.0, Ordering::Relaxed);
+        if time > self.time() {
+            self.time.fetch_max(time.0, Ordering::Relaxed);
+        }
     }
 
     /// Makes a change durable, then removes the files that no longer count.

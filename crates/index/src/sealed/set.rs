@@ -15,6 +15,8 @@ pub(crate) struct Slot<R> {
     pub(crate) meta: RunMeta,
     /// `None`: it is missing or too damaged to be opened.
     pub(crate) run: Option<Arc<R>>,
+    /// What was estimated to be dead in it right after a merge had cleared it: rewriting it for that gains nothing.
+    pub(crate) still_dead: u64,
 }
 
 impl<R> Clone for Slot<R> {
@@ -22,6 +24,7 @@ impl<R> Clone for Slot<R> {
         Self {
             meta: self.meta,
             run: self.run.clone(),
+            still_dead: self.still_dead,
         }
     }
 }

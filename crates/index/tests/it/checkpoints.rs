@@ -1,0 +1,191 @@
+//! What checkpoints and compaction promise one by one.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use newsreel_host::{Disk, MemoryDisk};
+use newsreel_index::{Error, Views, Wait};
+use newsreel_wire::{GroupId, Sequence, UnixTime};
+
+use crate::world::{DIR, Marks, Record, SPOOL, World, hash, small};
+
+fn disk() -> Arc<dyn Disk> {
+    Arc::new(MemoryDisk::new())
+}
+
+fn file_octets(disk: &Arc<dyn Disk>, stem: &str) -> u64 {
+    let files = disk.list(Path::new(DIR)).unwrap().into_iter();
+    files
+        .filter(|file| file.name.starts_with(stem))
+        .map(|file| file.len)
+        .sum()
+}
+
+#[test]
+fn there_is_one_checkpoint_at_a_time() {
+    let disk = disk();
+    let mut world = World::with_groups(&disk, small(), 3);
+    world.articles(50, 3);
+    world.freeze();
+    let sequence = world.sequence();
+    let second = world.applier.freeze(sequence);
+    assert!(matches!(second, Err(Error::Busy)));
+    world.articles(20, 3);
+    world.check();
+    let unwritten = world.frozen.take().unwrap();
+    assert_eq!(unwritten.sequence(), sequence);
+    assert!(matches!(world.views.install(unwritten), Err(Error::Busy)));
+}
+
+#[test]
+fn the_checkpoint_says_what_the_log_need_not_keep() {
+    let disk = disk();
+    let mut world = World::with_groups(&disk, small(), 3);
+    assert_eq!(world.views.checkpoint(), None);
+    world.articles(50, 3);
+    world.freeze();
+    let at = world.sequence();
+    world.articles(50, 3);
+    assert_eq!(world.views.checkpoint(), None);
+    world.install();
+    assert_eq!(world.views.checkpoint(), Some(at));
+    world.reopen(&disk);
+    assert_eq!(world.views.checkpoint(), Some(at));
+    world.check();
+}
+
+#[test]
+fn the_generation_changes_before_entries_leave_memory() {
+    let disk = disk();
+    let mut world = World::with_groups(&disk, small(), 3);
+    world.articles(50, 3);
+    let history = Arc::clone(&world.views);
+    let before = history.history().generation();
+    world.freeze();
+    assert!(history.history().lookup_recent(&hash(1)).is_some());
+    assert_eq!(history.history().generation(), before);
+    world.install();
+    assert!(history.history().lookup_recent(&hash(1)).is_none());
+    assert_ne!(history.history().generation(), before);
+    assert!(history.history().lookup(&hash(1)).unwrap().is_some());
+}
+
+#[test]
+fn disk_use_follows_what_is_alive() {
+    let disk = disk();
+    let mut world = World::with_groups(&disk, small(), 3);
+    let mut largest = 0;
+    for round in 0..60 {
+        world.articles(100, 3);
+        world.time += 50;
+        world.views.set_time(UnixTime(world.time));
+        // Each buffer holds the last two hundred articles or so.
+        for buffer in 0..3 {
+            let floor = world.positions[usize::from(buffer)].saturating_sub(2000);
+            world.marks.raise(buffer, floor);
+        }
+        world.checkpoint();
+        world.compact();
+        if round == 20 {
+            largest = file_octets(&disk, "");
+        }
+        world.check();
+    }
+    let now = file_octets(&disk, "");
+    assert!(now <= largest * 5 / 4, "{now} octets now, {largest} then");
+    let facts = world.views.facts().overview;
+    let live: usize = world
+        .model
+        .groups
+        .values()
+        .map(|group| world.live(group).len())
+        .sum();
+    assert!(
+        facts.sealed_rows as usize <= live * 3 / 2,
+        "{facts:?}, {live} alive"
+    );
+}
+
+#[test]
+fn what_is_forgotten_goes_and_what_lives_stays() {
+    let disk = disk();
+    let mut world = World::with_groups(&disk, small(), 2);
+    for _ in 0..6 {
+        world.articles(60, 2);
+        world.checkpoint();
+    }
+    world.marks.raise(0, u64::MAX);
+    world.marks.raise(1, u64::MAX);
+    world.time += 5000;
+    world.views.set_time(UnixTime(world.time));
+    world.compact();
+    world.check();
+    let facts = world.views.facts().history;
+    let live = world
+        .model
+        .history
+        .values()
+        .filter(|(token, _)| token.is_some_and(|token| token.buffer().0 == 2));
+    let live = live.count() as u64;
+    assert!(facts.sealed_rows < live * 2, "{facts:?}, {live} alive");
+    world.marks.raise(2, u64::MAX);
+    world.compact();
+    assert_eq!(world.views.facts().history.buckets, 0);
+    assert_eq!(world.views.facts().overview.packs, 0);
+    world.check();
+}
+
+#[test]
+fn another_spools_manifest_is_not_touched() {
+    let disk = disk();
+    let mut world = World::with_groups(&disk, small(), 2);
+    world.articles(10, 2);
+    world.checkpoint();
+    let marks = Arc::new(Marks::default());
+    let other = Views::open(Arc::clone(&disk), Path::new(DIR), small(), [8; 16], marks);
+    assert!(matches!(other, Err(Error::Manifest { .. })));
+    assert_ne!(SPOOL, [8; 16]);
+    world.reopen(&disk);
+    world.check();
+}
+
+#[test]
+fn a_dead_group_answers_empty_above_its_mark() {
+    let disk = disk();
+    let mut world = World::with_groups(&disk, small(), 1);
+    world.articles(30, 1);
+    world.checkpoint();
+    (0..3).for_each(|buffer| world.marks.raise(buffer, u64::MAX));
+    let facts = world.views.group_facts(GroupId(0), Wait::Yes).unwrap();
+    assert_eq!((facts.low.0, facts.high.0, facts.count), (31, 30, 0));
+    world.compact();
+    world.reopen(&disk);
+    world.check();
+    assert_eq!(world.views.checkpoint(), Some(Sequence(31)));
+}
+
+/// The entry that says "cancelled" must not be forgotten before the article it hides is gone: a small, newer bucket
+/// was once dropped by age while an older, larger one still had the live token, and the article was back.
+#[test]
+fn what_was_withdrawn_stays_so_while_its_buffer_has_it() {
+    let disk = disk();
+    let mut world = World::with_groups(&disk, small(), 1);
+    world.articles(40, 1);
+    world.checkpoint();
+    let article = world.article(&[0], 0);
+    world.articles(10, 1);
+    world.checkpoint();
+    world.record(Record::Withdraw(article.clone()));
+    world.checkpoint();
+    world.time += 5000;
+    world.views.set_time(UnixTime(world.time));
+    world.compact();
+    world.check();
+    let entry = world.views.history().lookup(&hash(article.key)).unwrap();
+    assert!(
+        entry.is_some_and(|entry| entry.token.is_none()),
+        "{entry:?}"
+    );
+    world.reopen(&disk);
+    world.check();
+}

@@ -1,0 +1,276 @@
+//! Rot in sealed files: it is noticed, never answered from, and what was lost can be rebuilt from the store.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use newsreel_host::{Disk, MemoryDisk};
+use newsreel_index::{Error, RunKind, Wait};
+use newsreel_wire::{ArticleNumber, GroupId};
+use proptest::prelude::*;
+
+use crate::crash::rebuild;
+use crate::world::{DIR, Record, World, hash, small};
+
+fn sealed_world() -> (Arc<MemoryDisk>, World) {
+    let memory = Arc::new(MemoryDisk::new());
+    let disk: Arc<dyn Disk> = Arc::clone(&memory) as _;
+    let mut world = World::with_groups(&disk, small(), 4);
+    for round in 0..7 {
+        world.articles(60, 4);
+        if round == 3 {
+            let article = world.article(&[1, 2], 2);
+            world.record(Record::Withdraw(article));
+        }
+        world.checkpoint();
+        if round == 5 {
+            // Merged packs have compressed blocks, unmerged ones do not: both are wanted.
+            world.compact();
+        }
+    }
+    (memory, world)
+}
+
+fn files(memory: &MemoryDisk, stem: &str) -> Vec<(PathBuf, u64)> {
+    let files = memory.list(Path::new(DIR)).unwrap().into_iter();
+    files
+        .filter(|file| file.name.starts_with(stem) && file.name.ends_with(".run"))
+        .map(|file| (Path::new(DIR).join(&file.name), file.len))
+        .collect()
+}
+
+/// Asks everything; every answer must be right or missing, and nothing may be missing unless damage was noted.
+fn no_wrong_answers(world: &World) {
+    let overview = world.views.overview();
+    let (mut missing, mut id) = (0, Vec::new());
+    for (group, model) in &world.model.groups {
+        let (group, live) = (GroupId(*group), world.live(model));
+        let mut lines = Vec::new();
+        let all = (ArticleNumber(0), ArticleNumber(u64::MAX));
+        let done = overview.lines(group, all, Wait::Yes, |number, text| {
+            let text = String::from_utf8(text.to_vec()).unwrap();
+            assert_eq!(
+                live.get(&number.0).map(|article| article.text()),
+                Some(text)
+            );
+            lines.push(number);
+            ControlFlow::Continue(())
+        });
+        assert_eq!(done.unwrap(), None);
+        missing += live.len() - lines.len();
+        let mut numbers = Vec::new();
+        overview
+            .numbers(group, all, usize::MAX, Wait::Yes, &mut numbers)
+            .unwrap();
+        assert!(numbers.iter().all(|number| live.contains_key(&number.0)));
+        for (number, article) in &live {
+            match overview.column(group, ArticleNumber(*number), Wait::Yes, &mut id) {
+                Ok(Some(column)) => {
+                    assert_eq!(
+                        (column.token, &id[..]),
+                        (article.token, article.id().as_bytes())
+                    );
+                }
+                Ok(None) | Err(Error::Damaged { .. }) => missing += 1,
+                Err(other) => panic!("{other}"),
+            }
+        }
+        let facts = world.views.group_facts(group, Wait::Yes).unwrap();
+        assert!(facts.count <= live.len() as u64 && facts.high.0 == model.high);
+    }
+    for (key, (token, _)) in &world.model.history {
+        match world.views.history().lookup(&hash(*key)) {
+            Ok(Some(entry)) => assert!(entry.token.is_none() || entry.token == *token),
+            Ok(None) => panic!("key {key} is taken for unknown"),
+            Err(Error::Damaged { .. } | Error::Incomplete { .. }) => missing += 1,
+            Err(other) => panic!("{other}"),
+        }
+    }
+    let damaged = world.views.damaged();
+    assert!(missing == 0 || !damaged.is_empty(), "{missing} missing");
+}
+
+fn rebuild_all(world: &World) {
+    for damaged in world.views.damaged() {
+        rebuild(world, damaged.run).unwrap();
+    }
+}
+
+#[test]
+fn every_flipped_bit_is_noticed_and_mended() {
+    for stem in ["history", "overview", "groups"] {
+        let (memory, mut world) = sealed_world();
+        let mut noticed = 0;
+        for (path, len) in files(&memory, stem) {
+            let tries = 24;
+            for nth in 0..tries {
+                let offset = if nth < 10 { nth * 7 } else { len * nth / tries };
+                let copy = Arc::new(memory.crash_losing_all());
+                copy.flip_bit(&path, offset, (nth % 8) as u8).unwrap();
+                let disk: Arc<dyn Disk> = copy;
+                world.reopen(&disk);
+                no_wrong_answers(&world);
+                let damaged = world.views.damaged();
+                noticed += damaged.len();
+                assert!(damaged.iter().all(|run| run.path == path), "{damaged:?}");
+                rebuild_all(&world);
+                world.check();
+                world.compact();
+                world.check();
+            }
+        }
+        assert!(noticed > 10, "{stem}: {noticed}");
+    }
+}
+
+/// A page, four of them (what a disk loses at once), then more than the parity can mend.
+#[test]
+fn a_rotten_unit_of_a_bucket_is_read_all_the_same() {
+    let (memory, mut world) = sealed_world();
+    let largest = files(&memory, "history")
+        .into_iter()
+        .max_by_key(|(_, len)| *len);
+    let (path, _) = largest.unwrap();
+    for (octets, is_mended) in [(1, true), (4096, true), (8192, false)] {
+        let copy = Arc::new(memory.crash_losing_all());
+        copy.corrupt(&path, 4096 + 4096, &vec![0xa5; octets])
+            .unwrap();
+        let disk: Arc<dyn Disk> = copy;
+        world.reopen(&disk);
+        no_wrong_answers(&world);
+        assert_eq!(
+            world.views.damaged().is_empty(),
+            is_mended,
+            "{octets} octets"
+        );
+        assert!(world.views.facts().history.repaired_pages > 0 || !is_mended);
+        rebuild_all(&world);
+        world.check();
+    }
+}
+
+#[test]
+fn a_missing_or_cut_file_is_named_and_the_rest_served() {
+    for stem in ["history", "overview", "groups"] {
+        for cut in [None, Some(0), Some(5000)] {
+            let (memory, mut world) = sealed_world();
+            let (path, _) = files(&memory, stem).pop().unwrap();
+            match cut {
+                None => memory.remove(&path).unwrap(),
+                Some(len) => {
+                    let file = memory
+                        .open(&path, newsreel_host::OpenMode::ReadWrite)
+                        .unwrap();
+                    file.set_len(len).unwrap();
+                }
+            }
+            let disk: Arc<dyn Disk> = memory;
+            world.reopen(&disk);
+            let damaged = world.views.damaged();
+            assert_eq!(damaged.len(), 1, "{stem} {cut:?}");
+            assert_eq!(damaged[0].path, path);
+            assert!(
+                damaged[0].why.contains(path.to_str().unwrap()),
+                "{damaged:?}"
+            );
+            no_wrong_answers(&world);
+            // New articles go on while it is missing.
+            world.articles(20, 4);
+            world.checkpoint();
+            world.compact();
+            no_wrong_answers(&world);
+            rebuild_all(&world);
+            world.check();
+            world.reopen(&disk);
+            world.check();
+        }
+    }
+}
+
+/// An id that is not found while a bucket is missing must not be taken for unknown: the article might be there.
+#[test]
+fn a_missing_bucket_makes_the_history_admit_that_it_cannot_tell() {
+    let (memory, mut world) = sealed_world();
+    let (path, _) = files(&memory, "history").remove(0);
+    memory.remove(&path).unwrap();
+    let disk: Arc<dyn Disk> = memory;
+    world.reopen(&disk);
+    let unknown = world.views.history().lookup(&hash(77_000_000));
+    assert!(
+        matches!(unknown, Err(Error::Incomplete { .. })),
+        "{unknown:?}"
+    );
+    assert!(
+        world
+            .views
+            .rebuild(12_345)
+            .is_err_and(|e| matches!(e, Error::NotDamaged { .. }))
+    );
+    rebuild_all(&world);
+    assert_eq!(
+        world.views.history().lookup(&hash(77_000_000)).unwrap(),
+        None
+    );
+}
+
+/// Ids whose articles are gone exist in no store: they come out of the pages that can still be read.
+#[test]
+fn remembered_ids_survive_the_rebuilding_of_their_bucket() {
+    let (memory, mut world) = sealed_world();
+    (0..3).for_each(|buffer| world.marks.raise(buffer, u64::MAX));
+    let (path, len) = files(&memory, "history").remove(0);
+    memory.corrupt(&path, len - 100, &[0; 100]).unwrap();
+    let disk: Arc<dyn Disk> = memory;
+    world.reopen(&disk);
+    assert_eq!(world.views.damaged()[0].kind, RunKind::History);
+    rebuild_all(&world);
+    world.check();
+}
+
+/// A withdrawn article is in the store, so a rebuild is offered it; it must not come back.
+#[test]
+fn a_rebuild_does_not_bring_back_what_was_withdrawn() {
+    for octets in [100, 60_000] {
+        let (memory, mut world) = sealed_world();
+        for (path, len) in files(&memory, "history") {
+            let at = len.saturating_sub(octets).max(64);
+            memory
+                .corrupt(&path, at, &vec![0; (len - at) as usize])
+                .unwrap();
+        }
+        let disk: Arc<dyn Disk> = memory;
+        world.reopen(&disk);
+        assert!(!world.views.damaged().is_empty());
+        rebuild_all(&world);
+        world.check();
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    /// Any octets anywhere in any file: no panic, no wrong answer (files fail to open, or blocks to be read).
+    #[test]
+    fn prop_arbitrary_damage_is_never_answered_from(
+        which: u8,
+        at: u32,
+        octets in prop::collection::vec(any::<u8>(), 1..64),
+        cut in prop::option::of(any::<u32>()),
+    ) {
+        let (memory, mut world) = sealed_world();
+        let all = files(&memory, "");
+        let (path, len) = &all[usize::from(which) % all.len()];
+        let at = u64::from(at) % len;
+        let end = octets.len().min((len - at) as usize);
+        memory.corrupt(path, at, &octets[..end]).unwrap();
+        if let Some(cut) = cut {
+            let file = memory.open(path, newsreel_host::OpenMode::ReadWrite).unwrap();
+            file.set_len(u64::from(cut) % (len + 4096)).unwrap();
+        }
+        let disk: Arc<dyn Disk> = memory;
+        world.reopen(&disk);
+        no_wrong_answers(&world);
+        rebuild_all(&world);
+        world.check();
+    }
+}

@@ -65,7 +65,6 @@ fn server(config: &str) -> (Spool, Server) {
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "the figures of the run")]
 fn every_pass_runs_and_finds_nothing_wrong() {
     let (spool, server) = server(&Spool::changed(&[("8MiB", "64MiB")]));
     let step = scaled(300, 3000);
@@ -146,7 +145,6 @@ fn every_pass_runs_and_finds_nothing_wrong() {
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "the figures of the run")]
 fn feed_readers_and_wrapping_buffers_go_on_together() {
     let config = Spool::changed(&[
         ("8MiB", "16MiB"),

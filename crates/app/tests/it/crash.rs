@@ -102,7 +102,6 @@ fn random_below(most: u64) -> u64 {
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "the figures of the run")]
 fn nothing_acknowledged_is_lost_when_the_server_is_killed() {
     let spool = Spool::with(&Spool::changed(&[("8MiB", "160MiB")]));
     let rounds = scaled(3, 50);

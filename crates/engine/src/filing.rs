@@ -1,6 +1,6 @@
 //! What the sequencer gives an article: numbers, Xref, the final text, the overview line.
 //!
-//! [`Groups`] is the sequencer's own picture of the groups: the next number of each, ahead of what
+//! [`GroupTable`] is the sequencer's own picture of the groups: the next number of each, ahead of what
 //! readers see by what is not committed yet.  Everything here is memory work on buffers that are
 //! used again for every article; nothing is parsed and nothing is written.
 

@@ -1,6 +1,6 @@
 //! The three views together: opened from one manifest, brought forward by one applier, checkpointed as one.
 //!
-//! Everything that changes rows goes through [`Applier`], of which there is one; everything here may be used from any
+//! Everything that changes rows goes through [`Applier`](crate::Applier), of which there is one; everything here may be used from any
 //! thread.  The views read no clock: time is what the engine gives them from the log.
 
 use std::path::Path;

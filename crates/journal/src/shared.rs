@@ -47,7 +47,7 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Reads from `from` on; see [`Cursor::next`].
+    /// Reads from `from` on; see [`Cursor::next_frame`].
     #[must_use]
     pub fn read_from(&self, from: Sequence) -> Cursor {
         Cursor::new(Arc::clone(&self.shared), from)

@@ -14,7 +14,7 @@ pub(crate) enum Verb {
                       newsreel article show misc.test:3000\n  newsreel article show NEWS0:24da800:1e"
     )]
     Show {
-        /// <MESSAGE-ID>, GROUP:NUMBER or TOKEN
+        /// `<MESSAGE-ID>`, `GROUP:NUMBER` or `TOKEN`
         article: String,
         /// Only the article itself, without the facts above it
         #[arg(long)]

@@ -99,13 +99,15 @@ fn samples(folder: &Path) -> Vec<Sample> {
         let articles = articles(&batch);
         let wanted = scaled(1500, articles.len());
         samples.extend(articles.into_iter().take(wanted).map(|article| {
+            let wire = wire_form(article);
+            let is_bad = wire
+                .windows(2)
+                .any(|pair| pair[0] == b'\r' && pair[1] != b'\n');
             Sample {
                 id: field(article, "Message-ID"),
                 groups: groups(article),
-                wire: wire_form(article),
-                is_bad: article
-                    .windows(2)
-                    .any(|pair| pair[0] == b'\r' && pair[1] != b'\n'),
+                wire,
+                is_bad,
             }
         }));
     }

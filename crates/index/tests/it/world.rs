@@ -308,7 +308,7 @@ impl World {
         self.install();
     }
 
-    pub(crate) fn compact(&mut self) {
+    pub(crate) fn compact(&self) {
         let mut steps = 0;
         while self.views.compact_step().unwrap() {
             steps += 1;

@@ -243,13 +243,12 @@ fn find_groups(
     let mut found = SmallVec::new();
     let (mut named, mut wanted, mut closed) = (0, false, false);
     for name in newsgroups::split(relay.newsgroups) {
-        let Ok(name) = name else {
-            return Err(Reject::BadNewsgroups);
-        };
         named += 1;
         if named > policy.articles.groups_max {
             return Err(Reject::TooManyGroups);
         }
+        // A malformed name among good ones is a group that no server has (wire::newsgroups::check).
+        let Ok(name) = name else { continue };
         match policy.wanted.verdict(name.as_str()) {
             Verdict::Poison => return Err(Reject::Poisoned),
             Verdict::NoMatch => continue,

@@ -110,3 +110,18 @@ fn an_import_of_many_groups_goes_in_batches() {
     server.stop();
     assert_eq!(spool.json(&["status"])["groups"], 2500);
 }
+
+/// A real article of 1999 names a mail address among its groups; others name a group twice.
+#[test]
+fn odd_names_among_the_groups_of_an_article_do_no_harm() {
+    let spool = Spool::new();
+    let server = spool.serve();
+    spool.text(&["group", "add", "misc.test", "misc.b"]);
+    let mut client = NewsClient::connect(server.address);
+    assert_eq!(client.takethis("<1@t.example>", "misc.test,me@host.example"), "239 <1@t.example>");
+    assert_eq!(client.takethis("<2@t.example>", "misc.b,misc.test,misc.b"), "239 <2@t.example>");
+    assert!(client.takethis("<3@t.example>", "me@host.example").starts_with("439 <3@t.example>"));
+    assert_eq!(client.ask("GROUP misc.b"), "211 1 1 1 misc.b");
+    assert_eq!(client.ask("GROUP misc.test"), "211 2 1 2 misc.test");
+    server.stop();
+}

@@ -1,7 +1,7 @@
 //! What the engine tells administrators about itself, its groups, its articles and its buffers.
 
 use newsreel_index::{Group, Wait};
-use newsreel_store::{Blocking, Stored, Want};
+use newsreel_store::{Blocking, ReadError, Stored, Want};
 use newsreel_wire::article::{Headers, Known};
 use newsreel_wire::nntp::framing::dot_unstuff;
 use newsreel_wire::{ArticleNumber, MessageId, Token, TokenText};
@@ -77,24 +77,20 @@ impl Engine {
 
     fn buffers(&self) -> Vec<BufferStatus> {
         let config = &self.shared.config.store;
-        let buffers = self.shared.store.buffers().iter();
+        let buffers = self.shared.store.facts().into_iter();
         buffers
-            .map(|buffer| BufferStatus {
-                name: buffer.name.clone(),
+            .map(|facts| BufferStatus {
+                state: facts.state(),
+                name: facts.name,
                 set: config
                     .sets
-                    .get(usize::from(buffer.set.0))
+                    .get(usize::from(facts.set))
                     .map_or_else(String::new, |set| set.name.clone()),
-                path: buffer.file.path().display().to_string(),
-                octets: buffer.capacity(),
-                cycle: buffer.end().cycle(),
-                free_offset: buffer.end().offset(),
-                reserved_offset: buffer.reserved().offset(),
-                state: match &buffer.complaint {
-                    _ if buffer.is_suspended() => "suspended".to_owned(),
-                    Some(complaint) => complaint.clone(),
-                    None => "ok".to_owned(),
-                },
+                path: facts.path,
+                octets: facts.capacity_octets,
+                cycle: facts.cycle,
+                free_offset: facts.free_offset,
+                reserved_offset: facts.reserved_offset,
             })
             .collect()
     }
@@ -161,7 +157,7 @@ impl Engine {
             .read(&token, Want::Whole, Blocking::Yes, &mut memory)
         {
             Ok(stored) => Ok(Some(self.article_report(&token, &stored, &memory))),
-            Err(newsreel_store::ReadError::Gone) => Ok(None),
+            Err(ReadError::Gone) => Ok(None),
             Err(error) => Err(Error::Read(error)),
         }
     }
@@ -187,7 +183,11 @@ impl Engine {
             ArticleRef::Token(text) => {
                 let token = TokenText::parse(text)
                     .map_err(|error| Error::Request(format!("{text:?}: {error}")))?;
-                Ok(shared.store.token_at(&token))
+                match shared.store.token_at(&token) {
+                    Ok(token) => Ok(Some(token)),
+                    Err(error @ ReadError::Host(_)) => Err(Error::Read(error)),
+                    Err(_) => Ok(None),
+                }
             }
         }
     }

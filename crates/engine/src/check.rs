@@ -3,10 +3,11 @@
 //! Works at the sequence that is committed when it begins, so a running server may go on
 //! meanwhile: what is overwritten during the check is not missed.  Reads only; memory is bounded.
 
+use std::sync::Arc;
+
 use newsreel_index::Wait;
 use newsreel_journal::Record;
-use newsreel_store::methods::cnfs::Scanned;
-use newsreel_store::{Blocking, ReadError, Want};
+use newsreel_store::{Blocking, ReadError, ScanRange, Scanned, Want};
 use newsreel_wire::ArticleNumber;
 
 use crate::engine::Engine;
@@ -140,27 +141,25 @@ impl Engine {
     /// (a crash came between buffer and log) are no fault.
     fn check_store(&self, report: &mut CheckReport) -> Result<(), Error> {
         for buffer in self.shared.store.buffers() {
-            let Some(mut scan) = self.shared.store.scan(buffer.id) else {
-                continue;
-            };
+            let mut scan = Arc::clone(buffer).scan(ScanRange::Live);
             while let Some(found) = scan.step()? {
                 let text = match found {
                     Scanned::Record {
-                        header,
                         token,
+                        sequence,
                         sound: false,
+                        ..
                     } if self.shared.store.is_live(&token) => {
                         format!(
-                            "buffer {}: the article at {:#x} (sequence {}) is damaged",
-                            buffer.name,
-                            header.position.offset(),
-                            header.sequence.0
+                            "buffer {}: the article at {:#x} (sequence {sequence}) is damaged",
+                            buffer.name(),
+                            token.position().offset(),
                         )
                     }
                     Scanned::Damaged { from, to } => {
                         format!(
                             "buffer {}: no record can be read from {from:#x} to {to:#x}",
-                            buffer.name
+                            buffer.name()
                         )
                     }
                     Scanned::Record { .. } => continue,

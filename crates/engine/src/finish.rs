@@ -127,6 +127,9 @@ impl Sequencer {
         Counters::add(&self.shared.counters.disk_errors, 1);
         match failure {
             Failure::Buffers(buffers) => {
+                // What was placed meanwhile belongs to the next commit: its batches are closed now,
+                // so that what is placed again gets batches of its own.
+                self.store.seal(&mut self.open.writes);
                 for (buffer, why) in &buffers {
                     tracing::error!(?buffer, why, "a buffer failed and is suspended");
                     self.store.suspend(*buffer);
@@ -250,7 +253,6 @@ impl Sequencer {
                 why: why.to_owned(),
             });
         }
-        self.store.reservations_lost();
         self.scratch.blocked = false;
         self.answer(&mut commit);
         self.spare = Some(commit);

@@ -8,6 +8,9 @@ use std::path::PathBuf;
 use newsreel_wire::{BUFFER_NAME_OCTETS_MAX, OFFSET_MAX, Wildmat};
 use serde::{Deserialize, Serialize};
 
+use crate::methods;
+use crate::methods::cnfs::{self, BLOCK_MAX, BLOCK_MIN, Geometry};
+
 /// The smallest buffer, octets: room for the headers and a few reserved regions.
 pub const BUFFER_OCTETS_MIN: u64 = 1 << 20;
 
@@ -22,9 +25,26 @@ pub struct BufferConfig {
     pub path: Option<PathBuf>,
     /// Its size, octets, everything included.
     pub octets: u64,
+    /// Articles begin at multiples of this, octets: a power of two from 64 to 4096. None: 64. Larger blocks make the
+    /// bitmap smaller and waste room.
+    #[serde(default)]
+    pub block: Option<u64>,
+    /// Write articles through the page cache. Otherwise they are written around it, which costs far less, and only the
+    /// newest are in memory, see `recent_octets` of the set. Worth it where the whole buffer fits into memory and most
+    /// articles are read.
+    #[serde(default)]
+    pub cached: bool,
     /// Do not write the file out when it is made; room on the disk is then not certain.
     #[serde(default)]
     pub sparse: bool,
+}
+
+impl BufferConfig {
+    /// The block size, octets.
+    #[must_use]
+    pub fn block(&self) -> u64 {
+        self.block.unwrap_or(BLOCK_MIN)
+    }
 }
 
 /// In which order a set fills its buffers.
@@ -49,6 +69,32 @@ pub struct SetConfig {
     /// How they are filled.
     #[serde(default)]
     pub order: SetOrder,
+    /// The storage method.
+    #[serde(default = "usual_method")]
+    pub method: String,
+    /// Memory for the newest articles of the set, octets: they are served without asking the disk.
+    #[serde(default = "usual_recent")]
+    pub recent_octets: u64,
+}
+
+impl Default for SetConfig {
+    fn default() -> Self {
+        Self {
+            name: "main".to_owned(),
+            buffers: Vec::new(),
+            order: SetOrder::Interleave,
+            method: usual_method(),
+            recent_octets: usual_recent(),
+        }
+    }
+}
+
+const fn usual_recent() -> u64 {
+    64 << 20
+}
+
+fn usual_method() -> String {
+    cnfs::NAME.to_owned()
 }
 
 /// Which groups of an article a rule looks at.
@@ -120,14 +166,15 @@ impl StoreConfig {
             name: name.to_owned(),
             path: None,
             octets,
+            block: None,
+            cached: false,
             sparse: false,
         };
         Self {
             buffers: vec![buffer("C0"), buffer("C1")],
             sets: vec![SetConfig {
-                name: "main".to_owned(),
                 buffers: vec!["C0".to_owned(), "C1".to_owned()],
-                order: SetOrder::Interleave,
+                ..SetConfig::default()
             }],
             rules: vec![RuleConfig {
                 groups: everything(),
@@ -144,56 +191,66 @@ impl StoreConfig {
     #[must_use]
     pub fn problems(&self) -> Vec<(String, String)> {
         let mut problems = Vec::new();
-        let mut wrong = |key: String, why: String| problems.push((key, why));
         for at in 0..self.buffers.len() {
-            self.buffer_problems(at, &mut wrong);
+            self.check_buffer(at, &mut problems);
         }
         for at in 0..self.sets.len() {
-            self.set_problems(at, &mut wrong);
+            self.check_set(at, &mut problems);
         }
-        for (at, rule) in self.rules.iter().enumerate() {
-            let key = |field: &str| format!("rule[{at}].{field}");
-            if let Err(error) = Wildmat::parse(&rule.groups) {
-                wrong(key("groups"), error.to_string());
-            }
-            if !self.sets.iter().any(|set| set.name == rule.set) {
-                wrong(key("set"), format!("there is no set {:?}", rule.set));
-            }
+        for at in 0..self.rules.len() {
+            self.check_rule(at, &mut problems);
         }
+        let mut wrong = |key: &str, why: &str| problems.push((key.to_owned(), why.to_owned()));
         if self.rules.is_empty() {
-            wrong(
-                "rule".to_owned(),
-                "there is no rule, so no article could be taken".to_owned(),
-            );
+            wrong("rule", "there is no rule, so no article could be taken");
         }
         if self.sets.len() > usize::from(u8::MAX) {
-            wrong("set".to_owned(), "there are more than 255 sets".to_owned());
+            wrong("set", "there are more than 255 sets");
         }
         problems
     }
 
-    fn buffer_problems(&self, at: usize, wrong: &mut dyn FnMut(String, String)) {
+    fn check_buffer(&self, at: usize, problems: &mut Vec<(String, String)>) {
         let buffer = &self.buffers[at];
-        let key = |field: &str| format!("buffer[{at}].{field}");
+        let before = &self.buffers[..at];
+        let mut wrong =
+            |field: &str, why: String| problems.push((format!("buffer[{at}].{field}"), why));
         if !is_name(&buffer.name) {
             wrong(
-                key("name"),
+                "name",
                 format!("{:?} is not 1 to 15 of A-Z a-z 0-9 - _", buffer.name),
             );
         }
-        if self.buffers[..at]
-            .iter()
-            .any(|other| other.name == buffer.name)
-        {
-            wrong(key("name"), format!("{:?} is there twice", buffer.name));
+        if before.iter().any(|other| other.name == buffer.name) {
+            wrong("name", format!("{:?} is there twice", buffer.name));
         }
+        if let Some(path) = &buffer.path
+            && let Some(other) = before
+                .iter()
+                .find(|other| other.path.as_ref() == Some(path))
+        {
+            wrong(
+                "path",
+                format!(
+                    "{} is that of buffer {:?} already",
+                    path.display(),
+                    other.name
+                ),
+            );
+        }
+        let block = buffer.block();
         if !(BUFFER_OCTETS_MIN..=OFFSET_MAX).contains(&buffer.octets) {
             wrong(
-                key("octets"),
+                "octets",
                 format!(
                     "{} is not within {BUFFER_OCTETS_MIN} to {OFFSET_MAX}",
                     buffer.octets
                 ),
+            );
+        } else if Geometry::of(buffer.octets, block).is_none() {
+            wrong(
+                "block",
+                format!("{block} is not a power of two within {BLOCK_MIN} to {BLOCK_MAX}"),
             );
         }
         let users = self
@@ -203,25 +260,56 @@ impl StoreConfig {
             .count();
         if users != 1 {
             wrong(
-                key("name"),
+                "name",
                 format!("{:?} is in {users} sets; one is right", buffer.name),
             );
         }
     }
 
-    fn set_problems(&self, at: usize, wrong: &mut dyn FnMut(String, String)) {
+    fn check_set(&self, at: usize, problems: &mut Vec<(String, String)>) {
         let set = &self.sets[at];
-        let key = |field: &str| format!("set[{at}].{field}");
+        let mut wrong =
+            |field: &str, why: String| problems.push((format!("set[{at}].{field}"), why));
         if set.buffers.is_empty() {
-            wrong(key("buffers"), format!("set {:?} has no buffer", set.name));
+            wrong("buffers", format!("set {:?} has no buffer", set.name));
         }
         if self.sets[..at].iter().any(|other| other.name == set.name) {
-            wrong(key("name"), format!("{:?} is there twice", set.name));
+            wrong("name", format!("{:?} is there twice", set.name));
         }
-        for name in &set.buffers {
+        for (nth, name) in set.buffers.iter().enumerate() {
             if !self.buffers.iter().any(|buffer| buffer.name == *name) {
-                wrong(key("buffers"), format!("there is no buffer {name:?}"));
+                wrong("buffers", format!("there is no buffer {name:?}"));
             }
+            if set.buffers[..nth].contains(name) {
+                wrong("buffers", format!("{name:?} is there twice"));
+            }
+        }
+        if methods::find(&set.method).is_none() {
+            let names: Vec<&str> = methods::METHODS.iter().map(|method| method.name).collect();
+            wrong(
+                "method",
+                format!("{:?} is none of {}", set.method, names.join(", ")),
+            );
+        }
+    }
+
+    fn check_rule(&self, at: usize, problems: &mut Vec<(String, String)>) {
+        let rule = &self.rules[at];
+        let mut wrong =
+            |field: &str, why: String| problems.push((format!("rule[{at}].{field}"), why));
+        if let Err(error) = Wildmat::parse(&rule.groups) {
+            wrong("groups", error.to_string());
+        }
+        if !self.sets.iter().any(|set| set.name == rule.set) {
+            wrong("set", format!("there is no set {:?}", rule.set));
+        }
+        if let (Some(more), Some(most)) = (rule.larger_than, rule.octets_max)
+            && more >= most
+        {
+            wrong(
+                "octets_max",
+                format!("no article is larger than {more} and at most {most}"),
+            );
         }
     }
 }
@@ -236,6 +324,47 @@ fn is_name(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn problems(change: impl FnOnce(&mut StoreConfig)) -> Vec<String> {
+        let mut config = StoreConfig::default();
+        change(&mut config);
+        let problems = config.problems().into_iter();
+        problems.map(|(key, why)| format!("{key}: {why}")).collect()
+    }
+
+    #[test]
+    fn each_problem_says_what_would_be_right() {
+        assert_eq!(
+            problems(|config| config.buffers[0].block = Some(100)),
+            ["buffer[0].block: 100 is not a power of two within 64 to 4096"]
+        );
+        assert_eq!(
+            problems(|config| config.sets[0].method = "dbz".to_owned()),
+            ["set[0].method: \"dbz\" is none of cnfs"]
+        );
+        assert_eq!(
+            problems(|config| config.sets[0].buffers.push("C1".to_owned())),
+            ["set[0].buffers: \"C1\" is there twice"]
+        );
+        assert_eq!(
+            problems(|config| {
+                (config.rules[0].larger_than, config.rules[0].octets_max) = (Some(9), Some(9));
+            }),
+            ["rule[0].octets_max: no article is larger than 9 and at most 9"]
+        );
+        assert_eq!(
+            problems(|config| {
+                for buffer in &mut config.buffers {
+                    buffer.path = Some(PathBuf::from("/dev/x"));
+                }
+            }),
+            ["buffer[1].path: /dev/x is that of buffer \"C0\" already"]
+        );
+        assert_eq!(
+            problems(|config| config.rules.clear()),
+            ["rule: there is no rule, so no article could be taken"]
+        );
+    }
 
     #[test]
     fn the_default_is_sound_and_all_problems_are_named() {

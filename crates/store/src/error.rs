@@ -1,4 +1,6 @@
 //! What can go wrong with stored articles, told to the person who reads it.
+//!
+//! Corruption is an outcome of reading like any other: it says where and never panics.
 
 use std::path::PathBuf;
 
@@ -24,6 +26,14 @@ pub enum Error {
         /// What is wrong and what to do.
         why: String,
     },
+    /// A buffer failed earlier and takes nothing more.
+    #[error("buffer {name} is suspended ({why}); its articles must be placed elsewhere")]
+    Suspended {
+        /// The buffer's name.
+        name: String,
+        /// What happened to it.
+        why: String,
+    },
     /// Buffers, sets or rules contradict each other.
     #[error("storage configuration: {0}")]
     Config(String),
@@ -37,12 +47,14 @@ pub enum PlaceError {
     #[error("no reserved room left; commit and try again")]
     NeedsReservation,
     /// It can never fit.
-    #[error("larger than the {limit} octets that fit into a buffer of its set")]
+    #[error(
+        "larger than the {limit} octets a buffer of its set takes; send such articles to a set of larger buffers"
+    )]
     TooLarge {
         /// The largest article the set takes, octets.
         limit: u64,
     },
-    /// Every buffer of the set failed and is suspended.
+    /// Every buffer of the set failed or is read-only.
     #[error("every buffer of its set is suspended")]
     Suspended,
     /// There is no such set.
@@ -60,8 +72,8 @@ pub enum ReadError {
     /// It is not in memory and the caller did not want to wait.
     #[error("not in memory")]
     WouldBlock,
-    /// Its octets are damaged.
-    #[error("damaged record in buffer {buffer:?} at {offset:#x}: {what}")]
+    /// Its octets are damaged, or another article lies there.
+    #[error("damaged record in buffer {buffer} at {offset:#x}: {what}")]
     Corrupt {
         /// The buffer.
         buffer: BufferId,
@@ -73,4 +85,33 @@ pub enum ReadError {
     /// The disk failed.
     #[error(transparent)]
     Host(#[from] newsreel_host::Error),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_say_what_to_do() {
+        let error = Error::Buffer {
+            name: "C0".to_owned(),
+            path: PathBuf::from("/spool/buffers/C0"),
+            why: "it belongs to another spool; attach it instead".to_owned(),
+        };
+        assert_eq!(
+            error.to_string(),
+            "buffer C0 (/spool/buffers/C0): it belongs to another spool; attach it instead"
+        );
+        let error = ReadError::Corrupt {
+            buffer: BufferId(3),
+            offset: 0x4000,
+            what: "checksum of the body",
+        };
+        assert_eq!(
+            error.to_string(),
+            "damaged record in buffer 3 at 0x4000: checksum of the body"
+        );
+        let error = PlaceError::TooLarge { limit: 1000 };
+        assert!(error.to_string().contains("1000 octets"), "{error}");
+    }
 }

@@ -1,15 +1,19 @@
 //! Articles by token: storage methods and storage rules.
 //!
-//! The sequencer places articles ([`Store`]), the commit thread writes batches ([`BatchWrite`]),
-//! readers read ([`StoreReader`]).  What is acknowledged lies in a region that the log had
-//! reserved, behind a checksum; what computes as alive is alive.  This crate knows nothing of
-//! groups' numbers and never parses an article.
+//! The sequencer places articles ([`Store`]), the commit thread writes batches ([`BatchWrite`]), readers read
+//! ([`StoreReader`]).  What is acknowledged lies in a region that the log had reserved, behind a checksum; what
+//! computes as alive is alive.  This crate knows nothing of groups' numbers and never parses an article.
 #![deny(missing_docs)]
 
 mod config;
+pub mod conformance;
 mod error;
+mod facts;
+pub mod fuzz;
 mod method;
 pub mod methods;
+mod reader;
+mod register;
 mod rules;
 mod store;
 
@@ -17,9 +21,12 @@ pub use config::{
     BUFFER_OCTETS_MIN, BufferConfig, GroupMatch, RuleConfig, SetConfig, SetOrder, StoreConfig,
 };
 pub use error::{Error, PlaceError, ReadError, Result};
+pub use facts::{BufferFacts, Oldest};
 pub use method::{
-    ArticleReader, BatchWrite, Blocking, CheckpointWrite, Marks, Place, Reservation, StorageMethod,
-    Stored, Want,
+    BatchWrite, Blocking, BufferReader, CheckpointWrite, Marks, Place, RecordScan, Reservation,
+    ScanRange, Scanned, StorageMethod, Stored, Want,
 };
-pub use rules::{RuleSubject, Rules};
-pub use store::{Access, Store, StoreReader};
+pub use methods::cnfs::CreateProgress;
+pub use reader::StoreReader;
+pub use rules::{RuleNote, RuleSubject, Rules};
+pub use store::{Access, Store};

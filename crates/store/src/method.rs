@@ -1,14 +1,17 @@
-//! What a storage method must do, seen from the sequencer, the commit thread and readers.
+//! What a storage method must do, seen from the sequencer, the commit thread, readers and tools.
 //!
-//! The sequencer places articles into memory, batch by batch; the commit thread writes and syncs
-//! batches; readers ask by token, at any time, on any thread.  Three traits, one for each.
+//! The sequencer places articles into memory, batch by batch; the commit thread writes and syncs batches; readers ask
+//! by token, at any time, on any thread.  One trait for each.  What they promise together is in
+//! [`conformance`](crate::conformance), which every method passes.
 
 use std::fmt::Debug;
 use std::ops::Range;
+use std::sync::Arc;
 
 use newsreel_wire::{BufferId, IdHash, Position, Sequence, SetId, Token, UnixTime};
 
 use crate::error::{PlaceError, ReadError, Result};
+use crate::facts::BufferFacts;
 
 /// An article that needs a place.
 #[derive(Debug, Clone, Copy)]
@@ -41,7 +44,7 @@ pub struct Reservation {
 pub struct Marks {
     /// The buffer.
     pub buffer: BufferId,
-    /// End of the last placed article.
+    /// Behind the last placed article.
     pub end: Position,
     /// Up to here it may be written.
     pub reserved: Position,
@@ -52,53 +55,49 @@ pub trait StorageMethod: Send + Debug {
     /// Gives the article a place and copies it into the open batch.
     fn place(&mut self, place: &Place<'_>) -> std::result::Result<Token, PlaceError>;
 
-    /// Appends what must be reserved so that coming batches have room; asked once a batch.
+    /// Appends what must be reserved so that coming batches have room; asked once a batch, before it is sealed.
     fn reservations(&mut self, out: &mut Vec<Reservation>);
 
-    /// Reservations asked for since the last durable one are lost: they are asked for again.
-    fn reservations_lost(&mut self);
-
-    /// A reservation is durable: publishes the new floor first, then allows the region to be
+    /// A reservation of one of its buffers is durable: publishes the new floor first, then lets the region be
     /// written.
     fn reserved(&mut self, reservation: Reservation);
 
     /// Appends the collected batches, at most one a buffer.
     fn seal(&mut self, out: &mut Vec<Box<dyn BatchWrite>>);
 
-    /// Takes the memory of a written batch back.
-    fn recycle(&mut self, buffer: BufferId, memory: Vec<Vec<u8>>);
+    /// Takes a buffer out of use; what is in it can still be read.
+    fn suspend(&mut self, buffer: BufferId, why: &str);
 
-    /// Takes a buffer out of use after it failed; what is in it can still be read.
-    fn suspend(&mut self, buffer: BufferId);
-
-    /// Appends where each buffer stands.
+    /// Appends where each buffer stands, the open batch included.
     fn marks(&self, out: &mut Vec<Marks>);
 
-    /// After recovery: goes on behind the last committed article.
-    fn resume(&mut self, marks: Marks, log_end: Sequence) -> Result<()>;
+    /// An article that the log has since the last checkpoint, told during recovery, in order.
+    fn replayed(&mut self, token: &Token);
 
-    /// What must be written for tools (headers, bitmaps) about everything placed so far; the
-    /// writing happens on another thread.
+    /// After recovery: each buffer goes on behind its last committed article, those that `marks` do not name at
+    /// their beginning.  What was found is made durable, because a crash of the process alone may have left it in
+    /// memory only.
+    fn resume(&mut self, marks: &[Marks], log_end: Sequence) -> Result<()>;
+
+    /// Appends what must be written for tools (headers, bitmaps) about everything placed so far.  It is written on
+    /// another thread, when what is placed now is durable in the log, and not before.
     fn checkpoint(&mut self, out: &mut Vec<Box<dyn CheckpointWrite>>);
 }
 
-/// A batch on its way to one buffer.
+/// A batch on its way to one buffer.  Dropping it gives its memory back to the method.
 pub trait BatchWrite: Send + Debug {
     /// The buffer.
     fn buffer(&self) -> BufferId;
 
-    /// Writes it.
-    fn write(&mut self) -> newsreel_host::Result<()>;
+    /// Writes it.  A failure suspends the buffer; a batch of a suspended buffer is refused without touching the disk.
+    fn write(&mut self) -> Result<()>;
 
-    /// Makes it durable.
-    fn sync(&mut self) -> newsreel_host::Result<()>;
+    /// Makes it durable.  A failure suspends the buffer: the kernel has marked the pages clean, so that trying again
+    /// would say "done" of what is lost.
+    fn sync(&mut self) -> Result<()>;
 
-    /// An article of this batch, to be placed elsewhere after a failure, and the length of its
-    /// header block.
+    /// An article of this batch, to be placed elsewhere after a failure, and the length of its header block.
     fn article(&self, token: &Token) -> Option<(&[u8], u32)>;
-
-    /// Gives its memory back, to be used again.
-    fn into_memory(self: Box<Self>) -> Vec<Vec<u8>>;
 }
 
 /// Hints about a buffer on their way to it.
@@ -140,13 +139,22 @@ pub struct Stored {
     pub id_hash: IdHash,
 }
 
-/// The readers' half of one buffer.
-pub trait ArticleReader: Send + Sync + Debug {
-    /// Positions below this are gone.
+/// One buffer as readers, recovery and tools see it.
+pub trait BufferReader: Send + Sync + Debug {
+    /// Its id in the spool.
+    fn id(&self) -> BufferId;
+
+    /// Its name, as in the text form of tokens.
+    fn name(&self) -> &str;
+
+    /// The set it belongs to.
+    fn set(&self) -> SetId;
+
+    /// Positions below this are gone; it never falls.
     fn floor(&self) -> Position;
 
-    /// Reads an article into `memory`, which may be longer than needed and is used again.  What it
-    /// returns was alive before and after the copy and passed its checksums.
+    /// Reads an article into `memory`, which may be longer than needed and is used again.  What it returns was alive
+    /// before and after the copy and passed its checksums.
     fn read(
         &self,
         token: &Token,
@@ -154,4 +162,70 @@ pub trait ArticleReader: Send + Sync + Debug {
         blocking: Blocking,
         memory: &mut Vec<u8>,
     ) -> std::result::Result<Stored, ReadError>;
+
+    /// For recovery: whether the record is whole and is this article, alive or not.
+    fn verify(
+        &self,
+        token: &Token,
+        sequence: Sequence,
+        id_hash: &IdHash,
+        memory: &mut Vec<u8>,
+    ) -> std::result::Result<(), ReadError>;
+
+    /// The token of the article at a position, by looking there.
+    fn token_at(&self, position: Position) -> std::result::Result<Token, ReadError>;
+
+    /// Walks the records.
+    fn scan(self: Arc<Self>, range: ScanRange) -> Box<dyn RecordScan>;
+
+    /// What there is to know about it; costs no I/O.
+    fn facts(&self) -> BufferFacts;
+}
+
+/// Which records a scan shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ScanRange {
+    /// What is alive, oldest first.
+    Live,
+    /// Everything that can be read, alive or not, in the order of the file.
+    All,
+}
+
+/// One thing found in a buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scanned {
+    /// A record whose header is sound.
+    Record {
+        /// Its token.
+        token: Token,
+        /// Octets of its header block.
+        head_len: u32,
+        /// Its place in the log.
+        sequence: Sequence,
+        /// When it arrived.
+        arrival: UnixTime,
+        /// The hash of its message-id.
+        id_hash: IdHash,
+        /// Whether the article passes its checksums.
+        sound: bool,
+        /// Whether it is alive.
+        live: bool,
+    },
+    /// Articles should be here, but none can be read.
+    Damaged {
+        /// From this offset in the file.
+        from: u64,
+        /// To this offset.
+        to: u64,
+    },
+}
+
+/// A walk over the records of a buffer.  It resynchronises behind damage; its memory is bounded by the largest
+/// article.
+pub trait RecordScan: Send + Debug {
+    /// The next thing found; `None` at the end.
+    fn step(&mut self) -> Result<Option<Scanned>>;
+
+    /// The article of the record that the last step found.
+    fn article(&self) -> &[u8];
 }

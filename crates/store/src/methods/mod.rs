@@ -1,12 +1,24 @@
 //! The storage methods, one folder each, and the table of them.
 //!
-//! To add one: a folder with its format, placing, writing and reading, a row in [`METHODS`], a
-//! format page `docs/formats/<page>.md`; the conformance suite then runs it.
+//! To add one: a folder with its format, placing, writing and reading, a row in [`METHODS`], a format page
+//! `docs/formats/<page>.md`; `tests/it` then runs the conformance suite over it.
 
 pub mod cnfs;
 
+use std::path::Path;
+use std::sync::Arc;
+
+use newsreel_host::Disk;
+use newsreel_wire::{BufferId, SetId};
+
+use crate::config::{BufferConfig, SetConfig};
+use crate::error::Result;
+use crate::method::{BufferReader, StorageMethod};
+use crate::register::Register;
+use crate::store::Access;
+
 /// One storage method.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub struct Method {
     /// Its name, as in the configuration and the folder.
     pub name: &'static str,
@@ -14,11 +26,39 @@ pub struct Method {
     pub number: u8,
     /// Its page in `docs/formats/`.
     pub format_page: &'static str,
+    /// Opens a set of it, making what is missing.
+    pub(crate) open: fn(&mut Opening<'_>, SetId, &SetConfig) -> Result<OpenedSet>,
 }
 
 /// All methods.
 pub const METHODS: &[Method] = &[Method {
-    name: "cnfs",
+    name: cnfs::NAME,
     number: cnfs::METHOD,
     format_page: "cyclic-buffer",
+    open: cnfs::open,
 }];
+
+/// The method of this name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Method> {
+    METHODS.iter().find(|method| method.name == name)
+}
+
+/// What a method gets to open a set.
+pub(crate) struct Opening<'a> {
+    pub(crate) disk: &'a dyn Disk,
+    pub(crate) spool_dir: &'a Path,
+    pub(crate) spool: [u8; 16],
+    pub(crate) buffers: &'a [BufferConfig],
+    pub(crate) register: &'a mut Register,
+    /// Ids that the log has, beside those of the register.
+    pub(crate) known: &'a [BufferId],
+    pub(crate) access: Access,
+    pub(crate) progress: cnfs::CreateProgress<'a>,
+}
+
+/// A set, ready to be used.
+pub(crate) struct OpenedSet {
+    pub(crate) placing: Box<dyn StorageMethod>,
+    pub(crate) readers: Vec<Arc<dyn BufferReader>>,
+}

@@ -1,7 +1,12 @@
-//! The store as the engine uses it: placing, wrapping, reading, restarting, failing.
+//! The store as the engine uses it: every method's conformance, wrapping, crashes, faults, races, old formats.
 
 #![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
 
+mod conformance;
+mod crash;
 mod cyclic;
+mod faults;
+mod formats;
+mod mutations;
 mod race;
-mod world;
+mod sets;

@@ -1,76 +1,134 @@
-//! Readers of large articles against a small buffer that wraps all the time: right octets or none.
+//! Readers of large articles against small buffers that wrap all the time: the right octets or none.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use newsreel_host::RealDisk;
-use newsreel_store::{Blocking, ReadError, Want};
+use newsreel_store::conformance::{Log, Rig, article, config_of, id_hash};
+use newsreel_store::{Access, Blocking, ReadError, StoreConfig, StoreReader, Want};
 use newsreel_wire::Token;
 
-use crate::world::{World, article, small};
+/// Different articles.
+const TEXTS: u64 = 40;
 
-const LEN: usize = 700_000;
-const ROUNDS: u64 = 300;
+/// 700 KB, some more, some less, so that fronts cut records anywhere.
+fn len_of(number: u64) -> usize {
+    690_000 + (number as usize * 7919) % 20_000
+}
+
+/// A ring of the newest articles, from fresh to long gone.
+type Newest = Mutex<Vec<(u64, Token)>>;
+
+struct Reader {
+    store: Arc<StoreReader>,
+    newest: Arc<Newest>,
+    done: Arc<AtomicBool>,
+    texts: Arc<Vec<Vec<u8>>>,
+}
+
+impl Reader {
+    /// Reads until told to stop; gives how many were read whole and how many were gone.
+    fn run(self, seed: usize) -> (u64, u64) {
+        let mut memory = Vec::new();
+        let (mut good, mut gone, mut at) = (0, 0, seed);
+        while !self.done.load(Ordering::Relaxed) {
+            at = at.wrapping_mul(31).wrapping_add(17);
+            let chosen = {
+                let newest = self.newest.lock().unwrap();
+                newest.get(at % newest.len().max(1)).copied()
+            };
+            let Some((number, token)) = chosen else {
+                std::thread::yield_now();
+                continue;
+            };
+            match self
+                .store
+                .read(&token, Want::Whole, Blocking::Yes, &mut memory)
+            {
+                Ok(stored) => {
+                    let expected = &self.texts[number as usize];
+                    assert!(
+                        memory[stored.octets] == expected[..],
+                        "wrong octets in {token:?}"
+                    );
+                    assert_eq!(stored.id_hash, id_hash(number));
+                    good += 1;
+                }
+                Err(ReadError::Gone) => gone += 1,
+                Err(error) => panic!("{token:?}: {error}"),
+            }
+        }
+        (good, gone)
+    }
+}
+
+/// Races readers against a writer for some seconds.
+#[expect(clippy::disallowed_methods, reason = "the test is bounded in time")]
+fn race(change: impl FnOnce(&mut StoreConfig)) {
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = config_of("cnfs", 16 << 20);
+    change(&mut config);
+    let disk = Arc::new(RealDisk);
+    let rig = Rig::recover_in(dir.path(), disk, &config, Log::default(), Access::Write);
+    let mut rig = rig.unwrap();
+    let newest: Arc<Newest> = Arc::default();
+    let done = Arc::new(AtomicBool::new(false));
+    let texts: Arc<Vec<_>> = Arc::new((0..TEXTS).map(|n| article(n, len_of(n)).0).collect());
+    let readers: Vec<_> = (0..4)
+        .map(|seed| {
+            let reader = Reader {
+                store: Arc::clone(&rig.reader),
+                newest: Arc::clone(&newest),
+                done: Arc::clone(&done),
+                texts: Arc::clone(&texts),
+            };
+            std::thread::spawn(move || reader.run(seed))
+        })
+        .collect();
+    let (start, mut placed) = (Instant::now(), 0);
+    while start.elapsed() < Duration::from_secs(5) && placed < 300 {
+        let number = placed % TEXTS;
+        let token = rig.place(number, len_of(number)).unwrap();
+        rig.commit().unwrap();
+        let mut newest = newest.lock().unwrap();
+        // A little more than the buffers hold, so that readers often ask for what is just dying.
+        newest.push((number, token));
+        if newest.len() > 48 {
+            newest.remove(0);
+        }
+        placed += 1;
+    }
+    done.store(true, Ordering::Relaxed);
+    let readers = readers.into_iter().map(|reader| reader.join().unwrap());
+    let counts: Vec<(u64, u64)> = readers.collect();
+    assert!(
+        placed > 60,
+        "only {placed} articles: the buffers did not wrap"
+    );
+    let good: u64 = counts.iter().map(|count| count.0).sum();
+    let gone: u64 = counts.iter().map(|count| count.1).sum();
+    assert!(
+        good > 0 && gone > 0,
+        "{good} were read, {gone} were overtaken"
+    );
+}
 
 #[test]
 fn overtaken_readers_never_get_mixed_octets() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut config = small(16 << 20);
-    for buffer in &mut config.buffers {
-        buffer.path = Some(dir.path().join(&buffer.name));
-    }
-    let mut world = World::on(Arc::new(RealDisk), &config);
-    let newest: Arc<[(AtomicU64, parking_lot::Mutex<Option<Token>>)]> = (0..48)
-        .map(|_| (AtomicU64::new(0), parking_lot::Mutex::new(None)))
-        .collect();
-    let done = Arc::new(AtomicBool::new(false));
-    let readers: Vec<_> = (0..3usize)
-        .map(|reader| {
-            let (newest, done, store) = (newest.clone(), done.clone(), world.reader.clone());
-            std::thread::spawn(move || {
-                let mut memory = Vec::new();
-                let (mut good, mut gone, mut at) = (0u64, 0u64, reader * 16);
-                while !done.load(Ordering::Relaxed) {
-                    at = (at + 1) % newest.len();
-                    let Some(token) = *newest[at].1.lock() else {
-                        continue;
-                    };
-                    let read = store.read(&token, Want::Whole, Blocking::Yes, &mut memory);
-                    match read {
-                        Ok(stored) => {
-                            let text = &memory[stored.octets];
-                            let n: u64 = std::str::from_utf8(&text[9..])
-                                .map_or_else(|e| e.valid_up_to().to_string(), str::to_owned)
-                                .split('\r')
-                                .next()
-                                .unwrap()
-                                .parse()
-                                .unwrap();
-                            assert_eq!(text, article(n, LEN).0);
-                            good += 1;
-                        }
-                        Err(ReadError::Gone) => gone += 1,
-                        Err(error) => panic!("{error}"),
-                    }
-                }
-                (good, gone)
-            })
-        })
-        .collect();
-    for n in 0..ROUNDS {
-        let token = world.place(n, LEN);
-        world.commit();
-        let slot = &newest[(n % 48) as usize];
-        *slot.1.lock() = Some(token);
-    }
-    done.store(true, Ordering::Relaxed);
-    let counts: Vec<(u64, u64)> = readers.into_iter().map(|r| r.join().unwrap()).collect();
-    assert!(
-        counts.iter().map(|c| c.0).sum::<u64>() > 0,
-        "nothing was read: {counts:?}"
-    );
-    assert!(
-        counts.iter().map(|c| c.1).sum::<u64>() > 0,
-        "nothing was overtaken: {counts:?}"
-    );
+    race(|_| {});
+}
+
+#[test]
+fn nor_through_the_page_cache() {
+    race(|config| {
+        for buffer in &mut config.buffers {
+            buffer.cached = true;
+        }
+    });
+}
+
+#[test]
+fn nor_from_the_newest_in_memory() {
+    race(|config| config.sets[0].recent_octets = 6 << 20);
 }

@@ -1,75 +1,85 @@
-//! What one commit writes into one buffer: at most two stretches, because the buffer may wrap.
+//! What one commit writes into one buffer.
+//!
+//! Whatever fails, the buffer is suspended before anyone is told, and the articles stay readable here until the batch
+//! is dropped.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use newsreel_host::File;
 use newsreel_wire::{BufferId, Token};
 
-use super::format::{PAGE, RECORD_HEADER, RecordHeader};
+use super::buffer::Buffer;
+use super::format::{Hints, Mark, RECORD_HEADER, RecordHeader};
+use super::memory::Sealed;
+use crate::error::Result;
 use crate::method::BatchWrite;
-
-/// Octets that go to one place of the file, in whole pages.
-#[derive(Debug, Default)]
-pub(super) struct Stretch {
-    /// Where in the file; a multiple of the page.
-    pub(super) offset: u64,
-    /// The octets.
-    pub(super) octets: Vec<u8>,
-}
-
-impl Stretch {
-    /// Fills up to a whole page, so that nothing must be read back before it is written.
-    pub(super) fn pad(&mut self) {
-        let len = (self.octets.len() as u64).next_multiple_of(PAGE);
-        // The length is at most a batch: it fits.
-        self.octets.resize(len as usize, 0);
-    }
-}
 
 /// A batch for one buffer.
 #[derive(Debug)]
 pub(super) struct Batch {
-    pub(super) buffer: BufferId,
-    pub(super) file: Arc<dyn File>,
-    pub(super) stretches: Vec<Stretch>,
+    pub(super) buffer: Arc<Buffer>,
+    pub(super) sealed: Arc<Sealed>,
+    /// The header is brought up to date with it.
+    pub(super) hints: Option<Hints>,
 }
 
-impl BatchWrite for Batch {
-    fn buffer(&self) -> BufferId {
-        self.buffer
-    }
-
-    fn write(&mut self) -> newsreel_host::Result<()> {
-        for stretch in &self.stretches {
-            self.file.write_at(&stretch.octets, stretch.offset)?;
+impl Batch {
+    fn try_write(&self) -> newsreel_host::Result<()> {
+        for stretch in &self.sealed.stretches {
+            let octets = self.sealed.octets(stretch);
+            if self.buffer.is_cached {
+                self.buffer.file.write_at(octets, stretch.offset)?;
+            } else {
+                self.buffer.file.write_direct_at(octets, stretch.offset)?;
+            }
+        }
+        if let Some(hints) = self.hints {
+            self.buffer.write_header_with_batch(hints)?;
         }
         Ok(())
     }
 
-    fn sync(&mut self) -> newsreel_host::Result<()> {
-        self.file.sync_data()
+    fn unless_failed(&self, result: newsreel_host::Result<()>) -> Result<()> {
+        result.map_err(|error| {
+            self.buffer.suspend(&error.to_string());
+            error.into()
+        })
+    }
+}
+
+impl BatchWrite for Batch {
+    fn buffer(&self) -> BufferId {
+        self.buffer.id
+    }
+
+    fn write(&mut self) -> Result<()> {
+        if let Some(error) = self.buffer.suspended_error() {
+            return Err(error);
+        }
+        self.unless_failed(self.try_write())?;
+        self.buffer
+            .written
+            .store(self.sealed.end.0, Ordering::Release);
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        if let Some(error) = self.buffer.suspended_error() {
+            return Err(error);
+        }
+        self.unless_failed(self.buffer.file.sync_data())
     }
 
     fn article(&self, token: &Token) -> Option<(&[u8], u32)> {
-        let offset = token.position().offset();
-        self.stretches.iter().find_map(|stretch| {
-            let at = usize::try_from(offset.checked_sub(stretch.offset)?).ok()?;
-            let record = stretch.octets.get(at..)?;
-            let header = RecordHeader::decode(record).ok()?;
-            if header.position != token.position() {
-                return None;
-            }
-            let article = record
-                .get(RECORD_HEADER..)?
-                .get(..header.article_len as usize)?;
-            Some((article, header.head_len))
-        })
-    }
-
-    fn into_memory(self: Box<Self>) -> Vec<Vec<u8>> {
-        self.stretches
-            .into_iter()
-            .map(|stretch| stretch.octets)
-            .collect()
+        if token.buffer() != self.buffer.id {
+            return None;
+        }
+        let record = self.sealed.at(token.position().offset())?;
+        let header = RecordHeader::decode(record, self.buffer.key).ok()?;
+        if header.position != token.position() || header.mark != Mark::Article {
+            return None;
+        }
+        let article = record.get(RECORD_HEADER..)?;
+        Some((article.get(..header.article_len as usize)?, header.head_len))
     }
 }

@@ -1,30 +1,60 @@
-//! The octets of a cyclic buffer: file header, article record.  Decoding trusts nothing.
+//! The octets of a cyclic buffer: file header and article record.  Decoding trusts nothing.
+//!
+//! The checksum of a record's header begins with the key of its file, which is random: neither the leftovers of an
+//! earlier file on the same device nor an article that imitates a record are ever taken for one.
+//! The layout is drawn in `docs/formats/cyclic-buffer.md`.
 
-use newsreel_wire::{IdHash, Position, Sequence, Token, UnixTime};
+use newsreel_wire::{IdHash, Position, Sequence, UnixTime};
+
+use super::geometry::{Geometry, PAGE};
 
 /// Octets of a record's header.
-pub(super) const RECORD_HEADER: usize = 64;
-/// Articles begin at multiples of this inside a buffer.
-pub(super) const BLOCK: u64 = 64;
-/// Batches begin at multiples of this and are written in multiples of it.
-pub(super) const PAGE: u64 = 4096;
+pub const RECORD_HEADER: usize = 64;
 /// Where the second copy of the file header lies.
 pub(super) const SECOND_HEADER: u64 = PAGE;
-/// Where the bitmap lies.
-pub(super) const BITMAP: u64 = 2 * PAGE;
+/// The version of this format.
+pub(super) const VERSION: u8 = 1;
 
-const RECORD_MAGIC: &[u8; 4] = b"NRA1";
-const FILE_MAGIC: &[u8; 8] = b"NRCYCL1\0";
-/// Octets of a file header in front of its checksum.
-const FILE_HEADER: usize = 104;
+const RECORD_MAGIC: [u8; 2] = *b"NA";
+/// The record is no article: nothing follows up to the end of the data area.
+const FLAG_CYCLE_END: u8 = 1;
+const FILE_MAGIC: &[u8; 8] = b"NRCYCBUF";
+/// Octets of a file header that hold something; the rest of the page is zero, its checksum at the end.
+const FILE_HEADER: usize = 128;
+const PAGE_LEN: usize = PAGE as usize;
+/// Where the checksum of a file header lies.
+const FILE_CRC: usize = PAGE_LEN - 4;
+
+/// What binds records to their file: made from its UUID.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileKey(u32);
+
+impl FileKey {
+    /// The key of the file with this UUID.
+    #[must_use]
+    pub fn of(uuid: &[u8; 16]) -> Self {
+        Self(crc32c::crc32c(uuid))
+    }
+}
+
+/// What begins at a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mark {
+    /// An article.
+    Article,
+    /// Nothing more before the end of the data area: the cycle ends here.
+    CycleEnd,
+}
 
 /// The header in front of each article.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordHeader {
-    /// Octets of the header block, empty line not included.
-    pub head_len: u32,
+    /// Whether an article follows.
+    pub mark: Mark,
     /// Octets of the article in wire form.
     pub article_len: u32,
+    /// Octets of the header block, empty line not included.
+    pub head_len: u32,
     /// crc32c of the header block.
     pub crc_head: u32,
     /// crc32c of the rest of the article.
@@ -42,36 +72,58 @@ pub struct RecordHeader {
 impl RecordHeader {
     /// The stored form.
     #[must_use]
-    pub fn encode(&self) -> [u8; RECORD_HEADER] {
+    pub fn encode(&self, key: FileKey) -> [u8; RECORD_HEADER] {
         let mut out = [0; RECORD_HEADER];
-        out[0..4].copy_from_slice(RECORD_MAGIC);
-        out[4..8].copy_from_slice(&self.head_len.to_le_bytes());
-        out[8..12].copy_from_slice(&self.article_len.to_le_bytes());
+        out[0..2].copy_from_slice(&RECORD_MAGIC);
+        out[2] = VERSION;
+        out[3] = match self.mark {
+            Mark::Article => 0,
+            Mark::CycleEnd => FLAG_CYCLE_END,
+        };
+        out[4..8].copy_from_slice(&self.article_len.to_le_bytes());
+        out[8..12].copy_from_slice(&self.head_len.to_le_bytes());
         out[12..16].copy_from_slice(&self.crc_head.to_le_bytes());
         out[16..20].copy_from_slice(&self.crc_body.to_le_bytes());
         out[20..28].copy_from_slice(&self.position.0.to_le_bytes());
         out[28..36].copy_from_slice(&self.sequence.0.to_le_bytes());
         out[36..44].copy_from_slice(&self.arrival.0.to_le_bytes());
         out[44..60].copy_from_slice(&self.id_hash.0);
-        let crc = crc32c::crc32c(&out[..60]);
+        let crc = crc32c::crc32c_append(key.0, &out[..60]);
         out[60..64].copy_from_slice(&crc.to_le_bytes());
         out
     }
 
-    /// Reads the stored form; the error says what does not agree.
-    pub fn decode(octets: &[u8]) -> Result<Self, &'static str> {
+    /// Whether a record may begin with these octets, at a glance.
+    pub(super) fn may_begin(octets: &[u8]) -> bool {
+        octets.starts_with(&RECORD_MAGIC)
+    }
+
+    /// Reads the stored form.
+    ///
+    /// # Errors
+    /// What does not agree.
+    pub fn decode(octets: &[u8], key: FileKey) -> Result<Self, &'static str> {
         let Some(octets) = octets.first_chunk::<RECORD_HEADER>() else {
             return Err("record header is cut off");
         };
-        if &octets[0..4] != RECORD_MAGIC {
+        if !Self::may_begin(octets) {
             return Err("no record begins here");
         }
-        if u32_at(octets, 60) != crc32c::crc32c(&octets[..60]) {
-            return Err("record header checksum");
+        if u32_at(octets, 60) != crc32c::crc32c_append(key.0, &octets[..60]) {
+            return Err("checksum of the record header");
         }
+        if octets[2] != VERSION {
+            return Err("record of a version this newsreel does not know");
+        }
+        let mark = match octets[3] {
+            0 => Mark::Article,
+            FLAG_CYCLE_END => Mark::CycleEnd,
+            _ => return Err("record with flags this newsreel does not know"),
+        };
         let header = Self {
-            head_len: u32_at(octets, 4),
-            article_len: u32_at(octets, 8),
+            mark,
+            article_len: u32_at(octets, 4),
+            head_len: u32_at(octets, 8),
             crc_head: u32_at(octets, 12),
             crc_body: u32_at(octets, 16),
             position: Position(u64_at(octets, 20)),
@@ -84,28 +136,35 @@ impl RecordHeader {
         }
         Ok(header)
     }
+}
 
-    /// Octets of the record on disk: header, article, padding to the next block.
-    #[must_use]
-    pub const fn record_len(&self) -> u64 {
-        record_len(self.article_len as u64)
+/// Where a buffer stood when its header was written: hints for tools, and a check against a log that is too old.
+/// All of it is durable in the log before it is written here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Hints {
+    /// End of the last committed article.
+    pub end: Position,
+    /// Up to here it may be written.
+    pub reserved: Position,
+    /// Up to here the bitmap is right.
+    pub bitmap_end: Position,
+    /// The last sequence in it.
+    pub sequence: Sequence,
+    /// When the last article in it arrived.
+    pub arrival: UnixTime,
+}
+
+impl Hints {
+    /// Of each the later one.
+    pub(super) fn merge(self, other: Self) -> Self {
+        Self {
+            end: self.end.max(other.end),
+            reserved: self.reserved.max(other.reserved),
+            bitmap_end: self.bitmap_end.max(other.bitmap_end),
+            sequence: self.sequence.max(other.sequence),
+            arrival: self.arrival.max(other.arrival),
+        }
     }
-}
-
-/// Octets on disk of the record of an article of this length.
-#[must_use]
-pub(super) const fn record_len(article_len: u64) -> u64 {
-    (RECORD_HEADER as u64 + article_len).next_multiple_of(BLOCK)
-}
-
-/// Where the record of a token ends.
-#[must_use]
-pub fn end_of(token: &Token) -> Position {
-    let start = token.position();
-    let end = start
-        .offset()
-        .saturating_add(record_len(u64::from(token.len())));
-    Position::checked(start.cycle(), end).unwrap_or(start)
 }
 
 /// The header at the front of a buffer, twice: what the buffer is, and hints where it stood.
@@ -113,89 +172,111 @@ pub fn end_of(token: &Token) -> Position {
 pub struct FileHeader {
     /// The spool it belongs to.
     pub spool: [u8; 16],
+    /// Its own identity, random, never given again.
+    pub uuid: [u8; 16],
     /// Its id in that spool.
     pub buffer: u16,
     /// Its name.
     pub name: String,
     /// Size of the file, octets.
     pub octets: u64,
-    /// Where articles begin.
-    pub data_start: u64,
-    /// Hint: end of the last placed article.
-    pub end: Position,
-    /// Hint: up to here it may be written.
-    pub reserved: Position,
-    /// Hint: the last sequence in it.
-    pub sequence: Sequence,
+    /// Articles begin at multiples of this.
+    pub block: u64,
+    /// Counts the writings of the header: of two sound copies the higher one is newer.
+    pub generation: u64,
+    /// Where it stood.
+    pub hints: Hints,
 }
 
 impl FileHeader {
+    /// Where things lie in this buffer; decoding has checked that it makes sense.
+    #[must_use]
+    pub fn geometry(&self) -> Option<Geometry> {
+        Geometry::of(self.octets, self.block)
+    }
+
     /// The stored form: one page.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(PAGE as usize);
+        let mut out = Vec::with_capacity(PAGE_LEN);
         out.extend_from_slice(FILE_MAGIC);
-        out.extend_from_slice(&self.spool);
+        out.extend_from_slice(&u32::from(VERSION).to_le_bytes());
         out.extend_from_slice(&self.buffer.to_le_bytes());
-        out.extend_from_slice(&[0; 6]);
-        out.extend_from_slice(&self.octets.to_le_bytes());
-        out.extend_from_slice(&self.data_start.to_le_bytes());
-        out.extend_from_slice(&BLOCK.to_le_bytes());
-        out.extend_from_slice(&self.end.0.to_le_bytes());
-        out.extend_from_slice(&self.reserved.0.to_le_bytes());
-        out.extend_from_slice(&self.sequence.0.to_le_bytes());
+        out.extend_from_slice(&[0; 2]);
+        out.extend_from_slice(&self.spool);
+        out.extend_from_slice(&self.uuid);
         let mut name = [0; 16];
         for (to, from) in name.iter_mut().zip(self.name.bytes().take(15)) {
             *to = from;
         }
         out.extend_from_slice(&name);
-        out.extend_from_slice(&[0; 8]);
-        debug_assert_eq!(out.len(), FILE_HEADER);
+        for number in [
+            self.octets,
+            self.block,
+            self.generation,
+            self.hints.end.0,
+            self.hints.reserved.0,
+            self.hints.bitmap_end.0,
+            self.hints.sequence.0,
+            self.hints.arrival.0,
+        ] {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        assert_eq!(out.len(), FILE_HEADER, "the header's layout is fixed");
+        out.resize(FILE_CRC, 0);
         let crc = crc32c::crc32c(&out);
         out.extend_from_slice(&crc.to_le_bytes());
-        out.resize(PAGE as usize, 0);
         out
     }
 
-    /// Reads the stored form; the error says what does not agree.
+    /// Reads the stored form.
+    ///
+    /// # Errors
+    /// What does not agree.
     pub fn decode(octets: &[u8]) -> Result<Self, &'static str> {
-        let Some((body, rest)) = octets.split_at_checked(FILE_HEADER) else {
+        let Some(page) = octets.first_chunk::<PAGE_LEN>() else {
             return Err("file header is cut off");
         };
-        if !body.starts_with(FILE_MAGIC) {
-            return Err("no newsreel buffer of version 1");
+        if !page.starts_with(FILE_MAGIC) {
+            return Err("no newsreel buffer");
         }
-        if rest.len() < 4 || u32_at(rest, 0) != crc32c::crc32c(body) {
-            return Err("file header checksum");
+        if u32_at(page, FILE_CRC) != crc32c::crc32c(&page[..FILE_CRC]) {
+            return Err("checksum of the file header");
         }
-        if u64_at(body, 48) != BLOCK {
-            return Err("unknown block size");
+        if u32_at(page, 8) != u32::from(VERSION) {
+            return Err("a buffer of a version this newsreel does not know; use a newer one");
         }
-        let name = &body[80..96];
-        let name = name.split(|octet| *octet == 0).next().unwrap_or_default();
+        let name = page[48..64].split(|octet| *octet == 0).next();
+        let name = std::str::from_utf8(name.unwrap_or_default());
         let header = Self {
-            spool: sixteen_at(body, 8),
-            buffer: u16::from_le_bytes([body[24], body[25]]),
-            name: String::from_utf8_lossy(name).into_owned(),
-            octets: u64_at(body, 32),
-            data_start: u64_at(body, 40),
-            end: Position(u64_at(body, 56)),
-            reserved: Position(u64_at(body, 64)),
-            sequence: Sequence(u64_at(body, 72)),
+            spool: sixteen_at(page, 16),
+            uuid: sixteen_at(page, 32),
+            buffer: u16::from_le_bytes([page[12], page[13]]),
+            name: name.map_err(|_| "name in the file header")?.to_owned(),
+            octets: u64_at(page, 64),
+            block: u64_at(page, 72),
+            generation: u64_at(page, 80),
+            hints: Hints {
+                end: Position(u64_at(page, 88)),
+                reserved: Position(u64_at(page, 96)),
+                bitmap_end: Position(u64_at(page, 104)),
+                sequence: Sequence(u64_at(page, 112)),
+                arrival: UnixTime(u64_at(page, 120)),
+            },
         };
-        if header.data_start != data_start(header.octets) || header.data_start >= header.octets {
-            return Err("sizes in the file header contradict each other");
+        let Some(geometry) = header.geometry() else {
+            return Err("sizes in the file header");
+        };
+        let hints = [
+            header.hints.end,
+            header.hints.reserved,
+            header.hints.bitmap_end,
+        ];
+        if hints.iter().any(|hint| !geometry.holds(*hint, 0)) {
+            return Err("positions in the file header");
         }
         Ok(header)
     }
-}
-
-/// Where articles begin in a file of this size: behind the headers and the bitmap.
-#[must_use]
-pub(super) const fn data_start(octets: u64) -> u64 {
-    // One bit a block, for the whole file: a little more than needed, and simple.
-    let bitmap = octets.div_ceil(BLOCK).div_ceil(8);
-    (BITMAP + bitmap).next_multiple_of(PAGE)
 }
 
 fn u32_at(octets: &[u8], at: usize) -> u32 {
@@ -222,28 +303,94 @@ mod tests {
 
     use super::*;
 
+    const KEY: FileKey = FileKey(0x1234_5678);
+
     fn file_header() -> FileHeader {
+        let start = Geometry::of(1 << 20, 64).unwrap().data_start;
         FileHeader {
             spool: [3; 16],
+            uuid: [4; 16],
             buffer: 7,
             name: "SD1".to_owned(),
             octets: 1 << 20,
-            data_start: data_start(1 << 20),
-            end: Position(99),
-            reserved: Position(199),
-            sequence: Sequence(12),
+            block: 64,
+            generation: 5,
+            hints: Hints {
+                end: Position::new(2, start + 64),
+                reserved: Position::new(2, start + 128),
+                bitmap_end: Position::new(1, start),
+                sequence: Sequence(12),
+                arrival: UnixTime(13),
+            },
         }
     }
 
     #[test]
     fn a_damaged_file_header_is_noticed() {
         let good = file_header().encode();
+        assert_eq!(good.len(), PAGE_LEN);
         assert_eq!(FileHeader::decode(&good), Ok(file_header()));
-        for at in 0..FILE_HEADER + 4 {
+        for at in 0..good.len() {
             let mut bad = good.clone();
             bad[at] ^= 4;
             assert!(FileHeader::decode(&bad).is_err(), "octet {at}");
+            assert!(FileHeader::decode(&good[..at]).is_err(), "cut at {at}");
         }
+    }
+
+    #[test]
+    fn a_header_that_contradicts_itself_is_refused() {
+        type Damage = fn(&mut FileHeader);
+        let damages: [(Damage, &str); 4] = [
+            (|header| header.block = 100, "sizes"),
+            (|header| header.octets = 4096, "sizes"),
+            (
+                |header| header.hints.end = Position::new(1, 64),
+                "positions",
+            ),
+            (
+                |header| header.hints.reserved = Position::new(1, 1 << 20),
+                "positions",
+            ),
+        ];
+        for (damage, what) in damages {
+            let mut header = file_header();
+            damage(&mut header);
+            let error = FileHeader::decode(&header.encode()).unwrap_err();
+            assert!(error.contains(what), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_newer_version_is_told_apart_from_damage() {
+        let mut page = file_header().encode();
+        page[8] = 2;
+        let crc = crc32c::crc32c(&page[..FILE_CRC]);
+        page[FILE_CRC..].copy_from_slice(&crc.to_le_bytes());
+        let error = FileHeader::decode(&page).unwrap_err();
+        assert!(error.contains("use a newer one"), "{error}");
+    }
+
+    #[test]
+    fn a_record_of_another_file_is_none_of_ours() {
+        let header = RecordHeader {
+            mark: Mark::CycleEnd,
+            article_len: 0,
+            head_len: 0,
+            crc_head: 0,
+            crc_body: 0,
+            position: Position::new(1, 12_288),
+            sequence: Sequence(1),
+            arrival: UnixTime(1),
+            id_hash: IdHash::default(),
+        };
+        let octets = header.encode(KEY);
+        assert_eq!(RecordHeader::decode(&octets, KEY), Ok(header));
+        let other = FileKey::of(&[1; 16]);
+        assert_eq!(
+            RecordHeader::decode(&octets, other),
+            Err("checksum of the record header")
+        );
     }
 
     proptest! {
@@ -253,6 +400,7 @@ mod tests {
             flip in 0usize..RECORD_HEADER,
         ) {
             let header = RecordHeader {
+                mark: Mark::Article,
                 head_len: u32::from(lens.0),
                 article_len: u32::from(lens.0) + u32::from(lens.1),
                 crc_head: crcs.0,
@@ -262,15 +410,21 @@ mod tests {
                 arrival: UnixTime(arrival),
                 id_hash: IdHash(id),
             };
-            let mut octets = header.encode();
-            prop_assert_eq!(RecordHeader::decode(&octets), Ok(header));
+            let mut octets = header.encode(KEY);
+            prop_assert_eq!(RecordHeader::decode(&octets, KEY), Ok(header));
             octets[flip] ^= 0x20;
-            prop_assert!(RecordHeader::decode(&octets).is_err());
+            prop_assert!(RecordHeader::decode(&octets, KEY).is_err());
         }
 
         #[test]
-        fn prop_any_octets_decode_without_panic(octets in proptest::collection::vec(any::<u8>(), 0..300)) {
-            let _ = RecordHeader::decode(&octets);
+        fn prop_any_octets_decode_without_panic(octets in proptest::collection::vec(any::<u8>(), 0..300), key: u32) {
+            let _ = RecordHeader::decode(&octets, FileKey(key));
+            let mut page = octets.clone();
+            page.resize(PAGE_LEN, 0);
+            page[..8].copy_from_slice(FILE_MAGIC);
+            let crc = crc32c::crc32c(&page[..FILE_CRC]);
+            page[FILE_CRC..].copy_from_slice(&crc.to_le_bytes());
+            let _ = FileHeader::decode(&page);
             let _ = FileHeader::decode(&octets);
         }
     }

@@ -1,25 +1,32 @@
-//! The Cyclic News File System (Fritchie 1997): articles one behind the other in a few large
-//! files that are overwritten from the start when their end is reached.
+//! The Cyclic News File System (Fritchie 1997): articles one behind the other in a few large files that are
+//! overwritten from the start when their end is reached.
 //!
-//! Whether an article is still there is computed: a token names buffer, cycle and offset, and the
-//! buffer's floor follows from the region that the log has reserved for overwriting.  Nothing is
-//! written outside a durably reserved region, so what computes as alive is alive, also after a
-//! crash.  The layout is in `docs/formats/cyclic-buffer.md`.
+//! Whether an article is still there is computed: a token names buffer, cycle and offset, and the buffer's floor
+//! follows from the region that the log has reserved for overwriting.  Nothing is written outside a durably reserved
+//! region, so what computes as alive is alive, also after a crash.  The layout is in `docs/formats/cyclic-buffer.md`.
 
 mod batch;
+mod bitmap;
+mod buffer;
 mod checkpoint;
-mod file;
+mod create;
 mod format;
+mod geometry;
+mod memory;
+mod open;
 mod placing;
 mod reading;
+mod recent;
 mod scan;
 mod set;
 
-pub(crate) use file::path_of;
-pub use file::{Buffer, CreateProgress};
-pub use format::{FileHeader, RecordHeader, end_of};
-pub use scan::{Scan, Scanned};
-pub use set::Cnfs;
+pub use create::CreateProgress;
+pub use format::{FileHeader, FileKey, Hints, Mark, RECORD_HEADER, RecordHeader};
+pub use geometry::{BLOCK_MAX, BLOCK_MIN, Geometry, PAGE};
+pub(crate) use open::open;
+pub use reading::end_of;
 
 /// The first octet of its tokens.
 pub const METHOD: u8 = 1;
+/// Its name in the configuration.
+pub const NAME: &str = "cnfs";

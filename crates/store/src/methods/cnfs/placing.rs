@@ -1,242 +1,320 @@
 //! The sequencer's half of one buffer: where the next article goes, and what may be overwritten.
 //!
-//! Kept at any moment: `end <= reserved <= requested`; only what lies below `reserved` is put into
-//! a batch.  A batch begins on a page and ends on a page; articles lie on blocks inside it.
+//! Kept at any moment: `next <= reserved`, less than one round apart; only what lies below `reserved` is put into a
+//! batch.  A batch begins and ends on a page; articles lie on blocks inside it.  Placing
+//! copies the article once and makes its checksums from the copy; it allocates nothing once batches have grown.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use newsreel_wire::{Position, Sequence, Token, TokenParts};
+use newsreel_wire::{IdHash, Position, Sequence, Token, TokenParts};
+use smallvec::SmallVec;
 
 use super::METHOD;
-use super::batch::{Batch, Stretch};
-use super::file::Buffer;
-use super::format::{BLOCK, PAGE, RECORD_HEADER, RecordHeader, record_len};
-use crate::error::PlaceError;
+use super::batch::Batch;
+use super::buffer::Buffer;
+use super::format::{Hints, Mark, RECORD_HEADER, RecordHeader};
+use super::geometry::{PAGE, Slot};
+use super::memory::{Pool, Pooled, Sealed, Stretch};
+use crate::error::{Error, PlaceError, Result};
 use crate::method::{Marks, Place, Reservation};
 
 /// Regions are reserved in steps of at most this.
 const REGION_MAX: u64 = 16 << 20;
-/// Stretches of memory kept for the next batches.
-const SPARE_MAX: usize = 4;
-/// Memory of a kept stretch; what a huge batch needed is given back.
-const SPARE_OCTETS_MAX: usize = 16 << 20;
+/// ... and of at least this, where the buffer is large enough: a batch should fit.
+const REGION_USUAL_MIN: u64 = 2 << 20;
+/// Replayed articles noted at once.
+const REPLAYED_AT_ONCE: usize = 4096;
+/// No article is larger, whatever the buffer's size: what a damaged index asks for must fit into memory.
+pub(super) const ARTICLE_OCTETS_MAX: u64 = 256 << 20;
+
+/// The batch being collected.
+#[derive(Debug)]
+struct Open {
+    pooled: Pooled,
+    stretches: SmallVec<[Stretch; 2]>,
+    from: Position,
+}
 
 /// One buffer being filled.
 #[derive(Debug)]
 pub(super) struct Filling {
     pub(super) buffer: Arc<Buffer>,
+    pool: Arc<Pool>,
     /// Where the next record goes.
     next: Position,
     /// Up to here may be written: the log says so durably.
     reserved: Position,
-    /// Up to here was asked for.
-    requested: Position,
-    /// The open batch.
-    stretches: Vec<Stretch>,
-    spare: Vec<Vec<u8>>,
-    /// Octets a record needed that found no reserved room.
-    needed: u64,
-    /// Octets placed since the set last changed buffers.
+    /// Up to here an article needs that found no reserved room.
+    needed: Position,
+    open: Option<Open>,
+    /// Records of the open batch.
+    starts: Vec<Position>,
+    /// Octets placed since the set turned to this buffer.
     pub(super) run_octets: u64,
-    /// Record starts since the last checkpoint, and where it stood then.
-    pub(super) starts: Vec<Position>,
-    pub(super) checkpointed: Position,
-    last_sequence: Sequence,
+    /// What is left of this cycle stays empty: the next record begins another.
+    close_cycle: bool,
+    /// The cycle that this buffer's turn fills, in a set that is filled in sequence.
+    turn_cycle: u32,
+    placed: Hints,
+    /// What the last batch held when it was sealed.
+    sealed: Hints,
+    /// What of that is durable in the log.
+    durable: Hints,
+    /// The header is out of date by a reservation.
+    header_due: bool,
+}
+
+/// The largest article of a buffer with so much room: a quarter, so that making room for it leaves most alive.
+pub(super) fn article_octets_max(capacity: u64) -> u64 {
+    (capacity / 4)
+        .saturating_sub(RECORD_HEADER as u64)
+        .min(ARTICLE_OCTETS_MAX)
+}
+
+/// The token of a record.
+pub(super) fn token_of(buffer: &Buffer, header: &RecordHeader) -> Token {
+    let [h0, h1, h2, h3] = header.head_len.to_le_bytes();
+    let [i0, i1, i2, i3, ..] = header.id_hash.0;
+    Token::new(TokenParts {
+        method: METHOD,
+        set: buffer.set,
+        buffer: buffer.id,
+        len: header.article_len,
+        position: header.position,
+        tail: [h0, h1, h2, h3, i0, i1, i2, i3],
+    })
 }
 
 impl Filling {
-    pub(super) fn new(buffer: Arc<Buffer>) -> Self {
-        let (end, reserved) = (buffer.header.end, buffer.header.reserved);
+    pub(super) fn new(buffer: Arc<Buffer>, pool: Arc<Pool>) -> Self {
+        let hints = buffer.opened.hints;
         Self {
             buffer,
-            next: end,
-            reserved,
-            requested: reserved,
-            stretches: Vec::new(),
-            spare: Vec::new(),
-            needed: 0,
-            run_octets: 0,
+            pool,
+            next: hints.end,
+            reserved: hints.reserved,
+            needed: Position::ZERO,
+            open: None,
             starts: Vec::new(),
-            checkpointed: end,
-            last_sequence: Sequence(0),
+            run_octets: 0,
+            close_cycle: false,
+            turn_cycle: hints.end.cycle(),
+            placed: hints,
+            sealed: hints,
+            durable: hints,
+            header_due: false,
         }
     }
 
     /// Octets of one reservation.
     fn region(&self) -> u64 {
-        (self.buffer.capacity() / 64)
-            .clamp(PAGE, REGION_MAX)
-            .next_multiple_of(PAGE)
+        let capacity = self.buffer.geometry.capacity();
+        let usual_min = REGION_USUAL_MIN.min(capacity / 16);
+        let region = (capacity / 64).max(usual_min).min(REGION_MAX);
+        region.max(PAGE).next_multiple_of(PAGE)
     }
 
-    /// The largest article taken: a quarter of the buffer, so that a reservation for it leaves
-    /// most of the buffer alive.
+    /// The largest article taken.
     pub(super) fn article_octets_max(&self) -> u64 {
-        self.buffer.capacity() / 4
+        article_octets_max(self.buffer.geometry.capacity())
     }
 
-    /// Octets from one position to a later one, at most one wrap between them.
-    fn distance(&self, from: Position, to: Position) -> u64 {
-        if from.cycle() == to.cycle() {
-            to.offset().saturating_sub(from.offset())
-        } else if to > from {
-            (self.buffer.data_end - from.offset()) + (to.offset() - self.buffer.data_start)
-        } else {
-            0
-        }
+    /// Whether this article would begin a cycle beyond the one this turn fills.
+    pub(super) fn leaves_turn(&self, article_len: u64) -> bool {
+        let geometry = &self.buffer.geometry;
+        let octets = geometry.record_octets(article_len);
+        geometry
+            .slot(self.next, octets, self.close_cycle)
+            .is_none_or(|slot| slot.at.cycle() > self.turn_cycle)
     }
 
-    /// The position `octets` further on; the end of the buffer leads to the next cycle's start.
-    fn advance(&self, from: Position, octets: u64) -> Position {
-        let to = from.offset() + octets;
-        if to < self.buffer.data_end {
-            return Position::new(from.cycle(), to);
-        }
-        let over = to - self.buffer.data_end;
-        let cycle = from.cycle() + 1;
-        Position::new(cycle, self.buffer.data_start + over)
+    /// The set goes on with another buffer; when it comes back it fills the next cycle from its start.
+    pub(super) const fn end_turn(&mut self) {
+        self.close_cycle = true;
+        self.extend_turn();
+    }
+
+    /// There is no other buffer: this one goes on with its next cycle.
+    pub(super) const fn extend_turn(&mut self) {
+        self.turn_cycle = self.turn_cycle.saturating_add(1);
+    }
+
+    /// The last sequence placed here.
+    pub(super) const fn last_sequence(&self) -> Sequence {
+        self.placed.sequence
     }
 
     /// Gives an article a place and copies it in.
-    pub(super) fn place(&mut self, place: &Place<'_>) -> Result<Token, PlaceError> {
+    pub(super) fn place(&mut self, place: &Place<'_>) -> std::result::Result<Token, PlaceError> {
         let article_len: usize = place.article.iter().map(|part| part.len()).sum();
-        let octets = record_len(article_len as u64);
         let limit = self.article_octets_max();
-        let (true, Ok(article_len)) = (octets <= limit, u32::try_from(article_len)) else {
+        let Some(len) = u32::try_from(article_len)
+            .ok()
+            .filter(|len| u64::from(*len) <= limit)
+        else {
             return Err(PlaceError::TooLarge { limit });
         };
-        let mut at = self.next;
-        // As in the paper: what does not fit before the end goes to the start.
-        if at.offset() + octets > self.buffer.data_end {
-            at = Position::new(at.cycle() + 1, self.buffer.data_start);
+        let slot = self.find_slot(u64::from(len))?;
+        if slot.wraps {
+            self.end_cycle(place);
         }
-        let end = at.offset() + octets;
-        let page_end = Position::new(at.cycle(), end.next_multiple_of(PAGE));
-        if page_end > self.reserved {
-            // Also what the wrap skips must be reserved.
-            self.needed = self.distance(self.next, at) + octets.next_multiple_of(PAGE) + PAGE;
-            return Err(PlaceError::NeedsReservation);
-        }
-        self.needed = 0;
         let header = RecordHeader {
-            head_len: place.head_len,
-            article_len,
+            mark: Mark::Article,
+            article_len: len,
+            head_len: place.head_len.min(len),
             crc_head: 0,
             crc_body: 0,
-            position: at,
+            position: slot.at,
             sequence: place.sequence,
             arrival: place.arrival,
             id_hash: place.id_hash,
         };
-        self.copy_in(at, header, place.article);
-        self.next = Position::new(at.cycle(), end);
-        self.run_octets += octets;
-        self.last_sequence = place.sequence;
-        self.starts.push(at);
-        self.buffer.end.store(self.next.0, Ordering::Relaxed);
-        Ok(Token::new(TokenParts {
-            method: METHOD,
-            set: self.buffer.set,
-            buffer: self.buffer.id,
-            len: article_len,
-            position: at,
-            tail: [0; 8],
-        }))
+        let token = token_of(&self.buffer, &header);
+        self.copy_in(header, place.article);
+        self.starts.push(slot.at);
+        self.close_cycle = false;
+        self.next = slot.end;
+        self.placed.end = slot.end;
+        self.placed.sequence = place.sequence;
+        self.placed.arrival = place.arrival;
+        self.run_octets += self.buffer.geometry.distance(slot.at, slot.end);
+        self.buffer.end.store(slot.end.0, Ordering::Relaxed);
+        Ok(token)
     }
 
-    /// Appends the record to the open batch; the checksums are made from the copy, which is in the
-    /// processor's cache then.
-    fn copy_in(&mut self, at: Position, mut header: RecordHeader, article: &[&[u8]]) {
-        let follows = self
+    /// The place of the next record, if all its pages are reserved.
+    fn find_slot(&mut self, article_len: u64) -> std::result::Result<Slot, PlaceError> {
+        let geometry = self.buffer.geometry;
+        let octets = geometry.record_octets(article_len);
+        let slot = geometry.slot(self.next, octets, self.close_cycle);
+        // Cycle numbers last for 67 million rounds; then the buffer is used up.
+        let slot = slot.ok_or(PlaceError::Suspended)?;
+        if slot.page_end <= self.reserved {
+            return Ok(slot);
+        }
+        // The open batch is sealed before it is tried again, so that it may begin up to a page later.
+        let later = geometry
+            .page_up(self.next)
+            .and_then(|next| geometry.slot(next, octets, self.close_cycle));
+        self.needed = later.map_or(slot.page_end, |later| later.page_end);
+        Err(PlaceError::NeedsReservation)
+    }
+
+    /// Says in the file that nothing more comes before the end of the data area.
+    fn end_cycle(&mut self, place: &Place<'_>) {
+        let header = RecordHeader {
+            mark: Mark::CycleEnd,
+            article_len: 0,
+            head_len: 0,
+            crc_head: 0,
+            crc_body: 0,
+            position: self.next,
+            sequence: place.sequence,
+            arrival: place.arrival,
+            id_hash: IdHash::default(),
+        };
+        self.copy_in(header, &[]);
+    }
+
+    /// Appends the record to the open batch.
+    fn copy_in(&mut self, mut header: RecordHeader, article: &[&[u8]]) {
+        let offset = header.position.offset();
+        let open = self.open.get_or_insert_with(|| Open {
+            pooled: self.pool.take(),
+            stretches: SmallVec::new(),
+            from: header.position,
+        });
+        let memory = &mut open.pooled.memory;
+        let follows = open
             .stretches
             .last()
-            .is_some_and(|last| last.offset + last.octets.len() as u64 == at.offset());
+            .is_some_and(|last| last.offset + (memory.len() - last.start) as u64 == offset);
         if !follows {
-            debug_assert!(at.offset().is_multiple_of(PAGE));
-            let octets = self.spare.pop().unwrap_or_default();
-            self.stretches.push(Stretch {
-                offset: at.offset(),
-                octets,
+            assert!(offset.is_multiple_of(PAGE), "a stretch begins on a page");
+            memory.pad();
+            let start = memory.len();
+            if let Some(last) = open.stretches.last_mut() {
+                last.end = start;
+            }
+            open.stretches.push(Stretch {
+                offset,
+                start,
+                end: start,
             });
         }
-        let Some(stretch) = self.stretches.last_mut() else {
-            return;
-        };
-        let out = &mut stretch.octets;
-        let start = out.len();
-        out.extend_from_slice(&[0; RECORD_HEADER]);
+        let octets = self
+            .buffer
+            .geometry
+            .record_octets(u64::from(header.article_len));
+        // A record is at most a quarter of a gigabyte and a header: it fits.
+        let record = memory.grow(octets as usize);
+        let (front, text) = record.split_at_mut(RECORD_HEADER);
+        let mut len = 0;
         for part in article {
-            out.extend_from_slice(part);
+            text[len..len + part.len()].copy_from_slice(part);
+            len += part.len();
         }
-        let body = start + RECORD_HEADER;
-        let split = body + (header.head_len as usize).min(header.article_len as usize);
-        header.crc_head = crc32c::crc32c(&out[body..split]);
-        header.crc_body = crc32c::crc32c(&out[split..]);
-        out[start..body].copy_from_slice(&header.encode());
-        let padded = out.len().next_multiple_of(BLOCK as usize);
-        out.resize(padded, 0);
+        text[len..].fill(0);
+        let (head, body) = text[..len].split_at(header.head_len as usize);
+        header.crc_head = crc32c::crc32c(head);
+        header.crc_body = crc32c::crc32c(body);
+        front.copy_from_slice(&header.encode(self.buffer.key));
     }
 
     /// Closes the open batch; the next one begins on a page.
     pub(super) fn seal(&mut self) -> Option<Batch> {
-        if self.stretches.is_empty() {
-            return None;
+        let mut open = self.open.take()?;
+        open.pooled.memory.pad();
+        if let Some(last) = open.stretches.last_mut() {
+            last.end = open.pooled.memory.len();
         }
-        let mut stretches = std::mem::take(&mut self.stretches);
-        for stretch in &mut stretches {
-            stretch.pad();
-        }
-        self.next = Position::new(self.next.cycle(), self.next.offset().next_multiple_of(PAGE));
+        // All pages of the batch are reserved, so that the position behind them exists.
+        self.next = self.buffer.geometry.page_up(self.next).unwrap_or(self.next);
+        self.buffer.starts.lock().append(&mut self.starts);
+        self.sealed = self.placed;
+        let hints = std::mem::take(&mut self.header_due).then_some(self.durable);
+        let sealed = Sealed::new(open.pooled, open.stretches, open.from, self.next);
+        let sealed = Arc::new(sealed);
+        self.buffer.recent.add(&sealed);
         Some(Batch {
-            buffer: self.buffer.id,
-            file: Arc::clone(&self.buffer.file),
-            stretches,
+            buffer: Arc::clone(&self.buffer),
+            sealed,
+            hints,
         })
     }
 
-    /// Takes the memory of a written batch back.
-    pub(super) fn recycle(&mut self, stretches: Vec<Vec<u8>>) {
-        for mut octets in stretches {
-            if self.spare.len() < SPARE_MAX && octets.capacity() <= SPARE_OCTETS_MAX {
-                octets.clear();
-                self.spare.push(octets);
-            }
-        }
-    }
-
-    /// What must be reserved so that a region's worth of room lies ahead.
+    /// What must be reserved so that a region's worth of room lies ahead.  What was asked for before and is not
+    /// reserved now was in a commit that failed: it is asked for again.
     pub(super) fn reservation(&mut self) -> Option<Reservation> {
-        let wanted = self.region().max(self.needed);
-        if self.distance(self.next, self.requested) >= wanted {
+        let geometry = self.buffer.geometry;
+        let region = self.region();
+        let ahead = geometry.distance(self.next, self.reserved);
+        if ahead >= region && self.needed <= self.reserved {
             return None;
         }
-        let mut up_to = self.requested.max(self.next);
-        while self.distance(self.next, up_to) < wanted + self.region() {
-            up_to = self.advance(up_to, self.region());
-        }
-        self.requested = up_to;
-        Some(Reservation {
+        let two_regions = geometry.advance(self.next, 2 * region)?;
+        let up_to = geometry.page_up(two_regions)?.max(self.needed);
+        (up_to > self.reserved).then_some(Reservation {
             buffer: self.buffer.id,
             up_to,
         })
     }
 
-    /// What was asked for did not become durable.
-    pub(super) const fn reservation_lost(&mut self) {
-        self.requested = self.reserved;
-    }
-
     /// A reservation is durable.
     pub(super) fn reserved(&mut self, up_to: Position) {
         // Readers must see the floor before the first octet of the region is touched.
-        self.buffer
-            .floor
-            .fetch_max(up_to.one_cycle_before().0, Ordering::SeqCst);
+        self.buffer.raise_floor(up_to.one_cycle_before());
         self.reserved = self.reserved.max(up_to);
         self.buffer
             .reserved
             .store(self.reserved.0, Ordering::Relaxed);
+        // The commit that made it durable held everything sealed by then.
+        self.durable = Hints {
+            reserved: self.reserved,
+            ..self.sealed
+        };
+        self.header_due = true;
     }
 
     pub(super) fn marks(&self) -> Marks {
@@ -247,45 +325,111 @@ impl Filling {
         }
     }
 
-    /// After recovery: goes on behind the last committed article.  A buffer whose header knows
-    /// later sequences than the log begins a new cycle, so that nothing of it is overwritten that
-    /// the log does not know; the complaint says so.
-    pub(super) fn resume(&mut self, marks: Marks, log_end: Sequence) -> Option<String> {
-        let header = &self.buffer.header;
-        let ahead = header.sequence > log_end;
-        let (end, reserved) = if ahead {
-            let last = header.end.max(header.reserved).max(marks.reserved);
-            let start = Position::new(last.cycle() + 1, self.buffer.data_start);
-            (start, start)
-        } else {
-            (marks.end, marks.reserved.max(marks.end))
-        };
-        let offset = end.offset().next_multiple_of(PAGE);
-        self.next = if offset >= self.buffer.data_end {
-            Position::new(end.cycle() + 1, self.buffer.data_start)
-        } else {
-            Position::new(end.cycle(), offset)
-        };
-        self.reserved = reserved;
-        self.requested = reserved;
-        self.checkpointed = self.next;
-        self.starts.clear();
-        self.buffer
-            .floor
-            .store(reserved.one_cycle_before().0, Ordering::SeqCst);
-        self.buffer.end.store(self.next.0, Ordering::Relaxed);
-        self.buffer.reserved.store(reserved.0, Ordering::Relaxed);
-        ahead.then(|| {
-            format!(
-                "it holds articles up to sequence {}, the log ends at {}: an old log was put back, \
-                 or the file comes from elsewhere; it goes on in a new cycle",
-                header.sequence.0, log_end.0
-            )
-        })
+    /// What a checkpoint writes once everything placed so far is durable.
+    pub(super) const fn hints(&self) -> Hints {
+        Hints {
+            end: self.next,
+            reserved: self.reserved,
+            ..self.placed
+        }
     }
 
-    /// The last sequence placed.
-    pub(super) const fn last_sequence(&self) -> Sequence {
-        self.last_sequence
+    /// An article that the log has since the last checkpoint.
+    pub(super) fn replayed(&mut self, position: Position) {
+        self.starts.push(position);
+        if self.starts.len() >= REPLAYED_AT_ONCE {
+            self.buffer.starts.lock().append(&mut self.starts);
+        }
+    }
+
+    /// After recovery: goes on behind the last committed article.  A buffer whose header knows of more than the log
+    /// does begins a new cycle, so that nothing in it is overwritten that the log does not know; the complaint says
+    /// so.
+    pub(super) fn resume(
+        &mut self,
+        marks: Option<&Marks>,
+        log_end: Sequence,
+    ) -> Result<Option<String>> {
+        let geometry = self.buffer.geometry;
+        let start = self.start()?;
+        let (end, reserved) = marks.map_or((start, start), |marks| {
+            (marks.end.max(start), marks.reserved.max(start))
+        });
+        let next = if geometry.distance(end, reserved) < geometry.capacity() {
+            geometry.page_up(end)
+        } else {
+            // It had begun another cycle in which no article was committed yet.
+            geometry.start_of(reserved.cycle())
+        };
+        // The end may be behind the last block, or in the middle of one: it is brought to a page.
+        let area = geometry.data_start..=geometry.data_end;
+        let is_possible = area.contains(&end.offset()) && geometry.holds(reserved, 0);
+        let Some(next) = next.filter(|_| is_possible) else {
+            return Err(self.wrong(format!(
+                "the log says it stood at {end} and was reserved up to {reserved}, which cannot be in a file of this \
+                 size; put the right file there"
+            )));
+        };
+        let hints = self.buffer.opened.hints;
+        let is_ahead = hints.sequence > log_end || hints.reserved > reserved;
+        if is_ahead {
+            let last = hints.end.max(hints.reserved).max(reserved).max(end);
+            let next_cycle = last.cycle().checked_add(1);
+            let Some(fresh) = next_cycle.and_then(|cycle| geometry.start_of(cycle)) else {
+                return Err(self.wrong("its cycle numbers are used up; make a new buffer"));
+            };
+            self.go_on(fresh, fresh, log_end);
+            self.buffer.forget_hints(self.placed);
+        } else {
+            self.go_on(next, reserved.max(next), hints.sequence);
+        }
+        Ok(is_ahead.then(|| {
+            format!(
+                "it knows of articles up to sequence {} and of reservations up to {}, the log ends at sequence {log_end} \
+                 with {reserved}: an old log was put back, or the file comes from elsewhere; nothing in it is \
+                 overwritten in this cycle, it goes on in the next",
+                hints.sequence, hints.reserved
+            )
+        }))
+    }
+
+    /// Where a buffer begins that the log has never heard of.
+    fn start(&self) -> Result<Position> {
+        let start = self.buffer.geometry.start_of(1);
+        start.ok_or_else(|| self.wrong("it has no room for articles"))
+    }
+
+    fn go_on(&mut self, next: Position, reserved: Position, sequence: Sequence) {
+        self.next = next;
+        self.reserved = reserved;
+        self.needed = Position::ZERO;
+        self.open = None;
+        self.turn_cycle = next.cycle();
+        self.placed = Hints {
+            end: next,
+            reserved,
+            sequence,
+            ..self.buffer.opened.hints
+        };
+        (self.sealed, self.durable) = (self.placed, self.placed);
+        let mut starts = self.buffer.starts.lock();
+        if self.buffer.opened.hints.bitmap_end > next {
+            starts.restart(next);
+        }
+        starts.append(&mut self.starts);
+        drop(starts);
+        self.buffer.recent.clear();
+        self.buffer.reset_floor(reserved.one_cycle_before());
+        self.buffer.end.store(next.0, Ordering::Relaxed);
+        self.buffer.written.store(next.0, Ordering::Release);
+        self.buffer.reserved.store(reserved.0, Ordering::Relaxed);
+    }
+
+    fn wrong(&self, why: impl Into<String>) -> Error {
+        Error::Buffer {
+            name: self.buffer.name.clone(),
+            path: self.buffer.file.path().to_path_buf(),
+            why: why.into(),
+        }
     }
 }

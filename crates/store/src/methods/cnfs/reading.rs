@@ -1,21 +1,53 @@
 //! Reading an article while the free pointer may overtake it.
 //!
-//! Alive? Copy the record to the reader's memory. Still alive? Then the copy was made before the
-//! region could be touched, because the floor rises first. Checksums and position are verified
-//! before anything is handed out: what is served is what was stored, or nothing.
+//! Alive?  Copy the record to the reader's memory.  Still alive?  Then the copy was made before the region could be
+//! touched, because the floor rises first (the newest batches lie in memory and never change).  Checksums, position and identity are verified before anything is handed
+//! out: what is served is what was stored, or nothing.  At most one `pread` each, because the token says how much
+//! there is.
 
-use newsreel_wire::{Position, Token, TokenParts};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
+
+use newsreel_wire::{BufferId, IdHash, Position, Sequence, SetId, Token};
 
 use super::METHOD;
-use super::file::Buffer;
-use super::format::{RECORD_HEADER, RecordHeader};
+use super::buffer::Buffer;
+use super::format::{Mark, RECORD_HEADER, RecordHeader};
+use super::geometry::BLOCK_MIN;
+use super::placing::{ARTICLE_OCTETS_MAX, article_octets_max, token_of};
+use super::scan::CyclicScan;
 use crate::error::ReadError;
-use crate::method::{ArticleReader, Blocking, Stored, Want};
+use crate::facts::BufferFacts;
+use crate::method::{Blocking, BufferReader, RecordScan, ScanRange, Stored, Want};
 
-/// A header block is looked for in so many octets first when the article is longer than that.
-const HEAD_FIRST: usize = 16 * 1024;
+/// A read that waits for the disk brings so much into the page cache at once, at multiples of it.
+const AROUND: u64 = 64 << 10;
+/// ... when no more than this was asked for.
+const AROUND_FOR: usize = 16 << 10;
 
-impl ArticleReader for Buffer {
+/// Whether a read asks for what is alive only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Liveness {
+    /// Before and after the copy.
+    Checked,
+    /// Recovery: the marks are not known yet, nobody writes.
+    Ignored,
+}
+
+impl BufferReader for Buffer {
+    fn id(&self) -> BufferId {
+        self.id
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn set(&self) -> SetId {
+        self.set
+    }
+
     fn floor(&self) -> Position {
         Self::floor(self)
     }
@@ -27,117 +59,261 @@ impl ArticleReader for Buffer {
         blocking: Blocking,
         memory: &mut Vec<u8>,
     ) -> Result<Stored, ReadError> {
-        let whole = RECORD_HEADER + token.len() as usize;
-        let mut len = match want {
-            Want::Whole => whole,
-            Want::Head => whole.min(HEAD_FIRST),
-        };
-        self.fetch(token, blocking, memory, len)?;
-        let mut header = self.header_of(token, memory)?;
-        let head_end = RECORD_HEADER + header.head_len as usize;
-        if head_end > len {
-            len = head_end;
-            self.fetch(token, blocking, memory, len)?;
-            header = self.header_of(token, memory)?;
+        self.read_record(token, want, blocking, Liveness::Checked, memory)
+    }
+
+    fn verify(
+        &self,
+        token: &Token,
+        sequence: Sequence,
+        id_hash: &IdHash,
+        memory: &mut Vec<u8>,
+    ) -> Result<(), ReadError> {
+        let stored =
+            self.read_record(token, Want::Whole, Blocking::Yes, Liveness::Ignored, memory)?;
+        if stored.sequence != sequence {
+            return Err(self.corrupt(
+                token.position(),
+                "the record has another sequence than the log",
+            ));
         }
-        let corrupt = |what| self.corrupt(token, what);
-        if crc32c::crc32c(&memory[RECORD_HEADER..head_end]) != header.crc_head {
-            return Err(corrupt("checksum of the header block"));
+        if stored.id_hash != *id_hash {
+            return Err(self.corrupt(
+                token.position(),
+                "the record is of another article than the log's",
+            ));
         }
-        let octets = match want {
-            Want::Head => RECORD_HEADER..head_end,
-            Want::Whole => {
-                if crc32c::crc32c(&memory[head_end..whole]) != header.crc_body {
-                    return Err(corrupt("checksum of the body"));
-                }
-                RECORD_HEADER..whole
-            }
+        Ok(())
+    }
+
+    fn token_at(&self, position: Position) -> Result<Token, ReadError> {
+        if position < self.floor() {
+            return Err(ReadError::Gone);
+        }
+        let mut octets = [0; RECORD_HEADER];
+        if !self.geometry.holds(position, RECORD_HEADER as u64) {
+            return Err(self.corrupt(position, "the position is outside the buffer"));
+        }
+        self.file.read_exact_at(&mut octets, position.offset())?;
+        let header = RecordHeader::decode(&octets, self.key);
+        let header = header.map_err(|what| self.corrupt(position, what))?;
+        if header.position != position || header.mark != Mark::Article {
+            return Err(self.corrupt(
+                position,
+                "the record was written for another place or cycle",
+            ));
+        }
+        Ok(token_of(self, &header))
+    }
+
+    fn scan(self: Arc<Self>, range: ScanRange) -> Box<dyn RecordScan> {
+        Box::new(CyclicScan::new(self, range))
+    }
+
+    fn facts(&self) -> BufferFacts {
+        let end = Position(self.end.load(Ordering::Relaxed));
+        let reserved = Position(self.reserved.load(Ordering::Relaxed));
+        let hints = self.written_hints();
+        let floor = self.floor();
+        // In the first cycle nothing has been overwritten yet.
+        let oldest = self
+            .geometry
+            .start_of(1)
+            .map_or(floor, |start| floor.max(start));
+        BufferFacts {
+            name: self.name.clone(),
+            id: self.id.0,
+            method: super::NAME,
+            set: self.set.0,
+            path: self.file.path().display().to_string(),
+            octets: self.opened.octets,
+            capacity_octets: self.geometry.capacity(),
+            block_octets: self.geometry.block,
+            article_octets_max: article_octets_max(self.geometry.capacity()),
+            cycle: end.cycle(),
+            free_offset: end.offset(),
+            data_offset: self.geometry.data_start,
+            reserved_offset: reserved.offset(),
+            live_octets: self
+                .geometry
+                .distance(oldest, end)
+                .min(self.geometry.capacity()),
+            suspended: self.suspension(),
+            is_read_only: self.read_only,
+            complaint: self.complaint(),
+            header_sequence: hints.sequence.0,
+            header_arrival: hints.arrival.0,
+        }
+    }
+}
+
+/// The position behind the record of a token, for recovery: there it need not be known which blocks a buffer has,
+/// because what follows begins on a page.
+#[must_use]
+pub fn end_of(token: &Token) -> Position {
+    let start = token.position();
+    let octets = RECORD_HEADER as u64 + u64::from(token.len());
+    let end = start
+        .offset()
+        .saturating_add(octets.next_multiple_of(BLOCK_MIN));
+    Position::checked(start.cycle(), end).unwrap_or(start)
+}
+
+/// The first `len` octets of memory that is used again and again and seldom has to grow.
+fn grown(memory: &mut Vec<u8>, len: usize) -> &mut [u8] {
+    if memory.len() < len {
+        memory.resize(len, 0);
+    }
+    &mut memory[..len]
+}
+
+impl Buffer {
+    /// Whether a record at this position is alive; whatever was read before this call was read before the answer.
+    pub(super) fn is_live_after_reading(&self, position: Position) -> bool {
+        fence(Ordering::SeqCst);
+        position >= self.floor()
+    }
+
+    fn read_record(
+        &self,
+        token: &Token,
+        want: Want,
+        blocking: Blocking,
+        liveness: Liveness,
+        memory: &mut Vec<u8>,
+    ) -> Result<Stored, ReadError> {
+        let position = token.position();
+        if token.method() != METHOD || token.buffer() != self.id {
+            return Err(ReadError::Gone);
+        }
+        let [h0, h1, h2, h3, ..] = token.tail();
+        let head_len = u32::from_le_bytes([h0, h1, h2, h3]);
+        let text_len = match want {
+            Want::Whole => token.len(),
+            Want::Head => head_len,
         };
+        let whole = RECORD_HEADER as u64 + u64::from(token.len());
+        let is_possible = self.geometry.holds(position, whole)
+            && u64::from(token.len()) <= ARTICLE_OCTETS_MAX
+            && head_len <= token.len();
+        if liveness == Liveness::Checked && position < self.floor() {
+            return Err(ReadError::Gone);
+        }
+        if !is_possible {
+            return Err(self.corrupt(position, "the token cannot be of this buffer"));
+        }
+        let len = RECORD_HEADER + text_len as usize;
+        let record = match liveness {
+            Liveness::Checked => self.fetch(position, len, blocking, memory)?,
+            // Recovery wants to know what is in the file.
+            Liveness::Ignored => self.fetch_exactly(position, len, blocking, memory)?,
+        };
+        if liveness == Liveness::Checked && !self.is_live_after_reading(position) {
+            return Err(ReadError::Gone);
+        }
+        let header = self.check(token, head_len, &memory[record.clone()])?;
         Ok(Stored {
-            octets,
-            head_len: header.head_len as usize,
+            octets: record.start + RECORD_HEADER..record.end,
+            head_len: head_len as usize,
             sequence: header.sequence,
             arrival: header.arrival,
             id_hash: header.id_hash,
         })
     }
-}
 
-impl Buffer {
-    fn is_live(&self, token: &Token) -> bool {
-        token.position() >= self.floor()
-    }
-
-    /// Copies the first `len` octets of the record, alive before and after.
+    /// Copies the first `len` octets of a record from where they are had most cheaply; says where in `memory` they are.
     fn fetch(
         &self,
-        token: &Token,
+        position: Position,
+        len: usize,
         blocking: Blocking,
         memory: &mut Vec<u8>,
+    ) -> Result<Range<usize>, ReadError> {
+        if self.copy_recent(position, len, memory) {
+            return Ok(0..len);
+        }
+        if blocking == Blocking::Yes && len <= AROUND_FOR {
+            // Who waits for the disk anyway brings the neighbours along: they arrived together and are read together.
+            let offset = position.offset();
+            let from = (offset - offset % AROUND).max(self.geometry.data_start);
+            let to = (offset + len as u64)
+                .next_multiple_of(AROUND)
+                .min(self.geometry.data_end);
+            let window = grown(memory, (to - from) as usize);
+            if self.file.read_exact_at(window, from).is_ok() {
+                let at = (offset - from) as usize;
+                return Ok(at..at + len);
+            }
+            // A neighbour that cannot be read is no reason not to read this one.
+        }
+        self.fetch_exactly(position, len, blocking, memory)
+    }
+
+    /// Reads the first `len` octets of a record from the file.
+    fn fetch_exactly(
+        &self,
+        position: Position,
         len: usize,
-    ) -> Result<(), ReadError> {
-        if !self.is_live(token) {
-            return Err(ReadError::Gone);
-        }
-        let offset = token.position().offset();
-        let fits = offset >= self.data_start && offset + len as u64 <= self.data_end;
-        if !fits {
-            return Err(self.corrupt(token, "the token points outside the buffer"));
-        }
-        if memory.len() < len {
-            memory.resize(len, 0);
-        }
-        let into = &mut memory[..len];
+        blocking: Blocking,
+        memory: &mut Vec<u8>,
+    ) -> Result<Range<usize>, ReadError> {
+        let record = grown(memory, len);
         match blocking {
-            Blocking::Yes => self.file.read_exact_at(into, offset)?,
-            Blocking::No => match self.file.read_cached_at(into, offset)? {
+            Blocking::Yes => self.file.read_exact_at(record, position.offset())?,
+            Blocking::No => match self.file.read_cached_at(record, position.offset())? {
                 Some(got) if got == len => {}
                 _ => return Err(ReadError::WouldBlock),
             },
         }
-        if !self.is_live(token) {
-            return Err(ReadError::Gone);
-        }
-        Ok(())
+        Ok(0..len)
     }
 
-    fn header_of(&self, token: &Token, memory: &[u8]) -> Result<RecordHeader, ReadError> {
-        let header = RecordHeader::decode(memory).map_err(|what| self.corrupt(token, what))?;
-        if header.position != token.position() {
-            return Err(self.corrupt(token, "the record was written for another place or cycle"));
+    /// Copies a record from the newest batches, if it is there.
+    fn copy_recent(&self, position: Position, len: usize, memory: &mut Vec<u8>) -> bool {
+        let batch = self.recent.find(position);
+        let octets = batch.as_ref().and_then(|batch| batch.at(position.offset()));
+        let found = octets.and_then(|octets| octets.get(..len));
+        found.is_some_and(|found| {
+            grown(memory, len).copy_from_slice(found);
+            true
+        })
+    }
+
+    /// Everything that must agree before a record is handed out.
+    fn check(
+        &self,
+        token: &Token,
+        head_len: u32,
+        record: &[u8],
+    ) -> Result<RecordHeader, ReadError> {
+        let corrupt = |what| self.corrupt(token.position(), what);
+        let header = RecordHeader::decode(record, self.key).map_err(corrupt)?;
+        if header.position != token.position() || header.mark != Mark::Article {
+            return Err(corrupt("the record was written for another place or cycle"));
         }
-        if header.article_len != token.len() {
-            return Err(self.corrupt(token, "the record has another length than the token"));
+        let [.., i0, i1, i2, i3] = token.tail();
+        if header.article_len != token.len()
+            || header.head_len != head_len
+            || !header.id_hash.0.starts_with(&[i0, i1, i2, i3])
+        {
+            return Err(corrupt("the record is of another article than the token"));
+        }
+        let text = &record[RECORD_HEADER..];
+        let (head, body) = text.split_at(head_len as usize);
+        if crc32c::crc32c(head) != header.crc_head {
+            return Err(corrupt("checksum of the header block"));
+        }
+        // Of the header block alone nothing follows.
+        if text.len() == header.article_len as usize && crc32c::crc32c(body) != header.crc_body {
+            return Err(corrupt("checksum of the body"));
         }
         Ok(header)
     }
 
-    /// The token of the record that begins at this place, if one does.
-    #[must_use]
-    pub fn token_at(&self, position: Position) -> Option<Token> {
-        let offset = position.offset();
-        if offset < self.data_start || offset + RECORD_HEADER as u64 > self.data_end {
-            return None;
-        }
-        let mut octets = [0; RECORD_HEADER];
-        self.file.read_exact_at(&mut octets, offset).ok()?;
-        let header = RecordHeader::decode(&octets).ok()?;
-        (header.position == position).then(|| {
-            Token::new(TokenParts {
-                method: METHOD,
-                set: self.set,
-                buffer: self.id,
-                len: header.article_len,
-                position,
-                tail: [0; 8],
-            })
-        })
-    }
-
-    fn corrupt(&self, token: &Token, what: &'static str) -> ReadError {
+    const fn corrupt(&self, position: Position, what: &'static str) -> ReadError {
         ReadError::Corrupt {
             buffer: self.id,
-            offset: token.position().offset(),
+            offset: position.offset(),
             what,
         }
     }

@@ -1,162 +1,286 @@
-//! Walks the records of a buffer in the order of the file, for `check`, scrubbing and tools.
+//! Walks the records of a buffer, for `check`, scrubbing and taking in buffers from elsewhere.
 //!
-//! A damaged stretch is reported once and left behind at the next block where a sound record
-//! begins.  Memory is bounded by the largest article.
+//! It trusts no length before the checksum over it, and behind damage it goes on at the next block where a sound
+//! record of this file begins.  On a buffer that is being written it shows what was written when it began, and keeps
+//! quiet about what is overwritten under it.
 
+use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use newsreel_wire::{Position, Token, TokenParts};
+use newsreel_wire::Position;
 
-use super::METHOD;
-use super::checkpoint::bit_at;
-use super::file::Buffer;
-use super::format::{BLOCK, PAGE, RECORD_HEADER, RecordHeader};
+use super::buffer::Buffer;
+use super::format::{Mark, RECORD_HEADER, RecordHeader};
+use super::geometry::PAGE;
+use super::placing::{ARTICLE_OCTETS_MAX, token_of};
 use crate::error::Result;
+use crate::method::{RecordScan, ScanRange, Scanned};
 
-/// One thing found in a buffer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Scanned {
-    /// A record whose header is sound.
-    Record {
-        /// Its header.
-        header: RecordHeader,
-        /// Its token.
-        token: Token,
-        /// Whether its article passes its checksums.
-        sound: bool,
-    },
-    /// No record could be read in this range of the file, though articles should be there.
-    Damaged {
-        /// From here.
-        from: u64,
-        /// To here.
-        to: u64,
-    },
+/// Octets read at once.
+const WINDOW: usize = 1 << 20;
+
+/// A stretch of the data area, and the cycle whose records belong there.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    /// Any cycle, when none is given.
+    cycle: Option<u32>,
+    from: u64,
+    to: u64,
+    /// It begins inside a record that is gone: what comes before the next one is no damage.
+    is_cut: bool,
 }
 
-/// The records of one buffer, from the oldest alive to the newest.
+/// A walk over one buffer.
 #[derive(Debug)]
-pub struct Scan {
+pub(super) struct CyclicScan {
     buffer: Arc<Buffer>,
-    /// Parts of the file to look at, with the cycle whose records are expected there.
-    parts: Vec<(u32, u64, u64)>,
-    at: usize,
+    parts: std::vec::IntoIter<Part>,
+    part: Part,
     offset: u64,
-    memory: Vec<u8>,
+    /// Octets of the file from `window_at` on.
+    window: Vec<u8>,
+    window_at: u64,
+    window_len: usize,
+    /// Where the article of the last record lies in the window.
+    article: Range<usize>,
+    /// Where a record should have begun.
+    damaged_from: Option<u64>,
+    /// Records of older cycles were seen there: the region was never written in this one.
+    is_stale: bool,
 }
 
-impl Scan {
-    /// Everything alive below `end`.
-    #[must_use]
-    pub fn new(buffer: Arc<Buffer>, end: Position) -> Self {
-        let floor = buffer.floor();
-        let (start, data_end) = (buffer.data_start, buffer.data_end);
-        let mut parts = Vec::new();
-        if floor.cycle() == end.cycle() {
-            parts.push((end.cycle(), floor.offset(), end.offset()));
-        } else {
-            if floor.cycle() > 0 {
-                parts.push((floor.cycle(), floor.offset().max(start), data_end));
-            }
-            parts.push((end.cycle(), start, end.offset()));
-        }
-        let offset = parts.first().map_or(0, |part| part.1);
+/// What lies at a block.
+enum Found {
+    Article(RecordHeader),
+    CycleEnd,
+    /// A record of another cycle.
+    Other,
+    /// Zeros up to the end of the page.
+    Padding,
+    Nothing,
+}
+
+impl CyclicScan {
+    pub(super) fn new(buffer: Arc<Buffer>, range: ScanRange) -> Self {
+        let parts = match range {
+            ScanRange::All => vec![Part {
+                cycle: None,
+                from: buffer.geometry.data_start,
+                to: buffer.geometry.data_end,
+                is_cut: false,
+            }],
+            ScanRange::Live => live_parts(&buffer),
+        };
+        let mut parts = parts.into_iter();
+        let part = parts.next().unwrap_or(Part {
+            cycle: None,
+            from: 0,
+            to: 0,
+            is_cut: false,
+        });
         Self {
             buffer,
             parts,
-            at: 0,
-            offset,
-            memory: Vec::new(),
+            part,
+            offset: part.from,
+            window: Vec::new(),
+            window_at: 0,
+            window_len: 0,
+            article: 0..0,
+            damaged_from: None,
+            is_stale: part.is_cut,
         }
     }
 
-    fn record_at(&self, cycle: u32, offset: u64, limit: u64) -> Result<Option<RecordHeader>> {
-        if offset + RECORD_HEADER as u64 > limit {
+    /// Makes sure that `len` octets from `offset` on are in the window; `None` when the part ends before.
+    fn fetch(&mut self, offset: u64, len: usize) -> Result<Option<usize>> {
+        if len as u64 > self.part.to.saturating_sub(offset) {
             return Ok(None);
         }
-        let mut octets = [0; RECORD_HEADER];
-        self.buffer.file.read_exact_at(&mut octets, offset)?;
-        let header = RecordHeader::decode(&octets).ok();
-        Ok(header.filter(|header| {
-            header.position == Position::new(cycle, offset) && offset + header.record_len() <= limit
-        }))
-    }
-
-    fn check(&mut self, header: RecordHeader, offset: u64) -> Result<Scanned> {
-        let len = header.article_len as usize;
-        if self.memory.len() < len {
-            self.memory.resize(len, 0);
+        let inside = offset.checked_sub(self.window_at).map(|at| at as usize);
+        if let Some(at) = inside.filter(|at| at.saturating_add(len) <= self.window_len) {
+            return Ok(Some(at));
         }
-        let article = &mut self.memory[..len];
+        let left = self.part.to - offset;
+        let want = usize::try_from(left)
+            .unwrap_or(usize::MAX)
+            .min(len.max(WINDOW));
+        if self.window.len() < want {
+            self.window.resize(want, 0);
+        }
+        self.window_len = 0;
         self.buffer
             .file
-            .read_exact_at(article, offset + RECORD_HEADER as u64)?;
-        let (head, body) = article.split_at((header.head_len as usize).min(len));
-        let sound =
-            crc32c::crc32c(head) == header.crc_head && crc32c::crc32c(body) == header.crc_body;
-        let token = Token::new(TokenParts {
-            method: METHOD,
-            set: self.buffer.set,
-            buffer: self.buffer.id,
-            len: header.article_len,
-            position: header.position,
-            tail: [0; 8],
-        });
-        Ok(Scanned::Record {
-            header,
-            token,
-            sound,
+            .read_exact_at(&mut self.window[..want], offset)?;
+        (self.window_at, self.window_len) = (offset, want);
+        Ok(Some(0))
+    }
+
+    fn look(&mut self, offset: u64) -> Result<Found> {
+        let Some(at) = self.fetch(offset, RECORD_HEADER)? else {
+            return Ok(Found::Padding);
+        };
+        let octets = &self.window[at..at + RECORD_HEADER];
+        if RecordHeader::may_begin(octets)
+            && let Ok(header) = RecordHeader::decode(octets, self.buffer.key)
+            && header.position.offset() == offset
+        {
+            let is_ours = self
+                .part
+                .cycle
+                .is_none_or(|cycle| cycle == header.position.cycle());
+            let octets = self
+                .buffer
+                .geometry
+                .record_octets(u64::from(header.article_len));
+            let fits = octets <= self.part.to - offset
+                && u64::from(header.article_len) <= ARTICLE_OCTETS_MAX;
+            return Ok(match header.mark {
+                Mark::Article if is_ours && fits => Found::Article(header),
+                Mark::CycleEnd if is_ours => Found::CycleEnd,
+                _ => Found::Other,
+            });
+        }
+        if octets.iter().any(|octet| *octet != 0) {
+            return Ok(Found::Nothing);
+        }
+        let page_end = (offset + 1).next_multiple_of(PAGE).min(self.part.to);
+        let len = (page_end - offset) as usize;
+        let at = self.fetch(offset, len)?.unwrap_or(0);
+        let is_zero = self.window[at..at + len].iter().all(|octet| *octet == 0);
+        Ok(if is_zero {
+            Found::Padding
+        } else {
+            Found::Nothing
         })
     }
 
-    /// The next thing found; `None` at the end.
-    pub fn step(&mut self) -> Result<Option<Scanned>> {
-        let mut damaged_from = None;
-        while let Some((cycle, _, limit)) = self.parts.get(self.at).copied() {
-            while self.offset < limit {
-                let offset = self.offset;
-                if let Some(header) = self.record_at(cycle, offset, limit)? {
-                    if let Some(from) = damaged_from {
-                        return Ok(Some(Scanned::Damaged { from, to: offset }));
-                    }
-                    self.offset = offset + header.record_len();
-                    return self.check(header, offset).map(Some);
-                }
-                // Between batches the rest of a page is empty; elsewhere a record should begin.
-                let is_gap = self.is_gap(offset, limit)?;
-                if is_gap {
-                    if let Some(from) = damaged_from {
-                        return Ok(Some(Scanned::Damaged { from, to: offset }));
-                    }
-                    self.offset = (offset + 1).next_multiple_of(PAGE).min(limit);
-                } else {
-                    damaged_from.get_or_insert(offset);
-                    self.offset = offset + BLOCK;
-                }
+    /// Ends a damaged stretch, if one is open and is not what an older cycle left.
+    fn end_damage(&mut self) -> Option<Scanned> {
+        let was_stale = std::mem::take(&mut self.is_stale);
+        let from = self.damaged_from.take()?;
+        // What was overwritten since is no damage either.
+        let cycle = self.part.cycle.unwrap_or(u32::MAX);
+        let is_live = Position::checked(cycle, from)
+            .is_none_or(|position| self.buffer.is_live_after_reading(position));
+        (!was_stale && is_live).then_some(Scanned::Damaged {
+            from,
+            to: self.offset,
+        })
+    }
+
+    /// Reads the article behind a header and says what is to be said of it.
+    fn record(&mut self, header: &RecordHeader) -> Result<Option<Scanned>> {
+        let len = RECORD_HEADER + header.article_len as usize;
+        let Some(at) = self.fetch(self.offset, len)? else {
+            return Ok(None);
+        };
+        self.article = at + RECORD_HEADER..at + len;
+        let (head, body) = self.window[self.article.clone()].split_at(header.head_len as usize);
+        let sound =
+            crc32c::crc32c(head) == header.crc_head && crc32c::crc32c(body) == header.crc_body;
+        let live = self.buffer.is_live_after_reading(header.position);
+        // An old record may be overwritten in part by newer ones: only a sound one is left behind as a whole.
+        self.offset += if sound || live {
+            self.buffer
+                .geometry
+                .record_octets(u64::from(header.article_len))
+        } else {
+            self.buffer.geometry.block
+        };
+        if !live && self.part.cycle.is_some() {
+            return Ok(None);
+        }
+        Ok(Some(Scanned::Record {
+            token: token_of(&self.buffer, header),
+            head_len: header.head_len,
+            sequence: header.sequence,
+            arrival: header.arrival,
+            id_hash: header.id_hash,
+            sound,
+            live,
+        }))
+    }
+
+    /// One block, record or gap further; what is to be said of it, if anything.
+    fn advance(&mut self) -> Result<Option<Scanned>> {
+        let block = self.buffer.geometry.block;
+        let found = self.look(self.offset)?;
+        if !matches!(found, Found::Other | Found::Nothing)
+            && let Some(damage) = self.end_damage()
+        {
+            return Ok(Some(damage));
+        }
+        match found {
+            Found::Article(header) => return self.record(&header),
+            Found::CycleEnd if self.part.cycle.is_some() => self.offset = self.part.to,
+            Found::CycleEnd => self.offset += block,
+            Found::Padding => {
+                self.offset = (self.offset + 1).next_multiple_of(PAGE).min(self.part.to);
             }
-            if let Some(from) = damaged_from {
-                return Ok(Some(Scanned::Damaged { from, to: limit }));
+            Found::Other => {
+                self.is_stale = true;
+                self.offset += block;
             }
-            self.at += 1;
-            self.offset = self.parts.get(self.at).map_or(0, |part| part.1);
+            Found::Nothing => {
+                self.damaged_from.get_or_insert(self.offset);
+                self.offset += block;
+            }
         }
         Ok(None)
     }
+}
 
-    /// Whether nothing begins between here and the end of the page: zeros, or the unused end of
-    /// the buffer.
-    fn is_gap(&mut self, offset: u64, limit: u64) -> Result<bool> {
-        let page_end = (offset + 1).next_multiple_of(PAGE).min(limit);
-        let len = (page_end - offset) as usize;
-        if self.memory.len() < len {
-            self.memory.resize(len, 0);
+impl RecordScan for CyclicScan {
+    fn step(&mut self) -> Result<Option<Scanned>> {
+        loop {
+            while self.offset < self.part.to {
+                if let Some(scanned) = self.advance()? {
+                    return Ok(Some(scanned));
+                }
+            }
+            if let Some(damage) = self.end_damage() {
+                return Ok(Some(damage));
+            }
+            let Some(part) = self.parts.next() else {
+                return Ok(None);
+            };
+            self.part = part;
+            self.is_stale = part.is_cut;
+            self.offset = part.from;
+            self.window_len = 0;
         }
-        let rest = &mut self.memory[..len];
-        self.buffer.file.read_exact_at(rest, offset)?;
-        if rest.iter().all(|octet| *octet == 0) {
-            return Ok(true);
-        }
-        // What an earlier cycle left behind where this one did not reach is no damage.
-        Ok(!bit_at(&self.buffer, offset)?)
     }
+
+    fn article(&self) -> &[u8] {
+        self.window.get(self.article.clone()).unwrap_or_default()
+    }
+}
+
+/// What is alive and written: the rest of the last cycle, then this one.
+fn live_parts(buffer: &Buffer) -> Vec<Part> {
+    let geometry = buffer.geometry;
+    let floor = buffer.floor();
+    let end = Position(buffer.written.load(Ordering::Acquire));
+    let part = |cycle: u32, from: u64, to: u64| Part {
+        cycle: Some(cycle),
+        from,
+        to,
+        is_cut: from != geometry.data_start,
+    };
+    let in_area = |offset: u64| offset.clamp(geometry.data_start, geometry.data_end);
+    if floor.cycle() == end.cycle() {
+        return vec![part(end.cycle(), in_area(floor.offset()), end.offset())];
+    }
+    let mut parts = Vec::new();
+    if floor.cycle() > 0 && floor.cycle() + 1 == end.cycle() {
+        parts.push(part(
+            floor.cycle(),
+            in_area(floor.offset()),
+            geometry.data_end,
+        ));
+    }
+    parts.push(part(end.cycle(), geometry.data_start, end.offset()));
+    parts
 }

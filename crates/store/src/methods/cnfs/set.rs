@@ -1,119 +1,128 @@
-//! A set of cyclic buffers: which one takes the next batch.
+//! A set of cyclic buffers: which one takes the next article.
+//!
+//! It turns to another buffer between batches only (`interleave`), because each buffer that a commit touches must be
+//! synced; or when one has come to its end (`sequential`).
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use newsreel_wire::{BufferId, Sequence, Token};
 
+use super::buffer::Buffer;
 use super::checkpoint::BufferCheckpoint;
-use super::file::Buffer;
+use super::memory::Pool;
 use super::placing::Filling;
 use crate::config::SetOrder;
 use crate::error::{PlaceError, Result};
 use crate::method::{BatchWrite, CheckpointWrite, Marks, Place, Reservation, StorageMethod};
 
-/// An interleaved set changes buffers after a batch, but not before this much: each buffer that a
-/// commit touches must be synced.
+/// An interleaved set turns to the next buffer after a batch, but not before this much.
 const RUN_OCTETS: u64 = 1 << 20;
 
 /// A set of buffers, filled by one thread.
 #[derive(Debug)]
-pub struct Cnfs {
+pub(super) struct Cnfs {
     fillings: Vec<Filling>,
     order: SetOrder,
     current: usize,
-    cycle_of_current: u32,
 }
 
 impl Cnfs {
     /// A set of these buffers, in this order.
-    #[must_use]
-    pub fn new(buffers: Vec<Arc<Buffer>>, order: SetOrder) -> Self {
-        let fillings = buffers.into_iter().map(Filling::new).collect();
+    pub(super) fn new(buffers: Vec<Arc<Buffer>>, order: SetOrder) -> Self {
+        let pool = Arc::new(Pool::default());
+        let fillings = buffers
+            .into_iter()
+            .map(|buffer| Filling::new(buffer, Arc::clone(&pool)));
         let mut set = Self {
-            fillings,
+            fillings: fillings.collect(),
             order,
             current: 0,
-            cycle_of_current: 0,
         };
-        set.enter(0);
+        set.turn_to_newest();
         set
     }
 
-    /// Makes a buffer the current one.
-    fn enter(&mut self, at: usize) {
+    /// Goes on with the buffer that was written last.
+    fn turn_to_newest(&mut self) {
+        let fillings = self.fillings.iter().enumerate();
+        // Of buffers that are all unused, the first.
+        let newest =
+            fillings.max_by_key(|(at, filling)| (filling.last_sequence(), std::cmp::Reverse(*at)));
+        self.current = newest.map_or(0, |(at, _)| at);
+    }
+
+    fn turn_to(&mut self, at: usize) {
         self.current = at;
         if let Some(filling) = self.fillings.get_mut(at) {
             filling.run_octets = 0;
-            self.cycle_of_current = filling.marks().end.cycle();
         }
     }
 
-    /// The next buffer behind `at` that takes articles.
+    /// The first buffer at or behind `at` that takes articles.
     fn usable_from(&self, at: usize) -> Option<usize> {
         let count = self.fillings.len();
-        (0..count)
-            .map(|step| (at + step) % count)
-            .find(|at| !self.fillings[*at].buffer.is_suspended())
+        (at..at + count)
+            .map(|at| at % count.max(1))
+            .find(|at| self.is_usable(*at))
+    }
+
+    fn is_usable(&self, at: usize) -> bool {
+        let filling = self.fillings.get(at);
+        filling.is_some_and(|filling| filling.buffer.is_usable())
+    }
+
+    /// The buffer for an article of this length: the current one, unless it is suspended, too small for it, or full
+    /// for this time in a set that is filled in sequence.
+    fn choose(&mut self, len: u64) -> std::result::Result<usize, PlaceError> {
+        let at = self
+            .usable_from(self.current)
+            .ok_or(PlaceError::Suspended)?;
+        if at != self.current {
+            self.turn_to(at);
+        }
+        if len > self.fillings[at].article_octets_max() {
+            // Buffers of a set may differ in size: a smaller one passes a large article on.
+            let usable = (0..self.fillings.len()).filter(|at| self.is_usable(*at));
+            let limits = usable.map(|at| (self.fillings[at].article_octets_max(), at));
+            let (limit, largest) = limits.max().unwrap_or((0, at));
+            return if len > limit {
+                Err(PlaceError::TooLarge { limit })
+            } else {
+                Ok(largest)
+            };
+        }
+        if self.order == SetOrder::Sequential && self.fillings[at].leaves_turn(len) {
+            match self.usable_from(at + 1) {
+                Some(next) if next != at => {
+                    self.fillings[at].end_turn();
+                    self.turn_to(next);
+                    return Ok(next);
+                }
+                _ => self.fillings[at].extend_turn(),
+            }
+        }
+        Ok(at)
     }
 
     fn find(&mut self, buffer: BufferId) -> Option<&mut Filling> {
-        self.fillings
-            .iter_mut()
-            .find(|filling| filling.buffer.id == buffer)
-    }
-
-    /// Between two batches: is it another buffer's turn?
-    fn turn(&mut self) {
-        let Some(filling) = self.fillings.get(self.current) else {
-            return;
-        };
-        let done = match self.order {
-            SetOrder::Interleave => filling.run_octets >= RUN_OCTETS,
-            SetOrder::Sequential => filling.marks().end.cycle() > self.cycle_of_current,
-        };
-        if done && let Some(next) = self.usable_from(self.current + 1) {
-            self.enter(next);
-        }
+        let mut fillings = self.fillings.iter_mut();
+        fillings.find(|filling| filling.buffer.id == buffer)
     }
 }
 
 impl StorageMethod for Cnfs {
     fn place(&mut self, place: &Place<'_>) -> std::result::Result<Token, PlaceError> {
-        let Some(at) = self.usable_from(self.current) else {
-            return Err(PlaceError::Suspended);
-        };
-        if at != self.current {
-            self.enter(at);
-        }
-        match self.fillings[at].place(place) {
-            // Buffers of a set may differ in size: a smaller one passes a large article on.
-            Err(PlaceError::TooLarge { limit }) => {
-                let larger = (0..self.fillings.len()).find(|at| {
-                    let filling = &self.fillings[*at];
-                    !filling.buffer.is_suspended() && filling.article_octets_max() > limit
-                });
-                match larger {
-                    Some(larger) if larger != at => self.fillings[larger].place(place),
-                    _ => Err(PlaceError::TooLarge { limit }),
-                }
-            }
-            other => other,
-        }
+        let len: usize = place.article.iter().map(|part| part.len()).sum();
+        let at = self.choose(len as u64)?;
+        self.fillings[at].place(place)
     }
 
     fn reservations(&mut self, out: &mut Vec<Reservation>) {
-        for filling in &mut self.fillings {
-            if !filling.buffer.is_suspended() {
-                out.extend(filling.reservation());
-            }
-        }
-    }
-
-    fn reservations_lost(&mut self) {
-        for filling in &mut self.fillings {
-            filling.reservation_lost();
-        }
+        let usable = self
+            .fillings
+            .iter_mut()
+            .filter(|filling| filling.buffer.is_usable());
+        out.extend(usable.filter_map(Filling::reservation));
     }
 
     fn reserved(&mut self, reservation: Reservation) {
@@ -128,18 +137,21 @@ impl StorageMethod for Cnfs {
                 out.push(Box::new(batch));
             }
         }
-        self.turn();
-    }
-
-    fn recycle(&mut self, buffer: BufferId, memory: Vec<Vec<u8>>) {
-        if let Some(filling) = self.find(buffer) {
-            filling.recycle(memory);
+        let run_is_over = self
+            .fillings
+            .get(self.current)
+            .is_some_and(|filling| filling.run_octets >= RUN_OCTETS);
+        if self.order == SetOrder::Interleave
+            && run_is_over
+            && let Some(next) = self.usable_from(self.current + 1)
+        {
+            self.turn_to(next);
         }
     }
 
-    fn suspend(&mut self, buffer: BufferId) {
+    fn suspend(&mut self, buffer: BufferId, why: &str) {
         if let Some(filling) = self.find(buffer) {
-            filling.buffer.suspended.store(true, Ordering::Relaxed);
+            filling.buffer.suspend(why);
         }
     }
 
@@ -147,31 +159,43 @@ impl StorageMethod for Cnfs {
         out.extend(self.fillings.iter().map(Filling::marks));
     }
 
-    fn resume(&mut self, marks: Marks, log_end: Sequence) -> Result<()> {
-        if let Some(filling) = self.find(marks.buffer)
-            && let Some(complaint) = filling.resume(marks, log_end)
-        {
-            tracing::warn!(buffer = filling.buffer.name, "{complaint}");
+    fn replayed(&mut self, token: &Token) {
+        if let Some(filling) = self.find(token.buffer()) {
+            filling.replayed(token.position());
         }
-        self.enter(self.current);
+    }
+
+    fn resume(&mut self, marks: &[Marks], log_end: Sequence) -> Result<()> {
+        for filling in &mut self.fillings {
+            let buffer = Arc::clone(&filling.buffer);
+            let marks = marks.iter().find(|marks| marks.buffer == buffer.id);
+            if let Some(complaint) = filling.resume(marks, log_end)? {
+                tracing::warn!(buffer = buffer.name, "{complaint}");
+                buffer.complain(complaint);
+            }
+            if buffer.read_only {
+                continue;
+            }
+            if let Err(error) = buffer.file.sync_data() {
+                tracing::error!(%error, buffer = buffer.name, "the buffer is suspended");
+                buffer.suspend(&error.to_string());
+            }
+        }
+        self.turn_to_newest();
         Ok(())
     }
 
     fn checkpoint(&mut self, out: &mut Vec<Box<dyn CheckpointWrite>>) {
-        for filling in &mut self.fillings {
-            let Marks { end, reserved, .. } = filling.marks();
-            if filling.buffer.is_suspended() || end == filling.checkpointed {
-                continue;
+        for filling in &self.fillings {
+            let hints = filling.hints();
+            let is_news =
+                hints.merge(filling.buffer.written_hints()) != filling.buffer.written_hints();
+            if filling.buffer.is_usable() && is_news {
+                out.push(Box::new(BufferCheckpoint {
+                    buffer: Arc::clone(&filling.buffer),
+                    hints,
+                }));
             }
-            out.push(Box::new(BufferCheckpoint {
-                buffer: Arc::clone(&filling.buffer),
-                from: filling.checkpointed,
-                end,
-                reserved,
-                sequence: filling.last_sequence(),
-                starts: std::mem::take(&mut filling.starts),
-            }));
-            filling.checkpointed = end;
         }
     }
 }

@@ -1,0 +1,48 @@
+//! What every storage method promises, as a suite that each of them passes.
+//!
+//! [`run`] takes the name of a method and runs every case on disks in memory, whole ones and failing ones.  A case
+//! knows nothing of files and formats: it drives [`Store`](crate::Store) the way the engine does, with [`Rig`] in the
+//! place of sequencer, commit thread and log.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a suite for tests: what does not hold fails the test"
+)]
+
+mod cases;
+mod rig;
+
+pub use cases::{CASES, Case};
+pub use rig::{Log, Logged, Rig, Tally, article, id_hash};
+
+use crate::config::StoreConfig;
+use crate::methods;
+
+/// A store of this method, two buffers of so many octets, made quickly.
+///
+/// # Panics
+/// When there is no such method.
+#[must_use]
+pub fn config_of(method: &str, octets: u64) -> StoreConfig {
+    assert!(methods::find(method).is_some(), "no method {method:?}");
+    let mut config = StoreConfig::two_buffers(octets);
+    for buffer in &mut config.buffers {
+        buffer.sparse = true;
+    }
+    for set in &mut config.sets {
+        method.clone_into(&mut set.method);
+        // What is read comes from the disk, so that it is the disk that is tried.
+        set.recent_octets = 0;
+    }
+    config
+}
+
+/// Runs every case for a method.
+///
+/// # Panics
+/// When one does not hold; the message says which.
+pub fn run(method: &str) {
+    for case in CASES {
+        (case.run)(method);
+    }
+}

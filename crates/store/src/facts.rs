@@ -1,0 +1,71 @@
+//! What there is to know about a buffer, as plain values for people and tools.
+
+use newsreel_wire::{Position, Sequence, UnixTime};
+use serde::Serialize;
+
+/// One buffer in figures.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BufferFacts {
+    /// Its name, as in the text form of tokens.
+    pub name: String,
+    /// Its id in the spool.
+    pub id: u16,
+    /// The storage method.
+    pub method: &'static str,
+    /// The set it belongs to.
+    pub set: u8,
+    /// Its file.
+    pub path: String,
+    /// Size of the file, octets.
+    pub octets: u64,
+    /// Room for articles, octets.
+    pub capacity_octets: u64,
+    /// Articles begin at multiples of this.
+    pub block_octets: u64,
+    /// The largest article it takes, octets.
+    pub article_octets_max: u64,
+    /// How often it was begun from the start.
+    pub cycle: u32,
+    /// Where the next article goes.
+    pub free_offset: u64,
+    /// Where the data area begins.
+    pub data_offset: u64,
+    /// Up to where it may be overwritten without asking the log.
+    pub reserved_offset: u64,
+    /// How much of it is alive, octets.
+    pub live_octets: u64,
+    /// Why it takes nothing, if so.
+    pub suspended: Option<String>,
+    /// Whether it is only read.
+    pub is_read_only: bool,
+    /// What was wrong when it was opened, if anything.
+    pub complaint: Option<String>,
+    /// The last sequence in its header.
+    pub header_sequence: u64,
+    /// When the last article before its header was written arrived, seconds since 1970.
+    pub header_arrival: u64,
+}
+
+impl BufferFacts {
+    /// `ok`, or what is the matter with it.
+    #[must_use]
+    pub fn state(&self) -> String {
+        match (&self.suspended, &self.complaint, self.is_read_only) {
+            (Some(why), _, _) => format!("suspended: {why}"),
+            (None, Some(complaint), _) => complaint.clone(),
+            (None, None, true) => "read-only".to_owned(),
+            (None, None, false) => "ok".to_owned(),
+        }
+    }
+}
+
+/// The oldest article that is alive in a buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Oldest {
+    /// Where it lies.
+    pub position: Position,
+    /// Its place in the log.
+    pub sequence: Sequence,
+    /// When it arrived.
+    pub arrival: UnixTime,
+}

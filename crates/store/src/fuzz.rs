@@ -1,0 +1,117 @@
+//! Takes any octets for a buffer: the door for fuzzers and for mutation tests.
+//!
+//! Everything a damaged or hostile buffer file can reach is run: headers, records, bitmap, both scans, reads by every
+//! token found.  Must never panic, whatever comes.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use newsreel_host::{Disk, MemoryDisk, OpenMode};
+use newsreel_wire::Sequence;
+
+use crate::config::StoreConfig;
+use crate::error::Result;
+use crate::method::{Blocking, ScanRange, Scanned, Want};
+use crate::methods::cnfs::{FileHeader, FileKey, RecordHeader};
+use crate::store::{Access, Store};
+
+/// What was found in a buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BufferDigest {
+    /// Records whose article is sound.
+    pub sound: u64,
+    /// Records whose header is sound only.
+    pub unsound: u64,
+    /// Stretches where nothing could be read.
+    pub damaged: u64,
+    /// Articles that could be read by token.
+    pub read: u64,
+}
+
+/// Decodes `octets` as the file of one buffer, with the spool, name and sizes that its header names.
+///
+/// # Errors
+/// When it is no buffer.
+pub fn decode_buffer(octets: &[u8]) -> Result<BufferDigest> {
+    decode_record(octets);
+    let second = octets.get(4096..).unwrap_or_default();
+    let header = FileHeader::decode(octets).or_else(|_| FileHeader::decode(second));
+    let (name, path) = ("F0", PathBuf::from("/fuzz/F0"));
+    let mut config = StoreConfig::two_buffers(1 << 20);
+    config.buffers.truncate(1);
+    for buffer in &mut config.buffers {
+        name.clone_into(&mut buffer.name);
+        buffer.path = Some(path.clone());
+        if let Ok(header) = &header {
+            (buffer.octets, buffer.block) = (header.octets, Some(header.block));
+            buffer.name.clone_from(&header.name);
+        }
+        config.sets[0].buffers = vec![buffer.name.clone()];
+    }
+    let spool = header.map_or([0; 16], |header| header.spool);
+    let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+    disk.create_dir_all(Path::new("/fuzz"))?;
+    disk.open(&path, OpenMode::CreateNew)?.write_at(octets, 0)?;
+    let mut store = Store::open(
+        disk.as_ref(),
+        Path::new("/fuzz"),
+        spool,
+        &config,
+        &[],
+        Access::ReadOnly,
+        &mut |_, _, _| {},
+    )?;
+    let mut digest = walk(&store)?;
+    // The same with what a log would say that knows nothing.
+    if store.resume(&[], Sequence(u64::MAX)).is_ok() {
+        digest.read += walk(&store)?.read;
+    }
+    Ok(digest)
+}
+
+fn walk(store: &Store) -> Result<BufferDigest> {
+    let reader = store.reader();
+    let mut digest = BufferDigest::default();
+    let mut memory = Vec::new();
+    for buffer in reader.buffers() {
+        let _ = buffer.facts();
+        for range in [ScanRange::All, ScanRange::Live] {
+            let mut scan = Arc::clone(buffer).scan(range);
+            while let Some(scanned) = scan.step()? {
+                let Scanned::Record {
+                    token,
+                    sequence,
+                    id_hash,
+                    sound,
+                    ..
+                } = scanned
+                else {
+                    digest.damaged += 1;
+                    continue;
+                };
+                digest.sound += u64::from(sound);
+                digest.unsound += u64::from(!sound);
+                let _ = reader.token_at(&newsreel_wire::TokenText {
+                    name: buffer.name(),
+                    position: token.position(),
+                });
+                let _ = buffer.verify(&token, sequence, &id_hash, &mut memory);
+                for want in [Want::Head, Want::Whole] {
+                    let read = buffer.read(&token, want, Blocking::Yes, &mut memory);
+                    digest.read += u64::from(read.is_ok());
+                }
+            }
+        }
+    }
+    Ok(digest)
+}
+
+/// Decodes `octets` as a record header and as a file header, under a key that the octets themselves choose.
+pub fn decode_record(octets: &[u8]) {
+    let key = FileKey::of(octets.first_chunk::<16>().unwrap_or(&[0; 16]));
+    for from in [0, 16] {
+        let octets = octets.get(from..).unwrap_or_default();
+        let _ = RecordHeader::decode(octets, key).map(|header| header.encode(key));
+        let _ = FileHeader::decode(octets).map(|header| header.encode());
+    }
+}

@@ -1,0 +1,150 @@
+//! Making a new buffer: written out once, so that overwriting it later costs no allocation and the room is certain.
+//!
+//! A regular file gets its name only when it is whole; a device or a file that is there already gets its headers
+//! last, and only when it is blank.  Nothing that is not blank is ever made into a buffer.
+
+use std::path::{Path, PathBuf};
+
+use newsreel_host::{Disk, ErrorKind, File, OpenMode, random_bytes};
+use newsreel_wire::{BufferId, Sequence, UnixTime};
+
+use super::buffer::Owner;
+use super::format::{FileHeader, Hints, SECOND_HEADER};
+use super::geometry::Geometry;
+use crate::config::BufferConfig;
+use crate::error::Result;
+
+/// Told the buffer's name, how many octets of it were written, and of how many.
+pub type CreateProgress<'a> = &'a mut dyn FnMut(&str, u64, u64);
+
+/// Zeros are written in steps of this, between which progress is told.
+const FILL_STEP: u64 = 16 << 20;
+/// What a file is called while it is made.
+const UNFINISHED: &str = "unfinished";
+
+/// Makes the buffer's file and names it.
+pub(super) fn create_file(
+    disk: &dyn Disk,
+    owner: &Owner<'_>,
+    id: BufferId,
+    progress: CreateProgress<'_>,
+) -> Result<()> {
+    let dir = parent(owner.path);
+    disk.create_dir_all(dir)?;
+    let unfinished = unfinished(owner.path);
+    match disk.remove(&unfinished) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
+        _ => {}
+    }
+    let config = owner.config;
+    let free = disk.free_bytes(dir)?;
+    if !config.sparse && free < config.octets {
+        return Err(owner.wrong(format!(
+            "it needs {} octets, {} has {free} free; make `octets` smaller, or free some",
+            config.octets,
+            dir.display()
+        )));
+    }
+    let file = disk.open(&unfinished, OpenMode::CreateNew)?;
+    if let Err(error) = fill(file.as_ref(), owner, id, progress) {
+        // Half a buffer is no use; what its removal says does not matter beside the cause.
+        let _ = disk.remove(&unfinished);
+        return Err(error);
+    }
+    disk.rename(&unfinished, owner.path)?;
+    disk.sync_dir(dir)?;
+    Ok(())
+}
+
+/// Makes a blank device or file that is there already into a buffer.
+pub(super) fn create_in_place(
+    disk: &dyn Disk,
+    owner: &Owner<'_>,
+    id: BufferId,
+    progress: CreateProgress<'_>,
+) -> Result<()> {
+    let file = disk.open(owner.path, OpenMode::ReadWrite)?;
+    let len = file.len()?;
+    if len < owner.config.octets {
+        return Err(owner.wrong(format!(
+            "it has room for {len} octets, the configuration says {}; set `octets` to what there is",
+            owner.config.octets
+        )));
+    }
+    fill(file.as_ref(), owner, id, progress)
+}
+
+/// Zeros first, headers last: until then it counts as blank.
+fn fill(
+    file: &dyn File,
+    owner: &Owner<'_>,
+    id: BufferId,
+    progress: CreateProgress<'_>,
+) -> Result<()> {
+    let header = new_header(owner, id)?;
+    zero(file, owner.config, progress)?;
+    let page = header.encode();
+    file.write_at(&page, 0)?;
+    file.write_at(&page, SECOND_HEADER)?;
+    file.sync_all()?;
+    Ok(())
+}
+
+fn new_header(owner: &Owner<'_>, id: BufferId) -> Result<FileHeader> {
+    let config = owner.config;
+    let geometry = Geometry::of(config.octets, config.block());
+    let start = geometry.and_then(|geometry| geometry.start_of(1));
+    let Some(start) = start else {
+        return Err(owner.wrong(format!(
+            "{} octets in blocks of {} are no buffer",
+            config.octets,
+            config.block()
+        )));
+    };
+    Ok(FileHeader {
+        spool: owner.spool,
+        uuid: random_bytes()?,
+        buffer: id.0,
+        name: config.name.clone(),
+        octets: config.octets,
+        block: config.block(),
+        generation: 1,
+        hints: Hints {
+            end: start,
+            reserved: start,
+            bitmap_end: start,
+            sequence: Sequence::ZERO,
+            arrival: UnixTime(0),
+        },
+    })
+}
+
+fn zero(file: &dyn File, config: &BufferConfig, progress: CreateProgress<'_>) -> Result<()> {
+    if config.sparse {
+        if file.len()? < config.octets {
+            file.set_len(config.octets)?;
+        }
+        return Ok(());
+    }
+    let mut done = 0;
+    while done < config.octets {
+        let step = FILL_STEP.min(config.octets - done);
+        file.zero_fill(done, step)?;
+        done += step;
+        progress(&config.name, done, config.octets);
+    }
+    // The zeros before the headers, so that a file with headers is whole.
+    file.sync_all()?;
+    Ok(())
+}
+
+fn parent(path: &Path) -> &Path {
+    path.parent().unwrap_or_else(|| Path::new("/"))
+}
+
+fn unfinished(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(".");
+    name.push(UNFINISHED);
+    path.with_file_name(name)
+}

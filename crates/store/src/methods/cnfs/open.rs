@@ -1,0 +1,117 @@
+//! Opening a set of cyclic buffers: those that are there, and new ones where the spool never had one of that name.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use newsreel_host::{Disk, OpenMode};
+use newsreel_wire::{BufferId, SetId};
+
+use super::NAME;
+use super::buffer::{Buffer, Headers, Owner, read_headers};
+use super::create::{CreateProgress, create_file, create_in_place};
+use super::set::Cnfs;
+use crate::config::{BufferConfig, SetConfig};
+use crate::error::{Error, Result};
+use crate::method::BufferReader;
+use crate::methods::{OpenedSet, Opening};
+use crate::store::Access;
+
+/// Opens the buffers of a set.
+pub(crate) fn open(opening: &mut Opening<'_>, set: SetId, config: &SetConfig) -> Result<OpenedSet> {
+    let mut buffers = Vec::new();
+    let each = config.recent_octets / config.buffers.len().max(1) as u64;
+    let recent_octets = usize::try_from(each).unwrap_or(usize::MAX);
+    for name in &config.buffers {
+        let found = opening.buffers.iter().find(|buffer| buffer.name == *name);
+        let Some(buffer) = found else {
+            return Err(Error::Config(format!(
+                "set {:?} wants buffer {name:?}, which is not configured",
+                config.name
+            )));
+        };
+        buffers.push(Arc::new(open_buffer(
+            opening,
+            (set, recent_octets),
+            buffer,
+        )?));
+    }
+    let readers = buffers
+        .iter()
+        .map(|buffer| Arc::clone(buffer) as Arc<dyn BufferReader>);
+    Ok(OpenedSet {
+        readers: readers.collect(),
+        placing: Box::new(Cnfs::new(buffers, config.order)),
+    })
+}
+
+fn open_buffer(
+    opening: &mut Opening<'_>,
+    (set, recent_octets): (SetId, usize),
+    config: &BufferConfig,
+) -> Result<Buffer> {
+    let path = path_of(opening.spool_dir, config);
+    let owner = Owner {
+        config,
+        path: &path,
+        spool: opening.spool,
+        set,
+        recent_octets,
+    };
+    let read_only = opening.access == Access::ReadOnly;
+    if !opening.disk.exists(&path)? {
+        make(opening, &owner, "its file is missing", create_file)?;
+    }
+    let mut headers = read_headers(opening.disk.open(&path, OpenMode::Read)?.as_ref())?;
+    if matches!(headers, Headers::Blank) {
+        make(opening, &owner, "its file is blank", create_in_place)?;
+        headers = read_headers(opening.disk.open(&path, OpenMode::Read)?.as_ref())?;
+    }
+    let buffer = match headers {
+        Headers::Sound(header, at, complaint) => {
+            if let Some(complaint) = &complaint {
+                tracing::warn!(buffer = config.name, "{complaint}");
+            }
+            Buffer::open(opening.disk, &owner, read_only, (*header, at), complaint)?
+        }
+        Headers::Blank => return Err(owner.wrong("its headers cannot be written")),
+        Headers::Damaged(why) => return Err(owner.wrong(why)),
+    };
+    opening.register.enter(buffer.id, NAME, &buffer.name)?;
+    if !read_only {
+        opening.register.save(opening.disk)?;
+    }
+    Ok(buffer)
+}
+
+fn path_of(spool_dir: &Path, config: &BufferConfig) -> PathBuf {
+    let own = || spool_dir.join("buffers").join(&config.name);
+    config.path.clone().unwrap_or_else(own)
+}
+
+type Create = fn(&dyn Disk, &Owner<'_>, BufferId, CreateProgress<'_>) -> Result<()>;
+
+/// Makes a buffer, unless the spool had one of this name: then something else is wrong.
+fn make(opening: &mut Opening<'_>, owner: &Owner<'_>, what: &str, create: Create) -> Result<()> {
+    if opening.register.has(&owner.config.name) {
+        return Err(owner.wrong(format!(
+            "{what}, though this spool has such a buffer; mount its disk or restore it, or, if it is lost, take it \
+             out of the configuration and give a new one another name"
+        )));
+    }
+    if opening.access == Access::ReadOnly {
+        return Err(owner.wrong(format!("{what}; it is made when the server starts")));
+    }
+    // Those that are there keep their ids, also when the register was lost.
+    for other in opening.buffers {
+        let path = path_of(opening.spool_dir, other);
+        if opening.disk.exists(&path)? {
+            let file = opening.disk.open(&path, OpenMode::Read)?;
+            if let Headers::Sound(header, ..) = read_headers(file.as_ref())? {
+                let id = BufferId(header.buffer);
+                opening.register.enter(id, NAME, &header.name)?;
+            }
+        }
+    }
+    let id = opening.register.next_id(opening.known)?;
+    create(opening.disk, owner, id, &mut *opening.progress)
+}

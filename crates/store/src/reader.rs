@@ -1,0 +1,168 @@
+//! The readers' half of the store: any thread, any time.
+//!
+//! Whether an article is alive costs a comparison and no I/O.  What is read was alive before and after it was copied
+//! and is what was stored, or it is an error.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use newsreel_wire::{BufferId, IdHash, Position, Sequence, Token, TokenText};
+
+use crate::error::{ReadError, Result};
+use crate::facts::{BufferFacts, Oldest};
+use crate::method::{Blocking, BufferReader, RecordScan, ScanRange, Scanned, Stored, Want};
+
+/// All buffers of a spool, to be read.
+#[derive(Debug)]
+pub struct StoreReader {
+    buffers: Vec<Arc<dyn BufferReader>>,
+    /// Where in `buffers` each id is.
+    by_id: Vec<Option<u16>>,
+    epoch: AtomicU64,
+}
+
+impl StoreReader {
+    pub(crate) fn new(buffers: Vec<Arc<dyn BufferReader>>) -> Self {
+        let mut by_id = Vec::new();
+        for (at, buffer) in (0..).zip(&buffers) {
+            let id = usize::from(buffer.id().0);
+            if by_id.len() <= id {
+                by_id.resize(id + 1, None);
+            }
+            by_id[id] = Some(at);
+        }
+        Self {
+            buffers,
+            by_id,
+            epoch: AtomicU64::new(1),
+        }
+    }
+
+    /// Floors have moved.
+    pub(crate) fn next_epoch(&self) {
+        self.epoch.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// A buffer by its id.
+    #[must_use]
+    pub fn buffer(&self, id: BufferId) -> Option<&Arc<dyn BufferReader>> {
+        let at = (*self.by_id.get(usize::from(id.0))?)?;
+        self.buffers.get(usize::from(at))
+    }
+
+    /// All buffers, set by set.
+    #[must_use]
+    pub fn buffers(&self) -> &[Arc<dyn BufferReader>] {
+        &self.buffers
+    }
+
+    /// Positions below this are gone; all of them when there is no such buffer.
+    #[must_use]
+    pub fn floor(&self, buffer: BufferId) -> Position {
+        let buffer = self.buffer(buffer);
+        buffer.map_or(Position(u64::MAX), |buffer| buffer.floor())
+    }
+
+    /// Changes after any floor has moved.
+    #[must_use]
+    pub fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::SeqCst)
+    }
+
+    /// Whether the article is still there; costs no I/O.
+    #[must_use]
+    pub fn is_live(&self, token: &Token) -> bool {
+        token.position() >= self.floor(token.buffer())
+    }
+
+    /// Reads an article, or its header block, into memory that is used again.
+    ///
+    /// # Errors
+    /// Gone, damaged, not in memory (when not blocking), or what the disk says.
+    pub fn read(
+        &self,
+        token: &Token,
+        want: Want,
+        blocking: Blocking,
+        memory: &mut Vec<u8>,
+    ) -> std::result::Result<Stored, ReadError> {
+        let buffer = self.buffer(token.buffer()).ok_or(ReadError::Gone)?;
+        buffer.read(token, want, blocking, memory)
+    }
+
+    /// For recovery: whether the record that the log tells of is whole and is the log's, alive or not.
+    ///
+    /// # Errors
+    /// What does not agree, or what the disk says.
+    pub fn verify(
+        &self,
+        token: &Token,
+        sequence: Sequence,
+        id_hash: &IdHash,
+        memory: &mut Vec<u8>,
+    ) -> std::result::Result<(), ReadError> {
+        let buffer = self.buffer(token.buffer()).ok_or(ReadError::Gone)?;
+        buffer.verify(token, sequence, id_hash, memory)
+    }
+
+    /// The records of a buffer.
+    #[must_use]
+    pub fn scan(&self, buffer: BufferId, range: ScanRange) -> Option<Box<dyn RecordScan>> {
+        Some(Arc::clone(self.buffer(buffer)?).scan(range))
+    }
+
+    /// The oldest article alive in a buffer, found by reading where the floor is.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn oldest(&self, buffer: BufferId) -> Result<Option<Oldest>> {
+        let Some(mut scan) = self.scan(buffer, ScanRange::Live) else {
+            return Ok(None);
+        };
+        while let Some(scanned) = scan.step()? {
+            if let Scanned::Record {
+                token,
+                sequence,
+                arrival,
+                sound: true,
+                ..
+            } = scanned
+            {
+                return Ok(Some(Oldest {
+                    position: token.position(),
+                    sequence,
+                    arrival,
+                }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// What there is to know about every buffer; costs no I/O.
+    #[must_use]
+    pub fn facts(&self) -> Vec<BufferFacts> {
+        self.buffers.iter().map(|buffer| buffer.facts()).collect()
+    }
+
+    /// A token in its text form.
+    #[must_use]
+    pub fn token_text(&self, token: &Token) -> Option<String> {
+        let text = TokenText {
+            name: self.buffer(token.buffer())?.name(),
+            position: token.position(),
+        };
+        Some(text.to_string())
+    }
+
+    /// The token of the article at a place given in text form, by looking there.
+    ///
+    /// # Errors
+    /// When there is no such buffer or article, or it is gone.
+    pub fn token_at(&self, text: &TokenText<'_>) -> std::result::Result<Token, ReadError> {
+        let buffer = self
+            .buffers
+            .iter()
+            .find(|buffer| buffer.name() == text.name);
+        buffer.ok_or(ReadError::Gone)?.token_at(text.position)
+    }
+}

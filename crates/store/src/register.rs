@@ -1,0 +1,173 @@
+//! The register of buffers: every one this spool ever had, so that an id is never given twice and a buffer whose disk
+//! is not mounted is missed, not made again.
+//!
+//! A line of text each: id, method, name.  It is written after the buffer was made; a buffer that is not in it yet is
+//! taken in when it is opened.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use newsreel_host::{Disk, ErrorKind, read_whole, replace_file};
+use newsreel_wire::BufferId;
+
+use crate::error::{Error, Result};
+
+const FIRST_LINE: &str = "newsreel buffers 1";
+/// 65536 buffers of at most 80 octets a line.
+const OCTETS_MAX: usize = 6 << 20;
+
+/// The register of a spool's buffers.
+#[derive(Debug)]
+pub(crate) struct Register {
+    path: PathBuf,
+    entries: Vec<Entry>,
+    is_changed: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Entry {
+    id: BufferId,
+    method: String,
+    name: String,
+}
+
+impl Register {
+    /// Reads the register in this directory; none there is an empty one.
+    pub(crate) fn open(disk: &dyn Disk, dir: &Path) -> Result<Self> {
+        let path = dir.join("register");
+        let entries = match read_whole(disk, &path, OCTETS_MAX) {
+            Ok(text) => parse(&text).ok_or_else(|| {
+                Error::Config(format!(
+                    "{} is damaged; remove it: it is made again from the buffers that are there",
+                    path.display()
+                ))
+            })?,
+            Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Self {
+            path,
+            entries,
+            is_changed: false,
+        })
+    }
+
+    /// Whether a buffer of this name was ever made.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.entries.iter().any(|entry| entry.name == name)
+    }
+
+    /// An id that no buffer ever had.
+    pub(crate) fn next_id(&self, known: &[BufferId]) -> Result<BufferId> {
+        let ids = self.entries.iter().map(|entry| entry.id);
+        let highest = ids.chain(known.iter().copied()).max();
+        let next = highest.map_or(Some(1), |id| id.0.checked_add(1));
+        next.map(BufferId)
+            .ok_or_else(|| Error::Config("all 65535 buffer ids were given".to_owned()))
+    }
+
+    /// Enters a buffer that is there; one whose id or name another one has is an error.
+    pub(crate) fn enter(&mut self, id: BufferId, method: &str, name: &str) -> Result<()> {
+        let same = |entry: &&Entry| entry.id == id || entry.name == name;
+        match self.entries.iter().find(same) {
+            Some(entry) if entry.id == id && entry.name == name => Ok(()),
+            Some(entry) => Err(Error::Config(format!(
+                "buffer {name:?} has the id {id}, but {} was given to buffer {:?}: one of the files is a copy or \
+                 comes from elsewhere; take it out",
+                entry.id, entry.name
+            ))),
+            None => {
+                self.entries.push(Entry {
+                    id,
+                    method: method.to_owned(),
+                    name: name.to_owned(),
+                });
+                self.is_changed = true;
+                Ok(())
+            }
+        }
+    }
+
+    /// Writes what was entered, durably.
+    pub(crate) fn save(&mut self, disk: &dyn Disk) -> Result<()> {
+        if self.is_changed {
+            if let Some(dir) = self.path.parent() {
+                disk.create_dir_all(dir)?;
+            }
+            replace_file(disk, &self.path, print(&self.entries).as_bytes())?;
+            self.is_changed = false;
+        }
+        Ok(())
+    }
+}
+
+fn print(entries: &[Entry]) -> String {
+    let mut out = format!("{FIRST_LINE}\n");
+    for Entry { id, method, name } in entries {
+        let _ = writeln!(out, "{id} {method} {name}");
+    }
+    out
+}
+
+fn parse(text: &[u8]) -> Option<Vec<Entry>> {
+    let text = std::str::from_utf8(text).ok()?.strip_suffix('\n')?;
+    let mut lines = text.split('\n');
+    if lines.next()? != FIRST_LINE {
+        return None;
+    }
+    lines
+        .map(|line| {
+            let mut words = line.split(' ');
+            let entry = Entry {
+                id: BufferId(words.next()?.parse().ok()?),
+                method: words.next()?.to_owned(),
+                name: words.next()?.to_owned(),
+            };
+            words.next().is_none().then_some(entry)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use newsreel_host::MemoryDisk;
+
+    use super::*;
+
+    #[test]
+    fn ids_are_never_given_twice() {
+        let disk = MemoryDisk::new();
+        let dir = Path::new("/spool/buffers");
+        let mut register = Register::open(&disk, dir).unwrap();
+        assert_eq!(register.next_id(&[]).unwrap(), BufferId(1));
+        register.enter(BufferId(1), "cnfs", "C0").unwrap();
+        register.enter(BufferId(4), "cnfs", "C1").unwrap();
+        register.save(&disk).unwrap();
+        let mut register = Register::open(&disk, dir).unwrap();
+        assert!(register.has("C1") && !register.has("C2"));
+        assert_eq!(register.next_id(&[BufferId(2)]).unwrap(), BufferId(5));
+        assert_eq!(register.next_id(&[BufferId(9)]).unwrap(), BufferId(10));
+        assert!(register.next_id(&[BufferId(u16::MAX)]).is_err());
+        register.enter(BufferId(4), "cnfs", "C1").unwrap();
+        let error = register.enter(BufferId(4), "cnfs", "C7").unwrap_err();
+        assert!(error.to_string().contains("\"C1\""), "{error}");
+    }
+
+    #[test]
+    fn a_damaged_register_is_told_apart() {
+        let good = "newsreel buffers 1\n1 cnfs C0\n2 cnfs C1\n";
+        assert_eq!(
+            parse(good.as_bytes()).map(|entries| print(&entries)),
+            Some(good.to_owned())
+        );
+        for bad in [
+            "",
+            "newsreel buffers 1",
+            "x\n1 cnfs C0\n",
+            "newsreel buffers 1\n1 cnfs\n",
+            "newsreel buffers 1\n\n",
+        ] {
+            assert_eq!(parse(bad.as_bytes()), None, "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Power cuts: the store is stopped at every sync of a run, and at every change, and opened again with the log that
+//! would be there.  What is committed and computes as alive is there, octet for octet.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use newsreel_host::{Disk, FaultyDisk, MemoryDisk, OpenMode};
+use newsreel_store::conformance::{Log, Rig, config_of};
+use newsreel_store::{Access, Result, StoreConfig};
+
+/// Large enough for the register and some rounds, small enough to wrap quickly.
+fn config() -> StoreConfig {
+    config_of("cnfs", 1 << 20)
+}
+
+/// A run on a disk that may stop: two buffers wrap several times, with checkpoints in between.  Gives the log of what
+/// was committed, and the log as it would be had the last commit's frame reached the disk as well.
+fn run(disk: Arc<dyn Disk>, commits: u64) -> (Log, Log) {
+    let Ok(mut rig) = Rig::new(disk, &config()) else {
+        return (Log::default(), Log::default());
+    };
+    for commit in 0..commits {
+        if let Err(log) = step(&mut rig, commit) {
+            return (rig.log.clone(), log);
+        }
+    }
+    (rig.log.clone(), rig.log.clone())
+}
+
+/// One commit, sometimes with a checkpoint.
+fn step(rig: &mut Rig, commit: u64) -> std::result::Result<(), Log> {
+    for n in 0..5 {
+        // `place` would panic when its own commit is stopped.
+        let len = 2000 + (commit as usize * 5 + n) * 7919 % 30_000;
+        let number = commit * 10 + n as u64;
+        if rig.try_place(number, len).is_err() {
+            finish(rig)?;
+            let _ = rig.try_place(number, len);
+        }
+    }
+    if commit % 9 == 4 {
+        let open = rig.log_with_open();
+        return rig.checkpoint().map_err(|_| open);
+    }
+    finish(rig)
+}
+
+/// A commit; when it is stopped, what the log would be with it.
+fn finish(rig: &mut Rig) -> std::result::Result<(), Log> {
+    let mut batches = rig.seal();
+    let written: Result<()> = batches
+        .iter_mut()
+        .try_for_each(|batch| batch.write().and_then(|()| batch.sync()));
+    if written.is_err() {
+        return Err(rig.log_with_open());
+    }
+    rig.log_commit();
+    Ok(())
+}
+
+/// What must hold on a disk that a power cut left, with the log that is there.
+fn check(left: &MemoryDisk, log: &Log, what: &str) {
+    let disk: Arc<dyn Disk> = Arc::new(left.clone());
+    let rig = Rig::recover(Arc::clone(&disk), &config(), log.clone(), Access::Write);
+    let mut rig = rig.unwrap_or_else(|error| panic!("{what}: {error}"));
+    let tally = rig.read_all();
+    assert_eq!(tally.corrupt, 0, "{what}: {tally:?}");
+    // And it goes on: around once more, without harm.
+    for number in 5000..5050 {
+        rig.place(number, 30_000).unwrap();
+    }
+    rig.commit().unwrap();
+    let tally = rig.read_all();
+    assert_eq!(tally.corrupt, 0, "{what}, later: {tally:?}");
+    assert!(tally.read > 20, "{what}, later: {tally:?}");
+}
+
+/// The log of a stopped run, and the one with the commit that was under way, if that is whole in the store.  `left` is
+/// durable and stays as it is.
+fn check_both(left: &MemoryDisk, committed: &Log, open: &Log, what: &str) {
+    check(&left.crash_losing_all(), committed, what);
+    if open.commits() == committed.commits() {
+        return;
+    }
+    let disk: Arc<dyn Disk> = Arc::new(left.crash_losing_all());
+    let rig = Rig::recover(disk, &config(), open.clone(), Access::ReadOnly);
+    // Not whole: recovery cuts it, and what is left is the case above.
+    if rig.is_ok_and(|rig| rig.has_last_commit()) {
+        let what = format!("{what}, with the open commit");
+        check(&left.crash_losing_all(), open, &what);
+    }
+}
+
+/// What is there when the process alone is killed: everything written.
+fn killed(disk: &MemoryDisk) -> MemoryDisk {
+    let copy = MemoryDisk::new();
+    let dir = Path::new("/spool/buffers");
+    copy.create_dir_all(dir).unwrap();
+    for entry in disk.list(dir).unwrap_or_default() {
+        let path = dir.join(entry.name);
+        let mut octets = vec![0; entry.len as usize];
+        let from = disk.open(&path, OpenMode::Read).unwrap();
+        from.read_exact_at(&mut octets, 0).unwrap();
+        let to = copy.open(&path, OpenMode::CreateNew).unwrap();
+        to.write_at(&octets, 0).unwrap();
+        to.sync_all().unwrap();
+    }
+    copy.sync_dir(dir).unwrap();
+    copy
+}
+
+fn stop_everywhere(
+    commits: u64,
+    stride: usize,
+    count: fn(&FaultyDisk) -> u64,
+    stop_at: fn(&FaultyDisk, u64),
+) {
+    let whole = FaultyDisk::new(Arc::new(MemoryDisk::new()));
+    run(Arc::new(whole.clone()), commits);
+    let total = count(&whole);
+    assert!(total > commits, "{total} places to stop at");
+    for nth in (1..=total).step_by(stride) {
+        let memory = MemoryDisk::new();
+        let faulty = FaultyDisk::new(Arc::new(memory.clone()));
+        stop_at(&faulty, nth);
+        let (committed, open) = run(Arc::new(faulty), commits);
+        let lefts = [
+            ("some lost", memory.crash(nth)),
+            ("all lost", memory.crash_losing_all()),
+            ("killed", killed(&memory)),
+        ];
+        for (what, left) in lefts {
+            check_both(&left, &committed, &open, &format!("stop {nth}, {what}"));
+        }
+    }
+}
+
+#[test]
+fn stopped_at_every_sync() {
+    let count = |disk: &FaultyDisk| disk.counts().syncs();
+    stop_everywhere(40, 1, count, FaultyDisk::stop_at_sync);
+}
+
+#[test]
+fn stopped_at_every_other_change() {
+    let count = |disk: &FaultyDisk| disk.counts().changes();
+    stop_everywhere(36, 2, count, FaultyDisk::stop_at_change);
+}
+
+/// DESIGN.md: the kill between buffer write and log sync, on a wrapped buffer, must not destroy anything that
+/// computes as alive.
+#[test]
+fn killed_between_buffer_and_log_on_a_wrapped_buffer() {
+    let memory = MemoryDisk::new();
+    let mut rig = Rig::new(Arc::new(memory.clone()), &config()).unwrap();
+    let mut number = 0;
+    for _ in 0..100 {
+        for _ in 0..5 {
+            rig.place(number, 6000).unwrap();
+            number += 1;
+        }
+        rig.commit().unwrap();
+        let log = rig.log.clone();
+        // A commit that the log never hears of, written and synced.
+        while rig.try_place(90_000 + number, 9000).is_ok() {
+            number += 1;
+        }
+        for batch in &mut rig.seal() {
+            batch.write().unwrap();
+            batch.sync().unwrap();
+        }
+        drop(rig);
+        rig = Rig::recover(Arc::new(memory.clone()), &config(), log, Access::Write).unwrap();
+        assert_eq!(rig.read_all().corrupt, 0);
+    }
+    assert!(rig.reader.facts().iter().any(|facts| facts.cycle > 2));
+}

@@ -1,0 +1,190 @@
+//! Failing disks while the store is used: torn writes, EIO and ENOSPC at any operation.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use newsreel_host::{Effect, Fault, FaultyDisk, MemoryDisk, Op};
+use newsreel_store::conformance::{Rig, config_of};
+use newsreel_store::{BatchWrite, Error};
+
+/// A commit as the engine does it: buffers that fail are left, their articles placed elsewhere.  `false`: there was
+/// no other place.
+fn commit_with_repair(rig: &mut Rig) -> bool {
+    let mut batches = rig.seal();
+    for _ in 0..3 {
+        let mut failed: BTreeSet<u16> = BTreeSet::new();
+        for batch in &mut batches {
+            if batch.write().and_then(|()| batch.sync()).is_err() {
+                failed.insert(batch.buffer().0);
+            }
+        }
+        if failed.is_empty() {
+            rig.log_commit();
+            return true;
+        }
+        let (bad, good): (Vec<_>, Vec<_>) = batches
+            .into_iter()
+            .partition(|batch| failed.contains(&batch.buffer().0));
+        rig.place_again(&bad);
+        batches = good;
+        rig.store.seal(&mut batches);
+    }
+    false
+}
+
+#[test]
+fn whatever_fails_once_nothing_committed_is_lost() {
+    for op in [Op::Write, Op::Sync] {
+        for nth in 1..40 {
+            for effect in [
+                Effect::Medium,
+                Effect::Full,
+                Effect::Torn {
+                    sectors: 3,
+                    silent: false,
+                },
+            ] {
+                if op == Op::Sync && matches!(effect, Effect::Torn { .. }) {
+                    continue;
+                }
+                let memory = MemoryDisk::new();
+                let faulty = FaultyDisk::new(Arc::new(memory.clone()));
+                let mut rig =
+                    Rig::new(Arc::new(faulty.clone()), &config_of("cnfs", 4 << 20)).unwrap();
+                faulty.add(Fault::new(op, "/spool/buffers/C", effect).nth(nth));
+                for commit in 0..30 {
+                    for n in 0..8 {
+                        if rig.try_place(commit * 8 + n, 4000).is_err() {
+                            assert!(commit_with_repair(&mut rig));
+                            rig.try_place(commit * 8 + n, 4000).unwrap();
+                        }
+                    }
+                    assert!(commit_with_repair(&mut rig), "{op} {nth} {effect:?}");
+                }
+                let tally = rig.read_all();
+                assert_eq!(
+                    (tally.read, tally.gone, tally.corrupt),
+                    (240, 0, 0),
+                    "{op} {nth} {effect:?}"
+                );
+                // The medium agrees with what was acknowledged.
+                let log = rig.log.clone();
+                drop(rig);
+                let left = Arc::new(memory.crash_losing_all());
+                let config = config_of("cnfs", 4 << 20);
+                let rig = Rig::recover(left, &config, log, newsreel_store::Access::Write).unwrap();
+                let tally = rig.read_all();
+                assert_eq!(
+                    (tally.read, tally.corrupt),
+                    (240, 0),
+                    "{op} {nth} {effect:?}, after a restart"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn when_every_buffer_fails_articles_are_put_off_not_lost() {
+    let faulty = FaultyDisk::new(Arc::new(MemoryDisk::new()));
+    let mut rig = Rig::new(Arc::new(faulty.clone()), &config_of("cnfs", 4 << 20)).unwrap();
+    for number in 0..20 {
+        rig.place(number, 4000).unwrap();
+    }
+    rig.commit().unwrap();
+    faulty.add(Fault::new(Op::Sync, "", Effect::Medium).forever());
+    rig.try_place(100, 4000).unwrap();
+    let mut batches = rig.seal();
+    let error = batches
+        .iter_mut()
+        .find_map(|batch| batch.write().and_then(|()| batch.sync()).err());
+    assert!(matches!(error, Some(Error::Host(_))), "{error:?}");
+    assert_eq!(rig.place_again(&batches), 1, "the other buffer takes it");
+    let mut again: Vec<Box<dyn BatchWrite>> = Vec::new();
+    rig.store.seal(&mut again);
+    for batch in &mut again {
+        batch.write().unwrap();
+        batch.sync().unwrap_err();
+    }
+    assert_eq!(rig.place_again(&again), 0, "there is no third one");
+    assert_eq!(
+        rig.try_place(101, 10),
+        Err(newsreel_store::PlaceError::Suspended)
+    );
+    assert_eq!(rig.read_all().read, 20, "reading goes on");
+}
+
+#[test]
+fn a_batch_sealed_before_its_buffer_failed_is_refused_not_written() {
+    let faulty = FaultyDisk::new(Arc::new(MemoryDisk::new()));
+    let mut rig = Rig::new(Arc::new(faulty.clone()), &config_of("cnfs", 4 << 20)).unwrap();
+    rig.commit().unwrap();
+    let first = rig.try_place(1, 300).unwrap();
+    let mut in_flight = rig.seal();
+    // The next commit is collected meanwhile, in the same buffer.
+    let second = rig.try_place(2, 300).unwrap();
+    assert_eq!(first.buffer(), second.buffer());
+    let mut next: Vec<Box<dyn BatchWrite>> = Vec::new();
+    rig.store.seal(&mut next);
+    faulty.add(Fault::new(Op::Sync, "", Effect::Medium));
+    in_flight[0].write().unwrap();
+    in_flight[0].sync().unwrap_err();
+    let before = faulty.counts().changes();
+    let error = next[0].write().unwrap_err();
+    assert!(matches!(error, Error::Suspended { .. }), "{error}");
+    assert!(error.to_string().contains("placed elsewhere"), "{error}");
+    assert_eq!(
+        faulty.counts().changes(),
+        before,
+        "a suspended buffer was touched"
+    );
+    assert!(next[0].article(&second).is_some());
+}
+
+#[test]
+fn a_reservation_that_never_became_durable_is_asked_for_again() {
+    let mut rig = Rig::new(Arc::new(MemoryDisk::new()), &config_of("cnfs", 4 << 20)).unwrap();
+    let (mut lost, mut again) = (Vec::new(), Vec::new());
+    rig.store.reservations(&mut lost);
+    assert_eq!(lost.len(), 2);
+    // That commit failed.
+    rig.store.reservations(&mut again);
+    assert_eq!(lost, again);
+    for reservation in again {
+        rig.store.reserved(reservation);
+    }
+    let mut none = Vec::new();
+    rig.store.reservations(&mut none);
+    assert_eq!(none, []);
+}
+
+#[test]
+fn a_buffer_that_cannot_be_synced_at_the_start_is_suspended() {
+    let memory = MemoryDisk::new();
+    let faulty = FaultyDisk::new(Arc::new(memory));
+    let config = config_of("cnfs", 4 << 20);
+    let mut rig = Rig::new(Arc::new(faulty.clone()), &config).unwrap();
+    rig.place(1, 300).unwrap();
+    rig.commit().unwrap();
+    let log = rig.log.clone();
+    drop(rig);
+    faulty.add(Fault::new(Op::Sync, "C0", Effect::Medium));
+    let mut rig = Rig::recover(
+        Arc::new(faulty),
+        &config,
+        log,
+        newsreel_store::Access::Write,
+    )
+    .unwrap();
+    let states: Vec<String> = rig
+        .reader
+        .facts()
+        .iter()
+        .map(|facts| facts.state())
+        .collect();
+    assert!(
+        states[0].starts_with("suspended: ") && states[1] == "ok",
+        "{states:?}"
+    );
+    assert_eq!(rig.place(2, 300).unwrap().buffer().0, 2);
+}

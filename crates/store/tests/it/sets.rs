@@ -1,0 +1,207 @@
+//! Which buffer of a set takes an article.
+
+use std::sync::Arc;
+
+use newsreel_host::{Effect, Fault, FaultyDisk, MemoryDisk, Op};
+use newsreel_store::conformance::{Rig, article, config_of};
+use newsreel_store::{Access, Blocking, PlaceError, SetOrder, Want};
+
+#[test]
+fn interleaving_turns_by_batch_or_megabyte_not_by_article() {
+    let config = config_of("cnfs", 32 << 20);
+    let mut rig = Rig::new(Arc::new(MemoryDisk::new()), &config).unwrap();
+    rig.commit().unwrap();
+    let mut buffers = Vec::new();
+    for commit in 0..12u64 {
+        let tokens: Vec<_> = (0..20)
+            .map(|n| rig.place(commit * 20 + n, 20_000).unwrap())
+            .collect();
+        let first = tokens[0].buffer();
+        assert!(
+            tokens.iter().all(|token| token.buffer() == first),
+            "one commit, two buffers to sync"
+        );
+        buffers.push(first.0);
+        rig.commit().unwrap();
+    }
+    // Three commits of 400 KB are more than a megabyte.
+    assert_eq!(buffers, [1, 1, 1, 2, 2, 2, 1, 1, 1, 2, 2, 2]);
+}
+
+#[test]
+fn a_commit_is_one_write_and_one_sync_a_buffer() {
+    let faulty = FaultyDisk::new(Arc::new(MemoryDisk::new()));
+    let config = config_of("cnfs", 32 << 20);
+    let mut rig = Rig::new(Arc::new(faulty.clone()), &config).unwrap();
+    rig.commit().unwrap();
+    // The first batch behind a reservation brings the header up to date.
+    rig.place(0, 100).unwrap();
+    rig.commit().unwrap();
+    let before = faulty.counts();
+    for number in 0..400 {
+        rig.place(number, 2650).unwrap();
+    }
+    rig.commit().unwrap();
+    let after = faulty.counts();
+    let done = |op| after.of(op) - before.of(op);
+    assert_eq!((done(Op::Write), done(Op::Sync), done(Op::Read)), (1, 1, 0));
+}
+
+#[test]
+fn a_read_is_one_read_whatever_the_size() {
+    let faulty = FaultyDisk::new(Arc::new(MemoryDisk::new()));
+    let config = config_of("cnfs", 32 << 20);
+    let mut rig = Rig::new(Arc::new(faulty.clone()), &config).unwrap();
+    for (number, len) in [100, 2650, 16_000, 60_000, 700_000, 5_000_000]
+        .into_iter()
+        .enumerate()
+    {
+        rig.place(number as u64, len).unwrap();
+    }
+    rig.commit().unwrap();
+    let mut memory = Vec::new();
+    for logged in rig.log.articles() {
+        for want in [Want::Whole, Want::Head] {
+            for blocking in [Blocking::No, Blocking::Yes] {
+                let before = faulty.counts().of(Op::Read);
+                rig.reader
+                    .read(&logged.token, want, blocking, &mut memory)
+                    .unwrap();
+                assert_eq!(
+                    faulty.counts().of(Op::Read) - before,
+                    1,
+                    "{logged:?} {want:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_neighbour_that_cannot_be_read_costs_only_itself() {
+    let faulty = FaultyDisk::new(Arc::new(MemoryDisk::new()));
+    let config = config_of("cnfs", 32 << 20);
+    let mut rig = Rig::new(Arc::new(faulty.clone()), &config).unwrap();
+    for number in 0..10 {
+        rig.place(number, 2650).unwrap();
+    }
+    rig.commit().unwrap();
+    for logged in rig.log.articles() {
+        faulty.add(Fault::new(Op::Read, "", Effect::Medium));
+        // The first read, of everything around, fails.
+        let mut memory = Vec::new();
+        let stored = rig
+            .reader
+            .read(&logged.token, Want::Whole, Blocking::Yes, &mut memory)
+            .unwrap();
+        assert_eq!(memory[stored.octets], article(logged.number, logged.len).0);
+    }
+}
+
+#[test]
+fn a_sequence_fills_one_buffer_to_its_end_then_the_next() {
+    let mut config = config_of("cnfs", 1 << 20);
+    config.sets[0].order = SetOrder::Sequential;
+    let disk = Arc::new(MemoryDisk::new());
+    let mut rig = Rig::new(disk, &config).unwrap();
+    let mut turns: Vec<(u16, u32)> = Vec::new();
+    for number in 0..900 {
+        let len = if number % 9 == 0 { 40_000 } else { 4000 };
+        let token = rig.place(number, len).unwrap();
+        let turn = (token.buffer().0, token.position().cycle());
+        if turns.last() != Some(&turn) {
+            turns.push(turn);
+        }
+        if number % 10 == 0 {
+            rig.commit().unwrap();
+        }
+    }
+    rig.commit().unwrap();
+    assert_eq!(turns[..6], [(1, 1), (2, 1), (1, 2), (2, 2), (1, 3), (2, 3)]);
+    let tally = rig.read_all();
+    assert_eq!(tally.corrupt, 0);
+    // After a restart it goes on with the buffer it was at.
+    let last = rig.log.articles().last().unwrap().token;
+    rig.checkpoint().unwrap();
+    let (disk, log) = (Arc::clone(&rig.disk), rig.log.clone());
+    drop(rig);
+    let mut rig = Rig::recover(disk, &config, log, Access::Write).unwrap();
+    assert_eq!(rig.place(2000, 300).unwrap().buffer(), last.buffer());
+}
+
+#[test]
+fn a_lone_buffer_follows_itself() {
+    for order in [SetOrder::Interleave, SetOrder::Sequential] {
+        let mut config = config_of("cnfs", 1 << 20);
+        config.buffers.truncate(1);
+        config.sets[0].buffers.truncate(1);
+        config.sets[0].order = order;
+        let mut rig = Rig::new(Arc::new(MemoryDisk::new()), &config).unwrap();
+        for number in 0..600 {
+            rig.place(number, 9000).unwrap();
+        }
+        rig.commit().unwrap();
+        let last = rig.log.articles().last().unwrap().token;
+        assert!(last.position().cycle() > 4, "{order:?} {last:?}");
+    }
+}
+
+#[test]
+fn a_large_article_goes_to_the_larger_buffer() {
+    let mut config = config_of("cnfs", 1 << 20);
+    config.buffers[1].octets = 64 << 20;
+    let mut rig = Rig::new(Arc::new(MemoryDisk::new()), &config).unwrap();
+    rig.place(1, 100).unwrap();
+    let large = rig.place(2, 10 << 20).unwrap();
+    assert_eq!(large.buffer().0, 2);
+    let limit = 16 << 20;
+    let Err(PlaceError::TooLarge { limit: told }) = rig.place(3, limit) else {
+        panic!("too large for every buffer");
+    };
+    assert!(told < limit as u64 && told > 15 << 20);
+    rig.commit().unwrap();
+    // The larger one has failed: the smaller one's limit holds.
+    rig.store.suspend(large.buffer());
+    assert!(matches!(
+        rig.place(4, 10 << 20),
+        Err(PlaceError::TooLarge { .. })
+    ));
+    rig.place(5, 100).unwrap();
+    rig.commit().unwrap();
+    assert_eq!(rig.read_all().read, 3);
+}
+
+#[test]
+fn the_largest_articles_of_all() {
+    let config = config_of("cnfs", 1 << 30);
+    let mut rig = Rig::new(Arc::new(MemoryDisk::new()), &config).unwrap();
+    for number in 0..4 {
+        rig.place(number, 64 << 20).unwrap();
+    }
+    rig.commit().unwrap();
+    assert_eq!(rig.read_all().read, 4);
+}
+
+#[test]
+fn many_terabytes_open_at_once() {
+    let mut config = config_of("cnfs", 1 << 40);
+    let first = config.buffers[0].clone();
+    config.buffers = (0..20)
+        .map(|n| newsreel_store::BufferConfig {
+            name: format!("T{n}"),
+            ..first.clone()
+        })
+        .collect();
+    config.sets[0].buffers = config
+        .buffers
+        .iter()
+        .map(|buffer| buffer.name.clone())
+        .collect();
+    let mut rig = Rig::new(Arc::new(MemoryDisk::new()), &config).unwrap();
+    rig.place(1, 3000).unwrap();
+    rig.checkpoint().unwrap();
+    let (disk, log) = (Arc::clone(&rig.disk), rig.log.clone());
+    drop(rig);
+    let rig = Rig::recover(disk, &config, log, Access::Write).unwrap();
+    assert_eq!(rig.read_all().read, 1);
+}

@@ -70,6 +70,21 @@ pub(crate) enum Request {
 }
 
 impl Request {
+    /// What it asks, short enough for a log line.
+    pub(crate) fn summary(&self) -> String {
+        match self {
+            Self::GroupAdd {
+                groups, creator, ..
+            } => match groups.as_slice() {
+                [group] => format!("add group {} for {creator}", group.name),
+                groups => format!("add {} groups for {creator}", groups.len()),
+            },
+            Self::GroupSet { name, .. } => format!("change group {name}"),
+            Self::GroupRemove { name } => format!("remove group {name}"),
+            other => format!("{other:?}"),
+        }
+    }
+
     /// Whether it changes the spool.
     pub(crate) fn writes(&self) -> bool {
         matches!(

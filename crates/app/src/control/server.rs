@@ -155,7 +155,8 @@ fn reply_to(line: &[u8], answering: &Answering, replies: &mpsc::Sender<Reply>) {
     let reply = match serde_json::from_slice::<Request>(line) {
         Ok(request) => {
             if request.writes() {
-                tracing::info!(target: "newsreel::control", ?request, "asked");
+                let what = request.summary();
+                tracing::info!(target: "newsreel::control", %what, "asked");
             }
             let mut progress = |at| {
                 // A slow client misses some of the progress, never the answer.

@@ -3,11 +3,17 @@
 //! Absolute figures are printed and never judged: machines differ.  The soak runs feed, readers and wrapping buffers at
 //! the same time and looks at what must not grow.
 
+use std::net::SocketAddr;
 use std::process::{Child, Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use newsreel_host::replace_file;
+use newsreel_bench::corpus::{Corpus, CorpusArgs};
+use newsreel_host::{RealClock, RealDisk, replace_file};
 use serde_json::{Value, json};
 
+use crate::client::NewsClient;
 use crate::scale::scaled;
 use crate::spool::{Server, Spool, newsreel};
 
@@ -59,7 +65,7 @@ fn server(config: &str) -> (Spool, Server) {
         .args(CORPUS)
         .output();
     let file = spool.folder().join("groups");
-    replace_file(&newsreel_host::RealDisk, &file, &names.unwrap().stdout).unwrap();
+    replace_file(&RealDisk, &file, &names.unwrap().stdout).unwrap();
     spool.text(&["group", "import", &file.display().to_string()]);
     (spool, server)
 }
@@ -210,8 +216,14 @@ fn feed_readers_and_wrapping_buffers_go_on_together() {
         &seconds,
         "--quick-ack",
     ];
+    let stop = Arc::new(AtomicBool::new(false));
     let feeding = start(&feed, &server, true);
-    std::thread::sleep(std::time::Duration::from_secs(1));
+    std::thread::sleep(Duration::from_secs(1));
+    let behind = {
+        let (address, names) = (server.address, spool.json(&["group", "list"]));
+        let stop = Arc::clone(&stop);
+        std::thread::spawn(move || read_behind(address, &names, &stop))
+    };
     let readers =
         [&by_number[..], &over, &mixed].map(|words| (words, start(words, &server, false)));
     for (words, child) in readers {
@@ -228,16 +240,21 @@ fn feed_readers_and_wrapping_buffers_go_on_together() {
         );
     }
     let found = report(&feed, feeding.wait_with_output().unwrap());
+    stop.store(true, Ordering::Relaxed);
+    let (whole, gone) = behind.join().unwrap();
+    println!("close behind the feed: {whole} articles octet for octet, {gone} gone");
+    assert!(whole > 100, "hardly anything was read");
     let status = spool.json(&["status"]);
     let cycles = status["buffers"][0]["cycle"].as_u64().unwrap();
     println!(
-        "soak: {} articles at {:.0}/s, {cycles} cycles, {} MB, history {} + {}, overview {} packs, log {} segments",
+        "soak: {} articles at {:.0}/s, {cycles} cycles, {} MB, history {} + {}, overview {} packs of {} MB, log {} segments",
         found["accepted"],
         found["per_second"].as_f64().unwrap(),
         status["memory_octets"].as_u64().unwrap() >> 20,
         status["history"]["recent"],
         status["history"]["sealed"],
         status["overview"]["packs"],
+        status["overview"]["disk_octets"].as_u64().unwrap() >> 20,
         status["log"]["segments"],
     );
     assert!(cycles > 2, "the buffers must have wrapped: {status:#}");
@@ -245,4 +262,50 @@ fn feed_readers_and_wrapping_buffers_go_on_together() {
     assert_eq!(status["counters"]["corrupt_reads"], 0);
     assert_eq!(spool.json(&["check"])["problems"], json!([]));
     server.stop();
+}
+
+/// Reads what the feed has just brought, from every group in turn, and compares every octet of the bodies.
+fn read_behind(address: SocketAddr, groups: &Value, stop: &AtomicBool) -> (u64, u64) {
+    let args = CorpusArgs {
+        seed: 7,
+        groups: 50,
+        base_time_secs: Some(1_767_225_600),
+        articles: Some(100_000_000),
+        ..CorpusArgs::default()
+    };
+    let corpus = Corpus::new(&args, &RealDisk, &RealClock::new()).unwrap();
+    let mut client = NewsClient::connect(address);
+    let (mut whole, mut gone) = (0, 0);
+    for group in groups.as_array().unwrap().iter().cycle() {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let reply = client.ask(&format!("GROUP {}", group["name"].as_str().unwrap()));
+        let high: u64 = reply.split(' ').nth(3).unwrap().parse().unwrap();
+        for number in high.saturating_sub(20).max(1)..=high {
+            let reply = client.ask(&format!("BODY {number}"));
+            if reply.starts_with("423") {
+                gone += 1;
+                continue;
+            }
+            let id = reply
+                .strip_prefix(&format!("222 {number} "))
+                .unwrap_or_else(|| panic!("{reply}"));
+            let article = corpus
+                .find(id.as_bytes())
+                .unwrap_or_else(|| panic!("{id} was never fed"));
+            let mut scratch = Vec::new();
+            let (_, body) = corpus.parts(article, &mut scratch);
+            let body: Vec<&[u8]> = body
+                .split_inclusive(|octet| *octet == b'\n')
+                .map(|line| &line[..line.len() - 2])
+                .collect();
+            assert!(
+                client.raw_block() == body,
+                "{id} in {reply}: not the octets that were fed"
+            );
+            whole += 1;
+        }
+    }
+    (whole, gone)
 }

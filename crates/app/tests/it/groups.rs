@@ -118,9 +118,19 @@ fn odd_names_among_the_groups_of_an_article_do_no_harm() {
     let server = spool.serve();
     spool.text(&["group", "add", "misc.test", "misc.b"]);
     let mut client = NewsClient::connect(server.address);
-    assert_eq!(client.takethis("<1@t.example>", "misc.test,me@host.example"), "239 <1@t.example>");
-    assert_eq!(client.takethis("<2@t.example>", "misc.b,misc.test,misc.b"), "239 <2@t.example>");
-    assert!(client.takethis("<3@t.example>", "me@host.example").starts_with("439 <3@t.example>"));
+    assert_eq!(
+        client.takethis("<1@t.example>", "misc.test,me@host.example"),
+        "239 <1@t.example>"
+    );
+    assert_eq!(
+        client.takethis("<2@t.example>", "misc.b,misc.test,misc.b"),
+        "239 <2@t.example>"
+    );
+    assert!(
+        client
+            .takethis("<3@t.example>", "me@host.example")
+            .starts_with("439 <3@t.example>")
+    );
     assert_eq!(client.ask("GROUP misc.b"), "211 1 1 1 misc.b");
     assert_eq!(client.ask("GROUP misc.test"), "211 2 1 2 misc.test");
     server.stop();

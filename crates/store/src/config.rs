@@ -28,7 +28,7 @@ pub struct BufferConfig {
     /// Articles begin at multiples of this, octets: a power of two from 64 to 4096. None: 64. Larger blocks make the
     /// bitmap smaller and waste room.
     #[serde(default)]
-    pub block: Option<u64>,
+    pub block_octets: Option<u64>,
     /// Write articles through the page cache. Otherwise they are written around it, which costs far less, and only the
     /// newest are in memory, see `recent_octets` of the set. Worth it where the whole buffer fits into memory and most
     /// articles are read.
@@ -43,7 +43,7 @@ impl BufferConfig {
     /// The block size, octets.
     #[must_use]
     pub fn block(&self) -> u64 {
-        self.block.unwrap_or(BLOCK_MIN)
+        self.block_octets.unwrap_or(BLOCK_MIN)
     }
 }
 
@@ -166,7 +166,7 @@ impl StoreConfig {
             name: name.to_owned(),
             path: None,
             octets,
-            block: None,
+            block_octets: None,
             cached: false,
             sparse: false,
         };
@@ -249,7 +249,7 @@ impl StoreConfig {
             );
         } else if Geometry::of(buffer.octets, block).is_none() {
             wrong(
-                "block",
+                "block_octets",
                 format!("{block} is not a power of two within {BLOCK_MIN} to {BLOCK_MAX}"),
             );
         }
@@ -335,8 +335,8 @@ mod tests {
     #[test]
     fn each_problem_says_what_would_be_right() {
         assert_eq!(
-            problems(|config| config.buffers[0].block = Some(100)),
-            ["buffer[0].block: 100 is not a power of two within 64 to 4096"]
+            problems(|config| config.buffers[0].block_octets = Some(100)),
+            ["buffer[0].block_octets: 100 is not a power of two within 64 to 4096"]
         );
         assert_eq!(
             problems(|config| config.sets[0].method = "dbz".to_owned()),

@@ -43,7 +43,7 @@ pub fn decode_buffer(octets: &[u8]) -> Result<BufferDigest> {
         name.clone_into(&mut buffer.name);
         buffer.path = Some(path.clone());
         if let Ok(header) = &header {
-            (buffer.octets, buffer.block) = (header.octets, Some(header.block));
+            (buffer.octets, buffer.block_octets) = (header.octets, Some(header.block));
             buffer.name.clone_from(&header.name);
         }
         config.sets[0].buffers = vec![buffer.name.clone()];

@@ -55,7 +55,11 @@ impl PackWriter {
         // Without memory for a compressor texts stay as they are.
         let compressor = compress.then(|| Compressor::new(level).ok()).flatten();
         Ok(Self {
-            run: RunWriter::create(place, RunKind::Overview, id, range)?,
+            run: match compress {
+                // A merge: its rows are older, and readers have what they read of them in memory.
+                true => RunWriter::create(place, RunKind::Overview, id, range)?.around_the_cache(),
+                false => RunWriter::create(place, RunKind::Overview, id, range)?,
+            },
             builder: BlockBuilder::default(),
             compressor,
             rows_max: config.block_rows_max,

@@ -5,8 +5,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use newsreel_host::{Disk, File, OpenMode};
+use newsreel_host::{AlignedBuf, DIRECT_ALIGN_BYTES, Disk, File, OpenMode};
 use newsreel_wire::Sequence;
+use smallvec::SmallVec;
 
 use super::frame::{self, FRAME_HEADER};
 use super::{RunKind, RunMeta, SpoolId, run_path};
@@ -54,10 +55,12 @@ pub(crate) struct RunWriter {
     file: Arc<dyn File>,
     path: PathBuf,
     meta: RunMeta,
-    buf: Vec<u8>,
+    buf: AlignedBuf,
     written: u64,
     synced: u64,
     sections: Vec<Section>,
+    /// Around the page cache.
+    is_direct: bool,
     finished: bool,
 }
 
@@ -79,7 +82,7 @@ impl RunWriter {
             last,
             rows: 0,
         };
-        let mut buf = Vec::with_capacity(PIECE + (PIECE >> 2));
+        let mut buf = AlignedBuf::with_capacity(PIECE + (PIECE >> 2));
         buf.extend_from_slice(&header(&place.spool, &meta));
         Ok(Self {
             place: place.clone(),
@@ -90,8 +93,15 @@ impl RunWriter {
             written: 0,
             synced: 0,
             sections: Vec::new(),
+            is_direct: false,
             finished: false,
         })
+    }
+
+    /// Writes around the page cache from now on: for what is old already and not likely to be read soon.
+    pub(crate) const fn around_the_cache(mut self) -> Self {
+        self.is_direct = true;
+        self
     }
 
     /// The run's id.
@@ -100,7 +110,7 @@ impl RunWriter {
     }
 
     /// Where the next octet goes.
-    pub(crate) const fn offset(&self) -> u64 {
+    pub(crate) fn offset(&self) -> u64 {
         self.written + self.buf.len() as u64
     }
 
@@ -143,13 +153,30 @@ impl RunWriter {
         Ok(self.meta)
     }
 
+    /// Writes what is whole pages, when there is a piece of it, or (`keep` is 0) everything.
     fn spill(&mut self, keep: usize) -> Result<()> {
         if self.buf.len() <= keep {
             return Ok(());
         }
-        self.file.write_at(&self.buf, self.written)?;
-        self.written += self.buf.len() as u64;
+        let whole = match keep {
+            0 if !self.is_direct => self.buf.len(),
+            _ => self.buf.len() / DIRECT_ALIGN_BYTES * DIRECT_ALIGN_BYTES,
+        };
+        let (pages, rest) = self.buf.split_at(whole);
+        if self.is_direct {
+            self.file.write_direct_at(pages, self.written)?;
+        } else {
+            self.file.write_at(pages, self.written)?;
+        }
+        self.written += whole as u64;
+        let rest: SmallVec<[u8; DIRECT_ALIGN_BYTES]> = SmallVec::from_slice(rest);
         self.buf.clear();
+        if keep == 0 {
+            self.file.write_at(&rest, self.written)?;
+            self.written += rest.len() as u64;
+        } else {
+            self.buf.extend_from_slice(&rest);
+        }
         if self.written - self.synced >= SYNC_EVERY {
             self.file.sync_data()?;
             self.synced = self.written;

@@ -68,7 +68,7 @@ proptest! {
     ) {
         let mut config = config_of("cnfs", octets);
         for buffer in &mut config.buffers {
-            buffer.block = Some(1 << block_bits);
+            buffer.block_octets = Some(1 << block_bits);
         }
         if sequential {
             config.sets[0].order = newsreel_store::SetOrder::Sequential;
@@ -271,11 +271,11 @@ fn files_of_others_are_refused_and_left_alone() {
     let changes: [(Change, &str); 3] = [
         (
             |config| config.buffers[0].octets = 2 << 20,
-            "set `octets` and `block`",
+            "set `octets` and `block_octets`",
         ),
         (
-            |config| config.buffers[0].block = Some(512),
-            "set `octets` and `block`",
+            |config| config.buffers[0].block_octets = Some(512),
+            "set `octets` and `block_octets`",
         ),
         (
             |config| {
@@ -423,4 +423,83 @@ fn the_newest_are_served_from_memory_and_all_others_from_the_disk() {
     rig.reader
         .verify(&last.token, last.sequence, &hash, &mut Vec::new())
         .unwrap_err();
+}
+
+/// The offsets at which the bitmap of a buffer says that a record begins.
+fn bitmap(disk: &dyn Disk, name: &str, octets: u64) -> Vec<u64> {
+    let path = Path::new("/spool/buffers").join(name);
+    let file = disk.open(&path, OpenMode::Read).unwrap();
+    let mut bits = vec![0; (octets / 64 / 8) as usize];
+    file.read_exact_at(&mut bits, 8192).unwrap();
+    let blocks = 0..octets / 64;
+    let is_set = |block: &u64| bits[(block / 8) as usize] & (1 << (block % 8)) != 0;
+    blocks.filter(is_set).map(|block| block * 64).collect()
+}
+
+#[test]
+fn the_bitmap_catches_up_after_failures_and_restarts() {
+    let faulty = FaultyDisk::new(Arc::new(MemoryDisk::new()));
+    let config = config_of("cnfs", 1 << 20);
+    let mut rig = Rig::new(Arc::new(faulty.clone()), &config).unwrap();
+    let mut number = 0;
+    let mut fill = |rig: &mut Rig| {
+        for _ in 0..300 {
+            rig.place(number, 2000).unwrap();
+            number += 1;
+        }
+        rig.commit().unwrap();
+    };
+    for round in 0..12 {
+        fill(&mut rig);
+        match round % 4 {
+            0 => rig.checkpoint().unwrap(),
+            1 => {
+                faulty.add(Fault::new(Op::Write, "buffers/C", Effect::Medium).nth(2));
+                let _ = rig.checkpoint();
+                faulty.clear();
+            }
+            2 => {
+                let log = rig.log.clone();
+                rig = Rig::recover(Arc::new(faulty.clone()), &config, log, Access::Write).unwrap();
+            }
+            _ => {}
+        }
+    }
+    // Nothing is open: the checkpoint is of everything.
+    rig.commit().unwrap();
+    rig.checkpoint().unwrap();
+    for buffer in rig.reader.buffers() {
+        let floor = buffer.floor();
+        let bits = bitmap(&faulty, buffer.name(), 1 << 20);
+        let facts = buffer.facts();
+        let dead = facts.free_offset..facts.reserved_offset;
+        let mut live: Vec<u64> = rig
+            .log
+            .articles()
+            .map(|logged| logged.token)
+            .filter(|token| token.buffer() == buffer.id() && token.position() >= floor)
+            .map(|token| token.position().offset())
+            .collect();
+        live.sort_unstable();
+        assert!(live.len() > 100, "{} live in {}", live.len(), facts.name);
+        let shown: Vec<u64> = bits
+            .into_iter()
+            .filter(|offset| !dead.contains(offset))
+            .collect();
+        let missing: Vec<_> = live
+            .iter()
+            .filter(|offset| !shown.contains(offset))
+            .collect();
+        assert!(
+            missing.is_empty(),
+            "{}: {missing:x?} of {}",
+            facts.name,
+            live.len()
+        );
+        let stale: Vec<_> = shown
+            .iter()
+            .filter(|offset| !live.contains(offset))
+            .collect();
+        assert!(stale.is_empty(), "{}: {stale:x?}", facts.name);
+    }
 }

@@ -170,8 +170,8 @@ impl Buffer {
         }
         if header.octets != owner.config.octets || header.block != owner.config.block() {
             return Err(owner.wrong(format!(
-                "it has {} octets in blocks of {}, the configuration says {} in blocks of {}; set `octets` and `block` \
-                 to the former",
+                "it has {} octets in blocks of {}, the configuration says {} in blocks of {}; set `octets` and \
+                 `block_octets` to the former",
                 header.octets,
                 header.block,
                 owner.config.octets,

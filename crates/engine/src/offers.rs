@@ -4,6 +4,7 @@
 //! unasked (TAKETHIS), until its commit is applied to the history, it is refused, its connection
 //! ends, or its time is up.  While it is here every other offer of it is put off (431, 436).
 //! The table is bounded: per connection by `per_connection_max`, so in all by the connections.
+//! A connection at its bound is told so at the cost of a look, not of a walk through all its ids.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -14,6 +15,8 @@ use newsreel_wire::IdHash;
 use parking_lot::Mutex;
 
 const SHARDS: usize = 64;
+/// A connection at its bound has its list looked through at most this often.
+const TIDY_EVERY_MS: u64 = 100;
 
 /// The ids are keyed hashes already: eight octets of one are as good as any hash of it.
 #[derive(Debug, Default)]
@@ -57,11 +60,18 @@ pub(crate) enum Claim {
     TooMany,
 }
 
+/// What one connection was asked for, oldest first; ids that were sent since or ran out linger.
+#[derive(Debug, Default)]
+struct Asked {
+    ids: VecDeque<IdHash>,
+    tidied_ms: u64,
+}
+
 /// The table of ids under way.
 #[derive(Debug)]
 pub(crate) struct Offers {
     shards: Vec<Mutex<Stages>>,
-    connections: Mutex<HashMap<ConnectionId, VecDeque<IdHash>>>,
+    connections: Mutex<HashMap<ConnectionId, Asked>>,
     per_connection_max: usize,
     wait_ms: u64,
 }
@@ -84,29 +94,25 @@ impl Offers {
 
     /// Asks for an id on behalf of a connection.
     pub(crate) fn claim(&self, id: &IdHash, by: ConnectionId, now_ms: u64) -> Claim {
-        match self.shard(id).lock().entry(*id) {
-            Entry::Occupied(mut taken) => match *taken.get() {
-                Stage::Asked {
-                    by: owner,
-                    until_ms,
-                } if owner != by && until_ms > now_ms => {
+        let until_ms = now_ms + self.wait_ms;
+        let mut shard = self.shard(id).lock();
+        match shard.get_mut(id) {
+            Some(Stage::Asked {
+                by: owner,
+                until_ms: until,
+            }) if *until > now_ms => {
+                if *owner != by {
                     return Claim::Taken;
                 }
-                Stage::Asked { .. } => {
-                    taken.insert(Stage::Asked {
-                        by,
-                        until_ms: now_ms + self.wait_ms,
-                    });
-                }
-                Stage::Queued { .. } | Stage::Sequenced { .. } => return Claim::Taken,
-            },
-            Entry::Vacant(free) => {
-                free.insert(Stage::Asked {
-                    by,
-                    until_ms: now_ms + self.wait_ms,
-                });
+                *until = until_ms;
+                return Claim::Granted;
+            }
+            Some(Stage::Queued { .. } | Stage::Sequenced { .. }) => return Claim::Taken,
+            Some(Stage::Asked { .. }) | None => {
+                shard.insert(*id, Stage::Asked { by, until_ms });
             }
         }
+        drop(shard);
         if self.note(id, by, now_ms) {
             Claim::Granted
         } else {
@@ -118,19 +124,36 @@ impl Offers {
     /// Remembers the id under its connection, so that it can be freed with it.
     fn note(&self, id: &IdHash, by: ConnectionId, now_ms: u64) -> bool {
         let mut connections = self.connections.lock();
-        let ids = connections.entry(by).or_default();
-        if ids.len() >= self.per_connection_max {
-            // What was sent or ran out in the meantime does not count.
-            ids.retain(|id| {
-                matches!(self.shard(id).lock().get(id),
-                    Some(Stage::Asked { by: owner, until_ms }) if *owner == by && *until_ms > now_ms)
-            });
+        let asked = connections.entry(by).or_default();
+        if asked.ids.len() >= self.per_connection_max {
+            self.tidy(asked, by, now_ms);
         }
-        if ids.len() >= self.per_connection_max {
+        if asked.ids.len() >= self.per_connection_max {
             return false;
         }
-        ids.push_back(*id);
+        asked.ids.push_back(*id);
         true
+    }
+
+    /// What was sent or ran out in the meantime does not count.  Peers send in the order they were asked in, so that
+    /// a look at the oldest is mostly enough.
+    fn tidy(&self, asked: &mut Asked, by: ConnectionId, now_ms: u64) {
+        while let Some(oldest) = asked.ids.front()
+            && !self.is_awaited(oldest, by, now_ms)
+        {
+            asked.ids.pop_front();
+        }
+        let is_due = now_ms.saturating_sub(asked.tidied_ms) >= TIDY_EVERY_MS;
+        if asked.ids.len() >= self.per_connection_max && is_due {
+            asked.ids.retain(|id| self.is_awaited(id, by, now_ms));
+            asked.tidied_ms = now_ms;
+        }
+    }
+
+    /// True while the connection is expected to send it.
+    fn is_awaited(&self, id: &IdHash, by: ConnectionId, now_ms: u64) -> bool {
+        matches!(self.shard(id).lock().get(id),
+            Some(Stage::Asked { by: owner, until_ms }) if *owner == by && *until_ms > now_ms)
     }
 
     fn forget_asked(&self, id: &IdHash, by: ConnectionId) {
@@ -210,10 +233,10 @@ impl Offers {
 
     /// A connection ended: what it was asked for may be asked of others.
     pub(crate) fn release(&self, connection: ConnectionId) {
-        let Some(ids) = self.connections.lock().remove(&connection) else {
+        let Some(asked) = self.connections.lock().remove(&connection) else {
             return;
         };
-        for id in ids {
+        for id in asked.ids {
             self.forget_asked(&id, connection);
         }
     }
@@ -270,6 +293,36 @@ mod tests {
         );
         offers.queue(&id(1));
         assert_eq!(offers.claim(&id(3), A, 0), Claim::Granted);
+    }
+
+    #[test]
+    fn a_full_connection_is_looked_through_now_and_then_only() {
+        let offers = Offers::new(3, 60_000);
+        for n in 1..=3 {
+            assert_eq!(offers.claim(&id(n), A, 1000), Claim::Granted);
+        }
+        assert_eq!(
+            offers.claim(&id(2), A, 1000),
+            Claim::Granted,
+            "asked for already: no more than before"
+        );
+        assert_eq!(offers.claim(&id(4), A, 1000), Claim::TooMany);
+        offers.queue(&id(2));
+        assert_eq!(
+            offers.claim(&id(4), A, 1001),
+            Claim::TooMany,
+            "looked through a moment ago, and the oldest is still awaited"
+        );
+        assert_eq!(
+            offers.claim(&id(4), A, 1000 + TIDY_EVERY_MS),
+            Claim::Granted
+        );
+        offers.queue(&id(1));
+        assert_eq!(
+            offers.claim(&id(5), A, 1001 + TIDY_EVERY_MS),
+            Claim::Granted,
+            "the oldest was sent"
+        );
     }
 
     #[test]

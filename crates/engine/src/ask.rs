@@ -9,6 +9,7 @@ use newsreel_wire::{ArticleNumber, MessageId, Token, TokenText};
 use crate::config::{Durability, Mode};
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::mend::describe;
 use crate::report::{
     ArticleRef, ArticleReport, BufferStatus, GroupReport, HistoryStatus, LogStatus, OverviewStatus,
     Status,
@@ -66,6 +67,7 @@ impl Engine {
                     + facts.overview.cache_bytes,
                 disk_octets: facts.overview.file_bytes,
             },
+            damaged: shared.views.damaged().iter().map(describe).collect(),
             groups: facts.groups as u64,
             buffers: self.buffers(),
             offers: shared.offers.len() as u64,

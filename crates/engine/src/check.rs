@@ -5,13 +5,14 @@
 
 use std::sync::Arc;
 
-use newsreel_index::Wait;
+use newsreel_index::{Error as IndexError, Wait};
 use newsreel_journal::Record;
 use newsreel_store::{Blocking, ReadError, ScanRange, Scanned, Want};
 use newsreel_wire::ArticleNumber;
 
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::mend::describe;
 use crate::record::{ArticleRecord, kind};
 use crate::report::CheckReport;
 
@@ -22,6 +23,18 @@ const PROBLEMS_MAX: usize = 100;
 const NUMBERS_STEP: usize = 4096;
 
 impl CheckReport {
+    /// What could be read; damage is a problem among others, and the check goes on.
+    fn unless_damaged<T>(&mut self, read: Result<T, IndexError>) -> Result<Option<T>, Error> {
+        match read {
+            Ok(found) => Ok(Some(found)),
+            Err(error) if error.is_damage() || matches!(error, IndexError::Incomplete { .. }) => {
+                self.problem(error.to_string());
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
     fn problem(&mut self, text: String) {
         if self.problems.len() < PROBLEMS_MAX {
             self.problems.push(text);
@@ -36,7 +49,7 @@ impl Engine {
     pub fn check(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<CheckReport, Error> {
         let mut report = CheckReport::default();
         for damaged in self.shared.views.damaged() {
-            report.problem(format!("a sealed file is damaged: {damaged:?}"));
+            report.problem(describe(&damaged));
         }
         self.check_log(&mut report, progress)?;
         self.check_store(&mut report)?;
@@ -106,22 +119,22 @@ impl Engine {
             Err(ReadError::Gone) => {}
             Err(error) => report.problem(format!("{name}: {error}")),
         }
-        let history = shared.views.history().lookup(&article.id_hash)?;
+        let history = report.unless_damaged(shared.views.history().lookup(&article.id_hash))?;
         let mut rows = Vec::new();
         for (group, number) in &article.groups {
             let mut id = Vec::new();
-            let column = shared
-                .views
-                .overview()
-                .column(*group, *number, Wait::Yes, &mut id)?;
-            rows.push((column.map(|column| column.token), id, *group, *number));
+            let overview = shared.views.overview();
+            let column = overview.column(*group, *number, Wait::Yes, &mut id);
+            if let Some(column) = report.unless_damaged(column)? {
+                rows.push((column.map(|column| column.token), id, *group, *number));
+            }
         }
         // Judged only now: what is alive at the end was alive all along.
         if !shared.store.is_live(&token) {
             report.overwritten += 1;
             return Ok(());
         }
-        if history.and_then(|entry| entry.token) != Some(token) {
+        if history.is_some_and(|entry| entry.and_then(|entry| entry.token) != Some(token)) {
             report.problem(format!("{name}: the history does not lead to it"));
         }
         for (found, id, group, number) in rows {
@@ -176,7 +189,10 @@ impl Engine {
         for id in views.groups().sorted().iter() {
             report.groups += 1;
             let epoch = (self.shared.store.epoch(), self.shared.committed());
-            let facts = views.group_facts(*id, Wait::Yes)?;
+            let facts = views.group_facts(*id, Wait::Yes);
+            let Some(facts) = report.unless_damaged(facts)? else {
+                continue;
+            };
             let mut numbers = Vec::new();
             let (mut count, mut first, mut last) = (0, None, ArticleNumber(0));
             let mut from = ArticleNumber(1);
@@ -184,7 +200,8 @@ impl Engine {
                 numbers.clear();
                 let range = (from, facts.high);
                 let overview = views.overview();
-                let next = overview.numbers(*id, range, NUMBERS_STEP, Wait::Yes, &mut numbers)?;
+                let next = overview.numbers(*id, range, NUMBERS_STEP, Wait::Yes, &mut numbers);
+                let next = report.unless_damaged(next)?.flatten();
                 count += numbers.len() as u64;
                 first = first.or_else(|| numbers.first().copied());
                 last = numbers.last().copied().unwrap_or(last);

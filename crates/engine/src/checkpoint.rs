@@ -2,15 +2,18 @@
 //!
 //! The sequencer freezes the views (cheap) and puts a state record into the log; once that record
 //! is durable the checkpoint thread writes the frozen parts, sequentially, and switches the
-//! manifest.  Between checkpoints the thread compacts sealed files in small steps.
+//! manifest.  Between checkpoints the thread compacts sealed files, and rebuilds damaged ones, in small steps.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::Duration;
 
-use newsreel_index::{Frozen, Views};
+use newsreel_index::Frozen;
 use newsreel_store::CheckpointWrite;
 use newsreel_wire::Sequence;
+
+use crate::mend::Mender;
+use crate::shared::Shared;
 
 /// A checkpoint as it goes to its thread.
 #[derive(Debug)]
@@ -57,8 +60,12 @@ pub(crate) enum Stage {
 /// How long the thread waits between steps of compaction.
 const STEP: Duration = Duration::from_millis(50);
 
+/// ... and between steps of a rebuild, which everyone waits for who asks for what is damaged.
+const MENDING: Duration = Duration::from_millis(1);
+
 /// Runs until its queue is closed.
-pub(crate) fn run(views: &Arc<Views>, tasks: &Receiver<Task>, mut written: impl FnMut(Written)) {
+pub(crate) fn run(shared: &Arc<Shared>, tasks: &Receiver<Task>, mut written: impl FnMut(Written)) {
+    let mut mender = Mender::new(Arc::clone(shared));
     let mut wait = STEP;
     loop {
         match tasks.recv_timeout(wait) {
@@ -66,7 +73,8 @@ pub(crate) fn run(views: &Arc<Views>, tasks: &Receiver<Task>, mut written: impl 
                 written(write(task));
                 wait = STEP;
             }
-            Err(RecvTimeoutError::Timeout) => match views.compact_step() {
+            Err(RecvTimeoutError::Timeout) if mender.step() => wait = MENDING,
+            Err(RecvTimeoutError::Timeout) => match shared.views.compact_step() {
                 Ok(true) => wait = STEP,
                 Ok(false) => wait = STEP * 20,
                 Err(error) => {

@@ -56,6 +56,10 @@ counters! {
     repaired,
     /// Syncs or writes that failed.
     disk_errors,
+    /// Sealed files of the views that were found damaged.
+    damaged_files,
+    /// Damaged files that were rebuilt from the store.
+    rebuilt_files,
     /// Articles read for readers and peers.
     reads,
     /// Reads that found a damaged record.

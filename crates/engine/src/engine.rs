@@ -255,7 +255,7 @@ fn start(shared: &Arc<Shared>, writer: JournalWriter, parts: Parts) -> Result<Th
         std::thread::Builder::new()
             .name("checkpoint".to_owned())
             .spawn(move || {
-                checkpoint::run(&shared.views, &task_queue, |written| {
+                checkpoint::run(&shared, &task_queue, |written| {
                     shared.inbox.push_event(Event::Checkpoint(written));
                 });
             })

@@ -31,6 +31,8 @@ pub struct Status {
     pub history: HistoryStatus,
     /// The overview.
     pub overview: OverviewStatus,
+    /// Sealed files of the views that are damaged and being rebuilt.
+    pub damaged: Vec<String>,
     /// Number of groups.
     pub groups: u64,
     /// The buffers.

@@ -42,8 +42,8 @@ pub struct IndexConfig {
 impl Default for IndexConfig {
     fn default() -> Self {
         Self {
-            tail_bytes_max: 48 << 20,
-            history_rows_max: 400 << 10,
+            tail_bytes_max: 16 << 20,
+            history_rows_max: 128 << 10,
             cache_bytes_max: 24 << 20,
             facts_groups_max: 16 << 10,
             runs_max: 12,

@@ -4,5 +4,6 @@
 
 mod conformance;
 mod crash;
+mod damage;
 mod feeding;
 mod world;

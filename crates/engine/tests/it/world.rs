@@ -3,15 +3,16 @@
 use std::future::poll_fn;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use newsreel_engine::{Engine, EngineConfig, GroupSpec, LocalService};
 use newsreel_host::{Clock, Disk, FakeClock, MemoryDisk};
 use newsreel_service::{
-    ArticleBuf, ArticleQuery, Completion, Connection, ConnectionId, NewsService, Outcome, Part,
-    Transfer, TransferKind,
+    ArticleBuf, ArticleQuery, Completion, Connection, ConnectionId, NewsService, Outcome,
+    OverviewRows, Part, Transfer, TransferKind,
 };
 use newsreel_store::StoreConfig;
-use newsreel_wire::MessageId;
+use newsreel_wire::{ArticleNumber, GroupName, MessageId};
 
 pub(crate) struct World {
     pub(crate) disk: Arc<dyn Disk>,
@@ -91,6 +92,50 @@ impl World {
         }
     }
 
+    /// Has a checkpoint made and waits until the views are sealed up to here.
+    pub(crate) fn seal(&self) {
+        let upto = self.engine.status().sequence;
+        self.engine.checkpoint().unwrap();
+        self.wait_until("the checkpoint", |world| {
+            world.engine.status().checkpoint >= upto
+        });
+    }
+
+    /// Waits until something is so; a test that waits in vain fails.
+    pub(crate) fn wait_until(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
+        for _ in 0..3000 {
+            if is_so(self) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("waited in vain for {what}: {:?}", self.engine.status());
+    }
+
+    /// What a check complains of.
+    pub(crate) fn problems(&self) -> Vec<String> {
+        self.engine.check(&mut |_, _| {}).unwrap().problems
+    }
+
+    /// Every overview line of a group, as OVER shows it.
+    pub(crate) async fn lines(&self, name: &str) -> Vec<String> {
+        let name = GroupName::parse(name.as_bytes()).unwrap();
+        let group = self.service.group(name).await.unwrap().unwrap().id;
+        let (mut from, high) = (ArticleNumber(1), ArticleNumber(u64::MAX));
+        let mut lines = Vec::new();
+        loop {
+            let mut rows = OverviewRows::default();
+            let service = &self.service;
+            let next = service.overview(group, from, high, 4096, &mut rows).await;
+            let text = String::from_utf8(rows.text().to_vec()).unwrap();
+            lines.extend(text.lines().map(str::to_owned));
+            match next.unwrap() {
+                Some(next) => from = next,
+                None => return lines,
+            }
+        }
+    }
+
     /// Sends articles and waits for all answers, in the order of the articles.
     pub(crate) async fn send(&self, articles: &[(String, Vec<u8>)]) -> Vec<Outcome> {
         let mut batch: Vec<Transfer> = articles
@@ -121,6 +166,13 @@ impl World {
         let mut out = ArticleBuf::new();
         let found = self.service.article(query, part, &mut out).await.unwrap();
         found.map(|_| String::from_utf8(out.content().to_vec()).unwrap())
+    }
+
+    /// How an article is asked for by number.
+    pub(crate) async fn numbered(&self, group: &str, number: u64) -> ArticleQuery<'static> {
+        let name = GroupName::parse(group.as_bytes()).unwrap();
+        let group = self.service.group(name).await.unwrap().unwrap();
+        ArticleQuery::ByNumber(group.id, ArticleNumber(number))
     }
 
     pub(crate) async fn by_id(&self, id: &str) -> Option<String> {

@@ -9,6 +9,7 @@ mod row;
 pub(crate) mod seal;
 mod table;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -65,6 +66,21 @@ impl Groups {
     pub fn former_high(&self, name: &str) -> ArticleNumber {
         let former = self.table.named(name);
         former.map_or(ArticleNumber(0), |group| self.high(group.id()))
+    }
+
+    /// Of every name that removed groups had, the largest number one of them gave.  Rows up to it are theirs, not
+    /// those of a group that has the name now.
+    #[must_use]
+    pub fn retired(&self) -> HashMap<String, ArticleNumber> {
+        let mut retired = HashMap::new();
+        let ids = (0..self.next_id().0).map(GroupId);
+        for group in ids.filter_map(|id| self.table.get(id)) {
+            if group.is_removed() {
+                let high = retired.entry(group.name().to_owned()).or_default();
+                *high = self.high(group.id()).max(*high);
+            }
+        }
+        retired
     }
 
     /// The ids of all groups, in octet order of their names: a snapshot.
@@ -262,6 +278,7 @@ mod tests {
         groups.make(&row(2, "misc.test")).unwrap();
         assert_eq!(groups.high(GroupId(2)), ArticleNumber(17));
         assert_eq!(names(&groups), ["misc.test"]);
+        assert_eq!(groups.retired()["misc.test"], ArticleNumber(17));
     }
 
     #[test]

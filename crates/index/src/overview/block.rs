@@ -3,6 +3,7 @@
 //! Columns answer ARTICLE, STAT, LISTGROUP, NEWNEWS and liveness without touching a text.  Layout:
 //! `docs/formats/overview-pack.md`.  A block that was decoded is consistent: every accessor stays inside it.
 
+use bytes::Bytes;
 use newsreel_wire::{ArticleNumber, GroupId, Token};
 
 use crate::cursor::{Bad, Cursor, array_at};
@@ -140,7 +141,7 @@ impl BlockBuilder {
 /// Columns that were read and checked.
 #[derive(Debug)]
 pub(crate) struct Columns {
-    octets: Box<[u8]>,
+    octets: Bytes,
     rows: usize,
     first: u64,
     text_octets: u32,
@@ -149,7 +150,7 @@ pub(crate) struct Columns {
 
 impl Columns {
     /// Checks columns for internal consistency.
-    pub(crate) fn decode(octets: Box<[u8]>) -> Result<Self, Bad> {
+    pub(crate) fn decode(octets: Bytes) -> Result<Self, Bad> {
         let mut cursor = Cursor::new(&octets);
         cursor.u32()?;
         let rows = cursor.u32()? as usize;

@@ -5,6 +5,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use parking_lot::Mutex;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
@@ -26,7 +27,7 @@ pub(crate) type Key = (u64, u32, Part);
 #[derive(Clone)]
 enum Held {
     Columns(Arc<Columns>),
-    Text(Arc<[u8]>),
+    Text(Bytes),
 }
 
 #[derive(Debug, Clone)]
@@ -88,15 +89,15 @@ impl BlockCache {
         self.cache.insert(key, Held::Columns(Arc::clone(columns)));
     }
 
-    pub(crate) fn text(&self, key: &Key) -> Option<Arc<[u8]>> {
+    pub(crate) fn text(&self, key: &Key) -> Option<Bytes> {
         match self.cache.get(key)? {
             Held::Text(text) => Some(text),
             Held::Columns(_) => None,
         }
     }
 
-    pub(crate) fn put_text(&self, key: Key, text: &Arc<[u8]>) {
-        self.cache.insert(key, Held::Text(Arc::clone(text)));
+    pub(crate) fn put_text(&self, key: Key, text: &Bytes) {
+        self.cache.insert(key, Held::Text(text.clone()));
     }
 
     /// Decompresses a text that must have exactly `len` octets.

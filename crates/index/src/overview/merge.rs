@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use newsreel_wire::GroupId;
 
 use super::block::{Codec, Columns};
@@ -122,7 +123,7 @@ impl PackMerge {
         let Input { pack, window, .. } = &mut self.inputs[at];
         let columns_len = block.columns_len as usize;
         let octets = window.frame(pack.run(), block.offset, columns_len)?;
-        let columns = pack.checked(block, octets.into())?;
+        let columns = pack.checked(block, Bytes::copy_from_slice(octets))?;
         let stored = window.frame(pack.run(), block.text_offset(), block.text_len as usize)?;
         let is_large =
             block.rows >= self.rows_max / 2 || columns.text_octets() >= self.text_max as usize / 2;

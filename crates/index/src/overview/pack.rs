@@ -6,6 +6,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use newsreel_wire::{BufferId, GroupId, Position};
 
 use super::block::{Codec, Columns};
@@ -310,14 +311,14 @@ impl Pack {
         let mut octets = Vec::new();
         let len = block.columns_len as usize;
         self.run.frame(&mut octets, block.offset, len, wait)?;
-        octets.drain(..FRAME_HEADER);
-        let columns = Arc::new(self.checked(block, octets.into())?);
+        let octets = Bytes::from(octets).slice(FRAME_HEADER..);
+        let columns = Arc::new(self.checked(block, octets)?);
         cache.put_columns(key, &columns);
         Ok(columns)
     }
 
     /// Decodes columns and compares them with the block's entry.
-    pub(crate) fn checked(&self, block: &Block, octets: Box<[u8]>) -> Result<Columns> {
+    pub(crate) fn checked(&self, block: &Block, octets: Bytes) -> Result<Columns> {
         let at = |why| self.run.damage(block.offset, why);
         let columns = Columns::decode(octets).map_err(at)?;
         let is_it = columns.group() == block.group
@@ -330,36 +331,43 @@ impl Pack {
         Ok(columns)
     }
 
-    /// A block's text, decompressed.
-    pub(crate) fn text(
+    /// A block's columns and its text, decompressed; one read when they are not in memory.
+    pub(crate) fn whole(
         &self,
         block: &Block,
-        columns: &Columns,
         cache: &BlockCache,
         wait: Wait,
-    ) -> Result<Arc<[u8]>> {
-        let key = (self.meta().id, block.nth, Part::Text);
-        if let Some(text) = cache.text(&key) {
-            return Ok(text);
+    ) -> Result<(Arc<Columns>, Bytes)> {
+        let key = |part| (self.meta().id, block.nth, part);
+        let (columns_key, text_key) = (key(Part::Columns), key(Part::Text));
+        if let Some(text) = cache.text(&text_key)
+            && let Some(columns) = cache.columns(&columns_key)
+        {
+            return Ok((columns, text));
         }
-        let (mut octets, len) = (Vec::new(), block.text_len as usize);
-        self.run
-            .frame(&mut octets, block.text_offset(), len, wait)?;
-        let text: Arc<[u8]> = match columns.codec() {
-            Codec::Raw => Arc::from(&octets[FRAME_HEADER..]),
+        let mut octets = Vec::new();
+        let lens = [block.columns_len as usize, block.text_len as usize];
+        self.run.frames(&mut octets, block.offset, lens, wait)?;
+        let octets = Bytes::from(octets);
+        let text_at = FRAME_HEADER + lens[0];
+        let columns = self.checked(block, octets.slice(FRAME_HEADER..text_at))?;
+        let stored = octets.slice(text_at + FRAME_HEADER..);
+        let text = match columns.codec() {
+            Codec::Raw => stored,
             Codec::Zstd => {
-                let octets = cache.decompress(&octets[FRAME_HEADER..], columns.text_octets());
-                octets
-                    .map_err(|why| self.run.damage(block.text_offset(), why))?
-                    .into()
+                let plain = cache.decompress(&stored, columns.text_octets());
+                let plain = plain.map_err(|why| self.run.damage(block.text_offset(), why))?;
+                plain.into()
             }
         };
         if text.len() != columns.text_octets() {
             let why = Bad("a block's text does not have the length its columns say");
             return Err(self.run.damage(block.text_offset(), why));
         }
-        cache.put_text(key, &text);
-        Ok(text)
+        let columns = Arc::new(columns);
+        cache.put_columns(columns_key, &columns);
+        cache.put_text(text_key, &text);
+        Ok((columns, text))
     }
 }
 

@@ -270,8 +270,7 @@ impl Overview {
         if share == Share::None {
             return Ok(None);
         }
-        let columns = pack.columns(block, &self.cache, range.wait)?;
-        let text = pack.text(block, &columns, &self.cache, range.wait)?;
+        let (columns, text) = pack.whole(block, &self.cache, range.wait)?;
         for row in columns.position(range.from)..columns.len() {
             let number = columns.number(row);
             if number > range.to {

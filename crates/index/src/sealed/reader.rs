@@ -92,18 +92,40 @@ impl RunFile {
         len: usize,
         wait: Wait,
     ) -> Result<()> {
-        let end = framed(len as u64).checked_add(offset);
+        self.frames(buf, offset, [len], wait)
+    }
+
+    /// Reads frames that lie one behind the other, with payloads of these lengths, at once.
+    pub(crate) fn frames<const N: usize>(
+        &self,
+        buf: &mut Vec<u8>,
+        offset: u64,
+        lens: [usize; N],
+        wait: Wait,
+    ) -> Result<()> {
+        let whole: u64 = lens.iter().map(|len| framed(*len as u64)).sum();
+        let end = offset.checked_add(whole);
         if end.is_none_or(|end| end > self.meta.len) {
             return Err(self.damage(offset, Bad("a block lies outside the file")));
         }
         buf.clear();
-        buf.resize(FRAME_HEADER + len, 0);
+        buf.resize(whole as usize, 0);
         self.octets(buf, offset, wait)?;
-        match frame::payload(self.meta.id, offset, buf) {
-            Ok(payload) if payload.len() == len => Ok(()),
-            Ok(_) => Err(self.damage(offset, Bad("a block has another length than its entry"))),
-            Err(why) => Err(self.damage(offset, why)),
+        let mut at = 0;
+        for len in lens {
+            let place = offset + at as u64;
+            match frame::payload(self.meta.id, place, &buf[at..]) {
+                Ok(payload) if payload.len() == len => {}
+                Ok(_) => {
+                    return Err(
+                        self.damage(place, Bad("a block has another length than its entry"))
+                    );
+                }
+                Err(why) => return Err(self.damage(place, why)),
+            }
+            at += FRAME_HEADER + len;
         }
+        Ok(())
     }
 
     /// A section's payload.

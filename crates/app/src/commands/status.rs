@@ -83,7 +83,16 @@ fn views(status: &Value) -> Facts {
         ("log", log),
         ("history", view(history, "buckets")),
         ("overview", view(overview, "packs")),
+        ("damaged", damaged(&status["damaged"])),
     ]
+}
+
+fn damaged(files: &Value) -> String {
+    let files: Vec<String> = files.as_array().into_iter().flatten().map(cell).collect();
+    if files.is_empty() {
+        return "-".to_owned();
+    }
+    format!("{}; rebuilt in the background", files.join("; "))
 }
 
 fn counted(counters: &Value) -> String {

@@ -1,0 +1,208 @@
+//! Damaged sealed files of the views, rebuilt in the background from the store.
+//!
+//! It runs on the checkpoint thread, a bounded step at a time: checkpoints are never held up, and what is sound is
+//! served meanwhile.  A rebuild that fails leaves everything as it was and is begun again later.  An article that no
+//! commit named (its log frame failed) is not taken for one: the history must lead to it.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use newsreel_index::{ArticleRow, DamagedRun, Rebuild, RunKind};
+use newsreel_store::{Blocking, ReadError, Stored, Want};
+use newsreel_wire::article::{ArticleFacts, Headers, Known};
+use newsreel_wire::{ArticleNumber, GroupId, Sequence, Token, overview};
+use smallvec::SmallVec;
+
+use crate::counters::Counters;
+use crate::error::Error;
+use crate::in_order::InOrder;
+use crate::shared::Shared;
+
+/// A rebuild that failed is begun again after this, milliseconds.
+const AGAIN_MS: u64 = 30_000;
+
+/// Articles looked at in one step.
+const STEP_ARTICLES: usize = 1024;
+
+/// Rebuilds one damaged file after the other.
+#[derive(Debug)]
+pub(crate) struct Mender {
+    shared: Arc<Shared>,
+    work: Option<Work>,
+    /// Damaged files that were told of.
+    told: HashSet<u64>,
+    /// Nothing is begun before.
+    rests_until_ms: u64,
+}
+
+/// A rebuild under way.
+#[derive(Debug)]
+struct Work {
+    rebuild: Rebuild,
+    articles: InOrder,
+    retired: HashMap<String, ArticleNumber>,
+    memory: Vec<u8>,
+    text: Vec<u8>,
+}
+
+impl Mender {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self {
+            shared,
+            work: None,
+            told: HashSet::new(),
+            rests_until_ms: 0,
+        }
+    }
+
+    /// Does one bounded piece of work.  `false`: there is nothing to do now.
+    pub(crate) fn step(&mut self) -> bool {
+        let worked = match self.work.take() {
+            Some(work) => self.go_on(work).map(|()| true),
+            None => self.begin(),
+        };
+        worked.unwrap_or_else(|error| {
+            tracing::error!(%error, "a damaged file of the views could not be rebuilt; it is tried again later");
+            Counters::add(&self.shared.counters.disk_errors, 1);
+            self.rests_until_ms = self.shared.now_ms() + AGAIN_MS;
+            false
+        })
+    }
+
+    fn begin(&mut self) -> Result<bool, Error> {
+        let views = &self.shared.views;
+        let mut damaged = views.damaged();
+        for run in &damaged {
+            if self.told.insert(run.run) {
+                Counters::add(&self.shared.counters.damaged_files, 1);
+                tracing::error!(
+                    why = run.why,
+                    "it is rebuilt from the store in the background"
+                );
+            }
+        }
+        if self.shared.now_ms() < self.rests_until_ms {
+            return Ok(false);
+        }
+        // Groups have a copy of their own; the overview asks the history.
+        damaged.sort_by_key(|run| match run.kind {
+            RunKind::Groups => 0,
+            RunKind::History => 1,
+            RunKind::Overview => 2,
+        });
+        let Some(run) = damaged.first() else {
+            return Ok(false);
+        };
+        let rebuild = views.rebuild(run.run)?;
+        let range = (run.first, run.last);
+        let articles = match run.kind {
+            RunKind::Groups => InOrder::none(),
+            RunKind::History | RunKind::Overview => InOrder::new(&self.shared.store, range),
+        };
+        self.work = Some(Work {
+            rebuild,
+            articles,
+            retired: views.groups().retired(),
+            memory: Vec::new(),
+            text: Vec::new(),
+        });
+        Ok(true)
+    }
+
+    fn go_on(&mut self, mut work: Work) -> Result<(), Error> {
+        for _ in 0..STEP_ARTICLES {
+            match work.articles.next()? {
+                Some((sequence, token)) => work.article(&self.shared, sequence, token)?,
+                None if work.articles.is_done() => return self.finish(work.rebuild),
+                None => break,
+            }
+        }
+        self.work = Some(work);
+        Ok(())
+    }
+
+    fn finish(&self, rebuild: Rebuild) -> Result<(), Error> {
+        let path = rebuild.damaged().path.clone();
+        rebuild.finish()?;
+        Counters::add(&self.shared.counters.rebuilt_files, 1);
+        tracing::warn!(path = %path.display(), "a damaged file of the views was rebuilt");
+        Ok(())
+    }
+}
+
+impl Work {
+    /// Gives an article of the store to the rebuild, if it is there and is the one the views should have.
+    fn article(&mut self, shared: &Shared, sequence: Sequence, token: Token) -> Result<(), Error> {
+        let read = shared
+            .store
+            .read(&token, Want::Whole, Blocking::Yes, &mut self.memory);
+        let stored = match read {
+            Ok(stored) if stored.sequence == sequence => stored,
+            Ok(_) | Err(ReadError::Gone) => return Ok(()),
+            Err(error) => {
+                tracing::error!(%error, "an article is damaged and left out");
+                return Ok(());
+            }
+        };
+        if self.rebuild.damaged().kind == RunKind::Overview && !is_known(shared, &stored, &token) {
+            return Ok(());
+        }
+        self.row(shared, &stored, token)
+    }
+
+    fn row(&mut self, shared: &Shared, stored: &Stored, token: Token) -> Result<(), Error> {
+        let wire = &self.memory[stored.octets.clone()];
+        let Ok(headers) = Headers::scan(wire) else {
+            return Ok(());
+        };
+        let Ok(facts) = ArticleFacts::of(&headers) else {
+            return Ok(());
+        };
+        let id = headers.content(Known::MessageId).unwrap_or_default();
+        let xref = headers.content(Known::Xref).unwrap_or_default();
+        let places = self.places(shared, xref);
+        self.text.clear();
+        if !places.is_empty() {
+            overview::write_fields(&headers, facts.bytes, facts.lines, &mut self.text);
+            overview::write_named("Xref", xref, &mut self.text);
+        }
+        self.rebuild.article(&ArticleRow {
+            hash: stored.id_hash,
+            token,
+            arrival: stored.arrival,
+            flags: 0,
+            places: &places,
+            id,
+            text: &self.text,
+        })?;
+        Ok(())
+    }
+
+    /// The groups and numbers that an Xref of ours names, as far as the groups are still there.
+    fn places(&self, shared: &Shared, xref: &[u8]) -> SmallVec<[(GroupId, ArticleNumber); 4]> {
+        let xref = std::str::from_utf8(xref).unwrap_or_default();
+        let place = |place: &str| {
+            let (name, number) = place.rsplit_once(':')?;
+            let number = ArticleNumber(number.parse().ok()?);
+            let group = shared.views.groups().by_name(name)?;
+            let is_former = self.retired.get(name).is_some_and(|high| number <= *high);
+            (!is_former).then_some((group.id(), number))
+        };
+        let places = xref.split_ascii_whitespace().skip(1);
+        places.filter_map(place).collect()
+    }
+}
+
+/// Whether the history leads to this copy, as far as it can tell.  A withdrawn article has no token there.
+fn is_known(shared: &Shared, stored: &Stored, token: &Token) -> bool {
+    match shared.views.history().lookup(&stored.id_hash) {
+        Ok(Some(entry)) => entry.token.is_none_or(|known| known == *token),
+        Ok(None) => false,
+        Err(_) => true,
+    }
+}
+
+/// A damaged file in one line.
+pub(crate) fn describe(run: &DamagedRun) -> String {
+    format!("{} file of {} rows: {}", run.kind, run.rows, run.why)
+}

@@ -1,0 +1,205 @@
+//! Rot in the sealed files of the views: reported, counted, rebuilt in the background, and served around meanwhile.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use newsreel_engine::GroupSpec;
+use newsreel_host::disk::{Effect, Fault, FaultyDisk};
+use newsreel_host::{Disk, MemoryDisk, Op};
+use newsreel_service::{Outcome, Part};
+
+use crate::world::{World, article, config, open_on};
+
+const GROUPS: [&str; 3] = ["misc.test", "misc.other", "misc.test,misc.other"];
+
+fn articles(from: usize, len: usize) -> Vec<(String, Vec<u8>)> {
+    (from..from + len)
+        .map(|at| article(at, GROUPS[at % 3]))
+        .collect()
+}
+
+/// The files of a view, oldest first.
+fn files(disk: &dyn Disk, stem: &str) -> Vec<PathBuf> {
+    let index = Path::new("/spool/index");
+    let files = disk.list(index).unwrap().into_iter();
+    files
+        .filter(|file| file.name.starts_with(stem))
+        .map(|file| index.join(file.name))
+        .collect()
+}
+
+/// Overwrites everything behind a file's first page.
+fn ruin(memory: &MemoryDisk, path: &Path) {
+    let file = memory.open(path, newsreel_host::OpenMode::Read).unwrap();
+    let len = file.len().unwrap() as usize;
+    memory
+        .corrupt(path, 4096, &vec![0x5a; len.saturating_sub(4096)])
+        .unwrap();
+}
+
+/// What readers see of a world: all overview lines, and every article.
+async fn seen(world: &World, ids: &[String]) -> (Vec<Vec<String>>, Vec<Option<String>>) {
+    let mut lines = Vec::new();
+    for group in ["misc.test", "misc.other"] {
+        lines.push(world.lines(group).await);
+    }
+    let mut texts = Vec::new();
+    for id in ids {
+        texts.push(world.by_id(id).await);
+    }
+    (lines, texts)
+}
+
+fn wait_for_repair(world: &World) {
+    world.wait_until("the rebuild", |world| {
+        let status = world.engine.status();
+        status.damaged.is_empty() && status.counters.rebuilt_files > 0
+    });
+}
+
+/// A spool with three checkpoints' worth of sealed files.
+async fn sealed(memory: &MemoryDisk) -> (World, Vec<String>) {
+    let world = World::on(Arc::new(memory.clone()), config(4 << 20));
+    let mut ids = Vec::new();
+    for round in 0..3 {
+        let articles = articles(round * 100, 100);
+        let outcomes = world.send(&articles).await;
+        assert!(outcomes.iter().all(|outcome| *outcome == Outcome::Accepted));
+        ids.extend(articles.into_iter().map(|(id, _)| id));
+        world.seal();
+    }
+    (world, ids)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ruined_or_missing_files_of_the_views_are_rebuilt_after_a_start() {
+    for stem in ["history", "overview", "groups"] {
+        for is_removed in [false, true] {
+            let memory = MemoryDisk::new();
+            let (world, ids) = sealed(&memory).await;
+            let before = seen(&world, &ids).await;
+            let (config, clock) = (world.config.clone(), Arc::clone(&world.clock));
+            drop(world);
+            let path = files(&memory, stem).remove(0);
+            if is_removed {
+                memory.remove(&path).unwrap();
+            } else {
+                ruin(&memory, &path);
+            }
+            let what = format!("{stem}, removed: {is_removed}");
+            let world = open_on(Arc::new(memory.clone()), &config, &clock);
+            if stem == "overview" && !is_removed {
+                // Its blocks are looked at when somebody asks for them.
+                world.lines("misc.test").await;
+            }
+            wait_for_repair(&world);
+            assert!(world.engine.status().counters.damaged_files > 0, "{what}");
+            assert_eq!(seen(&world, &ids).await, before, "{what}");
+            assert_eq!(world.problems(), Vec::<String>::new(), "{what}");
+            assert_eq!(
+                world.send(&articles(0, 2)).await,
+                [Outcome::Duplicate; 2],
+                "{what}"
+            );
+            let world = world.restart();
+            assert_eq!(world.engine.status().damaged, Vec::<String>::new());
+            assert_eq!(seen(&world, &ids).await, before, "{what}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn damage_met_while_serving_is_told_and_rebuilt_and_the_rest_is_served() {
+    let memory = MemoryDisk::new();
+    let (world, ids) = sealed(&memory).await;
+    let before = seen(&world, &ids).await;
+    // Nothing decoded is in memory after a start.
+    let world = world.restart();
+    // Only the oldest file is ruined.
+    ruin(&memory, &files(&memory, "overview")[0]);
+    let lines = world.lines("misc.test").await;
+    let report = world.engine.check(&mut |_, _| {}).unwrap();
+    let status = world.engine.status();
+    let is_mended = status.counters.rebuilt_files > 0;
+    assert!(is_mended || !report.is_clean(), "{report:?}");
+    assert!(lines.len() <= before.0[0].len());
+    wait_for_repair(&world);
+    assert!(world.engine.status().counters.damaged_files > 0);
+    assert_eq!(seen(&world, &ids).await, before);
+    assert_eq!(world.problems(), Vec::<String>::new());
+}
+
+/// Articles of a commit that failed lie in the store, but nobody was told that they were taken.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rebuild_brings_back_nothing_that_was_never_committed() {
+    let memory = MemoryDisk::new();
+    let faulty = FaultyDisk::new(Arc::new(memory.clone()));
+    let world = World::on(Arc::new(faulty.clone()), config(4 << 20));
+    world.send(&articles(0, 30)).await;
+    faulty.add(Fault::new(Op::Sync, "/log/", Effect::Medium));
+    let lost = world.send(&articles(100, 30)).await;
+    assert!(lost.contains(&Outcome::Failed), "{lost:?}");
+    world.wait_until("the log", |world| world.engine.status().paused.is_none());
+    let again = world.send(&articles(100, 15)).await;
+    assert!(
+        again
+            .iter()
+            .all(|o| matches!(o, Outcome::Accepted | Outcome::Duplicate))
+    );
+    world.send(&articles(200, 30)).await;
+    world.seal();
+    let before = seen(&world, &[]).await;
+    let (config, clock) = (world.config.clone(), Arc::clone(&world.clock));
+    drop(world);
+    ruin(&memory, &files(&memory, "overview")[0]);
+    let world = open_on(Arc::new(memory.clone()), &config, &clock);
+    world.lines("misc.test").await;
+    wait_for_repair(&world);
+    assert_eq!(seen(&world, &[]).await, before);
+    assert_eq!(world.problems(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rebuild_gives_a_group_made_again_nothing_of_the_former_one() {
+    let memory = MemoryDisk::new();
+    let world = World::on(Arc::new(memory.clone()), config(4 << 20));
+    world.send(&articles(0, 30)).await;
+    world.engine.remove_group("misc.test").unwrap();
+    let again = vec![GroupSpec::new("misc.test")];
+    world.engine.add_groups(again).unwrap();
+    world.send(&articles(100, 30)).await;
+    world.seal();
+    let before = seen(&world, &[]).await;
+    let (config, clock) = (world.config.clone(), Arc::clone(&world.clock));
+    drop(world);
+    ruin(&memory, &files(&memory, "overview")[0]);
+    let world = open_on(Arc::new(memory.clone()), &config, &clock);
+    world.lines("misc.test").await;
+    wait_for_repair(&world);
+    assert_eq!(seen(&world, &[]).await, before);
+    assert_eq!(before.0[0].len(), 20);
+    let query = world.numbered("misc.test", 21).await;
+    assert!(world.read(query, Part::Head).await.is_some());
+    assert_eq!(world.problems(), Vec::<String>::new());
+}
+
+/// A rebuild that cannot be written leaves everything as it was and is done later.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rebuild_that_fails_is_tried_again() {
+    let memory = MemoryDisk::new();
+    let (world, ids) = sealed(&memory).await;
+    let before = seen(&world, &ids).await;
+    let (config, clock) = (world.config.clone(), Arc::clone(&world.clock));
+    drop(world);
+    memory.remove(&files(&memory, "history")[0]).unwrap();
+    let faulty = FaultyDisk::new(Arc::new(memory.clone()));
+    faulty.add(Fault::new(Op::Write, "/index/", Effect::Full));
+    let world = open_on(Arc::new(faulty), &config, &clock);
+    world.wait_until("the failure", |world| {
+        world.engine.status().counters.disk_errors > 0
+    });
+    assert!(!world.engine.status().damaged.is_empty());
+    clock.advance(std::time::Duration::from_secs(31));
+    wait_for_repair(&world);
+    assert_eq!(seen(&world, &ids).await, before);
+}

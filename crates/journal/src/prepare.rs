@@ -8,6 +8,7 @@
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -39,6 +40,8 @@ struct State {
     ready: Option<Prepared>,
     /// Someone is preparing, without the lock.
     busy: bool,
+    /// Why the last preparation failed, if it did.
+    failure: Option<String>,
     /// Retired files, oldest first: taken and removed in this order, so that what is left is the log's end.
     retired: VecDeque<PathBuf>,
     stop: bool,
@@ -51,6 +54,8 @@ pub(crate) struct Preparer {
     segment_octets: u64,
     state: Mutex<State>,
     changed: Condvar,
+    /// Room left in the segment being written.
+    here: AtomicU64,
 }
 
 /// Owns the thread; it ends and is joined when this is dropped.
@@ -93,7 +98,21 @@ impl Preparer {
             segment_octets,
             state: Mutex::default(),
             changed: Condvar::new(),
+            here: AtomicU64::new(0),
         }
+    }
+
+    /// So much room is left in the segment being written.
+    pub(crate) fn set_here(&self, octets: u64) {
+        self.here.store(octets, Ordering::Relaxed);
+    }
+
+    /// Why there may be no room for so many octets of frames; `None` when there is, or when the next segment is on
+    /// its way.
+    pub(crate) fn shortage(&self, octets: u64) -> Option<String> {
+        let state = self.state.lock();
+        let failure = state.failure.as_ref()?;
+        (self.here.load(Ordering::Relaxed) < octets).then(|| failure.clone())
     }
 
     pub(crate) const fn segment_octets(&self) -> u64 {
@@ -163,6 +182,7 @@ impl Preparer {
         state.busy = true;
         let made = MutexGuard::unlocked(state, || self.make(id, recycled.as_deref()));
         state.busy = false;
+        state.failure = made.as_ref().err().map(ToString::to_string);
         if made.is_ok() && state.wanted == Some(id) {
             state.wanted = None;
         }

@@ -80,6 +80,13 @@ impl Journal {
         self.shared.table.lock().facts()
     }
 
+    /// Why the log may not have room for so many octets of frames: the next segment could not be made, and the present
+    /// one is nearly full.  It is tried again by itself.
+    #[must_use]
+    pub fn shortage(&self, octets: u64) -> Option<String> {
+        self.preparer.as_ref()?.shortage(octets)
+    }
+
     /// Gives back the segments that hold nothing at or behind `before`; their files are recycled or removed in the
     /// background.  A log opened for reading keeps them all.
     pub fn retire_before(&self, before: Sequence) {

@@ -72,6 +72,7 @@ pub struct JournalWriter {
 impl JournalWriter {
     pub(crate) fn new(shared: Arc<Shared>, preparer: Arc<Preparer>, start: Start) -> Result<Self> {
         let thread = PreparerThread::start(&preparer)?;
+        preparer.set_here(start.current.as_ref().map_or(0, Current::room));
         preparer.request(start.next_id);
         Ok(Self {
             shared,
@@ -292,6 +293,7 @@ impl JournalWriter {
             self.unsynced.push(left.file);
         }
         self.dirty = false;
+        self.preparer.set_here(0);
         let prepared = self.preparer.take(self.next_id)?;
         self.next_id += 1;
         self.preparer.request(self.next_id);
@@ -303,6 +305,8 @@ impl JournalWriter {
             begun: false,
             path: prepared.path,
         });
+        self.preparer
+            .set_here(self.preparer.segment_octets() - PAGE_OCTETS);
         Ok(())
     }
 
@@ -332,6 +336,7 @@ impl JournalWriter {
             segment.note(header.first, at);
         }
         drop(table);
+        self.preparer.set_here(current.room());
         self.next = header.end();
         self.follows = header.end();
     }

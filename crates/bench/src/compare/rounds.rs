@@ -14,7 +14,7 @@ use crate::corpus::{self, Corpus, CorpusArgs, ListForm, Size};
 use crate::error::Error;
 use crate::feed::{self, FeedArgs};
 use crate::load::{LoadArgs, Machine};
-use crate::read::{self, ReadArgs};
+use crate::read::{self, Order, ReadArgs};
 use crate::report::Report;
 use crate::rivals::{Rival, Running};
 
@@ -204,6 +204,18 @@ fn measure(
     match step.pass {
         Pass::Feed(mode) => feed::run(&feeding(mode, false, load), corpus, machine),
         Pass::Offer(mode) => feed::run(&feeding(mode, true, timed), corpus, machine),
+        Pass::Once => {
+            let args = ReadArgs {
+                order: Order::Sequential,
+                depth: step.depth,
+                load: LoadArgs {
+                    quick_ack: true,
+                    ..load.clone()
+                },
+                ..ReadArgs::new(load)
+            };
+            read::run(&args, corpus, machine)
+        }
         Pass::Read {
             mode,
             by,

@@ -24,6 +24,8 @@ pub(super) enum Pass {
     Feed(&'static str),
     /// Offers the articles that all feeding steps brought.
     Offer(&'static str),
+    /// Fetches every article once, in the order they came: from here on what a server keeps in memory is there.
+    Once,
     Read {
         mode: &'static str,
         by: By,
@@ -64,6 +66,16 @@ const fn read(name: &'static str, mode: &'static str, by: By, connections: usize
         pass,
         connections,
         depth: 1,
+        small_only: false,
+    }
+}
+
+const fn once(name: &'static str, connections: usize, depth: usize) -> Step {
+    Step {
+        name,
+        pass: Pass::Once,
+        connections,
+        depth,
         small_only: false,
     }
 }
@@ -117,6 +129,7 @@ pub static STEPS: &[Step] = &[
     offer("check-known-1", "check-known", 1, 100),
     offer("check-known-1-wide", "check-known", 1, 1000),
     offer("check-known-4-wide", "check-known", 4, 1000),
+    once("article-once-4", 4, 8),
     read("article-id-4", "article", By::Id, 4),
     read("article-id-16", "article", By::Id, 16),
     read("article-number-16", "article", By::Number, 16),
@@ -149,6 +162,7 @@ mod tests {
         for step in STEPS {
             let exists = match step.pass {
                 Pass::Feed(mode) | Pass::Offer(mode) => crate::passes::feed(mode).is_some(),
+                Pass::Once => true,
                 Pass::Read { mode, .. } => crate::passes::read(mode).is_some(),
             };
             assert!(exists, "{}", step.name);

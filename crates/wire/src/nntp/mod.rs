@@ -1,8 +1,7 @@
-//! NNTP's own syntax: command lines, multi-line blocks, replies.
+//! NNTP's own syntax: command lines and multi-line blocks.
 //!
 //! One place owns each hard rule of RFC 3977 section 3.1: only CRLF ends a line (`line`), only CRLF "." CRLF ends a block
-//! (`framing`), and which text stands behind which code (`reply`).  Nothing here reads a socket or keeps a session's state.
+//! (`framing`).  Nothing here reads a socket or keeps a session's state.
 
 pub mod framing;
 pub mod line;
-pub mod reply;

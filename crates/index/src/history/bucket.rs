@@ -217,17 +217,23 @@ impl Bucket {
     ) -> Result<Page<'a>> {
         let offset = page_offset(page);
         let read = self.run.octets(octets, offset, wait);
-        let is_good = match read {
-            Ok(()) => Page::decode(octets, self.meta().id, offset, page as u32).is_ok(),
-            Err(error) if error.is_damage() => false,
+        let id = self.meta().id;
+        let entries = |octets: &[u8; PAGE_OCTETS]| {
+            Page::decode(octets, id, offset, page as u32).map(|page| page.len())
+        };
+        let good = match read {
+            Ok(()) => entries(octets).ok(),
+            Err(error) if error.is_damage() => None,
             Err(error) => return Err(error),
         };
-        if !is_good {
+        let entries = if let Some(entries) = good {
+            entries
+        } else {
             self.repair(page, octets)?;
             self.repaired.fetch_add(1, Ordering::Relaxed);
-        }
-        Page::decode(octets, self.meta().id, offset, page as u32)
-            .map_err(|why| self.run.damage(offset, why))
+            entries(octets).map_err(|why| self.run.damage(offset, why))?
+        };
+        Ok(Page::checked(octets, entries))
     }
 
     /// Puts a page together from those in its place of the other units of its stripe.

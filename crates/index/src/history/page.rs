@@ -131,6 +131,11 @@ pub(crate) struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
+    /// A page that [`Page::decode`] found to have so many entries.
+    pub(crate) const fn checked(octets: &'a [u8; PAGE_OCTETS], entries: usize) -> Self {
+        Self { octets, entries }
+    }
+
     /// Checks a page read from its place.
     pub(crate) fn decode(
         octets: &'a [u8],

@@ -74,6 +74,10 @@ pub trait StorageMethod: Send + Debug {
     /// An article that the log has since the last checkpoint, told during recovery, in order.
     fn replayed(&mut self, token: &Token);
 
+    /// Before `resume`: the log is older than what was there (an old one was put back), so every buffer that was used
+    /// goes on in another cycle.
+    fn distrust(&mut self);
+
     /// After recovery: each buffer goes on behind its last committed article, those that `marks` do not name at
     /// their beginning.  What was found is made durable, because a crash of the process alone may have left it in
     /// memory only.

@@ -148,6 +148,14 @@ impl Store {
         }
     }
 
+    /// Before [`Store::resume`]: the log is older than what was there (an old one was put back), so nothing in any buffer
+    /// is overwritten in its present cycle.
+    pub fn distrust(&mut self) {
+        for set in &mut self.sets {
+            set.distrust();
+        }
+    }
+
     /// After recovery: each buffer goes on behind its last committed article.  `log_end` is the last sequence the log
     /// has; a buffer that knows of more is reported, and not overwritten in its present cycle.
     ///

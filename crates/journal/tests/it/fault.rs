@@ -256,6 +256,12 @@ fn a_full_disk_stops_the_log_before_it_hurts_and_lets_it_go_on() {
         "what was taken is there",
     );
     assert!(!log.writer.has_room(SEGMENT));
+    assert!(
+        log.journal
+            .shortage(SEGMENT)
+            .is_some_and(|why| why.contains("full") || why.contains("space"))
+    );
+    assert_eq!(log.journal.shortage(0), None);
     // A checkpoint passed the first segment: its file becomes the next one.
     let second = log.journal.segments()[1].first;
     log.writer.retire_before(second).unwrap();
@@ -263,6 +269,7 @@ fn a_full_disk_stops_the_log_before_it_hurts_and_lets_it_go_on() {
     model.extend(log.commit_all([5, 5]));
     let (seen, damage) = read_from(&log.journal, second.0);
     assert_same(&seen, &model, "goes on");
+    assert_eq!(log.journal.shortage(100), None);
     assert!(damage.is_empty());
     drop(log);
     let (log, found) = Log::open_from(&as_disk(&memory), 2, second.0, |_| true).unwrap();

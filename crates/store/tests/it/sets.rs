@@ -160,12 +160,15 @@ fn a_large_article_goes_to_the_larger_buffer() {
     };
     assert!(told < limit as u64 && told > 15 << 20);
     rig.commit().unwrap();
-    // The larger one has failed: the smaller one's limit holds.
+    // The larger one has failed: the article is put off, not refused for good.
     rig.store.suspend(large.buffer());
-    assert!(matches!(
-        rig.place(4, 10 << 20),
-        Err(PlaceError::TooLarge { .. })
-    ));
+    let put_off = rig.place(4, 10 << 20);
+    assert!(matches!(put_off, Err(PlaceError::Suspended)), "{put_off:?}");
+    let refused = rig.place(4, limit);
+    assert!(
+        matches!(refused, Err(PlaceError::TooLarge { .. })),
+        "{refused:?}"
+    );
     rig.place(5, 100).unwrap();
     rig.commit().unwrap();
     assert_eq!(rig.read_all().read, 3);

@@ -15,7 +15,7 @@ use super::batch::Batch;
 use super::buffer::Buffer;
 use super::format::{Hints, Mark, RECORD_HEADER, RecordHeader};
 use super::geometry::{PAGE, Slot};
-use super::memory::{Pool, Pooled, Sealed, Stretch};
+use super::memory::{BatchMemory, Pool, Sealed, Stretch};
 use crate::error::{Error, PlaceError, Result};
 use crate::method::{Marks, Place, Reservation};
 
@@ -31,7 +31,7 @@ pub(super) const ARTICLE_OCTETS_MAX: u64 = 256 << 20;
 /// The batch being collected.
 #[derive(Debug)]
 struct Open {
-    pooled: Pooled,
+    memory: BatchMemory,
     stretches: SmallVec<[Stretch; 2]>,
     from: Position,
 }
@@ -48,6 +48,8 @@ pub(super) struct Filling {
     /// Up to here an article needs that found no reserved room.
     needed: Position,
     open: Option<Open>,
+    /// Octets of the last batch: the next will be about so long.
+    usual_len: usize,
     /// Records of the open batch.
     starts: Vec<Position>,
     /// Octets placed since the set turned to this buffer.
@@ -63,6 +65,8 @@ pub(super) struct Filling {
     durable: Hints,
     /// The header is out of date by a reservation.
     header_due: bool,
+    /// The log is known to be older than what lies here.
+    pub(super) is_distrusted: bool,
 }
 
 /// The largest article of a buffer with so much room: a quarter, so that making room for it leaves most alive.
@@ -96,6 +100,7 @@ impl Filling {
             reserved: hints.reserved,
             needed: Position::ZERO,
             open: None,
+            usual_len: 0,
             starts: Vec::new(),
             run_octets: 0,
             close_cycle: false,
@@ -104,6 +109,7 @@ impl Filling {
             sealed: hints,
             durable: hints,
             header_due: false,
+            is_distrusted: false,
         }
     }
 
@@ -221,11 +227,11 @@ impl Filling {
     fn copy_in(&mut self, mut header: RecordHeader, article: &[&[u8]]) {
         let offset = header.position.offset();
         let open = self.open.get_or_insert_with(|| Open {
-            pooled: self.pool.take(),
+            memory: self.pool.memory(self.usual_len),
             stretches: SmallVec::new(),
             from: header.position,
         });
-        let memory = &mut open.pooled.memory;
+        let memory = &mut open.memory;
         let follows = open
             .stretches
             .last()
@@ -265,16 +271,17 @@ impl Filling {
     /// Closes the open batch; the next one begins on a page.
     pub(super) fn seal(&mut self) -> Option<Batch> {
         let mut open = self.open.take()?;
-        open.pooled.memory.pad();
+        open.memory.pad();
         if let Some(last) = open.stretches.last_mut() {
-            last.end = open.pooled.memory.len();
+            last.end = open.memory.len();
         }
         // All pages of the batch are reserved, so that the position behind them exists.
         self.next = self.buffer.geometry.page_up(self.next).unwrap_or(self.next);
         self.buffer.starts.lock().append(&mut self.starts);
         self.sealed = self.placed;
         let hints = std::mem::take(&mut self.header_due).then_some(self.durable);
-        let sealed = Sealed::new(open.pooled, open.stretches, open.from, self.next);
+        self.usual_len = open.memory.len();
+        let sealed = Sealed::new(open.memory, open.stretches, open.from, self.next);
         let sealed = Arc::new(sealed);
         self.buffer.recent.add(&sealed);
         Some(Batch {
@@ -371,7 +378,10 @@ impl Filling {
             )));
         };
         let hints = self.buffer.opened.hints;
-        let is_ahead = hints.sequence > log_end || hints.reserved > reserved;
+        let is_used = hints.end > start;
+        let is_ahead = hints.sequence > log_end
+            || hints.reserved > reserved
+            || (self.is_distrusted && is_used);
         if is_ahead {
             let last = hints.end.max(hints.reserved).max(reserved).max(end);
             let next_cycle = last.cycle().checked_add(1);

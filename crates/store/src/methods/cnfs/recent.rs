@@ -43,12 +43,12 @@ impl Recent {
         let newest = sealed.compacted();
         let mut gone = Vec::new();
         let mut kept = self.kept.write();
-        kept.octets += newest.room();
+        kept.octets += newest.footprint();
         kept.batches.push_back(newest);
         while kept.octets > self.octets_max
             && let Some(oldest) = kept.batches.pop_front()
         {
-            kept.octets -= oldest.room();
+            kept.octets -= oldest.footprint();
             gone.push(oldest);
         }
         // Their memory is given back when nobody waits for the lock.
@@ -81,9 +81,9 @@ mod tests {
 
     /// A batch of so many pages from `page` on, full of `fill`.
     fn batch(pool: &Arc<Pool>, page: u64, pages: u64, fill: u8) -> Arc<Sealed> {
-        let mut pooled = pool.take();
+        let mut memory = pool.memory(0);
         let len = (pages * 4096) as usize;
-        pooled.memory.grow(len).fill(fill);
+        memory.grow(len).fill(fill);
         let stretch = Stretch {
             offset: page * 4096,
             start: 0,
@@ -92,7 +92,7 @@ mod tests {
         let from = Position::new(1, page * 4096);
         let end = Position::new(1, (page + pages) * 4096);
         Arc::new(Sealed::new(
-            pooled,
+            memory,
             SmallVec::from_slice(&[stretch]),
             from,
             end,
@@ -109,7 +109,7 @@ mod tests {
     fn the_newest_are_found_and_the_oldest_go() {
         let pool = Arc::new(Pool::default());
         // Pages 10 to 12, 13, then a gap, 20 to 29.
-        let recent = Recent::new(20 * 4096);
+        let recent = Recent::new(28 * 4096);
         for (page, pages, fill) in [(10, 3, 1), (13, 1, 2), (20, 10, 3)] {
             recent.add(&batch(&pool, page, pages, fill));
         }

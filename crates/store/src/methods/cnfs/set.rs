@@ -85,8 +85,13 @@ impl Cnfs {
             let usable = (0..self.fillings.len()).filter(|at| self.is_usable(*at));
             let limits = usable.map(|at| (self.fillings[at].article_octets_max(), at));
             let (limit, largest) = limits.max().unwrap_or((0, at));
-            return if len > limit {
-                Err(PlaceError::TooLarge { limit })
+            // One that failed might have taken it: then that is our trouble, and not the article's.
+            let ever = self.fillings.iter().filter(|one| !one.buffer.read_only);
+            let ever = ever.map(Filling::article_octets_max).max().unwrap_or(limit);
+            return if len > ever {
+                Err(PlaceError::TooLarge { limit: ever })
+            } else if len > limit {
+                Err(PlaceError::Suspended)
             } else {
                 Ok(largest)
             };
@@ -162,6 +167,12 @@ impl StorageMethod for Cnfs {
     fn replayed(&mut self, token: &Token) {
         if let Some(filling) = self.find(token.buffer()) {
             filling.replayed(token.position());
+        }
+    }
+
+    fn distrust(&mut self) {
+        for filling in &mut self.fillings {
+            filling.is_distrusted = true;
         }
     }
 

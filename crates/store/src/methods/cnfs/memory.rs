@@ -250,7 +250,8 @@ mod tests {
         let first = memory(&pool, 10_000, 7);
         let at = first.get(0, 1).as_ptr();
         drop(first);
-        let mut second = memory(&pool, 100, 8);
+        let mut second = pool.memory(10_000);
+        second.grow(100).fill(8);
         assert_eq!(second.get(0, 1).as_ptr(), at);
         second.pad();
         assert_eq!(second.len(), PAGE_LEN);

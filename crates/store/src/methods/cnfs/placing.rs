@@ -48,7 +48,7 @@ pub(super) struct Filling {
     /// Up to here an article needs that found no reserved room.
     needed: Position,
     open: Option<Open>,
-    /// Octets of the last batch: the next will be about so long.
+    /// Octets of the last batches, the longer ones: the next will be about so long.
     usual_len: usize,
     /// Records of the open batch.
     starts: Vec<Position>,
@@ -280,7 +280,7 @@ impl Filling {
         self.buffer.starts.lock().append(&mut self.starts);
         self.sealed = self.placed;
         let hints = std::mem::take(&mut self.header_due).then_some(self.durable);
-        self.usual_len = open.memory.len();
+        self.usual_len = open.memory.len().max(self.usual_len / 4 * 3);
         let sealed = Sealed::new(open.memory, open.stretches, open.from, self.next);
         let sealed = Arc::new(sealed);
         self.buffer.recent.add(&sealed);

@@ -8,5 +8,5 @@ mod steps;
 mod table;
 
 pub use self::rounds::{CompareArgs, run};
-pub use self::steps::{STEPS, Step};
+pub use self::steps::{STEPS, Step, feeding_steps};
 pub use self::table::{Comparison, Spread, StepComparison};

@@ -149,6 +149,13 @@ pub static STEPS: &[Step] = &[
     read("session-16", "session", By::Number, 16),
 ];
 
+/// The names of the steps that need no reader: they bring articles or offer them.
+pub fn feeding_steps() -> Vec<String> {
+    let feeding = |step: &&Step| matches!(step.pass, Pass::Feed(_) | Pass::Offer(_));
+    let feeding = STEPS.iter().filter(feeding);
+    feeding.map(|step| step.name.to_owned()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

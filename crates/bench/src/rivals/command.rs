@@ -60,6 +60,13 @@ impl CommandRival {
         ];
         Self::new("newsreel", &serve, Some(&prepare))
     }
+
+    /// The same with more words behind what serves.
+    #[must_use]
+    pub fn with_words(mut self, words: &[&str]) -> Self {
+        self.serve.extend(words.iter().map(|&word| word.to_owned()));
+        self
+    }
 }
 
 impl Rival for CommandRival {

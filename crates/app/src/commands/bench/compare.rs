@@ -10,6 +10,7 @@ use newsreel_bench::feed::FeedArgs;
 use newsreel_bench::load::{LoadArgs, Machine};
 use newsreel_bench::read::ReadArgs;
 use newsreel_bench::rivals::{CommandRival, Rival, ScriptRival};
+use newsreel_host::OpenMode;
 
 use super::options::{ArticleArgs, ServerArgs};
 use super::show;
@@ -60,12 +61,18 @@ pub(crate) struct CompareOptions {
     /// Entries that INN's history is made for
     #[arg(long, default_value_t = 1_000_000, value_name = "ENTRIES")]
     inn_history: u64,
+    /// Compare as feeders only, which keep no numbers and no overview: the steps that feed and offer
+    #[arg(long)]
+    transit: bool,
     #[command(flatten)]
     articles: ArticleArgs,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
+
+/// The configuration of a server that only passes articles on.
+const TRANSIT: &str = "[engine]\nmode = \"transit\"\n";
 
 pub(super) fn beside(options: &BesideOptions, machine: Machine<'_>) -> Result<()> {
     let feed = options.server.load();
@@ -84,7 +91,7 @@ pub(super) fn beside(options: &BesideOptions, machine: Machine<'_>) -> Result<()
 }
 
 pub(super) fn run(options: &CompareOptions, machine: Machine<'_>) -> Result<()> {
-    let mut rivals = rivals(options)?;
+    let mut rivals = rivals(options, machine)?;
     if rivals.len() < 2 {
         bail!("compare with whom? give --null, --other PROGRAM or --inn SCRIPT");
     }
@@ -97,7 +104,10 @@ pub(super) fn run(options: &CompareOptions, machine: Machine<'_>) -> Result<()> 
         rounds: options.rounds,
         articles: options.articles.args().articles.unwrap_or(usual.articles),
         seconds: options.seconds,
-        steps: options.steps.clone(),
+        steps: match options.transit && options.steps.is_empty() {
+            true => compare::feeding_steps(),
+            false => options.steps.clone(),
+        },
         corpus,
         port: options.port,
         progress: true,
@@ -108,25 +118,43 @@ pub(super) fn run(options: &CompareOptions, machine: Machine<'_>) -> Result<()> 
 }
 
 /// This program first: ratios are of it.
-fn rivals(options: &CompareOptions) -> Result<Vec<Box<dyn Rival>>> {
+fn rivals(options: &CompareOptions, machine: Machine<'_>) -> Result<Vec<Box<dyn Rival>>> {
     let program = std::env::current_exe().context("where is this program?")?;
     let program = program.display().to_string();
-    let mut rivals: Vec<Box<dyn Rival>> = vec![Box::new(CommandRival::newsreel(&program))];
+    let transit = match options.transit {
+        true => Some(transit_config(options, machine)?),
+        false => None,
+    };
+    let newsreel = |program: &str| -> Box<dyn Rival> {
+        let rival = CommandRival::newsreel(program);
+        Box::new(match &transit {
+            Some(config) => rival.with_words(&["--config", config]),
+            None => rival,
+        })
+    };
+    let mut rivals = vec![newsreel(&program)];
     if let Some(other) = &options.other {
-        rivals.push(Box::new(CommandRival::newsreel(
-            &other.display().to_string(),
-        )));
+        rivals.push(newsreel(&other.display().to_string()));
     }
     if options.null {
         let serve = [program.as_str(), "bench", "null", "--listen", "{address}"];
         rivals.push(Box::new(CommandRival::new("null", &serve, None)));
     }
     if let Some(script) = &options.inn {
-        rivals.push(Box::new(ScriptRival::inn(
-            script.clone(),
-            options.inn_history,
-            2048,
-        )));
+        let inn = ScriptRival::inn(script.clone(), options.inn_history, 2048);
+        rivals.push(Box::new(match options.transit {
+            true => inn.without_overview(),
+            false => inn,
+        }));
     }
     Ok(rivals)
+}
+
+/// Writes the configuration; where it is.
+fn transit_config(options: &CompareOptions, machine: Machine<'_>) -> Result<String> {
+    machine.disk.create_dir_all(&options.directory)?;
+    let path = options.directory.join("transit.toml");
+    let file = machine.disk.open(&path, OpenMode::CreateNew)?;
+    file.write_at(TRANSIT.as_bytes(), 0)?;
+    Ok(path.display().to_string())
 }

@@ -134,10 +134,10 @@ fn write_path_entry(out: &mut Vec<u8>, identity: &str, from: &Connection) {
     }
 }
 
-/// Judges one transfer.  `Ok`: a candidate is in the batch.
+/// Judges one transfer; its age only when the time is known.  `Ok`: a candidate is in the batch.
 pub(crate) fn judge(
     shared: &Shared,
-    now: UnixTime,
+    now: Option<UnixTime>,
     transfer: &Transfer,
     batch: &mut CandidateBatch,
 ) -> Result<(), Outcome> {
@@ -156,6 +156,10 @@ pub(crate) fn judge(
     let relay = check_relay(&headers, &facts).map_err(reject)?;
     if relay.message_id.as_bytes() != transfer.offered.as_bytes() {
         return Err(Outcome::Rejected(Reject::OtherMessageId));
+    }
+    // The log has sixteen bits for the length of Path.
+    if relay.path.content().len() + batch.path_entry.len() > usize::from(u16::MAX) {
+        return Err(Outcome::Rejected(Reject::HeadTooLarge));
     }
     let hash = shared.id_hash(relay.message_id);
     let history = shared.views.history();
@@ -216,15 +220,16 @@ fn span_of(wire: &[u8], part: &[u8]) -> Range<u32> {
 fn check_policy(
     shared: &Shared,
     articles: &ArticlesConfig,
-    now: UnixTime,
+    now: Option<UnixTime>,
     relay: &RelayFacts<'_>,
 ) -> Result<(), Reject> {
     // RFC 5537 section 3.6: the injection date decides when there is one.
     let written = relay.injection_date.unwrap_or(relay.date);
-    if written.0 > now.0.saturating_add(articles.future_s_max) {
+    if now.is_some_and(|now| written.0 > now.0.saturating_add(articles.future_s_max)) {
         return Err(Reject::FutureDate);
     }
-    if articles.age_s_max > 0 && written.0 < now.0.saturating_sub(articles.age_s_max) {
+    let age_s = now.map_or(0, |now| now.0.saturating_sub(written.0));
+    if articles.age_s_max > 0 && age_s > articles.age_s_max {
         return Err(Reject::TooOld);
     }
     if relay.path.contains(shared.path_identity.as_bytes()) {

@@ -3,7 +3,7 @@
 //! A request is checked against the sequencer's own picture, put into the open commit as records,
 //! and answered when that commit is durable.  A refused one changes nothing.
 
-use std::sync::mpsc::SyncSender;
+use std::sync::mpsc::{SendError, SyncSender};
 
 use newsreel_wire::{GroupId, GroupName, Sequence, UnixTime};
 
@@ -18,6 +18,9 @@ use crate::sequencer::Sequencer;
 
 /// A checkpoint that failed is tried again after this, milliseconds.
 const RETRY_MS: u64 = 10_000;
+
+/// Octets of a group's record and its entry in the frame, texts apart.
+const GROUP_OCTETS: usize = 64;
 
 /// The longest description and creator, octets: a line of LIST stays readable.
 const TEXT_OCTETS_MAX: usize = 512;
@@ -37,12 +40,17 @@ impl Sequencer {
                 self.checkpoints.wanted = true;
                 Ok(())
             }
+            Request::TrustClock if self.broken.is_none() => {
+                self.trust_clock();
+                Ok(())
+            }
             _ if self.broken.is_some() => Err(Error::LogFailed {
                 why: self.broken.clone().unwrap_or_default(),
             }),
             Request::AddGroups(groups) => self.add_groups(&groups),
             Request::SetGroup { name, change } => self.set_group(&name, &change),
             Request::RemoveGroup { name } => self.remove_group(&name),
+            Request::TrustClock => Ok(()),
         };
         let waiting = Waiting { answer, result };
         match waiting.result {
@@ -52,7 +60,7 @@ impl Sequencer {
     }
 
     fn now(&self) -> UnixTime {
-        UnixTime(self.shared.clock.now().secs)
+        self.shared.time.calendar()
     }
 
     /// Starts a record of the open commit.
@@ -62,6 +70,21 @@ impl Sequencer {
     }
 
     fn add_groups(&mut self, groups: &[GroupSpec]) -> Result<(), Error> {
+        let text = |group: &GroupSpec| {
+            group.name.len() + group.status.len() + group.description.len() + group.creator.len()
+        };
+        let octets: usize = groups.iter().map(|group| text(group) + GROUP_OCTETS).sum();
+        if octets
+            > self
+                .frame_octets_max
+                .saturating_sub(self.open.frame.bytes().len())
+        {
+            return Err(Error::Group(
+                "these are more groups than one log frame holds; add them in several steps, or enlarge \
+                 log.segment_octets"
+                    .to_owned(),
+            ));
+        }
         let mut names = std::collections::HashSet::new();
         for group in groups {
             check_spec(group)?;
@@ -217,6 +240,7 @@ impl Sequencer {
         let frozen = self.applier.freeze(self.shared.committed())?;
         let state = self.next;
         self.write_state();
+        self.write_time();
         if is_last {
             self.checkpoints.is_last = true;
             let _ = self.record(kind::STOPPED);
@@ -255,8 +279,10 @@ impl Sequencer {
 
     fn send_checkpoint(&mut self, task: Task) {
         self.checkpoints.stage = Stage::Writing;
-        if self.checkpoints.tasks.send(task).is_err() {
+        if let Err(SendError(task)) = self.checkpoints.tasks.send(task) {
             tracing::error!("the checkpoint thread has ended");
+            let (task, retry_ms) = (Box::new(task), u64::MAX);
+            self.checkpoints.stage = Stage::Failed { task, retry_ms };
         }
     }
 
@@ -292,7 +318,10 @@ impl Sequencer {
 
     /// The log is kept for outgoing feeds up to its configured size.
     fn keep_from(&self, checkpoint: Sequence) -> Sequence {
-        let mut room = self.shared.config.sequencer.log_keep_octets;
+        let mut room = match self.room.is_full {
+            true => 0,
+            false => self.shared.config.sequencer.log_keep_octets,
+        };
         let mut keep = checkpoint;
         for segment in self.shared.journal.segments().iter().rev() {
             if segment.first >= checkpoint {

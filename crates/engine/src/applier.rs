@@ -10,7 +10,9 @@ use newsreel_journal::Record;
 use newsreel_wire::{ArticleNumber, Sequence};
 
 use crate::error::Error;
-use crate::record::{ArticleRecord, GroupRecord, GroupRemovedRecord, decode_jump, kind};
+use crate::record::{
+    ArticleRecord, GroupRecord, GroupRemovedRecord, decode_jump, decode_time, kind,
+};
 
 /// Applies records to the views, in the order of the log, from one thread.
 #[derive(Debug)]
@@ -52,7 +54,6 @@ impl Applier {
         match kind {
             kind::ARTICLE => {
                 let article = ArticleRecord::decode(sequence, payload)?;
-                self.inner.views().set_time(article.arrival);
                 self.inner.article(&ArticleRow {
                     hash: article.id_hash,
                     token: article.token,
@@ -72,6 +73,10 @@ impl Applier {
                 self.inner.publish()?;
                 self.inner.views().groups().remove(removed.id, removed.time);
             }
+            kind::TIME => self
+                .inner
+                .views()
+                .reset_time(decode_time(sequence, payload)?),
             kind::JUMPED => {
                 let by = decode_jump(sequence, payload)?;
                 self.inner.publish()?;

@@ -14,6 +14,7 @@ use crate::report::{
     ArticleRef, ArticleReport, BufferStatus, GroupReport, HistoryStatus, LogStatus, OverviewStatus,
     Status,
 };
+use crate::timekeeper;
 
 impl Engine {
     /// The engine at this moment.
@@ -43,7 +44,8 @@ impl Engine {
                 Durability::None => "none",
             }
             .to_owned(),
-            paused: shared.paused.lock().clone(),
+            paused: shared.holds.lock().why(),
+            clock: shared.time.jump_s().map(timekeeper::describe),
             sequence: shared.committed().0,
             checkpoint: facts.checkpoint.0,
             log: LogStatus {

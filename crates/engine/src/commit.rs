@@ -5,6 +5,7 @@
 //! A sync that failed is not tried again on the same pages; the sequencer places the articles
 //! elsewhere, or, when the log itself fails, gives the commit up.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
 
@@ -108,11 +109,12 @@ pub(crate) fn run(
     jobs: &Receiver<Job>,
     mut done: impl FnMut(Done),
 ) -> JournalWriter {
+    let mut unsynced = Unsynced::default();
     while let Ok(job) = jobs.recv() {
         match job {
             Job::Commit { mut commit, sync } => {
                 let start = clock.monotonic();
-                let failure = write(&mut journal, &mut commit, sync).err();
+                let failure = write(&mut journal, &mut commit, sync, &mut unsynced).err();
                 let took_us = u64::try_from((clock.monotonic() - start).as_micros()).unwrap_or(0);
                 done(Done::Commit {
                     commit,
@@ -135,8 +137,16 @@ pub(crate) fn run(
     journal
 }
 
+/// One batch of every buffer that was written and not synced since: by it the buffer is synced.
+type Unsynced = BTreeMap<BufferId, Box<dyn BatchWrite>>;
+
 /// Buffers first, log second.
-fn write(journal: &mut JournalWriter, commit: &mut Commit, sync: bool) -> Result<(), Failure> {
+fn write(
+    journal: &mut JournalWriter,
+    commit: &mut Commit,
+    sync: bool,
+    unsynced: &mut Unsynced,
+) -> Result<(), Failure> {
     let mut failed = Vec::new();
     for batch in &mut commit.writes {
         if let Err(error) = batch.write() {
@@ -144,7 +154,12 @@ fn write(journal: &mut JournalWriter, commit: &mut Commit, sync: bool) -> Result
         }
     }
     if sync {
-        for batch in &mut commit.writes {
+        // A sync that failed is not tried again, so each is asked once.
+        let mut earlier = std::mem::take(unsynced);
+        for batch in &commit.writes {
+            earlier.remove(&batch.buffer());
+        }
+        for batch in commit.writes.iter_mut().chain(earlier.values_mut()) {
             if failed.iter().all(|(buffer, _)| *buffer != batch.buffer())
                 && let Err(error) = batch.sync()
             {
@@ -161,7 +176,10 @@ fn write(journal: &mut JournalWriter, commit: &mut Commit, sync: bool) -> Result
     let log = |error: newsreel_journal::Error| Failure::Log(error.to_string());
     journal.write(&commit.frame).map_err(log)?;
     if sync {
-        journal.sync().map_err(log)?;
+        return journal.sync().map_err(log);
+    }
+    for batch in commit.writes.drain(..) {
+        unsynced.insert(batch.buffer(), batch);
     }
     Ok(())
 }

@@ -60,6 +60,8 @@ counters! {
     damaged_files,
     /// Damaged files that were rebuilt from the store.
     rebuilt_files,
+    /// How often accepting stopped for lack of room.
+    full,
     /// Articles read for readers and peers.
     reads,
     /// Reads that found a damaged record.

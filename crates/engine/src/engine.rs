@@ -5,8 +5,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use newsreel_host::{Clock, Disk};
@@ -17,22 +18,21 @@ use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
 use crate::accept::Accept;
-use crate::checkpoint::{self, Checkpoints, Stage};
-use crate::commit::{self, Commit};
-use crate::config::{EngineConfig, Mode};
+use crate::checkpoint;
+use crate::commit;
+use crate::config::EngineConfig;
 use crate::counters::Counters;
 use crate::error::Error;
-use crate::filing::{Filing, GroupSlot, GroupTable};
-use crate::finish::SYNC_EVERY_RECORDS;
 use crate::inbox::Inbox;
 use crate::local::LocalService;
 use crate::offers::Offers;
-use crate::record::kind;
 use crate::recover::{self, Opened};
 use crate::requests::{GroupChange, GroupSpec, Request};
-use crate::sequencer::{Event, Scratch, Sequencer, SyncState};
+use crate::sequencer::Event;
 use crate::shared::{Policy, Shared};
 use crate::spool::Spool;
+use crate::start::{self, Parts};
+use crate::timekeeper::{self, Timekeeper};
 
 /// An open spool.
 #[derive(Debug)]
@@ -51,6 +51,9 @@ struct Threads {
     checkpoint: JoinHandle<()>,
 }
 
+/// After so long without an answer it is looked whether anybody is there to give one.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// Told how many octets of a new buffer are written, of how many.
 pub type Progress<'a> = &'a mut dyn FnMut(&str, u64, u64);
 
@@ -62,9 +65,12 @@ impl Engine {
         clock: Arc<dyn Clock>,
         progress: Progress<'_>,
     ) -> Result<Self, Error> {
-        let mut opened = recover::open(&config, &disk, &clock, Access::Write, progress)?;
+        let mut opened = recover::open(&config, &disk, Access::Write, progress)?;
         let writer = opened.writer.take();
-        let (engine, sequencer_parts) = Self::assemble(config, clock, opened)?;
+        let (engine, sequencer_parts) = Self::assemble(config, disk, clock, opened)?;
+        if let Some(jump_s) = engine.shared.time.jump_s() {
+            tracing::error!("since the last run {}", timekeeper::describe(jump_s));
+        }
         if let Some(writer) = writer {
             let threads = start(&engine.shared, writer, sequencer_parts)?;
             *engine.threads.lock() = Some(threads);
@@ -78,14 +84,15 @@ impl Engine {
         disk: Arc<dyn Disk>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Error> {
-        let opened = recover::open(&config, &disk, &clock, Access::ReadOnly, &mut |_, _, _| {})?;
-        let (engine, _) = Self::assemble(config, clock, opened)?;
+        let opened = recover::open(&config, &disk, Access::ReadOnly, &mut |_, _, _| {})?;
+        let (engine, _) = Self::assemble(config, disk, clock, opened)?;
         engine.shared.closing.store(true, Ordering::Release);
         Ok(engine)
     }
 
     fn assemble(
         config: EngineConfig,
+        disk: Arc<dyn Disk>,
         clock: Arc<dyn Clock>,
         opened: Opened,
     ) -> Result<(Self, Parts), Error> {
@@ -119,11 +126,13 @@ impl Engine {
             counters: Counters::default(),
             committed: AtomicU64::new(committed),
             closing: AtomicBool::new(false),
-            paused: Mutex::new(None),
+            holds: Mutex::default(),
+            time: Timekeeper::new(Arc::clone(&clock), views.time()),
             queue: Arc::new(Semaphore::new(queue_kib.max(1))),
             journal,
             views,
             config,
+            disk,
             clock,
         });
         shared.journal.publish_before(Sequence(committed + 1));
@@ -135,7 +144,7 @@ impl Engine {
             next: recovered.next,
             epoch: recovered.epoch,
             is_new: opened.is_new,
-            must_jump: opened.must_jump,
+            jump: opened.jump,
         };
         let engine = Self {
             shared,
@@ -177,6 +186,11 @@ impl Engine {
         self.ask(Request::Checkpoint)
     }
 
+    /// Says that the calendar is right although it jumped; durable when it returns.
+    pub fn confirm_clock(&self) -> Result<(), Error> {
+        self.ask(Request::TrustClock)
+    }
+
     /// Takes over what may change while the server runs: `[articles]`.
     pub fn reload(&self, config: &EngineConfig) -> Result<(), Error> {
         self.shared
@@ -193,7 +207,22 @@ impl Engine {
         self.shared
             .inbox
             .push_event(Event::Request(request, answer));
-        answered.recv().unwrap_or(Err(Error::Stopping))
+        loop {
+            match answered.recv_timeout(PATIENCE) {
+                Ok(result) => return result,
+                Err(RecvTimeoutError::Disconnected) => return Err(Error::Stopping),
+                // A sequencer that ended by a defect answers nobody.
+                Err(RecvTimeoutError::Timeout) if self.is_over() => return Err(Error::Stopping),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        let threads = self.threads.lock();
+        threads
+            .as_ref()
+            .is_none_or(|threads| threads.sequencer.is_finished())
     }
 
     /// Finishes what is under way, makes a last checkpoint, stops the threads.
@@ -223,20 +252,10 @@ impl Drop for Engine {
     }
 }
 
-/// What the sequencer's thread takes over.
-#[derive(Debug)]
-struct Parts {
-    store: Store,
-    applier: crate::applier::Applier,
-    next: Sequence,
-    epoch: u64,
-    is_new: bool,
-    must_jump: bool,
-}
-
 fn start(shared: &Arc<Shared>, writer: JournalWriter, parts: Parts) -> Result<Threads, Error> {
     let (jobs, job_queue) = commit::queue();
     let (tasks, task_queue) = sync_channel(1);
+    let sequencer = start::sequencer(shared, parts, &writer, jobs, tasks);
     let spawn_error = |name| move |source| Error::Thread { name, source };
     let commit = {
         let shared = Arc::clone(shared);
@@ -261,7 +280,6 @@ fn start(shared: &Arc<Shared>, writer: JournalWriter, parts: Parts) -> Result<Th
             })
             .map_err(spawn_error("checkpoint"))?
     };
-    let sequencer = sequencer(shared, parts, jobs, tasks);
     let sequencer = std::thread::Builder::new()
         .name("sequencer".to_owned())
         .spawn(move || sequencer.run())
@@ -271,104 +289,4 @@ fn start(shared: &Arc<Shared>, writer: JournalWriter, parts: Parts) -> Result<Th
         commit,
         checkpoint,
     })
-}
-
-/// The sequencer as it begins: its groups from the views, its first records in the open commit.
-fn sequencer(
-    shared: &Arc<Shared>,
-    parts: Parts,
-    jobs: SyncSender<commit::Job>,
-    tasks: SyncSender<checkpoint::Task>,
-) -> Sequencer {
-    let Parts {
-        store,
-        applier,
-        mut next,
-        epoch,
-        is_new,
-        must_jump,
-    } = parts;
-    if must_jump {
-        // What was acknowledged and lost may have been seen: nothing of it is used again.
-        next = Sequence(next.0 + SYNC_EVERY_RECORDS);
-    }
-    let now_ms = shared.now_ms();
-    let mut sequencer = Sequencer {
-        shared: Arc::clone(shared),
-        store,
-        groups: group_table(shared, if must_jump { SYNC_EVERY_RECORDS } else { 0 }),
-        epoch,
-        next,
-        jobs,
-        checkpoints: Checkpoints {
-            tasks,
-            log_octets: 0,
-            last_ms: now_ms,
-            wanted: false,
-            is_last: false,
-            stage: Stage::Idle,
-        },
-        applier,
-        open: Box::<Commit>::default(),
-        spare: None,
-        committing: false,
-        broken: None,
-        abort_again: None,
-        sync: SyncState {
-            durable_before: next,
-            last_ms: now_ms,
-        },
-        scratch: Scratch::default(),
-        stopping: Vec::new(),
-    };
-    sequencer.open.frame.start(next, epoch);
-    if is_new {
-        let key = shared.hash_key;
-        sequencer.record(kind::SPOOL_MADE).extend_from_slice(&key);
-    }
-    if must_jump {
-        let by = SYNC_EVERY_RECORDS.to_le_bytes();
-        sequencer.record(kind::JUMPED).extend_from_slice(&by);
-    }
-    sequencer.write_state();
-    sequencer
-}
-
-fn group_table(shared: &Shared, jump: u64) -> GroupTable {
-    let mut table = GroupTable::default();
-    if shared.config.sequencer.mode == Mode::Transit {
-        return table;
-    }
-    let groups = shared.views.groups();
-    let mut after: Option<String> = None;
-    loop {
-        let mut last = None;
-        let more = groups.list(after.as_deref(), 1024, |group| {
-            last = Some(group.name().to_owned());
-            let filing = match group.status() {
-                "j" | "x" => Filing::Nowhere,
-                status => match status.strip_prefix('=') {
-                    Some(target) => groups
-                        .by_name(target)
-                        .map_or(Filing::Nowhere, |g| Filing::Alias(g.id())),
-                    None => Filing::Here,
-                },
-            };
-            let next = groups.high(group.id()).0 + jump + 1;
-            table.set(
-                group.id(),
-                GroupSlot {
-                    next,
-                    name: group.name().into(),
-                    filing,
-                },
-            );
-        });
-        if !more || last.is_none() {
-            break;
-        }
-        after = last;
-    }
-    table.skip_ids(groups.next_id());
-    table
 }

@@ -64,6 +64,17 @@ impl GroupTable {
         }
     }
 
+    /// These groups, but with no number and no id that another picture of them gave already.
+    pub(crate) fn above(mut self, other: &Self) -> Self {
+        self.skip_ids(GroupId(other.next_id));
+        for (slot, given) in self.slots.iter_mut().zip(&other.slots) {
+            if let (Some(slot), Some(given)) = (slot, given) {
+                slot.next = slot.next.max(given.next);
+            }
+        }
+        self
+    }
+
     /// Ids below this were given before, to groups that are gone.
     pub(crate) fn skip_ids(&mut self, next: GroupId) {
         self.next_id = self.next_id.max(next.0);

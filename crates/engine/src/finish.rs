@@ -20,7 +20,8 @@ use crate::config::Durability;
 use crate::counters::Counters;
 use crate::error::Error;
 use crate::record::{ArticleRecord, kind};
-use crate::sequencer::Sequencer;
+use crate::sequencer::{Sequencer, SyncState};
+use crate::start::group_table;
 
 /// When the log has no place to go on, it is tried again after this.
 const ABORT_AGAIN_MS: u64 = 5000;
@@ -29,17 +30,27 @@ const ABORT_AGAIN_MS: u64 = 5000;
 const SYNC_EVERY_MS: u64 = 1000;
 
 /// ... and at least once in so many records: the reserve by which everything jumps after an
-/// unclean stop (see `recover`).
+/// unclean stop (see `recover`).  Half of it is what may be unsynced, half what is under way.
 pub(crate) const SYNC_EVERY_RECORDS: u64 = 65_536;
 
 impl Sequencer {
     /// Whether this commit is forced to the disk.
+    ///
+    /// Also without durability: what a checkpoint will say, what lets a buffer be overwritten, what somebody waits
+    /// for, and the first commit of a run.
     pub(crate) fn sync_now(&self, commit: &Commit) -> bool {
         match self.shared.config.sequencer.durability {
             Durability::GroupCommit | Durability::Each => true,
             Durability::None => {
                 let now_ms = self.shared.now_ms();
-                !commit.waiting.is_empty()
+                let is_state = match self.checkpoints.stage {
+                    Stage::Frozen { state, .. } => state <= commit.frame.last(),
+                    _ => false,
+                };
+                is_state
+                    || self.sync.is_due
+                    || !commit.waiting.is_empty()
+                    || !commit.reservations.is_empty()
                     || now_ms.saturating_sub(self.sync.last_ms) >= SYNC_EVERY_MS
                     || self.next.0.saturating_sub(self.sync.durable_before.0)
                         >= SYNC_EVERY_RECORDS / 2
@@ -47,19 +58,39 @@ impl Sequencer {
         }
     }
 
+    /// Without durability nothing stays unsynced because nothing comes behind it.
+    pub(crate) fn sync_if_due(&mut self) {
+        let is_unsynced = self.sync.durable_before <= self.shared.committed();
+        if self.shared.config.sequencer.durability == Durability::None
+            && is_unsynced
+            && !self.sync.is_due
+            && self.broken.is_none()
+            && self.shared.now_ms().saturating_sub(self.sync.last_ms) >= SYNC_EVERY_MS
+        {
+            self.sync.is_due = true;
+            if self.open.frame.is_empty() {
+                let _ = self.record(kind::HOLE);
+            }
+        }
+    }
+
     /// A commit is where it should be: make it visible, then answer.
     pub(crate) fn committed(&mut self, mut commit: Box<Commit>, synced: bool) {
+        self.scratch.blocked = false;
         if !commit.frame.is_empty() {
             let last = commit.frame.last();
+            self.prologue = None;
             if synced {
-                self.sync.durable_before = Sequence(last.0 + 1);
-                self.sync.last_ms = self.shared.now_ms();
+                self.sync = SyncState {
+                    durable_before: Sequence(last.0 + 1),
+                    last_ms: self.shared.now_ms(),
+                    is_due: false,
+                };
             }
             // The floors rise before anything is written into the region, and before readers see
             // what this commit brings.
             for reservation in &commit.reservations {
                 self.store.reserved(*reservation);
-                self.scratch.blocked = false;
             }
             self.store.recycle(&mut commit.writes);
             if let Err(error) = self.applier.records(commit.frame.records()) {
@@ -220,13 +251,14 @@ impl Sequencer {
         })
     }
 
-    /// The log did not take this commit: nobody is told it was taken, and the log goes on in
-    /// another segment if it can.
+    /// The log did not take this commit: nobody is told it was taken, nor what was collected
+    /// since, and the log goes on in another segment if it can.
     fn give_up(&mut self, commit: Box<Commit>, why: String) {
-        let (first, last) = (commit.frame.first(), commit.frame.last());
+        let first = commit.frame.first();
         self.break_down(why.clone());
         self.refuse(commit, &why);
-        self.abort(first, last);
+        self.refuse_open(&why);
+        self.abort(first, Sequence(self.next.0.saturating_sub(1)));
     }
 
     /// While the log takes nothing, nothing collected can become true.
@@ -238,7 +270,12 @@ impl Sequencer {
     }
 
     /// Answers everyone of a commit that failed.
-    fn refuse(&mut self, mut commit: Box<Commit>, why: &str) {
+    pub(crate) fn refuse(&mut self, mut commit: Box<Commit>, why: &str) {
+        if !commit.waiting.is_empty() {
+            // What administrators asked for has not happened.
+            let groups = group_table(&self.shared, 0);
+            self.groups = groups.above(&self.groups);
+        }
         for entry in commit
             .deliveries
             .iter_mut()
@@ -286,7 +323,8 @@ impl Sequencer {
             Ok(()) => {
                 tracing::warn!("the log goes on in a new segment; articles are taken again");
                 self.broken = None;
-                *self.shared.paused.lock() = None;
+                self.shared.holds.lock().fault = None;
+                self.write_prologue();
                 // A checkpoint that waited for its state record waits for another one.
                 if let Stage::Frozen { state, .. } = &mut self.checkpoints.stage {
                     *state = self.next;
@@ -301,8 +339,8 @@ impl Sequencer {
     }
 
     /// Nothing more is taken, and everyone who asks is told to come back later.
-    fn break_down(&mut self, why: String) {
-        *self.shared.paused.lock() = Some(why.clone());
+    pub(crate) fn break_down(&mut self, why: String) {
+        self.shared.holds.lock().fault = Some(why.clone());
         self.broken = Some(why);
     }
 }

@@ -21,6 +21,7 @@ struct State<B, E> {
     batches: VecDeque<B>,
     events: VecDeque<E>,
     waiting: bool,
+    closed: bool,
 }
 
 impl<B, E> Inbox<B, E> {
@@ -31,21 +32,29 @@ impl<B, E> Inbox<B, E> {
                 batches: VecDeque::new(),
                 events: VecDeque::new(),
                 waiting: false,
+                closed: false,
             }),
             wake: Condvar::new(),
         }
     }
 
-    /// Puts an article batch behind the others.
-    pub(crate) fn push_batch(&self, batch: B) {
+    /// Puts an article batch behind the others; gives it back when nobody takes any more.
+    pub(crate) fn push_batch(&self, batch: B) -> Result<(), B> {
         let mut state = self.state.lock();
+        if state.closed {
+            return Err(batch);
+        }
         state.batches.push_back(batch);
         self.wake_if_waiting(state);
+        Ok(())
     }
 
-    /// Puts an event in; events are taken before batches.
+    /// Puts an event in; events are taken before batches.  When nobody takes any more it is dropped.
     pub(crate) fn push_event(&self, event: E) {
         let mut state = self.state.lock();
+        if state.closed {
+            return;
+        }
         state.events.push_back(event);
         self.wake_if_waiting(state);
     }
@@ -94,6 +103,14 @@ impl<B, E> Inbox<B, E> {
         }
     }
 
+    /// Takes nothing from now on, and hands out what was not taken up.
+    pub(crate) fn close(&self) -> VecDeque<B> {
+        let mut state = self.state.lock();
+        state.closed = true;
+        state.events.clear();
+        std::mem::take(&mut state.batches)
+    }
+
     /// True when an event waits.
     pub(crate) fn has_events(&self) -> bool {
         !self.state.lock().events.is_empty()
@@ -112,7 +129,7 @@ mod tests {
     #[test]
     fn batches_stay_when_not_wanted() {
         let inbox = Inbox::new();
-        inbox.push_batch("b");
+        inbox.push_batch("b").unwrap();
         inbox.push_event("e");
         let (mut batches, mut events) = (VecDeque::new(), VecDeque::new());
         inbox.take(None, &mut events, Duration::ZERO);
@@ -121,5 +138,13 @@ mod tests {
         inbox.take(Some(&mut batches), &mut events, Duration::ZERO);
         assert_eq!((batches.len(), events.len()), (1, 0));
         assert_eq!(inbox.waiting_batches(), 0);
+    }
+
+    #[test]
+    fn what_comes_too_late_is_given_back() {
+        let inbox = Inbox::<_, ()>::new();
+        inbox.push_batch("early").unwrap();
+        assert_eq!(inbox.close(), ["early"]);
+        assert_eq!(inbox.push_batch("late"), Err("late"));
     }
 }

@@ -199,7 +199,7 @@ impl LocalService {
         if self.shared.closing.load(Ordering::Acquire) {
             return Some(Defer::Stopping);
         }
-        self.shared.paused.lock().is_some().then_some(Defer::Paused)
+        self.shared.holds.lock().defer()
     }
 }
 
@@ -568,7 +568,7 @@ impl NewsService for LocalService {
             }));
             return;
         };
-        let now = self.now();
+        let now = shared.time.judging();
         let mut candidates = shared.accept.batch(shared, from);
         candidates.permit = Some(permit);
         let mut answered = Vec::new();
@@ -597,7 +597,9 @@ impl NewsService for LocalService {
         for candidate in &candidates.candidates {
             shared.offers.queue(&candidate.hash);
         }
-        shared.inbox.push_batch(candidates);
+        if let Err(late) = shared.inbox.push_batch(candidates) {
+            shared.give_back(late);
+        }
     }
 
     fn release(&self, from: &Connection) {

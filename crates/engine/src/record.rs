@@ -35,6 +35,8 @@ pub(crate) mod kind {
     pub(crate) const JUMPED: u8 = 9;
     /// Nothing happened at this sequence; it stays a hole.
     pub(crate) const HOLE: u8 = 10;
+    /// What time it is: the history forgets by this.
+    pub(crate) const TIME: u8 = 11;
 }
 
 /// An accepted article, as the log tells it.
@@ -281,6 +283,13 @@ impl StateRecord {
 /// Reads the payload of a `JUMPED` record: by how much every high mark went up.
 pub(crate) fn decode_jump(sequence: Sequence, payload: &[u8]) -> Result<u64, Error> {
     Cursor::new(sequence, kind::JUMPED, payload).u64()
+}
+
+/// Reads the payload of a `TIME` record.
+pub(crate) fn decode_time(sequence: Sequence, payload: &[u8]) -> Result<UnixTime, Error> {
+    Cursor::new(sequence, kind::TIME, payload)
+        .u64()
+        .map(UnixTime)
 }
 
 /// Reads the payload of a `SPOOL_MADE` record: the key of the message-id hash.

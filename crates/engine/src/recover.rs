@@ -6,19 +6,20 @@
 //! log behind the checkpoint and a few records of the store, whatever the spool's size.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use newsreel_host::{Clock, Disk, random_bytes};
+use newsreel_host::{Disk, random_bytes};
 use newsreel_index::Views;
 use newsreel_journal::{Frame, Journal, JournalWriter, Record, Recovered, Recovery, SpoolId};
 use newsreel_store::methods::cnfs::{CreateProgress, end_of};
-use newsreel_store::{Access, Blocking, Marks, Store, StoreReader, Want};
-use newsreel_wire::{BufferId, Position, Sequence, UnixTime};
+use newsreel_store::{Access, Marks, Store, StoreReader};
+use newsreel_wire::{BufferId, Position, Sequence};
 
 use crate::applier::Applier;
 use crate::config::EngineConfig;
 use crate::error::Error;
+use crate::finish::SYNC_EVERY_RECORDS as RESERVE;
 use crate::record::{ArticleRecord, ReservedRecord, StateRecord, decode_spool_made, kind};
 use crate::shared::StoreLiveness;
 use crate::spool::Spool;
@@ -37,8 +38,8 @@ pub(crate) struct Opened {
     pub(crate) hash_key: [u8; 32],
     /// The spool is new.
     pub(crate) is_new: bool,
-    /// The last run answered before anything was on disk, and did not stop cleanly.
-    pub(crate) must_jump: bool,
+    /// So many sequences, and numbers of each group, may have been given that the log does not know.
+    pub(crate) jump: u64,
 }
 
 /// What the log says about the engine itself.
@@ -85,6 +86,27 @@ impl Replay {
         Ok(())
     }
 
+    /// Takes from the whole log what the part behind the checkpoint does not tell.
+    fn look_back(&mut self, disk: &Arc<dyn Disk>, log: &Path, id: SpoolId) -> Result<(), Error> {
+        let open = |from| Recovery::open_read_only(Arc::clone(disk), log, id, from);
+        let mut recovery = match open(Sequence(1)) {
+            Err(newsreel_journal::Error::Gone { oldest, .. }) => open(oldest)?,
+            other => other?,
+        };
+        let mut whole = Self::default();
+        while let Some(frame) = recovery.next_frame()? {
+            for record in frame.records() {
+                whole.note(&record)?;
+            }
+        }
+        self.hash_key = whole.hash_key;
+        self.is_volatile |= whole.is_volatile;
+        for marks in whole.marks() {
+            self.raise(marks.buffer, marks.end, marks.reserved);
+        }
+        Ok(())
+    }
+
     fn raise(&mut self, buffer: BufferId, end: Position, reserved: Position) {
         let marks = self.marks.entry(buffer).or_default();
         *marks = (marks.0.max(end), marks.1.max(reserved));
@@ -104,7 +126,6 @@ impl Replay {
 pub(crate) fn open(
     config: &EngineConfig,
     disk: &Arc<dyn Disk>,
-    clock: &Arc<dyn Clock>,
     access: Access,
     progress: CreateProgress<'_>,
 ) -> Result<Opened, Error> {
@@ -137,7 +158,11 @@ pub(crate) fn open(
         progress,
         open: None,
     };
-    let replay = replay(&mut recovery, &mut applier, &mut stores, from)?;
+    let mut replay = replay(&mut recovery, &mut applier, &mut stores, from)?;
+    if replay.hash_key.is_none() && checkpoint.is_some() {
+        // No state behind the checkpoint: the log is older than its views, or that record rots.
+        replay.look_back(disk, &log, id)?;
+    }
     let mut store = stores.take(&replay)?;
     let (writer, journal, recovered) = match access {
         Access::Write => {
@@ -152,13 +177,22 @@ pub(crate) fn open(
     for damage in &recovered.damage {
         tracing::error!(%damage, "the log is damaged");
     }
-    let last = Sequence(recovered.end.0.max(from.0).saturating_sub(1));
+    let last = Sequence(recovered.end.0.saturating_sub(1));
+    let jump = jump(&recovered, &replay, from, &store);
+    if recovered.end < from {
+        tracing::error!(
+            ends = last.0,
+            wanted = from.0,
+            "the log is older than its views: an old one was put back, or a disk lost what it had \
+             acknowledged; no buffer is written on in its present cycle"
+        );
+        store.distrust();
+    }
     store.resume(&replay.marks(), last)?;
-    views.set_time(UnixTime(clock.now().secs));
     let is_new = replay.hash_key.is_none() && recovered.frames == 0 && checkpoint.is_none();
     Ok(Opened {
         hash_key: hash_key(&replay, is_new, log)?,
-        must_jump: replay.is_volatile && !replay.stopped,
+        jump,
         spool,
         views,
         applier,
@@ -167,6 +201,31 @@ pub(crate) fn open(
         writer,
         recovered,
         is_new,
+    })
+}
+
+/// So many sequences and numbers may have been given, and seen, that the log does not know of.
+fn jump(recovered: &Recovered, replay: &Replay, from: Sequence, store: &Store) -> u64 {
+    let mut jump = 0u64;
+    if replay.is_volatile && !replay.stopped {
+        jump += RESERVE;
+    }
+    if recovered.end < from {
+        jump += RESERVE;
+    }
+    let facts = store.reader().facts();
+    let headers = facts.iter().map(|facts| facts.header_sequence).max();
+    let ahead = (headers.unwrap_or(0) + 1).saturating_sub(recovered.end.0);
+    if ahead > 0 {
+        jump = jump.saturating_add(ahead).saturating_add(RESERVE);
+    }
+    // What rots in the log gave at most so many numbers.
+    let is_listed = recovered.damage.len() as u64 == recovered.damage_count;
+    jump.saturating_add(if is_listed {
+        let lost = recovered.damage.iter();
+        lost.map(|damage| damage.before.0 - damage.first.0).sum()
+    } else {
+        recovered.next.0.saturating_sub(from.0)
     })
 }
 
@@ -259,11 +318,10 @@ fn check_frame(frame: &Frame<'_>, store: &StoreReader) -> Result<(), &'static st
         let Ok(article) = ArticleRecord::decode(sequence, payload) else {
             return Err("an article record cannot be read");
         };
-        let Ok(stored) = store.read(&article.token, Want::Whole, Blocking::Yes, &mut memory) else {
+        let token = &article.token;
+        if let Err(error) = store.verify(token, sequence, &article.id_hash, &mut memory) {
+            tracing::warn!(%error, sequence = sequence.0, "an article of the log's end is not in the store");
             return Err("an article of it is not in the store");
-        };
-        if stored.sequence != sequence || stored.id_hash != article.id_hash {
-            return Err("the store has another article in its place");
         }
     }
     Ok(())

@@ -21,6 +21,8 @@ pub struct Status {
     pub durability: String,
     /// Why nothing is taken at present, if so.
     pub paused: Option<String>,
+    /// What is wrong with the clock, if it jumped and nobody confirmed it.
+    pub clock: Option<String>,
     /// The last committed sequence of the log.
     pub sequence: u64,
     /// The sequence up to which the views are sealed on disk.

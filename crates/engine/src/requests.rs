@@ -57,6 +57,8 @@ pub(crate) enum Request {
     SetGroup { name: String, change: GroupChange },
     /// Remove a group.
     RemoveGroup { name: String },
+    /// The calendar is right as it is.
+    TrustClock,
     /// Make a checkpoint now.
     Checkpoint,
     /// Finish what is under way, make a last checkpoint and stop.

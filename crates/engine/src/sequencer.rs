@@ -10,10 +10,10 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::mpsc::SyncSender;
+use std::sync::mpsc::{SendError, SyncSender};
 use std::time::Duration;
 
-use newsreel_service::{Connection, Outcome, Reject};
+use newsreel_service::{Connection, Defer, Outcome, Reject};
 use newsreel_store::{Place, PlaceError, Store};
 use newsreel_wire::{ArticleNumber, GroupId, Sequence, Token, UnixTime};
 
@@ -27,7 +27,10 @@ use crate::error::Error;
 use crate::filing::{self, GroupTable};
 use crate::record::{self, ReservedRecord, kind};
 use crate::requests::{Request, Waiting};
+use crate::room::Room;
 use crate::shared::Shared;
+use crate::start::Prologue;
+use crate::timing::Timing;
 
 /// What wakes the sequencer besides articles.
 #[derive(Debug)]
@@ -42,6 +45,9 @@ pub(crate) enum Event {
 
 /// After so many articles the sequencer looks whether a commit has ended.
 const LOOK_EVERY: u32 = 32;
+
+/// One commit holds at most so many articles: what is not synced stays within the reserve of [`crate::finish`].
+const ARTICLES_MAX: u64 = 16_384;
 
 /// How long it sleeps at most: the grain of checkpoints by time.
 const NAP: Duration = Duration::from_secs(1);
@@ -78,6 +84,14 @@ pub(crate) struct Sequencer {
     /// What is to be aborted once more, and when.
     pub(crate) abort_again: Option<(Sequence, Sequence, u64)>,
     pub(crate) sync: SyncState,
+    pub(crate) room: Room,
+    pub(crate) timing: Timing,
+    /// What the first commit of this run must say, until one has said it.
+    pub(crate) prologue: Option<Prologue>,
+    /// A frame of so many octets takes no more articles.
+    pub(crate) frame_octets_full: usize,
+    /// No frame is larger.
+    pub(crate) frame_octets_max: usize,
     pub(crate) scratch: Scratch,
     pub(crate) stopping: Vec<Waiting>,
 }
@@ -89,6 +103,8 @@ pub(crate) struct SyncState {
     pub(crate) durable_before: Sequence,
     /// Milliseconds, monotone.
     pub(crate) last_ms: u64,
+    /// The next commit is synced whatever it holds.
+    pub(crate) is_due: bool,
 }
 
 /// Buffers used again for every article.
@@ -101,6 +117,8 @@ pub(crate) struct Scratch {
     pub(crate) resumed: bool,
     /// Nothing fits before the open commit has gone.
     pub(crate) blocked: bool,
+    /// ... and that commit could reserve nothing either.
+    hopeless: bool,
 }
 
 impl Sequencer {
@@ -119,13 +137,20 @@ impl Sequencer {
             while let Some(event) = events.pop_front() {
                 self.handle(event);
             }
+            self.keep_time();
+            self.look_for_room();
             self.sequence_some();
             self.retry_abort();
+            self.sync_if_due();
             self.checkpoint_if_due();
             self.launch();
             if self.has_stopped() {
                 break;
             }
+        }
+        let left = self.shared.inbox.close();
+        for batch in self.scratch.batches.drain(..).chain(left) {
+            self.shared.give_back(batch);
         }
         for waiting in self.stopping.drain(..) {
             waiting.tell();
@@ -138,6 +163,8 @@ impl Sequencer {
         let config = &self.shared.config.sequencer;
         self.scratch.blocked
             || self.open.octets >= config.commit_octets_max as usize
+            || self.open.articles >= ARTICLES_MAX
+            || self.open.frame.bytes().len() >= self.frame_octets_full
             || (config.durability == Durability::Each && self.open.articles >= 1)
     }
 
@@ -226,6 +253,9 @@ impl Sequencer {
         if self.broken.is_some() {
             return Step::Answer(Outcome::Failed);
         }
+        if self.room.is_full {
+            return Step::Answer(Outcome::Deferred(Defer::Full));
+        }
         if !resumed {
             match self
                 .shared
@@ -279,7 +309,7 @@ impl Sequencer {
         };
         let token = match placed {
             Ok(token) => token,
-            Err(PlaceError::NeedsReservation) if self.committing || !self.scratch.blocked => {
+            Err(PlaceError::NeedsReservation) if !std::mem::take(&mut self.scratch.hopeless) => {
                 self.scratch.resumed = true;
                 self.scratch.blocked = true;
                 return Step::Blocked;
@@ -292,6 +322,7 @@ impl Sequencer {
                 return Step::Answer(Outcome::Failed);
             }
         };
+        self.scratch.hopeless = false;
         self.groups.take(&numbers);
         self.write_record(batch, candidate, arrival, &token, &numbers);
         self.open.octets += token.len() as usize;
@@ -352,6 +383,7 @@ impl Sequencer {
         }
         let from = self.open.reservations.len();
         self.store.reservations(&mut self.open.reservations);
+        self.scratch.hopeless = self.scratch.blocked && self.open.reservations.len() == from;
         for reservation in &self.open.reservations[from..] {
             let out = self.open.frame.record(kind::RESERVED);
             ReservedRecord {
@@ -378,9 +410,13 @@ impl Sequencer {
         commit.frame.vouch(self.sync.durable_before);
         let sync = self.sync_now(&commit);
         self.committing = true;
-        if self.jobs.send(Job::Commit { commit, sync }).is_err() {
+        if let Err(SendError(job)) = self.jobs.send(Job::Commit { commit, sync }) {
             self.committing = false;
-            self.broken = Some("the commit thread has ended".to_owned());
+            let why = "the commit thread has ended".to_owned();
+            self.break_down(why.clone());
+            if let Job::Commit { commit, .. } = job {
+                self.refuse(commit, &why);
+            }
         }
     }
 }

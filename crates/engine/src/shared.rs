@@ -4,9 +4,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
-use newsreel_host::Clock;
+use newsreel_host::{Clock, Disk};
 use newsreel_index::{Liveness, Views};
 use newsreel_journal::Journal;
+use newsreel_service::{Completion, Defer, Outcome};
 use newsreel_store::{Rules, StoreReader};
 use newsreel_wire::{BufferId, IdHash, MessageId, Position, Sequence, Wildmat};
 
@@ -17,15 +18,19 @@ use crate::accept::{Accept, CandidateBatch};
 use crate::config::{ArticlesConfig, EngineConfig};
 use crate::counters::Counters;
 use crate::error::Error;
+use crate::holds::Holds;
 use crate::inbox::Inbox;
 use crate::offers::Offers;
 use crate::sequencer::Event;
+use crate::timekeeper::Timekeeper;
 
 /// The engine's shared half; everything in it may be used from any thread.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) config: EngineConfig,
+    pub(crate) disk: Arc<dyn Disk>,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) time: Timekeeper,
     pub(crate) path_identity: String,
     pub(crate) hash_key: [u8; 32],
     pub(crate) views: Arc<Views>,
@@ -43,7 +48,7 @@ pub(crate) struct Shared {
     /// No more articles are taken: the server stops.
     pub(crate) closing: AtomicBool,
     /// Why nothing is taken at present, if so.
-    pub(crate) paused: Mutex<Option<String>>,
+    pub(crate) holds: Mutex<Holds>,
     /// Room in front of the sequencer, KiB.
     pub(crate) queue: Arc<Semaphore>,
 }
@@ -71,6 +76,19 @@ impl Shared {
             return Ok(false);
         }
         Ok(history.lookup(id)?.is_some())
+    }
+
+    /// Answers a batch that nobody takes up any more: its peer keeps the articles.
+    pub(crate) fn give_back(&self, batch: CandidateBatch) {
+        let left = batch.candidates.get(batch.next..).unwrap_or_default();
+        for candidate in left {
+            self.offers.finish(&candidate.hash, false);
+        }
+        let outcome = Outcome::Deferred(Defer::Stopping);
+        batch.sink.complete(left.iter().map(|candidate| Completion {
+            ticket: candidate.ticket,
+            outcome,
+        }));
     }
 
     /// The last committed sequence.

@@ -197,6 +197,17 @@ impl Views {
         self.catalog.set_time(time);
     }
 
+    /// Sets the time of the log, also back: somebody said that it is right.
+    pub fn reset_time(&self, time: UnixTime) {
+        self.catalog.reset_time(time);
+    }
+
+    /// The time of the log; `None` when it never told one.
+    #[must_use]
+    pub fn time(&self) -> Option<UnixTime> {
+        Some(self.catalog.time()).filter(|time| *time > UnixTime(0))
+    }
+
     pub(crate) fn remember(&self) -> Remember {
         Remember::new(self.catalog.time(), self.config.remember_s)
     }

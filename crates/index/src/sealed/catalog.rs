@@ -103,6 +103,11 @@ impl Catalog {
         }
     }
 
+    /// The time is this, whatever it was.
+    pub(crate) fn reset_time(&self, time: UnixTime) {
+        self.time.store(time.0, Ordering::Relaxed);
+    }
+
     /// Makes a change durable, then removes the files that no longer count.
     pub(crate) fn commit(&self, change: &Change<'_>) -> Result<()> {
         let mut manifest = self.manifest.lock();

@@ -1,0 +1,100 @@
+//! Room: accepting stops at a mark that leaves enough for a checkpoint, cancels and control, and resumes by itself.
+//!
+//! Looked at by the sequencer: the log's room each time round, the disk's and the memory's once a second.  Articles
+//! are given back, readers and administrators go on, and a checkpoint is made, because it lets old segments of the
+//! log be used again.
+
+use crate::checkpoint::Stage;
+use crate::counters::Counters;
+use crate::sequencer::Sequencer;
+
+/// How often disk and memory are looked at, milliseconds.
+const LOOK_EVERY_MS: u64 = 1000;
+
+/// Room of the log for state, groups and cancels, octets.
+const CONTROL_OCTETS: u64 = 1 << 20;
+
+/// The largest record of one article is smaller than this, octets.
+const RECORD_OCTETS_MAX: u64 = 256 << 10;
+
+/// Room of the disk beyond what can be computed, octets.
+const MARGIN_OCTETS: u64 = 32 << 20;
+
+/// Memory of the views beyond their limits at which nothing more is taken, whatever holds the checkpoint up.
+const MEMORY_TIMES_MAX: u64 = 4;
+
+/// What the sequencer knows of the room there is.
+#[derive(Debug, Default)]
+pub(crate) struct Room {
+    next_look_ms: u64,
+    /// What disk and memory lacked at the last look.
+    lacking: Option<String>,
+    /// Nothing is taken.
+    pub(crate) is_full: bool,
+}
+
+impl Sequencer {
+    /// Stops accepting when room runs out, and takes it up again when there is some.
+    pub(crate) fn look_for_room(&mut self) {
+        let now_ms = self.shared.now_ms();
+        if self.room.next_look_ms <= now_ms {
+            self.room.next_look_ms = now_ms + LOOK_EVERY_MS;
+            self.room.lacking = self.lacking();
+        }
+        let why = match self.shared.journal.shortage(self.log_octets_kept()) {
+            Some(why) => Some(format!("the log runs out of room: {why}")),
+            None if self.room.lacking.is_some() => self.room.lacking.clone(),
+            None if !self.room.is_full => return,
+            None => None,
+        };
+        match (&why, self.room.is_full) {
+            (Some(why), false) => {
+                tracing::error!(why, "no room; articles are put off, readers go on");
+                Counters::add(&self.shared.counters.full, 1);
+                // It frees segments of the log.
+                self.checkpoints.wanted = true;
+            }
+            (None, true) => tracing::warn!("there is room again; articles are taken"),
+            _ => {}
+        }
+        self.room.is_full = why.is_some();
+        self.shared.holds.lock().full = why;
+    }
+
+    /// Room of the log for the commit under way, the open one, and control.
+    fn log_octets_kept(&self) -> u64 {
+        2 * (self.frame_octets_full as u64 + RECORD_OCTETS_MAX) + CONTROL_OCTETS
+    }
+
+    /// What disk or memory lacks for the next checkpoint.
+    fn lacking(&self) -> Option<String> {
+        let facts = self.shared.views.facts();
+        let limits = &self.shared.config.index;
+        let times = match self.checkpoints.stage {
+            Stage::Failed { .. } => 2,
+            _ => MEMORY_TIMES_MAX,
+        };
+        if facts.history.memory_rows >= times * limits.history_rows_max
+            || facts.overview.memory_bytes >= times * limits.tail_bytes_max
+        {
+            return Some(
+                "checkpoints cannot keep up or fail, and the views fill memory".to_owned(),
+            );
+        }
+        let config = &self.shared.config;
+        let unsealed = facts.history.memory_bytes + facts.overview.memory_bytes;
+        let commits = 2 * u64::from(config.sequencer.commit_octets_max);
+        let mut mark = config.journal.segment_octets + 2 * unsealed + commits + MARGIN_OCTETS;
+        if self.room.is_full {
+            // Not to and fro at the mark.
+            mark += mark / 4;
+        }
+        let free = self.shared.disk.free_bytes(&config.spool).ok()?;
+        (free < mark).then(|| {
+            format!(
+                "the disk of {} has {free} octets left, {mark} are kept for checkpoints and control; free some",
+                config.spool.display()
+            )
+        })
+    }
+}

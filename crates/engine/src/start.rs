@@ -1,0 +1,161 @@
+//! The sequencer as it begins: its groups from the views, its first records in the open commit.
+//!
+//! What the first commit of a run must say (the hash key, a jump of all numbers, where the buffers stand) is said again
+//! when that commit fails.
+
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+
+use newsreel_journal::JournalWriter;
+use newsreel_store::Store;
+use newsreel_wire::Sequence;
+
+use crate::applier::Applier;
+use crate::checkpoint::{self, Checkpoints, Stage};
+use crate::commit::{self, Commit};
+use crate::config::Mode;
+use crate::filing::{Filing, GroupSlot, GroupTable};
+use crate::record::kind;
+use crate::room::Room;
+use crate::sequencer::{Scratch, Sequencer, SyncState};
+use crate::shared::Shared;
+use crate::timing::Timing;
+
+/// What the sequencer's thread takes over.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub(crate) store: Store,
+    pub(crate) applier: Applier,
+    pub(crate) next: Sequence,
+    pub(crate) epoch: u64,
+    pub(crate) is_new: bool,
+    /// By how much sequence and high marks go up: so many may have been given that the log does not know.
+    pub(crate) jump: u64,
+}
+
+/// What the first commit says besides the state.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Prologue {
+    is_new: bool,
+    jump: u64,
+}
+
+/// The sequencer, ready to run.
+pub(crate) fn sequencer(
+    shared: &Arc<Shared>,
+    parts: Parts,
+    writer: &JournalWriter,
+    jobs: SyncSender<commit::Job>,
+    tasks: SyncSender<checkpoint::Task>,
+) -> Sequencer {
+    let Parts {
+        store,
+        applier,
+        next,
+        epoch,
+        is_new,
+        jump,
+    } = parts;
+    // What was acknowledged and lost may have been seen: nothing of it is used again.
+    let next = Sequence(next.0 + jump);
+    let now_ms = shared.now_ms();
+    let frame_octets_max = usize::try_from(writer.frame_octets_max()).unwrap_or(usize::MAX);
+    let commit_octets_max = shared.config.sequencer.commit_octets_max as usize;
+    let mut sequencer = Sequencer {
+        shared: Arc::clone(shared),
+        store,
+        groups: group_table(shared, jump),
+        epoch,
+        next,
+        jobs,
+        checkpoints: Checkpoints {
+            tasks,
+            log_octets: 0,
+            last_ms: now_ms,
+            // What made it jump need not be met again.
+            wanted: jump > 0,
+            is_last: false,
+            stage: Stage::Idle,
+        },
+        applier,
+        open: Box::<Commit>::default(),
+        spare: None,
+        committing: false,
+        broken: None,
+        abort_again: None,
+        sync: SyncState {
+            durable_before: next,
+            last_ms: now_ms,
+            is_due: true,
+        },
+        room: Room::default(),
+        timing: Timing::default(),
+        prologue: Some(Prologue { is_new, jump }),
+        frame_octets_full: (frame_octets_max / 2).min(commit_octets_max.max(1 << 20)),
+        frame_octets_max,
+        scratch: Scratch::default(),
+        stopping: Vec::new(),
+    };
+    sequencer.open.frame.start(next, epoch);
+    sequencer.write_prologue();
+    sequencer
+}
+
+impl Sequencer {
+    /// Puts into the open commit what the first one of a run says, unless one has said it.
+    pub(crate) fn write_prologue(&mut self) {
+        let Some(Prologue { is_new, jump }) = self.prologue else {
+            return;
+        };
+        if is_new {
+            let key = self.shared.hash_key;
+            self.record(kind::SPOOL_MADE).extend_from_slice(&key);
+        }
+        if jump > 0 {
+            let by = jump.to_le_bytes();
+            self.record(kind::JUMPED).extend_from_slice(&by);
+        }
+        self.write_state();
+        self.write_time();
+    }
+}
+
+/// The groups as the views have them; their next numbers are `jump` higher.
+pub(crate) fn group_table(shared: &Shared, jump: u64) -> GroupTable {
+    let mut table = GroupTable::default();
+    if shared.config.sequencer.mode == Mode::Transit {
+        return table;
+    }
+    let groups = shared.views.groups();
+    let mut after: Option<String> = None;
+    loop {
+        let mut last = None;
+        let more = groups.list(after.as_deref(), 1024, |group| {
+            last = Some(group.name().to_owned());
+            let filing = match group.status() {
+                "j" | "x" => Filing::Nowhere,
+                status => match status.strip_prefix('=') {
+                    Some(target) => groups
+                        .by_name(target)
+                        .map_or(Filing::Nowhere, |g| Filing::Alias(g.id())),
+                    None => Filing::Here,
+                },
+            };
+            let next = groups.high(group.id()).0 + jump + 1;
+            table.set(
+                group.id(),
+                GroupSlot {
+                    next,
+                    name: group.name().into(),
+                    filing,
+                },
+            );
+        });
+        if !more || last.is_none() {
+            break;
+        }
+        after = last;
+    }
+    table.skip_ids(groups.next_id());
+    table
+}

@@ -6,6 +6,7 @@
 mod article;
 mod bench;
 mod check;
+mod clock;
 mod completions;
 mod config;
 mod group;
@@ -50,6 +51,9 @@ enum Verb {
     Store(store::Verb),
     /// Prove that store, log and views agree
     Check(check::Args),
+    /// Confirm that the clock is right although it jumped
+    #[command(subcommand)]
+    Clock(clock::Verb),
     /// Check, show and explain the configuration
     #[command(subcommand)]
     Config(config::Verb),
@@ -71,6 +75,7 @@ pub(crate) fn run(cli: Cli) -> Result<()> {
         Verb::Article(verb) => article::run(&verb),
         Verb::Store(verb) => store::run(&verb),
         Verb::Check(args) => check::run(&args),
+        Verb::Clock(verb) => clock::run(&verb),
         Verb::Config(verb) => config::run(&verb),
         Verb::Bench(verb) => bench::run(&verb),
         Verb::Completions(args) => completions::run(&args),

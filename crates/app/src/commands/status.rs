@@ -56,6 +56,7 @@ fn server(status: &Value) -> Facts {
     facts.push(("version", cell(&status["version"])));
     facts.push(("mode", mode));
     facts.push(("paused", cell(&status["paused"])));
+    facts.push(("clock", cell(&status["clock"])));
     facts
 }
 

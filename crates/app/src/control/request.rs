@@ -63,6 +63,8 @@ pub(crate) enum Request {
     Store,
     /// Whether store, log and views agree.
     Check,
+    /// The clock jumped and is right.
+    ClockConfirm,
     /// Read the configuration again.
     Reload,
     /// Finish and stop.
@@ -89,7 +91,10 @@ impl Request {
     pub(crate) fn writes(&self) -> bool {
         matches!(
             self,
-            Self::GroupAdd { .. } | Self::GroupSet { .. } | Self::GroupRemove { .. }
+            Self::GroupAdd { .. }
+                | Self::GroupSet { .. }
+                | Self::GroupRemove { .. }
+                | Self::ClockConfirm
         )
     }
 }
@@ -155,6 +160,11 @@ pub(crate) fn answer(
                 .check(&mut |done, total| progress(Progress { done, total }))
                 .map_err(said)?;
             value(&report)
+        }
+        Request::ClockConfirm => {
+            let was = engine.status().clock;
+            engine.confirm_clock().map_err(said)?;
+            Ok(json!({"was": was}))
         }
         Request::Reload => server.ok_or_else(needs_server)?.reload(),
         Request::Stop => {

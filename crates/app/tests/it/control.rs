@@ -54,6 +54,8 @@ fn live_offline_and_read_only_answer_alike() {
     let status = spool.json(&["status"]);
     assert_eq!(status["server"]["pid"], server.pid());
     assert_eq!(status["counters"]["accepted"], 2);
+    assert_eq!(status["clock"], Value::Null);
+    assert_eq!(spool.json(&["clock", "confirm"])["was"], Value::Null);
     server.stop();
 
     let offline = answers(&spool, &[]);

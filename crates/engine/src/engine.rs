@@ -181,6 +181,13 @@ impl Engine {
         })
     }
 
+    /// Takes the memory that the newest articles will need from the system now, so that none of them waits for it.
+    pub fn take_memory(&self) {
+        for buffer in self.shared.store.buffers() {
+            buffer.take_memory();
+        }
+    }
+
     /// Has a checkpoint begun.
     pub fn checkpoint(&self) -> Result<(), Error> {
         self.ask(Request::Checkpoint)

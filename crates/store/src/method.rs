@@ -184,6 +184,9 @@ pub trait BufferReader: Send + Sync + Debug {
 
     /// What there is to know about it; costs no I/O.
     fn facts(&self) -> BufferFacts;
+
+    /// Takes the memory that articles will need from the system now, so that none of them waits for it.
+    fn take_memory(&self) {}
 }
 
 /// Which records a scan shows.

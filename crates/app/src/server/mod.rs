@@ -124,6 +124,8 @@ async fn until_drained(
     for address in &addresses {
         tracing::info!(target: "newsreel::server", %address, "listening");
     }
+    let taking = Arc::clone(engine);
+    drop(tokio::task::spawn_blocking(move || taking.take_memory()));
     let cut = listeners
         .run(|stream, admission| session(&server, stream, admission))
         .await;

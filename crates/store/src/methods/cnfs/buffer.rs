@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use super::bitmap::Starts;
 use super::format::{FileHeader, FileKey, Hints, SECOND_HEADER};
 use super::geometry::{Geometry, PAGE};
+use super::memory::Pool;
 use super::recent::Recent;
 use crate::config::BufferConfig;
 use crate::error::{Error, Result};
@@ -71,6 +72,8 @@ pub(crate) struct Owner<'a> {
     pub(crate) set: SetId,
     /// Memory for its newest batches.
     pub(crate) recent_octets: usize,
+    /// Where that comes from.
+    pub(crate) pool: &'a Arc<Pool>,
 }
 
 impl Owner<'_> {
@@ -198,7 +201,7 @@ impl Buffer {
             suspended: AtomicBool::new(false),
             why_suspended: Mutex::default(),
             starts: Mutex::new(Starts::from(header.hints.bitmap_end)),
-            recent: Recent::new(owner.recent_octets),
+            recent: Recent::new(owner.recent_octets, Arc::clone(owner.pool)),
             is_cached: owner.config.cached,
             opened: header.clone(),
             header: Mutex::new(Written { header, newest_at }),

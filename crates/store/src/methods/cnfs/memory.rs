@@ -1,12 +1,14 @@
-//! The memory of a batch: page-aligned, written once by the sequencer, used again by later batches.
+//! The memory of batches: page-aligned, written once by the sequencer, used again by later batches.
 //!
-//! Fresh memory costs a page fault every 4 KiB, about as much as copying an article into it; so what was written is
-//! handed back to a small pool when nobody needs it any more, whatever became of its batch.  A sealed batch never
-//! changes: the commit thread writes from it and readers copy from it at the same time.
+//! Fresh memory costs a page fault every 4 KiB, more than copying an article into it; so batches lie one behind the
+//! other in slabs, without gaps, and a slab is used again when nobody needs any batch in it, whatever became of them.
+//! A sealed batch never changes: the commit thread writes from it and readers copy from it at the same time.
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use bytes::{Buf, Bytes, BytesMut};
 use newsreel_wire::Position;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -14,44 +16,25 @@ use smallvec::SmallVec;
 use super::geometry::PAGE;
 
 const PAGE_LEN: usize = PAGE as usize;
-/// Octets kept for later batches, in all.
-const KEPT_MAX: usize = 16 << 20;
-/// Pieces kept for later batches.
-const KEPT_PIECES_MAX: usize = 32;
+/// Octets of a slab; a batch that is longer has one of its own.
+const SLAB: usize = 2 << 20;
+/// A slab that became larger goes back to the system.
+const SLAB_KEPT_MAX: usize = 4 * SLAB;
+/// Slabs kept for later, beside those taken beforehand.
+const KEPT_MAX: usize = 4;
 
-/// A piece of memory.
+/// Slabs with room.
 #[derive(Default)]
-struct Block {
-    octets: Vec<u8>,
-    /// Unused octets in front, so that the rest begins on a page.
-    skip: usize,
+pub(super) struct Pool {
+    /// Whole ones in front; behind them rests.
+    kept: Mutex<Vec<BytesMut>>,
+    /// Slabs taken beforehand.
+    beforehand: AtomicUsize,
 }
-
-impl Block {
-    fn new(room: usize) -> Self {
-        let octets = vec![0; room + PAGE_LEN];
-        // An allocator that cannot say is none of ours; without alignment the disk copies once more.
-        let skip = octets.as_ptr().align_offset(PAGE_LEN).min(PAGE_LEN);
-        Self { octets, skip }
-    }
-
-    fn room(&self) -> usize {
-        self.octets.len().saturating_sub(PAGE_LEN)
-    }
-}
-
-/// What a batch of this length is given: a power of two of pages.
-fn room_for(len: usize) -> usize {
-    len.max(PAGE_LEN).next_power_of_two()
-}
-
-/// Memory of batches that are done.
-#[derive(Default)]
-pub(super) struct Pool(Mutex<Vec<Block>>);
 
 impl fmt::Debug for Pool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Pool({} octets)", self.kept())
+        write!(f, "Pool({} slabs)", self.kept.lock().len())
     }
 }
 
@@ -59,91 +42,128 @@ impl Pool {
     /// Memory for a batch that may become about so long.
     pub(super) fn memory(self: &Arc<Self>, len: usize) -> BatchMemory {
         BatchMemory {
-            block: self.take(room_for(len)),
-            len: 0,
+            octets: self.take(len),
             pool: Arc::clone(self),
         }
     }
 
-    fn kept(&self) -> usize {
-        self.0.lock().iter().map(Block::room).sum()
+    /// Takes so much memory from the system now, instead of when articles come.
+    pub(super) fn take_beforehand(&self, octets: usize) {
+        for _ in 0..octets.div_ceil(SLAB) {
+            let mut slab = aligned(BytesMut::new(), SLAB);
+            // The pages are there once something was written to them.
+            slab.resize(SLAB, 0);
+            slab.clear();
+            self.beforehand.fetch_add(1, Ordering::Relaxed);
+            self.kept.lock().insert(0, slab);
+        }
     }
 
-    fn take(&self, room: usize) -> Block {
-        let mut kept = self.0.lock();
-        let fitting = kept.iter().position(|block| block.room() == room);
-        let found = fitting.map(|at| kept.swap_remove(at));
+    /// Page-aligned room for at least `len` octets.
+    fn take(&self, len: usize) -> BytesMut {
+        let mut kept = self.kept.lock();
+        while let Some(slab) = kept.pop() {
+            if slab.capacity() >= len {
+                return slab;
+            }
+            if slab.capacity() >= SLAB {
+                kept.push(slab);
+                break;
+            }
+            // A rest that is too small would keep its slab from being used again.
+        }
         drop(kept);
-        found.unwrap_or_else(|| Block::new(room))
+        aligned(BytesMut::new(), len)
     }
 
-    fn give(&self, block: Block) {
-        let mut kept = self.0.lock();
-        let octets: usize = kept.iter().map(Block::room).sum();
-        let has_room = kept.len() < KEPT_PIECES_MAX && octets + block.room() <= KEPT_MAX;
-        if block.room() > 0 && has_room {
-            kept.push(block);
+    /// Takes back what is left of a slab.
+    fn give(&self, rest: BytesMut) {
+        let max = self.beforehand.load(Ordering::Relaxed) + KEPT_MAX;
+        let mut kept = self.kept.lock();
+        if rest.capacity() < PAGE_LEN || rest.capacity() > SLAB_KEPT_MAX || kept.len() >= max {
+            return;
+        }
+        if rest.capacity() >= SLAB {
+            kept.insert(0, rest);
+        } else {
+            kept.push(rest);
+        }
+    }
+
+    /// Takes back a slab if these were the last octets in use of it.
+    fn give_sealed(&self, octets: Bytes) {
+        if let Ok(octets) = octets.try_into_mut() {
+            self.give(aligned(octets, SLAB));
         }
     }
 }
 
-/// Octets that grow at the end and keep their alignment; their memory goes back to the pool.
+/// Empties `slab` and gives it room for `len` octets that begin on a page.
+fn aligned(mut slab: BytesMut, len: usize) -> BytesMut {
+    slab.clear();
+    slab.reserve(len.max(SLAB) + PAGE_LEN);
+    // An allocator that cannot say is none of ours; without alignment the disk copies once more.
+    let skip = slab.as_ptr().align_offset(PAGE_LEN).min(PAGE_LEN);
+    slab.resize(skip, 0);
+    slab.advance(skip);
+    slab
+}
+
+/// A batch being collected.
 pub(super) struct BatchMemory {
-    block: Block,
-    len: usize,
+    octets: BytesMut,
     pool: Arc<Pool>,
 }
 
 impl fmt::Debug for BatchMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "BatchMemory({} of {})", self.len, self.room())
+        write!(f, "BatchMemory({} octets)", self.octets.len())
     }
 }
 
 impl BatchMemory {
-    fn room(&self) -> usize {
-        self.block.room()
+    pub(super) fn len(&self) -> usize {
+        self.octets.len()
     }
 
-    pub(super) const fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Appends room for `len` octets, whose contents are whatever was there before.
-    pub(super) fn grow(&mut self, len: usize) -> &mut [u8] {
-        let (from, to) = (self.len, self.len + len);
-        if to > self.room() {
-            let mut larger = self.pool.take(room_for(to));
-            let skip = larger.skip;
-            larger.octets[skip..skip + from].copy_from_slice(self.get(0, from));
-            self.pool.give(std::mem::replace(&mut self.block, larger));
+    /// Appends these parts and zeros up to `len` octets in all; gives what it appended.
+    pub(super) fn append(&mut self, parts: &[&[u8]], len: usize) -> &mut [u8] {
+        let (from, to) = (self.len(), self.len() + len);
+        if to > self.octets.capacity() {
+            let mut larger = self.pool.take(to.next_power_of_two());
+            larger.extend_from_slice(&self.octets);
+            self.octets = larger;
         }
-        self.len = to;
-        let skip = self.block.skip;
-        &mut self.block.octets[skip + from..skip + to]
+        for part in parts {
+            self.octets.extend_from_slice(part);
+        }
+        self.octets.resize(to, 0);
+        &mut self.octets[from..]
     }
 
     /// Fills up to a whole page with zeros.
     pub(super) fn pad(&mut self) {
-        let missing = self.len.next_multiple_of(PAGE_LEN) - self.len;
-        self.grow(missing).fill(0);
+        let len = self.len();
+        self.append(&[], len.next_multiple_of(PAGE_LEN) - len);
     }
 
-    fn get(&self, from: usize, to: usize) -> &[u8] {
-        &self.block.octets[self.block.skip + from..self.block.skip + to]
-    }
-
-    /// The same octets in no more memory than they need.
-    fn compacted(&self) -> Self {
-        let mut small = self.pool.memory(self.len);
-        small.grow(self.len).copy_from_slice(self.get(0, self.len));
-        small
-    }
-}
-
-impl Drop for BatchMemory {
-    fn drop(&mut self) {
-        self.pool.give(std::mem::take(&mut self.block));
+    /// Closes the batch; the rest of its slab is for the next ones.
+    pub(super) fn seal(
+        mut self,
+        stretches: SmallVec<[Stretch; 2]>,
+        from: Position,
+        end: Position,
+    ) -> Sealed {
+        self.pad();
+        let octets = self.octets.split().freeze();
+        self.pool.give(self.octets);
+        Sealed {
+            octets,
+            pool: self.pool,
+            stretches,
+            from,
+            end,
+        }
     }
 }
 
@@ -161,7 +181,8 @@ pub(super) struct Stretch {
 /// A batch as it goes to the file: usually one stretch, two when the buffer wraps.
 #[derive(Debug)]
 pub(super) struct Sealed {
-    memory: BatchMemory,
+    octets: Bytes,
+    pool: Arc<Pool>,
     pub(super) stretches: SmallVec<[Stretch; 2]>,
     /// Where it begins.
     pub(super) from: Position,
@@ -170,22 +191,10 @@ pub(super) struct Sealed {
 }
 
 impl Sealed {
-    pub(super) const fn new(
-        memory: BatchMemory,
-        stretches: SmallVec<[Stretch; 2]>,
-        from: Position,
-        end: Position,
-    ) -> Self {
-        Self {
-            memory,
-            stretches,
-            from,
-            end,
-        }
-    }
-
     pub(super) fn octets(&self, stretch: &Stretch) -> &[u8] {
-        self.memory.get(stretch.start, stretch.end)
+        self.octets
+            .get(stretch.start..stretch.end)
+            .unwrap_or_default()
     }
 
     /// What lies at this offset of the file and behind it in the same stretch.
@@ -198,22 +207,14 @@ impl Sealed {
         })
     }
 
-    /// Octets of memory it takes up.
-    pub(super) fn footprint(&self) -> usize {
-        self.memory.block.octets.len()
+    pub(super) fn len(&self) -> usize {
+        self.octets.len()
     }
+}
 
-    /// The same in no more memory than it needs, when it has more.
-    pub(super) fn compacted(self: &Arc<Self>) -> Arc<Self> {
-        if room_for(self.memory.len()) >= self.memory.room() {
-            return Arc::clone(self);
-        }
-        Arc::new(Self::new(
-            self.memory.compacted(),
-            self.stretches.clone(),
-            self.from,
-            self.end,
-        ))
+impl Drop for Sealed {
+    fn drop(&mut self) {
+        self.pool.give_sealed(std::mem::take(&mut self.octets));
     }
 }
 
@@ -221,93 +222,104 @@ impl Sealed {
 mod tests {
     use super::*;
 
-    fn memory(pool: &Arc<Pool>, len: usize, fill: u8) -> BatchMemory {
+    fn filled(pool: &Arc<Pool>, len: usize, fill: u8) -> BatchMemory {
         let mut memory = pool.memory(0);
-        memory.grow(len).fill(fill);
+        memory.append(&[], len).fill(fill);
         memory
+    }
+
+    fn sealed(memory: BatchMemory) -> Sealed {
+        let end = memory.len().next_multiple_of(PAGE_LEN);
+        let stretch = Stretch {
+            offset: 8 * PAGE,
+            start: 0,
+            end,
+        };
+        let from = Position::new(1, 8 * PAGE);
+        memory.seal(SmallVec::from_slice(&[stretch]), from, from)
+    }
+
+    fn octets(sealed: &Sealed) -> &[u8] {
+        sealed.octets(&sealed.stretches[0])
     }
 
     #[test]
     fn memory_grows_keeps_its_octets_and_its_alignment() {
         let mut memory = Arc::new(Pool::default()).memory(0);
-        for n in 0..200u8 {
-            memory.grow(5000).fill(n);
-            assert!(memory.get(0, 1).as_ptr().addr().is_multiple_of(PAGE_LEN));
+        for n in 0..2000usize {
+            let appended = memory.append(&[&[n as u8; 3000], &[1, 2]], 5000);
+            assert_eq!(&appended[2999..3005], [n as u8, 1, 2, 0, 0, 0]);
         }
-        for n in 0..200usize {
-            let part = memory.get(n * 5000, (n + 1) * 5000);
-            assert!(part.iter().all(|octet| usize::from(*octet) == n));
+        assert!(memory.octets.as_ptr().addr().is_multiple_of(PAGE_LEN));
+        let sealed = sealed(memory);
+        let octets = octets(&sealed);
+        assert_eq!(octets.len(), 10_002_432);
+        for n in 0..2000usize {
+            let part = &octets[n * 5000..(n + 1) * 5000];
+            assert!(part[..3000].iter().all(|octet| *octet == n as u8));
         }
-        memory.pad();
-        assert_eq!(memory.len(), 1_003_520);
-        let padding = memory.get(1_000_000, 1_003_520);
-        assert!(padding.iter().all(|octet| *octet == 0));
+        assert!(octets[10_000_000..].iter().all(|octet| *octet == 0));
     }
 
     #[test]
-    fn dropped_memory_is_used_again_and_padding_is_zeroed_again() {
+    fn batches_share_a_slab_each_on_pages_of_its_own() {
         let pool = Arc::new(Pool::default());
-        let first = memory(&pool, 10_000, 7);
-        let at = first.get(0, 1).as_ptr();
-        drop(first);
-        let mut second = pool.memory(10_000);
-        second.grow(100).fill(8);
-        assert_eq!(second.get(0, 1).as_ptr(), at);
-        second.pad();
-        assert_eq!(second.len(), PAGE_LEN);
-        assert!(second.get(100, PAGE_LEN).iter().all(|octet| *octet == 0));
+        let first = sealed(filled(&pool, 10_000, 7));
+        let second = sealed(filled(&pool, 100, 8));
+        let (a, b) = (octets(&first), octets(&second));
+        assert_eq!(b.as_ptr().addr(), a.as_ptr().addr() + a.len());
+        assert!(b.as_ptr().addr().is_multiple_of(PAGE_LEN));
+        assert!(a[..10_000].iter().all(|octet| *octet == 7));
+        assert_eq!((b.len(), b[99], b[100]), (PAGE_LEN, 8, 0));
     }
 
     #[test]
-    fn a_batch_like_the_last_one_takes_its_memory() {
+    fn a_slab_is_used_again_once_nobody_needs_it() {
         let pool = Arc::new(Pool::default());
-        drop(memory(&pool, 300_000, 1));
-        let kept = pool.kept();
-        let mut next = pool.memory(300_000);
-        assert!(pool.kept() < kept, "nothing was taken");
-        let at = next.get(0, 0).as_ptr();
-        next.grow(300_000);
-        assert_eq!(next.get(0, 1).as_ptr(), at, "it had to grow");
+        let mut slabs = std::collections::BTreeSet::new();
+        let mut kept = std::collections::VecDeque::new();
+        for n in 0..200 {
+            let batch = sealed(filled(&pool, 300_000, n as u8));
+            slabs.insert(octets(&batch).as_ptr().addr() / SLAB);
+            kept.push_back(batch);
+            if kept.len() > 6 {
+                kept.pop_front();
+            }
+            for (batch, n) in kept.iter().rev().zip((0..=n).rev()) {
+                assert_eq!(
+                    (octets(batch)[0], octets(batch)[299_999]),
+                    (n as u8, n as u8)
+                );
+            }
+        }
+        assert!(slabs.len() <= 12, "{} slabs", slabs.len());
     }
 
     #[test]
     fn the_pool_is_bounded() {
         let pool = Arc::new(Pool::default());
-        let many: Vec<_> = (0..40).map(|_| memory(&pool, 1 << 20, 1)).collect();
-        let large = memory(&pool, KEPT_MAX + 1, 1);
+        let many: Vec<_> = (0..20).map(|_| sealed(filled(&pool, SLAB, 1))).collect();
+        let large = sealed(filled(&pool, SLAB_KEPT_MAX + 1, 1));
         drop((many, large));
-        assert!(pool.kept() <= KEPT_MAX);
-        assert!(pool.kept() > KEPT_MAX / 2);
-        drop((0..100).map(|_| memory(&pool, 1, 1)).collect::<Vec<_>>());
-        assert!(pool.0.lock().len() <= KEPT_PIECES_MAX);
+        let kept = pool.kept.lock();
+        assert!((1..=KEPT_MAX).contains(&kept.len()));
+        assert!(kept.iter().all(|slab| slab.capacity() <= SLAB_KEPT_MAX));
     }
-
     #[test]
-    fn a_small_batch_is_kept_in_little_memory_and_a_full_one_as_it_is() {
+    fn memory_taken_beforehand_is_used_and_comes_back() {
         let pool = Arc::new(Pool::default());
-        for (len, is_same) in [(PAGE_LEN * 40, true), (PAGE_LEN * 3, false)] {
-            let mut memory = pool.memory(PAGE_LEN * 40);
-            memory.grow(len).fill(3);
-            let stretch = Stretch {
-                offset: 8 * PAGE,
-                start: 0,
-                end: len,
-            };
-            let (from, end) = (
-                Position::new(1, 8 * PAGE),
-                Position::new(1, 8 * PAGE + len as u64),
-            );
-            let stretches = SmallVec::from_slice(&[stretch]);
-            let sealed = Arc::new(Sealed::new(memory, stretches, from, end));
-            let kept = sealed.compacted();
-            assert_eq!(Arc::ptr_eq(&sealed, &kept), is_same);
-            assert!(kept.footprint() <= room_for(len) + PAGE_LEN);
-            assert_eq!(kept.octets(&stretch), sealed.octets(&stretch));
-            assert_eq!(kept.at(9 * PAGE).map(<[u8]>::len), Some(len - PAGE_LEN));
-            assert_eq!(
-                (kept.at(7 * PAGE), kept.at(8 * PAGE + len as u64)),
-                (None, None)
-            );
-        }
+        pool.take_beforehand(10 * SLAB);
+        assert_eq!(pool.kept.lock().len(), 10);
+        let places: Vec<_> = pool
+            .kept
+            .lock()
+            .iter()
+            .map(|slab| slab.as_ptr().addr())
+            .collect();
+        let batches: Vec<_> = (0..10).map(|n| sealed(filled(&pool, SLAB, n))).collect();
+        let is_there = |batch| places.contains(&octets(batch).as_ptr().addr());
+        assert!(batches.iter().all(is_there));
+        drop(batches);
+        assert_eq!(pool.kept.lock().len(), 10);
     }
 }

@@ -9,6 +9,7 @@ use newsreel_wire::{BufferId, SetId};
 use super::NAME;
 use super::buffer::{Buffer, Headers, Owner, read_headers};
 use super::create::{CreateProgress, create_file, create_in_place};
+use super::memory::Pool;
 use super::set::Cnfs;
 use crate::config::{BufferConfig, SetConfig};
 use crate::error::{Error, Result};
@@ -21,6 +22,7 @@ pub(crate) fn open(opening: &mut Opening<'_>, set: SetId, config: &SetConfig) ->
     let mut buffers = Vec::new();
     let each = config.recent_octets / config.buffers.len().max(1) as u64;
     let recent_octets = usize::try_from(each).unwrap_or(usize::MAX);
+    let pool = Arc::new(Pool::default());
     for name in &config.buffers {
         let found = opening.buffers.iter().find(|buffer| buffer.name == *name);
         let Some(buffer) = found else {
@@ -31,7 +33,7 @@ pub(crate) fn open(opening: &mut Opening<'_>, set: SetId, config: &SetConfig) ->
         };
         buffers.push(Arc::new(open_buffer(
             opening,
-            (set, recent_octets),
+            (set, recent_octets, &pool),
             buffer,
         )?));
     }
@@ -46,7 +48,7 @@ pub(crate) fn open(opening: &mut Opening<'_>, set: SetId, config: &SetConfig) ->
 
 fn open_buffer(
     opening: &mut Opening<'_>,
-    (set, recent_octets): (SetId, usize),
+    (set, recent_octets, pool): (SetId, usize, &Arc<Pool>),
     config: &BufferConfig,
 ) -> Result<Buffer> {
     let path = path_of(opening.spool_dir, config);
@@ -56,6 +58,7 @@ fn open_buffer(
         spool: opening.spool,
         set,
         recent_octets,
+        pool,
     };
     let read_only = opening.access == Access::ReadOnly;
     if !opening.disk.exists(&path)? {

@@ -15,7 +15,7 @@ use super::batch::Batch;
 use super::buffer::Buffer;
 use super::format::{Hints, Mark, RECORD_HEADER, RecordHeader};
 use super::geometry::{PAGE, Slot};
-use super::memory::{BatchMemory, Pool, Sealed, Stretch};
+use super::memory::{BatchMemory, Stretch};
 use crate::error::{Error, PlaceError, Result};
 use crate::method::{Marks, Place, Reservation};
 
@@ -40,7 +40,6 @@ struct Open {
 #[derive(Debug)]
 pub(super) struct Filling {
     pub(super) buffer: Arc<Buffer>,
-    pool: Arc<Pool>,
     /// Where the next record goes.
     next: Position,
     /// Up to here may be written: the log says so durably.
@@ -91,11 +90,10 @@ pub(super) fn token_of(buffer: &Buffer, header: &RecordHeader) -> Token {
 }
 
 impl Filling {
-    pub(super) fn new(buffer: Arc<Buffer>, pool: Arc<Pool>) -> Self {
+    pub(super) fn new(buffer: Arc<Buffer>) -> Self {
         let hints = buffer.opened.hints;
         Self {
             buffer,
-            pool,
             next: hints.end,
             reserved: hints.reserved,
             needed: Position::ZERO,
@@ -227,7 +225,7 @@ impl Filling {
     fn copy_in(&mut self, mut header: RecordHeader, article: &[&[u8]]) {
         let offset = header.position.offset();
         let open = self.open.get_or_insert_with(|| Open {
-            memory: self.pool.memory(self.usual_len),
+            memory: self.buffer.recent.pool.memory(self.usual_len),
             stretches: SmallVec::new(),
             from: header.position,
         });
@@ -254,15 +252,13 @@ impl Filling {
             .geometry
             .record_octets(u64::from(header.article_len));
         // A record is at most a quarter of a gigabyte and a header: it fits.
-        let record = memory.grow(octets as usize);
+        let mut parts: SmallVec<[&[u8]; 8]> = SmallVec::new();
+        parts.push(&[0; RECORD_HEADER]);
+        parts.extend_from_slice(article);
+        let record = memory.append(&parts, octets as usize);
         let (front, text) = record.split_at_mut(RECORD_HEADER);
-        let mut len = 0;
-        for part in article {
-            text[len..len + part.len()].copy_from_slice(part);
-            len += part.len();
-        }
-        text[len..].fill(0);
-        let (head, body) = text[..len].split_at(header.head_len as usize);
+        let text = &text[..header.article_len as usize];
+        let (head, body) = text.split_at(header.head_len as usize);
         header.crc_head = crc32c::crc32c(head);
         header.crc_body = crc32c::crc32c(body);
         front.copy_from_slice(&header.encode(self.buffer.key));
@@ -272,6 +268,7 @@ impl Filling {
     pub(super) fn seal(&mut self) -> Option<Batch> {
         let mut open = self.open.take()?;
         open.memory.pad();
+        self.usual_len = open.memory.len().max(self.usual_len / 4 * 3);
         if let Some(last) = open.stretches.last_mut() {
             last.end = open.memory.len();
         }
@@ -280,8 +277,7 @@ impl Filling {
         self.buffer.starts.lock().append(&mut self.starts);
         self.sealed = self.placed;
         let hints = std::mem::take(&mut self.header_due).then_some(self.durable);
-        self.usual_len = open.memory.len().max(self.usual_len / 4 * 3);
-        let sealed = Sealed::new(open.memory, open.stretches, open.from, self.next);
+        let sealed = open.memory.seal(open.stretches, open.from, self.next);
         let sealed = Arc::new(sealed);
         self.buffer.recent.add(&sealed);
         Some(Batch {

@@ -110,6 +110,10 @@ impl BufferReader for Buffer {
         Box::new(CyclicScan::new(self, range))
     }
 
+    fn take_memory(&self) {
+        self.recent.take_memory();
+    }
+
     fn facts(&self) -> BufferFacts {
         let end = Position(self.end.load(Ordering::Relaxed));
         let reserved = Position(self.reserved.load(Ordering::Relaxed));

@@ -10,29 +10,37 @@ use std::sync::Arc;
 use newsreel_wire::Position;
 use parking_lot::RwLock;
 
-use super::memory::Sealed;
+use super::memory::{Pool, Sealed};
 
 /// The newest batches of one buffer.
 #[derive(Debug)]
 pub(super) struct Recent {
     kept: RwLock<Kept>,
     octets_max: usize,
+    /// Where batches have their memory from.
+    pub(super) pool: Arc<Pool>,
 }
 
 #[derive(Debug, Default)]
 struct Kept {
     /// Oldest first.
     batches: VecDeque<Arc<Sealed>>,
-    /// Memory they take up.
+    /// Octets in them.
     octets: usize,
 }
 
 impl Recent {
-    pub(super) fn new(octets_max: usize) -> Self {
+    pub(super) fn new(octets_max: usize, pool: Arc<Pool>) -> Self {
         Self {
             kept: RwLock::default(),
             octets_max,
+            pool,
         }
+    }
+
+    /// Takes the memory for it from the system now.
+    pub(super) fn take_memory(&self) {
+        self.pool.take_beforehand(self.octets_max);
     }
 
     /// Adds the newest batch; those that have no room any more go.
@@ -40,15 +48,14 @@ impl Recent {
         if self.octets_max == 0 {
             return;
         }
-        let newest = sealed.compacted();
         let mut gone = Vec::new();
         let mut kept = self.kept.write();
-        kept.octets += newest.footprint();
-        kept.batches.push_back(newest);
+        kept.octets += sealed.len();
+        kept.batches.push_back(Arc::clone(sealed));
         while kept.octets > self.octets_max
             && let Some(oldest) = kept.batches.pop_front()
         {
-            kept.octets -= oldest.footprint();
+            kept.octets -= oldest.len();
             gone.push(oldest);
         }
         // Their memory is given back when nobody waits for the lock.
@@ -76,14 +83,14 @@ impl Recent {
 mod tests {
     use smallvec::SmallVec;
 
-    use super::super::memory::{Pool, Stretch};
+    use super::super::memory::Stretch;
     use super::*;
 
     /// A batch of so many pages from `page` on, full of `fill`.
     fn batch(pool: &Arc<Pool>, page: u64, pages: u64, fill: u8) -> Arc<Sealed> {
         let mut memory = pool.memory(0);
         let len = (pages * 4096) as usize;
-        memory.grow(len).fill(fill);
+        memory.append(&[], len).fill(fill);
         let stretch = Stretch {
             offset: page * 4096,
             start: 0,
@@ -91,12 +98,7 @@ mod tests {
         };
         let from = Position::new(1, page * 4096);
         let end = Position::new(1, (page + pages) * 4096);
-        Arc::new(Sealed::new(
-            memory,
-            SmallVec::from_slice(&[stretch]),
-            from,
-            end,
-        ))
+        Arc::new(memory.seal(SmallVec::from_slice(&[stretch]), from, end))
     }
 
     fn first_octet(recent: &Recent, page: u64) -> Option<u8> {
@@ -109,7 +111,7 @@ mod tests {
     fn the_newest_are_found_and_the_oldest_go() {
         let pool = Arc::new(Pool::default());
         // Pages 10 to 12, 13, then a gap, 20 to 29.
-        let recent = Recent::new(28 * 4096);
+        let recent = Recent::new(20 * 4096, Arc::clone(&pool));
         for (page, pages, fill) in [(10, 3, 1), (13, 1, 2), (20, 10, 3)] {
             recent.add(&batch(&pool, page, pages, fill));
         }
@@ -142,7 +144,7 @@ mod tests {
     fn none_are_kept_when_there_is_no_room() {
         let pool = Arc::new(Pool::default());
         for octets_max in [0, 4096] {
-            let recent = Recent::new(octets_max);
+            let recent = Recent::new(octets_max, Arc::clone(&pool));
             recent.add(&batch(&pool, 10, 3, 1));
             assert_eq!(first_octet(&recent, 10), None, "{octets_max}");
         }

@@ -9,7 +9,6 @@ use newsreel_wire::{BufferId, Sequence, Token};
 
 use super::buffer::Buffer;
 use super::checkpoint::BufferCheckpoint;
-use super::memory::Pool;
 use super::placing::Filling;
 use crate::config::SetOrder;
 use crate::error::{PlaceError, Result};
@@ -29,10 +28,7 @@ pub(super) struct Cnfs {
 impl Cnfs {
     /// A set of these buffers, in this order.
     pub(super) fn new(buffers: Vec<Arc<Buffer>>, order: SetOrder) -> Self {
-        let pool = Arc::new(Pool::default());
-        let fillings = buffers
-            .into_iter()
-            .map(|buffer| Filling::new(buffer, Arc::clone(&pool)));
+        let fillings = buffers.into_iter().map(Filling::new);
         let mut set = Self {
             fillings: fillings.collect(),
             order,

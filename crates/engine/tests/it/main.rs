@@ -6,4 +6,5 @@ mod conformance;
 mod crash;
 mod damage;
 mod feeding;
+mod trouble;
 mod world;

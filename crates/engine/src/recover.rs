@@ -177,18 +177,8 @@ pub(crate) fn open(
     for damage in &recovered.damage {
         tracing::error!(%damage, "the log is damaged");
     }
-    let last = Sequence(recovered.end.0.saturating_sub(1));
     let jump = jump(&recovered, &replay, from, &store);
-    if recovered.end < from {
-        tracing::error!(
-            ends = last.0,
-            wanted = from.0,
-            "the log is older than its views: an old one was put back, or a disk lost what it had \
-             acknowledged; no buffer is written on in its present cycle"
-        );
-        store.distrust();
-    }
-    store.resume(&replay.marks(), last)?;
+    resume(&mut store, &replay, &recovered, from)?;
     let is_new = replay.hash_key.is_none() && recovered.frames == 0 && checkpoint.is_none();
     Ok(Opened {
         hash_key: hash_key(&replay, is_new, log)?,
@@ -202,6 +192,26 @@ pub(crate) fn open(
         recovered,
         is_new,
     })
+}
+
+/// Every buffer goes on where the log says; where the log is known to be too old, in another cycle.
+fn resume(
+    store: &mut Store,
+    replay: &Replay,
+    recovered: &Recovered,
+    from: Sequence,
+) -> Result<(), Error> {
+    let last = Sequence(recovered.end.0.saturating_sub(1));
+    if recovered.end < from {
+        tracing::error!(
+            ends = last.0,
+            wanted = from.0,
+            "the log is older than its views: an old one was put back, or a disk lost what it had \
+             acknowledged; no buffer is written on in its present cycle"
+        );
+        store.distrust();
+    }
+    Ok(store.resume(&replay.marks(), last)?)
 }
 
 /// So many sequences and numbers may have been given, and seen, that the log does not know of.

@@ -17,10 +17,10 @@ use crate::history::write::BucketWriter;
 use crate::overview::pack::Pack;
 use crate::overview::tail::TailPart;
 use crate::overview::write::write_tails;
+use crate::sealed::RunMeta;
 use crate::sealed::catalog::Change;
 use crate::sealed::set::Slot;
 use crate::sealed::writer::Place;
-use crate::sealed::{RunKind, RunMeta};
 use crate::views::Views;
 
 /// A checkpoint under way.  It must be written (again, if that fails) and installed: until then there is no other.
@@ -81,44 +81,48 @@ impl Frozen {
         if self.written.is_some() {
             return Ok(());
         }
+        let catalog = Arc::clone(&self.views.catalog);
+        let last = self.sequence.max(catalog.manifest().checkpoint);
+        let range = (catalog.manifest().checkpoint.next().min(last), last);
+        let mut runs = Vec::new();
+        let written = self.seal(range, &mut runs).inspect_err(|_| {
+            // It is tried again with new ones.
+            catalog.discard(&runs);
+        })?;
+        let replace = runs
+            .iter()
+            .map(|meta| (meta.kind, &[][..], std::slice::from_ref(meta)));
+        catalog.commit(&Change {
+            replace: replace.collect(),
+            checkpoint: Some(last),
+        })?;
+        self.written = Some(written);
+        Ok(())
+    }
+
+    /// Writes the runs of all three views; those that are on the disk are in `runs`, also after an error.
+    fn seal(&self, range: (Sequence, Sequence), runs: &mut Vec<RunMeta>) -> Result<Written> {
         let views = &self.views;
         let catalog = &views.catalog;
         let place = catalog.place();
-        let last = self.sequence.max(catalog.manifest().checkpoint);
-        let range = (catalog.manifest().checkpoint.next().min(last), last);
         let mut written = Written::default();
-        let bucket = write_history(place, catalog.new_run(), range, &self.history)?;
-        if let Some(meta) = &bucket {
-            written.history.push(views.history.open_new(meta)?);
+        if let Some(meta) = write_history(place, catalog.new_run(), range, &self.history)? {
+            runs.push(meta);
+            written.history.push(views.history.open_new(&meta)?);
         }
         let mut floors = views.overview.floors();
-        let id = catalog.new_run();
-        let pack = write_tails(place, id, range, &views.config, &self.overview, &mut floors)?;
-        if let Some(meta) = &pack {
-            written.overview.push(views.overview.open_new(meta)?);
+        let (id, tails) = (catalog.new_run(), &self.overview);
+        if let Some(meta) = write_tails(place, id, range, &views.config, tails, &mut floors)? {
+            runs.push(meta);
+            written.overview.push(views.overview.open_new(&meta)?);
         }
         let marks = GroupRun {
             marks: self.overview.marks(),
             ..GroupRun::default()
         };
         let groups = GroupRun::merged(vec![self.groups.clone(), marks], &mut floors);
-        let groups = groups.write(catalog, range)?;
-        let runs: Vec<(RunKind, RunMeta)> = [bucket, pack]
-            .into_iter()
-            .flatten()
-            .chain(groups)
-            .map(|meta| (meta.kind, meta))
-            .collect();
-        let replace = runs
-            .iter()
-            .map(|(kind, meta)| (*kind, &[][..], std::slice::from_ref(meta)));
-        let committed = catalog.commit(&Change {
-            replace: replace.collect(),
-            checkpoint: Some(last),
-        });
-        committed?;
-        self.written = Some(written);
-        Ok(())
+        runs.extend(groups.write(catalog, range)?);
+        Ok(written)
     }
 }
 

@@ -94,7 +94,8 @@ impl Views {
         let merged = merge.finish()?;
         let mut slots = Vec::new();
         if let Some(meta) = &merged {
-            let mut slot = self.history.open_new(meta)?;
+            let slot = self.history.open_new(meta);
+            let mut slot = slot.inspect_err(|_| self.catalog.discard([meta]))?;
             slot.still_dead = self.bucket_size(&slot).dead;
             slots.push(slot);
         }
@@ -107,7 +108,8 @@ impl Views {
         let merged = merge.finish()?;
         let mut slots = Vec::new();
         if let Some(meta) = &merged {
-            let mut slot = self.overview.open_new(meta)?;
+            let slot = self.overview.open_new(meta);
+            let mut slot = slot.inspect_err(|_| self.catalog.discard([meta]))?;
             slot.still_dead = self.pack_size(&slot).dead;
             slots.push(slot);
         }

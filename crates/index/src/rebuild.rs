@@ -67,6 +67,12 @@ impl Views {
     }
 }
 
+impl Drop for Rebuild {
+    fn drop(&mut self) {
+        self.views.catalog.discard(&self.new);
+    }
+}
+
 impl Rebuild {
     /// What is being rebuilt, with the sequences whose articles are wanted.
     #[must_use]
@@ -171,8 +177,8 @@ impl Rebuild {
             let mut writer = BucketWriter::create(place, id, range, self.history.rows())?;
             self.history.sorted(|stored| writer.push(stored))?;
             let meta = writer.finish()?;
-            self.buckets.push(views.history.open_new(&meta)?);
             self.new.push(meta);
+            self.buckets.push(views.history.open_new(&meta)?);
             self.history = MemoryPart::default();
         }
         if self.overview.rows() > 0 {
@@ -180,8 +186,8 @@ impl Rebuild {
             let mut floors = views.overview.floors();
             let meta = write_tails(place, id, range, &views.config, &self.overview, &mut floors)?;
             if let Some(meta) = meta {
-                self.packs.push(views.overview.open_new(&meta)?);
                 self.new.push(meta);
+                self.packs.push(views.overview.open_new(&meta)?);
             }
             self.overview = TailPart::default();
         }
@@ -200,14 +206,18 @@ impl Rebuild {
         self.seal()?;
         let views = Arc::clone(&self.views);
         let old = [self.damaged.run];
+        // What becomes of the new files is the catalog's business from here on.
+        let new = std::mem::take(&mut self.new);
         match self.damaged.kind {
             RunKind::History => {
-                views.commit(RunKind::History, &old, &self.new)?;
-                views.history.replace(&old, self.buckets, false);
+                views.commit(RunKind::History, &old, &new)?;
+                let buckets = std::mem::take(&mut self.buckets);
+                views.history.replace(&old, buckets, false);
             }
             RunKind::Overview => {
-                views.commit(RunKind::Overview, &old, &self.new)?;
-                views.overview.replace(&old, self.packs, false, true);
+                views.commit(RunKind::Overview, &old, &new)?;
+                let packs = std::mem::take(&mut self.packs);
+                views.overview.replace(&old, packs, false, true);
             }
             RunKind::Groups => {
                 let new = self.groups()?.write(&views.catalog, self.range())?;

@@ -56,7 +56,7 @@ impl GroupRun {
         self.withdrawn
             .iter()
             .for_each(|one| one.encode(&mut withdrawn));
-        let write_one = |_| {
+        let write_one = || {
             let (place, id) = (catalog.place(), catalog.new_run());
             let mut run = RunWriter::create(place, RunKind::Groups, id, range)?;
             run.section(ROWS, &rows)?;
@@ -64,7 +64,14 @@ impl GroupRun {
             run.section(WITHDRAWN, &withdrawn)?;
             run.finish(self.len() as u64)
         };
-        (0..2).map(write_one).collect()
+        let first = write_one()?;
+        match write_one() {
+            Ok(second) => Ok(vec![first, second]),
+            Err(error) => {
+                catalog.discard([&first]);
+                Err(error)
+            }
+        }
     }
 
     /// Reads one.

@@ -1,12 +1,13 @@
 //! The manifest on the disk and the runs it names: every change goes through here, one at a time.
 //!
 //! A change is durable before it is believed: new runs and their names are synced, then the manifest is replaced, then
-//! the files it no longer names are removed.  When replacing it fails nobody knows which of the two a restart would
-//! find, so nothing is removed then; what is superfluous goes at the next start.
+//! the files it no longer names are removed.  When replacing it fails before the switch the new runs are removed, so
+//! that trying again and again fills no disk; when it fails at the switch nobody knows which of the two a restart would
+//! find, so nothing is removed then, and what is superfluous goes at the next start.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use newsreel_host::{ErrorKind, read_whole, replace_file};
+use newsreel_host::{ErrorKind, Op, read_whole, replace_file};
 use newsreel_wire::{Sequence, UnixTime};
 use parking_lot::Mutex;
 
@@ -108,8 +109,26 @@ impl Catalog {
         self.time.store(time.0, Ordering::Relaxed);
     }
 
-    /// Makes a change durable, then removes the files that no longer count.
+    /// Removes runs that no manifest names.
+    pub(crate) fn discard<'a>(&self, runs: impl IntoIterator<Item = &'a RunMeta>) {
+        let Place { disk, dir, .. } = &self.place;
+        for run in runs {
+            let _ = disk.remove(&run_path(dir, run.kind, run.id));
+        }
+    }
+
+    /// Makes a change durable, then removes the files that no longer count: the old ones, or after a failure the new
+    /// ones.
     pub(crate) fn commit(&self, change: &Change<'_>) -> Result<()> {
+        let mut may_be_switched = false;
+        let result = self.switch(change, &mut may_be_switched);
+        if result.is_err() && !may_be_switched {
+            self.discard(change.replace.iter().flat_map(|(_, _, new)| *new));
+        }
+        result
+    }
+
+    fn switch(&self, change: &Change<'_>, may_be_switched: &mut bool) -> Result<()> {
         let mut manifest = self.manifest.lock();
         let mut next = manifest.clone();
         next.generation += 1;
@@ -128,7 +147,11 @@ impl Catalog {
         let Place { disk, dir, spool } = &self.place;
         // The names of the new runs first: the manifest must never name what a crash could take away.
         disk.sync_dir(dir)?;
-        replace_file(disk.as_ref(), &dir.join(NAME), &next.encode(spool))?;
+        let path = dir.join(NAME);
+        let temporary = path.with_extension("new");
+        replace_file(disk.as_ref(), &path, &next.encode(spool)).inspect_err(|error| {
+            *may_be_switched = error.path() != temporary || error.op() == Op::Rename;
+        })?;
         *manifest = next;
         for (kind, old, _) in &change.replace {
             for id in *old {

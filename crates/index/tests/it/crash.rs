@@ -163,6 +163,38 @@ fn a_full_disk_is_survived() {
     fails_once(Op::Rename, Effect::Full, compact);
 }
 
+/// Tried again and again on a full disk, nothing may pile up until the next start.
+#[test]
+fn what_fails_for_lack_of_room_leaves_no_files_behind() {
+    for op in [Op::Open, Op::Write, Op::Sync] {
+        for nth in 1..40 {
+            let mut stage = stage();
+            let fault = Fault::new(op, "", Effect::Full).nth(nth).forever();
+            stage.faulty.add(fault);
+            let mut frozen = stage.world.applier.freeze(stage.world.sequence()).unwrap();
+            for _ in 0..3 {
+                let _ = frozen.write();
+            }
+            let _ = stage.world.views.compact_step();
+            let _ = stage.world.views.compact_step();
+            stage.faulty.clear();
+            frozen.write().unwrap();
+            stage.world.views.install(frozen).unwrap();
+            // A merge under way has a file, too.
+            stage.world.compact();
+            assert_no_orphans(&stage, &format!("{op} {nth}"));
+        }
+    }
+}
+
+fn assert_no_orphans(stage: &Stage, what: &str) {
+    let runs = stage.world.views.facts();
+    let runs = runs.history.buckets + runs.overview.packs + runs.group_runs;
+    let files = stage.memory.list(Path::new(DIR)).unwrap();
+    let files = files.iter().filter(|file| file.name.ends_with(".run"));
+    assert_eq!(files.count(), runs, "{what}");
+}
+
 #[test]
 fn what_a_crash_leaves_lying_about_is_cleared_away() {
     let mut stage = stage();

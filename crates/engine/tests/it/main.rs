@@ -2,9 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
 
+mod clock;
 mod conformance;
 mod crash;
 mod damage;
 mod feeding;
+mod room;
 mod trouble;
 mod world;

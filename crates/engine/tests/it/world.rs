@@ -112,6 +112,16 @@ impl World {
         panic!("waited in vain for {what}: {:?}", self.engine.status());
     }
 
+    /// Lets both clocks go on.
+    pub(crate) fn wait_s(&self, seconds: u64) {
+        self.clock.advance(Duration::from_secs(seconds));
+    }
+
+    /// The largest number a group has given, as GROUP shows it.
+    pub(crate) fn high(&self, group: &str) -> u64 {
+        self.engine.group(group).unwrap().high
+    }
+
     /// What a check complains of.
     pub(crate) fn problems(&self) -> Vec<String> {
         self.engine.check(&mut |_, _| {}).unwrap().problems
@@ -138,6 +148,15 @@ impl World {
 
     /// Sends articles and waits for all answers, in the order of the articles.
     pub(crate) async fn send(&self, articles: &[(String, Vec<u8>)]) -> Vec<Outcome> {
+        self.send_by(&self.connection, articles).await
+    }
+
+    /// The same as another peer.
+    pub(crate) async fn send_by(
+        &self,
+        connection: &Arc<Connection>,
+        articles: &[(String, Vec<u8>)],
+    ) -> Vec<Outcome> {
         let mut batch: Vec<Transfer> = articles
             .iter()
             .enumerate()
@@ -148,12 +167,12 @@ impl World {
                 article: article.clone().into(),
             })
             .collect();
-        self.service.transfer(&mut batch, &self.connection).await;
+        self.service.transfer(&mut batch, connection).await;
         let mut outcomes = vec![None; articles.len()];
         let mut open = articles.len();
         let mut done: Vec<Completion> = Vec::new();
         while open > 0 {
-            poll_fn(|cx| self.connection.poll_completions(cx, &mut done)).await;
+            poll_fn(|cx| connection.poll_completions(cx, &mut done)).await;
             for completion in done.drain(..) {
                 outcomes[completion.ticket as usize] = Some(completion.outcome);
                 open -= 1;

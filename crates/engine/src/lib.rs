@@ -20,6 +20,7 @@ mod engine;
 mod error;
 mod filing;
 mod finish;
+pub mod fuzz;
 mod holds;
 mod in_order;
 mod inbox;

@@ -10,6 +10,7 @@ mod compact;
 mod config;
 mod cursor;
 mod error;
+pub mod fuzz;
 mod groups;
 mod hash;
 mod history;

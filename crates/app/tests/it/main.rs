@@ -8,6 +8,7 @@ mod control;
 mod corpus;
 mod crash;
 mod docs;
+mod fuzz;
 mod groups;
 mod lifecycle;
 mod scale;

@@ -100,7 +100,7 @@ impl GroupRun {
         result
     }
 
-    fn decode(rows: &[u8], marks: &[u8], withdrawn: &[u8]) -> Result<Self, Bad> {
+    pub(crate) fn decode(rows: &[u8], marks: &[u8], withdrawn: &[u8]) -> Result<Self, Bad> {
         let mut out = Self::default();
         let mut cursor = Cursor::new(rows);
         while !cursor.rest().is_empty() {

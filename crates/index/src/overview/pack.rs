@@ -92,7 +92,7 @@ impl BlockEntry {
 
 /// A block's entry in memory, packed: there may be one for every group.
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+pub(crate) struct Entry {
     first: [u32; 2],
     /// Blocks lie one behind the other, so this ends the one before.
     offset: u32,
@@ -108,7 +108,7 @@ struct Entry {
 
 /// A block's facts about one buffer, packed.
 #[derive(Debug, Clone, Copy)]
-struct PackedFacts {
+pub(crate) struct PackedFacts {
     first: [u32; 2],
     last: [u32; 2],
     rows: u16,
@@ -380,7 +380,11 @@ fn decode_facts(octets: &[u8]) -> Result<FactsList, Bad> {
     Ok(list)
 }
 
-fn decode_entries(octets: &[u8], blocks_end: u64) -> Result<(Vec<Entry>, Vec<PackedFacts>), Bad> {
+/// Decodes the list of blocks of a file whose blocks end there.
+pub(crate) fn decode_entries(
+    octets: &[u8],
+    blocks_end: u64,
+) -> Result<(Vec<Entry>, Vec<PackedFacts>), Bad> {
     let mut cursor = Cursor::new(octets);
     let (mut entries, mut facts): (Vec<Entry>, Vec<PackedFacts>) = (Vec::new(), Vec::new());
     let mut after: Option<(u32, u64)> = None;

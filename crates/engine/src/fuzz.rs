@@ -1,0 +1,32 @@
+//! Takes any octets for a record of the log: the door for fuzzers.
+//!
+//! Must never panic, whatever comes.
+
+use newsreel_wire::Sequence;
+
+use crate::record::{
+    ArticleRecord, GroupRecord, GroupRemovedRecord, ReservedRecord, StateRecord, decode_jump,
+    decode_spool_made, decode_time, kind,
+};
+
+/// Decodes `octets` as the payload of a record of this kind; says whether it took them.
+#[must_use]
+pub fn decode_record(record_kind: u8, octets: &[u8]) -> bool {
+    let at = Sequence(1);
+    match record_kind {
+        kind::ARTICLE => ArticleRecord::decode(at, octets).is_ok_and(|article| {
+            // What it lends lies inside.
+            article.groups.len() * 12 + article.id.len() + article.path.len() <= octets.len()
+        }),
+        kind::GROUP_MADE | kind::GROUP_CHANGED => {
+            GroupRecord::decode(at, record_kind, octets).is_ok()
+        }
+        kind::GROUP_REMOVED => GroupRemovedRecord::decode(at, octets).is_ok(),
+        kind::RESERVED => ReservedRecord::decode(at, octets).is_ok(),
+        kind::STATE => StateRecord::decode(at, octets).is_ok(),
+        kind::JUMPED => decode_jump(at, octets).is_ok(),
+        kind::TIME => decode_time(at, octets).is_ok(),
+        kind::SPOOL_MADE => decode_spool_made(at, octets).is_ok(),
+        _ => false,
+    }
+}

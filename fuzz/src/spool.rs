@@ -1,0 +1,41 @@
+//! What each fuzz target of the spool's files does with its input.
+//!
+//! Whatever lies on a disk is input: a decoder answers it or refuses it, and never panics.  The app's tests include this
+//! file and replay the committed corpora, so it uses nothing but the crates under test.
+
+/// A target: its name, which is also its corpus folder and its file in `fuzz_targets`, and its function.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// Every target of the spool's files.
+pub const TARGETS: &[Target] = &[
+    ("buffer", buffer),
+    ("log_record", log_record),
+    ("log_segment", log_segment),
+    ("sealed_parts", sealed_parts),
+];
+
+/// A cyclic buffer's file: headers, records, bitmap, scans, reads.
+pub fn buffer(data: &[u8]) {
+    if let Ok(digest) = newsreel_store::fuzz::decode_buffer(data) {
+        assert!(digest.read <= digest.sound, "{digest:?}");
+    }
+}
+
+/// The payload of a log record, its kind in front.
+pub fn log_record(data: &[u8]) {
+    if let [kind, payload @ ..] = data {
+        let _ = newsreel_engine::fuzz::decode_record(*kind, payload);
+    }
+}
+
+/// A segment of the log: header, frames, records, recovery, a reader.
+pub fn log_segment(data: &[u8]) {
+    if let Ok(digest) = newsreel_journal::decode_segment(data) {
+        assert!(digest.payload_octets <= data.len() as u64, "{digest:?}");
+    }
+}
+
+/// Parts of sealed files without their checksums.
+pub fn sealed_parts(data: &[u8]) {
+    let _ = newsreel_index::fuzz::decode_parts(data);
+}

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use newsreel_index::{Error as IndexError, Wait};
 use newsreel_journal::Record;
 use newsreel_store::{Blocking, ReadError, ScanRange, Scanned, Want};
-use newsreel_wire::ArticleNumber;
+use newsreel_wire::{ArticleNumber, IdHash, Token};
 
 use crate::engine::Engine;
 use crate::error::Error;
@@ -160,9 +160,10 @@ impl Engine {
                     Scanned::Record {
                         token,
                         sequence,
+                        id_hash,
                         sound: false,
                         ..
-                    } if self.shared.store.is_live(&token) => {
+                    } if self.is_wanted(&token, &id_hash) => {
                         format!(
                             "buffer {}: the article at {:#x} (sequence {sequence}) is damaged",
                             buffer.name(),
@@ -181,6 +182,13 @@ impl Engine {
             }
         }
         Ok(())
+    }
+
+    /// Whether the history leads to this record, as far as it can tell.
+    fn is_wanted(&self, token: &Token, id_hash: &IdHash) -> bool {
+        let known = self.shared.views.history().lookup(id_hash);
+        let token_known = known.map(|entry| entry.and_then(|entry| entry.token));
+        self.shared.store.is_live(token) && !token_known.is_ok_and(|known| known != Some(*token))
     }
 
     /// Counts and marks of every group agree with its numbers.

@@ -67,7 +67,11 @@ impl BatchWrite for Batch {
         if let Some(error) = self.buffer.suspended_error() {
             return Err(error);
         }
-        self.unless_failed(self.buffer.file.sync_data())
+        self.unless_failed(self.buffer.file.sync_data())?;
+        self.buffer
+            .synced
+            .fetch_max(self.sealed.end.0, Ordering::AcqRel);
+        Ok(())
     }
 
     fn article(&self, token: &Token) -> Option<(&[u8], u32)> {

@@ -43,6 +43,8 @@ pub(super) struct Buffer {
     pub(super) end: AtomicU64,
     /// Behind the last batch that was written.
     pub(super) written: AtomicU64,
+    /// Behind the last batch that is surely on the medium.
+    pub(super) synced: AtomicU64,
     /// Up to here it may be written.
     pub(super) reserved: AtomicU64,
     suspended: AtomicBool,
@@ -197,6 +199,7 @@ impl Buffer {
             floor: AtomicU64::new(header.hints.reserved.one_cycle_before().0),
             end: AtomicU64::new(header.hints.end.0),
             written: AtomicU64::new(header.hints.end.0),
+            synced: AtomicU64::new(header.hints.end.0),
             reserved: AtomicU64::new(header.hints.reserved.0),
             suspended: AtomicBool::new(false),
             why_suspended: Mutex::default(),

@@ -320,10 +320,16 @@ impl Filling {
         self.header_due = true;
     }
 
+    /// Where it stands.  A buffer that failed stands where it was sound: what it did not take was placed elsewhere.
     pub(super) fn marks(&self) -> Marks {
+        let end = if self.buffer.suspension().is_some() {
+            Position(self.buffer.synced.load(Ordering::Acquire)).min(self.next)
+        } else {
+            self.next
+        };
         Marks {
             buffer: self.buffer.id,
-            end: self.next,
+            end,
             reserved: self.reserved,
         }
     }
@@ -428,6 +434,7 @@ impl Filling {
         self.buffer.reset_floor(reserved.one_cycle_before());
         self.buffer.end.store(next.0, Ordering::Relaxed);
         self.buffer.written.store(next.0, Ordering::Release);
+        self.buffer.synced.store(next.0, Ordering::Release);
         self.buffer.reserved.store(reserved.0, Ordering::Relaxed);
     }
 

@@ -57,6 +57,12 @@ pub(crate) fn scratch_of(scratch: &mut Option<Box<Scratch>>) -> &mut Scratch {
     scratch.get_or_insert_with(pool::take_scratch)
 }
 
+/// Between the steps of a listing: others go on.  What the service has in memory never waits, and what finds little
+/// writes little, so a listing would else hold its thread from its beginning to its end.
+pub(crate) async fn let_others() {
+    tokio::task::yield_now().await;
+}
+
 /// The code of a reply line.
 fn code_of(line: &[u8]) -> u16 {
     let digit = |at: usize| {

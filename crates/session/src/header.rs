@@ -8,8 +8,9 @@ use newsreel_wire::article::Known;
 use newsreel_wire::overview::{OverviewFields, unfold};
 use newsreel_wire::{ArticleNumber, GroupId, MessageId};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::task::coop::consume_budget;
 
-use crate::core::{Core, scratch_of};
+use crate::core::{Core, let_others, scratch_of};
 use crate::end::End;
 use crate::overview::{Range, Style, next_line, range_of};
 
@@ -247,6 +248,9 @@ impl Listing {
             if begun {
                 core.room().await?;
             }
+            if self.next.is_some() {
+                let_others().await;
+            }
         }
         self.finish(core, begun, empty)
     }
@@ -295,6 +299,7 @@ impl Listing {
                 }
                 out.extend_from_slice(b"\r\n");
                 core.room().await?;
+                consume_budget().await;
             }
             core.scratch().numbers = numbers;
         }

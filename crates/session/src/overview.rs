@@ -7,7 +7,7 @@ use newsreel_service::{NewsService, OverviewRows};
 use newsreel_wire::{ArticleNumber, GroupId, MessageId, NumberRange};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::core::{Core, scratch_of};
+use crate::core::{Core, let_others, scratch_of};
 use crate::end::End;
 
 /// Which specification's replies a command gives.
@@ -171,6 +171,9 @@ where
         };
         if begun {
             core.room().await?;
+        }
+        if next.is_some() {
+            let_others().await;
         }
     }
     if begun {

@@ -14,6 +14,7 @@ use newsreel_net::DrainWatch;
 use newsreel_service::{Connection, NewsService, Outcome, Reject, Transfer, TransferKind};
 use newsreel_wire::nntp::line::{BadLine, Command};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::task::coop::consume_budget;
 
 use crate::answers;
 use crate::commands::Verb;
@@ -269,6 +270,10 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
             return Ok(false);
         }
         dispatch::run(core, verb, &command).await?;
+        if !pipelined {
+            // Many in one write that are answered from memory do not keep other connections waiting.
+            consume_budget().await;
+        }
         if core.incoming.is_some() {
             framer.expect_article();
         }

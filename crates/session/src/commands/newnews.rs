@@ -6,7 +6,7 @@ use newsreel_wire::nntp::line::Command;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::newgroups;
-use crate::core::{Core, scratch_of};
+use crate::core::{Core, let_others, scratch_of};
 use crate::end::End;
 use crate::spec::{Needs, Spec};
 
@@ -45,6 +45,7 @@ where
             return Err(End::Broken);
         };
         core.room().await?;
+        let_others().await;
         if !more {
             break;
         }

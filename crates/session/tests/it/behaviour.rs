@@ -1,11 +1,12 @@
 //! What transcripts cannot say: answers held back, bounds, draining, the cost of an idle session.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use newsreel_net::Drain;
 use newsreel_service::memory::{MemoryConfig, MemoryService, Trouble};
-use newsreel_service::{Connection, ConnectionId};
+use newsreel_service::{Connection, ConnectionId, Outcome};
 use newsreel_session::{End, Metrics, SessionConfig, Shared, serve};
 use newsreel_wire::UnixTime;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
@@ -161,6 +162,52 @@ async fn who_reads_nothing_is_cut() {
     tokio::time::sleep(Duration::from_secs(7)).await;
     let ended = driver.metrics.snapshot().ended;
     assert!(ended.contains(&("write_stalled", 1)), "{ended:?}");
+}
+
+/// How often another task has its turn while `commands` are answered, on a machine of one core.
+async fn turns_of_others(driver: &mut MemoryDriver, commands: &str) -> usize {
+    let mut stream = greeted(driver).await;
+    let turns = Arc::new(AtomicUsize::new(0));
+    let counting = turns.clone();
+    let other = tokio::spawn(async move {
+        loop {
+            counting.fetch_add(1, Ordering::Relaxed);
+            tokio::task::yield_now().await;
+        }
+    });
+    let before = turns.load(Ordering::Relaxed);
+    say(&mut stream, &format!("{commands}QUIT\r\n")).await;
+    let mut answers = Vec::new();
+    stream.read_to_end(&mut answers).await.unwrap();
+    other.abort();
+    assert!(answers.ends_with(b"205 Bye\r\n"));
+    turns.load(Ordering::Relaxed) - before
+}
+
+/// Hundreds of listings in one write, all answered from memory and most of them empty, held a thread for seconds.
+#[tokio::test]
+async fn long_replies_let_others_have_their_turn() {
+    let mut driver = driver(SessionConfig::default());
+    for group in 0..5000 {
+        driver.service.add_group(&format!("g.{group}"), "y", "");
+    }
+    for number in 0..300 {
+        let id = format!("<{number}@t>");
+        let wire = article(&id);
+        let outcome = driver.service.inject(id.as_bytes(), wire.as_bytes());
+        assert_eq!(outcome, Outcome::Accepted);
+    }
+    for (commands, times, least) in [
+        ("LIST ACTIVE *x\r\n", 100, 100),
+        ("NEWGROUPS 20270101 000000\r\n", 100, 100),
+        ("NEWNEWS *x 20200101 000000\r\n", 100, 100),
+        ("HDR Path 1-\r\n", 20, 40),
+        ("STAT 7\r\n", 1000, 7),
+    ] {
+        let all = format!("GROUP misc.test\r\n{}", commands.repeat(times));
+        let turns = turns_of_others(&mut driver, &all).await;
+        assert!(turns >= least, "{commands}: only {turns} turns");
+    }
 }
 
 #[tokio::test(start_paused = true)]

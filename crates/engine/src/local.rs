@@ -336,34 +336,22 @@ impl NewsService for LocalService {
         rows: &mut OverviewRows,
     ) -> Result<Option<ArticleNumber>, ServiceError> {
         let shared = &self.shared;
-        let mut reached = low;
-        let next = shared
-            .views
-            .overview()
-            .lines(group, (low, high), Wait::No, |number, line| {
-                rows.push(number, line);
-                reached = number.next();
-                more_until(rows.len() >= limit_bytes)
-            });
-        match next {
+        let range = (low, high);
+        let begun = rows.len();
+        let out = rows.buffer();
+        let overview = shared.views.overview();
+        match overview.lines(group, range, limit_bytes, Wait::No, out) {
             Err(IndexError::WouldBlock) => {
-                // What was appended counts; the rest of the chunk comes from a thread that waits.
-                let mut text = OverviewRows::default();
-                let room = limit_bytes.saturating_sub(rows.len());
-                let (next, text) = blocking(shared, move |shared| {
-                    let visit = |number, line: &[u8]| {
-                        text.push(number, line);
-                        more_until(text.len() >= room)
-                    };
-                    let range = (reached, high);
-                    let next = shared
-                        .views
-                        .overview()
-                        .lines(group, range, Wait::Yes, visit);
-                    (next, text)
+                out.truncate(begun);
+                let limit = limit_bytes.saturating_sub(begun);
+                let (next, lines) = blocking(shared, move |shared| {
+                    let mut lines = Vec::new();
+                    let overview = shared.views.overview();
+                    let next = overview.lines(group, range, limit, Wait::Yes, &mut lines);
+                    (next, lines)
                 })
                 .await?;
-                rows.append(&text);
+                out.extend_from_slice(&lines);
                 next
             }
             other => other,
@@ -390,24 +378,20 @@ impl NewsService for LocalService {
             return Ok(false);
         };
         let found = blocking(&self.shared, move |shared| {
-            let mut line = None;
-            let range = (number, number);
-            let visit = |_, text: &[u8]| {
-                line = Some(text.to_vec());
-                ControlFlow::Break(())
-            };
-            shared
-                .views
-                .overview()
-                .lines(group, range, Wait::Yes, visit)
+            let mut line = Vec::new();
+            let overview = shared.views.overview();
+            overview
+                .lines(group, (number, number), 1, Wait::Yes, &mut line)
                 .map(|_| line)
         })
         .await?
         .map_err(|error| index_fault(&error))?;
-        if let Some(line) = &found {
-            rows.push(ArticleNumber(0), line);
+        let behind_number = found.iter().position(|octet| *octet == b'\t');
+        if let Some(at) = behind_number {
+            rows.buffer().push(b'0');
+            rows.buffer().extend_from_slice(&found[at..]);
         }
-        Ok(found.is_some())
+        Ok(behind_number.is_some())
     }
 
     async fn neighbour(

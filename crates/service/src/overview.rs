@@ -4,19 +4,24 @@
 //! sends it as it is; HDR takes the lines apart.  A service appends whole lines only.
 
 use newsreel_wire::ArticleNumber;
+use newsreel_wire::overview::write_numbered;
 
 /// Overview lines, in number order.
 #[derive(Debug, Default)]
 pub struct OverviewRows {
     text: Vec<u8>,
-    rows: usize,
+    /// Where the rows begin in the text.
+    begun: usize,
 }
 
 impl OverviewRows {
     /// No rows yet, writing behind what `text` already holds (a reply's status line, say).
     #[must_use]
     pub const fn with_buffer(text: Vec<u8>) -> Self {
-        Self { text, rows: 0 }
+        Self {
+            begun: text.len(),
+            text,
+        }
     }
 
     /// Gives the buffer back.
@@ -28,31 +33,24 @@ impl OverviewRows {
     /// Forgets rows and text, keeps the memory.
     pub fn clear(&mut self) {
         self.text.clear();
-        self.rows = 0;
+        self.begun = 0;
     }
 
     /// Appends one row.  `line` is the overview line after the number and its TAB, without CRLF.
     pub fn push(&mut self, number: ArticleNumber, line: &[u8]) {
-        let mut digits = itoa::Buffer::new();
-        let digits = digits.format(number.0).as_bytes();
-        self.text.reserve(digits.len() + line.len() + 3);
-        self.text.extend_from_slice(digits);
-        self.text.push(b'\t');
-        self.text.extend_from_slice(line);
-        self.text.extend_from_slice(b"\r\n");
-        self.rows += 1;
+        write_numbered(number, line, &mut self.text);
     }
 
-    /// Appends the rows of another one that began empty.
-    pub fn append(&mut self, other: &Self) {
-        self.text.extend_from_slice(&other.text);
-        self.rows += other.rows;
+    /// The buffer, for a service that appends whole lines itself.
+    pub const fn buffer(&mut self) -> &mut Vec<u8> {
+        &mut self.text
     }
 
-    /// Rows appended since it was made or cleared.
+    /// Counts the rows appended since it was made or cleared.
     #[must_use]
-    pub const fn rows(&self) -> usize {
-        self.rows
+    pub fn rows(&self) -> usize {
+        let rows = &self.text[self.begun..];
+        rows.iter().filter(|octet| **octet == b'\n').count()
     }
 
     /// Octets in the buffer, what it held at the start included: services stop at their limit by this.
@@ -61,10 +59,10 @@ impl OverviewRows {
         self.text.len()
     }
 
-    /// Whether the buffer is empty.
+    /// Whether no row was appended since it was made or cleared.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.text.is_empty()
+        self.text.len() == self.begun
     }
 
     /// The text.

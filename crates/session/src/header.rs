@@ -230,7 +230,7 @@ impl Listing {
                 Ok(next) => next,
                 Err(error) => return self.failed(core, begun, &error),
             };
-            begun |= rows.rows() > 0;
+            begun |= !rows.is_empty();
             let out = core.out();
             let mut text = rows.text();
             while let Some(line) = next_line(&mut text) {

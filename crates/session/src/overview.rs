@@ -3,6 +3,7 @@
 //! The service writes lines straight into the reply buffer, a chunk at a time; memory is bounded by the chunk,
 //! whatever the range.
 
+use memchr::memmem;
 use newsreel_service::{NewsService, OverviewRows};
 use newsreel_wire::{ArticleNumber, GroupId, MessageId, NumberRange};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -158,7 +159,7 @@ where
             .service
             .overview(group, from, high, chunk, &mut rows)
             .await;
-        begun |= rows.rows() > 0;
+        begun |= !rows.is_empty();
         core.scratch().out = rows.into_buffer();
         next = match listed {
             Ok(next) => next,
@@ -188,7 +189,7 @@ where
 
 /// Splits the next line, CRLF taken off, from the front of overview text.
 pub(crate) fn next_line<'t>(text: &mut &'t [u8]) -> Option<&'t [u8]> {
-    let end = text.windows(2).position(|pair| pair == b"\r\n")?;
+    let end = memmem::find(text, b"\r\n")?;
     let line = &text[..end];
     *text = &text[end + 2..];
     Some(line)

@@ -8,6 +8,7 @@ use memchr::{memchr, memchr_iter};
 
 use crate::article::{Field, Headers, Known, is_blank};
 use crate::error::OverviewError;
+use crate::ids::ArticleNumber;
 
 /// What LIST OVERVIEW.FMT answers (RFC 3977 section 8.4), one line each.
 pub const FORMAT: [&str; 8] = [
@@ -32,6 +33,17 @@ const FRONT: [Known; 5] = [
     Known::MessageId,
     Known::References,
 ];
+
+/// Appends a whole line as OVER sends it: the article's number, TAB, the line, CRLF.
+pub fn write_numbered(number: ArticleNumber, line: &[u8], out: &mut Vec<u8>) {
+    let mut digits = itoa::Buffer::new();
+    let digits = digits.format(number.0).as_bytes();
+    out.reserve(digits.len() + line.len() + 3);
+    out.extend_from_slice(digits);
+    out.push(b'\t');
+    out.extend_from_slice(line);
+    out.extend_from_slice(b"\r\n");
+}
 
 /// Appends an article's seven fields, without the article number before and Xref behind.  `bytes` and `lines` are the
 /// metadata of RFC 3977 section 8.1, see [`ArticleFacts`](crate::article::ArticleFacts).

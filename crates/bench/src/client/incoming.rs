@@ -42,6 +42,8 @@ pub(crate) struct Incoming {
     buf: Vec<u8>,
     start: usize,
     end: usize,
+    /// Whether the last read took all the room there was: there may be much more.
+    filled: bool,
     /// Where the search for a block's end goes on.
     scanned: usize,
     /// Whether the block's first line is still to come.
@@ -55,6 +57,7 @@ impl Incoming {
             buf: Vec::new(),
             start: 0,
             end: 0,
+            filled: false,
             scanned: 0,
             at_block_start: true,
             terminator: Finder::new(b"\r\n.\r\n"),
@@ -79,6 +82,7 @@ impl Incoming {
             Ok(0) => Ok(Got::End),
             Ok(got) => {
                 self.end += got;
+                self.filled = got == asked;
                 Ok(if got < asked { Got::All } else { Got::More })
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Got::All),
@@ -171,7 +175,8 @@ impl Incoming {
             self.buf.copy_within(self.start..self.end, 0);
             self.moved_by(self.start);
         }
-        if self.end == self.buf.len() {
+        let is_small = self.buf.len() < BUFFER_OCTETS_USUAL;
+        if self.end == self.buf.len() || (self.filled && is_small) {
             let grown = match self.buf.len() {
                 0 => BUFFER_OCTETS_START,
                 len if len < BUFFER_OCTETS_USUAL => BUFFER_OCTETS_USUAL.min(len * 8),

@@ -16,6 +16,10 @@ const ROW_OCTETS: usize = 4 + 4 + 4 + 4 + 2 + 24;
 /// The largest text a block may claim, so that no damage makes us allocate without bound.
 const TEXT_OCTETS_MAX: u32 = 64 << 20;
 
+/// The stored codes of a [`Codec`]; 0 and 1 were lines without numbers, before there was a release.
+const RAW: u8 = 2;
+const ZSTD: u8 = 3;
+
 /// How a block's text is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Codec {
@@ -31,7 +35,8 @@ pub(crate) struct Row<'a> {
     pub(crate) arrival: u32,
     pub(crate) flags: u16,
     pub(crate) id: &'a [u8],
-    pub(crate) text: &'a [u8],
+    /// Ready to be sent: number, TAB, fields, CRLF.
+    pub(crate) line: &'a [u8],
 }
 
 /// A block being filled.
@@ -78,7 +83,7 @@ impl BlockBuilder {
     pub(crate) fn is_full_for(&self, row: &Row<'_>, rows_max: u32, text_max: u32) -> bool {
         self.rows > 0
             && (self.rows >= rows_max
-                || self.text.len() + row.text.len() > text_max as usize
+                || self.text.len() + row.line.len() > text_max as usize
                 || row.number - self.first > u64::from(u32::MAX))
     }
 
@@ -92,7 +97,7 @@ impl BlockBuilder {
         self.ids.extend_from_slice(row.id);
         self.id_ends
             .extend_from_slice(&(self.ids.len() as u32).to_le_bytes());
-        self.text.extend_from_slice(row.text);
+        self.text.extend_from_slice(row.line);
         self.text_ends
             .extend_from_slice(&(self.text.len() as u32).to_le_bytes());
         self.arrivals.extend_from_slice(&row.arrival.to_le_bytes());
@@ -118,8 +123,8 @@ impl BlockBuilder {
         head[16..20].copy_from_slice(&(self.text.len() as u32).to_le_bytes());
         head[20..24].copy_from_slice(&(self.ids.len() as u32).to_le_bytes());
         head[24] = match codec {
-            Codec::Raw => 0,
-            Codec::Zstd => 1,
+            Codec::Raw => RAW,
+            Codec::Zstd => ZSTD,
         };
         head
     }
@@ -158,8 +163,8 @@ impl Columns {
         let text_octets = cursor.u32()?;
         let ids_len = cursor.u32()? as usize;
         let codec = match cursor.u8()? {
-            0 => Codec::Raw,
-            1 => Codec::Zstd,
+            RAW => Codec::Raw,
+            ZSTD => Codec::Zstd,
             _ => return Err(Bad("a block's text is stored in an unknown way")),
         };
         let whole = rows
@@ -302,10 +307,25 @@ impl Columns {
         self.octets.get(range).unwrap_or_default()
     }
 
-    /// A row's part of the block's text.
-    pub(crate) fn text<'a>(&self, row: usize, text: &'a [u8]) -> &'a [u8] {
-        text.get(self.end(2, row)..self.end(2, row + 1))
+    /// The lines of rows `from..until` in the block's text.
+    pub(crate) fn lines<'a>(&self, from: usize, until: usize, text: &'a [u8]) -> &'a [u8] {
+        text.get(self.end(2, from)..self.end(2, until))
             .unwrap_or_default()
+    }
+
+    /// How many of the rows from `from` have lines of `octets` or more; one short of that is not enough.
+    pub(crate) fn rows_with(&self, from: usize, octets: usize) -> usize {
+        let wanted = self.end(2, from).saturating_add(octets);
+        let (mut low, mut high) = (from, self.rows);
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            if self.end(2, middle + 1) < wanted {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        (low + 1).min(self.rows) - from
     }
 
     /// A whole row.
@@ -316,7 +336,7 @@ impl Columns {
             arrival: self.arrival(row),
             flags: self.flags(row),
             id: self.id(row),
-            text: self.text(row, text),
+            line: self.lines(row, row + 1, text),
         }
     }
 }
@@ -338,7 +358,7 @@ mod tests {
                 arrival: number as u32 + 1,
                 flags: 3,
                 id: format!("<{number}@t.example>").as_bytes(),
-                text: text.as_bytes(),
+                line: text.as_bytes(),
             });
         }
         let mut octets = builder.head(Codec::Raw).to_vec();
@@ -352,13 +372,17 @@ mod tests {
         let columns = Columns::decode(octets.into()).unwrap();
         let row = columns.row(2, &text);
         assert_eq!((row.number, row.arrival, row.flags), (250, 251, 3));
-        assert_eq!((row.id, row.text), (&b"<250@t.example>"[..], &b"three"[..]));
+        assert_eq!((row.id, row.line), (&b"<250@t.example>"[..], &b"three"[..]));
         assert_eq!(row.token, token(1, 250));
         assert_eq!(columns.group(), 7);
         let positions: Vec<usize> = [0, 100, 101, 102, 250, 251]
             .map(|number| columns.position(number))
             .to_vec();
         assert_eq!(positions, [0, 0, 1, 2, 2, 3]);
+        assert_eq!(columns.lines(0, 3, &text), b"onethree");
+        let rows = [0, 1, 3, 4, 9, 10].map(|octets| columns.rows_with(0, octets));
+        assert_eq!(rows, [1, 1, 1, 3, 3, 3], "as few as are enough");
+        assert_eq!(columns.rows_with(2, 99), 1);
         let mut numbers = Vec::new();
         columns.extend_numbers(1, 3, &mut numbers);
         assert_eq!(numbers, [ArticleNumber(101), ArticleNumber(250)]);

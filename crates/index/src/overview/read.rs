@@ -7,6 +7,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use newsreel_wire::overview::write_numbered;
 use newsreel_wire::{ArticleNumber, GroupId, Token, UnixTime};
 
 use super::block::Columns;
@@ -221,17 +222,18 @@ impl Overview {
         Ok(())
     }
 
-    /// Visits the lines (what follows the number and its TAB) of the articles alive in `low..=high`, ascending, until
-    /// the visitor breaks; the number to go on from, if it did.
+    /// Appends the lines of the articles alive in `low..=high` as OVER sends them, ascending, until `out` has `limit`
+    /// octets; the number to go on from, if there may be more.
     ///
     /// # Errors
-    /// When the disk fails, or [`Error::WouldBlock`](crate::Error::WouldBlock); what was visited before counts.
+    /// As [`Overview::numbers`].
     pub fn lines(
         &self,
         group: GroupId,
         (low, high): (ArticleNumber, ArticleNumber),
+        limit: usize,
         wait: Wait,
-        mut visit: impl FnMut(ArticleNumber, &[u8]) -> ControlFlow<()>,
+        out: &mut Vec<u8>,
     ) -> Result<Option<ArticleNumber>> {
         let parts = self.parts.load();
         let mut range = self.range(group, low.0, high.0, wait);
@@ -239,7 +241,7 @@ impl Overview {
             if block.last < range.from {
                 continue;
             }
-            match self.block_lines(pack, &block, &mut range, &mut visit) {
+            match self.block_lines(pack, &block, &mut range, limit, out) {
                 Ok(None) => range.from = block.last + 1,
                 Ok(next) => return Ok(next),
                 Err(error) => {
@@ -250,7 +252,11 @@ impl Overview {
         }
         for part in parts.frozen.iter().chain([&parts.active]) {
             let stopped = tail_rows(part, &mut range, |row| {
-                visit(ArticleNumber(row.number), part.text(row))
+                write_numbered(ArticleNumber(row.number), part.text(row), out);
+                if out.len() >= limit {
+                    return ControlFlow::Break(());
+                }
+                ControlFlow::Continue(())
             });
             if stopped {
                 return Ok(Some(ArticleNumber(range.from)));
@@ -264,24 +270,32 @@ impl Overview {
         pack: &Arc<Pack>,
         block: &Block,
         range: &mut Range<'_>,
-        visit: &mut impl FnMut(ArticleNumber, &[u8]) -> ControlFlow<()>,
+        limit: usize,
+        out: &mut Vec<u8>,
     ) -> Result<Option<ArticleNumber>> {
         let share = pack.alive(block, &mut range.floors).share;
         if share == Share::None {
             return Ok(None);
         }
         let (columns, text) = pack.whole(block, &self.cache, range.wait)?;
-        for row in columns.position(range.from)..columns.len() {
-            let number = columns.number(row);
-            if number > range.to {
-                break;
+        let mut row = columns.position(range.from);
+        let until = columns.position(range.to.saturating_add(1));
+        let as_they_are = share == Share::All && range.withdrawn.is_none();
+        while row < until {
+            let room = limit.saturating_sub(out.len());
+            let rows = match as_they_are {
+                true => columns.rows_with(row, room).min(until - row),
+                false => 1,
+            };
+            let is_live = as_they_are
+                || range.floors.is_live(&columns.token(row))
+                    && !range.is_withdrawn(columns.number(row));
+            if is_live {
+                out.extend_from_slice(columns.lines(row, row + rows, &text));
             }
-            let is_live = share == Share::All || range.floors.is_live(&columns.token(row));
-            if is_live
-                && !range.is_withdrawn(number)
-                && visit(ArticleNumber(number), columns.text(row, &text)).is_break()
-            {
-                return Ok(Some(ArticleNumber(number.saturating_add(1))));
+            row += rows;
+            if out.len() >= limit {
+                return Ok(Some(ArticleNumber(columns.number(row - 1)).next()));
             }
         }
         Ok(None)

@@ -4,7 +4,8 @@
 
 use std::fmt;
 
-use newsreel_wire::{GroupId, Sequence};
+use newsreel_wire::overview::write_numbered;
+use newsreel_wire::{ArticleNumber, GroupId, Sequence};
 use zstd::bulk::Compressor;
 
 use super::block::{BlockBuilder, Codec, Row};
@@ -186,7 +187,7 @@ pub(crate) fn write_tails(
     floors: &mut Floors<'_>,
 ) -> Result<Option<RunMeta>> {
     let mut writer = PackWriter::create(place, id, range, config, false)?;
-    let mut copied = Copied::new();
+    let (mut copied, mut line) = (Copied::new(), Vec::new());
     for group in part.groups() {
         writer.start(group)?;
         let mut from = 0;
@@ -195,13 +196,15 @@ pub(crate) fn write_tails(
             let Some(last) = copied.last() else { break };
             from = last.number + 1;
             for row in copied.iter().filter(|row| floors.is_live(&row.token)) {
+                line.clear();
+                write_numbered(ArticleNumber(row.number), part.text(row), &mut line);
                 writer.push(&Row {
                     number: row.number,
                     token: row.token,
                     arrival: row.arrival,
                     flags: row.flags,
                     id: part.id(row),
-                    text: part.text(row),
+                    line: &line,
                 })?;
             }
         }

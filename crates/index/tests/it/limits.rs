@@ -1,6 +1,5 @@
 //! What groups and entries may cost, and what is said when the disk would have to be asked.
 
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -40,8 +39,8 @@ fn nothing_waits_that_was_told_not_to() {
             .next_live(group, ArticleNumber(20), Wait::No, &mut id)
             .err(),
     );
-    let mut visit = |_: ArticleNumber, _: &[u8]| ControlFlow::Continue(());
-    would_block(overview.lines(group, ALL, Wait::No, &mut visit).err());
+    let mut lines = Vec::new();
+    would_block(overview.lines(group, ALL, 1, Wait::No, &mut lines).err());
     assert_eq!(views.damaged(), []);
     // What was read while waiting is in memory from then on.
     let facts = views.group_facts(group, Wait::Yes).unwrap();

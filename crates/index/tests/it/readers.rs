@@ -1,7 +1,6 @@
 //! Readers beside the applier, a checkpoint thread and compaction: they see whole articles, in order, and never less than
 //! what was there when they asked.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -12,7 +11,7 @@ use newsreel_wire::{
     ArticleNumber, BufferId, GroupId, Position, Sequence, Token, TokenParts, UnixTime,
 };
 
-use crate::world::{DIR, Marks, SPOOL, hash, small};
+use crate::world::{DIR, Marks, SPOOL, hash, small, split_lines};
 
 const GROUPS: u64 = 5;
 
@@ -43,15 +42,16 @@ fn publish(applier: &mut Applier, key: u64) {
 fn look(views: &Views, marks: &Marks, published: &AtomicU64, group: u64) {
     let before = published.load(Ordering::SeqCst);
     let all = (ArticleNumber(0), ArticleNumber(u64::MAX));
-    let mut numbers = Vec::new();
+    let (mut numbers, mut lines) = (Vec::new(), Vec::new());
     let id = GroupId(group as u32);
-    let done = views.overview().lines(id, all, Wait::Yes, |number, text| {
-        let key = (number.0 - 1) * GROUPS + group;
-        assert_eq!(text, format!("text of {key}").as_bytes());
-        numbers.push(number.0);
-        ControlFlow::Continue(())
-    });
+    let overview = views.overview();
+    let done = overview.lines(id, all, usize::MAX, Wait::Yes, &mut lines);
     assert_eq!(done.unwrap(), None);
+    for (number, text) in split_lines(&lines) {
+        let key = (number - 1) * GROUPS + group;
+        assert_eq!(text, format!("text of {key}"));
+        numbers.push(number);
+    }
     assert!(numbers.is_sorted_by(|a, b| a < b));
     let floor = marks.floor(BufferId(0)).0;
     let alive = (group..before)

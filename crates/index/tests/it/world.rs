@@ -365,15 +365,16 @@ impl World {
             "group {id}"
         );
         let mut lines = Vec::new();
-        let more = overview.lines(id, ALL, Wait::Yes, |number, text| {
-            lines.push((number.0, String::from_utf8(text.to_vec()).unwrap()));
-            ControlFlow::Continue(())
-        });
+        let more = overview.lines(id, ALL, usize::MAX, Wait::Yes, &mut lines);
         assert_eq!(more.unwrap(), None);
         let expect = live
             .iter()
             .map(|(number, article)| (*number, article.text()));
-        assert_eq!(lines, expect.collect::<Vec<_>>(), "group {id}");
+        assert_eq!(
+            split_lines(&lines),
+            expect.collect::<Vec<_>>(),
+            "group {id}"
+        );
         self.check_pieces(id, &live);
         self.check_columns(id, group, &live);
         self.check_news(id, &live);
@@ -407,16 +408,15 @@ impl World {
         );
         let (mut from, mut numbers) = (ArticleNumber(low), Vec::new());
         loop {
-            let mut left = 4;
-            let next = overview.lines(id, (from, to), Wait::Yes, |number, _| {
-                numbers.push(number.0);
-                left -= 1;
-                if left == 0 {
-                    ControlFlow::Break(())
-                } else {
-                    ControlFlow::Continue(())
-                }
-            });
+            let mut lines = Vec::new();
+            let next = overview.lines(id, (from, to), 200, Wait::Yes, &mut lines);
+            let lines = split_lines(&lines);
+            let before_last = lines.iter().rev().skip(1).map(|(_, text)| text.len());
+            assert!(
+                before_last.sum::<usize>() < 200,
+                "no more than was asked for"
+            );
+            numbers.extend(lines.iter().map(|(number, _)| *number));
             match next.unwrap() {
                 Some(next) => from = next,
                 None => break,
@@ -544,6 +544,18 @@ impl World {
             assert_eq!(self.views.history().lookup(&unknown).unwrap(), None);
         }
     }
+}
+
+/// Numbers and texts of overview lines.
+pub(crate) fn split_lines(lines: &[u8]) -> Vec<(u64, String)> {
+    let lines = str::from_utf8(lines).unwrap().split_inclusive("\r\n");
+    lines
+        .map(|line| {
+            let (number, text) = line.split_once('\t').unwrap();
+            let text = text.strip_suffix("\r\n").unwrap();
+            (number.parse().unwrap(), text.to_owned())
+        })
+        .collect()
 }
 
 pub(crate) fn row<'a>(article: &'a Article, id: &'a str, text: &'a str) -> ArticleRow<'a> {

@@ -294,7 +294,7 @@ impl NewsService for MemoryService {
         let state = self.reading()?;
         let mut next = None;
         for (number, stored) in state.range(group, low, high) {
-            if rows.rows() > 0 && rows.len() >= limit_bytes {
+            if !rows.is_empty() && rows.len() >= limit_bytes {
                 next = Some(ArticleNumber(*number));
                 break;
             }

@@ -57,7 +57,9 @@ impl Engine {
                 recent: facts.history.memory_rows,
                 sealed: facts.history.sealed_rows,
                 buckets: facts.history.buckets as u64,
-                memory_octets: facts.history.memory_bytes + facts.history.filter_bytes,
+                memory_octets: facts.history.memory_bytes
+                    + facts.history.filter_bytes
+                    + facts.history.cache_bytes,
                 disk_octets: facts.history.file_bytes,
             },
             overview: OverviewStatus {

@@ -13,6 +13,8 @@ pub struct IndexConfig {
     pub tail_bytes_max: u64,
     /// History entries kept in memory before a checkpoint is due (about 60 octets each; during one, up to twice this).
     pub history_rows_max: u64,
+    /// Octets of history pages kept in memory.
+    pub history_cache_bytes_max: u64,
     /// Octets of decoded overview blocks kept in memory.
     pub cache_bytes_max: u64,
     /// Groups whose exact count is remembered.
@@ -44,6 +46,7 @@ impl Default for IndexConfig {
         Self {
             tail_bytes_max: 16 << 20,
             history_rows_max: 128 << 10,
+            history_cache_bytes_max: 16 << 20,
             cache_bytes_max: 24 << 20,
             facts_groups_max: 16 << 10,
             runs_max: 12,
@@ -67,6 +70,12 @@ impl IndexConfig {
         let ranges = [
             ("tail_bytes_max", self.tail_bytes_max, 1 << 16, 1 << 30),
             ("history_rows_max", self.history_rows_max, 1 << 10, 1 << 30),
+            (
+                "history_cache_bytes_max",
+                self.history_cache_bytes_max,
+                1 << 16,
+                1 << 40,
+            ),
             ("cache_bytes_max", self.cache_bytes_max, 1 << 16, 1 << 40),
             (
                 "facts_groups_max",

@@ -92,7 +92,12 @@ impl Views {
         let catalog = Arc::new(Catalog::open(place)?);
         let damages = Arc::new(Damages::default());
         let views = Self {
-            history: History::open(&catalog, &liveness, &damages)?,
+            history: History::open(
+                &catalog,
+                &liveness,
+                &damages,
+                config.history_cache_bytes_max,
+            )?,
             overview: Overview::open(&catalog, &config, &liveness, &damages)?,
             groups: Groups::default(),
             damages,

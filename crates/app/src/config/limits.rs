@@ -52,6 +52,7 @@ pub(super) const LIMITS: &[(&str, RangeInclusive<i64>)] = &[
     ("index.tail_bytes_max", 64 * KIB..=GIB),
     ("index.history_rows_max", 1024..=1 << 30),
     ("index.cache_bytes_max", 64 * KIB..=TIB),
+    ("index.history_cache_bytes_max", 64 * KIB..=TIB),
     ("index.facts_groups_max", 64..=1 << 24),
     ("index.runs_max", 2..=1024),
     ("index.merge_runs_max", 2..=64),

@@ -4,10 +4,12 @@
 //! every 32 units of four pages lies the exclusive-or of them, so a rotten unit (what a disk loses at once) is read all
 //! the same: ids that are no longer in the store exist only here.  Layout: `docs/formats/history-bucket.md`.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use newsreel_wire::{IdHash, UnixTime};
 
+use super::cache::{HeldPage, PageCache};
 use super::page::{PAGE_OCTETS, Page, Stored, key};
 use crate::cursor::{Bad, Cursor, array_at};
 use crate::error::Result;
@@ -173,19 +175,32 @@ impl Bucket {
     }
 
     /// The entry with this hash.
-    pub(crate) fn get(&self, hash: &IdHash, wait: Wait) -> Result<Option<Stored>> {
+    pub(crate) fn get(
+        &self,
+        hash: &IdHash,
+        cache: &PageCache,
+        wait: Wait,
+    ) -> Result<Option<Stored>> {
         if !self.filter.may_contain(hash.suffix()) {
             return Ok(None);
         }
         let (prefix, _) = key(hash);
         // Keys with this prefix may begin on the page before the first fence that is not below it.
         let first = self.fence_above(prefix).saturating_sub(1);
-        let mut octets = [0; PAGE_OCTETS];
         for page in first..self.fences.len() {
             if self.fences[page] > prefix {
                 break;
             }
-            let found = self.page(page as u64, &mut octets, wait)?.find(hash);
+            let number = page as u32;
+            let held = match cache.get(self.meta().id, number) {
+                Some(held) => held,
+                None => {
+                    let held = Arc::new(self.page(page as u64, wait)?);
+                    cache.put(self.meta().id, number, &held);
+                    held
+                }
+            };
+            let found = held.page().find(hash);
             if found.is_some() {
                 return Ok(found);
             }
@@ -209,31 +224,27 @@ impl Bucket {
     }
 
     /// Reads a page, from its neighbours if it is rotten.
-    fn page<'a>(
-        &self,
-        page: u64,
-        octets: &'a mut [u8; PAGE_OCTETS],
-        wait: Wait,
-    ) -> Result<Page<'a>> {
+    fn page(&self, page: u64, wait: Wait) -> Result<HeldPage> {
         let offset = page_offset(page);
-        let read = self.run.octets(octets, offset, wait);
+        let mut octets = [0; PAGE_OCTETS];
+        let read = self.run.octets(&mut octets, offset, wait);
         let id = self.meta().id;
         let entries = |octets: &[u8; PAGE_OCTETS]| {
             Page::decode(octets, id, offset, page as u32).map(|page| page.len())
         };
         let good = match read {
-            Ok(()) => entries(octets).ok(),
+            Ok(()) => entries(&octets).ok(),
             Err(error) if error.is_damage() => None,
             Err(error) => return Err(error),
         };
         let entries = if let Some(entries) = good {
             entries
         } else {
-            self.repair(page, octets)?;
+            self.repair(page, &mut octets)?;
             self.repaired.fetch_add(1, Ordering::Relaxed);
-            entries(octets).map_err(|why| self.run.damage(offset, why))?
+            entries(&octets).map_err(|why| self.run.damage(offset, why))?
         };
-        Ok(Page::checked(octets, entries))
+        Ok(HeldPage { octets, entries })
     }
 
     /// Puts a page together from those in its place of the other units of its stripe.
@@ -264,14 +275,18 @@ impl Bucket {
         let offset = page_offset(page);
         let id = self.meta().id;
         let octets = window.octets(&self.run, offset, PAGE_OCTETS);
-        let mut repaired = [0; PAGE_OCTETS];
-        let page = match octets {
-            Ok(octets) => match Page::decode(octets, id, offset, page as u32) {
-                Ok(page) => page,
-                Err(_) => self.page(page, &mut repaired, Wait::Yes)?,
-            },
-            Err(error) if error.is_damage() => self.page(page, &mut repaired, Wait::Yes)?,
+        let sound = match octets {
+            Ok(octets) => Page::decode(octets, id, offset, page as u32).ok(),
+            Err(error) if error.is_damage() => None,
             Err(error) => return Err(error),
+        };
+        let repaired;
+        let page = match sound {
+            Some(page) => page,
+            None => {
+                repaired = self.page(page, Wait::Yes)?;
+                repaired.page()
+            }
         };
         out.clear();
         out.extend((0..page.len()).map(|at| page.get(at)));

@@ -5,6 +5,7 @@
 //! applier thread; nothing here reads a clock.
 
 pub(crate) mod bucket;
+pub(crate) mod cache;
 pub(crate) mod memory;
 pub(crate) mod merge;
 pub(crate) mod page;
@@ -24,6 +25,7 @@ use crate::sealed::reader::{RunFile, Wait};
 use crate::sealed::set::{Damages, RunSet, Slot};
 use crate::sealed::{RunKind, RunMeta, run_path};
 use bucket::Bucket;
+use cache::PageCache;
 use memory::MemoryPart;
 use page::Stored;
 
@@ -47,6 +49,8 @@ pub struct HistoryFacts {
     pub sealed_rows: u64,
     /// Octets of memory for filters and page lists.
     pub filter_bytes: u64,
+    /// Octets of pages in memory.
+    pub cache_bytes: u64,
     /// Octets of the buckets' files.
     pub file_bytes: u64,
     /// Buckets.
@@ -69,6 +73,7 @@ pub struct History {
     parts: ArcSwap<Parts>,
     /// Held while `parts` is replaced; an empty part whose memory serves again.
     changing: Mutex<Option<MemoryPart>>,
+    cache: PageCache,
     generation: AtomicU64,
     liveness: Arc<dyn Liveness>,
     catalog: Arc<Catalog>,
@@ -81,6 +86,7 @@ impl History {
         catalog: &Arc<Catalog>,
         liveness: &Arc<dyn Liveness>,
         damages: &Arc<Damages>,
+        cache_octets: u64,
     ) -> Result<Self> {
         let manifest = catalog.manifest();
         let mut slots = Vec::new();
@@ -94,6 +100,7 @@ impl History {
                 buckets: RunSet::new(slots),
             }),
             changing: Mutex::default(),
+            cache: PageCache::new(cache_octets),
             generation: AtomicU64::new(1),
             liveness: Arc::clone(liveness),
             catalog: Arc::clone(catalog),
@@ -124,7 +131,7 @@ impl History {
             return Ok(Some(self.judged(&stored)));
         }
         for bucket in parts.buckets.open().rev() {
-            match bucket.get(hash, wait) {
+            match bucket.get(hash, &self.cache, wait) {
                 Ok(None) => {}
                 Ok(Some(stored)) => return Ok(Some(self.judged(&stored))),
                 Err(error) => {
@@ -181,7 +188,10 @@ impl History {
     #[must_use]
     pub fn facts(&self) -> HistoryFacts {
         let parts = self.parts.load();
-        let mut facts = HistoryFacts::default();
+        let mut facts = HistoryFacts {
+            cache_bytes: self.cache.octets(),
+            ..HistoryFacts::default()
+        };
         for part in parts.frozen.iter().chain([&parts.active]) {
             facts.memory_rows += part.rows();
             facts.memory_bytes += part.octets();

@@ -45,6 +45,9 @@ fn nothing_waits_that_was_told_not_to() {
     // What was read while waiting is in memory from then on.
     let facts = views.group_facts(group, Wait::Yes).unwrap();
     assert_eq!(views.group_facts(group, Wait::No).unwrap(), facts);
+    let entry = views.history().lookup(&hash(1)).unwrap();
+    assert!(entry.is_some());
+    assert_eq!(views.history().lookup_now(&hash(1)).unwrap(), entry);
     overview
         .column(group, ArticleNumber(20), Wait::Yes, &mut id)
         .unwrap();

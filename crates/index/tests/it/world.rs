@@ -52,6 +52,7 @@ pub(crate) fn small() -> IndexConfig {
         block_text_bytes_max: 300,
         step_bytes: 2000,
         cache_bytes_max: 64 << 10,
+        history_cache_bytes_max: 64 << 10,
         facts_groups_max: 64,
         remember_s: 1000,
         ..IndexConfig::default()

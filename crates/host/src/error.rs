@@ -32,10 +32,14 @@ pub enum Op {
     Reserve,
     /// Give a file another name.
     Rename,
+    /// Give a file one more name.
+    Link,
     /// Remove a name.
     Remove,
     /// Make directories.
     CreateDir,
+    /// Change mode, owner or an extended attribute.
+    SetAttribute,
     /// List a directory.
     List,
     /// Ask for a length, an existence or free room.
@@ -48,7 +52,7 @@ pub enum Op {
 
 impl Op {
     /// Every operation, in the order of their numbers.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         Self::Open,
         Self::Read,
         Self::Write,
@@ -58,8 +62,10 @@ impl Op {
         Self::ZeroFill,
         Self::Reserve,
         Self::Rename,
+        Self::Link,
         Self::Remove,
         Self::CreateDir,
+        Self::SetAttribute,
         Self::List,
         Self::Stat,
         Self::Lock,
@@ -88,8 +94,10 @@ impl fmt::Display for Op {
             Self::ZeroFill => "zero-fill",
             Self::Reserve => "reserve room in",
             Self::Rename => "rename",
+            Self::Link => "link",
             Self::Remove => "remove",
             Self::CreateDir => "create directory",
+            Self::SetAttribute => "set an attribute of",
             Self::List => "list",
             Self::Stat => "look at",
             Self::Lock => "lock",

@@ -6,6 +6,7 @@
 pub mod clock;
 pub mod disk;
 mod error;
+pub mod folder;
 pub mod process;
 mod random;
 
@@ -15,4 +16,5 @@ pub use disk::{
     MemoryDisk, OpCounts, OpenMode, RealDisk, read_whole, replace_file,
 };
 pub use error::{Error, ErrorKind, Op, Result};
+pub use folder::Folder;
 pub use random::random_bytes;

@@ -67,12 +67,12 @@ pub(crate) fn read_small(path: &Path) -> Result<String> {
 }
 
 /// Makes an error of what the kernel said about `path`.
-fn failed(op: Op, path: &Path) -> impl FnOnce(Errno) -> Error {
+pub(crate) fn failed(op: Op, path: &Path) -> impl FnOnce(Errno) -> Error {
     move |errno| Error::from_io(op, path, errno.into())
 }
 
 /// Repeats a call that a signal interrupted.
-fn retry<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
+pub(crate) fn retry<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
     loop {
         match call() {
             Err(Errno::INTR) => {}

@@ -79,7 +79,8 @@ impl FaultyDisk {
         self.script.counts()
     }
 
-    fn strike(&self, op: Op, path: &Path) -> Result<()> {
+    /// Counts an operation and shows it to the script; an open folder asks here too.
+    pub(crate) fn strike(&self, op: Op, path: &Path) -> Result<()> {
         let call = Call::new(op, path);
         self.script
             .strike(&call)?

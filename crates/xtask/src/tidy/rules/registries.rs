@@ -16,9 +16,10 @@ enum Companion {
 }
 
 /// The plural folders of the workspace.
-const REGISTRIES: [(&str, Companion); 5] = [
+const REGISTRIES: [(&str, Companion); 6] = [
     ("crates/session/src/commands/", Companion::Transcript),
     ("crates/store/src/methods/", Companion::FormatPage),
+    ("crates/layout/src/mappings/", Companion::None),
     ("crates/app/src/commands/", Companion::None),
     ("crates/bench/src/passes/", Companion::None),
     ("crates/xtask/src/tidy/rules/", Companion::None),

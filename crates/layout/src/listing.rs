@@ -1,0 +1,124 @@
+//! The listing of a managed directory's view: bucket after bucket, from any cookie on.
+//!
+//! What is there during the whole listing is returned exactly once, whatever else is made or removed meanwhile.  In
+//! memory are the names of the buckets and one bucket's entries.
+
+use std::iter::Peekable;
+use std::vec::IntoIter;
+
+use newsreel_host::folder::{Entry, Kind};
+use newsreel_host::{ErrorKind, Folder};
+
+use crate::cookie::{Cookie, in_order};
+use crate::error::Result;
+use crate::managed::Managed;
+use crate::mappings::{Algorithm, Bucket, Node};
+
+/// A listing in progress; `.` and `..` are its caller's.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// Behind what was returned last.
+    after: Cookie,
+    /// What of the bucket that is being read was not returned yet, and the buckets behind it.
+    rest: Option<Rest>,
+}
+
+#[derive(Debug)]
+struct Rest {
+    entries: Peekable<IntoIter<(Cookie, Entry)>>,
+    buckets: IntoIter<Bucket>,
+}
+
+impl Listing {
+    /// Hands the entries behind `from` to `take`, with their cookies and in their order, until it refuses one or there
+    /// are no more.  One that was refused comes first when the listing goes on where it stopped.
+    pub fn fill(
+        &mut self,
+        managed: &Managed,
+        from: Cookie,
+        mut take: impl FnMut(&Entry, Cookie) -> bool,
+    ) -> Result<()> {
+        if from != self.after || from <= Cookie::DOT_DOT {
+            self.rest = None;
+        }
+        self.after = from;
+        let mut rest = match self.rest.take() {
+            Some(rest) => rest,
+            None => Rest::from(managed, from)?,
+        };
+        loop {
+            while let Some((cookie, entry)) = rest.entries.peek() {
+                if *cookie > self.after {
+                    if !take(entry, *cookie) {
+                        self.rest = Some(rest);
+                        return Ok(());
+                    }
+                    self.after = *cookie;
+                }
+                rest.entries.next();
+            }
+            let Some(bucket) = rest.buckets.next() else {
+                self.rest = Some(rest);
+                return Ok(());
+            };
+            rest.entries = entries_of(managed, bucket)?.into_iter().peekable();
+        }
+    }
+}
+
+impl Rest {
+    fn from(managed: &Managed, from: Cookie) -> Result<Self> {
+        let first = from.bucket(managed.algorithm());
+        let mut buckets = match first {
+            Some(_) => buckets(managed.folder(), managed.algorithm())?,
+            None => Vec::new(),
+        };
+        buckets.retain(|bucket| Some(*bucket) >= first);
+        Ok(Self {
+            entries: Vec::new().into_iter().peekable(),
+            buckets: buckets.into_iter(),
+        })
+    }
+}
+
+/// The buckets that are there, in order.
+pub(crate) fn buckets(folder: &Folder, algorithm: Algorithm) -> Result<Vec<Bucket>> {
+    let mut found = Vec::new();
+    let mut inner = Vec::new();
+    for entry in folder.entries()? {
+        let entry = entry?;
+        match algorithm.node(None, &entry.name) {
+            Some(_) if entry.kind != Kind::Folder => {}
+            Some(Node::Bucket(bucket)) => found.push(bucket),
+            Some(Node::Inner(rank)) => inner.push((rank, entry)),
+            None => {}
+        }
+    }
+    for (rank, entry) in inner {
+        let folder = match folder.open_folder(entry.path()) {
+            Err(e) if e.kind() == ErrorKind::NotFound => continue,
+            other => other?,
+        };
+        for entry in folder.entries()? {
+            let entry = entry?;
+            if let Some(Node::Bucket(bucket)) = algorithm.node(Some(rank), &entry.name)
+                && entry.kind == Kind::Folder
+            {
+                found.push(bucket);
+            }
+        }
+    }
+    found.sort_unstable();
+    Ok(found)
+}
+
+/// What a bucket holds, in order; nothing when it is gone.
+fn entries_of(managed: &Managed, bucket: Bucket) -> Result<Vec<(Cookie, Entry)>> {
+    let Some(folder) = managed.open_bucket(bucket)? else {
+        return Ok(Vec::new());
+    };
+    let entries = folder
+        .entries()?
+        .collect::<newsreel_host::Result<Vec<_>>>()?;
+    Ok(in_order(managed.algorithm(), bucket, entries))
+}

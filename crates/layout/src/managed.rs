@@ -1,0 +1,173 @@
+//! An open managed directory: where names lie, buckets made on demand and removed when they are not needed again.
+//!
+//! No state beside the descriptor: whoever else makes or removes buckets at the same time is reckoned with.
+
+use std::path::{Path, PathBuf};
+
+use newsreel_host::folder::{Facts, Kind};
+use newsreel_host::{ErrorKind, Folder, process};
+
+use crate::error::{Error, Result};
+use crate::mappings::{Algorithm, Bucket, Node};
+use crate::mark::SET_UID;
+use crate::name::Name;
+
+/// So often a bucket is made again that others remove meanwhile.
+const ATTEMPTS: u32 = 100;
+
+/// An open managed directory.
+#[derive(Debug)]
+pub struct Managed {
+    folder: Folder,
+    algorithm: Algorithm,
+}
+
+impl Managed {
+    /// A directory that is managed by `algorithm`, as its mark said.
+    #[must_use]
+    pub const fn new(folder: Folder, algorithm: Algorithm) -> Self {
+        Self { folder, algorithm }
+    }
+
+    /// The directory itself; what lies in it is buckets.
+    #[must_use]
+    pub const fn folder(&self) -> &Folder {
+        &self.folder
+    }
+
+    /// Its algorithm.
+    #[must_use]
+    pub const fn algorithm(&self) -> Algorithm {
+        self.algorithm
+    }
+
+    /// Where a name lies, seen from [`Managed::folder`].
+    #[must_use]
+    pub fn place(&self, name: Name<'_>) -> PathBuf {
+        self.algorithm.place(name)
+    }
+
+    /// Opens the bucket of a name, if there is one.
+    pub fn open_bucket(&self, bucket: Bucket) -> Result<Option<Folder>> {
+        match self.folder.open_folder(&self.algorithm.bucket_path(bucket)) {
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+            other => Ok(Some(other?)),
+        }
+    }
+
+    /// Does something that makes `name`, given its place seen from [`Managed::folder`]: when it says that there is no
+    /// such directory, its bucket is made and it is done again.
+    pub fn with_bucket<T>(
+        &self,
+        name: Name<'_>,
+        mut make: impl FnMut(&Folder, &Path) -> newsreel_host::Result<T>,
+    ) -> Result<T> {
+        let bucket = self.algorithm.bucket(name);
+        let place = self.place(name);
+        for _ in 0..ATTEMPTS {
+            match make(&self.folder, &place) {
+                Err(e) if e.kind() == ErrorKind::NotFound => self.make_bucket(bucket)?,
+                other => return Ok(other?),
+            }
+        }
+        Err(Error::Vanishing {
+            path: self.folder.path().to_path_buf(),
+            bucket: self.algorithm.bucket_path(bucket),
+        })
+    }
+
+    /// Makes a bucket with the owner and mode of the directory; it is well when it is there.
+    pub fn make_bucket(&self, bucket: Bucket) -> Result<()> {
+        make_bucket(&self.folder, self.algorithm, bucket, &self.folder.facts()?)
+    }
+
+    /// Removes a bucket that may have become empty, if it is not needed again.
+    pub fn tidy_bucket(&self, bucket: Bucket) -> Result<()> {
+        if self.algorithm.drops_empty_buckets() && bucket != Bucket::OTHERS {
+            remove(&self.folder, &self.algorithm.bucket_path(bucket))?;
+        }
+        Ok(())
+    }
+
+    /// Removes every bucket, for as long as they are empty; says whether all are gone.  What is no bucket stays and
+    /// counts as an entry.
+    pub fn remove_buckets(&self) -> Result<bool> {
+        let mut inner = Vec::new();
+        for entry in self.folder.entries()? {
+            let entry = entry?;
+            match self.algorithm.node(None, &entry.name) {
+                _ if entry.kind != Kind::Folder => return Ok(false),
+                Some(Node::Inner(_)) => inner.push(entry),
+                Some(Node::Bucket(_)) if remove(&self.folder, entry.path())? => {}
+                _ => return Ok(false),
+            }
+        }
+        for entry in inner {
+            let folder = match self.folder.open_folder(entry.path()) {
+                Err(e) if e.kind() == ErrorKind::NotFound => continue,
+                other => other?,
+            };
+            for bucket in folder.entries()? {
+                let bucket = bucket?;
+                if bucket.kind != Kind::Folder || !remove(&folder, bucket.path())? {
+                    return Ok(false);
+                }
+            }
+            if !remove(&self.folder, entry.path())? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Removes an empty directory; says whether it is gone, by whomever.
+fn remove(folder: &Folder, at: &Path) -> Result<bool> {
+    match folder.remove_folder(at) {
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(true),
+        other => Ok(other?),
+    }
+}
+
+/// Makes a bucket below `folder`, and the directories it lies in, with owner and mode of `like`.
+pub(crate) fn make_bucket(
+    folder: &Folder,
+    algorithm: Algorithm,
+    bucket: Bucket,
+    like: &Facts,
+) -> Result<()> {
+    let path = algorithm.bucket_path(bucket);
+    let mut at = PathBuf::new();
+    for part in &path {
+        at.push(part);
+        match folder.make_folder(&at, bucket_mode(like)) {
+            Err(e) if e.kind() == ErrorKind::Exists => {}
+            other => {
+                other?;
+                match folder.open_folder(&at) {
+                    // Removed again by others: whoever needs it makes it again.
+                    Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
+                    made => adopt(&made?, like)?,
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The mode of a bucket in a directory like this.
+pub(crate) const fn bucket_mode(like: &Facts) -> u32 {
+    like.mode & !SET_UID
+}
+
+/// Gives a bucket the owner and mode of the directory, as far as this process may.
+pub(crate) fn adopt(bucket: &Folder, like: &Facts) -> Result<()> {
+    let is = bucket.facts()?;
+    if (is.uid, is.gid) != (like.uid, like.gid) && process::own_uid() == 0 {
+        bucket.set_owner(like.uid, like.gid)?;
+    }
+    if is.mode != bucket_mode(like) && is.uid == process::own_uid() {
+        bucket.set_mode(bucket_mode(like))?;
+    }
+    Ok(())
+}

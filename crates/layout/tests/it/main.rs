@@ -1,0 +1,7 @@
+//! Tests of managed directories on the file system that holds temporary files.
+
+#![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
+
+mod listing;
+mod managed;
+mod world;

@@ -109,7 +109,7 @@ impl Applier {
     /// [`Error::TailFull`] when no checkpoint was written for very long; the batch is kept then.
     pub fn publish(&mut self) -> Result<()> {
         if !self.rows.is_empty() {
-            let tail = self.views.overview.active();
+            let tail = self.views.overview.layers.active();
             let chunk = tail.next_chunk();
             if !tail.add_chunk(&self.texts) {
                 return Err(Error::TailFull);
@@ -125,7 +125,7 @@ impl Applier {
         }
         self.texts.clear();
         if !self.entries.is_empty() {
-            let history = self.views.history.active();
+            let history = self.views.history.layers.active();
             self.entries.iter().for_each(|entry| history.insert(*entry));
             self.entries.clear();
         }

@@ -14,6 +14,7 @@ use crate::groups::seal::GroupRun;
 use crate::history::bucket::Bucket;
 use crate::history::memory::MemoryPart;
 use crate::history::write::BucketWriter;
+use crate::layers::Turn;
 use crate::overview::pack::Pack;
 use crate::overview::tail::TailPart;
 use crate::overview::write::write_tails;
@@ -55,8 +56,8 @@ impl Applier {
         let mut groups = views.groups.freeze();
         groups.withdrawn = std::mem::take(&mut *views.withdrawn.lock());
         Ok(Frozen {
-            history: views.history.freeze(),
-            overview: views.overview.freeze(),
+            history: views.history.layers.freeze(),
+            overview: views.overview.layers.freeze(),
             groups,
             sequence,
             written: None,
@@ -108,13 +109,15 @@ impl Frozen {
         let mut written = Written::default();
         if let Some(meta) = write_history(place, catalog.new_run(), range, &self.history)? {
             runs.push(meta);
-            written.history.push(views.history.open_new(&meta)?);
+            written.history.push(views.history.layers.open_new(&meta)?);
         }
         let mut floors = views.overview.floors();
         let (id, tails) = (catalog.new_run(), &self.overview);
         if let Some(meta) = write_tails(place, id, range, &views.config, tails, &mut floors)? {
             runs.push(meta);
-            written.overview.push(views.overview.open_new(&meta)?);
+            written
+                .overview
+                .push(views.overview.layers.open_new(&meta)?);
         }
         let marks = GroupRun {
             marks: self.overview.marks(),
@@ -149,10 +152,14 @@ impl Views {
         let Some(written) = frozen.written else {
             return Err(Error::Busy);
         };
-        self.overview.replace(&[], written.overview, true, false);
-        self.history.replace(&[], written.history, true);
-        self.overview.recycle(frozen.overview);
-        self.history.recycle(frozen.history);
+        self.overview
+            .layers
+            .replace(&[], written.overview, Turn::Installed);
+        self.history
+            .layers
+            .replace(&[], written.history, Turn::Installed);
+        self.overview.layers.recycle(frozen.overview);
+        self.history.layers.recycle(frozen.history);
         self.is_frozen.store(false, Ordering::Release);
         Ok(())
     }

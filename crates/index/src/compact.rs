@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::groups::seal::{GroupRun, pairs};
 use crate::history::bucket::Bucket;
 use crate::history::merge::BucketMerge;
+use crate::layers::Turn;
 use crate::overview::merge::PackMerge;
 use crate::overview::pack::Pack;
 use crate::sealed::catalog::Change;
@@ -94,13 +95,15 @@ impl Views {
         let merged = merge.finish()?;
         let mut slots = Vec::new();
         if let Some(meta) = &merged {
-            let slot = self.history.open_new(meta);
+            let slot = self.history.layers.open_new(meta);
             let mut slot = slot.inspect_err(|_| self.catalog.discard([meta]))?;
             slot.still_dead = self.bucket_size(&slot).dead;
             slots.push(slot);
         }
         self.commit(RunKind::History, &ids(metas), merged.as_slice())?;
-        self.history.replace(&ids(metas), slots, false);
+        self.history
+            .layers
+            .replace(&ids(metas), slots, Turn::Merged);
         Ok(())
     }
 
@@ -108,13 +111,15 @@ impl Views {
         let merged = merge.finish()?;
         let mut slots = Vec::new();
         if let Some(meta) = &merged {
-            let slot = self.overview.open_new(meta);
+            let slot = self.overview.layers.open_new(meta);
             let mut slot = slot.inspect_err(|_| self.catalog.discard([meta]))?;
             slot.still_dead = self.pack_size(&slot).dead;
             slots.push(slot);
         }
         self.commit(RunKind::Overview, &ids(metas), merged.as_slice())?;
-        self.overview.replace(&ids(metas), slots, false, false);
+        self.overview
+            .layers
+            .replace(&ids(metas), slots, Turn::Merged);
         Ok(())
     }
 
@@ -154,7 +159,7 @@ impl Views {
 
     /// Begins what is most useful for the history; `None`: nothing is.
     fn begin_history(&self) -> Result<Option<Option<Merge>>> {
-        let buckets = self.history.buckets();
+        let buckets = self.history.layers.runs();
         let sizes: Vec<RunSize> = buckets
             .slots
             .iter()
@@ -166,7 +171,7 @@ impl Views {
             Some(Job::Drop(at)) => {
                 let old = [buckets.slots[at].meta.id];
                 self.commit(RunKind::History, &old, &[])?;
-                self.history.replace(&old, Vec::new(), false);
+                self.history.layers.replace(&old, Vec::new(), Turn::Merged);
                 Ok(Some(None))
             }
             Some(Job::Merge(window)) => {
@@ -180,7 +185,7 @@ impl Views {
 
     /// Begins what is most useful for the overview; `None`: nothing is.
     fn begin_overview(&self) -> Result<Option<Option<Merge>>> {
-        let packs = self.overview.packs();
+        let packs = self.overview.layers.runs();
         let sizes: Vec<RunSize> = packs
             .slots
             .iter()
@@ -192,7 +197,7 @@ impl Views {
             Some(Job::Drop(at)) => {
                 let old = [packs.slots[at].meta.id];
                 self.commit(RunKind::Overview, &old, &[])?;
-                self.overview.replace(&old, Vec::new(), false, false);
+                self.overview.layers.replace(&old, Vec::new(), Turn::Merged);
                 Ok(Some(None))
             }
             Some(Job::Merge(window)) => {

@@ -14,6 +14,7 @@ pub mod fuzz;
 mod groups;
 mod hash;
 mod history;
+mod layers;
 mod liveness;
 mod overview;
 mod rebuild;

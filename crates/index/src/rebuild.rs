@@ -16,6 +16,7 @@ use crate::history::bucket::{Bucket, salvage};
 use crate::history::memory::MemoryPart;
 use crate::history::page::{PAGE_OCTETS, Stored};
 use crate::history::write::BucketWriter;
+use crate::layers::Turn;
 use crate::overview::pack::Pack;
 use crate::overview::tail::{TailPart, TailRow};
 use crate::overview::withdrawn::is_withdrawn;
@@ -178,7 +179,7 @@ impl Rebuild {
             self.history.sorted(|stored| writer.push(stored))?;
             let meta = writer.finish()?;
             self.new.push(meta);
-            self.buckets.push(views.history.open_new(&meta)?);
+            self.buckets.push(views.history.layers.open_new(&meta)?);
             self.history = MemoryPart::default();
         }
         if self.overview.rows() > 0 {
@@ -187,7 +188,7 @@ impl Rebuild {
             let meta = write_tails(place, id, range, &views.config, &self.overview, &mut floors)?;
             if let Some(meta) = meta {
                 self.new.push(meta);
-                self.packs.push(views.overview.open_new(&meta)?);
+                self.packs.push(views.overview.layers.open_new(&meta)?);
             }
             self.overview = TailPart::default();
         }
@@ -212,12 +213,12 @@ impl Rebuild {
             RunKind::History => {
                 views.commit(RunKind::History, &old, &new)?;
                 let buckets = std::mem::take(&mut self.buckets);
-                views.history.replace(&old, buckets, false);
+                views.history.layers.replace(&old, buckets, Turn::Rebuilt);
             }
             RunKind::Overview => {
                 views.commit(RunKind::Overview, &old, &new)?;
                 let packs = std::mem::take(&mut self.packs);
-                views.overview.replace(&old, packs, false, true);
+                views.overview.layers.replace(&old, packs, Turn::Rebuilt);
             }
             RunKind::Groups => {
                 let new = self.groups()?.write(&views.catalog, self.range())?;

@@ -13,12 +13,13 @@ use super::cache::{HeldPage, PageCache};
 use super::page::{PAGE_OCTETS, Page, Stored, key};
 use crate::cursor::{Bad, Cursor, array_at};
 use crate::error::Result;
+use crate::layers::Run;
 use crate::liveness::{BufferFacts, FactsList, Floors, alive, dead_estimate};
-use crate::sealed::RunMeta;
 use crate::sealed::filter::Filter;
 use crate::sealed::reader::{RunFile, Wait};
 use crate::sealed::window::Window;
 use crate::sealed::writer::HEADER_OCTETS;
+use crate::sealed::{RunKind, RunMeta};
 
 /// The section with the first key of each page.
 pub(crate) const FENCES: u32 = 1;
@@ -114,9 +115,10 @@ const fn pages_end(pages: u64) -> u64 {
     HEADER_OCTETS as u64 + units * UNIT_OCTETS as u64
 }
 
-impl Bucket {
-    /// Reads what stays in memory.
-    pub(crate) fn open(run: RunFile) -> Result<Self> {
+impl Run for Bucket {
+    const KIND: RunKind = RunKind::History;
+
+    fn open(run: RunFile) -> Result<Self> {
         let fences = run.section(FENCES)?;
         let (fences, rest) = fences.as_chunks::<8>();
         let fences: Vec<u64> = fences
@@ -138,7 +140,9 @@ impl Bucket {
             repaired: AtomicU64::new(0),
         })
     }
+}
 
+impl Bucket {
     pub(crate) const fn meta(&self) -> &RunMeta {
         self.run.meta()
     }

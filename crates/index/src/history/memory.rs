@@ -11,6 +11,7 @@ use newsreel_wire::IdHash;
 use parking_lot::RwLock;
 
 use super::page::Stored;
+use crate::layers::Part;
 
 const SHARD_BITS: u32 = 7;
 
@@ -27,6 +28,17 @@ impl Default for MemoryPart {
             shards: (0..1 << SHARD_BITS).map(|_| RwLock::default()).collect(),
             rows: AtomicU64::new(0),
         }
+    }
+}
+
+impl Part for MemoryPart {
+    /// Empties it and keeps its memory, so that the next part need not grow again.
+    fn recycled(mut self) -> Self {
+        self.shards
+            .iter_mut()
+            .for_each(|shard| shard.get_mut().clear());
+        *self.rows.get_mut() = 0;
+        self
     }
 }
 
@@ -58,15 +70,6 @@ impl MemoryPart {
         shard
             .find(hash.suffix(), |other| other.hash == *hash)
             .copied()
-    }
-
-    /// Empties it and keeps its memory, so that the next part need not grow again.
-    pub(crate) fn recycled(mut self) -> Self {
-        self.shards
-            .iter_mut()
-            .for_each(|shard| shard.get_mut().clear());
-        *self.rows.get_mut() = 0;
-        self
     }
 
     /// How many entries it holds.

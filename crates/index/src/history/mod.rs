@@ -12,18 +12,15 @@ pub(crate) mod page;
 pub(crate) mod write;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use arc_swap::ArcSwap;
 use newsreel_wire::{IdHash, Token, UnixTime};
-use parking_lot::Mutex;
 
 use crate::error::{Error, Result};
+use crate::layers::{Layers, Snapshot};
 use crate::liveness::{Floors, Liveness};
 use crate::sealed::catalog::Catalog;
-use crate::sealed::reader::{RunFile, Wait};
-use crate::sealed::set::{Damages, RunSet, Slot};
-use crate::sealed::{RunKind, RunMeta, run_path};
+use crate::sealed::reader::Wait;
+use crate::sealed::set::Damages;
 use bucket::Bucket;
 use cache::PageCache;
 use memory::MemoryPart;
@@ -59,25 +56,12 @@ pub struct HistoryFacts {
     pub repaired_pages: u64,
 }
 
-/// A snapshot: what readers look through, newest first.
-#[derive(Debug)]
-struct Parts {
-    active: Arc<MemoryPart>,
-    frozen: Option<Arc<MemoryPart>>,
-    buckets: RunSet<Bucket>,
-}
-
 /// The view.
 #[derive(Debug)]
 pub struct History {
-    parts: ArcSwap<Parts>,
-    /// Held while `parts` is replaced; an empty part whose memory serves again.
-    changing: Mutex<Option<MemoryPart>>,
+    pub(crate) layers: Layers<MemoryPart, Bucket>,
     cache: PageCache,
-    generation: AtomicU64,
     liveness: Arc<dyn Liveness>,
-    catalog: Arc<Catalog>,
-    damages: Arc<Damages>,
 }
 
 impl History {
@@ -88,23 +72,10 @@ impl History {
         damages: &Arc<Damages>,
         cache_octets: u64,
     ) -> Result<Self> {
-        let manifest = catalog.manifest();
-        let mut slots = Vec::new();
-        for meta in manifest.of_kind(RunKind::History) {
-            slots.push(open_slot(catalog, damages, meta)?);
-        }
         Ok(Self {
-            parts: ArcSwap::from_pointee(Parts {
-                active: Arc::default(),
-                frozen: None,
-                buckets: RunSet::new(slots),
-            }),
-            changing: Mutex::default(),
+            layers: Layers::open(catalog, damages)?,
             cache: PageCache::new(cache_octets),
-            generation: AtomicU64::new(1),
             liveness: Arc::clone(liveness),
-            catalog: Arc::clone(catalog),
-            damages: Arc::clone(damages),
         })
     }
 
@@ -126,27 +97,24 @@ impl History {
     }
 
     fn find(&self, hash: &IdHash, wait: Wait) -> Result<Option<HistoryEntry>> {
-        let parts = self.parts.load();
-        if let Some(stored) = recent(&parts, hash) {
+        let layers = self.layers.load();
+        if let Some(stored) = recent(&layers, hash) {
             return Ok(Some(self.judged(&stored)));
         }
-        for bucket in parts.buckets.open().rev() {
+        for bucket in layers.runs.open().rev() {
             match bucket.get(hash, &self.cache, wait) {
                 Ok(None) => {}
                 Ok(Some(stored)) => return Ok(Some(self.judged(&stored))),
                 Err(error) => {
-                    if error.is_damage() {
-                        let dir = &self.catalog.place().dir;
-                        self.damages.note(dir, bucket.meta(), &error);
-                    }
+                    self.layers.note_seen(bucket.meta(), &error);
                     return Err(error);
                 }
             }
         }
-        match parts.buckets.missing() {
+        match layers.runs.missing() {
             None => Ok(None),
             Some(meta) => Err(Error::Incomplete {
-                path: run_path(&self.catalog.place().dir, meta.kind, meta.id),
+                path: self.layers.path(meta),
             }),
         }
     }
@@ -154,15 +122,15 @@ impl History {
     /// The same, but only among the newest entries, which are in memory.
     #[must_use]
     pub fn lookup_recent(&self, hash: &IdHash) -> Option<HistoryEntry> {
-        let parts = self.parts.load();
-        recent(&parts, hash).map(|stored| self.judged(&stored))
+        let layers = self.layers.load();
+        recent(&layers, hash).map(|stored| self.judged(&stored))
     }
 
-    /// Changes when entries leave memory.  Whoever took it before a full look-up that found nothing needs only
+    /// Changes whenever entries leave memory.  Whoever took it before a full look-up that found nothing needs only
     /// [`History::lookup_recent`] later, as long as this (read after that) is still the same.
     #[must_use]
     pub fn generation(&self) -> u64 {
-        self.generation.load(Ordering::Acquire)
+        self.layers.load().turns
     }
 
     /// Takes the token off an entry whose article is gone.
@@ -176,32 +144,27 @@ impl History {
 
     /// Puts an entry in; readers see it at once.  From the applier thread only.
     pub(crate) fn insert(&self, stored: Stored) {
-        self.parts.load().active.insert(stored);
-    }
-
-    /// The part that entries go to; it stays the right one until the next freeze.
-    pub(crate) fn active(&self) -> Arc<MemoryPart> {
-        Arc::clone(&self.parts.load().active)
+        self.layers.load().active.insert(stored);
     }
 
     /// Numbers for reports.
     #[must_use]
     pub fn facts(&self) -> HistoryFacts {
-        let parts = self.parts.load();
+        let layers = self.layers.load();
         let mut facts = HistoryFacts {
             cache_bytes: self.cache.octets(),
             ..HistoryFacts::default()
         };
-        for part in parts.frozen.iter().chain([&parts.active]) {
+        for part in layers.parts() {
             facts.memory_rows += part.rows();
             facts.memory_bytes += part.octets();
         }
-        for slot in parts.buckets.slots.iter() {
+        for slot in layers.runs.slots.iter() {
             facts.buckets += 1;
             facts.sealed_rows += slot.meta.rows;
             facts.file_bytes += slot.meta.len;
         }
-        for bucket in parts.buckets.open() {
+        for bucket in layers.runs.open() {
             facts.filter_bytes += bucket.octets();
             facts.repaired_pages += bucket.repaired();
         }
@@ -210,59 +173,7 @@ impl History {
 
     /// Entries in the part that a freeze would take.
     pub(crate) fn active_rows(&self) -> u64 {
-        self.parts.load().active.rows()
-    }
-
-    /// Sets the newest part aside for a checkpoint.
-    pub(crate) fn freeze(&self) -> Arc<MemoryPart> {
-        let mut spare = self.changing.lock();
-        let parts = self.parts.load_full();
-        let frozen = Arc::clone(&parts.active);
-        self.parts.store(Arc::new(Parts {
-            active: Arc::new(spare.take().unwrap_or_default()),
-            frozen: Some(Arc::clone(&frozen)),
-            buckets: parts.buckets.clone(),
-        }));
-        frozen
-    }
-
-    /// Takes back the memory of a part that was installed, unless a reader is still in it.
-    pub(crate) fn recycle(&self, part: Arc<MemoryPart>) {
-        if let Some(part) = Arc::into_inner(part) {
-            let part = part.recycled();
-            *self.changing.lock() = Some(part);
-        }
-    }
-
-    /// Opens a bucket that was just sealed.
-    pub(crate) fn open_new(&self, meta: &RunMeta) -> Result<Slot<Bucket>> {
-        let place = self.catalog.place();
-        let run = RunFile::open(place.disk.as_ref(), &place.dir, &place.spool, meta)?;
-        Ok(Slot {
-            meta: *meta,
-            run: Some(Arc::new(Bucket::open(run)?)),
-            still_dead: 0,
-        })
-    }
-
-    /// Replaces buckets; with `installs`, the frozen part is in `new` and goes out of memory.
-    pub(crate) fn replace(&self, old: &[u64], new: Vec<Slot<Bucket>>, installs: bool) {
-        let _changing = self.changing.lock();
-        let parts = self.parts.load_full();
-        if installs {
-            // First the number, then the parts: whoever sees the new parts sees the new number.
-            self.generation.fetch_add(1, Ordering::AcqRel);
-        }
-        self.parts.store(Arc::new(Parts {
-            active: Arc::clone(&parts.active),
-            frozen: parts.frozen.clone().filter(|_| !installs),
-            buckets: parts.buckets.replaced(old, new),
-        }));
-    }
-
-    /// The buckets as they are now.
-    pub(crate) fn buckets(&self) -> RunSet<Bucket> {
-        self.parts.load().buckets.clone()
+        self.layers.load().active.rows()
     }
 
     pub(crate) fn floors(&self) -> Floors<'_> {
@@ -270,26 +181,6 @@ impl History {
     }
 }
 
-fn recent(parts: &Parts, hash: &IdHash) -> Option<Stored> {
-    let frozen = || parts.frozen.as_ref().and_then(|frozen| frozen.get(hash));
-    parts.active.get(hash).or_else(frozen)
-}
-
-fn open_slot(catalog: &Catalog, damages: &Damages, meta: &RunMeta) -> Result<Slot<Bucket>> {
-    let place = catalog.place();
-    let opened =
-        RunFile::open(place.disk.as_ref(), &place.dir, &place.spool, meta).and_then(Bucket::open);
-    let run = match opened {
-        Ok(bucket) => Some(Arc::new(bucket)),
-        Err(error) if error.is_damage() => {
-            damages.note(&place.dir, meta, &error);
-            None
-        }
-        Err(error) => return Err(error),
-    };
-    Ok(Slot {
-        meta: *meta,
-        run,
-        still_dead: 0,
-    })
+fn recent(layers: &Snapshot<MemoryPart, Bucket>, hash: &IdHash) -> Option<Stored> {
+    layers.parts().rev().find_map(|part| part.get(hash))
 }

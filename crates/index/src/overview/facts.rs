@@ -1,6 +1,6 @@
 //! How many articles of a group are alive, and the lowest of them: exact, and computed at most once per epoch.
 //!
-//! What is sealed or frozen changes only with the buffers' marks (their epoch) and with freezes, so its share is kept
+//! What is sealed or frozen changes only with the buffers' marks (their epoch) and with turns, so its share is kept
 //! for each group under both; the newest part is counted each time, which its own facts make cheap.
 
 use std::collections::HashMap;
@@ -28,11 +28,11 @@ pub struct LiveFacts {
     pub count: u64,
 }
 
-/// The share of a group that only epoch and freezes change.
+/// The share of a group that only epoch and turns change.
 #[derive(Debug, Clone, Copy)]
 struct Settled {
     epoch: u64,
-    freezes: u64,
+    turns: u64,
     rows: LiveRows,
 }
 
@@ -51,10 +51,10 @@ impl FactsCache {
         }
     }
 
-    fn get(&self, group: GroupId, epoch: u64, freezes: u64) -> Option<LiveRows> {
+    fn get(&self, group: GroupId, epoch: u64, turns: u64) -> Option<LiveRows> {
         let shard = self.shards[group.0 as usize % SHARDS].lock();
         let settled = shard.get(&group)?;
-        (settled.epoch == epoch && settled.freezes == freezes).then_some(settled.rows)
+        (settled.epoch == epoch && settled.turns == turns).then_some(settled.rows)
     }
 
     fn put(&self, group: GroupId, settled: Settled) {
@@ -75,15 +75,15 @@ impl Overview {
     /// counted.
     pub fn live_facts(&self, group: GroupId, wait: Wait) -> Result<LiveFacts> {
         let epoch = self.liveness.epoch();
-        let parts = self.parts.load();
+        let parts = self.layers.load();
         let mut floors = self.floors();
-        let settled = match self.facts.get(group, epoch, parts.freezes) {
+        let settled = match self.facts.get(group, epoch, parts.turns) {
             Some(rows) => rows,
             None => {
                 let rows = self.settled(&parts, group, &mut floors, wait)?;
                 let settled = Settled {
                     epoch,
-                    freezes: parts.freezes,
+                    turns: parts.turns,
                     rows,
                 };
                 self.facts.put(group, settled);
@@ -117,7 +117,7 @@ impl Overview {
         for (pack, block) in blocks_of(parts, group) {
             match self.block_facts(pack, &block, sum.low.is_none(), floors, wait) {
                 Ok(rows) => add(&mut sum, rows),
-                Err(error) => self.note(pack, error)?,
+                Err(error) => self.layers.note(pack.meta(), error)?,
             }
         }
         if let Some(frozen) = &parts.frozen {

@@ -16,17 +16,14 @@ pub(crate) mod write;
 
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
 use newsreel_wire::{ArticleNumber, GroupId, Token, UnixTime};
-use parking_lot::Mutex;
 
 use crate::config::IndexConfig;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::layers::{Layers, Snapshot};
 use crate::liveness::{Floors, Liveness};
 use crate::sealed::catalog::Catalog;
-use crate::sealed::reader::RunFile;
-use crate::sealed::set::{Damages, RunSet, Slot};
-use crate::sealed::{RunKind, RunMeta};
+use crate::sealed::set::Damages;
 use cache::BlockCache;
 use facts::FactsCache;
 use pack::{Block, Pack};
@@ -74,27 +71,16 @@ pub struct OverviewFacts {
 }
 
 /// A snapshot: what readers look through.
-#[derive(Debug)]
-pub(crate) struct Parts {
-    active: Arc<TailPart>,
-    frozen: Option<Arc<TailPart>>,
-    packs: RunSet<Pack>,
-    /// Counts freezes: what is not in `active` is the same rows while this holds.
-    freezes: u64,
-}
+pub(crate) type Parts = Snapshot<TailPart, Pack>;
 
 /// The view.
 #[derive(Debug)]
 pub struct Overview {
-    parts: ArcSwap<Parts>,
-    /// Held while `parts` is replaced; an empty part whose memory serves again.
-    changing: Mutex<Option<TailPart>>,
+    pub(crate) layers: Layers<TailPart, Pack>,
     withdrawn: WithdrawnSet,
     facts: FactsCache,
     cache: BlockCache,
     liveness: Arc<dyn Liveness>,
-    catalog: Arc<Catalog>,
-    damages: Arc<Damages>,
 }
 
 impl Overview {
@@ -105,62 +91,35 @@ impl Overview {
         liveness: &Arc<dyn Liveness>,
         damages: &Arc<Damages>,
     ) -> Result<Self> {
-        let place = catalog.place();
-        let mut slots = Vec::new();
-        for meta in catalog.manifest().of_kind(RunKind::Overview) {
-            let opened = RunFile::open(place.disk.as_ref(), &place.dir, &place.spool, meta)
-                .and_then(Pack::open);
-            let run = match opened {
-                Ok(pack) => Some(Arc::new(pack)),
-                Err(error) if error.is_damage() => {
-                    damages.note(&place.dir, meta, &error);
-                    None
-                }
-                Err(error) => return Err(error),
-            };
-            slots.push(Slot {
-                meta: *meta,
-                run,
-                still_dead: 0,
-            });
-        }
         Ok(Self {
-            parts: ArcSwap::from_pointee(Parts {
-                active: Arc::default(),
-                frozen: None,
-                packs: RunSet::new(slots),
-                freezes: 0,
-            }),
-            changing: Mutex::default(),
+            layers: Layers::open(catalog, damages)?,
             withdrawn: WithdrawnSet::default(),
             facts: FactsCache::new(config.facts_groups_max),
             cache: BlockCache::new(config.cache_bytes_max),
             liveness: Arc::clone(liveness),
-            catalog: Arc::clone(catalog),
-            damages: Arc::clone(damages),
         })
     }
 
     /// Numbers for reports.
     #[must_use]
     pub fn facts(&self) -> OverviewFacts {
-        let parts = self.parts.load();
+        let layers = self.layers.load();
         let mut floors = self.floors();
         let mut facts = OverviewFacts {
             cache_bytes: self.cache.octets(),
             withdrawn: self.withdrawn.len(),
             ..OverviewFacts::default()
         };
-        for part in parts.frozen.iter().chain([&parts.active]) {
+        for part in layers.parts() {
             facts.memory_rows += part.rows();
             facts.memory_bytes += part.octets();
         }
-        for slot in parts.packs.slots.iter() {
+        for slot in layers.runs.slots.iter() {
             facts.packs += 1;
             facts.sealed_rows += slot.meta.rows;
             facts.file_bytes += slot.meta.len;
         }
-        for pack in parts.packs.open() {
+        for pack in layers.runs.open() {
             facts.blocks += pack.blocks() as u64;
             facts.block_list_bytes += pack.octets();
             facts.dead_rows += pack.dead(&mut floors);
@@ -170,12 +129,7 @@ impl Overview {
 
     /// Octets in the part that a freeze would take.
     pub(crate) fn active_octets(&self) -> u64 {
-        self.parts.load().active.octets()
-    }
-
-    /// The part that rows go to; it stays the right one until the next freeze.
-    pub(crate) fn active(&self) -> Arc<TailPart> {
-        Arc::clone(&self.parts.load().active)
+        self.layers.load().active.octets()
     }
 
     pub(crate) fn withdrawn(&self) -> &WithdrawnSet {
@@ -190,73 +144,13 @@ impl Overview {
         Floors::new(self.liveness.as_ref())
     }
 
-    /// Sets the newest part aside for a checkpoint.
-    pub(crate) fn freeze(&self) -> Arc<TailPart> {
-        let mut spare = self.changing.lock();
-        let parts = self.parts.load_full();
-        let frozen = Arc::clone(&parts.active);
-        self.parts.store(Arc::new(Parts {
-            active: Arc::new(spare.take().unwrap_or_default()),
-            frozen: Some(Arc::clone(&frozen)),
-            packs: parts.packs.clone(),
-            freezes: parts.freezes + 1,
-        }));
-        frozen
-    }
-
-    /// Takes back the memory of a part that was installed, unless a reader is still in it.
-    pub(crate) fn recycle(&self, part: Arc<TailPart>) {
-        if let Some(part) = Arc::into_inner(part) {
-            let part = part.recycled();
-            *self.changing.lock() = Some(part);
-        }
-    }
-
-    /// Opens a pack that was just sealed.
-    pub(crate) fn open_new(&self, meta: &RunMeta) -> Result<Slot<Pack>> {
-        let place = self.catalog.place();
-        let run = RunFile::open(place.disk.as_ref(), &place.dir, &place.spool, meta)?;
-        Ok(Slot {
-            meta: *meta,
-            run: Some(Arc::new(Pack::open(run)?)),
-            still_dead: 0,
-        })
-    }
-
-    /// Replaces packs; with `installs`, the frozen part is in `new` and goes out of memory.
-    pub(crate) fn replace(&self, old: &[u64], new: Vec<Slot<Pack>>, installs: bool, rebuilt: bool) {
-        let _changing = self.changing.lock();
-        let parts = self.parts.load_full();
-        self.parts.store(Arc::new(Parts {
-            active: Arc::clone(&parts.active),
-            frozen: parts.frozen.clone().filter(|_| !installs),
-            packs: parts.packs.replaced(old, new),
-            freezes: parts.freezes + u64::from(rebuilt),
-        }));
-    }
-
-    /// The packs as they are now.
-    pub(crate) fn packs(&self) -> RunSet<Pack> {
-        self.parts.load().packs.clone()
-    }
-
     /// The last number of every block, for when the groups' own marks are lost.
     pub(crate) fn last_numbers(&self, mut visit: impl FnMut(GroupId, ArticleNumber)) {
-        for pack in self.parts.load().packs.open() {
+        for pack in self.layers.load().runs.open() {
             for block in (0..pack.blocks()).filter_map(|nth| pack.block(nth)) {
                 visit(GroupId(block.group), ArticleNumber(block.last));
             }
         }
-    }
-
-    /// Notes damage in a pack; other errors come back.
-    fn note(&self, pack: &Pack, error: Error) -> Result<()> {
-        if !error.is_damage() {
-            return Err(error);
-        }
-        let dir = &self.catalog.place().dir;
-        self.damages.note(dir, pack.meta(), &error);
-        Ok(())
     }
 
     /// The blocks of a group that may hold numbers of `from..=to`, from the oldest.
@@ -266,7 +160,7 @@ impl Overview {
         from: u64,
         to: u64,
     ) -> impl Iterator<Item = (&Arc<Pack>, Block)> {
-        parts.packs.open().flat_map(move |pack| {
+        parts.runs.open().flat_map(move |pack| {
             pack.find(group, from, to)
                 .filter_map(move |nth| Some((pack, pack.block(nth)?)))
         })

@@ -13,11 +13,12 @@ use super::block::{Codec, Columns};
 use super::cache::{BlockCache, Part};
 use crate::cursor::{Bad, Cursor};
 use crate::error::Result;
+use crate::layers::Run;
 use crate::liveness::{Alive, BufferFacts, FactsList, Floors, alive, dead_estimate};
-use crate::sealed::RunMeta;
 use crate::sealed::frame::FRAME_HEADER;
 use crate::sealed::reader::{RunFile, Wait};
 use crate::sealed::writer::HEADER_OCTETS;
+use crate::sealed::{RunKind, RunMeta};
 
 /// The section that lists the blocks.
 pub(crate) const BLOCKS: u32 = 1;
@@ -184,9 +185,10 @@ pub(crate) struct Pack {
     blocks_end: u32,
 }
 
-impl Pack {
-    /// Reads what stays in memory.
-    pub(crate) fn open(run: RunFile) -> Result<Self> {
+impl Run for Pack {
+    const KIND: RunKind = RunKind::Overview;
+
+    fn open(run: RunFile) -> Result<Self> {
         let at_end = |why| run.damage(run.meta().len, why);
         let buffers = decode_facts(&run.section(FACTS)?).map_err(at_end)?;
         let list = run.section(BLOCKS)?;
@@ -206,7 +208,9 @@ impl Pack {
             run,
         })
     }
+}
 
+impl Pack {
     pub(crate) const fn meta(&self) -> &RunMeta {
         self.run.meta()
     }

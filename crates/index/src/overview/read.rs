@@ -34,6 +34,11 @@ impl Range<'_> {
     fn is_withdrawn(&self, number: u64) -> bool {
         is_withdrawn(self.withdrawn.as_ref(), number)
     }
+
+    /// Whether the article of a row is alive and was not withdrawn.
+    fn offers(&mut self, number: u64, token: &Token) -> bool {
+        self.floors.is_live(token) && !self.is_withdrawn(number)
+    }
 }
 
 /// A row seen by its columns.
@@ -80,6 +85,28 @@ impl Overview {
         }
     }
 
+    /// Looks into the blocks that may hold numbers of the range, from the oldest, until one has an answer.  Behind each,
+    /// the range begins behind it; one that cannot be read is noted and passed over.
+    fn in_blocks<T>(
+        &self,
+        parts: &Parts,
+        range: &mut Range<'_>,
+        mut look: impl FnMut(&Pack, &Block, &mut Range<'_>) -> Result<Option<T>>,
+    ) -> Result<Option<T>> {
+        for (pack, block) in Self::blocks(parts, range.group, range.from, range.to) {
+            if block.last < range.from {
+                continue;
+            }
+            match look(pack, &block, range) {
+                Ok(None) => {}
+                Ok(found) => return Ok(found),
+                Err(error) => self.layers.note(pack.meta(), error)?,
+            }
+            range.from = block.last + 1;
+        }
+        Ok(None)
+    }
+
     /// The row of a number, if its article is alive; its message-id goes to `id`.
     ///
     /// # Errors
@@ -96,7 +123,7 @@ impl Overview {
         if range.is_withdrawn(number.0) {
             return Ok(None);
         }
-        let parts = self.parts.load();
+        let parts = self.layers.load();
         let mut answer = |seen: &Seen<'_>| {
             let column = seen.column();
             let is_live = range.floors.is_live(&column.token);
@@ -105,14 +132,12 @@ impl Overview {
             }
             is_live.then_some(column)
         };
-        for part in [Some(&parts.active), parts.frozen.as_ref()] {
-            if let Some(part) = part
-                && let Some(row) = part.find(group, number)
-            {
+        for part in parts.parts().rev() {
+            if let Some(row) = part.find(group, number) {
                 return Ok(answer(&Seen::Tail(part, &row)));
             }
         }
-        for pack in parts.packs.open().rev() {
+        for pack in parts.runs.open().rev() {
             for nth in pack.find(group, number.0, number.0) {
                 let Some(block) = pack.block(nth) else {
                     continue;
@@ -120,10 +145,7 @@ impl Overview {
                 let columns = match pack.columns(&block, &self.cache, wait) {
                     Ok(columns) => columns,
                     Err(error) => {
-                        if error.is_damage() {
-                            let dir = &self.catalog.place().dir;
-                            self.damages.note(dir, pack.meta(), &error);
-                        }
+                        self.layers.note_seen(pack.meta(), &error);
                         return Err(error);
                     }
                 };
@@ -149,7 +171,7 @@ impl Overview {
         wait: Wait,
         out: &mut Vec<ArticleNumber>,
     ) -> Result<Option<ArticleNumber>> {
-        let parts = self.parts.load();
+        let parts = self.layers.load();
         let mut range = self.range(group, low.0, high.0, wait);
         let begun = out.len();
         let result = self.all_numbers(&parts, &mut range, limit, out);
@@ -164,20 +186,17 @@ impl Overview {
         limit: usize,
         out: &mut Vec<ArticleNumber>,
     ) -> Result<Option<ArticleNumber>> {
-        for (pack, block) in Self::blocks(parts, range.group, range.from, range.to) {
-            if block.last < range.from {
-                continue;
-            }
+        let next = self.in_blocks(parts, range, |pack, block, range| {
             // The limit is looked at between blocks only, so up to a block's worth may be above it.
             if out.len() >= limit {
                 return Ok(Some(ArticleNumber(block.first.max(range.from))));
             }
-            if let Err(error) = self.block_numbers(pack, &block, range, out) {
-                self.note(pack, error)?;
-            }
-            range.from = block.last + 1;
+            self.block_numbers(pack, block, range, out).map(|()| None)
+        })?;
+        if next.is_some() {
+            return Ok(next);
         }
-        for part in parts.frozen.iter().chain([&parts.active]) {
+        for part in parts.parts() {
             let span = (range.from, range.to);
             let next = part.numbers(range.group, span, limit, &mut range.floors, out);
             if next.is_some() {
@@ -192,7 +211,7 @@ impl Overview {
 
     fn block_numbers(
         &self,
-        pack: &Arc<Pack>,
+        pack: &Pack,
         block: &Block,
         range: &mut Range<'_>,
         out: &mut Vec<ArticleNumber>,
@@ -235,22 +254,15 @@ impl Overview {
         wait: Wait,
         out: &mut Vec<u8>,
     ) -> Result<Option<ArticleNumber>> {
-        let parts = self.parts.load();
+        let parts = self.layers.load();
         let mut range = self.range(group, low.0, high.0, wait);
-        for (pack, block) in Self::blocks(&parts, group, low.0, high.0) {
-            if block.last < range.from {
-                continue;
-            }
-            match self.block_lines(pack, &block, &mut range, limit, out) {
-                Ok(None) => range.from = block.last + 1,
-                Ok(next) => return Ok(next),
-                Err(error) => {
-                    self.note(pack, error)?;
-                    range.from = block.last + 1;
-                }
-            }
+        let next = self.in_blocks(&parts, &mut range, |pack, block, range| {
+            self.block_lines(pack, block, range, limit, out)
+        })?;
+        if next.is_some() {
+            return Ok(next);
         }
-        for part in parts.frozen.iter().chain([&parts.active]) {
+        for part in parts.parts() {
             let stopped = tail_rows(part, &mut range, |row| {
                 write_numbered(ArticleNumber(row.number), part.text(row), out);
                 if out.len() >= limit {
@@ -267,7 +279,7 @@ impl Overview {
 
     fn block_lines(
         &self,
-        pack: &Arc<Pack>,
+        pack: &Pack,
         block: &Block,
         range: &mut Range<'_>,
         limit: usize,
@@ -287,10 +299,7 @@ impl Overview {
                 true => columns.rows_with(row, room).min(until - row),
                 false => 1,
             };
-            let is_live = as_they_are
-                || range.floors.is_live(&columns.token(row))
-                    && !range.is_withdrawn(columns.number(row));
-            if is_live {
+            if as_they_are || range.offers(columns.number(row), &columns.token(row)) {
                 out.extend_from_slice(columns.lines(row, row + rows, &text));
             }
             row += rows;
@@ -315,22 +324,15 @@ impl Overview {
         mut visit: impl FnMut(&Token, &[u8]) -> ControlFlow<()>,
     ) -> Result<Option<ArticleNumber>> {
         let since = u32::try_from(since.0).unwrap_or(u32::MAX);
-        let parts = self.parts.load();
+        let parts = self.layers.load();
         let mut range = self.range(group, low.0, u64::MAX, wait);
-        for (pack, block) in Self::blocks(&parts, group, low.0, u64::MAX) {
-            if block.last < range.from || block.arrival_max < since {
-                continue;
-            }
-            match self.block_news(pack, &block, since, &mut range, &mut visit) {
-                Ok(None) => range.from = block.last + 1,
-                Ok(next) => return Ok(next),
-                Err(error) => {
-                    self.note(pack, error)?;
-                    range.from = block.last + 1;
-                }
-            }
+        let next = self.in_blocks(&parts, &mut range, |pack, block, range| {
+            self.block_news(pack, block, since, range, &mut visit)
+        })?;
+        if next.is_some() {
+            return Ok(next);
         }
-        for part in parts.frozen.iter().chain([&parts.active]) {
+        for part in parts.parts() {
             if part.arrival_max(group).is_none_or(|latest| latest < since) {
                 continue;
             }
@@ -349,21 +351,21 @@ impl Overview {
 
     fn block_news(
         &self,
-        pack: &Arc<Pack>,
+        pack: &Pack,
         block: &Block,
         since: u32,
         range: &mut Range<'_>,
         visit: &mut impl FnMut(&Token, &[u8]) -> ControlFlow<()>,
     ) -> Result<Option<ArticleNumber>> {
-        if pack.alive(block, &mut range.floors).share == Share::None {
+        let is_older = block.arrival_max < since;
+        if is_older || pack.alive(block, &mut range.floors).share == Share::None {
             return Ok(None);
         }
         let columns = pack.columns(block, &self.cache, range.wait)?;
         for row in columns.position(range.from)..columns.len() {
             let (number, token) = (columns.number(row), columns.token(row));
             if columns.arrival(row) >= since
-                && range.floors.is_live(&token)
-                && !range.is_withdrawn(number)
+                && range.offers(number, &token)
                 && visit(&token, columns.id(row)).is_break()
             {
                 return Ok(Some(ArticleNumber(number.saturating_add(1))));
@@ -429,17 +431,15 @@ impl Overview {
 
     /// The lowest number alive that is at least `from`.
     pub(crate) fn first_live(&self, group: GroupId, from: u64, wait: Wait) -> Result<Option<u64>> {
-        let parts = self.parts.load();
+        let parts = self.layers.load();
         let mut range = self.range(group, from, u64::MAX, wait);
-        for (pack, block) in Self::blocks(&parts, group, from, u64::MAX) {
-            match self.first_in_block(pack, &block, &mut range) {
-                Ok(None) => {}
-                Ok(first) => return Ok(first),
-                Err(error) => self.note(pack, error)?,
-            }
+        let mut first = self.in_blocks(&parts, &mut range, |pack, block, range| {
+            self.first_in_block(pack, block, range)
+        })?;
+        if first.is_some() {
+            return Ok(first);
         }
-        let mut first = None;
-        for part in parts.frozen.iter().chain([&parts.active]) {
+        for part in parts.parts() {
             let stopped = tail_rows(part, &mut range, |row| {
                 first = Some(row.number);
                 ControlFlow::Break(())
@@ -453,7 +453,7 @@ impl Overview {
 
     fn first_in_block(
         &self,
-        pack: &Arc<Pack>,
+        pack: &Pack,
         block: &Block,
         range: &mut Range<'_>,
     ) -> Result<Option<u64>> {
@@ -467,7 +467,7 @@ impl Overview {
         let columns = pack.columns(block, &self.cache, range.wait)?;
         for row in columns.position(range.from)..columns.len() {
             let number = columns.number(row);
-            if range.floors.is_live(&columns.token(row)) && !range.is_withdrawn(number) {
+            if range.offers(number, &columns.token(row)) {
                 return Ok(Some(number));
             }
         }
@@ -476,13 +476,10 @@ impl Overview {
 
     /// The highest number alive that is at most `to`.
     fn last_live(&self, group: GroupId, to: u64, wait: Wait) -> Result<Option<u64>> {
-        let parts = self.parts.load();
+        let parts = self.layers.load();
         let mut range = self.range(group, 0, to, wait);
         let mut copied = Copied::new();
-        for part in [Some(&parts.active), parts.frozen.as_ref()]
-            .into_iter()
-            .flatten()
-        {
+        for part in parts.parts().rev() {
             let mut until = to;
             loop {
                 part.copy_rows_back(group, 0, until, &mut copied);
@@ -490,7 +487,7 @@ impl Overview {
                     break;
                 };
                 for row in &copied {
-                    if range.floors.is_live(&row.token) && !range.is_withdrawn(row.number) {
+                    if range.offers(row.number, &row.token) {
                         return Ok(Some(row.number));
                     }
                 }
@@ -500,7 +497,7 @@ impl Overview {
                 until = below;
             }
         }
-        for pack in parts.packs.open().rev() {
+        for pack in parts.runs.open().rev() {
             for nth in pack.find(group, 0, to).rev() {
                 let Some(block) = pack.block(nth) else {
                     continue;
@@ -508,7 +505,7 @@ impl Overview {
                 match self.last_in_block(pack, &block, &mut range) {
                     Ok(None) => {}
                     Ok(last) => return Ok(last),
-                    Err(error) => self.note(pack, error)?,
+                    Err(error) => self.layers.note(pack.meta(), error)?,
                 }
             }
         }
@@ -517,7 +514,7 @@ impl Overview {
 
     fn last_in_block(
         &self,
-        pack: &Arc<Pack>,
+        pack: &Pack,
         block: &Block,
         range: &mut Range<'_>,
     ) -> Result<Option<u64>> {
@@ -527,7 +524,7 @@ impl Overview {
         let columns = pack.columns(block, &self.cache, range.wait)?;
         for row in (0..columns.position(range.to.saturating_add(1))).rev() {
             let number = columns.number(row);
-            if range.floors.is_live(&columns.token(row)) && !range.is_withdrawn(number) {
+            if range.offers(number, &columns.token(row)) {
                 return Ok(Some(number));
             }
         }
@@ -548,10 +545,7 @@ fn tail_rows(
             return false;
         };
         for row in &copied {
-            if range.floors.is_live(&row.token)
-                && !range.is_withdrawn(row.number)
-                && visit(row).is_break()
-            {
+            if range.offers(row.number, &row.token) && visit(row).is_break() {
                 range.from = row.number.saturating_add(1);
                 return true;
             }

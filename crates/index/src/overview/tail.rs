@@ -10,6 +10,7 @@ use newsreel_wire::{ArticleNumber, GroupId, Token};
 use parking_lot::{Mutex, RwLock};
 use smallvec::SmallVec;
 
+use crate::layers::Part;
 use crate::liveness::{FactsList, Floors, Share, alive, count_in};
 use crate::stable::StableVec;
 
@@ -155,19 +156,10 @@ impl Default for TailPart {
     }
 }
 
-impl TailPart {
-    fn shard(&self, group: GroupId) -> &RwLock<Shard> {
-        &self.shards[group.0 as usize % SHARDS]
-    }
-
-    /// The number of the next chunk.  From the applier thread only, as all that adds.
-    pub(crate) fn next_chunk(&self) -> u32 {
-        self.next_chunk.load(Ordering::Relaxed)
-    }
-
+impl Part for TailPart {
     /// Empties it and keeps its memory for the next part.  Groups with few rows or none lose
     /// theirs.
-    pub(crate) fn recycled(mut self) -> Self {
+    fn recycled(mut self) -> Self {
         let mut chunks: Vec<Vec<u8>> = self.chunks.take_all().collect();
         chunks.retain(|chunk| chunk.capacity() >= POOLED_MIN);
         chunks.iter_mut().for_each(Vec::clear);
@@ -190,6 +182,17 @@ impl TailPart {
             pool: Mutex::new(Pool { chunks }),
             ..Self::default()
         }
+    }
+}
+
+impl TailPart {
+    fn shard(&self, group: GroupId) -> &RwLock<Shard> {
+        &self.shards[group.0 as usize % SHARDS]
+    }
+
+    /// The number of the next chunk.  From the applier thread only, as all that adds.
+    pub(crate) fn next_chunk(&self) -> u32 {
+        self.next_chunk.load(Ordering::Relaxed)
     }
 
     /// Adds a copy of `texts` as the next chunk; `false` when the part can address no more.

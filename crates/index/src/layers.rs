@@ -1,0 +1,193 @@
+//! The layers of a view: its newest part in memory, one set aside for a checkpoint, sealed runs below them.
+//!
+//! Readers take a snapshot and wait for nobody; whoever changes the layers makes a new snapshot, one at a time.  History
+//! and overview are both built so and differ in what a part and a run can answer.
+
+use std::fmt::Debug;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arc_swap::{ArcSwap, Guard};
+use parking_lot::Mutex;
+
+use crate::error::{Error, Result};
+use crate::sealed::catalog::Catalog;
+use crate::sealed::reader::RunFile;
+use crate::sealed::set::{Damages, RunSet, Slot};
+use crate::sealed::{RunKind, RunMeta, run_path};
+
+/// A part in memory.
+pub(crate) trait Part: Default + Debug {
+    /// Empties it and keeps its memory for the next part.
+    fn recycled(self) -> Self;
+}
+
+/// An open sealed run.
+pub(crate) trait Run: Sized + Debug {
+    const KIND: RunKind;
+
+    /// Reads what stays in memory.
+    fn open(run: RunFile) -> Result<Self>;
+}
+
+/// What readers look through.
+#[derive(Debug)]
+pub(crate) struct Snapshot<P, R> {
+    /// Takes what is new.
+    pub(crate) active: Arc<P>,
+    /// A checkpoint writes it.
+    pub(crate) frozen: Option<Arc<P>>,
+    pub(crate) runs: RunSet<R>,
+    /// Grows when what is not in `active` becomes more, or is made again.
+    pub(crate) turns: u64,
+}
+
+impl<P, R> Snapshot<P, R> {
+    /// The parts in memory, from the oldest.
+    pub(crate) fn parts(&self) -> impl DoubleEndedIterator<Item = &Arc<P>> {
+        self.frozen.iter().chain([&self.active])
+    }
+}
+
+/// Why runs are replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// The frozen part is in the new ones and goes out of memory.
+    Installed,
+    /// The new ones hold what is alive of the old ones.
+    Merged,
+    /// The new ones were made from elsewhere, because the old ones were damaged.
+    Rebuilt,
+}
+
+/// The layers.
+#[derive(Debug)]
+pub(crate) struct Layers<P, R> {
+    snapshot: ArcSwap<Snapshot<P, R>>,
+    /// Held while the snapshot is replaced; an empty part whose memory serves again.
+    changing: Mutex<Option<P>>,
+    catalog: Arc<Catalog>,
+    damages: Arc<Damages>,
+}
+
+impl<P: Part, R: Run> Layers<P, R> {
+    /// Opens the runs the manifest names; those that cannot be opened are noted as damaged.
+    pub(crate) fn open(catalog: &Arc<Catalog>, damages: &Arc<Damages>) -> Result<Self> {
+        let mut layers = Self {
+            snapshot: ArcSwap::from_pointee(Snapshot {
+                active: Arc::default(),
+                frozen: None,
+                runs: RunSet::new(Vec::new()),
+                turns: 0,
+            }),
+            changing: Mutex::default(),
+            catalog: Arc::clone(catalog),
+            damages: Arc::clone(damages),
+        };
+        let mut slots = Vec::new();
+        for meta in catalog.manifest().of_kind(R::KIND) {
+            slots.push(match layers.open_new(meta) {
+                Ok(slot) => slot,
+                Err(error) => {
+                    layers.note(meta, error)?;
+                    Slot {
+                        meta: *meta,
+                        run: None,
+                        still_dead: 0,
+                    }
+                }
+            });
+        }
+        layers.snapshot = ArcSwap::from_pointee(Snapshot {
+            active: Arc::default(),
+            frozen: None,
+            runs: RunSet::new(slots),
+            turns: 0,
+        });
+        Ok(layers)
+    }
+
+    /// The layers as they are now.
+    pub(crate) fn load(&self) -> Guard<Arc<Snapshot<P, R>>> {
+        self.snapshot.load()
+    }
+
+    /// The part that takes what is new; it stays the right one until the next freeze.
+    pub(crate) fn active(&self) -> Arc<P> {
+        Arc::clone(&self.load().active)
+    }
+
+    /// The runs as they are now.
+    pub(crate) fn runs(&self) -> RunSet<R> {
+        self.load().runs.clone()
+    }
+
+    /// Sets the newest part aside for a checkpoint.
+    pub(crate) fn freeze(&self) -> Arc<P> {
+        let mut spare = self.changing.lock();
+        let now = self.snapshot.load_full();
+        let frozen = Arc::clone(&now.active);
+        self.snapshot.store(Arc::new(Snapshot {
+            active: Arc::new(spare.take().unwrap_or_default()),
+            frozen: Some(Arc::clone(&frozen)),
+            runs: now.runs.clone(),
+            turns: now.turns + 1,
+        }));
+        frozen
+    }
+
+    /// Takes back the memory of a part that was installed, unless a reader is still in it.
+    pub(crate) fn recycle(&self, part: Arc<P>) {
+        if let Some(part) = Arc::into_inner(part) {
+            let part = part.recycled();
+            *self.changing.lock() = Some(part);
+        }
+    }
+
+    /// Opens a run that was just sealed, or the manifest's.
+    pub(crate) fn open_new(&self, meta: &RunMeta) -> Result<Slot<R>> {
+        let place = self.catalog.place();
+        let run = RunFile::open(place.disk.as_ref(), &place.dir, &place.spool, meta)?;
+        Ok(Slot {
+            meta: *meta,
+            run: Some(Arc::new(R::open(run)?)),
+            still_dead: 0,
+        })
+    }
+
+    /// Replaces the neighbours `old` (none: at the end) by new runs.
+    pub(crate) fn replace(&self, old: &[u64], new: Vec<Slot<R>>, turn: Turn) {
+        let _changing = self.changing.lock();
+        let now = self.snapshot.load_full();
+        let frozen = now.frozen.clone();
+        self.snapshot.store(Arc::new(Snapshot {
+            active: Arc::clone(&now.active),
+            frozen: frozen.filter(|_| turn != Turn::Installed),
+            runs: now.runs.replaced(old, new),
+            turns: now.turns + u64::from(turn != Turn::Merged),
+        }));
+    }
+
+    /// Notes damage in a run; other errors come back.
+    pub(crate) fn note(&self, meta: &RunMeta, error: Error) -> Result<()> {
+        self.note_seen(meta, &error);
+        if error.is_damage() {
+            Ok(())
+        } else {
+            Err(error)
+        }
+    }
+
+    /// Notes damage in a run, if the error is of that kind.
+    pub(crate) fn note_seen(&self, meta: &RunMeta, error: &Error) {
+        if error.is_damage() {
+            let dir = &self.catalog.place().dir;
+            self.damages.note(dir, meta, error);
+        }
+    }
+
+    /// The file of a run.
+    pub(crate) fn path(&self, meta: &RunMeta) -> PathBuf {
+        run_path(&self.catalog.place().dir, meta.kind, meta.id)
+    }
+}

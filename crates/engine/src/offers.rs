@@ -150,10 +150,26 @@ impl Offers {
         }
     }
 
-    /// True while the connection is expected to send it.
+    /// True while the connection is expected to send it.  What ran out is gone with this look: whoever asks drops it from
+    /// the connection's list, and nobody else would find it again.
     fn is_awaited(&self, id: &IdHash, by: ConnectionId, now_ms: u64) -> bool {
-        matches!(self.shard(id).lock().get(id),
-            Some(Stage::Asked { by: owner, until_ms }) if *owner == by && *until_ms > now_ms)
+        let mut shard = self.shard(id).lock();
+        let Entry::Occupied(entry) = shard.entry(*id) else {
+            return false;
+        };
+        match *entry.get() {
+            Stage::Asked {
+                by: owner,
+                until_ms,
+            } if owner == by => {
+                let is_awaited = until_ms > now_ms;
+                if !is_awaited {
+                    entry.remove();
+                }
+                is_awaited
+            }
+            _ => false,
+        }
     }
 
     fn forget_asked(&self, id: &IdHash, by: ConnectionId) {
@@ -323,6 +339,18 @@ mod tests {
             Claim::Granted,
             "the oldest was sent"
         );
+    }
+
+    #[test]
+    fn what_ran_out_does_not_pile_up() {
+        let offers = Offers::new(3, 1000);
+        for n in 0..=255 {
+            let now_ms = u64::from(n) * 1000;
+            assert_eq!(offers.claim(&id(n), A, now_ms), Claim::Granted, "{n}");
+            assert!(offers.len() <= 4, "{} after {n}", offers.len());
+        }
+        offers.release(A);
+        assert_eq!(offers.len(), 0, "nothing outlives its connection");
     }
 
     #[test]

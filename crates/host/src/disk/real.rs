@@ -81,6 +81,35 @@ pub(crate) fn retry<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rusti
     }
 }
 
+/// Open flags as the standard library takes them.
+const fn as_flags(flags: OFlags) -> i32 {
+    flags.bits().cast_signed()
+}
+
+/// Refuses what has no octets at offsets.  It was opened without waiting: a FIFO in a file's place would else hold
+/// its reader until somebody writes into it.
+fn no_stream(file: fs::File) -> io::Result<fs::File> {
+    let kind = file.metadata()?.file_type();
+    if kind.is_fifo() || kind.is_char_device() || kind.is_socket() {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "it is a pipe, a socket or a terminal; take it away, and put the file back if there was one",
+        ));
+    }
+    Ok(file)
+}
+
+/// A lock is written to, so it must not be a link that leads to somebody's file.
+fn no_link(error: io::Error) -> io::Error {
+    if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) {
+        return io::Error::new(
+            error.kind(),
+            "it is a symbolic link, not a file of its own; remove it",
+        );
+    }
+    error
+}
+
 impl Disk for RealDisk {
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
         let mut options = fs::OpenOptions::new();
@@ -93,7 +122,9 @@ impl Disk for RealDisk {
         };
         let file = options
             .mode(0o640)
+            .custom_flags(as_flags(OFlags::NONBLOCK))
             .open(path)
+            .and_then(no_stream)
             .map_err(|e| Error::from_io(Op::Open, path, e))?;
         Ok(Arc::new(RealFile {
             file,
@@ -175,8 +206,10 @@ impl Disk for RealDisk {
             .create(true)
             .truncate(false)
             .mode(0o640)
+            .custom_flags(as_flags(OFlags::NONBLOCK | OFlags::NOFOLLOW))
             .open(path)
-            .map_err(|e| Error::from_io(Op::Lock, path, e))?;
+            .and_then(no_stream)
+            .map_err(|e| Error::from_io(Op::Lock, path, no_link(e)))?;
         match retry(|| rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => {

@@ -213,6 +213,43 @@ fn locks_are_exclusive_and_name_their_holder() {
 }
 
 #[test]
+fn a_pipe_in_a_files_place_holds_nobody() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("pipe");
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    let (done, waits) = std::sync::mpsc::sync_channel(1);
+    std::thread::spawn(move || {
+        for mode in [OpenMode::Read, OpenMode::ReadWrite, OpenMode::CreateOrOpen] {
+            let error = RealDisk.open(&path, mode).unwrap_err();
+            assert!(error.to_string().contains("a pipe"), "{error}");
+        }
+        let error = RealDisk.lock(&path).unwrap_err();
+        assert!(error.to_string().contains("a pipe"), "{error}");
+        done.send(()).unwrap();
+    });
+    waits
+        .recv_timeout(std::time::Duration::from_secs(60))
+        .expect("opening must not wait for a writer");
+}
+
+#[test]
+fn a_lock_is_not_written_through_a_link() {
+    let dir = tempfile::tempdir().unwrap();
+    let (letter, link) = (dir.path().join("letter"), dir.path().join("lock"));
+    RealDisk
+        .open(&letter, OpenMode::CreateNew)
+        .unwrap()
+        .write_at(b"precious", 0)
+        .unwrap();
+    std::os::unix::fs::symlink(&letter, &link).unwrap();
+    let error = RealDisk.lock(&link).unwrap_err();
+    assert!(error.to_string().contains("symbolic link"), "{error}");
+    let file = RealDisk.open(&letter, OpenMode::Read).unwrap();
+    assert_eq!(read_all(&*file), b"precious");
+}
+
+#[test]
 fn replacing_a_file_survives_an_old_leftover() {
     on_every_disk(|disk, dir| {
         let path = dir.join("manifest");

@@ -28,6 +28,20 @@ pub enum Error {
         /// What is wrong with it.
         why: String,
     },
+    /// The views are older than what is left of the log.
+    #[error(
+        "the views in {} hold everything before sequence {wanted}, but what is left of the log begins at {oldest}: \
+         their manifest is missing, or an old one was put back; restore that directory from a copy",
+        path.display()
+    )]
+    ViewsTooOld {
+        /// The views' directory.
+        path: PathBuf,
+        /// What they need next.
+        wanted: Sequence,
+        /// The oldest that is there.
+        oldest: Sequence,
+    },
     /// A record of the log cannot be read.
     #[error(
         "log record {sequence:?} (kind {kind}) is damaged: {what}; run `newsreel check` to see what it concerns"

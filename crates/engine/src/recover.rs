@@ -145,10 +145,7 @@ pub(crate) fn open(
     let from = checkpoint.map_or(Sequence(1), |checkpoint| Sequence(checkpoint.0 + 1));
     let log = spool.log();
     let id = SpoolId(spool.id);
-    let mut recovery = match access {
-        Access::Write => Recovery::open(Arc::clone(disk), &log, config.journal.clone(), id, from)?,
-        Access::ReadOnly => Recovery::open_read_only(Arc::clone(disk), &log, id, from)?,
-    };
+    let mut recovery = recovery(config, disk, &spool, access, from)?;
     let mut stores = Stores {
         config,
         disk,
@@ -191,6 +188,29 @@ pub(crate) fn open(
         writer,
         recovered,
         is_new,
+    })
+}
+
+/// The log from the checkpoint on; says what it means when it does not reach back so far.
+fn recovery(
+    config: &EngineConfig,
+    disk: &Arc<dyn Disk>,
+    spool: &Spool,
+    access: Access,
+    from: Sequence,
+) -> Result<Recovery, Error> {
+    let (disk, log, id) = (Arc::clone(disk), spool.log(), SpoolId(spool.id));
+    match access {
+        Access::Write => Recovery::open(disk, &log, config.journal.clone(), id, from),
+        Access::ReadOnly => Recovery::open_read_only(disk, &log, id, from),
+    }
+    .map_err(|error| match error {
+        newsreel_journal::Error::Gone { wanted, oldest } => Error::ViewsTooOld {
+            path: spool.index(),
+            wanted,
+            oldest,
+        },
+        other => other.into(),
     })
 }
 

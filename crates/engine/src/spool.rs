@@ -13,6 +13,8 @@ use crate::error::Error;
 
 /// The file that makes a directory a spool.
 const IDENTITY: &str = "spool.newsreel";
+/// The same again: one rotten block must not cost the spool.
+const COPY: &str = "spool.copy";
 /// The lock a running server (or an offline writer) holds.
 const LOCK: &str = "lock";
 
@@ -42,10 +44,11 @@ impl Spool {
             },
             other => Error::Host(other),
         })?;
-        let id = match Self::read(disk, dir)? {
+        let id = match Self::find(disk, dir)? {
             Some(id) => id,
             None => Self::make(disk, dir)?,
         };
+        Self::keep(disk, dir, &id);
         Ok(Self {
             dir: dir.to_path_buf(),
             id,
@@ -55,7 +58,7 @@ impl Spool {
 
     /// Opens an existing spool without the lock, to look only.
     pub(crate) fn open_read_only(disk: &Arc<dyn Disk>, dir: &Path) -> Result<Self, Error> {
-        let Some(id) = Self::read(disk, dir)? else {
+        let Some(id) = Self::find(disk, dir)? else {
             return Err(Error::NotASpool {
                 path: dir.to_path_buf(),
                 why: format!("it has no {IDENTITY}; `newsreel serve --spool DIR` makes a spool"),
@@ -78,8 +81,39 @@ impl Spool {
         self.dir.join("index")
     }
 
-    fn read(disk: &Arc<dyn Disk>, dir: &Path) -> Result<Option<[u8; 16]>, Error> {
-        let path = dir.join(IDENTITY);
+    /// The identity, from its copy when the file itself is gone or damaged.
+    fn find(disk: &Arc<dyn Disk>, dir: &Path) -> Result<Option<[u8; 16]>, Error> {
+        let found = Self::read(disk, dir, IDENTITY);
+        if matches!(found, Ok(Some(_))) {
+            return found;
+        }
+        match Self::read(disk, dir, COPY) {
+            Ok(Some(id)) => Ok(Some(id)),
+            _ => found,
+        }
+    }
+
+    /// Sees to it that both files say this.  A disk that refuses does not keep the spool from being used.
+    fn keep(disk: &Arc<dyn Disk>, dir: &Path, id: &[u8; 16]) {
+        for name in [IDENTITY, COPY] {
+            let path = dir.join(name);
+            match Self::read(disk, dir, name) {
+                Ok(Some(said)) if said == *id => continue,
+                // A spool of an earlier version has no copy.
+                Ok(None) if name == COPY => {}
+                Ok(_) => {
+                    tracing::warn!(path = %path.display(), "it is missing or another spool's; it is written again")
+                }
+                Err(error) => tracing::warn!(%error, "it is written again from its copy"),
+            }
+            if let Err(error) = newsreel_host::replace_file(disk.as_ref(), &path, &print(id)) {
+                tracing::warn!(%error, "the spool's identity is in one file only");
+            }
+        }
+    }
+
+    fn read(disk: &Arc<dyn Disk>, dir: &Path, name: &str) -> Result<Option<[u8; 16]>, Error> {
+        let path = dir.join(name);
         let bytes = match read_whole(disk.as_ref(), &path, 4096) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -122,11 +156,15 @@ fn print(id: &[u8; 16]) -> Vec<u8> {
 
 fn parse(bytes: &[u8]) -> Result<[u8; 16], String> {
     if bytes.len() != IDENTITY_OCTETS || !bytes.starts_with(MAGIC) {
-        return Err("it does not look like one".to_owned());
+        return Err(format!(
+            "it does not look like one, and there is no good {COPY} beside it; restore either from a copy"
+        ));
     }
     let (body, crc) = bytes.split_at(IDENTITY_OCTETS - 4);
     if crc32c::crc32c(body).to_le_bytes() != crc {
-        return Err("its checksum is wrong; restore it from a copy".to_owned());
+        return Err(format!(
+            "its checksum is wrong, and there is no good {COPY} beside it; restore either from a copy"
+        ));
     }
     let mut version = [0; 4];
     version.copy_from_slice(&body[8..12]);
@@ -143,9 +181,12 @@ fn parse(bytes: &[u8]) -> Result<[u8; 16], String> {
 
 #[cfg(test)]
 mod tests {
-    use newsreel_host::MemoryDisk;
+    use newsreel_host::{MemoryDisk, OpenMode};
 
     use super::*;
+
+    /// A way to damage a file.
+    type Harm = fn(&dyn Disk, &Path);
 
     fn disk() -> Arc<dyn Disk> {
         Arc::new(MemoryDisk::new())
@@ -165,11 +206,50 @@ mod tests {
     }
 
     #[test]
+    fn either_of_the_two_files_is_enough_and_mends_the_other() {
+        let dir = Path::new("/spool");
+        let damage: [Harm; 3] = [
+            |disk, path| disk.remove(path).unwrap(),
+            |disk, path| {
+                disk.open(path, OpenMode::ReadWrite)
+                    .unwrap()
+                    .set_len(0)
+                    .unwrap()
+            },
+            |disk, path| {
+                let file = disk.open(path, OpenMode::ReadWrite).unwrap();
+                file.write_at(b"rot", 14).unwrap();
+            },
+        ];
+        for (name, harm) in [IDENTITY, COPY]
+            .iter()
+            .flat_map(|name| damage.map(|harm| (name, harm)))
+        {
+            let disk = disk();
+            let id = Spool::open(&disk, dir).unwrap().id;
+            harm(disk.as_ref(), &dir.join(name));
+            assert_eq!(Spool::open_read_only(&disk, dir).unwrap().id, id, "{name}");
+            assert_eq!(Spool::open(&disk, dir).unwrap().id, id, "{name}");
+            for name in [IDENTITY, COPY] {
+                let bytes = read_whole(disk.as_ref(), &dir.join(name), 4096).unwrap();
+                assert_eq!(parse(&bytes), Ok(id), "{name} is whole again");
+            }
+        }
+        let disk = disk();
+        drop(Spool::open(&disk, dir).unwrap());
+        [IDENTITY, COPY]
+            .iter()
+            .for_each(|name| damage[2](disk.as_ref(), &dir.join(name)));
+        let error = Spool::open(&disk, dir).unwrap_err().to_string();
+        assert!(error.contains("restore either"), "{error}");
+    }
+
+    #[test]
     fn a_directory_with_other_things_is_refused() {
         let disk = disk();
         let dir = Path::new("/home");
         disk.create_dir_all(dir).unwrap();
-        disk.open(&dir.join("thesis.txt"), newsreel_host::OpenMode::CreateNew)
+        disk.open(&dir.join("thesis.txt"), OpenMode::CreateNew)
             .unwrap();
         let error = Spool::open(&disk, dir).unwrap_err().to_string();
         assert!(error.contains("thesis.txt"), "{error}");

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use newsreel_engine::GroupSpec;
+use newsreel_engine::{Engine, GroupSpec};
 use newsreel_host::disk::{Effect, Fault, FaultyDisk};
 use newsreel_host::{Disk, MemoryDisk, Op};
 use newsreel_service::{Outcome, Part};
@@ -202,4 +202,28 @@ async fn a_rebuild_that_fails_is_tried_again() {
     clock.advance(std::time::Duration::from_secs(31));
     wait_for_repair(&world);
     assert_eq!(seen(&world, &ids).await, before);
+}
+
+/// Without its views a spool whose log was retired cannot start: then it says what is missing and where.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_manifest_is_named_when_the_log_does_not_reach_back() {
+    let memory = MemoryDisk::new();
+    let mut config = config(4 << 20);
+    config.journal.segment_octets = 64 << 10;
+    config.sequencer.log_keep_octets = 0;
+    let world = World::on(Arc::new(memory.clone()), config.clone());
+    for round in 0..6 {
+        world.send(&articles(round * 100, 100)).await;
+        world.seal();
+    }
+    world.engine.shutdown().unwrap();
+    drop(world);
+    memory.remove(Path::new("/spool/index/manifest")).unwrap();
+    let clock = Arc::new(newsreel_host::FakeClock::new(crate::world::NOW));
+    let opened = Engine::open(config, Arc::new(memory), clock, &mut |_, _, _| {});
+    let error = opened.unwrap_err().to_string();
+    assert!(
+        error.contains("/spool/index") && error.contains("manifest") && error.contains("restore"),
+        "{error}"
+    );
 }

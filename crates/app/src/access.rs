@@ -120,7 +120,8 @@ const TRIES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Opens a spool.  While it is taken and no server answers, a command is at work there, or a server starts or stops:
-/// that is soon over, so it is waited for.
+/// that is soon over, so it is waited for.  The socket of a server that is being killed may still take a connection,
+/// so only an answer counts.
 pub(crate) fn open_when_free(
     config: &Config,
     disk: &Arc<dyn Disk>,
@@ -132,7 +133,9 @@ pub(crate) fn open_when_free(
         match Engine::open(config.engine_config(), disk, clock, &mut making()) {
             Ok(engine) => return Ok(Opened::Ours(Box::new(engine))),
             Err(error @ Error::Locked { .. }) => {
-                if let Some(client) = Client::connect(&config.server.spool)? {
+                if let Some(mut client) = Client::connect(&config.server.spool)?
+                    && client.ask(&Request::Status, &mut |_| {}).is_ok()
+                {
                     return Ok(Opened::Served(client));
                 }
                 tries -= 1;

@@ -55,6 +55,22 @@ pub(crate) fn foreign(text: &str) -> String {
         .collect()
 }
 
+/// An error and its causes in one line.  Ours say their cause themselves, so it is not said again.
+pub(crate) fn chain(error: &anyhow::Error) -> String {
+    let mut line = String::new();
+    for cause in error.chain() {
+        let cause = cause.to_string();
+        if line.ends_with(&cause) {
+            continue;
+        }
+        if !line.is_empty() {
+            line.push_str(": ");
+        }
+        line.push_str(&cause);
+    }
+    line
+}
+
 /// A table: titles and the keys of the rows' objects, numbers to the right.
 pub(crate) fn table(columns: &[(&str, &str)], rows: &[Value]) -> String {
     let cells: Vec<Vec<String>> = rows
@@ -180,6 +196,18 @@ mod tests {
         assert_eq!(
             facts(&[("a", "1".into()), ("long", "2".into())]),
             "a     1\nlong  2\n"
+        );
+    }
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let path = std::path::Path::new("/spool/lock");
+        let cause = io::Error::from_raw_os_error(22);
+        let disk = newsreel_host::Error::from_io(newsreel_host::Op::Lock, path, cause);
+        let error = anyhow::Error::from(disk).context("cannot start");
+        assert_eq!(
+            chain(&error),
+            "cannot start: cannot lock /spool/lock: Invalid argument (os error 22)"
         );
     }
 

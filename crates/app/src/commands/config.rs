@@ -87,7 +87,7 @@ fn found(file: &std::path::Path, checked: &Result<config::Config>) -> serde_json
                 .iter()
                 .map(|p| json!({"line": p.line, "column": p.column, "what": p.what, "right": p.right}))
                 .collect(),
-            None => vec![json!({"line": 0, "column": 0, "what": format!("{error:#}"), "right": ""})],
+            None => vec![json!({"line": 0, "column": 0, "what": output::chain(error), "right": ""})],
         },
     };
     json!({"file": file, "problems": problems})

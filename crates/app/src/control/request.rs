@@ -13,6 +13,9 @@ use serde_json::{Value, json};
 use super::Progress;
 use crate::active::ListedGroup;
 
+/// A name in the log is no longer than this.
+const SUMMARY_CHARS_MAX: usize = 300;
+
 /// What can be asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "kebab-case", deny_unknown_fields)]
@@ -72,8 +75,21 @@ pub(crate) enum Request {
 }
 
 impl Request {
-    /// What it asks, short enough for a log line.
+    /// What it asks, short enough for a log line.  Nothing has looked at the names yet: one with a line end must not
+    /// pass for a second line.
     pub(crate) fn summary(&self) -> String {
+        let mut line = String::new();
+        for c in self.plain_summary().chars().take(SUMMARY_CHARS_MAX) {
+            if c.is_control() {
+                line.extend(c.escape_debug());
+            } else {
+                line.push(c);
+            }
+        }
+        line
+    }
+
+    fn plain_summary(&self) -> String {
         match self {
             Self::GroupAdd {
                 groups, creator, ..
@@ -237,4 +253,29 @@ fn group_add(
         engine.add_groups(specs).map_err(said)?;
     }
     Ok(json!({"added": added, "existing": existing}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_cannot_forge_a_line_of_the_log() {
+        let asked = Request::GroupRemove {
+            name: format!("a\u{1b}[2J\nINFO forged {}", "x".repeat(1000)),
+        };
+        let line = asked.summary();
+        assert!(
+            line.starts_with("remove group a\\u{1b}[2J\\nINFO forged xxx"),
+            "{line}"
+        );
+        assert!(
+            line.len() < 400 && !line.contains(char::is_control),
+            "{line}"
+        );
+        let plain = Request::GroupRemove {
+            name: "alt.o'reilly".into(),
+        };
+        assert_eq!(plain.summary(), "remove group alt.o'reilly");
+    }
 }

@@ -195,7 +195,7 @@ impl Running for Server {
                 Ok(report)
             }
             Err(error) => {
-                let error = format!("{error:#}");
+                let error = crate::output::chain(&error);
                 tracing::error!(target: "newsreel::server", %error,
                     "the configuration cannot be used; the server goes on with the old one");
                 Err(error)

@@ -1,7 +1,9 @@
 //! A server's life: one a spool, a clean stop, a configuration read again, a crash.
 
+use std::os::unix::net::UnixListener;
 use std::time::Duration;
 
+use newsreel_host::{Disk as _, RealDisk};
 use serde_json::{Value, json};
 
 use crate::client::NewsClient;
@@ -140,6 +142,24 @@ fn what_was_acknowledged_is_there_after_a_kill() {
         (&check["articles"], &check["problems"]),
         (&json!(150), &json!([]))
     );
+}
+
+/// A killed server holds the lock, and its socket takes connections, a little longer than it lives.
+#[test]
+fn a_server_that_is_being_killed_is_waited_for() {
+    let spool = Spool::new();
+    spool.serve().stop();
+    let lock = RealDisk.lock(&spool.path().join("lock")).unwrap();
+    let socket = UnixListener::bind(spool.path().join("control.sock")).unwrap();
+    let dying = std::thread::spawn(move || {
+        for _ in 0..20 {
+            drop(socket.accept().unwrap());
+        }
+        drop(lock);
+    });
+    let server = spool.serve();
+    dying.join().unwrap();
+    server.stop();
 }
 
 #[test]

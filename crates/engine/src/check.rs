@@ -1,14 +1,15 @@
 //! `check`: store, log and views say the same, article by article.
 //!
+//! What the log still names is compared from there; older articles from the store (`check_stored`).
 //! Works at the sequence that is committed when it begins, so a running server may go on
 //! meanwhile: what is overwritten during the check is not missed.  Reads only; memory is bounded.
 
-use std::sync::Arc;
+use std::ops::RangeInclusive;
 
 use newsreel_index::{Error as IndexError, Wait};
 use newsreel_journal::Record;
-use newsreel_store::{Blocking, ReadError, ScanRange, Scanned, Want};
-use newsreel_wire::{ArticleNumber, IdHash, Token};
+use newsreel_store::{Blocking, ReadError, Want};
+use newsreel_wire::{ArticleNumber, Sequence};
 
 use crate::engine::Engine;
 use crate::error::Error;
@@ -22,9 +23,44 @@ const PROBLEMS_MAX: usize = 100;
 /// Numbers of a group compared at once.
 const NUMBERS_STEP: usize = 4096;
 
+/// So many gaps of the log are kept apart; more become one.
+const GAPS_MAX: usize = 1000;
+
+/// Sequences that the log has no frame of (any more).
+#[derive(Debug, Default)]
+pub(crate) struct Untold {
+    gaps: Vec<RangeInclusive<u64>>,
+    /// The first sequence that nothing is known of yet.
+    next: u64,
+}
+
+impl Untold {
+    /// The log tells of these, and of nothing between them and what it told before.
+    fn told(&mut self, first: Sequence, last: Sequence) {
+        if first.0 > self.next {
+            let from = match self.gaps.len() < GAPS_MAX {
+                true => self.next,
+                false => self.gaps.pop().map_or(self.next, |gap| *gap.start()),
+            };
+            self.gaps.push(from..=first.0 - 1);
+        }
+        self.next = self.next.max(last.0.saturating_add(1));
+    }
+
+    pub(crate) fn contains(&self, sequence: Sequence) -> bool {
+        let at = self.gaps.partition_point(|gap| *gap.end() < sequence.0);
+        self.gaps
+            .get(at)
+            .is_some_and(|gap| gap.contains(&sequence.0))
+    }
+}
+
 impl CheckReport {
     /// What could be read; damage is a problem among others, and the check goes on.
-    fn unless_damaged<T>(&mut self, read: Result<T, IndexError>) -> Result<Option<T>, Error> {
+    pub(crate) fn unless_damaged<T>(
+        &mut self,
+        read: Result<T, IndexError>,
+    ) -> Result<Option<T>, Error> {
         match read {
             Ok(found) => Ok(Some(found)),
             Err(error) if error.is_damage() || matches!(error, IndexError::Incomplete { .. }) => {
@@ -35,7 +71,7 @@ impl CheckReport {
         }
     }
 
-    fn problem(&mut self, text: String) {
+    pub(crate) fn problem(&mut self, text: String) {
         if self.problems.len() < PROBLEMS_MAX {
             self.problems.push(text);
         } else {
@@ -51,35 +87,40 @@ impl Engine {
         for damaged in self.shared.views.damaged() {
             report.problem(describe(&damaged));
         }
-        self.check_log(&mut report, progress)?;
-        self.check_store(&mut report)?;
+        let last = self.shared.committed();
+        let untold = self.check_log(&mut report, last, progress)?;
+        self.check_store(&mut report, &untold, last)?;
         self.check_groups(&mut report)?;
         Ok(report)
     }
 
-    /// Every article of the log that is alive is in store, history and overview.
+    /// Every article of the log that is alive is in store, history and overview.  Returns what the log does not tell
+    /// of: segments that were retired, frames that are damaged.
     fn check_log(
         &self,
         report: &mut CheckReport,
+        last: Sequence,
         progress: &mut dyn FnMut(u64, u64),
-    ) -> Result<(), Error> {
-        let (oldest, last) = (self.shared.journal.oldest(), self.shared.committed());
+    ) -> Result<Untold, Error> {
+        let oldest = self.shared.journal.oldest();
+        let mut untold = Untold::default();
         let total = last.0.saturating_sub(oldest.0) + 1;
         let mut cursor = self.shared.journal.read_from(oldest);
         let mut memory = Vec::new();
         loop {
             let frame = match cursor.next_frame() {
                 Ok(Some(frame)) => frame,
-                Ok(None) => return Ok(()),
+                Ok(None) => break,
                 Err(newsreel_journal::Error::Damaged(damage)) => {
                     report.problem(damage.to_string());
                     continue;
                 }
                 Err(error) => return Err(error.into()),
             };
+            untold.told(frame.first().min(last.next()), frame.last());
             for record in frame.records() {
                 if record.sequence > last {
-                    return Ok(());
+                    return Ok(untold);
                 }
                 report.records += 1;
                 if record.kind == kind::ARTICLE {
@@ -88,6 +129,8 @@ impl Engine {
             }
             progress(frame.last().0.saturating_sub(oldest.0) + 1, total);
         }
+        untold.told(last.next(), last);
+        Ok(untold)
     }
 
     fn check_article(
@@ -150,47 +193,6 @@ impl Engine {
         Ok(())
     }
 
-    /// Every record in the buffers that is alive is sound.  Records that no commit ever named
-    /// (a crash came between buffer and log) are no fault.
-    fn check_store(&self, report: &mut CheckReport) -> Result<(), Error> {
-        for buffer in self.shared.store.buffers() {
-            let mut scan = Arc::clone(buffer).scan(ScanRange::Live);
-            while let Some(found) = scan.step()? {
-                let text = match found {
-                    Scanned::Record {
-                        token,
-                        sequence,
-                        id_hash,
-                        sound: false,
-                        ..
-                    } if self.is_wanted(&token, &id_hash) => {
-                        format!(
-                            "buffer {}: the article at {:#x} (sequence {sequence}) is damaged",
-                            buffer.name(),
-                            token.position().offset(),
-                        )
-                    }
-                    Scanned::Damaged { from, to } => {
-                        format!(
-                            "buffer {}: no record can be read from {from:#x} to {to:#x}",
-                            buffer.name()
-                        )
-                    }
-                    Scanned::Record { .. } => continue,
-                };
-                report.problem(text);
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether the history leads to this record, as far as it can tell.
-    fn is_wanted(&self, token: &Token, id_hash: &IdHash) -> bool {
-        let known = self.shared.views.history().lookup(id_hash);
-        let token_known = known.map(|entry| entry.and_then(|entry| entry.token));
-        self.shared.store.is_live(token) && !token_known.is_ok_and(|known| known != Some(*token))
-    }
-
     /// Counts and marks of every group agree with its numbers.
     fn check_groups(&self, report: &mut CheckReport) -> Result<(), Error> {
         let views = &self.shared.views;
@@ -240,5 +242,28 @@ impl Engine {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_of_the_log_are_known() {
+        let mut untold = Untold::default();
+        for (first, last) in [(10, 12), (13, 20), (25, 30), (31, 30)] {
+            untold.told(Sequence(first), Sequence(last));
+        }
+        let within: Vec<u64> = (0..40)
+            .filter(|at| untold.contains(Sequence(*at)))
+            .collect();
+        let expect: Vec<u64> = (0..10).chain(21..25).collect();
+        assert_eq!(within, expect);
+        for at in 100..100 + 2 * GAPS_MAX as u64 {
+            untold.told(Sequence(2 * at), Sequence(2 * at));
+        }
+        assert!(untold.gaps.len() <= GAPS_MAX && untold.contains(Sequence(31)));
+        assert!(untold.contains(Sequence(3001)) && !untold.contains(Sequence(10)));
     }
 }

@@ -12,6 +12,7 @@ mod admin;
 mod applier;
 mod ask;
 mod check;
+mod check_stored;
 mod checkpoint;
 mod commit;
 mod config;
@@ -27,6 +28,7 @@ mod inbox;
 mod local;
 mod mend;
 mod offers;
+mod places;
 mod record;
 mod recover;
 mod report;
@@ -46,6 +48,6 @@ pub use error::Error;
 pub use local::{LocalService, NewnewsCursor};
 pub use report::{
     ArticleRef, ArticleReport, BufferStatus, CheckReport, GroupReport, HistoryStatus, LogStatus,
-    OverviewStatus, Status,
+    OverviewStatus, Status, Uncompared,
 };
 pub use requests::{GroupChange, GroupSpec};

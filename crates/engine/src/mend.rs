@@ -4,18 +4,18 @@
 //! served meanwhile.  A rebuild that fails leaves everything as it was and is begun again later.  An article that no
 //! commit named (its log frame failed) is not taken for one: the history must lead to it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use newsreel_index::{ArticleRow, DamagedRun, Rebuild, RunKind};
 use newsreel_store::{Blocking, ReadError, Stored, Want};
 use newsreel_wire::article::{ArticleFacts, Headers, Known};
-use newsreel_wire::{ArticleNumber, GroupId, Sequence, Token, overview};
-use smallvec::SmallVec;
+use newsreel_wire::{Sequence, Token};
 
 use crate::counters::Counters;
 use crate::error::Error;
 use crate::in_order::InOrder;
+use crate::places::{Retired, places, write_line};
 use crate::shared::Shared;
 
 /// A rebuild that failed is begun again after this, milliseconds.
@@ -40,7 +40,7 @@ pub(crate) struct Mender {
 struct Work {
     rebuild: Rebuild,
     articles: InOrder,
-    retired: HashMap<String, ArticleNumber>,
+    retired: Retired,
     memory: Vec<u8>,
     text: Vec<u8>,
 }
@@ -160,11 +160,10 @@ impl Work {
         };
         let id = headers.content(Known::MessageId).unwrap_or_default();
         let xref = headers.content(Known::Xref).unwrap_or_default();
-        let places = self.places(shared, xref);
+        let places = places(shared.views.groups(), &self.retired, xref);
         self.text.clear();
         if !places.is_empty() {
-            overview::write_fields(&headers, facts.bytes, facts.lines, &mut self.text);
-            overview::write_named("Xref", xref, &mut self.text);
+            write_line(&headers, &facts, &mut self.text);
         }
         self.rebuild.article(&ArticleRow {
             hash: stored.id_hash,
@@ -176,20 +175,6 @@ impl Work {
             text: &self.text,
         })?;
         Ok(())
-    }
-
-    /// The groups and numbers that an Xref of ours names, as far as the groups are still there.
-    fn places(&self, shared: &Shared, xref: &[u8]) -> SmallVec<[(GroupId, ArticleNumber); 4]> {
-        let xref = std::str::from_utf8(xref).unwrap_or_default();
-        let place = |place: &str| {
-            let (name, number) = place.rsplit_once(':')?;
-            let number = ArticleNumber(number.parse().ok()?);
-            let group = shared.views.groups().by_name(name)?;
-            let is_former = self.retired.get(name).is_some_and(|high| number <= *high);
-            (!is_former).then_some((group.id(), number))
-        };
-        let places = xref.split_ascii_whitespace().skip(1);
-        places.filter_map(place).collect()
     }
 }
 

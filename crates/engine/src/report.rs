@@ -186,15 +186,27 @@ pub struct ArticleReport {
     pub text: String,
 }
 
+/// Articles that `check` found in the store and could not compare with the views.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Uncompared {
+    /// The reason.
+    pub why: &'static str,
+    /// How many.
+    pub articles: u64,
+}
+
 /// What `check` found.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct CheckReport {
     /// Log records read.
     pub records: u64,
-    /// Articles whose record, text, history entry and overview rows were compared.
+    /// Articles whose text, history entry and overview rows were compared: those the log still names, and the
+    /// older ones, as the store has them.
     pub articles: u64,
-    /// Articles of the log that have been overwritten since; nothing must point to them.
+    /// Those of them that have been overwritten since they were logged; nothing must point to them.
     pub overwritten: u64,
+    /// Articles in the store that could not be compared, and why not.
+    pub uncompared: Vec<Uncompared>,
     /// Overview rows compared.
     pub rows: u64,
     /// Groups compared.

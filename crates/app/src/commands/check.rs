@@ -25,6 +25,11 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         for problem in problems {
             output::text(&format!("{}\n", output::cell(problem)))?;
         }
+        let uncompared = report["uncompared"].as_array().into_iter().flatten();
+        for left in uncompared {
+            let (count, why) = (output::cell(&left["articles"]), output::cell(&left["why"]));
+            output::text(&format!("not compared: {count} articles: {why}\n"))?;
+        }
         output::text(&output::facts(&[
             ("log records", output::cell(&report["records"])),
             ("articles compared", output::cell(&report["articles"])),

@@ -1,0 +1,238 @@
+//! `check` from the side of the store: every article in the buffers is sound, and the views lead to it.
+//!
+//! The log is kept for a while only; what it no longer names is compared with history and overview by the article's own
+//! message-id and Xref.  An article that no view knows at all may be one whose commit failed, or that a crash undid: that
+//! is no fault by itself, so such articles are counted, not complained of.
+
+use std::sync::Arc;
+
+use newsreel_index::Wait;
+use newsreel_store::{ScanRange, Scanned};
+use newsreel_wire::article::{Headers, Known};
+use newsreel_wire::{ArticleNumber, GroupId, IdHash, MessageId, Sequence, Token};
+
+use crate::check::Untold;
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::places::{Places, Retired, places};
+use crate::report::{CheckReport, Uncompared};
+
+/// No view names it: neither its id nor its numbers.
+const UNKNOWN: &str = "no view knows it (a commit that failed or was undone by a crash)";
+/// The history leads to a later copy.
+const SUPERSEDED: &str = "another copy took its place";
+/// The id is known, the article is not offered.
+const WITHDRAWN: &str = "withdrawn";
+/// It came while the check was running.
+const NEWER: &str = "newer than the check";
+/// A view could not be read; that is a problem of its own.
+const UNREADABLE: &str = "a view could not be read";
+
+/// A record of the store that is to be compared.
+struct Record<'a> {
+    token: Token,
+    id_hash: IdHash,
+    article: &'a [u8],
+}
+
+/// Groups that were there before, for one state of the groups.
+struct Former {
+    revision: u64,
+    retired: Retired,
+}
+
+/// The overview rows of an article: whether each is right, and whether any leads to it.
+#[derive(Default)]
+struct Rows {
+    rows: Vec<((GroupId, ArticleNumber), bool)>,
+    lead_here: bool,
+}
+
+/// What history and overview together say of an article in the store.
+enum Verdict {
+    /// The history leads to it.
+    Right,
+    /// A view does and another does not.
+    Wrong(&'static str),
+    /// It need not be there.
+    Left(&'static str),
+}
+
+impl Rows {
+    /// `history`: nothing when it could not be read, then what it has for the id.
+    fn verdict(&self, token: &Token, history: Option<Option<Option<Token>>>) -> Verdict {
+        match history {
+            None => Verdict::Left(UNREADABLE),
+            Some(Some(Some(known))) if known == *token => Verdict::Right,
+            Some(_) if self.lead_here => {
+                Verdict::Wrong("the overview has it, but the history does not lead to it")
+            }
+            Some(Some(Some(_))) => Verdict::Left(SUPERSEDED),
+            Some(Some(None)) => Verdict::Left(WITHDRAWN),
+            Some(None) => Verdict::Left(UNKNOWN),
+        }
+    }
+}
+
+impl CheckReport {
+    fn uncompared(&mut self, why: &'static str) {
+        match self.uncompared.iter_mut().find(|known| known.why == why) {
+            Some(known) => known.articles += 1,
+            None => self.uncompared.push(Uncompared { why, articles: 1 }),
+        }
+    }
+}
+
+impl Engine {
+    /// Every record in the buffers that is alive is sound, and the views lead to those up to `last` that the log does
+    /// not tell of.
+    pub(crate) fn check_store(
+        &self,
+        report: &mut CheckReport,
+        untold: &Untold,
+        last: Sequence,
+    ) -> Result<(), Error> {
+        let mut former = self.former();
+        for buffer in self.shared.store.buffers() {
+            let mut scan = Arc::clone(buffer).scan(ScanRange::Live);
+            while let Some(found) = scan.step()? {
+                let (token, sequence, id_hash, sound) = match found {
+                    Scanned::Damaged { from, to } => {
+                        let name = buffer.name();
+                        report.problem(format!(
+                            "buffer {name}: no record can be read from {from:#x} to {to:#x}"
+                        ));
+                        continue;
+                    }
+                    Scanned::Record {
+                        token,
+                        sequence,
+                        id_hash,
+                        sound,
+                        ..
+                    } => (token, sequence, id_hash, sound),
+                };
+                if !sound {
+                    if self.is_wanted(&token, &id_hash) {
+                        let (name, at) = (buffer.name(), token.position().offset());
+                        let sequence = sequence.0;
+                        report.problem(format!(
+                            "buffer {name}: the article at {at:#x} (sequence {sequence}) is damaged"
+                        ));
+                    }
+                } else if sequence > last {
+                    report.uncompared(NEWER);
+                } else if untold.contains(sequence) {
+                    let article = scan.article();
+                    let record = Record {
+                        token,
+                        id_hash,
+                        article,
+                    };
+                    self.check_stored(&record, &mut former, report)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn former(&self) -> Former {
+        let groups = self.shared.views.groups();
+        Former {
+            revision: groups.revision(),
+            retired: groups.retired(),
+        }
+    }
+
+    /// One article of the store against history and overview.
+    fn check_stored(
+        &self,
+        record: &Record<'_>,
+        former: &mut Former,
+        report: &mut CheckReport,
+    ) -> Result<(), Error> {
+        let token = record.token;
+        let Ok(headers) = Headers::scan(record.article) else {
+            let (buffer, at) = (token.buffer().0, token.position().offset());
+            report.problem(format!(
+                "buffer {buffer}: the article at {at:#x} cannot be parsed"
+            ));
+            return Ok(());
+        };
+        let id = headers.content(Known::MessageId).unwrap_or_default();
+        let xref = headers.content(Known::Xref).unwrap_or_default();
+        let history = self.shared.views.history().lookup(&record.id_hash);
+        let history = report.unless_damaged(history)?;
+        let mut rows = self.rows(&token, id, &self.places(xref, former), report)?;
+        // Judged only now: what is alive at the end was alive all along.
+        if !self.shared.store.is_live(&token) {
+            return Ok(());
+        }
+        // So with groups that were removed, or made again, meanwhile.
+        let still = self.places(xref, former);
+        rows.rows.retain(|(place, _)| still.contains(place));
+        let name = String::from_utf8_lossy(id).into_owned();
+        match rows.verdict(&token, history.map(|entry| entry.map(|entry| entry.token))) {
+            Verdict::Left(why) => {
+                report.uncompared(why);
+                return Ok(());
+            }
+            Verdict::Wrong(why) => report.problem(format!("{name}: {why}")),
+            Verdict::Right => {}
+        }
+        report.articles += 1;
+        report.rows += rows.rows.len() as u64;
+        let hash = MessageId::parse(id).map(|id| self.shared.id_hash(id));
+        if hash != Ok(record.id_hash) {
+            report.problem(format!("{name}: its record has the hash of another id"));
+        }
+        for ((group, number), is_right) in rows.rows {
+            if !is_right {
+                report.problem(format!(
+                    "{name}: the overview of group {} does not have it as number {}",
+                    group.0, number.0
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// What the overview has in these places.  One that cannot be read is a problem told there, and left out here.
+    fn rows(
+        &self,
+        token: &Token,
+        id: &[u8],
+        places: &Places,
+        report: &mut CheckReport,
+    ) -> Result<Rows, Error> {
+        let mut rows = Rows::default();
+        let mut found_id = Vec::new();
+        for (group, number) in places {
+            let overview = self.shared.views.overview();
+            let column = overview.column(*group, *number, Wait::Yes, &mut found_id);
+            let Some(column) = report.unless_damaged(column)? else {
+                continue;
+            };
+            let is_it = column.is_some_and(|column| column.token == *token);
+            rows.lead_here |= is_it;
+            rows.rows.push(((*group, *number), is_it && found_id == id));
+        }
+        Ok(rows)
+    }
+
+    /// Its places in groups that are there, and were not made again since it came.
+    fn places(&self, xref: &[u8], former: &mut Former) -> Places {
+        let groups = self.shared.views.groups();
+        if groups.revision() != former.revision {
+            *former = self.former();
+        }
+        places(groups, &former.retired, xref)
+    }
+
+    /// Whether the history leads to this record, as far as it can tell.
+    fn is_wanted(&self, token: &Token, id_hash: &IdHash) -> bool {
+        let known = self.shared.views.history().lookup(id_hash);
+        let token_known = known.map(|entry| entry.and_then(|entry| entry.token));
+        self.shared.store.is_live(token) && !token_known.is_ok_and(|known| known != Some(*token))
+    }
+}

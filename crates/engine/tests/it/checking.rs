@@ -1,0 +1,148 @@
+//! `check` compares everything that is stored, whatever the log still names.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use newsreel_engine::{CheckReport, EngineConfig, GroupSpec};
+use newsreel_host::{Disk as _, MemoryDisk};
+use newsreel_index::{Liveness, Views};
+use newsreel_service::{Outcome, Part};
+use newsreel_wire::{BufferId, Position};
+
+use crate::world::{World, article, config, open_on};
+
+/// Everything is alive.
+#[derive(Debug)]
+struct Alive;
+
+impl Liveness for Alive {
+    fn floor(&self, _: BufferId) -> Position {
+        Position(0)
+    }
+
+    fn epoch(&self) -> u64 {
+        0
+    }
+}
+
+/// A log that is retired as soon as the views have it.
+fn short_log() -> EngineConfig {
+    let mut config = config(4 << 20);
+    config.journal.segment_octets = 64 << 10;
+    config.sequencer.log_keep_octets = 0;
+    config
+}
+
+/// A spool whose log has forgotten the first articles: `rounds` of a hundred.
+async fn forgetful(memory: &MemoryDisk, rounds: usize) -> World {
+    let world = World::on(Arc::new(memory.clone()), short_log());
+    for round in 0..rounds {
+        let articles: Vec<_> = (0..100)
+            .map(|at| article(round * 100 + at, "misc.test,misc.other"))
+            .collect();
+        let outcomes = world.send(&articles).await;
+        assert!(outcomes.iter().all(|outcome| *outcome == Outcome::Accepted));
+        world.seal();
+    }
+    world
+}
+
+fn check(world: &World) -> CheckReport {
+    world.engine.check(&mut |_, _| {}).unwrap()
+}
+
+fn oldest_file(memory: &MemoryDisk, stem: &str) -> PathBuf {
+    let index = Path::new("/spool/index");
+    let files = memory.list(index).unwrap().into_iter();
+    let mut names: Vec<_> = files
+        .map(|file| file.name)
+        .filter(|name| name.starts_with(stem))
+        .collect();
+    names.sort();
+    index.join(&names[0])
+}
+
+/// Takes the oldest file of these views out and puts sound ones with no rows in its place; how many rows it had.
+fn lose(memory: &MemoryDisk, config: &EngineConfig, spool_id: &str, stem: &str) -> u64 {
+    memory.remove(&oldest_file(memory, stem)).unwrap();
+    let octet = |at: usize| u8::from_str_radix(&spool_id[2 * at..2 * at + 2], 16).unwrap();
+    let (views, _) = Views::open(
+        Arc::new(memory.clone()),
+        Path::new("/spool/index"),
+        config.index.clone(),
+        std::array::from_fn(octet),
+        Arc::new(Alive),
+    )
+    .unwrap();
+    let [damaged] = &views.damaged()[..] else {
+        panic!("{:?}", views.damaged());
+    };
+    views.rebuild(damaged.run).unwrap().finish().unwrap();
+    damaged.rows
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn articles_that_the_log_forgot_are_compared_from_the_store() {
+    let memory = MemoryDisk::new();
+    let world = forgetful(&memory, 6).await;
+    let oldest = world.engine.status().log.oldest;
+    assert!(oldest > 200, "the log goes back to {oldest}");
+    let report = check(&world);
+    assert_eq!(report.problems, Vec::<String>::new());
+    assert_eq!((report.articles, report.rows), (600, 1200));
+    assert_eq!(report.uncompared, []);
+    // A group made again, and one that is gone, have nothing of the former ones.
+    world.engine.remove_group("misc.other").unwrap();
+    world.engine.remove_group("misc.test").unwrap();
+    let again = vec![GroupSpec::new("misc.test")];
+    world.engine.add_groups(again).unwrap();
+    let report = check(&world);
+    assert_eq!(report.problems, Vec::<String>::new());
+    assert_eq!(report.articles, 600);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rows_and_ids_that_are_missing_are_found_though_the_log_forgot_them() {
+    for (stem, complaint) in [
+        ("overview", "does not have it as number"),
+        ("history", "the history does not lead to it"),
+    ] {
+        let memory = MemoryDisk::new();
+        let world = forgetful(&memory, 6).await;
+        let (config, clock) = (world.config.clone(), Arc::clone(&world.clock));
+        let spool_id = world.engine.status().spool_id;
+        drop(world);
+        let lost = lose(&memory, &config, &spool_id, stem);
+        assert!(lost >= 100, "{lost}");
+        let world = open_on(Arc::new(memory.clone()), &config, &clock);
+        assert_eq!(world.engine.status().damaged, Vec::<String>::new());
+        let report = check(&world);
+        let found = report.problems.iter().filter(|p| p.contains(complaint));
+        assert!(found.count() > 90, "{stem}: {report:?}");
+        assert!(!report.is_clean());
+    }
+}
+
+/// What no view knows may be what a crash undid: it is counted, and said why.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn articles_that_no_view_knows_are_counted() {
+    let memory = MemoryDisk::new();
+    let world = forgetful(&memory, 6).await;
+    let (config, clock) = (world.config.clone(), Arc::clone(&world.clock));
+    let spool_id = world.engine.status().spool_id;
+    let first = world.by_id("<0@t.example>").await;
+    assert!(first.is_some());
+    drop(world);
+    lose(&memory, &config, &spool_id, "overview");
+    let lost = lose(&memory, &config, &spool_id, "history");
+    let world = open_on(Arc::new(memory.clone()), &config, &clock);
+    let report = check(&world);
+    let [uncompared] = &report.uncompared[..] else {
+        panic!("{report:?}");
+    };
+    assert!(uncompared.why.contains("no view knows it"));
+    assert_eq!(uncompared.articles, lost);
+    assert_eq!(report.articles + lost, 600);
+    let query = world.numbered("misc.test", 600).await;
+    assert!(world.read(query, Part::Head).await.is_some());
+}

@@ -11,6 +11,7 @@ mod active;
 mod admin;
 mod applier;
 mod ask;
+mod by_id;
 mod check;
 mod check_stored;
 mod checkpoint;

@@ -29,7 +29,7 @@ use crate::shared::Shared;
 /// The engine as a [`NewsService`].
 #[derive(Debug)]
 pub struct LocalService {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     active: Mutex<ActiveList>,
 }
 
@@ -53,7 +53,7 @@ macro_rules! or_wait {
     };
 }
 
-async fn blocking<T: Send + 'static>(
+pub(crate) async fn blocking<T: Send + 'static>(
     shared: &Arc<Shared>,
     work: impl FnOnce(&Shared) -> T + Send + 'static,
 ) -> Result<T, ServiceError> {
@@ -72,7 +72,7 @@ const fn more_until(is_full: bool) -> ControlFlow<()> {
     }
 }
 
-fn index_fault(error: &IndexError) -> ServiceError {
+pub(crate) fn index_fault(error: &IndexError) -> ServiceError {
     tracing::error!(%error, "a view cannot be read");
     ServiceError::Fault("index")
 }
@@ -373,25 +373,7 @@ impl NewsService for LocalService {
         {
             return Ok(false);
         }
-        // The article's own Xref says where its line is.
-        let Some((group, number)) = self.place_of(article.content()) else {
-            return Ok(false);
-        };
-        let found = blocking(&self.shared, move |shared| {
-            let mut line = Vec::new();
-            let overview = shared.views.overview();
-            overview
-                .lines(group, (number, number), 1, Wait::Yes, &mut line)
-                .map(|_| line)
-        })
-        .await?
-        .map_err(|error| index_fault(&error))?;
-        let behind_number = found.iter().position(|octet| *octet == b'\t');
-        if let Some(at) = behind_number {
-            rows.buffer().push(b'0');
-            rows.buffer().extend_from_slice(&found[at..]);
-        }
-        Ok(behind_number.is_some())
+        self.write_line_of(id, &mut article, rows).await
     }
 
     async fn neighbour(
@@ -588,21 +570,5 @@ impl NewsService for LocalService {
 
     fn release(&self, from: &Connection) {
         self.shared.offers.release(from.id());
-    }
-}
-
-impl LocalService {
-    /// The first place that an article's Xref names and that is still a group here.
-    fn place_of(&self, head: &[u8]) -> Option<(GroupId, ArticleNumber)> {
-        let mut block = head.to_vec();
-        block.extend_from_slice(b"\r\n");
-        let headers = newsreel_wire::article::Headers::scan(&block).ok()?;
-        let xref = headers.content(newsreel_wire::article::Known::Xref)?;
-        let xref = std::str::from_utf8(xref).ok()?;
-        xref.split_ascii_whitespace().skip(1).find_map(|place| {
-            let (group, number) = place.rsplit_once(':')?;
-            let group = self.shared.views.groups().by_name(group)?;
-            Some((group.id(), ArticleNumber(number.parse().ok()?)))
-        })
     }
 }

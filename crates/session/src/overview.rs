@@ -87,10 +87,6 @@ where
     S: NewsService,
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
-    if style == Style::Rfc2980 && argument.is_some_and(|argument| argument.starts_with(b"<")) {
-        core.reply("501 XOVER takes a range; use OVER\r\n");
-        return Ok(());
-    }
     match range_of(core, argument) {
         None => Ok(()),
         Some(Range::Id(id)) => over_id(core, id).await,

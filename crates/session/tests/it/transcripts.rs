@@ -68,10 +68,11 @@ transcripts! {
     reader {
         article, body, capabilities, chunks, date, date_form, faults, group, half_close, hdr, head, help, idle, last, line_ends,
         list, list_times, listgroup, mode, newgroups, newgroups_all, newnews, newnews_all, next, over, pipelining, post,
-        quit, stat, syntax, xhdr, xover,
+        quit, removed, stat, syntax, xhdr, xover,
     }
     transit {
-        bounded, check, dropped, duplicates, ihave, ihave_faults, large, octets, pipelining, refused, relayed,
+        bounded, check, dropped, duplicates, ihave, ihave_faults, large, octets, pipelining, refused,
+        relayed,
         smuggling, stalled, takethis, takethis_faults, transit_mode,
     }
 }

@@ -14,7 +14,7 @@ use newsreel_store::RuleSubject;
 use newsreel_wire::article::{ArticleFacts, Headers, Known, RelayFacts, check_relay};
 use newsreel_wire::path::{self, Diagnostic};
 use newsreel_wire::{
-    ArticleFault, GroupId, HeaderFault, IdHash, SetId, UnixTime, Verdict, newsgroups, overview,
+    ArticleFault, GroupId, IdHash, SetId, UnixTime, Verdict, newsgroups, overview,
 };
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -147,7 +147,7 @@ pub(crate) fn judge(
     if wire.len() > articles.octets_max as usize {
         return Err(Outcome::Rejected(Reject::TooLarge));
     }
-    let reject = |fault: ArticleFault| Outcome::Rejected(reject_of(&fault));
+    let reject = |fault: ArticleFault| Outcome::Rejected(Reject::from(&fault));
     let headers = Headers::scan(wire).map_err(|fault| reject(fault.into()))?;
     if headers.body_start() > articles.header_octets_max as usize {
         return Err(Outcome::Rejected(Reject::HeadTooLarge));
@@ -299,51 +299,6 @@ fn choose_set(shared: &Shared, relay: &RelayFacts<'_>, octets: usize) -> Result<
         .ok_or(Reject::NoStorageRule)
 }
 
-/// The refusal that belongs to a fault in the syntax.
-fn reject_of(fault: &ArticleFault) -> Reject {
-    match fault {
-        ArticleFault::Header(fault) => reject_of_header(fault),
-        ArticleFault::Nul => Reject::Nul,
-        ArticleFault::BareCr => Reject::BareCr,
-        ArticleFault::BareLf => Reject::BareLf,
-        ArticleFault::Missing(known) => match known {
-            Known::Date => Reject::NoDate,
-            Known::From => Reject::NoFrom,
-            Known::MessageId => Reject::NoMessageId,
-            Known::Newsgroups => Reject::NoNewsgroups,
-            Known::Path => Reject::NoPath,
-            Known::Subject => Reject::NoSubject,
-            _ => Reject::Undecodable,
-        },
-        ArticleFault::Doubled(_) => Reject::DoubledHeader,
-        ArticleFault::Blank(_) => Reject::EmptyHeader,
-        ArticleFault::MessageId {
-            field: Known::Supersedes,
-            ..
-        } => Reject::BadSupersedes,
-        ArticleFault::MessageId { .. } => Reject::BadMessageId,
-        ArticleFault::Newsgroups(_) => Reject::BadNewsgroups,
-        ArticleFault::Date {
-            field: Known::InjectionDate,
-            ..
-        } => Reject::BadInjectionDate,
-        ArticleFault::Date { .. } => Reject::BadDate,
-        ArticleFault::Path(_) => Reject::BadPath,
-        ArticleFault::ControlAndSupersedes => Reject::ControlAndSupersedes,
-        _ => Reject::Undecodable,
-    }
-}
-
-fn reject_of_header(fault: &HeaderFault) -> Reject {
-    match fault {
-        HeaderFault::TooLarge { .. } => Reject::HeadTooLarge,
-        HeaderFault::NoBlankLine { .. } => Reject::NoBody,
-        HeaderFault::BareLf { .. } => Reject::BareLf,
-        HeaderFault::TooManyFields { .. } => Reject::TooManyHeaders,
-        _ => Reject::BadHeaderLine,
-    }
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -370,21 +325,5 @@ pub(crate) mod tests {
             groups: SmallVec::new(),
             line: 0..0,
         }
-    }
-
-    #[test]
-    fn every_fault_has_its_refusal() {
-        assert_eq!(
-            reject_of(&ArticleFault::Missing(Known::Path)),
-            Reject::NoPath
-        );
-        assert_eq!(
-            reject_of(&ArticleFault::Doubled(Known::From)),
-            Reject::DoubledHeader
-        );
-        assert_eq!(
-            reject_of(&HeaderFault::BareLf { at: 3 }.into()),
-            Reject::BareLf
-        );
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A reason is a small `Copy` value; the reply code follows from the command (437 for IHAVE, 439 for TAKETHIS, 441
 //! for POST later).  A refusal may be remembered by message-id only when it does not depend on the copy or the
-//! configuration ([`About::Id`]): junk sent under a good article's id must not block the good copy.
+//! configuration, which no reason here is free of: junk sent under a good article's id must not block the good copy.
 
 use newsreel_wire::article::Known;
 use newsreel_wire::{ArticleFault, HeaderFault};
@@ -14,8 +14,6 @@ pub enum About {
     Copy,
     /// Our configuration or list of groups: may change.
     Config,
-    /// The message-id itself: may be remembered for a while.
-    Id,
 }
 
 macro_rules! rejects {
@@ -63,7 +61,6 @@ rejects! {
     NoBody "no_body" Copy "No empty line between header and body";
     BadHeaderLine "bad_header_line" Copy "Malformed header line";
     TooManyHeaders "too_many_headers" Copy "Too many header fields";
-    HeaderNotUtf8 "header_not_utf8" Copy "Header is not UTF-8";
     Undecodable "undecodable" Copy "Article cannot be parsed";
     // Mandatory fields, once each.
     NoDate "no_date" Copy "No Date field";
@@ -77,15 +74,10 @@ rejects! {
     // Syntax of each.
     BadDate "bad_date" Copy "Malformed Date field";
     BadInjectionDate "bad_injection_date" Copy "Malformed Injection-Date field";
-    BadExpires "bad_expires" Copy "Malformed Expires field";
     BadFrom "bad_from" Copy "Malformed From field";
     BadMessageId "bad_message_id" Copy "Malformed Message-ID field";
     BadNewsgroups "bad_newsgroups" Copy "Malformed Newsgroups field";
     BadPath "bad_path" Copy "Malformed Path field";
-    BadSubject "bad_subject" Copy "Malformed Subject field";
-    BadReferences "bad_references" Copy "Malformed References field";
-    BadDistribution "bad_distribution" Copy "Malformed Distribution field";
-    BadFollowupTo "bad_followup_to" Copy "Malformed Followup-To field";
     BadControl "bad_control" Copy "Malformed Control field";
     BadSupersedes "bad_supersedes" Copy "Malformed Supersedes field";
     ControlAndSupersedes "control_and_supersedes" Copy "Both Control and Supersedes";
@@ -94,18 +86,14 @@ rejects! {
     Loop "loop" Copy "Already passed this site";
     FutureDate "future_date" Copy "Date is in the future";
     TooOld "too_old" Copy "Too old";
-    Expired "expired" Copy "Already expired";
     TooManyGroups "too_many_groups" Copy "Crossposted to too many groups";
     // What we want.
     UnknownGroups "unknown_groups" Config "No such newsgroups here";
     Unwanted "unwanted" Config "Unwanted newsgroups";
     Poisoned "poisoned" Config "Poisoned newsgroup";
-    UnwantedDistribution "unwanted_distribution" Config "Unwanted distribution";
     GroupClosed "group_closed" Config "Newsgroup is closed";
     NotApproved "not_approved" Copy "Moderated newsgroup and no Approved field";
     NoStorageRule "no_storage_rule" Config "No storage rule takes it";
-    Cancelled "cancelled" Id "Cancelled";
-    RefusedBefore "refused_before" Id "Refused before";
 }
 
 impl From<&ArticleFault> for Reject {
@@ -136,6 +124,8 @@ impl From<&ArticleFault> for Reject {
             } => Self::BadInjectionDate,
             ArticleFault::Date { .. } => Self::BadDate,
             ArticleFault::Path(_) => Self::BadPath,
+            ArticleFault::From(_) => Self::BadFrom,
+            ArticleFault::Control => Self::BadControl,
             ArticleFault::ControlAndSupersedes => Self::ControlAndSupersedes,
             _ => Self::Undecodable,
         }

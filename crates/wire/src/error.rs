@@ -246,6 +246,18 @@ pub enum PathError {
     /// Nothing but blanks.
     #[error("path is empty")]
     Empty,
+    /// A space inside an entry.
+    #[error("path has a space inside an entry")]
+    Space,
+}
+
+/// Why a text says nobody an article can be from (RFC 5536 section 3.1.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ThisError)]
+#[non_exhaustive]
+pub enum FromError {
+    /// An angle bracket without its partner.
+    #[error("angle brackets do not come in pairs")]
+    Bracket,
 }
 
 /// Why a text is not an overview line (RFC 3977 section 8.3).
@@ -331,6 +343,12 @@ pub enum ArticleFault {
     /// The path is malformed.
     #[error("bad Path header field: {0}")]
     Path(PathError),
+    /// From is malformed.
+    #[error("bad From header field: {0}")]
+    From(FromError),
+    /// The first word of Control is no verb (RFC 5536 section 3.2.3).
+    #[error("bad Control header field: it does not begin with a verb")]
+    Control,
     /// Control and Supersedes in one article (RFC 5536 section 3.2.3).
     #[error("both Control and Supersedes header fields")]
     ControlAndSupersedes,

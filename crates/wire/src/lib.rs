@@ -22,8 +22,8 @@ mod token;
 pub mod wildmat;
 
 pub use error::{
-    ArticleFault, BatchDamage, DateError, Error, GroupNameError, HeaderFault, MessageIdError,
-    OverviewError, PathError, RangeError, TokenTextError, WildmatError,
+    ArticleFault, BatchDamage, DateError, Error, FromError, GroupNameError, HeaderFault,
+    MessageIdError, OverviewError, PathError, RangeError, TokenTextError, WildmatError,
 };
 pub use group::{GROUP_NAME_OCTETS_MAX, GroupName};
 pub use ids::{ArticleNumber, BufferId, GroupId, IdHash, Sequence, SetId, UnixTime};

@@ -55,6 +55,37 @@ impl<'a> Path<'a> {
         Ok(Self { content })
     }
 
+    /// Whether an entry has a space inside, which no name has (RFC 5536 section 3.1.5).  Folds, blanks around a `!` and a
+    /// comment behind the tail entry are none of that.
+    ///
+    /// # Errors
+    /// When there is one.
+    pub fn check(&self) -> Result<(), PathError> {
+        match memchr::memchr(b' ', self.content) {
+            None => Ok(()),
+            Some(_) => self.check_spaces(),
+        }
+    }
+
+    #[cold]
+    fn check_spaces(&self) -> Result<(), PathError> {
+        for at in memchr::memchr_iter(b' ', self.content) {
+            let (before, after) = self.content.split_at_checked(at).unwrap_or_default();
+            let after = after.trim_ascii_start();
+            let is_between = matches!(before.last(), None | Some(b'!' | b' ' | b'\t' | b'\n'))
+                || matches!(after.first(), None | Some(b'!'));
+            let is_comment = after.first() == Some(&b'(') && !after.contains(&b'!');
+            let is_fold = self.content.get(at + 1..).is_some_and(starts_with_fold);
+            if is_comment {
+                return Ok(());
+            }
+            if !(is_between || is_fold) {
+                return Err(PathError::Space);
+            }
+        }
+        Ok(())
+    }
+
     /// The raw content, trimmed.
     #[must_use]
     pub const fn content(&self) -> &'a [u8] {
@@ -89,6 +120,14 @@ impl<'a> Path<'a> {
         }
         false
     }
+}
+
+/// Whether blanks up to the end of the line come first.
+fn starts_with_fold(content: &[u8]) -> bool {
+    let blanks = content
+        .iter()
+        .position(|octet| !matches!(octet, b' ' | b'\t'));
+    blanks.and_then(|at| content.get(at)) == Some(&b'\r')
 }
 
 fn split_bang(content: &[u8]) -> Option<(&[u8], &[u8])> {
@@ -242,6 +281,35 @@ mod tests {
     }
 
     #[test]
+    fn no_entry_has_a_space_inside() {
+        let check = |path: &str| Path::parse(path.as_bytes()).unwrap().check();
+        for good in [
+            "not-for-mail",
+            "a!b!c",
+            "a ! b !c",
+            "a!\r\n b!c",
+            "a \r\n b",
+            "a!\r\n\t b!c \r\n  !d",
+            "a!b (not for mail)",
+            "a!b  (not for mail)",
+            "a!b\tc!d",
+            "a!\x07b",
+        ] {
+            assert_eq!(check(good), Ok(()), "{good:?}");
+        }
+        for bad in [
+            "a b",
+            "a!b c!d",
+            "a!b  c",
+            "a!b (c)!d",
+            "a b!c",
+            "a!b\r\n c d",
+        ] {
+            assert_eq!(check(bad), Err(PathError::Space), "{bad:?}");
+        }
+    }
+
+    #[test]
     fn finds_our_name() {
         let contains = |path: &str| {
             Path::parse(path.as_bytes())
@@ -316,7 +384,7 @@ mod tests {
         #[test]
         fn prop_any_octets_are_read_without_panic(content in proptest::collection::vec(any::<u8>(), 0..60)) {
             if let Ok(path) = Path::parse(&content) {
-                let _ = (path.entries().count(), path.tail(), path.contains(b"a"));
+                let _ = (path.check(), path.entries().count(), path.tail(), path.contains(b"a"));
             }
         }
     }

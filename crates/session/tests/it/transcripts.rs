@@ -72,8 +72,8 @@ transcripts! {
     }
     transit {
         bounded, check, dropped, duplicates, ihave, ihave_faults, large, octets, pipelining, refused,
-        relayed,
-        smuggling, stalled, takethis, takethis_faults, transit_mode,
+        refused_by_config, relayed,
+        smuggling, stalled, takethis, takethis_faults, tolerated, transit_mode,
     }
 }
 

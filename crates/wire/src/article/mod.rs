@@ -3,6 +3,7 @@
 //! Everything reads articles in wire form (RFC 3977 section 3.1.1: CRLF lines, dot-stuffed, terminator at the end) and
 //! borrows from it; nothing here changes an article or knows what the server's policy is.
 
+mod from;
 mod headers;
 #[cfg(test)]
 mod headers_tests;

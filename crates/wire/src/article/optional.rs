@@ -2,7 +2,7 @@
 //!
 //! A relaying agent lets them pass, because refusing would lose articles that every other server has; an injecting
 //! agent, which still has the author on the line, refuses them (RFC 5537 section 3.5).  Nothing here is on the
-//! relaying path.
+//! relaying path but the verb of Control.
 
 use super::headers::Headers;
 use super::known::{Known, KnownSet};
@@ -46,9 +46,7 @@ fn is_regular(field: Known, content: &[u8]) -> bool {
                 .trim_ascii();
             word.eq_ignore_ascii_case(b"yes") || word.eq_ignore_ascii_case(b"no")
         }
-        Known::Control => words(content)
-            .next()
-            .is_some_and(|verb| verb.iter().all(is_verb_octet)),
+        Known::Control => words(content).next().is_some_and(is_verb),
         _ => true,
     }
 }
@@ -67,8 +65,10 @@ fn is_distribution(name: &[u8]) -> bool {
 }
 
 /// RFC 5536 section 3.2.3: a verb is a token of RFC 2045 section 5.1.
-fn is_verb_octet(octet: &u8) -> bool {
-    octet.is_ascii_graphic() && !b"()<>@,;:\\\"/[]?=".contains(octet)
+pub(super) fn is_verb(verb: &[u8]) -> bool {
+    let is_in_token =
+        |octet: &u8| octet.is_ascii_graphic() && !b"()<>@,;:\\\"/[]?=".contains(octet);
+    !verb.is_empty() && verb.iter().all(is_in_token)
 }
 
 #[cfg(test)]

@@ -4,11 +4,14 @@
 //! field missing, doubled or malformed, a doubled field that agents act on, a broken Control, Supersedes or
 //! Injection-Date.  Optional fields that only people read are let through as they are: real articles have had
 //! empty Keywords, Followup-To with mail addresses and Expires like `5/1/93` since the beginning
-//! (see [`odd_fields`](super::odd_fields)).  Policy (age, groups, size, names in Path) is not decided here.
+//! (see [`odd_fields`](super::odd_fields)); what is tolerated in the others is in
+//! `docs/decisions/0006-what-a-relayed-article-must-be.md`.  Policy (age, groups, size, names in Path) is not decided here.
 
+use super::from;
 use super::headers::Headers;
 use super::known::{Known, KnownSet};
 use super::octets::OctetFacts;
+use super::optional::is_verb;
 use crate::date::{UnixTime, parse_relaxed};
 use crate::error::{ArticleFault, MessageIdError};
 use crate::message_id::MessageId;
@@ -106,11 +109,12 @@ pub fn check_relay<'a>(
         return Err(ArticleFault::Doubled(known));
     }
     required(headers, Known::Subject)?;
-    required(headers, Known::From)?;
+    from::check(required(headers, Known::From)?).map_err(ArticleFault::From)?;
     let message_id = message_id(headers, Known::MessageId)?;
     let newsgroups = required(headers, Known::Newsgroups)?;
     newsgroups::check(newsgroups).map_err(ArticleFault::Newsgroups)?;
     let path = Path::parse(required(headers, Known::Path)?).map_err(ArticleFault::Path)?;
+    path.check().map_err(ArticleFault::Path)?;
     let date = date(headers, Known::Date)?;
     let mut relay = RelayFacts {
         message_id,
@@ -149,7 +153,7 @@ fn check_acted_on<'a>(
         relay.injection_date = Some(date(headers, Known::InjectionDate)?);
     }
     if present.contains(Known::Control) {
-        relay.control = Some(required(headers, Known::Control)?);
+        relay.control = Some(control(headers)?);
     }
     if present.contains(Known::Supersedes) {
         relay.supersedes = Some(message_id_of(headers, Known::Supersedes)?);
@@ -185,6 +189,17 @@ fn required<'a>(headers: &Headers<'a>, known: Known) -> Result<&'a [u8], Article
     }
 }
 
+/// Control begins with a verb.
+fn control<'a>(headers: &Headers<'a>) -> Result<&'a [u8], ArticleFault> {
+    let content = required(headers, Known::Control)?;
+    let verb = content.split(u8::is_ascii_whitespace).next();
+    if verb.is_some_and(is_verb) {
+        Ok(content)
+    } else {
+        Err(ArticleFault::Control)
+    }
+}
+
 fn message_id_of<'a>(headers: &Headers<'a>, field: Known) -> Result<MessageId<'a>, ArticleFault> {
     let content = required(headers, field)?;
     MessageId::parse(content).map_err(|why| ArticleFault::MessageId { field, why })
@@ -210,7 +225,7 @@ fn date(headers: &Headers<'_>, field: Known) -> Result<UnixTime, ArticleFault> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::{DateError, GroupNameError};
+    use crate::error::{DateError, FromError, GroupNameError, PathError};
 
     const GOOD: &str = "Path: a!b\nFrom: x@a.example\nNewsgroups: a.b,c.d\nSubject: s\nDate: 1 Jan 2024 00:00:00 +0000\nMessage-ID: <1@a.example>\n";
 
@@ -330,6 +345,15 @@ mod tests {
         );
         assert_eq!(changed("a!b", "a!\x07b"), Ok(()));
         assert_eq!(
+            changed("a!b", "a b"),
+            Err(ArticleFault::Path(PathError::Space))
+        );
+        assert_eq!(
+            changed("x@a.example", "not an address at all <<<"),
+            Err(ArticleFault::From(FromError::Bracket))
+        );
+        assert_eq!(changed("x@a.example", "X <x@a.example>"), Ok(()));
+        assert_eq!(
             changed("1 Jan 2024 00:00:00 +0000", "1 Jan 84 0:00"),
             Ok(())
         );
@@ -349,6 +373,11 @@ mod tests {
             with("Control: \n"),
             Err(ArticleFault::Blank(Known::Control))
         );
+        assert_eq!(
+            with("Control: (cancel) <0@a>\n"),
+            Err(ArticleFault::Control)
+        );
+        assert_eq!(with("Control: \n cancel <0@a>\n"), Ok(()));
         assert_eq!(
             with("Approved: \n"),
             Err(ArticleFault::Blank(Known::Approved))

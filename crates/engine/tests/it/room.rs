@@ -74,6 +74,10 @@ async fn a_log_without_room_stops_accepting_before_a_commit_fails() {
     let memory = MemoryDisk::new();
     let faulty = FaultyDisk::new(Arc::new(memory.clone()));
     let world = World::on(Arc::new(faulty.clone()), config(8 << 20));
+    // The next segment is made in the background: the trouble is to begin with the one behind it.
+    world.wait_until("the second segment", |_| {
+        faulty.counts().of(Op::ZeroFill) >= 2
+    });
     faulty.add(Fault::new(Op::ZeroFill, "/log/", Effect::Full).forever());
     let mut acknowledged = Vec::new();
     let mut sent = 0;
@@ -143,8 +147,11 @@ async fn a_frame_without_room_is_given_up_and_what_it_held_can_be_done_later() {
         "{removed}"
     );
     faulty.clear();
-    world.wait_s(6);
-    world.wait_until("room", |world| !is_paused(world));
+    // The log's next try is due so long after the last one failed, and that may end just now.
+    world.wait_until("room", |world| {
+        world.wait_s(1);
+        !is_paused(world)
+    });
     world.engine.add_groups(groups(round)).unwrap();
     let both = [article(700, "misc.test,misc.other")];
     assert_eq!(world.send(&both).await, [Outcome::Accepted]);

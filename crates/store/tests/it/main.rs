@@ -8,5 +8,6 @@ mod cyclic;
 mod faults;
 mod formats;
 mod mutations;
+mod overtaken;
 mod race;
 mod sets;

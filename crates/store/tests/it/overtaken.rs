@@ -1,0 +1,230 @@
+//! A reader that is overtaken in the middle of its copy: alive when it looked first, dead when the copy is there.
+//!
+//! The disk calls back in the middle of one read, and what it calls fills a whole round of the buffers.  So the second
+//! look at the mark is what decides, every time and without a race.
+
+use std::io::IoSlice;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use newsreel_host::disk::{DirEntry, Lock};
+use newsreel_host::{Disk, File, MemoryDisk, OpenMode, Result};
+use newsreel_store::conformance::{Rig, config_of};
+use newsreel_store::{Blocking, ReadError, Want};
+use parking_lot::Mutex;
+
+/// When, measured by a read, something happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Moment {
+    Before,
+    /// Half of the octets are those of before.
+    Middle,
+    After,
+}
+
+/// What happens in the next read.
+struct Event {
+    moment: Moment,
+    happen: Box<dyn FnOnce() + Send>,
+}
+
+#[derive(Default)]
+struct Hook {
+    event: Mutex<Option<Event>>,
+    ran: AtomicUsize,
+}
+
+impl std::fmt::Debug for Hook {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Hook")
+    }
+}
+
+impl Hook {
+    fn arm(&self, moment: Moment, happen: impl FnOnce() + Send + 'static) {
+        let happen = Box::new(happen);
+        *self.event.lock() = Some(Event { moment, happen });
+    }
+
+    /// A read in two halves, with what is to happen in between, before or behind; it happens once.
+    fn read<T>(
+        &self,
+        buf: &mut [u8],
+        offset: u64,
+        read: impl Fn(&mut [u8], u64) -> Result<T>,
+    ) -> Result<T> {
+        let Some(Event { moment, happen }) = self.event.lock().take() else {
+            return read(buf, offset);
+        };
+        self.ran.fetch_add(1, Ordering::Relaxed);
+        if moment == Moment::Before {
+            happen();
+            return read(buf, offset);
+        }
+        let result = read(buf, offset)?;
+        happen();
+        if moment == Moment::Middle {
+            let half = buf.len() / 2;
+            read(&mut buf[half..], offset + half as u64)?;
+        }
+        Ok(result)
+    }
+}
+
+/// A disk whose reads call back.
+#[derive(Debug)]
+struct HookedDisk {
+    inner: MemoryDisk,
+    hook: Arc<Hook>,
+}
+
+#[derive(Debug)]
+struct HookedFile {
+    inner: Arc<dyn File>,
+    hook: Arc<Hook>,
+}
+
+impl Disk for HookedDisk {
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+        let (inner, hook) = (self.inner.open(path, mode)?, Arc::clone(&self.hook));
+        Ok(Arc::new(HookedFile { inner, hook }))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        self.inner.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        self.inner.remove(path)
+    }
+
+    fn create_dir_all(&self, path: &Path) -> Result<()> {
+        self.inner.create_dir_all(path)
+    }
+
+    fn list(&self, dir: &Path) -> Result<Vec<DirEntry>> {
+        self.inner.list(dir)
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool> {
+        self.inner.exists(path)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> Result<()> {
+        self.inner.sync_dir(dir)
+    }
+
+    fn free_bytes(&self, path: &Path) -> Result<u64> {
+        self.inner.free_bytes(path)
+    }
+
+    fn lock(&self, path: &Path) -> Result<Box<dyn Lock>> {
+        self.inner.lock(path)
+    }
+}
+
+impl File for HookedFile {
+    fn path(&self) -> &Path {
+        self.inner.path()
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
+        let read = |buf: &mut [u8], offset| self.inner.read_at(buf, offset);
+        self.hook.read(buf, offset, read)
+    }
+
+    fn read_cached_at(&self, buf: &mut [u8], offset: u64) -> Result<Option<usize>> {
+        let read = |buf: &mut [u8], offset| self.inner.read_cached_at(buf, offset);
+        self.hook.read(buf, offset, read)
+    }
+
+    fn write_at(&self, buf: &[u8], offset: u64) -> Result<()> {
+        self.inner.write_at(buf, offset)
+    }
+
+    fn write_vectored_at(&self, parts: &[IoSlice<'_>], offset: u64) -> Result<()> {
+        self.inner.write_vectored_at(parts, offset)
+    }
+
+    fn sync_data(&self) -> Result<()> {
+        self.inner.sync_data()
+    }
+
+    fn sync_all(&self) -> Result<()> {
+        self.inner.sync_all()
+    }
+
+    fn len(&self) -> Result<u64> {
+        self.inner.len()
+    }
+
+    fn set_len(&self, len: u64) -> Result<()> {
+        self.inner.set_len(len)
+    }
+
+    fn zero_fill(&self, offset: u64, len: u64) -> Result<()> {
+        self.inner.zero_fill(offset, len)
+    }
+
+    fn reserve(&self, offset: u64, len: u64) -> Result<()> {
+        self.inner.reserve(offset, len)
+    }
+
+    fn drop_cache(&self, offset: u64, len: u64) -> Result<()> {
+        self.inner.drop_cache(offset, len)
+    }
+}
+
+/// Fills both buffers once around with other articles, and commits them.
+fn go_around(rig: &mut Rig, octets: u64) {
+    for number in 0..2 * octets / 20_000 + 8 {
+        rig.place(10_000 + number, 20_000).unwrap();
+    }
+    rig.commit().unwrap();
+}
+
+/// One article is read while a whole round is written at this moment of its read: it is gone, and nothing else.
+fn overtake(len: usize, want: Want, blocking: Blocking, moment: Moment) {
+    const OCTETS: u64 = 1 << 20;
+    let what = format!("{len} octets, {want:?}, {blocking:?}, {moment:?}");
+    let hook = Arc::new(Hook::default());
+    let disk = HookedDisk {
+        inner: MemoryDisk::new(),
+        hook: Arc::clone(&hook),
+    };
+    let mut rig = Rig::new(Arc::new(disk), &config_of("cnfs", OCTETS)).unwrap();
+    let token = rig.place(1, len).unwrap();
+    rig.commit().unwrap();
+    let reader = Arc::clone(&rig.reader);
+    let mut memory = Vec::new();
+    // Without the event it is there.
+    assert!(
+        reader.read(&token, want, blocking, &mut memory).is_ok(),
+        "{what}"
+    );
+    assert!(reader.is_live(&token), "{what}");
+    let rig = Arc::new(Mutex::new(rig));
+    let writer = Arc::clone(&rig);
+    hook.arm(moment, move || go_around(&mut writer.lock(), OCTETS));
+    let read = reader.read(&token, want, blocking, &mut memory);
+    assert_eq!(hook.ran.load(Ordering::Relaxed), 1, "{what}: nothing ran");
+    assert!(matches!(read, Err(ReadError::Gone)), "{what}: {read:?}");
+    assert!(!reader.is_live(&token), "{what}");
+    let tally = rig.lock().read_all();
+    assert_eq!(tally.corrupt, 0, "{what}: {tally:?}");
+    assert!(tally.read > 50 && tally.gone >= 1, "{what}: {tally:?}");
+}
+
+#[test]
+fn who_is_overtaken_in_the_middle_of_a_copy_finds_the_article_gone() {
+    for len in [900, 9000, 150_000] {
+        for want in [Want::Whole, Want::Head] {
+            for blocking in [Blocking::Yes, Blocking::No] {
+                for moment in [Moment::Before, Moment::Middle, Moment::After] {
+                    overtake(len, want, blocking, moment);
+                }
+            }
+        }
+    }
+}

@@ -20,6 +20,16 @@ pub enum Error {
         /// Who holds it.
         pid: Option<u32>,
     },
+    /// The log is not there, or not its beginning, beside views that were made from it.
+    #[error(
+        "the log of this spool, {}, is lost or damaged: it does not hold the key of the spool's hashes; nothing was \
+         touched; restore it from a copy, an older one will do",
+        path.display()
+    )]
+    LogLost {
+        /// The log's directory.
+        path: PathBuf,
+    },
     /// The spool was made by a newer newsreel, or is none.
     #[error("{} is no spool of this version: {why}", path.display())]
     NotASpool {

@@ -49,6 +49,8 @@ struct Replay {
     marks: BTreeMap<BufferId, (Position, Position)>,
     is_volatile: bool,
     stopped: bool,
+    /// Frames of the log that are good.
+    frames: u64,
 }
 
 impl Replay {
@@ -160,6 +162,9 @@ pub(crate) fn open(
         // No state behind the checkpoint: the log is older than its views, or that record rots.
         replay.look_back(disk, &log, id)?;
     }
+    let is_new = replay.frames == 0 && checkpoint.is_none();
+    // A log that is lost is told of before anything is written: a copy can still be put back.
+    let hash_key = hash_key(&replay, is_new, log)?;
     let mut store = stores.take(&replay)?;
     let (writer, journal, recovered) = match access {
         Access::Write => {
@@ -176,9 +181,8 @@ pub(crate) fn open(
     }
     let jump = jump(&recovered, &replay, from, &store);
     resume(&mut store, &replay, &recovered, from)?;
-    let is_new = replay.hash_key.is_none() && recovered.frames == 0 && checkpoint.is_none();
     Ok(Opened {
-        hash_key: hash_key(&replay, is_new, log)?,
+        hash_key,
         jump,
         spool,
         views,
@@ -264,10 +268,7 @@ fn hash_key(replay: &Replay, is_new: bool, log: PathBuf) -> Result<[u8; 32], Err
     match replay.hash_key {
         Some(key) => Ok(key),
         None if is_new => Ok(random_bytes()?),
-        None => Err(Error::NotASpool {
-            path: log,
-            why: "the log does not hold the spool's hash key; restore it from a copy".to_owned(),
-        }),
+        None => Err(Error::LogLost { path: log }),
     }
 }
 
@@ -325,6 +326,7 @@ fn replay(
             recovery.cut(why);
             break;
         }
+        replay.frames += 1;
         for record in frame.records().since(from) {
             replay.note(&record)?;
         }

@@ -183,6 +183,16 @@ async fn time_that_passes_is_no_jump_also_when_nothing_happens() {
     // No clean stop: the log has the time all the same.
     world.wait_s(DAY / 2);
     let (left, clock) = (memory.crash_losing_all(), Arc::clone(&world.clock));
-    let world = open_on(Arc::new(left), &small(), &clock);
+    let world = open_on(Arc::new(left.clone()), &small(), &clock);
     assert_eq!(world.engine.status().clock, None);
+    // A jump that nobody saw is one.
+    drop(world);
+    clock.set(WallTime {
+        secs: NOW + TEN_YEARS,
+        nanos: 0,
+    });
+    let world = open_on(Arc::new(left), &small(), &clock);
+    let told = world.engine.status().clock.unwrap();
+    assert!(told.contains("ahead"), "{told}");
+    assert_eq!(outcome(&world, 0, "14 Nov 2023").await, Outcome::Accepted);
 }

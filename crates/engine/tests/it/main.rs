@@ -10,6 +10,7 @@ mod crash;
 mod damage;
 mod faults;
 mod feeding;
+mod old_log;
 mod room;
 mod trouble;
 mod volatile;

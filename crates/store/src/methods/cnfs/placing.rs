@@ -380,7 +380,8 @@ impl Filling {
             )));
         };
         let hints = self.buffer.opened.hints;
-        let is_used = hints.end > start;
+        // The header is only a hint: it may never have been written since the buffer was made.
+        let is_used = hints.end > start || reserved > start;
         let is_ahead = hints.sequence > log_end
             || hints.reserved > reserved
             || (self.is_distrusted && is_used);

@@ -1,0 +1,221 @@
+//! An old log put back beside newer views and buffers, and a log that is lost whole.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use newsreel_engine::{Engine, EngineConfig};
+use newsreel_host::{Clock, Disk, FakeClock, MemoryDisk, OpenMode};
+use newsreel_service::Outcome;
+
+use crate::world::{World, article, config, open_on};
+
+/// Articles before the copy of the log is made, and behind it.
+const EACH: usize = 5000;
+
+/// The headers of a buffer: two pages.
+const HEADER_OCTETS: usize = 8192;
+
+fn articles(from: usize, len: usize) -> Vec<(String, Vec<u8>)> {
+    (from..from + len)
+        .map(|at| article(at, "misc.test"))
+        .collect()
+}
+
+fn all(outcomes: &[Outcome], wanted: Outcome) -> bool {
+    outcomes.iter().all(|outcome| *outcome == wanted)
+}
+
+fn numbers(lines: &[String]) -> Vec<u64> {
+    let number = |line: &String| line.split('\t').next().unwrap().parse().unwrap();
+    lines.iter().map(number).collect()
+}
+
+fn octets_of(disk: &dyn Disk, path: &Path) -> Vec<u8> {
+    let file = disk.open(path, OpenMode::Read).unwrap();
+    let mut octets = vec![0; file.len().unwrap() as usize];
+    file.read_exact_at(&mut octets, 0).unwrap();
+    octets
+}
+
+fn empty(disk: &dyn Disk, dir: &str) {
+    for entry in disk.list(Path::new(dir)).unwrap() {
+        disk.remove(&Path::new(dir).join(entry.name)).unwrap();
+    }
+}
+
+/// Makes a directory what another one is.
+fn copy(disk: &dyn Disk, from: &str, to: &str) {
+    disk.create_dir_all(Path::new(to)).unwrap();
+    empty(disk, to);
+    for entry in disk.list(Path::new(from)).unwrap() {
+        let octets = octets_of(disk, &Path::new(from).join(&entry.name));
+        let copy = disk
+            .open(&Path::new(to).join(&entry.name), OpenMode::CreateNew)
+            .unwrap();
+        copy.write_at(&octets, 0).unwrap();
+        copy.sync_all().unwrap();
+    }
+}
+
+/// What is in a directory and below; the lock is nobody's.
+fn files(disk: &dyn Disk, dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in disk.list(dir).unwrap() {
+        let path = dir.join(&entry.name);
+        if entry.is_dir {
+            found.extend(files(disk, &path));
+        } else if entry.name != "lock" {
+            let octets = octets_of(disk, &path);
+            found.insert(path, octets);
+        }
+    }
+    found
+}
+
+/// The headers of all buffers, both copies of each.
+fn headers(disk: &dyn Disk) -> Vec<(PathBuf, Vec<u8>)> {
+    let dir = Path::new("/spool/buffers");
+    let buffers = disk.list(dir).unwrap().into_iter();
+    let buffers = buffers.filter(|entry| entry.len > HEADER_OCTETS as u64);
+    let header = |path: PathBuf| {
+        let mut octets = octets_of(disk, &path);
+        octets.truncate(HEADER_OCTETS);
+        (path, octets)
+    };
+    buffers.map(|entry| header(dir.join(entry.name))).collect()
+}
+
+/// What the headers of the buffers, which are only hints, say when the old log is put back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Hints {
+    /// All there is: the buffers themselves know that they are ahead.
+    Newest,
+    /// What the old log says: none was written since it was copied.
+    AsTheLog,
+    /// Nothing: none was ever written since the buffers were made.
+    AsMade,
+}
+
+/// A spool whose log is of the middle of its life, and the overview as it was at the end.
+async fn with_an_old_log(hints: Hints) -> (MemoryDisk, EngineConfig, Arc<FakeClock>, Vec<String>) {
+    let memory = MemoryDisk::new();
+    let disk: Arc<dyn Disk> = Arc::new(memory.clone());
+    let world = World::on(Arc::clone(&disk), config(8 << 20));
+    let as_made = headers(&memory);
+    assert_eq!(as_made.len(), 2);
+    assert!(all(
+        &world.send(&articles(0, EACH)).await,
+        Outcome::Accepted
+    ));
+    let (config, clock) = (world.config.clone(), Arc::clone(&world.clock));
+    drop(world);
+    copy(&memory, "/spool/log", "/old");
+    let as_the_log = headers(&memory);
+    let world = open_on(disk, &config, &clock);
+    assert!(all(
+        &world.send(&articles(EACH, EACH)).await,
+        Outcome::Accepted
+    ));
+    let lines = world.lines("misc.test").await;
+    assert_eq!(lines.len(), 2 * EACH);
+    drop(world);
+    copy(&memory, "/old", "/spool/log");
+    let put_back = match hints {
+        Hints::Newest => Vec::new(),
+        Hints::AsTheLog => as_the_log,
+        Hints::AsMade => as_made,
+    };
+    for (path, octets) in put_back {
+        memory.corrupt(&path, 0, &octets).unwrap();
+    }
+    (memory, config, clock, lines)
+}
+
+/// Every article that a line shows is the one the line tells of.
+async fn assert_sound(world: &World, lines: &[String], what: &str) {
+    for line in lines.iter().step_by(7) {
+        let n = line.split('\t').nth(1).unwrap();
+        let n = n.strip_prefix("number ").unwrap();
+        let text = world.by_id(&format!("<{n}@t.example>")).await;
+        let is_it = text.is_some_and(|text| text.contains(&format!("Body of {n}\r\n")));
+        assert!(is_it, "{what}: {n} is not what it was");
+    }
+    assert_eq!(world.engine.status().counters.corrupt_reads, 0, "{what}");
+    assert_eq!(world.problems(), Vec::<String>::new(), "{what}");
+}
+
+/// What was written after the copy of the log was made goes on being read, as far as the views have it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_old_log_beside_newer_views_and_buffers_reuses_no_number_and_mixes_nothing() {
+    for hints in [Hints::Newest, Hints::AsTheLog, Hints::AsMade] {
+        let what = format!("{hints:?}");
+        let (memory, config, clock, lines) = with_an_old_log(hints).await;
+        let world = open_on(Arc::new(memory), &config, &clock);
+        for buffer in world.engine.status().buffers {
+            let is_told = buffer.state.contains("an old log was put back");
+            assert!(is_told, "{what}: {buffer:?}");
+        }
+        // The last checkpoint, made when it stopped, has everything.
+        assert!(world.lines("misc.test").await == lines, "{what}");
+        assert_sound(&world, &lines, &what).await;
+        let new = articles(2 * EACH, 100);
+        assert!(all(&world.send(&new).await, Outcome::Accepted), "{what}");
+        let after = world.lines("misc.test").await;
+        let (old, new) = after.split_at(after.len() - 100);
+        assert!(
+            numbers(new)[0] > 2 * EACH as u64 + 1000,
+            "{what}: a number may be given twice"
+        );
+        // The new ones begin another round of the buffer, at the cost of the oldest.
+        assert!(old.len() > EACH / 2, "{what}: {} left", old.len());
+        let known: BTreeSet<&String> = lines.iter().collect();
+        assert!(old.iter().all(|line| known.contains(line)), "{what}");
+        assert_sound(&world, &after, &what).await;
+        let world = world.restart();
+        assert!(world.lines("misc.test").await == after, "{what}");
+        assert_sound(&world, &after, &what).await;
+    }
+}
+
+/// Nothing can be told from views and buffers alone: not the key of the history's hash, nor which numbers were given
+/// since the last checkpoint.  So the server says what is missing, and touches nothing that a copy could still mend.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_that_is_lost_whole_is_told_and_nothing_is_touched_before_it_is_back() {
+    let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+    let world = World::on(Arc::clone(&disk), config(4 << 20));
+    assert!(all(&world.send(&articles(0, 200)).await, Outcome::Accepted));
+    let lines = world.lines("misc.test").await;
+    let (config, clock) = (world.config.clone(), Arc::clone(&world.clock));
+    drop(world);
+    copy(disk.as_ref(), "/spool/log", "/old");
+    empty(disk.as_ref(), "/spool/log");
+    let before = files(disk.as_ref(), Path::new("/spool"));
+    for _ in 0..2 {
+        let as_clock = Arc::clone(&clock) as Arc<dyn Clock>;
+        let opened = Engine::open(
+            config.clone(),
+            Arc::clone(&disk),
+            as_clock,
+            &mut |_, _, _| {},
+        );
+        let error = opened.map(|_| ()).unwrap_err().to_string();
+        assert!(
+            error.contains("/spool/log") && error.contains("restore it from a copy"),
+            "{error}"
+        );
+        let after = files(disk.as_ref(), Path::new("/spool"));
+        assert!(
+            after == before,
+            "written: {:?}",
+            after.keys().collect::<Vec<_>>()
+        );
+    }
+    copy(disk.as_ref(), "/old", "/spool/log");
+    let world = open_on(disk, &config, &clock);
+    assert!(world.lines("misc.test").await == lines);
+    assert_eq!(world.send(&articles(0, 2)).await, [Outcome::Duplicate; 2]);
+    assert_eq!(world.send(&articles(200, 1)).await, [Outcome::Accepted]);
+    assert_eq!(world.high("misc.test"), 201);
+    assert_eq!(world.problems(), Vec::<String>::new());
+}

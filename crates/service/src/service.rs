@@ -125,7 +125,8 @@ pub trait NewsService: Send + Sync + fmt::Debug + 'static {
     ) -> impl Future<Output = Result<Option<Found>, ServiceError>> + Send;
 
     /// Appends message-ids, one a line in wire form, of articles that arrived at or after `since` in groups that
-    /// match, until `out` holds `limit_bytes` or more.  `false`: complete.
+    /// match, until `out` holds `limit_bytes` or more, or the service has looked at so many groups that others should
+    /// go on.  `false`: complete.
     fn newnews(
         &self,
         wildmat: &Wildmat,

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use newsreel_engine::{Durability, EngineConfig, GroupSpec};
 use newsreel_host::MemoryDisk;
-use newsreel_service::Outcome;
+use newsreel_service::{NewsService as _, Outcome};
+use newsreel_wire::{UnixTime, Wildmat};
 
 use crate::world::{World, article, config, open_on};
 
@@ -110,4 +111,33 @@ async fn many_small_groups_cost_little_log_and_little_memory() {
         assert_eq!(numbers(&lines), [1, 2, 3]);
     }
     assert_eq!(world.problems(), Vec::<String>::new());
+}
+
+/// However many groups there are and however few match, a step of NEWNEWS looks at a bounded number of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn newnews_goes_through_many_groups_in_steps() {
+    const GROUPS: usize = 5000;
+    let world = World::new(config(4 << 20));
+    let specs = (0..GROUPS).map(|n| GroupSpec::new(&format!("small.g{n}")));
+    world.engine.add_groups(specs.collect()).unwrap();
+    let sent: Vec<_> = (0..300)
+        .map(|n| article(n, &format!("small.g{}", n * 16)))
+        .collect();
+    assert!(all(&world.send(&sent).await, Outcome::Accepted));
+    for (pattern, expect) in [("no.*,*.such", 0), ("small.*", 300), ("*.g16", 1)] {
+        let wildmat = Wildmat::parse(pattern).unwrap();
+        let (mut cursor, mut out, mut steps) = (Default::default(), Vec::new(), 1);
+        let since = UnixTime(0);
+        while world
+            .service
+            .newnews(&wildmat, since, &mut cursor, 1 << 20, &mut out)
+            .await
+            .unwrap()
+        {
+            steps += 1;
+        }
+        assert!(steps >= GROUPS / 1024, "{pattern}: {steps} steps");
+        let ids: BTreeSet<&[u8]> = out.split(|octet| *octet == b'\n').collect();
+        assert_eq!(ids.len() - 1, expect, "{pattern}");
+    }
 }

@@ -12,9 +12,11 @@
 //!        1  bucket, 14 bits; 0, number, 47 bits; or 1, hash, 47 bits: other rows of digits
 //! ```
 
-use newsreel_host::folder::Entry;
 use std::os::unix::ffi::OsStrExt;
 
+use newsreel_host::folder::Entry;
+
+use crate::hash::hash_of;
 use crate::mappings::{Algorithm, Bucket};
 use crate::name::Name;
 
@@ -84,7 +86,8 @@ pub(crate) fn in_order(
 
 /// The place a name wants; those that share one go behind each other.
 fn wanted(algorithm: Algorithm, bucket: Bucket, name: Name<'_>) -> u64 {
-    let hash = |bits: u32| (hash(name) >> (64 - bits)).min((1 << bits) - SPARE);
+    let hash =
+        |bits: u32| (hash_of(name.as_os_str().as_bytes()) >> (64 - bits)).min((1 << bits) - SPARE);
     let Some(rank) = bucket.0 else {
         return OTHERS | hash(61);
     };
@@ -104,17 +107,6 @@ fn spread(mut entries: Vec<(Cookie, Entry)>) -> Vec<(Cookie, Entry)> {
         free = cookie.0 + 1;
     }
     entries
-}
-
-/// FNV-1a with a last mix.  Never to be changed: clients keep cookies over restarts.
-fn hash(name: Name<'_>) -> u64 {
-    let octets = name.as_os_str().as_bytes();
-    let hash = octets
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325, |hash: u64, octet| {
-            (hash ^ u64::from(*octet)).wrapping_mul(0x0100_0000_01b3)
-        });
-    (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@
 
 use std::path::PathBuf;
 
+use crate::convert::Refusal;
+
 /// This crate's result.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -26,15 +28,31 @@ pub enum Error {
         /// The attribute's value.
         text: String,
     },
-    /// A conversion has begun and not ended.
-    #[error("{}: a conversion from {from} to {to} is under way; run it again to its end", path.display())]
-    UnderWay {
+    /// A conversion is not begun, for these reasons; nothing was changed.
+    #[error("{} is not converted: {}", path.display(), joined(reasons))]
+    Refused {
         /// The directory.
         path: PathBuf,
-        /// What it was.
-        from: crate::mark::Layout,
-        /// What it will be.
-        to: crate::mark::Layout,
+        /// Why.
+        reasons: Vec<Refusal>,
+    },
+    /// A conversion was stopped where it may be stopped.
+    #[error("the conversion of {} was stopped; run it again to go on, or turn it round", path.display())]
+    Interrupted {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// Two different things have a claim to one place.
+    #[error(
+        "{} belongs where {} is, which is something else; move one of them away and run it again",
+        path.display(),
+        other.display()
+    )]
+    Clash {
+        /// What was to be moved.
+        path: PathBuf,
+        /// What is there.
+        other: PathBuf,
     },
     /// Something is in the directory's view, and nothing may be.
     #[error("{}: it is not empty", path.display())]
@@ -50,6 +68,11 @@ pub enum Error {
         /// The bucket.
         bucket: PathBuf,
     },
+}
+
+fn joined(reasons: &[Refusal]) -> String {
+    let reasons: Vec<_> = reasons.iter().map(ToString::to_string).collect();
+    reasons.join("; ")
 }
 
 impl Error {

@@ -4,13 +4,18 @@
 //! that follows from the name alone.  A mounted file system and a storage method both sit on this crate; neither is
 //! known here, and no name is ever found by searching.
 
+mod carry;
+pub mod convert;
 mod cookie;
 mod error;
+mod hash;
 mod listing;
 mod managed;
 mod mappings;
 mod mark;
 mod name;
+pub mod verify;
+mod walk;
 
 pub use cookie::Cookie;
 pub use error::{Error, Result};

@@ -6,12 +6,12 @@
 use std::iter::Peekable;
 use std::vec::IntoIter;
 
+use newsreel_host::Folder;
 use newsreel_host::folder::{Entry, Kind};
-use newsreel_host::{ErrorKind, Folder};
 
 use crate::cookie::{Cookie, in_order};
 use crate::error::Result;
-use crate::managed::Managed;
+use crate::managed::{Managed, open_if_there};
 use crate::mappings::{Algorithm, Bucket, Node};
 
 /// A listing in progress; `.` and `..` are its caller's.
@@ -82,33 +82,38 @@ impl Rest {
 }
 
 /// The buckets that are there, in order.
-pub(crate) fn buckets(folder: &Folder, algorithm: Algorithm) -> Result<Vec<Bucket>> {
+fn buckets(folder: &Folder, algorithm: Algorithm) -> Result<Vec<Bucket>> {
     let mut found = Vec::new();
-    let mut inner = Vec::new();
-    for entry in folder.entries()? {
-        let entry = entry?;
-        match algorithm.node(None, &entry.name) {
-            Some(_) if entry.kind != Kind::Folder => {}
-            Some(Node::Bucket(bucket)) => found.push(bucket),
-            Some(Node::Inner(rank)) => inner.push((rank, entry)),
-            None => {}
-        }
-    }
-    for (rank, entry) in inner {
-        let folder = match folder.open_folder(entry.path()) {
-            Err(e) if e.kind() == ErrorKind::NotFound => continue,
-            other => other?,
-        };
-        for entry in folder.entries()? {
-            let entry = entry?;
-            if let Some(Node::Bucket(bucket)) = algorithm.node(Some(rank), &entry.name)
-                && entry.kind == Kind::Folder
-            {
-                found.push(bucket);
+    for (node, entry) in nodes(folder, algorithm, None)? {
+        match node {
+            Node::Bucket(bucket) => found.push(bucket),
+            Node::Inner(rank) => {
+                let Some(below) = open_if_there(folder, entry.path())? else {
+                    continue;
+                };
+                let below = nodes(&below, algorithm, Some(rank))?;
+                found.extend(below.into_iter().filter_map(|(node, _)| match node {
+                    Node::Bucket(bucket) => Some(bucket),
+                    Node::Inner(_) => None,
+                }));
             }
         }
     }
     found.sort_unstable();
+    Ok(found)
+}
+
+/// The directories of one level.
+fn nodes(folder: &Folder, algorithm: Algorithm, above: Option<u64>) -> Result<Vec<(Node, Entry)>> {
+    let mut found = Vec::new();
+    for entry in folder.entries()? {
+        let entry = entry?;
+        if let Some(node) = algorithm.node(above, &entry.name)
+            && entry.kind == Kind::Folder
+        {
+            found.push((node, entry));
+        }
+    }
     Ok(found)
 }
 

@@ -49,10 +49,7 @@ impl Managed {
 
     /// Opens the bucket of a name, if there is one.
     pub fn open_bucket(&self, bucket: Bucket) -> Result<Option<Folder>> {
-        match self.folder.open_folder(&self.algorithm.bucket_path(bucket)) {
-            Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
-            other => Ok(Some(other?)),
-        }
+        open_if_there(&self.folder, &self.algorithm.bucket_path(bucket))
     }
 
     /// Does something that makes `name`, given its place seen from [`Managed::folder`]: when it says that there is no
@@ -92,32 +89,44 @@ impl Managed {
     /// Removes every bucket, for as long as they are empty; says whether all are gone.  What is no bucket stays and
     /// counts as an entry.
     pub fn remove_buckets(&self) -> Result<bool> {
-        let mut inner = Vec::new();
-        for entry in self.folder.entries()? {
-            let entry = entry?;
-            match self.algorithm.node(None, &entry.name) {
-                _ if entry.kind != Kind::Folder => return Ok(false),
-                Some(Node::Inner(_)) => inner.push(entry),
-                Some(Node::Bucket(_)) if remove(&self.folder, entry.path())? => {}
-                _ => return Ok(false),
-            }
+        remove_buckets(&self.folder, self.algorithm)
+    }
+}
+
+/// Removes the empty buckets below `folder`; says whether nothing is left.
+pub(crate) fn remove_buckets(folder: &Folder, algorithm: Algorithm) -> Result<bool> {
+    let mut inner = Vec::new();
+    for entry in folder.entries()? {
+        let entry = entry?;
+        match algorithm.node(None, &entry.name) {
+            _ if entry.kind != Kind::Folder => return Ok(false),
+            Some(Node::Inner(_)) => inner.push(entry),
+            Some(Node::Bucket(_)) if remove(folder, entry.path())? => {}
+            _ => return Ok(false),
         }
-        for entry in inner {
-            let folder = match self.folder.open_folder(entry.path()) {
-                Err(e) if e.kind() == ErrorKind::NotFound => continue,
-                other => other?,
-            };
-            for bucket in folder.entries()? {
-                let bucket = bucket?;
-                if bucket.kind != Kind::Folder || !remove(&folder, bucket.path())? {
-                    return Ok(false);
-                }
-            }
-            if !remove(&self.folder, entry.path())? {
+    }
+    for entry in inner {
+        let Some(below) = open_if_there(folder, entry.path())? else {
+            continue;
+        };
+        for bucket in below.entries()? {
+            let bucket = bucket?;
+            if bucket.kind != Kind::Folder || !remove(&below, bucket.path())? {
                 return Ok(false);
             }
         }
-        Ok(true)
+        if !remove(folder, entry.path())? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Opens a directory, if it is there.
+pub(crate) fn open_if_there(folder: &Folder, at: &Path) -> Result<Option<Folder>> {
+    match folder.open_folder(at) {
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+        other => Ok(Some(other?)),
     }
 }
 
@@ -144,11 +153,11 @@ pub(crate) fn make_bucket(
             Err(e) if e.kind() == ErrorKind::Exists => {}
             other => {
                 other?;
-                match folder.open_folder(&at) {
-                    // Removed again by others: whoever needs it makes it again.
-                    Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
-                    made => adopt(&made?, like)?,
-                }
+                // Removed again by others: whoever needs it makes it again.
+                let Some(made) = open_if_there(folder, &at)? else {
+                    return Ok(());
+                };
+                adopt(&made, like)?;
             }
         }
     }

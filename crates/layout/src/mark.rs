@@ -179,6 +179,13 @@ fn not_empty(folder: &Folder) -> Error {
     }
 }
 
+/// Ends a conversion: the bit first, because until it is replaced the attribute says that the bit says nothing.
+pub(crate) fn write_managed(folder: &Folder, algorithm: Algorithm) -> Result<()> {
+    set_bit(folder, true)?;
+    folder.set_attribute(ATTRIBUTE, managed_text(algorithm).as_bytes())?;
+    Ok(folder.sync()?)
+}
+
 fn managed_text(algorithm: Algorithm) -> String {
     format!("{VERSION} {algorithm}")
 }
@@ -205,6 +212,32 @@ pub(crate) fn is_unsupported(error: &newsreel_host::Error) -> bool {
 }
 
 impl UnderWay {
+    /// Writes it as the directory's mark, durably.
+    pub(crate) fn write(&self, folder: &Folder) -> Result<()> {
+        folder.set_attribute(ATTRIBUTE, self.to_string().as_bytes())?;
+        Ok(folder.sync()?)
+    }
+
+    /// The conversion back to where it came from, if what is done allows that: whatever lies in which place, the way
+    /// back finds it there.
+    pub(crate) fn turned(&self) -> Option<Self> {
+        let step = match (self.step, self.to) {
+            (Step::Scatter, _) => Step::Spread,
+            (Step::Raise, _) => Step::Lower,
+            (Step::Lower, _) => Step::Raise,
+            (Step::Spread, Layout::Flat) => Step::Scatter,
+            // Both places hold buckets, and on the way back the old ones would be scattered among the new.
+            (Step::Spread, Layout::Managed(_)) => return None,
+        };
+        let turned = Self {
+            from: self.to,
+            to: self.from,
+            step,
+            before: self.before,
+        };
+        turned.is_sound().then_some(turned)
+    }
+
     /// Whether the step is one of a conversion between these two.
     fn is_sound(&self) -> bool {
         let from_flat = self.from == Layout::Flat;
@@ -340,6 +373,19 @@ mod tests {
             check(text, None);
         }
         assert_eq!(Mark::decode(b"1 yyy\xff"), None);
+    }
+
+    #[test]
+    fn a_file_system_without_attributes_is_told_apart() {
+        let error = |op, number| newsreel_host::Error::Io {
+            op,
+            path: "/spool".into(),
+            source: io::Error::from_raw_os_error(number),
+        };
+        // EOPNOTSUPP and EIO.
+        assert!(is_unsupported(&error(Op::SetAttribute, 95)));
+        assert!(!is_unsupported(&error(Op::SetAttribute, 5)));
+        assert!(!is_unsupported(&error(Op::Rename, 95)));
     }
 
     fn layouts() -> impl Strategy<Value = Layout> {

@@ -157,6 +157,14 @@ impl Algorithm {
         }
     }
 
+    /// Whether buckets lie in directories of their own kind.
+    pub(crate) const fn has_two_levels(&self) -> bool {
+        match self.0 {
+            Rule::Digits(row) => DIGITS[row].levels.len() > 1,
+            Rule::Range(_) => false,
+        }
+    }
+
     /// Whether the rank of a bucket is the first of its numbers.
     pub(crate) const fn range_numbers(&self) -> Option<u32> {
         match self.0 {

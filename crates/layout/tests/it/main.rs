@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
 
+mod convert;
+mod crash;
 mod listing;
 mod managed;
+mod verify;
 mod world;

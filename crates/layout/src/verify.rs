@@ -1,0 +1,319 @@
+//! Verification of a managed directory: what its view does not find, what its buckets are like, what is left over.
+//!
+//! Without repair nothing is changed, and the directory may be in use: what comes and goes meanwhile is no finding.
+//! A repair holds the directory's lock.  It moves and never replaces; the only names it removes are those of files that
+//! are where they belong too, and empty directories.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use newsreel_host::folder::{Entry, Facts, Kind};
+use newsreel_host::{ErrorKind, Folder};
+
+use crate::carry::carry;
+use crate::convert::STAGING;
+use crate::error::Result;
+use crate::managed::{adopt, bucket_mode, open_if_there};
+use crate::mappings::{Algorithm, Bucket};
+use crate::mark::{Layout, Mark, UnderWay, write_flat, write_managed};
+use crate::name::Name;
+use crate::walk::{Lot, walk};
+
+/// Something that is not as it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// Where, seen from the directory.
+    pub path: PathBuf,
+    /// What.
+    pub what: What,
+    /// Whether it is as it should be now.
+    pub repaired: bool,
+}
+
+/// What is not as it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum What {
+    /// A conversion has begun and not ended: convert it to the end.
+    UnderWay(UnderWay),
+    /// The attribute is there, but not the set-uid bit.
+    WithoutBit,
+    /// It lies where the view does not find it; it belongs there.
+    Misplaced(PathBuf),
+    /// The same, and the same file is where it belongs.
+    Twice(PathBuf),
+    /// The same, and something else is where it belongs.
+    Clash(PathBuf),
+    /// A bucket with another owner, group or mode than the directory.
+    BucketFacts,
+    /// A directory that a conversion, a repair or a removal left behind, empty.
+    LeftOver,
+    /// A link whose target is relative: it leads elsewhere when it is followed natively.
+    RelativeLink,
+}
+
+impl fmt::Display for What {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnderWay(UnderWay { from, to, .. }) => {
+                write!(
+                    f,
+                    "a conversion from {from} to {to} is under way; run it to its end"
+                )
+            }
+            Self::WithoutBit => f.write_str("is marked as managed, but its set-uid bit is off"),
+            Self::Misplaced(place) => write!(f, "belongs to {}", place.display()),
+            Self::Twice(place) => write!(f, "is also where it belongs, {}", place.display()),
+            Self::Clash(place) => {
+                write!(f, "belongs to {}, where something else is", place.display())
+            }
+            Self::BucketFacts => f.write_str("has not the owner, group and mode of the directory"),
+            Self::LeftOver => f.write_str("is left over, and empty"),
+            Self::RelativeLink => f.write_str("is a relative link; natively it leads elsewhere"),
+        }
+    }
+}
+
+/// What a verification saw.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Summary {
+    /// Entries of the view.
+    pub entries: u64,
+    /// Of them, names of digits.
+    pub articles: u64,
+    /// Buckets.
+    pub buckets: u64,
+    /// Findings.
+    pub findings: u64,
+    /// Of them, what is as it should be now.
+    pub repaired: u64,
+}
+
+/// Is told of every finding.
+pub type OnFinding<'a> = dyn FnMut(&Finding) + 'a;
+
+/// Verifies a directory, and repairs it when asked to; of one without a mark there is nothing to say.
+pub fn verify(folder: &Folder, repair: bool, on_finding: &mut OnFinding<'_>) -> Result<Summary> {
+    let _lock = if repair { Some(folder.lock()?) } else { None };
+    let mut check = Check {
+        folder,
+        like: folder.facts()?,
+        repair,
+        on_finding,
+        summary: Summary::default(),
+        set_aside: false,
+    };
+    match Mark::read(folder)? {
+        Mark::None => {}
+        Mark::Managed(algorithm) => check.managed(algorithm)?,
+        Mark::WithoutBit(algorithm) => check.without_bit(algorithm)?,
+        Mark::UnderWay(under_way) => check.found(PathBuf::new(), What::UnderWay(under_way), false),
+    }
+    Ok(check.summary)
+}
+
+/// A verification in progress.
+struct Check<'a, 'b> {
+    folder: &'a Folder,
+    like: Facts,
+    repair: bool,
+    on_finding: &'a mut OnFinding<'b>,
+    summary: Summary,
+    /// Whether something waits in the staging directory to be brought where it belongs.
+    set_aside: bool,
+}
+
+impl Check<'_, '_> {
+    fn found(&mut self, path: PathBuf, what: What, repaired: bool) {
+        self.summary.findings += 1;
+        self.summary.repaired += u64::from(repaired);
+        (self.on_finding)(&Finding {
+            path,
+            what,
+            repaired,
+        });
+    }
+
+    /// The bit was lost (a bare `chmod`), or never set (a crash while marking an empty directory).
+    fn without_bit(&mut self, algorithm: Algorithm) -> Result<()> {
+        let mut looks_flat = false;
+        let mut is_empty = true;
+        for entry in self.folder.entries()? {
+            let entry = entry?;
+            is_empty = false;
+            looks_flat |= entry.kind != Kind::Folder || algorithm.node(None, &entry.name).is_none();
+        }
+        let repaired = self.repair && !looks_flat;
+        if repaired && is_empty {
+            write_flat(self.folder)?;
+        } else if repaired {
+            write_managed(self.folder, algorithm)?;
+        }
+        self.found(PathBuf::new(), What::WithoutBit, repaired);
+        if repaired && !is_empty {
+            self.managed(algorithm)?;
+        }
+        Ok(())
+    }
+
+    fn managed(&mut self, algorithm: Algorithm) -> Result<()> {
+        let folder = self.folder;
+        walk(folder, algorithm, &mut |lot| {
+            if lot.path != Path::new("") {
+                self.bucket(lot, algorithm)?;
+            }
+            for entry in &lot.entries {
+                if lot.is_in_view(algorithm, entry) {
+                    self.in_view(lot, entry)?;
+                } else if lot.path == Path::new("") && entry.name == STAGING {
+                    self.staging(algorithm)?;
+                } else {
+                    self.misplaced(lot.folder, lot.path, entry, algorithm)?;
+                }
+            }
+            self.tidy(lot, algorithm)
+        })?;
+        self.bring_back(algorithm)
+    }
+
+    fn in_view(&mut self, lot: &Lot<'_>, entry: &Entry) -> Result<()> {
+        self.summary.entries += 1;
+        let digits = Name::parse(&entry.name).is_ok_and(|name| name.digits().is_some());
+        self.summary.articles += u64::from(digits);
+        if entry.kind == Kind::Link {
+            let target = match lot.folder.read_link(entry.path()) {
+                Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
+                target => target?,
+            };
+            if !target.starts_with(b"/") {
+                self.found(lot.path.join(entry.path()), What::RelativeLink, false);
+            }
+        }
+        Ok(())
+    }
+
+    fn bucket(&mut self, lot: &Lot<'_>, algorithm: Algorithm) -> Result<()> {
+        self.summary.buckets += u64::from(lot.bucket.is_some());
+        if is_droppable(lot, algorithm) && lot.entries.is_empty() {
+            let repaired = self.repair && self.folder.remove_folder(lot.path)?;
+            self.found(lot.path.to_path_buf(), What::LeftOver, repaired);
+            return Ok(());
+        }
+        if !self.is_like(lot.folder)? {
+            if self.repair {
+                adopt(lot.folder, &self.like)?;
+            }
+            let repaired = self.repair && self.is_like(lot.folder)?;
+            self.found(lot.path.to_path_buf(), What::BucketFacts, repaired);
+        }
+        Ok(())
+    }
+
+    /// A bucket may hold nothing any more after a repair.
+    fn tidy(&self, lot: &Lot<'_>, algorithm: Algorithm) -> Result<()> {
+        if self.repair && is_droppable(lot, algorithm) && !lot.entries.is_empty() {
+            self.folder.remove_folder(lot.path)?;
+        }
+        Ok(())
+    }
+
+    fn is_like(&self, bucket: &Folder) -> Result<bool> {
+        let (is, like) = (bucket.facts()?, &self.like);
+        Ok((is.uid, is.gid, is.mode) == (like.uid, like.gid, bucket_mode(like)))
+    }
+
+    /// The staging directory, which only a repair that was killed leaves behind here.
+    fn staging(&mut self, algorithm: Algorithm) -> Result<()> {
+        let path = Path::new(STAGING);
+        let Some(staging) = open_if_there(self.folder, path)? else {
+            return Ok(());
+        };
+        let entries = staging
+            .entries()?
+            .collect::<newsreel_host::Result<Vec<_>>>()?;
+        for entry in &entries {
+            self.misplaced(&staging, path, entry, algorithm)?;
+        }
+        if entries.is_empty() {
+            let repaired = self.repair && self.folder.remove_folder(path)?;
+            self.found(path.to_path_buf(), What::LeftOver, repaired);
+        }
+        Ok(())
+    }
+
+    /// What the view does not find is first set aside, because it may be in the way of the bucket it belongs to.
+    fn misplaced(
+        &mut self,
+        folder: &Folder,
+        path: &Path,
+        entry: &Entry,
+        algorithm: Algorithm,
+    ) -> Result<()> {
+        let Ok(name) = Name::parse(&entry.name) else {
+            return Ok(());
+        };
+        let place = algorithm.place(name);
+        let at = path.join(entry.path());
+        let is = match folder.facts_of(entry.path()) {
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
+            is => is?,
+        };
+        let Ok(there) = self.folder.facts_of(&place) else {
+            let repaired = self.repair && self.set_aside(folder, path, entry)?;
+            self.found(at, What::Misplaced(place), repaired);
+            return Ok(());
+        };
+        if is.is_same_as(&there) {
+            if self.repair {
+                folder.remove(entry.path())?;
+            }
+            self.found(at, What::Twice(place), self.repair);
+        } else {
+            self.found(at, What::Clash(place), false);
+        }
+        Ok(())
+    }
+
+    /// Says whether nothing of that name was set aside before.
+    fn set_aside(&mut self, folder: &Folder, path: &Path, entry: &Entry) -> Result<bool> {
+        self.set_aside = true;
+        if path == Path::new(STAGING) {
+            return Ok(true);
+        }
+        let staging = Path::new(STAGING);
+        match self.folder.make_folder(staging, bucket_mode(&self.like)) {
+            Err(e) if e.kind() == ErrorKind::Exists => {}
+            other => other?,
+        }
+        match folder.rename_new(entry.path(), self.folder, &staging.join(entry.path())) {
+            Err(e) if e.kind() == ErrorKind::Exists => Ok(false),
+            other => Ok(other.map(|()| true)?),
+        }
+    }
+
+    /// Brings what was set aside where it belongs.
+    fn bring_back(&self, algorithm: Algorithm) -> Result<()> {
+        if !self.set_aside {
+            return Ok(());
+        }
+        let staging = self.folder.open_folder(Path::new(STAGING))?;
+        let entries = staging
+            .entries()?
+            .collect::<newsreel_host::Result<Vec<_>>>()?;
+        for entry in &entries {
+            let place = Name::parse(&entry.name).map(|name| algorithm.place(name));
+            // What clashes was told already, and stays.
+            if place.is_ok_and(|place| self.folder.facts_of(&place).is_err()) {
+                let layout = Layout::Managed(algorithm);
+                carry(&staging, entry, self.folder, layout, &self.like)?;
+            }
+        }
+        self.folder.remove_folder(Path::new(STAGING))?;
+        Ok(self.folder.sync_file_system()?)
+    }
+}
+
+/// Whether a bucket is removed when it is empty.
+fn is_droppable(lot: &Lot<'_>, algorithm: Algorithm) -> bool {
+    algorithm.drops_empty_buckets() && lot.bucket.is_some_and(|bucket| bucket != Bucket::OTHERS)
+}

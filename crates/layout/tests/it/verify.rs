@@ -1,0 +1,237 @@
+//! Verification and repair: every finding, what a repair does, and what it leaves to a human.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use newsreel_host::{ErrorKind, process};
+use newsreel_layout::convert::{Options, Target, convert};
+use newsreel_layout::verify::{Summary, verify};
+use newsreel_layout::{ATTRIBUTE, Algorithm, Error, Mark, SET_UID};
+
+use crate::world::{World, add, inodes, put, tree, view};
+
+const YYY: Algorithm = Algorithm::YYY;
+const RANGE: Algorithm = Algorithm::RANGE_1024;
+
+/// The findings as text, and the summary.
+fn findings(world: &World, repair: bool) -> (Vec<String>, Summary) {
+    let mut found = Vec::new();
+    let summary = verify(&world.group(), repair, &mut |finding| {
+        let mark = if finding.repaired { " (repaired)" } else { "" };
+        found.push(format!("{} {}{mark}", finding.path.display(), finding.what));
+    });
+    found.sort();
+    (found, summary.unwrap())
+}
+
+/// Says what is found, repairs, and says what is left.
+#[track_caller]
+fn check(world: &World, expected: &[&str], left: &[&str]) {
+    let before = (tree(&world.group()), inodes(&world.group()));
+    let (found, summary) = findings(world, false);
+    assert_eq!(found, expected);
+    assert_eq!(
+        (summary.findings, summary.repaired),
+        (expected.len() as u64, 0)
+    );
+    assert_eq!(tree(&world.group()), before.0, "looking changes nothing");
+    let (_, repaired) = findings(world, true);
+    assert_eq!(repaired.repaired, repaired.findings - left.len() as u64);
+    assert_eq!(findings(world, false).0, left);
+}
+
+#[test]
+fn a_sound_directory_has_no_findings() {
+    for algorithm in Algorithm::ALL {
+        let world = World::with_odd_names();
+        let group = world.group();
+        let seen = view(&group).len() as u64;
+        let mut go_on = |_| ControlFlow::Continue(());
+        convert(
+            &group,
+            Target::On(algorithm),
+            Options::default(),
+            &mut go_on,
+        )
+        .unwrap();
+        let (found, summary) = findings(&world, false);
+        let place = algorithm.place(newsreel_layout::Name::parse("777".as_ref()).unwrap());
+        let link = "is a relative link; natively it leads elsewhere";
+        assert_eq!(found, [format!("{} {link}", place.display())]);
+        assert_eq!(summary.entries, seen);
+        assert!(summary.articles > 15 && summary.buckets > 3, "{summary:?}");
+    }
+    let flat = World::new();
+    assert_eq!(findings(&flat, true), (vec![], Summary::default()));
+}
+
+#[test]
+fn strays_go_where_they_belong() {
+    let (world, managed) = World::managed(YYY);
+    add(&managed, "123456");
+    for name in ["98", "034", "345x", "foo"] {
+        put(&world.group(), Path::new(name), name.as_bytes()).unwrap();
+    }
+    put(&world.group(), Path::new("345/777"), b"777").unwrap();
+    world.group().make_folder(Path::new("alt"), 0o755).unwrap();
+    check(
+        &world,
+        &[
+            "034 belongs to 003/034",
+            "345/777 belongs to 077/777",
+            "345x belongs to aaa/345x",
+            "98 belongs to 009/98",
+            "alt belongs to aaa/alt",
+            "foo belongs to aaa/foo",
+        ],
+        &[],
+    );
+    assert_eq!(view(&world.group()).len(), 7);
+}
+
+#[test]
+fn directories_of_buckets_hold_only_buckets() {
+    let (world, managed) = World::managed(Algorithm::ALL[1]);
+    add(&managed, "123456");
+    put(&world.group(), Path::new("34/57"), b"57").unwrap();
+    put(&world.group(), Path::new("34/x"), b"x").unwrap();
+    check(
+        &world,
+        &["34/57 belongs to 00/57/57", "34/x belongs to aaa/x"],
+        &[],
+    );
+}
+
+#[test]
+fn two_things_of_one_name_are_left_and_one_thing_under_two_names_is_one() {
+    let (world, managed) = World::managed(YYY);
+    add(&managed, "123456");
+    add(&managed, "99");
+    let group = world.group();
+    put(&group, Path::new("123456"), b"another").unwrap();
+    group
+        .link(Path::new("009/99"), &group, Path::new("345/99"))
+        .unwrap();
+    check(
+        &world,
+        &[
+            "123456 belongs to 345/123456, where something else is",
+            "345/99 is also where it belongs, 009/99",
+        ],
+        &["123456 belongs to 345/123456, where something else is"],
+    );
+    assert_eq!(group.facts_of(Path::new("009/99")).unwrap().links, 1);
+}
+
+#[test]
+fn a_killed_repair_is_gone_on_with() {
+    let (world, managed) = World::managed(YYY);
+    add(&managed, "123456");
+    let group = world.group();
+    group
+        .make_folder(Path::new(".usenetfs-convert"), 0o755)
+        .unwrap();
+    check(&world, &[".usenetfs-convert is left over, and empty"], &[]);
+    group
+        .make_folder(Path::new(".usenetfs-convert"), 0o755)
+        .unwrap();
+    for name in ["foo", "123456"] {
+        let at = Path::new(".usenetfs-convert").join(name);
+        put(&group, &at, name.as_bytes()).unwrap();
+    }
+    let clash = ".usenetfs-convert/123456 belongs to 345/123456, where something else is";
+    check(
+        &world,
+        &[clash, ".usenetfs-convert/foo belongs to aaa/foo"],
+        &[clash],
+    );
+}
+
+#[test]
+fn buckets_get_owner_and_mode_of_the_directory() {
+    let (world, managed) = World::managed(YYY);
+    add(&managed, "123456");
+    add(&managed, "foo");
+    let bucket = world.group().open_folder(Path::new("345")).unwrap();
+    bucket.set_mode(0o700).unwrap();
+    if process::own_uid() == 0 {
+        world
+            .group()
+            .open_folder(Path::new("aaa"))
+            .unwrap()
+            .set_owner(1, 1)
+            .unwrap();
+    } else {
+        world
+            .group()
+            .open_folder(Path::new("aaa"))
+            .unwrap()
+            .set_mode(0o700)
+            .unwrap();
+    }
+    let what = "has not the owner, group and mode of the directory";
+    check(
+        &world,
+        &[&format!("345 {what}"), &format!("aaa {what}")],
+        &[],
+    );
+}
+
+#[test]
+fn empty_buckets_are_left_over_only_where_they_are_not_needed_again() {
+    for (algorithm, bucket, expected) in [
+        (RANGE, "r1024", vec!["r1024 is left over, and empty"]),
+        (RANGE, "aaa", vec![]),
+        (YYY, "345", vec![]),
+    ] {
+        let (world, _) = World::managed(algorithm);
+        world.group().make_folder(Path::new(bucket), 0o755).unwrap();
+        check(&world, &expected, &[]);
+    }
+}
+
+#[test]
+fn a_lost_bit_is_set_again_unless_the_directory_looks_flat() {
+    let lost = " is marked as managed, but its set-uid bit is off";
+    let lose = |world: &World| world.group().set_mode(0o755).unwrap();
+    let (world, managed) = World::managed(RANGE);
+    add(&managed, "123456");
+    lose(&world);
+    check(&world, &[lost], &[]);
+    assert_eq!(Mark::read(&world.group()).unwrap(), Mark::Managed(RANGE));
+
+    let (world, _) = World::managed(RANGE);
+    lose(&world);
+    check(&world, &[lost], &[]);
+    assert_eq!(Mark::read(&world.group()).unwrap(), Mark::None);
+
+    let (world, managed) = World::managed(RANGE);
+    add(&managed, "123456");
+    lose(&world);
+    put(&world.group(), Path::new("123457"), b"").unwrap();
+    check(&world, &[lost], &[lost]);
+    assert_eq!(world.group().facts().unwrap().mode & SET_UID, 0);
+}
+
+#[test]
+fn a_conversion_under_way_is_told_and_left() {
+    let (world, _) = World::managed(RANGE);
+    world
+        .group()
+        .set_attribute(ATTRIBUTE, b"1 convert range1024 flat spread")
+        .unwrap();
+    let told = " a conversion from range1024 to flat is under way; run it to its end";
+    check(&world, &[told], &[told]);
+}
+
+#[test]
+fn a_repair_holds_the_lock_and_a_look_does_not() {
+    let (world, _) = World::managed(RANGE);
+    let _lock = world.group().lock().unwrap();
+    verify(&world.group(), false, &mut |_| {}).unwrap();
+    let error = verify(&world.group(), true, &mut |_| {}).unwrap_err();
+    assert!(
+        matches!(&error, Error::Host(e) if e.kind() == ErrorKind::Locked),
+        "{error}"
+    );
+}

@@ -18,17 +18,17 @@ use crate::spool::{Server, Spool};
 /// Commands sent ahead when reading back.
 const AHEAD: usize = 64;
 
-fn folder() -> Option<PathBuf> {
+pub(crate) fn folder() -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus");
     folder.is_dir().then_some(folder)
 }
 
 #[expect(clippy::print_stdout, reason = "a skipped test says why")]
-fn skipped() {
+pub(crate) fn skipped() {
     println!("skipped: the corpus does not lie beside this repository (../shared/corpus)");
 }
 
-fn unpacked(path: &Path) -> Vec<u8> {
+pub(crate) fn unpacked(path: &Path) -> Vec<u8> {
     let packed = read_whole(&RealDisk, path, 1 << 30).unwrap();
     let mut decoder = zstd::Decoder::new(packed.as_slice()).unwrap();
     decoder.window_log_max(27).unwrap();
@@ -52,7 +52,7 @@ fn articles(batch: &[u8]) -> Vec<&[u8]> {
 }
 
 /// The content of a header field, unfolded.
-fn field(article: &[u8], name: &str) -> String {
+pub(crate) fn field(article: &[u8], name: &str) -> String {
     let head = String::from_utf8_lossy(article);
     let mut found: Option<String> = None;
     for line in head.lines().take_while(|line| !line.is_empty()) {
@@ -301,104 +301,4 @@ fn read_group(address: SocketAddr, group: &str, filed: &[&Sample]) -> usize {
         assert!(!sample.id.is_empty());
     }
     count
-}
-
-/// Files that are whole articles and name a group that exists.  (One has a header line of 1001 octets: nobody may make
-/// such a line, but a relaying agent need not refuse it, RFC 5537 section 3.6.)
-const GOOD: &[&str] = &["1", "2", "3", "6", "bad-long-cont"];
-
-#[test]
-fn edge_cases_are_answered_and_the_conversation_goes_on() {
-    let Some(folder) = folder() else {
-        return skipped();
-    };
-    let place = tempfile::tempdir().unwrap();
-    let archive = unpacked(&folder.join("edge-cases.tar.zst"));
-    let files = untar(&archive);
-    assert_eq!(files.len(), 381);
-    let spool = Spool::new();
-    let server = spool.serve();
-    for name in ["active", "newsgroups"] {
-        let (_, octets) = files
-            .iter()
-            .find(|(path, _)| path.ends_with(&format!("db/{name}")))
-            .unwrap();
-        replace_file(&RealDisk, &place.path().join(name), octets).unwrap();
-    }
-    let path = |name: &str| place.path().join(name).display().to_string();
-    spool.text(&[
-        "group",
-        "import",
-        &path("active"),
-        &path("newsgroups"),
-        "--skip-bad",
-    ]);
-    let mut client = NewsClient::connect(server.address);
-    for (path, octets) in &files {
-        let id = field(octets, "Message-ID");
-        let id = if id.starts_with('<') {
-            id
-        } else {
-            "<edge@t.example>".to_owned()
-        };
-        client.send(format!("TAKETHIS {id}\r\n").as_bytes());
-        let is_wire = octets.ends_with(b"\r\n.\r\n");
-        client.send(&if is_wire {
-            octets.clone()
-        } else {
-            wire_form(octets)
-        });
-        let reply = client.line();
-        let is_good = GOOD
-            .iter()
-            .any(|name| path.ends_with(&format!("articles/{name}")));
-        let expected = if is_good { "239 " } else { "439 " };
-        assert!(reply.starts_with(expected), "{path}: {reply}");
-        assert_eq!(
-            client.ask("DATE").split(' ').next(),
-            Some("111"),
-            "after {path}: {reply}"
-        );
-        // Without its line ends it is one long article, and ends where we say.
-        client.send(b"TAKETHIS <raw@t.example>\r\n");
-        client.send(octets);
-        if !is_wire {
-            client.send(b"\r\n.\r\n");
-        }
-        let reply = client.line();
-        assert!(
-            reply.starts_with("439 <raw@t.example>"),
-            "{path}, raw: {reply}"
-        );
-        assert_eq!(
-            client.ask("DATE").split(' ').next(),
-            Some("111"),
-            "after {path}, raw: {reply}"
-        );
-    }
-    server.stop();
-}
-
-/// The files of a tar archive.
-fn untar(archive: &[u8]) -> Vec<(String, Vec<u8>)> {
-    let text = |octets: &[u8]| {
-        let end = octets
-            .iter()
-            .position(|octet| *octet == 0)
-            .unwrap_or(octets.len());
-        String::from_utf8_lossy(&octets[..end]).trim().to_owned()
-    };
-    let mut files = Vec::new();
-    let mut rest = archive;
-    while rest.len() >= 512 && rest[0] != 0 {
-        let (head, data) = rest.split_at(512);
-        let len = usize::from_str_radix(&text(&head[124..136]), 8).unwrap();
-        if head[156] == b'0' || head[156] == 0 {
-            let name = format!("{}{}", text(&head[345..500]), text(&head[..100]));
-            files.push((name, data[..len].to_vec()));
-        }
-        rest = &data[len.next_multiple_of(512)..];
-    }
-    files.sort();
-    files
 }

@@ -8,6 +8,7 @@ mod control;
 mod corpus;
 mod crash;
 mod docs;
+mod edge_cases;
 mod fuzz;
 mod groups;
 mod lifecycle;

@@ -11,6 +11,7 @@ mod damage;
 mod faults;
 mod feeding;
 mod old_log;
+mod refusing;
 mod room;
 mod trouble;
 mod volatile;

@@ -135,12 +135,11 @@ where
     S: NewsService,
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
+    let before = core.out().len();
+    core.out().extend_from_slice(status.as_bytes());
     let mut cursor = GroupCursor::default();
     let mut begun = false;
     while !cursor.is_done() {
-        if !begun {
-            core.reply(status);
-        }
         let out = &mut scratch_of(&mut core.scratch).out;
         let mut visit = |row: GroupRow<'_>| {
             write(&row, out);
@@ -152,16 +151,18 @@ where
             .await
         {
             Ok(()) => {}
-            // Nothing but our own status line has been written.
+            // Nothing but our own status line and the beginning of the list has been written.
             Err(error) if !begun => {
-                let out = core.out();
-                out.truncate(out.len() - status.len());
+                core.out().truncate(before);
                 core.reply_error(&error);
                 return Ok(());
             }
             Err(_) => return Err(End::Broken),
         }
-        begun = true;
+        if !begun {
+            begun = true;
+            core.count_reply(status.as_bytes());
+        }
         core.room().await?;
         let_others().await;
     }

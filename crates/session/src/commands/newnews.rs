@@ -20,6 +20,8 @@ pub(super) const SPEC: Spec = Spec {
     codes: &[230],
 };
 
+const STATUS: &[u8] = b"230 List of new articles follows\r\n";
+
 pub(super) async fn run<S, Io>(core: &mut Core<S, Io>, command: &Command<'_>) -> Result<(), End>
 where
     S: NewsService,
@@ -32,7 +34,9 @@ where
     let Some(since) = newgroups::since(core, command, 1) else {
         return Ok(());
     };
-    core.reply("230 List of new articles follows\r\n");
+    let before = core.out().len();
+    core.out().extend_from_slice(STATUS);
+    let mut begun = false;
     let mut cursor = S::NewnewsCursor::default();
     let chunk = core.shared.config.reply_chunk_bytes;
     loop {
@@ -41,9 +45,20 @@ where
             .service
             .newnews(&wildmat, since, &mut cursor, chunk, &mut scratch.out)
             .await;
-        let Ok(more) = listed else {
-            return Err(End::Broken);
+        let more = match listed {
+            Ok(more) => more,
+            // Nothing but our own status line and the beginning of the list has been written.
+            Err(error) if !begun => {
+                core.out().truncate(before);
+                core.reply_error(&error);
+                return Ok(());
+            }
+            Err(_) => return Err(End::Broken),
         };
+        if !begun {
+            begun = true;
+            core.count_reply(STATUS);
+        }
         core.room().await?;
         let_others().await;
         if !more {

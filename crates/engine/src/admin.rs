@@ -11,7 +11,7 @@ use crate::checkpoint::{Stage, Task, Written};
 use crate::config::Durability;
 use crate::counters::Counters;
 use crate::error::Error;
-use crate::filing::{Filing, GroupSlot};
+use crate::filing::{Filing, GroupSlot, NUMBER_LARGER_MAX};
 use crate::record::{GroupRecord, GroupRemovedRecord, StateRecord, kind};
 use crate::requests::{GroupChange, GroupSpec, Request, Waiting};
 use crate::sequencer::Sequencer;
@@ -168,6 +168,7 @@ impl Sequencer {
         let spec = GroupSpec {
             status: status.clone(),
             description: description.clone(),
+            high: change.high.unwrap_or_default(),
             ..GroupSpec::new(name)
         };
         check_spec(&spec)?;
@@ -384,6 +385,12 @@ fn check_spec(group: &GroupSpec) -> Result<(), Error> {
                 group.name
             ));
         }
+    }
+    if group.high.0 >= NUMBER_LARGER_MAX {
+        return refuse(format!(
+            "the high mark {} of group {:?} has more than 16 digits",
+            group.high.0, group.name
+        ));
     }
     if group.creator.contains(' ') {
         return refuse(format!("creator {:?} has a space in it", group.creator));

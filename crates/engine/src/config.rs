@@ -23,6 +23,17 @@ pub enum Durability {
     None,
 }
 
+/// What a group does that has given its largest number, 2147483647.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum NumberOverflow {
+    /// It files no more articles, until it is removed.
+    #[default]
+    Stop,
+    /// It goes on with larger ones, up to 16 digits: readers that keep to RFC 3977 may not ask for those.
+    Larger,
+}
+
 /// What the server keeps of an article.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "lowercase")]
@@ -75,6 +86,9 @@ pub struct SequencerConfig {
     pub mode: Mode,
     /// The name of this server in Path and Xref; empty: the machine's name.
     pub path_identity: String,
+    /// What a group does that has given number 2147483647, the largest one RFC 3977 allows: `stop` filing (an article
+    /// for no other group is refused), or go on with `larger` ones, which some readers do not understand.
+    pub number_overflow: NumberOverflow,
     /// Articles waiting for the sequencer, octets; connections are not read beyond it.
     pub queue_octets_max: u32,
     /// One commit holds at most this much, octets.
@@ -97,6 +111,7 @@ impl Default for SequencerConfig {
             durability: Durability::GroupCommit,
             mode: Mode::Reader,
             path_identity: String::new(),
+            number_overflow: NumberOverflow::Stop,
             queue_octets_max: 32 * 1024 * 1024,
             commit_octets_max: 4 * 1024 * 1024,
             offers_per_connection_max: 10_000,

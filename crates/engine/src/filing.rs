@@ -10,6 +10,7 @@ use newsreel_wire::{ArticleNumber, GroupId};
 use smallvec::SmallVec;
 
 use crate::accept::Candidate;
+use crate::config::NumberOverflow;
 
 /// How articles posted to a group are filed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,8 +35,10 @@ pub(crate) struct GroupSlot {
 }
 
 /// The sequencer's groups, by id and by name.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct GroupTable {
+    /// No group gives a larger one.
+    number_max: u64,
     slots: Vec<Option<GroupSlot>>,
     names: HashMap<Box<str>, GroupId>,
     /// Above every id ever given.
@@ -43,9 +46,25 @@ pub(crate) struct GroupTable {
 }
 
 /// The largest number offered to readers (RFC 3977 section 6 allows 31 bits).
-pub(crate) const NUMBER_MAX: u64 = 0x7fff_ffff;
+const NUMBER_MAX: u64 = 0x7fff_ffff;
+
+/// The largest number that commands can name: 16 digits (RFC 3977 section 9.8).
+pub(crate) const NUMBER_LARGER_MAX: u64 = 9_999_999_999_999_999;
 
 impl GroupTable {
+    /// No groups yet.
+    pub(crate) fn new(overflow: NumberOverflow) -> Self {
+        Self {
+            number_max: match overflow {
+                NumberOverflow::Stop => NUMBER_MAX,
+                NumberOverflow::Larger => NUMBER_LARGER_MAX,
+            },
+            slots: Vec::new(),
+            names: HashMap::new(),
+            next_id: 0,
+        }
+    }
+
     /// Puts a group in, or replaces it.
     pub(crate) fn set(&mut self, id: GroupId, slot: GroupSlot) {
         let at = id.0 as usize;
@@ -117,7 +136,7 @@ impl GroupTable {
             match self.get(id) {
                 Some(slot)
                     if slot.filing == Filing::Here
-                        && slot.next <= NUMBER_MAX
+                        && slot.next <= self.number_max
                         && out.iter().all(|(seen, _)| *seen != id) =>
                 {
                     out.push((id, ArticleNumber(slot.next)));
@@ -128,11 +147,27 @@ impl GroupTable {
         out
     }
 
+    /// Whether one of these groups would file an article had it not given its last number.
+    pub(crate) fn is_any_full(&self, groups: &[GroupId]) -> bool {
+        groups.iter().any(|group| {
+            let target = match self.get(*group).map(|slot| slot.filing) {
+                Some(Filing::Alias(target)) => target,
+                _ => *group,
+            };
+            self.get(target)
+                .is_some_and(|slot| slot.filing == Filing::Here && slot.next > self.number_max)
+        })
+    }
+
     /// These numbers are given; the next article gets later ones.
     pub(crate) fn take(&mut self, numbers: &[(GroupId, ArticleNumber)]) {
+        let number_max = self.number_max;
         for (group, number) in numbers {
             if let Some(slot) = self.get_mut(*group) {
                 slot.next = number.0 + 1;
+                if number.0 == number_max {
+                    tracing::warn!(group = %slot.name, "the group has given its last number and files no more articles");
+                }
             }
         }
     }
@@ -207,7 +242,7 @@ mod tests {
     use crate::accept::tests::candidate_of;
 
     fn table() -> GroupTable {
-        let mut table = GroupTable::default();
+        let mut table = GroupTable::new(NumberOverflow::Stop);
         for (id, name, filing) in [
             (0, "misc.test", Filing::Here),
             (1, "misc.alias", Filing::Alias(GroupId(0))),
@@ -247,6 +282,14 @@ mod tests {
             },
         );
         assert!(table.numbers(&[GroupId(0)]).is_empty());
+        assert!(table.is_any_full(&[GroupId(2), GroupId(1)]));
+        assert!(!table.is_any_full(&[GroupId(2), GroupId(9)]));
+        table.number_max = NUMBER_LARGER_MAX;
+        assert_eq!(
+            table.numbers(&[GroupId(1)])[..],
+            [(GroupId(0), ArticleNumber(NUMBER_MAX + 1))]
+        );
+        assert!(!table.is_any_full(&[GroupId(0)]));
     }
 
     #[test]

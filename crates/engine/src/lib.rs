@@ -42,7 +42,7 @@ mod start;
 mod timekeeper;
 mod timing;
 
-pub use config::{ArticlesConfig, Durability, EngineConfig, Mode, SequencerConfig};
+pub use config::{ArticlesConfig, Durability, EngineConfig, Mode, NumberOverflow, SequencerConfig};
 pub use counters::{CounterValues, Counters};
 pub use engine::{Engine, Progress};
 pub use error::Error;

@@ -280,7 +280,11 @@ impl Sequencer {
             Mode::Reader => {
                 let numbers = self.groups.numbers(&candidate.groups);
                 if numbers.is_empty() {
-                    return Step::Answer(Outcome::Rejected(Reject::UnknownGroups));
+                    let why = match self.groups.is_any_full(&candidate.groups) {
+                        true => Reject::GroupFull,
+                        false => Reject::UnknownGroups,
+                    };
+                    return Step::Answer(Outcome::Rejected(why));
                 }
                 numbers
             }

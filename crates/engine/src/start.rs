@@ -122,7 +122,7 @@ impl Sequencer {
 
 /// The groups as the views have them; their next numbers are `jump` higher.
 pub(crate) fn group_table(shared: &Shared, jump: u64) -> GroupTable {
-    let mut table = GroupTable::default();
+    let mut table = GroupTable::new(shared.config.sequencer.number_overflow);
     if shared.config.sequencer.mode == Mode::Transit {
         return table;
     }

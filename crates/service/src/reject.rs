@@ -92,6 +92,7 @@ rejects! {
     Unwanted "unwanted" Config "Unwanted newsgroups";
     Poisoned "poisoned" Config "Poisoned newsgroup";
     GroupClosed "group_closed" Config "Newsgroup is closed";
+    GroupFull "group_full" Config "Newsgroup has given its last number";
     NotApproved "not_approved" Copy "Moderated newsgroup and no Approved field";
     NoStorageRule "no_storage_rule" Config "No storage rule takes it";
 }

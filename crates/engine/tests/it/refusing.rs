@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use newsreel_engine::{GroupChange, NumberOverflow};
 use newsreel_host::MemoryDisk;
 use newsreel_service::{Outcome, Reject};
+use newsreel_wire::ArticleNumber;
 
 use crate::world::{World, article, config};
 
@@ -31,4 +33,59 @@ async fn what_does_not_end_is_refused() {
         outcomes,
         [Outcome::Rejected(Reject::Undecodable), Outcome::Accepted]
     );
+}
+
+/// RFC 3977 lets a server offer 31 bits.
+const LAST: u64 = 0x7fff_ffff;
+
+fn high(number: u64) -> GroupChange {
+    GroupChange {
+        high: Some(ArticleNumber(number)),
+        ..GroupChange::default()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_group_that_is_full_says_so_and_larger_numbers_live_through_everything() {
+    let mut config = config(4 << 20);
+    let mut world = World::on(Arc::new(MemoryDisk::new()), config.clone());
+    world.engine.set_group("misc.test", high(LAST - 1)).unwrap();
+    let full = Outcome::Rejected(Reject::GroupFull);
+    let sent = [1, 2].map(|n| article(n, "misc.test"));
+    assert_eq!(world.send(&sent).await, [Outcome::Accepted, full]);
+    let both = [article(3, "misc.test,misc.other")];
+    assert_eq!(world.send(&both).await, [Outcome::Accepted]);
+    assert_eq!(
+        (world.high("misc.test"), world.high("misc.other")),
+        (LAST, 1)
+    );
+    world = world.restart();
+    assert_eq!(world.send(&sent[1..]).await, [full]);
+    // Nobody is told for good: with another configuration it is taken.
+    config.sequencer.number_overflow = NumberOverflow::Larger;
+    world.config = config;
+    world = world.restart();
+    assert_eq!(world.send(&sent[1..]).await, [Outcome::Accepted]);
+    for round in ["new", "sealed", "restarted"] {
+        match round {
+            "sealed" => world.seal(),
+            "restarted" => world = world.restart(),
+            _ => {}
+        }
+        assert_eq!(world.high("misc.test"), LAST + 1, "{round}");
+        let lines = world.lines("misc.test").await;
+        let numbers: Vec<_> = lines.iter().map(|line| line.split('\t').next()).collect();
+        assert_eq!(numbers, [Some("2147483647"), Some("2147483648")], "{round}");
+    }
+    assert_eq!(world.problems(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn high_marks_that_no_command_could_name_are_refused() {
+    let world = World::on(Arc::new(MemoryDisk::new()), config(4 << 20));
+    for number in [u64::MAX, 10_000_000_000_000_000] {
+        let why = world.engine.set_group("misc.test", high(number));
+        assert!(why.unwrap_err().to_string().contains("16 digits"));
+    }
+    assert_eq!(world.high("misc.test"), 0);
 }

@@ -71,7 +71,7 @@ transcripts! {
         quit, removed, stat, syntax, xhdr, xover,
     }
     transit {
-        bounded, check, dropped, duplicates, ihave, ihave_faults, large, octets, pipelining, refused,
+        bounded, check, dropped, duplicates, full_group, ihave, ihave_faults, large, larger_numbers, octets, pipelining, refused,
         refused_by_config, relayed,
         smuggling, stalled, takethis, takethis_faults, tolerated, transit_mode,
     }

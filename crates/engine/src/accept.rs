@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use newsreel_index::{Error as IndexError, HistoryEntry};
 use newsreel_service::{Connection, GroupStatus, Outcome, Reject, Transfer};
 use newsreel_store::RuleSubject;
 use newsreel_wire::article::{ArticleFacts, Headers, Known, RelayFacts, check_relay};
@@ -134,47 +135,95 @@ fn write_path_entry(out: &mut Vec<u8>, identity: &str, from: &Connection) {
     }
 }
 
-/// Judges one transfer; its age only when the time is known.  `Ok`: a candidate is in the batch.
+/// Why a transfer did not become a candidate.
+#[derive(Debug)]
+pub(crate) enum NotYet {
+    /// This is the answer.
+    Answered(Outcome),
+    /// The history has to be read from the disk first, see [`LookedUp`].
+    Reads(IdHash),
+}
+
+impl From<Reject> for NotYet {
+    fn from(why: Reject) -> Self {
+        Self::Answered(Outcome::Rejected(why))
+    }
+}
+
+impl From<ArticleFault> for NotYet {
+    fn from(fault: ArticleFault) -> Self {
+        Reject::from(&fault).into()
+    }
+}
+
+/// What the history says of an id, and its generation before it was asked.
+#[derive(Debug)]
+pub(crate) struct LookedUp {
+    generation: u64,
+    found: Result<Option<HistoryEntry>, IndexError>,
+}
+
+impl LookedUp {
+    /// Waits for the disk.
+    pub(crate) fn waiting(shared: &Shared, hash: &IdHash) -> Self {
+        let history = shared.views.history();
+        Self {
+            generation: history.generation(),
+            found: history.lookup(hash),
+        }
+    }
+
+    fn now(shared: &Shared, hash: &IdHash) -> Self {
+        let history = shared.views.history();
+        Self {
+            generation: history.generation(),
+            found: history.lookup_now(hash),
+        }
+    }
+}
+
+/// Judges one transfer; its age only when the time is known.  `Ok`: a candidate is in the batch.  It never waits: when
+/// the history must be read, it says so and is asked again with what was found.
 pub(crate) fn judge(
     shared: &Shared,
     now: Option<UnixTime>,
     transfer: &Transfer,
+    looked_up: Option<LookedUp>,
     batch: &mut CandidateBatch,
-) -> Result<(), Outcome> {
+) -> Result<(), NotYet> {
     let policy = shared.policy.load();
     let articles = &policy.articles;
     let wire = &transfer.article[..];
     if wire.len() > articles.octets_max as usize {
-        return Err(Outcome::Rejected(Reject::TooLarge));
+        return Err(Reject::TooLarge.into());
     }
-    let reject = |fault: ArticleFault| Outcome::Rejected(Reject::from(&fault));
-    let headers = Headers::scan(wire).map_err(|fault| reject(fault.into()))?;
+    let headers = Headers::scan(wire).map_err(ArticleFault::from)?;
     if headers.body_start() > articles.header_octets_max as usize {
-        return Err(Outcome::Rejected(Reject::HeadTooLarge));
+        return Err(Reject::HeadTooLarge.into());
     }
-    let facts = ArticleFacts::of(&headers).map_err(reject)?;
-    let relay = check_relay(&headers, &facts).map_err(reject)?;
+    let facts = ArticleFacts::of(&headers)?;
+    let relay = check_relay(&headers, &facts)?;
     if relay.message_id.as_bytes() != transfer.offered.as_bytes() {
-        return Err(Outcome::Rejected(Reject::OtherMessageId));
+        return Err(Reject::OtherMessageId.into());
     }
     // The log has sixteen bits for the length of Path.
     if relay.path.content().len() + batch.path_entry.len() > usize::from(u16::MAX) {
-        return Err(Outcome::Rejected(Reject::HeadTooLarge));
+        return Err(Reject::HeadTooLarge.into());
     }
     let hash = shared.id_hash(relay.message_id);
-    let history = shared.views.history();
-    let generation = history.generation();
-    match history.lookup(&hash) {
+    let LookedUp { generation, found } = looked_up.unwrap_or_else(|| LookedUp::now(shared, &hash));
+    match found {
         Ok(None) => {}
-        Ok(Some(_)) => return Err(Outcome::Duplicate),
+        Ok(Some(_)) => return Err(NotYet::Answered(Outcome::Duplicate)),
+        Err(IndexError::WouldBlock) => return Err(NotYet::Reads(hash)),
         Err(error) => {
             tracing::error!(%error, "history lookup failed; the article is put off");
-            return Err(Outcome::Failed);
+            return Err(NotYet::Answered(Outcome::Failed));
         }
     }
-    check_policy(shared, articles, now, &relay).map_err(Outcome::Rejected)?;
-    let groups = find_groups(shared, &policy, &headers, &relay).map_err(Outcome::Rejected)?;
-    let set = choose_set(shared, &relay, wire.len()).map_err(Outcome::Rejected)?;
+    check_policy(shared, articles, now, &relay)?;
+    let groups = find_groups(shared, &policy, &headers, &relay)?;
+    let set = choose_set(shared, &relay, wire.len())?;
     let from = batch.text.len();
     if shared.config.sequencer.mode == Mode::Reader {
         overview::write_front(&headers, &mut batch.text);

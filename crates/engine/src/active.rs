@@ -10,6 +10,8 @@ use bytes::Bytes;
 use newsreel_index::{Error, Views, Wait};
 use newsreel_wire::{GroupId, Sequence};
 
+use crate::shared::Shared;
+
 /// Groups of one chunk.
 const CHUNK_GROUPS: usize = 256;
 
@@ -33,11 +35,12 @@ impl ActiveList {
     /// Appends the lines of all groups, brought up to date.
     pub(crate) fn lines(
         &mut self,
-        views: &Views,
-        epoch: u64,
-        committed: Sequence,
+        shared: &Shared,
+        wait: Wait,
         out: &mut Vec<Bytes>,
     ) -> Result<(), Error> {
+        let (views, committed) = (&shared.views, shared.committed());
+        let epoch = shared.store.epoch();
         let revision = Some((views.groups().revision(), epoch));
         let is_other = self.revision != revision;
         if is_other {
@@ -45,7 +48,7 @@ impl ActiveList {
             self.chunks.clear();
         }
         if is_other || self.committed != committed {
-            self.refresh(views)?;
+            self.refresh(views, wait)?;
             self.revision = revision;
             self.committed = committed;
         }
@@ -53,7 +56,7 @@ impl ActiveList {
         Ok(())
     }
 
-    fn refresh(&mut self, views: &Views) -> Result<(), Error> {
+    fn refresh(&mut self, views: &Views, wait: Wait) -> Result<(), Error> {
         let groups = views.groups();
         let order = Arc::clone(self.order.get_or_insert_with(|| groups.sorted()));
         for (at, ids) in order.chunks(CHUNK_GROUPS).enumerate() {
@@ -63,12 +66,12 @@ impl ActiveList {
                 Some(chunk) => {
                     *chunk = Chunk {
                         highs,
-                        lines: render(views, ids)?,
+                        lines: render(views, ids, wait)?,
                     }
                 }
                 None => self.chunks.push(Chunk {
                     highs,
-                    lines: render(views, ids)?,
+                    lines: render(views, ids, wait)?,
                 }),
             }
         }
@@ -76,14 +79,14 @@ impl ActiveList {
     }
 }
 
-fn render(views: &Views, ids: &[GroupId]) -> Result<Bytes, Error> {
+fn render(views: &Views, ids: &[GroupId], wait: Wait) -> Result<Bytes, Error> {
     let mut out = Vec::with_capacity(ids.len() * 40);
     let mut digits = itoa::Buffer::new();
     for id in ids {
         let Some(group) = views.groups().by_id(*id) else {
             continue;
         };
-        let facts = views.group_facts(*id, Wait::Yes)?;
+        let facts = views.group_facts(*id, wait)?;
         out.extend_from_slice(group.name().as_bytes());
         for number in [facts.high, facts.low] {
             out.push(b' ');

@@ -4,13 +4,14 @@
 //! wait for the disk goes to the runtime's bounded pool of blocking threads.  Articles from peers
 //! are judged on the caller's task and queued for the sequencer.
 
+use std::collections::HashMap;
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use newsreel_index::{Error as IndexError, Wait};
+use newsreel_index::{Error as IndexError, Group, GroupFacts, Wait};
 use newsreel_service::{
     ArticleBuf, ArticleQuery, Completion, Connection, Defer, Direction, Features, Found,
     GroupCursor, GroupInfo, GroupRow, GroupSelect, GroupStatus, NewsService, Offer, Outcome,
@@ -20,7 +21,7 @@ use newsreel_store::{Blocking, ReadError, Want};
 use newsreel_wire::{ArticleNumber, GroupId, GroupName, MessageId, Token, UnixTime, Wildmat};
 use parking_lot::Mutex;
 
-use crate::accept;
+use crate::accept::{self, CandidateBatch, LookedUp, NotYet};
 use crate::active::ActiveList;
 use crate::config::Mode;
 use crate::counters::Counters;
@@ -31,7 +32,7 @@ use crate::shared::Shared;
 #[derive(Debug)]
 pub struct LocalService {
     pub(crate) shared: Arc<Shared>,
-    active: Mutex<ActiveList>,
+    active: Arc<Mutex<ActiveList>>,
 }
 
 /// Where a NEWNEWS listing stands: which groups were looked at, which of them are still to be listed, and from which
@@ -83,24 +84,51 @@ pub(crate) fn index_fault(error: &IndexError) -> ServiceError {
     ServiceError::Fault("index")
 }
 
+/// What was read from the disk for a listing.
+type FactsRead = HashMap<GroupId, GroupFacts>;
+
+/// How far a listing came.
+#[derive(Debug, Default)]
+struct ListStep {
+    /// Groups that are done with.
+    passed: usize,
+    /// The first group that is not, and others behind it: they must be read from the disk.
+    cold: Vec<GroupId>,
+}
+
+fn info_of(group: &Group, facts: GroupFacts) -> GroupInfo {
+    GroupInfo {
+        id: group.id(),
+        low: facts.low,
+        high: facts.high,
+        count: facts.count,
+        status: GroupStatus::parse(group.status()).unwrap_or(GroupStatus::Closed),
+    }
+}
+
+fn row<'g>(group: &'g Group, name: GroupName<'g>, facts: GroupFacts) -> GroupRow<'g> {
+    GroupRow {
+        name,
+        info: info_of(group, facts),
+        status: group.status(),
+        created: group.created(),
+        creator: group.creator(),
+        description: group.description(),
+    }
+}
+
 impl LocalService {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         Self {
             shared,
-            active: Mutex::new(ActiveList::default()),
+            active: Arc::default(),
         }
     }
 
     /// A group's row as listings show it.
-    fn info(&self, group: &newsreel_index::Group, wait: Wait) -> Result<GroupInfo, IndexError> {
+    fn info(&self, group: &Group, wait: Wait) -> Result<GroupInfo, IndexError> {
         let facts = self.shared.views.group_facts(group.id(), wait)?;
-        Ok(GroupInfo {
-            id: group.id(),
-            low: facts.low,
-            high: facts.high,
-            count: facts.count,
-            status: GroupStatus::parse(group.status()).unwrap_or(GroupStatus::Closed),
-        })
+        Ok(info_of(group, facts))
     }
 
     /// The token of the article asked for; its message-id goes to `out`.
@@ -200,6 +228,77 @@ impl LocalService {
         }
     }
 
+    /// Visits groups up to the first one that must be read from the disk.
+    fn list_known(
+        &self,
+        select: GroupSelect<'_>,
+        cursor: &mut GroupCursor,
+        limit: usize,
+        read: &FactsRead,
+        visit: &mut (dyn FnMut(GroupRow<'_>) + Send),
+    ) -> Result<ListStep, ServiceError> {
+        let mut step = ListStep::default();
+        let (mut fault, mut last) = (None, None);
+        let after = Some(cursor.after()).filter(|after| !after.is_empty());
+        let more = self.shared.views.groups().list(after, limit, |group| {
+            let name = GroupName::parse(group.name().as_bytes());
+            let is_wanted = select.takes(group.name(), group.created(), group.description());
+            if let (Ok(name), true) = (name, is_wanted) {
+                match (self.facts(group, read), step.cold.is_empty()) {
+                    (Err(IndexError::WouldBlock), _) => step.cold.push(group.id()),
+                    (Ok(facts), true) => visit(row(group, name, facts)),
+                    (Err(error), true) => fault = Some(error),
+                    _ => {}
+                }
+            }
+            if step.cold.is_empty() {
+                step.passed += 1;
+                last = Some(group.name().to_owned());
+            }
+        });
+        if let Some(error) = fault {
+            return Err(index_fault(&error));
+        }
+        match last {
+            Some(last) if more || !step.cold.is_empty() => cursor.advance(&last),
+            None if !step.cold.is_empty() => {}
+            _ => cursor.finish(),
+        }
+        Ok(step)
+    }
+
+    /// A group's marks and count: those that were read for it, or what is in memory.
+    fn facts(&self, group: &Group, read: &FactsRead) -> Result<GroupFacts, IndexError> {
+        match read.get(&group.id()) {
+            Some(facts) => Ok(*facts),
+            None => self.shared.views.group_facts(group.id(), Wait::No),
+        }
+    }
+
+    /// Judges a transfer; what must be read for it is read by a thread that may wait.
+    async fn judge(
+        &self,
+        now: Option<UnixTime>,
+        transfer: &Transfer,
+        batch: &mut CandidateBatch,
+    ) -> Result<(), Outcome> {
+        let shared = &self.shared;
+        let hash = match accept::judge(shared, now, transfer, None, batch) {
+            Ok(()) => return Ok(()),
+            Err(NotYet::Answered(outcome)) => return Err(outcome),
+            Err(NotYet::Reads(hash)) => hash,
+        };
+        let looked_up = blocking(shared, move |shared| LookedUp::waiting(shared, &hash)).await;
+        let Ok(looked_up) = looked_up else {
+            return Err(Outcome::Failed);
+        };
+        match accept::judge(shared, now, transfer, Some(looked_up), batch) {
+            Ok(()) => Ok(()),
+            Err(NotYet::Answered(outcome)) => Err(outcome),
+            Err(NotYet::Reads(_)) => Err(Outcome::Failed),
+        }
+    }
+
     /// What holds up all offers at present.
     fn held_up(&self) -> Option<Defer> {
         if self.shared.closing.load(Ordering::Acquire) {
@@ -255,50 +354,49 @@ impl NewsService for LocalService {
         limit: usize,
         visit: &mut (dyn FnMut(GroupRow<'_>) + Send),
     ) -> Result<(), ServiceError> {
-        let mut fault = None;
-        let mut last = None;
-        let after = Some(cursor.after()).filter(|after| !after.is_empty());
-        let step = limit.min(GROUPS_STEP);
-        let more = self.shared.views.groups().list(after, step, |group| {
-            last = Some(group.name().to_owned());
-            if !select.takes(group.name(), group.created(), group.description()) {
-                return;
+        let mut left = limit.min(GROUPS_STEP);
+        let mut read = HashMap::new();
+        loop {
+            let step = self.list_known(select, cursor, left, &read, visit)?;
+            left = left.saturating_sub(step.passed);
+            if step.cold.is_empty() {
+                return Ok(());
             }
-            let Ok(name) = GroupName::parse(group.name().as_bytes()) else {
-                return;
+            let facts = |shared: &Shared, id: GroupId| {
+                let facts = shared.views.group_facts(id, Wait::Yes)?;
+                Ok((id, facts))
             };
-            match self.info(group, Wait::Yes) {
-                Ok(info) => visit(GroupRow {
-                    name,
-                    info,
-                    status: group.status(),
-                    created: group.created(),
-                    creator: group.creator(),
-                    description: group.description(),
-                }),
-                Err(error) => fault = Some(error),
-            }
-        });
-        if let Some(error) = fault {
-            return Err(index_fault(&error));
+            read = blocking(&self.shared, move |shared| {
+                let cold = step.cold.into_iter();
+                cold.map(|id| facts(shared, id)).collect::<Result<_, _>>()
+            })
+            .await?
+            .map_err(|error| index_fault(&error))?;
         }
-        match last {
-            Some(last) if more => cursor.advance(&last),
-            _ => cursor.finish(),
-        }
-        Ok(())
     }
 
     async fn active_list(&self, out: &mut Vec<Bytes>) -> Result<(), ServiceError> {
-        let mut active = self.active.lock();
-        active
-            .lines(
-                &self.shared.views,
-                self.shared.store.epoch(),
-                self.shared.committed(),
-                out,
-            )
-            .map_err(|error| index_fault(&error))
+        let begun = out.len();
+        // Whoever holds it may be waiting for the disk.
+        let now = match self.active.try_lock() {
+            Some(mut active) => active.lines(&self.shared, Wait::No, out),
+            None => Err(IndexError::WouldBlock),
+        };
+        match now {
+            Err(IndexError::WouldBlock) => {
+                out.truncate(begun);
+                let active = Arc::clone(&self.active);
+                let (done, mut lines) = blocking(&self.shared, move |shared| {
+                    let mut lines = Vec::new();
+                    (active.lock().lines(shared, Wait::Yes, &mut lines), lines)
+                })
+                .await?;
+                out.append(&mut lines);
+                done
+            }
+            done => done,
+        }
+        .map_err(|error| index_fault(&error))
     }
 
     async fn numbers(
@@ -457,9 +555,6 @@ impl NewsService for LocalService {
 
     async fn offer(&self, id: MessageId<'_>, from: &Arc<Connection>) -> Offer {
         let shared = &self.shared;
-        if let Some(defer) = self.held_up() {
-            return Offer::Later(defer);
-        }
         let hash = shared.id_hash(id);
         let known = match shared.views.history().lookup_now(&hash) {
             Err(IndexError::WouldBlock) => {
@@ -471,14 +566,16 @@ impl NewsService for LocalService {
             other => other.ok(),
         };
         let counters = &shared.counters;
-        let offer = match known {
-            Some(Some(_)) => Offer::Known,
-            Some(None) => match shared.offers.claim(&hash, from.id(), shared.now_ms()) {
+        let offer = match (known, self.held_up()) {
+            // Whatever holds others up: what is here already the peer need not keep.
+            (Some(Some(_)), _) => Offer::Known,
+            (_, Some(defer)) => Offer::Later(defer),
+            (Some(None), None) => match shared.offers.claim(&hash, from.id(), shared.now_ms()) {
                 Claim::Granted => Offer::Want,
                 Claim::Taken => Offer::Later(Defer::UnderWay),
                 Claim::TooMany => Offer::Later(Defer::TooManyOffers),
             },
-            None => Offer::Later(Defer::Paused),
+            (None, None) => Offer::Later(Defer::Paused),
         };
         Counters::add(
             match offer {
@@ -517,7 +614,7 @@ impl NewsService for LocalService {
         candidates.permit = Some(permit);
         let mut answered = Vec::new();
         for transfer in batch.drain(..) {
-            match accept::judge(shared, now, &transfer, &mut candidates) {
+            match self.judge(now, &transfer, &mut candidates).await {
                 Ok(()) => {}
                 Err(outcome) => {
                     shared.accept.count(&shared.counters, &outcome);

@@ -15,5 +15,6 @@ mod refusing;
 mod room;
 mod trouble;
 mod volatile;
+mod waiting;
 mod world;
 mod wrapping;

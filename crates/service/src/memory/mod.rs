@@ -401,11 +401,12 @@ impl NewsService for MemoryService {
 
 impl State {
     fn offer(&mut self, id: &[u8], by: ConnectionId, offers_max: usize) -> Offer {
-        if self.trouble.transfers.is_some() {
-            return Offer::Later(Defer::Full);
-        }
+        // Whatever holds others up: what is here already the peer need not keep.
         if self.by_id.contains_key(id) {
             return Offer::Known;
+        }
+        if self.trouble.transfers.is_some() {
+            return Offer::Later(Defer::Full);
         }
         match self.offers.get(id) {
             Some(owner) if *owner != by => Offer::Later(Defer::UnderWay),

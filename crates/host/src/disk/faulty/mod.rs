@@ -6,6 +6,7 @@
 mod script;
 #[cfg(test)]
 mod tests;
+mod waits;
 
 use std::io::IoSlice;
 use std::path::Path;
@@ -15,6 +16,7 @@ use super::{DirEntry, Disk, File, Lock, OpenMode};
 use crate::error::{Error, ErrorKind, Op, Result};
 use script::{Call, Script};
 pub use script::{Effect, Fault, OpCounts};
+use waits::Waits;
 
 const SECTOR_BYTES: usize = 512;
 
@@ -23,12 +25,14 @@ const SECTOR_BYTES: usize = 512;
 pub struct FaultyDisk {
     inner: Arc<dyn Disk>,
     script: Arc<Script>,
+    waits: Arc<Waits>,
 }
 
 #[derive(Debug)]
 struct FaultyFile {
     inner: Arc<dyn File>,
     script: Arc<Script>,
+    waits: Arc<Waits>,
 }
 
 impl FaultyDisk {
@@ -38,6 +42,7 @@ impl FaultyDisk {
         Self {
             inner,
             script: Arc::default(),
+            waits: Arc::default(),
         }
     }
 
@@ -77,6 +82,12 @@ impl FaultyDisk {
     #[must_use]
     pub fn counts(&self) -> OpCounts {
         self.script.counts()
+    }
+
+    /// How often the calling thread read from a file and would have waited for it, had it not been in memory.
+    #[must_use]
+    pub fn waits_here(&self) -> u64 {
+        self.waits.here()
     }
 
     /// Counts an operation and shows it to the script; an open folder asks here too.
@@ -119,6 +130,7 @@ impl Disk for FaultyDisk {
         Ok(Arc::new(FaultyFile {
             inner,
             script: Arc::clone(&self.script),
+            waits: Arc::clone(&self.waits),
         }))
     }
 
@@ -235,6 +247,7 @@ impl File for FaultyFile {
     }
 
     fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
+        self.waits.count();
         let effect = self.strike(Op::Read, offset, buf.len() as u64)?;
         let got = self.inner.read_at(buf, offset)?;
         if let Some(Effect::FlipBit { offset: at, bit }) = effect {

@@ -166,6 +166,12 @@ fn a_cold_file_is_read_only_by_waiting() {
     disk.add(Fault::new(Op::Read, "a", Effect::Cold));
     assert_eq!(file.read_cached_at(&mut [0; 3], 0).unwrap(), None);
     assert_eq!(file.read_cached_at(&mut [0; 3], 0).unwrap(), Some(3));
+    assert_eq!(disk.waits_here(), 0);
+    file.read_at(&mut [0; 3], 0).unwrap();
+    assert_eq!(disk.waits_here(), 1);
+    let other = disk.clone();
+    let there = std::thread::spawn(move || other.waits_here());
+    assert_eq!(there.join().unwrap(), 0);
 }
 
 #[test]

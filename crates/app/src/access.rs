@@ -119,6 +119,9 @@ pub(crate) enum Opened {
 const TRIES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// A server that says nothing for so long hangs.
+const SILENCE: Duration = Duration::from_secs(10);
+
 /// Opens a spool.  While it is taken and no server answers, a command is at work there, or a server starts or stops:
 /// that is soon over, so it is waited for.  The socket of a server that is being killed may still take a connection,
 /// so only an answer counts.
@@ -133,10 +136,15 @@ pub(crate) fn open_when_free(
         match Engine::open(config.engine_config(), disk, clock, &mut making()) {
             Ok(engine) => return Ok(Opened::Ours(Box::new(engine))),
             Err(error @ Error::Locked { .. }) => {
-                if let Some(mut client) = Client::connect(&config.server.spool)?
-                    && client.ask(&Request::Status, &mut |_| {}).is_ok()
-                {
-                    return Ok(Opened::Served(client));
+                if let Some(mut client) = Client::connect(&config.server.spool)? {
+                    let spool = config.server.spool.display();
+                    match client.is_alive(SILENCE)? {
+                        Some(true) => return Ok(Opened::Served(client)),
+                        Some(false) => {}
+                        None => bail!(
+                            "the spool {spool} is in use by a server that does not answer; stop or kill it"
+                        ),
+                    }
                 }
                 tries -= 1;
                 if tries == 0 {

@@ -5,6 +5,7 @@
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
@@ -42,6 +43,21 @@ impl Client {
             Err(error) => Err(error)
                 .with_context(|| format!("cannot talk to the server at {}", path.display())),
         }
+    }
+
+    /// Whether the server answers: no when it has gone, and nothing is known when it has not answered after `patience`.
+    pub(crate) fn is_alive(&mut self, patience: Duration) -> Result<Option<bool>> {
+        self.stream.get_ref().set_read_timeout(Some(patience))?;
+        let answer = self.ask(&Request::Status, &mut |_| {});
+        self.stream.get_ref().set_read_timeout(None)?;
+        let Err(error) = answer else {
+            return Ok(Some(true));
+        };
+        let kind = error
+            .downcast_ref::<std::io::Error>()
+            .map(std::io::Error::kind);
+        let is_silent = matches!(kind, Some(ErrorKind::WouldBlock | ErrorKind::TimedOut));
+        Ok((!is_silent).then_some(false))
     }
 
     /// Asks and waits for the answer.

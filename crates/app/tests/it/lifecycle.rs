@@ -23,6 +23,33 @@ fn a_second_server_on_one_spool_is_refused() {
     server.stop();
 }
 
+/// A killed server holds its lock and its socket until the kernel has taken it apart; the next start waits for that.
+#[test]
+fn a_start_right_behind_a_kill_waits_for_the_end_of_the_killed() {
+    let spool = Spool::new();
+    let first = spool.serve();
+    // It is as good as dead: it has everything, and says nothing.
+    first.signal("STOP");
+    let killer = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(700));
+        first.kill();
+    });
+    let second = spool.serve();
+    killer.join().unwrap();
+    second.stop();
+}
+
+#[test]
+fn a_server_that_hangs_does_not_hang_the_next_one() {
+    let spool = Spool::new();
+    let first = spool.serve();
+    first.signal("STOP");
+    let error = spool.error(&["serve"]);
+    assert!(error.contains("a server that does not answer"), "{error}");
+    first.signal("CONT");
+    first.stop();
+}
+
 #[test]
 fn sigterm_drains_and_stops_and_nothing_is_lost() {
     let spool = Spool::new();

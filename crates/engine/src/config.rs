@@ -93,6 +93,8 @@ pub struct SequencerConfig {
     pub queue_octets_max: u32,
     /// One commit holds at most this much, octets.
     pub commit_octets_max: u32,
+    /// Message-ids that may be under way, asked for and not sent, on all connections together; about 60 octets each.
+    pub offers_max: usize,
     /// Message-ids one connection may have been asked for and not sent.
     pub offers_per_connection_max: usize,
     /// How long an id that was asked for is kept for that peer, milliseconds.
@@ -114,6 +116,7 @@ impl Default for SequencerConfig {
             number_overflow: NumberOverflow::Stop,
             queue_octets_max: 32 * 1024 * 1024,
             commit_octets_max: 4 * 1024 * 1024,
+            offers_max: 500_000,
             offers_per_connection_max: 10_000,
             offer_wait_ms: 60_000,
             checkpoint_log_octets: 64 * 1024 * 1024,

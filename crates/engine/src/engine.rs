@@ -115,7 +115,11 @@ impl Engine {
         let committed = recovered.next.0.saturating_sub(1);
         let queue_kib = sequencer.queue_octets_max as usize / 1024;
         let shared = Arc::new(Shared {
-            offers: Offers::new(sequencer.offers_per_connection_max, sequencer.offer_wait_ms),
+            offers: Offers::new(
+                sequencer.offers_max,
+                sequencer.offers_per_connection_max,
+                sequencer.offer_wait_ms,
+            ),
             rules: Rules::new(&config.store)?,
             policy: ArcSwap::from_pointee(policy),
             path_identity,

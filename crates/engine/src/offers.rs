@@ -3,19 +3,20 @@
 //! An id is in here from the moment a peer was asked to send it (CHECK 238, IHAVE 335) or sent it
 //! unasked (TAKETHIS), until its commit is applied to the history, it is refused, its connection
 //! ends, or its time is up.  While it is here every other offer of it is put off (431, 436).
-//! The table is bounded: per connection by `per_connection_max`, so in all by the connections.
-//! A connection at its bound is told so at the cost of a look, not of a walk through all its ids.
+//! The table is bounded, per connection and in all.  Whoever meets a bound is told so at the cost of a look, not of a
+//! walk through all ids.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use newsreel_service::ConnectionId;
 use newsreel_wire::IdHash;
 use parking_lot::Mutex;
 
 const SHARDS: usize = 64;
-/// A connection at its bound has its list looked through at most this often.
+/// What is at its bound is looked through at most this often.
 const TIDY_EVERY_MS: u64 = 100;
 
 /// The ids are keyed hashes already: eight octets of one are as good as any hash of it.
@@ -56,7 +57,7 @@ pub(crate) enum Claim {
     Granted,
     /// It is on its way already: later.
     Taken,
-    /// This connection has too many under way: later.
+    /// This connection, or all together, have too many under way: later.
     TooMany,
 }
 
@@ -71,6 +72,9 @@ struct Asked {
 #[derive(Debug)]
 pub(crate) struct Offers {
     shards: Vec<Mutex<Stages>>,
+    /// When each was looked through last.
+    tidied_ms: Vec<AtomicU64>,
+    shard_max: usize,
     connections: Mutex<HashMap<ConnectionId, Asked>>,
     per_connection_max: usize,
     wait_ms: u64,
@@ -78,9 +82,12 @@ pub(crate) struct Offers {
 
 impl Offers {
     /// An empty table; an id asked for and not sent is free again after `wait_ms`.
-    pub(crate) fn new(per_connection_max: usize, wait_ms: u64) -> Self {
+    pub(crate) fn new(all_max: usize, per_connection_max: usize, wait_ms: u64) -> Self {
         Self {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            tidied_ms: (0..SHARDS).map(|_| AtomicU64::default()).collect(),
+            // Ids are spread evenly, so that each shard has its share.
+            shard_max: all_max.div_ceil(SHARDS),
             connections: Mutex::new(HashMap::new()),
             per_connection_max,
             wait_ms,
@@ -96,7 +103,7 @@ impl Offers {
     pub(crate) fn claim(&self, id: &IdHash, by: ConnectionId, now_ms: u64) -> Claim {
         let until_ms = now_ms + self.wait_ms;
         let mut shard = self.shard(id).lock();
-        match shard.get_mut(id) {
+        let is_new = match shard.get_mut(id) {
             Some(Stage::Asked {
                 by: owner,
                 until_ms: until,
@@ -108,10 +115,13 @@ impl Offers {
                 return Claim::Granted;
             }
             Some(Stage::Queued { .. } | Stage::Sequenced { .. }) => return Claim::Taken,
-            Some(Stage::Asked { .. }) | None => {
-                shard.insert(*id, Stage::Asked { by, until_ms });
-            }
+            Some(Stage::Asked { .. }) => false,
+            None => true,
+        };
+        if is_new && !self.has_room(&mut shard, id, now_ms) {
+            return Claim::TooMany;
         }
+        shard.insert(*id, Stage::Asked { by, until_ms });
         drop(shard);
         if self.note(id, by, now_ms) {
             Claim::Granted
@@ -119,6 +129,22 @@ impl Offers {
             self.forget_asked(id, by);
             Claim::TooMany
         }
+    }
+
+    /// Whether a shard takes one more id, without those that ran out.
+    fn has_room(&self, shard: &mut Stages, id: &IdHash, now_ms: u64) -> bool {
+        if shard.len() < self.shard_max {
+            return true;
+        }
+        let tidied_ms = &self.tidied_ms[usize::from(id.0[15]) % SHARDS];
+        if now_ms.saturating_sub(tidied_ms.load(Ordering::Relaxed)) < TIDY_EVERY_MS {
+            return false;
+        }
+        tidied_ms.store(now_ms, Ordering::Relaxed);
+        let ran_out =
+            |stage: &Stage| matches!(stage, Stage::Asked { until_ms, .. } if *until_ms <= now_ms);
+        shard.retain(|_, stage| !ran_out(stage));
+        shard.len() < self.shard_max
     }
 
     /// Remembers the id under its connection, so that it can be freed with it.
@@ -276,7 +302,7 @@ mod tests {
 
     #[test]
     fn a_second_peer_waits_until_the_first_ends() {
-        let offers = Offers::new(10, 1000);
+        let offers = Offers::new(1000, 10, 1000);
         assert_eq!(offers.claim(&id(1), A, 0), Claim::Granted);
         assert_eq!(
             offers.claim(&id(1), A, 0),
@@ -290,7 +316,7 @@ mod tests {
 
     #[test]
     fn an_offer_runs_out() {
-        let offers = Offers::new(10, 1000);
+        let offers = Offers::new(1000, 10, 1000);
         assert_eq!(offers.claim(&id(1), A, 0), Claim::Granted);
         assert_eq!(offers.claim(&id(1), B, 1000), Claim::Granted);
         offers.release(A);
@@ -299,7 +325,7 @@ mod tests {
 
     #[test]
     fn a_connection_is_bounded_and_what_it_sent_does_not_count() {
-        let offers = Offers::new(2, 1000);
+        let offers = Offers::new(1000, 2, 1000);
         assert_eq!(offers.claim(&id(1), A, 0), Claim::Granted);
         assert_eq!(offers.claim(&id(2), A, 0), Claim::Granted);
         assert_eq!(offers.claim(&id(3), A, 0), Claim::TooMany);
@@ -313,7 +339,7 @@ mod tests {
 
     #[test]
     fn a_full_connection_is_looked_through_now_and_then_only() {
-        let offers = Offers::new(3, 60_000);
+        let offers = Offers::new(1000, 3, 60_000);
         for n in 1..=3 {
             assert_eq!(offers.claim(&id(n), A, 1000), Claim::Granted);
         }
@@ -342,8 +368,28 @@ mod tests {
     }
 
     #[test]
+    fn all_connections_together_are_bounded() {
+        // All these ids are in one shard, which takes two.
+        let id = |n: u8| IdHash([n, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7]);
+        let offers = Offers::new(2 * SHARDS, 10, 1000);
+        assert_eq!(offers.claim(&id(1), A, 5000), Claim::Granted);
+        assert_eq!(offers.claim(&id(2), B, 5500), Claim::Granted);
+        assert_eq!(offers.claim(&id(3), B, 5500), Claim::TooMany);
+        assert_eq!(offers.claim(&id(2), B, 5500), Claim::Granted, "it is there");
+        assert_eq!(offers.claim(&id(3), B, 6000), Claim::Granted, "one ran out");
+        assert_eq!(offers.claim(&id(4), A, 6000), Claim::TooMany);
+        offers.queue(&id(4));
+        assert!(
+            offers.is_under_way(&id(4), A, 6000),
+            "what was sent is always taken up"
+        );
+        offers.release(B);
+        assert_eq!(offers.claim(&id(5), A, 6000), Claim::Granted);
+    }
+
+    #[test]
     fn what_ran_out_does_not_pile_up() {
-        let offers = Offers::new(3, 1000);
+        let offers = Offers::new(1000, 3, 1000);
         for n in 0..=255 {
             let now_ms = u64::from(n) * 1000;
             assert_eq!(offers.claim(&id(n), A, now_ms), Claim::Granted, "{n}");
@@ -355,7 +401,7 @@ mod tests {
 
     #[test]
     fn two_copies_one_is_sequenced() {
-        let offers = Offers::new(2, 1000);
+        let offers = Offers::new(1000, 2, 1000);
         offers.queue(&id(1));
         offers.queue(&id(1));
         assert!(offers.sequence(&id(1)));

@@ -24,6 +24,9 @@ pub struct SessionConfig {
     pub pipeline_replies_max: usize,
     /// Octets of articles under way on one connection before reading stops.
     pub pipeline_bytes_max: usize,
+    /// Octets of large articles (longer than `input_chunk_bytes`) of all connections together, on their way in or out; a
+    /// connection that needs more is asked to come back.
+    pub large_articles_bytes_max: usize,
     /// Octets read at once.
     pub input_chunk_bytes: usize,
     /// Octets of a long reply gathered before they are sent.
@@ -42,6 +45,7 @@ impl Default for SessionConfig {
             article_bytes_max: 4 << 20,
             pipeline_replies_max: 4096,
             pipeline_bytes_max: 16 << 20,
+            large_articles_bytes_max: 256 << 20,
             input_chunk_bytes: 256 << 10,
             reply_chunk_bytes: 64 << 10,
         }
@@ -89,6 +93,12 @@ impl SessionConfig {
                 self.pipeline_bytes_max,
                 64 << 10,
                 1 << 34,
+            ),
+            (
+                "large_articles_bytes_max",
+                self.large_articles_bytes_max,
+                1 << 20,
+                1 << 40,
             ),
             (
                 "input_chunk_bytes",

@@ -4,6 +4,7 @@
 //! is full; a long reply therefore streams, and a handler's memory is bounded by the chunk.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use newsreel_service::{Connection, Features, NewsService, OfferedId, ServiceError};
 use newsreel_wire::{ArticleNumber, GroupId};
@@ -55,12 +56,6 @@ pub(crate) struct Core<S, Io> {
 /// The working set of a busy connection.
 pub(crate) fn scratch_of(scratch: &mut Option<Box<Scratch>>) -> &mut Scratch {
     scratch.get_or_insert_with(pool::take_scratch)
-}
-
-/// Between the steps of a listing: others go on.  What the service has in memory never waits, and what finds little
-/// writes little, so a listing would else hold its thread from its beginning to its end.
-pub(crate) async fn let_others() {
-    tokio::task::yield_now().await;
 }
 
 /// The code of a reply line.
@@ -122,6 +117,28 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Core<S, Io> {
     /// Sends what is gathered if it is a chunk or more: called between the parts of a long reply.
     pub(crate) async fn room(&mut self) -> Result<(), End> {
         if self.out().len() >= self.shared.config.reply_chunk_bytes {
+            self.flush().await?;
+        }
+        Ok(())
+    }
+
+    /// Between the steps of a listing: sends what is gathered if it is a chunk or has waited, unless the status line may
+    /// still be taken back (`begun` is false), and lets others go on.  What the service has in memory never waits, and what finds little writes little, so a listing
+    /// would else hold its thread from its beginning to its end.
+    pub(crate) async fn step(&mut self, begun: bool) -> Result<(), End> {
+        if begun {
+            self.room().await?;
+            self.hurry().await?;
+        }
+        tokio::task::yield_now().await;
+        Ok(())
+    }
+
+    /// Sends what has been gathered for long.  So a listing that finds little is seen to go on, and a client that has gone,
+    /// with thousands of commands behind it, costs no more than one: it refuses what it is sent.
+    pub(crate) async fn hurry(&mut self) -> Result<(), End> {
+        const GATHERED_MAX: Duration = Duration::from_secs(1);
+        if self.link.sent_at.elapsed() >= GATHERED_MAX {
             self.flush().await?;
         }
         Ok(())

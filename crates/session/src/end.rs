@@ -20,13 +20,15 @@ pub enum End {
     Stopping,
     /// An article could not be kept, and its sender must try again later.
     NotKept,
+    /// There is no memory for so many large articles at once.
+    NoMemory,
     /// MODE READER where there is no reading service.
     NoService,
 }
 
 impl End {
     /// Every way; `end as usize` is its place.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Quit,
         Self::PeerClosed,
         Self::Broken,
@@ -35,6 +37,7 @@ impl End {
         Self::WriteStalled,
         Self::Stopping,
         Self::NotKept,
+        Self::NoMemory,
         Self::NoService,
     ];
 
@@ -50,6 +53,7 @@ impl End {
             Self::WriteStalled => "write_stalled",
             Self::Stopping => "stopping",
             Self::NotKept => "not_kept",
+            Self::NoMemory => "no_memory",
             Self::NoService => "no_service",
         }
     }

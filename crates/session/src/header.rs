@@ -10,7 +10,7 @@ use newsreel_wire::{ArticleNumber, GroupId, MessageId};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::coop::consume_budget;
 
-use crate::core::{Core, let_others, scratch_of};
+use crate::core::{Core, scratch_of};
 use crate::end::End;
 use crate::overview::{Range, Style, next_line, range_of};
 
@@ -245,11 +245,8 @@ impl Listing {
                 }
                 out.extend_from_slice(b"\r\n");
             }
-            if begun {
-                core.room().await?;
-            }
             if self.next.is_some() {
-                let_others().await;
+                core.step(begun).await?;
             }
         }
         self.finish(core, begun, empty)
@@ -299,6 +296,7 @@ impl Listing {
                 }
                 out.extend_from_slice(b"\r\n");
                 core.room().await?;
+                core.hurry().await?;
                 consume_budget().await;
             }
             core.scratch().numbers = numbers;

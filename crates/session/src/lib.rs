@@ -16,6 +16,7 @@ mod framer;
 mod header;
 mod input;
 mod link;
+mod memory;
 mod metrics;
 mod overview;
 mod pool;

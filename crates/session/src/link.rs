@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 
 use newsreel_net::DrainWatch;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::Instant;
 
 use crate::end::End;
 use crate::input::Input;
@@ -20,6 +21,8 @@ pub(crate) struct Link<Io> {
     pub(crate) io: Io,
     pub(crate) pulse: Pulse,
     pub(crate) drain: DrainWatch,
+    /// When something was sent last.
+    pub(crate) sent_at: Instant,
 }
 
 impl<Io: AsyncRead + AsyncWrite + Unpin> Link<Io> {
@@ -30,6 +33,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Link<Io> {
         while sent < all {
             sent += poll_fn(|cx| self.poll_send(cx, pieces, sent)).await?;
         }
+        self.sent_at = Instant::now();
         metrics.add(Tally::OctetsOut, all as u64);
         Ok(())
     }

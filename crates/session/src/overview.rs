@@ -8,7 +8,7 @@ use newsreel_service::{NewsService, OverviewRows};
 use newsreel_wire::{ArticleNumber, GroupId, MessageId, NumberRange};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::core::{Core, let_others, scratch_of};
+use crate::core::{Core, scratch_of};
 use crate::end::End;
 
 /// Which specification's replies a command gives.
@@ -166,11 +166,8 @@ where
             }
             Err(_) => return Err(End::Broken),
         };
-        if begun {
-            core.room().await?;
-        }
         if next.is_some() {
-            let_others().await;
+            core.step(begun).await?;
         }
     }
     if begun {

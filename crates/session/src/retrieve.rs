@@ -3,7 +3,7 @@
 //! An article is read into the connection's own buffer, checked there by the service, and only then is its first
 //! octet sent.  By message-id the number is 0 and nothing is selected (RFC 3977 section 6.2.1).
 
-use newsreel_service::{ArticleQuery, Direction, NewsService, Part};
+use newsreel_service::{ArticleBuf, ArticleQuery, Direction, NewsService, Part};
 use newsreel_wire::range::parse_number;
 use newsreel_wire::{ArticleNumber, MessageId};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -89,15 +89,31 @@ where
             return Ok(());
         }
     };
+    let octets = scratch.article.content().len();
+    let hold = match octets <= core.shared.config.input_chunk_bytes || part == Part::Stat {
+        true => None,
+        false => match core.shared.memory.hold(octets) {
+            None => {
+                scratch.article = ArticleBuf::new();
+                core.reply("403 Too many large articles at once; try again later\r\n");
+                return Ok(());
+            }
+            hold => hold,
+        },
+    };
     if let (Some(selected), Some(number)) = (&mut core.selected, moves_to) {
         selected.current = Some(number);
     }
     status(core, status_of(part), found.number);
     match part {
-        Part::Stat => Ok(()),
-        Part::Head => core.send_article(b".\r\n").await,
-        Part::Body | Part::Whole => core.send_article(b"").await,
+        Part::Stat => {}
+        Part::Head => core.send_article(b".\r\n").await?,
+        Part::Body | Part::Whole => core.send_article(b"").await?,
     }
+    if hold.is_some() {
+        scratch_of(&mut core.scratch).article = ArticleBuf::new();
+    }
+    Ok(())
 }
 
 /// `code number message-id`, the id from the article buffer.

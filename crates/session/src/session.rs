@@ -6,6 +6,7 @@
 //! nothing is read, so memory is bounded whatever the other side does.
 
 use std::future::poll_fn;
+use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -25,6 +26,7 @@ use crate::end::End;
 use crate::framer::{Framed, Framer};
 use crate::input::Input;
 use crate::link::Link;
+use crate::memory::Budget;
 use crate::metrics::{Metrics, Tally};
 use crate::pool;
 use crate::pulse::{Beats, Pulse, Waiting};
@@ -38,6 +40,8 @@ pub struct Shared {
     /// Counters.
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) beats: Beats,
+    /// What large articles may take together.
+    pub(crate) memory: Arc<Budget>,
 }
 
 impl Shared {
@@ -46,6 +50,7 @@ impl Shared {
     pub fn new(config: SessionConfig, metrics: Arc<Metrics>) -> Arc<Self> {
         let beats = Beats::new(&config);
         Arc::new(Self {
+            memory: Arc::new(Budget::new(config.large_articles_bytes_max)),
             config,
             metrics,
             beats,
@@ -67,7 +72,11 @@ where
 {
     let config = &shared.config;
     let mut session = Session {
-        input: Input::new(config.input_chunk_bytes, config.article_bytes_max),
+        input: Input::new(
+            config.input_chunk_bytes,
+            config.article_bytes_max,
+            Arc::clone(&shared.memory),
+        ),
         framer: Framer::new(config.article_bytes_max),
         core: Core {
             features: service.features(),
@@ -77,6 +86,7 @@ where
                 io,
                 pulse: Pulse::new(shared.beats),
                 drain,
+                sent_at: tokio::time::Instant::now(),
             },
             scratch: None,
             selected: None,
@@ -150,6 +160,7 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
         let said = match end {
             End::Idle => Some("400 Idle for too long\r\n"),
             End::Slow => Some("400 Too slow\r\n"),
+            End::NoMemory => Some("400 Too many large articles at once; try again later\r\n"),
             End::Stopping if self.core.ending.is_none() => Some("400 Server is stopping\r\n"),
             _ => None,
         };
@@ -273,6 +284,7 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
         if !pipelined {
             // Many in one write that are answered from memory do not keep other connections waiting.
             consume_budget().await;
+            core.hurry().await?;
         }
         if core.incoming.is_some() {
             framer.expect_article();
@@ -423,6 +435,9 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
                 Poll::Ready(Ok(len)) => {
                     core.link.pulse.moved();
                     return Poll::Ready(Woken::Read(len));
+                }
+                Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::OutOfMemory => {
+                    return Poll::Ready(Woken::Ended(End::NoMemory));
                 }
                 Poll::Ready(Err(_)) => return Poll::Ready(Woken::Ended(End::Broken)),
                 Poll::Pending => {}

@@ -9,6 +9,7 @@ mod reading;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use newsreel_wire::wildmat::Wildmat;
@@ -66,6 +67,8 @@ pub struct Trouble {
     pub hold: bool,
     /// Nothing more is taken, as when the budget is used up, until this ends.
     pub busy: bool,
+    /// So long it takes to look for news.
+    pub slow: Option<Duration>,
 }
 
 /// The service.
@@ -349,6 +352,10 @@ impl NewsService for MemoryService {
         limit_bytes: usize,
         out: &mut Vec<u8>,
     ) -> Result<bool, ServiceError> {
+        let slow = self.reading()?.trouble.slow;
+        if let Some(slow) = slow {
+            tokio::time::sleep(slow).await;
+        }
         Ok(self
             .reading()?
             .newnews(wildmat, since, cursor, limit_bytes, out))

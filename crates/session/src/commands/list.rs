@@ -5,7 +5,7 @@ use newsreel_wire::nntp::line::Command;
 use newsreel_wire::{Wildmat, overview};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::core::{Core, let_others, scratch_of};
+use crate::core::{Core, scratch_of};
 use crate::end::End;
 use crate::spec::{Needs, Spec};
 
@@ -163,8 +163,7 @@ where
             begun = true;
             core.count_reply(status.as_bytes());
         }
-        core.room().await?;
-        let_others().await;
+        core.step(true).await?;
     }
     core.out().extend_from_slice(b".\r\n");
     Ok(())

@@ -6,7 +6,7 @@ use newsreel_wire::{GroupName, NumberRange};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::group;
-use crate::core::{Core, let_others, scratch_of};
+use crate::core::{Core, scratch_of};
 use crate::end::End;
 use crate::spec::{Needs, Spec};
 
@@ -75,12 +75,11 @@ where
                     .extend_from_slice(digits.format(number.0).as_bytes());
                 scratch.out.extend_from_slice(b"\r\n");
             }
-            core.room().await?;
             match more {
                 Some(more) => next = more,
                 None => break,
             }
-            let_others().await;
+            core.step(true).await?;
         }
     }
     core.out().extend_from_slice(b".\r\n");

@@ -6,7 +6,7 @@ use newsreel_wire::nntp::line::Command;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::newgroups;
-use crate::core::{Core, let_others, scratch_of};
+use crate::core::{Core, scratch_of};
 use crate::end::End;
 use crate::spec::{Needs, Spec};
 
@@ -59,8 +59,7 @@ where
             begun = true;
             core.count_reply(STATUS);
         }
-        core.room().await?;
-        let_others().await;
+        core.step(true).await?;
         if !more {
             break;
         }

@@ -251,6 +251,81 @@ async fn everything_is_counted() {
     );
 }
 
+/// Large articles of all connections share a budget: who comes too late is asked to come back, and loses no article.
+#[tokio::test(start_paused = true)]
+async fn large_articles_share_a_budget() {
+    let mut driver = driver(SessionConfig {
+        input_chunk_bytes: 64 << 10,
+        large_articles_bytes_max: 2 << 20,
+        ..SessionConfig::default()
+    });
+    let junk = "x".repeat(900 << 10);
+    let mut first = greeted(&mut driver).await;
+    say(&mut first, &format!("TAKETHIS <1@t>\r\n{junk}")).await;
+    let mut second = greeted(&mut driver).await;
+    let begun = format!("TAKETHIS <2@t>\r\n{junk}");
+    let _ = second.write_all(begun.as_bytes()).await;
+    let said = so_far(&mut second).await;
+    assert_eq!(
+        said,
+        "400 Too many large articles at once; try again later\r\n"
+    );
+    drop(first);
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let mut third = greeted(&mut driver).await;
+    say(&mut third, &format!("{begun}\r\n.\r\n")).await;
+    assert!(so_far(&mut third).await.starts_with("439 <2@t>"));
+}
+
+/// A reader who asks for more than is left of the budget is told so before anything of the article is sent.
+#[tokio::test(start_paused = true)]
+async fn a_large_article_waits_for_room_in_the_budget() {
+    let mut driver = driver(SessionConfig {
+        input_chunk_bytes: 64 << 10,
+        large_articles_bytes_max: 1 << 20,
+        ..SessionConfig::default()
+    });
+    let body = format!("{}\r\n", "x".repeat(998)).repeat(900);
+    let text = article("<1@t>").replace("body\r\n", &body);
+    let injected = driver.service.inject(b"<1@t>", text.as_bytes());
+    assert_eq!(injected, Outcome::Accepted);
+    let mut slow = greeted(&mut driver).await;
+    say(&mut slow, "ARTICLE <1@t>\r\n").await;
+    assert!(so_far(&mut slow).await.starts_with("220 0 <1@t>\r\n"));
+    let mut other = greeted(&mut driver).await;
+    say(&mut other, "ARTICLE <1@t>\r\nSTAT <1@t>\r\n").await;
+    assert_eq!(
+        so_far(&mut other).await,
+        "403 Too many large articles at once; try again later\r\n223 0 <1@t>\r\n"
+    );
+    drop(slow);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    say(&mut other, "ARTICLE <1@t>\r\n").await;
+    assert!(so_far(&mut other).await.starts_with("220 0 <1@t>\r\n"));
+}
+
+/// A client that has gone, with many expensive commands behind it, costs one of them.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_has_gone_is_noticed_between_commands() {
+    let mut driver = driver(SessionConfig::default());
+    driver.service.set_trouble(Trouble {
+        slow: Some(Duration::from_secs(5)),
+        ..Trouble::default()
+    });
+    let mut stream = greeted(&mut driver).await;
+    say(&mut stream, &"NEWNEWS * 20200101 000000\r\n".repeat(1000)).await;
+    drop(stream);
+    let begun = tokio::time::Instant::now();
+    while driver.metrics.snapshot().closed == 0 {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    assert!(
+        begun.elapsed() < Duration::from_secs(20),
+        "{:?}",
+        begun.elapsed()
+    );
+}
+
 /// A task that is cut (at the end of a drain) gives its offers back too.
 #[tokio::test(start_paused = true)]
 async fn a_session_that_is_cut_releases_its_offers() {

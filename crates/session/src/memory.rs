@@ -37,6 +37,10 @@ impl Budget {
     }
 }
 
+/// Large articles take too much already.
+#[derive(Debug)]
+pub(crate) struct NoRoom;
+
 /// Octets held.
 #[derive(Debug)]
 pub(crate) struct Hold {

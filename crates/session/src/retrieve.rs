@@ -10,6 +10,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::core::{Core, scratch_of};
 use crate::end::End;
+use crate::memory::{Hold, NoRoom};
+use crate::session::Shared;
 
 /// Which article an argument names.
 enum Target<'a> {
@@ -89,17 +91,10 @@ where
             return Ok(());
         }
     };
-    let octets = scratch.article.content().len();
-    let hold = match octets <= core.shared.config.input_chunk_bytes || part == Part::Stat {
-        true => None,
-        false => match core.shared.memory.hold(octets) {
-            None => {
-                scratch.article = ArticleBuf::new();
-                core.reply("403 Too many large articles at once; try again later\r\n");
-                return Ok(());
-            }
-            hold => hold,
-        },
+    let Ok(hold) = hold(&core.shared, &scratch.article) else {
+        scratch.article = ArticleBuf::new();
+        core.reply("403 Too many large articles at once; try again later\r\n");
+        return Ok(());
     };
     if let (Some(selected), Some(number)) = (&mut core.selected, moves_to) {
         selected.current = Some(number);
@@ -114,6 +109,15 @@ where
         scratch_of(&mut core.scratch).article = ArticleBuf::new();
     }
     Ok(())
+}
+
+/// What a large article takes of the budget until it is sent.
+fn hold(shared: &Shared, article: &ArticleBuf) -> Result<Option<Hold>, NoRoom> {
+    let octets = article.content().len();
+    if octets <= shared.config.input_chunk_bytes {
+        return Ok(None);
+    }
+    shared.memory.hold(octets).map(Some).ok_or(NoRoom)
 }
 
 /// `code number message-id`, the id from the article buffer.

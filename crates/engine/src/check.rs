@@ -47,6 +47,12 @@ impl Untold {
         self.next = self.next.max(last.0.saturating_add(1));
     }
 
+    /// Whether it is older than everything the log has.
+    pub(crate) fn is_retired(&self, sequence: Sequence) -> bool {
+        let oldest = self.gaps.first().filter(|gap| *gap.start() == 0);
+        oldest.is_some_and(|gap| gap.contains(&sequence.0))
+    }
+
     pub(crate) fn contains(&self, sequence: Sequence) -> bool {
         let at = self.gaps.partition_point(|gap| *gap.end() < sequence.0);
         self.gaps
@@ -260,6 +266,7 @@ mod tests {
             .collect();
         let expect: Vec<u64> = (0..10).chain(21..25).collect();
         assert_eq!(within, expect);
+        assert!(untold.is_retired(Sequence(9)) && !untold.is_retired(Sequence(21)));
         for at in 100..100 + 2 * GAPS_MAX as u64 {
             untold.told(Sequence(2 * at), Sequence(2 * at));
         }

@@ -1,8 +1,8 @@
 //! `check` from the side of the store: every article in the buffers is sound, and the views lead to it.
 //!
 //! The log is kept for a while only; what it no longer names is compared with history and overview by the article's own
-//! message-id and Xref.  An article that no view knows at all may be one whose commit failed, or that a crash undid: that
-//! is no fault by itself, so such articles are counted, not complained of.
+//! message-id and Xref.  An article that no view knows at all may be one whose commit failed: where the log is still there
+//! to say so, such articles are only counted; older ones are complained of, because the views may have lost them.
 
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ use crate::error::Error;
 use crate::places::{Places, Retired, places};
 use crate::report::{CheckReport, Uncompared};
 
-/// No view names it: neither its id nor its numbers.
-const UNKNOWN: &str = "no view knows it (a commit that failed or was undone by a crash)";
+/// No view names it, neither its id nor its numbers, and the log has no record of it.
+const UNKNOWN: &str = "never committed";
 /// The history leads to a later copy.
 const SUPERSEDED: &str = "another copy took its place";
 /// The id is known, the article is not offered.
@@ -31,6 +31,7 @@ const UNREADABLE: &str = "a view could not be read";
 /// A record of the store that is to be compared.
 struct Record<'a> {
     token: Token,
+    sequence: Sequence,
     id_hash: IdHash,
     article: &'a [u8],
 }
@@ -56,6 +57,22 @@ enum Verdict {
     Wrong(&'static str),
     /// It need not be there.
     Left(&'static str),
+    /// No view knows it.
+    Unknown,
+}
+
+/// Articles that neither a view nor the log knows, and the id of the first.
+#[derive(Default)]
+struct Strangers {
+    count: u64,
+    first: String,
+}
+
+/// What a scan of the store keeps in mind.
+struct Scan<'a> {
+    untold: &'a Untold,
+    former: Former,
+    strangers: Strangers,
 }
 
 impl Rows {
@@ -69,7 +86,7 @@ impl Rows {
             }
             Some(Some(Some(_))) => Verdict::Left(SUPERSEDED),
             Some(Some(None)) => Verdict::Left(WITHDRAWN),
-            Some(None) => Verdict::Left(UNKNOWN),
+            Some(None) => Verdict::Unknown,
         }
     }
 }
@@ -92,7 +109,11 @@ impl Engine {
         untold: &Untold,
         last: Sequence,
     ) -> Result<(), Error> {
-        let mut former = self.former();
+        let mut seen = Scan {
+            untold,
+            former: self.former(),
+            strangers: Strangers::default(),
+        };
         for buffer in self.shared.store.buffers() {
             let mut scan = Arc::clone(buffer).scan(ScanRange::Live);
             while let Some(found) = scan.step()? {
@@ -126,12 +147,19 @@ impl Engine {
                     let article = scan.article();
                     let record = Record {
                         token,
+                        sequence,
                         id_hash,
                         article,
                     };
-                    self.check_stored(&record, &mut former, report)?;
+                    self.check_stored(&record, &mut seen, report)?;
                 }
             }
+        }
+        let Strangers { count, first } = seen.strangers;
+        if count > 0 {
+            report.problem(format!(
+                "{count} articles of the store are in no view, {first} the first: the views lost them, or their commit failed"
+            ));
         }
         Ok(())
     }
@@ -148,7 +176,7 @@ impl Engine {
     fn check_stored(
         &self,
         record: &Record<'_>,
-        former: &mut Former,
+        scan: &mut Scan<'_>,
         report: &mut CheckReport,
     ) -> Result<(), Error> {
         let token = record.token;
@@ -163,18 +191,29 @@ impl Engine {
         let xref = headers.content(Known::Xref).unwrap_or_default();
         let history = self.shared.views.history().lookup(&record.id_hash);
         let history = report.unless_damaged(history)?;
-        let mut rows = self.rows(&token, id, &self.places(xref, former), report)?;
+        let mut rows = self.rows(&token, id, &self.places(xref, &mut scan.former), report)?;
         // Judged only now: what is alive at the end was alive all along.
         if !self.shared.store.is_live(&token) {
             return Ok(());
         }
         // So with groups that were removed, or made again, meanwhile.
-        let still = self.places(xref, former);
+        let still = self.places(xref, &mut scan.former);
         rows.rows.retain(|(place, _)| still.contains(place));
         let name = String::from_utf8_lossy(id).into_owned();
         match rows.verdict(&token, history.map(|entry| entry.map(|entry| entry.token))) {
             Verdict::Left(why) => {
                 report.uncompared(why);
+                return Ok(());
+            }
+            Verdict::Unknown if !scan.untold.is_retired(record.sequence) => {
+                report.uncompared(UNKNOWN);
+                return Ok(());
+            }
+            Verdict::Unknown => {
+                scan.strangers.count += 1;
+                if scan.strangers.count == 1 {
+                    scan.strangers.first = name;
+                }
                 return Ok(());
             }
             Verdict::Wrong(why) => report.problem(format!("{name}: {why}")),

@@ -503,3 +503,20 @@ fn the_bitmap_catches_up_after_failures_and_restarts() {
         assert!(stale.is_empty(), "{}: {stale:x?}", facts.name);
     }
 }
+
+/// A commit begins on a page, so many small ones fill a buffer faster than their octets say: what they take counts.
+#[test]
+fn small_commits_turn_to_the_next_buffer_too() {
+    let (_disk, mut rig) = rig(&config_of("cnfs", 4 << 20));
+    for number in 0..700 {
+        rig.place(number, 300).unwrap();
+        rig.commit().unwrap();
+    }
+    let used: Vec<u64> = rig
+        .reader
+        .facts()
+        .iter()
+        .map(|facts| facts.free_offset - facts.data_offset)
+        .collect();
+    assert!(used.iter().all(|octets| *octets > 1_000_000), "{used:?}");
+}

@@ -51,7 +51,7 @@ pub(super) struct Filling {
     usual_len: usize,
     /// Records of the open batch.
     starts: Vec<Position>,
-    /// Octets placed since the set turned to this buffer.
+    /// Octets used since the set turned to this buffer.
     pub(super) run_octets: u64,
     /// What is left of this cycle stays empty: the next record begins another.
     close_cycle: bool,
@@ -273,7 +273,9 @@ impl Filling {
             last.end = open.memory.len();
         }
         // All pages of the batch are reserved, so that the position behind them exists.
-        self.next = self.buffer.geometry.page_up(self.next).unwrap_or(self.next);
+        let end = self.buffer.geometry.page_up(self.next).unwrap_or(self.next);
+        self.run_octets += self.buffer.geometry.distance(self.next, end);
+        self.next = end;
         self.buffer.starts.lock().append(&mut self.starts);
         self.sealed = self.placed;
         let hints = std::mem::take(&mut self.header_due).then_some(self.durable);

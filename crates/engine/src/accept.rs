@@ -197,10 +197,8 @@ pub(crate) fn judge(
     if wire.len() > articles.octets_max as usize {
         return Err(Reject::TooLarge.into());
     }
-    let headers = Headers::scan(wire).map_err(ArticleFault::from)?;
-    if headers.body_start() > articles.header_octets_max as usize {
-        return Err(Reject::HeadTooLarge.into());
-    }
+    let headers =
+        Headers::scan_within(wire, articles.header_limits()).map_err(ArticleFault::from)?;
     let facts = ArticleFacts::of(&headers)?;
     let relay = check_relay(&headers, &facts)?;
     if relay.message_id.as_bytes() != transfer.offered.as_bytes() {

@@ -3,6 +3,7 @@
 //! A request is checked against the sequencer's own picture, put into the open commit as records,
 //! and answered when that commit is durable.  A refused one changes nothing.
 
+use std::collections::HashMap;
 use std::sync::mpsc::{SendError, SyncSender};
 
 use newsreel_wire::{GroupId, GroupName, Sequence, UnixTime};
@@ -15,6 +16,7 @@ use crate::filing::{Filing, GroupSlot, NUMBER_LARGER_MAX};
 use crate::record::{GroupRecord, GroupRemovedRecord, StateRecord, kind};
 use crate::requests::{GroupChange, GroupSpec, Request, Waiting};
 use crate::sequencer::Sequencer;
+use crate::shared::Shared;
 
 /// A checkpoint that failed is tried again after this, milliseconds.
 const RETRY_MS: u64 = 10_000;
@@ -23,7 +25,7 @@ const RETRY_MS: u64 = 10_000;
 const GROUP_OCTETS: usize = 64;
 
 /// The longest description and creator, octets: a line of LIST stays readable.
-const TEXT_OCTETS_MAX: usize = 512;
+pub const GROUP_TEXT_OCTETS_MAX: usize = 512;
 
 impl Sequencer {
     /// Does what is asked, or says at once why not.
@@ -85,30 +87,9 @@ impl Sequencer {
                     .to_owned(),
             ));
         }
-        let mut names = std::collections::HashSet::new();
-        for group in groups {
-            check_spec(group)?;
-            if self.groups.find(&group.name).is_some() || !names.insert(&group.name) {
-                return Err(Error::Group(format!(
-                    "group {:?} is there already",
-                    group.name
-                )));
-            }
-        }
-        for group in groups {
-            // An alias may name a group of the same request.
-            if let Some(target) = group.status.strip_prefix('=')
-                && self.groups.find(target).is_none()
-                && !groups
-                    .iter()
-                    .any(|other| other.name == target && other.status != group.status)
-            {
-                return Err(Error::Group(format!(
-                    "group {:?} is to be filed in {target:?}, which does not exist",
-                    group.name
-                )));
-            }
-        }
+        let there = |name: &str| self.groups.find(name).is_some();
+        let made = self.groups.next_id().0 as usize;
+        check_specs(&self.shared, groups, made, there)?;
         let time = self.now();
         // Targets before their aliases.
         let (plain, aliases): (Vec<_>, Vec<_>) = groups
@@ -357,6 +338,49 @@ fn no_group(name: &str) -> Error {
     Error::Group(format!("there is no group {name:?}"))
 }
 
+/// Why these groups cannot be made, all together: `made` were made before, and `there` knows those that exist.
+pub(crate) fn check_specs(
+    shared: &Shared,
+    groups: &[GroupSpec],
+    made: usize,
+    there: impl Fn(&str) -> bool,
+) -> Result<(), Error> {
+    let most = shared.config.sequencer.groups_max as usize;
+    if groups.len() > most.saturating_sub(made) {
+        return Err(Error::Group(format!(
+            "{made} groups were made in this spool, removed ones included, and engine.groups_max is {most}: raise it \
+             to add {} more",
+            groups.len()
+        )));
+    }
+    let mut others = HashMap::new();
+    for group in groups {
+        check_spec(group)?;
+        let other = others.insert(group.name.as_str(), group.status.as_str());
+        if there(&group.name) || other.is_some() {
+            return Err(Error::Group(format!(
+                "group {:?} is there already",
+                group.name
+            )));
+        }
+    }
+    for group in groups {
+        // An alias may name a group of the same request.
+        if let Some(target) = group.status.strip_prefix('=')
+            && !there(target)
+            && others
+                .get(target)
+                .is_none_or(|status| *status == group.status)
+        {
+            return Err(Error::Group(format!(
+                "group {:?} is to be filed in {target:?}, which does not exist",
+                group.name
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// Names, status and texts must be such as LIST can show.
 fn check_spec(group: &GroupSpec) -> Result<(), Error> {
     let refuse = |why: String| Err(Error::Group(why));
@@ -379,9 +403,9 @@ fn check_spec(group: &GroupSpec) -> Result<(), Error> {
         ("description", &group.description),
         ("creator", &group.creator),
     ] {
-        if text.len() > TEXT_OCTETS_MAX || text.chars().any(char::is_control) {
+        if text.len() > GROUP_TEXT_OCTETS_MAX || text.chars().any(char::is_control) {
             return refuse(format!(
-                "the {what} of group {:?} has control characters or over {TEXT_OCTETS_MAX} octets",
+                "the {what} of group {:?} has control characters or over {GROUP_TEXT_OCTETS_MAX} octets",
                 group.name
             ));
         }

@@ -6,6 +6,7 @@ use newsreel_wire::article::{Headers, Known};
 use newsreel_wire::nntp::framing::dot_unstuff;
 use newsreel_wire::{ArticleNumber, MessageId, Token, TokenText};
 
+use crate::admin::check_specs;
 use crate::config::{Durability, Mode};
 use crate::engine::Engine;
 use crate::error::Error;
@@ -14,6 +15,7 @@ use crate::report::{
     ArticleRef, ArticleReport, BufferStatus, GroupReport, HistoryStatus, LogStatus, OverviewStatus,
     Status,
 };
+use crate::requests::GroupSpec;
 use crate::timekeeper;
 
 impl Engine {
@@ -104,6 +106,18 @@ impl Engine {
     /// The buffers, one by one.
     pub fn inspect_store(&self) -> Result<Vec<BufferStatus>, Error> {
         Ok(self.buffers())
+    }
+
+    /// Why these groups could not be made, without making them; `before` others are thought to be made first.
+    ///
+    /// # Errors
+    /// As [`Engine::add_groups`].
+    pub fn try_groups(&self, groups: &[GroupSpec], before: usize) -> Result<(), Error> {
+        let there = self.shared.views.groups();
+        let made = there.next_id().0 as usize + before;
+        check_specs(&self.shared, groups, made, |name| {
+            there.by_name(name).is_some()
+        })
     }
 
     /// One group; `None` when there is none of that name.
@@ -200,7 +214,7 @@ impl Engine {
 
     fn article_report(&self, token: &Token, stored: &Stored, memory: &[u8]) -> ArticleReport {
         let wire = &memory[stored.octets.clone()];
-        let headers = Headers::scan(wire).ok();
+        let headers = Headers::scan_stored(wire).ok();
         let content = |known| {
             let content = headers.as_ref().and_then(|headers| headers.content(known));
             String::from_utf8_lossy(content.unwrap_or_default()).into_owned()

@@ -32,7 +32,7 @@ impl LocalService {
         if self.article(query, Part::Whole, article).await?.is_none() {
             return Ok(false);
         }
-        let Ok(headers) = Headers::scan(article.content()) else {
+        let Ok(headers) = Headers::scan_stored(article.content()) else {
             return Ok(false);
         };
         let Ok(facts) = ArticleFacts::of(&headers) else {
@@ -75,7 +75,7 @@ fn append(rows: &mut OverviewRows, line: &[u8]) {
 /// The places that a header block's Xref names and whose groups are here.
 fn places_of(shared: &Shared, head: &[u8]) -> Places {
     let block = [head, b"\r\n"].concat();
-    let xref = Headers::scan(&block)
+    let xref = Headers::scan_stored(&block)
         .ok()
         .and_then(|headers| headers.content(Known::Xref).map(<[u8]>::to_vec))
         .unwrap_or_default();

@@ -18,7 +18,7 @@ use crate::record::{ArticleRecord, kind};
 use crate::report::CheckReport;
 
 /// So many problems are listed; more are only counted.
-const PROBLEMS_MAX: usize = 100;
+pub const PROBLEMS_MAX: usize = 100;
 
 /// Numbers of a group compared at once.
 const NUMBERS_STEP: usize = 4096;

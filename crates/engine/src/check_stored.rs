@@ -180,7 +180,7 @@ impl Engine {
         report: &mut CheckReport,
     ) -> Result<(), Error> {
         let token = record.token;
-        let Ok(headers) = Headers::scan(record.article) else {
+        let Ok(headers) = Headers::scan_stored(record.article) else {
             let (buffer, at) = (token.buffer().0, token.position().offset());
             report.problem(format!(
                 "buffer {buffer}: the article at {at:#x} cannot be parsed"

@@ -8,6 +8,8 @@ use std::path::PathBuf;
 use newsreel_index::IndexConfig;
 use newsreel_journal::JournalConfig;
 use newsreel_store::StoreConfig;
+use newsreel_wire::GROUP_NAME_OCTETS_MAX;
+use newsreel_wire::article::HeaderLimits;
 use serde::{Deserialize, Serialize};
 
 /// When an article is acknowledged.
@@ -49,10 +51,12 @@ pub enum Mode {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ArticlesConfig {
-    /// Largest article taken, octets on the wire.
+    /// Largest article taken, octets on the wire; no more than `session.article_bytes_max` and the buffers let in.
     pub octets_max: u32,
     /// Largest header block taken, octets.
     pub header_octets_max: u32,
+    /// Most header fields taken.
+    pub header_fields_max: u32,
     /// Articles with an older Date are refused, seconds; 0 takes any age.
     pub age_s_max: u64,
     /// Articles dated further ahead than this are refused, seconds.
@@ -68,6 +72,7 @@ impl Default for ArticlesConfig {
         Self {
             octets_max: 1024 * 1024,
             header_octets_max: 64 * 1024,
+            header_fields_max: 1000,
             age_s_max: 10 * 86_400,
             future_s_max: 86_400,
             groups_max: 100,
@@ -75,6 +80,31 @@ impl Default for ArticlesConfig {
         }
     }
 }
+
+impl ArticlesConfig {
+    /// What the header scanner takes.
+    #[must_use]
+    pub const fn header_limits(&self) -> HeaderLimits {
+        HeaderLimits {
+            octets: self.header_octets_max as usize,
+            fields: self.header_fields_max as usize,
+        }
+    }
+
+    /// No article that is taken has a larger record in the log, octets: an overview line from the header block, Path,
+    /// and for each group its name in our Xref, its id and number.
+    #[must_use]
+    pub const fn record_octets_max(&self) -> u64 {
+        let groups = self.groups_max as u64 * (GROUP_NAME_OCTETS_MAX as u64 + 32);
+        self.header_octets_max as u64 + PATH_OCTETS + groups + FIXED_OCTETS
+    }
+}
+
+/// Our Path entry and the content of Path have a length of 16 bits in the log.
+const PATH_OCTETS: u64 = 64 * 1024;
+
+/// What is left of an article's record: token, hash, message-id, counts.
+const FIXED_OCTETS: u64 = 4 * 1024;
 
 /// `[engine]`: durability, limits of the queues, checkpoints.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,6 +123,11 @@ pub struct SequencerConfig {
     pub queue_octets_max: u32,
     /// One commit holds at most this much, octets.
     pub commit_octets_max: u32,
+    /// One commit holds at most this many articles.
+    pub commit_articles_max: u32,
+    /// Groups that may be made in the life of the spool; removed ones count, because their numbers stay taken. A group
+    /// costs about 200 octets of memory.
+    pub groups_max: u32,
     /// Message-ids that may be under way, asked for and not sent, on all connections together; about 60 octets each.
     pub offers_max: usize,
     /// Message-ids one connection may have been asked for and not sent.
@@ -116,6 +151,8 @@ impl Default for SequencerConfig {
             number_overflow: NumberOverflow::Stop,
             queue_octets_max: 32 * 1024 * 1024,
             commit_octets_max: 4 * 1024 * 1024,
+            commit_articles_max: 16_384,
+            groups_max: 1_000_000,
             offers_max: 500_000,
             offers_per_connection_max: 10_000,
             offer_wait_ms: 60_000,

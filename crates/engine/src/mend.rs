@@ -152,7 +152,7 @@ impl Work {
 
     fn row(&mut self, shared: &Shared, stored: &Stored, token: Token) -> Result<(), Error> {
         let wire = &self.memory[stored.octets.clone()];
-        let Ok(headers) = Headers::scan(wire) else {
+        let Ok(headers) = Headers::scan_stored(wire) else {
             return Ok(());
         };
         let Ok(facts) = ArticleFacts::of(&headers) else {

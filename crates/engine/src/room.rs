@@ -14,9 +14,6 @@ const LOOK_EVERY_MS: u64 = 1000;
 /// Room of the log for state, groups and cancels, octets.
 const CONTROL_OCTETS: u64 = 1 << 20;
 
-/// The largest record of one article is smaller than this, octets.
-const RECORD_OCTETS_MAX: u64 = 256 << 10;
-
 /// Room of the disk beyond what can be computed, octets.
 const MARGIN_OCTETS: u64 = 32 << 20;
 
@@ -63,7 +60,8 @@ impl Sequencer {
 
     /// Room of the log for the commit under way, the open one, and control.
     fn log_octets_kept(&self) -> u64 {
-        2 * (self.frame_octets_full as u64 + RECORD_OCTETS_MAX) + CONTROL_OCTETS
+        let record = self.shared.policy.load().articles.record_octets_max();
+        2 * (self.frame_octets_full as u64 + record) + CONTROL_OCTETS
     }
 
     /// What disk or memory lacks for the next checkpoint.

@@ -46,9 +46,6 @@ pub(crate) enum Event {
 /// After so many articles the sequencer looks whether a commit has ended.
 const LOOK_EVERY: u32 = 32;
 
-/// One commit holds at most so many articles: what is not synced stays within the reserve of [`crate::finish`].
-const ARTICLES_MAX: u64 = 16_384;
-
 /// How long it sleeps at most: the grain of checkpoints by time.
 const NAP: Duration = Duration::from_secs(1);
 
@@ -163,7 +160,7 @@ impl Sequencer {
         let config = &self.shared.config.sequencer;
         self.scratch.blocked
             || self.open.octets >= config.commit_octets_max as usize
-            || self.open.articles >= ARTICLES_MAX
+            || self.open.articles >= u64::from(config.commit_articles_max)
             || self.open.frame.bytes().len() >= self.frame_octets_full
             || (config.durability == Durability::Each && self.open.articles >= 1)
     }

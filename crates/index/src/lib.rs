@@ -26,7 +26,7 @@ pub use apply::{Applier, ArticleRow};
 pub use checkpoint::Frozen;
 pub use config::IndexConfig;
 pub use error::{Error, Result};
-pub use groups::{Group, GroupChange, GroupRow, Groups};
+pub use groups::{GROUPS_MAX, Group, GroupChange, GroupRow, Groups};
 pub use hash::id_hash;
 pub use history::{History, HistoryEntry, HistoryFacts};
 pub use liveness::Liveness;

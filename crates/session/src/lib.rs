@@ -28,5 +28,6 @@ mod spec;
 
 pub use config::SessionConfig;
 pub use end::End;
+pub use link::LINGER_OCTETS_MAX;
 pub use metrics::{Metrics, MetricsSnapshot};
 pub use session::{Shared, serve};

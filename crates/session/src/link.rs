@@ -16,6 +16,9 @@ use crate::input::Input;
 use crate::metrics::{Metrics, Tally};
 use crate::pulse::{Pulse, Waiting};
 
+/// What is still read, and thrown away, from a connection that we end, octets.
+pub const LINGER_OCTETS_MAX: usize = 16 << 20;
+
 #[derive(Debug)]
 pub(crate) struct Link<Io> {
     pub(crate) io: Io,
@@ -79,7 +82,6 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Link<Io> {
 
     /// Closes our half, then takes what still comes, so that our last reply is not lost with a reset.
     pub(crate) async fn linger(&mut self, input: &mut Input) {
-        const LINGER_OCTETS_MAX: usize = 16 << 20;
         let lingering = async {
             let flushed = poll_fn(|cx| Pin::new(&mut self.io).poll_shutdown(cx)).await;
             let mut dropped = 0;

@@ -187,6 +187,18 @@ impl StoreConfig {
         }
     }
 
+    /// The largest article that a set takes, octets as stored; `None` when there is no such set, or no sound buffer.
+    #[must_use]
+    pub fn article_octets_max(&self, set: &str) -> Option<u64> {
+        let set = self.sets.iter().find(|one| one.name == set)?;
+        let buffers = self.buffers.iter();
+        let buffers = buffers.filter(|buffer| set.buffers.contains(&buffer.name));
+        let layouts = buffers.filter_map(|buffer| Geometry::of(buffer.octets, buffer.block()));
+        layouts
+            .map(|layout| cnfs::article_octets_max(layout.capacity()))
+            .max()
+    }
+
     /// What is wrong, each with the key it concerns.
     #[must_use]
     pub fn problems(&self) -> Vec<(String, String)> {

@@ -26,7 +26,7 @@ pub use method::{
     BatchWrite, Blocking, BufferReader, CheckpointWrite, Marks, Place, RecordScan, Reservation,
     ScanRange, Scanned, StorageMethod, Stored, Want,
 };
-pub use methods::cnfs::CreateProgress;
+pub use methods::cnfs::{ARTICLE_OCTETS_MAX, CreateProgress};
 pub use reader::StoreReader;
 pub use rules::{RuleNote, RuleSubject, Rules};
 pub use store::{Access, Store};

@@ -156,14 +156,14 @@ pub enum HeaderFault {
         /// The line feed.
         at: u32,
     },
-    /// More octets than [`HEADER_OCTETS_MAX`](crate::article::HEADER_OCTETS_MAX).
-    #[error("header block is too large: at most 65536 octets")]
+    /// More octets than its [`HeaderLimits`](crate::article::HeaderLimits).
+    #[error("header block is too large: its limit was met at octet {at}")]
     TooLarge {
         /// Where the limit was met.
         at: u32,
     },
-    /// More fields than [`HEADER_FIELDS_MAX`](crate::article::HEADER_FIELDS_MAX).
-    #[error("too many header fields: at most 1000")]
+    /// More fields than its [`HeaderLimits`](crate::article::HeaderLimits).
+    #[error("too many header fields: the first beyond the limit is at octet {at}")]
     TooManyFields {
         /// The first one too many.
         at: u32,

@@ -7,7 +7,10 @@ use crate::control::request::Request;
 use crate::output;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Ends with 0 when all is well, with 1 when something does not agree.")]
+#[command(
+    after_help = "Ends with 0 when all is well, with 1 when something does not agree.\n\n\
+                  Examples:\n  newsreel check\n  newsreel check --spool /var/spool/newsreel --json"
+)]
 pub(crate) struct Args {
     #[command(flatten)]
     spool: SpoolArgs,

@@ -11,6 +11,10 @@ use crate::output;
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Verb {
     /// Say everything that is wrong with a file
+    #[command(
+        after_help = "Ends with 0 when the file is good, with 1 when it is not; nothing is started or changed.\n\n\
+                      Example:\n  newsreel config check /etc/newsreel.toml"
+    )]
     Check {
         /// The configuration file
         file: PathBuf,
@@ -19,6 +23,9 @@ pub(crate) enum Verb {
         json: bool,
     },
     /// Print every value in force, defaults included
+    #[command(
+        after_help = "Examples:\n  newsreel config show\n  newsreel config show --config /etc/newsreel.toml --json"
+    )]
     Show {
         /// The configuration file
         #[arg(long, value_name = "FILE")]
@@ -40,6 +47,7 @@ pub(crate) enum Verb {
         json: bool,
     },
     /// Print the reference page of all keys, in Markdown
+    #[command(after_help = "Example:\n  newsreel config reference > config.md")]
     Reference,
 }
 

@@ -82,3 +82,35 @@ pub(crate) fn run(cli: Cli) -> Result<()> {
         Verb::Man(args) => man::run(&args),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::Cli;
+
+    /// Commands below this one whose help shows no line with themselves.
+    fn without_example(command: &clap::Command, path: &str) -> Vec<String> {
+        let path = format!("{path}{}", command.get_name());
+        let mut verbs = command.get_subcommands().peekable();
+        if verbs.peek().is_some() {
+            let below = |verb| without_example(verb, &format!("{path} "));
+            return verbs.flat_map(below).collect();
+        }
+        let help = command.get_after_help().map(ToString::to_string);
+        let (_, examples) = help
+            .as_deref()
+            .and_then(|help| help.split_once("Example"))
+            .unwrap_or_default();
+        let shown = |line: &str| line.trim_start().starts_with(&path);
+        match examples.lines().any(shown) {
+            true => Vec::new(),
+            false => vec![path],
+        }
+    }
+
+    #[test]
+    fn the_help_of_every_command_has_an_example_of_it() {
+        assert_eq!(without_example(&Cli::command(), ""), Vec::<String>::new());
+    }
+}

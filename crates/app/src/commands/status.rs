@@ -8,6 +8,9 @@ use crate::control::request::Request;
 use crate::output::{self, cell, duration, octets};
 
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  newsreel status\n  newsreel status --spool /var/spool/newsreel --json"
+)]
 pub(crate) struct Args {
     #[command(flatten)]
     spool: SpoolArgs,

@@ -21,6 +21,7 @@ pub(super) const BUFFER_COLUMNS: &[(&str, &str)] = &[
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Verb {
     /// Show every buffer: size, cycle, free pointer, state
+    #[command(after_help = "Example:\n  newsreel store inspect --spool /var/spool/newsreel")]
     Inspect {
         #[command(flatten)]
         spool: SpoolArgs,

@@ -3,16 +3,18 @@
 use std::fmt::Write as _;
 
 use anyhow::{Result, bail};
+use newsreel_store::StoreConfig;
 use serde_json::json;
 
 use super::Config;
+use super::live::{is_live, when};
 use super::read::{limits_text, wanted};
 use super::schema::{self, Key, Kind};
 
 /// What a key is: for people, and as JSON.
 pub(crate) fn explain(path: &str, config: &Config) -> Result<(String, serde_json::Value)> {
     if let Some(key) = schema::find(path) {
-        let default = said(&Config::default().values()?, key);
+        let default = default_of(&Config::default().values()?, key);
         let now = said(&config.values()?, key);
         return Ok((text(key, &default, &now), value(key, &default, &now)));
     }
@@ -57,12 +59,13 @@ fn text(key: &Key, default: &str, now: &str) -> String {
     let mut out = format!("{}\n    {}\n\n", key.path, key.doc);
     let _ = writeln!(out, "    kind     {}", kind_text(key));
     let _ = writeln!(out, "    default  {default}");
-    if now != default {
+    if now != default && now != "-" {
         let _ = writeln!(out, "    now      {now}");
     }
     if key.kind == Kind::Integer {
         let _ = writeln!(out, "    limits   {}", limits_text(key));
     }
+    let _ = writeln!(out, "    changed  {}", when(&key.path));
     for (word, doc) in &key.choices {
         let _ = writeln!(out, "    {word:12} {doc}");
     }
@@ -80,6 +83,7 @@ fn value(key: &Key, default: &str, now: &str) -> serde_json::Value {
         "kind": kind_text(key),
         "unit": key.unit.map(super::units::Unit::name),
         "limits": limits,
+        "live": is_live(&key.path),
         "choices": key.choices.iter().map(|(word, _)| word).collect::<Vec<_>>(),
         "default": default,
         "now": now,
@@ -101,6 +105,39 @@ pub(super) fn kind_text(key: &Key) -> String {
     }
 }
 
+/// Lists of tables with nothing but what must be given: what is left out has its default.
+const BARE: &str = "
+[[buffer]]
+name = \"\"
+octets = 0
+[[set]]
+name = \"\"
+buffers = []
+[[rule]]
+set = \"\"
+";
+
+/// The default of a key; `values` are those of a configuration without a file.
+pub(super) fn default_of(values: &toml::Table, key: &Key) -> String {
+    let of_table = || {
+        let store: StoreConfig = toml::from_str(BARE).ok()?;
+        let (list, name) = key.path.split_once('.')?;
+        let lists = toml::Table::try_from(&store).ok()?;
+        let table = lists.get(list)?.as_array()?.first()?.as_table()?.clone();
+        Some(table.get(name).map(|value| readable(key, value)))
+    };
+    if super::REQUIRED.contains(&key.path.as_str()) {
+        return NOT_GIVEN.to_owned();
+    }
+    match of_table() {
+        Some(found) => found.unwrap_or_else(|| "none".to_owned()),
+        None => said(values, key),
+    }
+}
+
+/// What a key without a default says.
+const NOT_GIVEN: &str = "none, it must be given";
+
 /// A value of a configuration as a file would say it, and readably where it has a unit.
 pub(super) fn said(values: &toml::Table, key: &Key) -> String {
     let mut parts = key.path.split('.');
@@ -112,9 +149,6 @@ pub(super) fn said(values: &toml::Table, key: &Key) -> String {
     });
     match found {
         None => "-".to_owned(),
-        Some(None) if super::REQUIRED.contains(&key.path.as_str()) => {
-            "none, it must be given".to_owned()
-        }
         Some(None) => "none".to_owned(),
         Some(Some(value)) => readable(key, value),
     }

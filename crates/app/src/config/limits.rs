@@ -8,6 +8,8 @@ const KIB: i64 = 1 << 10;
 const MIB: i64 = 1 << 20;
 const GIB: i64 = 1 << 30;
 const TIB: i64 = 1 << 40;
+/// No storage method takes a larger article, and ours has Path and Xref besides.
+const ARTICLE_OCTETS_MAX: i64 = newsreel_store::ARTICLE_OCTETS_MAX as i64 - MIB;
 const DAY_S: i64 = 86_400;
 const YEAR_S: i64 = 365 * DAY_S;
 
@@ -25,25 +27,30 @@ pub(super) const LIMITS: &[(&str, RangeInclusive<i64>)] = &[
     ("session.article_stall_s", 1..=DAY_S),
     ("session.article_s", 1..=7 * DAY_S),
     ("session.write_stall_s", 1..=DAY_S),
-    ("session.article_bytes_max", KIB..=GIB),
+    ("session.article_bytes_max", KIB..=ARTICLE_OCTETS_MAX),
     ("session.pipeline_replies_max", 1..=1 << 20),
     ("session.pipeline_bytes_max", 64 * KIB..=16 * GIB),
     ("session.large_articles_bytes_max", MIB..=TIB),
     ("session.input_chunk_bytes", 4 * KIB..=16 * MIB),
     ("session.reply_chunk_bytes", KIB..=MIB),
-    ("articles.octets_max", KIB..=GIB),
-    ("articles.header_octets_max", KIB..=16 * MIB),
+    ("articles.octets_max", KIB..=ARTICLE_OCTETS_MAX),
+    ("articles.header_octets_max", KIB..=MIB),
+    ("articles.header_fields_max", 16..=10_000),
     ("articles.age_s_max", 0..=100 * YEAR_S),
     ("articles.future_s_max", 0..=YEAR_S),
     ("articles.groups_max", 1..=10_000),
     ("buffer.octets", MIB..=16 * TIB - MIB),
     ("buffer.block_octets", 64..=4096),
     ("set.recent_octets", 0..=64 * GIB),
-    ("rule.larger_than", 0..=GIB),
-    ("rule.octets_max", 0..=GIB),
+    ("rule.larger_than", 0..=ARTICLE_OCTETS_MAX),
+    ("rule.octets_max", 0..=ARTICLE_OCTETS_MAX),
     ("rule.groups_min", 0..=10_000),
     ("engine.queue_octets_max", MIB..=4 * GIB - 1),
     ("engine.commit_octets_max", 64 * KIB..=GIB),
+    // More could outrun what durability `none` keeps in reserve.
+    ("engine.commit_articles_max", 1..=16_384),
+    // As many ids as the index has room for.
+    ("engine.groups_max", 1..=newsreel_index::GROUPS_MAX as i64),
     ("engine.offers_max", 1_000..=100_000_000),
     ("engine.offers_per_connection_max", 1..=10_000_000),
     ("engine.offer_wait_ms", 100..=3_600_000),

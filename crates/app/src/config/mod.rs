@@ -3,8 +3,11 @@
 //! Two stages: a file is first read against the table of keys ([`read`]), which finds all that is wrong at once; what is
 //! sound becomes a [`Config`], whose values are resolved (octets, seconds, absolute paths).  Only the app reads files.
 
+mod across;
 mod explain;
+mod fixed;
 mod limits;
+mod live;
 mod own;
 mod problem;
 mod read;
@@ -25,6 +28,7 @@ use newsreel_wire::Wildmat;
 use serde::de::DeserializeOwned;
 
 pub(crate) use self::explain::explain;
+pub(crate) use self::live::is_live;
 pub(crate) use self::own::{Clients, LogFormat, LoggingConfig, ServerConfig};
 use self::problem::Problem;
 pub(crate) use self::problem::Problems;
@@ -207,12 +211,6 @@ fn store(values: toml::Table, complaints: &mut Vec<(String, String)>) -> StoreCo
     store
 }
 
-/// Whether this is a key or a section.
-#[cfg(test)]
-pub(crate) fn exists(path: &str) -> bool {
-    schema::find(path).is_some() || schema::is_section(path)
-}
-
 /// Reads a file, or takes the defaults without one.
 pub(crate) fn load(file: Option<&Path>) -> Result<Config> {
     let Some(file) = file else {
@@ -243,11 +241,14 @@ pub(crate) fn load(file: Option<&Path>) -> Result<Config> {
 pub(crate) fn parse(text: &str, name: &str) -> Result<Config, Problems> {
     let found = read::read(text);
     let mut complaints = Vec::new();
-    let config = Config::from_values(found.values, &mut complaints);
+    let mut config = Config::from_values(found.values, &mut complaints);
     let mut list = found.problems;
     // A value that could not be read is missing now; what follows from that is not told.
     let broken = !list.is_empty();
     complaints.retain(|(key, _)| !broken || found.places.contains_key(key));
+    if !broken && complaints.is_empty() {
+        list = across::settle(&mut config, &found.places);
+    }
     for (key, right) in complaints {
         let (line, column) = found.places.get(&key).copied().unwrap_or_default();
         list.push(Problem {

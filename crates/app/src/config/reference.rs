@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use anyhow::Result;
 
 use super::Config;
-use super::explain::{kind_text, said};
+use super::explain::{default_of, kind_text};
+use super::fixed::fixed;
+use super::live::when;
 use super::read::limits_text;
 use super::schema::{self, Key, Kind};
 
@@ -21,6 +23,19 @@ Relative paths count from the file's directory.
 Sizes may be written as `\"64KiB\"` or `\"1GiB\"`,
 durations as `\"90s\"`, `\"1h30min\"` or `\"10d\"`; a plain number is in the key's unit. Unknown keys and bad values are
 refused, all of them at once: `newsreel config check FILE`. One key: `newsreel config explain KEY`.
+
+SIGHUP reads the file again; a bad one changes nothing. What is marked *taken over by SIGHUP* is in force at once, for
+new connections and new articles; the rest is from the next start on, and the log names what waits for it.
+Keys that must fit each other are held against each other; a default gives way to what the file says.
+";
+
+const FIXED: &str = "
+## Limits that are fixed
+
+Every other queue, buffer, line and table has its limit in a key above.
+
+| of what | at most | why it is no key |
+|---|---|---|
 ";
 
 /// The page, in Markdown.
@@ -38,7 +53,11 @@ pub(crate) fn reference() -> Result<String> {
             section = Some(key.section());
             let _ = writeln!(out, "\n## `[{}]`", key.section());
         }
-        entry(key, &said(&defaults, key), &mut out);
+        entry(key, &default_of(&defaults, key), &mut out);
+    }
+    out.push_str(FIXED);
+    for row in fixed() {
+        let _ = writeln!(out, "| {} | {} | {} |", row.what, row.most, row.why);
     }
     Ok(out)
 }
@@ -56,6 +75,7 @@ fn entry(key: &Key, default: &str, out: &mut String) {
     if key.kind == Kind::Integer {
         facts.push(limits_text(key));
     }
+    facts.push(when(&key.path).to_owned());
     let _ = writeln!(out, "{}", facts.join("; "));
     if !key.choices.is_empty() {
         out.push('\n');

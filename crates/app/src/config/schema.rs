@@ -6,6 +6,7 @@
 use std::ops::RangeInclusive;
 use std::sync::OnceLock;
 
+use newsreel_store::methods::{METHODS, Method};
 use serde::Deserialize;
 
 use super::limits;
@@ -115,12 +116,19 @@ fn key(row: Row) -> Option<Key> {
     } else {
         None
     };
+    // The table of methods knows them, not the type of the key.
+    let (kind, choices) = if row.path == "set.method" {
+        let method = |method: &Method| (method.name.to_owned(), method.doc.to_owned());
+        (Kind::Choice, METHODS.iter().map(method).collect())
+    } else {
+        (kind, row.choices)
+    };
     Some(Key {
         limits: limits::of(&row.path),
         unit,
         kind,
         path: row.path,
-        choices: row.choices,
+        choices,
         doc: row.doc,
     })
 }

@@ -46,7 +46,7 @@ impl Unit {
     pub(crate) fn of_key(key: &str) -> Option<Self> {
         let last = key.rsplit('.').next().unwrap_or(key);
         last.split('_').find_map(|word| match word {
-            "octets" | "bytes" | "size" => Some(Self::Octets),
+            "octets" | "bytes" | "size" | "larger" => Some(Self::Octets),
             "us" => Some(Self::Time {
                 microseconds: 1,
                 name: "microseconds",

@@ -16,10 +16,10 @@ use serde_json::Value;
 const SOCKET: &str = "control.sock";
 
 /// The longest request, octets.
-const REQUEST_OCTETS_MAX: u64 = 4 << 20;
+pub(crate) const REQUEST_OCTETS_MAX: u64 = 4 << 20;
 
 /// The longest answer, octets: a list of a million groups.
-const REPLY_OCTETS_MAX: u64 = 1 << 30;
+pub(crate) const REPLY_OCTETS_MAX: u64 = 1 << 30;
 
 /// What comes back: any number of progress lines, then one of the others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -2,6 +2,7 @@
 //!
 //! Both the control socket and the offline commands come here.  An answer is JSON; nothing here prints.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use newsreel_engine::{ArticleRef, Engine, GroupChange, GroupReport, GroupSpec};
@@ -40,6 +41,9 @@ pub(crate) enum Request {
         creator: String,
         /// Leave those that exist already as they are; otherwise they are an error.
         keep_existing: bool,
+        /// Only say what would be done, after so many others had been made.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        dry_run: Option<usize>,
     },
     /// Change a group; what is absent stays.
     GroupSet {
@@ -52,10 +56,12 @@ pub(crate) enum Request {
         /// New high mark, if it is higher.
         high: Option<u64>,
     },
-    /// Remove a group.
+    /// Remove groups.
     GroupRemove {
-        /// Its name.
-        name: String,
+        /// Their names.
+        names: Vec<String>,
+        /// Only say what would be done.
+        dry_run: bool,
     },
     /// An article and where it lies.
     Article {
@@ -98,20 +104,26 @@ impl Request {
                 groups => format!("add {} groups for {creator}", groups.len()),
             },
             Self::GroupSet { name, .. } => format!("change group {name}"),
-            Self::GroupRemove { name } => format!("remove group {name}"),
+            Self::GroupRemove { names, .. } => match names.as_slice() {
+                [name] => format!("remove group {name}"),
+                names => format!(
+                    "remove {} groups, {} and others",
+                    names.len(),
+                    names.first().map_or("", String::as_str)
+                ),
+            },
             other => format!("{other:?}"),
         }
     }
 
     /// Whether it changes the spool.
     pub(crate) fn writes(&self) -> bool {
-        matches!(
-            self,
-            Self::GroupAdd { .. }
-                | Self::GroupSet { .. }
-                | Self::GroupRemove { .. }
-                | Self::ClockConfirm
-        )
+        match self {
+            Self::GroupAdd { dry_run, .. } => dry_run.is_none(),
+            Self::GroupRemove { dry_run, .. } => !dry_run,
+            Self::GroupSet { .. } | Self::ClockConfirm => true,
+            _ => false,
+        }
     }
 }
 
@@ -141,7 +153,11 @@ pub(crate) fn answer(
             groups,
             creator,
             keep_existing,
-        } => group_add(engine, groups, &creator, keep_existing),
+            dry_run,
+        } => {
+            let (specs, existing) = sorted_out(engine, groups, &creator, keep_existing)?;
+            group_add(engine, specs, &existing, dry_run)
+        }
         Request::GroupSet {
             name,
             status,
@@ -156,11 +172,7 @@ pub(crate) fn answer(
             engine.set_group(&name, change).map_err(said)?;
             value(&group(engine, &name)?)
         }
-        Request::GroupRemove { name } => {
-            let removed = group(engine, &name)?;
-            engine.remove_group(&name).map_err(said)?;
-            value(&removed)
-        }
+        Request::GroupRemove { names, dry_run } => group_remove(engine, &names, dry_run, progress),
         Request::Article { which } => {
             let article: ArticleRef = which.parse()?;
             match engine.article(&article).map_err(said)? {
@@ -217,12 +229,13 @@ fn group_list(engine: &Engine, wildmat: &str) -> Result<Value, String> {
     value(&groups)
 }
 
-fn group_add(
+/// What groups are to be made, and which of them exist already.
+fn sorted_out(
     engine: &Engine,
     groups: Vec<ListedGroup>,
     creator: &str,
     keep_existing: bool,
-) -> Result<Value, String> {
+) -> Result<(Vec<GroupSpec>, Vec<String>), String> {
     let (mut specs, mut existing) = (Vec::new(), Vec::new());
     for group in groups {
         if engine.group(&group.name).is_some() {
@@ -248,11 +261,62 @@ fn group_add(
             "group {name} exists already{others}; nothing was added"
         ));
     }
+    Ok((specs, existing))
+}
+
+fn group_add(
+    engine: &Engine,
+    specs: Vec<GroupSpec>,
+    existing: &[String],
+    dry_run: Option<usize>,
+) -> Result<Value, String> {
     let added: Vec<String> = specs.iter().map(|spec| spec.name.clone()).collect();
-    if !specs.is_empty() {
-        engine.add_groups(specs).map_err(said)?;
+    let mut done = json!({"added": added, "existing": existing});
+    match dry_run {
+        Some(before) => {
+            engine.try_groups(&specs, before).map_err(said)?;
+            done["dry_run"] = true.into();
+        }
+        None if specs.is_empty() => {}
+        None => engine.add_groups(specs).map_err(said)?,
     }
-    Ok(json!({"added": added, "existing": existing}))
+    Ok(done)
+}
+
+/// Removes all of them, or none because one does not exist.
+fn group_remove(
+    engine: &Engine,
+    names: &[String],
+    dry_run: bool,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Value, String> {
+    let found: Result<Vec<GroupReport>, String> =
+        names.iter().map(|name| group(engine, name)).collect();
+    let removed = found.map_err(|error| format!("{error}; nothing was removed"))?;
+    let gone: HashSet<&str> = names.iter().map(String::as_str).collect();
+    if gone.len() < names.len() {
+        return Err("a name is given twice; nothing was removed".to_owned());
+    }
+    let mut aliases = engine.groups();
+    aliases.retain(|group| {
+        let target = group.status.strip_prefix('=');
+        target.is_some_and(|target| gone.contains(target)) && !gone.contains(group.name.as_str())
+    });
+    let aliases: Vec<String> = aliases.into_iter().map(|group| group.name).collect();
+    let mut done = json!({"removed": removed, "aliases_left": aliases});
+    if dry_run {
+        done["dry_run"] = true.into();
+        return Ok(done);
+    }
+    for (at, name) in names.iter().enumerate() {
+        let after = |error| format!("{error}; {at} groups had been removed before");
+        engine.remove_group(name).map_err(after)?;
+        progress(Progress {
+            done: at as u64 + 1,
+            total: names.len() as u64,
+        });
+    }
+    Ok(done)
 }
 
 #[cfg(test)]
@@ -261,9 +325,11 @@ mod tests {
 
     #[test]
     fn a_name_cannot_forge_a_line_of_the_log() {
-        let asked = Request::GroupRemove {
-            name: format!("a\u{1b}[2J\nINFO forged {}", "x".repeat(1000)),
+        let remove = |name: String| Request::GroupRemove {
+            names: vec![name],
+            dry_run: false,
         };
+        let asked = remove(format!("a\u{1b}[2J\nINFO forged {}", "x".repeat(1000)));
         let line = asked.summary();
         assert!(
             line.starts_with("remove group a\\u{1b}[2J\\nINFO forged xxx"),
@@ -273,9 +339,7 @@ mod tests {
             line.len() < 400 && !line.contains(char::is_control),
             "{line}"
         );
-        let plain = Request::GroupRemove {
-            name: "alt.o'reilly".into(),
-        };
+        let plain = remove("alt.o'reilly".to_owned());
         assert_eq!(plain.summary(), "remove group alt.o'reilly");
     }
 }

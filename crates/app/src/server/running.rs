@@ -102,25 +102,6 @@ impl Settings {
     }
 }
 
-/// Keys, or whole sections, that are taken over while the server runs; all others wait for a start.
-const LIVE: &[&str] = &[
-    "server.clients",
-    "logging.level",
-    "logging.articles",
-    "listen.connections_max",
-    "listen.connections_per_address_max",
-    "listen.loopback_unlimited",
-    "articles",
-    "session",
-];
-
-fn is_live(path: &str) -> bool {
-    LIVE.iter().any(|live| {
-        path.strip_prefix(live)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-    })
-}
-
 /// Paths whose values differ between two configurations.
 fn differences(old: &Config, new: &Config) -> Result<Vec<String>> {
     let (old, new) = (old.values()?, new.values()?);
@@ -147,9 +128,9 @@ impl Server {
     /// Takes over what of a sound configuration can change now.
     fn take_over(&self, config: Config) -> Result<Value> {
         let mut changed = differences(&self.settings.config(), &config)?;
-        changed.retain(|path| is_live(path));
+        changed.retain(|path| config::is_live(path));
         let mut restart = differences(&self.settings.started(), &config)?;
-        restart.retain(|path| !is_live(path));
+        restart.retain(|path| !config::is_live(path));
         self.engine.reload(&config.engine_config())?;
         self.logging.set(&config.logging)?;
         self.limits.set(&config.listen);
@@ -229,15 +210,8 @@ mod tests {
                 "session.greeting"
             ]
         );
-        let live: Vec<bool> = found.iter().map(|path| is_live(path)).collect();
+        let live: Vec<bool> = found.iter().map(|path| config::is_live(path)).collect();
         assert_eq!(live, [false, true, true]);
         assert!(differences(&old, &old).unwrap().is_empty());
-    }
-
-    #[test]
-    fn live_keys_exist() {
-        for path in LIVE {
-            assert!(config::exists(path), "{path}");
-        }
     }
 }

@@ -111,6 +111,114 @@ fn an_import_of_many_groups_goes_in_batches() {
     assert_eq!(spool.json(&["status"])["groups"], 2500);
 }
 
+fn active_lines() -> String {
+    // Aliases first, and in another batch than their targets.
+    let alias = |n: usize| format!("test.a{n} 0 1 =test.g{n}\n");
+    let group = |n: usize| format!("test.g{n} 5 1 y\n");
+    (0..600).map(alias).chain((0..600).map(group)).collect()
+}
+
+#[test]
+fn a_dry_run_of_an_import_says_what_would_be_made_and_makes_nothing() {
+    let spool = Spool::new();
+    let server = spool.serve();
+    let active = file(&spool, "active", &active_lines());
+    spool.text(&["group", "add", "test.g7"]);
+    let dry = |words: &[&str]| {
+        let done = spool.json(&[&["group", "import", &active, "--dry-run"], words].concat());
+        assert_eq!(
+            done,
+            json!({"added": 1199, "existing": 1, "bad": [], "descriptions_unused": 0, "dry_run": true})
+        );
+    };
+    dry(&[]);
+    dry(&["--read-only"]);
+    let said = spool.text(&["group", "import", &active, "--dry-run"]);
+    assert!(
+        said.starts_with("dry run: 1199 groups would be added, 1 exist already"),
+        "{said}"
+    );
+    server.stop();
+    dry(&[]);
+    assert_eq!(spool.json(&["status"])["groups"], 1);
+
+    let lost = file(&spool, "lost", "misc.ok 1 1 y\nmisc.lost 1 1 =misc.none\n");
+    let error = spool.error(&["group", "import", &lost, "--dry-run"]);
+    assert!(
+        error.contains("nothing was imported") && error.contains("misc.none"),
+        "{error}"
+    );
+
+    let done = spool.json(&["group", "import", &active]);
+    assert_eq!(
+        (&done["added"], &done["existing"]),
+        (&json!(1199), &json!(1))
+    );
+    assert_eq!(
+        spool.json(&["group", "show", "test.a599"])["status"],
+        "=test.g599"
+    );
+}
+
+#[test]
+fn a_dry_run_counts_the_groups_of_earlier_batches() {
+    let spool = Spool::with(&Spool::changed(&[(
+        "[log]",
+        "[engine]\ngroups_max = 1100\n\n[log]",
+    )]));
+    let server = spool.serve();
+    let active = file(&spool, "active", &active_lines());
+    let error = spool.error(&["group", "import", &active, "--dry-run"]);
+    assert!(
+        error.contains("an import would fail after 1000 groups"),
+        "{error}"
+    );
+    assert!(error.contains("engine.groups_max is 1100"), "{error}");
+    assert_eq!(spool.json(&["status"])["groups"], 0);
+    server.stop();
+}
+
+#[test]
+fn groups_are_removed_all_or_none_and_a_dry_run_removes_none() {
+    let spool = Spool::new();
+    let server = spool.serve();
+    spool.text(&["group", "add", "misc.a", "misc.b", "misc.c"]);
+    spool.text(&["group", "add", "misc.alias", "--status", "=misc.b"]);
+    let mut client = NewsClient::connect(server.address);
+    assert_eq!(
+        client.takethis("<1@t.example>", "misc.b"),
+        "239 <1@t.example>"
+    );
+    let dry = || {
+        let done = spool.json(&["group", "remove", "misc.a", "misc.b", "--dry-run"]);
+        assert_eq!(done["dry_run"], true);
+        assert_eq!(done["aliases_left"], json!(["misc.alias"]));
+        assert_eq!(
+            (&done["removed"][1]["name"], &done["removed"][1]["count"]),
+            (&json!("misc.b"), &json!(1))
+        );
+        let said = spool.text(&["group", "remove", "misc.a", "--dry-run", "--read-only"]);
+        assert!(
+            said.ends_with("dry run: 1 groups would be removed\n"),
+            "{said}"
+        );
+        assert_eq!(spool.json(&["status"])["groups"], 4);
+    };
+    dry();
+    let error = spool.error(&["group", "remove", "misc.a", "misc.none"]);
+    assert!(
+        error.contains("no group \"misc.none\"; nothing was removed"),
+        "{error}"
+    );
+    let error = spool.error(&["group", "remove", "misc.a", "misc.a"]);
+    assert!(error.contains("given twice"), "{error}");
+    server.stop();
+    dry();
+    let done = spool.json(&["group", "remove", "misc.a", "misc.b"]);
+    assert_eq!(done["removed"].as_array().unwrap().len(), 2);
+    assert_eq!(spool.json(&["status"])["groups"], 2);
+}
+
 /// A real article of 1999 names a mail address among its groups; others name a group twice.
 #[test]
 fn odd_names_among_the_groups_of_an_article_do_no_harm() {

@@ -10,6 +10,7 @@ mod crash;
 mod damage;
 mod faults;
 mod feeding;
+mod limits;
 mod old_log;
 mod refusing;
 mod room;

@@ -11,7 +11,7 @@ const SEGMENT: usize = 1 << 10;
 const SEGMENTS: usize = 1 << 12;
 
 /// Groups there can be in the life of a spool.
-pub(crate) const GROUPS_MAX: usize = SEGMENT * SEGMENTS;
+pub const GROUPS_MAX: usize = SEGMENT * SEGMENTS;
 
 /// The marks, by group id.
 #[derive(Debug)]

@@ -17,11 +17,12 @@ use newsreel_wire::{ArticleNumber, GroupId, UnixTime};
 use parking_lot::Mutex;
 
 use crate::error::{Error, Result};
-use marks::{GROUPS_MAX, HighMarks};
+use marks::HighMarks;
 use row::Attributes;
 use seal::GroupRun;
 use table::Table;
 
+pub use marks::GROUPS_MAX;
 pub use row::{Group, GroupChange, GroupRow};
 
 /// The view.

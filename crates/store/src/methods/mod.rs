@@ -22,6 +22,8 @@ use crate::store::Access;
 pub struct Method {
     /// Its name, as in the configuration and the folder.
     pub name: &'static str,
+    /// What it is, for the reference page.
+    pub doc: &'static str,
     /// The first octet of its tokens; never given to another method.
     pub number: u8,
     /// Its page in `docs/formats/`.
@@ -33,6 +35,7 @@ pub struct Method {
 /// All methods.
 pub const METHODS: &[Method] = &[Method {
     name: cnfs::NAME,
+    doc: "Cyclic buffers: the newest articles overwrite the oldest.",
     number: cnfs::METHOD,
     format_page: "cyclic-buffer",
     open: cnfs::open,

@@ -11,11 +11,28 @@ use smallvec::SmallVec;
 use super::known::{Known, KnownSet};
 use crate::error::HeaderFault;
 
-/// The largest header block, in octets, blank line included.
-pub const HEADER_OCTETS_MAX: usize = 64 * 1024;
+/// How large a header block may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeaderLimits {
+    /// Octets, blank line included.
+    pub octets: usize,
+    /// Fields.
+    pub fields: usize,
+}
 
-/// The most fields a header block may have.
-pub const HEADER_FIELDS_MAX: usize = 1000;
+impl HeaderLimits {
+    /// What [`Headers::scan`] takes: many times what real articles have.
+    pub const USUAL: Self = Self {
+        octets: 64 * 1024,
+        fields: 1000,
+    };
+
+    /// The most that can be asked for: offsets have 32 bits, and fields are counted with 16.
+    pub const MOST: Self = Self {
+        octets: u32::MAX as usize,
+        fields: NO_FIELD as usize,
+    };
+}
 
 /// Fields kept without allocating; articles of 1993 to 2022 have at most 36 header lines.
 const FIELDS_INLINE: usize = 32;
@@ -103,11 +120,30 @@ pub(crate) fn trim(mut content: &[u8]) -> &[u8] {
 }
 
 impl<'a> Headers<'a> {
-    /// Takes the header block apart, up to and including the blank line.
+    /// Takes the header block apart, up to and including the blank line, within the usual limits.
     ///
     /// # Errors
     /// At the first line that is not a header line, and when there is no blank line.
+    #[inline]
     pub fn scan(wire: &'a [u8]) -> Result<Self, HeaderFault> {
+        Self::scan_within(wire, HeaderLimits::USUAL)
+    }
+
+    /// Takes the header block of an article that was taken before apart: whatever the limits are today.
+    ///
+    /// # Errors
+    /// As [`Headers::scan`].
+    pub fn scan_stored(wire: &'a [u8]) -> Result<Self, HeaderFault> {
+        Self::scan_within(wire, HeaderLimits::MOST)
+    }
+
+    /// Takes the header block apart, as long as it keeps to these limits; none is higher than [`HeaderLimits::MOST`].
+    ///
+    /// # Errors
+    /// As [`Headers::scan`].
+    pub fn scan_within(wire: &'a [u8], limits: HeaderLimits) -> Result<Self, HeaderFault> {
+        let octets_max = limits.octets.min(HeaderLimits::MOST.octets);
+        let fields_max = limits.fields.min(HeaderLimits::MOST.fields);
         let mut headers = Self {
             wire,
             fields: SmallVec::new(),
@@ -118,7 +154,7 @@ impl<'a> Headers<'a> {
             lines: 0,
         };
         // Offsets fit in 32 bits because nothing beyond the limit is looked at.
-        let block = wire.get(..HEADER_OCTETS_MAX).unwrap_or(wire);
+        let block = wire.get(..octets_max).unwrap_or(wire);
         let mut at = 0;
         loop {
             let rest = block.get(at..).unwrap_or_default();
@@ -141,6 +177,9 @@ impl<'a> Headers<'a> {
                 }
                 [b' ' | b'\t', ..] => headers.continue_field(at, line)?,
                 [b'.'] => return Err(HeaderFault::NoBlankLine { at: at as u32 }),
+                _ if headers.fields.len() == fields_max => {
+                    return Err(HeaderFault::TooManyFields { at: at as u32 });
+                }
                 _ => headers.add_field(at, line)?,
             }
             at += lf + 1;
@@ -177,9 +216,6 @@ impl<'a> Headers<'a> {
             return Err(HeaderFault::NoSpaceAfterColon { at: at as u32 });
         }
         let number = self.fields.len();
-        if number >= HEADER_FIELDS_MAX {
-            return Err(HeaderFault::TooManyFields { at: at as u32 });
-        }
         self.fields.push(Span {
             start: at as u32,
             colon: (at + stuffed + name_len) as u32,

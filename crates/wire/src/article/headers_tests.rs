@@ -3,7 +3,7 @@
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
-use super::{HEADER_FIELDS_MAX, HEADER_OCTETS_MAX, Headers, Known};
+use super::{HeaderLimits, Headers, Known};
 
 /// Shows what the scanner makes of an article written with bare line feeds.
 fn check(text: &str, expected: &Expect) {
@@ -105,24 +105,36 @@ fn only_crlf_ends_a_line() {
 
 #[test]
 fn limits() {
+    let HeaderLimits { octets, fields } = HeaderLimits::USUAL;
+    check_limits(octets, fields, |wire| Headers::scan(wire));
+    for (octets, fields) in [(1024, 1), (1 << 20, 10_000)] {
+        check_limits(octets, fields, |wire| {
+            Headers::scan_within(wire, HeaderLimits { octets, fields })
+        });
+    }
+    assert!(Headers::scan_stored("A: b\r\n".repeat(65_535).as_bytes()).is_err());
+    let most = format!("{}\r\n.\r\n", "A: b\r\n".repeat(65_535));
+    assert!(Headers::scan_stored(most.as_bytes()).is_ok());
+    assert!(Headers::scan_stored(format!("A: b\r\n{most}").as_bytes()).is_err());
+}
+
+fn check_limits(
+    octets_max: usize,
+    fields_max: usize,
+    scan: impl Fn(&[u8]) -> Result<Headers<'_>, crate::error::HeaderFault>,
+) {
     let block = |len: usize| format!("A: {}\r\n\r\n.\r\n", "x".repeat(len - 7));
-    assert!(Headers::scan(block(HEADER_OCTETS_MAX).as_bytes()).is_ok());
-    let fault = format!(
-        "{:?}",
-        Headers::scan(block(HEADER_OCTETS_MAX + 1).as_bytes()).map(|_| ())
-    );
-    assert_eq!(
-        fault,
-        format!("Err(TooLarge {{ at: {} }})", HEADER_OCTETS_MAX - 1)
-    );
+    assert!(scan(block(octets_max).as_bytes()).is_ok());
+    let fault = format!("{:?}", scan(block(octets_max + 1).as_bytes()).map(|_| ()));
+    assert_eq!(fault, format!("Err(TooLarge {{ at: {} }})", octets_max - 1));
 
     let fields = |count: usize| format!("{}\r\n.\r\n", "A: b\r\n".repeat(count));
-    let headers = fields(HEADER_FIELDS_MAX);
+    let headers = fields(fields_max);
+    assert_eq!(scan(headers.as_bytes()).unwrap().fields().len(), fields_max);
     assert_eq!(
-        Headers::scan(headers.as_bytes()).unwrap().fields().len(),
-        HEADER_FIELDS_MAX
+        format!("{:?}", scan(fields(fields_max + 1).as_bytes()).map(|_| ())),
+        format!("Err(TooManyFields {{ at: {} }})", 6 * fields_max)
     );
-    assert!(Headers::scan(fields(HEADER_FIELDS_MAX + 1).as_bytes()).is_err());
 }
 
 #[test]

@@ -12,7 +12,7 @@ mod octets;
 mod optional;
 mod relay;
 
-pub use headers::{Field, HEADER_FIELDS_MAX, HEADER_OCTETS_MAX, Headers};
+pub use headers::{Field, HeaderLimits, Headers};
 pub(crate) use headers::{is_blank, trim};
 pub use known::{Known, KnownSet};
 pub use octets::{OctetFacts, octets};

@@ -52,11 +52,15 @@ pub(crate) enum Verb {
     #[command(after_help = read_help())]
     Read(ReadOptions),
     /// Hold idle connections and see what they cost
+    #[command(
+        after_help = "Example:\n  newsreel bench idle --connections 5000 --duration 10 --pid \"$(pidof newsreel)\""
+    )]
     Idle {
         #[command(flatten)]
         server: ServerArgs,
     },
     /// Run a server that does nothing, to know what the client and the machine can do
+    #[command(after_help = "Example:\n  newsreel bench null --listen 127.0.0.1:1120 --threads 2")]
     Null {
         /// Where it listens
         #[arg(long, default_value = "127.0.0.1:1120", value_name = "ADDRESS")]
@@ -66,6 +70,9 @@ pub(crate) enum Verb {
         threads: usize,
     },
     /// Feed alone, beside paced readers, and alone again
+    #[command(
+        after_help = "Example:\n  newsreel bench beside --articles 100000 --connections 4 --readers 500"
+    )]
     Beside(compare::BesideOptions),
     /// Compare servers in rounds: this program first, against the others
     #[command(
@@ -132,11 +139,19 @@ fn read_modes() -> PossibleValuesParser {
 }
 
 fn feed_help() -> String {
-    modes_help(passes::FEED.iter().map(|pass| (pass.name, pass.help)))
+    let modes = modes_help(passes::FEED.iter().map(|pass| (pass.name, pass.help)));
+    format!(
+        "{modes}\n\nExamples:\n  newsreel bench feed --articles 100000 --connections 4 --pid \"$(pidof newsreel)\"\n  \
+         newsreel bench feed --from feed.rnews.zst --mode check --json"
+    )
 }
 
 fn read_help() -> String {
-    modes_help(passes::READ.iter().map(|pass| (pass.name, pass.help)))
+    let modes = modes_help(passes::READ.iter().map(|pass| (pass.name, pass.help)));
+    format!(
+        "{modes}\n\nExamples:\n  newsreel bench read --mode article --articles 20000 --connections 4 --duration 5\n  \
+         newsreel bench read --mode over --depth 8 --duration 5 --json"
+    )
 }
 
 fn modes_help(modes: impl Iterator<Item = (&'static str, &'static str)>) -> String {

@@ -24,6 +24,8 @@ pub use create::CreateProgress;
 pub use format::{FileHeader, FileKey, Hints, Mark, RECORD_HEADER, RecordHeader};
 pub use geometry::{BLOCK_MAX, BLOCK_MIN, Geometry, PAGE};
 pub(crate) use open::open;
+pub use placing::ARTICLE_OCTETS_MAX;
+pub(crate) use placing::article_octets_max;
 pub use reading::end_of;
 
 /// The first octet of its tokens.

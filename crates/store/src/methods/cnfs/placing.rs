@@ -26,7 +26,7 @@ const REGION_USUAL_MIN: u64 = 2 << 20;
 /// Replayed articles noted at once.
 const REPLAYED_AT_ONCE: usize = 4096;
 /// No article is larger, whatever the buffer's size: what a damaged index asks for must fit into memory.
-pub(super) const ARTICLE_OCTETS_MAX: u64 = 256 << 20;
+pub const ARTICLE_OCTETS_MAX: u64 = 256 << 20;
 
 /// The batch being collected.
 #[derive(Debug)]
@@ -69,7 +69,7 @@ pub(super) struct Filling {
 }
 
 /// The largest article of a buffer with so much room: a quarter, so that making room for it leaves most alive.
-pub(super) fn article_octets_max(capacity: u64) -> u64 {
+pub(crate) fn article_octets_max(capacity: u64) -> u64 {
     (capacity / 4)
         .saturating_sub(RECORD_HEADER as u64)
         .min(ARTICLE_OCTETS_MAX)

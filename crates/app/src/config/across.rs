@@ -1,0 +1,292 @@
+//! What no section can check alone: keys of different sections that must fit each other.
+//!
+//! A value that somebody wrote holds in full, or is a problem that names both keys and says what would be right.  A
+//! default gives way instead: it becomes what the written keys leave room for, so `config show` prints what is in force.
+
+use std::collections::BTreeMap;
+
+use newsreel_store::StoreConfig;
+
+use super::Config;
+use super::problem::Problem;
+use super::schema;
+
+/// What our Path entry and Xref may add to an article, and rounding.
+const ADDED_OCTETS: u64 = 4 << 10;
+
+/// A chunk for an article that does not fit is doubled, and the old one is there while it is copied.
+const CHUNK_TIMES_MAX: usize = 4;
+
+/// Room of a log segment beside the largest records, octets.
+const SEGMENT_MARGIN_OCTETS: u64 = 64 << 10;
+
+/// By how much longer than it may be old an article is remembered, if nobody says otherwise.
+const REMEMBER_MARGIN_S: u64 = 86_400;
+
+/// A configuration whose keys are made to fit each other.
+pub(super) struct Across<'c> {
+    config: &'c mut Config,
+    places: &'c BTreeMap<String, (usize, usize)>,
+    problems: Vec<Problem>,
+}
+
+/// One bound of a key: how much, and what sets it.
+struct Bound {
+    most: u64,
+    /// What of it is too much, as in `more than session.article_bytes_max = 4MiB lets in`.
+    because: String,
+    /// What would be right.
+    right: String,
+}
+
+/// Makes defaults fit what is written; what is written and does not fit is a problem.  `places` says where each key
+/// stands that is written.
+pub(super) fn settle(
+    config: &mut Config,
+    places: &BTreeMap<String, (usize, usize)>,
+) -> Vec<Problem> {
+    let mut across = Across {
+        config,
+        places,
+        problems: Vec::new(),
+    };
+    across.session_memory();
+    across.article_octets();
+    across.header_octets();
+    across.rules();
+    across.log_segment();
+    across.remember();
+    across.problems
+}
+
+impl Across<'_> {
+    fn is_written(&self, key: &str) -> bool {
+        self.places.contains_key(key)
+    }
+
+    /// A key with its value and, where it stands in the file, its line.
+    fn said(&self, key: &str, value: u64) -> String {
+        let value = printed(key, value);
+        match self.places.get(key) {
+            Some((line, _)) => format!("{key} = {value} (line {line})"),
+            None => format!("{key} = {value} (the default)"),
+        }
+    }
+
+    fn problem(&mut self, key: &str, what: String, right: String) {
+        let (line, column) = self.places.get(key).copied().unwrap_or_default();
+        self.problems.push(Problem {
+            line,
+            column,
+            what,
+            right,
+        });
+    }
+
+    /// Holds a value against its bounds: what it becomes.
+    fn bounded(&mut self, key: &str, value: u64, bounds: &[Bound]) -> u64 {
+        let most = bounds.iter().map(|bound| bound.most).min();
+        if !self.is_written(key) {
+            return most.map_or(value, |most| value.min(most));
+        }
+        for bound in bounds.iter().filter(|bound| bound.most < value) {
+            let what = format!("{key} = {} is {}", printed(key, value), bound.because);
+            self.problem(key, what, bound.right.clone());
+        }
+        value
+    }
+
+    /// `session.large_articles_bytes_max`: room for one article while its chunk grows, or none ever comes in.
+    fn session_memory(&mut self) {
+        const KEY: &str = "session.large_articles_bytes_max";
+        const ARTICLE: &str = "session.article_bytes_max";
+        let session = &mut self.config.session;
+        let (memory, article) = (session.large_articles_bytes_max, session.article_bytes_max);
+        let least = article.saturating_mul(CHUNK_TIMES_MAX);
+        if memory >= least {
+            return;
+        }
+        if !self.places.contains_key(ARTICLE) {
+            session.article_bytes_max = memory / CHUNK_TIMES_MAX;
+        } else if !self.places.contains_key(KEY) {
+            session.large_articles_bytes_max = least;
+        } else {
+            let what = format!(
+                "{KEY} = {} has no room for one article with {}",
+                printed(KEY, memory as u64),
+                self.said(ARTICLE, article as u64)
+            );
+            let right = format!("give {} or more", printed(KEY, least as u64));
+            self.problem(KEY, what, right);
+        }
+    }
+
+    /// `articles.octets_max`: no more than a session reads and a buffer takes.
+    fn article_octets(&mut self) {
+        const KEY: &str = "articles.octets_max";
+        let value = u64::from(self.config.articles.octets_max);
+        let read = self.config.session.article_bytes_max as u64;
+        let mut bounds = vec![Bound {
+            most: read,
+            because: format!(
+                "more than {} lets in",
+                self.said("session.article_bytes_max", read)
+            ),
+            right: format!(
+                "give octets_max {} or less, or session.article_bytes_max {} or more",
+                printed(KEY, read),
+                printed(KEY, value)
+            ),
+        }];
+        if let Some((most, set)) = largest_set(&self.config.store) {
+            let octets = largest_buffer(&self.config.store, set);
+            let needed = (value + ADDED_OCTETS) * 4;
+            bounds.push(Bound {
+                most,
+                because: format!(
+                    "more than a quarter of a buffer: the largest, of set {set:?}, has {}",
+                    self.said("buffer.octets", octets)
+                        .replace(" (the default)", "")
+                ),
+                right: format!(
+                    "give octets_max {} or less, or a buffer.octets of {} or more",
+                    printed(KEY, most),
+                    printed(KEY, needed.next_multiple_of(1 << 20))
+                ),
+            });
+        }
+        let value = self.bounded(KEY, value, &bounds);
+        self.config.articles.octets_max = u32::try_from(value).unwrap_or(u32::MAX);
+    }
+
+    /// `articles.header_octets_max`: no more than the article.
+    fn header_octets(&mut self) {
+        const KEY: &str = "articles.header_octets_max";
+        let value = u64::from(self.config.articles.header_octets_max);
+        let article = u64::from(self.config.articles.octets_max);
+        let bounds = [Bound {
+            most: article,
+            because: format!("more than {}", self.said("articles.octets_max", article)),
+            right: "a header block is part of its article".to_owned(),
+        }];
+        let value = self.bounded(KEY, value, &bounds);
+        self.config.articles.header_octets_max = u32::try_from(value).unwrap_or(u32::MAX);
+    }
+
+    /// `[[rule]]`: sizes that occur, and that the set can take.
+    fn rules(&mut self) {
+        let article = u64::from(self.config.articles.octets_max);
+        let rules = self.config.store.rules.clone();
+        for (at, rule) in rules.iter().enumerate() {
+            let key = format!("rule[{at}].octets_max");
+            let takes = self.config.store.article_octets_max(&rule.set);
+            if let (Some(most), Some(takes)) = (rule.octets_max, takes)
+                && most > takes
+                && self.is_written(&key)
+            {
+                let what = format!(
+                    "{key} = {} is more than set {:?} takes, a quarter of its largest buffer",
+                    printed("rule.octets_max", most),
+                    rule.set
+                );
+                let right = format!(
+                    "give {} or less, or a larger buffer.octets",
+                    printed("rule.octets_max", rounded(takes))
+                );
+                self.problem(&key, what, right);
+            }
+            let key = format!("rule[{at}].larger_than");
+            if let Some(more) = rule.larger_than
+                && more >= article
+                && self.is_written(&key)
+            {
+                let what = format!(
+                    "{key} = {} leaves nothing for this rule with {}",
+                    printed("rule.larger_than", more),
+                    self.said("articles.octets_max", article)
+                );
+                let right = "give less, or a larger articles.octets_max".to_owned();
+                self.problem(&key, what, right);
+            }
+        }
+    }
+
+    /// `log.segment_octets`: two of the largest records, so that the log can always go on.
+    fn log_segment(&mut self) {
+        const KEY: &str = "log.segment_octets";
+        let header = "articles.header_octets_max";
+        let record = self.config.articles.record_octets_max();
+        let value = self.config.log.segment_octets;
+        let least = (2 * record + SEGMENT_MARGIN_OCTETS).next_multiple_of(64 << 10);
+        if value >= least {
+            return;
+        }
+        let octets = u64::from(self.config.articles.header_octets_max);
+        let groups = u64::from(self.config.articles.groups_max);
+        let what = format!(
+            "{KEY} = {} cannot hold the records of articles with {} and {}",
+            printed(KEY, value),
+            self.said(header, octets),
+            self.said("articles.groups_max", groups)
+        );
+        let right = format!("give it {} or more", printed(KEY, least));
+        let written = [KEY, header, "articles.groups_max"];
+        let at = written.into_iter().find(|key| self.is_written(key));
+        self.problem(at.unwrap_or(KEY), what, right);
+    }
+
+    /// `index.remember_s`: as long as an article may be old, or one that is gone comes in again.
+    fn remember(&mut self) {
+        const KEY: &str = "index.remember_s";
+        let age = self.config.articles.age_s_max;
+        let value = self.config.index.remember_s;
+        if !self.is_written(KEY) {
+            let most = schema::find(KEY).and_then(|key| key.limits.as_ref());
+            let most = most.map_or(u64::MAX, |limits| limits.end().unsigned_abs());
+            let wanted = value.max(age.saturating_add(REMEMBER_MARGIN_S)).min(most);
+            self.config.index.remember_s = wanted;
+        } else if value < age {
+            let what = format!(
+                "{KEY} = {} is less than {}: an article that is gone would be taken again",
+                printed(KEY, value),
+                self.said("articles.age_s_max", age)
+            );
+            let right = format!("give {} or more", printed(KEY, age));
+            self.problem(KEY, what, right);
+        }
+    }
+}
+
+/// A value as a file would say it.
+fn printed(key: &str, value: u64) -> String {
+    match schema::find(key).and_then(|key| key.unit) {
+        Some(unit) => unit.print(value),
+        None => value.to_string(),
+    }
+}
+
+/// What an article may have as it comes, of what a buffer takes: whole KiB.
+const fn rounded(takes: u64) -> u64 {
+    let left = takes.saturating_sub(ADDED_OCTETS);
+    left - left % 1024
+}
+
+/// The largest article that any rule's set takes, and that set.
+fn largest_set(store: &StoreConfig) -> Option<(u64, &str)> {
+    let takes = store.rules.iter().filter_map(|rule| {
+        let takes = store.article_octets_max(&rule.set)?;
+        Some((rounded(takes), rule.set.as_str()))
+    });
+    takes.max_by_key(|(takes, _)| *takes)
+}
+
+/// The size of a set's largest buffer.
+fn largest_buffer(store: &StoreConfig, set: &str) -> u64 {
+    let set = store.sets.iter().find(|one| one.name == set);
+    let names = set.map(|set| set.buffers.as_slice()).unwrap_or_default();
+    let buffers = store
+        .buffers
+        .iter()
+        .filter(|buffer| names.contains(&buffer.name));
+    buffers.map(|buffer| buffer.octets).max().unwrap_or(0)
+}

@@ -1,0 +1,127 @@
+//! Limits that are no keys: what they are, and why nobody should have to set them.
+//!
+//! Each number comes from the constant that is in force, so the reference page cannot say another.
+
+use newsreel_wire::nntp::line::COMMAND_OCTETS_MAX;
+use newsreel_wire::wildmat::WILDMAT_PATTERNS_MAX;
+use newsreel_wire::{
+    ArticleNumber, BUFFER_NAME_OCTETS_MAX, GROUP_NAME_OCTETS_MAX, MESSAGE_ID_OCTETS_MAX,
+};
+
+use super::FILE_OCTETS_MAX;
+use super::units::Unit;
+use crate::control::{REPLY_OCTETS_MAX, REQUEST_OCTETS_MAX};
+
+/// One limit: of what, how much, and why it is fixed.
+pub(super) struct Fixed {
+    pub(super) what: &'static str,
+    pub(super) most: String,
+    pub(super) why: &'static str,
+}
+
+/// All of them.
+pub(super) fn fixed() -> Vec<Fixed> {
+    let mut rows = of_articles_and_groups();
+    rows.extend(of_the_server());
+    rows
+}
+
+fn octets(number: u64) -> String {
+    match Unit::Octets.print(number) {
+        text if text == number.to_string() => format!("{text} octets"),
+        text => text,
+    }
+}
+
+const fn row(what: &'static str, most: String, why: &'static str) -> Fixed {
+    Fixed { what, most, why }
+}
+
+fn of_articles_and_groups() -> Vec<Fixed> {
+    vec![
+        row(
+            "A command line",
+            octets(COMMAND_OCTETS_MAX as u64),
+            "RFC 3977 section 3.1; an argument in it is no longer either",
+        ),
+        row(
+            "A message-id",
+            octets(MESSAGE_ID_OCTETS_MAX as u64),
+            "RFC 3977 section 3.6",
+        ),
+        row(
+            "A group's name",
+            octets(GROUP_NAME_OCTETS_MAX as u64),
+            "so that a command and a reply line can hold it",
+        ),
+        row(
+            "An article number",
+            ArticleNumber::RFC_MAX.0.to_string(),
+            "RFC 3977 section 6; `engine.number_overflow` says what comes then",
+        ),
+        row(
+            "Patterns of a wildmat",
+            format!("{WILDMAT_PATTERNS_MAX} patterns"),
+            "a reader's fits into a command line; this one is for wildmats of this file",
+        ),
+        row(
+            "Path with our entry",
+            octets(u16::MAX.into()),
+            "the log counts it with 16 bits, and no real Path has a tenth of it",
+        ),
+        row(
+            "A group's description, its creator",
+            octets(newsreel_engine::GROUP_TEXT_OCTETS_MAX as u64),
+            "a line of LIST stays readable",
+        ),
+        row(
+            "An article",
+            octets(newsreel_store::ARTICLE_OCTETS_MAX),
+            "no storage method takes a larger one, so `articles.octets_max` goes no further; nor more than a quarter \
+             of its buffer, so that making room for one leaves most others alive",
+        ),
+        row(
+            "A buffer's name",
+            octets(BUFFER_NAME_OCTETS_MAX as u64),
+            "tokens are said with it",
+        ),
+        row(
+            "Sets",
+            format!("{} sets", u8::MAX),
+            "a token has 8 bits for its set",
+        ),
+    ]
+}
+
+fn of_the_server() -> Vec<Fixed> {
+    vec![
+        row(
+            "What is still read from a connection that the server ends",
+            format!(
+                "{} in 2s",
+                octets(newsreel_session::LINGER_OCTETS_MAX as u64)
+            ),
+            "it is thrown away; the time alone would be enough",
+        ),
+        row(
+            "A request to the control socket",
+            octets(REQUEST_OCTETS_MAX),
+            "only the server's own user and root may send one, and `group import` sends many small ones",
+        ),
+        row(
+            "An answer of the control socket",
+            octets(REPLY_OCTETS_MAX),
+            "a list of a million groups; a command refuses more, whoever sits on the socket",
+        ),
+        row(
+            "Problems that `check` lists",
+            format!("{} problems", newsreel_engine::PROBLEMS_MAX),
+            "the others are counted",
+        ),
+        row(
+            "This file",
+            octets(FILE_OCTETS_MAX as u64),
+            "it is read before anything is known",
+        ),
+    ]
+}

@@ -1,12 +1,14 @@
-//! Rot in the sealed files of the views: reported, counted, rebuilt in the background, and served around meanwhile.
+//! Rot in the sealed files of the views: reported, counted, rebuilt in the background, and served around meanwhile; and
+//! in the articles themselves: it costs the article it is in.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use newsreel_engine::{Engine, GroupSpec};
+use newsreel_engine::{ArticleRef, Engine, GroupSpec};
 use newsreel_host::disk::{Effect, Fault, FaultyDisk};
 use newsreel_host::{Disk, MemoryDisk, Op};
-use newsreel_service::{Outcome, Part};
+use newsreel_service::{ArticleBuf, ArticleQuery, NewsService, Outcome, Part, ServiceError};
+use newsreel_wire::MessageId;
 
 use crate::world::{World, article, config, open_on};
 
@@ -226,4 +228,108 @@ async fn a_lost_manifest_is_named_when_the_log_does_not_reach_back() {
         error.contains("/spool/index") && error.contains("manifest") && error.contains("restore"),
         "{error}"
     );
+}
+
+/// A spool of sixty articles that readers find on the disk only.
+async fn on_disk(memory: &MemoryDisk) -> (FaultyDisk, World) {
+    let faulty = FaultyDisk::new(Arc::new(memory.clone()));
+    let mut config = config(4 << 20);
+    config.store.sets[0].recent_octets = 0;
+    let world = World::on(Arc::new(faulty.clone()), config);
+    let outcomes = world.send(&articles(0, 60)).await;
+    assert!(outcomes.iter().all(|outcome| *outcome == Outcome::Accepted));
+    (faulty, world.restart())
+}
+
+/// Where an octet in the middle of an article's body lies: file and offset.
+fn body_of(world: &World, n: usize) -> (PathBuf, u64) {
+    const RECORD_HEADER: u64 = 64;
+    let id = ArticleRef::Id(format!("<{n}@t.example>"));
+    let report = world.engine.article(&id).unwrap().unwrap();
+    let mut token = report.token.split(':');
+    let name = token.next().unwrap();
+    let offset = u64::from_str_radix(token.next().unwrap(), 16).unwrap();
+    let buffers = world.engine.status().buffers;
+    let buffer = buffers.iter().find(|buffer| buffer.name == name).unwrap();
+    let path = PathBuf::from(&buffer.path);
+    (path, offset + RECORD_HEADER + report.octets - 10)
+}
+
+/// Every article but one is served, by id and by number, and so is every line.
+async fn assert_neighbours(world: &World, damaged: usize) {
+    for n in (0..60).filter(|n| *n != damaged) {
+        let text = world.by_id(&format!("<{n}@t.example>")).await.unwrap();
+        assert!(text.contains(&format!("Body of {n}\r\n")), "{text}");
+    }
+    for (group, count) in [("misc.test", 40), ("misc.other", 40)] {
+        assert_eq!(world.lines(group).await.len(), count);
+        let mut served = 0;
+        for number in 1..=count as u64 {
+            let query = world.numbered(group, number).await;
+            let mut out = ArticleBuf::new();
+            let read = world.service.article(query, Part::Head, &mut out).await;
+            served += usize::from(matches!(read, Ok(Some(_))));
+        }
+        assert!(served + 1 >= count, "{group}: {served} of {count}");
+    }
+}
+
+/// The server goes on: it takes articles, makes checkpoints, starts again, and can say what is wrong.
+async fn assert_goes_on(world: World, damaged: &str) -> World {
+    let outcomes = world.send(&articles(100, 20)).await;
+    assert!(outcomes.iter().all(|outcome| *outcome == Outcome::Accepted));
+    world.seal();
+    let again = world.send(&articles(0, 60)).await;
+    assert_eq!(again, [Outcome::Duplicate; 60]);
+    let world = world.restart();
+    let problems = world.problems();
+    let names_it = problems.iter().any(|problem| problem.contains(damaged));
+    // As the log has it, and as it is met in the buffer.
+    assert!(names_it && problems.len() == 2, "{problems:?}");
+    world
+}
+
+/// Promise 5: a block that rots costs the article in it; that is counted, told, and the server goes on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_flipped_bit_costs_one_article() {
+    let memory = MemoryDisk::new();
+    let (_, world) = on_disk(&memory).await;
+    let damaged = 29;
+    let id = format!("<{damaged}@t.example>");
+    let (path, at) = body_of(&world, damaged);
+    let mut octet = [0];
+    let file = memory.open(&path, newsreel_host::OpenMode::Read).unwrap();
+    file.read_exact_at(&mut octet, at).unwrap();
+    memory.corrupt(&path, at, &[octet[0] ^ 4]).unwrap();
+    assert_eq!(world.by_id(&id).await, None);
+    assert_eq!(world.engine.status().counters.corrupt_reads, 1);
+    assert_neighbours(&world, damaged).await;
+    assert_eq!(world.engine.status().counters.corrupt_reads, 1);
+    assert_eq!(world.engine.status().counters.disk_errors, 0);
+    assert_goes_on(world, &id).await;
+}
+
+/// The same when the medium says so itself.  Nothing is known of the article then: that is a fault, not "no such
+/// article", and it may pass.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_bad_sector_costs_one_article() {
+    let memory = MemoryDisk::new();
+    let (faulty, world) = on_disk(&memory).await;
+    let damaged = 29;
+    let id = format!("<{damaged}@t.example>");
+    let (path, at) = body_of(&world, damaged);
+    let sector = Fault::new(Op::Read, path.to_str().unwrap(), Effect::Medium);
+    faulty.add(sector.covering(at).forever());
+    let query = ArticleQuery::ById(MessageId::parse(id.as_bytes()).unwrap());
+    let mut out = ArticleBuf::new();
+    let read = world.service.article(query, Part::Whole, &mut out).await;
+    assert!(matches!(read, Err(ServiceError::Fault(_))), "{read:?}");
+    assert_eq!(world.engine.status().counters.disk_errors, 1);
+    assert_neighbours(&world, damaged).await;
+    assert_eq!(world.engine.status().counters.disk_errors, 1);
+    assert_eq!(world.engine.status().counters.corrupt_reads, 0);
+    let world = assert_goes_on(world, &id).await;
+    faulty.clear();
+    assert!(world.by_id(&id).await.is_some(), "it passed");
+    assert_eq!(world.problems(), Vec::<String>::new());
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use newsreel_host::{Effect, Fault, FaultyDisk, MemoryDisk, Op};
-use newsreel_store::conformance::{Rig, config_of};
-use newsreel_store::{BatchWrite, Error};
+use newsreel_store::conformance::{Logged, Rig, config_of};
+use newsreel_store::{BatchWrite, Error, ScanRange, Scanned};
 
 /// A commit as the engine does it: buffers that fail are left, their articles placed elsewhere.  `false`: there was
 /// no other place.
@@ -187,4 +187,46 @@ fn a_buffer_that_cannot_be_synced_at_the_start_is_suspended() {
         "{states:?}"
     );
     assert_eq!(rig.place(2, 300).unwrap().buffer().0, 2);
+}
+
+/// What cannot be read, wherever it lies in a record, is damage to that record: a walk tells it and goes on behind it.
+#[test]
+fn a_bad_sector_costs_a_scan_the_record_in_it() {
+    let faulty = FaultyDisk::new(Arc::new(MemoryDisk::new()));
+    let mut rig = Rig::new(Arc::new(faulty.clone()), &config_of("cnfs", 2 << 20)).unwrap();
+    for number in 0..150 {
+        rig.place(number, 200 + (number as usize * 37) % 9000)
+            .unwrap();
+    }
+    rig.commit().unwrap();
+    let articles: Vec<_> = rig.log.articles().copied().collect();
+    for (nth, bad) in articles.iter().enumerate().step_by(7) {
+        let buffer = rig.reader.buffer(bad.token.buffer()).unwrap();
+        let path = buffer.facts().path;
+        let behind = [0, 70, u64::from(bad.token.len())][nth % 3];
+        let sector = bad.token.position().offset() + behind;
+        let fault = Fault::new(Op::Read, &path, Effect::Medium);
+        faulty.add(fault.covering(sector).forever());
+        let (mut found, mut damaged) = (0, 0);
+        let mut scan = rig
+            .reader
+            .scan(bad.token.buffer(), ScanRange::Live)
+            .unwrap();
+        while let Some(scanned) = scan.step().unwrap() {
+            match scanned {
+                Scanned::Record { token, sound, .. } => {
+                    assert!(sound && token != bad.token, "{nth}: {token:?}");
+                    found += 1;
+                }
+                Scanned::Damaged { from, to } => {
+                    assert!(from <= sector && sector < to, "{nth}: {from:#x} to {to:#x}");
+                    damaged += 1;
+                }
+            }
+        }
+        faulty.clear();
+        let here = |logged: &&Logged| logged.token.buffer() == bad.token.buffer();
+        let all = articles.iter().filter(here).count();
+        assert_eq!((found, damaged), (all - 1, 1), "{nth}");
+    }
 }

@@ -47,6 +47,7 @@ pub struct Fault {
     path_part: String,
     nth: u64,
     times: u64,
+    covering: Option<u64>,
     effect: Effect,
     seen: u64,
 }
@@ -60,6 +61,7 @@ impl Fault {
             path_part: path_part.to_owned(),
             nth: 1,
             times: 1,
+            covering: None,
             effect,
             seen: 0,
         }
@@ -85,12 +87,20 @@ impl Fault {
         self.times(u64::MAX)
     }
 
+    /// Only those whose range covers this octet of the file: a bad sector.
+    #[must_use]
+    pub const fn covering(mut self, offset: u64) -> Self {
+        self.covering = Some(offset);
+        self
+    }
+
     /// Counts an operation and says whether the fault strikes it.
     fn strikes(&mut self, call: &Call<'_>) -> bool {
-        let covered = match self.effect {
-            Effect::FlipBit { offset, .. } => call.covers(offset),
-            _ => true,
+        let offset = match self.effect {
+            Effect::FlipBit { offset, .. } => Some(offset),
+            _ => self.covering,
         };
+        let covered = offset.is_none_or(|offset| call.covers(offset));
         if self.op != call.op || !covered || !call.path_contains(&self.path_part) {
             return false;
         }

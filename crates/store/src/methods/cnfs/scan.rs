@@ -1,20 +1,21 @@
 //! Walks the records of a buffer, for `check`, scrubbing and taking in buffers from elsewhere.
 //!
 //! It trusts no length before the checksum over it, and behind damage it goes on at the next block where a sound
-//! record of this file begins.  On a buffer that is being written it shows what was written when it began, and keeps
+//! record of this file begins.  What the medium cannot read is damage as well, and costs the records it is in.  On a buffer that is being written it shows what was written when it began, and keeps
 //! quiet about what is overwritten under it.
 
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use newsreel_host::ErrorKind;
 use newsreel_wire::Position;
 
 use super::buffer::Buffer;
 use super::format::{Mark, RECORD_HEADER, RecordHeader};
 use super::geometry::PAGE;
 use super::placing::{ARTICLE_OCTETS_MAX, token_of};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::method::{RecordScan, ScanRange, Scanned};
 
 /// Octets read at once.
@@ -42,6 +43,8 @@ pub(super) struct CyclicScan {
     window: Vec<u8>,
     window_at: u64,
     window_len: usize,
+    /// Something before this cannot be read: what lies around it is read in small pieces.
+    narrow_until: u64,
     /// Where the article of the last record lies in the window.
     article: Range<usize>,
     /// Where a record should have begun.
@@ -59,6 +62,11 @@ enum Found {
     /// Zeros up to the end of the page.
     Padding,
     Nothing,
+}
+
+/// Whether the medium could not read what was asked for.
+fn is_medium(error: &Error) -> bool {
+    matches!(error, Error::Host(error) if error.kind() == ErrorKind::Io)
 }
 
 impl CyclicScan {
@@ -87,6 +95,7 @@ impl CyclicScan {
             window: Vec::new(),
             window_at: 0,
             window_len: 0,
+            narrow_until: 0,
             article: 0..0,
             damaged_from: None,
             is_stale: part.is_cut,
@@ -103,18 +112,30 @@ impl CyclicScan {
             return Ok(Some(at));
         }
         let left = self.part.to - offset;
-        let want = usize::try_from(left)
-            .unwrap_or(usize::MAX)
-            .min(len.max(WINDOW));
-        if self.window.len() < want {
-            self.window.resize(want, 0);
+        let left = usize::try_from(left).unwrap_or(usize::MAX);
+        let is_narrow = offset < self.narrow_until;
+        for ahead in [WINDOW, PAGE as usize, 0]
+            .into_iter()
+            .skip(usize::from(is_narrow))
+        {
+            let want = left.min(len.max(ahead));
+            if self.window.len() < want {
+                self.window.resize(want, 0);
+            }
+            self.window_len = 0;
+            let window = &mut self.window[..want];
+            match self.buffer.file.read_exact_at(window, offset) {
+                Ok(()) => {
+                    (self.window_at, self.window_len) = (offset, want);
+                    return Ok(Some(0));
+                }
+                Err(error) if want > len && error.kind() == ErrorKind::Io => {
+                    self.narrow_until = self.narrow_until.max(offset + want as u64);
+                }
+                Err(error) => return Err(error.into()),
+            }
         }
-        self.window_len = 0;
-        self.buffer
-            .file
-            .read_exact_at(&mut self.window[..want], offset)?;
-        (self.window_at, self.window_len) = (offset, want);
-        Ok(Some(0))
+        Ok(None)
     }
 
     fn look(&mut self, offset: u64) -> Result<Found> {
@@ -173,8 +194,15 @@ impl CyclicScan {
     /// Reads the article behind a header and says what is to be said of it.
     fn record(&mut self, header: &RecordHeader) -> Result<Option<Scanned>> {
         let len = RECORD_HEADER + header.article_len as usize;
-        let Some(at) = self.fetch(self.offset, len)? else {
-            return Ok(None);
+        let at = match self.fetch(self.offset, len) {
+            Ok(Some(at)) => at,
+            Err(error) if is_medium(&error) => {
+                let octets = u64::from(header.article_len);
+                self.damaged_from = Some(self.offset);
+                self.offset += self.buffer.geometry.record_octets(octets);
+                return Ok(self.end_damage());
+            }
+            other => return other.map(|_| None),
         };
         self.article = at + RECORD_HEADER..at + len;
         let (head, body) = self.window[self.article.clone()].split_at(header.head_len as usize);
@@ -206,7 +234,10 @@ impl CyclicScan {
     /// One block, record or gap further; what is to be said of it, if anything.
     fn advance(&mut self) -> Result<Option<Scanned>> {
         let block = self.buffer.geometry.block;
-        let found = self.look(self.offset)?;
+        let found = match self.look(self.offset) {
+            Err(error) if is_medium(&error) => Found::Nothing,
+            found => found?,
+        };
         if !matches!(found, Found::Other | Found::Nothing)
             && let Some(damage) = self.end_damage()
         {

@@ -8,6 +8,7 @@ mod clock;
 mod conformance;
 mod crash;
 mod damage;
+mod each;
 mod faults;
 mod feeding;
 mod limits;

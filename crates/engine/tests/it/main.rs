@@ -15,6 +15,7 @@ mod limits;
 mod old_log;
 mod refusing;
 mod room;
+mod scale;
 mod trouble;
 mod volatile;
 mod waiting;

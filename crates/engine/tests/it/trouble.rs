@@ -1,4 +1,4 @@
-//! Servers without durability that fall, and many small groups.
+//! Servers without durability that fall, and NEWNEWS over many groups.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -76,41 +76,6 @@ async fn without_durability_no_number_is_used_twice() {
             );
         }
     }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_small_groups_cost_little_log_and_little_memory() {
-    const GROUPS: usize = 5000;
-    let mut config = config(16 << 20);
-    config.journal.segment_octets = 16 << 20;
-    let world = World::new(config);
-    let specs = (0..GROUPS).map(|n| GroupSpec::new(&format!("small.g{n}")));
-    for specs in specs.collect::<Vec<_>>().chunks(1000) {
-        world.engine.add_groups(specs.to_vec()).unwrap();
-    }
-    for round in 0..3 {
-        let batch: Vec<_> = (0..GROUPS)
-            .map(|n| article(round * GROUPS + n, &format!("small.g{n}")))
-            .collect();
-        for part in batch.chunks(500) {
-            assert!(all(&world.send(part).await, Outcome::Accepted));
-        }
-        world.seal();
-    }
-    let status = world.engine.status();
-    let octets = status.overview.memory_octets;
-    assert!(
-        octets < 200 * GROUPS as u64,
-        "{octets} octets, {}",
-        status.history.memory_octets
-    );
-    assert!(status.counters.log_octets < 15_000 * 600);
-    let world = world.restart();
-    for n in [0, 1234, GROUPS - 1] {
-        let lines = world.lines(&format!("small.g{n}")).await;
-        assert_eq!(numbers(&lines), [1, 2, 3]);
-    }
-    assert_eq!(world.problems(), Vec::<String>::new());
 }
 
 /// However many groups there are and however few match, a step of NEWNEWS looks at a bounded number of them.

@@ -90,6 +90,12 @@ impl FaultyDisk {
         self.waits.here()
     }
 
+    /// Octets written so far to files whose paths contain `path_part`.
+    #[must_use]
+    pub fn octets_written(&self, path_part: &str) -> u64 {
+        self.script.octets_written(path_part)
+    }
+
     /// Counts an operation and shows it to the script; an open folder asks here too.
     pub(crate) fn strike(&self, op: Op, path: &Path) -> Result<()> {
         let call = Call::new(op, path);

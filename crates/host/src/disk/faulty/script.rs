@@ -3,7 +3,8 @@
 //! Occurrences count from the moment a fault is added.  The counters let a test learn how many syncs a run makes and
 //! then stop at each of them.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -179,6 +180,8 @@ impl OpCounts {
 struct State {
     faults: Vec<Fault>,
     counts: OpCounts,
+    /// Octets written to each path.
+    written: BTreeMap<PathBuf, u64>,
     stop_at_change: Option<u64>,
     stop_at_sync: Option<u64>,
     stopped: bool,
@@ -219,6 +222,15 @@ impl Script {
         self.0.lock().counts
     }
 
+    pub(super) fn octets_written(&self, path_part: &str) -> u64 {
+        let state = self.0.lock();
+        let written = state.written.iter();
+        written
+            .filter(|(path, _)| path.to_string_lossy().contains(path_part))
+            .map(|(_, octets)| octets)
+            .sum()
+    }
+
     /// Counts the operation and says what strikes it, if anything.
     pub(super) fn strike(&self, call: &Call<'_>) -> Result<Option<Effect>, Error> {
         let mut state = self.0.lock();
@@ -227,6 +239,15 @@ impl Script {
             *count += 1;
         }
         counts.changes += u64::from(call.changes);
+        if call.op == Op::Write {
+            match state.written.get_mut(call.path) {
+                Some(octets) => *octets += call.len,
+                None => {
+                    state.written.insert(call.path.to_path_buf(), call.len);
+                }
+            }
+        }
+        let counts = &mut state.counts;
         let is_sync = matches!(call.op, Op::Sync | Op::SyncDir);
         counts.syncs += u64::from(is_sync);
         let at_change = call.changes && state.stop_at_change == Some(state.counts.changes);

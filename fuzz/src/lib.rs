@@ -3,5 +3,6 @@
 //! The functions are here and not in the targets so that ordinary tests can replay the committed corpora through
 //! them with a stable compiler.
 
+pub mod app;
 pub mod spool;
 pub mod wire;

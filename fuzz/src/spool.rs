@@ -9,9 +9,13 @@ pub type Target = (&'static str, fn(&[u8]));
 /// Every target of the spool's files.
 pub const TARGETS: &[Target] = &[
     ("buffer", buffer),
+    ("history_page", history_page),
     ("log_record", log_record),
     ("log_segment", log_segment),
+    ("register", register),
     ("sealed_parts", sealed_parts),
+    ("sealed_run", sealed_run),
+    ("spool_identity", spool_identity),
 ];
 
 /// A cyclic buffer's file: headers, records, bitmap, scans, reads.
@@ -38,4 +42,24 @@ pub fn log_segment(data: &[u8]) {
 /// Parts of sealed files without their checksums.
 pub fn sealed_parts(data: &[u8]) {
     let _ = newsreel_index::fuzz::decode_parts(data);
+}
+
+/// A sealed run of any kind behind right checksums: header, footer, sections, an overview pack's blocks and their texts.
+pub fn sealed_run(data: &[u8]) {
+    let _ = newsreel_index::fuzz::open_run(data);
+}
+
+/// A page of history behind a right checksum.
+pub fn history_page(data: &[u8]) {
+    let _ = newsreel_index::fuzz::decode_page(data);
+}
+
+/// The register of buffers.
+pub fn register(data: &[u8]) {
+    let _ = newsreel_store::fuzz::decode_register(data);
+}
+
+/// The file that makes a directory a spool.
+pub fn spool_identity(data: &[u8]) {
+    let _ = newsreel_engine::fuzz::decode_identity(data);
 }

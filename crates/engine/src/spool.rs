@@ -154,7 +154,7 @@ fn print(id: &[u8; 16]) -> Vec<u8> {
     out
 }
 
-fn parse(bytes: &[u8]) -> Result<[u8; 16], String> {
+pub(crate) fn parse(bytes: &[u8]) -> Result<[u8; 16], String> {
     if bytes.len() != IDENTITY_OCTETS || !bytes.starts_with(MAGIC) {
         return Err(format!(
             "it does not look like one, and there is no good {COPY} beside it; restore either from a copy"

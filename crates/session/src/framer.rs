@@ -149,7 +149,7 @@ impl Framer {
 }
 
 /// Whether a line's verb is TAKETHIS, as far as can be seen.
-fn is_takethis(line: &[u8]) -> bool {
+pub(crate) fn is_takethis(line: &[u8]) -> bool {
     let blank = |octet: &u8| matches!(octet, b' ' | b'\t');
     let start = line
         .iter()

@@ -13,6 +13,7 @@ mod core;
 mod dispatch;
 mod end;
 mod framer;
+pub mod fuzz;
 mod header;
 mod input;
 mod link;

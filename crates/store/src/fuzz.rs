@@ -115,3 +115,9 @@ pub fn decode_record(octets: &[u8]) {
         let _ = FileHeader::decode(octets).map(|header| header.encode());
     }
 }
+
+/// Takes `octets` for the register of buffers; how many it names, if it is one.
+#[must_use]
+pub fn decode_register(octets: &[u8]) -> Option<usize> {
+    crate::register::again(octets)
+}

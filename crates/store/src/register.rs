@@ -128,6 +128,18 @@ fn parse(text: &[u8]) -> Option<Vec<Entry>> {
         .collect()
 }
 
+/// Reads a register and what it is written as; how many buffers it has.
+pub(crate) fn again(text: &[u8]) -> Option<usize> {
+    let entries = parse(text)?;
+    let written = parse(print(&entries).as_bytes());
+    assert_eq!(
+        written.as_ref(),
+        Some(&entries),
+        "a register is read as it was written"
+    );
+    Some(entries.len())
+}
+
 #[cfg(test)]
 mod tests {
     use newsreel_host::MemoryDisk;

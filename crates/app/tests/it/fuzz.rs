@@ -3,6 +3,12 @@
 //! The targets' functions are included from the fuzz package, which is outside the workspace; each target must have
 //! its file, its row in the manifest and at least one input, and no corpus may be without a target.
 
+#[path = "../../../../fuzz/src/app.rs"]
+#[expect(
+    unreachable_pub,
+    reason = "public in the fuzz package, of which it is a part"
+)]
+mod app;
 #[path = "../../../../fuzz/src/spool.rs"]
 #[expect(
     unreachable_pub,
@@ -26,7 +32,9 @@ fn targets() -> impl Iterator<Item = (&'static str, &'static str, fn(&[u8]))> {
     let of = |module, targets: &'static [wire::Target]| {
         targets.iter().map(move |(name, run)| (module, *name, *run))
     };
-    of("spool", spool::TARGETS).chain(of("wire", wire::TARGETS))
+    of("app", app::TARGETS)
+        .chain(of("spool", spool::TARGETS))
+        .chain(of("wire", wire::TARGETS))
 }
 
 fn fuzz_folder() -> PathBuf {
@@ -84,7 +92,7 @@ fn every_target_is_complete() {
             "{name} has no target"
         );
     }
-    for module in ["spool", "wire"] {
+    for module in ["app", "spool", "wire"] {
         let text = String::from_utf8(read(&fuzz_folder().join(format!("src/{module}.rs"))));
         let functions = text.unwrap();
         let names = functions
@@ -117,4 +125,40 @@ fn whole_inputs_are_taken() {
     );
     let segment = newsreel_journal::decode_segment(&input("log_segment/small")).unwrap();
     assert!(segment.frames > 3 && segment.damaged == 0, "{segment:?}");
+    for (kind, blocks) in [("history", 0), ("groups", 0), ("overview", 3)] {
+        let run = newsreel_index::fuzz::open_run(&input(&format!("sealed_run/{kind}")));
+        assert!(
+            run.as_ref().is_ok_and(|read| *read >= blocks),
+            "{kind}: {run:?}"
+        );
+        let cut = newsreel_index::fuzz::open_run(&input(&format!("sealed_run/{kind}-cut")));
+        assert!(cut.is_err(), "{kind}");
+    }
+    let page = newsreel_index::fuzz::decode_page(&input("history_page/full"));
+    assert_eq!(page, Some(22));
+    let register = newsreel_store::fuzz::decode_register(&input("register/two"));
+    assert_eq!(register, Some(2));
+    assert!(newsreel_engine::fuzz::decode_identity(&input(
+        "spool_identity/whole"
+    )));
+    let text = |name: &str| String::from_utf8(input(name)).unwrap();
+    for name in ["last", "small", "buffers", "large_articles", "empty"] {
+        let text = text(&format!("configuration/{name}"));
+        assert!(newsreel_app::fuzz::configuration(&text), "{name}");
+    }
+    for name in [
+        "status",
+        "group-add",
+        "dry-run",
+        "group-set",
+        "group-remove",
+        "article",
+    ] {
+        let line = input(&format!("control_request/{name}"));
+        assert!(newsreel_app::fuzz::control(&line), "{name}");
+    }
+    let listed = newsreel_app::fuzz::import(&input("group_list/descriptions"));
+    assert_eq!(listed, (2, 1));
+    let came = newsreel_session::fuzz::frame(&input("framer/conversation"), 7);
+    assert_eq!(came.len(), 4, "{came:?}");
 }

@@ -78,6 +78,11 @@ impl GroupRun {
     pub(crate) fn read(catalog: &Catalog, meta: &RunMeta) -> Result<Self> {
         let place = catalog.place();
         let run = RunFile::open(place.disk.as_ref(), &place.dir, &place.spool, meta)?;
+        Self::of(&run)
+    }
+
+    /// Reads an open run.
+    pub(crate) fn of(run: &RunFile) -> Result<Self> {
         let (rows, marks) = (run.section(ROWS)?, run.section(MARKS)?);
         let withdrawn = run.section(WITHDRAWN)?;
         Self::decode(&rows, &marks, &withdrawn).map_err(|why| run.damage(0, why))

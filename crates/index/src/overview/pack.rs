@@ -13,6 +13,7 @@ use super::block::{Codec, Columns};
 use super::cache::{BlockCache, Part};
 use crate::cursor::{Bad, Cursor};
 use crate::error::Result;
+use crate::groups::GROUPS_MAX;
 use crate::layers::Run;
 use crate::liveness::{Alive, BufferFacts, FactsList, Floors, alive, dead_estimate};
 use crate::sealed::frame::FRAME_HEADER;
@@ -81,7 +82,8 @@ impl BlockEntry {
             .iter()
             .map(|facts| u64::from(facts.rows))
             .sum();
-        let is_sound = entry.rows > 0
+        let is_sound = (entry.group as usize) < GROUPS_MAX
+            && entry.rows > 0
             && entry.rows <= BLOCK_ROWS_MAX
             && counted == u64::from(entry.rows)
             && entry.first.checked_add(u64::from(u32::MAX)).is_some();

@@ -1,0 +1,40 @@
+//! What each fuzz target of the server's own inputs does: lists of groups, configuration, control socket, connections.
+//!
+//! The app's tests include this file and replay the committed corpora, so it uses nothing but the crates under test.
+
+/// A target: its name, which is also its corpus folder and its file in `fuzz_targets`, and its function.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// Every target of the server's own inputs.
+pub const TARGETS: &[Target] = &[
+    ("configuration", configuration),
+    ("control_request", control_request),
+    ("framer", framer),
+    ("group_list", group_list),
+];
+
+/// A configuration file.
+pub fn configuration(data: &[u8]) {
+    if let Ok(text) = std::str::from_utf8(data) {
+        let _ = newsreel_app::fuzz::configuration(text);
+    }
+}
+
+/// A line on the control socket.
+pub fn control_request(data: &[u8]) {
+    let _ = newsreel_app::fuzz::control(data);
+}
+
+/// What a client sends: what is found does not depend on the pieces in which it comes.
+pub fn framer(data: &[u8]) {
+    let whole = newsreel_session::fuzz::frame(data, data.len());
+    for step in [1, 3, 64] {
+        assert_eq!(newsreel_session::fuzz::frame(data, step), whole, "{step}");
+    }
+}
+
+/// A list of groups, an `active` file, and descriptions behind a NUL.
+pub fn group_list(data: &[u8]) {
+    let (good, bad) = newsreel_app::fuzz::import(data);
+    assert!(good + bad <= data.split(|octet| *octet == b'\n').count() + 1);
+}

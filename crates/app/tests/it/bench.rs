@@ -14,7 +14,8 @@ use newsreel_host::{RealClock, RealDisk, replace_file};
 use serde_json::{Value, json};
 
 use crate::client::NewsClient;
-use crate::scale::scaled;
+use crate::scale::{is_full, scaled};
+use crate::soak::Watch;
 use crate::spool::{Server, Spool, newsreel};
 
 /// Generated articles: the same in every command of a test.
@@ -223,6 +224,7 @@ fn feed_readers_and_wrapping_buffers_go_on_together() {
     ];
     let stop = Arc::new(AtomicBool::new(false));
     let feeding = start(&feed, &server, true);
+    let watch = Watch::start(&spool);
     std::thread::sleep(Duration::from_secs(1));
     let behind = {
         let (address, names) = (server.address, spool.json(&["group", "list"]));
@@ -245,6 +247,7 @@ fn feed_readers_and_wrapping_buffers_go_on_together() {
         );
     }
     let found = report(&feed, feeding.wait_with_output().unwrap());
+    watch.assert_steady(is_full());
     stop.store(true, Ordering::Relaxed);
     let (whole, gone) = behind.join().unwrap();
     println!("close behind the feed: {whole} articles octet for octet, {gone} gone");

@@ -13,5 +13,6 @@ mod fuzz;
 mod groups;
 mod lifecycle;
 mod scale;
+mod soak;
 mod spool;
 mod transcripts;

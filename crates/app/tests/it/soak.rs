@@ -1,7 +1,7 @@
 //! A server is watched while it is busy: in a steady state nothing grows but what it is to remember, and it does not
 //! get slower.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -36,7 +36,7 @@ pub(crate) struct Watch {
     thread: JoinHandle<Vec<Sample>>,
 }
 
-fn look(config: &PathBuf, index: &PathBuf, begun: Instant) -> Option<Sample> {
+fn look(config: &Path, index: &Path, begun: Instant) -> Option<Sample> {
     let mut command = newsreel();
     command.args(["status", "--json", "--config"]).arg(config);
     let status: Value = serde_json::from_slice(&command.output().ok()?.stdout).ok()?;
@@ -83,6 +83,7 @@ impl Watch {
 
     /// Ends watching.  What has a limit stayed within it; and, when the time was long enough to judge, the last
     /// quarter was as the second one, in which the buffers had wrapped already.
+    #[expect(clippy::print_stdout, reason = "the figures of the soak")]
     pub(crate) fn assert_steady(self, is_long: bool) {
         self.stop.store(true, Ordering::Relaxed);
         let samples = self.thread.join().unwrap();

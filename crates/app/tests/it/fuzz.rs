@@ -134,6 +134,9 @@ fn whole_inputs_are_taken() {
         let cut = newsreel_index::fuzz::open_run(&input(&format!("sealed_run/{kind}-cut")));
         assert!(cut.is_err(), "{kind}");
     }
+    // It asked for a gigabyte of memory.
+    let beyond = newsreel_index::fuzz::open_run(&input("sealed_run/overview-group-beyond-all"));
+    assert!(beyond.is_err(), "{beyond:?}");
     let page = newsreel_index::fuzz::decode_page(&input("history_page/full"));
     assert_eq!(page, Some(22));
     let register = newsreel_store::fuzz::decode_register(&input("register/two"));

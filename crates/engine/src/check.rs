@@ -90,6 +90,8 @@ impl Engine {
     /// Compares log, store and views; `progress` is told how many records are done, of how many.
     pub fn check(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<CheckReport, Error> {
         let mut report = CheckReport::default();
+        let looked = self.shared.views.check_files();
+        report.unless_damaged(looked)?;
         for damaged in self.shared.views.damaged() {
             report.problem(describe(&damaged));
         }

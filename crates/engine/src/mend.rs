@@ -1,10 +1,12 @@
 //! Damaged sealed files of the views, rebuilt in the background from the store.
 //!
+//! What is kept in two files and bad in one is only told of here: compaction writes both anew.
 //! It runs on the checkpoint thread, a bounded step at a time: checkpoints are never held up, and what is sound is
 //! served meanwhile.  A rebuild that fails leaves everything as it was and is begun again later.  An article that no
 //! commit named (its log frame failed) is not taken for one: the history must lead to it.
 
 use std::collections::HashSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use newsreel_index::{ArticleRow, DamagedRun, Rebuild, RunKind};
@@ -30,7 +32,7 @@ pub(crate) struct Mender {
     shared: Arc<Shared>,
     work: Option<Work>,
     /// Damaged files that were told of.
-    told: HashSet<u64>,
+    told: HashSet<PathBuf>,
     /// Nothing is begun before.
     rests_until_ms: u64,
 }
@@ -70,20 +72,13 @@ impl Mender {
     }
 
     fn begin(&mut self) -> Result<bool, Error> {
-        let views = &self.shared.views;
+        let views = Arc::clone(&self.shared.views);
         let mut damaged = views.damaged();
-        for run in &damaged {
-            if self.told.insert(run.run) {
-                Counters::add(&self.shared.counters.damaged_files, 1);
-                tracing::error!(
-                    why = run.why,
-                    "it is rebuilt from the store in the background"
-                );
-            }
-        }
+        self.tell(&damaged);
         if self.shared.now_ms() < self.rests_until_ms {
             return Ok(false);
         }
+        damaged.retain(|run| !run.is_readable);
         // Groups have a copy of their own; the overview asks the history.
         damaged.sort_by_key(|run| match run.kind {
             RunKind::Groups => 0,
@@ -109,23 +104,45 @@ impl Mender {
         Ok(true)
     }
 
+    /// Tells of what was found damaged, and of what is good again.
+    fn tell(&mut self, damaged: &[DamagedRun]) {
+        let counters = &self.shared.counters;
+        for run in damaged {
+            if !self.told.insert(run.path.clone()) {
+                continue;
+            }
+            Counters::add(&counters.damaged_files, 1);
+            if run.is_readable {
+                tracing::error!(
+                    why = run.why,
+                    "its other file is read instead, and both are written anew in the background"
+                );
+            } else {
+                tracing::error!(
+                    why = run.why,
+                    "it is rebuilt from the store in the background"
+                );
+            }
+        }
+        self.told.retain(|path| {
+            let is_damaged = damaged.iter().any(|run| run.path == *path);
+            if !is_damaged {
+                Counters::add(&counters.rebuilt_files, 1);
+                tracing::warn!(path = %path.display(), "a damaged file of the views was made anew");
+            }
+            is_damaged
+        });
+    }
+
     fn go_on(&mut self, mut work: Work) -> Result<(), Error> {
         for _ in 0..STEP_ARTICLES {
             match work.articles.next()? {
                 Some((sequence, token)) => work.article(&self.shared, sequence, token)?,
-                None if work.articles.is_done() => return self.finish(work.rebuild),
+                None if work.articles.is_done() => return Ok(work.rebuild.finish()?),
                 None => break,
             }
         }
         self.work = Some(work);
-        Ok(())
-    }
-
-    fn finish(&self, rebuild: Rebuild) -> Result<(), Error> {
-        let path = rebuild.damaged().path.clone();
-        rebuild.finish()?;
-        Counters::add(&self.shared.counters.rebuilt_files, 1);
-        tracing::warn!(path = %path.display(), "a damaged file of the views was rebuilt");
         Ok(())
     }
 }
@@ -189,5 +206,12 @@ fn is_known(shared: &Shared, stored: &Stored, token: &Token) -> bool {
 
 /// A damaged file in one line.
 pub(crate) fn describe(run: &DamagedRun) -> String {
-    format!("{} file of {} rows: {}", run.kind, run.rows, run.why)
+    let answers = match run.is_readable {
+        true => "; its other file answers",
+        false => "",
+    };
+    format!(
+        "{} file of {} rows: {}{answers}",
+        run.kind, run.rows, run.why
+    )
 }

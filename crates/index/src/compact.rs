@@ -1,6 +1,7 @@
 //! Compaction in the background, a bounded step at a time: dead runs go, neighbours are merged, sparse runs rewritten.
 //!
-//! Damaged runs are left as they are until they are rebuilt.  A step that fails gives its merge up; what it was made
+//! A run of which one file is bad is written anew from the other.  Damaged runs are left as they are until they are
+//! rebuilt.  A step that fails gives its merge up; what it was made
 //! from is still there.
 
 use std::sync::Arc;
@@ -132,6 +133,7 @@ impl Views {
             dead: dead.saturating_sub(slot.still_dead),
             is_dead: bucket.is_some_and(|bucket| bucket.is_dead(&mut floors, remember)),
             is_damaged: bucket.is_none() || self.damages.contains(slot.meta.id),
+            is_worn: bucket.is_some_and(|bucket| bucket.run().is_worn()),
         }
     }
 
@@ -145,6 +147,7 @@ impl Views {
             dead: (dead as u64).saturating_sub(slot.still_dead),
             is_dead: pack.is_some_and(|pack| pack.is_dead(&mut floors)),
             is_damaged: pack.is_none() || self.damages.contains(slot.meta.id),
+            is_worn: false,
         }
     }
 
@@ -223,6 +226,7 @@ impl Views {
             dead: 0,
             is_dead: false,
             is_damaged: pair.iter().all(|meta| self.damages.contains(meta.id)),
+            is_worn: false,
         };
         let sizes: Vec<RunSize> = pairs.iter().map(size).collect();
         let Some(Job::Merge(window)) = choose(&sizes, &limits(&self.config, u64::MAX)) else {

@@ -21,7 +21,7 @@ pub enum Error {
     #[error(transparent)]
     Host(#[from] HostError),
     /// A sealed file does not hold what was written into it.
-    #[error("{} is damaged at octet {at}: {what}; it has to be rebuilt from the store", path.display())]
+    #[error("{} is damaged at octet {at}: {what}", path.display())]
     Damaged {
         /// Which file.
         path: PathBuf,

@@ -47,7 +47,8 @@ impl Views {
     /// # Errors
     /// [`Error::NotDamaged`] when it is none of them; otherwise when the disk fails.
     pub fn rebuild(self: &Arc<Self>, run: u64) -> Result<Rebuild> {
-        let damaged = self.damages.list().into_iter().find(|one| one.run == run);
+        let mut damaged = self.damages.list().into_iter();
+        let damaged = damaged.find(|one| one.run == run);
         let Some(damaged) = damaged else {
             return Err(Error::NotDamaged { run });
         };
@@ -148,15 +149,18 @@ impl Rebuild {
     fn salvage(&mut self) -> Result<()> {
         let place = self.views.catalog.place();
         let (kind, run) = (self.damaged.kind, self.damaged.run);
-        let Ok(file) = open_raw(place.disk.as_ref(), &place.dir, kind, run) else {
-            return Ok(());
-        };
-        let end = file.len().unwrap_or(0);
+        let files = open_raw(place.disk.as_ref(), &place.dir, (kind, run));
+        let ends = files.iter().map(|file| file.len().unwrap_or(0));
+        let end = ends.max().unwrap_or(0);
         let mut offset = HEADER_OCTETS as u64;
         let mut entries = Vec::new();
         while offset + PAGE_OCTETS as u64 <= end {
-            if let Some(octets) = read_piece(&file, offset, PAGE_OCTETS) {
-                salvage(&octets, run, offset, &mut entries);
+            for file in &files {
+                if entries.is_empty()
+                    && let Some(octets) = read_piece(file, offset, PAGE_OCTETS)
+                {
+                    salvage(&octets, run, offset, &mut entries);
+                }
             }
             entries
                 .drain(..)

@@ -217,10 +217,25 @@ impl Views {
         Remember::new(self.catalog.time(), self.config.remember_s)
     }
 
-    /// Sealed files that have to be rebuilt, each with the log sequences it covers.
+    /// Sealed files that have to be made anew, each with the log sequences it covers.
     #[must_use]
     pub fn damaged(&self) -> Vec<DamagedRun> {
-        self.damages.list()
+        let mut damaged = self.damages.list();
+        let lost = damaged.len();
+        for file in self.history.bad_files() {
+            if damaged[..lost].iter().all(|run| run.path != file.path) {
+                damaged.push(file);
+            }
+        }
+        damaged
+    }
+
+    /// Looks at all that is kept twice, in both places; [`Views::damaged`] tells afterwards what is bad.
+    ///
+    /// # Errors
+    /// When the disk fails otherwise than by damage.
+    pub fn check_files(&self) -> Result<()> {
+        self.history.check_files()
     }
 
     /// Numbers for reports.

@@ -52,7 +52,8 @@ fn check(world: &World) -> CheckReport {
     world.engine.check(&mut |_, _| {}).unwrap()
 }
 
-fn oldest_file(memory: &MemoryDisk, stem: &str) -> PathBuf {
+/// The files of the oldest run of a view: one, or two with the same octets.
+fn oldest_files(memory: &MemoryDisk, stem: &str) -> Vec<PathBuf> {
     let index = Path::new("/spool/index");
     let files = memory.list(index).unwrap().into_iter();
     let mut names: Vec<_> = files
@@ -60,12 +61,16 @@ fn oldest_file(memory: &MemoryDisk, stem: &str) -> PathBuf {
         .filter(|name| name.starts_with(stem))
         .collect();
     names.sort();
-    index.join(&names[0])
+    let (oldest, _) = names[0].split_once('.').unwrap();
+    let oldest = names.iter().filter(|name| name.starts_with(oldest));
+    oldest.map(|name| index.join(name)).collect()
 }
 
 /// Takes the oldest file of these views out and puts sound ones with no rows in its place; how many rows it had.
 fn lose(memory: &MemoryDisk, config: &EngineConfig, spool_id: &str, stem: &str) -> u64 {
-    memory.remove(&oldest_file(memory, stem)).unwrap();
+    for path in oldest_files(memory, stem) {
+        memory.remove(&path).unwrap();
+    }
     let octet = |at: usize| u8::from_str_radix(&spool_id[2 * at..2 * at + 2], 16).unwrap();
     let (views, _) = Views::open(
         Arc::new(memory.clone()),

@@ -193,7 +193,9 @@ async fn a_rebuild_that_fails_is_tried_again() {
     let before = seen(&world, &ids).await;
     let (config, clock) = (world.config.clone(), Arc::clone(&world.clock));
     drop(world);
-    memory.remove(&files(&memory, "history")[0]).unwrap();
+    for path in &files(&memory, "history")[..2] {
+        memory.remove(path).unwrap();
+    }
     let faulty = FaultyDisk::new(Arc::new(memory.clone()));
     faulty.add(Fault::new(Op::Write, "/index/", Effect::Full));
     let world = open_on(Arc::new(faulty), &config, &clock);
@@ -204,6 +206,44 @@ async fn a_rebuild_that_fails_is_tried_again() {
     clock.advance(std::time::Duration::from_secs(31));
     wait_for_repair(&world);
     assert_eq!(seen(&world, &ids).await, before);
+}
+
+/// Overwriting, cutting or removing every first file of the history: nothing is asked for twice, not for a moment, and
+/// it is reported, counted and made good.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_of_two_places_of_the_history_is_enough() {
+    for suffix in [".run", ".copy"] {
+        let memory = MemoryDisk::new();
+        let (world, _) = sealed(&memory).await;
+        // Its pages are in memory otherwise.
+        let world = world.restart();
+        for path in files(&memory, "history") {
+            if path.to_str().unwrap().ends_with(suffix) {
+                ruin(&memory, &path);
+            }
+        }
+        let outcomes = world.send(&articles(0, 300)).await;
+        assert_eq!(outcomes, vec![Outcome::Duplicate; 300]);
+        if suffix == ".copy" {
+            // Nobody reads the second file; a check does.
+            let problems = world.problems();
+            assert!(
+                problems.iter().all(|why| why.contains("answers")),
+                "{problems:?}"
+            );
+        }
+        world.wait_until("three good files", |world| {
+            let counters = world.engine.status().counters;
+            counters.damaged_files == 3 && counters.rebuilt_files == 3
+        });
+        assert_eq!(world.problems(), Vec::<String>::new());
+        let world = world.restart();
+        assert_eq!(
+            world.send(&articles(0, 300)).await,
+            vec![Outcome::Duplicate; 300]
+        );
+        assert_eq!(world.engine.status().damaged, Vec::<String>::new());
+    }
 }
 
 /// Without its views a spool whose log was retired cannot start: then it says what is missing and where.

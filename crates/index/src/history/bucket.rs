@@ -1,11 +1,10 @@
 //! A sealed history bucket, open for look-ups: a filter and the first key of each page in memory, pages on the disk.
 //!
-//! A miss is told by the filter and reads nothing (once in a thousand it reads a page); a hit reads one page.  After
-//! every 32 units of four pages lies the exclusive-or of them, so a rotten unit (what a disk loses at once) is read all
-//! the same: ids that are no longer in the store exist only here.  Layout: `docs/formats/history-bucket.md`.
+//! A miss is told by the filter and reads nothing (once in a thousand it reads a page); a hit reads one page.  Ids that
+//! are no longer in the store exist only here, so a bucket is two files, and what rots in one is read from the other.
+//! Layout: `docs/formats/history-bucket.md`.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use newsreel_wire::{IdHash, UnixTime};
 
@@ -27,13 +26,6 @@ pub(crate) const FENCES: u32 = 1;
 pub(crate) const FILTER: u32 = 2;
 /// The section with what is known about all entries.
 pub(crate) const FACTS: u32 = 3;
-
-/// Pages of a unit: what a disk loses at once.
-pub(crate) const UNIT: u64 = 4;
-/// Octets of a unit.
-pub(crate) const UNIT_OCTETS: usize = PAGE_OCTETS * UNIT as usize;
-/// Pages that share a parity unit.
-pub(crate) const STRIPE: u64 = 32 * UNIT;
 
 /// What is known about a bucket's entries without reading them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -98,21 +90,52 @@ impl Remember {
 #[derive(Debug)]
 pub(crate) struct Bucket {
     run: RunFile,
+    layout: Layout,
     fences: Vec<u64>,
     filter: Filter,
     pub(crate) facts: BucketFacts,
-    repaired: AtomicU64,
 }
 
-/// Where a page lies.
-pub(crate) const fn page_offset(page: u64) -> u64 {
-    HEADER_OCTETS as u64 + page * PAGE_OCTETS as u64 + page / STRIPE * UNIT_OCTETS as u64
+/// Where pages lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// Version 1, not written any more: a parity of four pages after every 128 pages, and after the last ones.
+    Parities,
+    /// One behind the other.
+    Dense,
 }
 
-/// Where the pages, with their parities, end.
-const fn pages_end(pages: u64) -> u64 {
-    let units = pages.div_ceil(UNIT) + pages.div_ceil(STRIPE);
-    HEADER_OCTETS as u64 + units * UNIT_OCTETS as u64
+impl Layout {
+    /// Pages of a parity, and pages that share one.
+    const UNIT: u64 = 4;
+    const STRIPE: u64 = 32 * Self::UNIT;
+
+    const fn of_version(version: u16) -> Self {
+        match version {
+            1 => Self::Parities,
+            _ => Self::Dense,
+        }
+    }
+
+    /// Where a page lies.
+    pub(crate) const fn page_offset(self, page: u64) -> u64 {
+        let before = match self {
+            Self::Parities => page + page / Self::STRIPE * Self::UNIT,
+            Self::Dense => page,
+        };
+        HEADER_OCTETS as u64 + before * PAGE_OCTETS as u64
+    }
+
+    /// Where the pages end.
+    const fn pages_end(self, pages: u64) -> u64 {
+        let whole = match self {
+            Self::Parities => {
+                (pages.div_ceil(Self::UNIT) + pages.div_ceil(Self::STRIPE)) * Self::UNIT
+            }
+            Self::Dense => pages,
+        };
+        HEADER_OCTETS as u64 + whole * PAGE_OCTETS as u64
+    }
 }
 
 impl Run for Bucket {
@@ -125,7 +148,8 @@ impl Run for Bucket {
             .iter()
             .map(|fence| u64::from_le_bytes(*fence))
             .collect();
-        let end = pages_end(fences.len() as u64);
+        let layout = Layout::of_version(run.version());
+        let end = layout.pages_end(fences.len() as u64);
         if !rest.is_empty() || !fences.is_sorted() || end != run.blocks_end() {
             return Err(run.damage(0, Bad("the list of pages contradicts the file")));
         }
@@ -134,10 +158,10 @@ impl Run for Bucket {
         let facts = BucketFacts::decode(&run.section(FACTS)?).map_err(at_end)?;
         Ok(Self {
             run,
+            layout,
             fences,
             filter,
             facts,
-            repaired: AtomicU64::new(0),
         })
     }
 }
@@ -157,9 +181,20 @@ impl Bucket {
         (self.filter.octets() + self.fences.capacity() * 8) as u64
     }
 
-    /// Pages read with the help of their neighbours.
-    pub(crate) fn repaired(&self) -> u64 {
-        self.repaired.load(Ordering::Relaxed)
+    /// The open files.
+    pub(crate) const fn run(&self) -> &RunFile {
+        &self.run
+    }
+
+    /// Looks at every page and section in both files; what is bad is remembered.
+    pub(crate) fn check_files(&self) -> Result<()> {
+        let mut octets = [0; PAGE_OCTETS];
+        for page in 0..self.pages() {
+            let offset = self.layout.page_offset(page);
+            let check = |octets: &[u8]| self.entries(octets, offset, page).map(|_| ());
+            self.run.check_all(&mut octets, offset, check)?;
+        }
+        self.run.check_sections()
     }
 
     /// Whether nothing in it is needed any more.
@@ -227,56 +262,30 @@ impl Bucket {
         fences.partition_point(|fence| *fence < prefix)
     }
 
-    /// Reads a page, from its neighbours if it is rotten.
+    /// How many entries a good page has.
+    fn entries(&self, octets: &[u8], offset: u64, page: u64) -> Result<usize, (u64, Bad)> {
+        Page::decode(octets, self.meta().id, offset, page as u32)
+            .map(|page| page.len())
+            .map_err(|why| (offset, why))
+    }
+
+    /// Reads a page.
     fn page(&self, page: u64, wait: Wait) -> Result<HeldPage> {
-        let offset = page_offset(page);
+        let offset = self.layout.page_offset(page);
         let mut octets = [0; PAGE_OCTETS];
-        let read = self.run.octets(&mut octets, offset, wait);
-        let id = self.meta().id;
-        let entries = |octets: &[u8; PAGE_OCTETS]| {
-            Page::decode(octets, id, offset, page as u32).map(|page| page.len())
-        };
-        let good = match read {
-            Ok(()) => entries(&octets).ok(),
-            Err(error) if error.is_damage() => None,
-            Err(error) => return Err(error),
-        };
-        let entries = if let Some(entries) = good {
-            entries
-        } else {
-            self.repair(page, &mut octets)?;
-            self.repaired.fetch_add(1, Ordering::Relaxed);
-            entries(&octets).map_err(|why| self.run.damage(offset, why))?
-        };
+        let check = |octets: &[u8]| self.entries(octets, offset, page);
+        let entries = self.run.checked(&mut octets, offset, wait, check)?;
         Ok(HeldPage { octets, entries })
     }
 
-    /// Puts a page together from those in its place of the other units of its stripe.
-    fn repair(&self, page: u64, octets: &mut [u8; PAGE_OCTETS]) -> Result<()> {
-        let first = page / STRIPE * STRIPE;
-        let place = page % UNIT;
-        let last = (first + STRIPE).min(self.pages());
-        let units = (last - first).div_ceil(UNIT);
-        let parity = page_offset(first) + units * UNIT_OCTETS as u64 + place * PAGE_OCTETS as u64;
-        let others = (first + place..last).step_by(UNIT as usize);
-        let others = others.filter(|other| *other != page).map(page_offset);
-        octets.fill(0);
-        let mut other = [0; PAGE_OCTETS];
-        for offset in others.chain([parity]) {
-            self.run.octets(&mut other, offset, Wait::Yes)?;
-            mix(&mut octets[..], &other);
-        }
-        Ok(())
-    }
-
-    /// Calls `visit` with the entries of a page read through `window`.
+    /// The entries of a page, read through `window`.
     pub(crate) fn read_page(
         &self,
         page: u64,
         window: &mut Window,
         out: &mut Vec<Stored>,
     ) -> Result<()> {
-        let offset = page_offset(page);
+        let offset = self.layout.page_offset(page);
         let id = self.meta().id;
         let octets = window.octets(&self.run, offset, PAGE_OCTETS);
         let sound = match octets {
@@ -284,12 +293,13 @@ impl Bucket {
             Err(error) if error.is_damage() => None,
             Err(error) => return Err(error),
         };
-        let repaired;
+        let read_alone;
         let page = match sound {
             Some(page) => page,
             None => {
-                repaired = self.page(page, Wait::Yes)?;
-                repaired.page()
+                // This marks the file as bad that the window was read from.
+                read_alone = self.page(page, Wait::Yes)?;
+                read_alone.page()
             }
         };
         out.clear();
@@ -298,20 +308,110 @@ impl Bucket {
     }
 }
 
-/// Exclusive-or of two pages, in place.
-pub(crate) fn mix(into: &mut [u8], page: &[u8; PAGE_OCTETS]) {
-    for (to, from) in into.iter_mut().zip(page) {
-        *to ^= from;
-    }
-}
-
-/// The entries of all pages of a file that can still be read, wherever its footer went.
+/// The entries of a page at this place of a file, if it can still be read; wherever the file's footer went.
 pub(crate) fn salvage(octets: &[u8], run: u64, offset: u64, out: &mut Vec<Stored>) {
     let number = u32::from_le_bytes(array_at(octets, 12));
-    if page_offset(u64::from(number)) != offset {
+    let layouts = [Layout::Dense, Layout::Parities];
+    if !layouts
+        .iter()
+        .any(|layout| layout.page_offset(u64::from(number)) == offset)
+    {
         return;
     }
     if let Ok(page) = Page::decode(octets, run, offset, number) {
         out.extend((0..page.len()).map(|at| page.get(at)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use newsreel_host::{Disk, MemoryDisk, OpenMode};
+    use newsreel_wire::Sequence;
+
+    use super::*;
+    use crate::history::page::{PAGE_ENTRIES, PageBuilder};
+    use crate::sealed::run_paths;
+    use crate::sealed::writer::{FOOTER_OCTETS, HEADER_USED, Place, RunWriter};
+
+    fn stored(n: u64) -> Stored {
+        let mut hash = [0; 16];
+        hash[..8].copy_from_slice(&(n << 40).to_le_bytes());
+        hash[8..].copy_from_slice(&n.to_le_bytes());
+        Stored {
+            hash: IdHash(hash),
+            token: [0; 24],
+            arrival: 7,
+            is_withdrawn: false,
+        }
+    }
+
+    /// Says that octets are of version 1, and seals them again.
+    fn as_version_1(disk: &dyn Disk, path: &Path, at: u64, octets: usize) {
+        let file = disk.open(path, OpenMode::ReadWrite).unwrap();
+        let mut sealed = vec![0; octets];
+        file.read_exact_at(&mut sealed, at).unwrap();
+        sealed[8] = 1;
+        let crc = crc32c::crc32c(&sealed[..octets - 4]);
+        sealed[octets - 4..].copy_from_slice(&crc.to_le_bytes());
+        file.write_at(&sealed, at).unwrap();
+    }
+
+    /// One file, with parities between the pages.
+    fn version_1(place: &Place, rows: u64) -> RunMeta {
+        let layout = Layout::Parities;
+        let range = (Sequence(1), Sequence(9));
+        let mut run = RunWriter::create(place, RunKind::History, 5, range).unwrap();
+        let mut all: Vec<Stored> = (0..rows).map(stored).collect();
+        all.sort_by_key(Stored::key);
+        let (mut fences, mut filter) = (Vec::new(), Filter::for_keys(rows));
+        for (number, entries) in all.chunks(PAGE_ENTRIES).enumerate() {
+            let offset = layout.page_offset(number as u64);
+            run.raw(&vec![0xee; (offset - run.offset()) as usize])
+                .unwrap();
+            let mut page = PageBuilder::default();
+            entries.iter().for_each(|entry| page.push(entry));
+            entries
+                .iter()
+                .for_each(|entry| filter.insert(entry.hash.suffix()));
+            fences.extend_from_slice(&entries[0].hash.prefix().to_le_bytes());
+            run.raw(page.seal(5, offset, number as u32)).unwrap();
+        }
+        let end = layout.pages_end(fences.len() as u64 / 8);
+        run.raw(&vec![0xee; (end - run.offset()) as usize]).unwrap();
+        run.section(FENCES, &fences).unwrap();
+        run.section(FILTER, &filter.encode()).unwrap();
+        run.section(FACTS, &BucketFacts::default().encode())
+            .unwrap();
+        let meta = run.finish(rows).unwrap();
+        let paths = run_paths(&place.dir, meta.kind, meta.id);
+        let footer = meta.len - FOOTER_OCTETS as u64;
+        as_version_1(place.disk.as_ref(), &paths[0], 0, HEADER_USED);
+        as_version_1(place.disk.as_ref(), &paths[0], footer, FOOTER_OCTETS);
+        place.disk.remove(&paths[1]).unwrap();
+        meta
+    }
+
+    #[test]
+    fn a_bucket_of_version_1_is_read_and_wants_to_be_written_anew() {
+        let place = Place {
+            disk: Arc::new(MemoryDisk::new()),
+            dir: "/index".into(),
+            spool: [7; 16],
+        };
+        place.disk.create_dir_all(&place.dir).unwrap();
+        let rows = 2 * Layout::STRIPE * PAGE_ENTRIES as u64 + 50;
+        let meta = version_1(&place, rows);
+        let run = RunFile::open(place.disk.as_ref(), &place.dir, &place.spool, &meta);
+        let bucket = Bucket::open(run.unwrap()).unwrap();
+        assert_eq!(bucket.layout, Layout::Parities);
+        let cache = PageCache::new(1 << 20);
+        for n in 0..rows {
+            let found = bucket.get(&stored(n).hash, &cache, Wait::Yes).unwrap();
+            assert_eq!(found, Some(stored(n)));
+        }
+        assert!(bucket.run().is_worn());
+        assert_eq!(bucket.run().files(), 1);
     }
 }

@@ -20,7 +20,7 @@ use crate::layers::{Layers, Snapshot};
 use crate::liveness::{Floors, Liveness};
 use crate::sealed::catalog::Catalog;
 use crate::sealed::reader::Wait;
-use crate::sealed::set::Damages;
+use crate::sealed::set::{DamagedRun, Damages};
 use bucket::Bucket;
 use cache::PageCache;
 use memory::MemoryPart;
@@ -52,8 +52,6 @@ pub struct HistoryFacts {
     pub file_bytes: u64,
     /// Buckets.
     pub buckets: usize,
-    /// Pages that were rotten and read with the help of their parity.
-    pub repaired_pages: u64,
 }
 
 /// The view.
@@ -162,13 +160,29 @@ impl History {
         for slot in layers.runs.slots.iter() {
             facts.buckets += 1;
             facts.sealed_rows += slot.meta.rows;
-            facts.file_bytes += slot.meta.len;
+            let files = slot.run.as_ref().map_or(1, |bucket| bucket.run().files());
+            facts.file_bytes += slot.meta.len * files;
         }
         for bucket in layers.runs.open() {
             facts.filter_bytes += bucket.octets();
-            facts.repaired_pages += bucket.repaired();
         }
         facts
+    }
+
+    /// Files of buckets that are bad while their copies answer.
+    pub(crate) fn bad_files(&self) -> Vec<DamagedRun> {
+        let layers = self.layers.load();
+        let open = layers.runs.open();
+        open.flat_map(|bucket| bucket.run().bad_files()).collect()
+    }
+
+    /// Looks at every page of both files of every bucket.
+    ///
+    /// # Errors
+    /// When the disk fails otherwise than by damage.
+    pub(crate) fn check_files(&self) -> Result<()> {
+        let runs = self.layers.runs();
+        runs.open().try_for_each(|bucket| bucket.check_files())
     }
 
     /// Entries in the part that a freeze would take.

@@ -2,10 +2,8 @@
 
 use newsreel_wire::Sequence;
 
-use super::bucket::{
-    BucketFacts, FACTS, FENCES, FILTER, STRIPE, UNIT, UNIT_OCTETS, mix, page_offset,
-};
-use super::page::{PAGE_OCTETS, PageBuilder, Stored};
+use super::bucket::{BucketFacts, FACTS, FENCES, FILTER, Layout};
+use super::page::{PageBuilder, Stored};
 use crate::error::Result;
 use crate::liveness::count_in;
 use crate::sealed::filter::Filter;
@@ -17,7 +15,6 @@ use crate::sealed::{RunKind, RunMeta};
 pub(crate) struct BucketWriter {
     run: RunWriter,
     page: PageBuilder,
-    parity: Box<[u8; UNIT_OCTETS]>,
     fences: Vec<u64>,
     filter: Filter,
     facts: BucketFacts,
@@ -35,7 +32,6 @@ impl BucketWriter {
         Ok(Self {
             run: RunWriter::create(place, RunKind::History, id, range)?,
             page: PageBuilder::default(),
-            parity: Box::new([0; UNIT_OCTETS]),
             fences: Vec::new(),
             filter: Filter::for_keys(rows_max),
             facts: BucketFacts {
@@ -75,21 +71,10 @@ impl BucketWriter {
     fn flush_page(&mut self) -> Result<()> {
         let number = self.fences.len() as u64 - 1;
         let (id, offset) = (self.run.id(), self.run.offset());
-        debug_assert_eq!(offset, page_offset(number));
+        debug_assert_eq!(offset, Layout::Dense.page_offset(number));
         let octets = self.page.seal(id, offset, number as u32);
-        let at = (number % UNIT) as usize * PAGE_OCTETS;
-        mix(&mut self.parity[at..at + PAGE_OCTETS], octets);
         self.run.raw(&octets[..])?;
         self.page.clear();
-        if number % STRIPE == STRIPE - 1 {
-            self.flush_parity()?;
-        }
-        Ok(())
-    }
-
-    fn flush_parity(&mut self) -> Result<()> {
-        self.run.raw(&self.parity[..])?;
-        self.parity.fill(0);
         Ok(())
     }
 
@@ -97,12 +82,6 @@ impl BucketWriter {
     pub(crate) fn finish(mut self) -> Result<RunMeta> {
         if !self.page.is_empty() {
             self.flush_page()?;
-        }
-        let pages = self.fences.len() as u64;
-        if !pages.is_multiple_of(STRIPE) {
-            let padding = (pages.next_multiple_of(UNIT) - pages) as usize * PAGE_OCTETS;
-            self.run.raw(&[0; UNIT_OCTETS][..padding])?;
-            self.flush_parity()?;
         }
         let fences: Vec<u8> = self
             .fences

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 
 use super::manifest::{Manifest, OCTETS_MAX};
 use super::writer::Place;
-use super::{RunKind, RunMeta, is_run_name, run_path};
+use super::{RunKind, RunMeta, parse_run_name, run_paths};
 use crate::error::{Error, Result};
 
 const NAME: &str = "manifest";
@@ -62,16 +62,11 @@ impl Catalog {
     fn remove_orphans(&self) -> Result<()> {
         let manifest = self.manifest.lock();
         for entry in self.place.disk.list(&self.place.dir)? {
-            if !is_run_name(&entry.name) {
+            let Some(of) = parse_run_name(&entry.name) else {
                 continue;
-            }
-            let path = self.place.dir.join(&entry.name);
-            let named = manifest
-                .runs
-                .iter()
-                .any(|run| run_path(&self.place.dir, run.kind, run.id) == path);
-            if !named {
-                self.place.disk.remove(&path)?;
+            };
+            if !manifest.runs.iter().any(|run| (run.kind, run.id) == of) {
+                self.place.disk.remove(&self.place.dir.join(&entry.name))?;
             }
         }
         Ok(())
@@ -111,9 +106,15 @@ impl Catalog {
 
     /// Removes runs that no manifest names.
     pub(crate) fn discard<'a>(&self, runs: impl IntoIterator<Item = &'a RunMeta>) {
-        let Place { disk, dir, .. } = &self.place;
         for run in runs {
-            let _ = disk.remove(&run_path(dir, run.kind, run.id));
+            self.remove(run.kind, run.id);
+        }
+    }
+
+    /// Removes a run's files.  What stays behind is an orphan and goes at the next start.
+    fn remove(&self, kind: RunKind, id: u64) {
+        for path in run_paths(&self.place.dir, kind, id) {
+            let _ = self.place.disk.remove(&path);
         }
     }
 
@@ -155,8 +156,7 @@ impl Catalog {
         *manifest = next;
         for (kind, old, _) in &change.replace {
             for id in *old {
-                // What stays behind is an orphan and goes at the next start.
-                let _ = disk.remove(&run_path(dir, *kind, *id));
+                self.remove(*kind, *id);
             }
         }
         Ok(())

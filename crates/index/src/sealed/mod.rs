@@ -19,6 +19,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use newsreel_wire::Sequence;
+use smallvec::SmallVec;
 
 /// What a run holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -46,6 +47,19 @@ impl RunKind {
 
     pub(crate) fn from_code(code: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.code() == code)
+    }
+
+    /// The version its runs are written with; those before it are read as well.
+    pub(crate) const fn version(self) -> u16 {
+        match self {
+            Self::History => 2,
+            Self::Overview | Self::Groups => 1,
+        }
+    }
+
+    /// Whether each run is written as two files: what is in it may be nowhere else.
+    pub(crate) const fn is_double(self) -> bool {
+        matches!(self, Self::History)
     }
 
     /// The first part of its files' names.
@@ -82,22 +96,42 @@ pub(crate) struct RunMeta {
     pub(crate) rows: u64,
 }
 
-const SUFFIX: &str = ".run";
+impl RunMeta {
+    /// The run's files; more than one are equal.
+    pub(crate) fn paths(&self, dir: &Path) -> RunPaths {
+        run_paths(dir, self.kind, self.id)
+    }
+}
 
-/// A run's file.
+const SUFFIX: &str = ".run";
+const COPY_SUFFIX: &str = ".copy";
+
+/// A run's files.
+pub(crate) type RunPaths = SmallVec<[PathBuf; 2]>;
+
+/// A run's (first) file.
 pub(crate) fn run_path(dir: &Path, kind: RunKind, id: u64) -> PathBuf {
     dir.join(format!("{}-{id:016x}{SUFFIX}", kind.stem()))
 }
 
-/// Whether a file of that name is a run, whoever refers to it.
-pub(crate) fn is_run_name(name: &str) -> bool {
-    let Some((stem, id)) = name
+/// A run's files.
+pub(crate) fn run_paths(dir: &Path, kind: RunKind, id: u64) -> RunPaths {
+    let first = run_path(dir, kind, id);
+    let copy = kind.is_double().then(|| {
+        let name = format!("{}-{id:016x}{COPY_SUFFIX}", kind.stem());
+        dir.join(name)
+    });
+    [first].into_iter().chain(copy).collect()
+}
+
+/// The run that a file of that name belongs to, whoever refers to it.
+pub(crate) fn parse_run_name(name: &str) -> Option<(RunKind, u64)> {
+    let stem = name
         .strip_suffix(SUFFIX)
-        .and_then(|name| name.split_once('-'))
-    else {
-        return false;
-    };
-    RunKind::ALL.iter().any(|kind| kind.stem() == stem)
-        && id.len() == 16
-        && id.bytes().all(|octet| octet.is_ascii_hexdigit())
+        .or_else(|| name.strip_suffix(COPY_SUFFIX));
+    let (stem, id) = stem?.split_once('-')?;
+    let kind = RunKind::ALL.into_iter().find(|kind| kind.stem() == stem)?;
+    let is_id = id.len() == 16 && id.bytes().all(|octet| octet.is_ascii_hexdigit());
+    let id = u64::from_str_radix(id, 16).ok().filter(|_| is_id)?;
+    Some((kind, id))
 }

@@ -1,18 +1,21 @@
 //! Reading a run: header and footer are checked when it is opened, every frame when it is read.
 //!
-//! Reads go into private memory, never through a mapping.  Nothing here trusts a length it did not check against the
-//! file's.
+//! Of a run in two files the one that was always good is read, and the other one when that fails; a file that failed
+//! once is remembered as bad.  Reads go into private memory, never through a mapping.  Nothing here trusts a length it
+//! did not check against the file's.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use newsreel_host::{Disk, File, OpenMode};
+use smallvec::SmallVec;
 
 use super::frame::{self, FRAME_HEADER};
+use super::set::DamagedRun;
 use super::writer::{
-    FOOTER_OCTETS, HEADER_OCTETS, HEADER_USED, MAGIC, SECTIONS_MAX, Section, VERSION, framed,
+    FOOTER_OCTETS, HEADER_OCTETS, HEADER_USED, MAGIC, SECTIONS_MAX, Section, framed,
 };
-use super::{RunKind, RunMeta, SpoolId, run_path};
+use super::{RunKind, RunMeta, SpoolId, run_paths};
 use crate::cursor::{Bad, Cursor};
 use crate::error::{Error, Result};
 
@@ -26,46 +29,69 @@ pub enum Wait {
     No,
 }
 
-/// An open run.
+/// One of the files of a run.
 #[derive(Debug)]
-pub(crate) struct RunFile {
-    file: Arc<dyn File>,
+struct Half {
     path: PathBuf,
-    meta: RunMeta,
+    /// `None`: it could not be opened.
+    file: Option<Arc<dyn File>>,
+    /// What was found wrong with it first.
+    bad: OnceLock<String>,
+}
+
+/// What header and footer say.
+#[derive(Debug)]
+struct Frame {
+    version: u16,
     sections: Vec<Section>,
 }
 
+/// An open run.
+#[derive(Debug)]
+pub(crate) struct RunFile {
+    /// At least one of them could be opened.
+    halves: SmallVec<[Half; 2]>,
+    meta: RunMeta,
+    frame: Frame,
+}
+
 impl RunFile {
-    /// Opens a run and checks that it is the one the manifest names, whole.
+    /// Opens a run and checks that it is the one the manifest names, whole; one good file is enough.
     pub(crate) fn open(
         disk: &dyn Disk,
         dir: &Path,
         spool: &SpoolId,
         meta: &RunMeta,
     ) -> Result<Self> {
-        let path = run_path(dir, meta.kind, meta.id);
-        let file = disk.open(&path, OpenMode::Read)?;
-        let bad = |at: u64, Bad(what): Bad| Error::damaged(&path, at, what);
-        let len = file.len()?;
-        if len != meta.len || len < (HEADER_OCTETS + FOOTER_OCTETS) as u64 {
-            return Err(bad(
-                len,
-                Bad("it does not have the length it was sealed with"),
-            ));
+        let (mut frame, mut first_error) = (None, None);
+        let mut halves = SmallVec::new();
+        for path in meta.paths(dir) {
+            let bad = OnceLock::new();
+            let file = match open_half(disk, &path, spool, meta) {
+                Ok((file, found)) => {
+                    frame.get_or_insert(found);
+                    Some(file)
+                }
+                Err(error) if error.is_damage() => {
+                    bad.get_or_init(|| error.to_string());
+                    first_error.get_or_insert(error);
+                    None
+                }
+                Err(error) => return Err(error),
+            };
+            halves.push(Half { path, file, bad });
         }
-        let mut header = [0; HEADER_USED];
-        file.read_exact_at(&mut header, 0)?;
-        check_header(&header, spool, meta).map_err(|why| bad(0, why))?;
-        let at = len - FOOTER_OCTETS as u64;
-        let mut footer = [0; FOOTER_OCTETS];
-        file.read_exact_at(&mut footer, at)?;
-        let sections = check_footer(&footer, meta).map_err(|why| bad(at, why))?;
-        Ok(Self {
-            file,
-            path,
-            meta: *meta,
-            sections,
-        })
+        match (frame, first_error) {
+            (None, Some(error)) => Err(error),
+            (frame, _) => Ok(Self {
+                halves,
+                meta: *meta,
+                frame: frame.unwrap_or(Frame {
+                    version: meta.kind.version(),
+                    sections: Vec::new(),
+                }),
+            }),
+        }
     }
 
     /// The run as the manifest names it.
@@ -73,15 +99,86 @@ impl RunFile {
         &self.meta
     }
 
-    /// Reads octets as they are; the caller checks them.
+    /// The version it was written with.
+    pub(crate) const fn version(&self) -> u16 {
+        self.frame.version
+    }
+
+    /// How many files there are of it.
+    pub(crate) fn files(&self) -> u64 {
+        let there = self.halves.iter().filter(|half| half.file.is_some());
+        there.count() as u64
+    }
+
+    /// Its bad files, when the other one is read instead.
+    pub(crate) fn bad_files(&self) -> impl Iterator<Item = DamagedRun> {
+        let halves = self.halves.iter().filter(|_| self.halves.len() > 1);
+        halves.filter_map(|half| {
+            let why = half.bad.get()?.clone();
+            Some(DamagedRun {
+                is_readable: true,
+                ..DamagedRun::new(&self.meta, &half.path, why)
+            })
+        })
+    }
+
+    /// Whether one of two files is bad.
+    pub(crate) fn is_worn(&self) -> bool {
+        self.halves.len() > 1 && self.halves.iter().any(|half| half.bad.get().is_some())
+    }
+
+    /// The open files, those that were always good first.
+    fn in_order(&self) -> impl Iterator<Item = (&Half, &Arc<dyn File>)> {
+        let good = self.halves.iter().filter(|half| half.bad.get().is_none());
+        let bad = self.halves.iter().filter(|half| half.bad.get().is_some());
+        good.chain(bad)
+            .filter_map(|half| Some((half, half.file.as_ref()?)))
+    }
+
+    /// Reads octets as they are, from the best file; the caller checks them.
     pub(crate) fn octets(&self, buf: &mut [u8], offset: u64, wait: Wait) -> Result<()> {
-        match wait {
-            Wait::Yes => Ok(self.file.read_exact_at(buf, offset)?),
-            Wait::No => match self.file.read_cached_at(buf, offset)? {
-                Some(got) if got == buf.len() => Ok(()),
-                _ => Err(Error::WouldBlock),
-            },
+        self.checked(buf, offset, wait, |_| Ok(()))
+    }
+
+    /// Reads octets from the first file in which `check` finds them good.
+    pub(crate) fn checked<T>(
+        &self,
+        buf: &mut [u8],
+        offset: u64,
+        wait: Wait,
+        check: impl Fn(&[u8]) -> Result<T, (u64, Bad)>,
+    ) -> Result<T> {
+        let mut first_error = None;
+        for (half, file) in self.in_order() {
+            let error = match half.read(file, buf, offset, wait, &check) {
+                Ok(found) => return Ok(found),
+                Err(error) if error.is_damage() => error,
+                Err(error) => return Err(error),
+            };
+            half.bad.get_or_init(|| error.to_string());
+            first_error.get_or_insert(error);
         }
+        Err(first_error.unwrap_or_else(|| self.damage(offset, Bad("none of its files is open"))))
+    }
+
+    /// Looks at a piece of every file, though one would do.
+    pub(crate) fn check_all(
+        &self,
+        buf: &mut [u8],
+        offset: u64,
+        check: impl Fn(&[u8]) -> Result<(), (u64, Bad)>,
+    ) -> Result<()> {
+        for half in &self.halves {
+            let Some(file) = &half.file else { continue };
+            match half.read(file, buf, offset, Wait::Yes, &check) {
+                Ok(()) => {}
+                Err(error) if error.is_damage() => {
+                    half.bad.get_or_init(|| error.to_string());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     /// Reads a frame with a payload of `len` octets into `buf`; the payload is `buf[FRAME_HEADER..]`.
@@ -110,27 +207,30 @@ impl RunFile {
         }
         buf.clear();
         buf.resize(whole as usize, 0);
-        self.octets(buf, offset, wait)?;
-        let mut at = 0;
-        for len in lens {
-            let place = offset + at as u64;
-            match frame::payload(self.meta.id, place, &buf[at..]) {
-                Ok(payload) if payload.len() == len => {}
-                Ok(_) => {
-                    return Err(
-                        self.damage(place, Bad("a block has another length than its entry"))
-                    );
-                }
-                Err(why) => return Err(self.damage(place, why)),
-            }
-            at += FRAME_HEADER + len;
+        self.checked(buf, offset, wait, |buf| {
+            check_frames(self.meta.id, offset, &lens, buf)
+        })
+    }
+
+    /// Looks at all sections in every file.
+    pub(crate) fn check_sections(&self) -> Result<()> {
+        for section in &self.frame.sections {
+            let mut buf = vec![0; framed(u64::from(section.len)) as usize];
+            self.check_all(&mut buf, section.offset, |buf| {
+                check_frames(self.meta.id, section.offset, &[section.len as usize], buf)
+            })?;
         }
         Ok(())
     }
 
     /// A section's payload.
     pub(crate) fn section(&self, tag: u32) -> Result<Vec<u8>> {
-        let Some(section) = self.sections.iter().find(|section| section.tag == tag) else {
+        let Some(section) = self
+            .frame
+            .sections
+            .iter()
+            .find(|section| section.tag == tag)
+        else {
             return Err(self.damage(self.meta.len, Bad("a section is missing")));
         };
         let mut buf = Vec::new();
@@ -141,17 +241,83 @@ impl RunFile {
 
     /// Where the sections begin and the blocks end.
     pub(crate) fn blocks_end(&self) -> u64 {
-        let first = self.sections.iter().map(|section| section.offset).min();
+        let first = self
+            .frame
+            .sections
+            .iter()
+            .map(|section| section.offset)
+            .min();
         first.unwrap_or(self.meta.len - FOOTER_OCTETS as u64)
     }
 
     /// The error for damage found in this run.
     pub(crate) fn damage(&self, at: u64, Bad(what): Bad) -> Error {
-        Error::damaged(&self.path, at, what)
+        let path = self.halves.first().map(|half| half.path.as_path());
+        Error::damaged(path.unwrap_or(Path::new("")), at, what)
     }
 }
 
-fn check_header(octets: &[u8; HEADER_USED], spool: &SpoolId, meta: &RunMeta) -> Result<(), Bad> {
+impl Half {
+    fn read<T>(
+        &self,
+        file: &Arc<dyn File>,
+        buf: &mut [u8],
+        offset: u64,
+        wait: Wait,
+        check: impl Fn(&[u8]) -> Result<T, (u64, Bad)>,
+    ) -> Result<T> {
+        match wait {
+            Wait::Yes => file.read_exact_at(buf, offset)?,
+            Wait::No => match file.read_cached_at(buf, offset)? {
+                Some(got) if got == buf.len() => {}
+                _ => return Err(Error::WouldBlock),
+            },
+        }
+        check(buf).map_err(|(at, Bad(what))| Error::damaged(&self.path, at, what))
+    }
+}
+
+/// Whether frames with payloads of these lengths lie one behind the other.
+fn check_frames(run: u64, offset: u64, lens: &[usize], buf: &[u8]) -> Result<(), (u64, Bad)> {
+    let mut at = 0;
+    for len in lens {
+        let place = offset + at as u64;
+        let payload = frame::payload(run, place, &buf[at..]).map_err(|why| (place, why))?;
+        if payload.len() != *len {
+            return Err((place, Bad("a block has another length than its entry")));
+        }
+        at += FRAME_HEADER + len;
+    }
+    Ok(())
+}
+
+fn open_half(
+    disk: &dyn Disk,
+    path: &Path,
+    spool: &SpoolId,
+    meta: &RunMeta,
+) -> Result<(Arc<dyn File>, Frame)> {
+    let file = disk.open(path, OpenMode::Read)?;
+    let bad = |at: u64, Bad(what): Bad| Error::damaged(path, at, what);
+    let len = file.len()?;
+    if len != meta.len || len < (HEADER_OCTETS + FOOTER_OCTETS) as u64 {
+        return Err(bad(
+            len,
+            Bad("it does not have the length it was sealed with"),
+        ));
+    }
+    let mut header = [0; HEADER_USED];
+    file.read_exact_at(&mut header, 0)?;
+    let version = check_header(&header, spool, meta).map_err(|why| bad(0, why))?;
+    let at = len - FOOTER_OCTETS as u64;
+    let mut footer = [0; FOOTER_OCTETS];
+    file.read_exact_at(&mut footer, at)?;
+    let sections = check_footer(&footer, version, meta).map_err(|why| bad(at, why))?;
+    Ok((file, Frame { version, sections }))
+}
+
+/// The version.
+fn check_header(octets: &[u8; HEADER_USED], spool: &SpoolId, meta: &RunMeta) -> Result<u16, Bad> {
     let (body, crc) = octets.split_at(HEADER_USED - 4);
     if crc32c::crc32c(body).to_le_bytes() != crc {
         return Err(Bad("the header's checksum is wrong"));
@@ -166,7 +332,7 @@ fn check_header(octets: &[u8; HEADER_USED], spool: &SpoolId, meta: &RunMeta) -> 
     if &magic != MAGIC || kind != meta.kind.code() {
         return Err(Bad("it is not a sealed run of this kind"));
     }
-    if version != VERSION {
+    if !(1..=meta.kind.version()).contains(&version) {
         return Err(Bad("it is of a version this newsreel does not know"));
     }
     if &of_spool != spool {
@@ -175,10 +341,14 @@ fn check_header(octets: &[u8; HEADER_USED], spool: &SpoolId, meta: &RunMeta) -> 
     if ids != (meta.id, meta.first.0, meta.last.0) {
         return Err(Bad("it is another run than the manifest names"));
     }
-    Ok(())
+    Ok(version)
 }
 
-fn check_footer(octets: &[u8; FOOTER_OCTETS], meta: &RunMeta) -> Result<Vec<Section>, Bad> {
+fn check_footer(
+    octets: &[u8; FOOTER_OCTETS],
+    of_header: u16,
+    meta: &RunMeta,
+) -> Result<Vec<Section>, Bad> {
     let (body, crc) = octets.split_at(FOOTER_OCTETS - 4);
     if crc32c::crc32c(body).to_le_bytes() != crc {
         return Err(Bad("the footer's checksum is wrong"));
@@ -193,7 +363,7 @@ fn check_footer(octets: &[u8; FOOTER_OCTETS], meta: &RunMeta) -> Result<Vec<Sect
     cursor.take(16)?;
     let (rows, len) = (cursor.u64()?, cursor.u64()?);
     let same = (id, rows, len) == (meta.id, meta.rows, meta.len);
-    if &magic != MAGIC || version != VERSION || kind != meta.kind.code() || !same {
+    if &magic != MAGIC || version != of_header || kind != meta.kind.code() || !same {
         return Err(Bad("the footer is another run's"));
     }
     if count > SECTIONS_MAX {
@@ -215,12 +385,13 @@ fn check_footer(octets: &[u8; FOOTER_OCTETS], meta: &RunMeta) -> Result<Vec<Sect
     Ok(sections)
 }
 
-/// Opens a run by its kind for a tool or a rebuild, whatever state its footer is in: raw octets only.
+/// Opens those of a run's files that are there, whatever state they are in: raw octets only.
 pub(crate) fn open_raw(
     disk: &dyn Disk,
     dir: &Path,
-    kind: RunKind,
-    id: u64,
-) -> Result<Arc<dyn File>> {
-    Ok(disk.open(&run_path(dir, kind, id), OpenMode::Read)?)
+    meta: (RunKind, u64),
+) -> SmallVec<[Arc<dyn File>; 2]> {
+    let paths = run_paths(dir, meta.0, meta.1);
+    let files = paths.iter().map(|path| disk.open(path, OpenMode::Read));
+    files.filter_map(Result::ok).collect()
 }

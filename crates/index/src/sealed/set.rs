@@ -76,7 +76,7 @@ impl<R> RunSet<R> {
     }
 }
 
-/// A sealed run that has to be rebuilt.
+/// A sealed run, or one of the two files of one, that has to be made anew.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DamagedRun {
     /// What it holds.
@@ -93,6 +93,23 @@ pub struct DamagedRun {
     pub rows: u64,
     /// What was found.
     pub why: String,
+    /// The run's other file is there and answers: compaction writes both anew, and nothing has to be rebuilt.
+    pub is_readable: bool,
+}
+
+impl DamagedRun {
+    pub(crate) fn new(meta: &RunMeta, path: &Path, why: String) -> Self {
+        Self {
+            kind: meta.kind,
+            run: meta.id,
+            path: path.to_path_buf(),
+            first: meta.first,
+            last: meta.last,
+            rows: meta.rows,
+            why,
+            is_readable: false,
+        }
+    }
 }
 
 /// The runs known to be damaged.
@@ -108,15 +125,8 @@ impl Damages {
         if runs.iter().any(|run| run.run == meta.id) {
             return;
         }
-        runs.push(DamagedRun {
-            kind: meta.kind,
-            run: meta.id,
-            path: run_path(dir, meta.kind, meta.id),
-            first: meta.first,
-            last: meta.last,
-            rows: meta.rows,
-            why: error.to_string(),
-        });
+        let path = run_path(dir, meta.kind, meta.id);
+        runs.push(DamagedRun::new(meta, &path, error.to_string()));
     }
 
     /// Notes the run whose file an error names, if it names one of these.
@@ -128,7 +138,7 @@ impl Damages {
         };
         let named = metas
             .iter()
-            .find(|meta| run_path(dir, meta.kind, meta.id) == path);
+            .find(|meta| meta.paths(dir).iter().any(|own| own == path));
         if let Some(meta) = named.filter(|_| error.is_damage()) {
             self.note(dir, meta, error);
         }

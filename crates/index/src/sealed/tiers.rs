@@ -1,6 +1,6 @@
 //! Which runs to merge: a pure choice over their sizes and how much of them is dead.
 //!
-//! Wholly dead runs go without being read.  Nothing is merged before there are more runs than wished; then it is the
+//! Wholly dead runs go without being read, and worn ones are rewritten next.  Nothing is merged before there are more runs than wished; then it is the
 //! window of neighbours that costs least for each run it saves, which makes tiers by itself.  No window exceeds the cap, so
 //! no rewrite is ever proportional to the whole.  When too much of the whole is dead, the sparsest run is rewritten.
 
@@ -17,6 +17,8 @@ pub(crate) struct RunSize {
     pub(crate) is_dead: bool,
     /// It is damaged: it stays as it is, and nothing is merged across it.
     pub(crate) is_damaged: bool,
+    /// One of its two files is bad: it is rewritten from the other.
+    pub(crate) is_worn: bool,
 }
 
 /// The limits of the choice.
@@ -45,6 +47,9 @@ pub(crate) enum Job {
 pub(crate) fn choose(runs: &[RunSize], limits: &Limits) -> Option<Job> {
     if let Some(at) = runs.iter().position(|run| run.is_dead) {
         return Some(Job::Drop(at));
+    }
+    if let Some(at) = runs.iter().position(|run| run.is_worn && !run.is_damaged) {
+        return Some(Job::Merge(at..at + 1));
     }
     if runs.len() > limits.runs_max
         && let Some(window) = cheapest_window(runs, limits)
@@ -128,6 +133,7 @@ mod tests {
             dead: 0,
             is_dead: false,
             is_damaged: false,
+            is_worn: false,
         };
         sizes.iter().map(run).collect()
     }
@@ -147,6 +153,9 @@ mod tests {
         let mut some = runs(&[1; 8]);
         some[2].is_damaged = true;
         assert_eq!(choose(&some, &LIMITS), Some(Job::Merge(3..7)));
+        some[1].is_worn = true;
+        some[2].is_worn = true;
+        assert_eq!(choose(&some, &LIMITS), Some(Job::Merge(1..2)));
         some[6].is_dead = true;
         assert_eq!(choose(&some, &LIMITS), Some(Job::Drop(6)));
     }

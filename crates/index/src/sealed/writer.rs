@@ -1,8 +1,9 @@
 //! Writing a run: sequentially, once, synced before anyone refers to it.
 //!
-//! A writer that is dropped unfinished removes its file.  It never overwrites: a run's id is new.
+//! A run of a [double](RunKind::is_double) kind goes into two files, octet for octet the same; checksums are computed
+//! once.  A writer that is dropped unfinished removes its files.  It never overwrites: a run's id is new.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use newsreel_host::{AlignedBuf, DIRECT_ALIGN_BYTES, Disk, File, OpenMode};
@@ -10,13 +11,11 @@ use newsreel_wire::Sequence;
 use smallvec::SmallVec;
 
 use super::frame::{self, FRAME_HEADER};
-use super::{RunKind, RunMeta, SpoolId, run_path};
+use super::{RunKind, RunMeta, RunPaths, SpoolId};
 use crate::error::Result;
 
 /// The first octets of every run and of its footer.
 pub(crate) const MAGIC: &[u8; 8] = b"NRSEALED";
-/// The version of the run's frame: header, frames, sections, footer.
-pub(crate) const VERSION: u16 = 1;
 /// The header's page; blocks begin behind it.
 pub(crate) const HEADER_OCTETS: usize = 4096;
 /// Octets of the header that mean something, its checksum included.
@@ -52,8 +51,10 @@ pub(crate) struct Place {
 #[derive(Debug)]
 pub(crate) struct RunWriter {
     place: Place,
-    file: Arc<dyn File>,
-    path: PathBuf,
+    /// Each gets the same octets.
+    files: SmallVec<[Arc<dyn File>; 2]>,
+    /// Those that were made.
+    paths: RunPaths,
     meta: RunMeta,
     buf: AlignedBuf,
     written: u64,
@@ -72,8 +73,6 @@ impl RunWriter {
         id: u64,
         (first, last): (Sequence, Sequence),
     ) -> Result<Self> {
-        let path = run_path(&place.dir, kind, id);
-        let file = place.disk.open(&path, OpenMode::CreateNew)?;
         let meta = RunMeta {
             kind,
             id,
@@ -84,10 +83,10 @@ impl RunWriter {
         };
         let mut buf = AlignedBuf::with_capacity(PIECE + (PIECE >> 2));
         buf.extend_from_slice(&header(&place.spool, &meta));
-        Ok(Self {
+        let mut writer = Self {
             place: place.clone(),
-            file,
-            path,
+            files: SmallVec::new(),
+            paths: RunPaths::new(),
             meta,
             buf,
             written: 0,
@@ -95,7 +94,13 @@ impl RunWriter {
             sections: Vec::new(),
             is_direct: false,
             finished: false,
-        })
+        };
+        for path in meta.paths(&place.dir) {
+            let file = place.disk.open(&path, OpenMode::CreateNew)?;
+            writer.files.push(file);
+            writer.paths.push(path);
+        }
+        Ok(writer)
     }
 
     /// Writes around the page cache from now on: for what is old already and not likely to be read soon.
@@ -148,7 +153,9 @@ impl RunWriter {
         let footer = footer(&self.meta, &self.sections);
         self.buf.extend_from_slice(&footer);
         self.spill(0)?;
-        self.file.sync_all()?;
+        for file in &self.files {
+            file.sync_all()?;
+        }
         self.finished = true;
         Ok(self.meta)
     }
@@ -163,22 +170,28 @@ impl RunWriter {
             _ => self.buf.len() / DIRECT_ALIGN_BYTES * DIRECT_ALIGN_BYTES,
         };
         let (pages, rest) = self.buf.split_at(whole);
-        if self.is_direct {
-            self.file.write_direct_at(pages, self.written)?;
-        } else {
-            self.file.write_at(pages, self.written)?;
+        for file in &self.files {
+            if self.is_direct {
+                file.write_direct_at(pages, self.written)?;
+            } else {
+                file.write_at(pages, self.written)?;
+            }
         }
         self.written += whole as u64;
         let rest: SmallVec<[u8; DIRECT_ALIGN_BYTES]> = SmallVec::from_slice(rest);
         self.buf.clear();
         if keep == 0 {
-            self.file.write_at(&rest, self.written)?;
+            for file in &self.files {
+                file.write_at(&rest, self.written)?;
+            }
             self.written += rest.len() as u64;
         } else {
             self.buf.extend_from_slice(&rest);
         }
         if self.written - self.synced >= SYNC_EVERY {
-            self.file.sync_data()?;
+            for file in &self.files {
+                file.sync_data()?;
+            }
             self.synced = self.written;
         }
         Ok(())
@@ -189,20 +202,18 @@ impl Drop for RunWriter {
     fn drop(&mut self) {
         if !self.finished {
             // What cannot be removed now is an orphan and goes at the next start.
-            let _ = remove(&self.place.disk, &self.path);
+            for path in &self.paths {
+                let _ = self.place.disk.remove(path);
+            }
         }
     }
-}
-
-fn remove(disk: &Arc<dyn Disk>, path: &Path) -> newsreel_host::Result<()> {
-    disk.remove(path)
 }
 
 /// The header page: magic 8, version 2, kind 1, zero 5, spool 16, run 8, first 8, last 8, zero 4, crc 4.
 pub(crate) fn header(spool: &SpoolId, meta: &RunMeta) -> Vec<u8> {
     let mut page = Vec::with_capacity(HEADER_OCTETS);
     page.extend_from_slice(MAGIC);
-    page.extend_from_slice(&VERSION.to_le_bytes());
+    page.extend_from_slice(&meta.kind.version().to_le_bytes());
     page.extend_from_slice(&[meta.kind.code(), 0, 0, 0, 0, 0]);
     page.extend_from_slice(spool);
     page.extend_from_slice(&meta.id.to_le_bytes());
@@ -221,7 +232,7 @@ pub(crate) fn header(spool: &SpoolId, meta: &RunMeta) -> Vec<u8> {
 fn footer(meta: &RunMeta, sections: &[Section]) -> Vec<u8> {
     let mut out = Vec::with_capacity(FOOTER_OCTETS);
     out.extend_from_slice(MAGIC);
-    out.extend_from_slice(&VERSION.to_le_bytes());
+    out.extend_from_slice(&meta.kind.version().to_le_bytes());
     let count = u8::try_from(sections.len()).unwrap_or(u8::MAX);
     out.extend_from_slice(&[meta.kind.code(), count, 0, 0, 0, 0]);
     for number in [meta.id, meta.first.0, meta.last.0, meta.rows, meta.len] {

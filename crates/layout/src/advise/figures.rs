@@ -1,4 +1,4 @@
-//! What was measured, and what lies between: `docs/decisions/0007-when-a-directory-should-be-managed.md`.
+//! What was measured, and what lies between: `docs/decisions/0008-when-a-directory-should-be-managed.md`.
 //!
 //! One row is one run of `crates/layout/examples/measure.rs` on one file system and one size.  Between sizes costs grow
 //! by a power of the size; beyond the smallest and the largest nothing is known, and they count for the rest.

@@ -51,6 +51,8 @@ struct Replay {
     stopped: bool,
     /// Frames of the log that are good.
     frames: u64,
+    /// There is no log, but there was one.
+    is_lost: bool,
 }
 
 impl Replay {
@@ -109,6 +111,19 @@ impl Replay {
         Ok(())
     }
 
+    /// There is no log, but there was one: the buffers stand at least where the views know of an article.
+    fn without_log(&mut self, views: &Views, from: Sequence) {
+        tracing::error!(
+            sequence = from.0 - 1,
+            "the log of this spool is lost: it goes on from the last checkpoint; articles, cancels, \
+             groups and feeds behind it may be missing, and no number of theirs is used again"
+        );
+        for (buffer, last) in views.last_positions() {
+            self.raise(buffer, last, last);
+        }
+        self.is_lost = true;
+    }
+
     fn raise(&mut self, buffer: BufferId, end: Position, reserved: Position) {
         let marks = self.marks.entry(buffer).or_default();
         *marks = (marks.0.max(end), marks.1.max(reserved));
@@ -131,22 +146,15 @@ pub(crate) fn open(
     access: Access,
     progress: CreateProgress<'_>,
 ) -> Result<Opened, Error> {
-    let spool = match access {
+    let mut spool = match access {
         Access::Write => Spool::open(disk, &config.spool)?,
         Access::ReadOnly => Spool::open_read_only(disk, &config.spool)?,
     };
     let liveness = Arc::new(StoreLiveness::default());
-    let (views, checkpoint) = Views::open(
-        Arc::clone(disk),
-        &spool.index(),
-        config.index.clone(),
-        spool.id,
-        Arc::clone(&liveness) as Arc<dyn newsreel_index::Liveness>,
-    )?;
+    let (views, checkpoint) = open_views(config, disk, &spool, access, &liveness)?;
     let mut applier = Applier::new(Arc::clone(&views));
     let from = checkpoint.map_or(Sequence(1), |checkpoint| Sequence(checkpoint.0 + 1));
-    let log = spool.log();
-    let id = SpoolId(spool.id);
+    let (log, id) = (spool.log(), SpoolId(spool.id));
     let mut recovery = recovery(config, disk, &spool, access, from)?;
     let mut stores = Stores {
         config,
@@ -163,8 +171,11 @@ pub(crate) fn open(
         replay.look_back(disk, &log, id)?;
     }
     let is_new = replay.frames == 0 && checkpoint.is_none();
-    // A log that is lost is told of before anything is written: a copy can still be put back.
-    let hash_key = hash_key(&replay, is_new, log)?;
+    // Without a key nothing can be told: that is said before anything is written, a copy can still be put back.
+    let hash_key = hash_key(&replay, &spool, is_new, log)?;
+    if checkpoint.is_some() && replay.frames == 0 && replay.marks.is_empty() {
+        replay.without_log(&views, from);
+    }
     let mut store = stores.take(&replay)?;
     let (writer, journal, recovered) = match access {
         Access::Write => {
@@ -179,7 +190,10 @@ pub(crate) fn open(
     for damage in &recovered.damage {
         tracing::error!(%damage, "the log is damaged");
     }
-    let jump = jump(&recovered, &replay, from, &store);
+    if writer.is_some() {
+        spool.keep_key(disk, hash_key);
+    }
+    let jump = jump(config, &recovered, &replay, from, &store);
     resume(&mut store, &replay, &recovered, from)?;
     Ok(Opened {
         hash_key,
@@ -193,6 +207,53 @@ pub(crate) fn open(
         recovered,
         is_new,
     })
+}
+
+/// The views from their last checkpoint.  A manifest that is lost is made again.
+fn open_views(
+    config: &EngineConfig,
+    disk: &Arc<dyn Disk>,
+    spool: &Spool,
+    access: Access,
+    liveness: &Arc<StoreLiveness>,
+) -> Result<(Arc<Views>, Option<Sequence>), Error> {
+    let dir = spool.index();
+    let open = || {
+        Views::open(
+            Arc::clone(disk),
+            &dir,
+            config.index.clone(),
+            spool.id,
+            Arc::clone(liveness) as Arc<dyn newsreel_index::Liveness>,
+        )
+    };
+    match open() {
+        Err(lost @ newsreel_index::Error::ManifestLost { .. }) if access == Access::Write => {
+            let log_from = log_begins(disk, spool)?;
+            let (checkpoint, missing) = Views::regain(Arc::clone(disk), &dir, spool.id, log_from)?;
+            tracing::error!(
+                %lost,
+                checkpoint = checkpoint.0,
+                missing,
+                "it was made again from the sealed files; what is missing of them is rebuilt from the store"
+            );
+            Ok(open()?)
+        }
+        opened => Ok(opened?),
+    }
+}
+
+/// The oldest sequence that the log has.
+fn log_begins(disk: &Arc<dyn Disk>, spool: &Spool) -> Result<Sequence, Error> {
+    let (disk, log, id) = (Arc::clone(disk), spool.log(), SpoolId(spool.id));
+    match Recovery::open_read_only(disk, &log, id, Sequence(1)) {
+        Ok(mut recovery) => match recovery.next_frame()? {
+            Some(frame) => Ok(frame.first()),
+            None => Err(Error::LogLost { path: log }),
+        },
+        Err(newsreel_journal::Error::Gone { oldest, .. }) => Ok(oldest),
+        Err(other) => Err(other.into()),
+    }
 }
 
 /// The log from the checkpoint on; says what it means when it does not reach back so far.
@@ -239,8 +300,18 @@ fn resume(
 }
 
 /// So many sequences and numbers may have been given, and seen, that the log does not know of.
-fn jump(recovered: &Recovered, replay: &Replay, from: Sequence, store: &Store) -> u64 {
+fn jump(
+    config: &EngineConfig,
+    recovered: &Recovered,
+    replay: &Replay,
+    from: Sequence,
+    store: &Store,
+) -> u64 {
     let mut jump = 0u64;
+    if replay.is_lost {
+        // A checkpoint is due when the history's memory part is full; one may have been late.
+        jump += config.index.history_rows_max.saturating_mul(4);
+    }
     if replay.is_volatile && !replay.stopped {
         jump += RESERVE;
     }
@@ -249,7 +320,9 @@ fn jump(recovered: &Recovered, replay: &Replay, from: Sequence, store: &Store) -
     }
     let facts = store.reader().facts();
     let headers = facts.iter().map(|facts| facts.header_sequence).max();
-    let ahead = (headers.unwrap_or(0) + 1).saturating_sub(recovered.end.0);
+    // The views know all numbers before their checkpoint.
+    let known = recovered.end.max(from);
+    let ahead = (headers.unwrap_or(0) + 1).saturating_sub(known.0);
     if ahead > 0 {
         jump = jump.saturating_add(ahead).saturating_add(RESERVE);
     }
@@ -263,9 +336,9 @@ fn jump(recovered: &Recovered, replay: &Replay, from: Sequence, store: &Store) -
     })
 }
 
-/// The key of the spool's message-id hash: from the log, or a new one for a new spool.
-fn hash_key(replay: &Replay, is_new: bool, log: PathBuf) -> Result<[u8; 32], Error> {
-    match replay.hash_key {
+/// The key of the spool's message-id hash: from the log, else from the identity, or a new one for a new spool.
+fn hash_key(replay: &Replay, spool: &Spool, is_new: bool, log: PathBuf) -> Result<[u8; 32], Error> {
+    match replay.hash_key.or(spool.key) {
         Some(key) => Ok(key),
         None if is_new => Ok(random_bytes()?),
         None => Err(Error::LogLost { path: log }),

@@ -19,9 +19,42 @@ const COPY: &str = "spool.copy";
 const LOCK: &str = "lock";
 
 const MAGIC: &[u8; 8] = b"NRSPOOL\0";
-const VERSION: u32 = 1;
-/// Magic 8, version 4, UUID 16, crc32c 4.
-const IDENTITY_OCTETS: usize = 32;
+const VERSION: u32 = 2;
+/// Magic 8, version 4, UUID 16, hash key 32, crc32c 4; version 1 had no key.
+const IDENTITY_OCTETS: usize = 64;
+const IDENTITY_1_OCTETS: usize = 32;
+
+/// What the files say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Identity {
+    /// The spool's UUID.
+    pub(crate) id: [u8; 16],
+    /// The key of the message-id hash, which the log has, too.  `None`: the file is of version 1.
+    pub(crate) key: Option<[u8; 32]>,
+}
+
+/// Why a file does not say it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Unreadable {
+    /// A later newsreel wrote it.
+    Newer(u32),
+    /// It is damaged.
+    Damaged(&'static str),
+}
+
+impl Unreadable {
+    fn at(&self, path: PathBuf) -> Error {
+        let why = match self {
+            Self::Newer(version) => {
+                format!("version {version}, this newsreel knows {VERSION}; use a newer one")
+            }
+            Self::Damaged(what) => {
+                format!("{what}, and there is no good {COPY} beside it; restore either from a copy")
+            }
+        };
+        Error::NotASpool { path, why }
+    }
+}
 
 /// A spool's paths and identity.
 #[derive(Debug)]
@@ -29,6 +62,8 @@ pub(crate) struct Spool {
     dir: PathBuf,
     /// Its UUID.
     pub(crate) id: [u8; 16],
+    /// The key of the message-id hash, as far as the identity tells it.
+    pub(crate) key: Option<[u8; 32]>,
     /// Held while we may write.
     _lock: Option<Box<dyn Lock>>,
 }
@@ -44,21 +79,22 @@ impl Spool {
             },
             other => Error::Host(other),
         })?;
-        let id = match Self::find(disk, dir)? {
-            Some(id) => id,
+        let identity = match Self::find(disk, dir)? {
+            Some(identity) => identity,
             None => Self::make(disk, dir)?,
         };
-        Self::keep(disk, dir, &id);
+        Self::keep(disk, dir, &identity);
         Ok(Self {
             dir: dir.to_path_buf(),
-            id,
+            id: identity.id,
+            key: identity.key,
             _lock: Some(lock),
         })
     }
 
     /// Opens an existing spool without the lock, to look only.
     pub(crate) fn open_read_only(disk: &Arc<dyn Disk>, dir: &Path) -> Result<Self, Error> {
-        let Some(id) = Self::find(disk, dir)? else {
+        let Some(identity) = Self::find(disk, dir)? else {
             return Err(Error::NotASpool {
                 path: dir.to_path_buf(),
                 why: format!("it has no {IDENTITY}; `newsreel serve --spool DIR` makes a spool"),
@@ -66,9 +102,19 @@ impl Spool {
         };
         Ok(Self {
             dir: dir.to_path_buf(),
-            id,
+            id: identity.id,
+            key: identity.key,
             _lock: None,
         })
+    }
+
+    /// Sees to it that the identity has this key, which the log told.
+    pub(crate) fn keep_key(&mut self, disk: &Arc<dyn Disk>, key: [u8; 32]) {
+        if self.key != Some(key) {
+            self.key = Some(key);
+            let (id, key) = (self.id, self.key);
+            Self::keep(disk, &self.dir, &Identity { id, key });
+        }
     }
 
     /// The log's directory.
@@ -81,50 +127,56 @@ impl Spool {
         self.dir.join("index")
     }
 
-    /// The identity, from its copy when the file itself is gone or damaged.
-    fn find(disk: &Arc<dyn Disk>, dir: &Path) -> Result<Option<[u8; 16]>, Error> {
-        let found = Self::read(disk, dir, IDENTITY);
-        if matches!(found, Ok(Some(_))) {
-            return found;
+    /// The identity, from its copy when the file itself is gone or damaged.  What a later newsreel wrote is not passed
+    /// over for an older copy.
+    fn find(disk: &Arc<dyn Disk>, dir: &Path) -> Result<Option<Identity>, Error> {
+        let mut first_error = None;
+        let mut found = None;
+        for name in [IDENTITY, COPY] {
+            match Self::read(disk, dir, name) {
+                Ok(Ok(identity)) => found = found.or(Some(identity)),
+                Ok(Err(why @ Unreadable::Newer(_))) => return Err(why.at(dir.join(name))),
+                Ok(Err(why)) => first_error = first_error.or(Some(why.at(dir.join(name)))),
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => first_error = first_error.or(Some(error.into())),
+            }
         }
-        match Self::read(disk, dir, COPY) {
-            Ok(Some(id)) => Ok(Some(id)),
-            _ => found,
+        match (found, first_error) {
+            (None, Some(error)) => Err(error),
+            (found, _) => Ok(found),
         }
     }
 
     /// Sees to it that both files say this.  A disk that refuses does not keep the spool from being used.
-    fn keep(disk: &Arc<dyn Disk>, dir: &Path, id: &[u8; 16]) {
+    fn keep(disk: &Arc<dyn Disk>, dir: &Path, identity: &Identity) {
         for name in [IDENTITY, COPY] {
             let path = dir.join(name);
             match Self::read(disk, dir, name) {
-                Ok(Some(said)) if said == *id => continue,
-                // A spool of an earlier version has no copy.
-                Ok(None) if name == COPY => {}
+                Ok(Ok(said)) if said == *identity => continue,
+                // The key is added to what an earlier version wrote.
+                Ok(Ok(said)) if said.id == identity.id => {}
                 Ok(_) => {
-                    tracing::warn!(path = %path.display(), "it is missing or another spool's; it is written again")
+                    tracing::warn!(path = %path.display(), "it is damaged or another spool's; it is written again");
                 }
+                Err(error) if error.kind() == ErrorKind::NotFound && name == COPY => {}
                 Err(error) => tracing::warn!(%error, "it is written again from its copy"),
             }
-            if let Err(error) = newsreel_host::replace_file(disk.as_ref(), &path, &print(id)) {
+            let octets = print(identity);
+            if let Err(error) = newsreel_host::replace_file(disk.as_ref(), &path, &octets) {
                 tracing::warn!(%error, "the spool's identity is in one file only");
             }
         }
     }
 
-    fn read(disk: &Arc<dyn Disk>, dir: &Path, name: &str) -> Result<Option<[u8; 16]>, Error> {
-        let path = dir.join(name);
-        let bytes = match read_whole(disk.as_ref(), &path, 4096) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error.into()),
-        };
-        parse(&bytes)
-            .map(Some)
-            .map_err(|why| Error::NotASpool { path, why })
+    fn read(
+        disk: &Arc<dyn Disk>,
+        dir: &Path,
+        name: &str,
+    ) -> newsreel_host::Result<Result<Identity, Unreadable>> {
+        Ok(parse(&read_whole(disk.as_ref(), &dir.join(name), 4096)?))
     }
 
-    fn make(disk: &Arc<dyn Disk>, dir: &Path) -> Result<[u8; 16], Error> {
+    fn make(disk: &Arc<dyn Disk>, dir: &Path) -> Result<Identity, Error> {
         let foreign: Vec<String> = disk
             .list(dir)?
             .into_iter()
@@ -139,44 +191,52 @@ impl Spool {
                 ),
             });
         }
-        let id: [u8; 16] = random_bytes()?;
-        newsreel_host::replace_file(disk.as_ref(), &dir.join(IDENTITY), &print(&id))?;
-        Ok(id)
+        let identity = Identity {
+            id: random_bytes()?,
+            key: Some(random_bytes()?),
+        };
+        let octets = print(&identity);
+        newsreel_host::replace_file(disk.as_ref(), &dir.join(IDENTITY), &octets)?;
+        Ok(identity)
     }
 }
 
-fn print(id: &[u8; 16]) -> Vec<u8> {
+fn print(identity: &Identity) -> Vec<u8> {
+    let version: u32 = if identity.key.is_some() { VERSION } else { 1 };
     let mut out = Vec::with_capacity(IDENTITY_OCTETS);
     out.extend_from_slice(MAGIC);
-    out.extend_from_slice(&VERSION.to_le_bytes());
-    out.extend_from_slice(id);
+    out.extend_from_slice(&version.to_le_bytes());
+    out.extend_from_slice(&identity.id);
+    out.extend_from_slice(identity.key.as_ref().map_or(&[][..], |key| key));
     out.extend_from_slice(&crc32c::crc32c(&out).to_le_bytes());
     out
 }
 
-pub(crate) fn parse(bytes: &[u8]) -> Result<[u8; 16], String> {
-    if bytes.len() != IDENTITY_OCTETS || !bytes.starts_with(MAGIC) {
-        return Err(format!(
-            "it does not look like one, and there is no good {COPY} beside it; restore either from a copy"
-        ));
-    }
-    let (body, crc) = bytes.split_at(IDENTITY_OCTETS - 4);
-    if crc32c::crc32c(body).to_le_bytes() != crc {
-        return Err(format!(
-            "its checksum is wrong, and there is no good {COPY} beside it; restore either from a copy"
-        ));
+pub(crate) fn parse(bytes: &[u8]) -> Result<Identity, Unreadable> {
+    let whole = bytes.split_last_chunk::<4>();
+    let Some((body, crc)) = whole.filter(|(body, _)| body.len() >= 12 && body.starts_with(MAGIC))
+    else {
+        return Err(Unreadable::Damaged("it does not look like one"));
+    };
+    if crc32c::crc32c(body).to_le_bytes() != *crc {
+        return Err(Unreadable::Damaged("its checksum is wrong"));
     }
     let mut version = [0; 4];
     version.copy_from_slice(&body[8..12]);
     let version = u32::from_le_bytes(version);
-    if version != VERSION {
-        return Err(format!(
-            "version {version}, this newsreel knows {VERSION}; use a newer one"
-        ));
+    let octets = match version {
+        1 => IDENTITY_1_OCTETS,
+        VERSION => IDENTITY_OCTETS,
+        _ => return Err(Unreadable::Newer(version)),
+    };
+    if bytes.len() != octets {
+        return Err(Unreadable::Damaged("it has another length than it should"));
     }
-    let mut id = [0; 16];
-    id.copy_from_slice(&body[12..28]);
-    Ok(id)
+    let (id, key) = body[12..].split_at(16);
+    Ok(Identity {
+        id: id.try_into().unwrap_or_default(),
+        key: key.try_into().ok(),
+    })
 }
 
 #[cfg(test)]
@@ -232,7 +292,8 @@ mod tests {
             assert_eq!(Spool::open(&disk, dir).unwrap().id, id, "{name}");
             for name in [IDENTITY, COPY] {
                 let bytes = read_whole(disk.as_ref(), &dir.join(name), 4096).unwrap();
-                assert_eq!(parse(&bytes), Ok(id), "{name} is whole again");
+                let said = parse(&bytes).map(|identity| identity.id);
+                assert_eq!(said, Ok(id), "{name} is whole again");
             }
         }
         let disk = disk();
@@ -257,12 +318,69 @@ mod tests {
 
     #[test]
     fn a_damaged_or_newer_identity_is_refused() {
-        let good = print(&[5; 16]);
-        assert_eq!(parse(&good), Ok([5; 16]));
-        for at in 0..good.len() {
-            let mut bad = good.clone();
-            bad[at] ^= 1;
-            assert!(parse(&bad).is_err(), "octet {at}");
+        for key in [None, Some([7; 32])] {
+            let identity = Identity { id: [5; 16], key };
+            let good = print(&identity);
+            assert_eq!(parse(&good), Ok(identity));
+            for at in 0..good.len() {
+                let mut bad = good.clone();
+                bad[at] ^= 1;
+                assert!(parse(&bad).is_err(), "octet {at}");
+                assert!(parse(&good[..at]).is_err(), "cut at {at}");
+            }
+        }
+        assert_eq!(parse(&newer()), Err(Unreadable::Newer(9)));
+    }
+
+    /// An identity of a later version, longer than ours.
+    fn newer() -> Vec<u8> {
+        let mut newer = MAGIC.to_vec();
+        newer.extend_from_slice(&9u32.to_le_bytes());
+        newer.extend_from_slice(&[3; 100]);
+        newer.extend_from_slice(&crc32c::crc32c(&newer).to_le_bytes());
+        newer
+    }
+
+    /// An older copy beside it, as after a new version had written one of the two, does not make it an old spool.
+    #[test]
+    fn a_newer_identity_is_not_passed_over_for_an_older_copy() {
+        let dir = Path::new("/spool");
+        for name in [IDENTITY, COPY] {
+            let disk = disk();
+            drop(Spool::open(&disk, dir).unwrap());
+            newsreel_host::replace_file(disk.as_ref(), &dir.join(name), &newer()).unwrap();
+            for error in [
+                Spool::open(&disk, dir).unwrap_err(),
+                Spool::open_read_only(&disk, dir).unwrap_err(),
+            ] {
+                let error = error.to_string();
+                assert!(
+                    error.contains("version 9") && error.contains(name),
+                    "{error}"
+                );
+            }
+            let kept = read_whole(disk.as_ref(), &dir.join(name), 4096).unwrap();
+            assert_eq!(kept, newer());
+        }
+    }
+
+    #[test]
+    fn a_key_that_the_log_told_is_added_to_both_files() {
+        let dir = Path::new("/spool");
+        let disk = disk();
+        disk.create_dir_all(dir).unwrap();
+        let old = Identity {
+            id: [5; 16],
+            key: None,
+        };
+        newsreel_host::replace_file(disk.as_ref(), &dir.join(IDENTITY), &print(&old)).unwrap();
+        let mut spool = Spool::open(&disk, dir).unwrap();
+        assert_eq!((spool.id, spool.key), ([5; 16], None));
+        spool.keep_key(&disk, [8; 32]);
+        drop(spool);
+        for name in [IDENTITY, COPY] {
+            let said = Spool::read(&disk, dir, name).unwrap().unwrap();
+            assert_eq!(said.key, Some([8; 32]), "{name}");
         }
     }
 }

@@ -30,20 +30,24 @@ pub enum Error {
         /// What is wrong there.
         what: &'static str,
     },
-    /// The manifest cannot be used, so nobody knows which sealed files count.
-    #[error(
-        "{} cannot be used ({why}); if it is this spool's, move its directory away: the views are then rebuilt from \
-         log and store",
-        path.display()
-    )]
+    /// The manifest cannot be used, and [`Views::regain`](crate::Views::regain) must not or cannot help.
+    #[error("{} cannot be used ({why}); restore its directory from a copy of this spool", path.display())]
     Manifest {
         /// The manifest.
         path: PathBuf,
         /// What is wrong with it.
         why: &'static str,
     },
-    /// An id was not found, but a sealed file that might have it is missing: it is not known to be unknown.
-    #[error("history cannot tell: {} has to be rebuilt first", path.display())]
+    /// The manifest is lost, so nobody knows which sealed files count; [`Views::regain`](crate::Views::regain) finds out.
+    #[error("{} cannot be used ({why}); `newsreel serve` makes it again from the sealed files beside it", path.display())]
+    ManifestLost {
+        /// The manifest.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// What was asked for was not found, but a sealed file that might have it is missing: nothing is known of it.
+    #[error("it cannot be told yet: {} has to be rebuilt first", path.display())]
     Incomplete {
         /// The file that is missing.
         path: PathBuf,

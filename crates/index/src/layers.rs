@@ -186,6 +186,22 @@ impl<P: Part, R: Run> Layers<P, R> {
         }
     }
 
+    /// Refuses to go on when a run is missing that might have the answer.
+    pub(crate) fn all_there(&self, snapshot: &Snapshot<P, R>) -> Result<()> {
+        match snapshot.runs.missing() {
+            None => Ok(()),
+            Some(meta) => Err(Error::Incomplete {
+                path: self.path(meta),
+            }),
+        }
+    }
+
+    /// The same error, noted if it is damage in this run.
+    pub(crate) fn noted(&self, meta: &RunMeta, error: Error) -> Error {
+        self.note_seen(meta, &error);
+        error
+    }
+
     /// The file of a run.
     pub(crate) fn path(&self, meta: &RunMeta) -> PathBuf {
         run_path(&self.catalog.place().dir, meta.kind, meta.id)

@@ -3,12 +3,13 @@
 //! Everything that changes rows goes through [`Applier`](crate::Applier), of which there is one; everything here may be used from any
 //! thread.  The views read no clock: time is what the engine gives them from the log.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use newsreel_host::Disk;
-use newsreel_wire::{ArticleNumber, GroupId, Sequence, UnixTime};
+use newsreel_wire::{ArticleNumber, BufferId, GroupId, Position, Sequence, UnixTime};
 use parking_lot::Mutex;
 
 use crate::compact::Compaction;
@@ -115,6 +116,25 @@ impl Views {
         ))
     }
 
+    /// Makes a lost manifest again from what the sealed files say of themselves; then the views can be opened.  The log
+    /// begins at `log_from`: what it still has need not be trusted to the files.  The checkpoint, and how many files have
+    /// to be rebuilt.
+    ///
+    /// # Errors
+    /// [`Error::Manifest`](crate::Error::Manifest) when the files and the log do not reach each other; nothing is
+    /// changed then.
+    pub fn regain(
+        disk: Arc<dyn Disk>,
+        dir: &Path,
+        spool: [u8; 16],
+        log_from: Sequence,
+    ) -> Result<(Sequence, usize)> {
+        let dir = dir.to_path_buf();
+        let manifest = Catalog::regain(&Place { disk, dir, spool }, log_from)?;
+        let lost = manifest.runs.iter().filter(|run| run.len == 0);
+        Ok((manifest.checkpoint, lost.count()))
+    }
+
     fn load_groups(&self) -> Result<()> {
         let manifest = self.catalog.manifest();
         let metas: Vec<RunMeta> = manifest.of_kind(RunKind::Groups).copied().collect();
@@ -215,6 +235,25 @@ impl Views {
 
     pub(crate) fn remember(&self) -> Remember {
         Remember::new(self.catalog.time(), self.config.remember_s)
+    }
+
+    /// The largest position in each buffer that a sealed file names.
+    #[must_use]
+    pub fn last_positions(&self) -> Vec<(BufferId, Position)> {
+        let mut last = BTreeMap::new();
+        let mut note = |buffer: BufferId, position: Position| {
+            let known = last.entry(buffer).or_insert(position);
+            *known = position.max(*known);
+        };
+        for bucket in self.history.layers.runs().open() {
+            let buffers = bucket.facts.buffers.iter();
+            buffers.for_each(|facts| note(facts.buffer, facts.last));
+        }
+        for pack in self.overview.layers.runs().open() {
+            pack.buffers()
+                .for_each(|facts| note(facts.buffer, facts.last));
+        }
+        last.into_iter().collect()
     }
 
     /// Sealed files that have to be made anew, each with the log sequences it covers.

@@ -178,8 +178,82 @@ async fn an_old_log_beside_newer_views_and_buffers_reuses_no_number_and_mixes_no
     }
 }
 
-/// Nothing can be told from views and buffers alone: not the key of the history's hash, nor which numbers were given
-/// since the last checkpoint.  So the server says what is missing, and touches nothing that a copy could still mend.
+/// Makes both identity files what they were before they had the key of the history's hash.
+fn without_key(disk: &dyn Disk) {
+    for name in ["spool.newsreel", "spool.copy"] {
+        let path = Path::new("/spool").join(name);
+        let mut octets = octets_of(disk, &path);
+        octets.truncate(28);
+        octets[8] = 1;
+        octets.extend_from_slice(&crc32c::crc32c(&octets).to_le_bytes());
+        newsreel_host::replace_file(disk, &path, &octets).unwrap();
+    }
+}
+
+/// The log's directory is gone: what the last checkpoint has is served and known, and no number is used again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_spool_without_its_log_goes_on_from_the_last_checkpoint() {
+    for hints in [Hints::Newest, Hints::AsMade] {
+        let what = format!("{hints:?}");
+        let memory = MemoryDisk::new();
+        let disk: Arc<dyn Disk> = Arc::new(memory.clone());
+        let world = World::on(Arc::clone(&disk), config(8 << 20));
+        let as_made = headers(&memory);
+        assert!(all(
+            &world.send(&articles(0, EACH)).await,
+            Outcome::Accepted
+        ));
+        world.seal();
+        let lines = world.lines("misc.test").await;
+        // These are in no checkpoint when the machine stops.
+        assert!(all(
+            &world.send(&articles(EACH, 200)).await,
+            Outcome::Accepted
+        ));
+        let sequence = world.engine.status().sequence;
+        let left: MemoryDisk = memory.crash_losing_all();
+        let config = world.config.clone();
+        drop(world);
+        empty(&left, "/spool/log");
+        if hints == Hints::AsMade {
+            for (path, octets) in as_made {
+                left.corrupt(&path, 0, &octets).unwrap();
+            }
+        }
+        let clock = Arc::new(FakeClock::new(crate::world::NOW));
+        let world = open_on(Arc::new(left), &config, &clock);
+        assert!(world.lines("misc.test").await == lines, "{what}");
+        assert_sound(&world, &lines, &what).await;
+        assert!(
+            all(&world.send(&articles(0, EACH)).await, Outcome::Duplicate),
+            "{what}"
+        );
+        // What was behind the checkpoint may come again; under other numbers.
+        assert!(
+            all(&world.send(&articles(EACH, 200)).await, Outcome::Accepted),
+            "{what}"
+        );
+        assert!(world.engine.status().sequence > sequence + 200, "{what}");
+        let after = world.lines("misc.test").await;
+        let (old, new) = after.split_at(after.len() - 200);
+        let first = numbers(new)[0];
+        assert!(
+            first > EACH as u64 + 200,
+            "{what}: a number may be given twice"
+        );
+        // The new ones begin another round of the buffers, which are small: that costs as much as is reserved at once.
+        let known: BTreeSet<&String> = lines.iter().collect();
+        let is_old = old.iter().all(|line| known.contains(line));
+        assert!(old.len() > EACH / 10 && is_old, "{what}: {}", old.len());
+        assert_sound(&world, &after, &what).await;
+        let world = world.restart();
+        assert!(world.lines("misc.test").await == after, "{what}");
+        assert_sound(&world, &after, &what).await;
+    }
+}
+
+/// Without the key of the history's hash nothing can be told from views and buffers alone.  So the server says what is
+/// missing, and touches nothing that a copy could still mend.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_log_that_is_lost_whole_is_told_and_nothing_is_touched_before_it_is_back() {
     let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
@@ -190,6 +264,7 @@ async fn a_log_that_is_lost_whole_is_told_and_nothing_is_touched_before_it_is_ba
     drop(world);
     copy(disk.as_ref(), "/spool/log", "/old");
     empty(disk.as_ref(), "/spool/log");
+    without_key(disk.as_ref());
     let before = files(disk.as_ref(), Path::new("/spool"));
     for _ in 0..2 {
         let as_clock = Arc::clone(&clock) as Arc<dyn Clock>;

@@ -9,7 +9,7 @@ use newsreel_engine::{Engine, EngineConfig, GroupSpec, LocalService};
 use newsreel_host::{Clock, Disk, FakeClock, MemoryDisk};
 use newsreel_service::{
     ArticleBuf, ArticleQuery, Completion, Connection, ConnectionId, NewsService, Outcome,
-    OverviewRows, Part, Transfer, TransferKind,
+    OverviewRows, Part, ServiceError, Transfer, TransferKind,
 };
 use newsreel_store::StoreConfig;
 use newsreel_wire::{ArticleNumber, GroupName, MessageId};
@@ -129,8 +129,13 @@ impl World {
 
     /// Every overview line of a group, as OVER shows it.
     pub(crate) async fn lines(&self, name: &str) -> Vec<String> {
+        self.try_lines(name).await.unwrap()
+    }
+
+    /// The same, where something may be damaged.
+    pub(crate) async fn try_lines(&self, name: &str) -> Result<Vec<String>, ServiceError> {
         let name = GroupName::parse(name.as_bytes()).unwrap();
-        let group = self.service.group(name).await.unwrap().unwrap().id;
+        let group = self.service.group(name).await?.unwrap().id;
         let (mut from, high) = (ArticleNumber(1), ArticleNumber(u64::MAX));
         let mut lines = Vec::new();
         loop {
@@ -139,9 +144,9 @@ impl World {
             let next = service.overview(group, from, high, 4096, &mut rows).await;
             let text = String::from_utf8(rows.text().to_vec()).unwrap();
             lines.extend(text.lines().map(str::to_owned));
-            match next.unwrap() {
+            match next? {
                 Some(next) => from = next,
-                None => return lines,
+                None => return Ok(lines),
             }
         }
     }

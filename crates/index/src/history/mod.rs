@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use newsreel_wire::{IdHash, Token, UnixTime};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::layers::{Layers, Snapshot};
 use crate::liveness::{Floors, Liveness};
 use crate::sealed::catalog::Catalog;
@@ -80,7 +80,7 @@ impl History {
     /// What is known about an id.
     ///
     /// # Errors
-    /// When a bucket cannot be read, or ([`Error::Incomplete`]) when the id was not found but a missing bucket might
+    /// When a bucket cannot be read, or ([`Error::Incomplete`](crate::Error::Incomplete)) when the id was not found but a missing bucket might
     /// have it: then it must not be taken for unknown.
     pub fn lookup(&self, hash: &IdHash) -> Result<Option<HistoryEntry>> {
         self.find(hash, Wait::Yes)
@@ -89,7 +89,7 @@ impl History {
     /// The same, from memory and page cache only.
     ///
     /// # Errors
-    /// As [`History::lookup`], and [`Error::WouldBlock`] when the disk has to be asked.
+    /// As [`History::lookup`], and [`Error::WouldBlock`](crate::Error::WouldBlock) when the disk has to be asked.
     pub fn lookup_now(&self, hash: &IdHash) -> Result<Option<HistoryEntry>> {
         self.find(hash, Wait::No)
     }
@@ -103,18 +103,10 @@ impl History {
             match bucket.get(hash, &self.cache, wait) {
                 Ok(None) => {}
                 Ok(Some(stored)) => return Ok(Some(self.judged(&stored))),
-                Err(error) => {
-                    self.layers.note_seen(bucket.meta(), &error);
-                    return Err(error);
-                }
+                Err(error) => return Err(self.layers.noted(bucket.meta(), error)),
             }
         }
-        match layers.runs.missing() {
-            None => Ok(None),
-            Some(meta) => Err(Error::Incomplete {
-                path: self.layers.path(meta),
-            }),
-        }
+        self.layers.all_there(&layers).map(|()| None)
     }
 
     /// The same, but only among the newest entries, which are in memory.

@@ -71,8 +71,8 @@ impl Overview {
     /// What is alive of a group, exact at this moment.
     ///
     /// # Errors
-    /// When the disk fails, or [`Error::WouldBlock`](crate::Error::WouldBlock).  Rows in a damaged block are not
-    /// counted.
+    /// When the disk fails, something is damaged or missing that may count, or
+    /// [`Error::WouldBlock`](crate::Error::WouldBlock).
     pub fn live_facts(&self, group: GroupId, wait: Wait) -> Result<LiveFacts> {
         let epoch = self.liveness.epoch();
         let parts = self.layers.load();
@@ -113,11 +113,12 @@ impl Overview {
         floors: &mut Floors<'_>,
         wait: Wait,
     ) -> Result<LiveRows> {
+        self.layers.all_there(parts)?;
         let mut sum = LiveRows::default();
         for (pack, block) in blocks_of(parts, group) {
             match self.block_facts(pack, &block, sum.low.is_none(), floors, wait) {
                 Ok(rows) => add(&mut sum, rows),
-                Err(error) => self.layers.note(pack.meta(), error)?,
+                Err(error) => return Err(self.layers.noted(pack.meta(), error)),
             }
         }
         if let Some(frozen) = &parts.frozen {

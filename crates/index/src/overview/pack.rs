@@ -213,6 +213,11 @@ impl Run for Pack {
 }
 
 impl Pack {
+    /// Facts of all rows, by buffer.
+    pub(crate) fn buffers(&self) -> impl Iterator<Item = &BufferFacts> {
+        self.buffers.iter()
+    }
+
     pub(crate) const fn meta(&self) -> &RunMeta {
         self.run.meta()
     }

@@ -1,8 +1,9 @@
 //! Reading rows: by number, in ranges, to the neighbours, by arrival.
 //!
 //! Every reader works on one snapshot of the parts, from the oldest to the newest, and offers only what is alive now.
-//! A block that cannot be read costs its rows and is noted as damaged; the rest is answered.  Long answers come in
-//! pieces: whoever asked goes on from the number given back.
+//! What cannot be read is never passed over: the answer is an error until it is rebuilt, for the groups with rows in a
+//! damaged block, and for all of them while a whole pack is missing.  Long answers come in pieces: whoever asked goes on
+//! from the number given back.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -86,13 +87,14 @@ impl Overview {
     }
 
     /// Looks into the blocks that may hold numbers of the range, from the oldest, until one has an answer.  Behind each,
-    /// the range begins behind it; one that cannot be read is noted and passed over.
+    /// the range begins behind it.
     fn in_blocks<T>(
         &self,
         parts: &Parts,
         range: &mut Range<'_>,
         mut look: impl FnMut(&Pack, &Block, &mut Range<'_>) -> Result<Option<T>>,
     ) -> Result<Option<T>> {
+        self.layers.all_there(parts)?;
         for (pack, block) in Self::blocks(parts, range.group, range.from, range.to) {
             if block.last < range.from {
                 continue;
@@ -100,7 +102,7 @@ impl Overview {
             match look(pack, &block, range) {
                 Ok(None) => {}
                 Ok(found) => return Ok(found),
-                Err(error) => self.layers.note(pack.meta(), error)?,
+                Err(error) => return Err(self.layers.noted(pack.meta(), error)),
             }
             range.from = block.last + 1;
         }
@@ -110,7 +112,7 @@ impl Overview {
     /// The row of a number, if its article is alive; its message-id goes to `id`.
     ///
     /// # Errors
-    /// When the block that has it cannot be read.
+    /// When the block that has it cannot be read, or a pack is missing that might have it.
     pub fn column(
         &self,
         group: GroupId,
@@ -142,27 +144,24 @@ impl Overview {
                 let Some(block) = pack.block(nth) else {
                     continue;
                 };
-                let columns = match pack.columns(&block, &self.cache, wait) {
-                    Ok(columns) => columns,
-                    Err(error) => {
-                        self.layers.note_seen(pack.meta(), &error);
-                        return Err(error);
-                    }
-                };
+                let columns = pack
+                    .columns(&block, &self.cache, wait)
+                    .map_err(|error| self.layers.noted(pack.meta(), error))?;
                 let row = columns.position(number.0);
                 if row < columns.len() && columns.number(row) == number.0 {
                     return Ok(answer(&Seen::Block(&columns, row)));
                 }
             }
         }
-        Ok(None)
+        self.layers.all_there(&parts).map(|()| None)
     }
 
     /// Appends the numbers alive in `low..=high`, ascending, until `out` has `limit`; the number to go on from, if
     /// there may be more.
     ///
     /// # Errors
-    /// When the disk fails, or [`Error::WouldBlock`](crate::Error::WouldBlock); what was appended before counts.
+    /// When the disk fails, something is damaged or missing that may have some of them, or
+    /// [`Error::WouldBlock`](crate::Error::WouldBlock); what was appended before counts.
     pub fn numbers(
         &self,
         group: GroupId,
@@ -497,6 +496,7 @@ impl Overview {
                 until = below;
             }
         }
+        self.layers.all_there(&parts)?;
         for pack in parts.runs.open().rev() {
             for nth in pack.find(group, 0, to).rev() {
                 let Some(block) = pack.block(nth) else {
@@ -505,7 +505,7 @@ impl Overview {
                 match self.last_in_block(pack, &block, &mut range) {
                     Ok(None) => {}
                     Ok(last) => return Ok(last),
-                    Err(error) => self.layers.note(pack.meta(), error)?,
+                    Err(error) => return Err(self.layers.noted(pack.meta(), error)),
                 }
             }
         }

@@ -11,9 +11,11 @@ use newsreel_host::{ErrorKind, Op, read_whole, replace_file};
 use newsreel_wire::{Sequence, UnixTime};
 use parking_lot::Mutex;
 
-use super::manifest::{Manifest, OCTETS_MAX};
+use super::manifest::{Manifest, OCTETS_MAX, Unusable};
+use super::regain;
 use super::writer::Place;
 use super::{RunKind, RunMeta, parse_run_name, run_paths};
+use crate::cursor::Bad;
 use crate::error::{Error, Result};
 
 const NAME: &str = "manifest";
@@ -37,16 +39,39 @@ pub(crate) struct Catalog {
 }
 
 impl Catalog {
-    /// Reads the manifest, or begins with none, and removes runs that it does not name.
+    /// Reads the manifest, or begins with none when there are no runs, and removes runs that it does not name.
     pub(crate) fn open(place: Place) -> Result<Self> {
         place.disk.create_dir_all(&place.dir)?;
         let path = place.dir.join(NAME);
-        let manifest = match read_whole(place.disk.as_ref(), &path, OCTETS_MAX) {
-            Ok(bytes) => Manifest::decode(&bytes, &place.spool).map_err(|why| Error::Manifest {
+        let lost = |why| {
+            Err(Error::ManifestLost {
                 path: path.clone(),
-                why: why.0,
-            })?,
-            Err(error) if error.kind() == ErrorKind::NotFound => Manifest::default(),
+                why,
+            })
+        };
+        let manifest = match read_whole(place.disk.as_ref(), &path, OCTETS_MAX) {
+            Ok(bytes) => match Manifest::decode(&bytes, &place.spool) {
+                Ok(manifest) => manifest,
+                Err(Unusable::Damaged(Bad(why))) => return lost(why),
+                Err(Unusable::Foreign) => {
+                    let why = "it belongs to another spool";
+                    return Err(Error::Manifest { path, why });
+                }
+                Err(Unusable::Newer) => {
+                    let why = "it is of a version this newsreel does not know";
+                    return Err(Error::Manifest { path, why });
+                }
+            },
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let files = place.disk.list(&place.dir)?;
+                if files
+                    .iter()
+                    .any(|file| parse_run_name(&file.name).is_some())
+                {
+                    return lost("it is missing, and sealed files are there");
+                }
+                Manifest::default()
+            }
             Err(error) => return Err(error.into()),
         };
         let catalog = Self {
@@ -57,6 +82,19 @@ impl Catalog {
         };
         catalog.remove_orphans()?;
         Ok(catalog)
+    }
+
+    /// Makes a lost manifest again from the runs, for a log that begins at `log_from`.
+    pub(crate) fn regain(place: &Place, log_from: Sequence) -> Result<Manifest> {
+        let path = place.dir.join(NAME);
+        let Some(manifest) = regain::look(place)?.manifest(log_from) else {
+            return Err(Error::Manifest {
+                path,
+                why: "it is lost, and the sealed files beside it end before what is left of the log begins",
+            });
+        };
+        replace_file(place.disk.as_ref(), &path, &manifest.encode(&place.spool))?;
+        Ok(manifest)
     }
 
     fn remove_orphans(&self) -> Result<()> {

@@ -33,6 +33,23 @@ pub(crate) struct Manifest {
     pub(crate) runs: Vec<RunMeta>,
 }
 
+/// Why a manifest cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unusable {
+    /// It is damaged.
+    Damaged(Bad),
+    /// It is whole, but of another spool.
+    Foreign,
+    /// It is of a version not known here.
+    Newer,
+}
+
+impl From<Bad> for Unusable {
+    fn from(bad: Bad) -> Self {
+        Self::Damaged(bad)
+    }
+}
+
 impl Manifest {
     /// The runs of a kind, from the oldest to the newest.
     pub(crate) fn of_kind(&self, kind: RunKind) -> impl Iterator<Item = &RunMeta> {
@@ -91,19 +108,25 @@ impl Manifest {
     }
 
     /// Reads a file's content: the first copy that is good.
-    pub(crate) fn decode(bytes: &[u8], spool: &SpoolId) -> Result<Self, Bad> {
+    pub(crate) fn decode(bytes: &[u8], spool: &SpoolId) -> Result<Self, Unusable> {
         let (first, second) = bytes.split_at(bytes.len() / 2);
-        decode_copy(first, spool).or_else(|_| decode_copy(second, spool))
+        decode_copy(first, spool).or_else(|first| {
+            decode_copy(second, spool).map_err(|second| match (first, second) {
+                (Unusable::Foreign, _) | (_, Unusable::Foreign) => Unusable::Foreign,
+                // One copy alone may have rotted there.
+                (Unusable::Newer, damaged) | (damaged, _) => damaged,
+            })
+        })
     }
 }
 
-fn decode_copy(bytes: &[u8], spool: &SpoolId) -> Result<Manifest, Bad> {
+fn decode_copy(bytes: &[u8], spool: &SpoolId) -> Result<Manifest, Unusable> {
     let mut cursor = Cursor::new(bytes);
     if cursor.array::<8>()? != *MAGIC {
-        return Err(Bad("it does not begin as one"));
+        return Err(Bad("it does not begin as one").into());
     }
     if cursor.u16()? != VERSION {
-        return Err(Bad("it is of a version this newsreel does not know"));
+        return Err(Unusable::Newer);
     }
     cursor.take(2)?;
     let count = cursor.u32()? as usize;
@@ -118,10 +141,10 @@ fn decode_copy(bytes: &[u8], spool: &SpoolId) -> Result<Manifest, Bad> {
     let entries = cursor.take(count.saturating_mul(ENTRY_OCTETS))?;
     let len = bytes.len() - cursor.rest().len();
     if cursor.u32()? != crc32c::crc32c(&bytes[..len]) {
-        return Err(Bad("its checksum is wrong"));
+        return Err(Bad("its checksum is wrong").into());
     }
     if of_spool != *spool {
-        return Err(Bad("it belongs to another spool"));
+        return Err(Unusable::Foreign);
     }
     let mut entries = Cursor::new(entries);
     for _ in 0..count {
@@ -169,7 +192,11 @@ mod tests {
         let good = manifest();
         let bytes = good.encode(&[1; 16]);
         assert_eq!(Manifest::decode(&bytes, &[1; 16]), Ok(good.clone()));
-        assert!(Manifest::decode(&bytes, &[2; 16]).is_err(), "other spool");
+        assert_eq!(Manifest::decode(&bytes, &[2; 16]), Err(Unusable::Foreign));
+        let mut newer = bytes.clone();
+        newer[8] = 9;
+        newer[bytes.len() / 2 + 8] = 9;
+        assert_eq!(Manifest::decode(&newer, &[1; 16]), Err(Unusable::Newer));
         for at in 0..240 {
             let mut bad = bytes.clone();
             bad[at] ^= 0x40;

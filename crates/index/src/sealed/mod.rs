@@ -10,6 +10,7 @@ pub(crate) mod filter;
 pub(crate) mod frame;
 pub(crate) mod manifest;
 pub(crate) mod reader;
+pub(crate) mod regain;
 pub(crate) mod set;
 pub(crate) mod tiers;
 pub(crate) mod window;

@@ -16,7 +16,7 @@ use super::writer::{
     FOOTER_OCTETS, HEADER_OCTETS, HEADER_USED, MAGIC, SECTIONS_MAX, Section, framed,
 };
 use super::{RunKind, RunMeta, SpoolId, run_paths};
-use crate::cursor::{Bad, Cursor};
+use crate::cursor::{Bad, Cursor, array_at};
 use crate::error::{Error, Result};
 
 /// Whether a reader waits for the disk.
@@ -316,8 +316,20 @@ fn open_half(
     Ok((file, Frame { version, sections }))
 }
 
+/// Whether a header is that of a run of a later version.
+pub(crate) fn is_newer(octets: &[u8; HEADER_USED], kind: RunKind) -> bool {
+    let version = u16::from_le_bytes(array_at(octets, 8));
+    let (body, crc) = octets.split_at(HEADER_USED - 4);
+    let is_good = crc32c::crc32c(body).to_le_bytes() == crc;
+    is_good && octets.starts_with(MAGIC) && version > kind.version()
+}
+
 /// The version.
-fn check_header(octets: &[u8; HEADER_USED], spool: &SpoolId, meta: &RunMeta) -> Result<u16, Bad> {
+pub(crate) fn check_header(
+    octets: &[u8; HEADER_USED],
+    spool: &SpoolId,
+    meta: &RunMeta,
+) -> Result<u16, Bad> {
     let (body, crc) = octets.split_at(HEADER_USED - 4);
     if crc32c::crc32c(body).to_le_bytes() != crc {
         return Err(Bad("the header's checksum is wrong"));
@@ -344,7 +356,7 @@ fn check_header(octets: &[u8; HEADER_USED], spool: &SpoolId, meta: &RunMeta) -> 
     Ok(version)
 }
 
-fn check_footer(
+pub(crate) fn check_footer(
     octets: &[u8; FOOTER_OCTETS],
     of_header: u16,
     meta: &RunMeta,

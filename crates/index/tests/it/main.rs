@@ -6,6 +6,7 @@ mod checkpoints;
 mod crash;
 mod damage;
 mod limits;
+mod manifest;
 mod model;
 mod readers;
 mod world;

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use newsreel_host::Disk;
+use newsreel_host::{Disk, MemoryDisk};
 use newsreel_index::{
-    Applier, ArticleRow, Column, Frozen, GroupChange, GroupFacts, GroupRow, HistoryEntry,
+    Applier, ArticleRow, Column, Error, Frozen, GroupChange, GroupFacts, GroupRow, HistoryEntry,
     IndexConfig, Liveness, Views, Wait,
 };
 use newsreel_wire::{
@@ -187,10 +187,20 @@ pub(crate) struct World {
 }
 
 fn open(disk: &Arc<dyn Disk>, config: &IndexConfig, marks: &Arc<Marks>) -> (Arc<Views>, u64) {
-    let liveness: Arc<dyn Liveness> = Arc::clone(marks) as _;
-    let disk = Arc::clone(disk);
-    let (views, checkpoint) =
-        Views::open(disk, Path::new(DIR), config.clone(), SPOOL, liveness).unwrap();
+    let liveness = || Arc::clone(marks) as Arc<dyn Liveness>;
+    let open = || {
+        let disk = Arc::clone(disk);
+        Views::open(disk, Path::new(DIR), config.clone(), SPOOL, liveness())
+    };
+    let opened = open().or_else(|error| {
+        // The power went while the first files were written.
+        assert!(matches!(error, Error::ManifestLost { .. }), "{error}");
+        let disk = Arc::clone(disk);
+        let regained = Views::regain(disk, Path::new(DIR), SPOOL, Sequence(1));
+        assert_eq!(regained.unwrap(), (Sequence(0), 0));
+        open()
+    });
+    let (views, checkpoint) = opened.unwrap();
     (views, checkpoint.map_or(0, |sequence| sequence.0))
 }
 
@@ -210,6 +220,20 @@ impl World {
             next_key: 1,
             positions: [0; 4],
             time: 1_000_000,
+        }
+    }
+
+    /// A world to which the same has happened, to be [reopened](World::reopen) on what is left of the other's disk.
+    pub(crate) fn with_history_of(other: &Self) -> Self {
+        let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+        Self {
+            marks: Arc::clone(&other.marks),
+            model: other.model.clone(),
+            log: other.log.clone(),
+            next_key: other.next_key,
+            positions: other.positions,
+            time: other.time,
+            ..Self::new(&disk, other.config.clone())
         }
     }
 

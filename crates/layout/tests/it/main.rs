@@ -2,7 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
 
-mod advise;
 mod convert;
 mod crash;
 mod listing;

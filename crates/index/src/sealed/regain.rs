@@ -1,0 +1,327 @@
+//! The manifest made again from what the runs' own headers and footers say, for when it is lost or damaged.
+//!
+//! The newest checkpoint may be half written, so it counts only where the log no longer reaches back behind it; what the
+//! log still has is replayed instead.  A run that covers older ones was merged from them.  Sequences that no run covers
+//! get the entry of a run that is not there: it is rebuilt from the store like any that is damaged.  Where the log does
+//! not reach back to the newest run, nothing can be decided and nothing is changed.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use newsreel_host::OpenMode;
+use newsreel_wire::Sequence;
+
+use super::manifest::Manifest;
+use super::reader::{check_footer, check_header, is_newer};
+use super::writer::{FOOTER_OCTETS, HEADER_OCTETS, HEADER_USED, Place};
+use super::{RunKind, RunMeta, parse_run_name, run_paths};
+use crate::cursor::array_at;
+use crate::error::{Error, Result};
+
+/// A run as its own file tells of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Found {
+    meta: RunMeta,
+    /// Header and footer are good: it was written to its end.
+    is_whole: bool,
+}
+
+/// What the files in the directory of the views are.
+#[derive(Debug, Default)]
+pub(crate) struct Finds {
+    found: Vec<Found>,
+    /// The largest id that any file's name has.
+    last_id: u64,
+}
+
+/// Looks at all runs in the directory.
+pub(crate) fn look(place: &Place) -> Result<Finds> {
+    let mut names = BTreeSet::new();
+    for entry in place.disk.list(&place.dir)? {
+        names.extend(parse_run_name(&entry.name));
+    }
+    let mut finds = Finds::default();
+    for (kind, id) in names {
+        finds.last_id = finds.last_id.max(id);
+        let mut best: Option<Found> = None;
+        for path in run_paths(&place.dir, kind, id) {
+            let found = read(place, &path, (kind, id))?;
+            best = best.filter(|best| best.is_whole).or(found).or(best);
+        }
+        finds.found.extend(best);
+    }
+    Ok(finds)
+}
+
+/// A file's header and footer; `None`: its header cannot be used.
+fn read(place: &Place, path: &Path, (kind, id): (RunKind, u64)) -> Result<Option<Found>> {
+    let Ok(file) = place.disk.open(path, OpenMode::Read) else {
+        return Ok(None);
+    };
+    let len = file.len().unwrap_or(0);
+    let mut header = [0; HEADER_USED];
+    if file.read_exact_at(&mut header, 0).is_err() {
+        return Ok(None);
+    }
+    if is_newer(&header, kind) {
+        return Err(Error::Manifest {
+            path: path.to_path_buf(),
+            why: "the manifest is lost, and this file is of a version this newsreel does not know",
+        });
+    }
+    let mut meta = RunMeta {
+        kind,
+        id,
+        len,
+        first: Sequence(u64::from_le_bytes(array_at(&header, 40))),
+        last: Sequence(u64::from_le_bytes(array_at(&header, 48))),
+        rows: 0,
+    };
+    let Ok(version) = check_header(&header, &place.spool, &meta) else {
+        return Ok(None);
+    };
+    let mut footer = [0; FOOTER_OCTETS];
+    let at = len.checked_sub(FOOTER_OCTETS as u64);
+    let at = at.filter(|at| *at >= HEADER_OCTETS as u64);
+    let is_read = at.is_some_and(|at| file.read_exact_at(&mut footer, at).is_ok());
+    meta.rows = u64::from_le_bytes(array_at(&footer, 40));
+    let is_whole = is_read && check_footer(&footer, version, &meta).is_ok();
+    Ok(Some(Found { meta, is_whole }))
+}
+
+fn covers(outer: &RunMeta, inner: &RunMeta) -> bool {
+    outer.first <= inner.first && inner.last <= outer.last
+}
+
+impl Finds {
+    /// The manifest, for a log that begins at `log_from`; `None`: it does not reach back to the newest runs.
+    pub(crate) fn manifest(&self, log_from: Sequence) -> Option<Manifest> {
+        let whole: Vec<RunMeta> = self
+            .found
+            .iter()
+            .filter(|found| found.is_whole && !self.is_superseded(&found.meta))
+            .map(|found| found.meta)
+            .collect();
+        let checkpoint = checkpoint(&whole, Sequence(log_from.0.saturating_sub(1)))?;
+        let mut manifest = Manifest {
+            generation: 1,
+            checkpoint,
+            next_run: self.last_id + 1,
+            ..Manifest::default()
+        };
+        for kind in RunKind::ALL {
+            let kept = whole.iter().filter(|run| run.kind == kind);
+            let mut runs: Vec<RunMeta> =
+                kept.filter(|run| run.last <= checkpoint).copied().collect();
+            runs.sort_by_key(|run| (run.first, run.last, run.id));
+            if kind == RunKind::Overview {
+                drop_overlapping(&mut runs);
+            }
+            let mut gaps = gaps(&runs, checkpoint);
+            if kind == RunKind::Groups {
+                // Not every checkpoint has group rows, but every one with overview rows has.
+                let rows = |gap: &(Sequence, Sequence)| {
+                    let overview = manifest.of_kind(RunKind::Overview);
+                    overview
+                        .filter(|run| run.rows > 0)
+                        .any(|run| run.first <= gap.1 && gap.0 <= run.last)
+                };
+                gaps.retain(rows);
+            }
+            for gap in gaps {
+                let stand_in = self.stand_in(kind, gap, &mut manifest.next_run);
+                runs.push(stand_in);
+            }
+            runs.sort_by_key(|run| (run.first, run.last, run.id));
+            manifest.runs.extend(runs);
+        }
+        Some(manifest)
+    }
+
+    /// Whether a newer run was merged from it and others.
+    fn is_superseded(&self, run: &RunMeta) -> bool {
+        self.found.iter().any(|other| {
+            let is_larger = (other.meta.first, other.meta.last) != (run.first, run.last);
+            let is_newer = other.meta.kind == run.kind && other.meta.id > run.id;
+            other.is_whole && is_newer && is_larger && covers(&other.meta, run)
+        })
+    }
+
+    /// What is named for sequences that no good run covers: a file that is left of them, or none.
+    fn stand_in(
+        &self,
+        kind: RunKind,
+        (first, last): (Sequence, Sequence),
+        next_run: &mut u64,
+    ) -> RunMeta {
+        let of_gap = |found: &&Found| {
+            let meta = &found.meta;
+            !found.is_whole && meta.kind == kind && first <= meta.first && meta.last <= last
+        };
+        let left = self
+            .found
+            .iter()
+            .filter(of_gap)
+            .max_by_key(|found| found.meta.len);
+        let id = left.map_or_else(
+            || {
+                *next_run += 1;
+                *next_run - 1
+            },
+            |left| left.meta.id,
+        );
+        RunMeta {
+            kind,
+            id,
+            len: 0,
+            first,
+            last,
+            rows: 0,
+        }
+    }
+}
+
+/// Up to where the runs count, when everything up to `retired` is in no log any more.
+fn checkpoint(whole: &[RunMeta], retired: Sequence) -> Option<Sequence> {
+    let ends: BTreeSet<Sequence> = whole.iter().map(|run| run.last).collect();
+    let mut newest = ends.iter().rev().copied().chain([Sequence::ZERO]);
+    let last = newest.next().unwrap_or_default();
+    let mut checkpoint = newest
+        .next()
+        .filter(|before| *before >= retired)
+        .or(Some(last).filter(|last| *last >= retired))?;
+    // What was merged across it had been committed.
+    while let Some(across) = whole
+        .iter()
+        .find(|run| run.first <= checkpoint && checkpoint < run.last)
+    {
+        checkpoint = across.last;
+    }
+    Some(checkpoint)
+}
+
+/// Takes out what has sequences in common: nobody knows which of them counts.
+fn drop_overlapping(runs: &mut Vec<RunMeta>) {
+    let all = runs.clone();
+    runs.retain(|run| {
+        let meets = |other: &RunMeta| {
+            other.id != run.id && other.first <= run.last && run.first <= other.last
+        };
+        !all.iter().any(meets)
+    });
+}
+
+/// The sequences up to `checkpoint` that none of the runs covers; they are sorted.
+fn gaps(runs: &[RunMeta], checkpoint: Sequence) -> Vec<(Sequence, Sequence)> {
+    let mut gaps = Vec::new();
+    let mut next = Sequence(1);
+    for run in runs {
+        if run.first > next {
+            gaps.push((next, Sequence(run.first.0 - 1)));
+        }
+        next = next.max(run.last.next());
+    }
+    if next <= checkpoint {
+        gaps.push((next, checkpoint));
+    }
+    gaps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs as (kind, id, first, last).
+    fn finds(runs: &[(RunKind, u64, u64, u64)]) -> Finds {
+        let found = |&(kind, id, first, last)| Found {
+            meta: RunMeta {
+                kind,
+                id,
+                len: 9000,
+                first: Sequence(first),
+                last: Sequence(last),
+                rows: 3,
+            },
+            is_whole: true,
+        };
+        Finds {
+            found: runs.iter().map(found).collect(),
+            last_id: runs.iter().map(|run| run.1).max().unwrap_or(0),
+        }
+    }
+
+    /// The checkpoint, and the runs as `kind id first-last`; those that must be rebuilt with a question mark.
+    fn check(runs: &[(RunKind, u64, u64, u64)], log_from: u64, expect: &str) {
+        let manifest = finds(runs).manifest(Sequence(log_from));
+        let text = manifest.map_or("refused".to_owned(), |manifest| {
+            let run = |run: &RunMeta| {
+                let mark = if run.len == 0 { "?" } else { "" };
+                format!(
+                    " {}{mark}:{}:{}-{}",
+                    run.kind, run.id, run.first.0, run.last.0
+                )
+            };
+            let runs: String = manifest.runs.iter().map(run).collect();
+            format!("{}{runs}", manifest.checkpoint.0)
+        });
+        assert_eq!(text, expect);
+    }
+
+    const H: RunKind = RunKind::History;
+    const O: RunKind = RunKind::Overview;
+    const G: RunKind = RunKind::Groups;
+
+    #[test]
+    fn the_newest_checkpoint_counts_only_where_the_log_does_not_have_it() {
+        let two = [(H, 1, 1, 10), (O, 2, 1, 10), (G, 3, 1, 10), (H, 4, 11, 20)];
+        check(&two, 1, "10 history:1:1-10 overview:2:1-10 groups:3:1-10");
+        check(&two, 11, "10 history:1:1-10 overview:2:1-10 groups:3:1-10");
+        // Log of the second one is gone, so it was whole; what is missing is rebuilt.
+        check(
+            &two,
+            15,
+            "20 history:1:1-10 history:4:11-20 overview:2:1-10 overview?:5:11-20 groups:3:1-10",
+        );
+        check(&two, 22, "refused");
+        check(&two[..3], 1, "0");
+        check(&[], 1, "0");
+        check(&[], 2, "refused");
+    }
+
+    #[test]
+    fn what_was_merged_counts_and_what_it_was_merged_from_does_not() {
+        let merged = [
+            (H, 1, 1, 10),
+            (H, 2, 11, 20),
+            (H, 3, 21, 30),
+            (H, 7, 1, 20),
+            (O, 4, 1, 30),
+            (G, 5, 1, 30),
+            (G, 6, 1, 30),
+        ];
+        let expect =
+            "30 history:7:1-20 history:3:21-30 overview:4:1-30 groups:5:1-30 groups:6:1-30";
+        check(&merged, 21, expect);
+        check(&merged, 1, expect);
+    }
+
+    #[test]
+    fn overview_that_cannot_be_decided_is_rebuilt() {
+        let twice = [
+            (H, 1, 1, 10),
+            (O, 2, 1, 5),
+            (O, 3, 6, 10),
+            (O, 4, 6, 10),
+            (G, 5, 1, 10),
+        ];
+        let expect = "10 history:1:1-10 overview:2:1-5 overview?:6:6-10 groups:5:1-10";
+        check(&twice, 11, expect);
+        let lost = [(H, 1, 1, 10), (O, 2, 1, 10), (O, 3, 21, 30), (G, 4, 1, 10)];
+        check(
+            &lost,
+            31,
+            "30 history:1:1-10 history?:5:11-30 overview:2:1-10 overview?:6:11-20 overview:3:21-30 groups:4:1-10 \
+             groups?:7:11-30",
+        );
+    }
+}

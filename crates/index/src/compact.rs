@@ -24,7 +24,12 @@ use crate::views::Views;
 #[derive(Debug, Default)]
 pub(crate) struct Compaction {
     merge: Option<Merge>,
+    /// Which kind is asked first.
+    turn: usize,
 }
+
+/// History, overview and groups.
+const KINDS: usize = 3;
 
 #[derive(Debug)]
 enum Merge {
@@ -47,15 +52,20 @@ impl Views {
             compaction.merge = self.go_on(merge)?;
             return Ok(true);
         }
-        if let Some(merge) = self.begin_history()? {
-            compaction.merge = merge;
-            return Ok(true);
+        // In turn, so that none waits for ever for another one that always has something to do.
+        for nth in 0..KINDS {
+            let kind = (compaction.turn + nth) % KINDS;
+            let begun = match kind {
+                0 => self.begin_history()?,
+                1 => self.begin_overview()?,
+                _ => self.compact_groups()?.then_some(None),
+            };
+            if let Some(merge) = begun {
+                (compaction.merge, compaction.turn) = (merge, kind + 1);
+                return Ok(true);
+            }
         }
-        if let Some(merge) = self.begin_overview()? {
-            compaction.merge = merge;
-            return Ok(true);
-        }
-        self.compact_groups()
+        Ok(false)
     }
 
     fn go_on(&self, merge: Merge) -> Result<Option<Merge>> {

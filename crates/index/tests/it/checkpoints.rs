@@ -166,6 +166,35 @@ fn overview_stays_under_1_3_times_what_is_alive() {
     world.check();
 }
 
+/// The history of a full feed always has something to merge; overview and groups were not compacted meanwhile.
+#[test]
+fn compaction_of_one_kind_does_not_wait_for_the_others() {
+    let disk = disk();
+    let mut world = World::with_groups(&disk, small(), 3);
+    for _ in 0..30 {
+        world.articles(60, 3);
+        world.checkpoint();
+    }
+    let facts = || world.views.facts();
+    let groups = || {
+        let files = disk.list(Path::new(DIR)).unwrap();
+        let groups = files.iter().filter(|file| file.name.starts_with("groups"));
+        groups.count()
+    };
+    let before = (facts().overview.packs, groups());
+    let wanted = world.config.runs_max;
+    while facts().history.buckets > wanted {
+        assert!(world.views.compact_step().unwrap());
+    }
+    let after = (facts().overview.packs, groups());
+    assert!(
+        after.0 < before.0 && after.1 < before.1,
+        "{before:?}, {after:?}"
+    );
+    world.compact();
+    world.check();
+}
+
 #[test]
 fn what_is_forgotten_goes_and_what_lives_stays() {
     let disk = disk();

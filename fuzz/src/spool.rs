@@ -9,6 +9,7 @@ pub type Target = (&'static str, fn(&[u8]));
 /// Every target of the spool's files.
 pub const TARGETS: &[Target] = &[
     ("buffer", buffer),
+    ("directory_mark", directory_mark),
     ("history_page", history_page),
     ("log_record", log_record),
     ("log_segment", log_segment),
@@ -23,6 +24,17 @@ pub fn buffer(data: &[u8]) {
     if let Ok(digest) = newsreel_store::fuzz::decode_buffer(data) {
         assert!(digest.read <= digest.sound, "{digest:?}");
     }
+}
+
+/// The attribute of a managed directory: what is understood is written the same way.
+pub fn directory_mark(data: &[u8]) {
+    use newsreel_layout::Mark;
+    let written = match Mark::decode(data) {
+        Some(Mark::Managed(algorithm)) => format!("1 {algorithm}"),
+        Some(Mark::UnderWay(under_way)) => under_way.to_string(),
+        Some(Mark::None | Mark::WithoutBit(_)) | None => return,
+    };
+    assert_eq!(written.as_bytes(), data);
 }
 
 /// The payload of a log record, its kind in front.

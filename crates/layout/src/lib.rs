@@ -4,6 +4,7 @@
 //! that follows from the name alone.  A mounted file system and a storage method both sit on this crate; neither is
 //! known here, and no name is ever found by searching.
 
+pub mod advise;
 mod carry;
 pub mod convert;
 mod cookie;

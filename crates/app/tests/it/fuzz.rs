@@ -123,6 +123,10 @@ fn whole_inputs_are_taken() {
         newsreel_index::fuzz::decode_parts(&input("sealed_parts/columns")),
         1
     );
+    for name in ["yyy", "pairs", "range", "on", "off", "to"] {
+        let mark = newsreel_layout::Mark::decode(&input(&format!("directory_mark/{name}")));
+        assert!(mark.is_some(), "{name}");
+    }
     let segment = newsreel_journal::decode_segment(&input("log_segment/small")).unwrap();
     assert!(segment.frames > 3 && segment.damaged == 0, "{segment:?}");
     for (kind, blocks) in [("history", 0), ("groups", 0), ("overview", 3)] {

@@ -109,6 +109,16 @@ impl Folder {
         })
     }
 
+    /// Makes the empty file `at`, which must not exist; the process's mask applies to `mode`.
+    pub fn make_file(&self, at: &Path, mode: u32) -> Result<()> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(mode);
+        self.run(Op::Open, at, || {
+            rustix::fs::openat(&self.fd, at, flags, mode)
+        })?;
+        Ok(())
+    }
+
     /// Removes the directory `at` and says whether it could be: one that is not empty stays.
     pub fn remove_folder(&self, at: &Path) -> Result<bool> {
         self.run(Op::Remove, at, || {

@@ -112,7 +112,6 @@ fn any_piece_and_any_restart_give_the_same() {
 #[test]
 fn a_rewound_listing_sees_what_is_new() {
     let (_world, managed) = World::managed(Algorithm::YYY);
-    add(&managed, "1");
     let mut listing = Listing::default();
     let count = |listing: &mut Listing| {
         let mut count = 0;
@@ -123,6 +122,8 @@ fn a_rewound_listing_sees_what_is_new() {
         listing.fill(&managed, Cookie::DOT_DOT, take).unwrap();
         count
     };
+    assert_eq!(count(&mut listing), 0);
+    add(&managed, "1");
     assert_eq!(count(&mut listing), 1);
     add(&managed, "20000");
     assert_eq!(count(&mut listing), 2);

@@ -91,8 +91,9 @@ impl Watch {
         for sample in &samples {
             // Every checkpoint makes four, and there are several a second; compaction comes behind.
             assert!(sample.index_files < 300, "{sample:?}");
-            // What is alive takes a few; a whole round of the buffers comes and goes between two checkpoints.
-            assert!(sample.overview_disk < 64.0 * MIB, "{sample:?}");
+            // What is alive takes a few; but the packs of a whole merge of the history wait to be looked at, and at full
+            // rate that is a second or three.  All packs that are ever made would be far more.
+            assert!(sample.overview_disk < 256.0 * MIB, "{sample:?}");
             assert!(sample.log_segments < 32.0, "{sample:?}");
         }
         if !is_long {

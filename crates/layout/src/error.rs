@@ -60,14 +60,6 @@ pub enum Error {
         /// The directory.
         path: PathBuf,
     },
-    /// A bucket is removed by others as fast as it is made.
-    #[error("{}: bucket {} is removed as fast as it is made", path.display(), bucket.display())]
-    Vanishing {
-        /// The directory.
-        path: PathBuf,
-        /// The bucket.
-        bucket: PathBuf,
-    },
 }
 
 fn joined(reasons: &[Refusal]) -> String {

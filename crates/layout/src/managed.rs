@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use newsreel_host::folder::{Facts, Kind};
 use newsreel_host::{ErrorKind, Folder, process};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::mappings::{Algorithm, Bucket, Node};
 use crate::mark::SET_UID;
 use crate::name::Name;
@@ -53,7 +53,7 @@ impl Managed {
     }
 
     /// Does something that makes `name`, given its place seen from [`Managed::folder`]: when it says that there is no
-    /// such directory, its bucket is made and it is done again.
+    /// such directory, its bucket is made and it is done again.  What still says so then misses something else.
     pub fn with_bucket<T>(
         &self,
         name: Name<'_>,
@@ -61,16 +61,15 @@ impl Managed {
     ) -> Result<T> {
         let bucket = self.algorithm.bucket(name);
         let place = self.place(name);
+        let mut made = make(&self.folder, &place);
         for _ in 0..ATTEMPTS {
-            match make(&self.folder, &place) {
+            match made {
                 Err(e) if e.kind() == ErrorKind::NotFound => self.make_bucket(bucket)?,
                 other => return Ok(other?),
             }
+            made = make(&self.folder, &place);
         }
-        Err(Error::Vanishing {
-            path: self.folder.path().to_path_buf(),
-            bucket: self.algorithm.bucket_path(bucket),
-        })
+        Ok(made?)
     }
 
     /// Makes a bucket with the owner and mode of the directory; it is well when it is there.
@@ -175,7 +174,7 @@ pub(crate) fn adopt(bucket: &Folder, like: &Facts) -> Result<()> {
     if (is.uid, is.gid) != (like.uid, like.gid) && process::own_uid() == 0 {
         bucket.set_owner(like.uid, like.gid)?;
     }
-    if is.mode != bucket_mode(like) && is.uid == process::own_uid() {
+    if is.mode != bucket_mode(like) && [0, is.uid].contains(&process::own_uid()) {
         bucket.set_mode(bucket_mode(like))?;
     }
     Ok(())

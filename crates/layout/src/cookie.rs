@@ -16,8 +16,8 @@ use std::os::unix::ffi::OsStrExt;
 
 use newsreel_host::folder::Entry;
 
+use crate::algorithm::{Algorithm, Bucket};
 use crate::hash::hash_of;
-use crate::mappings::{Algorithm, Bucket};
 use crate::name::Name;
 
 /// A place in a listing: right behind one entry.

@@ -5,6 +5,7 @@
 //! known here, and no name is ever found by searching.
 
 pub mod advise;
+mod algorithm;
 mod carry;
 pub mod convert;
 mod cookie;
@@ -18,10 +19,10 @@ mod name;
 pub mod verify;
 mod walk;
 
+pub use algorithm::{Algorithm, AlgorithmError, Bucket, OTHERS};
 pub use cookie::Cookie;
 pub use error::{Error, Result};
 pub use listing::Listing;
 pub use managed::Managed;
-pub use mappings::{Algorithm, AlgorithmError, Bucket, OTHERS};
 pub use mark::{ATTRIBUTE, Fingerprint, Layout, Mark, Opened, SET_UID, Step, UnderWay};
 pub use name::{NAME_BYTES_MAX, NUMBER_END, Name, NameError};

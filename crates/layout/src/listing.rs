@@ -9,10 +9,10 @@ use std::vec::IntoIter;
 use newsreel_host::Folder;
 use newsreel_host::folder::{Entry, Kind};
 
+use crate::algorithm::{Algorithm, Bucket, Node};
 use crate::cookie::{Cookie, in_order};
 use crate::error::Result;
 use crate::managed::{Managed, open_if_there};
-use crate::mappings::{Algorithm, Bucket, Node};
 
 /// A listing in progress; `.` and `..` are its caller's.
 #[derive(Debug, Default)]

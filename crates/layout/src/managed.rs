@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use newsreel_host::folder::{Facts, Kind};
 use newsreel_host::{ErrorKind, Folder, process};
 
+use crate::algorithm::{Algorithm, Bucket, Node};
 use crate::error::Result;
-use crate::mappings::{Algorithm, Bucket, Node};
 use crate::mark::SET_UID;
 use crate::name::Name;
 

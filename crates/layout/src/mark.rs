@@ -8,9 +8,9 @@ use std::io;
 
 use newsreel_host::{Folder, Op};
 
+use crate::algorithm::Algorithm;
 use crate::error::{Error, Result};
 use crate::managed::Managed;
-use crate::mappings::Algorithm;
 
 /// The extended attribute's name.
 pub const ATTRIBUTE: &str = "user.usenetfs";

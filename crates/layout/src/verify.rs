@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use newsreel_host::folder::{Entry, Facts, Kind};
 use newsreel_host::{ErrorKind, Folder};
 
+use crate::algorithm::{Algorithm, Bucket};
 use crate::carry::carry;
 use crate::convert::STAGING;
 use crate::error::Result;
 use crate::managed::{adopt, bucket_mode, open_if_there};
-use crate::mappings::{Algorithm, Bucket};
 use crate::mark::{Layout, Mark, UnderWay, write_flat, write_managed};
 use crate::name::Name;
 use crate::walk::{Lot, walk};

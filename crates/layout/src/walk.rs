@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use newsreel_host::Folder;
 use newsreel_host::folder::{Entry, Kind};
 
+use crate::algorithm::{Algorithm, Bucket, Node};
 use crate::error::Result;
 use crate::managed::open_if_there;
-use crate::mappings::{Algorithm, Bucket, Node};
 use crate::name::Name;
 
 /// What one directory of the walk holds.

@@ -11,8 +11,8 @@ use std::fmt;
 use newsreel_host::Folder;
 use newsreel_host::folder::FileSystemKind;
 
+use crate::algorithm::Algorithm;
 use crate::error::Result;
-use crate::mappings::Algorithm;
 use crate::mark::{Layout, Mark, UnderWay};
 use crate::name::Name;
 use crate::walk::walk;

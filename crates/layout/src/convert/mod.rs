@@ -13,8 +13,8 @@ use std::ops::ControlFlow;
 
 use newsreel_host::Folder;
 
+use crate::algorithm::Algorithm;
 use crate::error::{Error, Result};
-use crate::mappings::Algorithm;
 use crate::mark::{Fingerprint, Layout, Mark, Step, UnderWay, is_unsupported};
 
 pub use plan::{Plan, Refusal};

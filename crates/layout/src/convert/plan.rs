@@ -9,9 +9,9 @@ use newsreel_host::Folder;
 use newsreel_host::folder::{Entry, Kind};
 
 use super::{Course, STAGING};
+use crate::algorithm::{Algorithm, Bucket, OTHERS};
 use crate::error::Result;
 use crate::managed::open_if_there;
-use crate::mappings::{Algorithm, Bucket, OTHERS};
 use crate::mark::{Layout, Mark, Step};
 use crate::name::Name;
 use crate::walk::walk;

@@ -11,10 +11,10 @@ use newsreel_host::folder::{Entry, Facts};
 use newsreel_host::{ErrorKind, Folder};
 
 use super::{OnProgress, Progress, STAGING, fingerprint};
+use crate::algorithm::Algorithm;
 use crate::carry::carry;
 use crate::error::{Error, Result};
 use crate::managed::{adopt, bucket_mode, open_if_there, remove_buckets};
-use crate::mappings::Algorithm;
 use crate::mark::{Fingerprint, Layout, Step, UnderWay, write_flat, write_managed};
 use crate::name::Name;
 use crate::walk::walk;

@@ -102,7 +102,11 @@ pub fn convert(
     let under_way = match from {
         Course::Settled(layout) if layout == to => return Ok(report),
         Course::Settled(layout) => begin(folder, layout, to, options)?,
-        Course::UnderWay(under_way) => under_way,
+        Course::UnderWay(under_way) => {
+            // One that is turned round is said to be.
+            under_way.write(folder)?;
+            under_way
+        }
     };
     let mut run = steps::Run::new(folder, on_progress)?;
     report.verified = run.complete(under_way)?;

@@ -58,8 +58,6 @@ impl<'a, 'b> Run<'a, 'b> {
         &mut self,
         mut under_way: UnderWay,
     ) -> Result<Option<(Fingerprint, Fingerprint)>> {
-        // A run that turns another round says so first.
-        under_way.write(self.folder)?;
         loop {
             let next = match (under_way.step, under_way.from, under_way.to) {
                 (Step::Scatter, _, Layout::Managed(to)) => self.scatter(to).map(|()| Step::Raise),

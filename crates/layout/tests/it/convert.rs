@@ -268,6 +268,14 @@ fn a_conversion_is_turned_round_where_that_can_be() {
             refusals(&world, Target::To(RANGE)),
             format!("a conversion from {from} to {to} is under way; finish that one first")
         );
+        if turns {
+            let mut stop = |_| ControlFlow::Break(());
+            convert(&group, target(from), options, &mut stop).unwrap_err();
+            let Mark::UnderWay(turned) = Mark::read(&group).unwrap() else {
+                panic!("{from} to {to}");
+            };
+            assert_eq!((turned.from, turned.to), (to, from));
+        }
         let back = run(&group, target(from));
         assert_eq!(back.is_ok(), turns, "{from} to {to}: {back:?}");
         let settled = if turns { from } else { to };

@@ -413,7 +413,7 @@ mod tests {
 
         /// No text is a panic, and what is understood is written the same way.
         #[test]
-        fn prop_any_text_is_input(text in "[ 1a-z0-9/]{0,40}") {
+        fn prop_any_text_is_input(text in "1? ?1 (yyy|456|34/56|range0?[0-9]{1,8}|[a-z0-9/]{0,9}) ?[ 1a-z]{0,3}") {
             if let Some(Mark::Managed(algorithm)) = Mark::decode(text.as_bytes()) {
                 prop_assert_eq!(format!("1 {algorithm}"), text);
             }

@@ -57,7 +57,7 @@ pub(crate) enum Stage {
     Failed { task: Box<Task>, retry_ms: u64 },
 }
 
-/// How long the thread waits between steps of compaction.
+/// How long the thread waits between steps of compaction, unless that is behind.
 const STEP: Duration = Duration::from_millis(50);
 
 /// ... and between steps of a rebuild, which everyone waits for who asks for what is damaged.
@@ -71,11 +71,11 @@ pub(crate) fn run(shared: &Arc<Shared>, tasks: &Receiver<Task>, mut written: imp
         match tasks.recv_timeout(wait) {
             Ok(task) => {
                 written(write(task));
-                wait = STEP;
+                wait = pace(shared);
             }
             Err(RecvTimeoutError::Timeout) if mender.step() => wait = MENDING,
             Err(RecvTimeoutError::Timeout) => match shared.views.compact_step() {
-                Ok(true) => wait = STEP,
+                Ok(true) => wait = pace(shared),
                 Ok(false) => wait = STEP * 20,
                 Err(error) => {
                     tracing::error!(%error, "compaction failed; it is tried again later");
@@ -84,6 +84,14 @@ pub(crate) fn run(shared: &Arc<Shared>, tasks: &Receiver<Task>, mut written: imp
             },
             Err(RecvTimeoutError::Disconnected) => return,
         }
+    }
+}
+
+/// The rest before a step of compaction: none when more comes in than is merged.
+fn pace(shared: &Shared) -> Duration {
+    match shared.views.is_compaction_behind() {
+        true => Duration::ZERO,
+        false => STEP,
     }
 }
 

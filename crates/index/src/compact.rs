@@ -1,8 +1,8 @@
 //! Compaction in the background, a bounded step at a time: dead runs go, neighbours are merged, sparse runs rewritten.
 //!
-//! A run of which one file is bad is written anew from the other.  Damaged runs are left as they are until they are
-//! rebuilt.  A step that fails gives its merge up; what it was made
-//! from is still there.
+//! Dead runs go first, also while a merge is under way: that costs nothing but a manifest.  A run of which one file is bad
+//! is written anew from the other.  Damaged runs are left as they are until they are rebuilt.  A step that fails gives its
+//! merge up; what it was made from is still there.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use crate::layers::Turn;
 use crate::overview::merge::PackMerge;
 use crate::overview::pack::Pack;
 use crate::sealed::catalog::Change;
-use crate::sealed::set::Slot;
-use crate::sealed::tiers::{Job, Limits, RunSize, choose};
+use crate::sealed::set::{RunSet, Slot};
+use crate::sealed::tiers::{Limits, RunSize, choose};
 use crate::sealed::{RunKind, RunMeta};
 use crate::views::Views;
 
@@ -37,6 +37,14 @@ enum Merge {
     Overview(Vec<RunMeta>, Box<PackMerge>),
 }
 
+impl Merge {
+    fn inputs(&self) -> &[RunMeta] {
+        match self {
+            Self::History(metas, _) | Self::Overview(metas, _) => metas,
+        }
+    }
+}
+
 fn ids(metas: &[RunMeta]) -> Vec<u64> {
     metas.iter().map(|meta| meta.id).collect()
 }
@@ -48,6 +56,9 @@ impl Views {
     /// When the disk fails or is full; a damaged run is noted besides.
     pub fn compact_step(&self) -> Result<bool> {
         let mut compaction = self.compaction.lock();
+        if self.drop_dead(compaction.merge.as_ref())? {
+            return Ok(true);
+        }
         if let Some(merge) = compaction.merge.take() {
             compaction.merge = self.go_on(merge)?;
             return Ok(true);
@@ -58,21 +69,62 @@ impl Views {
             let begun = match kind {
                 0 => self.begin_history()?,
                 1 => self.begin_overview()?,
-                _ => self.compact_groups()?.then_some(None),
+                _ => {
+                    if self.compact_groups()? {
+                        compaction.turn = kind + 1;
+                        return Ok(true);
+                    }
+                    None
+                }
             };
-            if let Some(merge) = begun {
-                (compaction.merge, compaction.turn) = (merge, kind + 1);
+            if begun.is_some() {
+                (compaction.merge, compaction.turn) = (begun, kind + 1);
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
+    /// Whether runs come faster than they are merged: then compaction should not rest between steps.
+    #[must_use]
+    pub fn is_compaction_behind(&self) -> bool {
+        let most = 2 * self.config.runs_max;
+        self.history.layers.runs().slots.len() > most
+            || self.overview.layers.runs().slots.len() > most
+    }
+
+    /// Drops the runs in which nothing is needed, but for those that are being merged.
+    fn drop_dead(&self, merge: Option<&Merge>) -> Result<bool> {
+        let busy = merge.map_or_else(Vec::new, |merge| ids(merge.inputs()));
+        let (mut floors, remember) = (self.history.floors(), self.remember());
+        let buckets = dead(&self.history.layers.runs(), &busy, |bucket| {
+            bucket.is_dead(&mut floors, remember)
+        });
+        let packs = dead(&self.overview.layers.runs(), &busy, |pack| {
+            pack.is_dead(&mut floors)
+        });
+        if buckets.is_empty() && packs.is_empty() {
+            return Ok(false);
+        }
+        let mut replace = Vec::new();
+        for (kind, ids) in [(RunKind::History, &buckets), (RunKind::Overview, &packs)] {
+            replace.extend(ids.chunks(1).map(|id| (kind, id, &[][..])));
+        }
+        let checkpoint = None;
+        self.catalog.commit(&Change {
+            replace,
+            checkpoint,
+        })?;
+        self.damages.forget(&buckets);
+        self.damages.forget(&packs);
+        self.history.layers.drop_runs(&buckets);
+        self.overview.layers.drop_runs(&packs);
+        Ok(true)
+    }
+
     fn go_on(&self, merge: Merge) -> Result<Option<Merge>> {
         let step = self.config.step_bytes;
-        let metas = match &merge {
-            Merge::History(metas, _) | Merge::Overview(metas, _) => metas.clone(),
-        };
+        let metas = merge.inputs().to_vec();
         let result = match merge {
             Merge::History(metas, mut merge) => {
                 let done = merge.step(&mut self.history.floors(), step);
@@ -141,7 +193,6 @@ impl Views {
         RunSize {
             size: slot.meta.rows,
             dead: dead.saturating_sub(slot.still_dead),
-            is_dead: bucket.is_some_and(|bucket| bucket.is_dead(&mut floors, remember)),
             is_damaged: bucket.is_none() || self.damages.contains(slot.meta.id),
             is_worn: bucket.is_some_and(|bucket| bucket.run().is_worn()),
         }
@@ -155,7 +206,6 @@ impl Views {
         RunSize {
             size: slot.meta.len,
             dead: (dead as u64).saturating_sub(slot.still_dead),
-            is_dead: pack.is_some_and(|pack| pack.is_dead(&mut floors)),
             is_damaged: pack.is_none() || self.damages.contains(slot.meta.id),
             is_worn: false,
         }
@@ -170,56 +220,32 @@ impl Views {
         Ok(())
     }
 
-    /// Begins what is most useful for the history; `None`: nothing is.
-    fn begin_history(&self) -> Result<Option<Option<Merge>>> {
+    /// Begins the merge that is most useful for the history; `None`: none is.
+    fn begin_history(&self) -> Result<Option<Merge>> {
         let buckets = self.history.layers.runs();
-        let sizes: Vec<RunSize> = buckets
-            .slots
-            .iter()
-            .map(|slot| self.bucket_size(slot))
-            .collect();
+        let sizes = buckets.slots.iter().map(|slot| self.bucket_size(slot));
         let limits = limits(&self.config, self.config.bucket_rows_max);
-        match choose(&sizes, &limits) {
-            None => Ok(None),
-            Some(Job::Drop(at)) => {
-                let old = [buckets.slots[at].meta.id];
-                self.commit(RunKind::History, &old, &[])?;
-                self.history.layers.replace(&old, Vec::new(), Turn::Merged);
-                Ok(Some(None))
-            }
-            Some(Job::Merge(window)) => {
-                let (metas, open) = inputs(&buckets.slots[window]);
-                let (place, id) = (self.catalog.place(), self.catalog.new_run());
-                let merge = BucketMerge::begin(place, id, &open, self.remember())?;
-                Ok(Some(Some(Merge::History(metas, Box::new(merge)))))
-            }
-        }
+        let Some(window) = choose(&sizes.collect::<Vec<_>>(), &limits) else {
+            return Ok(None);
+        };
+        let (metas, open) = inputs(&buckets.slots[window]);
+        let (place, id) = (self.catalog.place(), self.catalog.new_run());
+        let merge = BucketMerge::begin(place, id, &open, self.remember())?;
+        Ok(Some(Merge::History(metas, Box::new(merge))))
     }
 
-    /// Begins what is most useful for the overview; `None`: nothing is.
-    fn begin_overview(&self) -> Result<Option<Option<Merge>>> {
+    /// Begins the merge that is most useful for the overview; `None`: none is.
+    fn begin_overview(&self) -> Result<Option<Merge>> {
         let packs = self.overview.layers.runs();
-        let sizes: Vec<RunSize> = packs
-            .slots
-            .iter()
-            .map(|slot| self.pack_size(slot))
-            .collect();
+        let sizes = packs.slots.iter().map(|slot| self.pack_size(slot));
         let limits = limits(&self.config, self.config.pack_bytes_max);
-        match choose(&sizes, &limits) {
-            None => Ok(None),
-            Some(Job::Drop(at)) => {
-                let old = [packs.slots[at].meta.id];
-                self.commit(RunKind::Overview, &old, &[])?;
-                self.overview.layers.replace(&old, Vec::new(), Turn::Merged);
-                Ok(Some(None))
-            }
-            Some(Job::Merge(window)) => {
-                let (metas, open) = inputs(&packs.slots[window]);
-                let (place, id) = (self.catalog.place(), self.catalog.new_run());
-                let merge = PackMerge::begin(place, id, &open, &self.config)?;
-                Ok(Some(Some(Merge::Overview(metas, Box::new(merge)))))
-            }
-        }
+        let Some(window) = choose(&sizes.collect::<Vec<_>>(), &limits) else {
+            return Ok(None);
+        };
+        let (metas, open) = inputs(&packs.slots[window]);
+        let (place, id) = (self.catalog.place(), self.catalog.new_run());
+        let merge = PackMerge::begin(place, id, &open, &self.config)?;
+        Ok(Some(Merge::Overview(metas, Box::new(merge))))
     }
 
     /// Merges files of group rows: small ones, in one go.  Of two copies one is enough.
@@ -234,12 +260,11 @@ impl Views {
         let size = |pair: &&[RunMeta]| RunSize {
             size: pair.iter().map(|meta| meta.len).sum(),
             dead: 0,
-            is_dead: false,
             is_damaged: pair.iter().all(|meta| self.damages.contains(meta.id)),
             is_worn: false,
         };
         let sizes: Vec<RunSize> = pairs.iter().map(size).collect();
-        let Some(Job::Merge(window)) = choose(&sizes, &limits(&self.config, u64::MAX)) else {
+        let Some(window) = choose(&sizes, &limits(&self.config, u64::MAX)) else {
             return Ok(false);
         };
         let note = |meta: &RunMeta, error: &Error| {
@@ -268,6 +293,16 @@ fn limits(config: &IndexConfig, size_max: u64) -> Limits {
         size_max,
         dead_percent_max: config.dead_percent_max,
     }
+}
+
+/// The ids of open runs that are dead and not `busy`.
+fn dead<R>(runs: &RunSet<R>, busy: &[u64], mut is_dead: impl FnMut(&R) -> bool) -> Vec<u64> {
+    let free = runs
+        .slots
+        .iter()
+        .filter(|slot| !busy.contains(&slot.meta.id));
+    let dead = free.filter(|slot| slot.run.as_deref().is_some_and(&mut is_dead));
+    dead.map(|slot| slot.meta.id).collect()
 }
 
 /// The runs of a window; none of them is missing, or the window would not have been chosen.

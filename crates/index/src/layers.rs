@@ -157,13 +157,24 @@ impl<P: Part, R: Run> Layers<P, R> {
 
     /// Replaces the neighbours `old` (none: at the end) by new runs.
     pub(crate) fn replace(&self, old: &[u64], new: Vec<Slot<R>>, turn: Turn) {
+        self.change(|runs| runs.replaced(old, new), turn);
+    }
+
+    /// Drops runs in which nothing is needed.
+    pub(crate) fn drop_runs(&self, ids: &[u64]) {
+        if !ids.is_empty() {
+            self.change(|runs| runs.without(ids), Turn::Merged);
+        }
+    }
+
+    fn change(&self, change: impl FnOnce(&RunSet<R>) -> RunSet<R>, turn: Turn) {
         let _changing = self.changing.lock();
         let now = self.snapshot.load_full();
         let frozen = now.frozen.clone();
         self.snapshot.store(Arc::new(Snapshot {
             active: Arc::clone(&now.active),
             frozen: frozen.filter(|_| turn != Turn::Installed),
-            runs: now.runs.replaced(old, new),
+            runs: change(&now.runs),
             turns: now.turns + u64::from(turn != Turn::Merged),
         }));
     }

@@ -63,6 +63,15 @@ impl<R> RunSet<R> {
             .map(|slot| &slot.meta)
     }
 
+    /// The set without these.
+    pub(crate) fn without(&self, ids: &[u64]) -> Self {
+        let slots = self
+            .slots
+            .iter()
+            .filter(|slot| !ids.contains(&slot.meta.id));
+        Self::new(slots.cloned().collect())
+    }
+
     /// The set with `new` in the place of the neighbours `old` (none: at the end).
     pub(crate) fn replaced(&self, old: &[u64], new: Vec<Slot<R>>) -> Self {
         let mut slots = self.slots.to_vec();

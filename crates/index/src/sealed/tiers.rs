@@ -1,8 +1,8 @@
 //! Which runs to merge: a pure choice over their sizes and how much of them is dead.
 //!
-//! Wholly dead runs go without being read, and worn ones are rewritten next.  Nothing is merged before there are more runs than wished; then it is the
-//! window of neighbours that costs least for each run it saves, which makes tiers by itself.  No window exceeds the cap, so
-//! no rewrite is ever proportional to the whole.  When too much of the whole is dead, the sparsest run is rewritten.
+//! Worn runs are rewritten first.  Nothing is merged before there are more runs than wished; then it is the window of
+//! neighbours that costs least for each run it saves, which makes tiers by itself.  No window exceeds the cap, so no rewrite
+//! is ever proportional to the whole.  When too much of the whole is dead, the sparsest run is rewritten.
 
 use std::ops::Range;
 
@@ -13,8 +13,6 @@ pub(crate) struct RunSize {
     pub(crate) size: u64,
     /// How much of that is dead, about.
     pub(crate) dead: u64,
-    /// Nothing in it is needed any more.
-    pub(crate) is_dead: bool,
     /// It is damaged: it stays as it is, and nothing is merged across it.
     pub(crate) is_damaged: bool,
     /// One of its two files is bad: it is rewritten from the other.
@@ -34,29 +32,17 @@ pub(crate) struct Limits {
     pub(crate) dead_percent_max: u32,
 }
 
-/// What to do next.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Job {
-    /// Remove this run: nothing in it is needed.
-    Drop(usize),
-    /// Make one run of these (one alone is rewritten without what is dead).
-    Merge(Range<usize>),
-}
-
-/// The most useful job, if there is one.
-pub(crate) fn choose(runs: &[RunSize], limits: &Limits) -> Option<Job> {
-    if let Some(at) = runs.iter().position(|run| run.is_dead) {
-        return Some(Job::Drop(at));
-    }
+/// The runs that are best made one now (one alone is rewritten without what is dead), if any.
+pub(crate) fn choose(runs: &[RunSize], limits: &Limits) -> Option<Range<usize>> {
     if let Some(at) = runs.iter().position(|run| run.is_worn && !run.is_damaged) {
-        return Some(Job::Merge(at..at + 1));
+        return Some(at..at + 1);
     }
     if runs.len() > limits.runs_max
         && let Some(window) = cheapest_window(runs, limits)
     {
-        return Some(Job::Merge(window));
+        return Some(window);
     }
-    sparsest(runs, limits).map(Job::Merge)
+    sparsest(runs, limits)
 }
 
 /// What a run is worth after a merge.
@@ -131,7 +117,6 @@ mod tests {
         let run = |size: &u64| RunSize {
             size: *size,
             dead: 0,
-            is_dead: false,
             is_damaged: false,
             is_worn: false,
         };
@@ -141,23 +126,21 @@ mod tests {
     #[test]
     fn nothing_is_merged_before_it_must() {
         assert_eq!(choose(&runs(&[1; 6]), &LIMITS), None);
-        assert_eq!(choose(&runs(&[1; 7]), &LIMITS), Some(Job::Merge(0..4)));
+        assert_eq!(choose(&runs(&[1; 7]), &LIMITS), Some(0..4));
         let uneven = runs(&[400, 90, 100, 10, 10, 10, 10]);
-        assert_eq!(choose(&uneven, &LIMITS), Some(Job::Merge(3..7)));
+        assert_eq!(choose(&uneven, &LIMITS), Some(3..7));
         let capped = runs(&[900, 900, 900, 900, 900, 900, 900]);
         assert_eq!(choose(&capped, &LIMITS), None, "the cap holds");
     }
 
     #[test]
-    fn damage_is_a_wall_and_dead_runs_go_first() {
+    fn damage_is_a_wall_and_worn_runs_go_first() {
         let mut some = runs(&[1; 8]);
         some[2].is_damaged = true;
-        assert_eq!(choose(&some, &LIMITS), Some(Job::Merge(3..7)));
+        assert_eq!(choose(&some, &LIMITS), Some(3..7));
         some[1].is_worn = true;
         some[2].is_worn = true;
-        assert_eq!(choose(&some, &LIMITS), Some(Job::Merge(1..2)));
-        some[6].is_dead = true;
-        assert_eq!(choose(&some, &LIMITS), Some(Job::Drop(6)));
+        assert_eq!(choose(&some, &LIMITS), Some(1..2));
     }
 
     #[test]
@@ -166,7 +149,7 @@ mod tests {
         some[1].dead = 50;
         assert_eq!(choose(&some, &LIMITS), None, "a sixth of the whole");
         some[0].dead = 30;
-        assert_eq!(choose(&some, &LIMITS), Some(Job::Merge(1..2)));
+        assert_eq!(choose(&some, &LIMITS), Some(1..2));
     }
 
     /// A simulation: equal runs arrive for a long time; how often is each octet written?
@@ -182,7 +165,7 @@ mod tests {
         for _ in 0..arrived {
             all.extend(runs(&[1]));
             written += 1;
-            while let Some(Job::Merge(window)) = choose(&all, &limits) {
+            while let Some(window) = choose(&all, &limits) {
                 let size = all[window.clone()].iter().map(|run| run.size).sum();
                 written += size;
                 all.splice(window, runs(&[size]));

@@ -195,6 +195,30 @@ fn compaction_of_one_kind_does_not_wait_for_the_others() {
     world.check();
 }
 
+/// What is dead goes at once and together, also while something else is being merged.
+#[test]
+fn dead_runs_do_not_wait_for_a_merge() {
+    let disk = disk();
+    let mut world = World::with_groups(&disk, small(), 3);
+    for _ in 0..30 {
+        world.articles(60, 3);
+        world.checkpoint();
+    }
+    assert!(world.views.is_compaction_behind());
+    let packs = || world.views.facts().overview.packs;
+    assert!(packs() >= 30);
+    // The first step begins to merge history, which is asked first.
+    assert!(world.views.compact_step().unwrap());
+    for buffer in 0..3 {
+        world.marks.raise(buffer, u64::MAX);
+    }
+    assert!(world.views.compact_step().unwrap());
+    assert_eq!(packs(), 0);
+    world.compact();
+    assert!(!world.views.is_compaction_behind());
+    world.check();
+}
+
 #[test]
 fn what_is_forgotten_goes_and_what_lives_stays() {
     let disk = disk();

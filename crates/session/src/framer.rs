@@ -166,56 +166,25 @@ pub(crate) fn is_takethis(line: &[u8]) -> bool {
 mod tests {
     use proptest::prelude::*;
 
-    use super::*;
+    use crate::fuzz::{Came, frame_pieces};
 
     /// Feeds `input` in pieces; lines that begin with A announce an article.
     fn frames(input: &[u8], cuts: &[usize]) -> Vec<String> {
-        let mut framer = Framer::new(40);
-        let (mut buf, mut found) = (Vec::new(), Vec::new());
         let mut from = 0;
-        for to in cuts.iter().copied().chain([input.len()]) {
-            buf.extend_from_slice(&input[from..to.max(from)]);
+        let pieces = cuts.iter().copied().chain([input.len()]).map(|to| {
+            let piece = &input[from..to.max(from)];
             from = to.max(from);
-            loop {
-                let (used, what) = match framer.next(&buf) {
-                    Framed::More { used } => {
-                        buf.drain(..used);
-                        break;
-                    }
-                    Framed::Line { len, used } => {
-                        if buf.starts_with(b"A") {
-                            framer.expect_article();
-                        }
-                        (
-                            used,
-                            format!("line {}", String::from_utf8_lossy(&buf[..len])),
-                        )
-                    }
-                    Framed::Bad {
-                        why,
-                        takethis,
-                        used,
-                    } => {
-                        if takethis {
-                            framer.expect_article();
-                        }
-                        (used, format!("bad {why:?} {takethis}"))
-                    }
-                    Framed::Article { used } => (
-                        used,
-                        format!("article {}", String::from_utf8_lossy(&buf[..used])),
-                    ),
-                    Framed::Oversized { used } => (used, "oversized".to_owned()),
-                };
-                buf.drain(..used);
-                found.push(what);
-            }
-            assert!(
-                buf.len() <= 512,
-                "more is kept than a line or an article can need"
-            );
-        }
-        found
+            piece
+        });
+        let text = |octets: Vec<u8>| String::from_utf8_lossy(&octets).into_owned();
+        let came = frame_pieces(40, pieces, |line| line.starts_with(b"A"));
+        let shown = came.into_iter().map(|came| match came {
+            Came::Line(line) => format!("line {}", text(line)),
+            Came::Bad(why, takethis) => format!("bad {why} {takethis}"),
+            Came::Article(article) => format!("article {}", text(article)),
+            Came::Oversized => "oversized".to_owned(),
+        });
+        shown.collect()
     }
 
     #[test]

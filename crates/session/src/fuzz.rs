@@ -7,8 +7,8 @@ use crate::framer::{Framed, Framer, is_takethis};
 /// The largest article taken.
 const ARTICLE_BYTES_MAX: usize = 256;
 
-/// What is kept of what has come: an article, or a line, and a piece.
-const KEPT_BYTES_MAX: usize = 1024;
+/// What is kept of what has come, at most: a line, or a smaller article.
+const KEPT_BYTES_MAX: usize = 512;
 
 /// One thing that came.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,9 +26,19 @@ pub enum Came {
 /// Frames `octets` that come in pieces of `step`; TAKETHIS and IHAVE are followed by an article.
 #[must_use]
 pub fn frame(octets: &[u8], step: usize) -> Vec<Came> {
-    let mut framer = Framer::new(ARTICLE_BYTES_MAX);
+    let announces = |line: &[u8]| is_takethis(line) || line.starts_with(b"IHAVE");
+    frame_pieces(ARTICLE_BYTES_MAX, octets.chunks(step.max(1)), announces)
+}
+
+/// Frames what comes in `pieces`; lines that announce one are followed by an article.
+pub(crate) fn frame_pieces<'o>(
+    article_bytes_max: usize,
+    pieces: impl Iterator<Item = &'o [u8]>,
+    announces: impl Fn(&[u8]) -> bool,
+) -> Vec<Came> {
+    let mut framer = Framer::new(article_bytes_max);
     let (mut buf, mut found) = (Vec::new(), Vec::new());
-    for piece in octets.chunks(step.max(1)) {
+    for piece in pieces {
         buf.extend_from_slice(piece);
         loop {
             let (used, came) = match framer.next(&buf) {
@@ -38,7 +48,7 @@ pub fn frame(octets: &[u8], step: usize) -> Vec<Came> {
                 }
                 Framed::Line { len, used } => {
                     let line = buf[..len].to_vec();
-                    if is_takethis(&line) || line.starts_with(b"IHAVE") {
+                    if announces(&line) {
                         framer.expect_article();
                     }
                     (used, Came::Line(line))
@@ -61,8 +71,8 @@ pub fn frame(octets: &[u8], step: usize) -> Vec<Came> {
             found.push(came);
         }
         assert!(
-            buf.len() <= KEPT_BYTES_MAX + step,
-            "more is kept than a line or an article needs"
+            buf.len() <= KEPT_BYTES_MAX,
+            "more is kept than a line or an article can need"
         );
     }
     found

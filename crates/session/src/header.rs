@@ -12,6 +12,7 @@ use tokio::task::coop::consume_budget;
 
 use crate::core::{Core, scratch_of};
 use crate::end::End;
+use crate::listing::Listing;
 use crate::overview::{Range, Style, next_line, range_of};
 
 /// Octets of overview asked for at a time.
@@ -131,18 +132,16 @@ where
                 None => "420 Current article is gone\r\n",
                 Some(_) => style.empty_range(),
             };
-            let next = (low <= high).then_some(low);
-            let listing = Listing {
+            let listing = Listing::begin(core, status(style));
+            let range = Numbers {
                 group,
-                next,
+                next: (low <= high).then_some(low),
                 high,
                 style,
-                before: core.out().len(),
             };
-            core.out().extend_from_slice(status(style));
             match wanted {
-                Wanted::Article(name) => listing.list_from_articles(core, name, empty).await,
-                _ => listing.list_from_overview(core, wanted, empty).await,
+                Wanted::Article(name) => range.list_from_articles(core, listing, name, empty).await,
+                _ => range.list_from_overview(core, listing, wanted, empty).await,
             }
         }
     }
@@ -198,19 +197,19 @@ where
     Ok(())
 }
 
-/// A listing under way: the status line is written, and taken back if there is nothing to list.
-struct Listing {
+/// The articles to be listed.
+struct Numbers {
     group: GroupId,
     next: Option<ArticleNumber>,
     high: ArticleNumber,
     style: Style,
-    before: usize,
 }
 
-impl Listing {
+impl Numbers {
     async fn list_from_overview<S, Io>(
         mut self,
         core: &mut Core<S, Io>,
+        mut listing: Listing,
         wanted: Wanted<'_>,
         empty: &'static str,
     ) -> Result<(), End>
@@ -219,7 +218,6 @@ impl Listing {
         Io: AsyncRead + AsyncWrite + Unpin + Send,
     {
         let mut rows = OverviewRows::default();
-        let mut begun = false;
         while let Some(from) = self.next {
             rows.clear();
             let listed = core
@@ -228,9 +226,11 @@ impl Listing {
                 .await;
             self.next = match listed {
                 Ok(next) => next,
-                Err(error) => return self.failed(core, begun, &error),
+                Err(error) => return listing.failed(core, &error),
             };
-            begun |= !rows.is_empty();
+            if !rows.is_empty() {
+                listing.stands(core);
+            }
             let out = core.out();
             let mut text = rows.text();
             while let Some(line) = next_line(&mut text) {
@@ -246,15 +246,17 @@ impl Listing {
                 out.extend_from_slice(b"\r\n");
             }
             if self.next.is_some() {
-                core.step(begun).await?;
+                listing.step(core).await?;
             }
         }
-        self.finish(core, begun, empty)
+        listing.end_or(core, empty);
+        Ok(())
     }
 
     async fn list_from_articles<S, Io>(
         mut self,
         core: &mut Core<S, Io>,
+        mut listing: Listing,
         name: &[u8],
         empty: &'static str,
     ) -> Result<(), End>
@@ -262,7 +264,6 @@ impl Listing {
         S: NewsService,
         Io: AsyncRead + AsyncWrite + Unpin + Send,
     {
-        let mut begun = false;
         while let Some(from) = self.next {
             let mut numbers = std::mem::take(&mut core.scratch().numbers);
             numbers.clear();
@@ -272,7 +273,7 @@ impl Listing {
                 .await;
             self.next = match listed {
                 Ok(next) => next,
-                Err(error) => return self.failed(core, begun, &error),
+                Err(error) => return listing.failed(core, &error),
             };
             for number in &numbers {
                 let scratch = scratch_of(&mut core.scratch);
@@ -285,9 +286,10 @@ impl Listing {
                     Ok(Some(_)) => {}
                     // Gone meanwhile: then it is not listed.
                     Ok(None) => continue,
-                    Err(error) => return self.failed(core, begun, &error),
+                    Err(error) => return listing.failed(core, &error),
                 }
-                begun = true;
+                listing.stands(core);
+                let scratch = scratch_of(&mut core.scratch);
                 let (out, article) = (&mut scratch.out, &scratch.article);
                 out.extend_from_slice(itoa::Buffer::new().format(number.0).as_bytes());
                 out.push(b' ');
@@ -301,44 +303,7 @@ impl Listing {
             }
             core.scratch().numbers = numbers;
         }
-        self.finish(core, begun, empty)
-    }
-
-    fn failed<S, Io>(
-        &self,
-        core: &mut Core<S, Io>,
-        begun: bool,
-        error: &newsreel_service::ServiceError,
-    ) -> Result<(), End>
-    where
-        S: NewsService,
-        Io: AsyncRead + AsyncWrite + Unpin + Send,
-    {
-        if begun {
-            return Err(End::Broken);
-        }
-        core.out().truncate(self.before);
-        core.reply_error(error);
-        Ok(())
-    }
-
-    fn finish<S, Io>(
-        &self,
-        core: &mut Core<S, Io>,
-        begun: bool,
-        empty: &'static str,
-    ) -> Result<(), End>
-    where
-        S: NewsService,
-        Io: AsyncRead + AsyncWrite + Unpin + Send,
-    {
-        if begun {
-            core.count_reply(status(self.style));
-            core.out().extend_from_slice(b".\r\n");
-        } else {
-            core.out().truncate(self.before);
-            core.reply(empty);
-        }
+        listing.end_or(core, empty);
         Ok(())
     }
 }

@@ -17,6 +17,7 @@ pub mod fuzz;
 mod header;
 mod input;
 mod link;
+mod listing;
 mod memory;
 mod metrics;
 mod overview;

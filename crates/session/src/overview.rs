@@ -10,6 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::core::{Core, scratch_of};
 use crate::end::End;
+use crate::listing::Listing;
 
 /// Which specification's replies a command gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,10 +145,8 @@ where
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
     let chunk = core.shared.config.reply_chunk_bytes;
-    let before = core.out().len();
-    core.out().extend_from_slice(STATUS);
+    let mut listing = Listing::begin(core, STATUS);
     let mut next = (low <= high).then_some(low);
-    let mut begun = false;
     while let Some(from) = next {
         let out = &mut scratch_of(&mut core.scratch).out;
         let mut rows = OverviewRows::with_buffer(std::mem::take(out));
@@ -155,28 +154,19 @@ where
             .service
             .overview(group, from, high, chunk, &mut rows)
             .await;
-        begun |= !rows.is_empty();
+        if !rows.is_empty() {
+            listing.stands(core);
+        }
         core.scratch().out = rows.into_buffer();
         next = match listed {
             Ok(next) => next,
-            Err(error) if !begun => {
-                core.out().truncate(before);
-                core.reply_error(&error);
-                return Ok(());
-            }
-            Err(_) => return Err(End::Broken),
+            Err(error) => return listing.failed(core, &error),
         };
         if next.is_some() {
-            core.step(begun).await?;
+            listing.step(core).await?;
         }
     }
-    if begun {
-        core.count_reply(STATUS);
-        core.out().extend_from_slice(b".\r\n");
-    } else {
-        core.out().truncate(before);
-        core.reply(empty);
-    }
+    listing.end_or(core, empty);
     Ok(())
 }
 

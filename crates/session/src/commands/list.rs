@@ -7,6 +7,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::core::{Core, scratch_of};
 use crate::end::End;
+use crate::listing::Listing;
 use crate::spec::{Needs, Spec};
 
 /// The line of CAPABILITIES: what LIST knows.
@@ -70,7 +71,7 @@ where
             described,
             ..GroupSelect::default()
         };
-        return groups(core, "215 List follows\r\n", select, write).await;
+        return groups(core, b"215 List follows\r\n", select, write).await;
     }
     fixed(core, command);
     Ok(())
@@ -127,7 +128,7 @@ where
 /// Lists the selected groups, a chunk at a time.
 pub(super) async fn groups<S, Io>(
     core: &mut Core<S, Io>,
-    status: &'static str,
+    status: &'static [u8],
     select: GroupSelect<'_>,
     write: WriteRow,
 ) -> Result<(), End>
@@ -135,37 +136,25 @@ where
     S: NewsService,
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
-    let before = core.out().len();
-    core.out().extend_from_slice(status.as_bytes());
+    let mut listing = Listing::begin(core, status);
     let mut cursor = GroupCursor::default();
-    let mut begun = false;
     while !cursor.is_done() {
         let out = &mut scratch_of(&mut core.scratch).out;
         let mut visit = |row: GroupRow<'_>| {
             write(&row, out);
             out.extend_from_slice(b"\r\n");
         };
-        match core
+        let listed = core
             .service
             .groups(select, &mut cursor, GROUPS_MAX, &mut visit)
-            .await
-        {
-            Ok(()) => {}
-            // Nothing but our own status line and the beginning of the list has been written.
-            Err(error) if !begun => {
-                core.out().truncate(before);
-                core.reply_error(&error);
-                return Ok(());
-            }
-            Err(_) => return Err(End::Broken),
+            .await;
+        if let Err(error) = listed {
+            return listing.failed(core, &error);
         }
-        if !begun {
-            begun = true;
-            core.count_reply(status.as_bytes());
-        }
-        core.step(true).await?;
+        listing.stands(core);
+        listing.step(core).await?;
     }
-    core.out().extend_from_slice(b".\r\n");
+    listing.end(core);
     Ok(())
 }
 

@@ -35,7 +35,7 @@ where
     };
     list::groups(
         core,
-        "231 List of new newsgroups follows\r\n",
+        b"231 List of new newsgroups follows\r\n",
         select,
         list::write_active,
     )

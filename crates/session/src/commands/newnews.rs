@@ -8,6 +8,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::newgroups;
 use crate::core::{Core, scratch_of};
 use crate::end::End;
+use crate::listing::Listing;
 use crate::spec::{Needs, Spec};
 
 pub(super) const SPEC: Spec = Spec {
@@ -34,9 +35,7 @@ where
     let Some(since) = newgroups::since(core, command, 1) else {
         return Ok(());
     };
-    let before = core.out().len();
-    core.out().extend_from_slice(STATUS);
-    let mut begun = false;
+    let mut listing = Listing::begin(core, STATUS);
     let mut cursor = S::NewnewsCursor::default();
     let chunk = core.shared.config.reply_chunk_bytes;
     loop {
@@ -47,23 +46,14 @@ where
             .await;
         let more = match listed {
             Ok(more) => more,
-            // Nothing but our own status line and the beginning of the list has been written.
-            Err(error) if !begun => {
-                core.out().truncate(before);
-                core.reply_error(&error);
-                return Ok(());
-            }
-            Err(_) => return Err(End::Broken),
+            Err(error) => return listing.failed(core, &error),
         };
-        if !begun {
-            begun = true;
-            core.count_reply(STATUS);
-        }
-        core.step(true).await?;
+        listing.stands(core);
+        listing.step(core).await?;
         if !more {
             break;
         }
     }
-    core.out().extend_from_slice(b".\r\n");
+    listing.end(core);
     Ok(())
 }

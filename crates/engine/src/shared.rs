@@ -129,6 +129,10 @@ impl Liveness for StoreLiveness {
             .map_or(Position::ZERO, |store| store.floor(buffer))
     }
 
+    fn cycle_octets(&self, buffer: BufferId) -> u64 {
+        self.0.get().map_or(0, |store| store.cycle_octets(buffer))
+    }
+
     fn epoch(&self) -> u64 {
         self.0.get().map_or(0, |store| store.epoch())
     }

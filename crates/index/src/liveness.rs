@@ -16,6 +16,9 @@ pub trait Liveness: Send + Sync + Debug {
     /// Positions below this are gone.  Never falls.
     fn floor(&self, buffer: BufferId) -> Position;
 
+    /// Octets from one cycle's start to the next one's, about: for estimates only.
+    fn cycle_octets(&self, buffer: BufferId) -> u64;
+
     /// Changes whenever any floor moves.
     fn epoch(&self) -> u64;
 }
@@ -165,16 +168,22 @@ pub(crate) fn alive(list: impl IntoIterator<Item = BufferFacts>, floors: &mut Fl
     }
 }
 
-/// About how many rows are dead, supposing that they are spread evenly between the first and the last position.
+/// About how many rows are dead, supposing that they are spread evenly over the octets written between the first and
+/// the last position.
 pub(crate) fn dead_estimate(list: &[BufferFacts], floors: &mut Floors<'_>) -> u64 {
-    let dead = |facts: &BufferFacts, floor: Position| {
-        let span = u128::from(facts.last.0 - facts.first.0) + 1;
-        let gone = u128::from(floor.0.saturating_sub(facts.first.0)).min(span);
-        (u128::from(facts.rows) * gone / span) as u64
+    let mut dead = |facts: &BufferFacts| {
+        let cycle_octets = u128::from(floors.liveness.cycle_octets(facts.buffer));
+        let written =
+            |at: Position| u128::from(at.cycle()) * cycle_octets + u128::from(at.offset());
+        let (first, last) = (written(facts.first), written(facts.last));
+        let floor = written(floors.floor(facts.buffer));
+        let (gone, span) = (
+            floor.saturating_sub(first),
+            (last + 1).saturating_sub(first),
+        );
+        (u128::from(facts.rows) * gone.min(span) / span.max(1)) as u64
     };
-    list.iter()
-        .map(|facts| dead(facts, floors.floor(facts.buffer)))
-        .sum()
+    list.iter().map(&mut dead).sum()
 }
 
 #[cfg(test)]
@@ -202,6 +211,10 @@ pub(crate) mod tests {
     impl Liveness for Marks {
         fn floor(&self, buffer: BufferId) -> Position {
             Position(self.floors[usize::from(buffer.0)].load(Ordering::SeqCst))
+        }
+
+        fn cycle_octets(&self, _: BufferId) -> u64 {
+            6400
         }
 
         fn epoch(&self) -> u64 {
@@ -240,5 +253,20 @@ pub(crate) mod tests {
         check(1, true, Share::Some, 3);
         marks.raise(1, 101);
         check(0, true, Share::None, 4);
+    }
+
+    #[test]
+    fn a_cycle_that_ends_between_the_rows_is_as_long_as_its_octets() {
+        let marks = Marks::default();
+        let mut list = FactsList::new();
+        for nth in 0..100 {
+            let position = Position::new(nth / 50, u64::from(nth % 50) * 128);
+            count_in(&mut list, &token(2, position.0));
+        }
+        for (cycle, offset, dead) in [(0, 3200, 25), (0, 6272, 49), (1, 0, 50), (1, 3200, 75)] {
+            marks.raise(2, Position::new(cycle, offset).0);
+            let estimate = dead_estimate(&list, &mut Floors::new(&marks));
+            assert!(estimate.abs_diff(dead) <= 1, "{estimate} of {dead}");
+        }
     }
 }

@@ -157,6 +157,9 @@ pub trait BufferReader: Send + Sync + Debug {
     /// Positions below this are gone; it never falls.
     fn floor(&self) -> Position;
 
+    /// Octets from one cycle's start to the next one's, about.
+    fn cycle_octets(&self) -> u64;
+
     /// Reads an article into `memory`, which may be longer than needed and is used again.  What it returns was alive
     /// before and after the copy and passed its checksums.
     fn read(

@@ -63,6 +63,13 @@ impl StoreReader {
         buffer.map_or(Position(u64::MAX), |buffer| buffer.floor())
     }
 
+    /// Octets of one cycle, about; 0 when there is no such buffer.
+    #[must_use]
+    pub fn cycle_octets(&self, buffer: BufferId) -> u64 {
+        let buffer = self.buffer(buffer);
+        buffer.map_or(0, |buffer| buffer.cycle_octets())
+    }
+
     /// Changes after any floor has moved.
     #[must_use]
     pub fn epoch(&self) -> u64 {

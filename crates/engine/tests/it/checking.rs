@@ -21,6 +21,10 @@ impl Liveness for Alive {
         Position(0)
     }
 
+    fn cycle_octets(&self, _: BufferId) -> u64 {
+        1 << 20
+    }
+
     fn epoch(&self) -> u64 {
         0
     }

@@ -38,6 +38,10 @@ impl Liveness for Marks {
         Position(self.floors[usize::from(buffer.0)].load(Ordering::SeqCst))
     }
 
+    fn cycle_octets(&self, _: BufferId) -> u64 {
+        1 << 20
+    }
+
     fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::SeqCst)
     }

@@ -52,6 +52,10 @@ impl BufferReader for Buffer {
         Self::floor(self)
     }
 
+    fn cycle_octets(&self) -> u64 {
+        self.geometry.capacity()
+    }
+
     fn read(
         &self,
         token: &Token,

@@ -69,19 +69,16 @@ impl<'a> Path<'a> {
 
     #[cold]
     fn check_spaces(&self) -> Result<(), PathError> {
-        for at in memchr::memchr_iter(b' ', self.content) {
-            let (before, after) = self.content.split_at_checked(at).unwrap_or_default();
-            let after = after.trim_ascii_start();
-            let is_between = matches!(before.last(), None | Some(b'!' | b' ' | b'\t' | b'\n'))
-                || matches!(after.first(), None | Some(b'!'));
-            let is_comment = after.first() == Some(&b'(') && !after.contains(&b'!');
-            let is_fold = self.content.get(at + 1..).is_some_and(starts_with_fold);
-            if is_comment {
-                return Ok(());
-            }
-            if !(is_between || is_fold) {
+        let mut rest = before_comment(self.content);
+        while let Some(at) = memchr::memchr(b' ', rest) {
+            let (before, from) = rest.split_at_checked(at).unwrap_or_default();
+            let after = from.trim_ascii_start();
+            let is_between = matches!(after.first(), None | Some(b'!'));
+            let run = from.get(..from.len() - after.len()).unwrap_or_default();
+            if !is_between && has_space_behind_name(before.last(), run) {
                 return Err(PathError::Space);
             }
+            rest = after;
         }
         Ok(())
     }
@@ -122,12 +119,33 @@ impl<'a> Path<'a> {
     }
 }
 
-/// Whether blanks up to the end of the line come first.
-fn starts_with_fold(content: &[u8]) -> bool {
-    let blanks = content
-        .iter()
-        .position(|octet| !matches!(octet, b' ' | b'\t'));
-    blanks.and_then(|at| content.get(at)) == Some(&b'\r')
+/// The content without a comment behind its tail entry: the first `(` that follows a space and has no `!` behind it.
+fn before_comment(content: &[u8]) -> &[u8] {
+    let tail_from = memchr::memrchr(b'!', content).map_or(0, |bang| bang + 1);
+    let tail = content.get(tail_from..).unwrap_or_default();
+    for at in memchr::memchr_iter(b'(', tail) {
+        let before = tail.get(..at).unwrap_or_default();
+        let name_end = before.trim_ascii_end().len();
+        if before
+            .get(name_end..)
+            .is_some_and(|run| run.contains(&b' '))
+        {
+            return content.get(..tail_from + name_end).unwrap_or_default();
+        }
+    }
+    content
+}
+
+/// Whether a run of blanks has a space that follows neither a `!` nor another blank and does not begin a fold.
+fn has_space_behind_name(before: Option<&u8>, run: &[u8]) -> bool {
+    let mut last = before;
+    // In front of each line end and of what else counts as a blank.
+    run.split_inclusive(|octet| !matches!(octet, b' ' | b'\t'))
+        .any(|part| {
+            let follows_name = !matches!(last, None | Some(b'!' | b' ' | b'\t' | b'\n'));
+            last = part.last();
+            follows_name && part.first() == Some(&b' ') && last != Some(&b'\r')
+        })
 }
 
 fn split_bang(content: &[u8]) -> Option<(&[u8], &[u8])> {
@@ -309,6 +327,52 @@ mod tests {
         }
     }
 
+    /// Issue: each space looked at all blanks behind it, so that one article of a MiB kept a core busy for minutes.
+    #[test]
+    fn a_long_run_of_blanks_is_judged_once() {
+        let (sender, judged) = std::sync::mpsc::sync_channel(1);
+        std::thread::spawn(move || {
+            let many = 1 << 20;
+            for (content, is_good) in [
+                (format!("a!{}b", " ".repeat(many)), true),
+                (format!("a!{}b", "\r\n ".repeat(many / 3)), true),
+                (format!("a!{}b", " \t\r".repeat(many / 3)), true),
+                (format!("a!{}b", "\x0c ".repeat(many / 2)), false),
+                (format!("a{}!b", " \x0c".repeat(many / 2)), true),
+                (format!("a!{}b!c", " (".repeat(many / 2)), false),
+                (format!("a!b{}", " (".repeat(many / 2)), true),
+                (format!("a{}", " !".repeat(many / 2)), true),
+            ] {
+                let verdict = Path::parse(content.as_bytes()).unwrap().check();
+                sender.send((content, verdict.is_ok() == is_good)).unwrap();
+            }
+        });
+        let patience = std::time::Duration::from_secs(20);
+        for _ in 0..8 {
+            let (content, is_right) = judged.recv_timeout(patience).unwrap();
+            assert!(is_right, "{:?}", &content[..8]);
+        }
+    }
+
+    /// What [`Path::check`] says, each space judged by itself.
+    fn check_each_space(content: &[u8]) -> Result<(), PathError> {
+        for at in memchr::memchr_iter(b' ', content) {
+            let (before, after) = content.split_at(at);
+            let after = after.trim_ascii_start();
+            let is_between = matches!(before.last(), None | Some(b'!' | b' ' | b'\t' | b'\n'))
+                || matches!(after.first(), None | Some(b'!'));
+            if after.first() == Some(&b'(') && !after.contains(&b'!') {
+                return Ok(());
+            }
+            let line = content[at + 1..].iter();
+            let is_fold = line.clone().find(|octet| !matches!(octet, b' ' | b'\t')) == Some(&b'\r');
+            if !(is_between || is_fold) {
+                return Err(PathError::Space);
+            }
+        }
+        Ok(())
+    }
+
     #[test]
     fn finds_our_name() {
         let contains = |path: &str| {
@@ -379,6 +443,13 @@ mod tests {
             prop_assert_eq!(entries.first(), Some(&PathEntry { identity: name.as_bytes(), diagnostic }));
             prop_assert_eq!(entries.len(), 2);
             prop_assert!(path.contains(name.as_bytes()) && path.contains(b"OLD"));
+        }
+
+        #[test]
+        fn prop_a_run_is_judged_as_each_of_its_spaces(content in "[ab! \t\r\n\x0c(]{1,16}|(a|!|  ?|\t|\r\n|\\()*") {
+            if let Ok(path) = Path::parse(content.as_bytes()) {
+                prop_assert_eq!(path.check(), check_each_space(path.content()));
+            }
         }
 
         #[test]

@@ -18,10 +18,10 @@ pub fn parse_rfc5322(text: &[u8]) -> Result<UnixTime, DateError> {
 }
 
 /// Reads a date as relaying agents must: RFC 5322 or one of the forms real articles have.  A missing time is
-/// midnight, a missing or unknown zone is UTC.
+/// midnight, a missing zone or one of an unknown name is UTC.
 ///
 /// # Errors
-/// When no day, month, year can be made out.
+/// When no day, month, year can be made out, or a zone in digits cannot.
 pub fn parse_relaxed(text: &[u8]) -> Result<UnixTime, DateError> {
     date_time(text, true)
 }
@@ -260,7 +260,6 @@ impl<'t> Scan<'t> {
                 };
                 (value, i32::from(minutes))
             }
-            _ if self.relaxed => (0, 0),
             _ => return Err(DateError::Zone),
         };
         if minutes > 59 && !self.relaxed {
@@ -538,6 +537,11 @@ mod tests {
             Err(DateError::Comment)
         );
         assert_eq!(parse_relaxed(b"never"), Err(DateError::Month));
+        for zone in ["+99999999", "+01000", "-800", "+", "GMT+12345"] {
+            let text = format!("21 Nov 1997 09:55:06 {zone}");
+            let relaxed = parse_relaxed(text.as_bytes());
+            assert_eq!(relaxed, Err(DateError::Zone), "{text}");
+        }
     }
 
     proptest! {

@@ -10,12 +10,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use newsreel_index::{Error as IndexError, HistoryEntry};
-use newsreel_service::{Connection, GroupStatus, Outcome, Reject, Transfer};
+use newsreel_service::{Connection, GroupStatus, OfferedId, Outcome, Reject, Transfer};
 use newsreel_store::RuleSubject;
 use newsreel_wire::article::{ArticleFacts, Headers, Known, RelayFacts, check_relay};
 use newsreel_wire::path::{self, Diagnostic};
 use newsreel_wire::{
-    ArticleFault, GroupId, IdHash, SetId, UnixTime, Verdict, newsgroups, overview,
+    ArticleFault, GroupId, IdHash, MessageId, SetId, UnixTime, Verdict, newsgroups, overview,
 };
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -135,72 +135,61 @@ fn write_path_entry(out: &mut Vec<u8>, identity: &str, from: &Connection) {
     }
 }
 
-/// Why a transfer did not become a candidate.
-#[derive(Debug)]
-pub(crate) enum NotYet {
-    /// This is the answer.
-    Answered(Outcome),
-    /// The history has to be read from the disk first, see [`LookedUp`].
-    Reads(IdHash),
-}
-
-impl From<Reject> for NotYet {
-    fn from(why: Reject) -> Self {
-        Self::Answered(Outcome::Rejected(why))
-    }
-}
-
-impl From<ArticleFault> for NotYet {
-    fn from(fault: ArticleFault) -> Self {
-        Reject::from(&fault).into()
-    }
-}
-
-/// What the history says of an id, and its generation before it was asked.
+/// What the history says of the id that an article was offered under.
 #[derive(Debug)]
 pub(crate) struct LookedUp {
+    pub(crate) hash: IdHash,
+    /// The history's before it was asked.
     generation: u64,
     found: Result<Option<HistoryEntry>, IndexError>,
 }
 
 impl LookedUp {
     /// Waits for the disk.
-    pub(crate) fn waiting(shared: &Shared, hash: &IdHash) -> Self {
+    pub(crate) fn waiting(shared: &Shared, hash: IdHash) -> Self {
         let history = shared.views.history();
         Self {
+            hash,
             generation: history.generation(),
-            found: history.lookup(hash),
+            found: history.lookup(&hash),
         }
     }
 
-    fn now(shared: &Shared, hash: &IdHash) -> Self {
+    /// From what is in memory.
+    pub(crate) fn now(shared: &Shared, offered: &OfferedId) -> Self {
         let history = shared.views.history();
+        // It was a message-id before it was kept; what were none, no article has.
+        let id = MessageId::parse(offered.as_bytes());
+        let hash = id.map_or(IdHash([0; 16]), |id| shared.id_hash(id));
         Self {
+            hash,
             generation: history.generation(),
-            found: history.lookup_now(hash),
+            found: history.lookup_now(&hash),
         }
+    }
+
+    /// Whether the disk has to be asked.
+    pub(crate) const fn must_wait(&self) -> bool {
+        matches!(self.found, Err(IndexError::WouldBlock))
     }
 }
 
-/// Judges one transfer; its age only when the time is known.  `Ok`: a candidate is in the batch.  It never waits: when
-/// the history must be read, it says so and is asked again with what was found.
+/// Judges one transfer, whose id was looked up; its age only when the time is known.  `Ok`: a candidate is in the batch.
 pub(crate) fn judge(
     shared: &Shared,
     now: Option<UnixTime>,
     transfer: &Transfer,
-    looked_up: Option<LookedUp>,
+    looked_up: LookedUp,
     batch: &mut CandidateBatch,
-) -> Result<(), NotYet> {
+) -> Result<(), Outcome> {
     let policy = shared.policy.load();
     let articles = &policy.articles;
     let wire = &transfer.article[..];
     if wire.len() > articles.octets_max as usize {
         return Err(Reject::TooLarge.into());
     }
-    let headers =
-        Headers::scan_within(wire, articles.header_limits()).map_err(ArticleFault::from)?;
-    let facts = ArticleFacts::of(&headers)?;
-    let relay = check_relay(&headers, &facts)?;
+    let (headers, facts, relay) =
+        check_syntax(wire, articles).map_err(|fault| Reject::from(&fault))?;
     if relay.message_id.as_bytes() != transfer.offered.as_bytes() {
         return Err(Reject::OtherMessageId.into());
     }
@@ -208,15 +197,12 @@ pub(crate) fn judge(
     if relay.path.content().len() + batch.path_entry.len() > usize::from(u16::MAX) {
         return Err(Reject::HeadTooLarge.into());
     }
-    let hash = shared.id_hash(relay.message_id);
-    let LookedUp { generation, found } = looked_up.unwrap_or_else(|| LookedUp::now(shared, &hash));
-    match found {
+    match looked_up.found {
         Ok(None) => {}
-        Ok(Some(_)) => return Err(NotYet::Answered(Outcome::Duplicate)),
-        Err(IndexError::WouldBlock) => return Err(NotYet::Reads(hash)),
+        Ok(Some(_)) => return Err(Outcome::Duplicate),
         Err(error) => {
             tracing::error!(%error, "history lookup failed; the article is put off");
-            return Err(NotYet::Answered(Outcome::Failed));
+            return Err(Outcome::Failed);
         }
     }
     check_policy(shared, articles, now, &relay)?;
@@ -231,8 +217,8 @@ pub(crate) fn judge(
         .map(|field| span(field.start, field.end));
     batch.candidates.push(Candidate {
         ticket: transfer.ticket,
-        hash,
-        generation,
+        hash: looked_up.hash,
+        generation: looked_up.generation,
         article: transfer.article.clone(),
         id: span_of(wire, relay.message_id.as_bytes()),
         path: span_of(wire, relay.path.content()),
@@ -245,6 +231,17 @@ pub(crate) fn judge(
         line: from..batch.text.len(),
     });
     Ok(())
+}
+
+/// What any relaying agent must check.
+fn check_syntax<'a>(
+    wire: &'a [u8],
+    articles: &ArticlesConfig,
+) -> Result<(Headers<'a>, ArticleFacts, RelayFacts<'a>), ArticleFault> {
+    let headers = Headers::scan_within(wire, articles.header_limits())?;
+    let facts = ArticleFacts::of(&headers)?;
+    let relay = check_relay(&headers, &facts)?;
+    Ok((headers, facts, relay))
 }
 
 /// Offsets inside an article fit 32 bits: `octets_max` does.

@@ -18,10 +18,12 @@ use newsreel_service::{
     OverviewRows, Part, ServiceError, Transfer,
 };
 use newsreel_store::{Blocking, ReadError, Want};
-use newsreel_wire::{ArticleNumber, GroupId, GroupName, MessageId, Token, UnixTime, Wildmat};
+use newsreel_wire::{
+    ArticleNumber, GroupId, GroupName, IdHash, MessageId, Token, UnixTime, Wildmat,
+};
 use parking_lot::Mutex;
 
-use crate::accept::{self, CandidateBatch, LookedUp, NotYet};
+use crate::accept::{self, LookedUp};
 use crate::active::ActiveList;
 use crate::config::Mode;
 use crate::counters::Counters;
@@ -275,28 +277,26 @@ impl LocalService {
         }
     }
 
-    /// Judges a transfer; what must be read for it is read by a thread that may wait.
-    async fn judge(
-        &self,
-        now: Option<UnixTime>,
-        transfer: &Transfer,
-        batch: &mut CandidateBatch,
-    ) -> Result<(), Outcome> {
+    /// What the history says of the ids of these; what must be read for it is read by a thread that may wait.
+    async fn look_up(&self, batch: &[Transfer]) -> Vec<LookedUp> {
         let shared = &self.shared;
-        let hash = match accept::judge(shared, now, transfer, None, batch) {
-            Ok(()) => return Ok(()),
-            Err(NotYet::Answered(outcome)) => return Err(outcome),
-            Err(NotYet::Reads(hash)) => hash,
-        };
-        let looked_up = blocking(shared, move |shared| LookedUp::waiting(shared, &hash)).await;
-        let Ok(looked_up) = looked_up else {
-            return Err(Outcome::Failed);
-        };
-        match accept::judge(shared, now, transfer, Some(looked_up), batch) {
-            Ok(()) => Ok(()),
-            Err(NotYet::Answered(outcome)) => Err(outcome),
-            Err(NotYet::Reads(_)) => Err(Outcome::Failed),
+        let now = batch.iter().map(|it| LookedUp::now(shared, &it.offered));
+        let mut found: Vec<LookedUp> = now.collect();
+        let open = found.iter().enumerate().filter(|(_, it)| it.must_wait());
+        let open: Vec<(usize, IdHash)> = open.map(|(at, it)| (at, it.hash)).collect();
+        if open.is_empty() {
+            return found;
         }
+        let read = blocking(shared, move |shared| {
+            let open = open.into_iter();
+            open.map(|(at, hash)| (at, LookedUp::waiting(shared, hash)))
+                .collect::<Vec<_>>()
+        });
+        // What is still open if that failed is put off.
+        for (at, looked_up) in read.await.unwrap_or_default() {
+            found[at] = looked_up;
+        }
+        found
     }
 
     /// What holds up all offers at present.
@@ -609,23 +609,21 @@ impl NewsService for LocalService {
             }));
             return;
         };
+        let found = self.look_up(batch).await;
         let now = shared.time.judging();
         let mut candidates = shared.accept.batch(shared, from);
         candidates.permit = Some(permit);
         let mut answered = Vec::new();
-        for transfer in batch.drain(..) {
-            match self.judge(now, &transfer, &mut candidates).await {
-                Ok(()) => {}
-                Err(outcome) => {
-                    shared.accept.count(&shared.counters, &outcome);
-                    answered.push(Completion {
-                        ticket: transfer.ticket,
-                        outcome,
-                    });
-                    if let Ok(id) = MessageId::parse(transfer.offered.as_bytes()) {
-                        shared.offers.unclaim(&shared.id_hash(id), from.id());
-                    }
-                }
+        for (transfer, looked_up) in batch.drain(..).zip(found) {
+            let hash = looked_up.hash;
+            if let Err(outcome) = accept::judge(shared, now, &transfer, looked_up, &mut candidates)
+            {
+                shared.accept.count(&shared.counters, &outcome);
+                answered.push(Completion {
+                    ticket: transfer.ticket,
+                    outcome,
+                });
+                shared.offers.unclaim(&hash, from.id());
             }
         }
         if !answered.is_empty() {

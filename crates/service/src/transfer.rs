@@ -79,6 +79,12 @@ pub enum Outcome {
     Failed,
 }
 
+impl From<Reject> for Outcome {
+    fn from(why: Reject) -> Self {
+        Self::Rejected(why)
+    }
+}
+
 /// The answer to an offer (CHECK, IHAVE).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Offer {

@@ -127,12 +127,6 @@ impl LocalService {
         }
     }
 
-    /// A group's row as listings show it.
-    fn info(&self, group: &Group, wait: Wait) -> Result<GroupInfo, IndexError> {
-        let facts = self.shared.views.group_facts(group.id(), wait)?;
-        Ok(info_of(group, facts))
-    }
-
     /// The token of the article asked for; its message-id goes to `out`.
     async fn locate(
         &self,
@@ -330,21 +324,14 @@ impl NewsService for LocalService {
         let Some(group) = shared.views.groups().by_name(name.as_str()) else {
             return Ok(None);
         };
-        match self.info(&group, Wait::No) {
-            Ok(info) => Ok(Some(info)),
-            Err(IndexError::WouldBlock) => {
-                let id = group.id();
-                blocking(shared, move |shared| {
-                    shared.views.group_facts(id, Wait::Yes).map(|_| ())
-                })
-                .await?
-                .map_err(|error| index_fault(&error))?;
-                self.info(&group, Wait::Yes)
-                    .map(Some)
-                    .map_err(|error| index_fault(&error))
-            }
-            Err(error) => Err(index_fault(&error)),
-        }
+        let id = group.id();
+        let facts = or_wait!(
+            shared,
+            shared.views.group_facts(id, Wait::No),
+            move |shared: &Shared| shared.views.group_facts(id, Wait::Yes)
+        )
+        .map_err(|error| index_fault(&error))?;
+        Ok(Some(info_of(&group, facts)))
     }
 
     async fn groups(

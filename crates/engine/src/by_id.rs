@@ -98,8 +98,8 @@ fn kept_line(
         let range: (ArticleNumber, ArticleNumber) = (*number, *number);
         match view.lines(*group, range, 1, wait, &mut line) {
             Ok(_) => {}
-            Err(error) if error.is_damage() => continue,
-            Err(error) => return Err(error),
+            Err(IndexError::WouldBlock) => return Err(IndexError::WouldBlock),
+            Err(_) => continue,
         }
         let behind_number = line.iter().position(|octet| *octet == b'\t');
         let Some(line) = behind_number.and_then(|at| line.get(at + 1..line.len() - 2)) else {

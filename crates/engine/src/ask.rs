@@ -11,6 +11,7 @@ use crate::config::{Durability, Mode};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::mend::describe;
+use crate::places::named;
 use crate::report::{
     ArticleRef, ArticleReport, BufferStatus, GroupReport, HistoryStatus, LogStatus, OverviewStatus,
     Status,
@@ -219,19 +220,13 @@ impl Engine {
             let content = headers.as_ref().and_then(|headers| headers.content(known));
             String::from_utf8_lossy(content.unwrap_or_default()).into_owned()
         };
-        let place = |place: &str| {
-            let (group, number) = place.rsplit_once(':')?;
-            Some((group.to_owned(), number.parse().ok()?))
-        };
         let mut text = Vec::with_capacity(wire.len());
         dot_unstuff(wire.strip_suffix(b".\r\n").unwrap_or(wire), &mut text);
         ArticleReport {
             id: content(Known::MessageId),
             token: self.shared.store.token_text(token).unwrap_or_default(),
-            xref: content(Known::Xref)
-                .split_ascii_whitespace()
-                .skip(1)
-                .filter_map(place)
+            xref: named(content(Known::Xref).as_bytes())
+                .map(|(group, number)| (group.to_owned(), number.0))
                 .collect(),
             arrival: stored.arrival.0,
             sequence: stored.sequence.0,

@@ -10,8 +10,8 @@ use newsreel_service::{
 use newsreel_wire::article::{ArticleFacts, Headers, Known};
 use newsreel_wire::{ArticleNumber, MessageId, overview};
 
-use crate::local::{LocalService, blocking, index_fault};
-use crate::places::{Places, named, write_line};
+use crate::local::{LocalService, index_fault, or_wait};
+use crate::places::{Places, Retired, places, write_line};
 use crate::shared::Shared;
 
 impl LocalService {
@@ -23,9 +23,10 @@ impl LocalService {
         article: &mut ArticleBuf,
         rows: &mut OverviewRows,
     ) -> Result<bool, ServiceError> {
-        let places = places_of(&self.shared, article.content());
+        let xref = xref_of(article.content());
+        let places = places(self.shared.views.groups(), &Retired::new(), &xref);
         if let Some(line) = self.kept_line(id, places).await? {
-            append(rows, &line);
+            rows.push(ArticleNumber(0), &line);
             return Ok(true);
         }
         let query = ArticleQuery::ById(id);
@@ -40,7 +41,7 @@ impl LocalService {
         };
         let mut line = Vec::new();
         write_line(&headers, &facts, &mut line);
-        append(rows, &line);
+        rows.push(ArticleNumber(0), &line);
         Ok(true)
     }
 
@@ -52,37 +53,21 @@ impl LocalService {
     ) -> Result<Option<Vec<u8>>, ServiceError> {
         let shared = &self.shared;
         let id = id.as_str().to_owned();
-        match kept_line(shared, &id, &places, Wait::No) {
-            Err(IndexError::WouldBlock) => {
-                blocking(shared, move |shared| {
-                    kept_line(shared, &id, &places, Wait::Yes)
-                })
-                .await?
-            }
-            found => found,
-        }
+        or_wait!(
+            shared,
+            kept_line(shared, &id, &places, Wait::No),
+            move |shared: &Shared| kept_line(shared, &id, &places, Wait::Yes)
+        )
         .map_err(|error| index_fault(&error))
     }
 }
 
-fn append(rows: &mut OverviewRows, line: &[u8]) {
-    let out = rows.buffer();
-    out.extend_from_slice(b"0\t");
-    out.extend_from_slice(line);
-    out.extend_from_slice(b"\r\n");
-}
-
-/// The places that a header block's Xref names and whose groups are here.
-fn places_of(shared: &Shared, head: &[u8]) -> Places {
+/// The content of Xref in a header block.
+fn xref_of(head: &[u8]) -> Vec<u8> {
     let block = [head, b"\r\n"].concat();
-    let xref = Headers::scan_stored(&block)
-        .ok()
-        .and_then(|headers| headers.content(Known::Xref).map(<[u8]>::to_vec))
-        .unwrap_or_default();
-    let groups = shared.views.groups();
-    named(&xref)
-        .filter_map(|(name, number)| Some((groups.by_name(name)?.id(), number)))
-        .collect()
+    let headers = Headers::scan_stored(&block).ok();
+    let xref = headers.and_then(|headers| headers.content(Known::Xref).map(<[u8]>::to_vec));
+    xref.unwrap_or_default()
 }
 
 /// The first line of this article among these places.  A place that cannot be read is passed over: the article is there.

@@ -56,11 +56,14 @@ const NEWNEWS_GROUPS_STEP: usize = 64;
 macro_rules! or_wait {
     ($shared:expr, $now:expr, $later:expr) => {
         match $now {
-            Err(IndexError::WouldBlock) => blocking($shared, $later).await?,
+            Err(newsreel_index::Error::WouldBlock) => {
+                $crate::local::blocking($shared, $later).await?
+            }
             other => other,
         }
     };
 }
+pub(crate) use or_wait;
 
 pub(crate) async fn blocking<T: Send + 'static>(
     shared: &Arc<Shared>,

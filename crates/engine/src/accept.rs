@@ -172,6 +172,11 @@ impl LookedUp {
     pub(crate) const fn must_wait(&self) -> bool {
         matches!(self.found, Err(IndexError::WouldBlock))
     }
+
+    /// Whether it is in the history.
+    pub(crate) const fn is_known(&self) -> bool {
+        matches!(self.found, Ok(Some(_)))
+    }
 }
 
 /// Judges one transfer, whose id was looked up; its age only when the time is known.  `Ok`: a candidate is in the batch.

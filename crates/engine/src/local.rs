@@ -296,6 +296,25 @@ impl LocalService {
         found
     }
 
+    /// Answers while nothing is taken: what is here already the peer need not keep.
+    async fn put_off(&self, defer: Defer, batch: &mut Vec<Transfer>, from: &Connection) {
+        let found = self.look_up(batch).await;
+        let answers = batch.drain(..).zip(found).map(|(transfer, looked_up)| {
+            let outcome = if looked_up.is_known() {
+                self.shared.offers.unclaim(&looked_up.hash, from.id());
+                Counters::add(&self.shared.counters.duplicates, 1);
+                Outcome::Duplicate
+            } else {
+                Outcome::Deferred(defer)
+            };
+            Completion {
+                ticket: transfer.ticket,
+                outcome,
+            }
+        });
+        from.complete(answers.collect::<Vec<_>>());
+    }
+
     /// What holds up all offers at present.
     fn held_up(&self) -> Option<Defer> {
         if self.shared.closing.load(Ordering::Acquire) {
@@ -581,12 +600,7 @@ impl NewsService for LocalService {
     async fn transfer(&self, batch: &mut Vec<Transfer>, from: &Arc<Connection>) {
         let shared = &self.shared;
         if let Some(defer) = self.held_up() {
-            let deferred = Outcome::Deferred(defer);
-            from.complete(batch.drain(..).map(|t| Completion {
-                ticket: t.ticket,
-                outcome: deferred,
-            }));
-            return;
+            return self.put_off(defer, batch, from).await;
         }
         let octets: usize = batch.iter().map(|transfer| transfer.article.len()).sum();
         let all = (shared.config.sequencer.queue_octets_max as usize / 1024).max(1);

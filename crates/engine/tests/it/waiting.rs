@@ -117,4 +117,9 @@ async fn known_ids_are_known_also_while_the_disk_is_full() {
     };
     assert_eq!(offer("<1@t.example>").await, Offer::Known);
     assert_eq!(offer("<2@t.example>").await, Offer::Later(Defer::Full));
+    let unasked = [article(1, "misc.test"), article(2, "misc.test")];
+    assert_eq!(
+        world.send_by(&peer, &unasked).await,
+        [Outcome::Duplicate, Outcome::Deferred(Defer::Full)]
+    );
 }

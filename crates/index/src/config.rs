@@ -33,6 +33,8 @@ pub struct IndexConfig {
     pub block_rows_max: u32,
     /// Octets of text in one overview block (a longer single line makes its own block).
     pub block_text_bytes_max: u32,
+    /// Rows of a merged pack from which on its text is compressed: smaller ones are new, and most of what is read.
+    pub compress_rows_min: u64,
     /// Compression level of text in merged packs (zstd; 1 is fast, 3 is smaller, negative is faster still).
     pub compression_level: i32,
     /// Octets read by one step of compaction.
@@ -56,6 +58,7 @@ impl Default for IndexConfig {
             dead_percent_max: 18,
             block_rows_max: 256,
             block_text_bytes_max: 64 << 10,
+            compress_rows_min: 1 << 20,
             compression_level: 1,
             step_bytes: 4 << 20,
             remember_s: 11 * 86_400,
@@ -95,6 +98,7 @@ impl IndexConfig {
                 1 << 10,
                 1 << 20,
             ),
+            ("compress_rows_min", self.compress_rows_min, 0, 1 << 40),
             ("step_bytes", self.step_bytes, 1 << 12, 1 << 30),
             ("remember_s", self.remember_s, 0, 100 * 365 * 86_400),
         ];

@@ -70,6 +70,7 @@ pub(super) const LIMITS: &[(&str, RangeInclusive<i64>)] = &[
     ("index.dead_percent_max", 1..=90),
     ("index.block_rows_max", 1..=4096),
     ("index.block_text_bytes_max", KIB..=MIB),
+    ("index.compress_rows_min", 0..=1 << 40),
     ("index.compression_level", -50..=19),
     ("index.step_bytes", 4 * KIB..=GIB),
     ("index.remember_s", 0..=100 * YEAR_S),

@@ -1,7 +1,7 @@
 //! Making one pack of several neighbours, a step at a time, leaving out what is dead.
 //!
-//! A group's blocks come together in order of number.  A wholly live block that is large enough and compressed is
-//! copied as it is; others are taken apart and their live rows put into new, compressed blocks.
+//! A group's blocks come together in order of number.  A wholly live block that is large enough, and compressed if the
+//! new pack's are to be, is copied as it is; others are taken apart and their live rows put into new blocks.
 
 use std::sync::Arc;
 
@@ -33,6 +33,7 @@ pub(crate) struct PackMerge {
     /// From the oldest to the newest.
     inputs: Vec<Input>,
     writer: PackWriter,
+    compress: bool,
     group: Option<u32>,
     rows_max: u32,
     text_max: u32,
@@ -49,6 +50,8 @@ impl PackMerge {
         let first = packs.iter().map(|pack| pack.meta().first).min();
         let last = packs.iter().map(|pack| pack.meta().last).max();
         let range = (first.unwrap_or_default(), last.unwrap_or_default());
+        let rows: u64 = packs.iter().map(|pack| pack.meta().rows).sum();
+        let compress = rows >= config.compress_rows_min;
         let inputs = packs
             .iter()
             .map(|pack| Input {
@@ -59,7 +62,8 @@ impl PackMerge {
             .collect();
         Ok(Self {
             inputs,
-            writer: PackWriter::create(place, id, range, config, true)?,
+            writer: PackWriter::create(place, id, range, config, compress)?,
+            compress,
             group: None,
             rows_max: config.block_rows_max,
             text_max: config.block_text_bytes_max,
@@ -127,7 +131,8 @@ impl PackMerge {
         let stored = window.frame(pack.run(), block.text_offset(), block.text_len as usize)?;
         let is_large =
             block.rows >= self.rows_max / 2 || columns.text_octets() >= self.text_max as usize / 2;
-        if share == Share::All && is_large && columns.codec() == Codec::Zstd {
+        let is_as_wished = columns.codec() == Codec::Zstd || !self.compress;
+        if share == Share::All && is_large && is_as_wished {
             let entry = BlockEntry {
                 group: block.group,
                 rows: block.rows,

@@ -1,6 +1,7 @@
 //! Writing a pack: rows come by group and number, blocks are cut from them.
 //!
-//! A checkpoint writes texts as they are, so that it is quick and costs little; merging compresses them.
+//! Texts are written as they are while they are new: that is quick, costs little, and they are read most.  Merges that
+//! make large packs compress them.
 
 use std::fmt;
 
@@ -57,7 +58,7 @@ impl PackWriter {
         let compressor = compress.then(|| Compressor::new(level).ok()).flatten();
         Ok(Self {
             run: match compress {
-                // A merge: its rows are older, and readers have what they read of them in memory.
+                // Its rows are old, and readers have what they read of them in memory.
                 true => RunWriter::create(place, RunKind::Overview, id, range)?.around_the_cache(),
                 false => RunWriter::create(place, RunKind::Overview, id, range)?,
             },

@@ -54,6 +54,7 @@ pub(crate) fn small() -> IndexConfig {
         merge_runs_max: 3,
         block_rows_max: 6,
         block_text_bytes_max: 300,
+        compress_rows_min: 60,
         step_bytes: 2000,
         cache_bytes_max: 64 << 10,
         history_cache_bytes_max: 64 << 10,

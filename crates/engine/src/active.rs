@@ -18,8 +18,10 @@ const CHUNK_GROUPS: usize = 256;
 /// The lines as they were rendered last.
 #[derive(Debug, Default)]
 pub(crate) struct ActiveList {
+    /// Of the groups and of the floors, for which the chunks hold.
     revision: Option<(u64, u64)>,
-    committed: Sequence,
+    /// Up to here all chunks are there and hold.
+    committed: Option<Sequence>,
     order: Option<Arc<[GroupId]>>,
     chunks: Vec<Chunk>,
 }
@@ -39,17 +41,18 @@ impl ActiveList {
         wait: Wait,
         out: &mut Vec<Bytes>,
     ) -> Result<(), Error> {
-        let (views, committed) = (&shared.views, shared.committed());
+        let (views, committed) = (&shared.views, Some(shared.committed()));
         let epoch = shared.store.epoch();
         let revision = Some((views.groups().revision(), epoch));
-        let is_other = self.revision != revision;
-        if is_other {
+        if self.revision != revision {
             self.order = None;
             self.chunks.clear();
-        }
-        if is_other || self.committed != committed {
-            self.refresh(views, wait)?;
+            self.committed = None;
             self.revision = revision;
+        }
+        // One that must wait stops half way; the next goes on there.
+        if self.committed != committed {
+            self.refresh(views, wait)?;
             self.committed = committed;
         }
         out.extend(self.chunks.iter().map(|chunk| chunk.lines.clone()));

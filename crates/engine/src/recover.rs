@@ -21,6 +21,7 @@ use crate::config::EngineConfig;
 use crate::error::Error;
 use crate::finish::SYNC_EVERY_RECORDS as RESERVE;
 use crate::record::{ArticleRecord, ReservedRecord, StateRecord, decode_spool_made, kind};
+use crate::room::MEMORY_TIMES_MAX;
 use crate::shared::StoreLiveness;
 use crate::spool::Spool;
 
@@ -309,14 +310,17 @@ fn jump(
 ) -> u64 {
     let mut jump = 0u64;
     if replay.is_lost {
-        // A checkpoint is due when the history's memory part is full; one may have been late.
-        jump += config.index.history_rows_max.saturating_mul(4);
+        // Nothing is taken when the views have so much without a checkpoint; but what is under way then.
+        let rows_max = config.index.history_rows_max;
+        jump = rows_max
+            .saturating_mul(MEMORY_TIMES_MAX)
+            .saturating_add(RESERVE);
     }
     if replay.is_volatile && !replay.stopped {
-        jump += RESERVE;
+        jump = jump.saturating_add(RESERVE);
     }
-    if recovered.end < from {
-        jump += RESERVE;
+    if recovered.end < from && !replay.is_lost {
+        jump = jump.saturating_add(RESERVE);
     }
     let facts = store.reader().facts();
     let headers = facts.iter().map(|facts| facts.header_sequence).max();

@@ -17,8 +17,9 @@ const CONTROL_OCTETS: u64 = 1 << 20;
 /// Room of the disk beyond what can be computed, octets.
 const MARGIN_OCTETS: u64 = 32 << 20;
 
-/// Memory of the views beyond their limits at which nothing more is taken, whatever holds the checkpoint up.
-const MEMORY_TIMES_MAX: u64 = 4;
+/// Memory of the views beyond their limits at which nothing more is taken, whatever holds the checkpoint up; so much is
+/// behind the last checkpoint at most, which `recover` counts on.
+pub(crate) const MEMORY_TIMES_MAX: u64 = 4;
 
 /// What the sequencer knows of the room there is.
 #[derive(Debug, Default)]

@@ -22,7 +22,7 @@ pub use connection::{Completion, Connection, ConnectionId};
 pub use error::ServiceError;
 pub use group::{GroupCursor, GroupInfo, GroupRow, GroupSelect, GroupStatus};
 pub use overview::OverviewRows;
-pub use reject::{About, Reject};
+pub use reject::Reject;
 pub use service::{Direction, Features, NewsService};
 pub use transfer::{
     Defer, OFFERED_INLINE_OCTETS, Offer, OfferedId, Outcome, Transfer, TransferKind,

@@ -1,4 +1,4 @@
-//! Every reason for which an article is refused, in one table: metric label, what it depends on, text for the peer.
+//! Every reason for which an article is refused, in one table: metric label, text for the peer.
 //!
 //! A reason is a small `Copy` value; the reply code follows from the command (437 for IHAVE, 439 for TAKETHIS, 441
 //! for POST later).  A refusal may be remembered by message-id only when it does not depend on the copy or the
@@ -7,17 +7,8 @@
 use newsreel_wire::article::Known;
 use newsreel_wire::{ArticleFault, HeaderFault};
 
-/// What a refusal depends on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum About {
-    /// The octets of this copy: another copy under the same id may be good.
-    Copy,
-    /// Our configuration or list of groups: may change.
-    Config,
-}
-
 macro_rules! rejects {
-    ($($(#[$doc:meta])* $name:ident $label:literal $about:ident $text:literal;)*) => {
+    ($($(#[$doc:meta])* $name:ident $label:literal $text:literal;)*) => {
         /// Why an article is refused.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[non_exhaustive]
@@ -36,12 +27,6 @@ macro_rules! rejects {
                 match self { $(Self::$name => $label,)* }
             }
 
-            /// What it depends on.
-            #[must_use]
-            pub const fn about(self) -> About {
-                match self { $(Self::$name => About::$about,)* }
-            }
-
             /// What the peer is told after the code (and, for TAKETHIS, the message-id).
             #[must_use]
             pub const fn text(self) -> &'static str {
@@ -53,48 +38,48 @@ macro_rules! rejects {
 
 rejects! {
     // Octets and shape.
-    Nul "nul" Copy "NUL octet in article";
-    BareCr "bare_cr" Copy "CR without LF in article";
-    BareLf "bare_lf" Copy "LF without CR in article";
-    TooLarge "too_large" Copy "Article is too large";
-    HeadTooLarge "head_too_large" Copy "Header block is too large";
-    NoBody "no_body" Copy "No empty line between header and body";
-    BadHeaderLine "bad_header_line" Copy "Malformed header line";
-    TooManyHeaders "too_many_headers" Copy "Too many header fields";
-    Undecodable "undecodable" Copy "Article cannot be parsed";
+    Nul "nul" "NUL octet in article";
+    BareCr "bare_cr" "CR without LF in article";
+    BareLf "bare_lf" "LF without CR in article";
+    TooLarge "too_large" "Article is too large";
+    HeadTooLarge "head_too_large" "Header block is too large";
+    NoBody "no_body" "No empty line between header and body";
+    BadHeaderLine "bad_header_line" "Malformed header line";
+    TooManyHeaders "too_many_headers" "Too many header fields";
+    Undecodable "undecodable" "Article cannot be parsed";
     // Mandatory fields, once each.
-    NoDate "no_date" Copy "No Date field";
-    NoFrom "no_from" Copy "No From field";
-    NoMessageId "no_message_id" Copy "No Message-ID field";
-    NoNewsgroups "no_newsgroups" Copy "No Newsgroups field";
-    NoPath "no_path" Copy "No Path field";
-    NoSubject "no_subject" Copy "No Subject field";
-    DoubledHeader "doubled_header" Copy "A header field that may appear once appears twice";
-    EmptyHeader "empty_header" Copy "A header field has no content";
+    NoDate "no_date" "No Date field";
+    NoFrom "no_from" "No From field";
+    NoMessageId "no_message_id" "No Message-ID field";
+    NoNewsgroups "no_newsgroups" "No Newsgroups field";
+    NoPath "no_path" "No Path field";
+    NoSubject "no_subject" "No Subject field";
+    DoubledHeader "doubled_header" "A header field that may appear once appears twice";
+    EmptyHeader "empty_header" "A header field has no content";
     // Syntax of each.
-    BadDate "bad_date" Copy "Malformed Date field";
-    BadInjectionDate "bad_injection_date" Copy "Malformed Injection-Date field";
-    BadFrom "bad_from" Copy "Malformed From field";
-    BadMessageId "bad_message_id" Copy "Malformed Message-ID field";
-    BadNewsgroups "bad_newsgroups" Copy "Malformed Newsgroups field";
-    BadPath "bad_path" Copy "Malformed Path field";
-    BadControl "bad_control" Copy "Malformed Control field";
-    BadSupersedes "bad_supersedes" Copy "Malformed Supersedes field";
-    ControlAndSupersedes "control_and_supersedes" Copy "Both Control and Supersedes";
+    BadDate "bad_date" "Malformed Date field";
+    BadInjectionDate "bad_injection_date" "Malformed Injection-Date field";
+    BadFrom "bad_from" "Malformed From field";
+    BadMessageId "bad_message_id" "Malformed Message-ID field";
+    BadNewsgroups "bad_newsgroups" "Malformed Newsgroups field";
+    BadPath "bad_path" "Malformed Path field";
+    BadControl "bad_control" "Malformed Control field";
+    BadSupersedes "bad_supersedes" "Malformed Supersedes field";
+    ControlAndSupersedes "control_and_supersedes" "Both Control and Supersedes";
     // What it says.
-    OtherMessageId "other_message_id" Copy "Message-ID differs from the one offered";
-    Loop "loop" Copy "Already passed this site";
-    FutureDate "future_date" Copy "Date is in the future";
-    TooOld "too_old" Copy "Too old";
-    TooManyGroups "too_many_groups" Copy "Crossposted to too many groups";
+    OtherMessageId "other_message_id" "Message-ID differs from the one offered";
+    Loop "loop" "Already passed this site";
+    FutureDate "future_date" "Date is in the future";
+    TooOld "too_old" "Too old";
+    TooManyGroups "too_many_groups" "Crossposted to too many groups";
     // What we want.
-    UnknownGroups "unknown_groups" Config "No such newsgroups here";
-    Unwanted "unwanted" Config "Unwanted newsgroups";
-    Poisoned "poisoned" Config "Poisoned newsgroup";
-    GroupClosed "group_closed" Config "Newsgroup is closed";
-    GroupFull "group_full" Config "Newsgroup has given its last number";
-    NotApproved "not_approved" Copy "Moderated newsgroup and no Approved field";
-    NoStorageRule "no_storage_rule" Config "No storage rule takes it";
+    UnknownGroups "unknown_groups" "No such newsgroups here";
+    Unwanted "unwanted" "Unwanted newsgroups";
+    Poisoned "poisoned" "Poisoned newsgroup";
+    GroupClosed "group_closed" "Newsgroup is closed";
+    GroupFull "group_full" "Newsgroup has given its last number";
+    NotApproved "not_approved" "Moderated newsgroup and no Approved field";
+    NoStorageRule "no_storage_rule" "No storage rule takes it";
 }
 
 impl From<&ArticleFault> for Reject {

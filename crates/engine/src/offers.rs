@@ -9,7 +9,6 @@
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use newsreel_service::ConnectionId;
 use newsreel_wire::IdHash;
@@ -68,12 +67,35 @@ struct Asked {
     tidied_ms: u64,
 }
 
+/// A part of the table.
+#[derive(Debug, Default)]
+struct Shard {
+    stages: Stages,
+    /// When it was looked through last.
+    tidied_ms: u64,
+}
+
+impl Shard {
+    /// Whether it takes one more id, up to `max`, without those that ran out.
+    fn has_room(&mut self, max: usize, now_ms: u64) -> bool {
+        if self.stages.len() < max {
+            return true;
+        }
+        if now_ms.saturating_sub(self.tidied_ms) < TIDY_EVERY_MS {
+            return false;
+        }
+        self.tidied_ms = now_ms;
+        let ran_out =
+            |stage: &Stage| matches!(stage, Stage::Asked { until_ms, .. } if *until_ms <= now_ms);
+        self.stages.retain(|_, stage| !ran_out(stage));
+        self.stages.len() < max
+    }
+}
+
 /// The table of ids under way.
 #[derive(Debug)]
 pub(crate) struct Offers {
-    shards: Vec<Mutex<Stages>>,
-    /// When each was looked through last.
-    tidied_ms: Vec<AtomicU64>,
+    shards: Vec<Mutex<Shard>>,
     shard_max: usize,
     connections: Mutex<HashMap<ConnectionId, Asked>>,
     per_connection_max: usize,
@@ -85,7 +107,6 @@ impl Offers {
     pub(crate) fn new(all_max: usize, per_connection_max: usize, wait_ms: u64) -> Self {
         Self {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
-            tidied_ms: (0..SHARDS).map(|_| AtomicU64::default()).collect(),
             // Ids are spread evenly, so that each shard has its share.
             shard_max: all_max.div_ceil(SHARDS),
             connections: Mutex::new(HashMap::new()),
@@ -94,7 +115,7 @@ impl Offers {
         }
     }
 
-    fn shard(&self, id: &IdHash) -> &Mutex<Stages> {
+    fn shard(&self, id: &IdHash) -> &Mutex<Shard> {
         // The hash is keyed and uniform, so any octet serves.
         &self.shards[usize::from(id.0[15]) % SHARDS]
     }
@@ -103,7 +124,7 @@ impl Offers {
     pub(crate) fn claim(&self, id: &IdHash, by: ConnectionId, now_ms: u64) -> Claim {
         let until_ms = now_ms + self.wait_ms;
         let mut shard = self.shard(id).lock();
-        let is_new = match shard.get_mut(id) {
+        let is_new = match shard.stages.get_mut(id) {
             Some(Stage::Asked {
                 by: owner,
                 until_ms: until,
@@ -118,10 +139,10 @@ impl Offers {
             Some(Stage::Asked { .. }) => false,
             None => true,
         };
-        if is_new && !self.has_room(&mut shard, id, now_ms) {
+        if is_new && !shard.has_room(self.shard_max, now_ms) {
             return Claim::TooMany;
         }
-        shard.insert(*id, Stage::Asked { by, until_ms });
+        shard.stages.insert(*id, Stage::Asked { by, until_ms });
         drop(shard);
         if self.note(id, by, now_ms) {
             Claim::Granted
@@ -129,22 +150,6 @@ impl Offers {
             self.forget_asked(id, by);
             Claim::TooMany
         }
-    }
-
-    /// Whether a shard takes one more id, without those that ran out.
-    fn has_room(&self, shard: &mut Stages, id: &IdHash, now_ms: u64) -> bool {
-        if shard.len() < self.shard_max {
-            return true;
-        }
-        let tidied_ms = &self.tidied_ms[usize::from(id.0[15]) % SHARDS];
-        if now_ms.saturating_sub(tidied_ms.load(Ordering::Relaxed)) < TIDY_EVERY_MS {
-            return false;
-        }
-        tidied_ms.store(now_ms, Ordering::Relaxed);
-        let ran_out =
-            |stage: &Stage| matches!(stage, Stage::Asked { until_ms, .. } if *until_ms <= now_ms);
-        shard.retain(|_, stage| !ran_out(stage));
-        shard.len() < self.shard_max
     }
 
     /// Remembers the id under its connection, so that it can be freed with it.
@@ -180,7 +185,7 @@ impl Offers {
     /// the connection's list, and nobody else would find it again.
     fn is_awaited(&self, id: &IdHash, by: ConnectionId, now_ms: u64) -> bool {
         let mut shard = self.shard(id).lock();
-        let Entry::Occupied(entry) = shard.entry(*id) else {
+        let Entry::Occupied(entry) = shard.stages.entry(*id) else {
             return false;
         };
         match *entry.get() {
@@ -199,7 +204,7 @@ impl Offers {
     }
 
     fn forget_asked(&self, id: &IdHash, by: ConnectionId) {
-        if let Entry::Occupied(entry) = self.shard(id).lock().entry(*id)
+        if let Entry::Occupied(entry) = self.shard(id).lock().stages.entry(*id)
             && matches!(entry.get(), Stage::Asked { by: owner, .. } if *owner == by)
         {
             entry.remove();
@@ -214,7 +219,7 @@ impl Offers {
     /// True when an offer of this id must wait.
     #[cfg(test)]
     pub(crate) fn is_under_way(&self, id: &IdHash, by: ConnectionId, now_ms: u64) -> bool {
-        match self.shard(id).lock().get(id) {
+        match self.shard(id).lock().stages.get(id) {
             None => false,
             Some(Stage::Asked {
                 by: owner,
@@ -227,7 +232,10 @@ impl Offers {
     /// The article itself has come: it goes to the sequencer.
     pub(crate) fn queue(&self, id: &IdHash) {
         let mut shard = self.shard(id).lock();
-        let stage = shard.entry(*id).or_insert(Stage::Queued { copies: 0 });
+        let stage = shard
+            .stages
+            .entry(*id)
+            .or_insert(Stage::Queued { copies: 0 });
         match stage {
             Stage::Queued { copies } | Stage::Sequenced { copies } => *copies += 1,
             Stage::Asked { .. } => *stage = Stage::Queued { copies: 1 },
@@ -237,7 +245,10 @@ impl Offers {
     /// The sequencer takes this copy up.  False: another copy of it is being committed.
     pub(crate) fn sequence(&self, id: &IdHash) -> bool {
         let mut shard = self.shard(id).lock();
-        let stage = shard.entry(*id).or_insert(Stage::Queued { copies: 1 });
+        let stage = shard
+            .stages
+            .entry(*id)
+            .or_insert(Stage::Queued { copies: 1 });
         match *stage {
             Stage::Sequenced { .. } => false,
             Stage::Queued { copies } => {
@@ -255,7 +266,7 @@ impl Offers {
     /// the copy that had its place.
     pub(crate) fn finish(&self, id: &IdHash, was_sequenced: bool) {
         let mut shard = self.shard(id).lock();
-        let Entry::Occupied(mut entry) = shard.entry(*id) else {
+        let Entry::Occupied(mut entry) = shard.stages.entry(*id) else {
             return;
         };
         let (Stage::Queued { copies } | Stage::Sequenced { copies }) = *entry.get() else {
@@ -285,7 +296,10 @@ impl Offers {
 
     /// Ids under way now.
     pub(crate) fn len(&self) -> usize {
-        self.shards.iter().map(|shard| shard.lock().len()).sum()
+        self.shards
+            .iter()
+            .map(|shard| shard.lock().stages.len())
+            .sum()
     }
 }
 

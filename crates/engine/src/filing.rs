@@ -119,20 +119,21 @@ impl GroupTable {
         GroupId(self.next_id)
     }
 
+    /// The group under whose numbers articles of this one are filed.
+    fn target(&self, id: GroupId) -> GroupId {
+        // An alias of an alias is refused when it is made, so one step is enough.
+        match self.get(id).map(|slot| slot.filing) {
+            Some(Filing::Alias(target)) => target,
+            _ => id,
+        }
+    }
+
     /// Where an article of these groups is filed, with the numbers it would get; nothing changes
     /// until [`GroupTable::take`].
     pub(crate) fn numbers(&self, groups: &[GroupId]) -> SmallVec<[(GroupId, ArticleNumber); 4]> {
         let mut out: SmallVec<[(GroupId, ArticleNumber); 4]> = SmallVec::new();
         for group in groups {
-            let mut id = *group;
-            // An alias of an alias is refused when it is made, so one step is enough.
-            if let Some(GroupSlot {
-                filing: Filing::Alias(target),
-                ..
-            }) = self.get(id)
-            {
-                id = *target;
-            }
+            let id = self.target(*group);
             match self.get(id) {
                 Some(slot)
                     if slot.filing == Filing::Here
@@ -150,11 +151,7 @@ impl GroupTable {
     /// Whether one of these groups would file an article had it not given its last number.
     pub(crate) fn is_any_full(&self, groups: &[GroupId]) -> bool {
         groups.iter().any(|group| {
-            let target = match self.get(*group).map(|slot| slot.filing) {
-                Some(Filing::Alias(target)) => target,
-                _ => *group,
-            };
-            self.get(target)
+            self.get(self.target(*group))
                 .is_some_and(|slot| slot.filing == Filing::Here && slot.next > self.number_max)
         })
     }

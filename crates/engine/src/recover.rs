@@ -93,11 +93,7 @@ impl Replay {
 
     /// Takes from the whole log what the part behind the checkpoint does not tell.
     fn look_back(&mut self, disk: &Arc<dyn Disk>, log: &Path, id: SpoolId) -> Result<(), Error> {
-        let open = |from| Recovery::open_read_only(Arc::clone(disk), log, id, from);
-        let mut recovery = match open(Sequence(1)) {
-            Err(newsreel_journal::Error::Gone { oldest, .. }) => open(oldest)?,
-            other => other?,
-        };
+        let (_, mut recovery) = whole_log(disk, log, id)?;
         let mut whole = Self::default();
         while let Some(frame) = recovery.next_frame()? {
             for record in frame.records() {
@@ -244,16 +240,25 @@ fn open_views(
     }
 }
 
+/// The log from its oldest segment on, and the sequence at which that one begins; 1: it may be the first.
+fn whole_log(disk: &Arc<dyn Disk>, log: &Path, id: SpoolId) -> Result<(Sequence, Recovery), Error> {
+    let open = |from| Recovery::open_read_only(Arc::clone(disk), log, id, from);
+    Ok(match open(Sequence(1)) {
+        Err(newsreel_journal::Error::Gone { oldest, .. }) => (oldest, open(oldest)?),
+        other => (Sequence(1), other?),
+    })
+}
+
 /// The oldest sequence that the log has.
 fn log_begins(disk: &Arc<dyn Disk>, spool: &Spool) -> Result<Sequence, Error> {
-    let (disk, log, id) = (Arc::clone(disk), spool.log(), SpoolId(spool.id));
-    match Recovery::open_read_only(disk, &log, id, Sequence(1)) {
-        Ok(mut recovery) => match recovery.next_frame()? {
-            Some(frame) => Ok(frame.first()),
-            None => Err(Error::LogLost { path: log }),
-        },
-        Err(newsreel_journal::Error::Gone { oldest, .. }) => Ok(oldest),
-        Err(other) => Err(other.into()),
+    let log = spool.log();
+    let (from, mut recovery) = whole_log(disk, &log, SpoolId(spool.id))?;
+    if from > Sequence(1) {
+        return Ok(from);
+    }
+    match recovery.next_frame()? {
+        Some(frame) => Ok(frame.first()),
+        None => Err(Error::LogLost { path: log }),
     }
 }
 

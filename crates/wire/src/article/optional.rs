@@ -46,7 +46,7 @@ fn is_regular(field: Known, content: &[u8]) -> bool {
                 .trim_ascii();
             word.eq_ignore_ascii_case(b"yes") || word.eq_ignore_ascii_case(b"no")
         }
-        Known::Control => words(content).next().is_some_and(is_verb),
+        Known::Control => begins_with_verb(content),
         _ => true,
     }
 }
@@ -64,8 +64,13 @@ fn is_distribution(name: &[u8]) -> bool {
     name.first().is_some_and(u8::is_ascii_alphanumeric) && name.iter().all(plain)
 }
 
-/// RFC 5536 section 3.2.3: a verb is a token of RFC 2045 section 5.1.
-pub(super) fn is_verb(verb: &[u8]) -> bool {
+/// RFC 5536 section 3.2.3: Control begins with a verb.
+pub(super) fn begins_with_verb(content: &[u8]) -> bool {
+    words(content).next().is_some_and(is_verb)
+}
+
+/// A verb is a token of RFC 2045 section 5.1.
+fn is_verb(verb: &[u8]) -> bool {
     let is_in_token =
         |octet: &u8| octet.is_ascii_graphic() && !b"()<>@,;:\\\"/[]?=".contains(octet);
     !verb.is_empty() && verb.iter().all(is_in_token)

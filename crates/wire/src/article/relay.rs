@@ -11,7 +11,7 @@ use super::from;
 use super::headers::Headers;
 use super::known::{Known, KnownSet};
 use super::octets::OctetFacts;
-use super::optional::is_verb;
+use super::optional::begins_with_verb;
 use crate::date::{UnixTime, parse_relaxed};
 use crate::error::{ArticleFault, MessageIdError};
 use crate::message_id::MessageId;
@@ -192,8 +192,7 @@ fn required<'a>(headers: &Headers<'a>, known: Known) -> Result<&'a [u8], Article
 /// Control begins with a verb.
 fn control<'a>(headers: &Headers<'a>) -> Result<&'a [u8], ArticleFault> {
     let content = required(headers, Known::Control)?;
-    let verb = content.split(u8::is_ascii_whitespace).next();
-    if verb.is_some_and(is_verb) {
+    if begins_with_verb(content) {
         Ok(content)
     } else {
         Err(ArticleFault::Control)

@@ -98,7 +98,17 @@ impl ArticlesConfig {
         let groups = self.groups_max as u64 * (GROUP_NAME_OCTETS_MAX as u64 + 32);
         self.header_octets_max as u64 + PATH_OCTETS + groups + FIXED_OCTETS
     }
+
+    /// The smallest segment of the log that will do, octets: it has two of the largest records, so that the log can
+    /// always go on.
+    #[must_use]
+    pub const fn segment_octets_min(&self) -> u64 {
+        (2 * self.record_octets_max() + SEGMENT_MARGIN_OCTETS).next_multiple_of(64 << 10)
+    }
 }
+
+/// Room of a log segment beside the largest records, octets.
+const SEGMENT_MARGIN_OCTETS: u64 = 64 << 10;
 
 /// Our Path entry and the content of Path have a length of 16 bits in the log.
 const PATH_OCTETS: u64 = 64 * 1024;

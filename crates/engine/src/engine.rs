@@ -203,10 +203,24 @@ impl Engine {
     }
 
     /// Takes over what may change while the server runs: `[articles]`.
+    ///
+    /// # Errors
+    /// When something in it cannot be used, or the log that runs cannot hold the records of such articles.
     pub fn reload(&self, config: &EngineConfig) -> Result<(), Error> {
-        self.shared
-            .policy
-            .store(Arc::new(Policy::new(&config.articles)?));
+        let articles = &config.articles;
+        let policy = Policy::new(articles)?;
+        let (needed, there) = (
+            articles.segment_octets_min(),
+            self.shared.config.journal.segment_octets,
+        );
+        if needed > there {
+            return Err(Error::Setting(format!(
+                "articles.header_octets_max = {} and articles.groups_max = {} need log.segment_octets of {needed} or \
+                 more, and the log that runs has {there}: give less, or restart with a larger log.segment_octets",
+                articles.header_octets_max, articles.groups_max
+            )));
+        }
+        self.shared.policy.store(Arc::new(policy));
         Ok(())
     }
 

@@ -17,9 +17,6 @@ const ADDED_OCTETS: u64 = 4 << 10;
 /// A chunk for an article that does not fit is doubled, and the old one is there while it is copied.
 const CHUNK_TIMES_MAX: usize = 4;
 
-/// Room of a log segment beside the largest records, octets.
-const SEGMENT_MARGIN_OCTETS: u64 = 64 << 10;
-
 /// By how much longer than it may be old an article is remembered, if nobody says otherwise.
 const REMEMBER_MARGIN_S: u64 = 86_400;
 
@@ -215,9 +212,8 @@ impl Across<'_> {
     fn log_segment(&mut self) {
         const KEY: &str = "log.segment_octets";
         let header = "articles.header_octets_max";
-        let record = self.config.articles.record_octets_max();
         let value = self.config.log.segment_octets;
-        let least = (2 * record + SEGMENT_MARGIN_OCTETS).next_multiple_of(64 << 10);
+        let least = self.config.articles.segment_octets_min();
         if value >= least {
             return;
         }

@@ -117,3 +117,25 @@ async fn groups_that_were_ever_made_are_counted() {
     let error = world.engine.add_groups(vec![GroupSpec::new("a.c")]);
     assert!(error.is_err());
 }
+
+/// The new file may give the log larger segments, but the log that runs has those it was opened with.
+#[tokio::test]
+async fn reload_takes_no_articles_whose_records_the_running_log_cannot_hold() {
+    let world = World::new(config(32 << 20));
+    let mut larger = large_headers();
+    let error = world.engine.reload(&larger).unwrap_err().to_string();
+    for part in [
+        "articles.header_octets_max = 1048576",
+        "log.segment_octets of 2424832 or more",
+        "has 1048576",
+        "restart",
+    ] {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+    let small = [with_subject(0, 100 << 10)];
+    let refused = Outcome::Rejected(Reject::HeadTooLarge);
+    assert_eq!(world.send(&small).await, [refused], "nothing is taken over");
+    larger.articles.header_octets_max = 200 << 10;
+    world.engine.reload(&larger).unwrap();
+    assert_eq!(world.send(&small).await, [Outcome::Accepted]);
+}

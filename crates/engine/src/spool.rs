@@ -33,6 +33,16 @@ pub(crate) struct Identity {
     pub(crate) key: Option<[u8; 32]>,
 }
 
+impl Identity {
+    /// What was found first counts, unless it is the same without the key.
+    fn or_first(self, first: Option<Self>) -> Self {
+        match first {
+            Some(first) if first.key.is_some() || first.id != self.id => first,
+            _ => self,
+        }
+    }
+}
+
 /// Why a file does not say it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Unreadable {
@@ -127,14 +137,14 @@ impl Spool {
         self.dir.join("index")
     }
 
-    /// The identity, from its copy when the file itself is gone or damaged.  What a later newsreel wrote is not passed
+    /// The identity, from its copy when the file itself is gone, damaged or without the key.  What a later newsreel wrote is not passed
     /// over for an older copy.
     fn find(disk: &Arc<dyn Disk>, dir: &Path) -> Result<Option<Identity>, Error> {
         let mut first_error = None;
         let mut found = None;
         for name in [IDENTITY, COPY] {
             match Self::read(disk, dir, name) {
-                Ok(Ok(identity)) => found = found.or(Some(identity)),
+                Ok(Ok(identity)) => found = Some(identity.or_first(found)),
                 Ok(Err(why @ Unreadable::Newer(_))) => return Err(why.at(dir.join(name))),
                 Ok(Err(why)) => first_error = first_error.or(Some(why.at(dir.join(name)))),
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -361,6 +371,23 @@ mod tests {
             }
             let kept = read_whole(disk.as_ref(), &dir.join(name), 4096).unwrap();
             assert_eq!(kept, newer());
+        }
+    }
+
+    #[test]
+    fn of_two_files_the_one_with_the_key_is_believed() {
+        let dir = Path::new("/spool");
+        for without in [IDENTITY, COPY] {
+            let disk = disk();
+            let key = Spool::open(&disk, dir).unwrap().key;
+            let id = Spool::open_read_only(&disk, dir).unwrap().id;
+            let old = print(&Identity { id, key: None });
+            newsreel_host::replace_file(disk.as_ref(), &dir.join(without), &old).unwrap();
+            let looked = Spool::open_read_only(&disk, dir).unwrap();
+            assert_eq!((looked.id, looked.key), (id, key), "{without}");
+            assert_eq!(Spool::open(&disk, dir).unwrap().key, key, "{without}");
+            let said = Spool::read(&disk, dir, without).unwrap().unwrap();
+            assert_eq!(said.key, key, "{without} has it again");
         }
     }
 

@@ -385,7 +385,6 @@ impl NewsService for LocalService {
     }
 
     async fn active_list(&self, out: &mut Vec<Bytes>) -> Result<(), ServiceError> {
-        let begun = out.len();
         // Whoever holds it may be waiting for the disk.
         let now = match self.active.try_lock() {
             Some(mut active) => active.lines(&self.shared, Wait::No, out),
@@ -393,7 +392,6 @@ impl NewsService for LocalService {
         };
         match now {
             Err(IndexError::WouldBlock) => {
-                out.truncate(begun);
                 let active = Arc::clone(&self.active);
                 let (done, mut lines) = blocking(&self.shared, move |shared| {
                     let mut lines = Vec::new();
@@ -417,11 +415,10 @@ impl NewsService for LocalService {
         out: &mut Vec<ArticleNumber>,
     ) -> Result<Option<ArticleNumber>, ServiceError> {
         let shared = &self.shared;
-        let begun = out.len();
+        let all = out.len() + limit;
         let overview = shared.views.overview();
-        match overview.numbers(group, (low, high), begun + limit, Wait::No, out) {
+        match overview.numbers(group, (low, high), all, Wait::No, out) {
             Err(IndexError::WouldBlock) => {
-                out.truncate(begun);
                 let (next, mut found) = blocking(shared, move |shared| {
                     let mut found = Vec::new();
                     let overview = shared.views.overview();
@@ -450,13 +447,11 @@ impl NewsService for LocalService {
     ) -> Result<Option<ArticleNumber>, ServiceError> {
         let shared = &self.shared;
         let range = (low, high);
-        let begun = rows.len();
         let out = rows.buffer();
         let overview = shared.views.overview();
         match overview.lines(group, range, limit_bytes, Wait::No, out) {
             Err(IndexError::WouldBlock) => {
-                out.truncate(begun);
-                let limit = limit_bytes.saturating_sub(begun);
+                let limit = limit_bytes.saturating_sub(out.len());
                 let (next, lines) = blocking(shared, move |shared| {
                     let mut lines = Vec::new();
                     let overview = shared.views.overview();

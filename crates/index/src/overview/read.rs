@@ -16,7 +16,7 @@ use super::pack::{Block, Pack};
 use super::tail::{Copied, TailPart, TailRow};
 use super::withdrawn::{OfGroup, is_withdrawn};
 use super::{Column, Overview, Parts};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::liveness::{Floors, Share};
 use crate::sealed::reader::Wait;
 
@@ -39,6 +39,18 @@ impl Range<'_> {
     /// Whether the article of a row is alive and was not withdrawn.
     fn offers(&mut self, number: u64, token: &Token) -> bool {
         self.floors.is_live(token) && !self.is_withdrawn(number)
+    }
+
+    /// What was appended before the disk would have to be asked is a piece of the answer.
+    fn piece(
+        &self,
+        result: Result<Option<ArticleNumber>>,
+        has_some: bool,
+    ) -> Result<Option<ArticleNumber>> {
+        match result {
+            Err(Error::WouldBlock) if has_some => Ok(Some(ArticleNumber(self.from))),
+            other => other,
+        }
     }
 }
 
@@ -160,8 +172,8 @@ impl Overview {
     /// there may be more.
     ///
     /// # Errors
-    /// When the disk fails, something is damaged or missing that may have some of them, or
-    /// [`Error::WouldBlock`](crate::Error::WouldBlock); what was appended before counts.
+    /// When the disk fails, something is damaged or missing that may have some of them, or [`Error::WouldBlock`] when
+    /// already the first of them cannot be had without the disk.  Others are given back, to be gone on from.
     pub fn numbers(
         &self,
         group: GroupId,
@@ -175,7 +187,7 @@ impl Overview {
         let begun = out.len();
         let result = self.all_numbers(&parts, &mut range, limit, out);
         strike(out, begun, range.withdrawn.as_ref());
-        result
+        range.piece(result, out.len() > begun)
     }
 
     fn all_numbers(
@@ -255,9 +267,11 @@ impl Overview {
     ) -> Result<Option<ArticleNumber>> {
         let parts = self.layers.load();
         let mut range = self.range(group, low.0, high.0, wait);
-        let next = self.in_blocks(&parts, &mut range, |pack, block, range| {
+        let begun = out.len();
+        let result = self.in_blocks(&parts, &mut range, |pack, block, range| {
             self.block_lines(pack, block, range, limit, out)
-        })?;
+        });
+        let next = range.piece(result, out.len() > begun)?;
         if next.is_some() {
             return Ok(next);
         }

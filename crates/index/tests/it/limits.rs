@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use newsreel_host::{Disk, Effect, Fault, FaultyDisk, MemoryDisk, Op};
-use newsreel_index::{Error, IndexConfig, Wait};
+use newsreel_index::{Error, IndexConfig, Result, Views, Wait};
 use newsreel_wire::{ArticleNumber, GroupId, UnixTime};
 
 use crate::world::{DIR, Record, World, hash, small};
@@ -59,6 +59,55 @@ fn nothing_waits_that_was_told_not_to() {
     );
     faulty.clear();
     world.check();
+}
+
+/// Takes a listing of group 0 that begins in memory in pieces, and whole.
+fn pieces<T: PartialEq>(
+    (world, disk, faulty): (&mut World, &Arc<dyn Disk>, &FaultyDisk),
+    list: impl Fn(&Views, ArticleNumber, usize, Wait, &mut Vec<T>) -> Result<Option<ArticleNumber>>,
+) {
+    let (begin, most, mut whole) = (ArticleNumber(0), usize::MAX, Vec::new());
+    list(&world.views, begin, most, Wait::Yes, &mut whole).unwrap();
+    world.reopen(disk);
+    faulty.add(Fault::new(Op::Read, "", Effect::Cold).forever());
+    let (views, mut out) = (&world.views, Vec::new());
+    list(views, begin, 1, Wait::Yes, &mut out).unwrap();
+    out.clear();
+    let next = list(views, begin, most, Wait::No, &mut out).unwrap();
+    let len = out.len();
+    assert!(0 < len && len < whole.len());
+    let stuck = list(views, next.unwrap(), most, Wait::No, &mut Vec::new());
+    assert!(matches!(stuck, Err(Error::WouldBlock)), "{stuck:?}");
+    let end = list(views, next.unwrap(), most, Wait::Yes, &mut out).unwrap();
+    assert!(end.is_none() && out == whole);
+    faulty.clear();
+}
+
+/// Whoever must not wait gets what is in memory, and goes on behind it.
+#[test]
+fn a_listing_ends_where_it_would_have_to_wait() {
+    let faulty = FaultyDisk::new(Arc::new(MemoryDisk::new()));
+    let disk: Arc<dyn Disk> = Arc::new(faulty.clone());
+    let mut world = World::with_groups(&disk, small(), 1);
+    world.articles(60, 1);
+    world.checkpoint();
+    // Of more than one block a part is alive, so that its numbers are not known without it.
+    world.marks.raise(0, 130);
+    let group = GroupId(0);
+    pieces(
+        (&mut world, &disk, &faulty),
+        |views, from, most, wait, out| {
+            let range = (from, ArticleNumber(u64::MAX));
+            views.overview().lines(group, range, most, wait, out)
+        },
+    );
+    pieces(
+        (&mut world, &disk, &faulty),
+        |views, from, most, wait, out| {
+            let range = (from, ArticleNumber(u64::MAX));
+            views.overview().numbers(group, range, most, wait, out)
+        },
+    );
 }
 
 /// DESIGN section 4: an idle group costs at most 200 octets of memory.

@@ -90,52 +90,14 @@ impl Remember {
 #[derive(Debug)]
 pub(crate) struct Bucket {
     run: RunFile,
-    layout: Layout,
     fences: Vec<u64>,
     filter: Filter,
     pub(crate) facts: BucketFacts,
 }
 
-/// Where pages lie.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Layout {
-    /// Version 1, not written any more: a parity of four pages after every 128 pages, and after the last ones.
-    Parities,
-    /// One behind the other.
-    Dense,
-}
-
-impl Layout {
-    /// Pages of a parity, and pages that share one.
-    const UNIT: u64 = 4;
-    const STRIPE: u64 = 32 * Self::UNIT;
-
-    const fn of_version(version: u16) -> Self {
-        match version {
-            1 => Self::Parities,
-            _ => Self::Dense,
-        }
-    }
-
-    /// Where a page lies.
-    pub(crate) const fn page_offset(self, page: u64) -> u64 {
-        let before = match self {
-            Self::Parities => page + page / Self::STRIPE * Self::UNIT,
-            Self::Dense => page,
-        };
-        HEADER_OCTETS as u64 + before * PAGE_OCTETS as u64
-    }
-
-    /// Where the pages end.
-    const fn pages_end(self, pages: u64) -> u64 {
-        let whole = match self {
-            Self::Parities => {
-                (pages.div_ceil(Self::UNIT) + pages.div_ceil(Self::STRIPE)) * Self::UNIT
-            }
-            Self::Dense => pages,
-        };
-        HEADER_OCTETS as u64 + whole * PAGE_OCTETS as u64
-    }
+/// Where a page lies.
+pub(crate) const fn page_offset(page: u64) -> u64 {
+    HEADER_OCTETS as u64 + page * PAGE_OCTETS as u64
 }
 
 impl Run for Bucket {
@@ -148,8 +110,7 @@ impl Run for Bucket {
             .iter()
             .map(|fence| u64::from_le_bytes(*fence))
             .collect();
-        let layout = Layout::of_version(run.version());
-        let end = layout.pages_end(fences.len() as u64);
+        let end = page_offset(fences.len() as u64);
         if !rest.is_empty() || !fences.is_sorted() || end != run.blocks_end() {
             return Err(run.damage(0, Bad("the list of pages contradicts the file")));
         }
@@ -158,7 +119,6 @@ impl Run for Bucket {
         let facts = BucketFacts::decode(&run.section(FACTS)?).map_err(at_end)?;
         Ok(Self {
             run,
-            layout,
             fences,
             filter,
             facts,
@@ -190,7 +150,7 @@ impl Bucket {
     pub(crate) fn check_files(&self) -> Result<()> {
         let mut octets = [0; PAGE_OCTETS];
         for page in 0..self.pages() {
-            let offset = self.layout.page_offset(page);
+            let offset = page_offset(page);
             let check = |octets: &[u8]| self.entries(octets, offset, page).map(|_| ());
             self.run.check_all(&mut octets, offset, check)?;
         }
@@ -271,7 +231,7 @@ impl Bucket {
 
     /// Reads a page.
     fn page(&self, page: u64, wait: Wait) -> Result<HeldPage> {
-        let offset = self.layout.page_offset(page);
+        let offset = page_offset(page);
         let mut octets = [0; PAGE_OCTETS];
         let check = |octets: &[u8]| self.entries(octets, offset, page);
         let entries = self.run.checked(&mut octets, offset, wait, check)?;
@@ -285,7 +245,7 @@ impl Bucket {
         window: &mut Window,
         out: &mut Vec<Stored>,
     ) -> Result<()> {
-        let offset = self.layout.page_offset(page);
+        let offset = page_offset(page);
         let id = self.meta().id;
         let octets = window.octets(&self.run, offset, PAGE_OCTETS);
         let sound = match octets {
@@ -311,107 +271,10 @@ impl Bucket {
 /// The entries of a page at this place of a file, if it can still be read; wherever the file's footer went.
 pub(crate) fn salvage(octets: &[u8], run: u64, offset: u64, out: &mut Vec<Stored>) {
     let number = u32::from_le_bytes(array_at(octets, 12));
-    let layouts = [Layout::Dense, Layout::Parities];
-    if !layouts
-        .iter()
-        .any(|layout| layout.page_offset(u64::from(number)) == offset)
-    {
+    if page_offset(u64::from(number)) != offset {
         return;
     }
     if let Ok(page) = Page::decode(octets, run, offset, number) {
         out.extend((0..page.len()).map(|at| page.get(at)));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use newsreel_host::{Disk, MemoryDisk, OpenMode};
-    use newsreel_wire::Sequence;
-
-    use super::*;
-    use crate::history::page::{PAGE_ENTRIES, PageBuilder};
-    use crate::sealed::run_paths;
-    use crate::sealed::writer::{FOOTER_OCTETS, HEADER_USED, Place, RunWriter};
-
-    fn stored(n: u64) -> Stored {
-        let mut hash = [0; 16];
-        hash[..8].copy_from_slice(&(n << 40).to_le_bytes());
-        hash[8..].copy_from_slice(&n.to_le_bytes());
-        Stored {
-            hash: IdHash(hash),
-            token: [0; 24],
-            arrival: 7,
-            is_withdrawn: false,
-        }
-    }
-
-    /// Says that octets are of version 1, and seals them again.
-    fn as_version_1(disk: &dyn Disk, path: &Path, at: u64, octets: usize) {
-        let file = disk.open(path, OpenMode::ReadWrite).unwrap();
-        let mut sealed = vec![0; octets];
-        file.read_exact_at(&mut sealed, at).unwrap();
-        sealed[8] = 1;
-        let crc = crc32c::crc32c(&sealed[..octets - 4]);
-        sealed[octets - 4..].copy_from_slice(&crc.to_le_bytes());
-        file.write_at(&sealed, at).unwrap();
-    }
-
-    /// One file, with parities between the pages.
-    fn version_1(place: &Place, rows: u64) -> RunMeta {
-        let layout = Layout::Parities;
-        let range = (Sequence(1), Sequence(9));
-        let mut run = RunWriter::create(place, RunKind::History, 5, range).unwrap();
-        let mut all: Vec<Stored> = (0..rows).map(stored).collect();
-        all.sort_by_key(Stored::key);
-        let (mut fences, mut filter) = (Vec::new(), Filter::for_keys(rows));
-        for (number, entries) in all.chunks(PAGE_ENTRIES).enumerate() {
-            let offset = layout.page_offset(number as u64);
-            run.raw(&vec![0xee; (offset - run.offset()) as usize])
-                .unwrap();
-            let mut page = PageBuilder::default();
-            entries.iter().for_each(|entry| page.push(entry));
-            entries
-                .iter()
-                .for_each(|entry| filter.insert(entry.hash.suffix()));
-            fences.extend_from_slice(&entries[0].hash.prefix().to_le_bytes());
-            run.raw(page.seal(5, offset, number as u32)).unwrap();
-        }
-        let end = layout.pages_end(fences.len() as u64 / 8);
-        run.raw(&vec![0xee; (end - run.offset()) as usize]).unwrap();
-        run.section(FENCES, &fences).unwrap();
-        run.section(FILTER, &filter.encode()).unwrap();
-        run.section(FACTS, &BucketFacts::default().encode())
-            .unwrap();
-        let meta = run.finish(rows).unwrap();
-        let paths = run_paths(&place.dir, meta.kind, meta.id);
-        let footer = meta.len - FOOTER_OCTETS as u64;
-        as_version_1(place.disk.as_ref(), &paths[0], 0, HEADER_USED);
-        as_version_1(place.disk.as_ref(), &paths[0], footer, FOOTER_OCTETS);
-        place.disk.remove(&paths[1]).unwrap();
-        meta
-    }
-
-    #[test]
-    fn a_bucket_of_version_1_is_read_and_wants_to_be_written_anew() {
-        let place = Place {
-            disk: Arc::new(MemoryDisk::new()),
-            dir: "/index".into(),
-            spool: [7; 16],
-        };
-        place.disk.create_dir_all(&place.dir).unwrap();
-        let rows = 2 * Layout::STRIPE * PAGE_ENTRIES as u64 + 50;
-        let meta = version_1(&place, rows);
-        let run = RunFile::open(place.disk.as_ref(), &place.dir, &place.spool, &meta);
-        let bucket = Bucket::open(run.unwrap()).unwrap();
-        assert_eq!(bucket.layout, Layout::Parities);
-        let cache = PageCache::new(1 << 20);
-        for n in 0..rows {
-            let found = bucket.get(&stored(n).hash, &cache, Wait::Yes).unwrap();
-            assert_eq!(found, Some(stored(n)));
-        }
-        assert!(bucket.run().is_worn());
-        assert_eq!(bucket.run().files(), 1);
     }
 }

@@ -2,7 +2,7 @@
 
 use newsreel_wire::Sequence;
 
-use super::bucket::{BucketFacts, FACTS, FENCES, FILTER, Layout};
+use super::bucket::{BucketFacts, FACTS, FENCES, FILTER, page_offset};
 use super::page::{PageBuilder, Stored};
 use crate::error::Result;
 use crate::liveness::count_in;
@@ -71,7 +71,7 @@ impl BucketWriter {
     fn flush_page(&mut self) -> Result<()> {
         let number = self.fences.len() as u64 - 1;
         let (id, offset) = (self.run.id(), self.run.offset());
-        debug_assert_eq!(offset, Layout::Dense.page_offset(number));
+        debug_assert_eq!(offset, page_offset(number));
         let octets = self.page.seal(id, offset, number as u32);
         self.run.raw(&octets[..])?;
         self.page.clear();

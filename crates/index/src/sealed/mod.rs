@@ -50,14 +50,6 @@ impl RunKind {
         Self::ALL.into_iter().find(|kind| kind.code() == code)
     }
 
-    /// The version its runs are written with; those before it are read as well.
-    pub(crate) const fn version(self) -> u16 {
-        match self {
-            Self::History => 2,
-            Self::Overview | Self::Groups => 1,
-        }
-    }
-
     /// Whether each run is written as two files: what is in it may be nowhere else.
     pub(crate) const fn is_double(self) -> bool {
         matches!(self, Self::History)

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use super::frame::{self, FRAME_HEADER};
 use super::set::DamagedRun;
 use super::writer::{
-    FOOTER_OCTETS, HEADER_OCTETS, HEADER_USED, MAGIC, SECTIONS_MAX, Section, framed,
+    FOOTER_OCTETS, HEADER_OCTETS, HEADER_USED, MAGIC, SECTIONS_MAX, Section, VERSION, framed,
 };
 use super::{RunKind, RunMeta, SpoolId, run_paths};
 use crate::cursor::{Bad, Cursor, array_at};
@@ -39,20 +39,13 @@ struct Half {
     bad: OnceLock<String>,
 }
 
-/// What header and footer say.
-#[derive(Debug)]
-struct Frame {
-    version: u16,
-    sections: Vec<Section>,
-}
-
 /// An open run.
 #[derive(Debug)]
 pub(crate) struct RunFile {
     /// At least one of them could be opened.
     halves: SmallVec<[Half; 2]>,
     meta: RunMeta,
-    frame: Frame,
+    sections: Vec<Section>,
 }
 
 impl RunFile {
@@ -63,13 +56,13 @@ impl RunFile {
         spool: &SpoolId,
         meta: &RunMeta,
     ) -> Result<Self> {
-        let (mut frame, mut first_error) = (None, None);
+        let (mut sections, mut first_error) = (None, None);
         let mut halves = SmallVec::new();
         for path in meta.paths(dir) {
             let bad = OnceLock::new();
             let file = match open_half(disk, &path, spool, meta) {
                 Ok((file, found)) => {
-                    frame.get_or_insert(found);
+                    sections.get_or_insert(found);
                     Some(file)
                 }
                 Err(error) if error.is_damage() => {
@@ -81,15 +74,12 @@ impl RunFile {
             };
             halves.push(Half { path, file, bad });
         }
-        match (frame, first_error) {
+        match (sections, first_error) {
             (None, Some(error)) => Err(error),
-            (frame, _) => Ok(Self {
+            (sections, _) => Ok(Self {
                 halves,
                 meta: *meta,
-                frame: frame.unwrap_or(Frame {
-                    version: meta.kind.version(),
-                    sections: Vec::new(),
-                }),
+                sections: sections.unwrap_or_default(),
             }),
         }
     }
@@ -97,11 +87,6 @@ impl RunFile {
     /// The run as the manifest names it.
     pub(crate) const fn meta(&self) -> &RunMeta {
         &self.meta
-    }
-
-    /// The version it was written with.
-    pub(crate) const fn version(&self) -> u16 {
-        self.frame.version
     }
 
     /// How many files there are of it.
@@ -214,7 +199,7 @@ impl RunFile {
 
     /// Looks at all sections in every file.
     pub(crate) fn check_sections(&self) -> Result<()> {
-        for section in &self.frame.sections {
+        for section in &self.sections {
             let mut buf = vec![0; framed(u64::from(section.len)) as usize];
             self.check_all(&mut buf, section.offset, |buf| {
                 check_frames(self.meta.id, section.offset, &[section.len as usize], buf)
@@ -225,12 +210,7 @@ impl RunFile {
 
     /// A section's payload.
     pub(crate) fn section(&self, tag: u32) -> Result<Vec<u8>> {
-        let Some(section) = self
-            .frame
-            .sections
-            .iter()
-            .find(|section| section.tag == tag)
-        else {
+        let Some(section) = self.sections.iter().find(|section| section.tag == tag) else {
             return Err(self.damage(self.meta.len, Bad("a section is missing")));
         };
         let mut buf = Vec::new();
@@ -241,12 +221,7 @@ impl RunFile {
 
     /// Where the sections begin and the blocks end.
     pub(crate) fn blocks_end(&self) -> u64 {
-        let first = self
-            .frame
-            .sections
-            .iter()
-            .map(|section| section.offset)
-            .min();
+        let first = self.sections.iter().map(|section| section.offset).min();
         first.unwrap_or(self.meta.len - FOOTER_OCTETS as u64)
     }
 
@@ -296,7 +271,7 @@ fn open_half(
     path: &Path,
     spool: &SpoolId,
     meta: &RunMeta,
-) -> Result<(Arc<dyn File>, Frame)> {
+) -> Result<(Arc<dyn File>, Vec<Section>)> {
     let file = disk.open(path, OpenMode::Read)?;
     let bad = |at: u64, Bad(what): Bad| Error::damaged(path, at, what);
     let len = file.len()?;
@@ -308,28 +283,27 @@ fn open_half(
     }
     let mut header = [0; HEADER_USED];
     file.read_exact_at(&mut header, 0)?;
-    let version = check_header(&header, spool, meta).map_err(|why| bad(0, why))?;
+    check_header(&header, spool, meta).map_err(|why| bad(0, why))?;
     let at = len - FOOTER_OCTETS as u64;
     let mut footer = [0; FOOTER_OCTETS];
     file.read_exact_at(&mut footer, at)?;
-    let sections = check_footer(&footer, version, meta).map_err(|why| bad(at, why))?;
-    Ok((file, Frame { version, sections }))
+    let sections = check_footer(&footer, meta).map_err(|why| bad(at, why))?;
+    Ok((file, sections))
 }
 
 /// Whether a header is that of a run of a later version.
-pub(crate) fn is_newer(octets: &[u8; HEADER_USED], kind: RunKind) -> bool {
+pub(crate) fn is_newer(octets: &[u8; HEADER_USED]) -> bool {
     let version = u16::from_le_bytes(array_at(octets, 8));
     let (body, crc) = octets.split_at(HEADER_USED - 4);
     let is_good = crc32c::crc32c(body).to_le_bytes() == crc;
-    is_good && octets.starts_with(MAGIC) && version > kind.version()
+    is_good && octets.starts_with(MAGIC) && version > VERSION
 }
 
-/// The version.
 pub(crate) fn check_header(
     octets: &[u8; HEADER_USED],
     spool: &SpoolId,
     meta: &RunMeta,
-) -> Result<u16, Bad> {
+) -> Result<(), Bad> {
     let (body, crc) = octets.split_at(HEADER_USED - 4);
     if crc32c::crc32c(body).to_le_bytes() != crc {
         return Err(Bad("the header's checksum is wrong"));
@@ -344,7 +318,7 @@ pub(crate) fn check_header(
     if &magic != MAGIC || kind != meta.kind.code() {
         return Err(Bad("it is not a sealed run of this kind"));
     }
-    if !(1..=meta.kind.version()).contains(&version) {
+    if version != VERSION {
         return Err(Bad("it is of a version this newsreel does not know"));
     }
     if &of_spool != spool {
@@ -353,12 +327,11 @@ pub(crate) fn check_header(
     if ids != (meta.id, meta.first.0, meta.last.0) {
         return Err(Bad("it is another run than the manifest names"));
     }
-    Ok(version)
+    Ok(())
 }
 
 pub(crate) fn check_footer(
     octets: &[u8; FOOTER_OCTETS],
-    of_header: u16,
     meta: &RunMeta,
 ) -> Result<Vec<Section>, Bad> {
     let (body, crc) = octets.split_at(FOOTER_OCTETS - 4);
@@ -375,7 +348,7 @@ pub(crate) fn check_footer(
     cursor.take(16)?;
     let (rows, len) = (cursor.u64()?, cursor.u64()?);
     let same = (id, rows, len) == (meta.id, meta.rows, meta.len);
-    if &magic != MAGIC || version != of_header || kind != meta.kind.code() || !same {
+    if &magic != MAGIC || version != VERSION || kind != meta.kind.code() || !same {
         return Err(Bad("the footer is another run's"));
     }
     if count > SECTIONS_MAX {

@@ -63,7 +63,7 @@ fn read(place: &Place, path: &Path, (kind, id): (RunKind, u64)) -> Result<Option
     if file.read_exact_at(&mut header, 0).is_err() {
         return Ok(None);
     }
-    if is_newer(&header, kind) {
+    if is_newer(&header) {
         return Err(Error::Manifest {
             path: path.to_path_buf(),
             why: "the manifest is lost, and this file is of a version this newsreel does not know",
@@ -77,15 +77,15 @@ fn read(place: &Place, path: &Path, (kind, id): (RunKind, u64)) -> Result<Option
         last: Sequence(u64::from_le_bytes(array_at(&header, 48))),
         rows: 0,
     };
-    let Ok(version) = check_header(&header, &place.spool, &meta) else {
+    if check_header(&header, &place.spool, &meta).is_err() {
         return Ok(None);
-    };
+    }
     let mut footer = [0; FOOTER_OCTETS];
     let at = len.checked_sub(FOOTER_OCTETS as u64);
     let at = at.filter(|at| *at >= HEADER_OCTETS as u64);
     let is_read = at.is_some_and(|at| file.read_exact_at(&mut footer, at).is_ok());
     meta.rows = u64::from_le_bytes(array_at(&footer, 40));
-    let is_whole = is_read && check_footer(&footer, version, &meta).is_ok();
+    let is_whole = is_read && check_footer(&footer, &meta).is_ok();
     Ok(Some(Found { meta, is_whole }))
 }
 

@@ -16,6 +16,8 @@ use crate::error::Result;
 
 /// The first octets of every run and of its footer.
 pub(crate) const MAGIC: &[u8; 8] = b"NRSEALED";
+/// Of their layout.
+pub(crate) const VERSION: u16 = 1;
 /// The header's page; blocks begin behind it.
 pub(crate) const HEADER_OCTETS: usize = 4096;
 /// Octets of the header that mean something, its checksum included.
@@ -213,7 +215,7 @@ impl Drop for RunWriter {
 pub(crate) fn header(spool: &SpoolId, meta: &RunMeta) -> Vec<u8> {
     let mut page = Vec::with_capacity(HEADER_OCTETS);
     page.extend_from_slice(MAGIC);
-    page.extend_from_slice(&meta.kind.version().to_le_bytes());
+    page.extend_from_slice(&VERSION.to_le_bytes());
     page.extend_from_slice(&[meta.kind.code(), 0, 0, 0, 0, 0]);
     page.extend_from_slice(spool);
     page.extend_from_slice(&meta.id.to_le_bytes());
@@ -232,7 +234,7 @@ pub(crate) fn header(spool: &SpoolId, meta: &RunMeta) -> Vec<u8> {
 fn footer(meta: &RunMeta, sections: &[Section]) -> Vec<u8> {
     let mut out = Vec::with_capacity(FOOTER_OCTETS);
     out.extend_from_slice(MAGIC);
-    out.extend_from_slice(&meta.kind.version().to_le_bytes());
+    out.extend_from_slice(&VERSION.to_le_bytes());
     let count = u8::try_from(sections.len()).unwrap_or(u8::MAX);
     out.extend_from_slice(&[meta.kind.code(), count, 0, 0, 0, 0]);
     for number in [meta.id, meta.first.0, meta.last.0, meta.rows, meta.len] {

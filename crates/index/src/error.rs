@@ -30,6 +30,12 @@ pub enum Error {
         /// What is wrong there.
         what: &'static str,
     },
+    /// A sealed file of a later version.
+    #[error("{} is of a version this newsreel does not know; run the newsreel that wrote it", path.display())]
+    Newer {
+        /// Which file.
+        path: PathBuf,
+    },
     /// The manifest cannot be used, and [`Views::regain`](crate::Views::regain) must not or cannot help.
     #[error("{} cannot be used ({why}); restore its directory from a copy of this spool", path.display())]
     Manifest {

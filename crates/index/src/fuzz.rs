@@ -19,11 +19,11 @@ use crate::layers::Run as _;
 use crate::overview::block::Columns;
 use crate::overview::cache::BlockCache;
 use crate::overview::pack::{Pack, decode_entries};
+use crate::sealed::ends::{FOOTER_OCTETS, HEADER_OCTETS, HEADER_USED, SECTIONS_MAX};
 use crate::sealed::filter::Filter;
 use crate::sealed::frame::{self, FRAME_HEADER};
 use crate::sealed::manifest::Manifest;
 use crate::sealed::reader::{RunFile, Wait};
-use crate::sealed::writer::{FOOTER_OCTETS, HEADER_OCTETS, HEADER_USED, SECTIONS_MAX};
 use crate::sealed::{RunKind, RunMeta, run_path};
 
 /// Decodes `octets` as each part that a file of the views can have; says how many took them.

@@ -21,10 +21,10 @@ use crate::overview::pack::Pack;
 use crate::overview::tail::{TailPart, TailRow};
 use crate::overview::withdrawn::is_withdrawn;
 use crate::overview::write::write_tails;
+use crate::sealed::ends::HEADER_OCTETS;
 use crate::sealed::reader::open_raw;
 use crate::sealed::set::{DamagedRun, Slot};
 use crate::sealed::window::read_piece;
-use crate::sealed::writer::HEADER_OCTETS;
 use crate::sealed::{RunKind, RunMeta};
 use crate::views::Views;
 

@@ -259,14 +259,10 @@ impl Views {
     /// Sealed files that have to be made anew, each with the log sequences it covers.
     #[must_use]
     pub fn damaged(&self) -> Vec<DamagedRun> {
-        let mut damaged = self.damages.list();
-        let lost = damaged.len();
-        for file in self.history.bad_files() {
-            if damaged[..lost].iter().all(|run| run.path != file.path) {
-                damaged.push(file);
-            }
-        }
-        damaged
+        let lost = self.damages.list();
+        let mut worn = self.history.bad_files();
+        worn.retain(|file| lost.iter().all(|run| run.run != file.run));
+        [lost, worn].concat()
     }
 
     /// Looks at all that is kept twice, in both places; [`Views::damaged`] tells afterwards what is bad.

@@ -14,10 +14,10 @@ use crate::cursor::{Bad, Cursor, array_at};
 use crate::error::Result;
 use crate::layers::Run;
 use crate::liveness::{BufferFacts, FactsList, Floors, alive, dead_estimate};
+use crate::sealed::ends::HEADER_OCTETS;
 use crate::sealed::filter::Filter;
 use crate::sealed::reader::{RunFile, Wait};
 use crate::sealed::window::Window;
-use crate::sealed::writer::HEADER_OCTETS;
 use crate::sealed::{RunKind, RunMeta};
 
 /// The section with the first key of each page.
@@ -247,24 +247,13 @@ impl Bucket {
     ) -> Result<()> {
         let offset = page_offset(page);
         let id = self.meta().id;
-        let octets = window.octets(&self.run, offset, PAGE_OCTETS);
-        let sound = match octets {
-            Ok(octets) => Page::decode(octets, id, offset, page as u32).ok(),
-            Err(error) if error.is_damage() => None,
-            Err(error) => return Err(error),
-        };
-        let read_alone;
-        let page = match sound {
-            Some(page) => page,
-            None => {
-                // This marks the file as bad that the window was read from.
-                read_alone = self.page(page, Wait::Yes)?;
-                read_alone.page()
-            }
-        };
-        out.clear();
-        out.extend((0..page.len()).map(|at| page.get(at)));
-        Ok(())
+        window.checked(&self.run, offset, PAGE_OCTETS, |octets| {
+            let page =
+                Page::decode(octets, id, offset, page as u32).map_err(|why| (offset, why))?;
+            out.clear();
+            out.extend((0..page.len()).map(|at| page.get(at)));
+            Ok(())
+        })
     }
 }
 

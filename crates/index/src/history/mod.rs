@@ -174,7 +174,11 @@ impl History {
     /// When the disk fails otherwise than by damage.
     pub(crate) fn check_files(&self) -> Result<()> {
         let runs = self.layers.runs();
-        runs.open().try_for_each(|bucket| bucket.check_files())
+        runs.open()
+            .try_for_each(|bucket| match bucket.check_files() {
+                Ok(()) => Ok(()),
+                Err(error) => self.layers.note(bucket.meta(), error),
+            })
     }
 
     /// Entries in the part that a freeze would take.

@@ -16,9 +16,9 @@ use crate::error::Result;
 use crate::groups::GROUPS_MAX;
 use crate::layers::Run;
 use crate::liveness::{Alive, BufferFacts, FactsList, Floors, alive, dead_estimate};
+use crate::sealed::ends::HEADER_OCTETS;
 use crate::sealed::frame::FRAME_HEADER;
 use crate::sealed::reader::{RunFile, Wait};
-use crate::sealed::writer::HEADER_OCTETS;
 use crate::sealed::{RunKind, RunMeta};
 
 /// The section that lists the blocks.

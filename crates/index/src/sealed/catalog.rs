@@ -87,12 +87,14 @@ impl Catalog {
     /// Makes a lost manifest again from the runs, for a log that begins at `log_from`.
     pub(crate) fn regain(place: &Place, log_from: Sequence) -> Result<Manifest> {
         let path = place.dir.join(NAME);
-        let Some(manifest) = regain::look(place)?.manifest(log_from) else {
+        let finds = regain::look(place)?;
+        let Some(manifest) = finds.manifest(log_from) else {
             return Err(Error::Manifest {
                 path,
                 why: "it is lost, and the sealed files beside it end before what is left of the log begins",
             });
         };
+        finds.set_aside(place, &manifest)?;
         replace_file(place.disk.as_ref(), &path, &manifest.encode(&place.spool))?;
         Ok(manifest)
     }

@@ -6,6 +6,7 @@
 //! What the payloads mean is the business of the three users.  Layout: `docs/formats/sealed-run.md`.
 
 pub(crate) mod catalog;
+pub(crate) mod ends;
 pub(crate) mod filter;
 pub(crate) mod frame;
 pub(crate) mod manifest;
@@ -90,6 +91,22 @@ pub(crate) struct RunMeta {
 }
 
 impl RunMeta {
+    /// A run of which nothing is written yet.
+    pub(crate) const fn unwritten(
+        kind: RunKind,
+        id: u64,
+        (first, last): (Sequence, Sequence),
+    ) -> Self {
+        Self {
+            kind,
+            id,
+            len: 0,
+            first,
+            last,
+            rows: 0,
+        }
+    }
+
     /// The run's files; more than one are equal.
     pub(crate) fn paths(&self, dir: &Path) -> RunPaths {
         run_paths(dir, self.kind, self.id)
@@ -107,14 +124,19 @@ pub(crate) fn run_path(dir: &Path, kind: RunKind, id: u64) -> PathBuf {
     dir.join(format!("{}-{id:016x}{SUFFIX}", kind.stem()))
 }
 
+/// The second file of a run that is written twice.
+pub(crate) fn copy_path(dir: &Path, kind: RunKind, id: u64) -> Option<PathBuf> {
+    let name = || format!("{}-{id:016x}{COPY_SUFFIX}", kind.stem());
+    kind.is_double().then(|| dir.join(name()))
+}
+
 /// A run's files.
 pub(crate) fn run_paths(dir: &Path, kind: RunKind, id: u64) -> RunPaths {
     let first = run_path(dir, kind, id);
-    let copy = kind.is_double().then(|| {
-        let name = format!("{}-{id:016x}{COPY_SUFFIX}", kind.stem());
-        dir.join(name)
-    });
-    [first].into_iter().chain(copy).collect()
+    [first]
+        .into_iter()
+        .chain(copy_path(dir, kind, id))
+        .collect()
 }
 
 /// The run that a file of that name belongs to, whoever refers to it.

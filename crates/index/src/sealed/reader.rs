@@ -10,13 +10,11 @@ use std::sync::{Arc, OnceLock};
 use newsreel_host::{Disk, File, OpenMode};
 use smallvec::SmallVec;
 
+use super::ends::{self, FOOTER_OCTETS, Section, framed};
 use super::frame::{self, FRAME_HEADER};
 use super::set::DamagedRun;
-use super::writer::{
-    FOOTER_OCTETS, HEADER_OCTETS, HEADER_USED, MAGIC, SECTIONS_MAX, Section, VERSION, framed,
-};
-use super::{RunKind, RunMeta, SpoolId, run_paths};
-use crate::cursor::{Bad, Cursor, array_at};
+use super::{RunKind, RunMeta, SpoolId, copy_path, run_path, run_paths};
+use crate::cursor::Bad;
 use crate::error::{Error, Result};
 
 /// Whether a reader waits for the disk.
@@ -56,32 +54,19 @@ impl RunFile {
         spool: &SpoolId,
         meta: &RunMeta,
     ) -> Result<Self> {
-        let (mut sections, mut first_error) = (None, None);
-        let mut halves = SmallVec::new();
-        for path in meta.paths(dir) {
-            let bad = OnceLock::new();
-            let file = match open_half(disk, &path, spool, meta) {
-                Ok((file, found)) => {
-                    sections.get_or_insert(found);
-                    Some(file)
-                }
-                Err(error) if error.is_damage() => {
-                    bad.get_or_init(|| error.to_string());
-                    first_error.get_or_insert(error);
-                    None
-                }
-                Err(error) => return Err(error),
-            };
-            halves.push(Half { path, file, bad });
+        let open = |path| Half::open(disk, path, spool, meta);
+        let (first, mut sections) = open(run_path(dir, meta.kind, meta.id))?;
+        let mut halves = SmallVec::from_iter([first]);
+        if let Some(path) = copy_path(dir, meta.kind, meta.id) {
+            let (copy, of_copy) = open(path)?;
+            halves.push(copy);
+            sections = sections.or_else(|first| of_copy.map_err(|_| first));
         }
-        match (sections, first_error) {
-            (None, Some(error)) => Err(error),
-            (sections, _) => Ok(Self {
-                halves,
-                meta: *meta,
-                sections: sections.unwrap_or_default(),
-            }),
-        }
+        Ok(Self {
+            halves,
+            meta: *meta,
+            sections: sections?,
+        })
     }
 
     /// The run as the manifest names it.
@@ -113,16 +98,13 @@ impl RunFile {
     }
 
     /// The open files, those that were always good first.
-    fn in_order(&self) -> impl Iterator<Item = (&Half, &Arc<dyn File>)> {
-        let good = self.halves.iter().filter(|half| half.bad.get().is_none());
-        let bad = self.halves.iter().filter(|half| half.bad.get().is_some());
-        good.chain(bad)
+    fn in_order(&self) -> SmallVec<[(&Half, &Arc<dyn File>); 2]> {
+        let open = self.halves.iter();
+        let mut halves: SmallVec<[_; 2]> = open
             .filter_map(|half| Some((half, half.file.as_ref()?)))
-    }
-
-    /// Reads octets as they are, from the best file; the caller checks them.
-    pub(crate) fn octets(&self, buf: &mut [u8], offset: u64, wait: Wait) -> Result<()> {
-        self.checked(buf, offset, wait, |_| Ok(()))
+            .collect();
+        halves.sort_by_key(|(half, _)| half.bad.get().is_some());
+        halves
     }
 
     /// Reads octets from the first file in which `check` finds them good.
@@ -131,11 +113,11 @@ impl RunFile {
         buf: &mut [u8],
         offset: u64,
         wait: Wait,
-        check: impl Fn(&[u8]) -> Result<T, (u64, Bad)>,
+        mut check: impl FnMut(&[u8]) -> Result<T, (u64, Bad)>,
     ) -> Result<T> {
         let mut first_error = None;
         for (half, file) in self.in_order() {
-            let error = match half.read(file, buf, offset, wait, &check) {
+            let error = match half.read(file, buf, offset, wait, &mut check) {
                 Ok(found) => return Ok(found),
                 Err(error) if error.is_damage() => error,
                 Err(error) => return Err(error),
@@ -146,24 +128,28 @@ impl RunFile {
         Err(first_error.unwrap_or_else(|| self.damage(offset, Bad("none of its files is open"))))
     }
 
-    /// Looks at a piece of every file, though one would do.
+    /// Looks at a piece of every file, though one would do; damage is an error when no file is good there.
     pub(crate) fn check_all(
         &self,
         buf: &mut [u8],
         offset: u64,
         check: impl Fn(&[u8]) -> Result<(), (u64, Bad)>,
     ) -> Result<()> {
-        for half in &self.halves {
-            let Some(file) = &half.file else { continue };
+        let (mut is_good, mut first_error) = (false, None);
+        for (half, file) in self.in_order() {
             match half.read(file, buf, offset, Wait::Yes, &check) {
-                Ok(()) => {}
+                Ok(()) => is_good = true,
                 Err(error) if error.is_damage() => {
                     half.bad.get_or_init(|| error.to_string());
+                    first_error.get_or_insert(error);
                 }
                 Err(error) => return Err(error),
             }
         }
-        Ok(())
+        match first_error {
+            Some(error) if !is_good => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// Reads a frame with a payload of `len` octets into `buf`; the payload is `buf[FRAME_HEADER..]`.
@@ -233,13 +219,35 @@ impl RunFile {
 }
 
 impl Half {
+    /// Opens one of a run's files.  What is wrong with it when it is damaged comes beside it.
+    fn open(
+        disk: &dyn Disk,
+        path: PathBuf,
+        spool: &SpoolId,
+        meta: &RunMeta,
+    ) -> Result<(Self, Result<Vec<Section>>)> {
+        let bad = OnceLock::new();
+        match open_named(disk, &path, spool, meta) {
+            Ok((file, sections)) => {
+                let file = Some(file);
+                Ok((Self { path, file, bad }, Ok(sections)))
+            }
+            Err(error) if error.is_damage() => {
+                bad.get_or_init(|| error.to_string());
+                let file = None;
+                Ok((Self { path, file, bad }, Err(error)))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     fn read<T>(
         &self,
         file: &Arc<dyn File>,
         buf: &mut [u8],
         offset: u64,
         wait: Wait,
-        check: impl Fn(&[u8]) -> Result<T, (u64, Bad)>,
+        check: impl FnOnce(&[u8]) -> Result<T, (u64, Bad)>,
     ) -> Result<T> {
         match wait {
             Wait::Yes => file.read_exact_at(buf, offset)?,
@@ -253,7 +261,12 @@ impl Half {
 }
 
 /// Whether frames with payloads of these lengths lie one behind the other.
-fn check_frames(run: u64, offset: u64, lens: &[usize], buf: &[u8]) -> Result<(), (u64, Bad)> {
+pub(crate) fn check_frames(
+    run: u64,
+    offset: u64,
+    lens: &[usize],
+    buf: &[u8],
+) -> Result<(), (u64, Bad)> {
     let mut at = 0;
     for len in lens {
         let place = offset + at as u64;
@@ -266,108 +279,27 @@ fn check_frames(run: u64, offset: u64, lens: &[usize], buf: &[u8]) -> Result<(),
     Ok(())
 }
 
-fn open_half(
+/// Opens a file that must be the one the manifest names.
+fn open_named(
     disk: &dyn Disk,
     path: &Path,
     spool: &SpoolId,
     meta: &RunMeta,
 ) -> Result<(Arc<dyn File>, Vec<Section>)> {
     let file = disk.open(path, OpenMode::Read)?;
-    let bad = |at: u64, Bad(what): Bad| Error::damaged(path, at, what);
-    let len = file.len()?;
-    if len != meta.len || len < (HEADER_OCTETS + FOOTER_OCTETS) as u64 {
-        return Err(bad(
-            len,
-            Bad("it does not have the length it was sealed with"),
-        ));
+    let ends = ends::read(file.as_ref(), path, spool)?;
+    let bad = |at, what| Err(Error::damaged(path, at, what));
+    if ends.meta.len != meta.len {
+        return bad(
+            ends.meta.len,
+            "it does not have the length it was sealed with",
+        );
     }
-    let mut header = [0; HEADER_USED];
-    file.read_exact_at(&mut header, 0)?;
-    check_header(&header, spool, meta).map_err(|why| bad(0, why))?;
-    let at = len - FOOTER_OCTETS as u64;
-    let mut footer = [0; FOOTER_OCTETS];
-    file.read_exact_at(&mut footer, at)?;
-    let sections = check_footer(&footer, meta).map_err(|why| bad(at, why))?;
+    let sections = ends.sections?;
+    if ends.meta != *meta {
+        return bad(0, "it is another run than the manifest names");
+    }
     Ok((file, sections))
-}
-
-/// Whether a header is that of a run of a later version.
-pub(crate) fn is_newer(octets: &[u8; HEADER_USED]) -> bool {
-    let version = u16::from_le_bytes(array_at(octets, 8));
-    let (body, crc) = octets.split_at(HEADER_USED - 4);
-    let is_good = crc32c::crc32c(body).to_le_bytes() == crc;
-    is_good && octets.starts_with(MAGIC) && version > VERSION
-}
-
-pub(crate) fn check_header(
-    octets: &[u8; HEADER_USED],
-    spool: &SpoolId,
-    meta: &RunMeta,
-) -> Result<(), Bad> {
-    let (body, crc) = octets.split_at(HEADER_USED - 4);
-    if crc32c::crc32c(body).to_le_bytes() != crc {
-        return Err(Bad("the header's checksum is wrong"));
-    }
-    let mut cursor = Cursor::new(body);
-    let magic: [u8; 8] = cursor.array()?;
-    let version = cursor.u16()?;
-    let kind = cursor.u8()?;
-    cursor.take(5)?;
-    let of_spool: SpoolId = cursor.array()?;
-    let ids = (cursor.u64()?, cursor.u64()?, cursor.u64()?);
-    if &magic != MAGIC || kind != meta.kind.code() {
-        return Err(Bad("it is not a sealed run of this kind"));
-    }
-    if version != VERSION {
-        return Err(Bad("it is of a version this newsreel does not know"));
-    }
-    if &of_spool != spool {
-        return Err(Bad("it belongs to another spool"));
-    }
-    if ids != (meta.id, meta.first.0, meta.last.0) {
-        return Err(Bad("it is another run than the manifest names"));
-    }
-    Ok(())
-}
-
-pub(crate) fn check_footer(
-    octets: &[u8; FOOTER_OCTETS],
-    meta: &RunMeta,
-) -> Result<Vec<Section>, Bad> {
-    let (body, crc) = octets.split_at(FOOTER_OCTETS - 4);
-    if crc32c::crc32c(body).to_le_bytes() != crc {
-        return Err(Bad("the footer's checksum is wrong"));
-    }
-    let mut cursor = Cursor::new(body);
-    let magic: [u8; 8] = cursor.array()?;
-    let version = cursor.u16()?;
-    let kind = cursor.u8()?;
-    let count = usize::from(cursor.u8()?);
-    cursor.take(4)?;
-    let id = cursor.u64()?;
-    cursor.take(16)?;
-    let (rows, len) = (cursor.u64()?, cursor.u64()?);
-    let same = (id, rows, len) == (meta.id, meta.rows, meta.len);
-    if &magic != MAGIC || version != VERSION || kind != meta.kind.code() || !same {
-        return Err(Bad("the footer is another run's"));
-    }
-    if count > SECTIONS_MAX {
-        return Err(Bad("the footer has too many sections"));
-    }
-    let mut sections = Vec::with_capacity(count);
-    for _ in 0..count {
-        let section = Section {
-            tag: cursor.u32()?,
-            len: cursor.u32()?,
-            offset: cursor.u64()?,
-        };
-        let end = section.offset.checked_add(framed(u64::from(section.len)));
-        if section.offset < HEADER_OCTETS as u64 || end.is_none_or(|end| end > meta.len) {
-            return Err(Bad("a section lies outside the file"));
-        }
-        sections.push(section);
-    }
-    Ok(sections)
 }
 
 /// Opens those of a run's files that are there, whatever state they are in: raw octets only.

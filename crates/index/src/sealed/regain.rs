@@ -8,15 +8,17 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use newsreel_host::OpenMode;
+use newsreel_host::{ErrorKind, OpenMode};
 use newsreel_wire::Sequence;
 
+use super::ends;
 use super::manifest::Manifest;
-use super::reader::{check_footer, check_header, is_newer};
-use super::writer::{FOOTER_OCTETS, HEADER_OCTETS, HEADER_USED, Place};
+use super::writer::Place;
 use super::{RunKind, RunMeta, parse_run_name, run_paths};
-use crate::cursor::array_at;
 use crate::error::{Error, Result};
+
+/// Behind the names of files that cannot be used and are left for a person to look at.
+const ASIDE_SUFFIX: &str = ".bad";
 
 /// A run as its own file tells of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +32,8 @@ struct Found {
 #[derive(Debug, Default)]
 pub(crate) struct Finds {
     found: Vec<Found>,
+    /// Runs of which no file is whole.
+    broken: Vec<(RunKind, u64)>,
     /// The largest id that any file's name has.
     last_id: u64,
 }
@@ -48,45 +52,29 @@ pub(crate) fn look(place: &Place) -> Result<Finds> {
             let found = read(place, &path, (kind, id))?;
             best = best.filter(|best| best.is_whole).or(found).or(best);
         }
+        if best.is_none_or(|best| !best.is_whole) {
+            finds.broken.push((kind, id));
+        }
         finds.found.extend(best);
     }
     Ok(finds)
 }
 
-/// A file's header and footer; `None`: its header cannot be used.
-fn read(place: &Place, path: &Path, (kind, id): (RunKind, u64)) -> Result<Option<Found>> {
-    let Ok(file) = place.disk.open(path, OpenMode::Read) else {
-        return Ok(None);
+/// What a file says of itself; `None`: it is not there, or its header cannot be used.
+fn read(place: &Place, path: &Path, of: (RunKind, u64)) -> Result<Option<Found>> {
+    let opened = place.disk.open(path, OpenMode::Read).map_err(Error::from);
+    let ends = match opened.and_then(|file| ends::read(file.as_ref(), path, &place.spool)) {
+        Ok(ends) => ends,
+        Err(error) if error.is_damage() => return Ok(None),
+        Err(error) => return Err(error),
     };
-    let len = file.len().unwrap_or(0);
-    let mut header = [0; HEADER_USED];
-    if file.read_exact_at(&mut header, 0).is_err() {
-        return Ok(None);
-    }
-    if is_newer(&header) {
-        return Err(Error::Manifest {
-            path: path.to_path_buf(),
-            why: "the manifest is lost, and this file is of a version this newsreel does not know",
-        });
-    }
-    let mut meta = RunMeta {
-        kind,
-        id,
-        len,
-        first: Sequence(u64::from_le_bytes(array_at(&header, 40))),
-        last: Sequence(u64::from_le_bytes(array_at(&header, 48))),
-        rows: 0,
+    let is_whole = match ends.sections {
+        Ok(_) => true,
+        Err(error) if error.is_damage() => false,
+        Err(error) => return Err(error),
     };
-    if check_header(&header, &place.spool, &meta).is_err() {
-        return Ok(None);
-    }
-    let mut footer = [0; FOOTER_OCTETS];
-    let at = len.checked_sub(FOOTER_OCTETS as u64);
-    let at = at.filter(|at| *at >= HEADER_OCTETS as u64);
-    let is_read = at.is_some_and(|at| file.read_exact_at(&mut footer, at).is_ok());
-    meta.rows = u64::from_le_bytes(array_at(&footer, 40));
-    let is_whole = is_read && check_footer(&footer, &meta).is_ok();
-    Ok(Some(Found { meta, is_whole }))
+    let meta = ends.meta;
+    Ok(((meta.kind, meta.id) == of).then_some(Found { meta, is_whole }))
 }
 
 fn covers(outer: &RunMeta, inner: &RunMeta) -> bool {
@@ -94,6 +82,26 @@ fn covers(outer: &RunMeta, inner: &RunMeta) -> bool {
 }
 
 impl Finds {
+    /// Gives another name to the files that neither `manifest` nor anybody could use: what cannot be read today may be
+    /// read by somebody else tomorrow, so nothing of it is removed.
+    pub(crate) fn set_aside(&self, place: &Place, manifest: &Manifest) -> Result<()> {
+        let is_named = |of: &(RunKind, u64)| {
+            let mut runs = manifest.runs.iter();
+            runs.any(|run| (run.kind, run.id) == *of)
+        };
+        for (kind, id) in self.broken.iter().filter(|of| !is_named(of)) {
+            for path in run_paths(&place.dir, *kind, *id) {
+                let mut aside = path.clone().into_os_string();
+                aside.push(ASIDE_SUFFIX);
+                match place.disk.rename(&path, Path::new(&aside)) {
+                    Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The manifest, for a log that begins at `log_from`; `None`: it does not reach back to the newest runs.
     pub(crate) fn manifest(&self, log_from: Sequence) -> Option<Manifest> {
         let whole: Vec<RunMeta> = self
@@ -148,15 +156,10 @@ impl Finds {
     }
 
     /// What is named for sequences that no good run covers: a file that is left of them, or none.
-    fn stand_in(
-        &self,
-        kind: RunKind,
-        (first, last): (Sequence, Sequence),
-        next_run: &mut u64,
-    ) -> RunMeta {
+    fn stand_in(&self, kind: RunKind, range: (Sequence, Sequence), next_run: &mut u64) -> RunMeta {
         let of_gap = |found: &&Found| {
             let meta = &found.meta;
-            !found.is_whole && meta.kind == kind && first <= meta.first && meta.last <= last
+            !found.is_whole && meta.kind == kind && range.0 <= meta.first && meta.last <= range.1
         };
         let left = self
             .found
@@ -170,14 +173,7 @@ impl Finds {
             },
             |left| left.meta.id,
         );
-        RunMeta {
-            kind,
-            id,
-            len: 0,
-            first,
-            last,
-            rows: 0,
-        }
+        RunMeta::unwritten(kind, id, range)
     }
 }
 
@@ -246,6 +242,7 @@ mod tests {
         };
         Finds {
             found: runs.iter().map(found).collect(),
+            broken: Vec::new(),
             last_id: runs.iter().map(|run| run.1).max().unwrap_or(0),
         }
     }

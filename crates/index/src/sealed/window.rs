@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use newsreel_host::File;
 
-use super::frame::{self, FRAME_HEADER};
-use super::reader::{RunFile, Wait};
-use crate::error::Result;
+use super::frame::FRAME_HEADER;
+use super::reader::{RunFile, Wait, check_frames};
+use crate::cursor::Bad;
+use crate::error::{Error, Result};
 
 /// Read at once.
 const PIECE: usize = 256 << 10;
@@ -23,33 +24,61 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// `len` octets at `offset` of the run, as they are.
-    pub(crate) fn octets(&mut self, run: &RunFile, offset: u64, len: usize) -> Result<&[u8]> {
-        let held = self.start..self.start + self.bytes.len() as u64;
-        if !(held.contains(&offset) && offset + len as u64 <= held.end) {
-            let rest = run.meta().len.saturating_sub(offset);
-            let want = usize::try_from(rest)
-                .unwrap_or(usize::MAX)
-                .min(len.max(PIECE));
-            self.bytes.clear();
-            self.bytes.resize(want.max(len), 0);
-            self.start = offset;
-            let done = run.octets(&mut self.bytes, offset, Wait::Yes);
-            if done.is_err() {
-                self.bytes.clear();
-            }
-            done?;
-            self.read += self.bytes.len() as u64;
+    /// Hands the `len` octets at `offset` of the run to `check`: those of the first file in which it finds them good.
+    pub(crate) fn checked(
+        &mut self,
+        run: &RunFile,
+        offset: u64,
+        len: usize,
+        mut check: impl FnMut(&[u8]) -> Result<(), (u64, Bad)>,
+    ) -> Result<()> {
+        if self
+            .held(offset, len)
+            .is_some_and(|held| check(held).is_ok())
+        {
+            return Ok(());
         }
-        let from = (offset - self.start) as usize;
-        Ok(&self.bytes[from..from + len])
+        let rest = run.meta().len.saturating_sub(offset);
+        let ahead = usize::try_from(rest).unwrap_or(usize::MAX).min(PIECE);
+        let mut result = self.fill(run, offset, ahead.max(len), |piece| check(&piece[..len]));
+        if ahead > len && result.as_ref().is_err_and(Error::is_damage) {
+            // What cannot be read may lie behind them.
+            result = self.fill(run, offset, len, check);
+        }
+        result
+    }
+
+    /// The octets at `offset`, if they are in memory.
+    fn held(&self, offset: u64, len: usize) -> Option<&[u8]> {
+        let from = usize::try_from(offset.checked_sub(self.start)?).ok()?;
+        self.bytes.get(from..from.checked_add(len)?)
+    }
+
+    fn fill(
+        &mut self,
+        run: &RunFile,
+        offset: u64,
+        len: usize,
+        check: impl FnMut(&[u8]) -> Result<(), (u64, Bad)>,
+    ) -> Result<()> {
+        self.bytes.resize(len, 0);
+        self.start = offset;
+        self.read += len as u64;
+        let result = run.checked(&mut self.bytes, offset, Wait::Yes, check);
+        if result.is_err() {
+            self.bytes.clear();
+        }
+        result
     }
 
     /// The payload, `len` octets long, of the frame at `offset`.
     pub(crate) fn frame(&mut self, run: &RunFile, offset: u64, len: usize) -> Result<&[u8]> {
         let id = run.meta().id;
-        let bytes = self.octets(run, offset, FRAME_HEADER + len)?;
-        frame::payload(id, offset, bytes).map_err(|why| run.damage(offset, why))
+        self.checked(run, offset, FRAME_HEADER + len, |octets| {
+            check_frames(id, offset, &[len], octets)
+        })?;
+        let held = self.held(offset, FRAME_HEADER + len).unwrap_or_default();
+        Ok(held.get(FRAME_HEADER..).unwrap_or_default())
     }
 }
 

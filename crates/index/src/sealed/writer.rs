@@ -10,36 +10,15 @@ use newsreel_host::{AlignedBuf, DIRECT_ALIGN_BYTES, Disk, File, OpenMode};
 use newsreel_wire::Sequence;
 use smallvec::SmallVec;
 
-use super::frame::{self, FRAME_HEADER};
+use super::ends::{self, FOOTER_OCTETS, SECTIONS_MAX, Section};
+use super::frame;
 use super::{RunKind, RunMeta, RunPaths, SpoolId};
 use crate::error::Result;
-
-/// The first octets of every run and of its footer.
-pub(crate) const MAGIC: &[u8; 8] = b"NRSEALED";
-/// Of their layout.
-pub(crate) const VERSION: u16 = 1;
-/// The header's page; blocks begin behind it.
-pub(crate) const HEADER_OCTETS: usize = 4096;
-/// Octets of the header that mean something, its checksum included.
-pub(crate) const HEADER_USED: usize = 64;
-/// The footer.
-pub(crate) const FOOTER_OCTETS: usize = 256;
-/// Sections a run can have.
-pub(crate) const SECTIONS_MAX: usize = 8;
 
 /// Written in pieces of this size: small enough to stay in the processor's cache on the way ...
 const PIECE: usize = 256 << 10;
 /// ... and forced to the disk after so many octets, so that a large run does not stand in a commit's way at its end.
 const SYNC_EVERY: u64 = 16 << 20;
-
-/// A named part at the end of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Section {
-    pub(crate) tag: u32,
-    /// Octets of its payload.
-    pub(crate) len: u32,
-    pub(crate) offset: u64,
-}
 
 /// Where runs are made.
 #[derive(Debug, Clone)]
@@ -68,23 +47,16 @@ pub(crate) struct RunWriter {
 }
 
 impl RunWriter {
-    /// Begins a run that covers the sequences `first..=last`.
+    /// Begins a run that covers these sequences, the last included.
     pub(crate) fn create(
         place: &Place,
         kind: RunKind,
         id: u64,
-        (first, last): (Sequence, Sequence),
+        range: (Sequence, Sequence),
     ) -> Result<Self> {
-        let meta = RunMeta {
-            kind,
-            id,
-            len: 0,
-            first,
-            last,
-            rows: 0,
-        };
+        let meta = RunMeta::unwritten(kind, id, range);
         let mut buf = AlignedBuf::with_capacity(PIECE + (PIECE >> 2));
-        buf.extend_from_slice(&header(&place.spool, &meta));
+        buf.extend_from_slice(&ends::header(&place.spool, &meta));
         let mut writer = Self {
             place: place.clone(),
             files: SmallVec::new(),
@@ -152,7 +124,7 @@ impl RunWriter {
     pub(crate) fn finish(mut self, rows: u64) -> Result<RunMeta> {
         self.meta.rows = rows;
         self.meta.len = self.offset() + FOOTER_OCTETS as u64;
-        let footer = footer(&self.meta, &self.sections);
+        let footer = ends::footer(&self.meta, &self.sections);
         self.buf.extend_from_slice(&footer);
         self.spill(0)?;
         for file in &self.files {
@@ -209,49 +181,4 @@ impl Drop for RunWriter {
             }
         }
     }
-}
-
-/// The header page: magic 8, version 2, kind 1, zero 5, spool 16, run 8, first 8, last 8, zero 4, crc 4.
-pub(crate) fn header(spool: &SpoolId, meta: &RunMeta) -> Vec<u8> {
-    let mut page = Vec::with_capacity(HEADER_OCTETS);
-    page.extend_from_slice(MAGIC);
-    page.extend_from_slice(&VERSION.to_le_bytes());
-    page.extend_from_slice(&[meta.kind.code(), 0, 0, 0, 0, 0]);
-    page.extend_from_slice(spool);
-    page.extend_from_slice(&meta.id.to_le_bytes());
-    page.extend_from_slice(&meta.first.0.to_le_bytes());
-    page.extend_from_slice(&meta.last.0.to_le_bytes());
-    page.extend_from_slice(&[0; 4]);
-    debug_assert_eq!(page.len(), HEADER_USED - 4);
-    let crc = crc32c::crc32c(&page);
-    page.extend_from_slice(&crc.to_le_bytes());
-    page.resize(HEADER_OCTETS, 0);
-    page
-}
-
-/// The footer: magic 8, version 2, kind 1, sections 1, zero 4, run 8, first 8, last 8, rows 8, file length 8, then
-/// eight times tag 4, length 4, offset 8; zeros; crc 4.
-fn footer(meta: &RunMeta, sections: &[Section]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(FOOTER_OCTETS);
-    out.extend_from_slice(MAGIC);
-    out.extend_from_slice(&VERSION.to_le_bytes());
-    let count = u8::try_from(sections.len()).unwrap_or(u8::MAX);
-    out.extend_from_slice(&[meta.kind.code(), count, 0, 0, 0, 0]);
-    for number in [meta.id, meta.first.0, meta.last.0, meta.rows, meta.len] {
-        out.extend_from_slice(&number.to_le_bytes());
-    }
-    for section in sections {
-        out.extend_from_slice(&section.tag.to_le_bytes());
-        out.extend_from_slice(&section.len.to_le_bytes());
-        out.extend_from_slice(&section.offset.to_le_bytes());
-    }
-    out.resize(FOOTER_OCTETS - 4, 0);
-    let crc = crc32c::crc32c(&out);
-    out.extend_from_slice(&crc.to_le_bytes());
-    out
-}
-
-/// Octets a section takes in the file.
-pub(crate) const fn framed(len: u64) -> u64 {
-    len + FRAME_HEADER as u64
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use newsreel_host::{Disk, FaultyDisk, MemoryDisk, OpenMode};
+use newsreel_host::{Disk, Effect, Fault, FaultyDisk, MemoryDisk, Op, OpenMode, read_whole};
 use newsreel_index::{Error, Views};
 use newsreel_wire::{Sequence, UnixTime};
 
@@ -132,6 +132,78 @@ fn a_manifest_lost_in_a_crash_is_made_again() {
         nth += 1;
     }
     assert!(nth > 20, "{nth}");
+}
+
+/// A spool whose manifest is gone, and the script that its disk follows.
+fn without_manifest() -> (Arc<FaultyDisk>, World) {
+    let memory = Arc::new(MemoryDisk::new());
+    let faulty = Arc::new(FaultyDisk::new(Arc::clone(&memory) as Arc<dyn Disk>));
+    let disk: Arc<dyn Disk> = Arc::clone(&faulty) as _;
+    let mut world = World::with_groups(&disk, small(), 4);
+    (1..6).for_each(|nth| stage(&mut world, nth));
+    disk.remove(&Path::new(DIR).join("manifest")).unwrap();
+    (faulty, world)
+}
+
+fn names(disk: &dyn Disk) -> Vec<String> {
+    let files = disk.list(Path::new(DIR)).unwrap();
+    files.into_iter().map(|file| file.name).collect()
+}
+
+/// A file that could not be opened for a reason that passes counted as lost, and was removed as one that no manifest names.
+#[test]
+fn what_cannot_be_read_just_now_is_not_taken_for_lost() {
+    for op in [Op::Open, Op::Read, Op::Stat] {
+        let (faulty, mut world) = without_manifest();
+        let disk: Arc<dyn Disk> = Arc::clone(&faulty) as _;
+        let log_from = world.views.checkpoint().unwrap().0 + 1;
+        let regain = || {
+            let disk = Arc::clone(&disk);
+            Views::regain(disk, Path::new(DIR), SPOOL, Sequence(log_from))
+        };
+        let before = names(disk.as_ref());
+        for nth in 1..4 {
+            // Anything but what a failing medium says.
+            faulty.add(Fault::new(op, "history-", Effect::Full).nth(nth));
+            let error = regain().unwrap_err();
+            assert!(matches!(error, Error::Host(_)), "{op}: {error}");
+            assert_eq!(names(disk.as_ref()), before);
+            faulty.clear();
+        }
+        regain().unwrap();
+        world.reopen(&disk);
+        assert_eq!(world.views.damaged(), []);
+        world.check();
+    }
+}
+
+/// What the medium does not give today may be read by somebody tomorrow.
+#[test]
+fn files_that_cannot_be_read_are_set_aside() {
+    let (faulty, mut world) = without_manifest();
+    let disk: Arc<dyn Disk> = Arc::clone(&faulty) as _;
+    let oldest = names(disk.as_ref())
+        .into_iter()
+        .find(|name| name.starts_with("history-"))
+        .unwrap();
+    let (oldest, _) = oldest.split_once('.').unwrap();
+    let octets = |suffix: &str| {
+        let path = Path::new(DIR).join(format!("{oldest}.{suffix}"));
+        read_whole(disk.as_ref(), &path, 1 << 30).unwrap()
+    };
+    let before = octets("run");
+    faulty.add(Fault::new(Op::Read, oldest, Effect::Medium).forever());
+    let log_from = world.views.checkpoint().unwrap().0 + 1;
+    let again = Arc::clone(&disk);
+    Views::regain(again, Path::new(DIR), SPOOL, Sequence(log_from)).unwrap();
+    world.reopen(&disk);
+    rebuild_all(&world);
+    faulty.clear();
+    assert_eq!(octets("run.bad"), before);
+    assert_eq!(octets("copy.bad"), before);
+    world.check();
+    world.reopen(&disk);
+    world.check();
 }
 
 /// Files that end before the log begins: whatever lay between is nowhere.

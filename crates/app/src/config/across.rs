@@ -3,7 +3,7 @@
 //! A value that somebody wrote holds in full, or is a problem that names both keys and says what would be right.  A
 //! default gives way instead: it becomes what the written keys leave room for, so `config show` prints what is in force.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use newsreel_store::StoreConfig;
 
@@ -24,27 +24,35 @@ const REMEMBER_MARGIN_S: u64 = 86_400;
 pub(super) struct Across<'c> {
     config: &'c mut Config,
     places: &'c BTreeMap<String, (usize, usize)>,
+    unsound: &'c BTreeSet<String>,
     problems: Vec<Problem>,
 }
 
 /// One bound of a key: how much, and what sets it.
 struct Bound {
     most: u64,
+    /// The keys that set it.
+    keys: &'static [&'static str],
     /// What of it is too much, as in `more than session.article_bytes_max = 4MiB lets in`.
     because: String,
     /// What would be right.
     right: String,
 }
 
+/// The lists of the store.
+const STORE: &[&str] = &["buffer", "set", "rule"];
+
 /// Makes defaults fit what is written; what is written and does not fit is a problem.  `places` says where each key
-/// stands that is written.
+/// stands that is written; `unsound` names what could not be read, so that nothing is told that follows from it.
 pub(super) fn settle(
     config: &mut Config,
     places: &BTreeMap<String, (usize, usize)>,
+    unsound: &BTreeSet<String>,
 ) -> Vec<Problem> {
     let mut across = Across {
         config,
         places,
+        unsound,
         problems: Vec::new(),
     };
     across.session_memory();
@@ -70,7 +78,29 @@ impl Across<'_> {
         }
     }
 
-    fn problem(&mut self, key: &str, what: String, right: String) {
+    /// Whether a key's value is what was meant: it was read, or it is a default that gives way to such keys only.
+    fn is_sound(&self, key: &str) -> bool {
+        if self.unsound.iter().any(|other| are_related(key, other)) {
+            return false;
+        }
+        if self.is_written(key) {
+            return true;
+        }
+        let mut gives_way_to = match key {
+            "session.article_bytes_max" => &["session.large_articles_bytes_max"][..],
+            "articles.octets_max" => &["session.article_bytes_max", "buffer", "set", "rule"],
+            "articles.header_octets_max" => &["articles.octets_max"],
+            _ => &[],
+        }
+        .iter();
+        gives_way_to.all(|other| self.is_sound(other))
+    }
+
+    /// Tells that `key` does not fit `others`, if the values of all are what was meant.
+    fn problem(&mut self, key: &str, others: &[&str], what: String, right: String) {
+        if !self.is_sound(key) || !others.iter().all(|other| self.is_sound(other)) {
+            return;
+        }
         let (line, column) = self.places.get(key).copied().unwrap_or_default();
         self.problems.push(Problem {
             line,
@@ -88,7 +118,7 @@ impl Across<'_> {
         }
         for bound in bounds.iter().filter(|bound| bound.most < value) {
             let what = format!("{key} = {} is {}", printed(key, value), bound.because);
-            self.problem(key, what, bound.right.clone());
+            self.problem(key, bound.keys, what, bound.right.clone());
         }
         value
     }
@@ -114,7 +144,7 @@ impl Across<'_> {
                 self.said(ARTICLE, article as u64)
             );
             let right = format!("give {} or more", printed(KEY, least as u64));
-            self.problem(KEY, what, right);
+            self.problem(KEY, &[ARTICLE], what, right);
         }
     }
 
@@ -125,6 +155,7 @@ impl Across<'_> {
         let read = self.config.session.article_bytes_max as u64;
         let mut bounds = vec![Bound {
             most: read,
+            keys: &["session.article_bytes_max"],
             because: format!(
                 "more than {} lets in",
                 self.said("session.article_bytes_max", read)
@@ -140,6 +171,7 @@ impl Across<'_> {
             let needed = (value + ADDED_OCTETS) * 4;
             bounds.push(Bound {
                 most,
+                keys: STORE,
                 because: format!(
                     "more than a quarter of a buffer: the largest, of set {set:?}, has {}",
                     self.said("buffer.octets", octets)
@@ -163,6 +195,7 @@ impl Across<'_> {
         let article = u64::from(self.config.articles.octets_max);
         let bounds = [Bound {
             most: article,
+            keys: &["articles.octets_max"],
             because: format!("more than {}", self.said("articles.octets_max", article)),
             right: "a header block is part of its article".to_owned(),
         }];
@@ -190,7 +223,7 @@ impl Across<'_> {
                     "give {} or less, or a larger buffer.octets",
                     printed("rule.octets_max", rounded(takes))
                 );
-                self.problem(&key, what, right);
+                self.problem(&key, STORE, what, right);
             }
             let key = format!("rule[{at}].larger_than");
             if let Some(more) = rule.larger_than
@@ -203,7 +236,7 @@ impl Across<'_> {
                     self.said("articles.octets_max", article)
                 );
                 let right = "give less, or a larger articles.octets_max".to_owned();
-                self.problem(&key, what, right);
+                self.problem(&key, &["articles.octets_max"], what, right);
             }
         }
     }
@@ -228,7 +261,7 @@ impl Across<'_> {
         let right = format!("give it {} or more", printed(KEY, least));
         let written = [KEY, header, "articles.groups_max"];
         let at = written.into_iter().find(|key| self.is_written(key));
-        self.problem(at.unwrap_or(KEY), what, right);
+        self.problem(at.unwrap_or(KEY), &written, what, right);
     }
 
     /// `index.remember_s`: as long as an article may be old, or one that is gone comes in again.
@@ -248,9 +281,20 @@ impl Across<'_> {
                 self.said("articles.age_s_max", age)
             );
             let right = format!("give {} or more", printed(KEY, age));
-            self.problem(KEY, what, right);
+            self.problem(KEY, &["articles.age_s_max"], what, right);
         }
     }
+}
+
+/// Whether one path of a key is the other, or lies below it.
+fn are_related(one: &str, other: &str) -> bool {
+    let (short, long) = if one.len() < other.len() {
+        (one, other)
+    } else {
+        (other, one)
+    };
+    let rest = long.strip_prefix(short);
+    rest.is_some_and(|rest| short.is_empty() || rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
 /// A value as a file would say it.

@@ -246,8 +246,10 @@ pub(crate) fn parse(text: &str, name: &str) -> Result<Config, Problems> {
     // A value that could not be read is missing now; what follows from that is not told.
     let broken = !list.is_empty();
     complaints.retain(|(key, _)| !broken || found.places.contains_key(key));
-    if !broken && complaints.is_empty() {
-        list = across::settle(&mut config, &found.places);
+    if !found.is_torn {
+        let mut unsound = found.unsound;
+        unsound.extend(complaints.iter().map(|(key, _)| key.clone()));
+        list.extend(across::settle(&mut config, &found.places, &unsound));
     }
     for (key, right) in complaints {
         let (line, column) = found.places.get(&key).copied().unwrap_or_default();

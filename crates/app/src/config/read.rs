@@ -3,7 +3,7 @@
 //! Every key is held against the table of keys: unknown ones, wrong kinds and values out of limits become problems with
 //! their place, readable sizes and durations become numbers.  What comes out has only known keys of the right kind.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::ops::Range;
 
@@ -20,6 +20,10 @@ pub(crate) struct Read {
     pub(crate) values: toml::Table,
     /// Where each key's value stands, by path; keys of tables in lists carry the place in the list, `buffer[1].name`.
     pub(crate) places: BTreeMap<String, (usize, usize)>,
+    /// Keys, sections and lists of which something is wrong or missing, and keys that unknown ones were meant to be.
+    pub(crate) unsound: BTreeSet<String>,
+    /// Whether the text is no TOML: what was read may not be what was meant.
+    pub(crate) is_torn: bool,
     /// What is wrong.
     pub(crate) problems: Vec<Problem>,
 }
@@ -39,9 +43,9 @@ pub(crate) fn read(text: &str) -> Read {
             "see https://toml.io".into(),
         );
     }
-    let broken = !reader.read.problems.is_empty();
+    reader.read.is_torn = !reader.read.problems.is_empty();
     reader.read.values = reader.table(document.get_ref(), "", "");
-    if broken {
+    if reader.read.is_torn {
         // What follows a syntax error may have been read wrongly: keep to what is surely wrong.
         reader
             .read
@@ -75,6 +79,7 @@ impl Reader<'_> {
             let word: &str = name.get_ref();
             let path = joined(path, word);
             let said = joined(said, word);
+            let problems = self.read.problems.len();
             let found = if let Some(key) = schema::find(&path) {
                 self.read
                     .places
@@ -86,6 +91,11 @@ impl Reader<'_> {
                 self.unknown(&name.span(), word, &path, &said);
                 None
             };
+            // Of a section only the keys that are wrong; of a list all, as its tables belong together.
+            let is_section = found.is_some() && schema::find(&path).is_none();
+            if self.read.problems.len() > problems && !is_section {
+                self.read.unsound.insert(said);
+            }
             if let Some(found) = found {
                 values.insert(word.to_owned(), found);
             }
@@ -118,6 +128,9 @@ impl Reader<'_> {
         let section = path.rsplit_once('.').map_or("", |(section, _)| section);
         let known = schema::names_below(section);
         let elsewhere = schema::keys().iter().find(|key| key.name() == word);
+        let meant = schema::nearest(word, &known).map(|near| joined(section, near));
+        let meant = meant.or_else(|| elsewhere.map(|key| key.path.clone()));
+        self.read.unsound.extend(meant);
         let right = match (schema::nearest(word, &known), elsewhere) {
             (Some(near), _) => format!("did you mean `{near}`?"),
             (None, Some(key)) => format!("it belongs into [{}]", key.section()),

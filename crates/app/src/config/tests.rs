@@ -129,6 +129,42 @@ fn defaults_give_way_to_what_the_file_says_and_what_it_says_holds() {
     assert_eq!(parse(&shown, "shown").unwrap(), config);
 }
 
+/// What is wrong with keys by themselves does not hide what is wrong between others; what could not be read is not held
+/// against anything.
+#[test]
+fn keys_that_do_not_fit_are_told_beside_keys_that_are_wrong() {
+    let said = |text: &str| -> Vec<String> {
+        let problems = parse(text, "x").unwrap_err().list;
+        problems.into_iter().map(|problem| problem.what).collect()
+    };
+    let both = "[listen]\nbacklogg = 3\n\
+                [session]\narticle_bytes_max = \"1MiB\"\nlarge_articles_bytes_max = \"1MiB\"\n";
+    let found = said(both);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].starts_with("unknown key `listen.backlogg`"));
+    assert!(found[1].starts_with("session.large_articles_bytes_max = 1MiB has no room"));
+    let complaint = "[logging]\nlevel = \"newsreel=loud\"\n[articles]\nage_s_max = \"30d\"\n[index]\nremember_s = \"7d\"\n";
+    assert_eq!(said(complaint).len(), 2, "{:?}", said(complaint));
+    let large = "[articles]\noctets_max = \"200MiB\"\n";
+    for alone in [
+        "[session]\narticle_bytes_max = \"many\"\n",
+        "[session]\nartcle_bytes_max = \"250MiB\"\n",
+        "[session]\nlarge_articles_bytes_max = \"many\"\n",
+        "[sesion]\narticle_bytes_max = \"250MiB\"\n",
+        "[listen]\narticle_bytes_max = \"250MiB\"\n",
+        "session = 7\n",
+    ] {
+        let buffer = "[[buffer]]\nname = \"A\"\noctets = \"4GiB\"\n";
+        let text = format!("{alone}{large}{buffer}");
+        let found = said(&text);
+        assert_eq!(found.len(), 1, "{text}: {found:?}");
+    }
+    let buffer = "[[buffer]]\nname = \"A\"\noctets = \"many\"\n";
+    let session = "[session]\narticle_bytes_max = \"250MiB\"\n";
+    let found = said(&format!("{large}{session}{buffer}"));
+    assert_eq!(found.len(), 1, "{found:?}");
+}
+
 #[test]
 fn the_reference_says_when_values_are_taken_over_and_what_tables_default_to() {
     let page = reference().unwrap();

@@ -61,8 +61,8 @@ pub enum Verify {
     /// No closer than that.
     #[default]
     Replies,
-    /// Every article is compared with the corpus octet for octet (but for Path and Xref), and every
-    /// overview line is read.
+    /// Every article is compared with the corpus octet for octet (but for Path and Xref, and for Date where no base time
+    /// says what it was), and every overview line is read.
     Contents,
 }
 

@@ -1,12 +1,14 @@
 //! Whether an article that came back is the one that was sent.
 //!
 //! Invariant: the body must be the same octet for octet, and so must every header field but the two
-//! that a relaying server changes, Path and Xref (RFC 5537 sections 3.2.1 and 3.6).
+//! that a relaying server changes, Path and Xref (RFC 5537 sections 3.2.1 and 3.6), and those that
+//! the caller cannot know.
 
-/// Whether two header blocks (lines with CRLF, with or without the empty line) say the same.
-pub(crate) fn same_header(sent: &[u8], received: &[u8]) -> bool {
-    let mut sent = Fields { rest: sent };
-    let mut received = Fields { rest: received };
+/// Whether two header blocks (lines with CRLF, with or without the empty line) say the same, but for the fields
+/// `unknown` (names in lower case, with their colons).
+pub(crate) fn same_header(sent: &[u8], received: &[u8], unknown: &[&[u8]]) -> bool {
+    let fields = |rest| Fields { rest, unknown };
+    let (mut sent, mut received) = (fields(sent), fields(received));
     loop {
         match (sent.next(), received.next()) {
             (None, None) => return true,
@@ -19,6 +21,7 @@ pub(crate) fn same_header(sent: &[u8], received: &[u8]) -> bool {
 /// The fields that must not change, each with its folded lines.
 struct Fields<'a> {
     rest: &'a [u8],
+    unknown: &'a [&'a [u8]],
 }
 
 impl<'a> Iterator for Fields<'a> {
@@ -44,7 +47,8 @@ impl<'a> Iterator for Fields<'a> {
                     .get(..name.len())
                     .is_some_and(|start| start.eq_ignore_ascii_case(name))
             };
-            if !named(b"path:") && !named(b"xref:") {
+            let unknown = self.unknown.iter().any(|name| named(name));
+            if !named(b"path:") && !named(b"xref:") && !unknown {
                 return Some(field);
             }
         }
@@ -74,11 +78,14 @@ mod tests {
             (b"", false),
         ] {
             assert_eq!(
-                same_header(sent, received),
+                same_header(sent, received, &[]),
                 same,
                 "{}",
                 String::from_utf8_lossy(received)
             );
         }
+        let other = b"Path: a\r\nFrom: x\r\n z\r\nSubject: s\r\n\r\n";
+        assert!(same_header(sent, other, &[b"from:"]));
+        assert!(!same_header(sent, other, &[b"date:"]));
     }
 }

@@ -72,6 +72,8 @@ pub struct Corpus {
     source: Arc<Source>,
     first: u64,
     end: u64,
+    /// Whether the dates of generated articles are those that were asked for, not those of this moment.
+    knows_dates: bool,
 }
 
 #[derive(Debug)]
@@ -141,6 +143,7 @@ impl Corpus {
             source: Arc::new(source),
             first,
             end,
+            knows_dates: args.base_time_secs.is_some() || all.is_some(),
         })
     }
 
@@ -153,6 +156,7 @@ impl Corpus {
             source,
             first,
             end: end.clamp(first, self.end),
+            knows_dates: self.knows_dates,
         }
     }
 
@@ -182,6 +186,12 @@ impl Corpus {
             Source::Generated(..) => 0,
             Source::Loaded(loaded) => loaded.left_out,
         }
+    }
+
+    /// Header fields (in lower case, with their colons) that a server's article may have otherwise: who reads without
+    /// a base time has other dates than who fed.
+    pub(crate) const fn unknown_fields(&self) -> &'static [&'static [u8]] {
+        if self.knows_dates { &[] } else { &[b"date:"] }
     }
 
     /// The groups that articles may be posted to.

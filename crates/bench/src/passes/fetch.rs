@@ -216,7 +216,9 @@ impl<'c> Fetch<'c> {
         };
         let Some(n) = self.current else { return true };
         let sent = self.read.corpus.parts(n, &mut self.scratch);
-        head.is_none_or(|head| same_header(sent.0, head)) && body.is_none_or(|body| body == sent.1)
+        let unknown = self.read.corpus.unknown_fields();
+        head.is_none_or(|head| same_header(sent.0, head, unknown))
+            && body.is_none_or(|body| body == sent.1)
     }
 }
 

@@ -358,8 +358,13 @@ fn damaged_articles_are_found() {
 }
 
 /// Reads article 0 of the corpus once from a server that gives what `change` makes of it.
-fn read_changed(change: impl Fn(&str) -> String) -> Report {
-    let corpus = corpus(1);
+fn read_changed(base_time_secs: Option<u64>, change: impl Fn(&str) -> String) -> Report {
+    let args = CorpusArgs {
+        articles: Some(1),
+        base_time_secs,
+        ..CorpusArgs::default()
+    };
+    let corpus = Corpus::new(&args, &RealDisk, &RealClock::new()).unwrap();
     let (mut head, mut id) = (Vec::new(), Vec::new());
     let body = corpus.write_article(0, &mut head);
     let article = change(&String::from_utf8([&head[..], body].concat()).unwrap());
@@ -381,14 +386,26 @@ fn read_changed(change: impl Fn(&str) -> String) -> Report {
 
 #[test]
 fn contents_are_compared_octet_for_octet() {
-    let same = read_changed(|article| format!("Xref: us g:1\r\n{article}"));
-    assert_eq!((same.damaged, same.compared), (0, 1), "{same:?}");
-    for (from, to) in [("Subject: ", "Subject: x"), (".\r\n", "\r\n")] {
-        let changed = read_changed(|article| article.replacen(from, to, 1));
-        assert_eq!((changed.damaged, changed.compared), (1, 0), "{from:?}");
+    for base_time in [None, Some(1_767_225_600)] {
+        let same = read_changed(base_time, |article| format!("Xref: us g:1\r\n{article}"));
+        assert_eq!((same.damaged, same.compared), (0, 1), "{same:?}");
+        for (from, to) in [("Subject: ", "Subject: x"), (".\r\n", "\r\n")] {
+            let changed = read_changed(base_time, |article| article.replacen(from, to, 1));
+            assert_eq!((changed.damaged, changed.compared), (1, 0), "{from:?}");
+        }
+        let longer = read_changed(base_time, |article| format!("{article}more\r\n"));
+        assert_eq!((longer.damaged, longer.compared), (1, 0));
     }
-    let longer = read_changed(|article| format!("{article}more\r\n"));
-    assert_eq!((longer.damaged, longer.compared), (1, 0));
+}
+
+/// Who reads without a base time has made articles with other dates than who fed.
+#[test]
+fn dates_are_compared_when_the_base_time_is_known() {
+    let dated = |article: &str| article.replacen("\r\nDate: ", "\r\nDate: x", 1);
+    let found = read_changed(Some(1_767_225_600), dated);
+    assert_eq!((found.damaged, found.compared), (1, 0));
+    let found = read_changed(None, dated);
+    assert_eq!((found.damaged, found.compared), (0, 1), "{found:?}");
 }
 
 #[test]

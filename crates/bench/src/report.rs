@@ -36,6 +36,8 @@ pub struct Report {
     pub sent_mb_per_second: f64,
     /// Articles the server took (235, 239).
     pub accepted: u64,
+    /// Articles that the server did not want (435, 437, 438, 439).
+    pub refused: u64,
     /// Articles that were asked for and not there (423, 430).
     pub missing: u64,
     /// Replies that were not what was asked for.
@@ -169,6 +171,7 @@ impl Report {
             received_mb_per_second: tally.octets_in as f64 / seconds / 1e6,
             sent_mb_per_second: tally.octets_out as f64 / seconds / 1e6,
             accepted: coded(&[235, 239]),
+            refused: coded(&[435, 437, 438, 439]),
             missing: coded(&[423, 430]),
             damaged: tally.damaged,
             compared: tally.compared,

@@ -151,6 +151,55 @@ fn every_pass_runs_and_finds_nothing_wrong() {
     server.stop();
 }
 
+/// Who forgets the groups is told so, and by more than figures.
+#[test]
+fn a_feed_of_which_nothing_is_taken_fails_and_says_what_is_missing() {
+    let spool = Spool::new();
+    let server = spool.serve_with(&["--clock", "1767225600"]);
+    let said = |words: &[&str]| {
+        let output = start(words, &server, false).wait_with_output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        (output.status.success(), error)
+    };
+    for mode in ["takethis", "check", "ihave"] {
+        let (success, error) = said(&["feed", "--mode", mode, "--articles", "20"]);
+        let told = error.contains("none of the articles was taken")
+            && error.contains("newsreel bench corpus --list-groups");
+        assert!(!success && told, "{mode}: {error}");
+    }
+    let (success, error) = said(&["feed", "--mode", "check-unknown", "--articles", "20"]);
+    assert!(success, "{error}");
+    server.stop();
+}
+
+#[test]
+fn what_is_expected_in_full_must_be_there_in_full() {
+    let (_spool, server) = server(&Spool::changed(&[]));
+    let done = |words: &[&str]| {
+        let output = start(words, &server, false).wait_with_output().unwrap();
+        (
+            output.status.success(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
+    };
+    let feed = ["feed", "--expect-all", "--articles"];
+    assert!(done(&[&feed[..], &["20"]].concat()).0);
+    let (success, error) = done(&[&feed[..], &["30"]].concat());
+    assert!(
+        !success && error.contains("10 of 30 articles were taken"),
+        "{error}"
+    );
+    let read = ["read", "--expect-all", "--order", "sequential"];
+    let words = ["--operations", "40", "--articles"];
+    assert!(done(&[&read[..], &words, &["30"]].concat()).0);
+    let (success, error) = done(&[&read[..], &words, &["40"]].concat());
+    assert!(
+        !success && error.contains("10 of 40 articles that were asked for are not there"),
+        "{error}"
+    );
+    server.stop();
+}
+
 #[test]
 fn feed_readers_and_wrapping_buffers_go_on_together() {
     // So small that they wrap in the time there is, also on a busy machine.

@@ -27,6 +27,7 @@ const TAKETHIS: u8 = 1;
 pub(super) const PASS: FeedPass = FeedPass {
     name: "check",
     help: "CHECK, and TAKETHIS for what is wanted, as streaming peers do",
+    sends: true,
     streams: true,
     kinds: KINDS,
     make,

@@ -17,6 +17,7 @@ const KINDS: &[Kind] = &[Kind {
 pub(super) const KNOWN: FeedPass = FeedPass {
     name: "check-known",
     help: "CHECK only, of articles that the server has",
+    sends: false,
     streams: true,
     kinds: KINDS,
     make: make_known,
@@ -25,6 +26,7 @@ pub(super) const KNOWN: FeedPass = FeedPass {
 pub(super) const UNKNOWN_IDS: FeedPass = FeedPass {
     name: "check-unknown",
     help: "CHECK only, of articles that do not exist",
+    sends: false,
     streams: true,
     kinds: KINDS,
     make: make_unknown,

@@ -24,6 +24,7 @@ const ARTICLE: u8 = 1;
 pub(super) const PASS: FeedPass = FeedPass {
     name: "ihave",
     help: "IHAVE, one article at a time",
+    sends: true,
     streams: false,
     kinds: KINDS,
     make,

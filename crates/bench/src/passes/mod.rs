@@ -29,6 +29,8 @@ pub struct FeedPass {
     pub name: &'static str,
     /// What it does, in a line.
     pub help: &'static str,
+    /// Whether articles are sent, not only offered.
+    pub sends: bool,
     /// Whether commands may follow one another without waiting; if not, the window is one article.
     pub(crate) streams: bool,
     pub(crate) kinds: &'static [Kind],

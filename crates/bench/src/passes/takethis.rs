@@ -16,6 +16,7 @@ const KINDS: &[Kind] = &[Kind {
 pub(super) const PASS: FeedPass = FeedPass {
     name: "takethis",
     help: "TAKETHIS without asking first",
+    sends: true,
     streams: true,
     kinds: KINDS,
     make,

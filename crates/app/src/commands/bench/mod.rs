@@ -95,6 +95,9 @@ pub(crate) struct FeedOptions {
     /// Begin again after the last article, until --duration is over
     #[arg(long)]
     repeat: bool,
+    /// Fail unless every article was taken
+    #[arg(long, conflicts_with_all = ["repeat", "duration"])]
+    expect_all: bool,
     #[command(flatten)]
     articles: ArticleArgs,
     #[command(flatten)]
@@ -118,12 +121,15 @@ pub(crate) struct ReadOptions {
     /// Commands under way on a connection
     #[arg(long, default_value_t = 1)]
     depth: usize,
-    /// What is compared: replies, or contents octet for octet
+    /// What is compared: replies, or contents octet for octet (Date only with --base-time, the feed's)
     #[arg(long, default_value = "replies", value_parser = word::<Verify>)]
     verify: Verify,
     /// Stop after so many operations
     #[arg(long)]
     operations: Option<u64>,
+    /// Fail if any article is not there
+    #[arg(long)]
+    expect_all: bool,
     #[command(flatten)]
     articles: ArticleArgs,
     #[command(flatten)]
@@ -141,7 +147,8 @@ fn read_modes() -> PossibleValuesParser {
 fn feed_help() -> String {
     let modes = modes_help(passes::FEED.iter().map(|pass| (pass.name, pass.help)));
     format!(
-        "{modes}\n\nExamples:\n  newsreel bench feed --articles 100000 --connections 4 --pid \"$(pidof newsreel)\"\n  \
+        "{modes}\n\nThe server must have the groups:\n  newsreel bench corpus --list-groups names >groups\n  \
+         newsreel group import groups\n\nExamples:\n  newsreel bench feed --articles 100000 --connections 4 --pid \"$(pidof newsreel)\"\n  \
          newsreel bench feed --from feed.rnews.zst --mode check --json"
     )
 }
@@ -200,10 +207,22 @@ fn run_feed(options: &FeedOptions, machine: Machine<'_>) -> Result<()> {
         repeat: options.repeat,
         ..FeedArgs::new(options.server.load())
     };
-    print(
-        &feed::run(&args, &options.articles.corpus(machine)?, machine)?,
-        options.server.json,
-    )
+    let corpus = options.articles.corpus(machine)?;
+    let report = feed::run(&args, &corpus, machine)?;
+    print(&report, options.server.json)?;
+    let sends = passes::feed(&options.mode).is_some_and(|pass| pass.sends);
+    let (taken, offered) = (report.accepted, corpus.len());
+    if sends && taken == 0 && report.refused > 0 {
+        bail!(
+            "none of the articles was taken: either the server has them already, or it does not have their groups, \
+             which `newsreel bench corpus --list-groups names >groups` with the same options and \
+             `newsreel group import groups` make"
+        );
+    }
+    if options.expect_all && taken != offered {
+        bail!("{taken} of {offered} articles were taken");
+    }
+    Ok(())
 }
 
 fn run_read(options: &ReadOptions, machine: Machine<'_>) -> Result<()> {
@@ -217,10 +236,13 @@ fn run_read(options: &ReadOptions, machine: Machine<'_>) -> Result<()> {
         operations: options.operations,
         ..ReadArgs::new(options.server.load())
     };
-    print(
-        &read::run(&args, &options.articles.corpus(machine)?, machine)?,
-        options.server.json,
-    )
+    let report = read::run(&args, &options.articles.corpus(machine)?, machine)?;
+    print(&report, options.server.json)?;
+    if options.expect_all && (report.missing > 0 || report.operations == 0) {
+        let (missing, asked) = (report.missing, report.operations);
+        bail!("{missing} of {asked} articles that were asked for are not there");
+    }
+    Ok(())
 }
 
 /// Prints a report, as JSON or for people.

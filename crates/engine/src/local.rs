@@ -640,6 +640,11 @@ impl NewsService for LocalService {
         }
     }
 
+    fn decline(&self, id: MessageId<'_>, from: &Connection) {
+        let hash = self.shared.id_hash(id);
+        self.shared.offers.unclaim(&hash, from.id());
+    }
+
     fn release(&self, from: &Connection) {
         self.shared.offers.release(from.id());
     }

@@ -13,5 +13,5 @@ mod listener;
 pub use config::ListenConfig;
 pub use drain::{Drain, DrainWatch};
 pub use error::Error;
-pub use limits::{Admission, Limits, LimitsSnapshot, Refusal};
+pub use limits::{Admission, Limits, LimitsSnapshot, Refusal, network_of};
 pub use listener::Listeners;

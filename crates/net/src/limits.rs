@@ -191,7 +191,8 @@ impl Limits {
 }
 
 /// What counts as one address: an IPv4 address, also when mapped into IPv6, or an IPv6 /64.
-fn network_of(address: IpAddr) -> IpAddr {
+#[must_use]
+pub fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) if !v6.is_loopback() => {
             IpAddr::V6((v6.to_bits() & !u128::from(u64::MAX)).into())

@@ -154,6 +154,9 @@ pub trait NewsService: Send + Sync + fmt::Debug + 'static {
         from: &Arc<Connection>,
     ) -> impl Future<Output = ()> + Send;
 
+    /// What this connection was asked for will not come from it: others may be asked.
+    fn decline(&self, id: MessageId<'_>, from: &Connection);
+
     /// A connection has ended: what was offered on it and not sent may be asked of others.  Transfers under way
     /// go on.
     fn release(&self, from: &Connection);

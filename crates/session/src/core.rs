@@ -12,6 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::end::End;
 use crate::link::Link;
+use crate::memory::Account;
 use crate::pool::{self, Scratch};
 use crate::session::Shared;
 
@@ -51,6 +52,8 @@ pub(crate) struct Core<S, Io> {
     pub(crate) incoming: Option<Incoming>,
     /// Set by what ends the session after its replies.
     pub(crate) ending: Option<End>,
+    /// What its large articles may take.
+    pub(crate) memory: Account,
 }
 
 /// The working set of a busy connection.
@@ -123,8 +126,8 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Core<S, Io> {
     }
 
     /// Between the steps of a listing: sends what is gathered if it is a chunk or has waited, unless the status line may
-    /// still be taken back (`begun` is false), and lets others go on.  What the service has in memory never waits, and what finds little writes little, so a listing
-    /// would else hold its thread from its beginning to its end.
+    /// still be taken back (`begun` is false), and lets others go on.  What the service has in memory never waits, and what
+    /// finds little writes little, so a listing would else hold its thread from its beginning to its end.
     pub(crate) async fn step(&mut self, begun: bool) -> Result<(), End> {
         if begun {
             self.room().await?;

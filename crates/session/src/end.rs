@@ -22,13 +22,15 @@ pub enum End {
     NotKept,
     /// There is no memory for so many large articles at once.
     NoMemory,
+    /// A list that was begun could not be finished.
+    CutShort,
     /// MODE READER where there is no reading service.
     NoService,
 }
 
 impl End {
     /// Every way; `end as usize` is its place.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Quit,
         Self::PeerClosed,
         Self::Broken,
@@ -38,6 +40,7 @@ impl End {
         Self::Stopping,
         Self::NotKept,
         Self::NoMemory,
+        Self::CutShort,
         Self::NoService,
     ];
 
@@ -54,6 +57,7 @@ impl End {
             Self::Stopping => "stopping",
             Self::NotKept => "not_kept",
             Self::NoMemory => "no_memory",
+            Self::CutShort => "cut_short",
             Self::NoService => "no_service",
         }
     }

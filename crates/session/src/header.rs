@@ -26,7 +26,7 @@ const NUMBERS_MAX: usize = 1024;
 enum Wanted<'a> {
     /// `:bytes`.
     Bytes,
-    /// `:lines`, and XHDR's Lines.
+    /// `:lines`: counted, whatever the article says.
     Lines,
     /// A field the overview has.
     Overview(Known),

@@ -6,13 +6,12 @@
 
 use std::io;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-use crate::memory::{Budget, Hold};
+use crate::memory::{Account, Hold, NoRoom};
 use crate::pool;
 
 /// Up to this many octets are stowed when a connection begins to wait.
@@ -27,6 +26,11 @@ const SMALL_CHUNK_BYTES: usize = 16 << 10;
 /// Beyond the largest article: its terminator and what was pipelined behind it.
 const ARTICLE_SLACK_BYTES: usize = 4 << 10;
 
+/// What an article of the largest size may take while its chunk grows: the chunk it is in and the next.
+pub(crate) const fn article_room(article_bytes_max: usize) -> usize {
+    4 * (article_bytes_max + ARTICLE_SLACK_BYTES)
+}
+
 #[derive(Debug)]
 pub(crate) struct Input {
     buf: BytesMut,
@@ -36,7 +40,7 @@ pub(crate) struct Input {
     usual: usize,
     chunk_bytes: usize,
     article_bytes_max: usize,
-    budget: Arc<Budget>,
+    account: Account,
     /// What a chunk longer than usual takes of the budget.
     hold: Option<Hold>,
     /// The other side has closed its half.
@@ -44,14 +48,14 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    pub(crate) fn new(chunk_bytes: usize, article_bytes_max: usize, budget: Arc<Budget>) -> Self {
+    pub(crate) fn new(chunk_bytes: usize, article_bytes_max: usize, account: Account) -> Self {
         Self {
             buf: BytesMut::new(),
             chunk: 0,
             usual: SMALL_CHUNK_BYTES.min(chunk_bytes),
             chunk_bytes,
             article_bytes_max,
-            budget,
+            account,
             hold: None,
             eof: false,
         }
@@ -130,15 +134,16 @@ impl Input {
         }
         let want = want.max(have + ROOM_BYTES_MIN);
         let is_large = want > self.chunk_bytes + ROOM_BYTES_MIN;
-        let hold = is_large.then(|| self.budget.hold(want));
-        if matches!(hold, Some(None)) {
-            return false;
-        }
+        let hold = match is_large.then(|| self.account.hold(want)) {
+            None => None,
+            Some(Ok(hold)) => Some(hold),
+            Some(Err(NoRoom)) => return false,
+        };
         let (mut chunk, whole) = pool::take_chunk(want);
         chunk.extend_from_slice(&self.buf);
         let old = std::mem::replace(&mut self.buf, chunk);
         pool::give_chunk(old, std::mem::replace(&mut self.chunk, whole));
-        self.hold = hold.flatten();
+        self.hold = hold;
         true
     }
 
@@ -161,6 +166,8 @@ impl Input {
         // What is kept of a large article that stalls counts on.
         if self.buf.len() <= self.chunk_bytes {
             self.hold = None;
+        } else if let Some(hold) = &mut self.hold {
+            hold.shrink_to(self.buf.len());
         }
     }
 }
@@ -173,12 +180,18 @@ impl Drop for Input {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::task::Waker;
 
     use super::*;
+    use crate::memory::Budget;
+
+    fn account(octets: usize) -> Account {
+        Arc::new(Budget::new(octets, octets)).account(None)
+    }
 
     fn input() -> Input {
-        Input::new(64 << 10, 1 << 20, Arc::new(Budget::new(3 << 20)))
+        Input::new(64 << 10, 1 << 20, account(3 << 20))
     }
 
     fn read(input: &mut Input, mut from: &[u8]) -> usize {
@@ -258,8 +271,8 @@ mod tests {
 
     #[test]
     fn large_articles_share_a_budget() {
-        let budget = Arc::new(Budget::new(2 << 20));
-        let mut inputs = [(); 2].map(|()| Input::new(64 << 10, 1 << 20, Arc::clone(&budget)));
+        let account = account(2 << 20);
+        let mut inputs = [(); 2].map(|()| Input::new(64 << 10, 1 << 20, account.clone()));
         let fill = |input: &mut Input| {
             let (piece, mut cx) = ([b'x'; 60 << 10], Context::from_waker(Waker::noop()));
             while input.octets().len() < 900 << 10 {
@@ -281,6 +294,20 @@ mod tests {
             Ok(()),
             "what was given back serves others"
         );
+    }
+
+    #[test]
+    fn a_large_article_that_stalls_counts_by_its_own_size() {
+        let account = account(3 << 20);
+        let mut input = Input::new(64 << 10, 1 << 20, account.clone());
+        let article = vec![b'x'; 600 << 10];
+        let mut sent = 0;
+        while sent < article.len() {
+            sent += read(&mut input, &article[sent..]);
+        }
+        assert!(account.hold(2200 << 10).is_err());
+        input.shrink();
+        assert!(account.hold(2200 << 10).is_ok());
     }
 
     #[test]

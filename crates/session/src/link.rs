@@ -33,6 +33,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Link<Io> {
     pub(crate) async fn send(&mut self, metrics: &Metrics, pieces: &[&[u8]]) -> Result<(), End> {
         let all: usize = pieces.iter().map(|piece| piece.len()).sum();
         let mut sent = 0;
+        self.pulse.sends();
         while sent < all {
             sent += poll_fn(|cx| self.poll_send(cx, pieces, sent)).await?;
         }

@@ -1,7 +1,7 @@
 //! A multi-line reply that is made step by step.
 //!
 //! Its status line is written first and taken back as long as nothing follows it: then another reply takes its place.  After
-//! that a failure can only cut the list short, and the connection is closed rather than lie.
+//! that a failure can only cut the list short: what was gathered is sent, and the connection is closed rather than lie.
 
 use newsreel_service::{NewsService, ServiceError};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -66,7 +66,7 @@ impl Listing {
         Io: AsyncRead + AsyncWrite + Unpin + Send,
     {
         if self.begun {
-            return Err(End::Broken);
+            return Err(End::CutShort);
         }
         core.out().truncate(self.before);
         core.reply_error(error);

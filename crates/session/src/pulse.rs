@@ -74,10 +74,12 @@ pub(crate) struct Pulse {
     beats: Beats,
     /// Made when the connection waits for the first time.
     sleep: Option<Pin<Box<Sleep>>>,
-    /// Beats since anything moved.
+    /// Beats since anything moved, while the other side was waited for.
     quiet: u32,
-    /// Beats since the line or article that is being read began.
+    /// Beats in which more of the line or article that is being read was waited for.
     partial: u32,
+    /// Beats in which the piece that is being sent was.
+    sending: u32,
 }
 
 impl Pulse {
@@ -87,6 +89,7 @@ impl Pulse {
             sleep: None,
             quiet: 0,
             partial: 0,
+            sending: 0,
         }
     }
 
@@ -98,6 +101,11 @@ impl Pulse {
     /// A line or an article is complete.
     pub(crate) const fn completed(&mut self) {
         self.partial = 0;
+    }
+
+    /// What is sent from here on is another piece.
+    pub(crate) const fn sends(&mut self) {
+        self.sending = 0;
     }
 
     /// Ready at a beat: with the limit that has been passed, if any.
@@ -115,7 +123,13 @@ impl Pulse {
         }
         sleep.as_mut().reset(Instant::now() + beat);
         self.quiet = self.quiet.saturating_add(1);
-        self.partial = self.partial.saturating_add(1);
+        match waiting {
+            Waiting::Line | Waiting::Article => self.partial = self.partial.saturating_add(1),
+            Waiting::Writing => self.sending = self.sending.saturating_add(1),
+            // It is we who are slow.
+            Waiting::Service => self.quiet = 0,
+            Waiting::Command => {}
+        }
         Poll::Ready(self.passed(waiting))
     }
 
@@ -129,7 +143,11 @@ impl Pulse {
             {
                 Some(End::Slow)
             }
-            Waiting::Writing if self.quiet >= beats.write_stall => Some(End::WriteStalled),
+            Waiting::Writing
+                if self.quiet >= beats.write_stall || self.sending >= beats.article =>
+            {
+                Some(End::WriteStalled)
+            }
             _ => None,
         }
     }
@@ -144,17 +162,24 @@ mod tests {
         let config = SessionConfig {
             idle_s: 40,
             command_s: 4,
+            article_s: 20,
             ..SessionConfig::default()
         };
         let mut pulse = Pulse::new(Beats::new(&config));
-        for (waiting, limit_s, end) in [
-            (Waiting::Command, 40, End::Idle),
-            (Waiting::Line, 4, End::Slow),
+        for (waiting, limit_s, end, is_moving) in [
+            (Waiting::Command, 40, End::Idle, false),
+            (Waiting::Line, 4, End::Slow, false),
+            (Waiting::Article, 20, End::Slow, true),
+            (Waiting::Writing, 20, End::WriteStalled, true),
         ] {
             pulse.moved();
             pulse.completed();
+            pulse.sends();
             let begun = Instant::now();
             let passed = loop {
+                if is_moving {
+                    pulse.moved();
+                }
                 let beat = std::future::poll_fn(|cx| pulse.poll_beat(cx, waiting)).await;
                 if let Some(end) = beat {
                     break end;
@@ -166,6 +191,23 @@ mod tests {
                 (f64::from(limit_s)..=f64::from(limit_s) + 2.1).contains(&took),
                 "{took}"
             );
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn while_the_service_is_waited_for_nobody_else_is_slow() {
+        let config = SessionConfig {
+            idle_s: 40,
+            command_s: 4,
+            ..SessionConfig::default()
+        };
+        let mut pulse = Pulse::new(Beats::new(&config));
+        for waiting in [Waiting::Service; 100]
+            .iter()
+            .chain(&[Waiting::Line, Waiting::Command])
+        {
+            let beat = std::future::poll_fn(|cx| pulse.poll_beat(cx, *waiting)).await;
+            assert_eq!(beat, None);
         }
     }
 }

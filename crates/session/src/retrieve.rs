@@ -10,8 +10,6 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::core::{Core, scratch_of};
 use crate::end::End;
-use crate::memory::{Hold, NoRoom};
-use crate::session::Shared;
 
 /// Which article an argument names.
 enum Target<'a> {
@@ -63,16 +61,16 @@ where
             let Some(selected) = core.selected_or_412() else {
                 return Ok(());
             };
-            let number = match target {
-                Target::Number(number) => Some(number),
-                _ => selected.current,
+            let (number, absent) = match target {
+                Target::Number(number) => (Some(number), "423 No article with that number\r\n"),
+                _ => (selected.current, "420 Current article is gone\r\n"),
             };
             let Some(number) = number else {
                 core.reply("420 No current article\r\n");
                 return Ok(());
             };
             let query = ArticleQuery::ByNumber(selected.id, number);
-            (query, "423 No article with that number\r\n", Some(number))
+            (query, absent, Some(number))
         }
     };
     let scratch = scratch_of(&mut core.scratch);
@@ -91,7 +89,10 @@ where
             return Ok(());
         }
     };
-    let Ok(hold) = hold(&core.shared, &scratch.article) else {
+    let octets = scratch.article.content().len();
+    let is_large = octets > core.shared.config.input_chunk_bytes;
+    // What a large article takes of the budget until it is sent.
+    let Ok(hold) = is_large.then(|| core.memory.hold(octets)).transpose() else {
         scratch.article = ArticleBuf::new();
         core.reply("403 Too many large articles at once; try again later\r\n");
         return Ok(());
@@ -109,15 +110,6 @@ where
         scratch_of(&mut core.scratch).article = ArticleBuf::new();
     }
     Ok(())
-}
-
-/// What a large article takes of the budget until it is sent.
-fn hold(shared: &Shared, article: &ArticleBuf) -> Result<Option<Hold>, NoRoom> {
-    let octets = article.content().len();
-    if octets <= shared.config.input_chunk_bytes {
-        return Ok(None);
-    }
-    shared.memory.hold(octets).map(Some).ok_or(NoRoom)
 }
 
 /// `code number message-id`, the id from the article buffer.

@@ -13,6 +13,7 @@ use std::task::{Context, Poll};
 
 use newsreel_net::DrainWatch;
 use newsreel_service::{Connection, NewsService, Outcome, Reject, Transfer, TransferKind};
+use newsreel_wire::MessageId;
 use newsreel_wire::nntp::line::{BadLine, Command};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::coop::consume_budget;
@@ -24,7 +25,7 @@ use crate::core::{Core, Incoming, scratch_of};
 use crate::dispatch;
 use crate::end::End;
 use crate::framer::{Framed, Framer};
-use crate::input::Input;
+use crate::input::{self, Input};
 use crate::link::Link;
 use crate::memory::Budget;
 use crate::metrics::{Metrics, Tally};
@@ -50,7 +51,10 @@ impl Shared {
     pub fn new(config: SessionConfig, metrics: Arc<Metrics>) -> Arc<Self> {
         let beats = Beats::new(&config);
         Arc::new(Self {
-            memory: Arc::new(Budget::new(config.large_articles_bytes_max)),
+            memory: Arc::new(Budget::new(
+                config.large_articles_bytes_max,
+                input::article_room(config.article_bytes_max),
+            )),
             config,
             metrics,
             beats,
@@ -71,11 +75,12 @@ where
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
     let config = &shared.config;
+    let memory = shared.memory.account(connection.address());
     let mut session = Session {
         input: Input::new(
             config.input_chunk_bytes,
             config.article_bytes_max,
-            Arc::clone(&shared.memory),
+            memory.clone(),
         ),
         framer: Framer::new(config.article_bytes_max),
         core: Core {
@@ -93,6 +98,7 @@ where
             group_name: String::new(),
             incoming: None,
             ending: None,
+            memory,
             shared,
         },
     };
@@ -166,6 +172,8 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
         };
         if let Some(line) = said {
             self.core.reply(line);
+        }
+        if said.is_some() || end == End::CutShort {
             let _ = self.core.flush().await;
         }
         // Before the other side can see the end, so that what it was asked for is free when it does.
@@ -347,6 +355,9 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
             }
             None => return,
         };
+        if let Ok(id) = MessageId::parse(offered.as_bytes()) {
+            self.core.service.decline(id, &self.core.connection);
+        }
         let outcome = Outcome::Rejected(Reject::TooLarge);
         answers::push(
             &mut self.core,
@@ -450,10 +461,11 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
             (false, true) if owed => Waiting::Service,
             (false, true) => Waiting::Command,
         };
+        let between_articles = matches!(waiting, Waiting::Command | Waiting::Line);
+        if between_articles && core.link.drain.poll_started(cx).is_ready() {
+            return Poll::Ready(Woken::Drain);
+        }
         if waiting == Waiting::Command {
-            if core.link.drain.poll_started(cx).is_ready() {
-                return Poll::Ready(Woken::Drain);
-            }
             if core
                 .scratch
                 .as_ref()

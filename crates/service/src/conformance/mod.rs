@@ -47,6 +47,7 @@ suite![
     taking::two_copies_in_one_batch_are_one_article,
     taking::every_ticket_is_answered_once,
     taking::an_offer_is_held_until_its_connection_ends,
+    taking::an_offer_that_is_declined_is_free,
     taking::an_offer_that_was_sent_is_known,
     taking::bad_octets_are_refused,
     taking::bad_articles_are_refused_with_their_reason,

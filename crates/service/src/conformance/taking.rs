@@ -195,6 +195,21 @@ pub(super) async fn an_offer_is_held_until_its_connection_ends<M: Maker>(
     Ok(())
 }
 
+pub(super) async fn an_offer_that_is_declined_is_free<M: Maker>(m: &M) -> Result<(), String> {
+    let service = m.make(&[TEST]).await;
+    let (a, b) = (connection(), connection());
+    let name = id("<1@t.example>")?;
+    same("the offer", service.offer(name, &a).await, Offer::Want)?;
+    service.decline(name, &b);
+    same(
+        "another peer's",
+        service.offer(name, &b).await,
+        Offer::Later(Defer::UnderWay),
+    )?;
+    service.decline(name, &a);
+    same("declined", service.offer(name, &b).await, Offer::Want)
+}
+
 pub(super) async fn an_offer_that_was_sent_is_known<M: Maker>(m: &M) -> Result<(), String> {
     let service = m.make(&[TEST]).await;
     let (a, b) = (connection(), connection());

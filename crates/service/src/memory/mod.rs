@@ -63,6 +63,8 @@ pub struct Trouble {
     pub transfers: Option<Outcome>,
     /// Whatever readers ask fails.
     pub reads_fail: bool,
+    /// Lists of a group fail from this number on.
+    pub lists_fail_from: Option<ArticleNumber>,
     /// Answers to transfers are held back until [`MemoryService::let_go`].
     pub hold: bool,
     /// Nothing more is taken, as when the budget is used up, until this ends.
@@ -227,6 +229,18 @@ impl MemoryService {
         }
         Ok(state)
     }
+
+    fn listing(
+        &self,
+        from: ArticleNumber,
+    ) -> Result<parking_lot::MutexGuard<'_, State>, ServiceError> {
+        let state = self.reading()?;
+        let fails_from = state.trouble.lists_fail_from;
+        if fails_from.is_some_and(|fails_from| from >= fails_from) {
+            return Err(ServiceError::Fault("told to fail"));
+        }
+        Ok(state)
+    }
 }
 
 impl NewsService for MemoryService {
@@ -278,7 +292,7 @@ impl NewsService for MemoryService {
         limit: usize,
         out: &mut Vec<ArticleNumber>,
     ) -> Result<Option<ArticleNumber>, ServiceError> {
-        let state = self.reading()?;
+        let state = self.listing(low)?;
         let mut numbers = state
             .range(group, low, high)
             .map(|(number, _)| ArticleNumber(*number));
@@ -294,7 +308,7 @@ impl NewsService for MemoryService {
         limit_bytes: usize,
         rows: &mut OverviewRows,
     ) -> Result<Option<ArticleNumber>, ServiceError> {
-        let state = self.reading()?;
+        let state = self.listing(low)?;
         let mut next = None;
         for (number, stored) in state.range(group, low, high) {
             if !rows.is_empty() && rows.len() >= limit_bytes {
@@ -396,6 +410,13 @@ impl NewsService for MemoryService {
         }
         drop(state);
         from.complete(completions);
+    }
+
+    fn decline(&self, id: MessageId<'_>, from: &Connection) {
+        let offers = &mut self.state.lock().offers;
+        if offers.get(id.as_bytes()) == Some(&from.id()) {
+            offers.remove(id.as_bytes());
+        }
     }
 
     fn release(&self, from: &Connection) {

@@ -9,6 +9,9 @@ use crate::core::{Core, Selected};
 use crate::end::End;
 use crate::spec::{Needs, Spec};
 
+/// Of the reply, and of LISTGROUP's.
+pub(super) const CODE: &[u8] = b"211 ";
+
 pub(super) const SPEC: Spec = Spec {
     name: "GROUP",
     usage: "newsgroup",
@@ -28,52 +31,47 @@ where
         core.reply("501 Malformed newsgroup name\r\n");
         return Ok(());
     };
-    select(core, name, b"").await.map(|_| ())
+    if let Some(info) = find(core, name).await {
+        select(core, name, &info);
+        let out = core.out();
+        out.extend_from_slice(CODE);
+        write_facts(out, name, &info);
+        out.extend_from_slice(b"\r\n");
+        core.count_reply(CODE);
+    }
+    Ok(())
 }
 
-/// Selects a group and answers 211 with `tail` behind the name, or 411; a failure keeps the earlier selection.
-pub(super) async fn select<S, Io>(
-    core: &mut Core<S, Io>,
-    name: GroupName<'_>,
-    tail: &[u8],
-) -> Result<Option<GroupInfo>, End>
+/// The group of this name; none: that was replied.
+pub(super) async fn find<S, Io>(core: &mut Core<S, Io>, name: GroupName<'_>) -> Option<GroupInfo>
 where
     S: NewsService,
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
-    let info = match core.service.group(name).await {
-        Ok(Some(info)) => info,
-        Ok(None) => {
-            core.reply("411 No such newsgroup\r\n");
-            return Ok(None);
-        }
-        Err(error) => {
-            core.reply_error(&error);
-            return Ok(None);
-        }
-    };
-    let current = (info.count > 0).then_some(info.low);
+    match core.service.group(name).await {
+        Ok(Some(info)) => return Some(info),
+        Ok(None) => core.reply("411 No such newsgroup\r\n"),
+        Err(error) => core.reply_error(&error),
+    }
+    None
+}
+
+/// Selects a group, and its first article.
+pub(super) fn select<S, Io>(core: &mut Core<S, Io>, name: GroupName<'_>, info: &GroupInfo) {
     core.selected = Some(Selected {
         id: info.id,
-        current,
+        current: (info.count > 0).then_some(info.low),
     });
     core.group_name.clear();
     core.group_name.push_str(name.as_str());
-    let (mut count, mut low, mut high) = (
-        itoa::Buffer::new(),
-        itoa::Buffer::new(),
-        itoa::Buffer::new(),
-    );
-    core.reply_parts(&[
-        b"211 ",
-        count.format(info.count).as_bytes(),
-        b" ",
-        low.format(info.low.0).as_bytes(),
-        b" ",
-        high.format(info.high.0).as_bytes(),
-        b" ",
-        name.as_bytes(),
-        tail,
-    ]);
-    Ok(Some(info))
+}
+
+/// What follows the code: how many, the lowest and the highest number, the name.
+pub(super) fn write_facts(out: &mut Vec<u8>, name: GroupName<'_>, info: &GroupInfo) {
+    let mut digits = itoa::Buffer::new();
+    for number in [info.count, info.low.0, info.high.0] {
+        out.extend_from_slice(digits.format(number).as_bytes());
+        out.push(b' ');
+    }
+    out.extend_from_slice(name.as_bytes());
 }

@@ -8,6 +8,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::group;
 use crate::core::{Core, scratch_of};
 use crate::end::End;
+use crate::listing::Listing;
 use crate::spec::{Needs, Spec};
 
 /// Numbers asked for at a time.
@@ -53,35 +54,39 @@ where
         core.reply("501 Malformed newsgroup name\r\n");
         return Ok(());
     };
-    let Some(info) = group::select(core, name, b" list follows").await? else {
+    let Some(info) = group::find(core, name).await else {
         return Ok(());
     };
-    if let Some((mut next, high)) = range.clamp(info.low, info.high) {
-        loop {
-            let scratch = scratch_of(&mut core.scratch);
-            scratch.numbers.clear();
-            let listed = core
-                .service
-                .numbers(info.id, next, high, NUMBERS_MAX, &mut scratch.numbers)
-                .await;
-            // After the status line a failure can only cut the list short: close rather than lie.
-            let Ok(more) = listed else {
-                return Err(End::Broken);
-            };
-            let mut digits = itoa::Buffer::new();
-            for number in &scratch.numbers {
-                scratch
-                    .out
-                    .extend_from_slice(digits.format(number.0).as_bytes());
-                scratch.out.extend_from_slice(b"\r\n");
-            }
-            match more {
-                Some(more) => next = more,
-                None => break,
-            }
-            core.step(true).await?;
+    let mut listing = Listing::begin(core, group::CODE);
+    group::write_facts(core.out(), name, &info);
+    core.out().extend_from_slice(b" list follows\r\n");
+    let (mut next, high) = range
+        .clamp(info.low, info.high)
+        .map_or((None, info.high), |(low, high)| (Some(low), high));
+    while let Some(from) = next {
+        let scratch = scratch_of(&mut core.scratch);
+        scratch.numbers.clear();
+        let listed = core
+            .service
+            .numbers(info.id, from, high, NUMBERS_MAX, &mut scratch.numbers)
+            .await;
+        next = match listed {
+            Ok(next) => next,
+            Err(error) => return listing.failed(core, &error),
+        };
+        listing.stands(core);
+        let scratch = scratch_of(&mut core.scratch);
+        let mut digits = itoa::Buffer::new();
+        for number in &scratch.numbers {
+            let digits = digits.format(number.0).as_bytes();
+            scratch.out.extend_from_slice(digits);
+            scratch.out.extend_from_slice(b"\r\n");
+        }
+        if next.is_some() {
+            listing.step(core).await?;
         }
     }
-    core.out().extend_from_slice(b".\r\n");
+    group::select(core, name, &info);
+    listing.end(core);
     Ok(())
 }

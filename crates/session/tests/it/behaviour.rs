@@ -8,7 +8,7 @@ use newsreel_net::Drain;
 use newsreel_service::memory::{MemoryConfig, MemoryService, Trouble};
 use newsreel_service::{Connection, ConnectionId, Outcome};
 use newsreel_session::{End, Metrics, SessionConfig, Shared, serve};
-use newsreel_wire::UnixTime;
+use newsreel_wire::{ArticleNumber, UnixTime};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
 use crate::driver::MemoryDriver;
@@ -366,4 +366,91 @@ async fn a_session_is_small() {
     assert!(octets < 4096, "a session's task has {octets} octets");
     drop(ours);
     assert_eq!(session.await, End::Broken);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_current_article_that_is_gone_is_not_there_by_number_either() {
+    let mut driver = driver(SessionConfig::default());
+    for id in ["<1@t>", "<2@t>"] {
+        let wire = article(id);
+        assert_eq!(
+            driver.service.inject(id.as_bytes(), wire.as_bytes()),
+            Outcome::Accepted
+        );
+    }
+    let mut stream = greeted(&mut driver).await;
+    say(&mut stream, "GROUP misc.test\r\nSTAT\r\n").await;
+    let said = so_far(&mut stream).await;
+    assert_eq!(said, "211 2 1 2 misc.test\r\n223 1 <1@t>\r\n");
+    driver.service.remove(b"<1@t>");
+    for command in ["ARTICLE", "HEAD", "BODY", "STAT"] {
+        say(&mut stream, &format!("{command}\r\n{command} 1\r\n")).await;
+        let said = so_far(&mut stream).await;
+        let expected = "420 Current article is gone\r\n423 No article with that number\r\n";
+        assert_eq!(said, expected, "{command}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_breaks_off_ends_the_session_behind_what_was_answered() {
+    let config = SessionConfig {
+        reply_chunk_bytes: 1 << 10,
+        ..SessionConfig::default()
+    };
+    let mut driver = driver(config);
+    for nth in 1..=30 {
+        let id = format!("<{nth}@t>");
+        let wire = article(&id);
+        assert_eq!(
+            driver.service.inject(id.as_bytes(), wire.as_bytes()),
+            Outcome::Accepted
+        );
+    }
+    driver.service.set_trouble(Trouble {
+        lists_fail_from: Some(ArticleNumber(5)),
+        ..Trouble::default()
+    });
+    let mut stream = greeted(&mut driver).await;
+    say(&mut stream, "GROUP misc.test\r\nOVER 1-30\r\n").await;
+    let mut said = String::new();
+    stream.read_to_string(&mut said).await.unwrap();
+    assert!(said.starts_with("211 30 1 30 misc.test\r\n224 "), "{said}");
+    assert!(said.contains("\n1\t") && said.ends_with("\r\n"), "{said}");
+    assert!(
+        !said.contains("\n.\r\n") && !said.contains("\n30\t"),
+        "{said}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_in_the_middle_of_a_line_is_told_that_the_server_stops() {
+    let mut driver = driver(SessionConfig::default());
+    let mut stream = greeted(&mut driver).await;
+    say(&mut stream, "DAT").await;
+    assert_eq!(so_far(&mut stream).await, "");
+    driver.drain.start();
+    assert!(so_far(&mut stream).await.starts_with("400 "));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_article_that_was_too_large_may_be_asked_of_others() {
+    let config = SessionConfig {
+        article_bytes_max: 1 << 10,
+        ..SessionConfig::default()
+    };
+    let mut driver = driver(config);
+    let mut first = greeted(&mut driver).await;
+    let mut second = greeted(&mut driver).await;
+    say(&mut first, "CHECK <1@t>\r\n").await;
+    assert_eq!(so_far(&mut first).await, "238 <1@t>\r\n");
+    say(&mut second, "CHECK <1@t>\r\n").await;
+    assert_eq!(so_far(&mut second).await, "431 <1@t>\r\n");
+    let large = "x".repeat(2 << 10);
+    say(&mut first, &format!("TAKETHIS <1@t>\r\n{large}\r\n.\r\n")).await;
+    assert_eq!(
+        so_far(&mut first).await,
+        "439 <1@t> Article is too large\r\n"
+    );
+    say(&mut second, "CHECK <1@t>\r\n").await;
+    assert_eq!(so_far(&mut second).await, "238 <1@t>\r\n");
 }

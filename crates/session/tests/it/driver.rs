@@ -9,7 +9,7 @@ use newsreel_service::{Connection, ConnectionId, Defer, Features, NewsService, O
 use newsreel_session::{Metrics, SessionConfig, Shared, serve};
 use newsreel_testkit::transcript::Action;
 use newsreel_testkit::{CLOCK_START_S, Driver, Setup, Support, read_article};
-use newsreel_wire::UnixTime;
+use newsreel_wire::{ArticleNumber, UnixTime};
 use tokio::io::{DuplexStream, duplex};
 
 /// Octets between client and session that are under way.
@@ -80,6 +80,10 @@ fn trouble(words: &[String]) -> Option<Trouble> {
         },
         "failed" => Trouble {
             transfers: Some(Outcome::Failed),
+            ..Trouble::default()
+        },
+        "lists" => Trouble {
+            lists_fail_from: Some(ArticleNumber(0)),
             ..Trouble::default()
         },
         "read" => Trouble {

@@ -14,7 +14,7 @@ pub struct SessionConfig {
     pub command_s: u64,
     /// Silence in the middle of an article after which the connection is closed, in seconds.
     pub article_stall_s: u64,
-    /// The longest time from an article's first octet to its end, in seconds.
+    /// The longest time from an article's first octet to its last, on its way in or out, in seconds.
     pub article_s: u64,
     /// How long the other side may take nothing of a reply, in seconds.
     pub write_stall_s: u64,
@@ -25,7 +25,8 @@ pub struct SessionConfig {
     /// Octets of articles under way on one connection before reading stops.
     pub pipeline_bytes_max: usize,
     /// Octets of large articles (longer than `input_chunk_bytes`) of all connections together, on their way in or out; a
-    /// connection that needs more is asked to come back.
+    /// connection that needs more is asked to come back.  One network (an IPv4 address, an IPv6 /64) gets a quarter of it,
+    /// and always enough for one article.
     pub large_articles_bytes_max: usize,
     /// Octets read at once.
     pub input_chunk_bytes: usize,

@@ -4,7 +4,6 @@
 //! and overview are both built so and differ in what a part and a run can answer.
 
 use std::fmt::Debug;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, Guard};
@@ -14,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::sealed::catalog::Catalog;
 use crate::sealed::reader::RunFile;
 use crate::sealed::set::{Damages, RunSet, Slot};
+use crate::sealed::writer::Place;
 use crate::sealed::{RunKind, RunMeta, run_path};
 
 /// A part in memory.
@@ -38,8 +38,10 @@ pub(crate) struct Snapshot<P, R> {
     /// A checkpoint writes it.
     pub(crate) frozen: Option<Arc<P>>,
     pub(crate) runs: RunSet<R>,
-    /// Grows when what is not in `active` becomes more, or is made again.
-    pub(crate) turns: u64,
+    /// Grows when other rows than before are frozen or sealed: at a freeze, and when runs are made again.
+    pub(crate) settled: u64,
+    /// Grows when rows are to be sought in other runs than before: at an install, and when runs are made again.
+    pub(crate) left_memory: u64,
 }
 
 impl<P, R> Snapshot<P, R> {
@@ -73,38 +75,30 @@ pub(crate) struct Layers<P, R> {
 impl<P: Part, R: Run> Layers<P, R> {
     /// Opens the runs the manifest names; those that cannot be opened are noted as damaged.
     pub(crate) fn open(catalog: &Arc<Catalog>, damages: &Arc<Damages>) -> Result<Self> {
-        let mut layers = Self {
+        let place = catalog.place();
+        let mut slots = Vec::new();
+        for meta in catalog.manifest().of_kind(R::KIND) {
+            let run = match open_run(place, meta) {
+                Ok(run) => Some(run),
+                Err(error) => {
+                    damages.unless_damage(&place.dir, meta, error)?;
+                    None
+                }
+            };
+            slots.push(Slot::new(*meta, run));
+        }
+        Ok(Self {
             snapshot: ArcSwap::from_pointee(Snapshot {
                 active: Arc::default(),
                 frozen: None,
-                runs: RunSet::new(Vec::new()),
-                turns: 0,
+                runs: RunSet::new(slots),
+                settled: 0,
+                left_memory: 0,
             }),
             changing: Mutex::default(),
             catalog: Arc::clone(catalog),
             damages: Arc::clone(damages),
-        };
-        let mut slots = Vec::new();
-        for meta in catalog.manifest().of_kind(R::KIND) {
-            slots.push(match layers.open_new(meta) {
-                Ok(slot) => slot,
-                Err(error) => {
-                    layers.note(meta, error)?;
-                    Slot {
-                        meta: *meta,
-                        run: None,
-                        still_dead: 0,
-                    }
-                }
-            });
-        }
-        layers.snapshot = ArcSwap::from_pointee(Snapshot {
-            active: Arc::default(),
-            frozen: None,
-            runs: RunSet::new(slots),
-            turns: 0,
-        });
-        Ok(layers)
+        })
     }
 
     /// The layers as they are now.
@@ -131,7 +125,8 @@ impl<P: Part, R: Run> Layers<P, R> {
             active: Arc::new(spare.take().unwrap_or_default()),
             frozen: Some(Arc::clone(&frozen)),
             runs: now.runs.clone(),
-            turns: now.turns + 1,
+            settled: now.settled + 1,
+            left_memory: now.left_memory,
         }));
         frozen
     }
@@ -144,15 +139,10 @@ impl<P: Part, R: Run> Layers<P, R> {
         }
     }
 
-    /// Opens a run that was just sealed, or the manifest's.
+    /// Opens a run that was just sealed.
     pub(crate) fn open_new(&self, meta: &RunMeta) -> Result<Slot<R>> {
-        let place = self.catalog.place();
-        let run = RunFile::open(place.disk.as_ref(), &place.dir, &place.spool, meta)?;
-        Ok(Slot {
-            meta: *meta,
-            run: Some(Arc::new(R::open(run)?)),
-            still_dead: 0,
-        })
+        let run = open_run(self.catalog.place(), meta)?;
+        Ok(Slot::new(*meta, Some(run)))
     }
 
     /// Replaces the neighbours `old` (none: at the end) by new runs.
@@ -175,26 +165,9 @@ impl<P: Part, R: Run> Layers<P, R> {
             active: Arc::clone(&now.active),
             frozen: frozen.filter(|_| turn != Turn::Installed),
             runs: change(&now.runs),
-            turns: now.turns + u64::from(turn != Turn::Merged),
+            settled: now.settled + u64::from(turn == Turn::Rebuilt),
+            left_memory: now.left_memory + u64::from(turn != Turn::Merged),
         }));
-    }
-
-    /// Notes damage in a run; other errors come back.
-    pub(crate) fn note(&self, meta: &RunMeta, error: Error) -> Result<()> {
-        self.note_seen(meta, &error);
-        if error.is_damage() {
-            Ok(())
-        } else {
-            Err(error)
-        }
-    }
-
-    /// Notes damage in a run, if the error is of that kind.
-    pub(crate) fn note_seen(&self, meta: &RunMeta, error: &Error) {
-        if error.is_damage() {
-            let dir = &self.catalog.place().dir;
-            self.damages.note(dir, meta, error);
-        }
     }
 
     /// Refuses to go on when a run is missing that might have the answer.
@@ -202,19 +175,26 @@ impl<P: Part, R: Run> Layers<P, R> {
         match snapshot.runs.missing() {
             None => Ok(()),
             Some(meta) => Err(Error::Incomplete {
-                path: self.path(meta),
+                path: run_path(&self.catalog.place().dir, meta.kind, meta.id),
             }),
         }
     }
 
     /// The same error, noted if it is damage in this run.
     pub(crate) fn noted(&self, meta: &RunMeta, error: Error) -> Error {
-        self.note_seen(meta, &error);
+        let dir = &self.catalog.place().dir;
+        self.damages.note(dir, meta, &error);
         error
     }
 
-    /// The file of a run.
-    pub(crate) fn path(&self, meta: &RunMeta) -> PathBuf {
-        run_path(&self.catalog.place().dir, meta.kind, meta.id)
+    /// Notes damage in a run; other errors come back.
+    pub(crate) fn unless_damage(&self, meta: &RunMeta, error: Error) -> Result<()> {
+        let dir = &self.catalog.place().dir;
+        self.damages.unless_damage(dir, meta, error)
     }
+}
+
+fn open_run<R: Run>(place: &Place, meta: &RunMeta) -> Result<Arc<R>> {
+    let run = RunFile::open(place.disk.as_ref(), &place.dir, &place.spool, meta)?;
+    Ok(Arc::new(R::open(run)?))
 }

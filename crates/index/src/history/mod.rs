@@ -116,11 +116,11 @@ impl History {
         recent(&layers, hash).map(|stored| self.judged(&stored))
     }
 
-    /// Changes whenever entries leave memory.  Whoever took it before a full look-up that found nothing needs only
+    /// Changes whenever entries leave memory, and when what was lost is there again.  Whoever took it before a full look-up that found nothing needs only
     /// [`History::lookup_recent`] later, as long as this (read after that) is still the same.
     #[must_use]
     pub fn generation(&self) -> u64 {
-        self.layers.load().turns
+        self.layers.load().left_memory
     }
 
     /// Takes the token off an entry whose article is gone.
@@ -177,7 +177,7 @@ impl History {
         runs.open()
             .try_for_each(|bucket| match bucket.check_files() {
                 Ok(()) => Ok(()),
-                Err(error) => self.layers.note(bucket.meta(), error),
+                Err(error) => self.layers.unless_damage(bucket.meta(), error),
             })
     }
 

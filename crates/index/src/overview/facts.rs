@@ -1,7 +1,7 @@
 //! How many articles of a group are alive, and the lowest of them: exact, and computed at most once per epoch.
 //!
-//! What is sealed or frozen changes only with the buffers' marks (their epoch) and with turns, so its share is kept
-//! for each group under both; the newest part is counted each time, which its own facts make cheap.
+//! What is sealed or frozen changes only with the buffers' marks (their epoch), with freezes and with rebuilds, so its
+//! share is kept for each group under these; the newest part is counted each time, which its own facts make cheap.
 
 use std::collections::HashMap;
 
@@ -28,11 +28,12 @@ pub struct LiveFacts {
     pub count: u64,
 }
 
-/// The share of a group that only epoch and turns change.
+/// The share of a group that only marks, freezes and rebuilds change.
 #[derive(Debug, Clone, Copy)]
 struct Settled {
     epoch: u64,
-    turns: u64,
+    /// The snapshot's count.
+    settled: u64,
     rows: LiveRows,
 }
 
@@ -51,10 +52,10 @@ impl FactsCache {
         }
     }
 
-    fn get(&self, group: GroupId, epoch: u64, turns: u64) -> Option<LiveRows> {
+    fn get(&self, group: GroupId, epoch: u64, settled: u64) -> Option<LiveRows> {
         let shard = self.shards[group.0 as usize % SHARDS].lock();
-        let settled = shard.get(&group)?;
-        (settled.epoch == epoch && settled.turns == turns).then_some(settled.rows)
+        let kept = shard.get(&group)?;
+        (kept.epoch == epoch && kept.settled == settled).then_some(kept.rows)
     }
 
     fn put(&self, group: GroupId, settled: Settled) {
@@ -77,13 +78,13 @@ impl Overview {
         let epoch = self.liveness.epoch();
         let parts = self.layers.load();
         let mut floors = self.floors();
-        let settled = match self.facts.get(group, epoch, parts.turns) {
+        let settled = match self.facts.get(group, epoch, parts.settled) {
             Some(rows) => rows,
             None => {
                 let rows = self.settled(&parts, group, &mut floors, wait)?;
                 let settled = Settled {
                     epoch,
-                    turns: parts.turns,
+                    settled: parts.settled,
                     rows,
                 };
                 self.facts.put(group, settled);

@@ -7,7 +7,7 @@ use newsreel_wire::Sequence;
 use parking_lot::Mutex;
 
 use super::{RunKind, RunMeta, run_path};
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// One run's place.
 #[derive(Debug)]
@@ -17,6 +17,16 @@ pub(crate) struct Slot<R> {
     pub(crate) run: Option<Arc<R>>,
     /// What was estimated to be dead in it right after a merge had cleared it: rewriting it for that gains nothing.
     pub(crate) still_dead: u64,
+}
+
+impl<R> Slot<R> {
+    pub(crate) const fn new(meta: RunMeta, run: Option<Arc<R>>) -> Self {
+        Self {
+            meta,
+            run,
+            still_dead: 0,
+        }
+    }
 }
 
 impl<R> Clone for Slot<R> {
@@ -128,14 +138,23 @@ pub(crate) struct Damages {
 }
 
 impl Damages {
-    /// Notes a damaged run, once.
+    /// Notes a damaged run, once, if the error is of that kind.
     pub(crate) fn note(&self, dir: &Path, meta: &RunMeta, error: &Error) {
         let mut runs = self.runs.lock();
-        if runs.iter().any(|run| run.run == meta.id) {
+        if !error.is_damage() || runs.iter().any(|run| run.run == meta.id) {
             return;
         }
         let path = run_path(dir, meta.kind, meta.id);
         runs.push(DamagedRun::new(meta, &path, error.to_string()));
+    }
+
+    /// Notes damage in a run; other errors come back.
+    pub(crate) fn unless_damage(&self, dir: &Path, meta: &RunMeta, error: Error) -> Result<()> {
+        self.note(dir, meta, &error);
+        match error.is_damage() {
+            true => Ok(()),
+            false => Err(error),
+        }
     }
 
     /// Notes the run whose file an error names, if it names one of these.
@@ -148,7 +167,7 @@ impl Damages {
         let named = metas
             .iter()
             .find(|meta| meta.paths(dir).iter().any(|own| own == path));
-        if let Some(meta) = named.filter(|_| error.is_damage()) {
+        if let Some(meta) = named {
             self.note(dir, meta, error);
         }
     }

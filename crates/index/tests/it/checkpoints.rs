@@ -60,9 +60,10 @@ fn the_generation_changes_with_entries_that_leave_memory() {
     let mut world = World::with_groups(&disk, small(), 3);
     world.articles(50, 3);
     let history = Arc::clone(&world.views);
-    world.freeze();
     let before = history.history().generation();
+    world.freeze();
     assert!(history.history().lookup_recent(&hash(1)).is_some());
+    assert_eq!(history.history().generation(), before, "it is in memory");
     world.install();
     assert!(history.history().lookup_recent(&hash(1)).is_none());
     assert_ne!(history.history().generation(), before);

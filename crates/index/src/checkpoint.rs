@@ -10,7 +10,7 @@ use newsreel_wire::Sequence;
 
 use crate::apply::Applier;
 use crate::error::{Error, Result};
-use crate::groups::seal::GroupRun;
+use crate::groups::seal::{GroupFile, GroupRun};
 use crate::history::bucket::Bucket;
 use crate::history::memory::MemoryPart;
 use crate::history::write::BucketWriter;
@@ -40,6 +40,7 @@ pub struct Frozen {
 struct Written {
     history: Vec<Slot<Bucket>>,
     overview: Vec<Slot<Pack>>,
+    groups: Vec<Slot<GroupFile>>,
 }
 
 impl Applier {
@@ -124,7 +125,10 @@ impl Frozen {
             ..GroupRun::default()
         };
         let groups = GroupRun::merged(vec![self.groups.clone(), marks], &mut floors);
-        runs.extend(groups.write(catalog, range)?);
+        if let Some(meta) = groups.write(place, catalog.new_run(), range)? {
+            runs.push(meta);
+            written.groups.push(views.group_files.open_new(&meta)?);
+        }
         Ok(written)
     }
 }
@@ -152,6 +156,8 @@ impl Views {
         let Some(written) = frozen.written else {
             return Err(Error::Busy);
         };
+        self.group_files
+            .replace(&[], written.groups, Turn::Installed);
         self.overview
             .layers
             .replace(&[], written.overview, Turn::Installed);

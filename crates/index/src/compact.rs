@@ -4,44 +4,208 @@
 //! is written anew from the other.  Damaged runs are left as they are until they are rebuilt.  A step that fails gives its
 //! merge up; what it was made from is still there.
 
+use std::fmt::Debug;
 use std::sync::Arc;
 
 use crate::config::IndexConfig;
-use crate::error::{Error, Result};
-use crate::groups::seal::{GroupRun, pairs};
+use crate::error::Result;
+use crate::groups::merge::GroupMerge;
+use crate::groups::seal::GroupFile;
 use crate::history::bucket::Bucket;
 use crate::history::merge::BucketMerge;
-use crate::layers::Turn;
+use crate::layers::{Layers, Run, Turn};
 use crate::overview::merge::PackMerge;
 use crate::overview::pack::Pack;
 use crate::sealed::catalog::Change;
-use crate::sealed::set::{RunSet, Slot};
+use crate::sealed::set::Slot;
 use crate::sealed::tiers::{Limits, RunSize, choose};
 use crate::sealed::{RunKind, RunMeta};
 use crate::views::Views;
 
 /// What compaction is at.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Compaction {
-    merge: Option<Merge>,
-    /// Which kind is asked first.
-    turn: usize,
+    merge: Option<Box<dyn Merging>>,
+    /// In what order they are asked.
+    kinds: [RunKind; RunKind::ALL.len()],
 }
 
-/// History, overview and groups.
-const KINDS: usize = 3;
+impl Default for Compaction {
+    fn default() -> Self {
+        Self {
+            merge: None,
+            kinds: RunKind::ALL,
+        }
+    }
+}
+
+/// What a kind of run brings to compaction.
+trait Compact: Run + 'static {
+    /// A merge under way; it writes one new run.
+    type Merge: Debug + Send;
+
+    fn layers(views: &Views) -> &Layers<Self>;
+
+    /// The largest run a merge may make, in the measure of `size`.
+    fn size_max(config: &IndexConfig) -> u64;
+
+    /// How large it is: octets, or anything in proportion.
+    fn size(meta: &RunMeta) -> u64;
+
+    /// About how much of that is dead.
+    fn dead(&self, views: &Views) -> u64;
+
+    /// Begins to merge neighbours, given from the oldest to the newest, into a run with this id.
+    fn begin(views: &Views, id: u64, inputs: &[Arc<Self>]) -> Result<Self::Merge>;
+
+    /// Does a bounded piece of it.  `true`: all is written.
+    fn step(views: &Views, merge: &mut Self::Merge) -> Result<bool>;
+
+    /// Closes the new run; `None` when nothing was left to keep.
+    fn finish(merge: Self::Merge) -> Result<Option<RunMeta>>;
+}
+
+impl Compact for Bucket {
+    type Merge = BucketMerge;
+
+    fn layers(views: &Views) -> &Layers<Self> {
+        &views.history.layers
+    }
+
+    fn size_max(config: &IndexConfig) -> u64 {
+        config.bucket_rows_max
+    }
+
+    fn size(meta: &RunMeta) -> u64 {
+        meta.rows
+    }
+
+    fn dead(&self, views: &Views) -> u64 {
+        Self::dead(self, &mut views.history.floors(), views.remember())
+    }
+
+    fn begin(views: &Views, id: u64, inputs: &[Arc<Self>]) -> Result<BucketMerge> {
+        BucketMerge::begin(views.catalog.place(), id, inputs, views.remember())
+    }
+
+    fn step(views: &Views, merge: &mut BucketMerge) -> Result<bool> {
+        merge.step(&mut views.history.floors(), views.config.step_bytes)
+    }
+
+    fn finish(merge: BucketMerge) -> Result<Option<RunMeta>> {
+        merge.finish()
+    }
+}
+
+impl Compact for Pack {
+    type Merge = PackMerge;
+
+    fn layers(views: &Views) -> &Layers<Self> {
+        &views.overview.layers
+    }
+
+    fn size_max(config: &IndexConfig) -> u64 {
+        config.pack_bytes_max
+    }
+
+    fn size(meta: &RunMeta) -> u64 {
+        meta.len
+    }
+
+    fn dead(&self, views: &Views) -> u64 {
+        let (rows, meta) = (Self::dead(self, &mut views.overview.floors()), self.meta());
+        let dead = u128::from(rows) * u128::from(meta.len) / u128::from(meta.rows.max(1));
+        dead as u64
+    }
+
+    fn begin(views: &Views, id: u64, inputs: &[Arc<Self>]) -> Result<PackMerge> {
+        PackMerge::begin(views.catalog.place(), id, inputs, &views.config)
+    }
+
+    fn step(views: &Views, merge: &mut PackMerge) -> Result<bool> {
+        let is_gone = |group| !views.groups.exists(group);
+        let (floors, cache) = (&mut views.overview.floors(), views.overview.cache());
+        merge.step(floors, cache, &is_gone, views.config.step_bytes)
+    }
+
+    fn finish(merge: PackMerge) -> Result<Option<RunMeta>> {
+        merge.finish()
+    }
+}
+
+impl Compact for GroupFile {
+    type Merge = GroupMerge;
+
+    fn layers(views: &Views) -> &Layers<Self> {
+        &views.group_files
+    }
+
+    fn size_max(_: &IndexConfig) -> u64 {
+        u64::MAX
+    }
+
+    fn size(meta: &RunMeta) -> u64 {
+        meta.len
+    }
+
+    fn dead(&self, _: &Views) -> u64 {
+        0
+    }
+
+    fn begin(_: &Views, id: u64, inputs: &[Arc<Self>]) -> Result<GroupMerge> {
+        Ok(GroupMerge::begin(id, inputs))
+    }
+
+    fn step(views: &Views, merge: &mut GroupMerge) -> Result<bool> {
+        let floors = &mut views.overview.floors();
+        views.overview.withdrawn().drop_dead(floors);
+        merge.write(views.catalog.place(), floors).map(|()| true)
+    }
+
+    fn finish(merge: GroupMerge) -> Result<Option<RunMeta>> {
+        Ok(merge.finish())
+    }
+}
+
+/// A merge under way, of whatever kind.
+trait Merging: Debug + Send {
+    fn inputs(&self) -> &[RunMeta];
+
+    /// Does a bounded piece of it.  `true`: all is written.
+    fn step(&mut self, views: &Views) -> Result<bool>;
+
+    /// Puts the new run in the place of the old ones.
+    fn end(self: Box<Self>, views: &Views) -> Result<()>;
+}
 
 #[derive(Debug)]
-enum Merge {
-    History(Vec<RunMeta>, Box<BucketMerge>),
-    Overview(Vec<RunMeta>, Box<PackMerge>),
+struct Merge<R: Compact> {
+    inputs: Vec<RunMeta>,
+    merge: R::Merge,
 }
 
-impl Merge {
+impl<R: Compact> Merging for Merge<R> {
     fn inputs(&self) -> &[RunMeta] {
-        match self {
-            Self::History(metas, _) | Self::Overview(metas, _) => metas,
+        &self.inputs
+    }
+
+    fn step(&mut self, views: &Views) -> Result<bool> {
+        R::step(views, &mut self.merge)
+    }
+
+    fn end(self: Box<Self>, views: &Views) -> Result<()> {
+        let layers = R::layers(views);
+        let (old, merged) = (ids(&self.inputs), R::finish(self.merge)?);
+        let mut slots = Vec::new();
+        if let Some(meta) = &merged {
+            let slot = layers.open_new(meta);
+            let mut slot = slot.inspect_err(|_| views.catalog.discard([meta]))?;
+            slot.still_dead = views.run_size(&slot).dead;
+            slots.push(slot);
         }
+        views.commit(R::KIND, &old, merged.as_slice())?;
+        layers.replace(&old, slots, Turn::Merged);
+        Ok(())
     }
 }
 
@@ -56,29 +220,25 @@ impl Views {
     /// When the disk fails or is full; a damaged run is noted besides.
     pub fn compact_step(&self) -> Result<bool> {
         let mut compaction = self.compaction.lock();
-        if self.drop_dead(compaction.merge.as_ref())? {
+        let busy = compaction.merge.as_deref();
+        if self.drop_dead(&busy.map_or_else(Vec::new, |merge| ids(merge.inputs())))? {
             return Ok(true);
         }
         if let Some(merge) = compaction.merge.take() {
             compaction.merge = self.go_on(merge)?;
             return Ok(true);
         }
-        // In turn, so that none waits for ever for another one that always has something to do.
-        for nth in 0..KINDS {
-            let kind = (compaction.turn + nth) % KINDS;
-            let begun = match kind {
-                0 => self.begin_history()?,
-                1 => self.begin_overview()?,
-                _ => {
-                    if self.compact_groups()? {
-                        compaction.turn = kind + 1;
-                        return Ok(true);
-                    }
-                    None
-                }
+        for _ in RunKind::ALL {
+            // Whatever comes of it, the others are asked before it is asked again: none waits for ever for one that always
+            // has something to do, or always fails.
+            let [kind, ..] = compaction.kinds;
+            compaction.kinds.rotate_left(1);
+            compaction.merge = match kind {
+                RunKind::History => self.begin::<Bucket>()?,
+                RunKind::Overview => self.begin::<Pack>()?,
+                RunKind::Groups => self.begin::<GroupFile>()?,
             };
-            if begun.is_some() {
-                (compaction.merge, compaction.turn) = (begun, kind + 1);
+            if compaction.merge.is_some() {
                 return Ok(true);
             }
         }
@@ -94,13 +254,12 @@ impl Views {
     }
 
     /// Drops the runs in which nothing is needed, but for those that are being merged.
-    fn drop_dead(&self, merge: Option<&Merge>) -> Result<bool> {
-        let busy = merge.map_or_else(Vec::new, |merge| ids(merge.inputs()));
+    fn drop_dead(&self, busy: &[u64]) -> Result<bool> {
         let (mut floors, remember) = (self.history.floors(), self.remember());
-        let buckets = dead(&self.history.layers.runs(), &busy, |bucket| {
+        let buckets = dead(&self.history.layers, busy, |bucket| {
             bucket.is_dead(&mut floors, remember)
         });
-        let packs = dead(&self.overview.layers.runs(), &busy, |pack| {
+        let packs = dead(&self.overview.layers, busy, |pack| {
             pack.is_dead(&mut floors)
         });
         if buckets.is_empty() && packs.is_empty() {
@@ -122,92 +281,29 @@ impl Views {
         Ok(true)
     }
 
-    fn go_on(&self, merge: Merge) -> Result<Option<Merge>> {
-        let step = self.config.step_bytes;
-        let metas = merge.inputs().to_vec();
-        let result = match merge {
-            Merge::History(metas, mut merge) => {
-                let done = merge.step(&mut self.history.floors(), step);
-                done.and_then(|done| {
-                    if done {
-                        return self.end_history(&metas, *merge).map(|()| None);
-                    }
-                    Ok(Some(Merge::History(metas, merge)))
-                })
-            }
-            Merge::Overview(metas, mut merge) => {
-                let is_gone = |group| !self.groups.exists(group);
-                let floors = &mut self.overview.floors();
-                let done = merge.step(floors, self.overview.cache(), &is_gone, step);
-                done.and_then(|done| {
-                    if done {
-                        return self.end_overview(&metas, *merge).map(|()| None);
-                    }
-                    Ok(Some(Merge::Overview(metas, merge)))
-                })
-            }
+    fn go_on(&self, mut merge: Box<dyn Merging>) -> Result<Option<Box<dyn Merging>>> {
+        let inputs = merge.inputs().to_vec();
+        let result = match merge.step(self) {
+            Ok(true) => merge.end(self).map(|()| None),
+            Ok(false) => Ok(Some(merge)),
+            Err(error) => Err(error),
         };
         if let Err(error) = &result {
             let dir = &self.catalog.place().dir;
-            self.damages.note_by_path(dir, &metas, error);
+            self.damages.note_by_path(dir, &inputs, error);
         }
         result
     }
 
-    fn end_history(&self, metas: &[RunMeta], merge: BucketMerge) -> Result<()> {
-        let merged = merge.finish()?;
-        let mut slots = Vec::new();
-        if let Some(meta) = &merged {
-            let slot = self.history.layers.open_new(meta);
-            let mut slot = slot.inspect_err(|_| self.catalog.discard([meta]))?;
-            slot.still_dead = self.bucket_size(&slot).dead;
-            slots.push(slot);
-        }
-        self.commit(RunKind::History, &ids(metas), merged.as_slice())?;
-        self.history
-            .layers
-            .replace(&ids(metas), slots, Turn::Merged);
-        Ok(())
-    }
-
-    fn end_overview(&self, metas: &[RunMeta], merge: PackMerge) -> Result<()> {
-        let merged = merge.finish()?;
-        let mut slots = Vec::new();
-        if let Some(meta) = &merged {
-            let slot = self.overview.layers.open_new(meta);
-            let mut slot = slot.inspect_err(|_| self.catalog.discard([meta]))?;
-            slot.still_dead = self.pack_size(&slot).dead;
-            slots.push(slot);
-        }
-        self.commit(RunKind::Overview, &ids(metas), merged.as_slice())?;
-        self.overview
-            .layers
-            .replace(&ids(metas), slots, Turn::Merged);
-        Ok(())
-    }
-
-    fn bucket_size(&self, slot: &Slot<Bucket>) -> RunSize {
-        let (mut floors, remember) = (self.history.floors(), self.remember());
-        let bucket = slot.run.as_deref();
-        let dead = bucket.map_or(0, |bucket| bucket.dead(&mut floors, remember));
+    fn run_size<R: Compact>(&self, slot: &Slot<R>) -> RunSize {
+        let run = slot.run.as_deref();
         RunSize {
-            size: slot.meta.rows,
-            dead: dead.saturating_sub(slot.still_dead),
-            is_damaged: bucket.is_none() || self.damages.contains(slot.meta.id),
-            is_worn: bucket.is_some_and(|bucket| bucket.run().is_worn()),
-        }
-    }
-
-    fn pack_size(&self, slot: &Slot<Pack>) -> RunSize {
-        let mut floors = self.overview.floors();
-        let pack = slot.run.as_deref();
-        let rows = pack.map_or(0, |pack| pack.dead(&mut floors));
-        let dead = u128::from(rows) * u128::from(slot.meta.len) / u128::from(slot.meta.rows.max(1));
-        RunSize {
-            size: slot.meta.len,
-            dead: (dead as u64).saturating_sub(slot.still_dead),
-            is_damaged: pack.is_none() || self.damages.contains(slot.meta.id),
-            is_worn: false,
+            size: R::size(&slot.meta),
+            dead: run
+                .map_or(0, |run| R::dead(run, self))
+                .saturating_sub(slot.still_dead),
+            is_damaged: run.is_none() || self.damages.contains(slot.meta.id),
+            is_worn: run.is_some_and(|run| run.file().is_worn()),
         }
     }
 
@@ -220,94 +316,36 @@ impl Views {
         Ok(())
     }
 
-    /// Begins the merge that is most useful for the history; `None`: none is.
-    fn begin_history(&self) -> Result<Option<Merge>> {
-        let buckets = self.history.layers.runs();
-        let sizes = buckets.slots.iter().map(|slot| self.bucket_size(slot));
-        let limits = limits(&self.config, self.config.bucket_rows_max);
-        let Some(window) = choose(&sizes.collect::<Vec<_>>(), &limits) else {
+    /// Begins the merge of a kind that is most useful; `None`: none is.
+    fn begin<R: Compact>(&self) -> Result<Option<Box<dyn Merging>>> {
+        let runs = R::layers(self).runs();
+        let sizes: Vec<RunSize> = runs.slots.iter().map(|slot| self.run_size(slot)).collect();
+        let limits = Limits {
+            runs_max: self.config.runs_max,
+            merge_max: self.config.merge_runs_max,
+            size_max: R::size_max(&self.config),
+            dead_percent_max: self.config.dead_percent_max,
+        };
+        let Some(window) = choose(&sizes, &limits) else {
             return Ok(None);
         };
-        let (metas, open) = inputs(&buckets.slots[window]);
-        let (place, id) = (self.catalog.place(), self.catalog.new_run());
-        let merge = BucketMerge::begin(place, id, &open, self.remember())?;
-        Ok(Some(Merge::History(metas, Box::new(merge))))
-    }
-
-    /// Begins the merge that is most useful for the overview; `None`: none is.
-    fn begin_overview(&self) -> Result<Option<Merge>> {
-        let packs = self.overview.layers.runs();
-        let sizes = packs.slots.iter().map(|slot| self.pack_size(slot));
-        let limits = limits(&self.config, self.config.pack_bytes_max);
-        let Some(window) = choose(&sizes.collect::<Vec<_>>(), &limits) else {
-            return Ok(None);
-        };
-        let (metas, open) = inputs(&packs.slots[window]);
-        let (place, id) = (self.catalog.place(), self.catalog.new_run());
-        let merge = PackMerge::begin(place, id, &open, &self.config)?;
-        Ok(Some(Merge::Overview(metas, Box::new(merge))))
-    }
-
-    /// Merges files of group rows: small ones, in one go.  Of two copies one is enough.
-    fn compact_groups(&self) -> Result<bool> {
-        let metas: Vec<RunMeta> = self
-            .catalog
-            .manifest()
-            .of_kind(RunKind::Groups)
-            .copied()
-            .collect();
-        let pairs = pairs(&metas);
-        let size = |pair: &&[RunMeta]| RunSize {
-            size: pair.iter().map(|meta| meta.len).sum(),
-            dead: 0,
-            is_damaged: pair.iter().all(|meta| self.damages.contains(meta.id)),
-            is_worn: false,
-        };
-        let sizes: Vec<RunSize> = pairs.iter().map(size).collect();
-        let Some(window) = choose(&sizes, &limits(&self.config, u64::MAX)) else {
-            return Ok(false);
-        };
-        let note = |meta: &RunMeta, error: &Error| {
-            self.damages.note(&self.catalog.place().dir, meta, error);
-        };
-        let mut runs = Vec::new();
-        for pair in &pairs[window.clone()] {
-            runs.push(GroupRun::read_any(&self.catalog, pair, note)?);
-        }
-        let old = pairs[window].concat();
-        let merged = GroupRun::merged(runs, &mut self.overview.floors());
-        let first = old.iter().map(|meta| meta.first).min().unwrap_or_default();
-        let last = old.iter().map(|meta| meta.last).max().unwrap_or_default();
-        let new = merged.write(&self.catalog, (first, last))?;
-        self.commit(RunKind::Groups, &ids(&old), &new)?;
-        let withdrawn = self.overview.withdrawn();
-        withdrawn.drop_dead(&mut self.overview.floors());
-        Ok(true)
-    }
-}
-
-fn limits(config: &IndexConfig, size_max: u64) -> Limits {
-    Limits {
-        runs_max: config.runs_max,
-        merge_max: config.merge_runs_max,
-        size_max,
-        dead_percent_max: config.dead_percent_max,
+        // None of them is missing, or the window would not have been chosen.
+        let slots = &runs.slots[window];
+        let open: Vec<Arc<R>> = slots.iter().filter_map(|slot| slot.run.clone()).collect();
+        Ok(Some(Box::new(Merge::<R> {
+            merge: R::begin(self, self.catalog.new_run(), &open)?,
+            inputs: slots.iter().map(|slot| slot.meta).collect(),
+        })))
     }
 }
 
 /// The ids of open runs that are dead and not `busy`.
-fn dead<R>(runs: &RunSet<R>, busy: &[u64], mut is_dead: impl FnMut(&R) -> bool) -> Vec<u64> {
+fn dead<R: Run>(layers: &Layers<R>, busy: &[u64], mut is_dead: impl FnMut(&R) -> bool) -> Vec<u64> {
+    let runs = layers.runs();
     let free = runs
         .slots
         .iter()
         .filter(|slot| !busy.contains(&slot.meta.id));
     let dead = free.filter(|slot| slot.run.as_deref().is_some_and(&mut is_dead));
     dead.map(|slot| slot.meta.id).collect()
-}
-
-/// The runs of a window; none of them is missing, or the window would not have been chosen.
-fn inputs<R>(slots: &[Slot<R>]) -> (Vec<RunMeta>, Vec<Arc<R>>) {
-    let metas = slots.iter().map(|slot| slot.meta).collect();
-    let open = slots.iter().filter_map(|slot| slot.run.clone()).collect();
-    (metas, open)
 }

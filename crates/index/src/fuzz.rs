@@ -12,7 +12,7 @@ use newsreel_wire::{GroupId, Sequence};
 
 use crate::cursor::array_at;
 use crate::error::Result;
-use crate::groups::seal::GroupRun;
+use crate::groups::seal::{GroupFile, GroupRun};
 use crate::history::bucket::{Bucket, BucketFacts};
 use crate::history::page::{PAGE_OCTETS, Page, key};
 use crate::layers::Run as _;
@@ -143,7 +143,7 @@ fn read_run(mut file: Vec<u8>, header: &[u8], meta: &RunMeta) -> Result<usize> {
     let open = || RunFile::open(disk.as_ref(), dir, &array_at(header, 16), meta);
     match meta.kind {
         RunKind::History => Bucket::open(open()?).map(|_| 0),
-        RunKind::Groups => GroupRun::of(&open()?).map(|_| 0),
+        RunKind::Groups => GroupFile::open(open()?)?.read().map(|_| 0),
         RunKind::Overview => {
             let pack = Pack::open(open()?)?;
             let blocks: Vec<_> = (0..pack.blocks())

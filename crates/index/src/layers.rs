@@ -1,7 +1,7 @@
 //! The layers of a view: its newest part in memory, one set aside for a checkpoint, sealed runs below them.
 //!
 //! Readers take a snapshot and wait for nobody; whoever changes the layers makes a new snapshot, one at a time.  History
-//! and overview are both built so and differ in what a part and a run can answer.
+//! and overview are both built so and differ in what a part and a run can answer; groups have only the runs.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use crate::error::{Error, Result};
 use crate::sealed::catalog::Catalog;
 use crate::sealed::reader::RunFile;
-use crate::sealed::set::{Damages, RunSet, Slot};
+use crate::sealed::set::{DamagedRun, Damages, RunSet, Slot};
 use crate::sealed::writer::Place;
 use crate::sealed::{RunKind, RunMeta, run_path};
 
@@ -22,21 +22,40 @@ pub(crate) trait Part: Default + Debug {
     fn recycled(self) -> Self;
 }
 
+/// Nothing is in memory.
+impl Part for () {
+    fn recycled(self) -> Self {}
+}
+
 /// An open sealed run.
 pub(crate) trait Run: Sized + Debug {
     const KIND: RunKind;
 
+    /// What a checkpoint makes such a run of.
+    type Part: Part;
+
     /// Reads what stays in memory.
     fn open(run: RunFile) -> Result<Self>;
+
+    /// Its files.
+    fn file(&self) -> &RunFile;
+
+    /// Looks at a part of all its files; `false`: there is no such part.
+    fn check_part(&self, nth: u64) -> Result<bool> {
+        if nth == 0 {
+            self.file().check_sections()?;
+        }
+        Ok(nth == 0)
+    }
 }
 
 /// What readers look through.
 #[derive(Debug)]
-pub(crate) struct Snapshot<P, R> {
+pub(crate) struct Snapshot<R: Run> {
     /// Takes what is new.
-    pub(crate) active: Arc<P>,
+    pub(crate) active: Arc<R::Part>,
     /// A checkpoint writes it.
-    pub(crate) frozen: Option<Arc<P>>,
+    pub(crate) frozen: Option<Arc<R::Part>>,
     pub(crate) runs: RunSet<R>,
     /// Grows when other rows than before are frozen or sealed: at a freeze, and when runs are made again.
     pub(crate) settled: u64,
@@ -44,9 +63,9 @@ pub(crate) struct Snapshot<P, R> {
     pub(crate) left_memory: u64,
 }
 
-impl<P, R> Snapshot<P, R> {
+impl<R: Run> Snapshot<R> {
     /// The parts in memory, from the oldest.
-    pub(crate) fn parts(&self) -> impl DoubleEndedIterator<Item = &Arc<P>> {
+    pub(crate) fn parts(&self) -> impl DoubleEndedIterator<Item = &Arc<R::Part>> {
         self.frozen.iter().chain([&self.active])
     }
 }
@@ -64,15 +83,15 @@ pub(crate) enum Turn {
 
 /// The layers.
 #[derive(Debug)]
-pub(crate) struct Layers<P, R> {
-    snapshot: ArcSwap<Snapshot<P, R>>,
+pub(crate) struct Layers<R: Run> {
+    snapshot: ArcSwap<Snapshot<R>>,
     /// Held while the snapshot is replaced; an empty part whose memory serves again.
-    changing: Mutex<Option<P>>,
+    changing: Mutex<Option<R::Part>>,
     catalog: Arc<Catalog>,
     damages: Arc<Damages>,
 }
 
-impl<P: Part, R: Run> Layers<P, R> {
+impl<R: Run> Layers<R> {
     /// Opens the runs the manifest names; those that cannot be opened are noted as damaged.
     pub(crate) fn open(catalog: &Arc<Catalog>, damages: &Arc<Damages>) -> Result<Self> {
         let place = catalog.place();
@@ -102,12 +121,12 @@ impl<P: Part, R: Run> Layers<P, R> {
     }
 
     /// The layers as they are now.
-    pub(crate) fn load(&self) -> Guard<Arc<Snapshot<P, R>>> {
+    pub(crate) fn load(&self) -> Guard<Arc<Snapshot<R>>> {
         self.snapshot.load()
     }
 
     /// The part that takes what is new; it stays the right one until the next freeze.
-    pub(crate) fn active(&self) -> Arc<P> {
+    pub(crate) fn active(&self) -> Arc<R::Part> {
         Arc::clone(&self.load().active)
     }
 
@@ -117,7 +136,7 @@ impl<P: Part, R: Run> Layers<P, R> {
     }
 
     /// Sets the newest part aside for a checkpoint.
-    pub(crate) fn freeze(&self) -> Arc<P> {
+    pub(crate) fn freeze(&self) -> Arc<R::Part> {
         let mut spare = self.changing.lock();
         let now = self.snapshot.load_full();
         let frozen = Arc::clone(&now.active);
@@ -132,7 +151,7 @@ impl<P: Part, R: Run> Layers<P, R> {
     }
 
     /// Takes back the memory of a part that was installed, unless a reader is still in it.
-    pub(crate) fn recycle(&self, part: Arc<P>) {
+    pub(crate) fn recycle(&self, part: Arc<R::Part>) {
         if let Some(part) = Arc::into_inner(part) {
             let part = part.recycled();
             *self.changing.lock() = Some(part);
@@ -170,8 +189,37 @@ impl<P: Part, R: Run> Layers<P, R> {
         }));
     }
 
+    /// Files that are bad while their copies answer.
+    pub(crate) fn bad_files(&self) -> Vec<DamagedRun> {
+        let layers = self.load();
+        let open = layers.runs.open();
+        open.flat_map(|run| run.file().bad_files()).collect()
+    }
+
+    /// Looks at everything in all files; what is bad is noted.
+    pub(crate) fn check_files(&self) -> Result<()> {
+        for run in self.runs().open() {
+            let mut nth = 0;
+            while self.check_part(run, nth)? {
+                nth += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at a part of all files of a run; `false`: there is no such part, or the run is lost.
+    pub(crate) fn check_part(&self, run: &R, nth: u64) -> Result<bool> {
+        match run.check_part(nth) {
+            Ok(is_there) => Ok(is_there),
+            Err(error) => {
+                self.unless_damage(run.file().meta(), error)?;
+                Ok(false)
+            }
+        }
+    }
+
     /// Refuses to go on when a run is missing that might have the answer.
-    pub(crate) fn all_there(&self, snapshot: &Snapshot<P, R>) -> Result<()> {
+    pub(crate) fn all_there(&self, snapshot: &Snapshot<R>) -> Result<()> {
         match snapshot.runs.missing() {
             None => Ok(()),
             Some(meta) => Err(Error::Incomplete {

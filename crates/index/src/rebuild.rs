@@ -10,13 +10,13 @@ use newsreel_wire::{ArticleNumber, GroupId, Sequence};
 
 use crate::apply::ArticleRow;
 use crate::error::{Error, Result};
-use crate::groups::seal::{GroupRun, pairs};
+use crate::groups::seal::{GroupFile, GroupRun};
 use crate::history::HistoryEntry;
 use crate::history::bucket::{Bucket, salvage};
 use crate::history::memory::MemoryPart;
 use crate::history::page::{PAGE_OCTETS, Stored};
 use crate::history::write::BucketWriter;
-use crate::layers::Turn;
+use crate::layers::{Layers, Run, Turn};
 use crate::overview::pack::Pack;
 use crate::overview::tail::{TailPart, TailRow};
 use crate::overview::withdrawn::is_withdrawn;
@@ -37,6 +37,7 @@ pub struct Rebuild {
     overview: TailPart,
     buckets: Vec<Slot<Bucket>>,
     packs: Vec<Slot<Pack>>,
+    files: Vec<Slot<GroupFile>>,
     marks: Vec<(GroupId, ArticleNumber)>,
     new: Vec<RunMeta>,
 }
@@ -59,6 +60,7 @@ impl Views {
             overview: TailPart::default(),
             buckets: Vec::new(),
             packs: Vec::new(),
+            files: Vec::new(),
             marks: Vec::new(),
             new: Vec::new(),
         };
@@ -199,6 +201,26 @@ impl Rebuild {
         Ok(())
     }
 
+    /// The marks that the articles and the overview show; names are lost.
+    fn seal_groups(&mut self) -> Result<()> {
+        let views = &self.views;
+        let mut marks = GroupRun {
+            marks: std::mem::take(&mut self.marks),
+            ..GroupRun::default()
+        };
+        let rows = &mut marks.marks;
+        views
+            .overview
+            .last_numbers(|group, last| rows.push((group, last)));
+        let marks = GroupRun::merged(vec![marks], &mut views.overview.floors());
+        let (place, id) = (views.catalog.place(), views.catalog.new_run());
+        if let Some(meta) = marks.write(place, id, self.range())? {
+            self.new.push(meta);
+            self.files.push(views.group_files.open_new(&meta)?);
+        }
+        Ok(())
+    }
+
     const fn range(&self) -> (Sequence, Sequence) {
         (self.damaged.first, self.damaged.last)
     }
@@ -209,54 +231,39 @@ impl Rebuild {
     /// When the disk fails or is full; the damaged run stays then.
     pub fn finish(mut self) -> Result<()> {
         self.seal()?;
+        if self.damaged.kind == RunKind::Groups {
+            self.seal_groups()?;
+        }
         let views = Arc::clone(&self.views);
         let old = [self.damaged.run];
         // What becomes of the new files is the catalog's business from here on.
         let new = std::mem::take(&mut self.new);
         match self.damaged.kind {
             RunKind::History => {
-                views.commit(RunKind::History, &old, &new)?;
                 let buckets = std::mem::take(&mut self.buckets);
-                views.history.layers.replace(&old, buckets, Turn::Rebuilt);
+                put(&views, &views.history.layers, old, &new, buckets)
             }
             RunKind::Overview => {
-                views.commit(RunKind::Overview, &old, &new)?;
                 let packs = std::mem::take(&mut self.packs);
-                views.overview.layers.replace(&old, packs, Turn::Rebuilt);
+                put(&views, &views.overview.layers, old, &new, packs)
             }
             RunKind::Groups => {
-                let new = self.groups()?.write(&views.catalog, self.range())?;
-                views.commit(RunKind::Groups, &old, &new)?;
+                let files = std::mem::take(&mut self.files);
+                put(&views, &views.group_files, old, &new, files)
             }
         }
-        Ok(())
     }
+}
 
-    /// What the copy says; when both are lost, the marks that the articles and the overview show.
-    fn groups(&self) -> Result<GroupRun> {
-        let views = &self.views;
-        let manifest = views.catalog.manifest();
-        let metas: Vec<RunMeta> = manifest.of_kind(RunKind::Groups).copied().collect();
-        let is_it = |meta: &RunMeta| meta.id == self.damaged.run;
-        let pair = pairs(&metas)
-            .into_iter()
-            .find(|pair| pair.iter().any(is_it));
-        let copy = GroupRun::read_any(&views.catalog, pair.unwrap_or_default(), |_, _| {});
-        let mut floors = views.overview.floors();
-        match copy {
-            Ok(run) => Ok(run),
-            Err(error) if !error.is_damage() => Err(error),
-            Err(_) => {
-                let mut marks = GroupRun {
-                    marks: self.marks.clone(),
-                    ..GroupRun::default()
-                };
-                let rows = &mut marks.marks;
-                views
-                    .overview
-                    .last_numbers(|group, last| rows.push((group, last)));
-                Ok(GroupRun::merged(vec![marks], &mut floors))
-            }
-        }
-    }
+/// Puts new runs in the place of an old one, for the next start and for readers.
+fn put<R: Run>(
+    views: &Views,
+    layers: &Layers<R>,
+    old: [u64; 1],
+    new: &[RunMeta],
+    slots: Vec<Slot<R>>,
+) -> Result<()> {
+    views.commit(R::KIND, &old, new)?;
+    layers.replace(&old, slots, Turn::Rebuilt);
+    Ok(())
 }

@@ -16,9 +16,10 @@ use crate::compact::Compaction;
 use crate::config::IndexConfig;
 use crate::error::Result;
 use crate::groups::Groups;
-use crate::groups::seal::{GroupRun, pairs};
+use crate::groups::seal::{GroupFile, GroupRun};
 use crate::history::bucket::Remember;
 use crate::history::{History, HistoryFacts};
+use crate::layers::{Layers, Run as _};
 use crate::liveness::Liveness;
 use crate::overview::withdrawn::Withdrawn;
 use crate::overview::{Overview, OverviewFacts};
@@ -26,7 +27,6 @@ use crate::sealed::catalog::Catalog;
 use crate::sealed::reader::Wait;
 use crate::sealed::set::{DamagedRun, Damages};
 use crate::sealed::writer::Place;
-use crate::sealed::{RunKind, RunMeta};
 
 /// A group's marks and count, as GROUP answers them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -50,7 +50,7 @@ pub struct ViewsFacts {
     pub groups: usize,
     /// Octets of memory for groups.
     pub groups_bytes: u64,
-    /// Files of group rows.
+    /// Runs of group rows, each of two files.
     pub group_runs: usize,
     /// The last checkpoint.
     pub checkpoint: Sequence,
@@ -62,6 +62,7 @@ pub struct Views {
     pub(crate) history: History,
     pub(crate) overview: Overview,
     pub(crate) groups: Groups,
+    pub(crate) group_files: Layers<GroupFile>,
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) config: IndexConfig,
     pub(crate) damages: Arc<Damages>,
@@ -101,6 +102,7 @@ impl Views {
             )?,
             overview: Overview::open(&catalog, &config, &liveness, &damages)?,
             groups: Groups::default(),
+            group_files: Layers::open(&catalog, &damages)?,
             damages,
             config,
             withdrawn: Mutex::default(),
@@ -136,28 +138,22 @@ impl Views {
     }
 
     fn load_groups(&self) -> Result<()> {
-        let manifest = self.catalog.manifest();
-        let metas: Vec<RunMeta> = manifest.of_kind(RunKind::Groups).copied().collect();
-        for pair in pairs(&metas) {
-            let mut is_lost = true;
-            for meta in pair {
-                match GroupRun::read(&self.catalog, meta) {
-                    Ok(run) => {
-                        self.take_up(&run);
-                        is_lost = false;
-                    }
-                    Err(error) if error.is_damage() => {
-                        self.damages.note(&self.catalog.place().dir, meta, &error);
-                    }
-                    Err(error) => return Err(error),
+        let files = self.group_files.runs();
+        let mut is_lost = files.missing().is_some();
+        for file in files.open() {
+            match file.read() {
+                Ok(run) => self.take_up(&run),
+                Err(error) => {
+                    self.group_files.unless_damage(file.file().meta(), error)?;
+                    is_lost = true;
                 }
             }
-            if is_lost {
-                // Names are lost, but numbers must not be given twice.
-                self.overview.last_numbers(|group, last| {
-                    self.groups.filed(group, last);
-                });
-            }
+        }
+        if is_lost {
+            // Names are lost, but numbers must not be given twice.
+            self.overview.last_numbers(|group, last| {
+                self.groups.filed(group, last);
+            });
         }
         Ok(())
     }
@@ -260,7 +256,8 @@ impl Views {
     #[must_use]
     pub fn damaged(&self) -> Vec<DamagedRun> {
         let lost = self.damages.list();
-        let mut worn = self.history.bad_files();
+        let mut worn = self.history.layers.bad_files();
+        worn.extend(self.group_files.bad_files());
         worn.retain(|file| lost.iter().all(|run| run.run != file.run));
         [lost, worn].concat()
     }
@@ -270,20 +267,20 @@ impl Views {
     /// # Errors
     /// When the disk fails otherwise than by damage.
     pub fn check_files(&self) -> Result<()> {
-        self.history.check_files()
+        self.history.layers.check_files()?;
+        self.group_files.check_files()
     }
 
     /// Numbers for reports.
     #[must_use]
     pub fn facts(&self) -> ViewsFacts {
-        let manifest = self.catalog.manifest();
         ViewsFacts {
             history: self.history.facts(),
             overview: self.overview.facts(),
             groups: self.groups.len(),
             groups_bytes: self.groups.memory_bytes(),
-            group_runs: manifest.of_kind(RunKind::Groups).count(),
-            checkpoint: manifest.checkpoint,
+            group_runs: self.group_files.runs().slots.len(),
+            checkpoint: self.catalog.manifest().checkpoint,
         }
     }
 }

@@ -5,6 +5,7 @@
 //! before them; reads run beside it.
 
 mod marks;
+pub(crate) mod merge;
 mod row;
 pub(crate) mod seal;
 mod table;

@@ -1,7 +1,7 @@
 //! Groups on the disk: the attributes that changed, the high marks that rose, what was withdrawn.
 //!
-//! Names, marks and withdrawals are nowhere else once the log has passed them, so every run is written twice, as two files
-//! next to each other in the manifest.  Taking up both does no harm.  Layout: `docs/formats/group-rows.md`.
+//! Names, marks and withdrawals are nowhere else once the log has passed them, so every run is two files.
+//! Layout: `docs/formats/group-rows.md`.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use newsreel_wire::{ArticleNumber, GroupId, Sequence};
 
 use super::row::Group;
 use crate::cursor::{Bad, Cursor};
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::layers::Run;
 use crate::liveness::Floors;
 use crate::overview::withdrawn::Withdrawn;
-use crate::sealed::catalog::Catalog;
 use crate::sealed::reader::RunFile;
-use crate::sealed::writer::RunWriter;
+use crate::sealed::writer::{Place, RunWriter};
 use crate::sealed::{RunKind, RunMeta};
 
 const ROWS: u32 = 1;
@@ -34,14 +34,15 @@ impl GroupRun {
         self.rows.len() + self.marks.len() + self.withdrawn.len()
     }
 
-    /// Writes it twice; nothing when there is nothing to write.
+    /// Writes it; nothing when there is nothing to write.
     pub(crate) fn write(
         &self,
-        catalog: &Catalog,
+        place: &Place,
+        id: u64,
         range: (Sequence, Sequence),
-    ) -> Result<Vec<RunMeta>> {
+    ) -> Result<Option<RunMeta>> {
         if self.len() == 0 {
-            return Ok(Vec::new());
+            return Ok(None);
         }
         let (mut rows, mut marks, mut withdrawn) = (Vec::new(), Vec::new(), Vec::new());
         for row in &self.rows {
@@ -56,53 +57,11 @@ impl GroupRun {
         self.withdrawn
             .iter()
             .for_each(|one| one.encode(&mut withdrawn));
-        let write_one = || {
-            let (place, id) = (catalog.place(), catalog.new_run());
-            let mut run = RunWriter::create(place, RunKind::Groups, id, range)?;
-            run.section(ROWS, &rows)?;
-            run.section(MARKS, &marks)?;
-            run.section(WITHDRAWN, &withdrawn)?;
-            run.finish(self.len() as u64)
-        };
-        let first = write_one()?;
-        match write_one() {
-            Ok(second) => Ok(vec![first, second]),
-            Err(error) => {
-                catalog.discard([&first]);
-                Err(error)
-            }
-        }
-    }
-
-    /// Reads one.
-    pub(crate) fn read(catalog: &Catalog, meta: &RunMeta) -> Result<Self> {
-        let place = catalog.place();
-        let run = RunFile::open(place.disk.as_ref(), &place.dir, &place.spool, meta)?;
-        Self::of(&run)
-    }
-
-    /// Reads an open run.
-    pub(crate) fn of(run: &RunFile) -> Result<Self> {
-        let (rows, marks) = (run.section(ROWS)?, run.section(MARKS)?);
-        let withdrawn = run.section(WITHDRAWN)?;
-        Self::decode(&rows, &marks, &withdrawn).map_err(|why| run.damage(0, why))
-    }
-
-    /// Reads whichever of two copies is good; damaged ones are handed to `note`.
-    pub(crate) fn read_any(
-        catalog: &Catalog,
-        pair: &[RunMeta],
-        note: impl Fn(&RunMeta, &Error),
-    ) -> Result<Self> {
-        let mut result = Err(Error::NotDamaged { run: 0 });
-        for meta in pair {
-            result = Self::read(catalog, meta);
-            match &result {
-                Err(error) if error.is_damage() => note(meta, error),
-                _ => return result,
-            }
-        }
-        result
+        let mut run = RunWriter::create(place, RunKind::Groups, id, range)?;
+        run.section(ROWS, &rows)?;
+        run.section(MARKS, &marks)?;
+        run.section(WITHDRAWN, &withdrawn)?;
+        run.finish(self.len() as u64).map(Some)
     }
 
     pub(crate) fn decode(rows: &[u8], marks: &[u8], withdrawn: &[u8]) -> Result<Self, Bad> {
@@ -148,18 +107,30 @@ impl GroupRun {
     }
 }
 
-/// The two copies of each run, together.
-pub(crate) fn pairs(metas: &[RunMeta]) -> Vec<&[RunMeta]> {
-    let mut pairs = Vec::new();
-    let mut rest = metas;
-    while let Some(first) = rest.first() {
-        let is_copy = |other: &&RunMeta| {
-            (first.first, first.last, first.rows) == (other.first, other.last, other.rows)
-        };
-        let copies = 1 + usize::from(rest.get(1).filter(is_copy).is_some());
-        let (pair, after) = rest.split_at(copies);
-        pairs.push(pair);
-        rest = after;
+/// An open run of group rows.  They are taken up when the views are opened and not kept here.
+#[derive(Debug)]
+pub(crate) struct GroupFile(RunFile);
+
+impl Run for GroupFile {
+    const KIND: RunKind = RunKind::Groups;
+
+    type Part = ();
+
+    fn open(run: RunFile) -> Result<Self> {
+        Ok(Self(run))
     }
-    pairs
+
+    fn file(&self) -> &RunFile {
+        &self.0
+    }
+}
+
+impl GroupFile {
+    /// What it says.
+    pub(crate) fn read(&self) -> Result<GroupRun> {
+        let Self(run) = self;
+        let (rows, marks) = (run.section(ROWS)?, run.section(MARKS)?);
+        let withdrawn = run.section(WITHDRAWN)?;
+        GroupRun::decode(&rows, &marks, &withdrawn).map_err(|why| run.damage(0, why))
+    }
 }

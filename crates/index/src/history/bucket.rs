@@ -9,6 +9,7 @@ use std::sync::Arc;
 use newsreel_wire::{IdHash, UnixTime};
 
 use super::cache::{HeldPage, PageCache};
+use super::memory::MemoryPart;
 use super::page::{PAGE_OCTETS, Page, Stored, key};
 use crate::cursor::{Bad, Cursor, array_at};
 use crate::error::Result;
@@ -26,6 +27,9 @@ pub(crate) const FENCES: u32 = 1;
 pub(crate) const FILTER: u32 = 2;
 /// The section with what is known about all entries.
 pub(crate) const FACTS: u32 = 3;
+
+/// Pages that are looked at in one go.
+const CHECKED_AT_ONCE: u64 = 256;
 
 /// What is known about a bucket's entries without reading them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -103,6 +107,26 @@ pub(crate) const fn page_offset(page: u64) -> u64 {
 impl Run for Bucket {
     const KIND: RunKind = RunKind::History;
 
+    type Part = MemoryPart;
+
+    fn file(&self) -> &RunFile {
+        &self.run
+    }
+
+    fn check_part(&self, nth: u64) -> Result<bool> {
+        let Some(nth) = nth.checked_sub(1) else {
+            return self.run.check_sections().map(|()| true);
+        };
+        let pages = nth * CHECKED_AT_ONCE..self.pages().min((nth + 1) * CHECKED_AT_ONCE);
+        let (is_there, mut octets) = (!pages.is_empty(), [0; PAGE_OCTETS]);
+        for page in pages {
+            let offset = page_offset(page);
+            let check = |octets: &[u8]| self.entries(octets, offset, page).map(|_| ());
+            self.run.check_all(&mut octets, offset, check)?;
+        }
+        Ok(is_there)
+    }
+
     fn open(run: RunFile) -> Result<Self> {
         let fences = run.section(FENCES)?;
         let (fences, rest) = fences.as_chunks::<8>();
@@ -139,22 +163,6 @@ impl Bucket {
     /// Octets it takes in memory.
     pub(crate) fn octets(&self) -> u64 {
         (self.filter.octets() + self.fences.capacity() * 8) as u64
-    }
-
-    /// The open files.
-    pub(crate) const fn run(&self) -> &RunFile {
-        &self.run
-    }
-
-    /// Looks at every page and section in both files; what is bad is remembered.
-    pub(crate) fn check_files(&self) -> Result<()> {
-        let mut octets = [0; PAGE_OCTETS];
-        for page in 0..self.pages() {
-            let offset = page_offset(page);
-            let check = |octets: &[u8]| self.entries(octets, offset, page).map(|_| ());
-            self.run.check_all(&mut octets, offset, check)?;
-        }
-        self.run.check_sections()
     }
 
     /// Whether nothing in it is needed any more.

@@ -16,14 +16,13 @@ use std::sync::Arc;
 use newsreel_wire::{IdHash, Token, UnixTime};
 
 use crate::error::Result;
-use crate::layers::{Layers, Snapshot};
+use crate::layers::{Layers, Run as _, Snapshot};
 use crate::liveness::{Floors, Liveness};
 use crate::sealed::catalog::Catalog;
 use crate::sealed::reader::Wait;
-use crate::sealed::set::{DamagedRun, Damages};
+use crate::sealed::set::Damages;
 use bucket::Bucket;
 use cache::PageCache;
-use memory::MemoryPart;
 use page::Stored;
 
 /// What is known about a message-id.
@@ -57,7 +56,7 @@ pub struct HistoryFacts {
 /// The view.
 #[derive(Debug)]
 pub struct History {
-    pub(crate) layers: Layers<MemoryPart, Bucket>,
+    pub(crate) layers: Layers<Bucket>,
     cache: PageCache,
     liveness: Arc<dyn Liveness>,
 }
@@ -152,33 +151,13 @@ impl History {
         for slot in layers.runs.slots.iter() {
             facts.buckets += 1;
             facts.sealed_rows += slot.meta.rows;
-            let files = slot.run.as_ref().map_or(1, |bucket| bucket.run().files());
+            let files = slot.run.as_ref().map_or(1, |bucket| bucket.file().files());
             facts.file_bytes += slot.meta.len * files;
         }
         for bucket in layers.runs.open() {
             facts.filter_bytes += bucket.octets();
         }
         facts
-    }
-
-    /// Files of buckets that are bad while their copies answer.
-    pub(crate) fn bad_files(&self) -> Vec<DamagedRun> {
-        let layers = self.layers.load();
-        let open = layers.runs.open();
-        open.flat_map(|bucket| bucket.run().bad_files()).collect()
-    }
-
-    /// Looks at every page of both files of every bucket.
-    ///
-    /// # Errors
-    /// When the disk fails otherwise than by damage.
-    pub(crate) fn check_files(&self) -> Result<()> {
-        let runs = self.layers.runs();
-        runs.open()
-            .try_for_each(|bucket| match bucket.check_files() {
-                Ok(()) => Ok(()),
-                Err(error) => self.layers.unless_damage(bucket.meta(), error),
-            })
     }
 
     /// Entries in the part that a freeze would take.
@@ -191,6 +170,6 @@ impl History {
     }
 }
 
-fn recent(layers: &Snapshot<MemoryPart, Bucket>, hash: &IdHash) -> Option<Stored> {
+fn recent(layers: &Snapshot<Bucket>, hash: &IdHash) -> Option<Stored> {
     layers.parts().rev().find_map(|part| part.get(hash))
 }

@@ -27,7 +27,6 @@ use crate::sealed::set::Damages;
 use cache::BlockCache;
 use facts::FactsCache;
 use pack::{Block, Pack};
-use tail::TailPart;
 use withdrawn::WithdrawnSet;
 
 pub use facts::LiveFacts;
@@ -71,12 +70,12 @@ pub struct OverviewFacts {
 }
 
 /// A snapshot: what readers look through.
-pub(crate) type Parts = Snapshot<TailPart, Pack>;
+pub(crate) type Parts = Snapshot<Pack>;
 
 /// The view.
 #[derive(Debug)]
 pub struct Overview {
-    pub(crate) layers: Layers<TailPart, Pack>,
+    pub(crate) layers: Layers<Pack>,
     withdrawn: WithdrawnSet,
     facts: FactsCache,
     cache: BlockCache,

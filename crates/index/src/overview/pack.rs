@@ -11,6 +11,7 @@ use newsreel_wire::{BufferId, GroupId, Position};
 
 use super::block::{Codec, Columns};
 use super::cache::{BlockCache, Part};
+use super::tail::TailPart;
 use crate::cursor::{Bad, Cursor};
 use crate::error::Result;
 use crate::groups::GROUPS_MAX;
@@ -189,6 +190,12 @@ pub(crate) struct Pack {
 
 impl Run for Pack {
     const KIND: RunKind = RunKind::Overview;
+
+    type Part = TailPart;
+
+    fn file(&self) -> &RunFile {
+        &self.run
+    }
 
     fn open(run: RunFile) -> Result<Self> {
         let at_end = |why| run.damage(run.meta().len, why);

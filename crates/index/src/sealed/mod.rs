@@ -53,7 +53,7 @@ impl RunKind {
 
     /// Whether each run is written as two files: what is in it may be nowhere else.
     pub(crate) const fn is_double(self) -> bool {
-        matches!(self, Self::History)
+        matches!(self, Self::History | Self::Groups)
     }
 
     /// The first part of its files' names.

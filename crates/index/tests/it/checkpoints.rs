@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use newsreel_host::{Disk, MemoryDisk};
+use newsreel_host::{Disk, Effect, Fault, FaultyDisk, MemoryDisk, Op};
 use newsreel_index::{Error, IndexConfig, Liveness, Views, Wait};
 use newsreel_wire::{GroupId, Sequence, UnixTime};
 
@@ -194,6 +194,43 @@ fn compaction_of_one_kind_does_not_wait_for_the_others() {
     );
     world.compact();
     world.check();
+}
+
+/// One kind failed at every step and the others were never asked.
+#[test]
+fn a_kind_that_cannot_be_compacted_does_not_hold_the_others_up() {
+    for (failing, others) in [
+        ("history-", ["overview-", "groups-"]),
+        ("groups-", ["history-", "overview-"]),
+    ] {
+        let faulty = Arc::new(FaultyDisk::new(disk()));
+        let disk: Arc<dyn Disk> = Arc::clone(&faulty) as _;
+        let mut world = World::with_groups(&disk, small(), 3);
+        for _ in 0..30 {
+            world.articles(60, 3);
+            world.checkpoint();
+        }
+        let count = |stem: &str| {
+            let files = disk.list(Path::new(DIR)).unwrap();
+            files
+                .iter()
+                .filter(|file| file.name.starts_with(stem))
+                .count()
+        };
+        let before = others.map(count);
+        faulty.add(Fault::new(Op::Open, failing, Effect::Full).forever());
+        for _ in 0..1000 {
+            let _ = world.views.compact_step();
+        }
+        let after = others.map(count);
+        assert!(
+            after[0] < before[0] / 3 && after[1] < before[1] / 3,
+            "{failing}: {before:?}, {after:?}"
+        );
+        faulty.clear();
+        world.compact();
+        world.check();
+    }
 }
 
 /// What is dead goes at once and together, also while something else is being merged.

@@ -201,10 +201,10 @@ fn files(disk: &dyn Disk) -> usize {
     files.iter().filter(|file| file.name.contains('-')).count()
 }
 
-/// Files that the manifest names: two for each bucket.
+/// Files that the manifest names: two for each run of history and groups.
 fn wanted_files(world: &World) -> usize {
     let runs = world.views.facts();
-    2 * runs.history.buckets + runs.overview.packs + runs.group_runs
+    2 * (runs.history.buckets + runs.group_runs) + runs.overview.packs
 }
 
 #[test]

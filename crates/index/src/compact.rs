@@ -17,8 +17,8 @@ use crate::layers::{Layers, Run, Turn};
 use crate::overview::merge::PackMerge;
 use crate::overview::pack::Pack;
 use crate::sealed::catalog::Change;
-use crate::sealed::set::Slot;
-use crate::sealed::tiers::{Limits, RunSize, choose};
+use crate::sealed::set::{RunSet, Slot};
+use crate::sealed::tiers::{Limits, RunSize, choose, mergeable};
 use crate::sealed::{RunKind, RunMeta};
 use crate::views::Views;
 
@@ -248,9 +248,10 @@ impl Views {
     /// Whether runs come faster than they are merged: then compaction should not rest between steps.
     #[must_use]
     pub fn is_compaction_behind(&self) -> bool {
-        let most = 2 * self.config.runs_max;
-        self.history.layers.runs().slots.len() > most
-            || self.overview.layers.runs().slots.len() > most
+        let most = self.config.runs_max.saturating_mul(4) / 3;
+        self.mergeable::<Bucket>() > most
+            || self.mergeable::<Pack>() > most
+            || self.mergeable::<GroupFile>() > most
     }
 
     /// Drops the runs in which nothing is needed, but for those that are being merged.
@@ -307,6 +308,24 @@ impl Views {
         }
     }
 
+    fn run_sizes<R: Compact>(&self, runs: &RunSet<R>) -> Vec<RunSize> {
+        runs.slots.iter().map(|slot| self.run_size(slot)).collect()
+    }
+
+    fn mergeable<R: Compact>(&self) -> usize {
+        let sizes = self.run_sizes(&R::layers(self).runs());
+        mergeable(&sizes, &self.limits::<R>())
+    }
+
+    fn limits<R: Compact>(&self) -> Limits {
+        Limits {
+            runs_max: self.config.runs_max,
+            merge_max: self.config.merge_runs_max,
+            size_max: R::size_max(&self.config),
+            dead_percent_max: self.config.dead_percent_max,
+        }
+    }
+
     pub(crate) fn commit(&self, kind: RunKind, old: &[u64], new: &[RunMeta]) -> Result<()> {
         self.catalog.commit(&Change {
             replace: vec![(kind, old, new)],
@@ -319,14 +338,7 @@ impl Views {
     /// Begins the merge of a kind that is most useful; `None`: none is.
     fn begin<R: Compact>(&self) -> Result<Option<Box<dyn Merging>>> {
         let runs = R::layers(self).runs();
-        let sizes: Vec<RunSize> = runs.slots.iter().map(|slot| self.run_size(slot)).collect();
-        let limits = Limits {
-            runs_max: self.config.runs_max,
-            merge_max: self.config.merge_runs_max,
-            size_max: R::size_max(&self.config),
-            dead_percent_max: self.config.dead_percent_max,
-        };
-        let Some(window) = choose(&sizes, &limits) else {
+        let Some(window) = choose(&self.run_sizes(&runs), &self.limits::<R>()) else {
             return Ok(None);
         };
         // None of them is missing, or the window would not have been chosen.

@@ -19,7 +19,8 @@ pub struct IndexConfig {
     pub cache_bytes_max: u64,
     /// Groups whose exact count is remembered.
     pub facts_groups_max: usize,
-    /// Sealed files of one kind above which adjacent ones are merged.
+    /// Sealed files of one kind above which adjacent ones are merged (those of more than half the largest size are not
+    /// counted).
     pub runs_max: usize,
     /// Sealed files merged at once, at most.
     pub merge_runs_max: usize,

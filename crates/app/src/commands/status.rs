@@ -1,7 +1,7 @@
 //! `newsreel status`: how a server or spool is.
 
 use anyhow::Result;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::access::{self, SpoolArgs};
 use crate::control::request::Request;
@@ -29,6 +29,15 @@ fn said(status: &Value) -> String {
     facts.extend(views(status));
     facts.push(("memory", octets(&status["memory_octets"])));
     facts.push(("counted", counted(&status["counters"])));
+    let sessions = &status["server"]["sessions"];
+    for (name, kind) in SESSIONS {
+        if let Some(counts) = sessions[kind]
+            .as_object()
+            .filter(|counts| !counts.is_empty())
+        {
+            facts.push((name, counted(&json!(counts))));
+        }
+    }
     let buffers = status["buffers"]
         .as_array()
         .map(Vec::as_slice)
@@ -36,6 +45,15 @@ fn said(status: &Value) -> String {
     let table = output::table(super::store::BUFFER_COLUMNS, buffers);
     format!("{}\n{table}", output::facts(&facts))
 }
+
+/// What sessions count, by kind.
+const SESSIONS: [(&str, &str); 5] = [
+    ("commands", "commands"),
+    ("replies", "replies"),
+    ("refused", "articles_refused"),
+    ("put off", "articles_put_off"),
+    ("ended", "ended"),
+];
 
 type Facts = Vec<(&'static str, String)>;
 

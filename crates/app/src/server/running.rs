@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use anyhow::Result;
 use newsreel_engine::Engine;
 use newsreel_net::{Drain, Limits};
-use newsreel_session::{Metrics, Shared};
+use newsreel_session::{Metrics, MetricsSnapshot, Shared};
 use serde_json::{Value, json};
 
 use super::Overrides;
@@ -164,6 +164,7 @@ impl Running for Server {
                 "refused": limits.refused_total + limits.refused_address,
                 "accept_errors": limits.accept_errors,
             },
+            "sessions": sessions(&self.metrics.snapshot()),
         })
     }
 
@@ -188,6 +189,24 @@ impl Running for Server {
         tracing::info!(target: "newsreel::server", "stopping");
         self.drain.start();
     }
+}
+
+/// What sessions counted; what never occurred is left out.
+fn sessions(seen: &MetricsSnapshot) -> Value {
+    fn by_name<N: ToString>(counts: &[(N, u64)]) -> Value {
+        let counts = counts.iter().filter(|(_, count)| *count > 0);
+        let named = counts.map(|(name, count)| (name.to_string(), json!(count)));
+        Value::Object(named.collect())
+    }
+    json!({
+        "commands": by_name(&seen.commands),
+        "replies": by_name(&seen.replies),
+        "articles_refused": by_name(&seen.rejected),
+        "articles_put_off": by_name(&seen.deferred),
+        "ended": by_name(&seen.ended),
+        "octets_in": seen.octets_in,
+        "octets_out": seen.octets_out,
+    })
 }
 
 #[cfg(test)]

@@ -54,6 +54,19 @@ fn live_offline_and_read_only_answer_alike() {
     let status = spool.json(&["status"]);
     assert_eq!(status["server"]["pid"], server.pid());
     assert_eq!(status["counters"]["accepted"], 2);
+    assert_eq!(client.ask("NONSENSE"), "500 Unknown command");
+    let sessions = &spool.json(&["status"])["server"]["sessions"];
+    let expected = json!({"TAKETHIS": 2, "unknown": 1});
+    assert_eq!(sessions["commands"], expected, "{sessions}");
+    assert_eq!(
+        (&sessions["replies"]["239"], &sessions["replies"]["500"]),
+        (&json!(2), &json!(1))
+    );
+    assert!(
+        spool
+            .text(&["status"])
+            .contains("commands     TAKETHIS 2, unknown 1\n")
+    );
     assert_eq!(status["clock"], Value::Null);
     assert_eq!(spool.json(&["clock", "confirm"])["was"], Value::Null);
     server.stop();

@@ -9,7 +9,7 @@ use crate::play::{Play, Played, fail, read_article};
 use crate::transcript::{Speech, Step, StepKind, Template};
 
 impl<D: Driver> Play<'_, D> {
-    /// `S= S+ S!` and the plain lines among them, up to `S: .`.
+    /// `S= S~ S+ S!` and the plain lines among them, up to `S: .`.
     pub(crate) async fn expect_block(
         &mut self,
         steps: &[Step],
@@ -18,7 +18,7 @@ impl<D: Driver> Play<'_, D> {
     ) -> Played<usize> {
         let block = block_of(steps, name);
         let Some((last, _)) = block.last().filter(|(_, speech)| is_dot(speech)) else {
-            return fail(line, "a block with S= S+ S! must end with S: .");
+            return fail(line, "a block with S= S~ S+ S! must end with S: .");
         };
         let used = block.len();
         let mut came = Vec::new();
@@ -35,7 +35,7 @@ impl<D: Driver> Play<'_, D> {
         for (line, speech) in &block[..used - 1] {
             let (template, from) = match speech {
                 Speech::Line(template) => (template, ordered_from),
-                Speech::AnyOrder(template) => (template, 0),
+                Speech::AnyOrder(template) | Speech::AnyTimes(template) => (template, 0),
                 Speech::Must(template) | Speech::MustNot(template) => {
                     closed = false;
                     (template, 0)
@@ -52,8 +52,10 @@ impl<D: Driver> Play<'_, D> {
                 (_, None) => return fail(*line, "no such line in the block"),
                 (_, Some(place)) => {
                     left[place] = false;
-                    if matches!(speech, Speech::Line(_)) {
-                        ordered_from = place + 1;
+                    match speech {
+                        Speech::Line(_) => ordered_from = place + 1,
+                        Speech::AnyTimes(_) => self.take_all(template, &came, &mut left),
+                        _ => {}
                     }
                 }
             }
@@ -65,6 +67,13 @@ impl<D: Driver> Play<'_, D> {
             );
         }
         Ok(used)
+    }
+
+    /// Takes the other lines that fit from those that are left.
+    fn take_all(&mut self, template: &Template, came: &[Vec<u8>], left: &mut [bool]) {
+        for (line, left) in came.iter().zip(left) {
+            *left = *left && !template.fits(line, &mut self.bindings);
+        }
     }
 
     pub(crate) async fn expect_article(&mut self, line: usize, name: &str, path: &Path) -> Played {
@@ -110,8 +119,15 @@ impl<D: Driver> Play<'_, D> {
                 self.edit(*line, &came);
             }
             at += 1;
-            let next_is_plain = at < run.len();
-            if has_block(&came, &command) && next_is_plain {
+            if !has_block(&came, &command) {
+                continue;
+            }
+            // What is said in any order cannot be blessed: it is compared, and a person mends it.
+            let rest = block_of(&steps[at..], name);
+            if rest.iter().any(|(_, speech)| is_set(speech)) {
+                return Ok(at + self.expect_block(&steps[at..], *line, name).await?);
+            }
+            if at < run.len() {
                 at += self.bless_block(&run[at..], name).await?;
             }
         }
@@ -167,6 +183,13 @@ fn mark(name: &str) -> String {
     } else {
         format!("S@{name}:")
     }
+}
+
+fn is_set(speech: &Speech) -> bool {
+    matches!(
+        speech,
+        Speech::AnyOrder(_) | Speech::AnyTimes(_) | Speech::Must(_) | Speech::MustNot(_)
+    )
 }
 
 fn is_dot(speech: &Speech) -> bool {

@@ -161,7 +161,7 @@ impl<D: Driver> Play<'_, D> {
                 }
                 Ok(1)
             }
-            Speech::AnyOrder(_) | Speech::Must(_) | Speech::MustNot(_) => {
+            Speech::AnyOrder(_) | Speech::AnyTimes(_) | Speech::Must(_) | Speech::MustNot(_) => {
                 self.expect_block(steps, line, connection).await
             }
         }
@@ -229,8 +229,8 @@ impl<D: Driver> Play<'_, D> {
                 one.repeat(*times)
             }
             Speech::File(path) => read_article(line, path)?,
-            Speech::AnyOrder(_) | Speech::Must(_) | Speech::MustNot(_) => {
-                return fail(line, "= + ! are for lines that are expected");
+            Speech::AnyOrder(_) | Speech::AnyTimes(_) | Speech::Must(_) | Speech::MustNot(_) => {
+                return fail(line, "= ~ + ! are for lines that are expected");
             }
         };
         self.note("C", name, &said);

@@ -73,6 +73,8 @@ pub enum Speech {
     Repeat(usize, Template),
     /// `=` a line of a block, in any order.
     AnyOrder(Template),
+    /// `~` a line of a block, in any order and once or more often.
+    AnyTimes(Template),
     /// `+` a line that a block must have.
     Must(Template),
     /// `!` a line that a block must not have.

@@ -98,11 +98,12 @@ fn speech_of(files: &Path, line: &str) -> Result<StepKind, String> {
             Speech::Repeat(times, Template::parse(what)?)
         }
         ('=', false) => Speech::AnyOrder(template()?),
+        ('~', false) => Speech::AnyTimes(template()?),
         ('+', false) => Speech::Must(template()?),
         ('!', false) => Speech::MustNot(template()?),
         _ => {
             return Err(format!(
-                "the mark {mark:?} is not one of : | < * (and, after S, = + !)"
+                "the mark {mark:?} is not one of : | < * (and, after S, = ~ + !)"
             ));
         }
     };

@@ -1,4 +1,5 @@
-//! Lines with holes: `{*}` any text, `{name}` the same word everywhere, `{x*600}` a repetition, `\xHH` an octet.
+//! Lines with holes: `{*}` any text, `{name}` the same word everywhere, `{a|b}` one of these, `{x*600}` a repetition,
+//! `\xHH` an octet.
 //!
 //! A name is bound at first sight, to a run of octets without blanks, and compared later.  Matching backtracks over
 //! holes only, so its cost is bounded by the square of a line's length per hole; lines in tests are short.
@@ -21,6 +22,8 @@ enum Piece {
     Literal(Vec<u8>),
     Any,
     Name(String),
+    /// One of these texts.
+    Either(Vec<Vec<u8>>),
 }
 
 impl Template {
@@ -78,6 +81,7 @@ impl Template {
             match piece {
                 Piece::Literal(octets) => out.extend_from_slice(octets),
                 Piece::Any => return Err("{*} in a line that is sent".into()),
+                Piece::Either(_) => return Err("{a|b} in a line that is sent".into()),
                 Piece::Name(name) => match bindings.get(name) {
                     Some(octets) => out.extend_from_slice(octets),
                     None => return Err(format!("{{{name}}} has not been seen yet")),
@@ -135,12 +139,16 @@ fn hole_piece(hole: &str) -> Result<Piece, String> {
     if hole == "*" {
         return Ok(Piece::Any);
     }
+    if hole.contains('|') {
+        let texts = hole.split('|').map(|text| text.as_bytes().to_vec());
+        return Ok(Piece::Either(texts.collect()));
+    }
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if !hole.is_empty() && hole.chars().all(word) {
         return Ok(Piece::Name(hole.to_owned()));
     }
     Err(format!(
-        "{{{hole}}} is neither {{*}}, a name nor a repetition"
+        "{{{hole}}} is neither {{*}}, a name, {{a|b}} nor a repetition"
     ))
 }
 
@@ -152,6 +160,10 @@ fn fits(pieces: &[Piece], line: &[u8], bindings: &mut Bindings) -> bool {
         Piece::Literal(octets) => line
             .strip_prefix(octets.as_slice())
             .is_some_and(|rest| fits(others, rest, bindings)),
+        Piece::Either(texts) => texts.iter().any(|text| {
+            line.strip_prefix(text.as_slice())
+                .is_some_and(|rest| fits(others, rest, bindings))
+        }),
         Piece::Any => (0..=line.len()).any(|at| fits(others, &line[at..], bindings)),
         Piece::Name(name) => {
             if let Some(bound) = bindings.get(name).cloned() {

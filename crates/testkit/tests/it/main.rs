@@ -122,6 +122,9 @@ fn good_files_pass() {
     );
     passes("# t\nC: LIST\nS: 215 {*}\nS= a 1\nS= b 2\nS= c 3\nS: .\n");
     passes("# t\nC: LIST\nS: 215 {*}\nS: b 2\nS+ c {*}\nS! d {*}\nS: .\n");
+    passes("# t\nC: LIST\nS: 215 {*}\nS~ b {*}\nS~ a {*}\nS~ c {*}\nS: .\n");
+    passes("# t\nC: LIST\nS: 215 {*}\nS~ {*} 2\nS~ {*}\nS: .\n");
+    passes("# t\nC: ECHO a\nS: {298|299} a\nC: ECHO ab\nS: 299 {a|ab}\n");
     passes("# t\nC: DIE\n@closed\n@wait 2s\nC: ECHO back\nS: 299 back\n");
     passes(
         "# t\nC| ECHO \nC| x\\x0d\\x0a\nS| 299 x\\x0d\\x0a\nC: ECHO y\n@shutdown\nS: 299 y\n"
@@ -170,12 +173,24 @@ fn differences_are_told_with_their_line() {
             "t.nntp:4: no such line in the block",
         ),
         (
+            "# t\nC: LIST\nS: 215 {*}\nS~ a 1\nS~ b 2\nS: .\n",
+            "t.nntp:6: the block has one line more: \"c 3\"",
+        ),
+        (
+            "# t\nC: LIST\nS: 215 {*}\nS~ {*}\nS~ b 2\nS: .\n",
+            "t.nntp:5: no such line in the block",
+        ),
+        (
             "# t\nC: LIST\nS: 215 {*}\nS! a 1\nS: .\n",
             "t.nntp:4: the block has it: \"a 1\"",
         ),
         (
             "# t\nC: LIST\nS: 215 {*}\nS+ a 1\nS: b 2\nS: a 1\nS: .\n",
             "t.nntp:6: no such line",
+        ),
+        (
+            "# t\nC: ECHO a\nS: {431|438} a\n",
+            "t.nntp:3: got \"299 a\"",
         ),
         (
             "# t\nC: ECHO a\nS: 299 a\nS: more\n",
@@ -217,6 +232,27 @@ fn what_the_driver_cannot_do_skips_with_its_reason() {
     assert_eq!(
         report.verdicts,
         [(String::new(), Verdict::Skipped("toy".into()))]
+    );
+}
+
+/// Lines in any order are what was meant, whatever order they came in: they are compared, not rewritten.
+#[test]
+fn bless_leaves_lines_in_any_order_alone() {
+    let sets = [
+        "S: b 2\nS+ c {*}\nS! d\nS: .\n",
+        "S= c 3\nS= b 2\nS= a 1\nS: .\n",
+    ];
+    for set in sets {
+        let report = play(&format!("# t\nC: LIST\nS: 216 x\n{set}"), true);
+        let blessed = report.blessed.as_deref();
+        let expected = format!("# t\nC: LIST\nS: 215 list\n{set}");
+        assert_eq!(blessed, Some(expected.as_str()), "{report:?}");
+    }
+    let failure = play("# t\nC: LIST\nS: 215 x\nS+ z\nS: .\n", true).failure();
+    assert!(
+        failure
+            .unwrap()
+            .starts_with("t.nntp:4: no such line in the block")
     );
 }
 

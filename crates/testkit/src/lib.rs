@@ -1,8 +1,8 @@
 //! Transcripts: protocol tests as text that reads like the RFCs, played over anything that reads and writes octets.
 //!
 //! `transcript` reads `.nntp` files (the format is described in `tests/transcripts/README.md`), `run` plays one
-//! through a [`Driver`] that starts, crashes and connects to some server, `bless` writes what was really answered back
-//! into the file, and `tcp` plays the same files at any host and port.  Nothing here knows a server's insides.
+//! through a [`Driver`] that starts, crashes and connects to some server, and `bless` writes what was really answered
+//! back into the file.  Nothing here knows a server's insides.
 #![deny(missing_docs)]
 
 mod article;
@@ -12,13 +12,11 @@ mod driver;
 mod expect;
 mod play;
 mod run;
-mod tcp;
 pub mod transcript;
 
 pub use article::{same_article, wire_form};
 pub use driver::{Driver, Setup, Support};
 pub use run::{Report, Runner, Verdict};
-pub use tcp::TcpDriver;
 
 /// The time at which every play starts, where the driver can set a clock: 2026-01-01 00:00:00 UTC.
 pub const CLOCK_START_S: u64 = 1_767_225_600;

@@ -32,7 +32,7 @@ enum Task {
         #[arg(long)]
         list: bool,
     },
-    /// Rewrite the expected replies in transcripts and golden files
+    /// Rewrite what tests expect: transcripts' replies, refusals of configurations, golden texts, generated pages
     Bless,
     /// Make the generated documents anew
     Docs,

@@ -70,7 +70,7 @@ fn invalid_files_are_refused_with_the_expected_words() {
         assert_eq!(
             found,
             text_of(&expected),
-            "{name}: `NEWSREEL_BLESS=1` rewrites what is expected"
+            "{name}: `cargo xtask bless` rewrites what is expected"
         );
     }
 }

@@ -116,7 +116,10 @@ impl Engine {
         };
         for buffer in self.shared.store.buffers() {
             let mut scan = Arc::clone(buffer).scan(ScanRange::Live);
-            while let Some(found) = scan.step()? {
+            while let Some(found) = scan.step().unwrap_or_else(|error| {
+                report.problem(format!("buffer {}: {error}", buffer.name()));
+                None
+            }) {
                 let (token, sequence, id_hash, sound) = match found {
                     Scanned::Damaged { from, to } => {
                         let name = buffer.name();

@@ -79,7 +79,7 @@ impl Mender {
             return Ok(false);
         }
         damaged.retain(|run| !run.is_readable);
-        // Groups have a copy of their own; the overview asks the history.
+        // Groups need no article; the overview asks the history.
         damaged.sort_by_key(|run| match run.kind {
             RunKind::Groups => 0,
             RunKind::History => 1,
@@ -156,6 +156,7 @@ impl Work {
         let stored = match read {
             Ok(stored) if stored.sequence == sequence => stored,
             Ok(_) | Err(ReadError::Gone) => return Ok(()),
+            Err(ReadError::Host(error)) if !error.is_medium() => return Err(error.into()),
             Err(error) => {
                 tracing::error!(%error, "an article is damaged and left out");
                 return Ok(());

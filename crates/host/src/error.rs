@@ -7,6 +7,17 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
+
+/// What Linux says of a bad spot: of a sector, of its check data, of what a file system keeps there.
+const MEDIUM: [Errno; 5] = [
+    Errno::IO,
+    Errno::NODATA,
+    Errno::ILSEQ,
+    Errno::UCLEAN,
+    Errno::BADMSG,
+];
+
 /// This crate's result.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -191,7 +202,7 @@ pub enum ErrorKind {
     ShortRead,
     /// Stopped by a test's script.
     Stopped,
-    /// Anything else; treat the medium as failing.
+    /// Anything else; [`Error::is_medium`] tells whether the medium is to blame.
     Io,
 }
 
@@ -218,12 +229,23 @@ impl Error {
     /// What a failing medium says (EIO).
     #[must_use]
     pub fn medium(op: Op, path: &Path) -> Self {
-        let source = io::Error::from_raw_os_error(rustix::io::Errno::IO.raw_os_error());
+        let source = io::Error::from_raw_os_error(Errno::IO.raw_os_error());
         Self::Io {
             op,
             path: path.to_path_buf(),
             source,
         }
+    }
+
+    /// Whether the medium has a bad spot there, so that what lies elsewhere may be good and what was lost has to be made
+    /// anew.  A device that is gone, or a process without descriptors, is none of that: nothing follows for the data.
+    #[must_use]
+    pub fn is_medium(&self) -> bool {
+        let Self::Io { source, .. } = self else {
+            return false;
+        };
+        let code = source.raw_os_error();
+        code.is_some_and(|code| MEDIUM.iter().any(|errno| errno.raw_os_error() == code))
     }
 
     /// The error without its details.
@@ -288,6 +310,11 @@ mod tests {
             (ErrorKind::Io, Op::Sync, path)
         );
         assert!(medium.to_string().contains("os error 5"), "{medium}");
+        assert!(medium.is_medium() && !full.is_medium());
+        for (code, is_medium) in [(61, true), (84, true), (6, false), (24, false), (19, false)] {
+            let error = Error::from_io(Op::Read, path, io::Error::from_raw_os_error(code));
+            assert_eq!(error.is_medium(), is_medium, "{error}");
+        }
         let locked = Error::Locked {
             path: path.to_path_buf(),
             pid: Some(42),

@@ -7,9 +7,6 @@ use std::path::{Path, PathBuf};
 
 use newsreel_host::{Error as HostError, ErrorKind};
 
-/// What Linux says of a failing medium or file system: EIO, ENODATA, EILSEQ, EUCLEAN, ENOMEDIUM, ENXIO.
-const MEDIUM_ERRORS: [i32; 6] = [5, 61, 84, 117, 123, 6];
-
 /// This crate's result.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -97,11 +94,9 @@ impl Error {
     pub fn is_damage(&self) -> bool {
         match self {
             Self::Damaged { .. } => true,
-            Self::Host(HostError::Io { source, .. }) => source
-                .raw_os_error()
-                .is_some_and(|code| MEDIUM_ERRORS.contains(&code)),
             Self::Host(error) => {
-                matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ShortRead)
+                error.is_medium()
+                    || matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ShortRead)
             }
             _ => false,
         }

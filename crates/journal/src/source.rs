@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use newsreel_host::{ErrorKind, File};
+use newsreel_host::File;
 
 use crate::error::Result;
 use crate::format::{FRAME_HEADER_OCTETS, FrameHeader, PAGE_OCTETS};
@@ -134,5 +134,5 @@ impl FrameSource {
 
 /// Whether the error is the medium's, so that reading elsewhere may still work.
 pub(crate) fn is_medium(error: &crate::Error) -> bool {
-    matches!(error, crate::Error::Disk(disk) if disk.kind() == ErrorKind::Io)
+    matches!(error, crate::Error::Disk(disk) if disk.is_medium())
 }

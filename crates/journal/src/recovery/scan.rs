@@ -197,7 +197,7 @@ pub(crate) fn each_header(
 fn read_header(file: &dyn File, spool: SpoolId) -> Result<Option<SegmentHeader>> {
     let mut page = vec![0; PAGE_OCTETS as usize];
     let got = match file.read_at(&mut page, 0) {
-        Err(e) if e.kind() == ErrorKind::Io => 0,
+        Err(e) if e.is_medium() => 0,
         other => other?,
     };
     let path = || file.path().to_path_buf();

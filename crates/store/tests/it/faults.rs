@@ -230,3 +230,29 @@ fn a_bad_sector_costs_a_scan_the_record_in_it() {
         assert_eq!((found, damaged), (all - 1, 1), "{nth}");
     }
 }
+
+/// A rebuild took a device that gave nothing any more for one without articles, and ended well.
+#[test]
+fn a_device_that_cannot_be_read_at_all_is_no_empty_one() {
+    for (effect, articles) in [
+        (Effect::Medium, 400),
+        (Effect::Medium, 3),
+        (Effect::Full, 3),
+    ] {
+        let faulty = FaultyDisk::new(Arc::new(MemoryDisk::new()));
+        let mut rig = Rig::new(Arc::new(faulty.clone()), &config_of("cnfs", 2 << 20)).unwrap();
+        for number in 0..articles {
+            rig.place(number, 5000).unwrap();
+        }
+        rig.commit().unwrap();
+        let buffer = rig.log.articles().next().unwrap().token.buffer();
+        let path = rig.reader.buffer(buffer).unwrap().facts().path;
+        faulty.add(Fault::new(Op::Read, &path, effect).forever());
+        for range in [ScanRange::Live, ScanRange::All] {
+            let mut scan = rig.reader.scan(buffer, range).unwrap();
+            let ended = std::iter::from_fn(|| scan.step().transpose()).find(Result::is_err);
+            let error = ended.expect("the walk does not end well").unwrap_err();
+            assert!(error.to_string().contains(&path), "{error}");
+        }
+    }
+}

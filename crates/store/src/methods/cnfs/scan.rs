@@ -1,14 +1,16 @@
 //! Walks the records of a buffer, for `check`, scrubbing and taking in buffers from elsewhere.
 //!
 //! It trusts no length before the checksum over it, and behind damage it goes on at the next block where a sound
-//! record of this file begins.  What the medium cannot read is damage as well, and costs the records it is in.  On a buffer that is being written it shows what was written when it began, and keeps
-//! quiet about what is overwritten under it.
+//! record of this file begins.  What the medium cannot read is damage as well, and costs the records it is in; but where
+//! nothing can be read, for long or at all, the device fails, and nobody must take its articles for lost: that is an
+//! error.  On a buffer that is being written it shows what was written when it began, and keeps quiet about what is
+//! overwritten under it.
 
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use newsreel_host::ErrorKind;
+use newsreel_host::{Error as HostError, Op};
 use newsreel_wire::Position;
 
 use super::buffer::Buffer;
@@ -20,6 +22,9 @@ use crate::method::{RecordScan, ScanRange, Scanned};
 
 /// Octets read at once.
 const WINDOW: usize = 1 << 20;
+
+/// Octets in a row that cannot be read, at most (of a small buffer half its area): bad spots are smaller.
+const UNREADABLE_MAX: u64 = 16 << 20;
 
 /// A stretch of the data area, and the cycle whose records belong there.
 #[derive(Debug, Clone, Copy)]
@@ -49,6 +54,10 @@ pub(super) struct CyclicScan {
     article: Range<usize>,
     /// Where a record should have begun.
     damaged_from: Option<u64>,
+    /// Octets before `offset` that could not be read.
+    unreadable: u64,
+    /// Something could be read, anywhere.
+    is_readable: bool,
     /// Records of older cycles were seen there: the region was never written in this one.
     is_stale: bool,
 }
@@ -64,9 +73,9 @@ enum Found {
     Nothing,
 }
 
-/// Whether the medium could not read what was asked for.
+/// Whether the medium has a bad spot where was read.
 fn is_medium(error: &Error) -> bool {
-    matches!(error, Error::Host(error) if error.kind() == ErrorKind::Io)
+    matches!(error, Error::Host(error) if error.is_medium())
 }
 
 impl CyclicScan {
@@ -98,6 +107,8 @@ impl CyclicScan {
             narrow_until: 0,
             article: 0..0,
             damaged_from: None,
+            unreadable: 0,
+            is_readable: false,
             is_stale: part.is_cut,
         }
     }
@@ -129,7 +140,7 @@ impl CyclicScan {
                     (self.window_at, self.window_len) = (offset, want);
                     return Ok(Some(0));
                 }
-                Err(error) if want > len && error.kind() == ErrorKind::Io => {
+                Err(error) if want > len && error.is_medium() => {
                     self.narrow_until = self.narrow_until.max(offset + want as u64);
                 }
                 Err(error) => return Err(error.into()),
@@ -231,12 +242,27 @@ impl CyclicScan {
         }))
     }
 
+    /// Nothing is known of the block that begins here.
+    fn skip_unreadable(&mut self, error: Error) -> Result<Found> {
+        let geometry = &self.buffer.geometry;
+        let area = geometry.data_end - geometry.data_start;
+        self.unreadable += geometry.block;
+        if self.unreadable >= UNREADABLE_MAX.min(area / 2) {
+            return Err(error);
+        }
+        Ok(Found::Nothing)
+    }
+
     /// One block, record or gap further; what is to be said of it, if anything.
     fn advance(&mut self) -> Result<Option<Scanned>> {
         let block = self.buffer.geometry.block;
         let found = match self.look(self.offset) {
-            Err(error) if is_medium(&error) => Found::Nothing,
-            found => found?,
+            Err(error) if is_medium(&error) => self.skip_unreadable(error)?,
+            found => {
+                self.unreadable = 0;
+                self.is_readable = true;
+                found?
+            }
         };
         if !matches!(found, Found::Other | Found::Nothing)
             && let Some(damage) = self.end_damage()
@@ -275,6 +301,10 @@ impl RecordScan for CyclicScan {
                 return Ok(Some(damage));
             }
             let Some(part) = self.parts.next() else {
+                if self.unreadable > 0 && !self.is_readable {
+                    let path = self.buffer.file.path();
+                    return Err(HostError::medium(Op::Read, path).into());
+                }
                 return Ok(None);
             };
             self.part = part;

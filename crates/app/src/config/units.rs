@@ -92,6 +92,10 @@ impl Unit {
             Self::Time { microseconds, .. } => (&TIMES, microseconds),
         };
         let mut rest = text.trim();
+        if rest == "0" {
+            // It is as much in every unit.
+            return Ok(0);
+        }
         let mut sum: u64 = 0;
         while !rest.is_empty() {
             let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
@@ -165,6 +169,8 @@ mod tests {
         assert_eq!(check("a.wait_ms", "1h30min"), "5400000 = 90min");
         assert_eq!(check("a.keep_days", "2w"), "14 = 14d");
         assert_eq!(check("a.drain_s", "0s"), "0 = 0");
+        assert_eq!(check("engine.log_keep_octets", " 0 "), "0 = 0");
+        assert_eq!(check("a.drain_s", "0"), "0 = 0");
     }
 
     #[test]
@@ -177,7 +183,7 @@ mod tests {
             check("a.octets", "99999999TiB"),
             "this is more than can be counted"
         );
-        for text in ["", "12", "GiB", "1XB", "1.5GiB", "-1s"] {
+        for text in ["", "12", "00", "0 0s", "GiB", "1XB", "1.5GiB", "-1s"] {
             let said = check("a.octets", text);
             assert!(
                 said.starts_with("write a number of octets"),

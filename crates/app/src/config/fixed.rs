@@ -10,6 +10,7 @@ use newsreel_wire::{
 
 use super::FILE_OCTETS_MAX;
 use super::units::Unit;
+use crate::control::server::STALL;
 use crate::control::{REPLY_OCTETS_MAX, REQUEST_OCTETS_MAX};
 
 /// One limit: of what, how much, and why it is fixed.
@@ -107,6 +108,11 @@ fn of_the_server() -> Vec<Fixed> {
             "A request to the control socket",
             octets(REQUEST_OCTETS_MAX),
             "only the server's own user and root may send one, and `group import` sends many small ones",
+        ),
+        row(
+            "The time until a request to the control socket is there, or a line of its answer taken",
+            format!("{}s", STALL.as_secs()),
+            "commands send theirs at once; an idle one gives its place (`server.control_connections_max`) back",
         ),
         row(
             "An answer of the control socket",

@@ -20,8 +20,8 @@ use tokio::task::JoinSet;
 use super::request::{Request, Running, answer};
 use super::{REQUEST_OCTETS_MAX, Reply, short_path, socket_path};
 
-/// How long a client may take to send a request or to take a reply.
-const STALL: Duration = Duration::from_secs(60);
+/// How long a client may take to send a request or to take a reply; one that is idle for longer loses its connection.
+pub(crate) const STALL: Duration = Duration::from_secs(60);
 
 /// Progress lines that wait for a slow client.
 const PROGRESS_LINES_MAX: usize = 16;
@@ -171,4 +171,56 @@ fn reply_to(line: &[u8], answering: &Answering, replies: &mpsc::Sender<Reply>) {
         Err(error) => Reply::Error(format!("not a request: {error}")),
     };
     let _ = replies.blocking_send(reply);
+}
+
+#[cfg(test)]
+mod tests {
+    use newsreel_engine::EngineConfig;
+    use newsreel_host::{FakeClock, MemoryDisk};
+    use serde_json::Value;
+
+    use super::*;
+
+    #[derive(Debug)]
+    struct Nobody;
+
+    impl Running for Nobody {
+        fn facts(&self) -> Value {
+            Value::Null
+        }
+
+        fn reload(&self) -> Result<Value, String> {
+            Ok(Value::Null)
+        }
+
+        fn stop(&self) {}
+    }
+
+    fn answering() -> Answering {
+        let mut config = EngineConfig::new("/spool".into());
+        for buffer in &mut config.store.buffers {
+            buffer.octets = 1 << 20;
+        }
+        let disk = Arc::new(MemoryDisk::new());
+        let clock = Arc::new(FakeClock::new(1_700_000_000));
+        let engine = Engine::open(config, disk, clock, &mut |_, _, _| {}).unwrap();
+        Answering {
+            engine: Arc::new(engine),
+            server: Arc::new(Nobody),
+        }
+    }
+
+    /// One that says nothing, half a request, or a request and then nothing, gives its place back.
+    #[tokio::test(start_paused = true)]
+    async fn an_idle_client_does_not_keep_its_connection() {
+        let answering = answering();
+        for said in [&b""[..], b"{\"request\"", b"{\"request\":\"dance\"}\n"] {
+            let (ours, mut theirs) = UnixStream::pair().unwrap();
+            theirs.write_all(said).await.unwrap();
+            let conversation = requests(ours, answering.clone());
+            let ended = tokio::time::timeout(2 * STALL, conversation).await;
+            let error = ended.expect("it is still there").unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{said:?}");
+        }
+    }
 }

@@ -190,7 +190,7 @@ pub(crate) fn open(
     if writer.is_some() {
         spool.keep_key(disk, hash_key);
     }
-    let jump = jump(config, &recovered, &replay, from, &store);
+    let jump = jump(config, &recovered, &replay, from, &store).saturating_add(views.numbers_lost());
     resume(&mut store, &replay, &recovered, from)?;
     Ok(Opened {
         hash_key,

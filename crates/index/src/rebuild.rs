@@ -201,7 +201,8 @@ impl Rebuild {
         Ok(())
     }
 
-    /// The marks that the articles and the overview show; names are lost.
+    /// The marks that the articles and the overview show.  Names, and what was withdrawn, are nowhere but in memory, if they
+    /// are there: the next checkpoint tells of them.
     fn seal_groups(&mut self) -> Result<()> {
         let views = &self.views;
         let mut marks = GroupRun {
@@ -249,7 +250,11 @@ impl Rebuild {
             }
             RunKind::Groups => {
                 let files = std::mem::take(&mut self.files);
-                put(&views, &views.group_files, old, &new, files)
+                put(&views, &views.group_files, old, &new, files)?;
+                views.groups.tell_again();
+                let withdrawn = views.overview.withdrawn().all();
+                views.withdrawn.lock().extend(withdrawn);
+                Ok(())
             }
         }
     }

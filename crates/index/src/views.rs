@@ -23,6 +23,7 @@ use crate::layers::{Layers, Run as _};
 use crate::liveness::Liveness;
 use crate::overview::withdrawn::Withdrawn;
 use crate::overview::{Overview, OverviewFacts};
+use crate::sealed::RunKind;
 use crate::sealed::catalog::Catalog;
 use crate::sealed::reader::Wait;
 use crate::sealed::set::{DamagedRun, Damages};
@@ -260,6 +261,14 @@ impl Views {
         worn.extend(self.group_files.bad_files());
         worn.retain(|file| lost.iter().all(|run| run.run != file.run));
         [lost, worn].concat()
+    }
+
+    /// How many sequences the lost files of group rows cover: no group gave more numbers that nobody knows of any more.
+    #[must_use]
+    pub fn numbers_lost(&self) -> u64 {
+        let lost = self.damages.list().into_iter();
+        let groups = lost.filter(|run| run.kind == RunKind::Groups);
+        groups.map(|run| run.last.0 - run.first.0 + 1).sum()
     }
 
     /// Looks at all that is kept twice, in both places; [`Views::damaged`] tells afterwards what is bad.

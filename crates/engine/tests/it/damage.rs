@@ -297,6 +297,49 @@ async fn a_lost_manifest_is_made_again_though_the_log_does_not_reach_back() {
     }
 }
 
+/// Group rows are lost, and the overview's rows that could tell what numbers were given.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_number_is_given_twice_when_group_rows_are_lost() {
+    let manifest = Path::new("/spool/index/manifest");
+    for is_named in [true, false] {
+        let memory = MemoryDisk::new();
+        let mut config = config(4 << 20);
+        config.journal.segment_octets = 64 << 10;
+        config.sequencer.log_keep_octets = 0;
+        config.index.runs_max = 1 << 10;
+        let world = World::on(Arc::new(memory.clone()), config.clone());
+        for round in 0..6 {
+            world.send(&articles(round * 100, 100)).await;
+            world.seal();
+        }
+        let (before, clock) = (world.high("misc.test"), Arc::clone(&world.clock));
+        drop(world);
+        for stem in ["groups", "overview"] {
+            let paths = files(&memory, stem);
+            let newest = paths.iter().max().unwrap().with_extension("");
+            for path in paths
+                .iter()
+                .filter(|path| path.with_extension("") == newest)
+            {
+                memory.remove(path).unwrap();
+            }
+        }
+        if !is_named {
+            memory.remove(manifest).unwrap();
+        }
+        let world = open_on(Arc::new(memory.clone()), &config, &clock);
+        assert_eq!(world.send(&articles(600, 3)).await, [Outcome::Accepted; 3]);
+        world.wait_until("the rebuild", |world| {
+            world.engine.status().damaged.is_empty()
+        });
+        let high = world.high("misc.test");
+        assert!(high > before, "named {is_named}: {high}, {before}");
+        let world = world.restart();
+        assert_eq!(world.high("misc.test"), high);
+        assert_eq!(world.problems(), Vec::<String>::new());
+    }
+}
+
 /// A spool of sixty articles that readers find on the disk only.
 async fn on_disk(memory: &MemoryDisk) -> (FaultyDisk, World) {
     let faulty = FaultyDisk::new(Arc::new(memory.clone()));

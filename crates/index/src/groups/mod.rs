@@ -208,6 +208,13 @@ impl Groups {
         self.marks.raise(id, number)
     }
 
+    /// The next checkpoint tells of every group, because what older ones told is lost.
+    pub(crate) fn tell_again(&self) {
+        self.changed
+            .lock()
+            .extend((0..self.next_id().0).map(GroupId));
+    }
+
     /// Takes what changed, as it is now, for a checkpoint.  The marks must be those of this moment: a replay from here
     /// takes a number at or below them for one that was applied before.
     pub(crate) fn freeze(&self) -> GroupRun {

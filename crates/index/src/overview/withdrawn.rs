@@ -81,6 +81,13 @@ impl WithdrawnSet {
         self.any.store(true, Ordering::Release);
     }
 
+    /// All of it.
+    pub(crate) fn all(&self) -> Vec<Withdrawn> {
+        let groups = self.groups.read();
+        let all = groups.values().flat_map(|of_group| of_group.iter());
+        all.copied().collect()
+    }
+
     /// What is withdrawn of a group; `None`: nothing.
     pub(crate) fn of(&self, group: GroupId) -> Option<OfGroup> {
         if !self.any.load(Ordering::Acquire) {

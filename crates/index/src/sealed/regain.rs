@@ -127,14 +127,12 @@ impl Finds {
             }
             let mut gaps = gaps(&runs, checkpoint);
             if kind == RunKind::Groups {
-                // Not every checkpoint has group rows, but every one with overview rows has.
-                let rows = |gap: &(Sequence, Sequence)| {
-                    let overview = manifest.of_kind(RunKind::Overview);
-                    overview
-                        .filter(|run| run.rows > 0)
-                        .any(|run| run.first <= gap.1 && gap.0 <= run.last)
+                // Not every checkpoint has group rows, but every one with overview rows has; of a lost one nobody knows.
+                let meets = |gap: &(Sequence, Sequence)| {
+                    let mut overview = manifest.of_kind(RunKind::Overview);
+                    overview.any(|run| run.first <= gap.1 && gap.0 <= run.last)
                 };
-                gaps.retain(rows);
+                gaps.retain(meets);
             }
             for gap in gaps {
                 let stand_in = self.stand_in(kind, gap, &mut manifest.next_run);
@@ -277,7 +275,7 @@ mod tests {
         check(
             &two,
             15,
-            "20 history:1:1-10 history:4:11-20 overview:2:1-10 overview?:5:11-20 groups:3:1-10",
+            "20 history:1:1-10 history:4:11-20 overview:2:1-10 overview?:5:11-20 groups:3:1-10 groups?:6:11-20",
         );
         check(&two, 22, "refused");
         check(&two[..3], 1, "0");

@@ -243,6 +243,24 @@ fn what_is_bad_in_both_files_is_lost_whoever_notices() {
     }
 }
 
+/// Names, marks and what was withdrawn are in memory when both files of them rot: they are told again.
+#[test]
+fn group_rows_that_rot_under_running_views_are_not_lost() {
+    let (memory, mut world) = sealed_world();
+    for (path, _) in files(&memory, "groups") {
+        memory.corrupt(&path, 4096 + 20, &[0xa5; 64]).unwrap();
+    }
+    world.views.check_files().unwrap();
+    assert!(!world.views.damaged().is_empty());
+    rebuild_all(&world);
+    world.check();
+    world.articles(20, 4);
+    world.checkpoint();
+    let disk: Arc<dyn Disk> = memory;
+    world.reopen(&disk);
+    world.check();
+}
+
 #[test]
 fn no_file_is_read_twice_for_one_answer() {
     let (memory, mut world) = sealed_world();

@@ -2,7 +2,7 @@
 //!
 //! Dead runs go first, also while a merge is under way: that costs nothing but a manifest.  A run of which one file is bad
 //! is written anew from the other.  Damaged runs are left as they are until they are rebuilt.  A step that fails gives its
-//! merge up; what it was made from is still there.
+//! merge up; what it was made from is still there.  Where there is nothing to do, what is kept twice is looked at.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -28,6 +28,26 @@ pub(crate) struct Compaction {
     merge: Option<Box<dyn Merging>>,
     /// In what order they are asked.
     kinds: [RunKind; RunKind::ALL.len()],
+    looks_at: LooksAt,
+}
+
+/// What is looked at next of what is kept twice.
+#[derive(Debug)]
+struct LooksAt {
+    kind: RunKind,
+    /// This run's id, or that of the next one.
+    run: u64,
+    part: u64,
+}
+
+impl LooksAt {
+    const fn first(kind: RunKind) -> Self {
+        Self {
+            kind,
+            run: 0,
+            part: 0,
+        }
+    }
 }
 
 impl Default for Compaction {
@@ -35,6 +55,7 @@ impl Default for Compaction {
         Self {
             merge: None,
             kinds: RunKind::ALL,
+            looks_at: LooksAt::first(RunKind::History),
         }
     }
 }
@@ -214,7 +235,8 @@ fn ids(metas: &[RunMeta]) -> Vec<u64> {
 }
 
 impl Views {
-    /// Does one bounded piece of compaction.  `false`: there is nothing to do now.
+    /// Does one bounded piece of compaction.  `false`: there is nothing to do now; then a piece of what is kept twice was
+    /// looked at, and it is good.
     ///
     /// # Errors
     /// When the disk fails or is full; a damaged run is noted besides.
@@ -242,7 +264,33 @@ impl Views {
                 return Ok(true);
             }
         }
-        Ok(false)
+        let looks_at = &mut compaction.looks_at;
+        match looks_at.kind {
+            RunKind::History => self.look::<Bucket>(looks_at, RunKind::Groups),
+            RunKind::Groups | RunKind::Overview => {
+                self.look::<GroupFile>(looks_at, RunKind::History)
+            }
+        }
+    }
+
+    /// Looks at a part of both files of a run; `true`: one of them was found to be bad.  Nobody reads the second file
+    /// otherwise, and what rots there unseen is no help when the first one does.
+    fn look<R: Compact>(&self, at: &mut LooksAt, then: RunKind) -> Result<bool> {
+        let (layers, runs) = (R::layers(self), R::layers(self).runs());
+        let rest = runs.open().filter(|open| open.file().meta().id >= at.run);
+        let Some(open) = rest.min_by_key(|open| open.file().meta().id) else {
+            *at = LooksAt::first(then);
+            return Ok(false);
+        };
+        let (id, was_worn) = (open.file().meta().id, open.file().is_worn());
+        if id != at.run {
+            (at.run, at.part) = (id, 0);
+        }
+        match layers.check_part(open, at.part)? {
+            true => at.part += 1,
+            false => (at.run, at.part) = (id + 1, 0),
+        }
+        Ok(open.file().is_worn() && !was_worn)
     }
 
     /// Whether runs come faster than they are merged: then compaction should not rest between steps.

@@ -243,6 +243,31 @@ fn what_is_bad_in_both_files_is_lost_whoever_notices() {
     }
 }
 
+/// Nobody reads the second file while the first one is good: it is looked at when there is nothing else to do.
+#[test]
+fn what_rots_in_the_second_file_is_found_in_time() {
+    let (memory, mut world) = sealed_world();
+    let disk: Arc<dyn Disk> = Arc::clone(&memory) as _;
+    world.compact();
+    world.reopen(&disk);
+    let mut copies = [files(&memory, "history"), files(&memory, "groups")].concat();
+    copies.retain(|(path, _)| path.extension().is_some_and(|suffix| suffix == "copy"));
+    assert!(copies.len() > 4, "{copies:?}");
+    for (path, len) in &copies {
+        // Of groups a section, of history a page; the ends are looked at when a file is opened.
+        let at = 4096 + (len - 4096 - 256) / 4;
+        memory.corrupt(path, at, &[0xa5; 8]).unwrap();
+    }
+    assert_eq!(world.views.damaged(), []);
+    (0..40 * copies.len()).for_each(|_| world.compact());
+    assert_eq!(world.views.damaged(), []);
+    for (path, _) in &copies {
+        assert!(!memory.exists(path).unwrap(), "{}", path.display());
+    }
+    world.views.check_files().unwrap();
+    world.check();
+}
+
 /// Names, marks and what was withdrawn are in memory when both files of them rot: they are told again.
 #[test]
 fn group_rows_that_rot_under_running_views_are_not_lost() {

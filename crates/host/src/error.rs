@@ -43,8 +43,6 @@ pub enum Op {
     Reserve,
     /// Give a file another name.
     Rename,
-    /// Give a file one more name.
-    Link,
     /// Remove a name.
     Remove,
     /// Make directories.
@@ -63,7 +61,7 @@ pub enum Op {
 
 impl Op {
     /// Every operation, in the order of their numbers.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 16] = [
         Self::Open,
         Self::Read,
         Self::Write,
@@ -73,7 +71,6 @@ impl Op {
         Self::ZeroFill,
         Self::Reserve,
         Self::Rename,
-        Self::Link,
         Self::Remove,
         Self::CreateDir,
         Self::SetAttribute,
@@ -105,7 +102,6 @@ impl fmt::Display for Op {
             Self::ZeroFill => "zero-fill",
             Self::Reserve => "reserve room in",
             Self::Rename => "rename",
-            Self::Link => "link",
             Self::Remove => "remove",
             Self::CreateDir => "create directory",
             Self::SetAttribute => "set an attribute of",

@@ -11,7 +11,7 @@
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use newsreel_host::Folder;
+use newsreel_host::{Disk as _, Folder, OpenMode, RealDisk};
 use newsreel_layout::convert::{Options, Target, convert};
 use newsreel_layout::{Algorithm, Cookie, Listing, Name, Opened};
 
@@ -151,7 +151,10 @@ impl Group {
 
     fn add(&self, number: u64) -> Outcome<()> {
         let text = number.to_string();
-        let make = |folder: &Folder, at: &Path| folder.make_file(at, 0o644);
+        let make = |folder: &Folder, at: &Path| {
+            let path = folder.path().join(at);
+            RealDisk.open(&path, OpenMode::CreateNew).map(|_| ())
+        };
         match &self.0 {
             Opened::Managed(managed) => {
                 managed.with_bucket(Name::parse(text.as_ref())?, make)?;

@@ -109,16 +109,6 @@ impl Folder {
         })
     }
 
-    /// Makes the empty file `at`, which must not exist; the process's mask applies to `mode`.
-    pub fn make_file(&self, at: &Path, mode: u32) -> Result<()> {
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let mode = Mode::from_raw_mode(mode);
-        self.run(Op::Open, at, || {
-            rustix::fs::openat(&self.fd, at, flags, mode)
-        })?;
-        Ok(())
-    }
-
     /// Removes the directory `at` and says whether it could be: one that is not empty stays.
     pub fn remove_folder(&self, at: &Path) -> Result<bool> {
         self.run(Op::Remove, at, || {
@@ -148,13 +138,6 @@ impl Folder {
                 path: folder.joined(to),
             },
             _ => e,
-        })
-    }
-
-    /// Gives `from` one more name, `to` in `folder`.
-    pub fn link(&self, from: &Path, folder: &Self, to: &Path) -> Result<()> {
-        self.run(Op::Link, from, || {
-            rustix::fs::linkat(&self.fd, from, &folder.fd, to, AtFlags::empty())
         })
     }
 

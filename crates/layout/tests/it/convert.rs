@@ -7,7 +7,7 @@ use newsreel_host::{ErrorKind, Folder};
 use newsreel_layout::convert::{Options, Plan, Progress, STAGING, Target, convert, plan};
 use newsreel_layout::{ATTRIBUTE, Algorithm, Error, Layout, Mark, SET_UID};
 
-use crate::world::{World, put, tree, view};
+use crate::world::{World, link, put, tree, view};
 
 const YYY: Algorithm = Algorithm::YYY;
 const RANGE: Algorithm = Algorithm::RANGE_1024;
@@ -292,7 +292,7 @@ fn hard_links_between_managed_groups_stay() {
     for number in 1..50_u32 {
         let (a, b) = (number.to_string(), (number * 1000 + 7).to_string());
         put(&group, Path::new(&a), a.as_bytes()).unwrap();
-        group.link(Path::new(&a), &other, Path::new(&b)).unwrap();
+        link(&group, &a, &other, &b);
     }
     let before = (view(&group), view(&other));
     run(&group, Target::On(YYY)).unwrap();
@@ -323,9 +323,7 @@ fn one_file_in_both_places_is_one_file() {
     convert(&group, Target::On(YYY), Options::default(), &mut stop).unwrap_err();
     let staging = group.open_folder(Path::new(STAGING)).unwrap();
     staging.make_folder(Path::new("345"), 0o755).unwrap();
-    group
-        .link(Path::new("123456"), &staging, Path::new("345/123456"))
-        .unwrap();
+    link(&group, "123456", &staging, "345/123456");
     run(&group, Target::On(YYY)).unwrap();
     assert_eq!(view(&group), before);
     let facts = group.facts_of(Path::new("345/123456")).unwrap();

@@ -8,7 +8,7 @@ use newsreel_layout::convert::{Options, Target, convert};
 use newsreel_layout::verify::{Summary, verify};
 use newsreel_layout::{ATTRIBUTE, Algorithm, Error, Mark, SET_UID};
 
-use crate::world::{World, add, inodes, put, tree, view};
+use crate::world::{World, add, inodes, link, put, tree, view};
 
 const YYY: Algorithm = Algorithm::YYY;
 const RANGE: Algorithm = Algorithm::RANGE_1024;
@@ -109,9 +109,7 @@ fn two_things_of_one_name_are_left_and_one_thing_under_two_names_is_one() {
     add(&managed, "99");
     let group = world.group();
     put(&group, Path::new("123456"), b"another").unwrap();
-    group
-        .link(Path::new("009/99"), &group, Path::new("345/99"))
-        .unwrap();
+    link(&group, "009/99", &group, "345/99");
     check(
         &world,
         &[

@@ -12,6 +12,7 @@ mod edge_cases;
 mod fuzz;
 mod groups;
 mod lifecycle;
+mod path;
 mod scale;
 mod soak;
 mod spool;

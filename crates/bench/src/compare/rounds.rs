@@ -85,6 +85,17 @@ pub fn run(
     machine: Machine<'_>,
 ) -> Result<Comparison, Error> {
     let steps = args.chosen()?;
+    let last = usize::from(args.port) + rivals.len().saturating_sub(1);
+    if args.port == 0 || last > usize::from(u16::MAX) {
+        return Err(Error::Argument {
+            name: "port",
+            value: args.port.to_string(),
+            why: format!(
+                "{} servers need as many ports from there on, up to 65535",
+                rivals.len()
+            ),
+        });
+    }
     machine.disk.create_dir_all(&args.directory)?;
     let names = rivals.iter().map(|rival| rival.name().to_owned()).collect();
     let mut comparison = Comparison::new(names, steps.iter().map(|step| step.name).collect());

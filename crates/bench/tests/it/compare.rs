@@ -10,7 +10,7 @@ use newsreel_bench::Error;
 use newsreel_bench::compare::{self, CompareArgs, STEPS};
 use newsreel_bench::load::Machine;
 use newsreel_bench::null::{NullArgs, NullServer};
-use newsreel_bench::rivals::{Rival, Running};
+use newsreel_bench::rivals::{CommandRival, Rival, Running};
 use newsreel_host::{Disk, RealClock, RealDisk};
 
 /// A do-nothing server in a thread; takes the port it is given.
@@ -125,4 +125,16 @@ fn unknown_steps_are_named() {
         "{text}"
     );
     assert!(STEPS.iter().all(|step| text.contains(step.name)));
+    let beyond = CompareArgs {
+        port: 65_535,
+        ..args(Path::new("/nowhere"), &[])
+    };
+    let rival = || -> Box<dyn Rival> { Box::new(CommandRival::newsreel("/nowhere")) };
+    let error = compare::run(&beyond, &mut [rival(), rival()], machine).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with("port is 65535: 2 servers need"),
+        "{error}"
+    );
 }

@@ -13,6 +13,7 @@ use newsreel_engine::Engine;
 use newsreel_host::Disk;
 use newsreel_net::DrainWatch;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::unix::OwnedWriteHalf;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -138,16 +139,24 @@ async fn requests(stream: UnixStream, answering: Answering) -> io::Result<()> {
         if line.last() != Some(&b'\n') {
             return Ok(());
         }
-        let (replies, mut coming) = mpsc::channel(PROGRESS_LINES_MAX);
+        let (replies, coming) = mpsc::channel(PROGRESS_LINES_MAX);
         let answering = answering.clone();
         let work = tokio::task::spawn_blocking(move || reply_to(&line, &answering, &replies));
-        while let Some(reply) = coming.recv().await {
-            let mut line = serde_json::to_vec(&reply)?;
-            line.push(b'\n');
-            tokio::time::timeout(STALL, writer.write_all(&line)).await??;
-        }
+        let sent = send(coming, &mut writer).await;
+        // Whoever has gone, or takes nothing, keeps the place until the work that was begun is done.
         work.await?;
+        sent?;
     }
+}
+
+/// Sends what comes until there is no more.
+async fn send(mut coming: mpsc::Receiver<Reply>, writer: &mut OwnedWriteHalf) -> io::Result<()> {
+    while let Some(reply) = coming.recv().await {
+        let mut line = serde_json::to_vec(&reply)?;
+        line.push(b'\n');
+        tokio::time::timeout(STALL, writer.write_all(&line)).await??;
+    }
+    Ok(())
 }
 
 /// Runs on a blocking thread; a client that goes away ends only its progress.

@@ -8,10 +8,12 @@ mod config;
 mod drain;
 mod error;
 mod limits;
+mod lines;
 mod listener;
 
 pub use config::ListenConfig;
 pub use drain::{Drain, DrainWatch};
 pub use error::Error;
 pub use limits::{Admission, Limits, LimitsSnapshot, Refusal, network_of};
+pub use lines::LineLimit;
 pub use listener::Listeners;

@@ -19,6 +19,7 @@ use crate::config::ListenConfig;
 use crate::drain::{Drain, DrainWatch};
 use crate::error::Error;
 use crate::limits::{Admission, Limits};
+use crate::lines::LineLimit;
 
 /// How long accept pauses when the system has no room for another connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -87,6 +88,7 @@ impl Listeners {
             keepalive,
         } = self;
         let mut watch = drain.watch();
+        let lines = LineLimit::default();
         let mut connections = JoinSet::new();
         let mut first = 0;
         loop {
@@ -99,7 +101,9 @@ impl Listeners {
                         connections.spawn(serve(stream, admission));
                     }
                     Err(refusal) => {
-                        tracing::info!(target: "newsreel::net", %peer, ?refusal, "refused");
+                        if let Some(more) = lines.admit() {
+                            tracing::info!(target: "newsreel::net", %peer, ?refusal, more, "refused");
+                        }
                         // A fresh socket has room for one line; whoever cannot take it is cut.
                         let _ = stream.try_write(refusal.reply().as_bytes());
                     }

@@ -54,6 +54,9 @@ impl Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
+    let mut args = args.clone();
+    // A path that was typed counts from here, also when the file is read again.
+    args.spool = args.spool.map(std::path::absolute).transpose()?;
     let mut config = config::load(args.config.as_deref())?;
     args.apply(&mut config);
     config.server.spool = std::path::absolute(&config.server.spool)?;
@@ -61,6 +64,5 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         Some(begin_s) => Arc::new(ShiftedClock::new(begin_s)),
         None => Arc::new(RealClock::new()),
     };
-    let args = args.clone();
     server::run(config, Box::new(move |config| args.apply(config)), clock)
 }

@@ -1,8 +1,8 @@
 //! The running server: engine, listeners, sessions and control socket put together, from start to clean stop.
 //!
-//! Order of a start: the spool (its lock keeps a second server out), then the sockets, then work.  Order of a stop: no
-//! new connections, those that are open drain, the engine makes its last checkpoint.  Tasks are spawned here or by an
-//! owner that joins them.
+//! Order of a start: the signals, the spool (its lock keeps a second server out), then the sockets, then work.  Order of
+//! a stop: no new connections, those that are open drain, the engine makes its last checkpoint.  Tasks are spawned here
+//! or by an owner that joins them.
 
 pub(crate) mod clock;
 pub(crate) mod logging;
@@ -15,13 +15,15 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, bail};
 use newsreel_engine::Engine;
 use newsreel_host::{Clock, Disk, RealDisk};
-use newsreel_net::{Admission, Drain, Limits, Listeners};
+use newsreel_net::{Admission, Drain, Limits, LineLimit, Listeners};
 use newsreel_service::{Connection, ConnectionId};
 use newsreel_session::Metrics;
 use tokio::net::TcpStream;
+use tokio::runtime::Runtime;
 
 use self::logging::Logging;
 use self::running::Server;
+use self::signals::Signals;
 use crate::access::{self, Opened};
 use crate::config::{Clients, Config};
 use crate::control::client::Client;
@@ -34,6 +36,11 @@ pub(crate) type Overrides = Box<dyn Fn(&mut Config) + Send + Sync>;
 /// Runs a server until it is told to stop.
 pub(crate) fn run(config: Config, overrides: Overrides, clock: Arc<dyn Clock>) -> Result<()> {
     let logging = Logging::start(&config.logging)?;
+    let runtime = runtime(&config)?;
+    let signals = {
+        let _inside = runtime.enter();
+        Signals::take().context("cannot watch for signals")?
+    };
     let version = env!("CARGO_PKG_VERSION");
     let spool = config.server.spool.display().to_string();
     tracing::info!(target: "newsreel::server", version, %spool, "starting");
@@ -46,7 +53,9 @@ pub(crate) fn run(config: Config, overrides: Overrides, clock: Arc<dyn Clock>) -
         Opened::Ours(engine) => Arc::from(engine),
         Opened::Served(mut client) => bail!("{}", taken(&spool, &mut client)),
     };
-    let result = serve(&engine, &disk, config, overrides, logging);
+    let serving = until_drained(&engine, &disk, config, overrides, logging, signals);
+    let result = runtime.block_on(serving);
+    runtime.shutdown_timeout(std::time::Duration::from_secs(5));
     let stopped = engine.shutdown();
     match &stopped {
         Ok(()) => tracing::info!(target: "newsreel::server", "stopped"),
@@ -68,26 +77,16 @@ fn taken(spool: &str, client: &mut Client) -> String {
     format!("the spool {spool} is in use by {server}: stop it, or give another --spool")
 }
 
-fn serve(
-    engine: &Arc<Engine>,
-    disk: &Arc<dyn Disk>,
-    config: Config,
-    overrides: Overrides,
-    logging: Logging,
-) -> Result<()> {
-    access::note_config(disk.as_ref(), &config)?;
+fn runtime(config: &Config) -> Result<Runtime> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     if config.server.threads > 0 {
         builder.worker_threads(config.server.threads as usize);
     }
-    let runtime = builder
+    builder
         .thread_name("session")
         .enable_all()
         .build()
-        .context("cannot start the threads that serve connections")?;
-    let result = runtime.block_on(until_drained(engine, disk, config, overrides, logging));
-    runtime.shutdown_timeout(std::time::Duration::from_secs(5));
-    result
+        .context("cannot start the threads that serve connections")
 }
 
 async fn until_drained(
@@ -96,7 +95,9 @@ async fn until_drained(
     config: Config,
     overrides: Overrides,
     logging: Logging,
+    signals: Signals,
 ) -> Result<()> {
+    access::note_config(disk.as_ref(), &config)?;
     let drain = Drain::new();
     let limits = Limits::new(&config.listen);
     let listeners = Listeners::bind(&config.listen, Arc::clone(&limits), drain.clone())?;
@@ -114,24 +115,26 @@ async fn until_drained(
         metrics,
         logging,
         overrides,
+        strangers: LineLimit::default(),
     });
     let answering = Answering {
         engine: Arc::clone(engine),
         server: server.clone(),
     };
     let control = tokio::spawn(control.run(answering, connections_max, drain.watch()));
-    let signals = tokio::spawn(signals::watch(Arc::clone(&server)));
+    let signals = tokio::spawn(signals.obey(Arc::clone(&server)));
     for address in &addresses {
         tracing::info!(target: "newsreel::server", %address, "listening");
     }
     let taking = Arc::clone(engine);
-    drop(tokio::task::spawn_blocking(move || taking.take_memory()));
+    let taking = tokio::task::spawn_blocking(move || taking.take_memory());
     let cut = listeners
         .run(|stream, admission| session(&server, stream, admission))
         .await;
     tracing::info!(target: "newsreel::server", cut, "connections ended");
     signals.abort();
     control.await.context("the control socket's task failed")?;
+    taking.await.context("the task that takes memory failed")?;
     Ok(())
 }
 
@@ -145,7 +148,9 @@ fn session(
     async move {
         let peer = admission.peer();
         if !is_welcome(server.settings.clients(), peer.ip()) {
-            tracing::info!(target: "newsreel::net", %peer, "refused: not from this machine");
+            if let Some(more) = server.strangers.admit() {
+                tracing::info!(target: "newsreel::net", %peer, more, "refused: not from this machine");
+            }
             // A fresh socket has room for one line.
             let _ = stream.try_write(b"502 Access denied\r\n");
             return;

@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use anyhow::Result;
 use newsreel_engine::Engine;
-use newsreel_net::{Drain, Limits};
+use newsreel_net::{Drain, Limits, LineLimit};
 use newsreel_session::{Metrics, MetricsSnapshot, Shared};
 use serde_json::{Value, json};
 
@@ -27,6 +27,8 @@ pub(crate) struct Server {
     pub(super) logging: Logging,
     pub(super) overrides: Overrides,
     pub(super) settings: Settings,
+    /// Lines about connections from elsewhere.
+    pub(super) strangers: LineLimit,
 }
 
 impl std::fmt::Debug for Server {
@@ -170,6 +172,11 @@ impl Running for Server {
 
     fn reload(&self) -> Result<Value, String> {
         match self.read_again() {
+            Ok(report) if report["file"].is_null() => {
+                tracing::info!(target: "newsreel::server",
+                    "there is no configuration file to read again; nothing has changed");
+                Ok(report)
+            }
             Ok(report) => {
                 let (changed, restart) = (&report["changed"], &report["needs_restart"]);
                 tracing::info!(target: "newsreel::server", %changed, needs_restart = %restart,

@@ -1,6 +1,7 @@
 //! SIGTERM and SIGINT stop the server, SIGHUP makes it read its configuration again.
 //!
-//! A second stop does not wait for connections any longer than the first one promised.
+//! They are watched from the beginning of a start on: one that comes before the server is there is obeyed then.  A
+//! second stop does not wait for connections any longer than the first one promised.
 
 use std::sync::Arc;
 
@@ -9,30 +10,35 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::running::Server;
 use crate::control::request::Running as _;
 
-/// Watches until it is aborted.
-pub(super) async fn watch(server: Arc<Server>) {
-    let signals = || -> std::io::Result<[Signal; 3]> {
-        Ok([
-            signal(SignalKind::terminate())?,
-            signal(SignalKind::interrupt())?,
-            signal(SignalKind::hangup())?,
-        ])
-    };
-    let [mut terminate, mut interrupt, mut hangup] = match signals() {
-        Ok(signals) => signals,
-        Err(error) => {
-            tracing::error!(target: "newsreel::server", %error, "cannot watch for signals");
-            return;
-        }
-    };
-    loop {
-        tokio::select! {
-            _ = terminate.recv() => server.stop(),
-            _ = interrupt.recv() => server.stop(),
-            _ = hangup.recv() => {
-                let server = Arc::clone(&server);
-                // Errors are logged where they are found; the server goes on as it was.
-                let _ = tokio::task::spawn_blocking(move || server.reload()).await;
+/// The signals that mean something to us; none of them ends the process any more.
+#[derive(Debug)]
+pub(super) struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    /// Takes them over; a runtime must be entered.
+    pub(super) fn take() -> std::io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// Obeys them until it is aborted.
+    pub(super) async fn obey(mut self, server: Arc<Server>) {
+        loop {
+            tokio::select! {
+                _ = self.terminate.recv() => server.stop(),
+                _ = self.interrupt.recv() => server.stop(),
+                _ = self.hangup.recv() => {
+                    let server = Arc::clone(&server);
+                    // Errors are logged where they are found; the server goes on as it was.
+                    let _ = tokio::task::spawn_blocking(move || server.reload()).await;
+                }
             }
         }
     }

@@ -1,13 +1,14 @@
 //! A server's life: one a spool, a clean stop, a configuration read again, a crash.
 
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::net::UnixListener;
 use std::time::Duration;
 
-use newsreel_host::{Disk as _, RealDisk};
+use newsreel_host::{Disk as _, RealDisk, read_whole};
 use serde_json::{Value, json};
 
 use crate::client::NewsClient;
-use crate::spool::Spool;
+use crate::spool::{Server, Spool, newsreel};
 
 #[test]
 fn a_second_server_on_one_spool_is_refused() {
@@ -50,6 +51,89 @@ fn a_server_that_hangs_does_not_hang_the_next_one() {
     first.stop();
 }
 
+/// A process that has begun to start, and does not answer yet.
+fn starting(spool: &Spool) -> std::process::Child {
+    let mut command = newsreel();
+    command.args(["serve", "--config"]).arg(spool.config());
+    command.stderr(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut line = String::new();
+    let log = child.stderr.as_mut().unwrap();
+    BufReader::with_capacity(1, log)
+        .read_line(&mut line)
+        .unwrap();
+    assert!(line.contains("starting"), "{line}");
+    child
+}
+
+fn send(signal: &str, child: &std::process::Child) {
+    let words = ["-s", signal, &child.id().to_string()];
+    let done = std::process::Command::new("kill").args(words).status();
+    assert!(done.unwrap().success(), "kill -s {signal}");
+}
+
+/// A start may take long, and signals do not wait for it.
+#[test]
+fn signals_during_a_start_are_obeyed_when_it_is_done() {
+    let spool = Spool::new();
+    for early in ["TERM", "INT", "HUP"] {
+        let child = starting(&spool);
+        send(early, &child);
+        if early == "HUP" {
+            let answers = || {
+                let status = spool.run(&["status", "--json"]).stdout;
+                let status: Option<Value> = serde_json::from_slice(&status).ok();
+                status.is_some_and(|status| !status["server"].is_null())
+            };
+            while !answers() {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            send("TERM", &child);
+        }
+        let output = child.wait_with_output().unwrap();
+        let log = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{early}: {}\n{log}", output.status);
+        let expected = if early == "HUP" {
+            "configuration read again"
+        } else {
+            "stopped"
+        };
+        assert!(log.contains(expected), "{early}: {log}");
+    }
+}
+
+/// What was typed is no change of what the file says, and counts from where it was typed.
+#[test]
+fn a_relative_spool_is_the_same_after_a_reload() {
+    let spool = Spool::new();
+    let mut command = newsreel();
+    command.current_dir(spool.folder());
+    command.args(["serve", "--spool", "./spool", "--config"]);
+    command.arg(spool.config());
+    let log = spool.folder().join("log.txt");
+    let server = Server::start(command, log, |_| {
+        let status = spool.run(&["status", "--json"]).stdout;
+        let status: Value = serde_json::from_slice(&status).ok()?;
+        (!status["server"].is_null()).then_some(status)
+    });
+    server.signal("HUP");
+    let told = wait_for(&spool, "configuration read again");
+    assert!(told.contains("needs_restart=[]"), "{told}");
+    server.stop();
+}
+
+/// Waits until the log has a line with this text; the line.
+fn wait_for(spool: &Spool, text: &str) -> String {
+    for _ in 0..500 {
+        let log = spool.log();
+        if let Some(line) = log.lines().find(|line| line.contains(text)) {
+            return line.to_owned();
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("no {text:?} in {}", spool.log());
+}
+
 #[test]
 fn sigterm_drains_and_stops_and_nothing_is_lost() {
     let spool = Spool::new();
@@ -86,12 +170,7 @@ fn sighup_reads_the_configuration_again() {
     let greeting = "[session]\ngreeting = \"changed while running\"\n[log]";
     spool.configure(&Spool::changed(&[("[log]", greeting), ("1MiB", "2MiB")]));
     server.signal("HUP");
-    let mut waited = 0;
-    while !spool.log().contains("configuration read again") {
-        assert!(waited < 500, "{}", spool.log());
-        std::thread::sleep(Duration::from_millis(20));
-        waited += 1;
-    }
+    wait_for(&spool, "configuration read again");
     assert!(
         spool.log().contains("log.segment_octets"),
         "what needs a restart is named"
@@ -103,24 +182,19 @@ fn sighup_reads_the_configuration_again() {
 
     spool.configure("[listen]\nbacklogg = 1\n");
     server.signal("HUP");
-    let mut waited = 0;
-    while !spool.log().contains("the server goes on with the old one") {
-        assert!(waited < 500, "{}", spool.log());
-        std::thread::sleep(Duration::from_millis(20));
-        waited += 1;
-    }
+    wait_for(&spool, "the server goes on with the old one");
     NewsClient::connect(server.address);
 }
 
 #[test]
 fn serve_without_a_configuration_listens_on_loopback() {
     let folder = tempfile::tempdir().unwrap();
-    let mut command = crate::spool::newsreel();
+    let mut command = newsreel();
     command
         .current_dir(folder.path())
         .args(["serve", "--listen", "127.0.0.1:0"]);
-    let server = crate::spool::Server::start(command, folder.path().join("log.txt"), |_| {
-        let mut command = crate::spool::newsreel();
+    let server = Server::start(command, folder.path().join("log.txt"), |_| {
+        let mut command = newsreel();
         let output = command
             .current_dir(folder.path())
             .args(["status", "--json"])
@@ -141,7 +215,11 @@ fn serve_without_a_configuration_listens_on_loopback() {
         );
     }
     assert!(folder.path().join("newsreel-spool").is_dir());
+    server.signal("HUP");
     server.stop();
+    let log = read_whole(&RealDisk, &folder.path().join("log.txt"), 1 << 20).unwrap();
+    let log = String::from_utf8(log).unwrap();
+    assert!(!log.contains("configuration read again"), "{log}");
 }
 
 #[test]

@@ -7,11 +7,32 @@ pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target of the server's own inputs.
 pub const TARGETS: &[Target] = &[
+    ("article_ref", article_ref),
     ("configuration", configuration),
     ("control_request", control_request),
     ("framer", framer),
     ("group_list", group_list),
 ];
+
+/// What `article show` takes: its three forms are told apart, and a number is one.
+pub fn article_ref(data: &[u8]) {
+    use newsreel_engine::ArticleRef;
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
+    match text.parse() {
+        Ok(ArticleRef::Id(id)) => assert!(id == text && text.starts_with('<')),
+        Ok(ArticleRef::Token(token)) => {
+            assert!(token == text && text.matches(':').count() == 2);
+        }
+        Ok(ArticleRef::Number(group, number)) => {
+            assert!(text.starts_with(&group) && text.matches(':').count() == 1);
+            let again = format!("{group}:{number}").parse();
+            assert_eq!(again, Ok(ArticleRef::Number(group, number)));
+        }
+        Err(why) => assert!(!text.starts_with('<') && why.contains(&format!("{text:?}"))),
+    }
+}
 
 /// A configuration file.
 pub fn configuration(data: &[u8]) {

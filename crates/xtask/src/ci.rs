@@ -108,6 +108,22 @@ const STEPS: &[Step] = &[
         environment: &[],
     },
     Step {
+        name: "fuzz targets: that they build",
+        quick: false,
+        // Only checked, on the stable compiler: nothing is linked, so libFuzzer itself need not be there or be built.
+        command: &[
+            "cargo",
+            "check",
+            "--locked",
+            "--manifest-path",
+            "fuzz/Cargo.toml",
+            "--bins",
+            "--target-dir",
+            "target",
+        ],
+        environment: &[("CUSTOM_LIBFUZZER_PATH", "/usr/lib/libFuzzer.a")],
+    },
+    Step {
         name: "doc tests",
         quick: false,
         command: &["cargo", "test", "--locked", "--workspace", "--doc"],

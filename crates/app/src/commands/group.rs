@@ -19,7 +19,7 @@ const IMPORT_BATCH: usize = 1000;
 const BATCH_OCTETS: usize = 128 << 10;
 
 /// The largest list of groups that is read.
-const FILE_OCTETS_MAX: usize = 256 << 20;
+pub(crate) const FILE_OCTETS_MAX: usize = 256 << 20;
 
 const COLUMNS: &[(&str, &str)] = &[
     ("GROUP", "name"),

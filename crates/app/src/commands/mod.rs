@@ -9,7 +9,7 @@ mod check;
 mod clock;
 mod completions;
 mod config;
-mod group;
+pub(crate) mod group;
 mod man;
 mod serve;
 mod status;

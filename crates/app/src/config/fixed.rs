@@ -10,6 +10,7 @@ use newsreel_wire::{
 
 use super::FILE_OCTETS_MAX;
 use super::units::Unit;
+use crate::commands::group::FILE_OCTETS_MAX as IMPORT_OCTETS_MAX;
 use crate::control::server::STALL;
 use crate::control::{REPLY_OCTETS_MAX, REQUEST_OCTETS_MAX};
 
@@ -118,6 +119,16 @@ fn of_the_server() -> Vec<Fixed> {
             "An answer of the control socket",
             octets(REPLY_OCTETS_MAX),
             "a list of a million groups; a command refuses more, whoever sits on the socket",
+        ),
+        row(
+            "A file that `group import` reads",
+            octets(IMPORT_OCTETS_MAX as u64),
+            "a list of all groups there are is below 10 MiB",
+        ),
+        row(
+            "What LIST ACTIVE keeps for readers that take it slowly",
+            "one list a connection".to_owned(),
+            "parts that have not changed are shared by all; `session.write_stall_s` ends who takes nothing",
         ),
         row(
             "Problems that `check` lists",

@@ -29,8 +29,6 @@ pub struct FeedArgs {
     pub overlap: bool,
     /// Begin again at the first article after the last, until the time is up.
     pub repeat: bool,
-    /// Say in the report which articles the server took.
-    pub keep_accepted: bool,
     /// How hard, how long and at whom.
     pub load: LoadArgs,
 }
@@ -43,7 +41,6 @@ impl FeedArgs {
             window: 100,
             overlap: false,
             repeat: false,
-            keep_accepted: false,
             load,
         }
     }
@@ -81,7 +78,6 @@ pub fn run(args: &FeedArgs, corpus: &Corpus, machine: Machine<'_>) -> Result<Rep
             window => window,
         },
         total: (!args.repeat).then(|| corpus.len() * times),
-        keep_accepted: args.keep_accepted,
     };
     let supply = || {
         Arc::new(Supply {
@@ -163,12 +159,6 @@ impl<'c> FeedContext<'c> {
                 );
                 format!("the reply to {id} was \"{line}\"")
             });
-        }
-    }
-
-    pub(crate) fn accepted(n: u64, tally: &mut Tally) {
-        if let Some(accepted) = &mut tally.accepted {
-            accepted.push(n);
         }
     }
 }

@@ -124,7 +124,6 @@ pub(crate) struct Plan {
     pub(crate) depth: usize,
     /// Operations to come, if that is known.
     pub(crate) total: Option<u64>,
-    pub(crate) keep_accepted: bool,
 }
 
 /// Runs a pass; `script` makes each connection's behaviour.
@@ -143,7 +142,7 @@ pub(crate) fn run<'c>(
         shares[place % threads].push(connection);
     }
     let tallies: Vec<Tally> = (0..threads)
-        .map(|_| Tally::new(plan.kinds, plan.keep_accepted))
+        .map(|_| Tally::new(plan.kinds))
         .collect::<Result<_, _>>()
         .map_err(|error| Error::EventLoop(std::io::Error::other(error)))?;
 

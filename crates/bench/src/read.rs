@@ -83,8 +83,6 @@ pub struct ReadArgs {
     pub verify: Verify,
     /// Stop after so many operations.
     pub operations: Option<u64>,
-    /// By id, ask only for these articles (their indices in the corpus), each once and in order.
-    pub only: Option<Vec<u64>>,
     /// Decides what is asked for.
     pub seed: u64,
     /// How hard, how long and at whom.
@@ -102,7 +100,6 @@ impl ReadArgs {
             depth: 1,
             verify: Verify::Replies,
             operations: None,
-            only: None,
             seed: 1,
             load: LoadArgs {
                 duration_secs: load.duration_secs.or(Some(3.0)),
@@ -129,7 +126,7 @@ pub fn run(args: &ReadArgs, corpus: &Corpus, machine: Machine<'_>) -> Result<Rep
             why: "at least one command must be under way".to_owned(),
         });
     }
-    let random = args.order == Order::Random && args.only.is_none();
+    let random = args.order == Order::Random;
     let endless = random && args.operations.is_none();
     if endless && args.load.duration_secs.is_none() {
         return Err(Error::Argument {
@@ -144,13 +141,11 @@ pub fn run(args: &ReadArgs, corpus: &Corpus, machine: Machine<'_>) -> Result<Rep
         hello: Some(("MODE READER", &[200, 201])),
         depth: args.depth,
         total: args.operations,
-        keep_accepted: false,
     };
     let shared = Arc::new(Shared {
         groups: GroupTable::fetch(args.load.server)?,
         left: AtomicU64::new(args.operations.unwrap_or(u64::MAX)),
         next: AtomicU64::new(0),
-        only: args.only.clone(),
         repeat: args.load.duration_secs.is_some(),
     });
     load::run(&args.load, machine, &plan, &mut |place| {
@@ -263,7 +258,6 @@ struct Shared {
     left: AtomicU64,
     /// The next article or group in sequential order.
     next: AtomicU64,
-    only: Option<Vec<u64>>,
     repeat: bool,
 }
 
@@ -318,10 +312,6 @@ impl ReadContext<'_> {
 
     /// The article to ask for by id.
     pub(crate) fn choose_article(&mut self) -> Option<u64> {
-        if let Some(only) = &self.shared.only {
-            let next = self.shared.next.fetch_add(1, Ordering::Relaxed);
-            return only.get(usize::try_from(next).ok()?).copied();
-        }
         let articles = self.corpus.len();
         let place = match self.order {
             Order::Random => self.dice.below(usize::try_from(articles).ok()?) as u64,

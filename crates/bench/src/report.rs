@@ -61,9 +61,6 @@ pub struct Report {
     /// How it went on, when that was asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub timeline: Vec<Moment>,
-    /// The articles the server took, when that was asked for.
-    #[serde(skip)]
-    pub accepted_articles: Option<Vec<u64>>,
 }
 
 /// One kind of command.
@@ -183,7 +180,6 @@ impl Report {
             client_cpu_share: 0.0,
             server: None,
             timeline: Vec::new(),
-            accepted_articles: tally.accepted,
         }
     }
 

@@ -51,15 +51,10 @@ pub(crate) struct Tally {
     /// Connections that ended before their work did.
     pub(crate) lost: u64,
     pub(crate) complaints: Vec<String>,
-    /// The articles the server took, when asked for.
-    pub(crate) accepted: Option<Vec<u64>>,
 }
 
 impl Tally {
-    pub(crate) fn new(
-        kinds: &[Kind],
-        keep_accepted: bool,
-    ) -> Result<Self, hdrhistogram::CreationError> {
+    pub(crate) fn new(kinds: &[Kind]) -> Result<Self, hdrhistogram::CreationError> {
         let kinds = kinds.iter().map(|&kind| {
             Ok(KindTally {
                 kind,
@@ -76,7 +71,6 @@ impl Tally {
             lines: 0,
             lost: 0,
             complaints: Vec::new(),
-            accepted: keep_accepted.then(Vec::new),
         })
     }
 
@@ -124,9 +118,6 @@ impl Tally {
         self.lost += other.lost;
         self.complaints.extend(other.complaints);
         self.complaints.truncate(COMPLAINTS_KEPT);
-        if let (Some(mine), Some(theirs)) = (&mut self.accepted, other.accepted) {
-            mine.extend(theirs);
-        }
     }
 }
 
@@ -147,12 +138,11 @@ mod tests {
 
     #[test]
     fn two_workers_add_up() {
-        let mut first = Tally::new(&KINDS, true).unwrap();
-        let mut second = Tally::new(&KINDS, true).unwrap();
+        let mut first = Tally::new(&KINDS).unwrap();
+        let mut second = Tally::new(&KINDS).unwrap();
         for (tally, code) in [(&mut first, 239), (&mut second, 239)] {
             tally.code(1, Some(code));
             assert!(tally.answered(1, 5_000) && !tally.answered(0, 7_000_000));
-            tally.accepted.as_mut().unwrap().push(u64::from(code));
         }
         second.code(0, Some(438));
         second.code(0, None);
@@ -161,12 +151,11 @@ mod tests {
         assert_eq!(first.kinds[0].codes().collect::<Vec<_>>(), [(438, 1)]);
         assert_eq!(first.kinds[1].latency_ns.len(), 2);
         assert_eq!((first.damaged, first.complaints.len()), (1, 1));
-        assert_eq!(first.accepted.unwrap(), [239, 239]);
     }
 
     #[test]
     fn complaints_are_all_counted_and_few_are_kept() {
-        let mut tally = Tally::new(&KINDS, false).unwrap();
+        let mut tally = Tally::new(&KINDS).unwrap();
         for n in 0..100 {
             tally.complain(|| format!("complaint {n}"));
         }

@@ -85,10 +85,8 @@ impl<'c> Script<'c> for Check<'c> {
         if op.kind == CHECK {
             self.offered -= 1;
         }
-        match (op.kind, code) {
-            (CHECK, Some(238)) => self.wanted.push_back(op.key),
-            (TAKETHIS, Some(239)) => FeedContext::accepted(op.key, tally),
-            _ => {}
+        if (op.kind, code) == (CHECK, Some(238)) {
+            self.wanted.push_back(op.key);
         }
         Next::Complete
     }

@@ -49,12 +49,8 @@ impl<'c> Script<'c> for Takethis<'c> {
     }
 
     fn status(&mut self, op: Op, line: &[u8], tally: &mut Tally) -> Next {
-        let code = code(line);
-        tally.code(op.kind, code);
+        tally.code(op.kind, code(line));
         self.feed.verify_id(op.key, line, tally);
-        if code == Some(239) {
-            FeedContext::accepted(op.key, tally);
-        }
         Next::Complete
     }
 

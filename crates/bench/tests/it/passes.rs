@@ -106,21 +106,22 @@ fn every_way_to_feed_offers_each_article_once() {
             let args = FeedArgs {
                 mode: pass.name.to_owned(),
                 window,
-                keep_accepted: true,
                 ..FeedArgs::new(load)
             };
             let report = feed(&args, &part);
             assert!(report.is_sound(), "{}", report.human());
             assert_eq!(report.operations, 500, "{}", report.human());
-            let mut accepted = report.accepted_articles.unwrap();
-            accepted.sort_unstable();
-            let sends = !pass.name.starts_with("check-");
-            let sent = if sends {
-                part.first()..part.end()
-            } else {
-                0..0
-            };
-            assert_eq!(accepted, sent.collect::<Vec<_>>());
+            assert_eq!(report.accepted, if pass.sends { 500 } else { 0 });
+            // As many as there are, and each of them is known now: none was sent twice.
+            if pass.sends {
+                let known = FeedArgs {
+                    mode: "check-known".to_owned(),
+                    ..args.clone()
+                };
+                let known = feed(&known, &part);
+                assert!(known.is_sound(), "{}", known.human());
+                assert_eq!(known.operations, 500);
+            }
             if pass.name == "check" {
                 assert_eq!(feed(&args, &part).operations, 0, "all of them are known");
             }
@@ -243,17 +244,6 @@ fn a_feed_beside_readers_is_measured_three_times() {
     for fed in [&report.before, &report.beside, &report.after] {
         assert_eq!(fed.accepted, 1000);
     }
-}
-
-#[test]
-fn only_the_articles_named_are_read() {
-    let (server, corpus) = (Server::start(), corpus(100));
-    let mut args = ReadArgs::new(LoadArgs {
-        connections: 4,
-        ..LoadArgs::new(server.address)
-    });
-    args.only = Some(vec![5, 90, 7]);
-    assert_eq!(read(&args, &corpus).operations, 3);
 }
 
 #[test]

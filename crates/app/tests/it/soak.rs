@@ -90,7 +90,7 @@ impl Watch {
         assert!(!samples.is_empty(), "nothing was seen");
         for sample in &samples {
             // Every checkpoint makes four, and there are a dozen a second; compaction keeps up with them.
-            assert!(sample.index_files < 300, "{sample:?}");
+            assert!(sample.index_files < 240, "{sample:?}");
             // What is alive takes a few.
             assert!(sample.overview_disk < 64.0 * MIB, "{sample:?}");
             assert!(sample.log_segments < 32.0, "{sample:?}");
@@ -110,18 +110,26 @@ impl Watch {
             (then, now)
         };
         let memory = row("memory, MB", |sample| sample.memory, MIB);
-        row("overview, MB", |sample| sample.overview_disk, MIB);
+        let overview = row("overview, MB", |sample| sample.overview_disk, MIB);
         let history = row("history, octets", |sample| sample.history_each, 1.0);
-        row("index files", |sample| sample.index_files as f64, 1.0);
+        let files = row("index files", |sample| sample.index_files as f64, 1.0);
         let most = samples.iter().map(|sample| sample.index_files).max();
-        println!("soak: at most {most:?} index files");
+        let widest = samples.iter().map(|sample| sample.overview_disk);
+        let widest = widest.fold(0.0, f64::max) / MIB;
+        println!("soak: at most {most:?} index files, {widest:.1} MB of overview");
         let segments = row("log segments", |sample| sample.log_segments, 1.0);
         let rates = (rate(middle), rate(end));
         println!("soak: {:.0} articles/s, then {:.0}", rates.0, rates.1);
-        // A machine that others use is sometimes half as fast.
-        assert!(rates.1 > 0.5 * rates.0, "slower: {rates:?}");
+        // Seen on two cores: 0.85 and 0.91 of the rate, at most 162 files, as many at the end as in the middle to a
+        // quarter, the same overview to a tenth.
+        assert!(rates.1 > 0.7 * rates.0, "slower: {rates:?}");
+        assert!(files.1 < 1.5 * files.0 + 20.0, "files: {files:?}");
+        assert!(
+            overview.1 < 1.5 * overview.0 + 4.0,
+            "overview: {overview:?}"
+        );
         assert!(memory.1 < 1.1 * memory.0 + 16.0, "memory: {memory:?}");
-        assert!(history.1 < 1.3 * history.0, "history: {history:?}");
+        assert!(history.1 < 1.1 * history.0, "history: {history:?}");
         assert!(segments.1 < segments.0 + 3.0, "log: {segments:?}");
     }
 }

@@ -1,6 +1,7 @@
-//! How a command gets at a spool: through the running server's control socket, or by itself under the spool's lock.
+//! How a command gets at a spool: through the running server's control socket, or by itself.
 //!
-//! `--read-only` does neither: it replays in memory and writes nothing.  What is asked and answered is the same.
+//! By itself it takes the spool's lock if it changes something; one that only looks replays the log in memory and writes
+//! nothing, and so does any with `--read-only`, also beside a server.  What is asked and answered is the same.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -48,8 +49,8 @@ pub(crate) enum Access {
 }
 
 impl Access {
-    /// Finds the way.
-    pub(crate) fn open(args: &SpoolArgs) -> Result<Self> {
+    /// Finds the way.  Without a server, who does not write only looks: whatever the configuration says, nothing is made.
+    pub(crate) fn open(args: &SpoolArgs, writes: bool) -> Result<Self> {
         let mut config = config::load(args.config.as_deref())?;
         if let Some(spool) = &args.spool {
             config.server.spool.clone_from(spool);
@@ -70,7 +71,7 @@ impl Access {
             bail!("there is no spool in {spool}; `newsreel serve --spool {spool}` makes one");
         }
         let clock = Arc::new(RealClock::new());
-        if args.read_only {
+        if args.read_only || !writes {
             let engine = Engine::open_read_only(config.engine_config(), disk, clock)?;
             return Ok(Self::Offline(Box::new(engine)));
         }
@@ -162,7 +163,7 @@ pub(crate) fn ask(args: &SpoolArgs, request: Request) -> Result<Value> {
     if args.read_only && request.writes() {
         bail!("this changes the spool, which --read-only forbids");
     }
-    let mut access = Access::open(args)?;
+    let mut access = Access::open(args, request.writes())?;
     let answer = access.ask(request);
     access.close()?;
     answer

@@ -82,6 +82,11 @@ impl Spool {
     /// Takes the lock and opens the spool, making it when the directory is new or empty.
     pub(crate) fn open(disk: &Arc<dyn Disk>, dir: &Path) -> Result<Self, Error> {
         disk.create_dir_all(dir)?;
+        // Before the lock's file is made: what is not ours is left as it is.  A spool's identity is the first that is made.
+        let foreign = Self::foreign(disk, dir)?;
+        if foreign.is_some() && Self::find(disk, dir)?.is_none() {
+            return Err(Self::not_empty(dir, foreign));
+        }
         let lock = disk.lock(&dir.join(LOCK)).map_err(|error| match error {
             HostError::Locked { pid, .. } => Error::Locked {
                 path: dir.to_path_buf(),
@@ -186,20 +191,26 @@ impl Spool {
         Ok(parse(&read_whole(disk.as_ref(), &dir.join(name), 4096)?))
     }
 
+    /// Something in the directory that a new spool would not have.
+    fn foreign(disk: &Arc<dyn Disk>, dir: &Path) -> Result<Option<String>, Error> {
+        let mut names = disk.list(dir)?.into_iter().map(|entry| entry.name);
+        Ok(names.find(|name| name != LOCK && !name.starts_with('.')))
+    }
+
+    fn not_empty(dir: &Path, foreign: Option<String>) -> Error {
+        let name = foreign.unwrap_or_default();
+        Error::NotASpool {
+            path: dir.to_path_buf(),
+            why: format!(
+                "it has no {IDENTITY} but holds {name:?} and more; give an empty directory"
+            ),
+        }
+    }
+
     fn make(disk: &Arc<dyn Disk>, dir: &Path) -> Result<Identity, Error> {
-        let foreign: Vec<String> = disk
-            .list(dir)?
-            .into_iter()
-            .map(|entry| entry.name)
-            .filter(|name| name != LOCK && !name.starts_with('.'))
-            .collect();
-        if let Some(name) = foreign.first() {
-            return Err(Error::NotASpool {
-                path: dir.to_path_buf(),
-                why: format!(
-                    "it has no {IDENTITY} but holds {name:?} and more; give an empty directory"
-                ),
-            });
+        let foreign = Self::foreign(disk, dir)?;
+        if foreign.is_some() {
+            return Err(Self::not_empty(dir, foreign));
         }
         let identity = Identity {
             id: random_bytes()?,

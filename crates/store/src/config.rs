@@ -150,6 +150,9 @@ pub struct StoreConfig {
     /// The rules, in order.
     #[serde(default, rename = "rule")]
     pub rules: Vec<RuleConfig>,
+    /// Buffers of the spool that are let go, with the articles in them.  Any other that is not named above is an error.
+    #[serde(skip)]
+    pub dropped: Vec<String>,
 }
 
 impl Default for StoreConfig {
@@ -184,6 +187,7 @@ impl StoreConfig {
                 groups_min: None,
                 set: "main".to_owned(),
             }],
+            dropped: Vec::new(),
         }
     }
 

@@ -1,8 +1,8 @@
 //! The register of buffers: every one this spool ever had, so that an id is never given twice and a buffer whose disk
-//! is not mounted is missed, not made again.
+//! is not mounted, or that a configuration forgot, is missed, not made again.
 //!
-//! A line of text each: id, method, name.  It is written after the buffer was made; a buffer that is not in it yet is
-//! taken in when it is opened.
+//! A line of text each: id, method, name, and `dropped` for one that was let go.  It is written after the buffer was
+//! made; a buffer that is not in it yet is taken in when it is opened.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -13,6 +13,8 @@ use newsreel_wire::BufferId;
 use crate::error::{Error, Result};
 
 const FIRST_LINE: &str = "newsreel buffers 1";
+/// Behind the name of a buffer that was let go.
+const DROPPED: &str = " dropped";
 /// 65536 buffers of at most 80 octets a line.
 const OCTETS_MAX: usize = 6 << 20;
 
@@ -29,6 +31,8 @@ struct Entry {
     id: BufferId,
     method: String,
     name: String,
+    /// It was let go: its articles are gone, and neither its id nor its name is given again.
+    is_dropped: bool,
 }
 
 impl Register {
@@ -57,6 +61,45 @@ impl Register {
         self.entries.iter().any(|entry| entry.name == name)
     }
 
+    /// Lets these buffers go, and refuses to do without any other that is not `named`: the articles in it would be gone.
+    pub(crate) fn reconcile(
+        &mut self,
+        named: &dyn Fn(&str) -> bool,
+        dropped: &[String],
+    ) -> Result<()> {
+        for name in dropped {
+            let entry = self.entries.iter_mut().find(|entry| entry.name == *name);
+            let Some(entry) = entry else {
+                return Err(Error::Config(format!(
+                    "buffer {name:?} is to be dropped, but this spool never had it"
+                )));
+            };
+            if named(name) {
+                return Err(Error::Config(format!(
+                    "buffer {name:?} is to be dropped, but the configuration still has it; take it out there"
+                )));
+            }
+            self.is_changed |= !entry.is_dropped;
+            entry.is_dropped = true;
+        }
+        let missed = |entry: &&Entry| !entry.is_dropped && !named(&entry.name);
+        let missed: Vec<&str> = self
+            .entries
+            .iter()
+            .filter(missed)
+            .map(|entry| entry.name.as_str())
+            .collect();
+        let Some(first) = missed.first() else {
+            return Ok(());
+        };
+        Err(Error::Config(format!(
+            "this spool has articles in buffers that the configuration does not name: {}; is it another spool's \
+             configuration? what the server last ran with is in `last-config.toml` in the spool. If they may go for \
+             good, `newsreel serve --drop-buffer {first}` lets one go",
+            missed.join(", ")
+        )))
+    }
+
     /// An id that no buffer ever had.
     pub(crate) fn next_id(&self, known: &[BufferId]) -> Result<BufferId> {
         let ids = self.entries.iter().map(|entry| entry.id);
@@ -70,6 +113,12 @@ impl Register {
     pub(crate) fn enter(&mut self, id: BufferId, method: &str, name: &str) -> Result<()> {
         let same = |entry: &&Entry| entry.id == id || entry.name == name;
         match self.entries.iter().find(same) {
+            Some(entry) if entry.id == id && entry.name == name && entry.is_dropped => {
+                Err(Error::Config(format!(
+                    "buffer {name:?} was dropped, and its articles with it; remove its file, and give a new buffer \
+                     another name"
+                )))
+            }
             Some(entry) if entry.id == id && entry.name == name => Ok(()),
             Some(entry) => Err(Error::Config(format!(
                 "buffer {name:?} has the id {id}, but {} was given to buffer {:?}: one of the files is a copy or \
@@ -81,6 +130,7 @@ impl Register {
                     id,
                     method: method.to_owned(),
                     name: name.to_owned(),
+                    is_dropped: false,
                 });
                 self.is_changed = true;
                 Ok(())
@@ -103,8 +153,9 @@ impl Register {
 
 fn print(entries: &[Entry]) -> String {
     let mut out = format!("{FIRST_LINE}\n");
-    for Entry { id, method, name } in entries {
-        let _ = writeln!(out, "{id} {method} {name}");
+    for entry in entries {
+        let dropped = if entry.is_dropped { DROPPED } else { "" };
+        let _ = writeln!(out, "{} {} {}{dropped}", entry.id, entry.method, entry.name);
     }
     out
 }
@@ -117,11 +168,16 @@ fn parse(text: &[u8]) -> Option<Vec<Entry>> {
     }
     lines
         .map(|line| {
+            let (line, is_dropped) = match line.strip_suffix(DROPPED) {
+                Some(line) => (line, true),
+                None => (line, false),
+            };
             let mut words = line.split(' ');
             let entry = Entry {
                 id: BufferId(words.next()?.parse().ok()?),
                 method: words.next()?.to_owned(),
                 name: words.next()?.to_owned(),
+                is_dropped,
             };
             words.next().is_none().then_some(entry)
         })
@@ -166,8 +222,34 @@ mod tests {
     }
 
     #[test]
+    fn what_the_configuration_forgot_is_missed_until_it_is_dropped() {
+        let disk = MemoryDisk::new();
+        let dir = Path::new("/spool/buffers");
+        let mut register = Register::open(&disk, dir).unwrap();
+        for (id, name) in [(1, "A"), (2, "B"), (3, "C")] {
+            register.enter(BufferId(id), "cnfs", name).unwrap();
+        }
+        let only_c = |name: &str| name == "C";
+        let error = register.reconcile(&only_c, &[]).unwrap_err().to_string();
+        assert!(error.contains(": A, B;"), "{error}");
+        assert!(register.reconcile(&only_c, &["A".to_owned()]).is_err());
+        let both = ["A", "B"].map(str::to_owned);
+        register.reconcile(&only_c, &both).unwrap();
+        register.save(&disk).unwrap();
+        let mut register = Register::open(&disk, dir).unwrap();
+        register.reconcile(&only_c, &[]).unwrap();
+        for named in ["C", "D"] {
+            assert!(register.reconcile(&only_c, &[named.to_owned()]).is_err());
+        }
+        assert!(register.has("A"), "its name is not given again");
+        let error = register.enter(BufferId(1), "cnfs", "A").unwrap_err();
+        assert!(error.to_string().contains("was dropped"), "{error}");
+        assert_eq!(register.next_id(&[]).unwrap(), BufferId(4));
+    }
+
+    #[test]
     fn a_damaged_register_is_told_apart() {
-        let good = "newsreel buffers 1\n1 cnfs C0\n2 cnfs C1\n";
+        let good = "newsreel buffers 1\n1 cnfs C0\n2 cnfs C1 dropped\n";
         assert_eq!(
             parse(good.as_bytes()).map(|entries| print(&entries)),
             Some(good.to_owned())
@@ -177,6 +259,8 @@ mod tests {
             "newsreel buffers 1",
             "x\n1 cnfs C0\n",
             "newsreel buffers 1\n1 cnfs\n",
+            "newsreel buffers 1\n1 cnfs C0 gone\n",
+            "newsreel buffers 1\n1 cnfs dropped\n",
             "newsreel buffers 1\n\n",
         ] {
             assert_eq!(parse(bad.as_bytes()), None, "{bad:?}");

@@ -39,7 +39,8 @@ impl Store {
     /// buffer gets another one, also when the spool's register of buffers is lost.
     ///
     /// # Errors
-    /// When the configuration contradicts itself, or a buffer is missing, damaged, or of another spool.
+    /// When the configuration contradicts itself or does not name a buffer of the spool, or a buffer is missing, damaged,
+    /// or of another spool.
     pub fn open(
         disk: &dyn Disk,
         spool_dir: &Path,
@@ -53,6 +54,11 @@ impl Store {
             return Err(Error::Config(format!("{key}: {why}")));
         }
         let mut register = Register::open(disk, &spool_dir.join("buffers"))?;
+        let named = |name: &str| config.buffers.iter().any(|buffer| buffer.name == name);
+        register.reconcile(&named, &config.dropped)?;
+        for name in &config.dropped {
+            tracing::warn!(buffer = name, "a buffer is let go, and the articles in it");
+        }
         let mut opening = Opening {
             disk,
             spool_dir,
@@ -76,6 +82,9 @@ impl Store {
             let mut opened = (method.open)(&mut opening, id, set)?;
             sets.push(opened.placing);
             readers.append(&mut opened.readers);
+        }
+        if access == Access::Write {
+            register.save(disk)?;
         }
         Ok(Self {
             sets,

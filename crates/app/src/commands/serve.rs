@@ -26,6 +26,9 @@ pub(crate) struct Args {
     /// Listen here instead of where the configuration says; may be given several times
     #[arg(long, value_name = "ADDRESS")]
     listen: Vec<SocketAddr>,
+    /// Let a buffer go that the configuration no longer has: the articles in it are gone for good
+    #[arg(long, value_name = "NAME")]
+    drop_buffer: Vec<String>,
     /// How log lines look
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<LogFormat>,
@@ -46,6 +49,7 @@ impl Args {
         if !self.listen.is_empty() {
             config.listen.addresses.clone_from(&self.listen);
         }
+        config.store.dropped.clone_from(&self.drop_buffer);
         if let Some(format) = self.log_format {
             config.logging.format = format;
         }

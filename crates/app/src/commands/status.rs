@@ -38,7 +38,11 @@ fn said(status: &Value) -> String {
             facts.push((name, counted(&json!(counts))));
         }
     }
-    let table = super::store::table(&status["buffers"]);
+    let buffers = status["buffers"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    let table = output::table(super::store::BUFFER_COLUMNS, buffers);
     format!("{}\n{table}", output::facts(&facts))
 }
 

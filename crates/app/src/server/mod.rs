@@ -1,7 +1,7 @@
 //! The running server: engine, listeners, sessions and control socket put together, from start to clean stop.
 //!
-//! Order of a start: the signals, the spool (its lock keeps a second server out), then the sockets, then work.  Order of
-//! a stop: no new connections, those that are open drain, the engine makes its last checkpoint.  Tasks are spawned here
+//! Order of a start: the signals, the sockets (nothing is made when an address is taken), the spool (its lock keeps a
+//! second server out), then work.  Order of a stop: no new connections, those that are open drain, the engine makes its last checkpoint.  Tasks are spawned here
 //! or by an owner that joins them.
 
 pub(crate) mod clock;
@@ -49,11 +49,21 @@ pub(crate) fn run(config: Config, overrides: Overrides, clock: Arc<dyn Clock>) -
         Err(error) => tracing::warn!(target: "newsreel::server", %error, "few files may be open"),
     }
     let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+    let doors = {
+        let _inside = runtime.enter();
+        Doors::open(&config)
+    };
+    let doors = match (doors, Client::connect(&config.server.spool)) {
+        (Ok(doors), _) => doors,
+        // The same server once more: that is what is wrong, not the address.
+        (Err(_), Ok(Some(mut client))) => bail!("{}", taken(&spool, &mut client)),
+        (Err(error), _) => return Err(error),
+    };
     let engine = match access::open_when_free(&config, &disk, clock)? {
         Opened::Ours(engine) => Arc::from(engine),
         Opened::Served(mut client) => bail!("{}", taken(&spool, &mut client)),
     };
-    let serving = until_drained(&engine, &disk, config, overrides, logging, signals);
+    let serving = until_drained(&engine, &disk, config, doors, overrides, logging, signals);
     let result = runtime.block_on(serving);
     runtime.shutdown_timeout(std::time::Duration::from_secs(5));
     let stopped = engine.shutdown();
@@ -89,18 +99,43 @@ fn runtime(config: &Config) -> Result<Runtime> {
         .context("cannot start the threads that serve connections")
 }
 
+/// The sockets, and what holds for all of them.
+#[derive(Debug)]
+struct Doors {
+    listeners: Listeners,
+    limits: Arc<Limits>,
+    drain: Drain,
+}
+
+impl Doors {
+    /// Binds the addresses; who connects waits until the server has started.
+    fn open(config: &Config) -> Result<Self> {
+        let drain = Drain::new();
+        let limits = Limits::new(&config.listen);
+        let listeners = Listeners::bind(&config.listen, Arc::clone(&limits), drain.clone())?;
+        Ok(Self {
+            listeners,
+            limits,
+            drain,
+        })
+    }
+}
+
 async fn until_drained(
     engine: &Arc<Engine>,
     disk: &Arc<dyn Disk>,
     config: Config,
+    doors: Doors,
     overrides: Overrides,
     logging: Logging,
     signals: Signals,
 ) -> Result<()> {
     access::note_config(disk.as_ref(), &config)?;
-    let drain = Drain::new();
-    let limits = Limits::new(&config.listen);
-    let listeners = Listeners::bind(&config.listen, Arc::clone(&limits), drain.clone())?;
+    let Doors {
+        listeners,
+        limits,
+        drain,
+    } = doors;
     let addresses = listeners.addresses();
     let control = ControlSocket::bind(disk, &config.server.spool)
         .context("cannot make the control socket in the spool")?;

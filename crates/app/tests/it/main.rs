@@ -9,6 +9,7 @@ mod corpus;
 mod crash;
 mod docs;
 mod edge_cases;
+mod foreign;
 mod fuzz;
 mod groups;
 mod lifecycle;

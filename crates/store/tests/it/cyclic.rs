@@ -246,12 +246,17 @@ fn a_buffer_that_is_not_there_is_missed_not_made_again() {
     let mut other = config.clone();
     other.buffers[1].name = "C2".to_owned();
     other.sets[0].buffers[1] = "C2".to_owned();
+    let error = Rig::recover(Arc::clone(&disk), &other, log.clone(), Access::Write).unwrap_err();
+    assert!(error.to_string().contains("--drop-buffer C1"), "{error}");
+    assert!(!disk.exists(Path::new("/spool/buffers/C2")).unwrap());
+    other.dropped = vec!["C1".to_owned()];
     let rig = Rig::recover(Arc::clone(&disk), &other, log.clone(), Access::Write).unwrap();
     let ids: Vec<u16> = rig.reader.facts().iter().map(|facts| facts.id).collect();
     assert_eq!(ids, [1, 3]);
     drop(rig);
     // The register may be lost: what is there keeps its id, also when something new comes before it.
     disk.remove(Path::new("/spool/buffers/register")).unwrap();
+    other.dropped.clear();
     other.buffers[0].name = "C3".to_owned();
     other.sets[0].buffers[0] = "C3".to_owned();
     let rig = Rig::recover(Arc::clone(&disk), &other, log.clone(), Access::Write).unwrap();
@@ -259,7 +264,9 @@ fn a_buffer_that_is_not_there_is_missed_not_made_again() {
     assert_eq!(ids, [4, 3]);
     drop(rig);
     disk.rename(Path::new("/spool/C1.away"), path).unwrap();
-    let rig = Rig::recover(disk, &config, log, Access::Write).unwrap();
+    let mut former = config.clone();
+    former.dropped = ["C2", "C3"].map(str::to_owned).to_vec();
+    let rig = Rig::recover(disk, &former, log, Access::Write).unwrap();
     let ids: Vec<u16> = rig.reader.facts().iter().map(|facts| facts.id).collect();
     assert_eq!(ids, [1, 2]);
 }
@@ -271,11 +278,11 @@ fn files_of_others_are_refused_and_left_alone() {
     let changes: [(Change, &str); 3] = [
         (
             |config| config.buffers[0].octets = 2 << 20,
-            "it has 1048576 octets, the configuration says 2097152; set `octets` to 1048576",
+            "set `octets` and `block_octets`",
         ),
         (
             |config| config.buffers[0].block_octets = Some(512),
-            "it has 64 octets in a block, the configuration says 512; set `block_octets` to 64",
+            "set `octets` and `block_octets`",
         ),
         (
             |config| {
@@ -303,6 +310,7 @@ fn files_of_others_are_refused_and_left_alone() {
     changed.buffers[0].path = Some("/thesis".into());
     changed.buffers[0].name = "C9".to_owned();
     changed.sets[0].buffers[0] = "C9".to_owned();
+    changed.dropped = vec!["C0".to_owned()];
     let error =
         Rig::recover(Arc::clone(&disk), &changed, Log::default(), Access::Write).unwrap_err();
     assert!(error.to_string().contains("left as it is"), "{error}");

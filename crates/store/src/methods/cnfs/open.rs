@@ -97,8 +97,9 @@ type Create = fn(&dyn Disk, &Owner<'_>, BufferId, CreateProgress<'_>) -> Result<
 fn make(opening: &mut Opening<'_>, owner: &Owner<'_>, what: &str, create: Create) -> Result<()> {
     if opening.register.has(&owner.config.name) {
         return Err(owner.wrong(format!(
-            "{what}, though this spool has such a buffer; mount its disk or restore it, or, if it is lost, take it \
-             out of the configuration and give a new one another name"
+            "{what}, though this spool has such a buffer; mount its disk or restore it; if it is lost, take it \
+             out of the configuration, let it go with `newsreel serve --drop-buffer {}`, and give a new one another name",
+            owner.config.name
         )));
     }
     if opening.access == Access::ReadOnly {

@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 
+use newsreel_engine::{GROUP_HIGH_END, GROUP_TEXT_OCTETS_MAX};
 use newsreel_wire::GroupName;
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +42,22 @@ pub(crate) struct Listed {
     pub(crate) bad: Vec<BadLine>,
     /// Descriptions of groups that the first file does not name.
     pub(crate) descriptions_unused: usize,
+    /// The line of each good name.
+    lines: HashMap<String, usize>,
+}
+
+impl Listed {
+    /// Moves groups from the good lines to the bad ones of the first file: names, and what is wrong with them.
+    pub(crate) fn refuse(&mut self, file: &str, wrong: &HashMap<String, String>) {
+        self.groups.retain(|group| !wrong.contains_key(&group.name));
+        self.bad.extend(wrong.iter().map(|(name, what)| BadLine {
+            file: file.to_owned(),
+            line: self.lines.get(name).copied().unwrap_or_default(),
+            what: what.clone(),
+        }));
+        // The descriptions' file comes after the groups', each in its order.
+        self.bad.sort_by_key(|bad| (bad.file != file, bad.line));
+    }
 }
 
 /// A file with the name it was given.
@@ -53,13 +70,12 @@ pub(crate) struct Named<'a> {
 /// Reads names or an `active` file, and perhaps a `newsgroups` file.
 pub(crate) fn read(groups: Named<'_>, descriptions: Option<Named<'_>>) -> Listed {
     let mut listed = Listed::default();
-    let mut places: HashMap<String, usize> = HashMap::new();
     for (line, octets) in lines(groups.octets) {
         match group(octets) {
             Ok(group) => {
-                if let Some(first) = places.insert(group.name.clone(), line) {
+                if let Some(first) = listed.lines.insert(group.name.clone(), line) {
                     let what = format!("{} stands in line {first} already", group.name);
-                    places.insert(group.name, first);
+                    listed.lines.insert(group.name, first);
                     listed.bad.push(BadLine {
                         file: groups.name.to_owned(),
                         line,
@@ -122,6 +138,11 @@ fn group(line: &[u8]) -> Result<ListedGroup, String> {
         [name] => (name, 0, "y".to_owned()),
         [name, high, low, flag] => {
             let high = number(high, "high mark")?;
+            if high >= GROUP_HIGH_END {
+                return Err(format!(
+                    "the high mark {high} leaves no numbers to go on with"
+                ));
+            }
             number(low, "low mark")?;
             (name, high, status(flag)?)
         }
@@ -171,7 +192,13 @@ pub(crate) fn status(octets: &[u8]) -> Result<String, String> {
 fn description(line: &[u8]) -> Result<(String, String), String> {
     let end = line.iter().position(u8::is_ascii_whitespace);
     let (head, text) = line.split_at(end.unwrap_or(line.len()));
-    Ok((name(head)?, legacy_text(text.trim_ascii())))
+    let (name, text) = (name(head)?, legacy_text(text.trim_ascii()));
+    if text.len() > GROUP_TEXT_OCTETS_MAX {
+        return Err(format!(
+            "the description of {name} has over {GROUP_TEXT_OCTETS_MAX} octets"
+        ));
+    }
+    Ok((name, text))
 }
 
 /// UTF-8 as it is; anything else as the Latin-1 it most often was.  Controls become spaces.

@@ -27,6 +27,9 @@ const GROUP_OCTETS: usize = 64;
 /// The longest description and creator, octets: a line of LIST stays readable.
 pub const GROUP_TEXT_OCTETS_MAX: usize = 512;
 
+/// High marks of new groups are below this, so that there are numbers to go on with.
+pub const GROUP_HIGH_END: u64 = NUMBER_LARGER_MAX;
+
 impl Sequencer {
     /// Does what is asked, or says at once why not.
     pub(crate) fn request(&mut self, request: Request, answer: SyncSender<Result<(), Error>>) {
@@ -87,7 +90,7 @@ impl Sequencer {
                     .to_owned(),
             ));
         }
-        let there = |name: &str| self.groups.find(name).is_some();
+        let there = |name: &str| self.groups.find(name).map(|id| self.is_alias(id));
         let made = self.groups.next_id().0 as usize;
         check_specs(&self.shared, groups, made, there)?;
         let time = self.now();
@@ -119,6 +122,11 @@ impl Sequencer {
             self.groups.set(id, slot);
         }
         Ok(())
+    }
+
+    fn is_alias(&self, id: GroupId) -> bool {
+        let slot = self.groups.get(id);
+        slot.is_some_and(|slot| matches!(slot.filing, Filing::Alias(_)))
     }
 
     /// How a status field files; checked before.
@@ -155,9 +163,9 @@ impl Sequencer {
         check_spec(&spec)?;
         if let Some(target) = status.strip_prefix('=') {
             let target_id = self.existing(target)?;
-            if target_id == id || matches!(self.filing(&status), Filing::Nowhere) {
+            if target_id == id || self.is_alias(target_id) {
                 return Err(Error::Group(format!(
-                    "{name:?} cannot be filed in {target:?}"
+                    "{name:?} cannot be filed in {target:?}, which is an alias itself"
                 )));
             }
         }
@@ -338,12 +346,13 @@ fn no_group(name: &str) -> Error {
     Error::Group(format!("there is no group {name:?}"))
 }
 
-/// Why these groups cannot be made, all together: `made` were made before, and `there` knows those that exist.
+/// Why these groups cannot be made, all together: `made` were made before, and `there` knows those that exist, and
+/// which of them are aliases.
 pub(crate) fn check_specs(
     shared: &Shared,
     groups: &[GroupSpec],
     made: usize,
-    there: impl Fn(&str) -> bool,
+    there: impl Fn(&str) -> Option<bool>,
 ) -> Result<(), Error> {
     let most = shared.config.sequencer.groups_max as usize;
     if groups.len() > most.saturating_sub(made) {
@@ -357,7 +366,7 @@ pub(crate) fn check_specs(
     for group in groups {
         check_spec(group)?;
         let other = others.insert(group.name.as_str(), group.status.as_str());
-        if there(&group.name) || other.is_some() {
+        if there(&group.name).is_some() || other.is_some() {
             return Err(Error::Group(format!(
                 "group {:?} is there already",
                 group.name
@@ -365,18 +374,21 @@ pub(crate) fn check_specs(
         }
     }
     for group in groups {
+        let Some(target) = group.status.strip_prefix('=') else {
+            continue;
+        };
         // An alias may name a group of the same request.
-        if let Some(target) = group.status.strip_prefix('=')
-            && !there(target)
-            && others
-                .get(target)
-                .is_none_or(|status| *status == group.status)
-        {
-            return Err(Error::Group(format!(
-                "group {:?} is to be filed in {target:?}, which does not exist",
-                group.name
-            )));
-        }
+        let is_alias =
+            there(target).or_else(|| others.get(target).map(|status| status.starts_with('=')));
+        let why = match is_alias {
+            Some(false) => continue,
+            Some(true) => "is an alias itself",
+            None => "does not exist",
+        };
+        return Err(Error::Group(format!(
+            "group {:?} is to be filed in {target:?}, which {why}",
+            group.name
+        )));
     }
     Ok(())
 }

@@ -117,7 +117,8 @@ impl Engine {
         let there = self.shared.views.groups();
         let made = there.next_id().0 as usize + before;
         check_specs(&self.shared, groups, made, |name| {
-            there.by_name(name).is_some()
+            let group = there.by_name(name)?;
+            Some(group.status().starts_with('='))
         })
     }
 

@@ -42,7 +42,7 @@ mod start;
 mod timekeeper;
 mod timing;
 
-pub use admin::GROUP_TEXT_OCTETS_MAX;
+pub use admin::{GROUP_HIGH_END, GROUP_TEXT_OCTETS_MAX};
 pub use check::PROBLEMS_MAX;
 pub use config::{ArticlesConfig, Durability, EngineConfig, Mode, NumberOverflow, SequencerConfig};
 pub use counters::{CounterValues, Counters};

@@ -1,10 +1,13 @@
 //! `group import`: names, active and newsgroups files; all or nothing when a line is bad.
 
+use std::io::Write as _;
+use std::process::Stdio;
+
 use newsreel_host::{RealDisk, replace_file};
 use serde_json::json;
 
 use crate::client::NewsClient;
-use crate::spool::Spool;
+use crate::spool::{Spool, newsreel};
 
 fn file(spool: &Spool, name: &str, text: &str) -> String {
     let path = spool.folder().join(name);
@@ -145,7 +148,7 @@ fn a_dry_run_of_an_import_says_what_would_be_made_and_makes_nothing() {
     let lost = file(&spool, "lost", "misc.ok 1 1 y\nmisc.lost 1 1 =misc.none\n");
     let error = spool.error(&["group", "import", &lost, "--dry-run"]);
     assert!(
-        error.contains("nothing was imported") && error.contains("misc.none"),
+        error.contains("nothing was imported") && error.contains("lost:2: misc.lost"),
         "{error}"
     );
 
@@ -175,7 +178,94 @@ fn a_dry_run_counts_the_groups_of_earlier_batches() {
     );
     assert!(error.contains("engine.groups_max is 1100"), "{error}");
     assert_eq!(spool.json(&["status"])["groups"], 0);
+    let error = spool.error(&["group", "import", &active]);
+    assert!(error.contains("nothing was imported"), "{error}");
+    assert_eq!(spool.json(&["status"])["groups"], 0);
     server.stop();
+}
+
+/// The first batches of such a file had been added when its last lines were refused.
+#[test]
+fn what_only_the_spool_can_refuse_is_found_before_the_first_group_is_made() {
+    let spool = Spool::new();
+    let server = spool.serve();
+    spool.text(&["group", "add", "misc.there", "misc.b"]);
+    spool.text(&["group", "add", "misc.alias", "--status", "=misc.there"]);
+    let mut lines: String = (0..1200).map(|n| format!("test.g{n}\n")).collect();
+    lines.push_str("yy.q 1 1 =no.where\nyy.r 1 1 =misc.there\nyy.s 1 1 =misc.alias\n");
+    lines.push_str("yy.t 1 1 =yy.r\nmisc.b 1 1 =no.where\nyy.u 9999999999999999 1 y\n");
+    let active = file(&spool, "active", &lines);
+    let text = format!("test.g0 short\ntest.g1 {}\n", "x".repeat(600));
+    let newsgroups = file(&spool, "newsgroups", &text);
+    let error = spool.error(&["group", "import", &active, &newsgroups]);
+    let expected = [
+        "active:1201: yy.q is to be filed in no.where, which does not exist\n",
+        "active:1203: yy.s is to be filed in misc.alias, which is an alias itself\n",
+        "active:1204: yy.t is to be filed in yy.r, which is an alias itself\n",
+        "active:1206: the high mark 9999999999999999 leaves no numbers to go on with\n",
+        "newsgroups:2: the description of test.g1 has over 512 octets\n",
+        "5 bad lines, nothing was imported",
+    ];
+    for expected in expected {
+        assert!(error.contains(expected), "{error}");
+    }
+    assert_eq!(spool.json(&["status"])["groups"], 3);
+
+    let refused = spool.run(&["group", "import", &active, &newsgroups, "--json"]);
+    assert!(!refused.status.success());
+    let found: serde_json::Value = serde_json::from_slice(&refused.stdout).unwrap();
+    assert_eq!(
+        (&found["added"], &found["bad"][0]["line"]),
+        (&json!(0), &json!(1201))
+    );
+
+    let done = spool.json(&["group", "import", &active, &newsgroups, "--skip-bad"]);
+    assert_eq!(
+        (
+            &done["added"],
+            &done["existing"],
+            done["bad"].as_array().map(Vec::len)
+        ),
+        (&json!(1201), &json!(1), Some(5))
+    );
+    let error = spool.error(&["group", "set", "misc.b", "--status", "=misc.alias"]);
+    assert!(error.contains("is an alias itself"), "{error}");
+    server.stop();
+}
+
+/// `group import <(...)`, `... | group import -`, and what is no file at all.
+#[test]
+fn lists_come_from_pipes_as_well() {
+    let spool = Spool::new();
+    spool.serve().stop();
+    let import = |words: &[&str], text: &str| {
+        let mut command = newsreel();
+        command.args(["group", "import", "--json", "--config"]);
+        command.arg(spool.config()).args(words);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut input = child.stdin.take().unwrap();
+        input.write_all(text.as_bytes()).unwrap();
+        drop(input);
+        let output = child.wait_with_output().unwrap();
+        serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()
+    };
+    assert_eq!(import(&["-"], "misc.a\nmisc.b\n")["added"], 2);
+    assert_eq!(import(&["/dev/stdin"], "misc.b\nmisc.c\n")["added"], 1);
+    assert_eq!(import(&["/dev/null"], "")["added"], 0);
+    let names = file(&spool, "names", "misc.d\n");
+    assert_eq!(import(&[&names, "-"], "misc.d Four.\n")["added"], 1);
+    assert_eq!(
+        spool.json(&["group", "show", "misc.d"])["description"],
+        "Four."
+    );
+    let error = spool.error(&["group", "import", "-", "-"]);
+    assert!(error.contains("only one of the two"), "{error}");
+    let error = spool.error(&["group", "import", "/no/such/list"]);
+    assert!(
+        error.contains("cannot read /no/such/list: it does not exist"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -38,11 +38,7 @@ fn said(status: &Value) -> String {
             facts.push((name, counted(&json!(counts))));
         }
     }
-    let buffers = status["buffers"]
-        .as_array()
-        .map(Vec::as_slice)
-        .unwrap_or_default();
-    let table = output::table(super::store::BUFFER_COLUMNS, buffers);
+    let table = super::store::table(&status["buffers"]);
     format!("{}\n{table}", output::facts(&facts))
 }
 

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum Error {
     /// Nobody listens there, or not for us.
-    #[error("cannot connect to {server}: {source}; is the server running?")]
+    #[error("cannot connect to {server}: {source}{}", running(source))]
     Connect {
         /// The server's address.
         server: SocketAddr,
@@ -41,6 +41,15 @@ pub enum Error {
     NothingToRead {
         /// The server's address.
         server: SocketAddr,
+    },
+    /// There is nothing to feed.
+    #[error(
+        "there are no articles to feed ({left_out} were left out: without a message-id, or with one seen before); ask \
+         for at least one, from files that hold some"
+    )]
+    NothingToFeed {
+        /// Articles that were found and cannot be used.
+        left_out: u64,
     },
     /// An argument makes no sense.
     #[error("{name} is {value}: {why}")]
@@ -87,4 +96,11 @@ pub enum Error {
         /// What happened.
         why: String,
     },
+}
+
+fn running(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::ConnectionRefused => "; is the server running?",
+        _ => "",
+    }
 }

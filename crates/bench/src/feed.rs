@@ -63,6 +63,10 @@ pub fn run(args: &FeedArgs, corpus: &Corpus, machine: Machine<'_>) -> Result<Rep
             why: "without a duration it would never end".to_owned(),
         });
     }
+    if corpus.is_empty() {
+        let left_out = corpus.left_out();
+        return Err(Error::NothingToFeed { left_out });
+    }
     let times = if args.overlap {
         args.load.connections as u64
     } else {

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::client::connect::Opened;
 use crate::error::Error;
-use crate::load::{Machine, allow_open_files};
+use crate::load::{Machine, allow_open_files, has_process};
 use crate::measure::process::ServerLook;
 use crate::measure::progress::Progress;
 
@@ -80,6 +80,9 @@ pub fn run(args: &IdleArgs, machine: Machine<'_>) -> Result<IdleReport, Error> {
             value: args.connections.to_string(),
             why: "from 1 to 60,000 work".to_owned(),
         });
+    }
+    if let Some(pid) = args.server_pid {
+        has_process(machine, pid)?;
     }
     allow_open_files(args.connections as u64 + 100);
     let look = || {

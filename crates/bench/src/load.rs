@@ -114,6 +114,18 @@ impl LoadArgs {
     }
 }
 
+/// Whether there is a server process to look at.
+pub(crate) fn has_process(machine: Machine<'_>, pid: u32) -> Result<(), Error> {
+    if ServerLook::take(machine.disk, pid).is_empty() {
+        return Err(Error::Argument {
+            name: "pid",
+            value: pid.to_string(),
+            why: "there is no such process on this machine".to_owned(),
+        });
+    }
+    Ok(())
+}
+
 /// What a pass needs from the one who runs it.
 #[derive(Debug)]
 pub(crate) struct Plan {
@@ -134,6 +146,9 @@ pub(crate) fn run<'c>(
     script: &mut dyn FnMut(usize) -> Box<dyn Script<'c> + 'c>,
 ) -> Result<Report, Error> {
     args.check()?;
+    if let Some(pid) = args.server_pid {
+        has_process(machine, pid)?;
+    }
     let connections = open(args, machine.clock, plan, script)?;
     let mut shares: Vec<Vec<Connection<'c>>> = Vec::new();
     shares.resize_with(args.threads.min(args.connections), Vec::new);

@@ -9,7 +9,7 @@ use std::net::TcpStream;
 
 use super::incoming::{Got, Incoming};
 use super::outgoing::Outgoing;
-use super::script::{Issue, Next, Op, Script};
+use super::script::{Issue, Next, Op, Script, code};
 use super::tally::Tally;
 
 /// Octets put ahead of the socket: enough for one large write, little enough to stay in the cache.
@@ -17,6 +17,9 @@ const QUEUED_OCTETS_MAX: usize = 256 * 1024;
 
 /// With so many commands under way, one reply more or less does not hold the server up.
 const STREAMING_DEPTH: usize = 48;
+
+/// What a server says before it closes a connection (RFC 3977 section 3.2.1).
+const SERVICE_ENDS: u16 = 400;
 
 /// When a paced connection may send.
 #[derive(Debug, Clone, Copy)]
@@ -225,6 +228,11 @@ impl<'c> Connection<'c> {
                         }
                     };
                     let text = self.incoming.get(line);
+                    if code(text) == Some(SERVICE_ENDS) {
+                        let text = String::from_utf8_lossy(text).into_owned();
+                        self.dismissed(tally, &text);
+                        return counted;
+                    }
                     let Some(first) = self.pending.front() else {
                         let text = String::from_utf8_lossy(text).into_owned();
                         self.lose(tally, &format!("said without being asked: {text}"));
@@ -263,6 +271,14 @@ impl<'c> Connection<'c> {
             // Only a hint to the kernel: where it is refused, the reply is waited for as usual.
             let _ = rustix::net::sockopt::set_tcp_quickack(&self.stream, true);
         }
+    }
+
+    /// The server ends the connection of its own will: that is no damaged reply.
+    fn dismissed(&mut self, tally: &mut Tally, text: &str) {
+        self.state = State::Lost;
+        tally.lost += 1;
+        let explained = self.explain(tally);
+        tally.remark(|| format!("the server said {text}; the connection {explained}"));
     }
 
     fn lose(&mut self, tally: &mut Tally, why: &str) {

@@ -96,6 +96,11 @@ impl Tally {
     /// A reply was damaged or wrong; `what` is made only when it will be kept.
     pub(crate) fn complain(&mut self, what: impl FnOnce() -> String) {
         self.damaged += 1;
+        self.remark(what);
+    }
+
+    /// Something to tell that is no damaged reply.
+    pub(crate) fn remark(&mut self, what: impl FnOnce() -> String) {
         if self.complaints.len() < COMPLAINTS_KEPT {
             self.complaints.push(what());
         }

@@ -426,10 +426,43 @@ fn what_cannot_be_run_is_an_error_with_advice() {
         ..LoadArgs::new(unused)
     };
     assert!(refused(&FeedArgs::new(load)).starts_with("connections is 0"));
+    let load = LoadArgs {
+        server_pid: Some(u32::MAX),
+        ..LoadArgs::new(unused)
+    };
+    let no_process = refused(&FeedArgs::new(load));
+    assert!(
+        no_process.ends_with("there is no such process on this machine"),
+        "{no_process}"
+    );
+    let nothing = feed::run(&args, &corpus.part(0, 0), machine)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        nothing.starts_with("there are no articles to feed"),
+        "{nothing}"
+    );
     let mute = scripted(&["500 what\r\n|"]);
     let said = refused(&FeedArgs::new(LoadArgs::new(mute)));
     assert!(
         said.contains("answered MODE STREAM with \"500 what\""),
+        "{said}"
+    );
+}
+
+/// A server that stops says so; what it said is no damaged reply.
+#[test]
+fn a_server_that_takes_its_leave_is_quoted() {
+    let leaving = scripted(&["203 on\r\n|400 shutting down\r\n|"]);
+    let report = feed(&FeedArgs::new(LoadArgs::new(leaving)), &corpus(1));
+    assert_eq!(
+        (report.damaged, report.lost_connections),
+        (0, 1),
+        "{report:?}"
+    );
+    let said = &report.complaints[0];
+    assert!(
+        said.starts_with("the server said 400 shutting down; the connection waits"),
         "{said}"
     );
 }

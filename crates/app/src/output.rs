@@ -60,7 +60,7 @@ pub(crate) fn chain(error: &anyhow::Error) -> String {
     let mut line = String::new();
     for cause in error.chain() {
         let cause = cause.to_string();
-        if line.ends_with(&cause) {
+        if line.contains(&cause) {
             continue;
         }
         if !line.is_empty() {
@@ -208,6 +208,14 @@ mod tests {
         assert_eq!(
             chain(&error),
             "cannot start: cannot lock /spool/lock: Invalid argument (os error 22)"
+        );
+        let hinted = newsreel_bench::Error::Connect {
+            server: ([127, 0, 0, 1], 9).into(),
+            source: io::ErrorKind::ConnectionRefused.into(),
+        };
+        assert_eq!(
+            chain(&hinted.into()),
+            "cannot connect to 127.0.0.1:9: connection refused; is the server running?"
         );
     }
 

@@ -205,6 +205,14 @@ impl Engine {
             ArticleRef::Token(text) => {
                 let token = TokenText::parse(text)
                     .map_err(|error| Error::Request(format!("{text:?}: {error}")))?;
+                let names: Vec<String> = shared.store.facts().into_iter().map(|b| b.name).collect();
+                if !names.iter().any(|name| name == token.name) {
+                    return Err(Error::Request(format!(
+                        "there is no buffer {:?}; there are {}",
+                        token.name,
+                        names.join(", ")
+                    )));
+                }
                 match shared.store.token_at(&token) {
                     Ok(token) => Ok(Some(token)),
                     Err(error @ ReadError::Host(_)) => Err(Error::Read(error)),

@@ -161,7 +161,7 @@ impl std::str::FromStr for ArticleRef {
                 .map_err(|_| format!("{number:?} in {text:?} is no article number")),
             _ => Err(format!(
                 "{text:?} names no article: give <message-id>, group:number, or a token such as \
-                 SD1:24da800:1e"
+                 C0:24da800:1e"
             )),
         }
     }

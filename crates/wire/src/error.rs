@@ -95,7 +95,7 @@ pub enum GroupNameError {
 #[non_exhaustive]
 pub enum TokenTextError {
     /// Not three parts separated by colons.
-    #[error("token must be NAME:OFFSET:CYCLE, as in SD1:24da800:1e")]
+    #[error("token must be NAME:OFFSET:CYCLE, as in C0:24da800:1e")]
     Shape,
     /// The buffer name is empty, too long, or has a character it may not have.
     #[error(

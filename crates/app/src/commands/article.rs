@@ -11,7 +11,7 @@ pub(crate) enum Verb {
     /// Show an article, by message-id, group and number, or token
     #[command(
         after_help = "Examples:\n  newsreel article show '<1@host.example>'\n  \
-                      newsreel article show misc.test:3000\n  newsreel article show NEWS0:24da800:1e"
+                      newsreel article show misc.test:3000\n  newsreel article show C0:24da800:1e"
     )]
     Show {
         /// `<MESSAGE-ID>`, `GROUP:NUMBER` or `TOKEN`

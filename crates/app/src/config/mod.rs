@@ -217,7 +217,7 @@ pub(crate) fn load(file: Option<&Path>) -> Result<Config> {
         return Ok(Config::default());
     };
     let bytes = newsreel_host::read_whole(&newsreel_host::RealDisk, file, FILE_OCTETS_MAX)
-        .with_context(|| format!("cannot read the configuration file {}", file.display()))?;
+        .with_context(|| format!("the configuration file {}", file.display()))?;
     let text = String::from_utf8(bytes)
         .with_context(|| format!("the configuration file {} is not UTF-8", file.display()))?;
     let mut config = parse(&text, &file.display().to_string())?;

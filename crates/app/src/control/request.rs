@@ -6,8 +6,7 @@ use std::collections::HashSet;
 use std::fmt;
 
 use newsreel_engine::{ArticleRef, Engine, GroupChange, GroupReport, GroupSpec};
-use newsreel_wire::ArticleNumber;
-use newsreel_wire::Wildmat;
+use newsreel_wire::{ArticleNumber, GroupName, Wildmat};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -16,6 +15,9 @@ use crate::active::ListedGroup;
 
 /// A name in the log is no longer than this.
 const SUMMARY_CHARS_MAX: usize = 300;
+
+/// An answer names no more groups than this that cannot be made.
+const REFUSED_MAX: usize = 20;
 
 /// What can be asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -237,9 +239,17 @@ fn sorted_out(
     keep_existing: bool,
 ) -> Result<(Vec<GroupSpec>, Vec<String>), String> {
     let (mut specs, mut existing) = (Vec::new(), Vec::new());
+    let mut refused = Vec::new();
     for group in groups {
         if engine.group(&group.name).is_some() {
+            if !keep_existing {
+                refused.push(format!("group {} exists already", group.name));
+            }
             existing.push(group.name);
+            continue;
+        }
+        if let Err(error) = GroupName::parse(group.name.as_bytes()) {
+            refused.push(format!("{:?} is no group name: {error}", group.name));
             continue;
         }
         specs.push(GroupSpec {
@@ -250,18 +260,15 @@ fn sorted_out(
             ..GroupSpec::new(&group.name)
         });
     }
-    if let (false, Some(name)) = (keep_existing, existing.first()) {
-        let more = existing.len() - 1;
-        let others = if more == 0 {
-            String::new()
-        } else {
-            format!(" (and {more} more)")
-        };
-        return Err(format!(
-            "group {name} exists already{others}; nothing was added"
-        ));
+    if refused.is_empty() {
+        return Ok((specs, existing));
     }
-    Ok((specs, existing))
+    let more = refused.len().saturating_sub(REFUSED_MAX);
+    refused.truncate(REFUSED_MAX);
+    if more > 0 {
+        refused.push(format!("and {more} more"));
+    }
+    Err(format!("{}; nothing was added", refused.join("; ")))
 }
 
 fn group_add(

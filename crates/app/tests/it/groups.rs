@@ -233,6 +233,39 @@ fn what_only_the_spool_can_refuse_is_found_before_the_first_group_is_made() {
     server.stop();
 }
 
+#[test]
+fn all_that_is_wrong_with_what_was_asked_for_is_said_at_once() {
+    let spool = Spool::new();
+    spool.serve().stop();
+    spool.text(&["group", "add", "misc.test"]);
+    let error = spool.error(&["group", "add", "misc.test", "misc.b", "bad name", "..x"]);
+    for expected in [
+        "group misc.test exists already; \"bad name\" is no group name: ",
+        "; \"..x\" is no group name: ",
+        "; nothing was added",
+    ] {
+        assert!(error.contains(expected), "{error}");
+    }
+    let error = spool.error(&["article", "show", "NEWS0:24da800:1e"]);
+    assert!(
+        error.contains("there is no buffer \"NEWS0\"; there are A, B"),
+        "{error}"
+    );
+    let larger = Spool::changed(&[(
+        "name = \"B\"\noctets = \"8MiB\"",
+        "name = \"B\"\noctets = \"9MiB\"",
+    )]);
+    spool.configure(&larger);
+    let error = spool.error(&["serve"]);
+    let expected = "it has 8388608 octets, the configuration says 9437184; set `octets` to 8388608";
+    assert!(error.contains(expected), "{error}");
+    let error = spool.error(&["serve", "--spool", "/etc/passwd"]);
+    assert!(
+        error.contains("/etc/passwd: it is a file, not a directory"),
+        "{error}"
+    );
+}
+
 /// `group import <(...)`, `... | group import -`, and what is no file at all.
 #[test]
 fn lists_come_from_pipes_as_well() {

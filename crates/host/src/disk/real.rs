@@ -148,7 +148,16 @@ impl Disk for RealDisk {
             missing.push(dir);
             at = dir.parent();
         }
-        fs::create_dir_all(path).map_err(|e| Error::from_io(Op::CreateDir, path, e))?;
+        fs::create_dir_all(path).map_err(|error| {
+            // Its own words are about the last step, which the path does not show.
+            let why = match error.kind() {
+                io::ErrorKind::AlreadyExists => "it is a file, not a directory",
+                io::ErrorKind::NotADirectory => "a file stands in its way",
+                io::ErrorKind::NotFound => "none can be made there",
+                _ => return Error::from_io(Op::CreateDir, path, error),
+            };
+            Error::from_io(Op::CreateDir, path, io::Error::other(why))
+        })?;
         for parent in missing.iter().rev().filter_map(|dir| dir.parent()) {
             self.sync_dir(parent)?;
         }

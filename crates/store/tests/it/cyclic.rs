@@ -278,11 +278,11 @@ fn files_of_others_are_refused_and_left_alone() {
     let changes: [(Change, &str); 3] = [
         (
             |config| config.buffers[0].octets = 2 << 20,
-            "set `octets` and `block_octets`",
+            "it has 1048576 octets, the configuration says 2097152; set `octets` to 1048576",
         ),
         (
             |config| config.buffers[0].block_octets = Some(512),
-            "set `octets` and `block_octets`",
+            "it has 64 octets in a block, the configuration says 512; set `block_octets` to 64",
         ),
         (
             |config| {

@@ -140,6 +140,28 @@ fn one_damaged(why: &str) -> String {
     )
 }
 
+/// Whether the sizes in the file are those of the configuration.
+fn check_sizes(owner: &Owner<'_>, header: &FileHeader) -> Result<()> {
+    let (octets, block) = (header.octets, header.block);
+    let (octets_said, block_said) = (owner.config.octets, owner.config.block());
+    let differs = |what: &str, key: &str, there: u64, said: u64| {
+        (there != said).then(|| {
+            format!("it has {there} {what}, the configuration says {said}; set `{key}` to {there}")
+        })
+    };
+    let wrong: Vec<String> = [
+        differs("octets", "octets", octets, octets_said),
+        differs("octets in a block", "block_octets", block, block_said),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    if !wrong.is_empty() {
+        return Err(owner.wrong(wrong.join("; ")));
+    }
+    Ok(())
+}
+
 impl Buffer {
     /// Opens a buffer whose newer header is `header`.
     pub(super) fn open(
@@ -173,16 +195,7 @@ impl Buffer {
                 header.octets
             )));
         }
-        if header.octets != owner.config.octets || header.block != owner.config.block() {
-            return Err(owner.wrong(format!(
-                "it has {} octets in blocks of {}, the configuration says {} in blocks of {}; set `octets` and \
-                 `block_octets` to the former",
-                header.octets,
-                header.block,
-                owner.config.octets,
-                owner.config.block()
-            )));
-        }
+        check_sizes(owner, &header)?;
         let Some(geometry) = header.geometry() else {
             return Err(owner.wrong("sizes in the file header"));
         };

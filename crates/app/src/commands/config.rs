@@ -22,9 +22,10 @@ pub(crate) enum Verb {
         #[arg(long)]
         json: bool,
     },
-    /// Print every value in force, defaults included
+    /// Print the values of a configuration file, and the defaults of what it leaves out
     #[command(
-        after_help = "Examples:\n  newsreel config show\n  newsreel config show --config /etc/newsreel.toml --json"
+        after_help = "Nothing is asked of a running server: it may have been started with another file, or with \
+                      options. The spool's last-config.toml has what a server last ran with.\n\nExamples:\n  newsreel config show\n  newsreel config show --config /etc/newsreel.toml --json"
     )]
     Show {
         /// The configuration file

@@ -14,9 +14,10 @@ use super::schema::{self, Key, Kind};
 /// What a key is: for people, and as JSON.
 pub(crate) fn explain(path: &str, config: &Config) -> Result<(String, serde_json::Value)> {
     if let Some(key) = schema::find(path) {
-        let default = default_of(&Config::default().values()?, key);
-        let now = said(&config.values()?, key);
-        return Ok((text(key, &default, &now), value(key, &default, &now)));
+        let (defaults, values) = (Config::default().values()?, config.values()?);
+        let (default, now) = (default_of(&defaults, key), said(&values, key));
+        let typed = [default_value(&defaults, key), value_of(&values, key)];
+        return Ok((text(key, &default, &now), value(key, typed)));
     }
     if schema::is_section(path) {
         let keys: Vec<&Key> = schema::keys()
@@ -46,6 +47,11 @@ fn unknown(path: &str) -> String {
     if !same_name.is_empty() {
         return format!("no key {path:?}; did you mean {}?", same_name.join(" or "));
     }
+    let section = path.rsplit_once('.').map(|(section, _)| section);
+    let below = section.map(schema::names_below).unwrap_or_default();
+    if let (Some(section), false) = (section, below.is_empty()) {
+        return in_section(path, section, &below);
+    }
     match schema::nearest(path, &all) {
         Some(near) => format!("no key {path:?}; did you mean {near}?"),
         None => format!(
@@ -53,6 +59,17 @@ fn unknown(path: &str) -> String {
             schema::names_below("").join(", ")
         ),
     }
+}
+
+/// The section is known, the key is not: its keys, the nearest first.
+fn in_section(path: &str, section: &str, below: &[&str]) -> String {
+    let name = path.rsplit('.').next().unwrap_or(path);
+    let names = schema::by_distance(name, below).join(", ");
+    let near = match schema::nearest(name, below) {
+        Some(near) => format!("; did you mean {section}.{near}?"),
+        None => String::new(),
+    };
+    format!("no key {path:?}{near}; [{section}] has {names}")
 }
 
 fn text(key: &Key, default: &str, now: &str) -> String {
@@ -72,7 +89,7 @@ fn text(key: &Key, default: &str, now: &str) -> String {
     out
 }
 
-fn value(key: &Key, default: &str, now: &str) -> serde_json::Value {
+fn value(key: &Key, [default, now]: [Option<toml::Value>; 2]) -> serde_json::Value {
     let limits = key
         .limits
         .as_ref()
@@ -117,22 +134,42 @@ buffers = []
 set = \"\"
 ";
 
+/// The default of a key in a table of a list, perhaps none; nothing for other keys.
+fn of_table(key: &Key) -> Option<Option<toml::Value>> {
+    let store: StoreConfig = toml::from_str(BARE).ok()?;
+    let (list, name) = key.path.split_once('.')?;
+    let lists = toml::Table::try_from(&store).ok()?;
+    let table = lists.get(list)?.as_array()?.first()?.as_table()?;
+    Some(table.get(name).cloned())
+}
+
 /// The default of a key; `values` are those of a configuration without a file.
 pub(super) fn default_of(values: &toml::Table, key: &Key) -> String {
-    let of_table = || {
-        let store: StoreConfig = toml::from_str(BARE).ok()?;
-        let (list, name) = key.path.split_once('.')?;
-        let lists = toml::Table::try_from(&store).ok()?;
-        let table = lists.get(list)?.as_array()?.first()?.as_table()?.clone();
-        Some(table.get(name).map(|value| readable(key, value)))
-    };
     if super::REQUIRED.contains(&key.path.as_str()) {
         return NOT_GIVEN.to_owned();
     }
-    match of_table() {
-        Some(found) => found.unwrap_or_else(|| "none".to_owned()),
+    match of_table(key) {
+        Some(Some(found)) => readable(key, &found),
+        Some(None) => "none".to_owned(),
         None => said(values, key),
     }
+}
+
+/// The same, for programs.
+fn default_value(values: &toml::Table, key: &Key) -> Option<toml::Value> {
+    if super::REQUIRED.contains(&key.path.as_str()) {
+        return None;
+    }
+    of_table(key).unwrap_or_else(|| value_of(values, key))
+}
+
+/// A value of a configuration, for programs.  A key of a table in a list has one in each, so it has none here.
+fn value_of(values: &toml::Table, key: &Key) -> Option<toml::Value> {
+    let mut parts = key.path.split('.');
+    let first = values.get(parts.next()?)?;
+    parts
+        .try_fold(first, |value, part| value.as_table()?.get(part))
+        .cloned()
 }
 
 /// What a key without a default says.

@@ -246,6 +246,8 @@ pub(crate) fn parse(text: &str, name: &str) -> Result<Config, Problems> {
     // A value that could not be read is missing now; what follows from that is not told.
     let broken = !list.is_empty();
     complaints.retain(|(key, _)| !broken || found.places.contains_key(key));
+    // A list whose entries are wrong is not also too short.
+    complaints.retain(|(key, _)| !found.unsound.contains(key));
     if !found.is_torn {
         let mut unsound = found.unsound;
         unsound.extend(complaints.iter().map(|(key, _)| key.clone()));

@@ -37,11 +37,8 @@ pub(crate) fn read(text: &str) -> Read {
     };
     for error in errors {
         let span = error.span().unwrap_or(0..0);
-        reader.problem(
-            &span,
-            error.message().trim().replace('\n', ", "),
-            "see https://toml.io".into(),
-        );
+        let (what, right) = reader.syntax(&error, &span, document.get_ref());
+        reader.problem(&span, what, right);
     }
     reader.read.is_torn = !reader.read.problems.is_empty();
     reader.read.values = reader.table(document.get_ref(), "", "");
@@ -70,6 +67,30 @@ impl Reader<'_> {
             what,
             right,
         });
+    }
+
+    /// What a syntax error is, and what to do about it.
+    fn syntax(
+        &self,
+        error: &toml::de::Error,
+        span: &Range<usize>,
+        document: &DeTable<'_>,
+    ) -> (String, String) {
+        let what = error.message().trim().replace('\n', ", ");
+        let word = self.text.get(span.clone()).unwrap_or_default();
+        let word = word.trim_matches(['"', '\'', '[', ']', ' ']);
+        if what != "duplicate key" || word.is_empty() {
+            return (what, "see https://toml.io".to_owned());
+        }
+        let first = last_before(document, word, span.start);
+        let right = match first.or_else(|| header_before(self.text, span.start)) {
+            Some(first) => {
+                let (line, _) = place(self.text, first);
+                format!("it stands in line {line} already; keep one of them")
+            }
+            None => "keep one of them".to_owned(),
+        };
+        (format!("{what} `{word}`"), right)
     }
 
     /// Reads a table; `path` is how the table of keys calls it, `said` how this file does.
@@ -262,6 +283,39 @@ impl Reader<'_> {
             }
         }
     }
+}
+
+/// Where a key of this name stands last before an offset.
+fn last_before(table: &DeTable<'_>, word: &str, end: usize) -> Option<usize> {
+    let inside = |value: &DeValue<'_>| match value {
+        DeValue::Table(table) => last_before(table, word, end),
+        DeValue::Array(list) => list
+            .iter()
+            .filter_map(|item| last_before(item.get_ref().as_table()?, word, end))
+            .max(),
+        _ => None,
+    };
+    let of_entry = |(name, value): (&Spanned<_>, &Spanned<DeValue<'_>>)| {
+        let name: (&std::borrow::Cow<'_, str>, usize) = (name.get_ref(), name.span().start);
+        let own = (name.0 == word && name.1 < end).then_some(name.1);
+        own.max(inside(value.get_ref()))
+    };
+    table.iter().filter_map(of_entry).max()
+}
+
+/// Where the same section begins first, if a section's header stands at an offset: of two only the second is a key of
+/// the document.
+fn header_before(text: &str, at: usize) -> Option<usize> {
+    let begin = text.get(..at)?.rfind('\n')? + 1;
+    let header = text.get(begin..)?.lines().next()?.trim();
+    let mut first = 0;
+    for line in text.get(..begin)?.split_inclusive('\n') {
+        if header.starts_with('[') && line.trim() == header {
+            return Some(first);
+        }
+        first += line.len();
+    }
+    None
 }
 
 fn joined(path: &str, name: &str) -> String {

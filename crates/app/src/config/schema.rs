@@ -175,6 +175,13 @@ pub(crate) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
         .map(|(_, known)| known)
 }
 
+/// Names, those that are nearest to one that does not exist first.
+pub(crate) fn by_distance<'a>(name: &str, known: &[&'a str]) -> Vec<&'a str> {
+    let mut names = known.to_vec();
+    names.sort_by_key(|known| distance(name, known));
+    names
+}
+
 /// How many letters must be put in, taken out, replaced or swapped with their neighbour.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());

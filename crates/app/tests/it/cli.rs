@@ -71,7 +71,39 @@ fn a_good_configuration_is_shown_and_explained() {
     let explained = spool.json(&["config", "explain", "log.segment_octets"]);
     assert_eq!(
         (&explained["default"], &explained["now"]),
-        (&"\"64MiB\"".into(), &"\"1MiB\"".into())
+        (&(64 << 20).into(), &(1 << 20).into())
+    );
+    let flag = spool.json(&["config", "explain", "listen.loopback_unlimited"]);
+    assert!(flag["default"].is_boolean(), "{flag}");
+    let error = spool.error(&["config", "explain", "listen.foo"]);
+    assert!(
+        error.contains("[listen] has ") && error.contains("connections_max"),
+        "{error}"
+    );
+    let error = spool.error(&["config", "explain", "listen.bakclog"]);
+    assert!(
+        error.contains("did you mean listen.backlog?; [listen] has backlog, "),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_key_that_stands_twice_and_a_list_of_wrong_entries_are_told_once() {
+    let spool = Spool::new();
+    let file = spool.config().display().to_string();
+    spool.configure("[listen]\nbacklog = 5\n[[buffer]]\nname = \"A\"\n[[buffer]]\nname = \"B\"\noctets = 1\nname = \"C\"\n[listen]\n");
+    let error = run(&["config", "check", &file]).unwrap_err();
+    for expected in [
+        ":8:1: duplicate key `name`; it stands in line 6 already; keep one of them",
+        ":9:2: duplicate key `listen`; it stands in line 1 already; keep one of them",
+    ] {
+        assert!(error.contains(expected), "{error}");
+    }
+    spool.configure("[listen]\naddresses = [\"x\", \"y\"]\n");
+    let error = run(&["config", "check", &file]).unwrap_err();
+    assert!(
+        error.contains("addresses[1] = \"y\"") && !error.contains("give at least one"),
+        "{error}"
     );
 }
 

@@ -52,8 +52,11 @@ impl Sequencer {
 
     /// Somebody said that the calendar is right.
     pub(crate) fn trust_clock(&mut self) {
+        let had_jumped = self.shared.time.jump_s().is_some();
         self.shared.time.trust();
-        tracing::warn!("the clock was confirmed");
+        if had_jumped {
+            tracing::warn!("the clock was confirmed");
+        }
         self.timing.is_alarmed = false;
         self.write_time();
     }

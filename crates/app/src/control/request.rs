@@ -86,15 +86,7 @@ impl Request {
     /// What it asks, short enough for a log line.  Nothing has looked at the names yet: one with a line end must not
     /// pass for a second line.
     pub(crate) fn summary(&self) -> String {
-        let mut line = String::new();
-        for c in self.plain_summary().chars().take(SUMMARY_CHARS_MAX) {
-            if c.is_control() {
-                line.extend(c.escape_debug());
-            } else {
-                line.push(c);
-            }
-        }
-        line
+        one_line(&self.plain_summary())
     }
 
     fn plain_summary(&self) -> String {
@@ -127,6 +119,19 @@ impl Request {
             _ => false,
         }
     }
+}
+
+/// A text as it may stand in a log line.
+pub(super) fn one_line(text: &str) -> String {
+    let mut line = String::new();
+    for c in text.chars().take(SUMMARY_CHARS_MAX) {
+        if c.is_control() {
+            line.extend(c.escape_debug());
+        } else {
+            line.push(c);
+        }
+    }
+    line
 }
 
 /// What only a running server can do.

@@ -18,7 +18,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::request::{Request, Running, answer};
+use super::request::{Request, Running, answer, one_line};
 use super::{REQUEST_OCTETS_MAX, Reply, short_path, socket_path};
 
 /// How long a client may take to send a request or to take a reply; one that is idle for longer loses its connection.
@@ -163,16 +163,24 @@ async fn send(mut coming: mpsc::Receiver<Reply>, writer: &mut OwnedWriteHalf) ->
 fn reply_to(line: &[u8], answering: &Answering, replies: &mpsc::Sender<Reply>) {
     let reply = match serde_json::from_slice::<Request>(line) {
         Ok(request) => {
-            if request.writes() {
-                let what = request.summary();
-                tracing::info!(target: "newsreel::control", %what, "asked");
-            }
+            let what = request.writes().then(|| request.summary());
             let mut progress = |at| {
                 // A slow client misses some of the progress, never the answer.
                 let _ = replies.try_send(Reply::Progress(at));
             };
             let server = Some(&*answering.server);
-            match answer(&answering.engine, server, request, &mut progress) {
+            let answered = answer(&answering.engine, server, request, &mut progress);
+            match (what, &answered) {
+                (None, _) => {}
+                (Some(what), Ok(_)) => {
+                    tracing::info!(target: "newsreel::control", %what, "done");
+                }
+                (Some(what), Err(why)) => {
+                    let why = one_line(why);
+                    tracing::info!(target: "newsreel::control", %what, %why, "refused");
+                }
+            }
+            match answered {
                 Ok(value) => Reply::Ok(value),
                 Err(error) => Reply::Error(error),
             }

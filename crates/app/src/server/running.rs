@@ -179,6 +179,10 @@ impl Running for Server {
             }
             Ok(report) => {
                 let (changed, restart) = (&report["changed"], &report["needs_restart"]);
+                if restart.as_array().is_some_and(|keys| !keys.is_empty()) {
+                    tracing::warn!(target: "newsreel::server", keys = %restart,
+                        "these have changed in the file, and are in force after a restart only");
+                }
                 tracing::info!(target: "newsreel::server", %changed, needs_restart = %restart,
                     "configuration read again");
                 Ok(report)

@@ -171,9 +171,10 @@ fn sighup_reads_the_configuration_again() {
     spool.configure(&Spool::changed(&[("[log]", greeting), ("1MiB", "2MiB")]));
     server.signal("HUP");
     wait_for(&spool, "configuration read again");
+    let warned = wait_for(&spool, "after a restart only");
     assert!(
-        spool.log().contains("log.segment_octets"),
-        "what needs a restart is named"
+        warned.contains("WARN") && warned.contains("log.segment_octets"),
+        "{warned}"
     );
     let mut stream = std::net::TcpStream::connect(server.address).unwrap();
     let mut line = [0; 64];
@@ -184,6 +185,29 @@ fn sighup_reads_the_configuration_again() {
     server.signal("HUP");
     wait_for(&spool, "the server goes on with the old one");
     NewsClient::connect(server.address);
+}
+
+/// What was asked is logged when it is known what became of it.
+#[test]
+fn changes_are_logged_with_their_outcome() {
+    let spool = Spool::new();
+    let server = spool.serve();
+    spool.text(&["group", "add", "misc.test"]);
+    let done = wait_for(&spool, "add group misc.test");
+    assert!(done.contains("done"), "{done}");
+    spool.error(&["group", "add", "misc.test", "misc.other"]);
+    let refused = wait_for(&spool, "add 2 groups");
+    assert!(
+        refused.contains("refused") && refused.contains("misc.test exists already"),
+        "{refused}"
+    );
+    spool.text(&["clock", "confirm"]);
+    let log = spool.log();
+    assert!(
+        !log.contains("the clock was confirmed") && !log.contains("asked"),
+        "{log}"
+    );
+    server.stop();
 }
 
 #[test]

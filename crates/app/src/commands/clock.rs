@@ -11,7 +11,7 @@ pub(crate) enum Verb {
     /// Say that the clock is right although it jumped by more than a day
     #[command(
         after_help = "Until then no article is refused for its age and no message-id is forgotten; `newsreel status` \
-                      tells of the jump.  A clock that is wrong is set right instead, and needs no confirmation.\n\nExample:\n  newsreel clock confirm"
+                      tells of the jump. A clock that is wrong is set right instead, and needs no confirmation.\n\nExample:\n  newsreel clock confirm"
     )]
     Confirm {
         #[command(flatten)]

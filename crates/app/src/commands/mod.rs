@@ -23,7 +23,6 @@ use clap::{Parser, Subcommand};
 #[command(
     name = "newsreel",
     version,
-    about,
     after_help = "Examples:\n  newsreel serve                       a server on 127.0.0.1:1119, spool in ./newsreel-spool\n  \
                   newsreel group add misc.test         make a group, with or without a running server\n  \
                   newsreel article show misc.test:1    look at an article\n  \

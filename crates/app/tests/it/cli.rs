@@ -119,7 +119,15 @@ fn completions_and_manual_pages_are_made() {
             "{shell}"
         );
     }
-    assert!(run(&["man"]).unwrap().contains(".TH newsreel"));
+    let page = run(&["man"]).unwrap();
+    assert!(
+        page.contains(".TH newsreel") && page.contains("newsreel \\- A complete Usenet"),
+        "{page}"
+    );
+    assert!(
+        page.contains(".SH EXAMPLES\n") && !page.contains("EXTRA"),
+        "{page}"
+    );
     let folder = tempfile::tempdir().unwrap();
     run(&["man", "--directory", &folder.path().display().to_string()]).unwrap();
     for page in ["newsreel.1", "newsreel-serve.1", "newsreel-group-import.1"] {

@@ -129,6 +129,21 @@ fn lines(octets: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
         })
 }
 
+/// Why there must be no group of this name (RFC 5536 section 3.1.4).
+pub(crate) fn forbidden(name: &str) -> Option<&'static str> {
+    if name == "poster" {
+        return Some("Followup-To says that for the author");
+    }
+    let has = |word| name.split('.').any(|component| component == word);
+    (has("all") || has("ctl")).then_some("no component may be `all` or `ctl`")
+}
+
+/// Whether a name is reserved there for what is no newsgroup; old servers list such names beside their groups.
+pub(crate) fn is_reserved(name: &str) -> bool {
+    let first = name.split('.').next().unwrap_or_default();
+    matches!(first, "to" | "control" | "junk" | "example")
+}
+
 fn group(line: &[u8]) -> Result<ListedGroup, String> {
     let words: Vec<&[u8]> = line
         .split(u8::is_ascii_whitespace)
@@ -154,6 +169,9 @@ fn group(line: &[u8]) -> Result<ListedGroup, String> {
         }
     };
     let name = self::name(name)?;
+    if let Some(why) = forbidden(&name) {
+        return Err(format!("{name} cannot be a group: {why}"));
+    }
     Ok(ListedGroup {
         name,
         status,
@@ -250,6 +268,23 @@ mod tests {
                 None
             ),
             "misc.test 0 y \"\"\nalt.x 42 m \"\"\nalt.y 7 =alt.x \"\"\n"
+        );
+    }
+
+    #[test]
+    fn reserved_names_are_told_from_forbidden_ones() {
+        for name in ["poster", "all", "alt.all.x", "ctl.misc", "misc.ctl"] {
+            assert!(forbidden(name).is_some() && !is_reserved(name), "{name}");
+        }
+        for name in ["to", "to.peer", "control.cancel", "junk", "example.misc"] {
+            assert!(forbidden(name).is_none() && is_reserved(name), "{name}");
+        }
+        for name in ["alt.poster", "alt.allied", "misc.to", "misc.example"] {
+            assert!(forbidden(name).is_none() && !is_reserved(name), "{name}");
+        }
+        assert_eq!(
+            check("misc.all", None),
+            "active:1: misc.all cannot be a group: no component may be `all` or `ctl`\n"
         );
     }
 

@@ -28,6 +28,15 @@ impl std::fmt::Display for Quiet {
 
 impl std::error::Error for Quiet {}
 
+/// Says on standard error what is not wrong, but may not be meant.
+#[expect(
+    clippy::print_stderr,
+    reason = "standard output may be read by a program"
+)]
+pub(crate) fn warning(line: &str) {
+    eprintln!("warning: {line}");
+}
+
 /// Writes a value as JSON.
 pub(crate) fn json(value: &Value) -> Result<()> {
     text(&format!("{value:#}\n"))

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::Progress;
-use crate::active::ListedGroup;
+use crate::active::{self, ListedGroup};
 
 /// A name in the log is no longer than this.
 const SUMMARY_CHARS_MAX: usize = 300;
@@ -171,6 +171,9 @@ pub(crate) fn answer(
             description,
             high,
         } => {
+            if let Some(high) = high {
+                goes_up(&group(engine, &name)?, high)?;
+            }
             let change = GroupChange {
                 status,
                 description,
@@ -236,6 +239,17 @@ fn group_list(engine: &Engine, wildmat: &str) -> Result<Value, String> {
     value(&groups)
 }
 
+/// Numbers of a group only go up: readers have seen the old ones.
+fn goes_up(group: &GroupReport, high: u64) -> Result<(), String> {
+    if high >= group.high {
+        return Ok(());
+    }
+    Err(format!(
+        "the high mark of {} is {} and cannot go down to {high}; nothing was changed",
+        group.name, group.high
+    ))
+}
+
 /// What groups are to be made, and which of them exist already.
 fn sorted_out(
     engine: &Engine,
@@ -255,6 +269,10 @@ fn sorted_out(
         }
         if let Err(error) = GroupName::parse(group.name.as_bytes()) {
             refused.push(format!("{:?} is no group name: {error}", group.name));
+            continue;
+        }
+        if let Some(why) = active::forbidden(&group.name) {
+            refused.push(format!("{} cannot be a group: {why}", group.name));
             continue;
         }
         specs.push(GroupSpec {

@@ -246,6 +246,24 @@ fn all_that_is_wrong_with_what_was_asked_for_is_said_at_once() {
     ] {
         assert!(error.contains(expected), "{error}");
     }
+    let error = spool.error(&["group", "add", "poster", "misc.all", "junk"]);
+    assert!(
+        error.contains("poster cannot be a group: ")
+            && error.contains("; misc.all cannot be a group: "),
+        "{error}"
+    );
+    let reserved = spool.run(&["group", "add", "junk", "misc.fine"]);
+    let said = String::from_utf8(reserved.stderr).unwrap();
+    assert!(
+        reserved.status.success() && said.starts_with("warning: junk ") && !said.contains("fine"),
+        "{said}"
+    );
+    spool.text(&["group", "set", "misc.test", "--high", "100"]);
+    let error = spool.error(&["group", "set", "misc.test", "--high", "99", "--status", "n"]);
+    let expected =
+        "the high mark of misc.test is 100 and cannot go down to 99; nothing was changed";
+    assert!(error.contains(expected), "{error}");
+    assert_eq!(spool.json(&["group", "show", "misc.test"])["status"], "y");
     let error = spool.error(&["article", "show", "NEWS0:24da800:1e"]);
     assert!(
         error.contains("there is no buffer \"NEWS0\"; there are A, B"),

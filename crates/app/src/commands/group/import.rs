@@ -70,6 +70,14 @@ pub(super) fn run(args: &Args) -> Result<()> {
     let Some((added, existing)) = made else {
         bail!(refusal(&listed, spool.json));
     };
+    let reserved = listed.groups.iter();
+    let reserved = reserved.filter(|group| active::is_reserved(&group.name));
+    match reserved.count() {
+        0 => {}
+        count => output::warning(&format!(
+            "{count} of the names begin with one that RFC 5536 reserves for what is no newsgroup"
+        )),
+    }
     if spool.json {
         return Ok(());
     }

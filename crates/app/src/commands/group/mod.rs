@@ -156,6 +156,11 @@ fn add(args: &AddArgs) -> Result<()> {
         dry_run: None,
     };
     let done = access::ask(&args.spool, request)?;
+    for name in args.names.iter().filter(|name| active::is_reserved(name)) {
+        output::warning(&format!(
+            "{name} begins with a name that RFC 5536 reserves for what is no newsgroup"
+        ));
+    }
     if args.spool.json {
         return output::json(&done);
     }

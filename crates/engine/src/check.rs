@@ -87,7 +87,8 @@ impl CheckReport {
 }
 
 impl Engine {
-    /// Compares log, store and views; `progress` is told how many records are done, of how many.
+    /// Compares log, store and views; `progress` is told how many records of the log are done, of how many, and then how
+    /// many octets of the buffers.
     pub fn check(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<CheckReport, Error> {
         let mut report = CheckReport::default();
         let looked = self.shared.views.check_files();
@@ -97,7 +98,7 @@ impl Engine {
         }
         let last = self.shared.committed();
         let untold = self.check_log(&mut report, last, progress)?;
-        self.check_store(&mut report, &untold, last)?;
+        self.check_store(&mut report, &untold, last, progress)?;
         self.check_groups(&mut report)?;
         Ok(report)
     }

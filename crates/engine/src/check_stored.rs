@@ -7,9 +7,9 @@
 use std::sync::Arc;
 
 use newsreel_index::Wait;
-use newsreel_store::{ScanRange, Scanned};
+use newsreel_store::{BufferReader, ScanRange, Scanned};
 use newsreel_wire::article::{Headers, Known};
-use newsreel_wire::{ArticleNumber, GroupId, IdHash, MessageId, Sequence, Token};
+use newsreel_wire::{ArticleNumber, GroupId, IdHash, MessageId, Position, Sequence, Token};
 
 use crate::check::Untold;
 use crate::engine::Engine;
@@ -27,6 +27,9 @@ const WITHDRAWN: &str = "withdrawn";
 const NEWER: &str = "newer than the check";
 /// A view could not be read; that is a problem of its own.
 const UNREADABLE: &str = "a view could not be read";
+
+/// Octets of a buffer between two words of how far it is.
+const TELL_EVERY: u64 = 16 << 20;
 
 /// A record of the store that is to be compared.
 struct Record<'a> {
@@ -71,6 +74,7 @@ struct Strangers {
 /// What a scan of the store keeps in mind.
 struct Scan<'a> {
     untold: &'a Untold,
+    last: Sequence,
     former: Former,
     strangers: Strangers,
 }
@@ -108,61 +112,91 @@ impl Engine {
         report: &mut CheckReport,
         untold: &Untold,
         last: Sequence,
+        progress: &mut dyn FnMut(u64, u64),
     ) -> Result<(), Error> {
         let mut seen = Scan {
             untold,
+            last,
             former: self.former(),
             strangers: Strangers::default(),
         };
-        for buffer in self.shared.store.buffers() {
-            let mut scan = Arc::clone(buffer).scan(ScanRange::Live);
-            while let Some(found) = scan.step().unwrap_or_else(|error| {
-                report.problem(format!("buffer {}: {error}", buffer.name()));
-                None
-            }) {
-                let (token, sequence, id_hash, sound) = match found {
-                    Scanned::Damaged { from, to } => {
-                        let name = buffer.name();
-                        report.problem(format!(
-                            "buffer {name}: no record can be read from {from:#x} to {to:#x}"
-                        ));
-                        continue;
-                    }
-                    Scanned::Record {
-                        token,
-                        sequence,
-                        id_hash,
-                        sound,
-                        ..
-                    } => (token, sequence, id_hash, sound),
-                };
-                if !sound {
-                    if self.is_wanted(&token, &id_hash) {
-                        let (name, at) = (buffer.name(), token.position().offset());
-                        let sequence = sequence.0;
-                        report.problem(format!(
-                            "buffer {name}: the article at {at:#x} (sequence {sequence}) is damaged"
-                        ));
-                    }
-                } else if sequence > last {
-                    report.uncompared(NEWER);
-                } else if untold.contains(sequence) {
-                    let article = scan.article();
-                    let record = Record {
-                        token,
-                        sequence,
-                        id_hash,
-                        article,
-                    };
-                    self.check_stored(&record, &mut seen, report)?;
-                }
-            }
+        let buffers = self.shared.store.buffers();
+        let total = buffers.iter().map(|buffer| buffer.cycle_octets()).sum();
+        let mut done = 0;
+        for buffer in buffers {
+            let mut walked = |octets: u64| progress(done + octets, total);
+            self.check_buffer(buffer, &mut seen, report, &mut walked)?;
+            done += buffer.cycle_octets();
+            progress(done, total);
         }
         let Strangers { count, first } = seen.strangers;
         if count > 0 {
             report.problem(format!(
                 "{count} articles of the store are in no view, {first} the first: the views lost them, or their commit failed"
             ));
+        }
+        Ok(())
+    }
+
+    /// The records of one buffer; `walked` is told now and then how many octets lie behind.
+    fn check_buffer(
+        &self,
+        buffer: &Arc<dyn BufferReader>,
+        seen: &mut Scan<'_>,
+        report: &mut CheckReport,
+        walked: &mut dyn FnMut(u64),
+    ) -> Result<(), Error> {
+        let (floor, mut told) = (buffer.floor(), 0);
+        let octets_to = |at: Position| {
+            let cycles = u64::from(at.cycle().saturating_sub(floor.cycle()));
+            (cycles * buffer.cycle_octets() + at.offset()).saturating_sub(floor.offset())
+        };
+        let mut scan = Arc::clone(buffer).scan(ScanRange::Live);
+        while let Some(found) = scan.step().unwrap_or_else(|error| {
+            report.problem(format!("buffer {}: {error}", buffer.name()));
+            None
+        }) {
+            let (token, sequence, id_hash, sound) = match found {
+                Scanned::Damaged { from, to } => {
+                    let name = buffer.name();
+                    report.problem(format!(
+                        "buffer {name}: no record can be read from {from:#x} to {to:#x}"
+                    ));
+                    continue;
+                }
+                Scanned::Record {
+                    token,
+                    sequence,
+                    id_hash,
+                    sound,
+                    ..
+                } => (token, sequence, id_hash, sound),
+            };
+            let octets = octets_to(token.position());
+            if octets >= told + TELL_EVERY {
+                told = octets;
+                walked(octets);
+            }
+            if !sound {
+                if self.is_wanted(&token, &id_hash) {
+                    let (name, at) = (buffer.name(), token.position().offset());
+                    let sequence = sequence.0;
+                    report.problem(format!(
+                        "buffer {name}: the article at {at:#x} (sequence {sequence}) is damaged"
+                    ));
+                }
+            } else if sequence > seen.last {
+                report.uncompared(NEWER);
+            } else if seen.untold.contains(sequence) {
+                let article = scan.article();
+                let record = Record {
+                    token,
+                    sequence,
+                    id_hash,
+                    article,
+                };
+                self.check_stored(&record, seen, report)?;
+            }
         }
         Ok(())
     }

@@ -112,6 +112,26 @@ async fn articles_that_the_log_forgot_are_compared_from_the_store() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_check_tells_how_far_it_is_in_the_log_and_in_the_buffers() {
+    let world = forgetful(&MemoryDisk::new(), 4).await;
+    let mut told = Vec::new();
+    let report = world
+        .engine
+        .check(&mut |done, total| told.push((done, total)));
+    assert_eq!(report.unwrap().problems, Vec::<String>::new());
+    let octets: u64 = world
+        .engine
+        .status()
+        .buffers
+        .iter()
+        .map(|buffer| buffer.octets)
+        .sum();
+    let (records, buffers): (Vec<_>, Vec<_>) = told.iter().partition(|(_, total)| *total < 1 << 20);
+    assert!(records.is_sorted() && buffers.is_sorted(), "{told:?}");
+    assert_eq!(buffers.last(), Some(&(octets, octets)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rows_and_ids_that_are_missing_are_found_though_the_log_forgot_them() {
     for (stem, complaint) in [
         ("overview", "does not have it as number"),

@@ -54,6 +54,16 @@ impl Default for SessionConfig {
 }
 
 impl SessionConfig {
+    /// How many times its own size an article may take of `large_articles_bytes_max` while it comes in: a chunk that it
+    /// does not fit into is doubled, and the old one is there while it is copied.
+    pub const CHUNK_TIMES_MAX: usize = 4;
+
+    /// What an article of the largest size may take so, octets.
+    #[must_use]
+    pub const fn article_room(&self) -> usize {
+        self.article_bytes_max.saturating_mul(Self::CHUNK_TIMES_MAX)
+    }
+
     /// Everything that is wrong with the values, as `(key, what would be right)`.
     #[must_use]
     pub fn problems(&self) -> Vec<(&'static str, String)> {

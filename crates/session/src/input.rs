@@ -26,11 +26,6 @@ const SMALL_CHUNK_BYTES: usize = 16 << 10;
 /// Beyond the largest article: its terminator and what was pipelined behind it.
 const ARTICLE_SLACK_BYTES: usize = 4 << 10;
 
-/// What an article of the largest size may take while its chunk grows: the chunk it is in and the next.
-pub(crate) const fn article_room(article_bytes_max: usize) -> usize {
-    4 * (article_bytes_max + ARTICLE_SLACK_BYTES)
-}
-
 #[derive(Debug)]
 pub(crate) struct Input {
     buf: BytesMut,

@@ -25,7 +25,7 @@ use crate::core::{Core, Incoming, scratch_of};
 use crate::dispatch;
 use crate::end::End;
 use crate::framer::{Framed, Framer};
-use crate::input::{self, Input};
+use crate::input::Input;
 use crate::link::Link;
 use crate::memory::Budget;
 use crate::metrics::{Metrics, Tally};
@@ -53,7 +53,7 @@ impl Shared {
         Arc::new(Self {
             memory: Arc::new(Budget::new(
                 config.large_articles_bytes_max,
-                input::article_room(config.article_bytes_max),
+                config.article_room(),
             )),
             config,
             metrics,

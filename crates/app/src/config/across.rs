@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use newsreel_session::SessionConfig;
 use newsreel_store::StoreConfig;
 
 use super::Config;
@@ -13,9 +14,6 @@ use super::schema;
 
 /// What our Path entry and Xref may add to an article, and rounding.
 const ADDED_OCTETS: u64 = 4 << 10;
-
-/// A chunk for an article that does not fit is doubled, and the old one is there while it is copied.
-const CHUNK_TIMES_MAX: usize = 4;
 
 /// By how much longer than it may be old an article is remembered, if nobody says otherwise.
 const REMEMBER_MARGIN_S: u64 = 86_400;
@@ -129,12 +127,12 @@ impl Across<'_> {
         const ARTICLE: &str = "session.article_bytes_max";
         let session = &mut self.config.session;
         let (memory, article) = (session.large_articles_bytes_max, session.article_bytes_max);
-        let least = article.saturating_mul(CHUNK_TIMES_MAX);
+        let least = session.article_room();
         if memory >= least {
             return;
         }
         if !self.places.contains_key(ARTICLE) {
-            session.article_bytes_max = memory / CHUNK_TIMES_MAX;
+            session.article_bytes_max = memory / SessionConfig::CHUNK_TIMES_MAX;
         } else if !self.places.contains_key(KEY) {
             session.large_articles_bytes_max = least;
         } else {

@@ -62,15 +62,13 @@ impl Pool {
     /// Page-aligned room for at least `len` octets.
     fn take(&self, len: usize) -> BytesMut {
         let mut kept = self.kept.lock();
-        while let Some(slab) = kept.pop() {
-            if slab.capacity() >= len {
-                return slab;
-            }
-            if slab.capacity() >= SLAB {
-                kept.push(slab);
-                break;
-            }
-            // A rest that is too small would keep its slab from being used again.
+        // A rest that is too small would keep its slab from being used again.
+        while kept
+            .pop_if(|rest| rest.capacity() < len.min(SLAB))
+            .is_some()
+        {}
+        if let Some(fits) = kept.iter().rposition(|slab| slab.capacity() >= len) {
+            return kept.remove(fits);
         }
         drop(kept);
         aligned(BytesMut::new(), len)
@@ -305,6 +303,18 @@ mod tests {
         assert!((1..=KEPT_MAX).contains(&kept.len()));
         assert!(kept.iter().all(|slab| slab.capacity() <= SLAB_KEPT_MAX));
     }
+
+    #[test]
+    fn a_larger_slab_is_used_again_behind_smaller_ones() {
+        let pool = Arc::new(Pool::default());
+        let large = sealed(filled(&pool, 2 * SLAB, 1));
+        let small: Vec<_> = (0..3).map(|_| sealed(filled(&pool, SLAB, 2))).collect();
+        let place = octets(&large).as_ptr().addr();
+        drop((small, large));
+        let memory = pool.memory(2 * SLAB);
+        assert_eq!(memory.octets.as_ptr().addr(), place);
+    }
+
     #[test]
     fn memory_taken_beforehand_is_used_and_comes_back() {
         let pool = Arc::new(Pool::default());

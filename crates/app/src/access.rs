@@ -19,7 +19,7 @@ use crate::control::client::Client;
 use crate::control::request::{Request, answer};
 use crate::output;
 
-/// Options of every command that looks at a spool.
+/// Options of every command that changes a spool.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct SpoolArgs {
     /// The spool directory [default: what the configuration says, else ./newsreel-spool]
@@ -28,12 +28,27 @@ pub(crate) struct SpoolArgs {
     /// The configuration file (offline: what the server last ran with, if not given)
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Take no lock and write nothing, not even beside a running server: replay the log in memory
-    #[arg(long)]
-    pub(crate) read_only: bool,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Options of every command that looks at a spool, or can.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct LookArgs {
+    #[command(flatten)]
+    changing: SpoolArgs,
+    /// Take no lock and write nothing, not even beside a running server: replay the log in memory
+    #[arg(long)]
+    pub(crate) read_only: bool,
+}
+
+impl std::ops::Deref for LookArgs {
+    type Target = SpoolArgs;
+
+    fn deref(&self) -> &SpoolArgs {
+        &self.changing
+    }
 }
 
 /// The file in a spool that says what the server last ran with.
@@ -50,7 +65,7 @@ pub(crate) enum Access {
 
 impl Access {
     /// Finds the way.  Without a server, who does not write only looks: whatever the configuration says, nothing is made.
-    pub(crate) fn open(args: &SpoolArgs, writes: bool) -> Result<Self> {
+    pub(crate) fn open(args: &LookArgs, writes: bool) -> Result<Self> {
         let mut config = config::load(args.config.as_deref())?;
         if let Some(spool) = &args.spool {
             config.server.spool.clone_from(spool);
@@ -158,8 +173,17 @@ pub(crate) fn open_when_free(
     }
 }
 
+/// Opens to change one thing, closes.
+pub(crate) fn change(args: &SpoolArgs, request: Request) -> Result<Value> {
+    let args = LookArgs {
+        changing: args.clone(),
+        read_only: false,
+    };
+    ask(&args, request)
+}
+
 /// Opens, asks one thing, closes.
-pub(crate) fn ask(args: &SpoolArgs, request: Request) -> Result<Value> {
+pub(crate) fn ask(args: &LookArgs, request: Request) -> Result<Value> {
     if args.read_only && request.writes() {
         bail!("this changes the spool, which --read-only forbids");
     }

@@ -137,7 +137,7 @@ pub struct SequencerConfig {
     /// One commit holds at most this many articles.
     pub commit_articles_max: u32,
     /// Groups that may be made in the life of the spool; removed ones count, because their numbers stay taken. A group
-    /// costs about 200 octets of memory.
+    /// costs about 600 octets of memory.
     pub groups_max: u32,
     /// Message-ids that may be under way, asked for and not sent, on all connections together; about 60 octets each.
     pub offers_max: usize,

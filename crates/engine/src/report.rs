@@ -155,9 +155,8 @@ impl std::str::FromStr for ArticleRef {
         }
         match text.split(':').collect::<Vec<_>>()[..] {
             [_, _, _] => Ok(Self::Token(text.to_owned())),
-            [group, number] => number
-                .parse()
-                .map(|number| Self::Number(group.to_owned(), number))
+            [group, number] => newsreel_wire::range::parse_number(number.as_bytes())
+                .map(|number| Self::Number(group.to_owned(), number.0))
                 .map_err(|_| format!("{number:?} in {text:?} is no article number")),
             _ => Err(format!(
                 "{text:?} names no article: give <message-id>, group:number, or a token such as \
@@ -239,12 +238,10 @@ mod tests {
             "SD1:24da800:1e".parse(),
             Ok(ArticleRef::Token("SD1:24da800:1e".to_owned()))
         );
-        assert!(
-            "misc.test:twelve"
-                .parse::<ArticleRef>()
-                .unwrap_err()
-                .contains("twelve")
-        );
+        for number in ["twelve", "+1", ""] {
+            let refused = format!("misc.test:{number}").parse::<ArticleRef>();
+            assert!(refused.unwrap_err().contains(number));
+        }
         assert!(
             "misc.test"
                 .parse::<ArticleRef>()

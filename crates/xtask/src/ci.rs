@@ -173,6 +173,12 @@ const STEPS: &[Step] = &[
         environment: FULL,
     },
     Step {
+        name: "release: the memory of a hundred thousand groups",
+        quick: false,
+        command: release_tests!("many_groups::"),
+        environment: FULL,
+    },
+    Step {
         name: "release: the real corpus",
         quick: false,
         command: release_tests!("corpus::"),

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::access::{self, SpoolArgs};
+use crate::access::{self, LookArgs};
 use crate::control::request::Request;
 use crate::output;
 
@@ -20,7 +20,7 @@ pub(crate) enum Verb {
         #[arg(long)]
         plain: bool,
         #[command(flatten)]
-        spool: SpoolArgs,
+        spool: LookArgs,
     },
 }
 

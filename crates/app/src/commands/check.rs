@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 
-use crate::access::{self, SpoolArgs};
+use crate::access::{self, LookArgs};
 use crate::control::request::Request;
 use crate::output;
 
@@ -13,7 +13,7 @@ use crate::output;
 )]
 pub(crate) struct Args {
     #[command(flatten)]
-    spool: SpoolArgs,
+    spool: LookArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {

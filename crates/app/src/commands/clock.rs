@@ -21,7 +21,7 @@ pub(crate) enum Verb {
 
 pub(crate) fn run(verb: &Verb) -> Result<()> {
     let Verb::Confirm { spool } = verb;
-    let confirmed = access::ask(spool, Request::ClockConfirm)?;
+    let confirmed = access::change(spool, Request::ClockConfirm)?;
     if spool.json {
         return output::json(&confirmed);
     }

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use crate::access::{self, SpoolArgs};
+use crate::access::{self, LookArgs};
 use crate::control::request::Request;
 use crate::output::{self, cell, duration, octets};
 
@@ -13,7 +13,7 @@ use crate::output::{self, cell, duration, octets};
 )]
 pub(crate) struct Args {
     #[command(flatten)]
-    spool: SpoolArgs,
+    spool: LookArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
@@ -21,11 +21,11 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if args.spool.json {
         return output::json(&status);
     }
-    output::text(&said(&status))
+    output::text(&said(&status, args.spool.read_only))
 }
 
-fn said(status: &Value) -> String {
-    let mut facts = server(status);
+fn said(status: &Value, read_only: bool) -> String {
+    let mut facts = server(status, read_only);
     facts.extend(views(status));
     facts.push(("memory", octets(&status["memory_octets"])));
     facts.push(("counted", counted(&status["counters"])));
@@ -53,10 +53,12 @@ const SESSIONS: [(&str, &str); 5] = [
 
 type Facts = Vec<(&'static str, String)>;
 
-fn server(status: &Value) -> Facts {
+fn server(status: &Value, read_only: bool) -> Facts {
     let server = &status["server"];
     let mut facts = vec![("spool", cell(&status["spool"]))];
-    if server.is_null() {
+    if read_only {
+        facts.push(("server", "not asked (--read-only)".to_owned()));
+    } else if server.is_null() {
         facts.push(("server", "none is running".to_owned()));
     } else {
         let listening = server["listening"]

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use serde_json::Value;
 
-use crate::access::{self, SpoolArgs};
+use crate::access::{self, LookArgs};
 use crate::control::request::Request;
 use crate::output;
 
@@ -25,7 +25,7 @@ pub(crate) enum Verb {
     #[command(after_help = "Example:\n  newsreel store inspect --spool /var/spool/newsreel")]
     Inspect {
         #[command(flatten)]
-        spool: SpoolArgs,
+        spool: LookArgs,
     },
 }
 

@@ -13,6 +13,7 @@ mod foreign;
 mod fuzz;
 mod groups;
 mod lifecycle;
+mod many_groups;
 mod path;
 mod scale;
 mod soak;

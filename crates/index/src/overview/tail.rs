@@ -225,6 +225,10 @@ impl TailPart {
         }
         count_in(&mut tail.buffers, &row.token);
         tail.arrival_max = tail.arrival_max.max(row.arrival);
+        if tail.rows.capacity() == 0 {
+            // Most groups of a large spool get one article between two checkpoints.
+            tail.rows.reserve_exact(1);
+        }
         tail.rows.push(row);
         drop(shard);
     }

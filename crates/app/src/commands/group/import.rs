@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, bail};
 use newsreel_host::{Error, Op};
 use serde_json::{Value, json};
 
-use crate::access::{Access, SpoolArgs};
+use crate::access::{Access, LookArgs};
 use crate::active::{self, Listed, ListedGroup, Named};
 use crate::control::request::Request;
 use crate::output;
@@ -44,7 +44,7 @@ pub(crate) struct Args {
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
-    spool: SpoolArgs,
+    spool: LookArgs,
 }
 
 pub(super) fn run(args: &Args) -> Result<()> {

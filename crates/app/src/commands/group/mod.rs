@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use serde_json::Value;
 
 pub(crate) use self::import::FILE_OCTETS_MAX;
-use crate::access::{self, SpoolArgs};
+use crate::access::{self, LookArgs, SpoolArgs};
 use crate::active::{self, ListedGroup};
 use crate::control::request::Request;
 use crate::output;
@@ -31,7 +31,7 @@ pub(crate) enum Verb {
         #[arg(default_value = "*")]
         wildmat: String,
         #[command(flatten)]
-        spool: SpoolArgs,
+        spool: LookArgs,
     },
     /// Show a group
     #[command(after_help = "Example:\n  newsreel group show misc.test")]
@@ -39,7 +39,7 @@ pub(crate) enum Verb {
         /// Its name
         name: String,
         #[command(flatten)]
-        spool: SpoolArgs,
+        spool: LookArgs,
     },
     /// Make groups
     #[command(after_help = "Example:\n  newsreel group add misc.test --description 'For tests'")]
@@ -64,7 +64,7 @@ pub(crate) enum Verb {
         #[arg(long)]
         dry_run: bool,
         #[command(flatten)]
-        spool: SpoolArgs,
+        spool: LookArgs,
     },
     /// Make the groups that a file lists; high marks are kept
     #[command(
@@ -155,7 +155,7 @@ fn add(args: &AddArgs) -> Result<()> {
         keep_existing: false,
         dry_run: None,
     };
-    let done = access::ask(&args.spool, request)?;
+    let done = access::change(&args.spool, request)?;
     for name in args.names.iter().filter(|name| active::is_reserved(name)) {
         output::warning(&format!(
             "{name} begins with a name that RFC 5536 reserves for what is no newsgroup"
@@ -187,7 +187,7 @@ fn set(args: &SetArgs) -> Result<()> {
         description: description.clone(),
         high: *high,
     };
-    group_said(spool, &access::ask(spool, request)?)
+    group_said(spool, &access::change(spool, request)?)
 }
 
 fn said(line: &str) -> Result<()> {
@@ -218,7 +218,7 @@ fn group_said(spool: &SpoolArgs, group: &Value) -> Result<()> {
     ]))
 }
 
-fn remove(names: &[String], dry_run: bool, spool: &SpoolArgs) -> Result<()> {
+fn remove(names: &[String], dry_run: bool, spool: &LookArgs) -> Result<()> {
     let names = names.to_vec();
     let done = access::ask(spool, Request::GroupRemove { names, dry_run })?;
     if spool.json {

@@ -114,14 +114,22 @@ where
 
 /// The line an article gets in the log, on demand.
 fn log<S, Io>(core: &Core<S, Io>, outcome: Outcome, id: &[u8], octets: u32) {
+    let (outcome, reason) = match outcome {
+        Outcome::Accepted => ("accepted", None),
+        Outcome::Duplicate => ("duplicate", None),
+        Outcome::Rejected(reason) => ("rejected", Some(reason.label())),
+        Outcome::Deferred(why) => ("deferred", Some(why.label())),
+        Outcome::Failed => ("failed", None),
+    };
     tracing::debug!(
         target: "newsreel::article",
         connection = core.connection.id().0,
         peer = core.connection.peer(),
-        address = ?core.connection.address(),
+        address = core.connection.address().map(tracing::field::display),
         id = %String::from_utf8_lossy(id),
         octets,
-        outcome = ?outcome,
+        outcome,
+        reason,
         "article"
     );
 }

@@ -25,8 +25,8 @@ pub struct SessionConfig {
     /// Octets of articles under way on one connection before reading stops.
     pub pipeline_bytes_max: usize,
     /// Octets of large articles (longer than `input_chunk_bytes`) of all connections together, on their way in or out; a
-    /// connection that needs more is asked to come back.  One network (an IPv4 address, an IPv6 /64) gets a quarter of it,
-    /// and always enough for one article.
+    /// connection that needs more is asked to come back, unless a slow one has it: that one is ended instead.  One network
+    /// (an IPv4 address, an IPv6 /64) gets a quarter of it, and always enough for one article.
     pub large_articles_bytes_max: usize,
     /// Octets read at once.
     pub input_chunk_bytes: usize,

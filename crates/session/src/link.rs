@@ -68,7 +68,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Link<Io> {
         match written {
             Poll::Ready(Ok(0)) | Poll::Ready(Err(_)) => Poll::Ready(Err(End::Broken)),
             Poll::Ready(Ok(len)) => {
-                self.pulse.moved();
+                self.pulse.moved(len);
                 Poll::Ready(Ok(len))
             }
             Poll::Pending => loop {

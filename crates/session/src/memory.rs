@@ -2,20 +2,33 @@
 //!
 //! Small ones are bounded by what a connection has under way.  A large one needs room for all of it before its fate is
 //! known, or until its reader has taken it, and many slow connections at once would need more than a machine has.  One
-//! network may hold a quarter, so that whoever stalls with all the connections it may have keeps nobody else out.
+//! network may hold a quarter.  Where there is no room, the slowest connection makes some: who stalls, with however many
+//! connections, keeps nobody else out for longer than [`GRACE`].
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use newsreel_net::network_of;
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
 /// What part of all one network may hold.
 const NETWORK_SHARE: usize = 4;
 
-/// Octets that may be held, and how many are.
+/// Nobody has to make room who has held memory for less than this, nor who moves octets: some within this time, and
+/// [`OCTETS_A_SECOND_MIN`] since it began.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Who moves fewer is slow.
+const OCTETS_A_SECOND_MIN: u64 = 64 << 10;
+
+/// Octets that may be held, and by whom they are.
 #[derive(Debug)]
 pub(crate) struct Budget {
     octets_max: usize,
@@ -27,6 +40,88 @@ pub(crate) struct Budget {
 struct Held {
     all: usize,
     networks: HashMap<Option<IpAddr>, usize>,
+    /// The connections that hold some, by their place in memory.
+    holders: HashMap<usize, Holder>,
+}
+
+#[derive(Debug)]
+struct Holder {
+    octets: usize,
+    since: Instant,
+    member: Arc<Member>,
+}
+
+/// One connection.
+#[derive(Debug)]
+struct Member {
+    network: Option<IpAddr>,
+    /// Whether it holds memory.
+    is_holding: AtomicBool,
+    /// Octets that came or went since it does.
+    moved: AtomicU64,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// It had to make room: what it holds counts no more.
+    is_out: bool,
+    /// When octets came or went.
+    moved_at: Option<Instant>,
+    waker: Option<Waker>,
+}
+
+impl Held {
+    /// Takes the octets of a connection off the accounts.
+    fn subtract(&mut self, network: Option<IpAddr>, octets: usize) {
+        self.all -= octets;
+        if let Entry::Occupied(mut mine) = self.networks.entry(network) {
+            *mine.get_mut() -= octets;
+            if *mine.get() == 0 {
+                mine.remove();
+            }
+        }
+    }
+
+    /// The slowest connection that may be told to make room, if any.
+    fn slowest(&self, network: Option<Option<IpAddr>>, but: usize) -> Option<usize> {
+        let now = Instant::now();
+        let rate = |holder: &Holder| {
+            let age = now.saturating_duration_since(holder.since);
+            let moved_at = holder.member.state.lock().moved_at.unwrap_or(holder.since);
+            let quiet = now.saturating_duration_since(moved_at.max(holder.since));
+            let moved = holder.member.moved.load(Ordering::Relaxed);
+            let rate = match quiet < GRACE {
+                true => u128::from(moved) * 1000 / age.as_millis().max(1),
+                false => 0,
+            };
+            let is_slow = age >= GRACE && rate < u128::from(OCTETS_A_SECOND_MIN);
+            is_slow.then_some((rate, Reverse(quiet)))
+        };
+        self.holders
+            .iter()
+            .filter(|(key, holder)| {
+                **key != but && network.is_none_or(|network| holder.member.network == network)
+            })
+            .filter_map(|(key, holder)| Some((rate(holder)?, *key)))
+            .min()
+            .map(|(_, key)| key)
+    }
+
+    /// Tells a connection to make room; its octets are free from now on.
+    fn put_out(&mut self, key: usize) {
+        let Some(holder) = self.holders.remove(&key) else {
+            return;
+        };
+        self.subtract(holder.member.network, holder.octets);
+        let mut state = holder.member.state.lock();
+        state.is_out = true;
+        let waker = state.waker.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
 }
 
 impl Budget {
@@ -39,53 +134,109 @@ impl Budget {
         }
     }
 
-    /// The share of the network that an address is in.
+    /// The account of a connection from this address.
     pub(crate) fn account(self: &Arc<Self>, address: Option<IpAddr>) -> Account {
         Account {
             budget: Arc::clone(self),
-            network: address.map(network_of),
+            member: Arc::new(Member {
+                network: address.map(network_of),
+                is_holding: AtomicBool::new(false),
+                moved: AtomicU64::new(0),
+                state: Mutex::default(),
+            }),
         }
     }
 }
 
-/// Large articles take too much already.
+/// Large articles take too much already, and nobody is slow enough to make room.
 #[derive(Debug)]
 pub(crate) struct NoRoom;
 
-/// One network's share of the budget.
+/// One connection's part of the budget.
 #[derive(Debug, Clone)]
 pub(crate) struct Account {
     budget: Arc<Budget>,
-    network: Option<IpAddr>,
+    member: Arc<Member>,
 }
 
 impl Account {
+    fn key(&self) -> usize {
+        Arc::as_ptr(&self.member).addr()
+    }
+
     /// Holds so many octets until the hold is dropped.
     pub(crate) fn hold(&self, octets: usize) -> Result<Hold, NoRoom> {
-        let mut held = self.budget.held.lock();
-        let all = held.all.saturating_add(octets);
-        let mine = held.networks.get(&self.network).copied();
-        let mine = mine.unwrap_or_default().saturating_add(octets);
-        if all > self.budget.octets_max || mine > self.budget.network_max {
+        let (budget, network) = (&self.budget, self.member.network);
+        let mut held = budget.held.lock();
+        if self.member.state.lock().is_out || octets > budget.network_max {
             return Err(NoRoom);
         }
-        held.all = all;
-        held.networks.insert(self.network, mine);
+        loop {
+            let mine = held.networks.get(&network).copied().unwrap_or_default();
+            let slow = if mine.saturating_add(octets) > budget.network_max {
+                held.slowest(Some(network), self.key())
+            } else if held.all.saturating_add(octets) > budget.octets_max {
+                held.slowest(None, self.key())
+            } else {
+                break;
+            };
+            held.put_out(slow.ok_or(NoRoom)?);
+        }
+        held.all += octets;
+        *held.networks.entry(network).or_default() += octets;
+        let holder = held.holders.entry(self.key()).or_insert_with(|| {
+            self.member.moved.store(0, Ordering::Relaxed);
+            self.member.is_holding.store(true, Ordering::Relaxed);
+            Holder {
+                octets: 0,
+                since: Instant::now(),
+                member: Arc::clone(&self.member),
+            }
+        });
+        holder.octets += octets;
         Ok(Hold {
             account: self.clone(),
             octets,
         })
     }
 
+    /// Octets came or went.
+    pub(crate) fn moved(&self, octets: usize) {
+        let member = &self.member;
+        if member.is_holding.load(Ordering::Relaxed) {
+            member.moved.fetch_add(octets as u64, Ordering::Relaxed);
+            member.state.lock().moved_at = Some(Instant::now());
+        }
+    }
+
+    /// Ready when this connection has to make room for others.
+    pub(crate) fn poll_out(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut state = self.member.state.lock();
+        if state.is_out {
+            return Poll::Ready(());
+        }
+        if state
+            .waker
+            .as_ref()
+            .is_none_or(|waker| !waker.will_wake(cx.waker()))
+        {
+            state.waker = Some(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+
     fn give_back(&self, octets: usize) {
         let mut held = self.budget.held.lock();
-        held.all -= octets;
-        if let Entry::Occupied(mut mine) = held.networks.entry(self.network) {
-            *mine.get_mut() -= octets;
-            if *mine.get() == 0 {
-                mine.remove();
-            }
+        // Who had to make room is not in it any more.
+        let Entry::Occupied(mut holder) = held.holders.entry(self.key()) else {
+            return;
+        };
+        holder.get_mut().octets -= octets;
+        if holder.get().octets == 0 {
+            holder.remove();
+            self.member.is_holding.store(false, Ordering::Relaxed);
         }
+        held.subtract(self.member.network, octets);
     }
 }
 
@@ -150,5 +301,52 @@ mod tests {
                 .hold(80)
                 .is_ok()
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_slowest_makes_room() {
+        let budget = Arc::new(Budget::new(400, 100));
+        let accounts: Vec<Account> = (0..3).map(|_| account(&budget, "192.0.2.1")).collect();
+        let holds: Vec<_> = accounts.iter().map(|one| one.hold(33).unwrap()).collect();
+        let good = account(&budget, "192.0.2.1");
+        assert!(good.hold(50).is_err(), "nobody had time to be slow");
+        tokio::time::sleep(2 * GRACE).await;
+        for (nth, one) in accounts.iter().enumerate() {
+            one.moved(nth * 1000);
+        }
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(accounts[0].poll_out(&mut cx).is_pending());
+        let room = good.hold(50).unwrap();
+        let is_out: Vec<_> = accounts
+            .iter()
+            .map(|one| one.poll_out(&mut cx).is_ready())
+            .collect();
+        assert_eq!(is_out, [true, true, false]);
+        assert!(accounts[0].hold(1).is_err(), "who is out stays out");
+        let third = &accounts[2];
+        third.moved(4 * OCTETS_A_SECOND_MIN as usize);
+        assert!(
+            account(&budget, "192.0.2.1").hold(50).is_err(),
+            "it is not slow"
+        );
+        let other = account(&budget, "198.51.100.1");
+        assert!(other.hold(100).is_ok(), "another network has its own part");
+        drop((holds, room));
+        let held = budget.held.lock();
+        assert!(held.all == 0 && held.networks.is_empty() && held.holders.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn many_networks_together_keep_nobody_else_out() {
+        let budget = Arc::new(Budget::new(400, 100));
+        let holds: Vec<Hold> = (1..=4)
+            .map(|n| account(&budget, &format!("192.0.{n}.1")).hold(100).unwrap())
+            .collect();
+        let good = account(&budget, "198.51.100.1");
+        assert!(good.hold(1).is_err());
+        tokio::time::sleep(GRACE).await;
+        assert!(good.hold(100).is_ok());
+        drop(holds);
+        assert_eq!(budget.held.lock().all, 0);
     }
 }

@@ -11,6 +11,7 @@ use tokio::time::{Instant, Sleep};
 
 use crate::config::SessionConfig;
 use crate::end::End;
+use crate::memory::Account;
 
 const BEAT_MAX: Duration = Duration::from_secs(15);
 
@@ -72,6 +73,8 @@ pub(crate) enum Waiting {
 #[derive(Debug)]
 pub(crate) struct Pulse {
     beats: Beats,
+    /// Who is slow may have to make room for others.
+    memory: Account,
     /// Made when the connection waits for the first time.
     sleep: Option<Pin<Box<Sleep>>>,
     /// Beats since anything moved, while the other side was waited for.
@@ -83,9 +86,10 @@ pub(crate) struct Pulse {
 }
 
 impl Pulse {
-    pub(crate) const fn new(beats: Beats) -> Self {
+    pub(crate) const fn new(beats: Beats, memory: Account) -> Self {
         Self {
             beats,
+            memory,
             sleep: None,
             quiet: 0,
             partial: 0,
@@ -93,9 +97,10 @@ impl Pulse {
         }
     }
 
-    /// Octets moved.
-    pub(crate) const fn moved(&mut self) {
+    /// So many octets moved; none: answers came.
+    pub(crate) fn moved(&mut self, octets: usize) {
         self.quiet = 0;
+        self.memory.moved(octets);
     }
 
     /// A line or an article is complete.
@@ -114,6 +119,14 @@ impl Pulse {
         cx: &mut Context<'_>,
         waiting: Waiting,
     ) -> Poll<Option<End>> {
+        if self.memory.poll_out(cx).is_ready() {
+            match waiting {
+                // In the middle of a reply nothing can be said.
+                Waiting::Writing => return Poll::Ready(Some(End::WriteStalled)),
+                Waiting::Service => {}
+                _ => return Poll::Ready(Some(End::NoMemory)),
+            }
+        }
         let beat = self.beats.beat;
         let sleep = self
             .sleep
@@ -155,7 +168,14 @@ impl Pulse {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::memory::Budget;
+
+    fn account() -> Account {
+        Arc::new(Budget::new(1, 1)).account(None)
+    }
 
     #[tokio::test(start_paused = true)]
     async fn limits_are_met_a_quarter_late_at_worst() {
@@ -165,20 +185,20 @@ mod tests {
             article_s: 20,
             ..SessionConfig::default()
         };
-        let mut pulse = Pulse::new(Beats::new(&config));
+        let mut pulse = Pulse::new(Beats::new(&config), account());
         for (waiting, limit_s, end, is_moving) in [
             (Waiting::Command, 40, End::Idle, false),
             (Waiting::Line, 4, End::Slow, false),
             (Waiting::Article, 20, End::Slow, true),
             (Waiting::Writing, 20, End::WriteStalled, true),
         ] {
-            pulse.moved();
+            pulse.moved(1);
             pulse.completed();
             pulse.sends();
             let begun = Instant::now();
             let passed = loop {
                 if is_moving {
-                    pulse.moved();
+                    pulse.moved(1);
                 }
                 let beat = std::future::poll_fn(|cx| pulse.poll_beat(cx, waiting)).await;
                 if let Some(end) = beat {
@@ -201,7 +221,7 @@ mod tests {
             command_s: 4,
             ..SessionConfig::default()
         };
-        let mut pulse = Pulse::new(Beats::new(&config));
+        let mut pulse = Pulse::new(Beats::new(&config), account());
         for waiting in [Waiting::Service; 100]
             .iter()
             .chain(&[Waiting::Line, Waiting::Command])

@@ -89,7 +89,7 @@ where
             connection: Arc::new(connection),
             link: Link {
                 io,
-                pulse: Pulse::new(shared.beats),
+                pulse: Pulse::new(shared.beats, memory.clone()),
                 drain,
                 sent_at: tokio::time::Instant::now(),
             },
@@ -109,7 +109,7 @@ where
     tracing::debug!(
         target: "newsreel::session",
         connection = connection.id().0,
-        address = ?connection.address(),
+        address = connection.address().map(tracing::field::display),
         end = end.label(),
         "session ended"
     );
@@ -419,7 +419,7 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
 
     /// Gives the answers that waiting has brought.
     fn settle_taken(&mut self) {
-        self.core.link.pulse.moved();
+        self.core.link.pulse.moved(0);
         answers::settle(&mut self.core);
     }
 
@@ -444,7 +444,7 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
             match input.poll_read(cx, &mut core.link.io) {
                 Poll::Ready(Ok(0)) => return Poll::Ready(Woken::Closed),
                 Poll::Ready(Ok(len)) => {
-                    core.link.pulse.moved();
+                    core.link.pulse.moved(len);
                     return Poll::Ready(Woken::Read(len));
                 }
                 Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::OutOfMemory => {

@@ -312,14 +312,21 @@ fn logs_are_json_on_demand_and_articles_have_lines() {
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
-    let lines: Vec<String> = events
+    let told: Vec<Value> = events
         .iter()
         .filter(|event| event["target"] == "newsreel::article")
-        .map(ToString::to_string)
+        .map(|event| {
+            json!([
+                event["address"],
+                event["id"],
+                event["outcome"],
+                event["reason"]
+            ])
+        })
         .collect();
-    assert_eq!(lines.len(), 2, "{lines:?}");
-    assert!(
-        lines[0].contains("<1@t.example>") && lines[1].contains("<2@t.example>"),
-        "{lines:?}"
-    );
+    let expect = [
+        json!(["127.0.0.1", "<1@t.example>", "accepted", null]),
+        json!(["127.0.0.1", "<2@t.example>", "rejected", "unknown_groups"]),
+    ];
+    assert_eq!(told, expect);
 }

@@ -304,6 +304,46 @@ async fn a_large_article_waits_for_room_in_the_budget() {
     assert!(so_far(&mut other).await.starts_with("220 0 <1@t>\r\n"));
 }
 
+/// Who stalls in the middle of large articles, or of taking them, makes room for those who do not.
+#[tokio::test(start_paused = true)]
+async fn who_stalls_with_large_articles_makes_room() {
+    let mut driver = driver(SessionConfig {
+        input_chunk_bytes: 64 << 10,
+        large_articles_bytes_max: 2 << 20,
+        ..SessionConfig::default()
+    });
+    let body = format!("{}\r\n", "x".repeat(998)).repeat(900);
+    let whole = |id: &str| article(id).replace("body\r\n", &body);
+    let injected = driver.service.inject(b"<1@t>", whole("<1@t>").as_bytes());
+    assert_eq!(injected, Outcome::Accepted);
+    let mut stalled = greeted(&mut driver).await;
+    let begun = format!("TAKETHIS <2@t>\r\n{}", "x".repeat(900 << 10));
+    say(&mut stalled, &begun).await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let mut good = greeted(&mut driver).await;
+    let takethis = |id: &str| format!("TAKETHIS {id}\r\n{}", whole(id));
+    say(&mut good, &takethis("<3@t>")).await;
+    assert_eq!(so_far(&mut good).await, "239 <3@t>\r\n");
+    assert_eq!(
+        so_far(&mut stalled).await,
+        "400 Too many large articles at once; try again later\r\n"
+    );
+    let mut slow = Vec::new();
+    for _ in 0..2 {
+        let mut reader = greeted(&mut driver).await;
+        say(&mut reader, "ARTICLE <1@t>\r\n").await;
+        assert!(so_far(&mut reader).await.starts_with("220 0 <1@t>\r\n"));
+        slow.push(reader);
+    }
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    say(&mut good, &takethis("<4@t>")).await;
+    assert_eq!(so_far(&mut good).await, "239 <4@t>\r\n");
+    let ended = driver.metrics.snapshot().ended;
+    assert!(ended.contains(&("no_memory", 1)), "{ended:?}");
+    let stalled = ended.iter().find(|(label, _)| *label == "write_stalled");
+    assert!(stalled.is_some(), "{ended:?}");
+}
+
 /// A client that has gone, with many expensive commands behind it, costs one of them.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_has_gone_is_noticed_between_commands() {

@@ -314,12 +314,12 @@ mod tests {
         for (nth, one) in accounts.iter().enumerate() {
             one.moved(nth * 1000);
         }
-        let mut cx = Context::from_waker(Waker::noop());
-        assert!(accounts[0].poll_out(&mut cx).is_pending());
+        let cx = Context::from_waker(Waker::noop());
+        assert!(accounts[0].poll_out(&cx).is_pending());
         let room = good.hold(50).unwrap();
         let is_out: Vec<_> = accounts
             .iter()
-            .map(|one| one.poll_out(&mut cx).is_ready())
+            .map(|one| one.poll_out(&cx).is_ready())
             .collect();
         assert_eq!(is_out, [true, true, false]);
         assert!(accounts[0].hold(1).is_err(), "who is out stays out");

@@ -210,7 +210,7 @@ impl Account {
     }
 
     /// Ready when this connection has to make room for others.
-    pub(crate) fn poll_out(&self, cx: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll_out(&self, cx: &Context<'_>) -> Poll<()> {
         let mut state = self.member.state.lock();
         if state.is_out {
             return Poll::Ready(());

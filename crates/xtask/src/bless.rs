@@ -12,6 +12,8 @@ const BLESSED: &[(&str, &[&str])] = &[
     ("newsreel-session", &["--test", "it", "transcripts"]),
     ("newsreel-app", &["--lib", "config::tests::invalid_files"]),
     ("newsreel-app", &["--test", "it", "docs"]),
+    // Makes the spool of a new set of formats, never an old one again.
+    ("newsreel-app", &["--test", "it", "formats"]),
     ("newsreel-wire", &["--lib"]),
     ("newsreel-layout", &["--lib"]),
     ("newsreel-layout", &["--test", "it", "advise"]),

@@ -10,6 +10,7 @@ mod crash;
 mod docs;
 mod edge_cases;
 mod foreign;
+mod formats;
 mod fuzz;
 mod groups;
 mod lifecycle;

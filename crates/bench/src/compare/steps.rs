@@ -140,6 +140,8 @@ pub static STEPS: &[Step] = &[
     usual_acks(read("article-1-usual-acks", "article", By::Id, 1)),
     usual_acks(read("article-16-usual-acks", "article", By::Id, 16)),
     deep(read("article-4-deep", "article", By::Id, 4), 8),
+    deep(read("head-4-deep", "head", By::Id, 4), 8),
+    deep(read("body-4-deep", "body", By::Id, 4), 8),
     deep(read("stat-4-deep", "stat", By::Id, 4), 8),
     deep(read("group-4-deep", "group", By::Id, 4), 8),
     read("over-4", "over", By::Id, 4),

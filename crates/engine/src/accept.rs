@@ -212,7 +212,7 @@ pub(crate) fn judge(
     }
     check_policy(shared, articles, now, &relay)?;
     let groups = find_groups(shared, &policy, &headers, &relay)?;
-    let set = choose_set(shared, &relay, wire.len())?;
+    let set = choose_set(shared, now, &headers, wire.len())?;
     let from = batch.text.len();
     if shared.config.sequencer.mode == Mode::Reader {
         overview::write_front(&headers, &mut batch.text);
@@ -336,10 +336,16 @@ fn find_groups(
 }
 
 /// Which buffer set takes it, by the storage rules.
-fn choose_set(shared: &Shared, relay: &RelayFacts<'_>, octets: usize) -> Result<SetId, Reject> {
+fn choose_set(
+    shared: &Shared,
+    now: Option<UnixTime>,
+    headers: &Headers<'_>,
+    octets: usize,
+) -> Result<SetId, Reject> {
     let subject = RuleSubject {
-        newsgroups: relay.newsgroups,
+        headers,
         octets: octets as u64,
+        arrival: now.unwrap_or_else(|| UnixTime(shared.clock.now().secs)),
     };
     shared
         .rules

@@ -129,8 +129,57 @@ pub struct RuleConfig {
     /// Only articles crossposted to this many groups or more (`~G10` in the paper).
     #[serde(default)]
     pub groups_min: Option<u32>,
+    /// Only articles whose From matches this wildmat.
+    #[serde(default)]
+    pub from: Option<String>,
+    /// Only articles whose Path, as it came, matches this wildmat.
+    #[serde(default)]
+    pub path: Option<String>,
+    /// Only articles that have a header field of this name.
+    #[serde(default)]
+    pub header: Option<String>,
+    /// Only articles that carry this: `text`, `binary` (uuencode, base64, MIME) or `yenc`.
+    #[serde(default)]
+    pub content: Option<RuleContent>,
+    /// Only articles that want to go (Expires) no earlier than this after they came, seconds.
+    #[serde(default)]
+    pub expires_s_min: Option<u64>,
+    /// Only articles that want to go (Expires) no later than this after they came, seconds.
+    #[serde(default)]
+    pub expires_s_max: Option<u64>,
     /// The set they go to.
     pub set: String,
+}
+
+impl Default for RuleConfig {
+    fn default() -> Self {
+        Self {
+            groups: everything(),
+            matching: GroupMatch::First,
+            larger_than: None,
+            octets_max: None,
+            groups_min: None,
+            from: None,
+            path: None,
+            header: None,
+            content: None,
+            expires_s_min: None,
+            expires_s_max: None,
+            set: SetConfig::default().name,
+        }
+    }
+}
+
+/// What an article carries, as a rule asks for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RuleContent {
+    /// Something to read.
+    Text,
+    /// A file, not in yEnc.
+    Binary,
+    /// A file in yEnc.
+    YEnc,
 }
 
 fn everything() -> String {
@@ -179,14 +228,7 @@ impl StoreConfig {
                 buffers: vec!["C0".to_owned(), "C1".to_owned()],
                 ..SetConfig::default()
             }],
-            rules: vec![RuleConfig {
-                groups: everything(),
-                matching: GroupMatch::First,
-                larger_than: None,
-                octets_max: None,
-                groups_min: None,
-                set: "main".to_owned(),
-            }],
+            rules: vec![RuleConfig::default()],
             dropped: Vec::new(),
         }
     }
@@ -313,8 +355,28 @@ impl StoreConfig {
         let rule = &self.rules[at];
         let mut wrong =
             |field: &str, why: String| problems.push((format!("rule[{at}].{field}"), why));
-        if let Err(error) = Wildmat::parse(&rule.groups) {
-            wrong("groups", error.to_string());
+        let wildmats = [
+            ("groups", Some(&rule.groups)),
+            ("from", rule.from.as_ref()),
+            ("path", rule.path.as_ref()),
+        ];
+        for (field, wildmat) in wildmats {
+            if let Some(Err(error)) = wildmat.map(|text| Wildmat::parse(text)) {
+                wrong(field, error.to_string());
+            }
+        }
+        if let Some(name) = &rule.header
+            && !is_field_name(name)
+        {
+            wrong("header", format!("{name:?} is no name of a header field"));
+        }
+        if let (Some(least), Some(most)) = (rule.expires_s_min, rule.expires_s_max)
+            && least > most
+        {
+            wrong(
+                "expires_s_max",
+                format!("no time is at least {least} and at most {most} seconds"),
+            );
         }
         if !self.sets.iter().any(|set| set.name == rule.set) {
             wrong("set", format!("there is no set {:?}", rule.set));
@@ -335,6 +397,14 @@ fn is_name(name: &str) -> bool {
         && name
             .bytes()
             .all(|octet| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_'))
+}
+
+/// RFC 5536 section 2.2: printable ASCII but the colon.
+fn is_field_name(name: &str) -> bool {
+    !name.is_empty()
+        && name
+            .bytes()
+            .all(|octet| octet.is_ascii_graphic() && octet != b':')
 }
 
 #[cfg(test)]
@@ -367,6 +437,19 @@ mod tests {
                 (config.rules[0].larger_than, config.rules[0].octets_max) = (Some(9), Some(9));
             }),
             ["rule[0].octets_max: no article is larger than 9 and at most 9"]
+        );
+        assert_eq!(
+            problems(|config| {
+                let rule = &mut config.rules[0];
+                rule.from = Some("a[".to_owned());
+                rule.header = Some("To:".to_owned());
+                (rule.expires_s_min, rule.expires_s_max) = (Some(9), Some(8));
+            }),
+            [
+                "rule[0].from: character class in wildmat is not closed",
+                "rule[0].header: \"To:\" is no name of a header field",
+                "rule[0].expires_s_max: no time is at least 9 and at most 8 seconds",
+            ]
         );
         assert_eq!(
             problems(|config| {

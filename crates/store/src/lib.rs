@@ -18,7 +18,8 @@ mod rules;
 mod store;
 
 pub use config::{
-    BUFFER_OCTETS_MIN, BufferConfig, GroupMatch, RuleConfig, SetConfig, SetOrder, StoreConfig,
+    BUFFER_OCTETS_MIN, BufferConfig, GroupMatch, RuleConfig, RuleContent, SetConfig, SetOrder,
+    StoreConfig,
 };
 pub use error::{Error, PlaceError, ReadError, Result};
 pub use facts::{BufferFacts, Oldest};

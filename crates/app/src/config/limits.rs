@@ -45,6 +45,8 @@ pub(super) const LIMITS: &[(&str, RangeInclusive<i64>)] = &[
     ("rule.larger_than", 0..=ARTICLE_OCTETS_MAX),
     ("rule.octets_max", 0..=ARTICLE_OCTETS_MAX),
     ("rule.groups_min", 0..=10_000),
+    ("rule.expires_s_min", 0..=100 * YEAR_S),
+    ("rule.expires_s_max", 0..=100 * YEAR_S),
     ("engine.queue_octets_max", MIB..=4 * GIB - 1),
     ("engine.commit_octets_max", 64 * KIB..=GIB),
     // More could outrun what durability `none` keeps in reserve.

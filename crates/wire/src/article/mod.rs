@@ -3,6 +3,7 @@
 //! Everything reads articles in wire form (RFC 3977 section 3.1.1: CRLF lines, dot-stuffed, terminator at the end) and
 //! borrows from it; nothing here changes an article or knows what the server's policy is.
 
+mod content;
 mod from;
 mod headers;
 #[cfg(test)]
@@ -12,6 +13,7 @@ mod octets;
 mod optional;
 mod relay;
 
+pub use content::Content;
 pub use headers::{Field, HeaderLimits, Headers};
 pub(crate) use headers::{is_blank, trim};
 pub use known::{Known, KnownSet};

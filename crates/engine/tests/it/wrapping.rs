@@ -10,7 +10,7 @@ use newsreel_engine::{ArticleRef, BufferStatus, EngineConfig};
 use newsreel_host::disk::{Effect, Fault, FaultyDisk};
 use newsreel_host::{Disk, FakeClock, MemoryDisk, Op, RealDisk};
 use newsreel_service::{NewsService, Outcome, Part};
-use newsreel_store::{GroupMatch, RuleConfig, SetConfig};
+use newsreel_store::{RuleConfig, SetConfig};
 use newsreel_wire::GroupName;
 
 use crate::world::{NOW, World, article, config, open_on};
@@ -244,12 +244,9 @@ fn mixed() -> EngineConfig {
     };
     config.store.sets = vec![set("small", "C0"), set("large", "C1")];
     let rule = |groups_min, set: &str| RuleConfig {
-        groups: "*".to_owned(),
-        matching: GroupMatch::First,
-        larger_than: None,
-        octets_max: None,
         groups_min,
         set: set.to_owned(),
+        ..RuleConfig::default()
     };
     config.store.rules = vec![rule(Some(2), "small"), rule(None, "large")];
     config.index.runs_max = 4;

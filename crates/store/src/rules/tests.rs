@@ -1,3 +1,5 @@
+//! The rules of the paper, of groups and sizes, and of fields.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use newsreel_engine::{Engine, Error};
 use newsreel_host::{Clock, Disk, RealClock, RealDisk};
@@ -146,6 +146,16 @@ pub(crate) fn open_when_free(
     disk: &Arc<dyn Disk>,
     clock: Arc<dyn Clock>,
 ) -> Result<Opened> {
+    let spool = &config.server.spool;
+    if disk.exists(spool)?
+        && let Some(uid) = newsreel_host::process::owner_if_not_root(spool)?
+    {
+        bail!(
+            "the spool {} belongs to user {uid}, and what root writes there that user could not read; run this as that \
+             user: setpriv --reuid {uid} --clear-groups newsreel ...",
+            spool.display()
+        );
+    }
     let mut tries = TRIES;
     loop {
         let (disk, clock) = (Arc::clone(disk), Arc::clone(&clock));
@@ -236,13 +246,27 @@ pub(crate) fn note_config(disk: &dyn Disk, config: &Config) -> Result<()> {
     Ok(())
 }
 
+/// Who may look at a spool.
+pub(crate) const ONLY_THE_OWNER: &str = "only the spool's owner and root may do this";
+
+fn is_forbidden(error: &anyhow::Error) -> bool {
+    let mut causes = error.chain();
+    causes.any(|cause| {
+        let system = cause.downcast_ref::<std::io::Error>();
+        system.is_some_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
+    })
+}
+
 fn last_config(spool: &Path) -> Result<Option<Config>> {
     let path = spool.join(LAST_CONFIG);
     if !RealDisk.exists(&path)? {
         return Ok(None);
     }
-    let config = config::load(Some(&path));
-    config
-        .map(Some)
-        .context("give --config FILE, or remove that file to use the defaults")
+    match config::load(Some(&path)) {
+        Ok(config) => Ok(Some(config)),
+        Err(error) if is_forbidden(&error) => Err(error.context(ONLY_THE_OWNER)),
+        Err(error) => {
+            Err(error.context("give --config FILE, or remove that file to use the defaults"))
+        }
+    }
 }

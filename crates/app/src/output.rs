@@ -9,8 +9,18 @@ use serde_json::Value;
 
 /// Writes a text to standard output.
 pub(crate) fn text(text: &str) -> Result<()> {
+    octets_out(text.as_bytes())
+}
+
+/// Whether standard output is a terminal.
+pub(crate) fn is_terminal() -> bool {
+    io::stdout().is_terminal()
+}
+
+/// Writes octets to standard output.
+pub(crate) fn octets_out(octets: &[u8]) -> Result<()> {
     let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(octets).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Quiet.into()),
         other => Ok(other?),
     }
@@ -50,7 +60,7 @@ pub(crate) fn is_watched() -> bool {
 /// Foreign text for a terminal: plain line ends, and no other control characters that a terminal would obey.
 pub(crate) fn foreign(text: &str) -> String {
     let text = text.replace("\r\n", "\n");
-    if !io::stdout().is_terminal() {
+    if !is_terminal() {
         return text;
     }
     text.chars()

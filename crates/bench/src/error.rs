@@ -83,7 +83,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The event loop could not be set up.
-    #[error("the event loop failed: {0}; more open files may have to be allowed (ulimit -n)")]
+    #[error("the event loop failed: {0}{hint}", hint = hint(.0))]
     EventLoop(io::Error),
     /// A worker thread ended before its work.
     #[error("a worker of the benchmark ended before its work")]
@@ -101,6 +101,17 @@ pub enum Error {
 fn running(source: &io::Error) -> &'static str {
     match source.kind() {
         io::ErrorKind::ConnectionRefused => "; is the server running?",
+        _ => "",
+    }
+}
+
+/// What may help.
+fn hint(error: &io::Error) -> &'static str {
+    const TOO_MANY_FILES: [i32; 2] = [24, 23];
+    match error.raw_os_error() {
+        Some(number) if TOO_MANY_FILES.contains(&number) => {
+            "; more open files have to be allowed (ulimit -n)"
+        }
         _ => "",
     }
 }

@@ -54,18 +54,24 @@ pub struct IdleReport {
 impl IdleReport {
     /// For a terminal.
     pub fn human(&self) -> String {
-        let mb = |bytes: Option<u64>| bytes.map_or(f64::NAN, |bytes| bytes as f64 / 1e6);
+        let clients = format!(
+            "{} idle connections opened in {:.2} s, {} alive at the end\n",
+            self.connections, self.open_seconds, self.alive
+        );
+        let (Some(before), Some(after), Some(each), Some(cpu)) = (
+            self.rss_before_bytes,
+            self.rss_after_bytes,
+            self.rss_each_bytes,
+            self.held_cpu_seconds,
+        ) else {
+            return clients + "what they cost the server: give its --pid\n";
+        };
         format!(
-            "{} idle connections opened in {:.2} s, {} alive at the end\n\
-             server: {:.1} MB before, {:.1} MB with them, {:.1} KB each; {:.2} s CPU while held; \
+            "{clients}server: {:.1} MB before, {:.1} MB with them, {:.1} KB each; {cpu:.2} s CPU while held; \
              {} threads in {} processes\n",
-            self.connections,
-            self.open_seconds,
-            self.alive,
-            mb(self.rss_before_bytes),
-            mb(self.rss_after_bytes),
-            self.rss_each_bytes.unwrap_or(f64::NAN) / 1e3,
-            self.held_cpu_seconds.unwrap_or(f64::NAN),
+            before as f64 / 1e6,
+            after as f64 / 1e6,
+            each / 1e3,
             self.threads.unwrap_or_default(),
             self.processes.unwrap_or_default(),
         )

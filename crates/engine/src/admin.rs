@@ -9,10 +9,10 @@ use std::sync::mpsc::{SendError, SyncSender};
 use newsreel_wire::{GroupId, GroupName, Sequence, UnixTime};
 
 use crate::checkpoint::{Stage, Task, Written};
-use crate::config::Durability;
+use crate::config::{Durability, NumberOverflow};
 use crate::counters::Counters;
 use crate::error::Error;
-use crate::filing::{Filing, GroupSlot, NUMBER_LARGER_MAX};
+use crate::filing::{Filing, GroupSlot, NUMBER_LARGER_MAX, NUMBER_MAX};
 use crate::record::{GroupRecord, GroupRemovedRecord, StateRecord, kind};
 use crate::requests::{GroupChange, GroupSpec, Request, Waiting};
 use crate::sequencer::Sequencer;
@@ -161,6 +161,7 @@ impl Sequencer {
             ..GroupSpec::new(name)
         };
         check_spec(&spec)?;
+        check_high(&self.shared, name, spec.high)?;
         if let Some(target) = status.strip_prefix('=') {
             let target_id = self.existing(target)?;
             if target_id == id || self.is_alias(target_id) {
@@ -346,6 +347,21 @@ fn no_group(name: &str) -> Error {
     Error::Group(format!("there is no group {name:?}"))
 }
 
+/// A group whose numbers begin above the last one it may give could never take an article.
+fn check_high(
+    shared: &Shared,
+    name: &str,
+    high: newsreel_wire::ArticleNumber,
+) -> Result<(), Error> {
+    if shared.config.sequencer.number_overflow == NumberOverflow::Larger || high.0 < NUMBER_MAX {
+        return Ok(());
+    }
+    Err(Error::Group(format!(
+        "group {name:?} cannot go on above {high}: {NUMBER_MAX} is the last number that RFC 3977 has, and \
+         engine.number_overflow is \"stop\" (\"larger\" goes on)"
+    )))
+}
+
 /// Why these groups cannot be made, all together: `made` were made before, and `there` knows those that exist, and
 /// which of them are aliases.
 pub(crate) fn check_specs(
@@ -365,6 +381,7 @@ pub(crate) fn check_specs(
     let mut others = HashMap::new();
     for group in groups {
         check_spec(group)?;
+        check_high(shared, &group.name, group.high)?;
         let other = others.insert(group.name.as_str(), group.status.as_str());
         if there(&group.name).is_some() || other.is_some() {
             return Err(Error::Group(format!(

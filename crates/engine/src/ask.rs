@@ -231,6 +231,9 @@ impl Engine {
         };
         let mut text = Vec::with_capacity(wire.len());
         dot_unstuff(wire.strip_suffix(b".\r\n").unwrap_or(wire), &mut text);
+        let octets_as_latin1 = std::str::from_utf8(&text)
+            .is_err()
+            .then(|| text.iter().map(|octet| char::from(*octet)).collect());
         ArticleReport {
             id: content(Known::MessageId),
             token: self.shared.store.token_text(token).unwrap_or_default(),
@@ -241,6 +244,7 @@ impl Engine {
             sequence: stored.sequence.0,
             octets: wire.len() as u64,
             text: String::from_utf8_lossy(&text).into_owned(),
+            octets_as_latin1,
         }
     }
 }

@@ -139,7 +139,8 @@ pub struct SequencerConfig {
     /// Groups that may be made in the life of the spool; removed ones count, because their numbers stay taken. A group
     /// costs about 600 octets of memory.
     pub groups_max: u32,
-    /// Message-ids that may be under way, asked for and not sent, on all connections together; about 60 octets each.
+    /// Message-ids that are kept while they are under way, asked for and not sent, on all connections together; about 60
+    /// octets each. Beyond it ids are asked for without being kept, and two peers may send the same article.
     pub offers_max: usize,
     /// Message-ids one connection may have been asked for and not sent.
     pub offers_per_connection_max: usize,

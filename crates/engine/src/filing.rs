@@ -46,7 +46,7 @@ pub(crate) struct GroupTable {
 }
 
 /// The largest number offered to readers (RFC 3977 section 6 allows 31 bits).
-const NUMBER_MAX: u64 = 0x7fff_ffff;
+pub(crate) const NUMBER_MAX: u64 = 0x7fff_ffff;
 
 /// The largest number that commands can name: 16 digits (RFC 3977 section 9.8).
 pub(crate) const NUMBER_LARGER_MAX: u64 = 9_999_999_999_999_999;

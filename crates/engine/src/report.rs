@@ -183,6 +183,8 @@ pub struct ArticleReport {
     pub octets: u64,
     /// The article, dot-stuffing undone; octets that are no UTF-8 are replaced in this form only.
     pub text: String,
+    /// The same octet for octet, as characters U+0000 to U+00FF, when it is no UTF-8.
+    pub octets_as_latin1: Option<String>,
 }
 
 /// Articles that `check` found in the store and could not compare with the views.

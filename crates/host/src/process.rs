@@ -3,7 +3,7 @@
 //! A fact that cannot be read is an error, never a zero.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::disk::read_small;
@@ -50,6 +50,22 @@ pub fn own_pid() -> u32 {
 #[must_use]
 pub fn own_uid() -> u32 {
     rustix::process::geteuid().as_raw()
+}
+
+/// The owner of a file or directory, if this process is root's and it is not.
+///
+/// # Errors
+/// When it cannot be looked at.
+pub fn owner_if_not_root(path: &Path) -> Result<Option<u32>> {
+    if own_uid() != 0 {
+        return Ok(None);
+    }
+    let stat = rustix::fs::stat(path).map_err(|errno| Error::Io {
+        op: Op::Stat,
+        path: path.to_path_buf(),
+        source: errno.into(),
+    })?;
+    Ok(Some(stat.st_uid).filter(|uid| *uid != 0))
 }
 
 /// The machine's name, if it has one that can be told.

@@ -70,6 +70,11 @@ impl Framer {
         !matches!(self.state, State::Command)
     }
 
+    /// Whether the rest of an overlong command line is being dropped.
+    pub(crate) const fn is_skipping(&self) -> bool {
+        self.skipped_takethis.is_some()
+    }
+
     /// Looks at the front of `buf`, which must begin where the last answer's `used` left it; asked again without
     /// dropping, a [`Framed::Line`] is answered again.
     pub(crate) fn next(&mut self, buf: &[u8]) -> Framed {

@@ -458,6 +458,7 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
             _ if !reading => Waiting::Service,
             (true, _) => Waiting::Article,
             (false, false) => Waiting::Line,
+            (false, true) if framer.is_skipping() => Waiting::Line,
             (false, true) if owed => Waiting::Service,
             (false, true) => Waiting::Command,
         };

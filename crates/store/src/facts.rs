@@ -50,11 +50,10 @@ impl BufferFacts {
     /// `ok`, or what is the matter with it.
     #[must_use]
     pub fn state(&self) -> String {
-        match (&self.suspended, &self.complaint, self.is_read_only) {
-            (Some(why), _, _) => format!("suspended: {why}"),
-            (None, Some(complaint), _) => complaint.clone(),
-            (None, None, true) => "read-only".to_owned(),
-            (None, None, false) => "ok".to_owned(),
+        match (&self.suspended, &self.complaint) {
+            (Some(why), _) => format!("suspended: {why}"),
+            (None, Some(complaint)) => complaint.clone(),
+            (None, None) => "ok".to_owned(),
         }
     }
 }

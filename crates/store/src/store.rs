@@ -57,7 +57,10 @@ impl Store {
         let named = |name: &str| config.buffers.iter().any(|buffer| buffer.name == name);
         register.reconcile(&named, &config.dropped)?;
         for name in &config.dropped {
-            tracing::warn!(buffer = name, "a buffer is let go, and the articles in it");
+            tracing::warn!(
+                buffer = name,
+                "a buffer is let go, and the articles in it; its file may be removed"
+            );
         }
         let mut opening = Opening {
             disk,

@@ -41,7 +41,14 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
     }
     let text = output::foreign(found["text"].as_str().unwrap_or_default());
     if *plain {
-        return output::text(&text);
+        return match found["octets_as_latin1"].as_str() {
+            Some(octets) if !output::is_terminal() => {
+                let octets = octets.replace("\r\n", "\n");
+                // Each character stands for an octet.
+                output::octets_out(&octets.chars().map(|c| c as u8).collect::<Vec<_>>())
+            }
+            _ => output::text(&text),
+        };
     }
     let xref = found["xref"]
         .as_array()

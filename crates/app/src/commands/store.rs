@@ -56,7 +56,7 @@ pub(super) fn table(buffers: &Value) -> String {
 /// One word for a state.
 fn word(state: &str) -> &str {
     match state.split_once(": ") {
-        _ if matches!(state, "ok" | "read-only") => state,
+        _ if state == "ok" => state,
         Some((word @ "suspended", _)) => word,
         _ => "impaired",
     }

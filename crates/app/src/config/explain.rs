@@ -17,17 +17,13 @@ pub(crate) fn explain(path: &str, config: &Config) -> Result<(String, serde_json
         let (defaults, values) = (Config::default().values()?, config.values()?);
         let (default, now) = (default_of(&defaults, key), said(&values, key));
         let typed = [default_value(&defaults, key), value_of(&values, key)];
-        return Ok((text(key, &default, &now), value(key, typed)));
+        let below: String = below(path)
+            .map(|key| format!("{}\n    {}\n", key.path, key.doc))
+            .collect();
+        return Ok((text(key, &default, &now) + &below, value(key, typed)));
     }
     if schema::is_section(path) {
-        let keys: Vec<&Key> = schema::keys()
-            .iter()
-            .filter(|key| {
-                key.path
-                    .strip_prefix(path)
-                    .is_some_and(|rest| rest.starts_with('.'))
-            })
-            .collect();
+        let keys: Vec<&Key> = below(path).collect();
         let lines = keys
             .iter()
             .map(|key| format!("{}\n    {}\n", key.path, key.doc));
@@ -35,6 +31,14 @@ pub(crate) fn explain(path: &str, config: &Config) -> Result<(String, serde_json
         return Ok((lines.collect(), json!({"section": path, "keys": names})));
     }
     bail!("{}", unknown(path))
+}
+
+/// The keys of a section or of a table.
+fn below(path: &str) -> impl Iterator<Item = &'static Key> {
+    schema::keys().iter().filter(move |key| {
+        let rest = key.path.strip_prefix(path);
+        rest.is_some_and(|rest| rest.starts_with('.'))
+    })
 }
 
 fn unknown(path: &str) -> String {

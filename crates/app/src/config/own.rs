@@ -73,6 +73,9 @@ impl Default for LoggingConfig {
     }
 }
 
+/// What a level may be.
+const LEVELS: &[&str] = &["error", "warn", "info", "debug", "trace", "off"];
+
 impl LoggingConfig {
     /// The filter for `tracing`.
     pub(crate) fn directives(&self) -> String {
@@ -82,6 +85,13 @@ impl LoggingConfig {
 
     /// What is wrong with the values: key and what would be right.
     pub(crate) fn problems(&self) -> Vec<(&'static str, String)> {
+        // What is no level is the name of a part to the filter, and everything else would be silent.
+        let words = self.level.split(',').map(str::trim);
+        let wrong = words.filter(|word| !word.contains('=') && !LEVELS.contains(word));
+        if let Some(word) = wrong.into_iter().next() {
+            let levels = LEVELS.join(", ");
+            return vec![("level", format!("{word:?} is none of {levels}"))];
+        }
         let filter = tracing_subscriber::EnvFilter::builder().parse(self.directives());
         match filter {
             Ok(_) => Vec::new(),
@@ -107,5 +117,11 @@ mod tests {
             ..Default::default()
         };
         assert_eq!(bad.problems().len(), 1);
+        let typo = LoggingConfig {
+            level: "warn,inof".to_owned(),
+            ..Default::default()
+        };
+        let why = "\"inof\" is none of error, warn, info, debug, trace, off";
+        assert_eq!(typo.problems(), [("level", why.to_owned())]);
     }
 }

@@ -49,8 +49,16 @@ impl Client {
             {
                 Ok(None)
             }
-            Err(error) => Err(error)
-                .with_context(|| format!("cannot talk to the server at {}", path.display())),
+            Err(error) => {
+                let why = match error.kind() {
+                    ErrorKind::PermissionDenied => format!("; {}", crate::access::ONLY_THE_OWNER),
+                    ErrorKind::NotADirectory => "; a spool is a directory".to_owned(),
+                    _ => String::new(),
+                };
+                Err(error).with_context(|| {
+                    format!("cannot talk to the server at {}{why}", path.display())
+                })
+            }
         }
     }
 

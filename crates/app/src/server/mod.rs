@@ -130,7 +130,11 @@ async fn until_drained(
     logging: Logging,
     signals: Signals,
 ) -> Result<()> {
-    access::note_config(disk.as_ref(), &config)?;
+    if let Err(error) = access::note_config(disk.as_ref(), &config) {
+        let error = crate::output::chain(&error);
+        tracing::warn!(target: "newsreel::server", %error,
+            "offline commands will not know what this server runs with; give them --config");
+    }
     let Doors {
         listeners,
         limits,

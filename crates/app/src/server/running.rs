@@ -189,7 +189,7 @@ impl Running for Server {
             }
             Err(error) => {
                 let error = crate::output::chain(&error);
-                tracing::error!(target: "newsreel::server", %error,
+                tracing::error!(target: "newsreel::server", error = %error.replace('\n', "; "),
                     "the configuration cannot be used; the server goes on with the old one");
                 Err(error)
             }

@@ -97,6 +97,13 @@ pub fn run(
         });
     }
     machine.disk.create_dir_all(&args.directory)?;
+    if !machine.disk.list(&args.directory)?.is_empty() {
+        return Err(Error::Argument {
+            name: "directory",
+            value: args.directory.display().to_string(),
+            why: "it is not empty".to_owned(),
+        });
+    }
     let names = rivals.iter().map(|rival| rival.name().to_owned()).collect();
     let mut comparison = Comparison::new(names, steps.iter().map(|step| step.name).collect());
     for round in 0..args.rounds {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use newsreel_engine::{GroupChange, NumberOverflow};
+use newsreel_engine::{GroupChange, GroupSpec, NumberOverflow};
 use newsreel_host::MemoryDisk;
 use newsreel_service::{Outcome, Reject};
 use newsreel_wire::ArticleNumber;
@@ -86,6 +86,17 @@ async fn high_marks_that_no_command_could_name_are_refused() {
     for number in [u64::MAX, 10_000_000_000_000_000] {
         let why = world.engine.set_group("misc.test", high(number));
         assert!(why.unwrap_err().to_string().contains("16 digits"));
+    }
+    // A group that stops at the last number of RFC 3977 could never take an article.
+    let full = GroupSpec {
+        high: ArticleNumber(3_000_000_000),
+        ..GroupSpec::new("misc.full")
+    };
+    for why in [
+        world.engine.add_groups(vec![full]).map(drop),
+        world.engine.set_group("misc.test", high(2_147_483_647)),
+    ] {
+        assert!(why.unwrap_err().to_string().contains("number_overflow"));
     }
     assert_eq!(world.high("misc.test"), 0);
 }

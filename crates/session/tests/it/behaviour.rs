@@ -344,6 +344,27 @@ async fn who_stalls_with_large_articles_makes_room() {
     assert!(stalled.is_some(), "{ended:?}");
 }
 
+/// The rest of a command line that is too long already has no more time than the line.
+#[tokio::test(start_paused = true)]
+async fn an_overlong_line_has_the_time_of_a_line() {
+    for begun in ["X", "TAKETHIS "] {
+        let mut driver = driver(SessionConfig {
+            command_s: 4,
+            ..SessionConfig::default()
+        });
+        let mut stream = greeted(&mut driver).await;
+        say(&mut stream, &format!("{begun}{}", "x".repeat(600))).await;
+        let ended = async {
+            while driver.metrics.snapshot().closed == 0 {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                let _ = stream.write_all(b"x").await;
+            }
+        };
+        let ended = tokio::time::timeout(Duration::from_secs(10), ended).await;
+        assert!(ended.is_ok(), "{begun}");
+    }
+}
+
 /// A client that has gone, with many expensive commands behind it, costs one of them.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_has_gone_is_noticed_between_commands() {

@@ -25,6 +25,9 @@ const BATCH_OCTETS: usize = 128 << 10;
 /// The largest list of groups that is read.
 pub(crate) const FILE_OCTETS_MAX: usize = 256 << 20;
 
+/// Bad lines that are shown.
+const BAD_SHOWN_MAX: usize = 100;
+
 /// The standard input, in a file's place.
 const STANDARD_INPUT: &str = "-";
 
@@ -80,6 +83,10 @@ pub(super) fn run(args: &Args) -> Result<()> {
     }
     if spool.json {
         return Ok(());
+    }
+    let shown = &listed.bad[..listed.bad.len().min(BAD_SHOWN_MAX)];
+    for bad in shown {
+        output::warning(&format!("{}:{}: {}", bad.file, bad.line, bad.what));
     }
     let text = match dry_run {
         true => format!("dry run: {added} groups would be added, {existing} exist already"),
@@ -187,7 +194,7 @@ fn refusal(listed: &Listed, json: bool) -> String {
     let line = |bad: &active::BadLine| format!("{}:{}: {}\n", bad.file, bad.line, bad.what);
     let lines: String = match json {
         true => String::new(),
-        false => listed.bad.iter().map(line).collect(),
+        false => listed.bad.iter().take(BAD_SHOWN_MAX).map(line).collect(),
     };
     let count = listed.bad.len();
     format!("{lines}{count} bad lines, nothing was imported; --skip-bad imports the others")

@@ -16,6 +16,7 @@ mod old_log;
 mod refusing;
 mod room;
 mod scale;
+mod starting;
 mod trouble;
 mod volatile;
 mod waiting;

@@ -96,6 +96,12 @@ impl FaultyDisk {
         self.script.octets_written(path_part)
     }
 
+    /// Octets asked for so far of files whose paths contain `path_part`, whether or not they lay in memory.
+    #[must_use]
+    pub fn octets_read(&self, path_part: &str) -> u64 {
+        self.script.octets_read(path_part)
+    }
+
     /// Counts an operation and shows it to the script; an open folder asks here too.
     pub(crate) fn strike(&self, op: Op, path: &Path) -> Result<()> {
         let call = Call::new(op, path);

@@ -176,12 +176,37 @@ impl OpCounts {
     }
 }
 
+/// So many octets of each path.
+#[derive(Debug, Default)]
+struct Octets(BTreeMap<PathBuf, u64>);
+
+impl Octets {
+    fn add(&mut self, path: &Path, octets: u64) {
+        match self.0.get_mut(path) {
+            Some(sum) => *sum += octets,
+            None => {
+                self.0.insert(path.to_path_buf(), octets);
+            }
+        }
+    }
+
+    fn of(&self, path_part: &str) -> u64 {
+        let counts = self.0.iter();
+        counts
+            .filter(|(path, _)| path.to_string_lossy().contains(path_part))
+            .map(|(_, octets)| octets)
+            .sum()
+    }
+}
+
 #[derive(Debug, Default)]
 struct State {
     faults: Vec<Fault>,
     counts: OpCounts,
     /// Octets written to each path.
-    written: BTreeMap<PathBuf, u64>,
+    written: Octets,
+    /// Octets asked for from each path.
+    read: Octets,
     stop_at_change: Option<u64>,
     stop_at_sync: Option<u64>,
     stopped: bool,
@@ -223,12 +248,11 @@ impl Script {
     }
 
     pub(super) fn octets_written(&self, path_part: &str) -> u64 {
-        let state = self.0.lock();
-        let written = state.written.iter();
-        written
-            .filter(|(path, _)| path.to_string_lossy().contains(path_part))
-            .map(|(_, octets)| octets)
-            .sum()
+        self.0.lock().written.of(path_part)
+    }
+
+    pub(super) fn octets_read(&self, path_part: &str) -> u64 {
+        self.0.lock().read.of(path_part)
     }
 
     /// Counts the operation and says what strikes it, if anything.
@@ -239,13 +263,10 @@ impl Script {
             *count += 1;
         }
         counts.changes += u64::from(call.changes);
-        if call.op == Op::Write {
-            match state.written.get_mut(call.path) {
-                Some(octets) => *octets += call.len,
-                None => {
-                    state.written.insert(call.path.to_path_buf(), call.len);
-                }
-            }
+        match call.op {
+            Op::Write => state.written.add(call.path, call.len),
+            Op::Read => state.read.add(call.path, call.len),
+            _ => {}
         }
         let counts = &mut state.counts;
         let is_sync = matches!(call.op, Op::Sync | Op::SyncDir);

@@ -86,6 +86,21 @@ fn counters_tell_where_a_run_can_be_stopped() {
 }
 
 #[test]
+fn octets_are_counted_by_path() {
+    let (_, disk) = disk();
+    let (a, b) = (new_file(&disk, "a.log"), new_file(&disk, "b.run"));
+    a.write_at(b"12345", 0).unwrap();
+    b.write_at(b"123", 0).unwrap();
+    a.read_at(&mut [0; 4], 0).unwrap();
+    a.read_cached_at(&mut [0; 2], 1).unwrap();
+    b.read_at(&mut [0; 3], 0).unwrap();
+    let octets = |part| (disk.octets_written(part), disk.octets_read(part));
+    assert_eq!(octets(".log"), (5, 6));
+    assert_eq!(octets(".run"), (3, 3));
+    assert_eq!(octets(""), (8, 9));
+}
+
+#[test]
 fn a_stop_leaves_the_operation_undone() {
     let (memory, disk) = disk();
     let file = new_file(&disk, "a");

@@ -43,7 +43,8 @@ pub enum Mode {
     /// Numbers, overview and Xref, for readers.
     #[default]
     Reader,
-    /// Articles and history only: a feeder, as in the CNFS paper.
+    /// Articles and history only: a feeder, as in the CNFS paper. It takes articles of any group that
+    /// `articles.accept` lets in, whether or not it has that group, and looks at no group's status.
     Transit,
 }
 

@@ -17,6 +17,7 @@ mod refusing;
 mod room;
 mod scale;
 mod starting;
+mod transit;
 mod trouble;
 mod volatile;
 mod waiting;

@@ -151,6 +151,49 @@ fn every_pass_runs_and_finds_nothing_wrong() {
     server.stop();
 }
 
+/// What a server counts and has in its groups: name, largest number, articles.
+fn contents(spool: &Spool) -> (Value, Value) {
+    let groups = spool.json(&["group", "list"]);
+    let groups = groups.as_array().unwrap().iter();
+    let counts = groups.map(|group| json!([group["name"], group["high"], group["count"]]));
+    let accepted = spool.json(&["status"])["counters"]["accepted"].clone();
+    (counts.collect(), accepted)
+}
+
+#[test]
+fn what_several_peers_offer_at_the_same_time_is_stored_once() {
+    let config = Spool::changed(&[("8MiB", "64MiB")]);
+    let step = scaled(500, 5000);
+    let feed = |server: &Server, words: &[&str], first: u64, articles: u64| {
+        let (first, articles) = (first.to_string(), articles.to_string());
+        let range = ["--first", &first, "--articles", &articles];
+        run(&[&["feed"], words, &range].concat(), server)
+    };
+    let (spool, several) = server(&config);
+    let mut first = 0;
+    for mode in ["takethis", "check", "ihave"] {
+        let words = ["--mode", mode, "--connections", "4", "--overlap"];
+        let found = feed(&several, &words, first, step);
+        assert_eq!(
+            found["commands"][0]["answered"],
+            4 * step,
+            "{mode}: {found}"
+        );
+        assert_eq!(found["accepted"], step, "{mode}: {found}");
+        first += step;
+    }
+    // As many numbers and articles in each group as when one peer offers each article once.
+    let (alone, one) = server(&config);
+    let found = feed(&one, &["--connections", "1"], 0, first);
+    assert_eq!(found["accepted"], first);
+    assert_eq!(contents(&spool), contents(&alone));
+    let checked = spool.json(&["check"]);
+    assert_eq!(checked["articles"], first);
+    assert_eq!(checked["problems"], json!([]));
+    one.stop();
+    several.stop();
+}
+
 /// Who forgets the groups is told so, and by more than figures.
 #[test]
 fn a_feed_of_which_nothing_is_taken_fails_and_says_what_is_missing() {

@@ -132,8 +132,8 @@ pub struct SequencerConfig {
     pub number_overflow: NumberOverflow,
     /// Articles waiting for the sequencer, octets; connections are not read beyond it.
     pub queue_octets_max: u32,
-    /// One commit holds at most this much, octets. More than 1.5 MiB is no faster: a commit in memory of its own size
-    /// costs more than the syncs that it saves.
+    /// One commit holds at most this much, octets; no more than `queue_octets_max`. More than 1.5 MiB is no faster: a
+    /// commit in memory of its own size costs more than the syncs that it saves.
     pub commit_octets_max: u32,
     /// One commit holds at most this many articles.
     pub commit_articles_max: u32,
@@ -143,7 +143,7 @@ pub struct SequencerConfig {
     /// Message-ids that are kept while they are under way, asked for and not sent, on all connections together; about 60
     /// octets each. Beyond it ids are asked for without being kept, and two peers may send the same article.
     pub offers_max: usize,
-    /// Message-ids one connection may have been asked for and not sent.
+    /// Message-ids one connection may have been asked for and not sent; no more than `offers_max`.
     pub offers_per_connection_max: usize,
     /// How long an id that was asked for is kept for that peer, milliseconds.
     pub offer_wait_ms: u64,

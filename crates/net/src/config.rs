@@ -12,7 +12,7 @@ pub struct ListenConfig {
     pub addresses: Vec<SocketAddr>,
     /// Connections at the same time, in all.
     pub connections_max: usize,
-    /// Connections at the same time from one address (IPv6: one /64 network).
+    /// Connections at the same time from one address (IPv6: one /64 network); no more than `connections_max`.
     pub connections_per_address_max: usize,
     /// Whether connections from this machine count against the total only.
     pub loopback_unlimited: bool,

@@ -14,6 +14,9 @@ use crate::methods::cnfs::{self, BLOCK_MAX, BLOCK_MIN, Geometry};
 /// The smallest buffer, octets: room for the headers and a few reserved regions.
 pub const BUFFER_OCTETS_MIN: u64 = 1 << 20;
 
+/// A message lists so many names.
+const NAMES_SHOWN_MAX: usize = 20;
+
 /// `[[buffer]]`: one cyclic buffer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -258,12 +261,16 @@ impl StoreConfig {
         for at in 0..self.rules.len() {
             self.check_rule(at, &mut problems);
         }
-        let mut wrong = |key: &str, why: &str| problems.push((key.to_owned(), why.to_owned()));
+        let mut wrong = |why: String| problems.push(("set".to_owned(), why));
         if self.rules.is_empty() {
-            wrong("rule", "there is no rule, so no article could be taken");
+            let sets = quoted(self.sets.iter().map(|set| &set.name));
+            wrong(format!(
+                "there is no rule, so no article could be taken: add a [[rule]] that names one of {sets}"
+            ));
         }
-        if self.sets.len() > usize::from(u8::MAX) {
-            wrong("set", "there are more than 255 sets");
+        let sets = self.sets.len();
+        if sets > usize::from(u8::MAX) {
+            wrong(format!("there are {sets} sets; at most 255 are right"));
         }
         problems
     }
@@ -280,9 +287,17 @@ impl StoreConfig {
             );
         }
         if before.iter().any(|other| other.name == buffer.name) {
-            wrong("name", format!("{:?} is there twice", buffer.name));
+            wrong("name", is_taken("buffer", &buffer.name));
         }
-        if let Some(path) = &buffer.path
+        if buffer
+            .path
+            .as_ref()
+            .is_some_and(|path| path.as_os_str().is_empty())
+        {
+            let right =
+                "an empty path is no file: give one, or leave the key out for a file in the spool";
+            wrong("path", right.to_owned());
+        } else if let Some(path) = &buffer.path
             && let Some(other) = before
                 .iter()
                 .find(|other| other.path.as_ref() == Some(path))
@@ -290,7 +305,7 @@ impl StoreConfig {
             wrong(
                 "path",
                 format!(
-                    "{} is that of buffer {:?} already",
+                    "{} is that of buffer {:?} already: give each buffer a file of its own",
                     path.display(),
                     other.name
                 ),
@@ -329,17 +344,21 @@ impl StoreConfig {
         let mut wrong =
             |field: &str, why: String| problems.push((format!("set[{at}].{field}"), why));
         if set.buffers.is_empty() {
-            wrong("buffers", format!("set {:?} has no buffer", set.name));
+            let right = format!("set {:?} has no buffer: name one or more", set.name);
+            wrong("buffers", right);
         }
         if self.sets[..at].iter().any(|other| other.name == set.name) {
-            wrong("name", format!("{:?} is there twice", set.name));
+            wrong("name", is_taken("set", &set.name));
         }
         for (nth, name) in set.buffers.iter().enumerate() {
             if !self.buffers.iter().any(|buffer| buffer.name == *name) {
-                wrong("buffers", format!("there is no buffer {name:?}"));
+                let names = self.buffers.iter().map(|buffer| &buffer.name);
+                wrong("buffers", is_missing("buffer", name, names));
             }
-            if set.buffers[..nth].contains(name) {
-                wrong("buffers", format!("{name:?} is there twice"));
+            let before = set.buffers[..nth].iter().filter(|other| *other == name);
+            if before.count() == 1 {
+                let right = format!("{name:?} is there twice: name each buffer once");
+                wrong("buffers", right);
             }
         }
         if methods::find(&set.method).is_none() {
@@ -379,16 +398,52 @@ impl StoreConfig {
             );
         }
         if !self.sets.iter().any(|set| set.name == rule.set) {
-            wrong("set", format!("there is no set {:?}", rule.set));
+            let names = self.sets.iter().map(|set| &set.name);
+            wrong("set", is_missing("set", &rule.set, names));
         }
         if let (Some(more), Some(most)) = (rule.larger_than, rule.octets_max)
             && more >= most
         {
             wrong(
                 "octets_max",
-                format!("no article is larger than {more} and at most {most}"),
+                format!(
+                    "no article is larger than {more} and at most {most}: give more than larger_than"
+                ),
             );
         }
+    }
+}
+
+/// What is wrong with a name that another table of the same list has.
+fn is_taken(what: &str, name: &str) -> String {
+    format!("another {what} is called {name:?}: give each {what} a name of its own")
+}
+
+/// What is wrong with the name of something that is not there, and what there is.
+fn is_missing<'n>(
+    what: &str,
+    name: &str,
+    there: impl ExactSizeIterator<Item = &'n String>,
+) -> String {
+    match there.len() {
+        0 => format!("there is no {what} {name:?}: add a [[{what}]] with that name"),
+        _ => format!("there is no {what} {name:?}: name one of {}", quoted(there)),
+    }
+}
+
+/// Names as a file has them, each once; of many only the first.
+fn quoted<'n>(names: impl Iterator<Item = &'n String>) -> String {
+    let mut all: Vec<String> = Vec::new();
+    for name in names.map(|name| format!("{name:?}")) {
+        if !all.contains(&name) {
+            all.push(name);
+        }
+    }
+    let more = all.len().saturating_sub(NAMES_SHOWN_MAX);
+    all.truncate(NAMES_SHOWN_MAX);
+    match more {
+        0 => all.join(", "),
+        _ => format!("{} and {more} more", all.join(", ")),
     }
 }
 
@@ -430,13 +485,15 @@ mod tests {
         );
         assert_eq!(
             problems(|config| config.sets[0].buffers.push("C1".to_owned())),
-            ["set[0].buffers: \"C1\" is there twice"]
+            ["set[0].buffers: \"C1\" is there twice: name each buffer once"]
         );
         assert_eq!(
             problems(|config| {
                 (config.rules[0].larger_than, config.rules[0].octets_max) = (Some(9), Some(9));
             }),
-            ["rule[0].octets_max: no article is larger than 9 and at most 9"]
+            [
+                "rule[0].octets_max: no article is larger than 9 and at most 9: give more than larger_than"
+            ]
         );
         assert_eq!(
             problems(|config| {
@@ -457,11 +514,49 @@ mod tests {
                     buffer.path = Some(PathBuf::from("/dev/x"));
                 }
             }),
-            ["buffer[1].path: /dev/x is that of buffer \"C0\" already"]
+            [
+                "buffer[1].path: /dev/x is that of buffer \"C0\" already: give each buffer a file of its own"
+            ]
+        );
+        assert_eq!(
+            problems(|config| config.buffers[1].path = Some(PathBuf::new())),
+            [
+                "buffer[1].path: an empty path is no file: give one, or leave the key out for a file in the spool"
+            ]
+        );
+        assert_eq!(
+            problems(|config| {
+                config.buffers[1].name = "C0".to_owned();
+                config.sets[0].buffers = vec!["C0".to_owned(), "C1".to_owned()];
+                config.rules[0].set = "other".to_owned();
+            }),
+            [
+                "buffer[1].name: another buffer is called \"C0\": give each buffer a name of its own",
+                "set[0].buffers: there is no buffer \"C1\": name one of \"C0\"",
+                "rule[0].set: there is no set \"other\": name one of \"main\""
+            ]
+        );
+        let many = |config: &mut StoreConfig| {
+            config.sets[0].buffers = (0..30).map(|n| format!("B{n}")).collect();
+            config.sets[0].buffers.push("B0".to_owned());
+            config.sets[0].buffers.push("B0".to_owned());
+            config.buffers = vec![config.buffers[0].clone(); 30];
+            for (n, buffer) in config.buffers.iter_mut().enumerate() {
+                buffer.name = format!("B{n}");
+            }
+            config.sets[0].buffers.push("X".to_owned());
+        };
+        let found = problems(many);
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(
+            found[1].ends_with("\"B18\", \"B19\" and 10 more"),
+            "{found:?}"
         );
         assert_eq!(
             problems(|config| config.rules.clear()),
-            ["rule: there is no rule, so no article could be taken"]
+            [
+                "set: there is no rule, so no article could be taken: add a [[rule]] that names one of \"main\""
+            ]
         );
     }
 

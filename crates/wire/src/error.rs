@@ -223,13 +223,13 @@ pub enum RangeError {
 #[non_exhaustive]
 pub enum WildmatError {
     /// A pattern is empty.
-    #[error("wildmat has an empty pattern")]
+    #[error("wildmat has an empty pattern: take a comma away, or write * for everything")]
     Empty,
     /// A `[` without its `]`.
-    #[error("character class in wildmat is not closed")]
+    #[error("character class in wildmat is not closed: add ]")]
     Class,
     /// A backslash with nothing behind it.
-    #[error("backslash at the end of wildmat")]
+    #[error("backslash at the end of wildmat: add the character that it is to quote")]
     Backslash,
     /// Not UTF-8.
     #[error("wildmat is not UTF-8")]

@@ -59,6 +59,7 @@ pub(super) fn settle(
     across.rules();
     across.log_segment();
     across.remember();
+    across.parts();
     across.problems
 }
 
@@ -260,6 +261,68 @@ impl Across<'_> {
         let written = [KEY, header, "articles.groups_max"];
         let at = written.into_iter().find(|key| self.is_written(key));
         self.problem(at.unwrap_or(KEY), &written, what, right);
+    }
+
+    /// What one may have of what all have: no more than that.
+    fn parts(&mut self) {
+        let listen = &self.config.listen;
+        let (part, whole) = self.within(
+            (
+                "listen.connections_per_address_max",
+                listen.connections_per_address_max,
+            ),
+            ("listen.connections_max", listen.connections_max),
+        );
+        let listen = &mut self.config.listen;
+        (listen.connections_per_address_max, listen.connections_max) = (part, whole);
+        let engine = &self.config.engine;
+        let (part, whole) = self.within(
+            (
+                "engine.offers_per_connection_max",
+                engine.offers_per_connection_max,
+            ),
+            ("engine.offers_max", engine.offers_max),
+        );
+        let engine = &mut self.config.engine;
+        (engine.offers_per_connection_max, engine.offers_max) = (part, whole);
+        let engine = &self.config.engine;
+        let (part, whole) = self.within(
+            ("engine.commit_octets_max", engine.commit_octets_max),
+            ("engine.queue_octets_max", engine.queue_octets_max),
+        );
+        let engine = &mut self.config.engine;
+        (engine.commit_octets_max, engine.queue_octets_max) = (part, whole);
+    }
+
+    /// A part and the whole it is taken from, as they become.
+    fn within<T: Copy + Ord + TryInto<u64>>(
+        &mut self,
+        (key, part): (&'static str, T),
+        (other, whole): (&'static str, T),
+    ) -> (T, T) {
+        if part <= whole {
+            return (part, whole);
+        }
+        if !self.is_written(key) {
+            return (whole, whole);
+        }
+        if !self.is_written(other) {
+            return (part, part);
+        }
+        let number = |value: T| value.try_into().unwrap_or(u64::MAX);
+        let (most, value) = (number(whole), number(part));
+        let what = format!(
+            "{key} = {} is more than {}, of which it is a part",
+            printed(key, value),
+            self.said(other, most)
+        );
+        let right = format!(
+            "give {} or less, or {other} {} or more",
+            printed(key, most),
+            printed(other, value)
+        );
+        self.problem(key, &[other], what, right);
+        (part, whole)
     }
 
     /// `index.remember_s`: as long as an article may be old, or one that is gone comes in again.

@@ -97,7 +97,7 @@ macro_rules! sections {
 
 sections! {
     /// `[server]`
-    server: ServerConfig, |_server| Vec::new();
+    server: ServerConfig, |server| owned(server.problems());
     /// `[logging]`
     logging: LoggingConfig, |logging| owned(logging.problems());
     /// `[listen]`
@@ -194,11 +194,13 @@ fn store(values: toml::Table, complaints: &mut Vec<(String, String)>) -> StoreCo
     if store.sets.is_empty() {
         store.sets = usual.sets;
         for set in &mut store.sets {
-            set.buffers = store
-                .buffers
-                .iter()
-                .map(|buffer| buffer.name.clone())
-                .collect();
+            set.buffers.clear();
+            for buffer in &store.buffers {
+                // A name that is there twice is told at the buffer, not at a set that nobody wrote.
+                if !set.buffers.contains(&buffer.name) {
+                    set.buffers.push(buffer.name.clone());
+                }
+            }
         }
     }
     if let ([set], []) = (store.sets.as_slice(), store.rules.as_slice()) {

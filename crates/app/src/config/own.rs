@@ -29,6 +29,17 @@ impl Default for ServerConfig {
     }
 }
 
+impl ServerConfig {
+    /// What is wrong with the values: key and what would be right.
+    pub(crate) fn problems(&self) -> Vec<(&'static str, String)> {
+        if !self.spool.as_os_str().is_empty() {
+            return Vec::new();
+        }
+        let right = "an empty path is no directory: give one, as in \"newsreel-spool\"";
+        vec![("spool", right.to_owned())]
+    }
+}
+
 /// Whose connections are served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "lowercase")]

@@ -130,6 +130,41 @@ fn defaults_give_way_to_what_the_file_says_and_what_it_says_holds() {
     assert_eq!(parse(&shown, "shown").unwrap(), config);
 }
 
+/// Of a part and its whole the one that nobody wrote gives way, to either side.
+#[test]
+fn a_part_and_its_whole_fit_each_other_when_one_is_written() {
+    let config = |text: &str| parse(text, "x").unwrap();
+    let listen = config("[listen]\nconnections_max = 100\n").listen;
+    assert_eq!(
+        (listen.connections_per_address_max, listen.connections_max),
+        (100, 100)
+    );
+    let listen = config("[listen]\nconnections_per_address_max = 20000\n").listen;
+    assert_eq!(
+        (listen.connections_per_address_max, listen.connections_max),
+        (20_000, 20_000)
+    );
+    let engine = config("[engine]\noffers_max = 1000\nqueue_octets_max = \"1MiB\"\n").engine;
+    assert_eq!(
+        (engine.offers_per_connection_max, engine.offers_max),
+        (1000, 1000)
+    );
+    assert_eq!(
+        (engine.commit_octets_max, engine.queue_octets_max),
+        (1 << 20, 1 << 20)
+    );
+    let large = "[engine]\noffers_per_connection_max = 600000\ncommit_octets_max = \"64MiB\"\n";
+    let engine = config(large).engine;
+    assert_eq!(
+        (engine.offers_per_connection_max, engine.offers_max),
+        (600_000, 600_000)
+    );
+    assert_eq!(
+        (engine.commit_octets_max, engine.queue_octets_max),
+        (64 << 20, 64 << 20)
+    );
+}
+
 /// What is wrong with keys by themselves does not hide what is wrong between others; what could not be read is not held
 /// against anything.
 #[test]

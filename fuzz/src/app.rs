@@ -1,4 +1,5 @@
-//! What each fuzz target of the server's own inputs does: lists of groups, configuration, control socket, connections.
+//! What each fuzz target of the server's own inputs does: lists of groups, configuration, control socket, connections; and
+//! of the load generator's: replies.
 //!
 //! The app's tests include this file and replay the committed corpora, so it uses nothing but the crates under test.
 
@@ -12,6 +13,7 @@ pub const TARGETS: &[Target] = &[
     ("control_request", control_request),
     ("framer", framer),
     ("group_list", group_list),
+    ("replies", replies),
 ];
 
 /// What `article show` takes: its three forms are told apart, and a number is one.
@@ -58,4 +60,16 @@ pub fn framer(data: &[u8]) {
 pub fn group_list(data: &[u8]) {
     let (good, bad) = newsreel_app::fuzz::import(data);
     assert!(good + bad <= data.split(|octet| *octet == b'\n').count() + 1);
+}
+
+/// What a server answers to the load generator: what is seen does not depend on the pieces in which it comes, nor on
+/// whether blocks are taken whole.  Whether a line is too long does, so nothing longer is compared.
+pub fn replies(data: &[u8]) {
+    let _ = newsreel_bench::fuzz::replies(data, 4096, true);
+    let data = data.get(..8192).unwrap_or(data);
+    let whole = newsreel_bench::fuzz::replies(data, data.len(), false);
+    for (step, in_parts) in [(1, false), (1, true), (7, true), (300, false)] {
+        let seen = newsreel_bench::fuzz::replies(data, step, in_parts);
+        assert_eq!(seen, whole, "{step} {in_parts}");
+    }
 }

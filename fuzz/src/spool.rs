@@ -13,16 +13,25 @@ pub const TARGETS: &[Target] = &[
     ("history_page", history_page),
     ("log_record", log_record),
     ("log_segment", log_segment),
+    ("manifest", manifest),
     ("register", register),
     ("sealed_parts", sealed_parts),
     ("sealed_run", sealed_run),
     ("spool_identity", spool_identity),
 ];
 
-/// A cyclic buffer's file: headers, records, bitmap, scans, reads.
+/// A cyclic buffer's file, as it is and behind right checksums: headers, records, bitmap, scans, reads.
 pub fn buffer(data: &[u8]) {
-    if let Ok(digest) = newsreel_store::fuzz::decode_buffer(data) {
-        assert!(digest.read <= digest.sound, "{digest:?}");
+    let made = newsreel_store::fuzz::decode_made_buffer(data);
+    for digest in [newsreel_store::fuzz::decode_buffer(data), made]
+        .iter()
+        .flatten()
+    {
+        // Of each record the head and the whole.
+        assert!(
+            digest.read <= 2 * (digest.sound + digest.unsound),
+            "{digest:?}"
+        );
     }
 }
 
@@ -44,16 +53,27 @@ pub fn log_record(data: &[u8]) {
     }
 }
 
-/// A segment of the log: header, frames, records, recovery, a reader.
+/// A segment of the log, as it is and behind right checksums: header, frames, records, recovery, a reader.
 pub fn log_segment(data: &[u8]) {
-    if let Ok(digest) = newsreel_journal::decode_segment(data) {
+    let made = newsreel_journal::decode_made_segment(data);
+    for digest in [newsreel_journal::decode_segment(data), made]
+        .iter()
+        .flatten()
+    {
         assert!(digest.payload_octets <= data.len() as u64, "{digest:?}");
     }
 }
 
-/// Parts of sealed files without their checksums.
+/// The manifest of the sealed files behind a right checksum.
+pub fn manifest(data: &[u8]) {
+    let _ = newsreel_index::fuzz::decode_manifest(data);
+}
+
+/// A part of a sealed file without its checksum, the part's number in front.
 pub fn sealed_parts(data: &[u8]) {
-    let _ = newsreel_index::fuzz::decode_parts(data);
+    if let [part, octets @ ..] = data {
+        let _ = newsreel_index::fuzz::decode_part(*part, octets);
+    }
 }
 
 /// A sealed run of any kind behind right checksums: header, footer, sections, an overview pack's blocks and their texts.

@@ -11,6 +11,7 @@ pub mod compare;
 pub mod corpus;
 mod error;
 pub mod feed;
+pub mod fuzz;
 pub mod idle;
 pub mod load;
 mod measure;

@@ -12,6 +12,7 @@ use newsreel_wire::{GroupId, Sequence};
 
 use crate::cursor::array_at;
 use crate::error::Result;
+use crate::groups::Group;
 use crate::groups::seal::{GroupFile, GroupRun};
 use crate::history::bucket::{Bucket, BucketFacts};
 use crate::history::page::{PAGE_OCTETS, Page, key};
@@ -22,13 +23,42 @@ use crate::overview::pack::{Pack, decode_entries};
 use crate::sealed::ends::{FOOTER_OCTETS, HEADER_OCTETS, HEADER_USED, SECTIONS_MAX};
 use crate::sealed::filter::Filter;
 use crate::sealed::frame::{self, FRAME_HEADER};
-use crate::sealed::manifest::Manifest;
+use crate::sealed::manifest::{COPY_ALIGN as MANIFEST_ALIGN, Manifest};
 use crate::sealed::reader::{RunFile, Wait};
 use crate::sealed::{RunKind, RunMeta, run_path};
 
-/// Decodes `octets` as each part that a file of the views can have; says how many took them.
+/// Decodes `octets` as one of the parts that a file of the views can have, without its checksum; says whether it took
+/// them.  The parts: 0 columns of a block, 1 filter, 2 list of blocks (behind the offset where they end, 8 octets),
+/// 3 facts of a bucket, 4 rows of groups, 5 their marks, 6 withdrawals.
 #[must_use]
-pub fn decode_parts(octets: &[u8]) -> usize {
+pub fn decode_part(part: u8, octets: &[u8]) -> bool {
+    match part {
+        0 => columns(octets),
+        1 => Filter::decode(octets).is_ok_and(|filter| {
+            let _ = filter.may_contain(0) | filter.may_contain(u64::MAX);
+            assert_eq!(filter.encode(), octets, "nothing is lost");
+            true
+        }),
+        2 => octets
+            .split_first_chunk()
+            .is_some_and(|(end, list)| decode_entries(list, u64::from_le_bytes(*end)).is_ok()),
+        3 => BucketFacts::decode(octets).is_ok_and(|facts| {
+            assert_eq!(facts.encode(), octets, "nothing is lost");
+            true
+        }),
+        4 => GroupRun::decode(octets, &[], &[]).is_ok_and(|run| {
+            for row in &run.rows {
+                assert_eq!(Group::new(&row.attributes()), *row, "nothing is lost");
+            }
+            true
+        }),
+        5 => GroupRun::decode(&[], octets, &[]).is_ok(),
+        6 => GroupRun::decode(&[], &[], octets).is_ok(),
+        _ => false,
+    }
+}
+
+fn columns(octets: &[u8]) -> bool {
     let columns = Columns::decode(Bytes::copy_from_slice(octets));
     if let Ok(columns) = &columns {
         for row in 0..columns.len() {
@@ -36,20 +66,30 @@ pub fn decode_parts(octets: &[u8]) -> usize {
             assert_eq!(columns.position(whole.number), row, "numbers rise");
         }
     }
-    let filter = Filter::decode(octets);
-    if let Ok(filter) = &filter {
-        let _ = filter.may_contain(0) | filter.may_contain(u64::MAX);
+    columns.is_ok()
+}
+
+/// Octets of a manifest before its runs, and of one of these.
+const MANIFEST_HEAD: usize = 64;
+const MANIFEST_RUN: usize = 48;
+
+/// Takes `octets` for a copy of the manifest without its checksum, of the spool that it names; how many runs it lists.
+#[must_use]
+pub fn decode_manifest(octets: &[u8]) -> Option<usize> {
+    let runs = u32::from_le_bytes(array_at(octets, 12)) as usize;
+    let end = runs.saturating_mul(MANIFEST_RUN);
+    let copy = octets.get(..end.saturating_add(MANIFEST_HEAD))?;
+    let half = (copy.len() + 4).next_multiple_of(MANIFEST_ALIGN);
+    let mut file = vec![0; 2 * half];
+    for place in file.chunks_exact_mut(half) {
+        place[..copy.len()].copy_from_slice(copy);
+        place[copy.len()..copy.len() + 4].copy_from_slice(&crc32c::crc32c(copy).to_le_bytes());
     }
-    let end = u64::from(u32::MAX);
-    let taken = [
-        columns.is_ok(),
-        filter.is_ok(),
-        decode_entries(octets, end).is_ok(),
-        BucketFacts::decode(octets).is_ok(),
-        Manifest::decode(octets, &[0; 16]).is_ok(),
-        GroupRun::decode(octets, octets, octets).is_ok(),
-    ];
-    taken.into_iter().filter(|taken| *taken).count()
+    let spool = array_at(octets, 16);
+    let manifest = Manifest::decode(&file, &spool).ok()?;
+    let again = Manifest::decode(&manifest.encode(&spool), &spool);
+    assert_eq!(again.as_ref(), Ok(&manifest), "nothing is lost");
+    Some(manifest.runs.len())
 }
 
 /// Takes `octets` for the payload of a history page; how many entries it has, if it is one.

@@ -25,6 +25,7 @@ mod wire;
 
 use std::path::{Path, PathBuf};
 
+use newsreel_bench::fuzz::Saw;
 use newsreel_host::{Disk, RealDisk, read_whole};
 
 /// Module, name, function.
@@ -119,16 +120,12 @@ fn whole_inputs_are_taken() {
             "{name}"
         );
     }
-    assert_eq!(
-        newsreel_index::fuzz::decode_parts(&input("sealed_parts/columns")),
-        1
-    );
+    parts_are_taken(&input);
+    files_are_taken(&input);
     for name in ["yyy", "pairs", "range", "on", "off", "to"] {
         let mark = newsreel_layout::Mark::decode(&input(&format!("directory_mark/{name}")));
         assert!(mark.is_some(), "{name}");
     }
-    let segment = newsreel_journal::decode_segment(&input("log_segment/small")).unwrap();
-    assert!(segment.frames > 3 && segment.damaged == 0, "{segment:?}");
     for (kind, blocks) in [("history", 0), ("groups", 0), ("overview", 3)] {
         let run = newsreel_index::fuzz::open_run(&input(&format!("sealed_run/{kind}")));
         assert!(
@@ -168,4 +165,61 @@ fn whole_inputs_are_taken() {
     assert_eq!(listed, (2, 1));
     let came = newsreel_session::fuzz::frame(&input("framer/conversation"), 7);
     assert_eq!(came.len(), 4, "{came:?}");
+    let saw = newsreel_bench::fuzz::replies(&input("replies/conversation"), 7, true);
+    let blocks = saw.iter().filter(|saw| matches!(saw, Saw::Block(_)));
+    assert_eq!((saw.len(), blocks.count()), (8, 3), "{saw:?}");
+    let saw = newsreel_bench::fuzz::replies(&input("replies/line-too-long"), 7, true);
+    assert_eq!(saw, [Saw::TooLong]);
+}
+
+/// Every part of a sealed file that has a decoder of its own.
+fn parts_are_taken(input: &dyn Fn(&str) -> Vec<u8>) {
+    let parts = [
+        "columns",
+        "filter",
+        "blocks",
+        "facts",
+        "groups",
+        "marks",
+        "withdrawn",
+    ];
+    for (number, name) in parts.into_iter().enumerate() {
+        let octets = input(&format!("sealed_parts/{name}"));
+        let (part, octets) = octets.split_first().unwrap();
+        assert_eq!(usize::from(*part), number, "{name}");
+        assert!(newsreel_index::fuzz::decode_part(*part, octets), "{name}");
+    }
+    for name in ["columns-cut", "blocks-end-elsewhere", "groups-cut"] {
+        let octets = input(&format!("sealed_parts/{name}"));
+        let (part, octets) = octets.split_first().unwrap();
+        assert!(!newsreel_index::fuzz::decode_part(*part, octets), "{name}");
+    }
+    let manifest = |name: &str| newsreel_index::fuzz::decode_manifest(&input(name));
+    assert_eq!(manifest("manifest/whole"), Some(6));
+    for name in ["unknown-kind", "claims-more", "newer"] {
+        assert_eq!(manifest(&format!("manifest/{name}")), None, "{name}");
+    }
+}
+
+/// Files that are checked as they are, and behind checksums that were made right.
+fn files_are_taken(input: &dyn Fn(&str) -> Vec<u8>) {
+    let octets = input("log_segment/small");
+    let segment = newsreel_journal::decode_segment(&octets).unwrap();
+    assert!(segment.frames > 3 && segment.damaged == 0, "{segment:?}");
+    let made = newsreel_journal::decode_made_segment(&octets).unwrap();
+    assert_eq!(made, segment);
+    let rot = input("log_segment/rot-in-a-frame");
+    let rotten = newsreel_journal::decode_segment(&rot).unwrap();
+    let made = newsreel_journal::decode_made_segment(&rot).unwrap();
+    assert!(rotten.frames < segment.frames, "{rotten:?}");
+    assert_eq!(made, segment);
+
+    let buffer = |name: &str| {
+        let made = newsreel_store::fuzz::decode_made_buffer(&input(name)).unwrap();
+        (made.sound, made.unsound, made.read)
+    };
+    // Four articles, four walks, head and whole.
+    assert_eq!(buffer("buffer/made-whole"), (16, 0, 32));
+    assert_eq!(buffer("buffer/made-rot"), (16, 0, 32));
+    assert_eq!(buffer("buffer/made-claims-more"), (12, 0, 24));
 }

@@ -12,7 +12,7 @@ use crate::cursor::{Bad, Cursor};
 const MAGIC: &[u8; 8] = b"NRVIEWS\0";
 const VERSION: u16 = 1;
 /// Each copy begins at a multiple of this.
-const COPY_ALIGN: usize = 4096;
+pub(crate) const COPY_ALIGN: usize = 4096;
 /// The largest manifest that is read.
 pub(crate) const OCTETS_MAX: usize = 16 << 20;
 /// Octets of a run's entry.

@@ -73,6 +73,11 @@ impl FrameHeader {
         out
     }
 
+    /// Whether a frame may begin with these octets, at a glance.
+    pub(crate) fn may_begin(bytes: &[u8]) -> bool {
+        bytes.starts_with(&MAGIC)
+    }
+
     /// The header at the front of `bytes`, if it is one of this spool and segment.
     pub(crate) fn decode(bytes: &[u8], seed: u32, segment: u64) -> Option<Self> {
         let mut fields = Fields(bytes);

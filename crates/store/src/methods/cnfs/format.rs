@@ -35,6 +35,11 @@ impl FileKey {
     pub fn of(uuid: &[u8; 16]) -> Self {
         Self(crc32c::crc32c(uuid))
     }
+
+    /// The checksum of a record's header in that file.
+    pub(crate) fn crc(self, covered: &[u8]) -> u32 {
+        crc32c::crc32c_append(self.0, covered)
+    }
 }
 
 /// What begins at a block.
@@ -88,13 +93,13 @@ impl RecordHeader {
         out[28..36].copy_from_slice(&self.sequence.0.to_le_bytes());
         out[36..44].copy_from_slice(&self.arrival.0.to_le_bytes());
         out[44..60].copy_from_slice(&self.id_hash.0);
-        let crc = crc32c::crc32c_append(key.0, &out[..60]);
+        let crc = key.crc(&out[..60]);
         out[60..64].copy_from_slice(&crc.to_le_bytes());
         out
     }
 
     /// Whether a record may begin with these octets, at a glance.
-    pub(super) fn may_begin(octets: &[u8]) -> bool {
+    pub(crate) fn may_begin(octets: &[u8]) -> bool {
         octets.starts_with(&RECORD_MAGIC)
     }
 
@@ -109,7 +114,7 @@ impl RecordHeader {
         if !Self::may_begin(octets) {
             return Err("no record begins here");
         }
-        if u32_at(octets, 60) != crc32c::crc32c_append(key.0, &octets[..60]) {
+        if u32_at(octets, 60) != key.crc(&octets[..60]) {
             return Err("checksum of the record header");
         }
         if octets[2] != VERSION {

@@ -1,9 +1,10 @@
 //! Opening a spool: the views from their last checkpoint, the log replayed on top, its end checked
 //! against the store.
 //!
-//! Only frames that no later one vouches for are checked; the first that fails is cut whole, and
-//! with it what was never acknowledged.  Everything before is taken as it is.  Start-up reads the
-//! log behind the checkpoint and a few records of the store, whatever the spool's size.
+//! Only frames that no later one vouches for are checked.  A durable commit had its articles on disk before its frame
+//! was written: what the store does not bear out is rot, it is reported, and everything else of the frame may have been
+//! acknowledged and stays.  Without durability the first frame that fails is cut whole.  Everything before is taken as it
+//! is.  Start-up reads the log behind the checkpoint and a few records of the store, whatever the spool's size.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -187,6 +188,14 @@ pub(crate) fn open(
     for damage in &recovered.damage {
         tracing::error!(%damage, "the log is damaged");
     }
+    if let Some(cut) = &recovered.cut {
+        tracing::warn!(
+            first = cut.first.0,
+            last = cut.before.0.saturating_sub(1),
+            why = cut.why,
+            "the end of the log is cut off: a commit was not finished, or is damaged; its numbers stay unused"
+        );
+    }
     if writer.is_some() {
         spool.keep_key(disk, hash_key);
     }
@@ -335,6 +344,10 @@ fn jump(
     if ahead > 0 {
         jump = jump.saturating_add(ahead).saturating_add(RESERVE);
     }
+    // A torn frame was never acknowledged, a damaged one may have been; which it is cannot be told.
+    if let Some(cut) = &recovered.cut {
+        jump = jump.saturating_add(cut.before.0.saturating_sub(cut.first.0));
+    }
     // What rots in the log gave at most so many numbers.
     let is_listed = recovered.damage.len() as u64 == recovered.damage_count;
     jump.saturating_add(if is_listed {
@@ -401,12 +414,20 @@ fn replay(
 ) -> Result<Replay, Error> {
     let mut replay = Replay::default();
     while let Some(frame) = recovery.next_frame()? {
-        if !frame.is_vouched()
-            && let Err(why) = check_frame(&frame, &stores.get(&replay)?.reader())
-        {
-            tracing::warn!(sequence = frame.first().0, why, "the log is cut here");
-            recovery.cut(why);
-            break;
+        if !frame.is_vouched() {
+            let damaged = damaged(&frame, &stores.get(&replay)?.reader());
+            // The state stands in front of everything that was committed under it.
+            let was_durable = replay.hash_key.is_some() && !replay.is_volatile;
+            if damaged > 0 && was_durable {
+                tracing::error!(
+                    sequence = frame.first().0,
+                    damaged,
+                    "articles of the last commit are damaged in the store; they are lost, the others are kept"
+                );
+            } else if damaged > 0 {
+                recovery.cut("an article of it is not in the store");
+                break;
+            }
         }
         replay.frames += 1;
         for record in frame.records().since(from) {
@@ -417,26 +438,22 @@ fn replay(
     Ok(replay)
 }
 
-/// Whether the store has every article of a frame as the log tells it.
-fn check_frame(frame: &Frame<'_>, store: &StoreReader) -> Result<(), &'static str> {
+/// How many articles of a frame the store does not have as the log tells them.
+fn damaged(frame: &Frame<'_>, store: &StoreReader) -> usize {
     let mut memory = Vec::new();
-    for Record {
-        sequence,
-        kind,
-        payload,
-    } in frame.records()
-    {
-        if kind != kind::ARTICLE {
-            continue;
-        }
-        let Ok(article) = ArticleRecord::decode(sequence, payload) else {
-            return Err("an article record cannot be read");
+    let articles = frame
+        .records()
+        .filter(|record| record.kind == kind::ARTICLE);
+    let mut is_damaged = |record: &Record<'_>| {
+        let sequence = record.sequence;
+        let Ok(article) = ArticleRecord::decode(sequence, record.payload) else {
+            return true;
         };
-        let token = &article.token;
-        if let Err(error) = store.verify(token, sequence, &article.id_hash, &mut memory) {
+        let found = store.verify(&article.token, sequence, &article.id_hash, &mut memory);
+        if let Err(error) = &found {
             tracing::warn!(%error, sequence = sequence.0, "an article of the log's end is not in the store");
-            return Err("an article of it is not in the store");
         }
-    }
-    Ok(())
+        found.is_err()
+    };
+    articles.filter(|record| is_damaged(record)).count()
 }

@@ -419,6 +419,59 @@ async fn one_flipped_bit_costs_one_article() {
     assert_goes_on(world, &id).await;
 }
 
+/// Also in the last commit before a crash, whose articles may all have been acknowledged and read: nothing else is lost,
+/// and no number is given again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_flipped_bit_in_the_last_commit_costs_one_article() {
+    let memory = MemoryDisk::new();
+    let world = World::on(Arc::new(memory.clone()), config(4 << 20));
+    let outcomes = world.send(&articles(0, 60)).await;
+    assert!(outcomes.iter().all(|outcome| *outcome == Outcome::Accepted));
+    let damaged = 29;
+    let id = format!("<{damaged}@t.example>");
+    let (path, at) = body_of(&world, damaged);
+    let left = memory.crash_losing_all();
+    let mut octet = [0];
+    let file = left.open(&path, newsreel_host::OpenMode::Read).unwrap();
+    file.read_exact_at(&mut octet, at).unwrap();
+    left.corrupt(&path, at, &[octet[0] ^ 4]).unwrap();
+    let world = open_on(Arc::new(left), &world.config, &world.clock);
+    assert_eq!(world.by_id(&id).await, None);
+    assert_neighbours(&world, damaged).await;
+    assert_eq!(world.high("misc.test"), 40);
+    assert_goes_on(world, &id).await;
+}
+
+/// Where the log's last frame is damaged nobody can tell whether it was acknowledged: its numbers are given to nobody.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn numbers_of_a_damaged_last_frame_are_not_given_again() {
+    let memory = MemoryDisk::new();
+    let world = World::on(Arc::new(memory.clone()), config(4 << 20));
+    for from in [0, 30] {
+        let outcomes = world.send(&articles(from, 30)).await;
+        assert_eq!(outcomes, [Outcome::Accepted; 30]);
+    }
+    let left = memory.crash_losing_all();
+    let log = Path::new("/spool/log");
+    let segment = log.join(&left.list(log).unwrap()[0].name);
+    let file = left.open(&segment, newsreel_host::OpenMode::Read).unwrap();
+    let mut octets = vec![0; file.len().unwrap() as usize];
+    file.read_exact_at(&mut octets, 0).unwrap();
+    let id = b"<59@t.example>";
+    let at = octets.windows(id.len()).rposition(|octets| octets == id);
+    left.corrupt(&segment, at.unwrap() as u64, b"<58").unwrap();
+    let world = open_on(Arc::new(left), &world.config, &world.clock);
+    assert_eq!(world.by_id("<59@t.example>").await, None);
+    assert!(world.by_id("<29@t.example>").await.is_some());
+    let outcomes = world.send(&[article(99, "misc.test")]).await;
+    assert_eq!(outcomes, [Outcome::Accepted]);
+    let lines = world.lines("misc.test").await;
+    let number = lines.last().and_then(|line| line.split('\t').next());
+    let number: u64 = number.unwrap().parse().unwrap();
+    assert!(number > 40, "{number} was given before");
+    assert_eq!(world.problems(), Vec::<String>::new());
+}
+
 /// The same when the medium says so itself.  Nothing is known of the article then: that is a fault, not "no such
 /// article", and it may pass.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -29,6 +29,8 @@ const DAMAGE_LISTED_MAX: usize = 1000;
 pub struct Cut {
     /// The first sequence that is gone.
     pub first: Sequence,
+    /// The one behind the last that is known to be.
+    pub before: Sequence,
     /// The segment of the cut.
     pub segment: u64,
     /// Where in it, octets.
@@ -205,7 +207,7 @@ impl Recovery {
     pub fn cut(&mut self, why: &'static str) {
         if let Some(Pending { offset, header }) = self.pending.take() {
             self.recovered.frames -= 1;
-            self.cut_at(header.first, offset, why);
+            self.cut_at(header.first, header.end(), offset, why);
         }
     }
 
@@ -228,7 +230,7 @@ impl Recovery {
         }
     }
 
-    fn cut_at(&mut self, first: Sequence, offset: u64, why: &'static str) {
+    fn cut_at(&mut self, first: Sequence, before: Sequence, offset: u64, why: &'static str) {
         let segment = self
             .files
             .used
@@ -236,6 +238,7 @@ impl Recovery {
             .map_or(0, |used| used.segment.id);
         self.recovered.cut = Some(Cut {
             first,
+            before,
             segment,
             offset,
             why,
@@ -312,7 +315,8 @@ impl Recovery {
         if follows <= vouched {
             return true;
         }
-        self.cut_at(expected.max(vouched), offset, "a frame is missing");
+        let first = expected.max(vouched);
+        self.cut_at(first, follows.max(first), offset, "a frame is missing");
         false
     }
 
@@ -333,7 +337,7 @@ impl Recovery {
             self.damaged(offset, header.first, header.end(), why);
             self.pass(offset, header);
         } else {
-            self.cut_at(header.first, offset, why);
+            self.cut_at(header.first, header.end(), offset, why);
         }
         Ok(false)
     }

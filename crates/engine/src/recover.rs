@@ -185,17 +185,7 @@ pub(crate) fn open(
             (None, journal, recovered)
         }
     };
-    for damage in &recovered.damage {
-        tracing::error!(%damage, "the log is damaged");
-    }
-    if let Some(cut) = &recovered.cut {
-        tracing::warn!(
-            first = cut.first.0,
-            last = cut.before.0.saturating_sub(1),
-            why = cut.why,
-            "the end of the log is cut off: a commit was not finished, or is damaged; its numbers stay unused"
-        );
-    }
+    tell(&recovered);
     if writer.is_some() {
         spool.keep_key(disk, hash_key);
     }
@@ -213,6 +203,21 @@ pub(crate) fn open(
         recovered,
         is_new,
     })
+}
+
+/// Says what is wrong with the log.
+fn tell(recovered: &Recovered) {
+    for damage in &recovered.damage {
+        tracing::error!(%damage, "the log is damaged");
+    }
+    if let Some(cut) = &recovered.cut {
+        tracing::warn!(
+            first = cut.first.0,
+            last = cut.before.0.saturating_sub(1),
+            why = cut.why,
+            "the end of the log is cut off: a commit was not finished, or is damaged; its numbers stay unused"
+        );
+    }
 }
 
 /// The views from their last checkpoint.  A manifest that is lost is made again.

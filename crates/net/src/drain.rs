@@ -113,6 +113,10 @@ mod tests {
     async fn watchers_are_woken_and_forgotten() {
         let drain = Drain::new();
         let mut watch = drain.watch();
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "a test's runtime ends all its tasks"
+        )]
         let waiting = tokio::spawn(async move { watch.started().await });
         let mut other = drain.watch();
         assert!(

@@ -160,7 +160,15 @@ async fn until_drained(
         engine: Arc::clone(engine),
         server: server.clone(),
     };
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "awaited below, at the end of a drain"
+    )]
     let control = tokio::spawn(control.run(answering, connections_max, drain.watch()));
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "ended below, when the listeners have"
+    )]
     let signals = tokio::spawn(signals.obey(Arc::clone(&server)));
     for address in &addresses {
         tracing::info!(target: "newsreel::server", %address, "listening");

@@ -278,6 +278,10 @@ async fn an_article_that_waits_for_room_in_a_buffer_that_fails_is_answered() {
 
 /// Whoever hands over an article while the server stops is told to keep it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test's runtime ends all its tasks"
+)]
 async fn nobody_waits_for_ever_for_a_server_that_stops() {
     for round in 0..30u64 {
         let world = Arc::new(World::new(config(4 << 20)));

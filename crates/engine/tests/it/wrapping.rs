@@ -144,6 +144,10 @@ fn size_of(n: usize) -> usize {
 
 /// On a real disk, so that reads and writes really meet.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test's runtime ends all its tasks"
+)]
 async fn readers_at_the_write_front_of_a_small_buffer_get_whole_articles_or_none() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = EngineConfig {

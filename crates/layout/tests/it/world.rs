@@ -72,7 +72,15 @@ impl World {
             put(&group, &Path::new(folder).join("345"), b"below").unwrap();
         }
         link(&group, "987", &group, "98700");
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "makes what a conversion must cope with"
+        )]
         std::os::unix::fs::symlink("../group/7", world.path().join("777")).unwrap();
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "makes what a conversion must cope with"
+        )]
         std::os::unix::fs::symlink("/nowhere", world.path().join("link")).unwrap();
         world
     }
@@ -110,6 +118,10 @@ pub(crate) fn put(folder: &Folder, at: &Path, contents: &[u8]) -> newsreel_host:
 
 /// Gives a file one more name.
 pub(crate) fn link(from: &Folder, name: &str, to: &Folder, new: &str) {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "makes what a conversion must cope with"
+    )]
     std::fs::hard_link(from.path().join(name), to.path().join(new)).unwrap();
 }
 

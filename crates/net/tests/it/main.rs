@@ -39,6 +39,10 @@ fn start(config: &ListenConfig) -> Server {
     let drain = Drain::new();
     let listeners = Listeners::bind(config, limits.clone(), drain.clone()).unwrap();
     let addresses = listeners.addresses();
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a test's runtime ends all its tasks"
+    )]
     let task = tokio::spawn(listeners.run(echo));
     Server {
         addresses,
@@ -158,6 +162,10 @@ async fn accept_goes_on_after_too_many_open_files_child() {
         maximum: before.maximum,
     };
     setrlimit(Resource::Nofile, low).unwrap();
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a test's runtime ends all its tasks"
+    )]
     tokio::spawn(listeners.run(echo));
     assert!(echoes(&mut clients[0]).await);
     while limits.snapshot().accept_errors == 0 {

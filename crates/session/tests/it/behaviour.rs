@@ -95,6 +95,10 @@ async fn what_is_owed_is_bounded_and_then_nothing_is_read() {
     });
     let all: String = (0..1000).map(|n| takethis(&format!("<{n}@t>"))).collect();
     let (mut read, mut write) = tokio::io::split(stream);
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a test's runtime ends all its tasks"
+    )]
     let writing = tokio::spawn(async move { write.write_all(all.as_bytes()).await.unwrap() });
     tokio::time::sleep(Duration::from_millis(10)).await;
     assert!(!writing.is_finished(), "the sender is held up");
@@ -169,6 +173,10 @@ async fn turns_of_others(driver: &mut MemoryDriver, commands: &str) -> usize {
     let mut stream = greeted(driver).await;
     let turns = Arc::new(AtomicUsize::new(0));
     let counting = turns.clone();
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a test's runtime ends all its tasks"
+    )]
     let other = tokio::spawn(async move {
         loop {
             counting.fetch_add(1, Ordering::Relaxed);
@@ -395,6 +403,10 @@ async fn a_session_that_is_cut_releases_its_offers() {
     let shared = Shared::new(SessionConfig::default(), Arc::new(Metrics::default()));
     let connection = Connection::new(ConnectionId(77), None, None);
     let watch = Drain::new().watch();
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a test's runtime ends all its tasks"
+    )]
     let task = tokio::spawn(serve(
         theirs,
         driver.service.clone(),

@@ -42,6 +42,10 @@ impl MemoryDriver {
         self.connections += 1;
         let connection = Connection::new(ConnectionId(self.connections), None, None);
         let (service, shared) = (self.service.clone(), self.shared.clone());
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "a test's runtime ends all its tasks"
+        )]
         tokio::spawn(serve(
             theirs,
             service,

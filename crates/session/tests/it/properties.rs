@@ -27,6 +27,10 @@ fn answers(input: &[u8], cuts: &[usize]) -> String {
         let mut driver = MemoryDriver::new(config, MemoryConfig::default());
         driver.service.add_group("misc.test", "y", "words");
         let (mut read, mut write) = tokio::io::split(driver.open());
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "a test's runtime ends all its tasks"
+        )]
         let reading = tokio::spawn(async move {
             let mut output = Vec::new();
             let _ = read.read_to_end(&mut output).await;

@@ -124,10 +124,10 @@ impl Rebuild {
 
     fn row(&self, article: &ArticleRow<'_>) -> Result<()> {
         let chunk = self.overview.next_chunk();
-        if !self
-            .overview
-            .add_chunk(&[article.id, article.text].concat())
-        {
+        // As when it was applied: what is too long for an id is none.
+        let id_len = u16::try_from(article.id.len()).unwrap_or(0);
+        let id = &article.id[..id_len.into()];
+        if !self.overview.add_chunk(&[id, article.text].concat()) {
             return Err(Error::TailFull);
         }
         for (group, number) in article.places {
@@ -138,7 +138,7 @@ impl Rebuild {
                 chunk,
                 at: 0,
                 text_len: article.text.len() as u32,
-                id_len: article.id.len() as u16,
+                id_len,
                 flags: article.flags,
             };
             self.overview.append(*group, row);

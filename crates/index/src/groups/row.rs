@@ -71,13 +71,13 @@ pub(crate) struct Attributes<'a> {
     pub(crate) description: &'a str,
 }
 
-/// The longest prefix that fits the two octets of its length, cut between characters.
-fn fitting(text: &str) -> &str {
-    let mut end = text.len().min(usize::from(u16::MAX));
-    while !text.is_char_boundary(end) {
-        end -= 1;
+/// The longest prefix that fits the two octets of its length, cut between characters, and that length.
+fn fitting(text: &str) -> (u16, &str) {
+    let mut len = u16::try_from(text.len()).unwrap_or(u16::MAX);
+    while !text.is_char_boundary(len.into()) {
+        len -= 1;
     }
-    &text[..end]
+    (len, &text[..len.into()])
 }
 
 impl Group {
@@ -89,7 +89,7 @@ impl Group {
             attributes.description,
         ]
         .map(fitting);
-        let len: usize = texts.iter().map(|text| text.len()).sum();
+        let len: usize = texts.iter().map(|(len, _)| usize::from(*len)).sum();
         let mut out = Vec::with_capacity(HEAD_OCTETS + len);
         out.extend_from_slice(&attributes.id.0.to_le_bytes());
         out.push(u8::from(attributes.is_removed));
@@ -97,10 +97,10 @@ impl Group {
             let seconds = u32::try_from(time.0).unwrap_or(u32::MAX);
             out.extend_from_slice(&seconds.to_le_bytes());
         }
-        for text in texts {
-            out.extend_from_slice(&(text.len() as u16).to_le_bytes());
+        for (len, _) in texts {
+            out.extend_from_slice(&len.to_le_bytes());
         }
-        for text in texts {
+        for (_, text) in texts {
             out.extend_from_slice(text.as_bytes());
         }
         Self(out.into())

@@ -283,7 +283,10 @@ impl StoreConfig {
         if !is_name(&buffer.name) {
             wrong(
                 "name",
-                format!("{:?} is not 1 to 15 of A-Z a-z 0-9 - _", buffer.name),
+                format!(
+                    "{:?} is not 1 to 15 of A-Z a-z 0-9 - _",
+                    buffer.name
+                ),
             );
         }
         if before.iter().any(|other| other.name == buffer.name) {
@@ -448,7 +451,9 @@ fn quoted<'n>(names: impl Iterator<Item = &'n String>) -> String {
 }
 
 fn is_name(name: &str) -> bool {
-    (1..=BUFFER_NAME_OCTETS_MAX).contains(&name.len())
+    // The register lies beside the buffers.
+    name != "register"
+        && (1..=BUFFER_NAME_OCTETS_MAX).contains(&name.len())
         && name
             .bytes()
             .all(|octet| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_'))
@@ -503,7 +508,7 @@ mod tests {
                 (rule.expires_s_min, rule.expires_s_max) = (Some(9), Some(8));
             }),
             [
-                "rule[0].from: character class in wildmat is not closed",
+                "rule[0].from: character class in wildmat is not closed: add ]",
                 "rule[0].header: \"To:\" is no name of a header field",
                 "rule[0].expires_s_max: no time is at least 9 and at most 8 seconds",
             ]

@@ -1,8 +1,9 @@
 //! The register of buffers: every one this spool ever had, so that an id is never given twice and a buffer whose disk
 //! is not mounted, or that a configuration forgot, is missed, not made again.
 //!
-//! A line of text each: id, method, name, and `dropped` for one that was let go.  It is written after the buffer was
-//! made; a buffer that is not in it yet is taken in when it is opened.
+//! A line of text each: id, method, name, and `dropped` for one that was let go; the first line has a checksum of the
+//! others.  It is written after the buffer was made, twice; one of the two is enough.  A buffer that is not in it yet is
+//! taken in when it is opened.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,10 @@ use newsreel_wire::BufferId;
 
 use crate::error::{Error, Result};
 
-const FIRST_LINE: &str = "newsreel buffers 1";
+/// The first line of version 1, which had no checksum.
+const FIRST_LINE_1: &str = "newsreel buffers 1";
+/// ... and of version 2, without the checksum: crc32c of all lines behind it, eight hexadecimal digits.
+const FIRST_LINE: &str = "newsreel buffers 2 ";
 /// Behind the name of a buffer that was let go.
 const DROPPED: &str = " dropped";
 /// 65536 buffers of at most 80 octets a line.
@@ -39,20 +43,37 @@ impl Register {
     /// Reads the register in this directory; none there is an empty one.
     pub(crate) fn open(disk: &dyn Disk, dir: &Path) -> Result<Self> {
         let path = dir.join("register");
-        let entries = match read_whole(disk, &path, OCTETS_MAX) {
-            Ok(text) => parse(&text).ok_or_else(|| {
-                Error::Config(format!(
-                    "{} is damaged; remove it: it is made again from the buffers that are there",
+        let (mut found, mut damaged) = (Vec::new(), false);
+        for path in [path.clone(), copy_of(&path)] {
+            match read_whole(disk, &path, OCTETS_MAX) {
+                Ok(text) => match parse(&text) {
+                    Some(entries) => found.push((entries, text)),
+                    None => {
+                        damaged = true;
+                        tracing::error!(path = %path.display(), "the register of buffers is damaged");
+                    }
+                },
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        // Both are the same, but for a crash between them: then the first is the newer.
+        let is_whole = matches!(&found[..], [(_, first), (_, second)] if first == second);
+        let entries = match found.into_iter().next() {
+            Some((entries, _)) => entries,
+            None if damaged => {
+                return Err(Error::Config(format!(
+                    "{} is damaged, and so is its copy; remove both: they are made again from the buffers that are \
+                     there",
                     path.display()
-                ))
-            })?,
-            Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
-            Err(error) => return Err(error.into()),
+                )));
+            }
+            None => Vec::new(),
         };
         Ok(Self {
             path,
+            is_changed: !is_whole && !entries.is_empty(),
             entries,
-            is_changed: false,
         })
     }
 
@@ -144,29 +165,41 @@ impl Register {
             if let Some(dir) = self.path.parent() {
                 disk.create_dir_all(dir)?;
             }
-            replace_file(disk, &self.path, print(&self.entries).as_bytes())?;
+            let text = print(&self.entries);
+            replace_file(disk, &self.path, text.as_bytes())?;
+            replace_file(disk, &copy_of(&self.path), text.as_bytes())?;
             self.is_changed = false;
         }
         Ok(())
     }
 }
 
+/// The second of the two files; no buffer's name has a dot.
+fn copy_of(path: &Path) -> PathBuf {
+    path.with_extension("copy")
+}
+
 fn print(entries: &[Entry]) -> String {
-    let mut out = format!("{FIRST_LINE}\n");
+    let mut out = String::new();
     for entry in entries {
         let dropped = if entry.is_dropped { DROPPED } else { "" };
         let _ = writeln!(out, "{} {} {}{dropped}", entry.id, entry.method, entry.name);
     }
-    out
+    format!("{FIRST_LINE}{:08x}\n{out}", crc32c::crc32c(out.as_bytes()))
 }
 
 fn parse(text: &[u8]) -> Option<Vec<Entry>> {
-    let text = std::str::from_utf8(text).ok()?.strip_suffix('\n')?;
-    let mut lines = text.split('\n');
-    if lines.next()? != FIRST_LINE {
+    let (first, rest) = std::str::from_utf8(text).ok()?.split_once('\n')?;
+    if first != FIRST_LINE_1 {
+        let crc = u32::from_str_radix(first.strip_prefix(FIRST_LINE)?, 16).ok()?;
+        if crc != crc32c::crc32c(rest.as_bytes()) {
+            return None;
+        }
+    }
+    if !rest.is_empty() && !rest.ends_with('\n') {
         return None;
     }
-    lines
+    rest.split_terminator('\n')
         .map(|line| {
             let (line, is_dropped) = match line.strip_suffix(DROPPED) {
                 Some(line) => (line, true),
@@ -248,12 +281,41 @@ mod tests {
     }
 
     #[test]
+    fn one_sound_register_of_two_is_enough() {
+        let disk = MemoryDisk::new();
+        let dir = Path::new("/spool/buffers");
+        let mut register = Register::open(&disk, dir).unwrap();
+        register.enter(BufferId(7), "cnfs", "A").unwrap();
+        register.save(&disk).unwrap();
+        let files = ["register", "register.copy"].map(|name| dir.join(name));
+        for ruined in &files {
+            // Another name with the same length: only the checksum tells.
+            let whole = read_whole(&disk, ruined, OCTETS_MAX).unwrap();
+            disk.corrupt(ruined, whole.len() as u64 - 2, b"B").unwrap();
+            let mut register = Register::open(&disk, dir).unwrap();
+            assert!(register.has("A") && !register.has("B"));
+            register.save(&disk).unwrap();
+            assert_eq!(read_whole(&disk, ruined, OCTETS_MAX).unwrap(), whole);
+        }
+        for ruined in &files {
+            disk.corrupt(ruined, 0, b"x").unwrap();
+        }
+        let error = Register::open(&disk, dir).unwrap_err().to_string();
+        assert!(error.contains("so is its copy"), "{error}");
+    }
+
+    #[test]
     fn a_damaged_register_is_told_apart() {
-        let good = "newsreel buffers 1\n1 cnfs C0\n2 cnfs C1 dropped\n";
-        assert_eq!(
-            parse(good.as_bytes()).map(|entries| print(&entries)),
-            Some(good.to_owned())
+        let old = "newsreel buffers 1\n1 cnfs C0\n2 cnfs C1 dropped\n";
+        let lines = "1 cnfs C0\n2 cnfs C1 dropped\n";
+        let good = format!(
+            "newsreel buffers 2 {:08x}\n{lines}",
+            crc32c::crc32c(lines.as_bytes())
         );
+        for text in [old, &good] {
+            let printed = parse(text.as_bytes()).map(|entries| print(&entries));
+            assert_eq!(printed.as_ref(), Some(&good));
+        }
         for bad in [
             "",
             "newsreel buffers 1",
@@ -262,6 +324,9 @@ mod tests {
             "newsreel buffers 1\n1 cnfs C0 gone\n",
             "newsreel buffers 1\n1 cnfs dropped\n",
             "newsreel buffers 1\n\n",
+            "newsreel buffers 1\n1 cnfs C0",
+            "newsreel buffers 2 00000000\n1 cnfs C0\n",
+            "newsreel buffers 2\n1 cnfs C0\n",
         ] {
             assert_eq!(parse(bad.as_bytes()), None, "{bad:?}");
         }

@@ -283,10 +283,7 @@ impl StoreConfig {
         if !is_name(&buffer.name) {
             wrong(
                 "name",
-                format!(
-                    "{:?} is not 1 to 15 of A-Z a-z 0-9 - _",
-                    buffer.name
-                ),
+                format!("{:?} is not 1 to 15 of A-Z a-z 0-9 - _", buffer.name),
             );
         }
         if before.iter().any(|other| other.name == buffer.name) {

@@ -24,7 +24,7 @@ pub const PROBLEMS_MAX: usize = 100;
 const NUMBERS_STEP: usize = 4096;
 
 /// So many gaps of the log are kept apart; more become one.
-const GAPS_MAX: usize = 1000;
+pub const GAPS_MAX: usize = 1000;
 
 /// Sequences that the log has no frame of (any more).
 #[derive(Debug, Default)]

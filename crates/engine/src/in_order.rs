@@ -12,7 +12,7 @@ use newsreel_wire::{Sequence, Token};
 use crate::error::Error;
 
 /// Articles held back to be put in order: more than commits in flight have.
-const HELD_MAX: usize = 64 << 10;
+pub const HELD_MAX: usize = 64 << 10;
 
 /// Records passed over in one call at most, so that a caller is never kept long.
 const PASSED_MAX: usize = 4096;

@@ -43,14 +43,16 @@ mod timekeeper;
 mod timing;
 
 pub use admin::{GROUP_HIGH_END, GROUP_TEXT_OCTETS_MAX};
-pub use check::PROBLEMS_MAX;
+pub use check::{GAPS_MAX, PROBLEMS_MAX};
 pub use config::{ArticlesConfig, Durability, EngineConfig, Mode, NumberOverflow, SequencerConfig};
 pub use counters::{CounterValues, Counters};
 pub use engine::{Engine, Progress};
 pub use error::Error;
+pub use in_order::HELD_MAX;
 pub use local::{LocalService, NewnewsCursor};
 pub use report::{
     ArticleRef, ArticleReport, BufferStatus, CheckReport, GroupReport, HistoryStatus, LogStatus,
     OverviewStatus, Status, Uncompared,
 };
 pub use requests::{GroupChange, GroupSpec};
+pub use timekeeper::JUMP_S_MAX;

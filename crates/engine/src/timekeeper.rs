@@ -11,7 +11,7 @@ use newsreel_host::Clock;
 use newsreel_wire::UnixTime;
 
 /// The calendar may differ by so much from what was expected, seconds.
-const JUMP_S_MAX: i64 = 86_400;
+pub const JUMP_S_MAX: i64 = 86_400;
 
 /// Compares the calendar with the monotone clock.
 #[derive(Debug)]

@@ -1,7 +1,8 @@
 //! What newsreel takes from the machine: disk, clock, randomness, and facts about its own process.
 //!
 //! Everything above gets a [`Disk`] and a [`Clock`] passed in, so that tests can hold both still, break them, or
-//! pull the plug.  This crate knows nothing about news, and it is the only one that touches `std::fs`.
+//! pull the plug.  This crate knows nothing about news.  What lies in a spool or a managed directory is touched through
+//! it alone; who opens another file (a list to import, a report, a socket) says so where clippy would forbid it.
 
 pub mod clock;
 pub mod disk;

@@ -33,6 +33,7 @@ pub use liveness::Liveness;
 pub use overview::{Column, LiveFacts, Overview, OverviewFacts};
 pub use rebuild::Rebuild;
 pub use sealed::RunKind;
+pub use sealed::manifest::OCTETS_MAX as MANIFEST_OCTETS_MAX;
 pub use sealed::reader::Wait;
 pub use sealed::set::DamagedRun;
 pub use views::{GroupFacts, Views, ViewsFacts};

@@ -27,7 +27,8 @@ pub use method::{
     BatchWrite, Blocking, BufferReader, CheckpointWrite, Marks, Place, RecordScan, Reservation,
     ScanRange, Scanned, StorageMethod, Stored, Want,
 };
-pub use methods::cnfs::{ARTICLE_OCTETS_MAX, CreateProgress};
+pub use methods::cnfs::{ARTICLE_OCTETS_MAX, CreateProgress, STARTS_MAX};
 pub use reader::StoreReader;
+pub use register::OCTETS_MAX as REGISTER_OCTETS_MAX;
 pub use rules::{RuleNote, RuleSubject, Rules};
 pub use store::{Access, Store};

@@ -20,7 +20,7 @@ const FIRST_LINE: &str = "newsreel buffers 2 ";
 /// Behind the name of a buffer that was let go.
 const DROPPED: &str = " dropped";
 /// 65536 buffers of at most 80 octets a line.
-const OCTETS_MAX: usize = 6 << 20;
+pub const OCTETS_MAX: usize = 6 << 20;
 
 /// The register of a spool's buffers.
 #[derive(Debug)]

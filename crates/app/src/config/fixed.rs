@@ -11,7 +11,7 @@ use newsreel_wire::{
 use super::FILE_OCTETS_MAX;
 use super::units::Unit;
 use crate::commands::group::FILE_OCTETS_MAX as IMPORT_OCTETS_MAX;
-use crate::control::server::STALL;
+use crate::control::server::{PROGRESS_LINES_MAX, STALL};
 use crate::control::{REPLY_OCTETS_MAX, REQUEST_OCTETS_MAX};
 
 /// One limit: of what, how much, and why it is fixed.
@@ -25,6 +25,7 @@ pub(super) struct Fixed {
 pub(super) fn fixed() -> Vec<Fixed> {
     let mut rows = of_articles_and_groups();
     rows.extend(of_the_server());
+    rows.extend(of_the_spool());
     rows
 }
 
@@ -121,6 +122,11 @@ fn of_the_server() -> Vec<Fixed> {
             "a list of a million groups; a command refuses more, whoever sits on the socket",
         ),
         row(
+            "Progress of a request that waits for a slow client",
+            format!("{PROGRESS_LINES_MAX} lines"),
+            "a slow client misses some of the progress, never the answer",
+        ),
+        row(
             "A file that `group import` reads",
             octets(IMPORT_OCTETS_MAX as u64),
             "a list of all groups there are is below 10 MiB",
@@ -139,6 +145,46 @@ fn of_the_server() -> Vec<Fixed> {
             "This file",
             octets(FILE_OCTETS_MAX as u64),
             "it is read before anything is known",
+        ),
+    ]
+}
+
+fn of_the_spool() -> Vec<Fixed> {
+    vec![
+        row(
+            "A jump of the clock",
+            format!("{}h", newsreel_engine::JUMP_S_MAX / 3600),
+            "beyond it nothing is judged by age until `newsreel clock confirm`",
+        ),
+        row(
+            "Articles put in order while views are rebuilt from the buffers",
+            format!("{} articles", newsreel_engine::HELD_MAX),
+            "more than commits that are under way have",
+        ),
+        row(
+            "Gaps of the log that `check` keeps apart",
+            format!("{} gaps", newsreel_engine::GAPS_MAX),
+            "more become one",
+        ),
+        row(
+            "Damaged stretches of the log that are listed at a start",
+            format!("{} stretches", newsreel_journal::DAMAGE_LISTED_MAX),
+            "the others are counted",
+        ),
+        row(
+            "Records of a buffer that the bitmap learns of at a checkpoint",
+            format!("{} records", newsreel_store::STARTS_MAX),
+            "the bitmap is a hint for tools; those beyond get no bit",
+        ),
+        row(
+            "The register of buffers",
+            octets(newsreel_store::REGISTER_OCTETS_MAX as u64),
+            "a line for each of the 65536 ids there are",
+        ),
+        row(
+            "The manifest of the views",
+            octets(newsreel_index::MANIFEST_OCTETS_MAX as u64),
+            "`index.runs_max` keeps the files it lists far below",
         ),
     ]
 }

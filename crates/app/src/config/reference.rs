@@ -32,7 +32,8 @@ Keys that must fit each other are held against each other; a default gives way t
 const FIXED: &str = "
 ## Limits that are fixed
 
-Every other queue, buffer, line and table has its limit in a key above.
+Every other queue, buffer, line and table has its limit in a key above. Left out is how much work in the background does in
+one step: no input makes that longer.
 
 | of what | at most | why it is no key |
 |---|---|---|

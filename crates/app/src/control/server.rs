@@ -25,7 +25,7 @@ use super::{REQUEST_OCTETS_MAX, Reply, short_path, socket_path};
 pub(crate) const STALL: Duration = Duration::from_secs(60);
 
 /// Progress lines that wait for a slow client.
-const PROGRESS_LINES_MAX: usize = 16;
+pub(crate) const PROGRESS_LINES_MAX: usize = 16;
 
 /// The bound socket; its name goes when this is dropped.
 #[derive(Debug)]

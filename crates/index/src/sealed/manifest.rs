@@ -14,7 +14,7 @@ const VERSION: u16 = 1;
 /// Each copy begins at a multiple of this.
 pub(crate) const COPY_ALIGN: usize = 4096;
 /// The largest manifest that is read.
-pub(crate) const OCTETS_MAX: usize = 16 << 20;
+pub const OCTETS_MAX: usize = 16 << 20;
 /// Octets of a run's entry.
 const ENTRY_OCTETS: usize = 8 + 5 * 8;
 

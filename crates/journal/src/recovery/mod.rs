@@ -22,7 +22,7 @@ use crate::walk::{Place, Step, step};
 use scan::{Files, Used, open_distrusted};
 
 /// So many damaged stretches are listed; more are only counted.
-const DAMAGE_LISTED_MAX: usize = 1000;
+pub const DAMAGE_LISTED_MAX: usize = 1000;
 
 /// Where the log was cut.
 #[derive(Debug, Clone, PartialEq, Eq)]

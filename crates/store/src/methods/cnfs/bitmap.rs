@@ -13,7 +13,7 @@ const BLOCKS_PER_PAGE: u64 = PAGE * 8;
 /// Pages of the bitmap written at once.
 const PAGES_PER_WRITE: u64 = 64;
 /// Records remembered between two checkpoints; those beyond get no bit until their block is written again.
-const STARTS_MAX: usize = 1 << 22;
+pub const STARTS_MAX: usize = 1 << 22;
 
 /// Where records were placed since the last checkpoint.
 #[derive(Debug)]

@@ -20,6 +20,7 @@ mod recent;
 mod scan;
 mod set;
 
+pub use bitmap::STARTS_MAX;
 pub use create::CreateProgress;
 pub use format::{FileHeader, FileKey, Hints, Mark, RECORD_HEADER, RecordHeader};
 pub use geometry::{BLOCK_MAX, BLOCK_MIN, Geometry, PAGE};

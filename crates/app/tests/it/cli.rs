@@ -147,6 +147,22 @@ fn a_command_without_a_spool_makes_none() {
 }
 
 #[test]
+fn a_name_where_an_address_belongs_is_told_what_to_write() {
+    for words in [
+        ["serve", "--listen", "localhost:1119", "--clock=1"].as_slice(),
+        &["bench", "read", "--server", "localhost:1119"],
+        &["bench", "null", "--listen", "localhost:1119"],
+    ] {
+        let output = newsreel().args(words).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            !output.status.success() && said.contains("[::1]:1119"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
 fn a_reader_that_goes_away_is_no_error() {
     let mut child = newsreel()
         .args(["config", "reference"])

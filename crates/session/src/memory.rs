@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -55,10 +55,8 @@ struct Holder {
 #[derive(Debug)]
 struct Member {
     network: Option<IpAddr>,
-    /// Whether it holds memory.
+    /// Whether it holds memory, or had to make room: else there is nothing to look at.
     is_holding: AtomicBool,
-    /// Octets that came or went since it does.
-    moved: AtomicU64,
     state: Mutex<State>,
 }
 
@@ -66,7 +64,8 @@ struct Member {
 struct State {
     /// It had to make room: what it holds counts no more.
     is_out: bool,
-    /// When octets came or went.
+    /// Octets that came or went since it holds memory, and when the last did.
+    moved: u64,
     moved_at: Option<Instant>,
     waker: Option<Waker>,
 }
@@ -88,11 +87,10 @@ impl Held {
         let now = Instant::now();
         let rate = |holder: &Holder| {
             let age = now.saturating_duration_since(holder.since);
-            let moved_at = holder.member.state.lock().moved_at.unwrap_or(holder.since);
-            let quiet = now.saturating_duration_since(moved_at.max(holder.since));
-            let moved = holder.member.moved.load(Ordering::Relaxed);
+            let state = holder.member.state.lock();
+            let quiet = now.saturating_duration_since(state.moved_at.unwrap_or(holder.since));
             let rate = match quiet < GRACE {
-                true => u128::from(moved) * 1000 / age.as_millis().max(1),
+                true => u128::from(state.moved) * 1000 / age.as_millis().max(1),
                 false => 0,
             };
             let is_slow = age >= GRACE && rate < u128::from(OCTETS_A_SECOND_MIN);
@@ -141,7 +139,6 @@ impl Budget {
             member: Arc::new(Member {
                 network: address.map(network_of),
                 is_holding: AtomicBool::new(false),
-                moved: AtomicU64::new(0),
                 state: Mutex::default(),
             }),
         }
@@ -185,7 +182,8 @@ impl Account {
         held.all += octets;
         *held.networks.entry(network).or_default() += octets;
         let holder = held.holders.entry(self.key()).or_insert_with(|| {
-            self.member.moved.store(0, Ordering::Relaxed);
+            let mut state = self.member.state.lock();
+            (state.moved, state.moved_at) = (0, None);
             self.member.is_holding.store(true, Ordering::Relaxed);
             Holder {
                 octets: 0,
@@ -204,13 +202,18 @@ impl Account {
     pub(crate) fn moved(&self, octets: usize) {
         let member = &self.member;
         if member.is_holding.load(Ordering::Relaxed) {
-            member.moved.fetch_add(octets as u64, Ordering::Relaxed);
-            member.state.lock().moved_at = Some(Instant::now());
+            let mut state = member.state.lock();
+            state.moved = state.moved.saturating_add(octets as u64);
+            state.moved_at = Some(Instant::now());
         }
     }
 
     /// Ready when this connection has to make room for others.
     pub(crate) fn poll_out(&self, cx: &Context<'_>) -> Poll<()> {
+        // What is held is asked for by the task itself, before it waits.
+        if !self.member.is_holding.load(Ordering::Relaxed) {
+            return Poll::Pending;
+        }
         let mut state = self.member.state.lock();
         if state.is_out {
             return Poll::Ready(());

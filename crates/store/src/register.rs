@@ -15,8 +15,9 @@ use crate::error::{Error, Result};
 
 /// The first line of version 1, which had no checksum.
 const FIRST_LINE_1: &str = "newsreel buffers 1";
-/// ... and of version 2, without the checksum: crc32c of all lines behind it, eight hexadecimal digits.
-const FIRST_LINE: &str = "newsreel buffers 2 ";
+/// The first line of every later one: these words, the version, and the crc32c of all lines behind it, hexadecimal.
+const WORDS: &str = "newsreel buffers ";
+const VERSION: u32 = 2;
 /// Behind the name of a buffer that was let go.
 const DROPPED: &str = " dropped";
 /// 65536 buffers of at most 80 octets a line.
@@ -46,6 +47,12 @@ impl Register {
         let (mut found, mut damaged) = (Vec::new(), false);
         for path in [path.clone(), copy_of(&path)] {
             match read_whole(disk, &path, OCTETS_MAX) {
+                Ok(text) if is_newer(&text) => {
+                    return Err(Error::Config(format!(
+                        "{} was written by a later newsreel; run that one",
+                        path.display()
+                    )));
+                }
                 Ok(text) => match parse(&text) {
                     Some(entries) => found.push((entries, text)),
                     None => {
@@ -185,17 +192,28 @@ fn print(entries: &[Entry]) -> String {
         let dropped = if entry.is_dropped { DROPPED } else { "" };
         let _ = writeln!(out, "{} {} {}{dropped}", entry.id, entry.method, entry.name);
     }
-    format!("{FIRST_LINE}{:08x}\n{out}", crc32c::crc32c(out.as_bytes()))
+    let crc = crc32c::crc32c(out.as_bytes());
+    format!("{WORDS}{VERSION} {crc:08x}\n{out}")
+}
+
+/// The version of a sound text, and the lines behind the first.
+fn opened(text: &[u8]) -> Option<(u32, &str)> {
+    let (first, rest) = std::str::from_utf8(text).ok()?.split_once('\n')?;
+    if first == FIRST_LINE_1 {
+        return Some((1, rest));
+    }
+    let (version, crc) = first.strip_prefix(WORDS)?.split_once(' ')?;
+    let crc = u32::from_str_radix(crc, 16).ok()?;
+    (crc == crc32c::crc32c(rest.as_bytes())).then_some((version.parse().ok()?, rest))
+}
+
+/// Whether it is of a later version, and not merely damaged.
+fn is_newer(text: &[u8]) -> bool {
+    opened(text).is_some_and(|(version, _)| version > VERSION)
 }
 
 fn parse(text: &[u8]) -> Option<Vec<Entry>> {
-    let (first, rest) = std::str::from_utf8(text).ok()?.split_once('\n')?;
-    if first != FIRST_LINE_1 {
-        let crc = u32::from_str_radix(first.strip_prefix(FIRST_LINE)?, 16).ok()?;
-        if crc != crc32c::crc32c(rest.as_bytes()) {
-            return None;
-        }
-    }
+    let (_, rest) = opened(text).filter(|(version, _)| (1..=VERSION).contains(version))?;
     if !rest.is_empty() && !rest.ends_with('\n') {
         return None;
     }
@@ -302,6 +320,11 @@ mod tests {
         }
         let error = Register::open(&disk, dir).unwrap_err().to_string();
         assert!(error.contains("so is its copy"), "{error}");
+        // A later version is not passed over for an older copy, nor called damaged.
+        let later = format!("newsreel buffers 3 {:08x}\n?\n", crc32c::crc32c(b"?\n"));
+        replace_file(&disk, &files[0], later.as_bytes()).unwrap();
+        let error = Register::open(&disk, dir).unwrap_err().to_string();
+        assert!(error.contains("later newsreel"), "{error}");
     }
 
     #[test]

@@ -207,6 +207,17 @@ pub struct StoreConfig {
     pub dropped: Vec<String>,
 }
 
+/// Something that is wrong with the lists of the store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoreProblem {
+    /// The key it concerns.
+    pub key: String,
+    /// What would be right.
+    pub right: String,
+    /// The key in tables of another list from which it follows too.
+    pub follows: Option<&'static str>,
+}
+
 impl Default for StoreConfig {
     fn default() -> Self {
         Self::two_buffers(1 << 30)
@@ -248,9 +259,9 @@ impl StoreConfig {
             .max()
     }
 
-    /// What is wrong, each with the key it concerns.
+    /// What is wrong.
     #[must_use]
-    pub fn problems(&self) -> Vec<(String, String)> {
+    pub fn problems(&self) -> Vec<StoreProblem> {
         let mut problems = Vec::new();
         for at in 0..self.buffers.len() {
             self.check_buffer(at, &mut problems);
@@ -261,7 +272,14 @@ impl StoreConfig {
         for at in 0..self.rules.len() {
             self.check_rule(at, &mut problems);
         }
-        let mut wrong = |why: String| problems.push(("set".to_owned(), why));
+        self.check_links(&mut problems);
+        let mut wrong = |right| {
+            problems.push(StoreProblem {
+                key: "set".to_owned(),
+                right,
+                follows: Some("rule"),
+            });
+        };
         if self.rules.is_empty() {
             let sets = quoted(self.sets.iter().map(|set| &set.name));
             wrong(format!(
@@ -275,11 +293,10 @@ impl StoreConfig {
         problems
     }
 
-    fn check_buffer(&self, at: usize, problems: &mut Vec<(String, String)>) {
+    fn check_buffer(&self, at: usize, problems: &mut Vec<StoreProblem>) {
         let buffer = &self.buffers[at];
         let before = &self.buffers[..at];
-        let mut wrong =
-            |field: &str, why: String| problems.push((format!("buffer[{at}].{field}"), why));
+        let mut wrong = |field, right| problems.push(at_field("buffer", at, field, right));
         if !is_name(&buffer.name) {
             wrong(
                 "name",
@@ -326,23 +343,47 @@ impl StoreConfig {
                 format!("{block} is not a power of two within {BLOCK_MIN} to {BLOCK_MAX}"),
             );
         }
-        let users = self
-            .sets
-            .iter()
-            .filter(|set| set.buffers.contains(&buffer.name))
-            .count();
-        if users != 1 {
-            wrong(
-                "name",
-                format!("{:?} is in {users} sets; one is right", buffer.name),
-            );
+    }
+
+    /// Names of one list in another.
+    fn check_links(&self, problems: &mut Vec<StoreProblem>) {
+        let mut wrong = |list, at, field, right, follows| {
+            problems.push(StoreProblem {
+                follows: Some(follows),
+                ..at_field(list, at, field, right)
+            });
+        };
+        for (at, buffer) in self.buffers.iter().enumerate() {
+            let sets = self.sets.iter();
+            let users = sets
+                .filter(|set| set.buffers.contains(&buffer.name))
+                .count();
+            if users != 1 {
+                let right = format!("{:?} is in {users} sets; one is right", buffer.name);
+                wrong("buffer", at, "name", right, "set.buffers");
+            }
+        }
+        for (at, set) in self.sets.iter().enumerate() {
+            for name in &set.buffers {
+                if !self.buffers.iter().any(|buffer| buffer.name == *name) {
+                    let names = self.buffers.iter().map(|buffer| &buffer.name);
+                    let right = is_missing("buffer", name, names);
+                    wrong("set", at, "buffers", right, "buffer.name");
+                }
+            }
+        }
+        for (at, rule) in self.rules.iter().enumerate() {
+            if !self.sets.iter().any(|set| set.name == rule.set) {
+                let names = self.sets.iter().map(|set| &set.name);
+                let right = is_missing("set", &rule.set, names);
+                wrong("rule", at, "set", right, "set.name");
+            }
         }
     }
 
-    fn check_set(&self, at: usize, problems: &mut Vec<(String, String)>) {
+    fn check_set(&self, at: usize, problems: &mut Vec<StoreProblem>) {
         let set = &self.sets[at];
-        let mut wrong =
-            |field: &str, why: String| problems.push((format!("set[{at}].{field}"), why));
+        let mut wrong = |field, right| problems.push(at_field("set", at, field, right));
         if set.buffers.is_empty() {
             let right = format!("set {:?} has no buffer: name one or more", set.name);
             wrong("buffers", right);
@@ -351,10 +392,6 @@ impl StoreConfig {
             wrong("name", is_taken("set", &set.name));
         }
         for (nth, name) in set.buffers.iter().enumerate() {
-            if !self.buffers.iter().any(|buffer| buffer.name == *name) {
-                let names = self.buffers.iter().map(|buffer| &buffer.name);
-                wrong("buffers", is_missing("buffer", name, names));
-            }
             let before = set.buffers[..nth].iter().filter(|other| *other == name);
             if before.count() == 1 {
                 let right = format!("{name:?} is there twice: name each buffer once");
@@ -370,10 +407,9 @@ impl StoreConfig {
         }
     }
 
-    fn check_rule(&self, at: usize, problems: &mut Vec<(String, String)>) {
+    fn check_rule(&self, at: usize, problems: &mut Vec<StoreProblem>) {
         let rule = &self.rules[at];
-        let mut wrong =
-            |field: &str, why: String| problems.push((format!("rule[{at}].{field}"), why));
+        let mut wrong = |field, right| problems.push(at_field("rule", at, field, right));
         let wildmats = [
             ("groups", Some(&rule.groups)),
             ("from", rule.from.as_ref()),
@@ -397,10 +433,6 @@ impl StoreConfig {
                 format!("no time is at least {least} and at most {most} seconds"),
             );
         }
-        if !self.sets.iter().any(|set| set.name == rule.set) {
-            let names = self.sets.iter().map(|set| &set.name);
-            wrong("set", is_missing("set", &rule.set, names));
-        }
         if let (Some(more), Some(most)) = (rule.larger_than, rule.octets_max)
             && more >= most
         {
@@ -411,6 +443,15 @@ impl StoreConfig {
                 ),
             );
         }
+    }
+}
+
+/// What is wrong with a field of the table at this place of a list.
+fn at_field(list: &str, at: usize, field: &str, right: String) -> StoreProblem {
+    StoreProblem {
+        key: format!("{list}[{at}].{field}"),
+        right,
+        follows: None,
     }
 }
 
@@ -472,7 +513,8 @@ mod tests {
         let mut config = StoreConfig::default();
         change(&mut config);
         let problems = config.problems().into_iter();
-        problems.map(|(key, why)| format!("{key}: {why}")).collect()
+        let said = |problem: StoreProblem| format!("{}: {}", problem.key, problem.right);
+        problems.map(said).collect()
     }
 
     #[test]
@@ -570,7 +612,11 @@ mod tests {
         config.buffers[0].octets = 5;
         config.rules[0].set = "other".to_owned();
         config.rules[0].groups = "a[".to_owned();
-        let keys: Vec<String> = config.problems().into_iter().map(|(key, _)| key).collect();
+        let keys: Vec<String> = config
+            .problems()
+            .into_iter()
+            .map(|problem| problem.key)
+            .collect();
         for key in [
             "buffer[0].octets",
             "buffer[1].name",

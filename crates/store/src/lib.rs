@@ -19,7 +19,7 @@ mod store;
 
 pub use config::{
     BUFFER_OCTETS_MIN, BufferConfig, GroupMatch, RuleConfig, RuleContent, SetConfig, SetOrder,
-    StoreConfig,
+    StoreConfig, StoreProblem,
 };
 pub use error::{Error, PlaceError, ReadError, Result};
 pub use facts::{BufferFacts, Oldest};

@@ -50,8 +50,8 @@ impl Store {
         access: Access,
         progress: CreateProgress<'_>,
     ) -> Result<Self> {
-        if let Some((key, why)) = config.problems().into_iter().next() {
-            return Err(Error::Config(format!("{key}: {why}")));
+        if let Some(problem) = config.problems().into_iter().next() {
+            return Err(Error::Config(format!("{}: {}", problem.key, problem.right)));
         }
         let mut register = Register::open(disk, &spool_dir.join("buffers"))?;
         let named = |name: &str| config.buffers.iter().any(|buffer| buffer.name == name);

@@ -52,6 +52,15 @@ trait Section {
     fn complaints(&self) -> Vec<(String, String)>;
 }
 
+/// What a section complains of.
+#[derive(Debug)]
+struct Complaint {
+    key: String,
+    right: String,
+    /// The key from which it follows too.
+    follows: Option<&'static str>,
+}
+
 fn owned(problems: Vec<(&'static str, String)>) -> Vec<(String, String)> {
     problems
         .into_iter()
@@ -79,7 +88,7 @@ macro_rules! sections {
         })+
 
         impl Config {
-            fn from_values(mut values: toml::Table, complaints: &mut Vec<(String, String)>) -> Self {
+            fn from_values(mut values: toml::Table, complaints: &mut Vec<Complaint>) -> Self {
                 $(let $name: $type =
                     section(stringify!($name), values.remove(stringify!($name)), complaints);)+
                 Self { file: None, store: store(values, complaints), $($name,)+ }
@@ -154,36 +163,42 @@ impl Config {
 fn section<T: Section + DeserializeOwned + Default>(
     name: &str,
     value: Option<toml::Value>,
-    complaints: &mut Vec<(String, String)>,
+    complaints: &mut Vec<Complaint>,
 ) -> T {
     let Some(value) = value else {
         return T::default();
     };
+    let complaint = |key, right| Complaint {
+        key,
+        right,
+        follows: None,
+    };
     match value.try_into::<T>() {
         Ok(section) => {
-            let own = section.complaints();
-            complaints.extend(
-                own.into_iter()
-                    .map(|(key, right)| (format!("{name}.{key}"), right)),
-            );
+            let own = section.complaints().into_iter();
+            complaints.extend(own.map(|(key, right)| complaint(format!("{name}.{key}"), right)));
             section
         }
         Err(error) => {
-            complaints.push((name.to_owned(), error.message().to_owned()));
+            complaints.push(complaint(name.to_owned(), error.message().to_owned()));
             T::default()
         }
     }
 }
 
 /// The store's lists.  Buffers without a set are one set, and a single set without a rule takes everything.
-fn store(values: toml::Table, complaints: &mut Vec<(String, String)>) -> StoreConfig {
+fn store(values: toml::Table, complaints: &mut Vec<Complaint>) -> StoreConfig {
     if values.is_empty() {
         return StoreConfig::default();
     }
     let mut store: StoreConfig = match values.try_into() {
         Ok(store) => store,
         Err(error) => {
-            complaints.push((String::new(), error.message().to_owned()));
+            complaints.push(Complaint {
+                key: String::new(),
+                right: error.message().to_owned(),
+                follows: None,
+            });
             return StoreConfig::default();
         }
     };
@@ -209,7 +224,12 @@ fn store(values: toml::Table, complaints: &mut Vec<(String, String)>) -> StoreCo
             rule.set.clone_from(&set.name);
         }
     }
-    complaints.extend(store.problems());
+    let problems = store.problems().into_iter();
+    complaints.extend(problems.map(|problem| Complaint {
+        key: problem.key,
+        right: problem.right,
+        follows: problem.follows,
+    }));
     store
 }
 
@@ -241,21 +261,24 @@ pub(crate) fn load(file: Option<&Path>) -> Result<Config> {
 
 /// Reads a text; `name` is the file's name in messages.
 pub(crate) fn parse(text: &str, name: &str) -> Result<Config, Problems> {
-    let found = read::read(text);
+    let mut found = read::read(text);
     let mut complaints = Vec::new();
-    let mut config = Config::from_values(found.values, &mut complaints);
-    let mut list = found.problems;
+    let mut config = Config::from_values(std::mem::take(&mut found.values), &mut complaints);
+    let mut list = std::mem::take(&mut found.problems);
     // A value that could not be read is missing now; what follows from that is not told.
     let broken = !list.is_empty();
-    complaints.retain(|(key, _)| !broken || found.places.contains_key(key));
-    // A list whose entries are wrong is not also too short.
-    complaints.retain(|(key, _)| !found.unsound.contains(key));
+    complaints.retain(|Complaint { key, follows, .. }| {
+        // A list whose entries are wrong is not also too short.
+        let is_read = !found.unsound.contains(key);
+        let is_sound = !follows.is_some_and(|from| found.is_torn || found.is_unsound(from));
+        is_read && is_sound && (!broken || found.places.contains_key(key))
+    });
     if !found.is_torn {
         let mut unsound = found.unsound;
-        unsound.extend(complaints.iter().map(|(key, _)| key.clone()));
+        unsound.extend(complaints.iter().map(|complaint| complaint.key.clone()));
         list.extend(across::settle(&mut config, &found.places, &unsound));
     }
-    for (key, right) in complaints {
+    for Complaint { key, right, .. } in complaints {
         let (line, column) = found.places.get(&key).copied().unwrap_or_default();
         list.push(Problem {
             line,

@@ -28,6 +28,26 @@ pub(crate) struct Read {
     pub(crate) problems: Vec<Problem>,
 }
 
+impl Read {
+    /// Whether this key of tables in a list, `buffer.name`, could not be read in one of them.
+    pub(crate) fn is_unsound(&self, key: &str) -> bool {
+        self.unsound.iter().any(|unsound| {
+            let unsound = without_places(unsound);
+            let rest = key.strip_prefix(unsound.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        })
+    }
+}
+
+/// `buffer.name` of `buffer[1].name`.
+fn without_places(said: &str) -> String {
+    let mut out = String::with_capacity(said.len());
+    for part in said.split('[') {
+        out.push_str(part.split_once(']').map_or(part, |(_, rest)| rest));
+    }
+    out
+}
+
 /// Reads the text of a file.
 pub(crate) fn read(text: &str) -> Read {
     let (document, errors) = DeTable::parse_recoverable(text);
@@ -38,9 +58,13 @@ pub(crate) fn read(text: &str) -> Read {
     for error in errors {
         let span = error.span().unwrap_or(0..0);
         let (what, right) = reader.syntax(&error, &span, document.get_ref());
+        // Of what is there twice we do not know which is meant; all else is as it was written.
+        match twice(text, &error, &span) {
+            Some(key) => reader.read.unsound.extend([key]),
+            None => reader.read.is_torn = true,
+        }
         reader.problem(&span, what, right);
     }
-    reader.read.is_torn = !reader.read.problems.is_empty();
     reader.read.values = reader.table(document.get_ref(), "", "");
     if reader.read.is_torn {
         // What follows a syntax error may have been read wrongly: keep to what is surely wrong.
@@ -112,9 +136,9 @@ impl Reader<'_> {
                 self.unknown(&name.span(), word, &path, &said);
                 None
             };
-            // Of a section only the keys that are wrong; of a list all, as its tables belong together.
-            let is_section = found.is_some() && schema::find(&path).is_none();
-            if self.read.problems.len() > problems && !is_section {
+            // Of sections and of lists of tables only the keys that are wrong; of other lists all.
+            let has_keys = found.is_some() && schema::find(&path).is_none_or(Key::is_tables);
+            if self.read.problems.len() > problems && !has_keys {
                 self.read.unsound.insert(said);
             }
             if let Some(found) = found {
@@ -193,21 +217,11 @@ impl Reader<'_> {
             }
             (Kind::Address, DeValue::String(text)) => self.address(text, &span, said),
             (Kind::Choice, DeValue::String(text)) => self.choice(key, text, &span, said),
-            (Kind::List(inner), DeValue::Array(list)) => {
-                let mut out = Vec::new();
-                for (at, item) in list.iter().enumerate() {
-                    let said = format!("{said}[{at}]");
-                    self.read
-                        .places
-                        .insert(said.clone(), place(self.text, item.span().start));
-                    out.extend(self.value(key, inner, item, &said));
-                }
-                Some(toml::Value::Array(out))
-            }
+            (Kind::List(inner), DeValue::Array(list)) => Some(self.list(key, inner, list, said)),
             (Kind::Table, DeValue::Table(table)) => {
                 let values = self.table(table, &key.path, said);
                 self.missing(key, &values, &span, said);
-                Some(toml::Value::Table(values))
+                Some(filled(key, values, span.start))
             }
             (_, other) => {
                 let what = format!("{said} is {}, not {}", wanted(key, kind), article(other));
@@ -215,6 +229,30 @@ impl Reader<'_> {
                 None
             }
         }
+    }
+
+    fn list(
+        &mut self,
+        key: &Key,
+        inner: &Kind,
+        list: &[Spanned<DeValue<'_>>],
+        said: &str,
+    ) -> toml::Value {
+        let mut out = Vec::new();
+        for (at, item) in list.iter().enumerate() {
+            let said = format!("{said}[{at}]");
+            let start = item.span().start;
+            let place = place(self.text, start);
+            self.read.places.insert(said.clone(), place);
+            let value = self.value(key, inner, item, &said);
+            if value.is_none() && *inner == Kind::Table {
+                // A table keeps its place in the list.
+                self.read.unsound.insert(said);
+                out.push(filled(key, toml::Table::new(), start));
+            }
+            out.extend(value);
+        }
+        toml::Value::Array(out)
     }
 
     fn integer(
@@ -276,6 +314,7 @@ impl Reader<'_> {
             if required.section() == key.path && !values.contains_key(required.name()) {
                 let name = required.name();
                 let given = self.read.places.contains_key(&format!("{said}.{name}"));
+                self.read.unsound.insert(format!("{said}.{name}"));
                 if !given {
                     let what = format!("a key is missing: {said} needs `{name}`");
                     self.problem(span, what, required.doc.clone());
@@ -283,6 +322,25 @@ impl Reader<'_> {
             }
         }
     }
+}
+
+/// A table with what it cannot do without: a stand-in for what could not be read, so that the rest of it is looked at.
+/// `at` makes names of their own.
+fn filled(key: &Key, mut values: toml::Table, at: usize) -> toml::Value {
+    for required in super::REQUIRED.iter().filter_map(|path| schema::find(path)) {
+        if required.section() == key.path && !values.contains_key(required.name()) {
+            let stand_in = match &required.kind {
+                Kind::List(_) => toml::Value::Array(Vec::new()),
+                Kind::Integer => {
+                    let limits = required.limits.as_ref();
+                    toml::Value::Integer(limits.map_or(0, |limits| *limits.start()))
+                }
+                _ => toml::Value::String(format!("unread-{at}")),
+            };
+            values.insert(required.name().to_owned(), stand_in);
+        }
+    }
+    toml::Value::Table(values)
 }
 
 /// Where a key of this name stands last before an offset.
@@ -301,6 +359,23 @@ fn last_before(table: &DeTable<'_>, word: &str, end: usize) -> Option<usize> {
         own.max(inside(value.get_ref()))
     };
     table.iter().filter_map(of_entry).max()
+}
+
+/// The key or section that a syntax error says is there twice.
+fn twice(text: &str, error: &toml::de::Error, span: &Range<usize>) -> Option<String> {
+    if error.message().trim() != "duplicate key" {
+        return None;
+    }
+    let bare = |header: &str| header.trim().trim_matches(['[', ']', ' ']).to_owned();
+    let begin = text.get(..span.start)?.rfind('\n').map_or(0, |at| at + 1);
+    let line = text.get(begin..)?.lines().next()?;
+    if line.trim_start().starts_with('[') {
+        return Some(bare(line));
+    }
+    let before = text.get(..begin)?.lines();
+    let header = before.rev().find(|line| line.trim_start().starts_with('['));
+    let word = text.get(span.clone())?.trim_matches(['"', '\'', ' ']);
+    Some(joined(&header.map(bare).unwrap_or_default(), word))
 }
 
 /// Where the same section begins first, if a section's header stands at an offset: of two only the second is a key of

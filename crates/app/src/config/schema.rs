@@ -79,6 +79,11 @@ impl Key {
             .map_or("", |(section, _)| section)
     }
 
+    /// Whether it is a list of tables with keys of their own.
+    pub(crate) fn is_tables(&self) -> bool {
+        matches!(&self.kind, Kind::List(inner) if **inner == Kind::Table)
+    }
+
     /// The last part.
     pub(crate) fn name(&self) -> &str {
         self.path.rsplit('.').next().unwrap_or(&self.path)

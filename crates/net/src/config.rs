@@ -41,13 +41,24 @@ impl Default for ListenConfig {
 impl ListenConfig {
     /// Everything that is wrong with the values, as `(key, what would be right)`.
     #[must_use]
-    pub fn problems(&self) -> Vec<(&'static str, String)> {
+    pub fn problems(&self) -> Vec<(String, String)> {
         let mut problems = Vec::new();
         if self.addresses.is_empty() {
             problems.push((
-                "addresses",
-                "give at least one, as in [\"127.0.0.1:1119\"]".into(),
+                "addresses".to_owned(),
+                "give at least one, as in [\"127.0.0.1:1119\"]".to_owned(),
             ));
+        }
+        for (at, address) in self.addresses.iter().enumerate() {
+            let mut before = self.addresses.iter().take(at);
+            if let Some(other) = before.find(|other| is_taken_by(address, other)) {
+                let right = if other == address {
+                    format!("{address} is there already: give each address once")
+                } else {
+                    format!("{address} and {other} cannot both be listened on: keep one of them")
+                };
+                problems.push((format!("addresses[{at}]"), right));
+            }
         }
         for (key, value) in [
             ("connections_max", self.connections_max),
@@ -58,19 +69,64 @@ impl ListenConfig {
             ("backlog", self.backlog as usize),
         ] {
             if value == 0 {
-                problems.push((key, "must be at least 1".into()));
+                problems.push((key.to_owned(), "must be at least 1".to_owned()));
             }
         }
         if self.keepalive_s == 0 {
-            problems.push(("keepalive_s", "must be at least 1".into()));
+            problems.push(("keepalive_s".to_owned(), "must be at least 1".to_owned()));
         }
         problems
     }
 }
 
+/// Whether the system refuses one address because another is listened on: of one family (IPv6 sockets take no IPv4) the
+/// unspecified address is every one.  Port 0 is another each time.
+fn is_taken_by(address: &SocketAddr, other: &SocketAddr) -> bool {
+    let (ip, other_ip) = (address.ip(), other.ip());
+    let is_everywhere = ip.is_unspecified() || other_ip.is_unspecified();
+    address.port() != 0
+        && address.port() == other.port()
+        && ip.is_ipv4() == other_ip.is_ipv4()
+        && (ip == other_ip || is_everywhere)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Drain, Limits, Listeners};
+
+    /// What the check refuses is what the system refuses, and nothing else.
+    #[tokio::test]
+    async fn addresses_that_cannot_be_listened_on_together_are_told() {
+        let check = |addresses: &[String]| {
+            let config = ListenConfig {
+                addresses: addresses.iter().map(|text| text.parse().unwrap()).collect(),
+                ..ListenConfig::default()
+            };
+            let bound = Listeners::bind(&config, Limits::new(&config), Drain::new());
+            let problems = config.problems();
+            assert_eq!(
+                problems.is_empty(),
+                bound.is_ok(),
+                "{addresses:?}: {bound:?}"
+            );
+            problems
+        };
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = free.local_addr().unwrap().port();
+        drop(free);
+        let one = |host: &str| format!("{host}:{port}");
+        let twice = check(&[one("127.0.0.1"), one("127.0.0.1")]);
+        let right = format!("127.0.0.1:{port} is there already: give each address once");
+        assert_eq!(twice, [("addresses[1]".to_owned(), right)]);
+        let covered = check(&[one("127.0.0.1"), one("127.0.0.2"), one("0.0.0.0")]);
+        let right = format!(
+            "0.0.0.0:{port} and 127.0.0.1:{port} cannot both be listened on: keep one of them"
+        );
+        assert_eq!(covered, [("addresses[2]".to_owned(), right)]);
+        assert_eq!(check(&[one("127.0.0.1"), one("127.0.0.2")]), []);
+        assert_eq!(check(&["127.0.0.1:0".into(), "127.0.0.1:0".into()]), []);
+    }
 
     #[test]
     fn unknown_keys_are_refused_and_an_empty_section_is_the_default() {

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use newsreel_host::{Clock, RealClock};
 
 use crate::config::{self, Config, LogFormat};
@@ -63,6 +63,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     args.spool = args.spool.map(std::path::absolute).transpose()?;
     let mut config = config::load(args.config.as_deref())?;
     args.apply(&mut config);
+    if let Some((_, right)) = config.listen.problems().first() {
+        bail!("--listen: {right}");
+    }
     config.server.spool = std::path::absolute(&config.server.spool)?;
     let clock: Arc<dyn Clock> = match args.clock {
         Some(begin_s) => Arc::new(ShiftedClock::new(begin_s)),

@@ -110,7 +110,7 @@ sections! {
     /// `[logging]`
     logging: LoggingConfig, |logging| owned(logging.problems());
     /// `[listen]`
-    listen: ListenConfig, |listen| owned(listen.problems());
+    listen: ListenConfig, |listen| listen.problems();
     /// `[session]`
     session: SessionConfig, |session| owned(session.problems());
     /// `[articles]`

@@ -13,6 +13,9 @@ use toml::de::{DeTable, DeValue};
 use super::problem::{Problem, place};
 use super::schema::{self, Key, Kind};
 
+/// An address in the place of one that could not be read: it is in nobody's way.
+const ANY_ADDRESS: &str = "127.0.0.1:0";
+
 /// A file as read: its values with readable ones made into numbers, and where each key stands.
 #[derive(Debug, Default)]
 pub(crate) struct Read {
@@ -212,6 +215,11 @@ impl Reader<'_> {
             (Kind::Number, DeValue::Float(number)) => {
                 number.as_str().parse().ok().map(toml::Value::Float)
             }
+            (Kind::Path, DeValue::String(text)) if text.contains('\0') => {
+                let right = "no path can have a NUL: leave it out".to_owned();
+                self.problem(&span, format!("{said} = {:?} has a NUL", &**text), right);
+                None
+            }
             (Kind::Text | Kind::Path, DeValue::String(text)) => {
                 Some(toml::Value::String(text.to_string()))
             }
@@ -245,12 +253,16 @@ impl Reader<'_> {
             let place = place(self.text, start);
             self.read.places.insert(said.clone(), place);
             let value = self.value(key, inner, item, &said);
-            if value.is_none() && *inner == Kind::Table {
-                // A table keeps its place in the list.
+            // What could not be read keeps its place in the list, so that others are told by theirs.
+            let stand_in = match (&value, inner) {
+                (None, Kind::Table) => Some(filled(key, toml::Table::new(), start)),
+                (None, Kind::Address) => Some(toml::Value::String(ANY_ADDRESS.to_owned())),
+                _ => None,
+            };
+            if stand_in.is_some() {
                 self.read.unsound.insert(said);
-                out.push(filled(key, toml::Table::new(), start));
             }
-            out.extend(value);
+            out.extend(value.or(stand_in));
         }
         toml::Value::Array(out)
     }

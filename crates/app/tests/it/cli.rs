@@ -56,6 +56,16 @@ fn configuration_errors_come_all_at_once_and_nothing_starts() {
 }
 
 #[test]
+fn an_address_that_is_typed_twice_is_told_before_anything_is_made() {
+    let spool = Spool::new();
+    let twice = ["--listen", "127.0.0.1:1119", "--listen", "127.0.0.1:1119"];
+    let error = spool.error(&[&["serve"], &twice[..]].concat());
+    let expected = "--listen: 127.0.0.1:1119 is there already: give each address once";
+    assert!(error.contains(expected), "{error}");
+    assert!(!spool.path().exists());
+}
+
+#[test]
 fn a_good_configuration_is_shown_and_explained() {
     let spool = Spool::new();
     let file = spool.config().display().to_string();

@@ -8,6 +8,7 @@ mod commands;
 mod config;
 mod control;
 pub mod fuzz;
+mod input;
 mod output;
 mod server;
 

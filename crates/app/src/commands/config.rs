@@ -16,7 +16,7 @@ pub(crate) enum Verb {
                       Example:\n  newsreel config check /etc/newsreel.toml"
     )]
     Check {
-        /// The configuration file
+        /// The configuration file, or a pipe; - is the standard input
         file: PathBuf,
         /// Print JSON
         #[arg(long)]

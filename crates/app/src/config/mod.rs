@@ -33,6 +33,7 @@ pub(crate) use self::own::{Clients, LogFormat, LoggingConfig, ServerConfig};
 use self::problem::Problem;
 pub(crate) use self::problem::Problems;
 pub(crate) use self::reference::reference;
+use crate::input::{self, Input};
 
 /// Keys that a table in a list cannot do without.
 const REQUIRED: &[&str] = &[
@@ -233,30 +234,53 @@ fn store(values: toml::Table, complaints: &mut Vec<Complaint>) -> StoreConfig {
     store
 }
 
-/// Reads a file, or takes the defaults without one.
+/// Reads a file or a pipe, or takes the defaults without one.
 pub(crate) fn load(file: Option<&Path>) -> Result<Config> {
     let Some(file) = file else {
         return Ok(Config::default());
     };
-    let bytes = newsreel_host::read_whole(&newsreel_host::RealDisk, file, FILE_OCTETS_MAX)
+    let about = || format!("the configuration file {}", file.display());
+    let Input { octets, is_stream } = input::read(file, FILE_OCTETS_MAX).with_context(about)?;
+    let mut config = from_octets(octets, file)?;
+    if is_stream {
+        // It lies nowhere and is gone now: paths count from here, and nothing is read again.
+        let here = std::path::absolute(".")?;
+        at_home(&mut config, &here);
+        return Ok(config);
+    }
+    settled(config, file)
+}
+
+/// Reads a file again while the server runs: nothing that would hold it up.
+pub(crate) fn load_again(file: &Path) -> Result<Config> {
+    let octets = newsreel_host::read_whole(&newsreel_host::RealDisk, file, FILE_OCTETS_MAX)
         .with_context(|| format!("the configuration file {}", file.display()))?;
-    let text = String::from_utf8(bytes)
+    settled(from_octets(octets, file)?, file)
+}
+
+fn from_octets(octets: Vec<u8>, file: &Path) -> Result<Config> {
+    let text = String::from_utf8(octets)
         .with_context(|| format!("the configuration file {} is not UTF-8", file.display()))?;
-    let mut config = parse(&text, &file.display().to_string())?;
+    Ok(parse(&text, &file.display().to_string())?)
+}
+
+/// A configuration that came from a file, and goes on to be there.
+fn settled(mut config: Config, file: &Path) -> Result<Config> {
     let file = std::path::absolute(file)?;
     if let Some(folder) = file.parent() {
-        config.server.spool = folder.join(&config.server.spool);
-        for path in config
-            .store
-            .buffers
-            .iter_mut()
-            .filter_map(|buffer| buffer.path.as_mut())
-        {
-            *path = folder.join(&path);
-        }
+        at_home(&mut config, folder);
     }
     config.file = Some(file);
     Ok(config)
+}
+
+/// Makes paths count from a directory.
+fn at_home(config: &mut Config, folder: &Path) {
+    config.server.spool = folder.join(&config.server.spool);
+    let buffers = config.store.buffers.iter_mut();
+    for path in buffers.filter_map(|buffer| buffer.path.as_mut()) {
+        *path = folder.join(&path);
+    }
 }
 
 /// Reads a text; `name` is the file's name in messages.

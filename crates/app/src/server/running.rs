@@ -145,7 +145,7 @@ impl Server {
         let Some(file) = self.settings.config().file else {
             return Ok(json!({"changed": [], "needs_restart": [], "file": null}));
         };
-        let mut config = config::load(Some(&file))?;
+        let mut config = config::load_again(&file)?;
         (self.overrides)(&mut config);
         let mut report = self.take_over(config)?;
         report["file"] = json!(file);

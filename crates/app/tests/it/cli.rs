@@ -1,5 +1,8 @@
 //! The command line without a server: help, configuration, completions, manual pages.
 
+use std::io::Write as _;
+use std::process::Stdio;
+
 use crate::spool::{Spool, newsreel, said};
 
 fn run(words: &[&str]) -> Result<String, String> {
@@ -53,6 +56,32 @@ fn configuration_errors_come_all_at_once_and_nothing_starts() {
     assert_eq!(found["problems"].as_array().unwrap().len(), 3);
     assert_eq!(found["problems"][1]["line"], 3);
     assert!(!output.status.success());
+}
+
+/// As a shell gives it to `config check <(...)`.
+#[test]
+fn a_configuration_is_read_from_a_pipe_within_its_limit() {
+    let spool = Spool::new();
+    let checked = |text: &str| {
+        let mut command = newsreel();
+        command.args(["config", "check", "/dev/stdin"]);
+        command.current_dir(spool.folder()).stdin(Stdio::piped());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // What is too long is not read to its end.
+        let _ = child.stdin.take().unwrap().write_all(text.as_bytes());
+        said(child.wait_with_output().unwrap())
+    };
+    assert_eq!(
+        checked("[listen]\nbacklog = 5\n").unwrap(),
+        "/dev/stdin: good\n"
+    );
+    let error = checked("[listen]\nbacklogg = 5\n").unwrap_err();
+    let expected = "/dev/stdin:2:1: unknown key `listen.backlogg`; did you mean `backlog`?";
+    assert!(error.contains(expected), "{error}");
+    let error = checked(&"#".repeat((4 << 20) + 1)).unwrap_err();
+    let expected = "the configuration file /dev/stdin: cannot read /dev/stdin: it is longer than 4194304 octets";
+    assert!(error.contains(expected), "{error}");
 }
 
 #[test]

@@ -4,17 +4,15 @@
 //! rest by a dry run of every request.
 
 use std::collections::HashMap;
-use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
-use newsreel_host::{Error, Op};
 use serde_json::{Value, json};
 
 use crate::access::{Access, LookArgs};
 use crate::active::{self, Listed, ListedGroup, Named};
 use crate::control::request::Request;
-use crate::output;
+use crate::{input, output};
 
 /// Groups sent in one request.
 const BATCH_GROUPS: usize = 1000;
@@ -27,9 +25,6 @@ pub(crate) const FILE_OCTETS_MAX: usize = 256 << 20;
 
 /// Bad lines that are shown.
 const BAD_SHOWN_MAX: usize = 100;
-
-/// The standard input, in a file's place.
-const STANDARD_INPUT: &str = "-";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -111,11 +106,13 @@ fn make(access: &mut Access, listed: &Listed, args: &Args) -> Result<Option<(usi
 
 /// What the files list, with their bad lines.
 fn listed(file: &Path, newsgroups: Option<&Path>) -> Result<Listed> {
-    if file == Path::new(STANDARD_INPUT) && newsgroups == Some(file) {
+    if file == Path::new(input::STANDARD_INPUT) && newsgroups == Some(file) {
         bail!("only one of the two files can be the standard input");
     }
-    let octets = read(file)?;
-    let names = newsgroups.map(read).transpose()?;
+    let octets = input::read(file, FILE_OCTETS_MAX)?.octets;
+    let names = newsgroups
+        .map(|path| input::read(path, FILE_OCTETS_MAX))
+        .transpose()?;
     let file_name = file.display().to_string();
     let names_name = newsgroups.map(|path| path.display().to_string());
     Ok(active::read(
@@ -123,9 +120,9 @@ fn listed(file: &Path, newsgroups: Option<&Path>) -> Result<Listed> {
             name: &file_name,
             octets: &octets,
         },
-        names.as_ref().map(|octets| Named {
+        names.as_ref().map(|read| Named {
             name: names_name.as_deref().unwrap_or_default(),
-            octets,
+            octets: &read.octets,
         }),
     ))
 }
@@ -276,27 +273,4 @@ fn batches(mut groups: &[ListedGroup]) -> Vec<&[ListedGroup]> {
         groups = rest;
     }
     batches
-}
-
-/// Reads a list, from a pipe as well as from a file: it is the user's, not a spool's.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a list is read from where the user says, not from a spool"
-)]
-fn read(path: &Path) -> Result<Vec<u8>> {
-    let mut octets = Vec::new();
-    let limit = FILE_OCTETS_MAX as u64 + 1;
-    let read = if path == Path::new(STANDARD_INPUT) {
-        io::stdin().lock().take(limit).read_to_end(&mut octets)
-    } else {
-        std::fs::File::open(path).and_then(|file| file.take(limit).read_to_end(&mut octets))
-    };
-    read.map_err(|error| Error::from_io(Op::Read, path, error))?;
-    if octets.len() > FILE_OCTETS_MAX {
-        bail!(
-            "cannot read {}: it is longer than {FILE_OCTETS_MAX} octets",
-            path.display()
-        );
-    }
-    Ok(octets)
 }

@@ -14,7 +14,7 @@ use crate::mend::describe;
 use crate::places::named;
 use crate::report::{
     ArticleRef, ArticleReport, BufferStatus, GroupReport, HistoryStatus, LogStatus, OverviewStatus,
-    Status,
+    Status, TOKEN_SHAPE,
 };
 use crate::requests::GroupSpec;
 use crate::timekeeper;
@@ -195,7 +195,12 @@ impl Engine {
             }
             ArticleRef::Number(name, number) => {
                 let Some(group) = shared.views.groups().by_name(name) else {
-                    return Err(Error::Request(format!("there is no group {name:?}")));
+                    let buffers = shared.store.facts();
+                    let half = match buffers.iter().any(|buffer| buffer.name == *name) {
+                        true => format!(", but a buffer; {TOKEN_SHAPE}"),
+                        false => String::new(),
+                    };
+                    return Err(Error::Request(format!("there is no group {name:?}{half}")));
                 };
                 let (overview, mut id) = (shared.views.overview(), Vec::new());
                 let number = ArticleNumber(*number);
@@ -203,8 +208,9 @@ impl Engine {
                 Ok(column.map(|column| column.token))
             }
             ArticleRef::Token(text) => {
-                let token = TokenText::parse(text)
-                    .map_err(|error| Error::Request(format!("{text:?}: {error}")))?;
+                let token = TokenText::parse(text).map_err(|error| {
+                    Error::Request(format!("{text:?} is no token: {error}; {TOKEN_SHAPE}"))
+                })?;
                 let names: Vec<String> = shared.store.facts().into_iter().map(|b| b.name).collect();
                 if !names.iter().any(|name| name == token.name) {
                     return Err(Error::Request(format!(

@@ -134,6 +134,9 @@ pub struct GroupReport {
     pub description: String,
 }
 
+/// What a token looks like, for whoever gave half of one.
+pub(crate) const TOKEN_SHAPE: &str = "a token is NAME:OFFSET:CYCLE, as in C0:24da800:1e";
+
 /// Which article is meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ArticleRef {
@@ -157,10 +160,9 @@ impl std::str::FromStr for ArticleRef {
             [_, _, _] => Ok(Self::Token(text.to_owned())),
             [group, number] => newsreel_wire::range::parse_number(number.as_bytes())
                 .map(|number| Self::Number(group.to_owned(), number.0))
-                .map_err(|_| format!("{number:?} in {text:?} is no article number")),
+                .map_err(|_| format!("{number:?} in {text:?} is no article number; {TOKEN_SHAPE}")),
             _ => Err(format!(
-                "{text:?} names no article: give <message-id>, group:number, or a token such as \
-                 C0:24da800:1e"
+                "{text:?} names no article: give <message-id>, group:number, or a token; {TOKEN_SHAPE}"
             )),
         }
     }

@@ -58,6 +58,46 @@ fn configuration_errors_come_all_at_once_and_nothing_starts() {
     assert!(!output.status.success());
 }
 
+/// Half a token is what a selection with the mouse leaves of it.
+#[test]
+fn what_is_no_whole_token_is_told_what_one_looks_like() {
+    let spool = Spool::new();
+    spool.serve().stop();
+    let like = "a token is NAME:OFFSET:CYCLE, as in C0:24da800:1e";
+    for (half, why) in [
+        (
+            "A:24da800",
+            "\"24da800\" in \"A:24da800\" is no article number",
+        ),
+        (
+            "24da800:1e",
+            "\"1e\" in \"24da800:1e\" is no article number",
+        ),
+        ("A:24", "there is no group \"A\", but a buffer"),
+        (
+            "A:24da800:",
+            "\"A:24da800:\" is no token: cycle in token must be",
+        ),
+        (
+            "A:24da8:1e",
+            "\"A:24da8:1e\" is no token: offset in token must be",
+        ),
+        ("::", "\"::\" is no token: buffer name in token must be"),
+        (
+            "A",
+            "\"A\" names no article: give <message-id>, group:number, or a token",
+        ),
+    ] {
+        let error = spool.error(&["article", "show", half]);
+        assert!(
+            error.contains(why) && error.contains(like),
+            "{half}: {error}"
+        );
+    }
+    let error = spool.error(&["article", "show", "misc.test:24"]);
+    assert!(!error.contains(like), "{error}");
+}
+
 /// As a shell gives it to `config check <(...)`.
 #[test]
 fn a_configuration_is_read_from_a_pipe_within_its_limit() {
@@ -205,8 +245,8 @@ fn a_name_where_an_address_belongs_is_told_what_to_write() {
 fn a_reader_that_goes_away_is_no_error() {
     let mut child = newsreel()
         .args(["config", "reference"])
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     drop(child.stdout.take());

@@ -4,12 +4,12 @@
 //! Must not print.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::client::tally::{KindTally, Tally};
+use crate::client::tally::{KindTally, Reason, Tally};
 use crate::load::LoadArgs;
 use crate::measure::process::ServerCost;
 
@@ -38,6 +38,9 @@ pub struct Report {
     pub accepted: u64,
     /// Articles that the server did not want (435, 437, 438, 439).
     pub refused: u64,
+    /// Why the server did not take articles, in its own words, the most frequent first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reasons: Vec<ReasonReport>,
     /// Articles that were asked for and not there (423, 430).
     pub missing: u64,
     /// Replies that were not what was asked for.
@@ -74,6 +77,24 @@ pub struct CommandReport {
     pub codes: BTreeMap<u16, u64>,
     /// From sending to the last octet of the reply.
     pub latency: Latency,
+}
+
+/// Why a server did not take articles.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ReasonReport {
+    /// The code of its reply.
+    pub code: u16,
+    /// What followed it, the message-id left out.
+    pub text: String,
+    /// Times it was said.
+    pub count: u64,
+}
+
+impl fmt::Display for ReasonReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let space = if self.text.is_empty() { "" } else { " " };
+        write!(f, "{}{space}{} x {}", self.code, self.text, self.count)
+    }
 }
 
 /// How long replies took, in microseconds.
@@ -139,6 +160,21 @@ pub struct Moment {
     pub server_rss_bytes: Option<u64>,
 }
 
+/// What a worker counted, for people: what a server says may have anything in it.
+fn reasons(counted: &[Reason]) -> Vec<ReasonReport> {
+    let shown = |reason: &Reason| {
+        let text = String::from_utf8_lossy(&reason.text);
+        ReasonReport {
+            code: reason.code,
+            text: text.replace(char::is_control, "?"),
+            count: reason.count,
+        }
+    };
+    let mut reasons: Vec<ReasonReport> = counted.iter().map(shown).collect();
+    reasons.sort_by_key(|reason| std::cmp::Reverse(reason.count));
+    reasons
+}
+
 impl Report {
     pub(crate) fn new(
         pass: &str,
@@ -169,6 +205,7 @@ impl Report {
             sent_mb_per_second: tally.octets_out as f64 / seconds / 1e6,
             accepted: coded(&[235, 239]),
             refused: coded(&[435, 437, 438, 439]),
+            reasons: reasons(&tally.reasons),
             missing: coded(&[423, 430]),
             damaged: tally.damaged,
             compared: tally.compared,
@@ -228,7 +265,7 @@ impl Report {
         self.operations.max(1) as f64
     }
 
-    fn write_human(&self, text: &mut String) -> std::fmt::Result {
+    fn write_human(&self, text: &mut String) -> fmt::Result {
         let acks = if self.quick_ack { "quick" } else { "usual" };
         writeln!(
             text,
@@ -260,6 +297,9 @@ impl Report {
                 latency.max_us,
                 codes.collect::<Vec<_>>().join(", "),
             )?;
+        }
+        for reason in &self.reasons {
+            writeln!(text, "  not taken  {reason}")?;
         }
         let cpu = self.client_cpu_share * 100.0;
         writeln!(
@@ -300,7 +340,7 @@ impl Report {
 }
 
 impl ServerReport {
-    fn write_human(&self, text: &mut String) -> std::fmt::Result {
+    fn write_human(&self, text: &mut String) -> fmt::Result {
         writeln!(
             text,
             "  server     {:.2} us CPU an operation ({:.2} user + {:.2} system, {:.0} %), \

@@ -206,12 +206,48 @@ fn a_feed_of_which_nothing_is_taken_fails_and_says_what_is_missing() {
     };
     for mode in ["takethis", "check", "ihave"] {
         let (success, error) = said(&["feed", "--mode", mode, "--articles", "20"]);
-        let told = error.contains("none of the articles was taken")
+        let told = error.contains("none of the articles was taken; the server said: 43")
+            && error.contains("x 20")
             && error.contains("newsreel bench corpus --list-groups");
         assert!(!success && told, "{mode}: {error}");
     }
     let (success, error) = said(&["feed", "--mode", "check-unknown", "--articles", "20"]);
     assert!(success, "{error}");
+    server.stop();
+}
+
+/// What the server says is told, and nothing is guessed: these articles are here already, and then too old.
+#[test]
+fn a_feed_says_why_the_server_did_not_take_it() {
+    let (spool, server) = server(&Spool::changed(&[("age_s_max = 0", "age_s_max = \"1d\"")]));
+    let fed = |server: &Server, mode: &str, first: &str, reason: &str| {
+        let words = ["feed", "--articles", "20", "--first", first, "--mode", mode];
+        let output = start(&words, server, false).wait_with_output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let said = &report["reasons"][0];
+        assert_eq!(
+            (&said["count"], &said["text"]),
+            (&json!(20), &json!(reason)),
+            "{mode}"
+        );
+        let code = &said["code"];
+        let expected = format!("none of the articles was taken; the server said: {code}");
+        assert!(error.contains(&expected), "{mode}: {error}");
+        assert!(error.contains(&format!("{reason} x 20")), "{mode}: {error}");
+        assert!(!error.contains("--list-groups"), "{mode}: {error}");
+    };
+    run(&["feed", "--articles", "20"], &server);
+    for (mode, reason) in [("takethis", "Duplicate"), ("check", ""), ("ihave", "Not wanted")] {
+        fed(&server, mode, "0", reason);
+    }
+    server.stop();
+    let later = (1_767_225_600 + 10 * 86_400).to_string();
+    let server = spool.serve_with(&["--clock", &later]);
+    spool.text(&["clock", "confirm"]);
+    for mode in ["takethis", "check", "ihave"] {
+        fed(&server, mode, "100", "Too old");
+    }
     server.stop();
 }
 

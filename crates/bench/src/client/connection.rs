@@ -229,6 +229,7 @@ impl<'c> Connection<'c> {
                     };
                     let text = self.incoming.get(line);
                     if code(text) == Some(SERVICE_ENDS) {
+                        tally.refused(text);
                         let text = String::from_utf8_lossy(text).into_owned();
                         self.dismissed(tally, &text);
                         return counted;

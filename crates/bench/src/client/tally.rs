@@ -5,10 +5,18 @@
 
 use hdrhistogram::Histogram;
 
+use super::script::code;
+
 /// Replies are counted by code below this.
 const CODES: usize = 600;
 /// Complaints kept word for word; all are counted.
 const COMPLAINTS_KEPT: usize = 8;
+/// Reasons of refusals that are told apart; those of further ones are counted together.
+const REASONS_KEPT: usize = 16;
+/// What those are called.
+const OTHERWISE: &[u8] = b"(in other words)";
+/// So much of a reason is kept.
+const REASON_OCTETS_MAX: usize = 200;
 /// Latencies are kept between one microsecond and five minutes, to three digits.
 const LATENCY_NS: (u64, u64) = (1_000, 300_000_000_000);
 
@@ -37,6 +45,15 @@ impl KindTally {
     }
 }
 
+/// Why a server did not take articles, in its words, and how many.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Reason {
+    pub(crate) code: u16,
+    /// What follows the code and the message-id.
+    pub(crate) text: Vec<u8>,
+    pub(crate) count: u64,
+}
+
 #[derive(Debug)]
 pub(crate) struct Tally {
     pub(crate) kinds: Vec<KindTally>,
@@ -51,6 +68,7 @@ pub(crate) struct Tally {
     /// Connections that ended before their work did.
     pub(crate) lost: u64,
     pub(crate) complaints: Vec<String>,
+    pub(crate) reasons: Vec<Reason>,
 }
 
 impl Tally {
@@ -71,6 +89,7 @@ impl Tally {
             lines: 0,
             lost: 0,
             complaints: Vec::new(),
+            reasons: Vec::new(),
         })
     }
 
@@ -82,6 +101,40 @@ impl Tally {
             Some(count) => *count += 1,
             None => self.complain(|| "a reply without a code".to_owned()),
         }
+    }
+
+    /// The server did not take an article, and said this.
+    pub(crate) fn refused(&mut self, line: &[u8]) {
+        let text = line.get(4..).unwrap_or_default();
+        let (first, rest) = match text.iter().position(|&octet| octet == b' ') {
+            Some(space) => text.split_at(space),
+            None => (text, &[][..]),
+        };
+        let text = match first {
+            [b'<', ..] => rest.trim_ascii_start(),
+            _ => text,
+        };
+        let text = text.get(..REASON_OCTETS_MAX).unwrap_or(text);
+        self.reason(code(line).unwrap_or_default(), text, 1);
+    }
+
+    fn reason(&mut self, code: u16, text: &[u8], count: u64) {
+        let mut kept = self.reasons.iter_mut();
+        if let Some(known) = kept.find(|kept| kept.code == code && kept.text == text) {
+            known.count += count;
+            return;
+        }
+        // Texts without end (a name, a time in each) become one.
+        let text = match self.reasons.len() < REASONS_KEPT {
+            true => text,
+            false if text == OTHERWISE => text,
+            false => return self.reason(code, OTHERWISE, count),
+        };
+        self.reasons.push(Reason {
+            code,
+            text: text.to_owned(),
+            count,
+        });
     }
 
     /// A command was answered in full after so long. True when it is one that counts.
@@ -121,6 +174,9 @@ impl Tally {
         self.compared += other.compared;
         self.lines += other.lines;
         self.lost += other.lost;
+        for reason in other.reasons {
+            self.reason(reason.code, &reason.text, reason.count);
+        }
         self.complaints.extend(other.complaints);
         self.complaints.truncate(COMPLAINTS_KEPT);
     }
@@ -156,6 +212,46 @@ mod tests {
         assert_eq!(first.kinds[0].codes().collect::<Vec<_>>(), [(438, 1)]);
         assert_eq!(first.kinds[1].latency_ns.len(), 2);
         assert_eq!((first.damaged, first.complaints.len()), (1, 1));
+    }
+
+    #[test]
+    fn reasons_are_counted_by_their_words_without_the_message_id() {
+        let (mut tally, mut other) = (Tally::new(&KINDS).unwrap(), Tally::new(&KINDS).unwrap());
+        for line in [
+            "439 <1@a> No such group",
+            "439 <2@a> No such group",
+            "435 <3@a>",
+            "437",
+        ] {
+            tally.refused(line.as_bytes());
+        }
+        other.refused(b"437 Article is old");
+        other.refused(b"439 <9@a> No such group");
+        tally.merge(other);
+        let said = |tally: &Tally| {
+            let reasons = tally.reasons.iter().map(|reason| {
+                let text = String::from_utf8_lossy(&reason.text).into_owned();
+                (reason.code, text, reason.count)
+            });
+            reasons.collect::<Vec<_>>()
+        };
+        let row = |code, text: &str, count| (code, text.to_owned(), count);
+        let expected = [
+            row(439, "No such group", 3),
+            row(435, "", 1),
+            row(437, "", 1),
+            row(437, "Article is old", 1),
+        ];
+        assert_eq!(said(&tally), expected);
+        for n in 0..1000 {
+            tally.refused(format!("437 {n} is a number").as_bytes());
+        }
+        assert_eq!(tally.reasons.len(), REASONS_KEPT + 1);
+        let last = said(&tally).pop().unwrap();
+        assert_eq!(
+            last,
+            row(437, "(in other words)", 1000 - (REASONS_KEPT as u64 - 4))
+        );
     }
 
     #[test]

@@ -87,6 +87,8 @@ impl<'c> Script<'c> for Check<'c> {
         }
         if (op.kind, code) == (CHECK, Some(238)) {
             self.wanted.push_back(op.key);
+        } else if code != Some(239) {
+            tally.refused(line);
         }
         Next::Complete
     }

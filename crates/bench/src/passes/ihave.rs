@@ -70,7 +70,8 @@ impl<'c> Script<'c> for Ihave<'c> {
         tally.code(op.kind, code);
         match (op.kind, code) {
             (IHAVE, Some(335)) => self.wanted = Some(op.key),
-            (IHAVE, Some(435 | 436)) | (ARTICLE, Some(235 | 436 | 437)) => {}
+            (ARTICLE, Some(235)) => {}
+            (IHAVE, Some(435 | 436)) | (ARTICLE, Some(436 | 437)) => tally.refused(line),
             _ => tally.complain(|| format!("IHAVE said \"{}\"", String::from_utf8_lossy(line))),
         }
         Next::Complete

@@ -49,7 +49,11 @@ impl<'c> Script<'c> for Takethis<'c> {
     }
 
     fn status(&mut self, op: Op, line: &[u8], tally: &mut Tally) -> Next {
-        tally.code(op.kind, code(line));
+        let code = code(line);
+        tally.code(op.kind, code);
+        if code != Some(239) {
+            tally.refused(line);
+        }
         self.feed.verify_id(op.key, line, tally);
         Next::Complete
     }

@@ -26,6 +26,9 @@ use serde::Serialize;
 use self::options::{ArticleArgs, ServerArgs, word};
 use crate::output;
 
+/// Reasons of refusals that a failure names; the report has more.
+const REASONS_SHOWN_MAX: usize = 5;
+
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Verb {
     /// Describe the articles, or write them to a file
@@ -212,17 +215,31 @@ fn run_feed(options: &FeedOptions, machine: Machine<'_>) -> Result<()> {
     print(&report, options.server.json)?;
     let sends = passes::feed(&options.mode).is_some_and(|pass| pass.sends);
     let (taken, offered) = (report.accepted, corpus.len());
-    if sends && taken == 0 && report.refused > 0 {
-        bail!(
-            "none of the articles was taken: either the server has them already, or it does not have their groups, \
-             which `newsreel bench corpus --list-groups names >groups` with the same options and \
-             `newsreel group import groups` make"
-        );
+    if sends && taken == 0 && !report.reasons.is_empty() {
+        bail!("none of the articles was taken{}", why(&report));
     }
     if options.expect_all && taken != offered {
-        bail!("{taken} of {offered} articles were taken");
+        bail!("{taken} of {offered} articles were taken{}", why(&report));
     }
     Ok(())
+}
+
+/// Why articles were not taken, as the server says it, and what helps against what it says most.
+fn why(report: &Report) -> String {
+    let mut said: Vec<String> = report.reasons.iter().map(ToString::to_string).collect();
+    if said.is_empty() {
+        return String::new();
+    }
+    said.truncate(REASONS_SHOWN_MAX);
+    let mut text = format!("; the server said: {}", said.join("; "));
+    let most = report.reasons.first();
+    if most.is_some_and(|reason| reason.text.to_lowercase().contains("group")) {
+        text.push_str(
+            "\nthe groups of the articles are made by `newsreel bench corpus --list-groups names >groups` with the \
+             same options and `newsreel group import groups`",
+        );
+    }
+    text
 }
 
 fn run_read(options: &ReadOptions, machine: Machine<'_>) -> Result<()> {
@@ -259,9 +276,10 @@ fn print(report: &Report, json: bool) -> Result<()> {
     show(report, &report.human(), json)?;
     if !report.is_sound() {
         bail!(
-            "{} replies damaged, {} connections lost",
+            "{} replies damaged, {} connections lost{}",
             report.damaged,
-            report.lost_connections
+            report.lost_connections,
+            why(report)
         );
     }
     Ok(())

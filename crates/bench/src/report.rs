@@ -281,22 +281,7 @@ impl Report {
             self.depth,
         )?;
         for command in &self.commands {
-            let codes = command
-                .codes
-                .iter()
-                .map(|(code, count)| format!("{code} x {count}"));
-            let latency = &command.latency;
-            writeln!(
-                text,
-                "  {:10} p50 {:.0} us, p90 {:.0}, p99 {:.0}, p99.9 {:.0}, max {:.0}; {}",
-                command.command,
-                latency.p50_us,
-                latency.p90_us,
-                latency.p99_us,
-                latency.p999_us,
-                latency.max_us,
-                codes.collect::<Vec<_>>().join(", "),
-            )?;
+            command.write_human(text)?;
         }
         for reason in &self.reasons {
             writeln!(text, "  not taken  {reason}")?;
@@ -368,6 +353,25 @@ impl ServerReport {
 }
 
 impl CommandReport {
+    fn write_human(&self, text: &mut String) -> fmt::Result {
+        let codes = self
+            .codes
+            .iter()
+            .map(|(code, count)| format!("{code} x {count}"));
+        let latency = &self.latency;
+        writeln!(
+            text,
+            "  {:10} p50 {:.0} us, p90 {:.0}, p99 {:.0}, p99.9 {:.0}, max {:.0}; {}",
+            self.command,
+            latency.p50_us,
+            latency.p90_us,
+            latency.p99_us,
+            latency.p999_us,
+            latency.max_us,
+            codes.collect::<Vec<_>>().join(", "),
+        )
+    }
+
     fn new(tally: &KindTally) -> Option<Self> {
         let codes: BTreeMap<u16, u64> = tally.codes().collect();
         if tally.latency_ns.is_empty() && codes.is_empty() {

@@ -238,7 +238,11 @@ fn a_feed_says_why_the_server_did_not_take_it() {
         assert!(!error.contains("--list-groups"), "{mode}: {error}");
     };
     run(&["feed", "--articles", "20"], &server);
-    for (mode, reason) in [("takethis", "Duplicate"), ("check", ""), ("ihave", "Not wanted")] {
+    for (mode, reason) in [
+        ("takethis", "Duplicate"),
+        ("check", ""),
+        ("ihave", "Not wanted"),
+    ] {
         fed(&server, mode, "0", reason);
     }
     server.stop();

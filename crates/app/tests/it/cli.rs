@@ -58,6 +58,46 @@ fn configuration_errors_come_all_at_once_and_nothing_starts() {
     assert!(!output.status.success());
 }
 
+/// What can do nothing is told at the argument, before anybody is connected to or anything is started.
+#[test]
+fn counts_of_a_benchmark_that_make_no_sense_are_refused_at_the_argument() {
+    for (words, right) in [
+        ("read --articles 0", "give a number from 1 to 1099511627776"),
+        ("feed --articles 0", "give a number from 1 to 1099511627776"),
+        (
+            "corpus --articles 0",
+            "give a number from 1 to 1099511627776",
+        ),
+        ("read --groups 0", "give a number from 1 to 1000000"),
+        ("feed --crossposted 101", "give a number from 0 to 100"),
+        ("idle --connections 0", "give a number from 1 to 60000"),
+        ("feed --threads 0", "give a number from 1 to 256"),
+        ("null --threads 0", "give a number from 1 to 256"),
+        ("read --depth 0", "give a number from 1 to 1048576"),
+        ("read --operations 0", "give a number from 1 to"),
+        ("read --rate 0", "give a number above zero"),
+        ("idle --duration 0", "give a number above zero"),
+        ("feed --timeline 0", "give a number above zero"),
+        ("beside --readers 0", "give a number from 1 to 60000"),
+        ("beside --read-rate 0", "give a number above zero"),
+        (
+            "compare --rounds 0 --null --directory x",
+            "give a number from 1 to 1000",
+        ),
+        (
+            "compare --seconds 0 --null --directory x",
+            "give a number above zero",
+        ),
+    ] {
+        let all: Vec<&str> = ["bench"].into_iter().chain(words.split(' ')).collect();
+        let error = run(&all).unwrap_err();
+        assert!(
+            error.contains(right) && error.contains(all[2]),
+            "{words}: {error}"
+        );
+    }
+}
+
 /// Half a token is what a selection with the mouse leaves of it.
 #[test]
 fn what_is_no_whole_token_is_told_what_one_looks_like() {

@@ -12,8 +12,11 @@ use newsreel_bench::read::ReadArgs;
 use newsreel_bench::rivals::{CommandRival, Rival, ScriptRival};
 use newsreel_host::OpenMode;
 
-use super::options::{ArticleArgs, ServerArgs};
+use super::options::{self, ArticleArgs, ServerArgs, above_zero, count};
 use super::show;
+
+/// Rounds of a comparison.
+const ROUNDS_MAX: usize = 1000;
 
 /// How long readers go on at most; they stop when the feed beside them does.
 const READERS_SECONDS: f64 = 3600.0;
@@ -21,10 +24,10 @@ const READERS_SECONDS: f64 = 3600.0;
 #[derive(Debug, clap::Args)]
 pub(crate) struct BesideOptions {
     /// Readers
-    #[arg(long, default_value_t = 500)]
+    #[arg(long, default_value_t = 500, value_parser = count(1, options::CONNECTIONS_MAX))]
     readers: usize,
     /// Articles a second that all readers together ask for
-    #[arg(long, default_value_t = 500.0)]
+    #[arg(long, default_value_t = 500.0, value_parser = above_zero)]
     read_rate: f64,
     #[command(flatten)]
     articles: ArticleArgs,
@@ -38,10 +41,10 @@ pub(crate) struct CompareOptions {
     #[arg(long, value_name = "DIR")]
     directory: PathBuf,
     /// Rounds, each with fresh servers
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 3, value_parser = count(1, ROUNDS_MAX))]
     rounds: usize,
     /// How long each step takes that is not a feed
-    #[arg(long, default_value_t = 2.0)]
+    #[arg(long, default_value_t = 2.0, value_parser = above_zero)]
     seconds: f64,
     /// Steps by name, separated by commas [default: all]
     #[arg(long, value_delimiter = ',')]

@@ -23,8 +23,11 @@ use newsreel_bench::report::Report;
 use newsreel_host::{RealClock, RealDisk};
 use serde::Serialize;
 
-use self::options::{ArticleArgs, ServerArgs, word};
+use self::options::{ArticleArgs, ServerArgs, count, word};
 use crate::output;
+
+/// Commands under way on a connection.
+const DEPTH_MAX: usize = 1 << 20;
 
 /// Reasons of refusals that a failure names; the report has more.
 const REASONS_SHOWN_MAX: usize = 5;
@@ -69,7 +72,7 @@ pub(crate) enum Verb {
         #[arg(long, default_value = "127.0.0.1:1120", value_name = "ADDRESS", value_parser = super::address)]
         listen: SocketAddr,
         /// Threads
-        #[arg(long, default_value_t = 1)]
+        #[arg(long, default_value_t = 1, value_parser = count(1, options::THREADS_MAX))]
         threads: usize,
     },
     /// Feed alone, beside paced readers, and alone again
@@ -122,13 +125,13 @@ pub(crate) struct ReadOptions {
     #[arg(long, value_parser = word::<Choice>)]
     choose: Option<Choice>,
     /// Commands under way on a connection
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = count(1, DEPTH_MAX))]
     depth: usize,
     /// What is compared: replies, or contents octet for octet (Date only with --base-time, the feed's)
     #[arg(long, default_value = "replies", value_parser = word::<Verify>)]
     verify: Verify,
     /// Stop after so many operations
-    #[arg(long)]
+    #[arg(long, value_parser = count(1, u64::MAX))]
     operations: Option<u64>,
     /// Fail if any article is not there
     #[arg(long)]

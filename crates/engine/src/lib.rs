@@ -55,4 +55,5 @@ pub use report::{
     OverviewStatus, Status, Uncompared,
 };
 pub use requests::{GroupChange, GroupSpec};
+pub use room::DiskRoom;
 pub use timekeeper::JUMP_S_MAX;

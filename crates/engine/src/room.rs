@@ -6,7 +6,10 @@
 
 use crate::checkpoint::Stage;
 use crate::counters::Counters;
+use crate::engine::Engine;
+use crate::error::Error;
 use crate::sequencer::Sequencer;
+use crate::shared::Shared;
 
 /// How often disk and memory are looked at, milliseconds.
 const LOOK_EVERY_MS: u64 = 1000;
@@ -20,6 +23,52 @@ const MARGIN_OCTETS: u64 = 32 << 20;
 /// Memory of the views beyond their limits at which nothing more is taken, whatever holds the checkpoint up; so much is
 /// behind the last checkpoint at most, which `recover` counts on.
 pub(crate) const MEMORY_TIMES_MAX: u64 = 4;
+
+/// Segments that a log has soon: the one being written, and the next.
+const SEGMENTS_AT_FIRST: u64 = 2;
+
+/// What the spool's disk has and what must fit there, so that articles are taken.  The buffers are made already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DiskRoom {
+    /// Octets that are free.
+    pub free: u64,
+    /// Octets of the first segments of the log that are not made yet.
+    pub log: u64,
+    /// Octets that stay free for checkpoints, the next segment and control.
+    pub kept: u64,
+}
+
+impl DiskRoom {
+    /// Octets that must be free.
+    #[must_use]
+    pub const fn needed(&self) -> u64 {
+        self.log + self.kept
+    }
+}
+
+impl Engine {
+    /// Looks at the room of the spool's disk.
+    pub fn disk_room(&self) -> Result<DiskRoom, Error> {
+        let config = &self.shared.config;
+        let disk = self.shared.disk.as_ref();
+        let wanted = SEGMENTS_AT_FIRST * config.journal.segment_octets;
+        let log = disk.list(&config.spool.join("log"))?;
+        let made: u64 = log.iter().map(|entry| entry.len).sum();
+        Ok(DiskRoom {
+            free: disk.free_bytes(&config.spool)?,
+            log: wanted.saturating_sub(made),
+            kept: kept_octets(&self.shared),
+        })
+    }
+}
+
+/// What must be free of the disk, so that the next checkpoint and control have room.
+fn kept_octets(shared: &Shared) -> u64 {
+    let facts = shared.views.facts();
+    let unsealed = facts.history.memory_bytes + facts.overview.memory_bytes;
+    let commits = 2 * u64::from(shared.config.sequencer.commit_octets_max);
+    shared.config.journal.segment_octets + 2 * unsealed + commits + MARGIN_OCTETS
+}
 
 /// What the sequencer knows of the room there is.
 #[derive(Debug, Default)]
@@ -81,9 +130,7 @@ impl Sequencer {
             );
         }
         let config = &self.shared.config;
-        let unsealed = facts.history.memory_bytes + facts.overview.memory_bytes;
-        let commits = 2 * u64::from(config.sequencer.commit_octets_max);
-        let mut mark = config.journal.segment_octets + 2 * unsealed + commits + MARGIN_OCTETS;
+        let mut mark = kept_octets(&self.shared);
         if self.room.is_full {
             // Not to and fro at the mark.
             mark += mark / 4;

@@ -63,6 +63,7 @@ pub(crate) fn run(config: Config, overrides: Overrides, clock: Arc<dyn Clock>) -
         Opened::Ours(engine) => Arc::from(engine),
         Opened::Served(mut client) => bail!("{}", taken(&spool, &mut client)),
     };
+    tell_room(&engine, &spool);
     let serving = until_drained(&engine, &disk, config, doors, overrides, logging, signals);
     let result = runtime.block_on(serving);
     runtime.shutdown_timeout(std::time::Duration::from_secs(5));
@@ -85,6 +86,27 @@ fn taken(spool: &str, client: &mut Client) -> String {
         None => "a server".to_owned(),
     };
     format!("the spool {spool} is in use by {server}: stop it, or give another --spool")
+}
+
+/// Says before anybody is listened to that nothing could be taken: where a disk is too small it is seen at once, not by
+/// the peers' articles that are put off.
+fn tell_room(engine: &Engine, spool: &str) {
+    let room = match engine.disk_room() {
+        Ok(room) if room.free < room.needed() => room,
+        Ok(_) => return,
+        Err(error) => {
+            tracing::warn!(target: "newsreel::server", %error, "the room of the spool's disk is not known");
+            return;
+        }
+    };
+    let said = |octets: u64| crate::output::octets(&octets.into());
+    let free = said(room.free);
+    let needed = said(room.needed());
+    let log = said(room.log);
+    let kept = said(room.kept);
+    tracing::error!(target: "newsreel::server", %spool, %free, %needed, %log, %kept,
+        "the disk has no room for log and index beside the buffers, so articles are put off until it has: free some, \
+         put the spool on a larger disk, or begin anew with a smaller buffer.octets or log.segment_octets");
 }
 
 fn runtime(config: &Config) -> Result<Runtime> {

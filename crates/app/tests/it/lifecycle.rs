@@ -210,6 +210,67 @@ fn changes_are_logged_with_their_outcome() {
     server.stop();
 }
 
+/// A file system of 24 MiB of the test's own, where the machine lets it have one.
+#[test]
+fn a_disk_that_is_too_small_is_told_before_anybody_is_listened_to() {
+    let spool = Spool::new();
+    let place = spool.folder().join("small");
+    RealDisk.create_dir_all(&place).unwrap();
+    let small = |then: &str| {
+        let mut command = std::process::Command::new("unshare");
+        let script = format!("mount -t tmpfs -o size=24m small \"$1\" && exec {then}");
+        command.args([
+            "--user",
+            "--map-root-user",
+            "--mount",
+            "sh",
+            "-c",
+            &script,
+            "sh",
+        ]);
+        command.arg(&place).args([env!("CARGO_BIN_EXE_newsreel")]);
+        command.stderr(std::process::Stdio::piped());
+        command
+    };
+    if !small("true")
+        .output()
+        .is_ok_and(|done| done.status.success())
+    {
+        println!("skipped: no file system can be mounted here");
+        return;
+    }
+    let spool_there = place.join("spool").display().to_string();
+    let config = Spool::changed(&[("spool = \"spool\"", &format!("spool = \"{spool_there}\""))]);
+    spool.configure(&config);
+    let config = spool.config();
+    let mut command = small("\"$2\" serve --config \"$3\"");
+    let mut child = command.arg(config).spawn().unwrap();
+    let mut told = None;
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    for line in lines.map_while(Result::ok) {
+        if line.contains("listening") {
+            break;
+        }
+        told = told.or_else(|| {
+            line.contains("has no room for log and index")
+                .then_some(line)
+        });
+    }
+    send("TERM", &child);
+    assert!(child.wait().unwrap().success());
+    let told = told.expect("nothing is said of the room before the server listens");
+    // The buffers have 16 MiB of it; a segment of the log and what a checkpoint may need are to stay free.
+    for expected in [
+        "ERROR",
+        " free=",
+        " needed=",
+        " kept=36 MiB",
+        "smaller buffer.octets or log.segment_octets",
+    ] {
+        assert!(told.contains(expected), "{expected} in {told}");
+    }
+}
+
 #[test]
 fn serve_without_a_configuration_listens_on_loopback() {
     let folder = tempfile::tempdir().unwrap();

@@ -38,6 +38,26 @@ fn is_paused(world: &World) -> bool {
     world.engine.status().paused.is_some()
 }
 
+/// What is told at a start agrees with what is taken behind it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_room_that_is_said_to_be_needed_is_enough() {
+    let open = |octets: u64| {
+        let memory = MemoryDisk::with_capacity(octets);
+        World::on(Arc::new(memory), config(4 << 20))
+    };
+    let room = open(300 << 20).engine.disk_room().unwrap();
+    let used = (300 << 20) - room.free - room.log;
+    let enough = open(used + room.needed() + (4 << 20));
+    let there = enough.engine.disk_room().unwrap();
+    assert!(there.free >= there.needed(), "{there:?}");
+    assert!(all(&enough.send(&batch(0, 5)).await, Outcome::Accepted));
+    let small = open(used + room.needed() - (8 << 20));
+    let there = small.engine.disk_room().unwrap();
+    assert!(there.free < there.needed(), "{there:?}");
+    small.wait_until("the stop", is_paused);
+    assert_puts_off(&small).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_stops_accepting_at_a_mark_and_room_lets_it_go_on() {
     let memory = MemoryDisk::with_capacity(300 << 20);

@@ -101,8 +101,8 @@ impl Sequencer {
         for group in plain.into_iter().chain(aliases) {
             let id = self.groups.next_id();
             // A group made again goes on above its old numbers.
-            let former = self.shared.views.groups().former_high(&group.name);
-            let high = former.max(group.high);
+            let taken = self.shared.views.groups().taken(&group.name);
+            let high = taken.max(group.high);
             GroupRecord {
                 id,
                 time,

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use newsreel_host::{Clock, Disk};
+use newsreel_index::Error as IndexError;
 use newsreel_journal::JournalWriter;
 use newsreel_store::{Access, Rules, Store};
 use newsreel_wire::Sequence;
@@ -53,6 +54,10 @@ struct Threads {
 
 /// After so long without an answer it is looked whether anybody is there to give one.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The first checkpoint behind a loss is asked for so often, and waited for so long each time.
+const FORGET_TRIES: u32 = 600;
+const FORGET_REST: Duration = Duration::from_millis(50);
 
 /// Told how many octets of a new buffer are written, of how many.
 pub type Progress<'a> = &'a mut dyn FnMut(&str, u64, u64);
@@ -200,6 +205,26 @@ impl Engine {
     /// Says that the calendar is right although it jumped; durable when it returns.
     pub fn confirm_clock(&self) -> Result<(), Error> {
         self.ask(Request::TrustClock)
+    }
+
+    /// Makes do without the group rows that are lost, when a checkpoint has told of all that is left; how many files they
+    /// were.
+    ///
+    /// # Errors
+    /// When no checkpoint can be made, or the disk fails.
+    pub fn forget_lost_groups(&self) -> Result<usize, Error> {
+        for _ in 0..FORGET_TRIES {
+            match self.shared.views.forget_lost_groups() {
+                Err(IndexError::Busy) => self.checkpoint()?,
+                result => return Ok(result?),
+            }
+            std::thread::sleep(FORGET_REST);
+        }
+        Err(Error::Request(
+            "no checkpoint comes about, and without one numbers would be given twice; `newsreel status` and the \
+             server's log say why"
+                .to_owned(),
+        ))
     }
 
     /// Takes over what may change while the server runs: `[articles]`.

@@ -50,15 +50,6 @@ impl InOrder {
         }
     }
 
-    /// None at all.
-    pub(crate) const fn none() -> Self {
-        Self {
-            range: (Sequence::ZERO, Sequence::ZERO),
-            walks: Vec::new(),
-            held: BinaryHeap::new(),
-        }
-    }
-
     /// Whether there are no more.
     pub(crate) fn is_done(&self) -> bool {
         self.walks.is_empty() && self.held.is_empty()

@@ -27,6 +27,7 @@ mod holds;
 mod in_order;
 mod inbox;
 mod local;
+mod lost_groups;
 mod mend;
 mod offers;
 mod places;

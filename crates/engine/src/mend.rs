@@ -8,6 +8,7 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
 
 use newsreel_index::{ArticleRow, DamagedRun, Rebuild, RunKind};
 use newsreel_store::{Blocking, ReadError, Stored, Want};
@@ -17,7 +18,10 @@ use newsreel_wire::{Sequence, Token};
 use crate::counters::Counters;
 use crate::error::Error;
 use crate::in_order::InOrder;
+use crate::lost_groups::WHAT_TO_DO;
 use crate::places::{Retired, places, write_line};
+use crate::requests::Request;
+use crate::sequencer::Event;
 use crate::shared::Shared;
 
 /// A rebuild that failed is begun again after this, milliseconds.
@@ -79,21 +83,24 @@ impl Mender {
             return Ok(false);
         }
         damaged.retain(|run| !run.is_readable);
-        // Groups need no article; the overview asks the history.
+        if damaged
+            .iter()
+            .any(|run| run.kind == RunKind::Groups && !run.is_lost)
+        {
+            self.retell();
+        }
+        damaged.retain(|run| run.kind != RunKind::Groups);
+        // The overview asks the history.
         damaged.sort_by_key(|run| match run.kind {
-            RunKind::Groups => 0,
-            RunKind::History => 1,
-            RunKind::Overview => 2,
+            RunKind::Groups | RunKind::History => 0,
+            RunKind::Overview => 1,
         });
         let Some(run) = damaged.first() else {
             return Ok(false);
         };
         let rebuild = views.rebuild(run.run)?;
         let range = (run.first, run.last);
-        let articles = match run.kind {
-            RunKind::Groups => InOrder::none(),
-            RunKind::History | RunKind::Overview => InOrder::new(&self.shared.store, range),
-        };
+        let articles = InOrder::new(&self.shared.store, range);
         self.work = Some(Work {
             rebuild,
             articles,
@@ -102,6 +109,16 @@ impl Mender {
             text: Vec::new(),
         });
         Ok(true)
+    }
+
+    /// Memory has what was in damaged group rows: a checkpoint tells it again.
+    fn retell(&mut self) {
+        let (answer, _) = sync_channel(1);
+        let request = Request::Checkpoint;
+        self.shared
+            .inbox
+            .push_event(Event::Request(request, answer));
+        self.rests_until_ms = self.shared.now_ms() + AGAIN_MS;
     }
 
     /// Tells of what was found damaged, and of what is good again.
@@ -117,6 +134,8 @@ impl Mender {
                     why = run.why,
                     "its other file is read instead, and both are written anew in the background"
                 );
+            } else if run.is_lost {
+                // That was told when the spool was opened.
             } else {
                 tracing::error!(
                     why = run.why,
@@ -207,12 +226,16 @@ fn is_known(shared: &Shared, stored: &Stored, token: &Token) -> bool {
 
 /// A damaged file in one line.
 pub(crate) fn describe(run: &DamagedRun) -> String {
-    let answers = match run.is_readable {
-        true => "; its other file answers",
-        false => "",
+    let means = match (run.is_lost, run.is_readable) {
+        (true, _) => format!(
+            "both files are lost, and groups of sequences {} to {} with them: {WHAT_TO_DO}",
+            run.first.0, run.last.0
+        ),
+        (_, true) => "its other file answers; written anew in the background".to_owned(),
+        (_, false) => "rebuilt in the background".to_owned(),
     };
     format!(
-        "{} file of {} rows: {}{answers}",
+        "{} file of {} rows: {}; {means}",
         run.kind, run.rows, run.why
     )
 }

@@ -21,6 +21,7 @@ use crate::applier::Applier;
 use crate::config::EngineConfig;
 use crate::error::Error;
 use crate::finish::SYNC_EVERY_RECORDS as RESERVE;
+use crate::lost_groups;
 use crate::record::{ArticleRecord, ReservedRecord, StateRecord, decode_spool_made, kind};
 use crate::room::MEMORY_TIMES_MAX;
 use crate::shared::StoreLiveness;
@@ -175,6 +176,8 @@ pub(crate) fn open(
         replay.without_log(&views, from);
     }
     let mut store = stores.take(&replay)?;
+    // Before somebody writes the log on.
+    let told = lost_groups::told(&views, disk, &spool.log(), id)?;
     let (writer, journal, recovered) = match access {
         Access::Write => {
             let (writer, journal, recovered) = recovery.finish()?;
@@ -191,6 +194,7 @@ pub(crate) fn open(
     }
     let jump = jump(config, &recovered, &replay, from, &store).saturating_add(views.numbers_lost());
     resume(&mut store, &replay, &recovered, from)?;
+    lost_groups::bring_back(&views, &told, &store.reader())?;
     Ok(Opened {
         hash_key,
         jump,
@@ -255,7 +259,11 @@ fn open_views(
 }
 
 /// The log from its oldest segment on, and the sequence at which that one begins; 1: it may be the first.
-fn whole_log(disk: &Arc<dyn Disk>, log: &Path, id: SpoolId) -> Result<(Sequence, Recovery), Error> {
+pub(crate) fn whole_log(
+    disk: &Arc<dyn Disk>,
+    log: &Path,
+    id: SpoolId,
+) -> Result<(Sequence, Recovery), Error> {
     let open = |from| Recovery::open_read_only(Arc::clone(disk), log, id, from);
     Ok(match open(Sequence(1)) {
         Err(newsreel_journal::Error::Gone { oldest, .. }) => (oldest, open(oldest)?),

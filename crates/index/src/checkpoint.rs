@@ -15,13 +15,14 @@ use crate::history::bucket::Bucket;
 use crate::history::memory::MemoryPart;
 use crate::history::write::BucketWriter;
 use crate::layers::Turn;
+use crate::lost::Retold;
 use crate::overview::pack::Pack;
 use crate::overview::tail::TailPart;
 use crate::overview::write::write_tails;
-use crate::sealed::RunMeta;
 use crate::sealed::catalog::Change;
 use crate::sealed::set::Slot;
 use crate::sealed::writer::Place;
+use crate::sealed::{RunKind, RunMeta};
 use crate::views::Views;
 
 /// A checkpoint under way.  It must be written (again, if that fails) and installed: until then there is no other.
@@ -32,6 +33,7 @@ pub struct Frozen {
     history: Arc<MemoryPart>,
     overview: Arc<TailPart>,
     groups: GroupRun,
+    retold: Retold,
     written: Option<Written>,
 }
 
@@ -54,13 +56,18 @@ impl Applier {
         if views.is_frozen.swap(true, Ordering::AcqRel) {
             return Err(Error::Busy);
         }
+        let retold = views.retell();
         let mut groups = views.groups.freeze();
         groups.withdrawn = std::mem::take(&mut *views.withdrawn.lock());
+        if retold.is_any() {
+            groups.withdrawn = views.overview.withdrawn().all();
+        }
         Ok(Frozen {
             history: views.history.layers.freeze(),
             overview: views.overview.layers.freeze(),
             groups,
             sequence,
+            retold,
             written: None,
             views,
         })
@@ -91,13 +98,22 @@ impl Frozen {
             // It is tried again with new ones.
             catalog.discard(&runs);
         })?;
-        let replace = runs
+        // Only those that are still there.
+        let named = catalog.manifest();
+        let is_named = |id: &u64| named.of_kind(RunKind::Groups).any(|run| run.id == *id);
+        self.retold.damaged.retain(is_named);
+        self.retold.made_up.retain(is_named);
+        let new = runs
             .iter()
             .map(|meta| (meta.kind, &[][..], std::slice::from_ref(meta)));
+        let gone = self.retold.damaged.chunks(1);
+        let gone = gone.map(|id| (RunKind::Groups, id, &[][..]));
         catalog.commit(&Change {
-            replace: replace.collect(),
+            replace: gone.chain(new).collect(),
             checkpoint: Some(last),
+            made_up: self.retold.made_up.clone(),
         })?;
+        self.views.damages.forget(&self.retold.damaged);
         self.written = Some(written);
         Ok(())
     }
@@ -156,6 +172,7 @@ impl Views {
         let Some(written) = frozen.written else {
             return Err(Error::Busy);
         };
+        self.group_files.drop_runs(&frozen.retold.damaged);
         self.group_files
             .replace(&[], written.groups, Turn::Installed);
         self.overview

@@ -318,10 +318,9 @@ impl Views {
         for (kind, ids) in [(RunKind::History, &buckets), (RunKind::Overview, &packs)] {
             replace.extend(ids.chunks(1).map(|id| (kind, id, &[][..])));
         }
-        let checkpoint = None;
         self.catalog.commit(&Change {
             replace,
-            checkpoint,
+            ..Change::default()
         })?;
         self.damages.forget(&buckets);
         self.damages.forget(&packs);
@@ -377,7 +376,7 @@ impl Views {
     pub(crate) fn commit(&self, kind: RunKind, old: &[u64], new: &[RunMeta]) -> Result<()> {
         self.catalog.commit(&Change {
             replace: vec![(kind, old, new)],
-            checkpoint: None,
+            ..Change::default()
         })?;
         self.damages.forget(old);
         Ok(())

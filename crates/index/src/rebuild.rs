@@ -10,7 +10,6 @@ use newsreel_wire::{ArticleNumber, GroupId, Sequence};
 
 use crate::apply::ArticleRow;
 use crate::error::{Error, Result};
-use crate::groups::seal::{GroupFile, GroupRun};
 use crate::history::HistoryEntry;
 use crate::history::bucket::{Bucket, salvage};
 use crate::history::memory::MemoryPart;
@@ -37,19 +36,18 @@ pub struct Rebuild {
     overview: TailPart,
     buckets: Vec<Slot<Bucket>>,
     packs: Vec<Slot<Pack>>,
-    files: Vec<Slot<GroupFile>>,
-    marks: Vec<(GroupId, ArticleNumber)>,
     new: Vec<RunMeta>,
 }
 
 impl Views {
-    /// Begins to rebuild one of the [damaged](Views::damaged) runs.
+    /// Begins to rebuild one of the [damaged](Views::damaged) runs; not one of group rows, which a checkpoint tells again.
     ///
     /// # Errors
     /// [`Error::NotDamaged`] when it is none of them; otherwise when the disk fails.
     pub fn rebuild(self: &Arc<Self>, run: u64) -> Result<Rebuild> {
         let mut damaged = self.damages.list().into_iter();
-        let damaged = damaged.find(|one| one.run == run);
+        // Of groups memory has everything, or nobody.
+        let damaged = damaged.find(|one| one.run == run && one.kind != RunKind::Groups);
         let Some(damaged) = damaged else {
             return Err(Error::NotDamaged { run });
         };
@@ -60,8 +58,6 @@ impl Views {
             overview: TailPart::default(),
             buckets: Vec::new(),
             packs: Vec::new(),
-            files: Vec::new(),
-            marks: Vec::new(),
             new: Vec::new(),
         };
         if rebuild.damaged.kind == RunKind::History {
@@ -101,7 +97,7 @@ impl Rebuild {
                 });
             }
             RunKind::Overview => self.row(article)?,
-            RunKind::Groups => self.marks.extend_from_slice(article.places),
+            RunKind::Groups => {}
         }
         let config = &self.views.config;
         if self.history.rows() >= config.history_rows_max
@@ -201,27 +197,6 @@ impl Rebuild {
         Ok(())
     }
 
-    /// The marks that the articles and the overview show.  Names, and what was withdrawn, are nowhere but in memory, if they
-    /// are there: the next checkpoint tells of them.
-    fn seal_groups(&mut self) -> Result<()> {
-        let views = &self.views;
-        let mut marks = GroupRun {
-            marks: std::mem::take(&mut self.marks),
-            ..GroupRun::default()
-        };
-        let rows = &mut marks.marks;
-        views
-            .overview
-            .last_numbers(|group, last| rows.push((group, last)));
-        let marks = GroupRun::merged(vec![marks], &mut views.overview.floors());
-        let (place, id) = (views.catalog.place(), views.catalog.new_run());
-        if let Some(meta) = marks.write(place, id, self.range())? {
-            self.new.push(meta);
-            self.files.push(views.group_files.open_new(&meta)?);
-        }
-        Ok(())
-    }
-
     const fn range(&self) -> (Sequence, Sequence) {
         (self.damaged.first, self.damaged.last)
     }
@@ -232,9 +207,6 @@ impl Rebuild {
     /// When the disk fails or is full; the damaged run stays then.
     pub fn finish(mut self) -> Result<()> {
         self.seal()?;
-        if self.damaged.kind == RunKind::Groups {
-            self.seal_groups()?;
-        }
         let views = Arc::clone(&self.views);
         let old = [self.damaged.run];
         // What becomes of the new files is the catalog's business from here on.
@@ -248,14 +220,7 @@ impl Rebuild {
                 let packs = std::mem::take(&mut self.packs);
                 put(&views, &views.overview.layers, old, &new, packs)
             }
-            RunKind::Groups => {
-                let files = std::mem::take(&mut self.files);
-                put(&views, &views.group_files, old, &new, files)?;
-                views.groups.tell_again();
-                let withdrawn = views.overview.withdrawn().all();
-                views.withdrawn.lock().extend(withdrawn);
-                Ok(())
-            }
+            RunKind::Groups => Ok(()),
         }
     }
 }

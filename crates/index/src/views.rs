@@ -16,14 +16,13 @@ use crate::compact::Compaction;
 use crate::config::IndexConfig;
 use crate::error::Result;
 use crate::groups::Groups;
-use crate::groups::seal::{GroupFile, GroupRun};
+use crate::groups::seal::GroupFile;
 use crate::history::bucket::Remember;
 use crate::history::{History, HistoryFacts};
-use crate::layers::{Layers, Run as _};
+use crate::layers::Layers;
 use crate::liveness::Liveness;
 use crate::overview::withdrawn::Withdrawn;
 use crate::overview::{Overview, OverviewFacts};
-use crate::sealed::RunKind;
 use crate::sealed::catalog::Catalog;
 use crate::sealed::reader::Wait;
 use crate::sealed::set::{DamagedRun, Damages};
@@ -138,34 +137,6 @@ impl Views {
         Ok((manifest.checkpoint, lost.count()))
     }
 
-    fn load_groups(&self) -> Result<()> {
-        let files = self.group_files.runs();
-        let mut is_lost = files.missing().is_some();
-        for file in files.open() {
-            match file.read() {
-                Ok(run) => self.take_up(&run),
-                Err(error) => {
-                    self.group_files.unless_damage(file.file().meta(), error)?;
-                    is_lost = true;
-                }
-            }
-        }
-        if is_lost {
-            // Names are lost, but numbers must not be given twice.
-            self.overview.last_numbers(|group, last| {
-                self.groups.filed(group, last);
-            });
-        }
-        Ok(())
-    }
-
-    fn take_up(&self, run: &GroupRun) {
-        self.groups.load(run);
-        for withdrawn in &run.withdrawn {
-            self.overview.withdrawn().add(*withdrawn);
-        }
-    }
-
     /// Message-ids and where their articles are.
     #[must_use]
     pub const fn history(&self) -> &History {
@@ -261,14 +232,6 @@ impl Views {
         worn.extend(self.group_files.bad_files());
         worn.retain(|file| lost.iter().all(|run| run.run != file.run));
         [lost, worn].concat()
-    }
-
-    /// How many sequences the lost files of group rows cover: no group gave more numbers that nobody knows of any more.
-    #[must_use]
-    pub fn numbers_lost(&self) -> u64 {
-        let lost = self.damages.list().into_iter();
-        let groups = lost.filter(|run| run.kind == RunKind::Groups);
-        groups.map(|run| run.last.0 - run.first.0 + 1).sum()
     }
 
     /// Looks at all that is kept twice, in both places; [`Views::damaged`] tells afterwards what is bad.

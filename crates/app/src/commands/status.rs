@@ -112,7 +112,7 @@ fn damaged(files: &Value) -> String {
     if files.is_empty() {
         return "-".to_owned();
     }
-    format!("{}; rebuilt in the background", files.join("; "))
+    files.join("; ")
 }
 
 fn counted(counters: &Value) -> String {

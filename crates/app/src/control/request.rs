@@ -65,6 +65,8 @@ pub(crate) enum Request {
         /// Only say what would be done.
         dry_run: bool,
     },
+    /// Make do without the group rows that are lost.
+    GroupForgetLost,
     /// An article and where it lies.
     Article {
         /// Message-id, `group:number` or token.
@@ -115,7 +117,7 @@ impl Request {
         match self {
             Self::GroupAdd { dry_run, .. } => dry_run.is_none(),
             Self::GroupRemove { dry_run, .. } => !dry_run,
-            Self::GroupSet { .. } | Self::ClockConfirm => true,
+            Self::GroupSet { .. } | Self::GroupForgetLost | Self::ClockConfirm => true,
             _ => false,
         }
     }
@@ -183,6 +185,10 @@ pub(crate) fn answer(
             value(&group(engine, &name)?)
         }
         Request::GroupRemove { names, dry_run } => group_remove(engine, &names, dry_run, progress),
+        Request::GroupForgetLost => {
+            let files = engine.forget_lost_groups().map_err(said)?;
+            Ok(json!({"files": files}))
+        }
         Request::Article { which } => {
             let article: ArticleRef = which.parse()?;
             match engine.article(&article).map_err(said)? {

@@ -4,11 +4,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use newsreel_engine::{ArticleRef, GroupSpec};
+use newsreel_engine::{ArticleRef, GroupChange, GroupReport, GroupSpec};
 use newsreel_host::disk::{Effect, Fault, FaultyDisk};
 use newsreel_host::{Disk, MemoryDisk, Op};
 use newsreel_service::{ArticleBuf, ArticleQuery, NewsService, Outcome, Part, ServiceError};
-use newsreel_wire::MessageId;
+use newsreel_wire::{ArticleNumber, MessageId};
 
 use crate::world::{World, article, config, open_on};
 
@@ -297,6 +297,231 @@ async fn a_lost_manifest_is_made_again_though_the_log_does_not_reach_back() {
     }
 }
 
+/// Ruins both files of every run of group rows.
+fn ruin_groups(memory: &MemoryDisk) {
+    for path in files(memory, "groups") {
+        ruin(memory, &path);
+    }
+}
+
+/// A spool whose log does not reach back to when its groups were made.
+async fn without_old_log(memory: &MemoryDisk) -> World {
+    let mut config = config(4 << 20);
+    config.journal.segment_octets = 64 << 10;
+    config.sequencer.log_keep_octets = 0;
+    let world = World::on(Arc::new(memory.clone()), config);
+    world
+        .engine
+        .add_groups(vec![GroupSpec::new("misc.empty")])
+        .unwrap();
+    for round in 0..4 {
+        world.send(&articles(round * 100, 100)).await;
+        world.seal();
+    }
+    assert!(world.engine.status().log.oldest > 100);
+    world
+}
+
+/// Nobody is given the articles of a group that is lost: the id of a new one was the id of an old one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn groups_whose_rows_are_lost_come_back_from_their_articles() {
+    let memory = MemoryDisk::new();
+    let world = without_old_log(&memory).await;
+    let before = seen(&world, &[]).await;
+    let highs = ["misc.test", "misc.other"].map(|name| world.high(name));
+    let ids = ["misc.test", "misc.other"].map(|name| world.engine.group(name).unwrap().id);
+    let (config, clock) = (world.config.clone(), Arc::clone(&world.clock));
+    drop(world);
+    ruin_groups(&memory);
+    let world = open_on(Arc::new(memory.clone()), &config, &clock);
+    let names = || -> Vec<String> {
+        let groups = world.engine.groups().into_iter();
+        groups.map(|group| group.name).collect()
+    };
+    assert_eq!(names(), ["misc.other", "misc.test"]);
+    for (at, name) in ["misc.test", "misc.other"].into_iter().enumerate() {
+        let group = world.engine.group(name).unwrap();
+        assert_eq!((group.id, &group.status[..]), (ids[at], "y"));
+        assert_eq!(group.creator, "rebuilt");
+    }
+    world
+        .engine
+        .add_groups(vec![GroupSpec::new("misc.new")])
+        .unwrap();
+    assert!(
+        world.engine.group("misc.new").unwrap().id > 2,
+        "an id was given twice"
+    );
+    assert_eq!(world.lines("misc.new").await, Vec::<String>::new());
+    assert_eq!(seen(&world, &[]).await, before);
+    assert_eq!(world.send(&articles(400, 3)).await, [Outcome::Accepted; 3]);
+    assert!(world.high("misc.test") > highs[0] && world.high("misc.other") > highs[1]);
+    // One that nobody knows of any more: no number of it is given again.
+    world
+        .engine
+        .add_groups(vec![GroupSpec::new("misc.empty")])
+        .unwrap();
+    assert!(world.high("misc.empty") >= 400);
+}
+
+/// Groups that were filed alike, and a name that two groups had one after the other, are told apart.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lost_groups_that_look_alike_are_told_apart() {
+    let memory = MemoryDisk::new();
+    let mut config = config(4 << 20);
+    config.journal.segment_octets = 64 << 10;
+    config.sequencer.log_keep_octets = 0;
+    let world = World::on(Arc::new(memory.clone()), config.clone());
+    let names = [
+        "misc.a",
+        "misc.b",
+        "misc.again",
+        "misc.c",
+        "misc.other",
+        "misc.test",
+    ];
+    let make = |names: &[&str]| {
+        let specs = names.iter().map(|name| GroupSpec::new(name)).collect();
+        world.engine.add_groups(specs).unwrap();
+    };
+    make(&["misc.again", "misc.c", "misc.b", "misc.a"]);
+    let both = |from: usize, groups: &str| -> Vec<_> {
+        (from..from + 100).map(|at| article(at, groups)).collect()
+    };
+    let all = "misc.test,misc.a,misc.other,misc.c,misc.b,misc.again";
+    world.send(&both(0, all)).await;
+    world.seal();
+    world.engine.remove_group("misc.again").unwrap();
+    make(&["misc.again"]);
+    for (from, groups) in [
+        (100, "misc.again,misc.b,misc.a"),
+        (200, "misc.c"),
+        (300, "misc.test"),
+    ] {
+        world.send(&both(from, groups)).await;
+        world.seal();
+    }
+    assert!(world.engine.status().log.oldest > 100);
+    let facts = |world: &World| -> Vec<(String, u32, u64)> {
+        let groups = world.engine.groups().into_iter();
+        groups
+            .map(|group| (group.name, group.id, group.count))
+            .collect()
+    };
+    let (before, lines) = (facts(&world), all_lines(&world, &names).await);
+    let clock = Arc::clone(&world.clock);
+    drop(world);
+    ruin_groups(&memory);
+    let world = open_on(Arc::new(memory.clone()), &config, &clock);
+    assert_eq!(all_lines(&world, &names).await, lines);
+    // Nothing ever came to one of these that did not come to the other.
+    let alike = ["misc.a", "misc.b"];
+    let but_ids = |mut facts: Vec<(String, u32, u64)>| {
+        let mut alike: Vec<_> = facts
+            .iter_mut()
+            .filter(|fact| alike.contains(&&fact.0[..]))
+            .collect();
+        alike.iter_mut().for_each(|fact| fact.1 = 0);
+        facts
+    };
+    assert_eq!(but_ids(facts(&world)), but_ids(before));
+    let world = world.restart();
+    assert_eq!(all_lines(&world, &names).await, lines);
+}
+
+async fn all_lines(world: &World, names: &[&str]) -> Vec<Vec<String>> {
+    let mut lines = Vec::new();
+    for name in names {
+        lines.push(world.lines(name).await);
+    }
+    lines
+}
+
+/// The loss of group rows is told as long as nobody says that it is settled, and is made up for once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lost_group_rows_stay_in_sight_until_they_are_back_or_forgotten() {
+    for is_restored in [true, false] {
+        let memory = MemoryDisk::new();
+        let world = without_old_log(&memory).await;
+        let before = seen(&world, &[]).await;
+        let (config, clock) = (world.config.clone(), Arc::clone(&world.clock));
+        drop(world);
+        let paths = files(&memory, "groups");
+        let read = |path: &PathBuf| newsreel_host::read_whole(&memory, path, 1 << 30).unwrap();
+        let copies: Vec<Vec<u8>> = paths.iter().map(read).collect();
+        ruin_groups(&memory);
+        let mut world = open_on(Arc::new(memory.clone()), &config, &clock);
+        let mut highs = Vec::new();
+        for round in 0..3 {
+            world.send(&articles(400 + round * 10, 10)).await;
+            world.seal();
+            let status = world.engine.status();
+            assert!(!status.damaged.is_empty());
+            assert!(
+                status.damaged.iter().all(|why| why.contains("forget-lost")),
+                "{status:?}"
+            );
+            assert!(world.problems().iter().any(|why| why.contains("lost")));
+            highs.push(world.high("misc.test"));
+            world = world.restart();
+        }
+        assert!(highs[2] < highs[0] + 100, "it jumped again: {highs:?}");
+        if is_restored {
+            drop(world);
+            for (path, octets) in paths.iter().zip(&copies) {
+                memory.corrupt(path, 0, octets).unwrap();
+            }
+            world = open_on(Arc::new(memory.clone()), &config, &clock);
+            assert!(world.engine.group("misc.empty").is_some());
+            assert_eq!(world.engine.group("misc.test").unwrap().creator, "newsreel");
+        } else {
+            world.engine.forget_lost_groups().unwrap();
+        }
+        for _ in 0..2 {
+            assert_eq!(world.engine.status().damaged, Vec::<String>::new());
+            assert_eq!(world.problems(), Vec::<String>::new());
+            let lines = world.lines("misc.test").await;
+            assert_eq!(lines[..before.0[0].len()], before.0[0]);
+            assert_eq!(world.high("misc.test"), highs[2]);
+            world = world.restart();
+        }
+    }
+}
+
+/// What the log still tells of a lost group is exact, also when it has no articles.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn groups_whose_rows_are_lost_come_back_from_the_log() {
+    let memory = MemoryDisk::new();
+    let (world, _) = sealed(&memory).await;
+    let mut empty = GroupSpec::new("misc.empty");
+    empty.high = ArticleNumber(70);
+    let gone = GroupSpec::new("misc.gone");
+    world.engine.add_groups(vec![empty, gone]).unwrap();
+    world.engine.remove_group("misc.gone").unwrap();
+    let change = GroupChange {
+        status: Some("m".to_owned()),
+        description: Some("Moderated".to_owned()),
+        ..GroupChange::default()
+    };
+    world.engine.set_group("misc.other", change).unwrap();
+    world.seal();
+    let before = world.engine.groups();
+    let (config, clock) = (world.config.clone(), Arc::clone(&world.clock));
+    drop(world);
+    ruin_groups(&memory);
+    let world = open_on(Arc::new(memory.clone()), &config, &clock);
+    let without_high = |mut group: GroupReport| {
+        group.high = 0;
+        group.low = group.low.min(1);
+        group
+    };
+    let groups = world.engine.groups().into_iter();
+    let expect: Vec<_> = before.into_iter().map(without_high).collect();
+    assert_eq!(groups.map(without_high).collect::<Vec<_>>(), expect);
+    assert!(world.high("misc.empty") >= 70);
+    assert!(world.engine.group("misc.gone").is_none());
+}
+
 /// Group rows are lost, and the overview's rows that could tell what numbers were given.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_number_is_given_twice_when_group_rows_are_lost() {
@@ -330,8 +555,13 @@ async fn no_number_is_given_twice_when_group_rows_are_lost() {
         let world = open_on(Arc::new(memory.clone()), &config, &clock);
         assert_eq!(world.send(&articles(600, 3)).await, [Outcome::Accepted; 3]);
         world.wait_until("the rebuild", |world| {
-            world.engine.status().damaged.is_empty()
+            let damaged = world.engine.status().damaged;
+            damaged.iter().all(|why| why.starts_with("groups"))
         });
+        world.seal();
+        let lost = usize::from(is_named);
+        assert_eq!(world.engine.forget_lost_groups().unwrap(), lost);
+        assert_eq!(world.engine.status().damaged, Vec::<String>::new());
         let high = world.high("misc.test");
         assert!(high > before, "named {is_named}: {high}, {before}");
         let world = world.restart();

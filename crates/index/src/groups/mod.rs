@@ -24,7 +24,7 @@ use seal::GroupRun;
 use table::Table;
 
 pub use marks::GROUPS_MAX;
-pub use row::{Group, GroupChange, GroupRow};
+pub use row::{Group, GroupChange, GroupRow, REBUILT};
 
 /// The view.
 #[derive(Debug, Default)]
@@ -34,6 +34,8 @@ pub struct Groups {
     /// Above every id ever given.
     next_id: AtomicU32,
     revision: AtomicU64,
+    /// No group that nobody knows any more gave a larger number.
+    lost_numbers: AtomicU64,
     /// Changed since the last freeze, in attributes or by a mark that no article raised.
     changed: Mutex<Vec<GroupId>>,
 }
@@ -68,6 +70,22 @@ impl Groups {
     pub fn former_high(&self, name: &str) -> ArticleNumber {
         let former = self.table.named(name);
         former.map_or(ArticleNumber(0), |group| self.high(group.id()))
+    }
+
+    /// Where the numbers of a group made now begin: above those of former groups of the name.  While group rows are lost, any
+    /// name may have had one: above what that can have given.
+    #[must_use]
+    pub fn taken(&self, name: &str) -> ArticleNumber {
+        match self.table.named(name) {
+            Some(former) => self.high(former.id()),
+            None => ArticleNumber(self.lost_numbers.load(Ordering::Acquire)),
+        }
+    }
+
+    /// The newest group that had this name, removed or not.
+    #[must_use]
+    pub fn last_of(&self, name: &str) -> Option<GroupId> {
+        self.table.named(name).map(|group| group.id())
     }
 
     /// Of every name that removed groups had, the largest number one of them gave.  Rows up to it are theirs, not
@@ -208,6 +226,22 @@ impl Groups {
         self.marks.raise(id, number)
     }
 
+    /// Ids below this may have been given.
+    pub(crate) fn skip_ids(&self, next: GroupId) {
+        self.next_id.fetch_max(next.0, Ordering::AcqRel);
+    }
+
+    /// Groups that nobody knows any more gave numbers up to here.
+    pub(crate) fn set_lost_numbers(&self, last: ArticleNumber) {
+        self.lost_numbers.store(last.0, Ordering::Release);
+    }
+
+    /// Whether a group has this id, or had it.
+    #[must_use]
+    pub fn is_named(&self, id: GroupId) -> bool {
+        self.table.get(id).is_some()
+    }
+
     /// The next checkpoint tells of every group, because what older ones told is lost.
     pub(crate) fn tell_again(&self) {
         self.changed
@@ -233,16 +267,38 @@ impl Groups {
         }
     }
 
+    fn load_row(&self, row: &Group) {
+        self.skip_ids(GroupId(row.id().0 + 1));
+        if self
+            .table
+            .get(row.id())
+            .is_some_and(|old| row.yields_to(&old))
+        {
+            return;
+        }
+        let former = self.table.named(row.name());
+        self.table.put(row.clone());
+        // One that came back behind a group which was made in its place.
+        let is_former =
+            |former: &Group| former.id() < row.id() && !former.is_removed() && !row.is_removed();
+        if let Some(former) = former.filter(is_former) {
+            self.raise_high(row.id(), self.high(former.id()));
+            self.remove(former.id(), row.created());
+        }
+    }
+
     /// Takes up what a sealed run says; runs come from the oldest to the newest.
     pub(crate) fn load(&self, run: &GroupRun) {
         for row in &run.rows {
             if (row.id().0 as usize) < GROUPS_MAX {
-                self.next_id.fetch_max(row.id().0 + 1, Ordering::AcqRel);
-                self.table.put(row.clone());
+                self.load_row(row);
             }
         }
         for (group, number) in &run.marks {
             self.marks.raise(*group, *number);
+            if (group.0 as usize) < GROUPS_MAX {
+                self.skip_ids(GroupId(group.0 + 1));
+            }
         }
         self.revision.fetch_add(1, Ordering::AcqRel);
     }

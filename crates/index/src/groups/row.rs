@@ -20,6 +20,9 @@ use crate::cursor::{Bad, Cursor, array_at};
 const HEAD_OCTETS: usize = 21;
 const LENGTHS_AT: usize = 13;
 
+/// The creator of groups whose rows were lost, when they are brought back.
+pub const REBUILT: &str = "rebuilt";
+
 /// A group as the log tells it when it is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupRow<'a> {
@@ -139,6 +142,11 @@ impl Group {
             creator: self.creator(),
             description: self.description(),
         }
+    }
+
+    /// Whether an older row of the same group says more: this one was only guessed when that was lost.
+    pub(crate) fn yields_to(&self, old: &Self) -> bool {
+        self.creator() == REBUILT && self.changed() == self.created() && *self != *old
     }
 
     fn text(&self, nth: usize) -> &str {

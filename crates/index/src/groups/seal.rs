@@ -89,7 +89,12 @@ impl GroupRun {
         let mut marks = BTreeMap::new();
         let mut withdrawn = Vec::new();
         for run in runs {
-            rows.extend(run.rows.into_iter().map(|row| (row.id(), row)));
+            for row in run.rows {
+                let old = rows.get(&row.id());
+                if !old.is_some_and(|old| row.yields_to(old)) {
+                    rows.insert(row.id(), row);
+                }
+            }
             for (group, number) in run.marks {
                 let mark = marks.entry(group).or_insert(number);
                 *mark = number.max(*mark);

@@ -125,6 +125,10 @@ impl Table {
     fn take_name(&self, group: &Group) {
         let hash = hash(group.name());
         let old = self.named(group.name()).map(|old| old.id());
+        // Its name went to another one since.
+        if old.is_some_and(|old| old > group.id()) {
+            return;
+        }
         let mut shard = self.by_name[hash as usize % SHARDS].write();
         if let Some(old) = old
             && let Ok(entry) = shard.find_entry(spread(hash), |named| named.id == old)

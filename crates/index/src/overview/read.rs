@@ -387,6 +387,29 @@ impl Overview {
         Ok(None)
     }
 
+    /// Visits the rows of a group whose articles are alive, as far as they can be read, until the visitor breaks.
+    pub fn sample(&self, group: GroupId, mut visit: impl FnMut(&Column) -> ControlFlow<()>) {
+        let parts = self.layers.load();
+        let mut range = self.range(group, 0, u64::MAX, Wait::Yes);
+        for (pack, block) in Self::blocks(&parts, group, 0, u64::MAX) {
+            let Ok(columns) = pack.columns(&block, &self.cache, Wait::Yes) else {
+                continue;
+            };
+            for row in 0..columns.len() {
+                let column = Seen::Block(&columns, row).column();
+                if range.offers(column.number.0, &column.token) && visit(&column).is_break() {
+                    return;
+                }
+            }
+        }
+        for part in parts.parts() {
+            let seen = |row: &TailRow| visit(&Seen::Tail(part, row).column());
+            if tail_rows(part, &mut range, seen) {
+                return;
+            }
+        }
+    }
+
     /// The row of the next number above `number` whose article is alive; its message-id goes to `id`.
     ///
     /// # Errors

@@ -27,6 +27,8 @@ pub(crate) struct Change<'a> {
     pub(crate) replace: Vec<(RunKind, &'a [u64], &'a [RunMeta])>,
     /// The new checkpoint.
     pub(crate) checkpoint: Option<Sequence>,
+    /// Lost runs of group rows that are made up for by this.
+    pub(crate) made_up: Vec<u64>,
 }
 
 /// The keeper of the manifest.
@@ -186,6 +188,7 @@ impl Catalog {
             }
         }
         let Place { disk, dir, spool } = &self.place;
+        next.made_up.extend(&change.made_up);
         // The names of the new runs first: the manifest must never name what a crash could take away.
         disk.sync_dir(dir)?;
         let path = dir.join(NAME);

@@ -4,6 +4,8 @@
 //! one or the new one.  It holds two copies of itself, so that rot in one costs nothing.
 //! Layout: `docs/formats/manifest.md`.
 
+use std::collections::BTreeSet;
+
 use newsreel_wire::{Sequence, UnixTime};
 
 use super::{RunKind, RunMeta, SpoolId};
@@ -31,6 +33,8 @@ pub(crate) struct Manifest {
     pub(crate) time: UnixTime,
     /// All runs, each kind's from the oldest to the newest.
     pub(crate) runs: Vec<RunMeta>,
+    /// Runs of group rows that are lost, and no number or id of theirs can be given again any more.
+    pub(crate) made_up: BTreeSet<u64>,
 }
 
 /// Why a manifest cannot be used.
@@ -74,6 +78,9 @@ impl Manifest {
         runs.splice(at..at + old.len(), new.iter().copied());
         self.runs.retain(|run| run.kind != kind);
         self.runs.extend(runs);
+        let runs = &self.runs;
+        self.made_up
+            .retain(|id| runs.iter().any(|run| run.id == *id));
         true
     }
 
@@ -95,7 +102,8 @@ impl Manifest {
             out.extend_from_slice(&number.to_le_bytes());
         }
         for run in &self.runs {
-            out.extend_from_slice(&[run.kind.code(), 0, 0, 0, 0, 0, 0, 0]);
+            let is_made_up = u8::from(self.made_up.contains(&run.id));
+            out.extend_from_slice(&[run.kind.code(), is_made_up, 0, 0, 0, 0, 0, 0]);
             for number in [run.id, run.len, run.first.0, run.last.0, run.rows] {
                 out.extend_from_slice(&number.to_le_bytes());
             }
@@ -137,6 +145,7 @@ fn decode_copy(bytes: &[u8], spool: &SpoolId) -> Result<Manifest, Unusable> {
         next_run: cursor.u64()?,
         time: UnixTime(cursor.u64()?),
         runs: Vec::new(),
+        made_up: BTreeSet::new(),
     };
     let entries = cursor.take(count.saturating_mul(ENTRY_OCTETS))?;
     let len = bytes.len() - cursor.rest().len();
@@ -149,10 +158,15 @@ fn decode_copy(bytes: &[u8], spool: &SpoolId) -> Result<Manifest, Unusable> {
     let mut entries = Cursor::new(entries);
     for _ in 0..count {
         let kind = RunKind::from_code(entries.u8()?).ok_or(Bad("a run's kind is unknown"))?;
-        entries.take(7)?;
+        let is_made_up = entries.u8()? == 1;
+        entries.take(6)?;
+        let id = entries.u64()?;
+        if is_made_up {
+            manifest.made_up.insert(id);
+        }
         manifest.runs.push(RunMeta {
             kind,
-            id: entries.u64()?,
+            id,
             len: entries.u64()?,
             first: Sequence(entries.u64()?),
             last: Sequence(entries.u64()?),
@@ -184,6 +198,7 @@ mod tests {
             next_run: 9,
             time: UnixTime(1_700_000_000),
             runs: (1..4).map(|id| run(RunKind::History, id)).collect(),
+            made_up: BTreeSet::from([2]),
         }
     }
 
@@ -223,6 +238,7 @@ mod tests {
         };
         assert!(manifest.replace(RunKind::History, &[2, 3], &[run(RunKind::History, 10)]));
         assert_eq!(ids(&manifest), [1, 10]);
+        assert!(manifest.made_up.is_empty(), "run 2 is gone");
         assert!(
             !manifest.replace(RunKind::History, &[10, 1], &[]),
             "wrong order"

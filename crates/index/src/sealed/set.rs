@@ -114,6 +114,8 @@ pub struct DamagedRun {
     pub why: String,
     /// The run's other file is there and answers: compaction writes both anew, and nothing has to be rebuilt.
     pub is_readable: bool,
+    /// Groups that nobody knows any more: a person has to put the file back, or to make do without it.
+    pub is_lost: bool,
 }
 
 impl DamagedRun {
@@ -127,6 +129,7 @@ impl DamagedRun {
             rows: meta.rows,
             why,
             is_readable: false,
+            is_lost: false,
         }
     }
 }
@@ -169,6 +172,14 @@ impl Damages {
             .find(|meta| meta.paths(dir).iter().any(|own| own == path));
         if let Some(meta) = named {
             self.note(dir, meta, error);
+        }
+    }
+
+    /// What a run of group rows held is not in memory either.
+    pub(crate) fn lose(&self, id: u64) {
+        let mut runs = self.runs.lock();
+        for run in runs.iter_mut().filter(|run| run.run == id) {
+            run.is_lost = true;
         }
     }
 

@@ -99,11 +99,20 @@ fn no_wrong_answers(world: &World) {
 }
 
 /// Makes everything good again, as the engine does.
-pub(crate) fn rebuild_all(world: &World) {
-    for damaged in world.views.damaged() {
-        if !damaged.is_readable {
+pub(crate) fn rebuild_all(world: &mut World) {
+    let mut damaged = world.views.damaged();
+    damaged.retain(|damaged| !damaged.is_readable);
+    for damaged in &damaged {
+        if damaged.kind != RunKind::Groups {
             rebuild(world, damaged.run).unwrap();
         }
+    }
+    if damaged
+        .iter()
+        .any(|damaged| damaged.kind == RunKind::Groups)
+    {
+        world.checkpoint();
+        world.views.forget_lost_groups().unwrap();
     }
     world.compact();
 }
@@ -128,7 +137,7 @@ fn every_flipped_bit_is_noticed_and_mended() {
                 assert!(damaged.iter().all(is_half), "{damaged:?}");
                 noticed += damaged.len();
                 assert!(damaged.iter().all(|run| run.path == path), "{damaged:?}");
-                rebuild_all(&world);
+                rebuild_all(&mut world);
                 world.check();
                 world.compact();
                 world.check();
@@ -201,7 +210,7 @@ fn two_rotten_files_of_a_bucket_make_a_whole_one() {
         // The second one's end is gone, so nothing is read from it but for the rebuild.
         let damaged = world.views.damaged();
         assert!(damaged.len() == 1 && !damaged[0].is_readable, "{damaged:?}");
-        rebuild_all(&world);
+        rebuild_all(&mut world);
         world.check();
     }
 }
@@ -238,7 +247,7 @@ fn what_is_bad_in_both_files_is_lost_whoever_notices() {
             panic!("asked {is_asked}: {:?}", world.views.damaged());
         };
         assert!(damaged.path == path && !damaged.is_readable, "{damaged:?}");
-        rebuild_all(&world);
+        rebuild_all(&mut world);
         world.check();
     }
 }
@@ -277,7 +286,7 @@ fn group_rows_that_rot_under_running_views_are_not_lost() {
     }
     world.views.check_files().unwrap();
     assert!(!world.views.damaged().is_empty());
-    rebuild_all(&world);
+    rebuild_all(&mut world);
     world.check();
     world.articles(20, 4);
     world.checkpoint();
@@ -346,7 +355,7 @@ fn a_missing_or_cut_file_is_named_and_the_rest_served() {
             world.checkpoint();
             world.compact();
             no_wrong_answers(&world);
-            rebuild_all(&world);
+            rebuild_all(&mut world);
             world.check();
             world.reopen(&disk);
             world.check();
@@ -374,7 +383,7 @@ fn a_missing_bucket_makes_the_history_admit_that_it_cannot_tell() {
             .rebuild(12_345)
             .is_err_and(|e| matches!(e, Error::NotDamaged { .. }))
     );
-    rebuild_all(&world);
+    rebuild_all(&mut world);
     assert_eq!(
         world.views.history().lookup(&hash(77_000_000)).unwrap(),
         None
@@ -392,7 +401,7 @@ fn remembered_ids_survive_the_rebuilding_of_their_bucket() {
     let disk: Arc<dyn Disk> = memory;
     world.reopen(&disk);
     assert_eq!(world.views.damaged()[0].kind, RunKind::History);
-    rebuild_all(&world);
+    rebuild_all(&mut world);
     world.check();
 }
 
@@ -410,7 +419,7 @@ fn a_rebuild_does_not_bring_back_what_was_withdrawn() {
         let disk: Arc<dyn Disk> = memory;
         world.reopen(&disk);
         assert!(!world.views.damaged().is_empty());
-        rebuild_all(&world);
+        rebuild_all(&mut world);
         world.check();
     }
 }
@@ -439,7 +448,7 @@ proptest! {
         let disk: Arc<dyn Disk> = memory;
         world.reopen(&disk);
         no_wrong_answers(&world);
-        rebuild_all(&world);
+        rebuild_all(&mut world);
         world.check();
     }
 }

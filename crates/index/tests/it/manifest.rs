@@ -197,7 +197,7 @@ fn files_that_cannot_be_read_are_set_aside() {
     let again = Arc::clone(&disk);
     Views::regain(again, Path::new(DIR), SPOOL, Sequence(log_from)).unwrap();
     world.reopen(&disk);
-    rebuild_all(&world);
+    rebuild_all(&mut world);
     faulty.clear();
     assert_eq!(octets("run.bad"), before);
     assert_eq!(octets("copy.bad"), before);

@@ -66,6 +66,17 @@ pub(crate) enum Verb {
         #[command(flatten)]
         spool: LookArgs,
     },
+    /// Make do without a file of groups that is lost
+    #[command(
+        after_help = "`newsreel status` and `newsreel check` name the file as long as it is missing: groups that were only in it \
+                      are not known, but for those whose articles or log records still name them. It is better to put the \
+                      file back from a copy while the server is stopped. What is left of the file is removed.\n\n\
+                      Example:\n  newsreel group forget-lost"
+    )]
+    ForgetLost {
+        #[command(flatten)]
+        spool: SpoolArgs,
+    },
     /// Make the groups that a file lists; high marks are kept
     #[command(
         after_help = "FILE has a name on each line, or is an active file (name, high, low, flag); a dash is the standard input.\n\
@@ -137,6 +148,7 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
             dry_run,
             spool,
         } => remove(names, *dry_run, spool),
+        Verb::ForgetLost { spool } => forget_lost(spool),
         Verb::Import(args) => import::run(args),
     }
 }
@@ -188,6 +200,17 @@ fn set(args: &SetArgs) -> Result<()> {
         high: *high,
     };
     group_said(spool, &access::change(spool, request)?)
+}
+
+fn forget_lost(spool: &SpoolArgs) -> Result<()> {
+    let done = access::change(spool, Request::GroupForgetLost)?;
+    if spool.json {
+        return output::json(&done);
+    }
+    said(&match done["files"].as_u64() {
+        None | Some(0) => "no file of groups is lost".to_owned(),
+        Some(files) => format!("{files} lost; the groups are what `newsreel group list` shows"),
+    })
 }
 
 fn said(line: &str) -> Result<()> {

@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use newsreel_host::{Disk, random_bytes};
 use newsreel_index::Views;
@@ -26,6 +27,10 @@ use crate::record::{ArticleRecord, ReservedRecord, StateRecord, decode_spool_mad
 use crate::room::MEMORY_TIMES_MAX;
 use crate::shared::StoreLiveness;
 use crate::spool::Spool;
+
+/// How often views are opened that a server changes meanwhile, and how long its first checkpoint is waited for between.
+const LOOKS_MAX: u32 = 10;
+const LOOK_PAUSE: Duration = Duration::from_millis(200);
 
 /// A spool as it is after recovery, ready to go on.
 #[derive(Debug)]
@@ -150,11 +155,10 @@ pub(crate) fn open(
         Access::ReadOnly => Spool::open_read_only(disk, &config.spool)?,
     };
     let liveness = Arc::new(StoreLiveness::default());
-    let (views, checkpoint) = open_views(config, disk, &spool, access, &liveness)?;
+    let (views, checkpoint, mut recovery) = views_and_log(config, disk, &spool, access, &liveness)?;
     let mut applier = Applier::new(Arc::clone(&views));
-    let from = checkpoint.map_or(Sequence(1), |checkpoint| Sequence(checkpoint.0 + 1));
+    let from = behind(checkpoint);
     let (log, id) = (spool.log(), SpoolId(spool.id));
-    let mut recovery = recovery(config, disk, &spool, access, from)?;
     let mut stores = Stores {
         config,
         disk,
@@ -221,6 +225,46 @@ fn tell(recovered: &Recovered) {
             why = cut.why,
             "the end of the log is cut off: a commit was not finished, or is damaged; its numbers stay unused"
         );
+    }
+}
+
+/// The first sequence that a checkpoint does not have.
+fn behind(checkpoint: Option<Sequence>) -> Sequence {
+    checkpoint.map_or(Sequence(1), |checkpoint| Sequence(checkpoint.0 + 1))
+}
+
+/// The views and the log behind them.  Who looks beside a server may find files gone that the server has just replaced:
+/// that one looks again.
+fn views_and_log(
+    config: &EngineConfig,
+    disk: &Arc<dyn Disk>,
+    spool: &Spool,
+    access: Access,
+    liveness: &Arc<StoreLiveness>,
+) -> Result<(Arc<Views>, Option<Sequence>, Recovery), Error> {
+    let mut looks = match access {
+        Access::Write => 0,
+        Access::ReadOnly => LOOKS_MAX,
+    };
+    loop {
+        let opened = open_views(config, disk, spool, access, liveness);
+        looks = looks.saturating_sub(1);
+        if let Err(Error::Index(newsreel_index::Error::ManifestLost { .. })) = opened
+            && looks > 0
+        {
+            // The files of a first checkpoint are there before the manifest that names them.
+            std::thread::sleep(LOOK_PAUSE);
+            continue;
+        }
+        let (views, checkpoint) = opened?;
+        if access == Access::Write {
+            views.sweep()?;
+        }
+        let recovery = recovery(config, disk, spool, access, behind(checkpoint));
+        let is_whole = recovery.is_ok() && views.damaged().is_empty();
+        if is_whole || looks == 0 || views.is_current()? {
+            return Ok((views, checkpoint, recovery?));
+        }
     }
 }
 

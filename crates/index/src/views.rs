@@ -74,8 +74,9 @@ pub struct Views {
 }
 
 impl Views {
-    /// Opens the views in `dir`, or begins them there; the checkpoint says up to which sequence they are complete, the
-    /// log has the rest.  Sealed files that cannot be used are listed by [`Views::damaged`].
+    /// Opens the views in `dir`, or begins them; the checkpoint says up to which sequence they are complete, the log has
+    /// the rest.  Sealed files that cannot be used are listed by [`Views::damaged`].  Nothing is written: who will write
+    /// here calls [`Views::sweep`] first.
     ///
     /// # Errors
     /// When the disk fails or the manifest cannot be used.
@@ -116,6 +117,23 @@ impl Views {
             Arc::new(views),
             Some(checkpoint).filter(|sequence| *sequence > Sequence::ZERO),
         ))
+    }
+
+    /// Makes the directory and removes what a crash left there.  Only who has the spool's lock may: beside a writer it is
+    /// what the next checkpoint will need.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn sweep(&self) -> Result<()> {
+        self.catalog.sweep()
+    }
+
+    /// Whether these are still the views on the disk.  Beside a writer, files that are missing may have been replaced.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn is_current(&self) -> Result<bool> {
+        self.catalog.is_current()
     }
 
     /// Makes a lost manifest again from what the sealed files say of themselves; then the views can be opened.  The log

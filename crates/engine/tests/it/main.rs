@@ -12,6 +12,7 @@ mod each;
 mod faults;
 mod feeding;
 mod limits;
+mod looking;
 mod old_log;
 mod refusing;
 mod room;

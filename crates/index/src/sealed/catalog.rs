@@ -41,9 +41,8 @@ pub(crate) struct Catalog {
 }
 
 impl Catalog {
-    /// Reads the manifest, or begins with none when there are no runs, and removes runs that it does not name.
+    /// Reads the manifest, or begins with none when there are no runs.  Nothing is written.
     pub(crate) fn open(place: Place) -> Result<Self> {
-        place.disk.create_dir_all(&place.dir)?;
         let path = place.dir.join(NAME);
         let lost = |why| {
             Err(Error::ManifestLost {
@@ -65,25 +64,19 @@ impl Catalog {
                 }
             },
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                let files = place.disk.list(&place.dir)?;
-                if files
-                    .iter()
-                    .any(|file| parse_run_name(&file.name).is_some())
-                {
+                if has_runs(&place)? {
                     return lost("it is missing, and sealed files are there");
                 }
                 Manifest::default()
             }
             Err(error) => return Err(error.into()),
         };
-        let catalog = Self {
+        Ok(Self {
             next_run: AtomicU64::new(manifest.next_run.max(1)),
             time: AtomicU64::new(manifest.time.0),
             manifest: Mutex::new(manifest),
             place,
-        };
-        catalog.remove_orphans()?;
-        Ok(catalog)
+        })
     }
 
     /// Makes a lost manifest again from the runs, for a log that begins at `log_from`.
@@ -101,8 +94,23 @@ impl Catalog {
         Ok(manifest)
     }
 
-    fn remove_orphans(&self) -> Result<()> {
+    /// Whether the manifest on the disk is still the one that was opened.
+    pub(crate) fn is_current(&self) -> Result<bool> {
+        let Place { disk, dir, spool } = &self.place;
+        let opened = self.manifest.lock();
+        match read_whole(disk.as_ref(), &dir.join(NAME), OCTETS_MAX) {
+            Ok(bytes) => Ok(Manifest::decode(&bytes, spool)
+                .is_ok_and(|manifest| manifest.generation == opened.generation)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(opened.generation == 0),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Makes the directory, and removes runs that the manifest does not name.  Only who has the spool's lock may: beside
+    /// a writer they are what the next manifest will name.
+    pub(crate) fn sweep(&self) -> Result<()> {
         let manifest = self.manifest.lock();
+        self.place.disk.create_dir_all(&self.place.dir)?;
         for entry in self.place.disk.list(&self.place.dir)? {
             let Some(of) = parse_run_name(&entry.name) else {
                 continue;
@@ -203,5 +211,15 @@ impl Catalog {
             }
         }
         Ok(())
+    }
+}
+
+fn has_runs(place: &Place) -> Result<bool> {
+    match place.disk.list(&place.dir) {
+        Ok(files) => Ok(files
+            .iter()
+            .any(|file| parse_run_name(&file.name).is_some())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error.into()),
     }
 }

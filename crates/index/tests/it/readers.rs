@@ -75,6 +75,15 @@ fn look(views: &Views, marks: &Marks, published: &AtomicU64, group: u64) {
     assert!(before == 0 || known.is_some(), "key {key}");
 }
 
+/// Ends the readers, also when the test fails.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
 #[test]
 fn readers_see_all_that_was_published_and_is_alive() {
     let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
@@ -82,6 +91,7 @@ fn readers_see_all_that_was_published_and_is_alive() {
     let liveness: Arc<dyn Liveness> = Arc::clone(&marks) as _;
     let (views, _) =
         Views::open(disk, std::path::Path::new(DIR), small(), SPOOL, liveness).unwrap();
+    views.sweep().unwrap();
     for id in 0..GROUPS as u32 {
         let name = format!("group.n{id}");
         let row = GroupRow {
@@ -97,6 +107,7 @@ fn readers_see_all_that_was_published_and_is_alive() {
     }
     let (published, stop) = (AtomicU64::new(0), AtomicBool::new(false));
     thread::scope(|scope| {
+        let _stop = Stop(&stop);
         for group in 0..3 {
             let (views, marks, published, stop) = (&views, &marks, &published, &stop);
             scope.spawn(move || {
@@ -125,7 +136,6 @@ fn readers_see_all_that_was_published_and_is_alive() {
             });
             background.join().unwrap();
         }
-        stop.store(true, Ordering::SeqCst);
     });
     assert_eq!(views.damaged(), []);
 }

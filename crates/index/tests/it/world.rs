@@ -206,6 +206,7 @@ fn open(disk: &Arc<dyn Disk>, config: &IndexConfig, marks: &Arc<Marks>) -> (Arc<
         open()
     });
     let (views, checkpoint) = opened.unwrap();
+    views.sweep().unwrap();
     (views, checkpoint.map_or(0, |sequence| sequence.0))
 }
 

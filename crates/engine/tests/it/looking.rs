@@ -1,0 +1,100 @@
+//! Who only looks at a spool changes nothing there, least of all beside the server that writes it.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
+use std::time::Duration;
+
+use newsreel_engine::{Engine, EngineConfig, Error, Status};
+use newsreel_host::disk::{Effect, Fault, FaultyDisk};
+use newsreel_host::{Clock, Disk, FakeClock, MemoryDisk, Op, OpenMode, read_whole};
+use newsreel_service::Outcome;
+
+use crate::world::{NOW, World, article, config};
+
+fn look(disk: &Arc<dyn Disk>, config: &EngineConfig) -> Result<Status, Error> {
+    let clock = Arc::new(FakeClock::new(NOW)) as Arc<dyn Clock>;
+    let engine = Engine::open_read_only(config.clone(), Arc::clone(disk), clock)?;
+    let status = engine.status();
+    engine.shutdown()?;
+    Ok(status)
+}
+
+async fn send(world: &World, numbers: std::ops::Range<usize>) {
+    let batch: Vec<_> = numbers
+        .map(|n| article(n, "misc.test,misc.other"))
+        .collect();
+    let outcomes = world.send(&batch).await;
+    assert!(outcomes.iter().all(|outcome| *outcome == Outcome::Accepted));
+}
+
+/// A sealed file that no manifest names yet: beside a server, the next one will.
+fn unnamed_file(disk: &dyn Disk) {
+    let index = Path::new("/spool/index");
+    let files = disk.list(index).unwrap();
+    let sealed = files.iter().find(|file| file.name.starts_with("overview"));
+    let sealed = read_whole(disk, &index.join(&sealed.unwrap().name), 1 << 20).unwrap();
+    let name = "overview-00000000000fffff.run";
+    let unnamed = disk.open(&index.join(name), OpenMode::CreateNew).unwrap();
+    unnamed.write_at(&sealed, 0).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_only_looks_writes_nothing() {
+    let memory = MemoryDisk::new();
+    let world = World::on(Arc::new(memory.clone()), config(4 << 20));
+    send(&world, 0..50).await;
+    world.seal();
+    send(&world, 50..60).await;
+    let left = memory.crash_losing_all();
+    unnamed_file(&left);
+    let faulty = FaultyDisk::new(Arc::new(left));
+    faulty.stop_at_change(1);
+    let disk: Arc<dyn Disk> = Arc::new(faulty.clone());
+    let status = look(&disk, &world.config).unwrap();
+    assert_eq!(status.damaged.len(), 0);
+    assert!(!faulty.stopped());
+    assert_eq!(faulty.counts().changes(), 0);
+    // Who takes the spool over removes it.
+    faulty.clear();
+    let (config, clock) = (world.config.clone(), Arc::clone(&world.clock));
+    let again = Engine::open(config, disk, clock, &mut |_, _, _| {}).unwrap();
+    assert!(faulty.counts().changes() > 0);
+    assert_eq!(again.check(&mut |_, _| {}).unwrap().problems, [""; 0]);
+    again.shutdown().unwrap();
+}
+
+/// Looks until the sender of the other end is gone; how often.  Between its manifest and its files each look dawdles.
+fn looks(disk: &FaultyDisk, config: &EngineConfig, until: &Receiver<()>) -> u64 {
+    let as_disk: Arc<dyn Disk> = Arc::new(disk.clone());
+    let (mut looks, mut last) = (0, 0);
+    while looks == 0 || until.try_recv() == Err(TryRecvError::Empty) {
+        let dawdling = Effect::Slow(Duration::from_millis(20));
+        disk.add(Fault::new(Op::Open, "/index/overview", dawdling));
+        let status = look(&as_disk, config).unwrap();
+        assert_eq!(status.damaged.len(), 0, "look {looks}");
+        assert!(status.sequence >= last, "look {looks}");
+        last = status.sequence;
+        looks += 1;
+    }
+    looks
+}
+
+/// Checkpoints and merges all the time, and the log is short: every look has to do with files that go.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_look_beside_a_server_finds_a_whole_spool() {
+    let mut config = config(16 << 20);
+    config.journal.segment_octets = 64 << 10;
+    config.sequencer.checkpoint_log_octets = 16 << 10;
+    let world = World::new(config.clone());
+    let disk = FaultyDisk::new(Arc::clone(&world.disk));
+    let (done, until) = sync_channel(1);
+    let looking = std::thread::spawn(move || looks(&disk, &config, &until));
+    for first in (0..4000).step_by(50) {
+        send(&world, first..first + 50).await;
+    }
+    drop(done);
+    assert!(looking.join().unwrap() > 1);
+    assert_eq!(world.problems(), [""; 0]);
+    assert_eq!(world.restart().problems(), [""; 0]);
+}

@@ -115,17 +115,22 @@ impl Replay {
         Ok(())
     }
 
-    /// There is no log, but there was one: the buffers stand at least where the views know of an article.
+    /// There is no log, but there was one.
     fn without_log(&mut self, views: &Views, from: Sequence) {
         tracing::error!(
             sequence = from.0 - 1,
             "the log of this spool is lost: it goes on from the last checkpoint; articles, cancels, \
              groups and feeds behind it may be missing, and no number of theirs is used again"
         );
+        self.raise_to(views);
+        self.is_lost = true;
+    }
+
+    /// The buffers stand at least where the views know of an article.
+    fn raise_to(&mut self, views: &Views) {
         for (buffer, last) in views.last_positions() {
             self.raise(buffer, last, last);
         }
-        self.is_lost = true;
     }
 
     fn raise(&mut self, buffer: BufferId, end: Position, reserved: Position) {
@@ -196,8 +201,8 @@ pub(crate) fn open(
     if writer.is_some() {
         spool.keep_key(disk, hash_key);
     }
+    resume(&mut store, &mut replay, &recovered, (&views, from))?;
     let jump = jump(config, &recovered, &replay, from, &store).saturating_add(views.numbers_lost());
-    resume(&mut store, &replay, &recovered, from)?;
     lost_groups::bring_back(&views, &told, &store.reader())?;
     Ok(Opened {
         hash_key,
@@ -351,12 +356,12 @@ fn recovery(
     })
 }
 
-/// Every buffer goes on where the log says; where the log is known to be too old, in another cycle.
+/// Every buffer goes on where the log says; where the log is known to be too old, behind all that was written.
 fn resume(
     store: &mut Store,
-    replay: &Replay,
+    replay: &mut Replay,
     recovered: &Recovered,
-    from: Sequence,
+    (views, from): (&Views, Sequence),
 ) -> Result<(), Error> {
     let last = Sequence(recovered.end.0.saturating_sub(1));
     if recovered.end < from {
@@ -364,8 +369,9 @@ fn resume(
             ends = last.0,
             wanted = from.0,
             "the log is older than its views: an old one was put back, or a disk lost what it had \
-             acknowledged; no buffer is written on in its present cycle"
+             acknowledged; every buffer goes on behind its last record"
         );
+        replay.raise_to(views);
         store.distrust();
     }
     Ok(store.resume(&replay.marks(), last)?)

@@ -75,7 +75,7 @@ pub trait StorageMethod: Send + Debug {
     fn replayed(&mut self, token: &Token);
 
     /// Before `resume`: the log is older than what was there (an old one was put back), so every buffer that was used
-    /// goes on in another cycle.
+    /// is searched for its true end.
     fn distrust(&mut self);
 
     /// After recovery: each buffer goes on behind its last committed article, those that `marks` do not name at

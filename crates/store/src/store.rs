@@ -160,8 +160,8 @@ impl Store {
         }
     }
 
-    /// Before [`Store::resume`]: the log is older than what was there (an old one was put back), so nothing in any buffer
-    /// is overwritten in its present cycle.
+    /// Before [`Store::resume`]: the log is older than what was there (an old one was put back), so every buffer is
+    /// searched for its true end.
     pub fn distrust(&mut self) {
         for set in &mut self.sets {
             set.distrust();
@@ -169,7 +169,7 @@ impl Store {
     }
 
     /// After recovery: each buffer goes on behind its last committed article.  `log_end` is the last sequence the log
-    /// has; a buffer that knows of more is reported, and not overwritten in its present cycle.
+    /// has; a buffer that knows of more is reported, and goes on behind all that was ever written in it.
     ///
     /// # Errors
     /// When the log's marks cannot be of these files.

@@ -198,11 +198,15 @@ impl Rig {
             store.replayed(&logged.token);
         }
         store.resume(&log.marks(), log.end())?;
+        // A sequence that a buffer knows of is not given again.
+        let facts = reader.facts();
+        let known = facts.iter().map(|facts| facts.header_sequence);
+        let last = known.max().unwrap_or(0).max(log.end().0);
         Ok(Self {
             disk,
             store,
             reader,
-            next: log.end().0 + 1,
+            next: last + 1,
             log,
             open: Frame::default(),
         })

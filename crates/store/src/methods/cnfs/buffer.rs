@@ -286,8 +286,8 @@ impl Buffer {
         self.header.lock().header.hints
     }
 
-    /// The header knew of more than the log does: from its next writing on it agrees with the log again.
-    pub(super) fn forget_hints(&self, hints: Hints) {
+    /// Its true end was found: so the header says from its next writing on.
+    pub(super) fn know(&self, hints: Hints) {
         self.header.lock().header.hints = hints;
     }
 

@@ -19,6 +19,7 @@ mod reading;
 mod recent;
 mod scan;
 mod set;
+mod true_end;
 
 pub use bitmap::STARTS_MAX;
 pub use create::CreateProgress;

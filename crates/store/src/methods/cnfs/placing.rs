@@ -16,6 +16,7 @@ use super::buffer::Buffer;
 use super::format::{Hints, Mark, RECORD_HEADER, RecordHeader};
 use super::geometry::{PAGE, Slot};
 use super::memory::{BatchMemory, Stretch};
+use super::true_end;
 use crate::error::{Error, PlaceError, Result};
 use crate::method::{Marks, Place, Reservation};
 
@@ -23,6 +24,8 @@ use crate::method::{Marks, Place, Reservation};
 const REGION_MAX: u64 = 16 << 20;
 /// ... and of at least this, where the buffer is large enough: a batch should fit.
 const REGION_USUAL_MIN: u64 = 2 << 20;
+/// So many regions may lie between two records, or behind what the header says, and no more.
+const QUIET_REGIONS: u64 = 4;
 /// Replayed articles noted at once.
 const REPLAYED_AT_ONCE: usize = 4096;
 /// No article is larger, whatever the buffer's size: what a damaged index asks for must fit into memory.
@@ -353,9 +356,9 @@ impl Filling {
         }
     }
 
-    /// After recovery: goes on behind the last committed article.  A buffer whose header knows of more than the log
-    /// does begins a new cycle, so that nothing in it is overwritten that the log does not know; the complaint says
-    /// so.
+    /// After recovery: goes on behind the last committed article.  A buffer that knows of more than the log does goes on
+    /// behind everything that was ever written or reserved in it, so that nothing is overwritten before its turn; the
+    /// complaint says so.
     pub(super) fn resume(
         &mut self,
         marks: Option<&Marks>,
@@ -382,30 +385,52 @@ impl Filling {
             )));
         };
         let hints = self.buffer.opened.hints;
-        // The header is only a hint: it may never have been written since the buffer was made.
-        let is_used = hints.end > start || reserved > start;
-        let is_ahead = hints.sequence > log_end
-            || hints.reserved > reserved
-            || (self.is_distrusted && is_used);
-        if is_ahead {
-            let last = hints.end.max(hints.reserved).max(reserved).max(end);
-            let next_cycle = last.cycle().checked_add(1);
-            let Some(fresh) = next_cycle.and_then(|cycle| geometry.start_of(cycle)) else {
-                return Err(self.wrong("its cycle numbers are used up; make a new buffer"));
-            };
-            self.go_on(fresh, fresh, log_end);
-            self.buffer.forget_hints(self.placed);
-        } else {
-            self.go_on(next, reserved.max(next), hints.sequence);
+        let is_ahead = hints.sequence > log_end || hints.reserved > reserved;
+        if is_ahead || self.is_distrusted {
+            return self.resume_ahead(next.max(hints.end), reserved, log_end);
         }
-        Ok(is_ahead.then(|| {
-            format!(
-                "it knows of articles up to sequence {} and of reservations up to {}, the log ends at sequence {log_end} \
-                 with {reserved}: an old log was put back, or the file comes from elsewhere; nothing in it is \
-                 overwritten in this cycle, it goes on in the next",
-                hints.sequence, hints.reserved
-            )
-        }))
+        self.go_on(next, reserved.max(next), hints.sequence);
+        Ok(None)
+    }
+
+    /// Goes on behind what the buffer itself knows; says what that means, if anything was ever written in it.
+    fn resume_ahead(
+        &mut self,
+        known: Position,
+        reserved: Position,
+        log_end: Sequence,
+    ) -> Result<Option<String>> {
+        let geometry = self.buffer.geometry;
+        let hints = self.buffer.opened.hints;
+        tracing::warn!(
+            buffer = self.buffer.name,
+            %known,
+            "the log is older than the buffer, whose last record is looked for"
+        );
+        // The header is only a hint: it may never have been written since the buffer was made.
+        let found = true_end::find(&self.buffer, known, QUIET_REGIONS * self.region())?;
+        let last = found.end.max(hints.reserved).max(reserved);
+        if last <= self.start()? {
+            self.go_on(last, last, log_end);
+            return Ok(None);
+        }
+        let next = geometry.page_up(last);
+        // As far as that somebody may have begun to write, without a sound record to show for it.
+        let begun = next.and_then(|next| geometry.advance(next, 2 * self.region()));
+        let (Some(next), Some(begun)) = (next, begun) else {
+            return Err(self.wrong("its cycle numbers are used up; make a new buffer"));
+        };
+        let sequence = found.sequence.max(hints.sequence).max(log_end);
+        self.go_on(next, next, sequence);
+        self.needed = begun;
+        self.buffer.reset_floor(begun.one_cycle_before());
+        self.buffer.know(self.placed);
+        Ok(Some(format!(
+            "it has articles up to sequence {sequence} and {}, and was reserved up to {}; the log ends at sequence \
+             {log_end} with {reserved}: an old log was put back, or the file comes from elsewhere; it goes on at \
+             {next}, and nothing in it is overwritten before its turn",
+            found.end, hints.reserved
+        )))
     }
 
     /// Where a buffer begins that the log has never heard of.

@@ -89,6 +89,13 @@ impl Register {
         self.entries.iter().any(|entry| entry.name == name)
     }
 
+    /// The id of the buffer of this name, if it is still in use.
+    pub(crate) fn id_of(&self, name: &str) -> Option<BufferId> {
+        let mut entries = self.entries.iter();
+        let entry = entries.find(|entry| entry.name == name && !entry.is_dropped);
+        entry.map(|entry| entry.id)
+    }
+
     /// Lets these buffers go, and refuses to do without any other that is not `named`: the articles in it would be gone.
     pub(crate) fn reconcile(
         &mut self,

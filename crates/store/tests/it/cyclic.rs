@@ -267,15 +267,68 @@ fn headers_are_kept_twice_and_repaired() {
         assert!(!rig.reader.facts()[0].state().contains("damaged"));
         file.write_at(&pages, 0).unwrap();
     }
-    file.write_at(&[0xff; 8192], 0).unwrap();
-    let error = Rig::recover(Arc::clone(&disk), &config, log.clone(), Access::Write).unwrap_err();
-    assert!(error.to_string().contains("neither copy"), "{error}");
-    let mut now = vec![0; 8192];
-    file.read_exact_at(&mut now, 0).unwrap();
-    assert!(
-        now.iter().all(|octet| *octet == 0xff),
-        "something unknown was touched"
-    );
+}
+
+/// What the header said is known elsewhere, except the key of the records, and they tell it.
+#[test]
+fn a_header_that_is_lost_twice_is_made_again() {
+    let config = config_of("cnfs", 1 << 20);
+    let path = Path::new("/spool/buffers/C0");
+    for articles in [1, 30, 1000] {
+        let (disk, mut rig) = rig(&config);
+        for number in 0..articles {
+            rig.place(number, 3000).unwrap();
+        }
+        rig.checkpoint().unwrap();
+        let before = rig.read_all();
+        let log = rig.log.clone();
+        drop(rig);
+        let file = disk.open(path, OpenMode::ReadWrite).unwrap();
+        file.write_at(&[0xff; 8192], 0).unwrap();
+        // Who only looks leaves it as it is.
+        for access in [Access::ReadOnly, Access::Write] {
+            let rig = Rig::recover(Arc::clone(&disk), &config, log.clone(), access).unwrap();
+            let state = rig.reader.facts()[0].state();
+            assert!(state.contains("it was made again"), "{state}");
+            assert_eq!(rig.read_all(), before);
+        }
+        let mut rig = Rig::recover(Arc::clone(&disk), &config, log, Access::Write).unwrap();
+        rig.place(5000, 3000).unwrap();
+        rig.place(5001, 3000).unwrap();
+        rig.checkpoint().unwrap();
+        let (after, log) = (rig.read_all(), rig.log.clone());
+        assert_eq!(after.corrupt, 0);
+        drop(rig);
+        let rig = Rig::recover(disk, &config, log, Access::Write).unwrap();
+        assert_eq!(rig.reader.facts()[0].state(), "ok");
+        assert_eq!(rig.read_all(), after);
+    }
+}
+
+/// In the place of a buffer lies something without a record of one: nothing of it is touched.
+#[test]
+fn what_does_not_hold_records_is_not_given_a_header() {
+    let config = config_of("cnfs", 1 << 20);
+    let (disk, mut rig) = rig(&config);
+    rig.place(1, 3000).unwrap();
+    rig.checkpoint().unwrap();
+    let log = rig.log.clone();
+    drop(rig);
+    let file = disk
+        .open(Path::new("/spool/buffers/C0"), OpenMode::ReadWrite)
+        .unwrap();
+    for octet in [0xff, b'N'] {
+        file.write_at(&vec![octet; 1 << 20], 0).unwrap();
+        let error =
+            Rig::recover(Arc::clone(&disk), &config, log.clone(), Access::Write).unwrap_err();
+        assert!(error.to_string().contains("neither copy"), "{error}");
+        let mut now = vec![0; 1 << 20];
+        file.read_exact_at(&mut now, 0).unwrap();
+        assert!(
+            now.iter().all(|now| *now == octet),
+            "something unknown was touched"
+        );
+    }
 }
 
 #[test]

@@ -95,8 +95,10 @@ pub(super) enum Headers {
     Sound(Box<FileHeader>, u64, Option<String>),
     /// Zeros: nobody has used this file.
     Blank,
-    /// Something that is no buffer, or no longer.
+    /// Something that is no buffer, or no longer, or of a later version.
     Damaged(String),
+    /// Neither copy is as it was written.
+    Lost(String),
 }
 
 /// Reads both copies of the header and takes the newer sound one.
@@ -126,11 +128,24 @@ pub(super) fn read_headers(file: &dyn File) -> Result<Headers> {
             (Err(why), Ok(header)) => {
                 Headers::Sound(Box::new(header), SECOND_HEADER, Some(one_damaged(why)))
             }
-            (Err(first), Err(second)) => Headers::Damaged(format!(
-                "neither copy of its header can be used ({first}; {second}); it is left as it is: if it was a buffer, \
-             take it out of the configuration or restore its first 8192 octets from a copy"
-            )),
+            (Err(why), Err(other)) => {
+                let is_whole = FileHeader::is_whole(first) || FileHeader::is_whole(second);
+                let why = format!("neither copy of its header can be used ({why}; {other})");
+                if is_whole {
+                    Headers::Damaged(left_as_it_is(&why))
+                } else {
+                    Headers::Lost(why)
+                }
+            }
         },
+    )
+}
+
+/// What to do about a file whose headers cannot be used.
+pub(super) fn left_as_it_is(why: &str) -> String {
+    format!(
+        "{why}; it is left as it is: if it was a buffer, take it out of the configuration or restore its first 8192 octets \
+         from a copy"
     )
 }
 

@@ -90,7 +90,8 @@ fn fill(
     Ok(())
 }
 
-fn new_header(owner: &Owner<'_>, id: BufferId) -> Result<FileHeader> {
+/// The header of a buffer in which nothing was written yet.
+pub(super) fn new_header(owner: &Owner<'_>, id: BufferId) -> Result<FileHeader> {
     let config = owner.config;
     let geometry = Geometry::of(config.octets, config.block());
     let start = geometry.and_then(|geometry| geometry.start_of(1));

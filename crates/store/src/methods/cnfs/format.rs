@@ -10,6 +10,8 @@ use super::geometry::{Geometry, PAGE};
 
 /// Octets of a record's header.
 pub const RECORD_HEADER: usize = 64;
+/// Where its checksum lies.
+const RECORD_CRC: usize = RECORD_HEADER - 4;
 /// Where the second copy of the file header lies.
 pub(super) const SECOND_HEADER: u64 = PAGE;
 /// The version of this format.
@@ -26,7 +28,7 @@ const PAGE_LEN: usize = PAGE as usize;
 const FILE_CRC: usize = PAGE_LEN - 4;
 
 /// What binds records to their file: made from its UUID.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileKey(u32);
 
 impl FileKey {
@@ -34,6 +36,25 @@ impl FileKey {
     #[must_use]
     pub fn of(uuid: &[u8; 16]) -> Self {
         Self(crc32c::crc32c(uuid))
+    }
+
+    /// The key under which this record's checksum is right.
+    pub(super) fn that_signs(record: &[u8; RECORD_HEADER]) -> Option<Self> {
+        let (covered, crc) = record.split_at(RECORD_CRC);
+        solve(|key| crc32c::crc32c_append(key, covered), u32_at(crc, 0)).map(Self)
+    }
+
+    /// A UUID of this key.
+    pub(super) fn uuid(self, random: &[u8; 12]) -> Option<[u8; 16]> {
+        let mut uuid = [0; 16];
+        uuid[..12].copy_from_slice(random);
+        let so_far = crc32c::crc32c(random);
+        let last = solve(
+            |last| crc32c::crc32c_append(so_far, &last.to_le_bytes()),
+            self.0,
+        )?;
+        uuid[12..].copy_from_slice(&last.to_le_bytes());
+        Some(uuid)
     }
 
     /// The checksum of a record's header in that file.
@@ -114,7 +135,7 @@ impl RecordHeader {
         if !Self::may_begin(octets) {
             return Err("no record begins here");
         }
-        if u32_at(octets, 60) != key.crc(&octets[..60]) {
+        if u32_at(octets, RECORD_CRC) != key.crc(&octets[..RECORD_CRC]) {
             return Err("checksum of the record header");
         }
         if octets[2] != VERSION {
@@ -234,6 +255,14 @@ impl FileHeader {
         out
     }
 
+    /// Whether this is a header whose octets are as they were written, of whatever version.
+    pub(super) fn is_whole(octets: &[u8]) -> bool {
+        octets.first_chunk::<PAGE_LEN>().is_some_and(|page| {
+            page.starts_with(FILE_MAGIC)
+                && u32_at(page, FILE_CRC) == crc32c::crc32c(&page[..FILE_CRC])
+        })
+    }
+
     /// Reads the stored form.
     ///
     /// # Errors
@@ -284,6 +313,36 @@ impl FileHeader {
     }
 }
 
+/// The `x` for which `checksum(x)` is `wanted`.  A checksum of octets of which four are free is linear in them, apart from a
+/// constant: each bit of `x` inverts certain bits of the result, whatever the others are.
+fn solve(checksum: impl Fn(u32) -> u32, wanted: u32) -> Option<u32> {
+    let constant = checksum(0);
+    // What each bit inverts, brought to a form in which every row has a highest bit of its own.
+    let mut rows: [(u32, u32); 32] = [(0, 0); 32];
+    for bit in 0..32 {
+        let (mut x, mut inverts) = (1 << bit, checksum(1 << bit) ^ constant);
+        while let Some(high) = inverts.checked_ilog2() {
+            let row = &mut rows[high as usize];
+            if row.1 == 0 {
+                *row = (x, inverts);
+                break;
+            }
+            x ^= row.0;
+            inverts ^= row.1;
+        }
+    }
+    let (mut x, mut left) = (0, wanted ^ constant);
+    while let Some(high) = left.checked_ilog2() {
+        let row = rows[high as usize];
+        if row.1 == 0 {
+            return None;
+        }
+        x ^= row.0;
+        left ^= row.1;
+    }
+    Some(x)
+}
+
 fn u32_at(octets: &[u8], at: usize) -> u32 {
     let mut four = [0; 4];
     four.copy_from_slice(&octets[at..at + 4]);
@@ -309,6 +368,27 @@ mod tests {
     use super::*;
 
     const KEY: FileKey = FileKey(0x1234_5678);
+
+    #[test]
+    fn a_record_tells_its_key_and_a_uuid_is_made_for_it() {
+        for key in [0, 1, 0x8000_0000, u32::MAX, 0x1234_5678].map(FileKey) {
+            let record = RecordHeader {
+                mark: Mark::Article,
+                article_len: 100,
+                head_len: 50,
+                crc_head: 3,
+                crc_body: 4,
+                position: Position::new(2, 64),
+                sequence: Sequence(5),
+                arrival: UnixTime(6),
+                id_hash: IdHash([7; 16]),
+            };
+            assert_eq!(FileKey::that_signs(&record.encode(key)), Some(key));
+            let uuid = key.uuid(&[9; 12]).unwrap();
+            assert_eq!(FileKey::of(&uuid), key);
+            assert!(uuid.starts_with(&[9; 12]));
+        }
+    }
 
     fn file_header() -> FileHeader {
         let start = Geometry::of(1 << 20, 64).unwrap().data_start;

@@ -17,6 +17,7 @@ mod open;
 mod placing;
 mod reading;
 mod recent;
+mod rescue;
 mod scan;
 mod set;
 mod true_end;

@@ -7,9 +7,10 @@ use newsreel_host::{Disk, OpenMode};
 use newsreel_wire::{BufferId, SetId};
 
 use super::NAME;
-use super::buffer::{Buffer, Headers, Owner, read_headers};
+use super::buffer::{Buffer, Headers, Owner, left_as_it_is, read_headers};
 use super::create::{CreateProgress, create_file, create_in_place};
 use super::memory::Pool;
+use super::rescue;
 use super::set::Cnfs;
 use crate::config::{BufferConfig, SetConfig};
 use crate::error::{Error, Result};
@@ -78,12 +79,27 @@ fn open_buffer(
         }
         Headers::Blank => return Err(owner.wrong("its headers cannot be written")),
         Headers::Damaged(why) => return Err(owner.wrong(why)),
+        Headers::Lost(why) => rescued(opening, &owner, read_only, &why)?,
     };
     opening.register.enter(buffer.id, NAME, &buffer.name)?;
     if !read_only {
         opening.register.save(opening.disk)?;
     }
     Ok(buffer)
+}
+
+/// A buffer that this spool had, with a header made again: in memory, until a checkpoint writes it.
+fn rescued(opening: &Opening<'_>, owner: &Owner<'_>, read_only: bool, why: &str) -> Result<Buffer> {
+    let lost = || owner.wrong(left_as_it_is(why));
+    let id = opening
+        .register
+        .id_of(&owner.config.name)
+        .ok_or_else(lost)?;
+    let file = opening.disk.open(owner.path, OpenMode::Read)?;
+    let (header, records) = rescue::header(file.as_ref(), owner, id)?.ok_or_else(lost)?;
+    let complaint = format!("{why}; it was made again, and {records} records or more bear it out");
+    tracing::error!(buffer = owner.config.name, "{complaint}");
+    Buffer::open(opening.disk, owner, read_only, (header, 0), Some(complaint))
 }
 
 fn path_of(spool_dir: &Path, config: &BufferConfig) -> PathBuf {

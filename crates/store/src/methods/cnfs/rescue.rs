@@ -1,0 +1,90 @@
+//! The header of a buffer made again when both copies of it are damaged.
+//!
+//! Name and sizes are in the configuration, the id in the register, and where the buffer stands is in the log.  Only the
+//! key of its records is in the header alone, and each record gives it away: it is what makes its checksum right.  A file
+//! in which no sound records agree on one is not touched.
+
+use std::collections::BTreeMap;
+
+use newsreel_host::{File, random_bytes};
+use newsreel_wire::BufferId;
+
+use super::buffer::Owner;
+use super::create::new_header;
+use super::format::{FileHeader, FileKey, Mark, RECORD_HEADER, RecordHeader};
+use super::geometry::{Geometry, PAGE};
+use crate::error::Result;
+
+/// Octets read at once.
+const WINDOW: u64 = 1 << 20;
+/// At most so many octets of the data area are looked at.
+const LOOK_OCTETS_MAX: u64 = 64 << 20;
+/// So many records that agree are enough.
+const RECORDS_ENOUGH: u32 = 64;
+
+/// A header for this file, and how many of its records bear it out; `None` when none does.
+pub(super) fn header(
+    file: &dyn File,
+    owner: &Owner<'_>,
+    id: BufferId,
+) -> Result<Option<(FileHeader, u32)>> {
+    let mut header = new_header(owner, id)?;
+    let Some(geometry) = header.geometry() else {
+        return Ok(None);
+    };
+    let Some((key, records)) = key_of(file, &geometry)? else {
+        return Ok(None);
+    };
+    let random: [u8; 12] = random_bytes()?;
+    Ok(key.uuid(&random).map(|uuid| {
+        header.uuid = uuid;
+        (header, records)
+    }))
+}
+
+/// The key that most of the first records agree on.
+fn key_of(file: &dyn File, geometry: &Geometry) -> Result<Option<(FileKey, u32)>> {
+    let mut keys: BTreeMap<FileKey, u32> = BTreeMap::new();
+    let end = geometry.data_end.min(geometry.data_start + LOOK_OCTETS_MAX);
+    let mut window = vec![0; WINDOW as usize];
+    let mut at = geometry.data_start;
+    while at < end && keys.values().all(|records| *records < RECORDS_ENOUGH) {
+        let len = WINDOW.min(end - at);
+        let read = file.read_exact_at(&mut window[..len as usize], at);
+        let len = match read {
+            Err(error) if error.is_medium() => {
+                at += PAGE;
+                continue;
+            }
+            read => read.map(|()| len)?,
+        };
+        let block = geometry.block as usize;
+        for offset in (0..len as usize).step_by(block) {
+            let octets = &window[offset..len as usize];
+            if let Some(key) = key_of_record(octets, at + offset as u64, geometry) {
+                *keys.entry(key).or_default() += 1;
+            }
+        }
+        at += len;
+    }
+    let all: u32 = keys.values().sum();
+    let most = keys.into_iter().max_by_key(|(_, records)| *records);
+    Ok(most.filter(|(_, records)| *records > all / 2))
+}
+
+/// The key of the record that begins here, if one does that is sound: also the header block of its article.
+fn key_of_record(octets: &[u8], offset: u64, geometry: &Geometry) -> Option<FileKey> {
+    let header = octets.first_chunk::<RECORD_HEADER>()?;
+    if !RecordHeader::may_begin(header) {
+        return None;
+    }
+    let key = FileKey::that_signs(header)?;
+    let record = RecordHeader::decode(header, key).ok()?;
+    let len = geometry.record_octets(u64::from(record.article_len));
+    let is_placed = record.position.offset() == offset && geometry.holds(record.position, len);
+    let head = octets
+        .get(RECORD_HEADER..)?
+        .get(..record.head_len as usize)?;
+    let is_sound = record.mark == Mark::Article && crc32c::crc32c(head) == record.crc_head;
+    (is_placed && is_sound).then_some(key)
+}

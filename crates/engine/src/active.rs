@@ -2,7 +2,8 @@
 //!
 //! A chunk holds the lines of up to [`CHUNK_GROUPS`] neighbouring groups.  It is rendered again
 //! when a mark of one of its groups moved; everything is when groups came or went, or when
-//! articles were overwritten (low marks).  GROUP is exact; this may lag behind by a moment.
+//! articles were overwritten (low marks).  GROUP is exact; this may lag behind by a moment, and where rows of a group
+//! cannot be read its low mark may be too low.  Such a chunk is rendered every time.
 
 use std::sync::Arc;
 
@@ -31,6 +32,8 @@ struct Chunk {
     /// Sum of the high marks of its groups: rises whenever one of them does.
     highs: u64,
     lines: Bytes,
+    /// Nothing of it was estimated.
+    is_exact: bool,
 }
 
 impl ActiveList {
@@ -53,7 +56,8 @@ impl ActiveList {
         // One that must wait stops half way; the next goes on there.
         if self.committed != committed {
             self.refresh(views, wait)?;
-            self.committed = committed;
+            let is_exact = self.chunks.iter().all(|chunk| chunk.is_exact);
+            self.committed = committed.filter(|_| is_exact);
         }
         out.extend(self.chunks.iter().map(|chunk| chunk.lines.clone()));
         Ok(())
@@ -65,31 +69,25 @@ impl ActiveList {
         for (at, ids) in order.chunks(CHUNK_GROUPS).enumerate() {
             let highs = ids.iter().map(|id| groups.high(*id).0).sum();
             match self.chunks.get_mut(at) {
-                Some(chunk) if chunk.highs == highs => {}
-                Some(chunk) => {
-                    *chunk = Chunk {
-                        highs,
-                        lines: render(views, ids, wait)?,
-                    }
-                }
-                None => self.chunks.push(Chunk {
-                    highs,
-                    lines: render(views, ids, wait)?,
-                }),
+                Some(chunk) if chunk.highs == highs && chunk.is_exact => {}
+                Some(chunk) => *chunk = render(views, ids, highs, wait)?,
+                None => self.chunks.push(render(views, ids, highs, wait)?),
             }
         }
         Ok(())
     }
 }
 
-fn render(views: &Views, ids: &[GroupId], wait: Wait) -> Result<Bytes, Error> {
+fn render(views: &Views, ids: &[GroupId], highs: u64, wait: Wait) -> Result<Chunk, Error> {
+    let mut is_all_exact = true;
     let mut out = Vec::with_capacity(ids.len() * 40);
     let mut digits = itoa::Buffer::new();
     for id in ids {
         let Some(group) = views.groups().by_id(*id) else {
             continue;
         };
-        let facts = views.group_facts(*id, wait)?;
+        let (facts, is_exact) = views.group_facts_or_estimate(*id, wait)?;
+        is_all_exact &= is_exact;
         out.extend_from_slice(group.name().as_bytes());
         for number in [facts.high, facts.low] {
             out.push(b' ');
@@ -99,5 +97,9 @@ fn render(views: &Views, ids: &[GroupId], wait: Wait) -> Result<Bytes, Error> {
         out.extend_from_slice(group.status().as_bytes());
         out.extend_from_slice(b"\r\n");
     }
-    Ok(Bytes::from(out))
+    Ok(Chunk {
+        highs,
+        lines: Bytes::from(out),
+        is_exact: is_all_exact,
+    })
 }

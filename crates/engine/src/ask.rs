@@ -149,11 +149,14 @@ impl Engine {
         let facts = self
             .shared
             .views
-            .group_facts(group.id(), Wait::Yes)
-            .unwrap_or_else(|error| {
-                tracing::error!(%error, group = group.name(), "a group's marks cannot be read");
-                newsreel_index::GroupFacts::default()
-            });
+            .group_facts_or_estimate(group.id(), Wait::Yes)
+            .map_or_else(
+                |error| {
+                    tracing::error!(%error, group = group.name(), "a group's marks cannot be read");
+                    newsreel_index::GroupFacts::default()
+                },
+                |(facts, _)| facts,
+            );
         GroupReport {
             name: group.name().to_owned(),
             id: group.id().0,

@@ -89,6 +89,12 @@ pub(crate) fn index_fault(error: &IndexError) -> ServiceError {
     ServiceError::Fault("index")
 }
 
+/// A listing need not be exact (RFC 3977 section 7.6.3): one damaged file must not take all groups out of it.
+fn listed(shared: &Shared, group: GroupId, wait: Wait) -> Result<GroupFacts, IndexError> {
+    let facts = shared.views.group_facts_or_estimate(group, wait)?;
+    Ok(facts.0)
+}
+
 /// What was read from the disk for a listing.
 type FactsRead = HashMap<GroupId, GroupFacts>;
 
@@ -270,7 +276,7 @@ impl LocalService {
     fn facts(&self, group: &Group, read: &FactsRead) -> Result<GroupFacts, IndexError> {
         match read.get(&group.id()) {
             Some(facts) => Ok(*facts),
-            None => self.shared.views.group_facts(group.id(), Wait::No),
+            None => listed(&self.shared, group.id(), Wait::No),
         }
     }
 
@@ -372,7 +378,7 @@ impl NewsService for LocalService {
                 return Ok(());
             }
             let facts = |shared: &Shared, id: GroupId| {
-                let facts = shared.views.group_facts(id, Wait::Yes)?;
+                let facts = listed(shared, id, Wait::Yes)?;
                 Ok((id, facts))
             };
             read = blocking(&self.shared, move |shared| {

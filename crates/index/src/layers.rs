@@ -4,6 +4,7 @@
 //! and overview are both built so and differ in what a part and a run can answer; groups have only the runs.
 
 use std::fmt::Debug;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, Guard};
@@ -223,9 +224,14 @@ impl<R: Run> Layers<R> {
         match snapshot.runs.missing() {
             None => Ok(()),
             Some(meta) => Err(Error::Incomplete {
-                path: run_path(&self.catalog.place().dir, meta.kind, meta.id),
+                path: self.path(meta),
             }),
         }
+    }
+
+    /// A run's (first) file.
+    pub(crate) fn path(&self, meta: &RunMeta) -> PathBuf {
+        run_path(&self.catalog.place().dir, meta.kind, meta.id)
     }
 
     /// The same error, noted if it is damage in this run.

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 
 use crate::compact::Compaction;
 use crate::config::IndexConfig;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::groups::Groups;
 use crate::groups::seal::GroupFile;
 use crate::history::bucket::Remember;
@@ -94,6 +94,7 @@ impl Views {
         };
         let catalog = Arc::new(Catalog::open(place)?);
         let damages = Arc::new(Damages::default());
+        let groups = Groups::default();
         let views = Self {
             history: History::open(
                 &catalog,
@@ -101,8 +102,8 @@ impl Views {
                 &damages,
                 config.history_cache_bytes_max,
             )?,
-            overview: Overview::open(&catalog, &config, &liveness, &damages)?,
-            groups: Groups::default(),
+            overview: Overview::open(&catalog, &config, &liveness, &damages, groups.marks())?,
+            groups,
             group_files: Layers::open(&catalog, &damages)?,
             damages,
             config,
@@ -186,6 +187,29 @@ impl Views {
             high,
             count: live.count,
         })
+    }
+
+    /// The same where rows of the group cannot be read: the high mark is exact, no number below the low one is alive, and the
+    /// count is as large as it can be.  `false`: it is such an estimate.
+    ///
+    /// # Errors
+    /// When the disk fails otherwise than by damage, or [`Error::WouldBlock`](crate::Error::WouldBlock).
+    pub fn group_facts_or_estimate(
+        &self,
+        group: GroupId,
+        wait: Wait,
+    ) -> Result<(GroupFacts, bool)> {
+        match self.group_facts(group, wait) {
+            Ok(facts) => Ok((facts, true)),
+            Err(error) if error.is_damage() || matches!(error, Error::Incomplete { .. }) => {
+                let low = self.overview.low_estimate(group);
+                let high = self.groups.high(group);
+                let low = low.unwrap_or_else(|| high.next());
+                let count = high.next().0.saturating_sub(low.0);
+                Ok((GroupFacts { low, high, count }, false))
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Up to which sequence the sealed files are complete; the log before it is not needed here any more.

@@ -4,11 +4,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use newsreel_engine::{ArticleRef, GroupChange, GroupReport, GroupSpec};
+use newsreel_engine::{ArticleRef, GroupChange, GroupReport, GroupSpec, NewnewsCursor};
 use newsreel_host::disk::{Effect, Fault, FaultyDisk};
 use newsreel_host::{Disk, MemoryDisk, Op};
 use newsreel_service::{ArticleBuf, ArticleQuery, NewsService, Outcome, Part, ServiceError};
-use newsreel_wire::{ArticleNumber, MessageId};
+use newsreel_wire::{ArticleNumber, GroupId, MessageId, UnixTime, Wildmat};
 
 use crate::world::{World, article, config, open_on};
 
@@ -190,6 +190,144 @@ async fn a_rebuild_gives_a_group_made_again_nothing_of_the_former_one() {
     let query = world.numbered("misc.test", 21).await;
     assert!(world.read(query, Part::Head).await.is_some());
     assert_eq!(world.problems(), Vec::<String>::new());
+}
+
+/// What NEWNEWS answers for these groups.
+async fn newnews(world: &World, wildmat: &str) -> Result<usize, ServiceError> {
+    let wildmat = Wildmat::parse(wildmat).unwrap();
+    let (mut cursor, mut out) = (NewnewsCursor::default(), Vec::new());
+    let newnews = world
+        .service
+        .newnews(&wildmat, UnixTime(0), &mut cursor, 1 << 20, &mut out);
+    newnews.await?;
+    Ok(out.split(|octet| *octet == b'\n').count() - 1)
+}
+
+/// A pack that is gone costs the groups that may have rows in it, not all others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_overview_file_costs_only_the_groups_in_it() {
+    let memory = MemoryDisk::new();
+    let mut config = config(4 << 20);
+    config.index.runs_max = 1 << 10;
+    let world = World::on(Arc::new(memory.clone()), config.clone());
+    let more = ["misc.empty", "misc.lost"].map(GroupSpec::new).to_vec();
+    world.engine.add_groups(more).unwrap();
+    let only = |from: usize, group: &str| -> Vec<_> {
+        (from..from + 30).map(|at| article(at, group)).collect()
+    };
+    for (from, group) in [
+        (0, "misc.test"),
+        (100, "misc.lost"),
+        (200, "misc.lost"),
+        (300, "misc.test"),
+        (400, "misc.lost"),
+        (500, "misc.other"),
+    ] {
+        world.send(&only(from, group)).await;
+        world.seal();
+    }
+    let before = [
+        world.lines("misc.test").await,
+        world.lines("misc.other").await,
+    ];
+    let active = active(&world).await;
+    let clock = Arc::clone(&world.clock);
+    drop(world);
+    let packs = files(&memory, "overview");
+    memory.remove(&packs[2]).unwrap();
+    let faulty = FaultyDisk::new(Arc::new(memory.clone()));
+    faulty.add(Fault::new(Op::Write, "/index/", Effect::Full).forever());
+    let world = open_on(Arc::new(faulty.clone()), &config, &clock);
+    for (name, lines) in ["misc.test", "misc.other"].into_iter().zip(&before) {
+        assert_eq!(world.try_lines(name).await.unwrap(), *lines);
+        assert_eq!(newnews(&world, name).await.unwrap(), lines.len());
+    }
+    assert_eq!(
+        world.try_lines("misc.empty").await.unwrap(),
+        Vec::<String>::new()
+    );
+    let lost = world.try_lines("misc.lost").await;
+    assert!(
+        matches!(lost, Err(ServiceError::Fault("index"))),
+        "{lost:?}"
+    );
+    assert!(newnews(&world, "misc.lost").await.is_err() && newnews(&world, "*").await.is_err());
+    // What lies on this side and on that side of the gap can be read.
+    let group = world.engine.group("misc.lost").unwrap();
+    assert_eq!((group.low, group.high, group.count), (1, 90, 90));
+    for number in [1, 30, 61, 90] {
+        let query = ArticleQuery::ByNumber(GroupId(group.id), ArticleNumber(number));
+        assert!(world.read(query, Part::Head).await.is_some());
+    }
+    for number in [31, 60] {
+        let (mut out, number) = (ArticleBuf::new(), ArticleNumber(number));
+        let query = ArticleQuery::ByNumber(GroupId(group.id), number);
+        let read = world.service.article(query, Part::Head, &mut out).await;
+        assert!(
+            matches!(read, Err(ServiceError::Fault("index"))),
+            "{read:?}"
+        );
+    }
+    assert_eq!(self::active(&world).await, active);
+    faulty.clear();
+    clock.advance(std::time::Duration::from_secs(31));
+    wait_for_repair(&world);
+    assert_eq!(world.lines("misc.lost").await.len(), 90);
+    assert_eq!(self::active(&world).await, active);
+    assert_eq!(world.problems(), Vec::<String>::new());
+}
+
+/// LIST ACTIVE.
+async fn active(world: &World) -> Vec<String> {
+    let mut lines = Vec::new();
+    world.service.active_list(&mut lines).await.unwrap();
+    let text = String::from_utf8(lines.concat()).unwrap();
+    text.lines().map(str::to_owned).collect()
+}
+
+/// Where it cannot be known what is lost, LIST ACTIVE names no number too few: its low marks may be too low.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn list_active_answers_while_overview_is_lost() {
+    let memory = MemoryDisk::new();
+    // So small that the oldest articles are overwritten.
+    let world = World::on(Arc::new(memory.clone()), config(1 << 20));
+    for round in 0..30 {
+        let articles: Vec<_> = (0..100)
+            .map(|at| large_article(round * 100 + at, GROUPS[at % 3]))
+            .collect();
+        world.send(&articles).await;
+        world.seal();
+    }
+    let before = active(&world).await;
+    let low = |line: &String| line.split(' ').nth(2).unwrap().parse::<u64>().unwrap();
+    assert!(before.iter().all(|line| low(line) > 100), "{before:?}");
+    let (config, clock) = (world.config.clone(), Arc::clone(&world.clock));
+    drop(world);
+    for path in files(&memory, "overview") {
+        memory.remove(&path).unwrap();
+    }
+    let faulty = FaultyDisk::new(Arc::new(memory.clone()));
+    faulty.add(Fault::new(Op::Write, "/index/", Effect::Full).forever());
+    let world = open_on(Arc::new(faulty.clone()), &config, &clock);
+    let estimate = active(&world).await;
+    assert_eq!(estimate.len(), before.len());
+    for (line, exact) in estimate.iter().zip(&before) {
+        let name_and_high = |line: &String| line.rsplitn(3, ' ').nth(2).map(str::to_owned);
+        assert_eq!(name_and_high(line), name_and_high(exact));
+        assert!(low(line) <= low(exact), "{line}, {exact}");
+    }
+    faulty.clear();
+    clock.advance(std::time::Duration::from_secs(31));
+    wait_for_repair(&world);
+    assert_eq!(active(&world).await, before);
+}
+
+fn large_article(n: usize, groups: &str) -> (String, Vec<u8>) {
+    let (id, mut article) = article(n, groups);
+    let body = [b"x".repeat(70), b"\r\n".to_vec()].concat().repeat(30);
+    let end = article.len() - 3;
+    article.splice(end..end, body);
+    (id, article)
 }
 
 /// A rebuild that cannot be written leaves everything as it was and is done later.

@@ -18,19 +18,19 @@ use newsreel_wire::{ArticleNumber, GroupId, UnixTime};
 use parking_lot::Mutex;
 
 use crate::error::{Error, Result};
-use marks::HighMarks;
 use row::Attributes;
 use seal::GroupRun;
 use table::Table;
 
 pub use marks::GROUPS_MAX;
+pub(crate) use marks::HighMarks;
 pub use row::{Group, GroupChange, GroupRow, REBUILT};
 
 /// The view.
 #[derive(Debug, Default)]
 pub struct Groups {
     table: Table,
-    marks: HighMarks,
+    marks: Arc<HighMarks>,
     /// Above every id ever given.
     next_id: AtomicU32,
     revision: AtomicU64,
@@ -41,6 +41,11 @@ pub struct Groups {
 }
 
 impl Groups {
+    /// The high marks, to be read elsewhere.
+    pub(crate) const fn marks(&self) -> &Arc<HighMarks> {
+        &self.marks
+    }
+
     /// A group by its name.
     #[must_use]
     pub fn by_name(&self, name: &str) -> Option<Group> {

@@ -114,7 +114,7 @@ impl Overview {
         floors: &mut Floors<'_>,
         wait: Wait,
     ) -> Result<LiveRows> {
-        self.layers.all_there(parts)?;
+        self.all_there(parts, group, (0, u64::MAX))?;
         let mut sum = LiveRows::default();
         for (pack, block) in blocks_of(parts, group) {
             match self.block_facts(pack, &block, sum.low.is_none(), floors, wait) {

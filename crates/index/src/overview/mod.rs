@@ -7,6 +7,7 @@
 pub(crate) mod block;
 pub(crate) mod cache;
 mod facts;
+mod gaps;
 pub(crate) mod merge;
 pub(crate) mod pack;
 mod read;
@@ -20,6 +21,7 @@ use newsreel_wire::{ArticleNumber, GroupId, Token, UnixTime};
 
 use crate::config::IndexConfig;
 use crate::error::Result;
+use crate::groups::HighMarks;
 use crate::layers::{Layers, Snapshot};
 use crate::liveness::{Floors, Liveness};
 use crate::sealed::catalog::Catalog;
@@ -80,6 +82,8 @@ pub struct Overview {
     facts: FactsCache,
     cache: BlockCache,
     liveness: Arc<dyn Liveness>,
+    /// The groups' own high marks.
+    marks: Arc<HighMarks>,
 }
 
 impl Overview {
@@ -89,6 +93,7 @@ impl Overview {
         config: &IndexConfig,
         liveness: &Arc<dyn Liveness>,
         damages: &Arc<Damages>,
+        marks: &Arc<HighMarks>,
     ) -> Result<Self> {
         Ok(Self {
             layers: Layers::open(catalog, damages)?,
@@ -96,6 +101,7 @@ impl Overview {
             facts: FactsCache::new(config.facts_groups_max),
             cache: BlockCache::new(config.cache_bytes_max),
             liveness: Arc::clone(liveness),
+            marks: Arc::clone(marks),
         })
     }
 

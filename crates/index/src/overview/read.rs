@@ -2,7 +2,7 @@
 //!
 //! Every reader works on one snapshot of the parts, from the oldest to the newest, and offers only what is alive now.
 //! What cannot be read is never passed over: the answer is an error until it is rebuilt, for the groups with rows in a
-//! damaged block, and for all of them while a whole pack is missing.  Long answers come in pieces: whoever asked goes on
+//! damaged block, and for those that may have some in a pack that is missing.  Long answers come in pieces: whoever asked goes on
 //! from the number given back.
 
 use std::ops::ControlFlow;
@@ -106,7 +106,7 @@ impl Overview {
         range: &mut Range<'_>,
         mut look: impl FnMut(&Pack, &Block, &mut Range<'_>) -> Result<Option<T>>,
     ) -> Result<Option<T>> {
-        self.layers.all_there(parts)?;
+        self.all_there(parts, range.group, (range.from, range.to))?;
         for (pack, block) in Self::blocks(parts, range.group, range.from, range.to) {
             if block.last < range.from {
                 continue;
@@ -165,7 +165,8 @@ impl Overview {
                 }
             }
         }
-        self.layers.all_there(&parts).map(|()| None)
+        let only = (number.0, number.0);
+        self.all_there(&parts, group, only).map(|()| None)
     }
 
     /// Appends the numbers alive in `low..=high`, ascending, until `out` has `limit`; the number to go on from, if
@@ -533,7 +534,7 @@ impl Overview {
                 until = below;
             }
         }
-        self.layers.all_there(&parts)?;
+        self.all_there(&parts, group, (0, to))?;
         for pack in parts.runs.open().rev() {
             for nth in pack.find(group, 0, to).rev() {
                 let Some(block) = pack.block(nth) else {

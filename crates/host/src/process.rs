@@ -46,6 +46,12 @@ pub fn own_pid() -> u32 {
     std::process::id()
 }
 
+/// The number of the signal that ends who writes beyond the limit on the size of files, unless it is taken.
+#[must_use]
+pub const fn file_size_signal() -> i32 {
+    rustix::process::Signal::XFSZ.as_raw()
+}
+
 /// The user this process runs as.
 #[must_use]
 pub fn own_uid() -> u32 {

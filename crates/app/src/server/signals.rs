@@ -16,6 +16,8 @@ pub(super) struct Signals {
     terminate: Signal,
     interrupt: Signal,
     hangup: Signal,
+    /// Nobody waits for it: it is taken so that a limit on the size of files is an error of writing, and not the end.
+    _file_size: Signal,
 }
 
 impl Signals {
@@ -25,6 +27,9 @@ impl Signals {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
             hangup: signal(SignalKind::hangup())?,
+            _file_size: signal(SignalKind::from_raw(
+                newsreel_host::process::file_size_signal(),
+            ))?,
         })
     }
 

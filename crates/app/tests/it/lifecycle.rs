@@ -210,6 +210,26 @@ fn changes_are_logged_with_their_outcome() {
     server.stop();
 }
 
+/// A limit on the size of files (`ulimit -f`) is no end: articles are put off, and taken when it is gone.
+#[test]
+fn a_server_that_may_not_write_puts_off_and_goes_on() {
+    let spool = Spool::new();
+    let server = spool.serve();
+    spool.text(&["group", "add", "misc.test"]);
+    let mut client = NewsClient::connect(server.address);
+    server.forbid_writing(&spool);
+    assert_eq!(client.ask("CHECK <1@t.example>"), "431 <1@t.example>");
+    assert_eq!(client.ask("GROUP misc.test"), "211 0 1 0 misc.test");
+    let mut other = NewsClient::connect(server.address);
+    let reply = other.takethis("<1@t.example>", "misc.test");
+    assert!(reply.starts_with("400 "), "{reply}");
+    server.allow_writing(&spool);
+    let reply = client.takethis("<1@t.example>", "misc.test");
+    assert_eq!(reply, "239 <1@t.example>");
+    server.stop();
+    assert_eq!(spool.json(&["check"])["problems"], json!([]));
+}
+
 /// A file system of 24 MiB of the test's own, where the machine lets it have one.
 #[test]
 fn a_disk_that_is_too_small_is_told_before_anybody_is_listened_to() {

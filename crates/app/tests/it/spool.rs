@@ -8,6 +8,7 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::Duration;
 
 use newsreel_host::{RealDisk, read_whole, replace_file};
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::Value;
 
 /// How long a server may take to come up or to go away.
@@ -198,6 +199,48 @@ impl Server {
             .args(["-s", name, &self.pid().to_string()])
             .status();
         assert!(done.unwrap().success(), "kill -s {name}");
+    }
+
+    /// Lets it write nothing any more, as a full disk does, until it has seen so: it cannot even log what is asked of it.
+    pub(crate) fn forbid_writing(&self, spool: &Spool) {
+        self.may_write(false);
+        let mut held = 0;
+        let mut waited = Duration::ZERO;
+        // The first segment that fails is left for the next, if that was prepared.
+        while held < 3 {
+            assert!(waited < PATIENCE, "it goes on without writing");
+            std::thread::sleep(PAUSE);
+            waited += PAUSE;
+            let group = spool.run(&["group", "add", "not.made"]);
+            let failed = !group.status.success() && self.is_paused(spool);
+            held = if failed { held + 1 } else { 0 };
+        }
+    }
+
+    /// Lets it write again, until it takes articles.
+    pub(crate) fn allow_writing(&self, spool: &Spool) {
+        self.may_write(true);
+        let mut waited = Duration::ZERO;
+        while self.is_paused(spool) {
+            assert!(waited < PATIENCE, "it does not go on");
+            std::thread::sleep(PAUSE);
+            waited += PAUSE;
+        }
+    }
+
+    fn is_paused(&self, spool: &Spool) -> bool {
+        let status = spool.json(&["status"]);
+        assert_eq!(status["server"]["pid"], self.pid());
+        !status["paused"].is_null()
+    }
+
+    fn may_write(&self, may: bool) {
+        let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw);
+        let limit = Rlimit {
+            current: (!may).then_some(0),
+            maximum: None,
+        };
+        prlimit(Some(pid.unwrap()), Resource::Fsize, limit).unwrap();
     }
 
     /// Waits for its end.

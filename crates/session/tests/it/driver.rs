@@ -152,6 +152,7 @@ impl Driver for MemoryDriver {
             Action::Article { id, groups, file } => {
                 self.inject(id, groups, &read_article(file)?)?;
             }
+            Action::Stop => self.drain.start(),
             Action::Clock(now) => self.service.set_now(UnixTime(*now)),
             Action::Advance(by) => {
                 let now = self.service.now().0 + by.as_secs();

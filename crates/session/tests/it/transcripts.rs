@@ -70,9 +70,9 @@ macro_rules! transcripts {
 
 transcripts! {
     reader {
-        article, body, capabilities, chunks, date, date_form, faults, group, half_close, hdr, head, help, idle, last, line_ends,
+        article, body, capabilities, chunks, damaged, date, date_form, faults, group, half_close, hdr, head, help, idle, last, line_ends,
         list, list_times, listgroup, mode, newgroups, newgroups_all, newnews, newnews_all, next, over, pipelining, post,
-        quit, removed, stat, syntax, xhdr, xover,
+        quit, removed, stat, stopping, syntax, too_many, too_many_from_one, unreadable, xhdr, xover,
     }
     transit {
         bounded, check, dropped, duplicates, full_group, ihave, ihave_faults, large, larger_numbers, octets, pipelining, refused,
@@ -81,9 +81,12 @@ transcripts! {
     }
 }
 
-/// What only the binary can play: tools of the command line, settings of the engine.
+/// What only the binary can play: tools of the command line, settings of the engine and the listener, a damaged disk.
 const SKIPPED: &[&str] = &[
+    "reader/damaged.nntp",
     "reader/removed.nntp",
+    "reader/too_many.nntp",
+    "reader/too_many_from_one.nntp",
     "transit/full_group.nntp",
     "transit/larger_numbers.nntp",
     "transit/refused_by_config.nntp",

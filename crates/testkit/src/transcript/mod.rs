@@ -112,6 +112,8 @@ pub enum Action {
     Restart,
     /// `@crash`: as by `kill -9`, and a start.
     Crash,
+    /// `@stop`: the server is told to stop, and connections are still there.
+    Stop,
     /// `@fault ...`.
     Fault(Vec<String>),
     /// `@run verb ...`: a command-line tool.

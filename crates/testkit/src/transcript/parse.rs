@@ -144,6 +144,7 @@ fn directive_of(out: &mut Transcript, files: &Path, text: &str) -> Result<Option
         "expire" => Action::Expire,
         "restart" => Action::Restart,
         "crash" => Action::Crash,
+        "stop" => Action::Stop,
         "fault" => Action::Fault(words()),
         "run" => Action::Run(words()),
         "metric" => {

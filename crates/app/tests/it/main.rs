@@ -16,6 +16,7 @@ mod groups;
 mod lifecycle;
 mod many_groups;
 mod path;
+mod reload;
 mod scale;
 mod soak;
 mod spool;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use newsreel_host::Disk;
 use newsreel_index::{Column, DamagedRun, GroupRow, REBUILT, Views, Wait};
 use newsreel_journal::{Record, SpoolId};
-use newsreel_store::{Blocking, StoreReader, Want};
+use newsreel_store::{Access, Blocking, StoreReader, Want};
 use newsreel_wire::article::{Headers, Known};
 use newsreel_wire::{ArticleNumber, GroupId, GroupName, UnixTime};
 
@@ -84,15 +84,16 @@ fn tell(run: &DamagedRun, brought_back: usize, unknown: usize) {
     );
 }
 
-/// The groups that the log tells of, from its oldest segment on; none when no group is wanted.
+/// The groups that the log tells of, from its oldest segment on; none when no group is wanted, or
+/// when a server may be writing the log beside us.
 pub(crate) fn told(
     views: &Views,
     disk: &Arc<dyn Disk>,
-    log: &Path,
-    id: SpoolId,
+    (log, id): (&Path, SpoolId),
+    access: Access,
 ) -> Result<Groups, Error> {
     let mut told = Groups::new();
-    if views.numbers_lost() == 0 {
+    if views.numbers_lost() == 0 || access == Access::ReadOnly {
         return Ok(told);
     }
     let (_, mut recovery) = whole_log(disk, log, id)?;

@@ -186,7 +186,7 @@ pub(crate) fn open(
     }
     let mut store = stores.take(&replay)?;
     // Before somebody writes the log on.
-    let told = lost_groups::told(&views, disk, &spool.log(), id)?;
+    let told = lost_groups::told(&views, disk, (&spool.log(), id), access)?;
     let (writer, journal, recovered) = match access {
         Access::Write => {
             let (writer, journal, recovered) = recovery.finish()?;
@@ -220,6 +220,14 @@ pub(crate) fn open(
 
 /// Says what is wrong with the log.
 fn tell(recovered: &Recovered) {
+    for strange in &recovered.strange {
+        tracing::error!(
+            path = %strange.path.display(),
+            segment = strange.id,
+            "a file with the name of a log segment {}; nothing of this spool is in it, and the log goes on without it",
+            strange.what
+        );
+    }
     for damage in &recovered.damage {
         tracing::error!(%damage, "the log is damaged");
     }

@@ -161,6 +161,16 @@ pub enum Error {
         /// How many there were.
         got: usize,
     },
+    /// Something else stands in the file's place.
+    #[error("cannot {op} {}: it is {what}; take it away, and put the file back if there was one", path.display())]
+    NotAFile {
+        /// What was tried.
+        op: Op,
+        /// On which path.
+        path: PathBuf,
+        /// What it is.
+        what: &'static str,
+    },
     /// A test's script stopped the machine here: nothing after this happens.
     #[error("cannot {op} {}: the machine was stopped by the test", path.display())]
     Stopped {
@@ -196,6 +206,8 @@ pub enum ErrorKind {
     Locked,
     /// The file is shorter than expected.
     ShortRead,
+    /// A directory, a pipe or the like stands in the file's place.
+    NotAFile,
     /// Stopped by a test's script.
     Stopped,
     /// Anything else; [`Error::is_medium`] tells whether the medium is to blame.
@@ -218,6 +230,11 @@ impl Error {
             io::ErrorKind::NotFound => Self::NotFound { op, path },
             io::ErrorKind::AlreadyExists => Self::Exists { op, path },
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full { op, path },
+            io::ErrorKind::IsADirectory => Self::NotAFile {
+                op,
+                path,
+                what: "a directory",
+            },
             _ => Self::Io { op, path, source },
         }
     }
@@ -253,6 +270,7 @@ impl Error {
             Self::Full { .. } => ErrorKind::Full,
             Self::Locked { .. } => ErrorKind::Locked,
             Self::ShortRead { .. } => ErrorKind::ShortRead,
+            Self::NotAFile { .. } => ErrorKind::NotAFile,
             Self::Stopped { .. } => ErrorKind::Stopped,
             Self::Io { .. } => ErrorKind::Io,
         }
@@ -265,6 +283,7 @@ impl Error {
             Self::NotFound { op, .. }
             | Self::Exists { op, .. }
             | Self::Full { op, .. }
+            | Self::NotAFile { op, .. }
             | Self::Stopped { op, .. }
             | Self::Io { op, .. } => *op,
             Self::Locked { .. } => Op::Lock,
@@ -281,6 +300,7 @@ impl Error {
             | Self::Full { path, .. }
             | Self::Locked { path, .. }
             | Self::ShortRead { path, .. }
+            | Self::NotAFile { path, .. }
             | Self::Stopped { path, .. }
             | Self::Io { path, .. } => path,
         }

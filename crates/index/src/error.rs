@@ -88,7 +88,7 @@ impl Error {
         }
     }
 
-    /// Whether a sealed file is to blame (damaged, missing, too short, or on a failing medium), so that rebuilding it
+    /// Whether a sealed file is to blame (damaged, missing, something else in its place, too short, or on a failing medium), so that rebuilding it
     /// would help.
     #[must_use]
     pub fn is_damage(&self) -> bool {
@@ -96,7 +96,10 @@ impl Error {
             Self::Damaged { .. } => true,
             Self::Host(error) => {
                 error.is_medium()
-                    || matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ShortRead)
+                    || matches!(
+                        error.kind(),
+                        ErrorKind::NotFound | ErrorKind::ShortRead | ErrorKind::NotAFile
+                    )
             }
             _ => false,
         }

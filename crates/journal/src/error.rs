@@ -7,8 +7,6 @@ use std::path::PathBuf;
 
 use newsreel_wire::Sequence;
 
-use crate::SpoolId;
-
 /// This crate's result.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -50,15 +48,17 @@ pub enum Error {
     /// The disk said no.
     #[error(transparent)]
     Disk(#[from] newsreel_host::Error),
-    /// A segment belongs to another spool.
-    #[error("{} belongs to spool {found}, not to {wanted}; move it away", path.display())]
-    ForeignSpool {
-        /// The segment.
+    /// Something that is none of this spool's stands where a segment may be missing.
+    #[error(
+        "{} {what}, and a segment of this spool's log may be missing in its place: put that segment back; if there is \
+         none any more, move {} out of the directory, and the server goes on without what was in the segment",
+        path.display(), path.display()
+    )]
+    InTheWay {
+        /// What stands there.
         path: PathBuf,
-        /// This spool.
-        wanted: SpoolId,
-        /// The segment's spool.
-        found: SpoolId,
+        /// What it is.
+        what: String,
     },
     /// A segment was written by a later version.
     #[error("{} has log format {found}, this version reads {known}; use a newer newsreel", path.display())]

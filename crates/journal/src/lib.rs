@@ -26,7 +26,7 @@ pub use cursor::Cursor;
 pub use error::{Damage, Error, Result};
 pub use format::{Frame, Record, Records};
 pub use fuzz::{SegmentDigest, decode_made_segment, decode_segment};
-pub use recovery::{Cut, DAMAGE_LISTED_MAX, Recovered, Recovery};
+pub use recovery::{Cut, DAMAGE_LISTED_MAX, Recovered, Recovery, Strange};
 pub use shared::Journal;
 pub use table::SegmentFacts;
 pub use writer::JournalWriter;

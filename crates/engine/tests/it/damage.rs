@@ -4,9 +4,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use newsreel_engine::{ArticleRef, GroupChange, GroupReport, GroupSpec, NewnewsCursor};
+use newsreel_engine::{
+    ArticleRef, EngineConfig, GroupChange, GroupReport, GroupSpec, NewnewsCursor,
+};
 use newsreel_host::disk::{Effect, Fault, FaultyDisk};
-use newsreel_host::{Disk, MemoryDisk, Op};
+use newsreel_host::{Disk, FakeClock, MemoryDisk, Op, RealDisk};
 use newsreel_service::{ArticleBuf, ArticleQuery, NewsService, Outcome, Part, ServiceError};
 use newsreel_wire::{ArticleNumber, GroupId, MessageId, UnixTime, Wildmat};
 
@@ -863,4 +865,74 @@ async fn one_bad_sector_costs_one_article() {
     faulty.clear();
     assert!(world.by_id(&id).await.is_some(), "it passed");
     assert_eq!(world.problems(), Vec::<String>::new());
+}
+
+/// A spool of 300 articles on a real disk, with sealed files, closed.
+async fn on_real_disk(spool: &Path) -> (EngineConfig, Arc<FakeClock>) {
+    let mut config = config(4 << 20);
+    config.spool = spool.to_path_buf();
+    config.index.runs_max = 1 << 10;
+    let world = World::on(Arc::new(RealDisk), config);
+    for round in 0..3 {
+        world.send(&articles(round * 100, 100)).await;
+        world.seal();
+    }
+    (world.config.clone(), Arc::clone(&world.clock))
+}
+
+/// Puts something else in the place of a file.
+fn replace(path: &Path, by: &str) {
+    if path.exists() {
+        RealDisk.remove(path).unwrap();
+    }
+    match by {
+        "directory" => RealDisk.create_dir_all(&path.join("inside")).unwrap(),
+        "socket" => drop(std::os::unix::net::UnixListener::bind(path).unwrap()),
+        _ => {
+            let made = std::process::Command::new("mkfifo").arg(path).status();
+            assert!(made.unwrap().success());
+        }
+    }
+}
+
+/// A directory, a pipe or a socket in a file's place is damage of that file and no more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_stands_in_the_place_of_a_file_does_not_stop_the_start() {
+    for by in ["directory", "pipe", "socket"] {
+        for (stem, suffix) in [
+            ("history", "run"),
+            ("history", "copy"),
+            ("groups", "run"),
+            ("groups", "copy"),
+            ("overview", "run"),
+            ("manifest", ""),
+        ] {
+            let what = format!("a {by} in the place of {stem}.{suffix}");
+            let folder = tempfile::Builder::new().prefix("nr").tempdir().unwrap();
+            let spool = folder.path().join("s");
+            let (config, clock) = on_real_disk(&spool).await;
+            let index = spool.join("index");
+            let names = || {
+                let files = RealDisk.list(&index).unwrap().into_iter();
+                files.map(|file| file.name).collect::<Vec<_>>()
+            };
+            let is_it = |name: &String| name.starts_with(stem) && name.ends_with(suffix);
+            let name = names().into_iter().find(is_it).unwrap();
+            replace(&index.join(&name), by);
+            let world = open_on(Arc::new(RealDisk), &config, &clock);
+            world.wait_until(&what, |world| world.engine.status().damaged.is_empty());
+            let outcomes = world.send(&articles(0, 300)).await;
+            assert_eq!(outcomes, vec![Outcome::Duplicate; 300], "{what}");
+            assert_eq!(world.lines("misc.test").await.len(), 200, "{what}");
+            assert_eq!(world.problems(), Vec::<String>::new(), "{what}");
+            assert_eq!(world.send(&articles(300, 3)).await, [Outcome::Accepted; 3]);
+            let world = world.restart();
+            assert_eq!(world.problems(), Vec::<String>::new(), "{what}");
+            assert_eq!(world.lines("misc.test").await.len(), 202, "{what}");
+            if by == "directory" {
+                let aside = index.join(format!("{name}.aside"));
+                assert!(aside.join("inside").exists(), "{what}: {:?}", names());
+            }
+        }
+    }
 }

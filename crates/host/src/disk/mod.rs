@@ -188,5 +188,25 @@ pub fn replace_file(disk: &dyn Disk, path: &Path, contents: &[u8]) -> Result<()>
     disk.sync_dir(path.parent().unwrap_or_else(|| Path::new("/")))
 }
 
+/// Gives what stands in a file's place a name under which nobody looks for it; nothing of it is lost.
+///
+/// # Errors
+/// When it cannot be renamed.
+pub fn set_aside(disk: &dyn Disk, path: &Path) -> Result<PathBuf> {
+    for nth in 1u32.. {
+        let mut aside = path.as_os_str().to_owned();
+        aside.push(".aside");
+        if nth > 1 {
+            aside.push(format!(".{nth}"));
+        }
+        let aside = PathBuf::from(aside);
+        if !disk.exists(&aside)? {
+            disk.rename(path, &aside)?;
+            return Ok(aside);
+        }
+    }
+    Ok(path.to_path_buf())
+}
+
 #[cfg(test)]
 mod tests;

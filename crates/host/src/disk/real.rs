@@ -66,6 +66,8 @@ pub(crate) fn read_small(path: &Path) -> Result<String> {
     Ok(text)
 }
 
+const STREAM: &str = "a pipe, a socket or a terminal";
+
 /// Makes an error of what the kernel said about `path`.
 pub(crate) fn failed(op: Op, path: &Path) -> impl FnOnce(Errno) -> Error {
     move |errno| Error::from_io(op, path, errno.into())
@@ -84,6 +86,32 @@ pub(crate) fn retry<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rusti
 /// Open flags as the standard library takes them.
 const fn as_flags(flags: OFlags) -> i32 {
     flags.bits().cast_signed()
+}
+
+/// What stands in a file's place, if it has no octets at offsets.  It was opened without waiting: a FIFO would else hold
+/// its reader until somebody writes into it.
+fn other_than_file(file: &fs::File, path: &Path) -> Result<Option<&'static str>> {
+    let facts = file.metadata();
+    let kind = facts
+        .map_err(|e| Error::from_io(Op::Stat, path, e))?
+        .file_type();
+    let is_stream = kind.is_fifo() || kind.is_char_device() || kind.is_socket();
+    Ok(match (kind.is_dir(), is_stream) {
+        (true, _) => Some("a directory"),
+        (_, true) => Some(STREAM),
+        _ => None,
+    })
+}
+
+/// Why it could not be opened: a socket says that there is no such device.
+fn no_file(path: &Path, error: io::Error) -> Error {
+    let is_no_device = error.raw_os_error() == Some(Errno::NXIO.raw_os_error());
+    if is_no_device && fs::metadata(path).is_ok_and(|facts| facts.file_type().is_socket()) {
+        let (op, path) = (Op::Open, path.to_path_buf());
+        let what = STREAM;
+        return Error::NotAFile { op, path, what };
+    }
+    Error::from_io(Op::Open, path, error)
 }
 
 /// Refuses what has no octets at offsets.  It was opened without waiting: a FIFO in a file's place would else hold
@@ -124,8 +152,11 @@ impl Disk for RealDisk {
             .mode(0o640)
             .custom_flags(as_flags(OFlags::NONBLOCK))
             .open(path)
-            .and_then(no_stream)
-            .map_err(|e| Error::from_io(Op::Open, path, e))?;
+            .map_err(|error| no_file(path, error))?;
+        if let Some(what) = other_than_file(&file, path)? {
+            let (op, path) = (Op::Open, path.to_path_buf());
+            return Err(Error::NotAFile { op, path, what });
+        }
         Ok(Arc::new(RealFile {
             file,
             path: path.to_path_buf(),

@@ -7,7 +7,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use newsreel_host::{ErrorKind, Op, read_whole, replace_file};
+use newsreel_host::{ErrorKind, Op, OpenMode, read_whole, replace_file, set_aside};
 use newsreel_wire::{Sequence, UnixTime};
 use parking_lot::Mutex;
 
@@ -69,6 +69,9 @@ impl Catalog {
                 }
                 Manifest::default()
             }
+            Err(error) if error.kind() == ErrorKind::NotAFile => {
+                return lost("something else stands in its place");
+            }
             Err(error) => return Err(error.into()),
         };
         Ok(Self {
@@ -90,6 +93,10 @@ impl Catalog {
             });
         };
         finds.set_aside(place, &manifest)?;
+        let there = place.disk.open(&path, OpenMode::Read);
+        if there.is_err_and(|error| error.kind() == ErrorKind::NotAFile) {
+            set_aside(place.disk.as_ref(), &path)?;
+        }
         replace_file(place.disk.as_ref(), &path, &manifest.encode(&place.spool))?;
         Ok(manifest)
     }
@@ -106,7 +113,7 @@ impl Catalog {
         }
     }
 
-    /// Makes the directory, and removes runs that the manifest does not name.  Only who has the spool's lock may: beside
+    /// Makes the directory, and removes runs that the manifest does not name (sets directories aside).  Only who has the spool's lock may: beside
     /// a writer they are what the next manifest will name.
     pub(crate) fn sweep(&self) -> Result<()> {
         let manifest = self.manifest.lock();
@@ -116,7 +123,11 @@ impl Catalog {
                 continue;
             };
             if !manifest.runs.iter().any(|run| (run.kind, run.id) == of) {
-                self.place.disk.remove(&self.place.dir.join(&entry.name))?;
+                let (disk, path) = (&self.place.disk, self.place.dir.join(&entry.name));
+                match entry.is_dir {
+                    true => drop(set_aside(disk.as_ref(), &path)?),
+                    false => disk.remove(&path)?,
+                }
             }
         }
         Ok(())

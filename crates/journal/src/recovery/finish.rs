@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use newsreel_host::OpenMode;
+use newsreel_host::{OpenMode, set_aside};
 use parking_lot::Mutex;
 
 use super::scan::each_header;
@@ -28,6 +28,7 @@ impl Recovery {
         if let Some(current) = &current {
             self.erase_behind(current)?;
         }
+        self.set_strange_aside()?;
         let kept = self.kept();
         let recyclable = self.take_names_behind(kept)?;
         let start = Start {
@@ -59,6 +60,17 @@ impl Recovery {
             },
             recovered,
         ))
+    }
+
+    /// What has a segment's name and is none gives the name up: one day a segment gets it.
+    fn set_strange_aside(&mut self) -> Result<()> {
+        for strange in &mut self.files.strange {
+            strange.path = set_aside(&*self.disk, &strange.path)?;
+        }
+        if !self.files.strange.is_empty() {
+            self.disk.sync_dir(&self.dir)?;
+        }
+        Ok(())
     }
 
     /// How many of the used segments stay: those before the replay and those with good frames.
@@ -152,6 +164,7 @@ impl Recovery {
     /// Makes the shared side of the first `kept` segments.
     fn share(mut self, kept: usize, continues: bool) -> (Arc<Shared>, Recovered) {
         self.files.used.truncate(kept);
+        self.recovered.strange = std::mem::take(&mut self.files.strange);
         // Only the segments that stay say what was given up, and the one that comes next.
         self.files.set_limits();
         let mut table = Table::default();

@@ -21,6 +21,8 @@ use crate::source::{FrameSource, is_medium};
 use crate::walk::{Place, Step, step};
 use scan::{Files, Used, open_distrusted};
 
+pub use scan::Strange;
+
 /// So many damaged stretches are listed; more are only counted.
 pub const DAMAGE_LISTED_MAX: usize = 1000;
 
@@ -59,6 +61,8 @@ pub struct Recovered {
     pub damage_count: u64,
     /// Frames replayed.
     pub frames: u64,
+    /// What has a segment's name and is none; the writer gave it other names.
+    pub strange: Vec<Strange>,
 }
 
 /// A frame that was handed out and not yet cut.
@@ -89,6 +93,14 @@ pub struct Recovery {
     good: Option<(usize, u64)>,
     done: bool,
     recovered: Recovered,
+}
+
+/// Refuses to go on where something may stand in the place of what is missing.
+fn in_the_way(strange: Option<&Strange>) -> Result<()> {
+    match strange.cloned() {
+        None => Ok(()),
+        Some(Strange { path, what, .. }) => Err(Error::InTheWay { path, what }),
+    }
 }
 
 impl Recovery {
@@ -131,12 +143,16 @@ impl Recovery {
     ) -> Result<Self> {
         let replay_from = replay_from.max(Sequence(1));
         let files = Files::scan(&*disk, dir, spool, writable)?;
+        in_the_way(files.in_the_way_of_the_end())?;
         let tail = files.tail(&*disk, seed(spool))?;
         let live = |used: &&Used| used.segment.first < used.segment.limit;
         if let Some(oldest) = files.used.iter().find(live) {
             let begins = oldest.segment.follows;
             // What was never vouched for was not retired but lost: then the log ends there.
             if oldest.header_is_whole && begins > replay_from && begins <= tail.vouched_before {
+                if replay_from > Sequence(1) {
+                    in_the_way(files.in_the_way_before(0))?;
+                }
                 return Err(Error::Gone {
                     wanted: replay_from,
                     oldest: begins,
@@ -291,7 +307,7 @@ impl Recovery {
                     header,
                     missing,
                 } => {
-                    if missing && !self.pass_gap(header.follows) {
+                    if missing && !self.pass_gap(header.follows)? {
                         return Ok(None);
                     }
                     if header.end() <= self.replay_from {
@@ -306,18 +322,21 @@ impl Recovery {
     }
 
     /// Sequences up to `follows` are missing: damage as far as they were vouched for, else the end.
-    fn pass_gap(&mut self, follows: Sequence) -> bool {
+    fn pass_gap(&mut self, follows: Sequence) -> Result<bool> {
+        if self.good.is_none_or(|(at, _)| at < self.at) {
+            in_the_way(self.files.in_the_way_before(self.at))?;
+        }
         let Place {
             offset, expected, ..
         } = self.place;
         let vouched = self.recovered.vouched_before.max(self.replay_from);
         self.damaged(offset, expected, follows.min(vouched), "a frame is missing");
         if follows <= vouched {
-            return true;
+            return Ok(true);
         }
         let first = expected.max(vouched);
         self.cut_at(first, follows.max(first), offset, "a frame is missing");
-        false
+        Ok(false)
     }
 
     /// Whether the frame can be handed out; else it is damage, or the end.

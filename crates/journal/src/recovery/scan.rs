@@ -3,10 +3,10 @@
 //! Where a segment's first page is damaged its frames still tell which it is.  The newest segments are read from the
 //! medium, not from memory: after a failed sync the page cache may show what the medium does not have.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use newsreel_host::{Disk, ErrorKind, File, OpenMode};
+use newsreel_host::{Disk, Error as DiskError, ErrorKind, File, OpenMode};
 use newsreel_wire::Sequence;
 
 use crate::SpoolId;
@@ -26,6 +26,25 @@ pub(crate) struct Used {
     pub(crate) header_is_whole: bool,
 }
 
+/// Something with a segment's name in which nothing of this spool is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Strange {
+    /// Whose place it takes.
+    pub id: u64,
+    /// Where it is.
+    pub path: PathBuf,
+    /// What it is, as it goes on behind its path.
+    pub what: String,
+}
+
+/// What a segment's first page says.
+enum FirstPage {
+    Own(SegmentHeader),
+    /// Another spool's.
+    Foreign(SpoolId),
+    Unreadable,
+}
+
 /// All files of a log.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
@@ -33,7 +52,11 @@ pub(crate) struct Files {
     pub(crate) used: Vec<Used>,
     /// Prepared, or left over from a preparation.
     pub(crate) spare: Vec<Segment>,
-    /// The largest id there is.
+    /// Those of them that are ready to be begun, by id.
+    prepared: Vec<u64>,
+    /// What has a segment's name and is none of this spool's, by id.
+    pub(crate) strange: Vec<Strange>,
+    /// The largest id that a segment has, or had.
     pub(crate) id_max: u64,
 }
 
@@ -78,24 +101,31 @@ impl Files {
         };
         let mut ids: Vec<(u64, u64)> = entries
             .iter()
-            .filter(|entry| !entry.is_dir)
             .filter_map(|entry| Some((id_of(&entry.name)?, entry.len)))
             .collect();
         ids.sort_unstable();
-        let mut files = Self {
-            id_max: ids.last().map_or(0, |(id, _)| *id),
-            ..Self::default()
-        };
+        let mut files = Self::default();
         let trusted = ids.len().saturating_sub(DISTRUSTED);
-        for (at, (id, octets)) in ids.into_iter().enumerate() {
+        for (at, (id, octets)) in ids.iter().copied().enumerate() {
             let path = path_of(dir, id);
-            let file = if at < trusted {
-                disk.open(&path, OpenMode::Read)?
+            let opened = if at < trusted {
+                disk.open(&path, OpenMode::Read).map_err(Error::from)
             } else {
-                open_distrusted(disk, &path, writable)?
+                open_distrusted(disk, &path, writable)
             };
-            files.sort_in(file, id, octets, spool)?;
+            match opened {
+                Ok(file) => files.sort_in(file, id, octets, spool)?,
+                Err(Error::Disk(DiskError::NotAFile { what, .. })) => {
+                    let what = format!("is {what}");
+                    files.strange.push(Strange { id, path, what });
+                }
+                Err(error) => return Err(error),
+            }
         }
+        let strange = files.strange.iter();
+        let is_strange = |id: u64| strange.clone().any(|strange| strange.id == id);
+        let own = ids.iter().filter(|(id, _)| !is_strange(*id));
+        files.id_max = own.map(|(id, _)| *id).max().unwrap_or(0);
         files.set_limits();
         Ok(files)
     }
@@ -112,9 +142,12 @@ impl Files {
             limit: Sequence(u64::MAX),
             index: Vec::new(),
         };
-        let found = read_header(&*file, spool)?;
+        let first_page = read_header(&*file, spool)?;
         let mut source = FrameSource::new(file, id, seed(spool), octets);
-        let header = found.filter(|header| header.segment == id);
+        let header = match first_page {
+            FirstPage::Own(header) if header.segment == id => Some(header),
+            _ => None,
+        };
         let begun = header.filter(|header| !header.is_prepared());
         if let Some(header) = begun {
             segment.first = header.first;
@@ -142,9 +175,40 @@ impl Files {
                     header_is_whole: false,
                 });
             }
-            None => self.spare.push(segment),
+            None => match (first_page, header) {
+                (FirstPage::Foreign(of), _) => self.strange.push(Strange {
+                    id,
+                    path: segment.path,
+                    what: format!("belongs to spool {of}"),
+                }),
+                (_, Some(_)) => {
+                    self.prepared.push(id);
+                    self.spare.push(segment);
+                }
+                _ => self.spare.push(segment),
+            },
         }
         Ok(())
+    }
+
+    /// What may stand in the place of a segment that was written to behind all that are there.  The next segment is
+    /// prepared before it is needed, so where that is unused none behind it was begun.
+    pub(super) fn in_the_way_of_the_end(&self) -> Option<&Strange> {
+        let last = self.used.last().map_or(0, |used| used.segment.id);
+        let unused = self.prepared.iter().find(|id| **id > last);
+        let mut strange = self.strange.iter();
+        strange
+            .find(|strange| strange.id > last && unused.is_none_or(|unused| strange.id < *unused))
+    }
+
+    /// What may stand in the place of a segment that is missing in front of one of these.
+    pub(super) fn in_the_way_before(&self, at: usize) -> Option<&Strange> {
+        let id = |at: usize| self.used.get(at).map(|used| used.segment.id);
+        let before = at.checked_sub(1).and_then(id).unwrap_or(0);
+        let between = before..id(at).unwrap_or(u64::MAX);
+        self.strange
+            .iter()
+            .find(|strange| between.contains(&strange.id))
     }
 
     /// A later segment says from where on earlier frames were given up.
@@ -194,7 +258,7 @@ pub(crate) fn each_header(
     Ok(())
 }
 
-fn read_header(file: &dyn File, spool: SpoolId) -> Result<Option<SegmentHeader>> {
+fn read_header(file: &dyn File, spool: SpoolId) -> Result<FirstPage> {
     let mut page = vec![0; PAGE_OCTETS as usize];
     let got = match file.read_at(&mut page, 0) {
         Err(e) if e.is_medium() => 0,
@@ -202,17 +266,13 @@ fn read_header(file: &dyn File, spool: SpoolId) -> Result<Option<SegmentHeader>>
     };
     let path = || file.path().to_path_buf();
     match SegmentHeader::decode(page.get(..got).unwrap_or_default()) {
-        Found::Nothing => Ok(None),
+        Found::Nothing => Ok(FirstPage::Unreadable),
         Found::Version(found) => Err(Error::Version {
             path: path(),
             found,
             known: VERSION,
         }),
-        Found::Header(header) if header.spool != spool => Err(Error::ForeignSpool {
-            path: path(),
-            wanted: spool,
-            found: header.spool,
-        }),
-        Found::Header(header) => Ok(Some(header)),
+        Found::Header(header) if header.spool != spool => Ok(FirstPage::Foreign(header.spool)),
+        Found::Header(header) => Ok(FirstPage::Own(header)),
     }
 }

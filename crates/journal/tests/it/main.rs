@@ -10,4 +10,5 @@ mod mutate;
 mod read;
 mod retain;
 mod rot;
+mod strange;
 mod support;

@@ -106,18 +106,22 @@ pub fn decode_made_buffer(octets: &[u8]) -> Result<BufferDigest> {
         Some((len, rest)) => rest.split_at(rest.len().min(u16::from_le_bytes(*len).into())),
         None => Default::default(),
     };
+    let Ok(data_start) = usize::try_from(geometry.data_start) else {
+        return decode_buffer(&page);
+    };
     let mut file = [page.as_slice(), page.as_slice(), bitmap].concat();
-    file.resize(geometry.data_start as usize, 0);
+    file.resize(data_start, 0);
     file.extend_from_slice(articles);
     file.resize(octets, 0);
-    let mut rest = file.get_mut(geometry.data_start as usize..);
+    let mut rest = file.get_mut(data_start..);
     while let Some(record) = rest {
         let len = make_right(record, key).unwrap_or_default();
         let record_octets = match len {
             0 => geometry.block,
             len => geometry.record_octets(len.into()),
         };
-        rest = record.get_mut(record_octets as usize..);
+        let next = usize::try_from(record_octets).ok();
+        rest = next.and_then(|next| record.get_mut(next..));
     }
     decode_buffer(&file)
 }

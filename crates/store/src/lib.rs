@@ -4,6 +4,7 @@
 //! ([`StoreReader`]).  What is acknowledged lies in a region that the log had reserved, behind a checksum; what
 //! computes as alive is alive.  This crate knows nothing of groups' numbers and never parses an article.
 #![deny(missing_docs)]
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 mod config;
 pub mod conformance;

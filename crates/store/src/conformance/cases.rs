@@ -86,12 +86,15 @@ fn memory_rig(method: &str) -> (MemoryDisk, Rig) {
     (disk, rig)
 }
 
+fn len_of(octets: u64) -> usize {
+    usize::try_from(octets).unwrap()
+}
+
 /// A rig with some articles of some lengths, committed.
 fn filled(disk: Arc<dyn Disk>, method: &str, count: u64) -> Rig {
     let mut rig = Rig::new(disk, &config_of(method, OCTETS)).unwrap();
     for number in 0..count {
-        rig.place(number, 200 + (number as usize * 37) % 5000)
-            .unwrap();
+        rig.place(number, 200 + len_of(number * 37 % 5000)).unwrap();
         if number % 7 == 0 {
             rig.commit().unwrap();
         }
@@ -174,11 +177,11 @@ fn verify(method: &str) {
 
 fn too_large(method: &str) {
     let (_, mut rig) = memory_rig(method);
-    let Err(PlaceError::TooLarge { limit }) = rig.place(1, OCTETS as usize) else {
+    let Err(PlaceError::TooLarge { limit }) = rig.place(1, len_of(OCTETS)) else {
         panic!("an article larger than its buffer found a place");
     };
     assert!(limit < OCTETS);
-    let largest = limit as usize - 25;
+    let largest = len_of(limit) - 25;
     rig.place(2, largest).unwrap();
     rig.place(3, largest).unwrap();
     rig.commit().unwrap();
@@ -307,8 +310,7 @@ fn read_only(method: &str) {
 fn scans(method: &str) {
     let (_, mut rig) = memory_rig(method);
     for number in 0..2500 {
-        rig.place(number, 300 + (number as usize * 91) % 9000)
-            .unwrap();
+        rig.place(number, 300 + len_of(number * 91 % 9000)).unwrap();
         if number % 11 == 0 {
             rig.commit().unwrap();
         }

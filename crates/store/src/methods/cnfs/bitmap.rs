@@ -6,7 +6,7 @@
 use newsreel_host::File;
 use newsreel_wire::Position;
 
-use super::geometry::{BITMAP_START, Geometry, PAGE};
+use super::geometry::{BITMAP_START, Geometry, PAGE, PAGE_LEN, in_memory};
 
 /// Blocks whose bits one page of the bitmap holds.
 const BLOCKS_PER_PAGE: u64 = PAGE * 8;
@@ -102,9 +102,9 @@ fn write_bits(file: &dyn File, blocks: &[u64], low: u64, high: u64) -> newsreel_
         let last = (first + step).min(high.next_multiple_of(BLOCKS_PER_PAGE));
         let at = BITMAP_START + first / 8;
         bits.clear();
-        bits.resize(((last - first) / 8) as usize, 0);
+        bits.resize(in_memory((last - first) / 8), 0);
         // Only the outermost pages hold bits that stay.
-        let page = PAGE as usize;
+        let page = PAGE_LEN;
         if first < low {
             file.read_exact_at(&mut bits[..page], at)?;
         }
@@ -164,7 +164,7 @@ mod tests {
     ) -> newsreel_host::Result<Vec<u64>> {
         let (low, high) = (low / geometry.block, high / geometry.block);
         let mut found = Vec::new();
-        let mut octets = vec![0; PAGE as usize];
+        let mut octets = vec![0; PAGE_LEN];
         let mut first = low - low % 8;
         while first < high {
             let len = (high - first).div_ceil(8).min(PAGE) as usize;

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 
 use super::bitmap::Starts;
 use super::format::{FileHeader, FileKey, Hints, SECOND_HEADER};
-use super::geometry::{Geometry, PAGE};
+use super::geometry::{Geometry, PAGE_LEN};
 use super::memory::Pool;
 use super::recent::Recent;
 use crate::config::BufferConfig;
@@ -103,13 +103,13 @@ pub(super) enum Headers {
 
 /// Reads both copies of the header and takes the newer sound one.
 pub(super) fn read_headers(file: &dyn File) -> Result<Headers> {
-    let mut pages = vec![0; 2 * PAGE as usize];
+    let mut pages = vec![0; 2 * PAGE_LEN];
     let got = file.read_at(&mut pages, 0)?;
     pages.truncate(got);
     if pages.iter().all(|octet| *octet == 0) {
         return Ok(Headers::Blank);
     }
-    let (first, second) = pages.split_at(pages.len().min(PAGE as usize));
+    let (first, second) = pages.split_at(pages.len().min(PAGE_LEN));
     Ok(
         match (FileHeader::decode(first), FileHeader::decode(second)) {
             (Ok(first), Ok(second)) => {

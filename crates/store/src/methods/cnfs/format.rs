@@ -6,7 +6,7 @@
 
 use newsreel_wire::{IdHash, Position, Sequence, UnixTime};
 
-use super::geometry::{Geometry, PAGE};
+use super::geometry::{Geometry, PAGE, PAGE_LEN};
 
 /// Octets of a record's header.
 pub const RECORD_HEADER: usize = 64;
@@ -23,7 +23,6 @@ const FLAG_CYCLE_END: u8 = 1;
 const FILE_MAGIC: &[u8; 8] = b"NRCYCBUF";
 /// Octets of a file header that hold something; the rest of the page is zero, its checksum at the end.
 const FILE_HEADER: usize = 128;
-const PAGE_LEN: usize = PAGE as usize;
 /// Where the checksum of a file header lies.
 const FILE_CRC: usize = PAGE_LEN - 4;
 

@@ -8,13 +8,20 @@ use newsreel_wire::{CYCLE_MAX, OFFSET_MAX, POSITION_UNIT, Position};
 use super::format::RECORD_HEADER;
 
 /// Batches begin at multiples of this and are written in multiples of it; headers and bitmap too.
-pub const PAGE: u64 = 4096;
+pub const PAGE: u64 = PAGE_LEN as u64;
+/// The same, of memory.
+pub(super) const PAGE_LEN: usize = 4096;
 /// Where the bitmap lies, behind two copies of the header.
 pub(super) const BITMAP_START: u64 = 2 * PAGE;
 /// The smallest block, and the usual one: what positions count in.
 pub const BLOCK_MIN: u64 = POSITION_UNIT;
 /// The largest block.
 pub const BLOCK_MAX: u64 = PAGE;
+
+/// A number of octets that lie in memory at once: pages, windows, records, all far below what a machine addresses.
+pub(super) fn in_memory(octets: u64) -> usize {
+    usize::try_from(octets).unwrap_or(usize::MAX)
+}
 
 /// The layout of one buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,9 +13,10 @@ use newsreel_wire::Position;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
+#[cfg(test)]
 use super::geometry::PAGE;
+use super::geometry::PAGE_LEN;
 
-const PAGE_LEN: usize = PAGE as usize;
 /// Octets of a slab; a batch that is longer has one of its own.
 const SLAB: usize = 2 << 20;
 /// A slab that became larger goes back to the system.

@@ -14,7 +14,7 @@ use super::METHOD;
 use super::batch::Batch;
 use super::buffer::Buffer;
 use super::format::{Hints, Mark, RECORD_HEADER, RecordHeader};
-use super::geometry::{PAGE, Slot};
+use super::geometry::{PAGE, Slot, in_memory};
 use super::memory::{BatchMemory, Stretch};
 use super::true_end;
 use crate::error::{Error, PlaceError, Result};
@@ -258,7 +258,7 @@ impl Filling {
         let mut parts: SmallVec<[&[u8]; 8]> = SmallVec::new();
         parts.push(&[0; RECORD_HEADER]);
         parts.extend_from_slice(article);
-        let record = memory.append(&parts, octets as usize);
+        let record = memory.append(&parts, in_memory(octets));
         let (front, text) = record.split_at_mut(RECORD_HEADER);
         let text = &text[..header.article_len as usize];
         let (head, body) = text.split_at(header.head_len as usize);

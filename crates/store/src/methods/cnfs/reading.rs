@@ -14,7 +14,7 @@ use newsreel_wire::{BufferId, IdHash, Position, Sequence, SetId, Token};
 use super::METHOD;
 use super::buffer::Buffer;
 use super::format::{Mark, RECORD_HEADER, RecordHeader};
-use super::geometry::BLOCK_MIN;
+use super::geometry::{BLOCK_MIN, in_memory};
 use super::placing::{ARTICLE_OCTETS_MAX, article_octets_max, token_of};
 use super::scan::CyclicScan;
 use crate::error::ReadError;
@@ -247,9 +247,9 @@ impl Buffer {
             let to = (offset + len as u64)
                 .next_multiple_of(AROUND)
                 .min(self.geometry.data_end);
-            let window = grown(memory, (to - from) as usize);
+            let window = grown(memory, in_memory(to - from));
             if self.file.read_exact_at(window, from).is_ok() {
-                let at = (offset - from) as usize;
+                let at = in_memory(offset - from);
                 return Ok(at..at + len);
             }
             // A neighbour that cannot be read is no reason not to read this one.

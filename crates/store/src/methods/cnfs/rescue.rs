@@ -12,7 +12,7 @@ use newsreel_wire::BufferId;
 use super::buffer::Owner;
 use super::create::new_header;
 use super::format::{FileHeader, FileKey, Mark, RECORD_HEADER, RecordHeader};
-use super::geometry::{Geometry, PAGE};
+use super::geometry::{Geometry, PAGE, in_memory};
 use crate::error::Result;
 
 /// Octets read at once.
@@ -46,11 +46,11 @@ pub(super) fn header(
 fn key_of(file: &dyn File, geometry: &Geometry) -> Result<Option<(FileKey, u32)>> {
     let mut keys: BTreeMap<FileKey, u32> = BTreeMap::new();
     let end = geometry.data_end.min(geometry.data_start + LOOK_OCTETS_MAX);
-    let mut window = vec![0; WINDOW as usize];
+    let mut window = vec![0; in_memory(WINDOW)];
     let mut at = geometry.data_start;
     while at < end && keys.values().all(|records| *records < RECORDS_ENOUGH) {
         let len = WINDOW.min(end - at);
-        let read = file.read_exact_at(&mut window[..len as usize], at);
+        let read = file.read_exact_at(&mut window[..in_memory(len)], at);
         let len = match read {
             Err(error) if error.is_medium() => {
                 at += PAGE;
@@ -58,9 +58,10 @@ fn key_of(file: &dyn File, geometry: &Geometry) -> Result<Option<(FileKey, u32)>
             }
             read => read.map(|()| len)?,
         };
-        let block = geometry.block as usize;
-        for offset in (0..len as usize).step_by(block) {
-            let octets = &window[offset..len as usize];
+        let block = in_memory(geometry.block);
+        let window = &window[..in_memory(len)];
+        for offset in (0..window.len()).step_by(block) {
+            let octets = &window[offset..];
             if let Some(key) = key_of_record(octets, at + offset as u64, geometry) {
                 *keys.entry(key).or_default() += 1;
             }

@@ -15,7 +15,7 @@ use newsreel_wire::Position;
 
 use super::buffer::Buffer;
 use super::format::{Mark, RECORD_HEADER, RecordHeader};
-use super::geometry::PAGE;
+use super::geometry::{PAGE, PAGE_LEN, in_memory};
 use super::placing::{ARTICLE_OCTETS_MAX, token_of};
 use crate::error::{Error, Result};
 use crate::method::{RecordScan, ScanRange, Scanned};
@@ -118,14 +118,14 @@ impl CyclicScan {
         if len as u64 > self.part.to.saturating_sub(offset) {
             return Ok(None);
         }
-        let inside = offset.checked_sub(self.window_at).map(|at| at as usize);
+        let inside = offset.checked_sub(self.window_at).map(in_memory);
         if let Some(at) = inside.filter(|at| at.saturating_add(len) <= self.window_len) {
             return Ok(Some(at));
         }
         let left = self.part.to - offset;
         let left = usize::try_from(left).unwrap_or(usize::MAX);
         let is_narrow = offset < self.narrow_until;
-        for ahead in [WINDOW, PAGE as usize, 0]
+        for ahead in [WINDOW, PAGE_LEN, 0]
             .into_iter()
             .skip(usize::from(is_narrow))
         {
@@ -178,7 +178,7 @@ impl CyclicScan {
             return Ok(Found::Nothing);
         }
         let page_end = (offset + 1).next_multiple_of(PAGE).min(self.part.to);
-        let len = (page_end - offset) as usize;
+        let len = in_memory(page_end - offset);
         let at = self.fetch(offset, len)?.unwrap_or(0);
         let is_zero = self.window[at..at + len].iter().all(|octet| *octet == 0);
         Ok(if is_zero {

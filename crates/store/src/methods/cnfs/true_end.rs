@@ -8,7 +8,7 @@ use newsreel_wire::{Position, Sequence};
 
 use super::buffer::Buffer;
 use super::format::{Mark, RECORD_HEADER, RecordHeader};
-use super::geometry::PAGE;
+use super::geometry::{PAGE, in_memory};
 use crate::error::Result;
 
 /// Octets read at once: whole blocks.
@@ -32,7 +32,7 @@ pub(super) fn find(buffer: &Buffer, known: Position, quiet: u64) -> Result<TrueE
             end: known,
             sequence: Sequence::ZERO,
         },
-        window: vec![0; WINDOW as usize],
+        window: vec![0; in_memory(WINDOW)],
         quiet: 0,
     };
     let mut at = known.offset().next_multiple_of(geometry.block);
@@ -58,8 +58,8 @@ struct Search<'a> {
 impl Search<'_> {
     /// Looks at the blocks of a stretch; where to look next.
     fn look(&mut self, from: u64, len: u64) -> Result<u64> {
-        let block = self.buffer.geometry.block as usize;
-        let window = &mut self.window[..len as usize];
+        let block = in_memory(self.buffer.geometry.block);
+        let window = &mut self.window[..in_memory(len)];
         match self.buffer.file.read_exact_at(window, from) {
             Err(error) if error.is_medium() && len > PAGE => return self.look(from, PAGE),
             Err(error) if error.is_medium() => {
@@ -68,7 +68,7 @@ impl Search<'_> {
             }
             read => read?,
         }
-        for (nth, octets) in self.window[..len as usize].chunks(block).enumerate() {
+        for (nth, octets) in self.window[..in_memory(len)].chunks(block).enumerate() {
             let offset = from + (nth * block) as u64;
             if let Some(newer) = self.found.newer(self.buffer, offset, octets) {
                 self.found = newer;

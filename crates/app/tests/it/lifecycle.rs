@@ -122,6 +122,26 @@ fn a_relative_spool_is_the_same_after_a_reload() {
     server.stop();
 }
 
+/// Paths count from where the server was started, and SIGHUP does not wait for a pipe that is gone.
+#[test]
+fn a_configuration_from_a_pipe_is_read_once() {
+    let spool = Spool::new();
+    let mut command = std::process::Command::new("bash");
+    let script = "exec \"$0\" serve --config <(cat newsreel.toml)";
+    command.args(["-c", script, env!("CARGO_BIN_EXE_newsreel")]);
+    command.current_dir(spool.folder());
+    let log = spool.folder().join("log.txt");
+    let server = Server::start(command, log, |child| {
+        let status = spool.run(&["status", "--json"]).stdout;
+        let status: Value = serde_json::from_slice(&status).ok()?;
+        (status["server"]["pid"] == child.id()).then_some(status)
+    });
+    server.signal("HUP");
+    wait_for(&spool, "there is no configuration file to read again");
+    NewsClient::connect(server.address);
+    server.stop();
+}
+
 /// Waits until the log has a line with this text; the line.
 fn wait_for(spool: &Spool, text: &str) -> String {
     for _ in 0..500 {

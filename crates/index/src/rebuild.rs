@@ -18,7 +18,6 @@ use crate::history::write::BucketWriter;
 use crate::layers::{Layers, Run, Turn};
 use crate::overview::pack::Pack;
 use crate::overview::tail::{TailPart, TailRow};
-use crate::overview::withdrawn::is_withdrawn;
 use crate::overview::write::write_tails;
 use crate::sealed::ends::HEADER_OCTETS;
 use crate::sealed::reader::open_raw;
@@ -113,7 +112,7 @@ impl Rebuild {
         let salvaged = self.history.get(&article.hash);
         let by_number = |(group, number): &(GroupId, ArticleNumber)| {
             let of_group = self.views.overview.withdrawn().of(*group);
-            is_withdrawn(of_group.as_ref(), number.0)
+            of_group.is_some_and(|of_group| of_group.has(number.0))
         };
         salvaged.is_some_and(|stored| stored.is_withdrawn) || article.places.iter().any(by_number)
     }

@@ -11,7 +11,6 @@ use parking_lot::Mutex;
 use super::pack::{Block, Pack};
 use super::read::blocks_of;
 use super::tail::LiveRows;
-use super::withdrawn::still_alive;
 use super::{Overview, Parts};
 use crate::error::Result;
 use crate::liveness::{Floors, Share};
@@ -95,7 +94,7 @@ impl Overview {
         let mut count = settled.count + newest.count;
         let mut low = settled.low.or(newest.low);
         if let Some(withdrawn) = self.withdrawn.of(group) {
-            count = count.saturating_sub(still_alive(&withdrawn, &mut floors));
+            count = count.saturating_sub(withdrawn.still_alive(&mut floors));
             low = match low {
                 Some(low) => self.first_live(group, low, wait)?,
                 None => None,

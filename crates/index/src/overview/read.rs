@@ -14,7 +14,7 @@ use newsreel_wire::{ArticleNumber, GroupId, Token, UnixTime};
 use super::block::Columns;
 use super::pack::{Block, Pack};
 use super::tail::{Copied, TailPart, TailRow};
-use super::withdrawn::{OfGroup, is_withdrawn};
+use super::withdrawn::OfGroup;
 use super::{Column, Overview, Parts};
 use crate::error::{Error, Result};
 use crate::liveness::{Floors, Share};
@@ -33,7 +33,8 @@ struct Range<'a> {
 
 impl Range<'_> {
     fn is_withdrawn(&self, number: u64) -> bool {
-        is_withdrawn(self.withdrawn.as_ref(), number)
+        let withdrawn = self.withdrawn.as_ref();
+        withdrawn.is_some_and(|withdrawn| withdrawn.has(number))
     }
 
     /// Whether the article of a row is alive and was not withdrawn.
@@ -597,13 +598,13 @@ fn tail_rows(
 
 /// Takes the withdrawn numbers out of `out[begun..]`.
 fn strike(out: &mut Vec<ArticleNumber>, begun: usize, withdrawn: Option<&OfGroup>) {
-    if withdrawn.is_none() {
+    let Some(withdrawn) = withdrawn else {
         return;
-    }
+    };
     let mut kept = begun;
     for at in begun..out.len() {
         let number = out[at];
-        if !is_withdrawn(withdrawn, number.0) {
+        if !withdrawn.has(number.0) {
             out[kept] = number;
             kept += 1;
         }

@@ -4,7 +4,8 @@
 //! gets there; then the entries here go too.  Facts about blocks need not know of this: what is withdrawn and would be
 //! alive by its position is subtracted at the end.
 
-use std::collections::HashMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -33,10 +34,6 @@ impl Withdrawn {
         }
     }
 
-    fn would_live(&self, floors: &mut Floors<'_>) -> bool {
-        self.position >= floors.floor(self.buffer)
-    }
-
     /// Appends the stored form.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.group.0.to_le_bytes());
@@ -56,8 +53,68 @@ impl Withdrawn {
     }
 }
 
-/// What is withdrawn of a group, by number.
-pub(crate) type OfGroup = Arc<[Withdrawn]>;
+/// What is withdrawn of a group.
+#[derive(Debug, Default)]
+struct List {
+    /// Where the article of each number lies.
+    by_number: BTreeMap<u64, Place>,
+    /// The same in the order in which buffers overwrite them.
+    by_place: BTreeSet<(Place, u64)>,
+}
+
+type Place = (BufferId, Position);
+
+impl List {
+    fn add(&mut self, withdrawn: Withdrawn) {
+        let place = (withdrawn.buffer, withdrawn.position);
+        if let Entry::Vacant(free) = self.by_number.entry(withdrawn.number) {
+            free.insert(place);
+            self.by_place.insert((place, withdrawn.number));
+        }
+    }
+
+    /// Those whose articles are dead by now, in each buffer.
+    fn dead<'a>(&'a self, floors: &mut Floors<'_>) -> impl Iterator<Item = (Place, u64)> + use<'a> {
+        let mut ends = Vec::new();
+        let mut from = ((BufferId(0), Position::ZERO), 0);
+        while let Some(((buffer, _), _)) = self.by_place.range(from..).next() {
+            ends.push((*buffer, floors.floor(*buffer)));
+            let Some(next) = buffer.0.checked_add(1) else {
+                break;
+            };
+            from = ((BufferId(next), Position::ZERO), 0);
+        }
+        ends.into_iter().flat_map(|(buffer, floor)| {
+            let first = ((buffer, Position::ZERO), 0);
+            self.by_place.range(first..((buffer, floor), 0)).copied()
+        })
+    }
+
+    fn drop_dead(&mut self, floors: &mut Floors<'_>) {
+        let dead: Vec<(Place, u64)> = self.dead(floors).collect();
+        for entry in dead {
+            self.by_place.remove(&entry);
+            self.by_number.remove(&entry.1);
+        }
+    }
+}
+
+/// What is withdrawn of a group, as readers hold it: what is withdrawn while they look is gone for them, too.
+#[derive(Debug, Clone)]
+pub(crate) struct OfGroup(Arc<RwLock<List>>);
+
+impl OfGroup {
+    /// Whether this number is among them.
+    pub(crate) fn has(&self, number: u64) -> bool {
+        self.0.read().by_number.contains_key(&number)
+    }
+
+    /// How many of them would be alive by their position.
+    pub(crate) fn still_alive(&self, floors: &mut Floors<'_>) -> u64 {
+        let list = self.0.read();
+        (list.by_number.len() - list.dead(floors).count()) as u64
+    }
+}
 
 /// All that is withdrawn.
 #[derive(Debug, Default)]
@@ -69,23 +126,40 @@ pub(crate) struct WithdrawnSet {
 impl WithdrawnSet {
     /// Adds one.
     pub(crate) fn add(&self, withdrawn: Withdrawn) {
-        let mut groups = self.groups.write();
-        let of_group = groups.entry(withdrawn.group).or_default();
-        let Err(at) = of_group.binary_search_by_key(&withdrawn.number, |one| one.number) else {
-            return;
+        // Under the lock: an empty list may be taken out any moment.
+        let is_known = match self.groups.read().get(&withdrawn.group) {
+            Some(of_group) => {
+                of_group.0.write().add(withdrawn);
+                true
+            }
+            None => false,
         };
-        let mut list = of_group.to_vec();
-        list.insert(at, withdrawn);
-        *of_group = list.into();
-        drop(groups);
+        if !is_known {
+            let mut groups = self.groups.write();
+            let made = || OfGroup(Arc::default());
+            let of_group = groups.entry(withdrawn.group).or_insert_with(made);
+            of_group.0.write().add(withdrawn);
+        }
         self.any.store(true, Ordering::Release);
     }
 
     /// All of it.
     pub(crate) fn all(&self) -> Vec<Withdrawn> {
-        let groups = self.groups.read();
-        let all = groups.values().flat_map(|of_group| of_group.iter());
-        all.copied().collect()
+        let mut all = Vec::new();
+        for (group, of_group) in self.groups.read().iter() {
+            let list = of_group.0.read();
+            all.extend(
+                list.by_number
+                    .iter()
+                    .map(|(number, (buffer, position))| Withdrawn {
+                        group: *group,
+                        number: *number,
+                        buffer: *buffer,
+                        position: *position,
+                    }),
+            );
+        }
+        all
     }
 
     /// What is withdrawn of a group; `None`: nothing.
@@ -93,7 +167,7 @@ impl WithdrawnSet {
         if !self.any.load(Ordering::Acquire) {
             return None;
         }
-        self.groups.read().get(&group).map(Arc::clone)
+        self.groups.read().get(&group).cloned()
     }
 
     /// Forgets those whose articles are dead by now.
@@ -102,37 +176,20 @@ impl WithdrawnSet {
             return;
         }
         self.groups.write().retain(|_, of_group| {
-            if of_group.iter().all(|one| one.would_live(floors)) {
-                return true;
-            }
-            let live: Vec<Withdrawn> = of_group
-                .iter()
-                .filter(|one| one.would_live(floors))
-                .copied()
-                .collect();
-            *of_group = live.into();
-            !of_group.is_empty()
+            let mut list = of_group.0.write();
+            list.drop_dead(floors);
+            !list.by_number.is_empty()
         });
     }
 
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
-        self.groups
-            .read()
+        let groups = self.groups.read();
+        groups
             .values()
-            .map(|of_group| of_group.len())
+            .map(|of_group| of_group.0.read().by_number.len())
             .sum()
     }
-}
-
-/// Whether this number is among them.
-pub(crate) fn is_withdrawn(of_group: Option<&OfGroup>, number: u64) -> bool {
-    of_group.is_some_and(|list| list.binary_search_by_key(&number, |one| one.number).is_ok())
-}
-
-/// How many of them would be alive by their position.
-pub(crate) fn still_alive(of_group: &OfGroup, floors: &mut Floors<'_>) -> u64 {
-    of_group.iter().filter(|one| one.would_live(floors)).count() as u64
 }
 
 #[cfg(test)]
@@ -151,8 +208,8 @@ mod tests {
         let marks = Marks::default();
         marks.raise(0, 50);
         let list = set.of(GroupId(1)).unwrap();
-        assert!(is_withdrawn(Some(&list), 3) && !is_withdrawn(Some(&list), 4));
-        assert_eq!(still_alive(&list, &mut Floors::new(&marks)), 2);
+        assert!(list.has(3) && !list.has(4));
+        assert_eq!(list.still_alive(&mut Floors::new(&marks)), 2);
         set.drop_dead(&mut Floors::new(&marks));
         assert_eq!(set.len(), 2);
     }

@@ -43,6 +43,15 @@ pub(crate) struct LookArgs {
     pub(crate) read_only: bool,
 }
 
+impl From<&SpoolArgs> for LookArgs {
+    fn from(changing: &SpoolArgs) -> Self {
+        Self {
+            changing: changing.clone(),
+            read_only: false,
+        }
+    }
+}
+
 impl std::ops::Deref for LookArgs {
     type Target = SpoolArgs;
 
@@ -185,11 +194,7 @@ pub(crate) fn open_when_free(
 
 /// Opens to change one thing, closes.
 pub(crate) fn change(args: &SpoolArgs, request: Request) -> Result<Value> {
-    let args = LookArgs {
-        changing: args.clone(),
-        read_only: false,
-    };
-    ask(&args, request)
+    ask(&args.into(), request)
 }
 
 /// Opens, asks one thing, closes.

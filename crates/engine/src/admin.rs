@@ -13,13 +13,16 @@ use crate::config::{Durability, NumberOverflow};
 use crate::counters::Counters;
 use crate::error::Error;
 use crate::filing::{Filing, GroupSlot, NUMBER_LARGER_MAX, NUMBER_MAX};
-use crate::record::{GroupRecord, GroupRemovedRecord, StateRecord, kind};
+use crate::record::{GroupRecord, GroupRemovedRecord, StateRecord, WithdrawnRecord, kind};
 use crate::requests::{GroupChange, GroupSpec, Request, Waiting};
 use crate::sequencer::Sequencer;
 use crate::shared::Shared;
 
 /// A checkpoint that failed is tried again after this, milliseconds.
 const RETRY_MS: u64 = 10_000;
+
+/// Octets of a record's entry in the frame, at most.
+const RECORD_OCTETS: usize = 32;
 
 /// Octets of a group's record and its entry in the frame, texts apart.
 const GROUP_OCTETS: usize = 64;
@@ -55,6 +58,7 @@ impl Sequencer {
             Request::AddGroups(groups) => self.add_groups(&groups),
             Request::SetGroup { name, change } => self.set_group(&name, &change),
             Request::RemoveGroup { name } => self.remove_group(&name),
+            Request::Withdraw(articles) => self.withdraw(&articles),
             Request::TrustClock => Ok(()),
         };
         let waiting = Waiting { answer, result };
@@ -74,16 +78,33 @@ impl Sequencer {
         self.open.frame.record(kind)
     }
 
+    /// Whether records of so many octets in all still fit into the open frame.
+    fn fits(&self, octets: usize) -> bool {
+        let taken = self.open.frame.bytes().len();
+        octets <= self.frame_octets_max.saturating_sub(taken)
+    }
+
+    fn withdraw(&mut self, articles: &[WithdrawnRecord]) -> Result<(), Error> {
+        let octets = |it: &WithdrawnRecord| {
+            WithdrawnRecord::OCTETS
+                + it.groups.len() * WithdrawnRecord::GROUP_OCTETS
+                + RECORD_OCTETS
+        };
+        if !self.fits(articles.iter().map(octets).sum()) {
+            return Err(Error::FrameFull);
+        }
+        for article in articles {
+            article.encode(self.record(kind::WITHDRAWN));
+        }
+        Ok(())
+    }
+
     fn add_groups(&mut self, groups: &[GroupSpec]) -> Result<(), Error> {
         let text = |group: &GroupSpec| {
             group.name.len() + group.status.len() + group.description.len() + group.creator.len()
         };
         let octets: usize = groups.iter().map(|group| text(group) + GROUP_OCTETS).sum();
-        if octets
-            > self
-                .frame_octets_max
-                .saturating_sub(self.open.frame.bytes().len())
-        {
+        if !self.fits(octets) {
             return Err(Error::Group(
                 "these are more groups than one log frame holds; add them in several steps, or enlarge \
                  log.segment_octets"

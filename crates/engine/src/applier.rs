@@ -11,7 +11,7 @@ use newsreel_wire::{ArticleNumber, Sequence};
 
 use crate::error::Error;
 use crate::record::{
-    ArticleRecord, GroupRecord, GroupRemovedRecord, decode_jump, decode_time, kind,
+    ArticleRecord, GroupRecord, GroupRemovedRecord, WithdrawnRecord, decode_jump, decode_time, kind,
 };
 
 /// Applies records to the views, in the order of the log, from one thread.
@@ -72,6 +72,11 @@ impl Applier {
                 let removed = GroupRemovedRecord::decode(sequence, payload)?;
                 self.inner.publish()?;
                 self.inner.views().groups().remove(removed.id, removed.time);
+            }
+            kind::WITHDRAWN => {
+                let it = WithdrawnRecord::decode(sequence, payload)?;
+                let (hash, arrival) = (it.id_hash, it.arrival);
+                self.inner.withdraw(hash, &it.token, arrival, &it.groups)?;
             }
             kind::TIME => self
                 .inner

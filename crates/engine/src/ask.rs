@@ -187,7 +187,7 @@ impl Engine {
         }
     }
 
-    fn find(&self, which: &ArticleRef) -> Result<Option<Token>, Error> {
+    pub(crate) fn find(&self, which: &ArticleRef) -> Result<Option<Token>, Error> {
         let shared = &self.shared;
         match which {
             ArticleRef::Id(id) => {

@@ -4,17 +4,18 @@
 //! Works at the sequence that is committed when it begins, so a running server may go on
 //! meanwhile: what is overwritten during the check is not missed.  Reads only; memory is bounded.
 
+use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
 use newsreel_index::{Error as IndexError, Wait};
 use newsreel_journal::Record;
 use newsreel_store::{Blocking, ReadError, Want};
-use newsreel_wire::{ArticleNumber, Sequence};
+use newsreel_wire::{ArticleNumber, IdHash, Sequence};
 
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::mend::describe;
-use crate::record::{ArticleRecord, kind};
+use crate::record::{ArticleRecord, WithdrawnRecord, kind};
 use crate::report::CheckReport;
 
 /// So many problems are listed; more are only counted.
@@ -86,6 +87,20 @@ impl CheckReport {
     }
 }
 
+/// Articles that the views say were withdrawn, until a record of the log says so, too.
+type Unexplained = HashMap<IdHash, String>;
+
+/// A record says that an article was withdrawn.
+fn explain(record: &Record<'_>, report: &mut CheckReport, gone: &mut Unexplained) {
+    match WithdrawnRecord::decode(record.sequence, record.payload) {
+        Ok(withdrawn) => {
+            let was_missed = gone.remove(&withdrawn.id_hash).is_some();
+            report.withdrawn += u64::from(was_missed);
+        }
+        Err(error) => report.problem(error.to_string()),
+    }
+}
+
 impl Engine {
     /// Compares log, store and views; `progress` is told how many records of the log are done, of how many, and then how
     /// many octets of the buffers.
@@ -116,6 +131,7 @@ impl Engine {
         let total = last.0.saturating_sub(oldest.0) + 1;
         let mut cursor = self.shared.journal.read_from(oldest);
         let mut memory = Vec::new();
+        let mut gone = Unexplained::new();
         loop {
             let frame = match cursor.next_frame() {
                 Ok(Some(frame)) => frame,
@@ -128,15 +144,30 @@ impl Engine {
             };
             untold.told(frame.first().min(last.next()), frame.last());
             for record in frame.records() {
+                if record.kind == kind::WITHDRAWN {
+                    // Also what was withdrawn while the check was running.
+                    explain(&record, report, &mut gone);
+                }
                 if record.sequence > last {
-                    return Ok(untold);
+                    continue;
                 }
                 report.records += 1;
                 if record.kind == kind::ARTICLE {
-                    self.check_article(&record, report, &mut memory)?;
+                    self.check_article(&record, report, &mut gone, &mut memory)?;
                 }
             }
-            progress(frame.last().0.saturating_sub(oldest.0) + 1, total);
+            if frame.last() >= last && gone.is_empty() {
+                return Ok(untold);
+            }
+            progress(
+                (frame.last().0.saturating_sub(oldest.0) + 1).min(total),
+                total,
+            );
+        }
+        for name in gone.into_values() {
+            report.problem(format!(
+                "{name}: the history says it was withdrawn, the log does not"
+            ));
         }
         untold.told(last.next(), last);
         Ok(untold)
@@ -146,6 +177,7 @@ impl Engine {
         &self,
         record: &Record<'_>,
         report: &mut CheckReport,
+        gone: &mut Unexplained,
         memory: &mut Vec<u8>,
     ) -> Result<(), Error> {
         let shared = &self.shared;
@@ -184,6 +216,11 @@ impl Engine {
         // Judged only now: what is alive at the end was alive all along.
         if !shared.store.is_live(&token) {
             report.overwritten += 1;
+            return Ok(());
+        }
+        let is_withdrawn = matches!(history, Some(Some(entry)) if entry.token.is_none());
+        if is_withdrawn && rows.iter().all(|(found, ..)| *found != Some(token)) {
+            gone.insert(article.id_hash, name);
             return Ok(());
         }
         if history.is_some_and(|entry| entry.and_then(|entry| entry.token) != Some(token)) {

@@ -249,7 +249,7 @@ impl Engine {
         Ok(())
     }
 
-    fn ask(&self, request: Request) -> Result<(), Error> {
+    pub(crate) fn ask(&self, request: Request) -> Result<(), Error> {
         if self.threads.lock().is_none() {
             return Err(Error::Stopping);
         }

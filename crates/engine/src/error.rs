@@ -64,6 +64,9 @@ pub enum Error {
         /// What is wrong with it.
         what: &'static str,
     },
+    /// The open commit has no room for what is asked.
+    #[error("the log's open frame is full; try again")]
+    FrameFull,
     /// The storage layer failed.
     #[error(transparent)]
     Store(#[from] newsreel_store::Error),

@@ -42,6 +42,7 @@ mod spool;
 mod start;
 mod timekeeper;
 mod timing;
+mod withdraw;
 
 pub use admin::{GROUP_HIGH_END, GROUP_TEXT_OCTETS_MAX};
 pub use check::{GAPS_MAX, PROBLEMS_MAX};
@@ -51,6 +52,7 @@ pub use engine::{Engine, Progress};
 pub use error::Error;
 pub use in_order::HELD_MAX;
 pub use local::{LocalService, NewnewsCursor};
+pub use record::Reason;
 pub use report::{
     ArticleRef, ArticleReport, BufferStatus, CheckReport, GroupReport, HistoryStatus, LogStatus,
     OverviewStatus, Status, Uncompared,
@@ -58,3 +60,4 @@ pub use report::{
 pub use requests::{GroupChange, GroupSpec};
 pub use room::DiskRoom;
 pub use timekeeper::JUMP_S_MAX;
+pub use withdraw::Withdrawal;

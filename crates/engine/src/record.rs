@@ -37,6 +37,8 @@ pub(crate) mod kind {
     pub(crate) const HOLE: u8 = 10;
     /// What time it is: the history forgets by this.
     pub(crate) const TIME: u8 = 11;
+    /// An article is not offered any more; its id stays known.
+    pub(crate) const WITHDRAWN: u8 = 12;
 }
 
 /// An accepted article, as the log tells it.
@@ -158,6 +160,80 @@ impl ReservedRecord {
         Ok(Self {
             buffer: BufferId(cursor.u16()?),
             up_to: Position(cursor.u64()?),
+        })
+    }
+}
+
+/// Why an article is not offered any more, though its buffer may still have it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Reason {
+    /// Somebody who may asked for it.
+    Cancelled = 1,
+}
+
+impl Reason {
+    fn from_octet(octet: u8) -> Option<Self> {
+        match octet {
+            1 => Some(Self::Cancelled),
+            _ => None,
+        }
+    }
+}
+
+/// An article that is withdrawn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct WithdrawnRecord {
+    /// Why.
+    pub(crate) reason: Reason,
+    /// Where it lies.
+    pub(crate) token: Token,
+    /// The keyed hash of its message-id.
+    pub(crate) id_hash: IdHash,
+    /// When it arrived: its id is remembered from then on.
+    pub(crate) arrival: UnixTime,
+    /// Its groups and numbers.
+    pub(crate) groups: SmallVec<[(GroupId, ArticleNumber); 4]>,
+}
+
+impl WithdrawnRecord {
+    /// Octets of the payload apart from the groups, and of each of them.
+    pub(crate) const OCTETS: usize = 1 + 24 + 16 + 8 + 2;
+    pub(crate) const GROUP_OCTETS: usize = 4 + 8;
+
+    /// Writes the payload.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.push(self.reason as u8);
+        out.extend_from_slice(self.token.as_bytes());
+        out.extend_from_slice(&self.id_hash.0);
+        out.extend_from_slice(&self.arrival.0.to_le_bytes());
+        put_len(out, self.groups.len());
+        for (group, number) in &self.groups {
+            out.extend_from_slice(&group.0.to_le_bytes());
+            out.extend_from_slice(&number.0.to_le_bytes());
+        }
+    }
+
+    /// Reads the payload.
+    pub(crate) fn decode(sequence: Sequence, payload: &[u8]) -> Result<Self, Error> {
+        let mut cursor = Cursor::new(sequence, kind::WITHDRAWN, payload);
+        let [reason] = cursor.array()?;
+        let Some(reason) = Reason::from_octet(reason) else {
+            return Err(cursor.damaged("a reason that this newsreel does not know"));
+        };
+        let token = Token::from_bytes(cursor.array()?);
+        let id_hash = IdHash(cursor.array()?);
+        let arrival = UnixTime(cursor.u64()?);
+        let mut groups = SmallVec::new();
+        for _ in 0..cursor.u16()? {
+            groups.push((GroupId(cursor.u32()?), ArticleNumber(cursor.u64()?)));
+        }
+        Ok(Self {
+            reason,
+            token,
+            id_hash,
+            arrival,
+            groups,
         })
     }
 }

@@ -208,6 +208,8 @@ pub struct CheckReport {
     pub articles: u64,
     /// Those of them that have been overwritten since they were logged; nothing must point to them.
     pub overwritten: u64,
+    /// Those that were withdrawn since; nothing points to them.
+    pub withdrawn: u64,
     /// Articles in the store that could not be compared, and why not.
     pub uncompared: Vec<Uncompared>,
     /// Overview rows compared.

@@ -8,6 +8,7 @@ use std::sync::mpsc::SyncSender;
 use newsreel_wire::ArticleNumber;
 
 use crate::error::Error;
+use crate::record::WithdrawnRecord;
 
 /// A group to make.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,6 +58,8 @@ pub(crate) enum Request {
     SetGroup { name: String, change: GroupChange },
     /// Remove a group.
     RemoveGroup { name: String },
+    /// Offer these articles no more.
+    Withdraw(Vec<WithdrawnRecord>),
     /// The calendar is right as it is.
     TrustClock,
     /// Make a checkpoint now.

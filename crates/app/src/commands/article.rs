@@ -1,10 +1,16 @@
-//! `newsreel article show`: an article with where it lies.
+//! `newsreel article show`: an article with where it lies; `newsreel article cancel`: out with it.
 
-use anyhow::Result;
+use std::io::BufRead as _;
 
-use crate::access::{self, LookArgs};
+use anyhow::{Context as _, Result, bail};
+use serde_json::{Value, json};
+
+use crate::access::{self, Access, LookArgs, SpoolArgs};
 use crate::control::request::Request;
 use crate::output;
+
+/// Articles asked for in one request.
+const AT_ONCE: usize = 1000;
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Verb {
@@ -22,25 +28,104 @@ pub(crate) enum Verb {
         #[command(flatten)]
         spool: LookArgs,
     },
+    /// Take articles out at once: nobody is shown them any more, and their message-ids stay known
+    #[command(
+        after_help = "Examples:\n  newsreel article cancel '<1@host.example>'\n  \
+                      newsreel article cancel --dry-run misc.test:3000 misc.test:3001\n  \
+                      newsreel article cancel - < message-ids"
+    )]
+    Cancel {
+        /// `<MESSAGE-ID>`, `GROUP:NUMBER` or `TOKEN`; `-`: one a line from the standard input
+        #[arg(required = true)]
+        articles: Vec<String>,
+        /// Only say what would be taken out
+        #[arg(long)]
+        dry_run: bool,
+        #[command(flatten)]
+        spool: SpoolArgs,
+    },
 }
 
 pub(crate) fn run(verb: &Verb) -> Result<()> {
-    let Verb::Show {
-        article,
-        plain,
-        spool,
-    } = verb;
+    match verb {
+        Verb::Show {
+            article,
+            plain,
+            spool,
+        } => show(article, *plain, spool),
+        Verb::Cancel {
+            articles,
+            dry_run,
+            spool,
+        } => cancel(&named(articles)?, *dry_run, spool),
+    }
+}
+
+/// The articles meant, those from the standard input included.
+fn named(articles: &[String]) -> Result<Vec<String>> {
+    let mut all = Vec::new();
+    for article in articles {
+        if article != "-" {
+            all.push(article.clone());
+            continue;
+        }
+        for line in std::io::stdin().lock().lines() {
+            let line = line.context("cannot read the standard input")?;
+            let line = line.trim();
+            if !line.is_empty() {
+                all.push(line.to_owned());
+            }
+        }
+    }
+    Ok(all)
+}
+
+fn cancel(articles: &[String], dry_run: bool, spool: &SpoolArgs) -> Result<()> {
+    let mut access = Access::open(&spool.into(), !dry_run)?;
+    let mut done = json!({"cancelled": [], "not_here": [], "failed": []});
+    for which in articles.chunks(AT_ONCE) {
+        let which = which.to_vec();
+        let answer = access.ask(Request::ArticleCancel { which, dry_run })?;
+        for kind in ["cancelled", "not_here", "failed"] {
+            if let (Some(all), Some(some)) = (done[kind].as_array_mut(), answer[kind].as_array()) {
+                all.extend(some.iter().cloned());
+            }
+        }
+    }
+    access.close()?;
+    let all = |kind: &str| done[kind].as_array().map(Vec::as_slice).unwrap_or_default();
+    if spool.json {
+        output::json(&done)?;
+    } else {
+        let said = if dry_run { "would cancel" } else { "cancelled" };
+        let line = |said: &str, one: &Value| format!("{said} {}", output::cell(one));
+        let mut lines: Vec<String> = all("cancelled").iter().map(|one| line(said, one)).collect();
+        lines.extend(all("not_here").iter().map(|one| line("not here", one)));
+        for failed in all("failed") {
+            let why = output::cell(&failed["why"]);
+            lines.push(format!("{}: {why}", line("left", &failed["which"])));
+        }
+        output::text(&lines.join("\n"))?;
+    }
+    match (all("failed").len(), all("cancelled").len()) {
+        (0, 0) => bail!("none of these articles is here"),
+        (0, _) => Ok(()),
+        (failed, _) => bail!("{failed} articles were left as they are"),
+    }
+}
+
+fn show(article: &str, plain: bool, spool: &LookArgs) -> Result<()> {
     let found = access::ask(
         spool,
         Request::Article {
-            which: article.clone(),
+            which: article.to_owned(),
         },
     )?;
     if spool.json {
         return output::json(&found);
     }
     let text = output::foreign(found["text"].as_str().unwrap_or_default());
-    if *plain {
+    if plain {
         return match found["octets_as_latin1"].as_str() {
             Some(octets) if !output::is_terminal() => {
                 let octets = octets.replace("\r\n", "\n");

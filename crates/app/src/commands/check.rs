@@ -37,6 +37,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             ("log records", output::cell(&report["records"])),
             ("articles compared", output::cell(&report["articles"])),
             ("overwritten since", output::cell(&report["overwritten"])),
+            ("withdrawn since", output::cell(&report["withdrawn"])),
             ("overview rows", output::cell(&report["rows"])),
             ("groups", output::cell(&report["groups"])),
         ]))?;

@@ -5,7 +5,9 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use newsreel_engine::{ArticleRef, Engine, GroupChange, GroupReport, GroupSpec};
+use newsreel_engine::{
+    ArticleRef, Engine, GroupChange, GroupReport, GroupSpec, Reason, Withdrawal,
+};
 use newsreel_wire::{ArticleNumber, GroupName, Wildmat};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -72,6 +74,13 @@ pub(crate) enum Request {
         /// Message-id, `group:number` or token.
         which: String,
     },
+    /// Take articles out.
+    ArticleCancel {
+        /// Message-ids, `group:number`s or tokens.
+        which: Vec<String>,
+        /// Only say what would be done.
+        dry_run: bool,
+    },
     /// The buffers.
     Store,
     /// Whether store, log and views agree.
@@ -108,6 +117,14 @@ impl Request {
                     names.first().map_or("", String::as_str)
                 ),
             },
+            Self::ArticleCancel { which, .. } => match which.as_slice() {
+                [one] => format!("cancel article {one}"),
+                which => format!(
+                    "cancel {} articles, {} and others",
+                    which.len(),
+                    which.first().map_or("", String::as_str)
+                ),
+            },
             other => format!("{other:?}"),
         }
     }
@@ -116,7 +133,7 @@ impl Request {
     pub(crate) fn writes(&self) -> bool {
         match self {
             Self::GroupAdd { dry_run, .. } => dry_run.is_none(),
-            Self::GroupRemove { dry_run, .. } => !dry_run,
+            Self::GroupRemove { dry_run, .. } | Self::ArticleCancel { dry_run, .. } => !dry_run,
             Self::GroupSet { .. } | Self::GroupForgetLost | Self::ClockConfirm => true,
             _ => false,
         }
@@ -189,15 +206,8 @@ pub(crate) fn answer(
             let files = engine.forget_lost_groups().map_err(said)?;
             Ok(json!({"files": files}))
         }
-        Request::Article { which } => {
-            let article: ArticleRef = which.parse()?;
-            match engine.article(&article).map_err(said)? {
-                Some(found) => value(&found),
-                None => Err(format!(
-                    "no article {which} (never here, overwritten or cancelled)"
-                )),
-            }
-        }
+        Request::Article { which } => article(engine, &which),
+        Request::ArticleCancel { which, dry_run } => article_cancel(engine, &which, dry_run),
         Request::Store => value(&engine.inspect_store().map_err(said)?),
         Request::Check => {
             let report = engine
@@ -351,6 +361,42 @@ fn group_remove(
             done: at as u64 + 1,
             total: names.len() as u64,
         });
+    }
+    Ok(done)
+}
+
+fn article(engine: &Engine, which: &str) -> Result<Value, String> {
+    match engine.article(&which.parse()?).map_err(said)? {
+        Some(found) => value(&found),
+        None => Err(format!(
+            "no article {which} (never here, overwritten or cancelled)"
+        )),
+    }
+}
+
+/// Withdraws those that are here; says of the others why not.
+fn article_cancel(engine: &Engine, which: &[String], dry_run: bool) -> Result<Value, String> {
+    let articles: Result<Vec<ArticleRef>, String> = which.iter().map(|one| one.parse()).collect();
+    let articles = articles.map_err(|error| format!("{error}; nothing was cancelled"))?;
+    let outcomes = if dry_run {
+        let tried = articles.iter().map(|article| engine.try_withdraw(article));
+        tried.collect()
+    } else {
+        engine
+            .withdraw(&articles, Reason::Cancelled)
+            .map_err(said)?
+    };
+    let (mut cancelled, mut not_here, mut failed) = (Vec::new(), Vec::new(), Vec::new());
+    for (one, outcome) in which.iter().zip(outcomes) {
+        match outcome {
+            Withdrawal::Done => cancelled.push(one),
+            Withdrawal::NotHere => not_here.push(one),
+            Withdrawal::Failed(why) => failed.push(json!({"which": one, "why": why})),
+        }
+    }
+    let mut done = json!({"cancelled": cancelled, "not_here": not_here, "failed": failed});
+    if dry_run {
+        done["dry_run"] = true.into();
     }
     Ok(done)
 }

@@ -195,7 +195,7 @@ async fn a_rebuild_gives_a_group_made_again_nothing_of_the_former_one() {
 }
 
 /// What NEWNEWS answers for these groups.
-async fn newnews(world: &World, wildmat: &str) -> Result<usize, ServiceError> {
+pub(crate) async fn newnews(world: &World, wildmat: &str) -> Result<usize, ServiceError> {
     let wildmat = Wildmat::parse(wildmat).unwrap();
     let (mut cursor, mut out) = (NewnewsCursor::default(), Vec::new());
     let newnews = world

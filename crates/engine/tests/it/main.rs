@@ -22,5 +22,6 @@ mod transit;
 mod trouble;
 mod volatile;
 mod waiting;
+mod withdrawing;
 mod world;
 mod wrapping;

@@ -1,0 +1,147 @@
+//! Taking articles out before their time: looked up here, put into the log by the sequencer, gone when that is durable.
+//!
+//! What a withdrawn article leaves is its message-id, which stays known, and the octets in its buffer, which nobody is
+//! shown.  Its places are those its own Xref names and the overview confirms.
+
+use std::time::Duration;
+
+use newsreel_index::Wait;
+use newsreel_store::{Blocking, ReadError, Want};
+use newsreel_wire::article::{Headers, Known};
+use newsreel_wire::{IdHash, Token};
+
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::places::{Places, Retired, places};
+use crate::record::{Reason, WithdrawnRecord};
+use crate::report::ArticleRef;
+use crate::requests::Request;
+
+/// Articles withdrawn in one step of the log.
+const AT_ONCE: usize = 1000;
+
+/// How often a full commit is waited for, and how long each time.
+const TRIES: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// What became of an article that was to be withdrawn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Withdrawal {
+    /// It is gone now.
+    Done,
+    /// It is not here: never was, was overwritten, or is withdrawn already.
+    NotHere,
+    /// It cannot be told where it is filed, so it was left.
+    Failed(String),
+}
+
+impl Engine {
+    /// Withdraws these articles; durable when it returns, with what became of each.
+    ///
+    /// # Errors
+    /// When the log takes nothing; some of the articles may be gone then.
+    pub fn withdraw(
+        &self,
+        articles: &[ArticleRef],
+        reason: Reason,
+    ) -> Result<Vec<Withdrawal>, Error> {
+        let mut outcomes = Vec::with_capacity(articles.len());
+        let mut memory = Vec::new();
+        for some in articles.chunks(AT_ONCE) {
+            let retired = self.shared.views.groups().retired();
+            let mut records = Vec::with_capacity(some.len());
+            for article in some {
+                outcomes.push(
+                    match self.record_of(article, reason, &retired, &mut memory) {
+                        Ok(Some(record)) => {
+                            records.push(record);
+                            Withdrawal::Done
+                        }
+                        Ok(None) => Withdrawal::NotHere,
+                        Err(error) => Withdrawal::Failed(error.to_string()),
+                    },
+                );
+            }
+            self.put_down(records)?;
+        }
+        Ok(outcomes)
+    }
+
+    /// What would become of an article, which is left as it is.
+    pub fn try_withdraw(&self, article: &ArticleRef) -> Withdrawal {
+        let retired = self.shared.views.groups().retired();
+        match self.record_of(article, Reason::Cancelled, &retired, &mut Vec::new()) {
+            Ok(Some(_)) => Withdrawal::Done,
+            Ok(None) => Withdrawal::NotHere,
+            Err(error) => Withdrawal::Failed(error.to_string()),
+        }
+    }
+
+    fn put_down(&self, records: Vec<WithdrawnRecord>) -> Result<(), Error> {
+        if records.is_empty() {
+            return Ok(());
+        }
+        let mut tries = TRIES;
+        loop {
+            tries -= 1;
+            match self.ask(Request::Withdraw(records.clone())) {
+                Err(Error::FrameFull) if tries > 0 => std::thread::sleep(PAUSE),
+                result => return result,
+            }
+        }
+    }
+
+    /// What the log will say; `None` when the article is not here.
+    fn record_of(
+        &self,
+        article: &ArticleRef,
+        reason: Reason,
+        retired: &Retired,
+        memory: &mut Vec<u8>,
+    ) -> Result<Option<WithdrawnRecord>, Error> {
+        let Some(token) = self.find(article)? else {
+            return Ok(None);
+        };
+        let store = &self.shared.store;
+        let stored = match store.read(&token, Want::Head, Blocking::Yes, memory) {
+            Ok(stored) => stored,
+            Err(ReadError::Gone) => return Ok(None),
+            Err(error) => return Err(Error::Read(error)),
+        };
+        memory.truncate(stored.octets.end);
+        memory.extend_from_slice(b"\r\n");
+        let headers = Headers::scan_stored(&memory[stored.octets.start..]).ok();
+        let xref = headers.and_then(|headers| headers.content(Known::Xref).map(<[u8]>::to_vec));
+        let id_hash = stored.id_hash;
+        if !self.leads_to(&id_hash, &token)? {
+            return Ok(None);
+        }
+        Ok(Some(WithdrawnRecord {
+            reason,
+            token,
+            id_hash,
+            arrival: stored.arrival,
+            groups: self.places_of(&token, &xref.unwrap_or_default(), retired),
+        }))
+    }
+
+    /// Whether the history leads to this copy: a withdrawn one it does not.
+    fn leads_to(&self, id_hash: &IdHash, token: &Token) -> Result<bool, Error> {
+        let entry = self.shared.views.history().lookup(id_hash)?;
+        Ok(entry.is_some_and(|entry| entry.token == Some(*token)))
+    }
+
+    /// Where an article is filed, as far as the overview does not say otherwise.
+    fn places_of(&self, token: &Token, xref: &[u8], retired: &Retired) -> Places {
+        let (overview, mut id) = (self.shared.views.overview(), Vec::new());
+        let mut places = places(self.shared.views.groups(), retired, xref);
+        places.retain(|(group, number)| {
+            match overview.column(*group, *number, Wait::Yes, &mut id) {
+                Ok(column) => column.is_some_and(|column| column.token == *token),
+                // A lost file of the overview may have it.
+                Err(_) => true,
+            }
+        });
+        places
+    }
+}

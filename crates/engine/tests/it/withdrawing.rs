@@ -1,0 +1,160 @@
+//! An article that is withdrawn is gone at once, from everything that shows articles, and stays gone.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use newsreel_engine::{ArticleRef, Reason, Withdrawal};
+use newsreel_host::{Disk, MemoryDisk};
+use newsreel_service::{Outcome, Part};
+
+use crate::damage::newnews;
+use crate::world::{World, article, config, open_on};
+
+const COUNT: usize = 60;
+
+fn id(n: usize) -> ArticleRef {
+    ArticleRef::Id(format!("<{n}@t.example>"))
+}
+
+async fn filled(memory: &MemoryDisk) -> World {
+    let world = World::on(Arc::new(memory.clone()), config(4 << 20));
+    let sent: Vec<_> = (1..=COUNT)
+        .map(|n| article(n, "misc.test,misc.other"))
+        .collect();
+    assert_eq!(world.send(&sent).await, vec![Outcome::Accepted; COUNT]);
+    world
+}
+
+/// Article `n`, which has the number `n` in both groups, is here or gone, whoever asks.
+async fn assert_there(world: &World, n: usize, is_there: bool, what: &str) {
+    assert_eq!(
+        world.by_id(&format!("<{n}@t.example>")).await.is_some(),
+        is_there,
+        "{what}: {n}"
+    );
+    for name in ["misc.test", "misc.other"] {
+        let query = world.numbered(name, n as u64).await;
+        let text = world.read(query, Part::Whole).await;
+        assert_eq!(text.is_some(), is_there, "{what}: {name}:{n}");
+        let prefix = format!("{n}\t");
+        let lines = world.lines(name).await;
+        let has_line = lines.iter().any(|line| line.starts_with(&prefix));
+        assert_eq!(has_line, is_there, "{what}: {name}:{n}");
+    }
+}
+
+async fn assert_all(world: &World, gone: &[usize], what: &str) {
+    for n in 1..=COUNT {
+        assert_there(world, n, !gone.contains(&n), what).await;
+    }
+    let low = (1..=COUNT).find(|n| !gone.contains(n)).unwrap() as u64;
+    for name in ["misc.test", "misc.other"] {
+        let group = world.engine.group(name).unwrap();
+        assert_eq!(group.count, (COUNT - gone.len()) as u64, "{what}");
+        assert_eq!((group.low, group.high), (low, COUNT as u64), "{what}");
+        assert_eq!(
+            newnews(world, name).await.unwrap(),
+            COUNT - gone.len(),
+            "{what}"
+        );
+    }
+    assert_eq!(world.problems(), [""; 0], "{what}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_withdrawn_article_is_gone_for_everybody_and_stays_so() {
+    let memory = MemoryDisk::new();
+    let world = filled(&memory).await;
+    let mut gone = vec![1, 2, 30];
+    let which = [
+        id(1),
+        ArticleRef::Number("misc.other".to_owned(), 2),
+        id(30),
+        id(30_000),
+    ];
+    let outcomes = world.engine.withdraw(&which, Reason::Cancelled).unwrap();
+    let (done, not_here) = (Withdrawal::Done, Withdrawal::NotHere);
+    assert_eq!(
+        outcomes,
+        [done.clone(), done.clone(), done.clone(), not_here.clone()]
+    );
+    assert_all(&world, &gone, "at once").await;
+    // Its id stays known.
+    let again = world.send(&[article(30, "misc.test")]).await;
+    assert_eq!(again, [Outcome::Duplicate]);
+    let outcomes = world
+        .engine
+        .withdraw(&which[..1], Reason::Cancelled)
+        .unwrap();
+    assert_eq!(outcomes, [not_here]);
+    // From the log alone, as a crash leaves it.
+    let crashed = Arc::new(memory.crash_losing_all());
+    let after = open_on(crashed, &world.config, &world.clock);
+    assert_all(&after, &gone, "after a crash").await;
+    drop(after);
+    world.seal();
+    assert_all(&world, &gone, "sealed").await;
+    let outcomes = world
+        .engine
+        .withdraw(&[id(40), id(60)], Reason::Cancelled)
+        .unwrap();
+    assert_eq!(outcomes, [done.clone(), done]);
+    gone.extend([40, 60]);
+    assert_all(&world, &gone, "sealed before").await;
+    let world = world.restart();
+    assert_all(&world, &gone, "after a restart").await;
+}
+
+/// What is made again from the store must not bring it back, whichever view is lost.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rebuild_brings_no_withdrawn_article_back() {
+    for lost in ["overview", "history"] {
+        let memory = MemoryDisk::new();
+        let world = filled(&memory).await;
+        world.seal();
+        let gone = [7, 50];
+        world
+            .engine
+            .withdraw(&[id(7), id(50)], Reason::Cancelled)
+            .unwrap();
+        world.seal();
+        let (config, clock) = (world.config.clone(), Arc::clone(&world.clock));
+        world.engine.shutdown().unwrap();
+        drop(world);
+        let index = Path::new("/spool/index");
+        // The first file has the articles; a history file has a twin, which goes too.
+        let files = memory.list(index).unwrap();
+        let first = files
+            .iter()
+            .find(|file| file.name.starts_with(lost))
+            .unwrap();
+        let (stem, _) = first.name.split_once('.').unwrap();
+        for file in files.iter().filter(|file| file.name.starts_with(stem)) {
+            memory.remove(&index.join(&file.name)).unwrap();
+        }
+        let world = open_on(Arc::new(memory), &config, &clock);
+        world.wait_until("the rebuild", |world| {
+            world.engine.status().damaged.is_empty()
+        });
+        assert_all(&world, &gone, lost).await;
+    }
+}
+
+/// Many at once are one commit after the other, in whatever order they are named.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_are_withdrawn_at_once() {
+    let world = World::new(config(16 << 20));
+    let count = 5000;
+    let sent: Vec<_> = (1..=count).map(|n| article(n, "misc.test")).collect();
+    world.send(&sent).await;
+    let which: Vec<_> = (1..=count).rev().filter(|n| n % 10 != 0).map(id).collect();
+    let outcomes = world.engine.withdraw(&which, Reason::Cancelled).unwrap();
+    assert!(outcomes.iter().all(|outcome| *outcome == Withdrawal::Done));
+    assert_eq!(world.lines("misc.test").await.len(), count / 10);
+    assert_eq!(
+        world.engine.group("misc.test").unwrap().count,
+        (count / 10) as u64
+    );
+    assert_eq!(newnews(&world, "misc.test").await.unwrap(), count / 10);
+    assert_eq!(world.problems(), [""; 0]);
+}

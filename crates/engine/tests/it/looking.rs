@@ -73,6 +73,9 @@ fn looks(disk: &FaultyDisk, config: &EngineConfig, until: &Receiver<()>) -> u64 
         disk.add(Fault::new(Op::Open, "/index/overview", dawdling));
         let status = look(&as_disk, config).unwrap();
         assert_eq!(status.damaged.len(), 0, "look {looks}");
+        for buffer in &status.buffers {
+            assert_eq!(buffer.state, "ok", "look {looks}");
+        }
         assert!(status.sequence >= last, "look {looks}");
         last = status.sequence;
         looks += 1;

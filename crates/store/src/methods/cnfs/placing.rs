@@ -385,6 +385,12 @@ impl Filling {
             )));
         };
         let hints = self.buffer.opened.hints;
+        if self.buffer.read_only {
+            // Beside a server the header is newer than the log as it was read.
+            let reserved = reserved.max(hints.reserved).max(next);
+            self.go_on(next, reserved, hints.sequence);
+            return Ok(None);
+        }
         let is_ahead = hints.sequence > log_end || hints.reserved > reserved;
         if is_ahead || self.is_distrusted {
             return self.resume_ahead(next.max(hints.end), reserved, log_end);

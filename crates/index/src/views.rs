@@ -142,7 +142,7 @@ impl Views {
     /// to be rebuilt.
     ///
     /// # Errors
-    /// [`Error::Manifest`](crate::Error::Manifest) when the files and the log do not reach each other; nothing is
+    /// [`Error::Manifest`] when the files and the log do not reach each other; nothing is
     /// changed then.
     pub fn regain(
         disk: Arc<dyn Disk>,
@@ -177,7 +177,7 @@ impl Views {
     /// A group's marks and count, exact at this moment.
     ///
     /// # Errors
-    /// When the disk fails, or [`Error::WouldBlock`](crate::Error::WouldBlock).
+    /// When the disk fails, or [`Error::WouldBlock`].
     pub fn group_facts(&self, group: GroupId, wait: Wait) -> Result<GroupFacts> {
         // First the count, then the mark, which rises before the row is there: so it is never below what was counted.
         let live = self.overview.live_facts(group, wait)?;
@@ -193,7 +193,7 @@ impl Views {
     /// count is as large as it can be.  `false`: it is such an estimate.
     ///
     /// # Errors
-    /// When the disk fails otherwise than by damage, or [`Error::WouldBlock`](crate::Error::WouldBlock).
+    /// When the disk fails otherwise than by damage, or [`Error::WouldBlock`].
     pub fn group_facts_or_estimate(
         &self,
         group: GroupId,

@@ -95,6 +95,7 @@ impl Sequencer {
         }
         for article in articles {
             article.encode(self.record(kind::WITHDRAWN));
+            self.open.withdrawn.push(article.token);
         }
         Ok(())
     }

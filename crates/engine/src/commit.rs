@@ -13,7 +13,7 @@ use newsreel_host::Clock;
 use newsreel_journal::{FrameBuilder, JournalWriter};
 use newsreel_service::{Connection, Outcome};
 use newsreel_store::{BatchWrite, Reservation};
-use newsreel_wire::{BufferId, IdHash, Sequence};
+use newsreel_wire::{BufferId, IdHash, Sequence, Token};
 
 use crate::requests::Waiting;
 
@@ -45,6 +45,8 @@ pub(crate) struct Commit {
     pub(crate) reservations: Vec<Reservation>,
     pub(crate) deliveries: Vec<Delivery>,
     pub(crate) waiting: Vec<Waiting>,
+    /// Where the articles lie that it withdraws.
+    pub(crate) withdrawn: Vec<Token>,
     pub(crate) octets: usize,
     pub(crate) articles: u64,
 }
@@ -52,7 +54,8 @@ pub(crate) struct Commit {
 impl Commit {
     /// True when there is nothing to write and nobody to answer.
     pub(crate) fn is_idle(&self) -> bool {
-        self.frame.is_empty() && self.deliveries.is_empty() && self.waiting.is_empty()
+        let is_silent = self.deliveries.is_empty() && self.waiting.is_empty();
+        self.frame.is_empty() && self.writes.is_empty() && is_silent
     }
 
     /// Empties it for the next use; the memory stays.
@@ -62,6 +65,7 @@ impl Commit {
         self.reservations.clear();
         self.deliveries.clear();
         self.waiting.clear();
+        self.withdrawn.clear();
         self.octets = 0;
         self.articles = 0;
     }

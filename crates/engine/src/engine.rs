@@ -153,6 +153,7 @@ impl Engine {
             next: recovered.next,
             epoch: recovered.epoch,
             is_new: opened.is_new,
+            writes: opened.writes,
             jump: opened.jump,
         };
         let engine = Self {

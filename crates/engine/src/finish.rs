@@ -93,6 +93,8 @@ impl Sequencer {
                 self.store.reserved(*reservation);
             }
             self.store.recycle(&mut commit.writes);
+            let (withdrawn, writes) = (&commit.withdrawn, &mut self.open.writes);
+            self.store.withdrawn(withdrawn, writes);
             if let Err(error) = self.applier.records(commit.frame.records()) {
                 // We wrote these records ourselves: this is a defect, not bad luck.  Nothing is
                 // lost, the log has it; stop taking more.

@@ -15,15 +15,17 @@ use newsreel_host::{Disk, random_bytes};
 use newsreel_index::Views;
 use newsreel_journal::{Frame, Journal, JournalWriter, Record, Recovered, Recovery, SpoolId};
 use newsreel_store::methods::cnfs::{CreateProgress, end_of};
-use newsreel_store::{Access, Marks, Store, StoreReader};
-use newsreel_wire::{BufferId, Position, Sequence};
+use newsreel_store::{Access, BatchWrite, Marks, STARTS_MAX, Store, StoreReader};
+use newsreel_wire::{BufferId, Position, Sequence, Token};
 
 use crate::applier::Applier;
 use crate::config::EngineConfig;
 use crate::error::Error;
 use crate::finish::SYNC_EVERY_RECORDS as RESERVE;
 use crate::lost_groups;
-use crate::record::{ArticleRecord, ReservedRecord, StateRecord, decode_spool_made, kind};
+use crate::record::{
+    ArticleRecord, ReservedRecord, StateRecord, WithdrawnRecord, decode_spool_made, kind,
+};
 use crate::room::MEMORY_TIMES_MAX;
 use crate::shared::StoreLiveness;
 use crate::spool::Spool;
@@ -46,6 +48,8 @@ pub(crate) struct Opened {
     pub(crate) hash_key: [u8; 32],
     /// The spool is new.
     pub(crate) is_new: bool,
+    /// What the first commit writes besides.
+    pub(crate) writes: Vec<Box<dyn BatchWrite>>,
     /// So many sequences, and numbers of each group, may have been given that the log does not know.
     pub(crate) jump: u64,
 }
@@ -55,6 +59,9 @@ pub(crate) struct Opened {
 struct Replay {
     hash_key: Option<[u8; 32]>,
     marks: BTreeMap<BufferId, (Position, Position)>,
+    /// The articles behind the checkpoint, for the tools of the buffers, and those withdrawn there.
+    placed: Vec<Token>,
+    withdrawn: Vec<Token>,
     is_volatile: bool,
     stopped: bool,
     /// Frames of the log that are good.
@@ -92,6 +99,13 @@ impl Replay {
                     end_of(&article.token),
                     Position::ZERO,
                 );
+                if self.placed.len() < STARTS_MAX {
+                    self.placed.push(article.token);
+                }
+            }
+            kind::WITHDRAWN => {
+                let withdrawn = WithdrawnRecord::decode(sequence, payload)?;
+                self.withdrawn.push(withdrawn.token);
             }
             _ => {}
         }
@@ -187,21 +201,12 @@ pub(crate) fn open(
     let mut store = stores.take(&replay)?;
     // Before somebody writes the log on.
     let told = lost_groups::told(&views, disk, (&spool.log(), id), access)?;
-    let (writer, journal, recovered) = match access {
-        Access::Write => {
-            let (writer, journal, recovered) = recovery.finish()?;
-            (Some(writer), journal, recovered)
-        }
-        Access::ReadOnly => {
-            let (journal, recovered) = recovery.finish_read_only()?;
-            (None, journal, recovered)
-        }
-    };
+    let (writer, journal, recovered) = finish(recovery, access)?;
     tell(&recovered);
     if writer.is_some() {
         spool.keep_key(disk, hash_key);
     }
-    resume(&mut store, &mut replay, &recovered, (&views, from))?;
+    let writes = resume(&mut store, &mut replay, &recovered, (&views, from))?;
     let jump = jump(config, &recovered, &replay, from, &store).saturating_add(views.numbers_lost());
     lost_groups::bring_back(&views, &told, &store.reader())?;
     Ok(Opened {
@@ -215,6 +220,24 @@ pub(crate) fn open(
         writer,
         recovered,
         is_new,
+        writes,
+    })
+}
+
+/// The log as it goes on from here, for who looks without a writer.
+fn finish(
+    recovery: Recovery,
+    access: Access,
+) -> Result<(Option<JournalWriter>, Journal, Recovered), Error> {
+    Ok(match access {
+        Access::Write => {
+            let (writer, journal, recovered) = recovery.finish()?;
+            (Some(writer), journal, recovered)
+        }
+        Access::ReadOnly => {
+            let (journal, recovered) = recovery.finish_read_only()?;
+            (None, journal, recovered)
+        }
     })
 }
 
@@ -364,13 +387,19 @@ fn recovery(
     })
 }
 
-/// Every buffer goes on where the log says; where the log is known to be too old, behind all that was written.
+/// Every buffer goes on where the log says; where the log is known to be too old, behind all that was written.  Returns
+/// what the first commit writes besides: a crash may have come between a withdrawal and the erasing of its article.
 fn resume(
     store: &mut Store,
     replay: &mut Replay,
     recovered: &Recovered,
     (views, from): (&Views, Sequence),
-) -> Result<(), Error> {
+) -> Result<Vec<Box<dyn BatchWrite>>, Error> {
+    let mut writes = Vec::new();
+    for token in replay.placed.drain(..) {
+        store.replayed(&token);
+    }
+    store.withdrawn(&replay.withdrawn, &mut writes);
     let last = Sequence(recovered.end.0.saturating_sub(1));
     if recovered.end < from {
         tracing::error!(
@@ -382,7 +411,8 @@ fn resume(
         replay.raise_to(views);
         store.distrust();
     }
-    Ok(store.resume(&replay.marks(), last)?)
+    store.resume(&replay.marks(), last)?;
+    Ok(writes)
 }
 
 /// So many sequences and numbers may have been given, and seen, that the log does not know of.

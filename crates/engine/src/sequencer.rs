@@ -394,6 +394,10 @@ impl Sequencer {
             .encode(out);
             self.next = Sequence(self.next.0 + 1);
         }
+        if self.open.frame.is_empty() && !self.open.writes.is_empty() {
+            // Withdrawn articles are overwritten; what a commit writes has a place in the log.
+            let _ = self.record(kind::HOLE);
+        }
         self.store.seal(&mut self.open.writes);
         let fresh = self.spare.take().unwrap_or_default();
         let commit = std::mem::replace(&mut self.open, fresh);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use newsreel_journal::JournalWriter;
-use newsreel_store::Store;
+use newsreel_store::{BatchWrite, Store};
 use newsreel_wire::Sequence;
 
 use crate::applier::Applier;
@@ -29,6 +29,8 @@ pub(crate) struct Parts {
     pub(crate) next: Sequence,
     pub(crate) epoch: u64,
     pub(crate) is_new: bool,
+    /// What the first commit writes besides.
+    pub(crate) writes: Vec<Box<dyn BatchWrite>>,
     /// By how much sequence and high marks go up: so many may have been given that the log does not know.
     pub(crate) jump: u64,
 }
@@ -54,6 +56,7 @@ pub(crate) fn sequencer(
         next,
         epoch,
         is_new,
+        writes,
         jump,
     } = parts;
     // What was acknowledged and lost may have been seen: nothing of it is used again.
@@ -97,6 +100,7 @@ pub(crate) fn sequencer(
         stopping: Vec::new(),
     };
     sequencer.open.frame.start(next, epoch);
+    sequencer.open.writes = writes;
     sequencer.write_prologue();
     sequencer
 }

@@ -78,6 +78,10 @@ pub struct SetConfig {
     /// Memory for the newest articles of the set, octets: they are served without asking the disk.
     #[serde(default = "usual_recent")]
     pub recent_octets: u64,
+    /// Overwrite the text of articles that are withdrawn (cancelled, superseded); otherwise nobody is shown it any more,
+    /// and it stays in its buffer until that comes around. It costs a write for each.
+    #[serde(default)]
+    pub erase_withdrawn: bool,
 }
 
 impl Default for SetConfig {
@@ -88,6 +92,7 @@ impl Default for SetConfig {
             order: SetOrder::Interleave,
             method: usual_method(),
             recent_octets: usual_recent(),
+            erase_withdrawn: false,
         }
     }
 }

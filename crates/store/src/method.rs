@@ -74,6 +74,10 @@ pub trait StorageMethod: Send + Debug {
     /// An article that the log has since the last checkpoint, told during recovery, in order.
     fn replayed(&mut self, token: &Token);
 
+    /// Articles that the log has withdrawn durably: tools find them no more, and where the set wants that their text is
+    /// overwritten by what is appended to `out`.
+    fn withdrawn(&mut self, tokens: &[Token], out: &mut Vec<Box<dyn BatchWrite>>);
+
     /// Before `resume`: the log is older than what was there (an old one was put back), so every buffer that was used
     /// is searched for its true end.
     fn distrust(&mut self);

@@ -160,6 +160,17 @@ impl Store {
         }
     }
 
+    /// Told of the articles that the log has withdrawn durably, also during recovery: so tools find them no more, and where
+    /// their set wants that their text is overwritten by what is appended to `out`.
+    pub fn withdrawn(&mut self, tokens: &[Token], out: &mut Vec<Box<dyn BatchWrite>>) {
+        if tokens.is_empty() {
+            return;
+        }
+        for set in &mut self.sets {
+            set.withdrawn(tokens, out);
+        }
+    }
+
     /// Before [`Store::resume`]: the log is older than what was there (an old one was put back), so every buffer is
     /// searched for its true end.
     pub fn distrust(&mut self) {

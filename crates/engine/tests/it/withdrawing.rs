@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use newsreel_engine::{ArticleRef, Reason, Withdrawal};
-use newsreel_host::{Disk, MemoryDisk};
+use newsreel_engine::{ArticleRef, EngineConfig, Reason, Withdrawal};
+use newsreel_host::{Disk, FakeClock, MemoryDisk, read_whole};
 use newsreel_service::{Outcome, Part};
 
 use crate::damage::newnews;
-use crate::world::{World, article, config, open_on};
+use crate::world::{NOW, World, article, config, open_on};
 
 const COUNT: usize = 60;
 
@@ -157,4 +157,70 @@ async fn many_are_withdrawn_at_once() {
     );
     assert_eq!(newnews(&world, "misc.test").await.unwrap(), count / 10);
     assert_eq!(world.problems(), [""; 0]);
+}
+
+/// What lies in the buffers.
+fn buffers(disk: &MemoryDisk) -> Vec<u8> {
+    let dir = Path::new("/spool/buffers");
+    let mut all = Vec::new();
+    for file in disk.list(dir).unwrap() {
+        all.extend(read_whole(disk, &dir.join(file.name), 8 << 20).unwrap());
+    }
+    all
+}
+
+fn has(octets: &[u8], n: usize) -> bool {
+    let body = format!("Body of {n}\r\n");
+    let mut places = octets.windows(body.len());
+    places.any(|octets| octets == body.as_bytes())
+}
+
+/// Where the set wants that, the text is gone from the disk, too, and nothing of its neighbours is; also when the server
+/// is killed between the two.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_text_is_overwritten_where_that_is_wanted() {
+    for erases in [false, true] {
+        let memory = MemoryDisk::new();
+        let world = World::on(Arc::new(memory.clone()), config_of(erases));
+        let sent: Vec<_> = (1..=COUNT)
+            .map(|n| article(n, "misc.test,misc.other"))
+            .collect();
+        world.send(&sent).await;
+        let gone = [1, 7, 8, 60];
+        let token = world.engine.article(&id(7)).unwrap().unwrap().token;
+        let which = gone.map(id);
+        world.engine.withdraw(&which, Reason::Cancelled).unwrap();
+        let crashed = memory.crash_losing_all();
+        let is_done = |disk: &MemoryDisk| {
+            let octets = buffers(disk);
+            let left = (1..=COUNT).filter(|n| has(&octets, *n)).count();
+            left == if erases { COUNT - gone.len() } else { COUNT }
+        };
+        world.wait_until("the text to be gone", |_| is_done(&memory));
+        assert_all(&world, &gone, "erased").await;
+        if erases {
+            // The newest are in memory, whatever the disk has.
+            let world = world.restart();
+            assert_eq!(
+                world.engine.article(&ArticleRef::Token(token)).unwrap(),
+                None
+            );
+            assert_all(&world, &gone, "restarted").await;
+        }
+        let after = open_on(
+            Arc::new(crashed.clone()),
+            &config_of(erases),
+            &Arc::new(FakeClock::new(NOW)),
+        );
+        after.wait_until("the text to be gone", |_| is_done(&crashed));
+        assert_all(&after, &gone, "after a crash").await;
+        after.seal();
+        assert_all(&after, &gone, "sealed").await;
+    }
+}
+
+fn config_of(erases: bool) -> EngineConfig {
+    let mut config = config(4 << 20);
+    config.store.sets[0].erase_withdrawn = erases;
+    config
 }

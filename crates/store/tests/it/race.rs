@@ -17,6 +17,25 @@ fn len_of(number: u64) -> usize {
     690_000 + (number as usize * 7919) % 20_000
 }
 
+/// A little more than the buffers hold.
+const NEWEST_MAX: usize = 48;
+
+/// How many the ring has when so many were placed.
+fn newest_len(placed: u64) -> usize {
+    (placed as usize).min(NEWEST_MAX)
+}
+
+/// Overwrites an article on the disk, if it is still there.
+fn erase(rig: &mut Rig, token: Token) {
+    let mut writes = Vec::new();
+    rig.store.withdrawn(&[token], &mut writes);
+    assert!(!writes.is_empty());
+    for write in &mut writes {
+        write.write().unwrap();
+        write.sync().unwrap();
+    }
+}
+
 /// A ring of the newest articles, from fresh to long gone.
 type Newest = Mutex<Vec<(u64, Token)>>;
 
@@ -92,10 +111,14 @@ fn race(change: impl FnOnce(&mut StoreConfig)) {
         let number = placed % TEXTS;
         let token = rig.place(number, len_of(number)).unwrap();
         rig.commit().unwrap();
+        if config.sets[0].erase_withdrawn && placed % 2 == 1 {
+            let (_, token) = newest.lock().unwrap()[placed as usize * 7 % newest_len(placed)];
+            erase(&mut rig, token);
+        }
         let mut newest = newest.lock().unwrap();
         // A little more than the buffers hold, so that readers often ask for what is just dying.
         newest.push((number, token));
-        if newest.len() > 48 {
+        if newest.len() > NEWEST_MAX {
             newest.remove(0);
         }
         placed += 1;
@@ -132,4 +155,13 @@ fn nor_through_the_page_cache() {
 #[test]
 fn nor_from_the_newest_in_memory() {
     race(|config| config.sets[0].recent_octets = 6 << 20);
+}
+
+/// Nothing lies in memory, so that readers meet what is being erased on the disk.
+#[test]
+fn readers_of_what_is_erased_get_the_article_or_nothing() {
+    race(|config| {
+        config.sets[0].erase_withdrawn = true;
+        config.sets[0].recent_octets = 0;
+    });
 }

@@ -38,13 +38,6 @@ impl Batch {
         }
         Ok(())
     }
-
-    fn unless_failed(&self, result: newsreel_host::Result<()>) -> Result<()> {
-        result.map_err(|error| {
-            self.buffer.suspend(&error.to_string());
-            error.into()
-        })
-    }
 }
 
 impl BatchWrite for Batch {
@@ -56,7 +49,7 @@ impl BatchWrite for Batch {
         if let Some(error) = self.buffer.suspended_error() {
             return Err(error);
         }
-        self.unless_failed(self.try_write())?;
+        self.buffer.unless_failed(self.try_write())?;
         self.buffer
             .written
             .store(self.sealed.end.0, Ordering::Release);
@@ -67,7 +60,7 @@ impl BatchWrite for Batch {
         if let Some(error) = self.buffer.suspended_error() {
             return Err(error);
         }
-        self.unless_failed(self.buffer.file.sync_data())?;
+        self.buffer.unless_failed(self.buffer.file.sync_data())?;
         self.buffer
             .synced
             .fetch_max(self.sealed.end.0, Ordering::AcqRel);

@@ -20,6 +20,8 @@ pub const STARTS_MAX: usize = 1 << 22;
 pub(super) struct Starts {
     from: Position,
     list: Vec<Position>,
+    /// Records that were withdrawn since.
+    withdrawn: Vec<Position>,
 }
 
 impl Starts {
@@ -27,6 +29,14 @@ impl Starts {
         Self {
             from,
             list: Vec::new(),
+            withdrawn: Vec::new(),
+        }
+    }
+
+    /// The record here is withdrawn: it has no bit from the next checkpoint on.
+    pub(super) fn withdraw(&mut self, start: Position) {
+        if self.withdrawn.len() < STARTS_MAX {
+            self.withdrawn.push(start);
         }
     }
 
@@ -47,6 +57,7 @@ impl Starts {
             from: self.from,
             end: self.from.max(end),
             starts: std::mem::replace(&mut self.list, later),
+            withdrawn: std::mem::take(&mut self.withdrawn),
         };
         self.from = change.end;
         change
@@ -57,11 +68,14 @@ impl Starts {
         self.from = change.from;
         change.starts.append(&mut self.list);
         self.list = change.starts;
+        change.withdrawn.append(&mut self.withdrawn);
+        self.withdrawn = change.withdrawn;
     }
 
-    /// Forgets everything: the buffer goes on at `from`.
+    /// Forgets what was placed: the buffer goes on at `from`.
     pub(super) fn restart(&mut self, from: Position) {
-        *self = Self::from(from);
+        self.from = from;
+        self.list.clear();
     }
 }
 
@@ -72,6 +86,8 @@ pub(super) struct Change {
     pub(super) end: Position,
     /// Record starts in between, ascending.
     starts: Vec<Position>,
+    /// Records withdrawn meanwhile, wherever they begin.
+    withdrawn: Vec<Position>,
 }
 
 impl Change {
@@ -88,6 +104,28 @@ impl Change {
         for (low, high) in geometry.ranges(self.from, self.end) {
             let (low, high) = (low / geometry.block, high.div_ceil(geometry.block));
             write_bits(file, &blocks, low, high)?;
+        }
+        self.clear_withdrawn(file, geometry)
+    }
+
+    /// Takes the bits of withdrawn records out, a page of the bitmap at a time.
+    fn clear_withdrawn(&self, file: &dyn File, geometry: &Geometry) -> newsreel_host::Result<()> {
+        // At the place of an earlier record there may be a new one by now.
+        let last_round = self.end.one_cycle_before();
+        let starts = self.withdrawn.iter().filter(|start| **start >= last_round);
+        let mut blocks: Vec<u64> = starts
+            .map(|start| start.offset() / geometry.block)
+            .collect();
+        blocks.sort_unstable();
+        let mut page = vec![0; PAGE_LEN];
+        for of_page in blocks.chunk_by(|a, b| a / BLOCKS_PER_PAGE == b / BLOCKS_PER_PAGE) {
+            let first = of_page[0] - of_page[0] % BLOCKS_PER_PAGE;
+            let at = BITMAP_START + first / 8;
+            file.read_exact_at(&mut page, at)?;
+            for block in of_page {
+                clear(&mut page, block - first, block - first + 1);
+            }
+            file.write_at(&page, at)?;
         }
         Ok(())
     }
@@ -184,7 +222,7 @@ mod tests {
         #[test]
         fn prop_the_bitmap_shows_the_last_round(
             block_bits in 6u32..10,
-            records in proptest::collection::vec((1u64..60_000, any::<bool>()), 1..600),
+            records in proptest::collection::vec((1u64..60_000, any::<bool>(), any::<u16>()), 1..600),
         ) {
             let geometry = Geometry::of(OCTETS, 1 << block_bits).unwrap();
             let disk = MemoryDisk::new();
@@ -193,7 +231,8 @@ mod tests {
             let start = geometry.start_of(1).unwrap();
             let (mut next, mut starts) = (start, Starts::from(start));
             let mut model = BTreeSet::new();
-            for (len, checkpoint) in records {
+            let mut all = Vec::new();
+            for (len, checkpoint, withdrawn) in records {
                 let slot = geometry.slot(next, geometry.record_octets(len), false).unwrap();
                 for (low, high) in geometry.ranges(next, slot.end) {
                     model.retain(|offset| !(low..high).contains(offset));
@@ -201,6 +240,14 @@ mod tests {
                 model.insert(slot.at.offset());
                 starts.append(&mut vec![slot.at]);
                 next = slot.end;
+                // One of all before, alive or not, in a quarter of the steps.
+                all.push(slot.at);
+                if withdrawn % 4 == 0 {
+                    let at: Position = all[usize::from(withdrawn) % all.len()];
+                    starts.withdraw(at);
+                    let is_there = at >= next.one_cycle_before();
+                    model.retain(|offset| !(is_there && *offset == at.offset()));
+                }
                 if checkpoint {
                     let change = starts.take_until(next);
                     change.write(file.as_ref(), &geometry).unwrap();

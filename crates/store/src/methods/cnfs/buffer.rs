@@ -267,6 +267,14 @@ impl Buffer {
         }
     }
 
+    /// A write to it that failed suspends it.
+    pub(super) fn unless_failed(&self, result: newsreel_host::Result<()>) -> Result<()> {
+        result.map_err(|error| {
+            self.suspend(&error.to_string());
+            error.into()
+        })
+    }
+
     /// Why it takes nothing, if so.
     pub(super) fn suspension(&self) -> Option<String> {
         let is_suspended = self.suspended.load(Ordering::Relaxed);

@@ -20,6 +20,8 @@ pub(super) const VERSION: u8 = 1;
 const RECORD_MAGIC: [u8; 2] = *b"NA";
 /// The record is no article: nothing follows up to the end of the data area.
 const FLAG_CYCLE_END: u8 = 1;
+/// The article was overwritten with zeros.
+const FLAG_ERASED: u8 = 2;
 const FILE_MAGIC: &[u8; 8] = b"NRCYCBUF";
 /// Octets of a file header that hold something; the rest of the page is zero, its checksum at the end.
 const FILE_HEADER: usize = 128;
@@ -69,6 +71,8 @@ pub enum Mark {
     Article,
     /// Nothing more before the end of the data area: the cycle ends here.
     CycleEnd,
+    /// An article that was withdrawn and overwritten with zeros; its lengths are still those of the article.
+    Erased,
 }
 
 /// The header in front of each article.
@@ -104,6 +108,7 @@ impl RecordHeader {
         out[3] = match self.mark {
             Mark::Article => 0,
             Mark::CycleEnd => FLAG_CYCLE_END,
+            Mark::Erased => FLAG_ERASED,
         };
         out[4..8].copy_from_slice(&self.article_len.to_le_bytes());
         out[8..12].copy_from_slice(&self.head_len.to_le_bytes());
@@ -143,6 +148,7 @@ impl RecordHeader {
         let mark = match octets[3] {
             0 => Mark::Article,
             FLAG_CYCLE_END => Mark::CycleEnd,
+            FLAG_ERASED => Mark::Erased,
             _ => return Err("record with flags this newsreel does not know"),
         };
         let header = Self {

@@ -10,6 +10,7 @@ mod bitmap;
 mod buffer;
 mod checkpoint;
 mod create;
+mod erase;
 mod format;
 mod geometry;
 mod memory;

@@ -43,7 +43,7 @@ pub(crate) fn open(opening: &mut Opening<'_>, set: SetId, config: &SetConfig) ->
         .map(|buffer| Arc::clone(buffer) as Arc<dyn BufferReader>);
     Ok(OpenedSet {
         readers: readers.collect(),
-        placing: Box::new(Cnfs::new(buffers, config.order)),
+        placing: Box::new(Cnfs::new(buffers, config)),
     })
 }
 

@@ -101,6 +101,9 @@ impl BufferReader for Buffer {
         self.file.read_exact_at(&mut octets, position.offset())?;
         let header = RecordHeader::decode(&octets, self.key);
         let header = header.map_err(|what| self.corrupt(position, what))?;
+        if header.position == position && header.mark == Mark::Erased {
+            return Err(ReadError::Gone);
+        }
         if header.position != position || header.mark != Mark::Article {
             return Err(self.corrupt(
                 position,
@@ -219,7 +222,14 @@ impl Buffer {
         if liveness == Liveness::Checked && !self.is_live_after_reading(position) {
             return Err(ReadError::Gone);
         }
-        let header = self.check(token, head_len, &memory[record.clone()])?;
+        let checked = self.check(token, head_len, &memory[record.clone()]);
+        let header = match checked {
+            // It may have been erased under the copy: then its mark says so by now.
+            Err(ReadError::Corrupt { .. }) if self.is_erased(position) => {
+                return Err(ReadError::Gone);
+            }
+            checked => checked?,
+        };
         Ok(Stored {
             octets: record.start + RECORD_HEADER..record.end,
             head_len: head_len as usize,
@@ -287,6 +297,15 @@ impl Buffer {
         })
     }
 
+    /// Whether the record here was overwritten because it was withdrawn.
+    fn is_erased(&self, position: Position) -> bool {
+        let mut octets = [0; RECORD_HEADER];
+        let read = self.file.read_exact_at(&mut octets, position.offset());
+        read.is_ok()
+            && RecordHeader::decode(&octets, self.key)
+                .is_ok_and(|header| header.position == position && header.mark == Mark::Erased)
+    }
+
     /// Everything that must agree before a record is handed out.
     fn check(
         &self,
@@ -296,6 +315,9 @@ impl Buffer {
     ) -> Result<RecordHeader, ReadError> {
         let corrupt = |what| self.corrupt(token.position(), what);
         let header = RecordHeader::decode(record, self.key).map_err(corrupt)?;
+        if header.position == token.position() && header.mark == Mark::Erased {
+            return Err(ReadError::Gone);
+        }
         if header.position != token.position() || header.mark != Mark::Article {
             return Err(corrupt("the record was written for another place or cycle"));
         }

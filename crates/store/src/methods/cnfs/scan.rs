@@ -66,6 +66,8 @@ pub(super) struct CyclicScan {
 enum Found {
     Article(RecordHeader),
     CycleEnd,
+    /// An article that was withdrawn and overwritten, with so many octets.
+    Erased(u64),
     /// A record of another cycle.
     Other,
     /// Zeros up to the end of the page.
@@ -171,6 +173,7 @@ impl CyclicScan {
             return Ok(match header.mark {
                 Mark::Article if is_ours && fits => Found::Article(header),
                 Mark::CycleEnd if is_ours => Found::CycleEnd,
+                Mark::Erased if is_ours && fits => Found::Erased(octets),
                 _ => Found::Other,
             });
         }
@@ -273,6 +276,7 @@ impl CyclicScan {
             Found::Article(header) => return self.record(&header),
             Found::CycleEnd if self.part.cycle.is_some() => self.offset = self.part.to,
             Found::CycleEnd => self.offset += block,
+            Found::Erased(octets) => self.offset += octets,
             Found::Padding => {
                 self.offset = (self.offset + 1).next_multiple_of(PAGE).min(self.part.to);
             }

@@ -5,12 +5,13 @@
 
 use std::sync::Arc;
 
-use newsreel_wire::{BufferId, Sequence, Token};
+use newsreel_wire::{BufferId, Position, Sequence, Token};
 
 use super::buffer::Buffer;
 use super::checkpoint::BufferCheckpoint;
+use super::erase::Erasure;
 use super::placing::Filling;
-use crate::config::SetOrder;
+use crate::config::{SetConfig, SetOrder};
 use crate::error::{PlaceError, Result};
 use crate::method::{BatchWrite, CheckpointWrite, Marks, Place, Reservation, StorageMethod};
 
@@ -22,16 +23,19 @@ const RUN_OCTETS: u64 = 1 << 20;
 pub(super) struct Cnfs {
     fillings: Vec<Filling>,
     order: SetOrder,
+    /// The text of withdrawn articles is overwritten.
+    erase_withdrawn: bool,
     current: usize,
 }
 
 impl Cnfs {
     /// A set of these buffers, in this order.
-    pub(super) fn new(buffers: Vec<Arc<Buffer>>, order: SetOrder) -> Self {
+    pub(super) fn new(buffers: Vec<Arc<Buffer>>, config: &SetConfig) -> Self {
         let fillings = buffers.into_iter().map(Filling::new);
         let mut set = Self {
             fillings: fillings.collect(),
-            order,
+            order: config.order,
+            erase_withdrawn: config.erase_withdrawn,
             current: 0,
         };
         set.turn_to_newest();
@@ -163,6 +167,24 @@ impl StorageMethod for Cnfs {
     fn replayed(&mut self, token: &Token) {
         if let Some(filling) = self.find(token.buffer()) {
             filling.replayed(token.position());
+        }
+    }
+
+    fn withdrawn(&mut self, tokens: &[Token], out: &mut Vec<Box<dyn BatchWrite>>) {
+        for filling in &self.fillings {
+            let buffer = &filling.buffer;
+            let here = tokens.iter().filter(|token| token.buffer() == buffer.id);
+            let starts: Vec<Position> = here.map(Token::position).collect();
+            if starts.is_empty() {
+                continue;
+            }
+            let mut bitmap = buffer.starts.lock();
+            starts.iter().for_each(|start| bitmap.withdraw(*start));
+            drop(bitmap);
+            if self.erase_withdrawn && buffer.is_usable() {
+                let buffer = Arc::clone(buffer);
+                out.push(Box::new(Erasure { buffer, starts }));
+            }
         }
     }
 

@@ -94,7 +94,7 @@ impl TrueEnd {
             return None;
         }
         let end = match header.mark {
-            Mark::Article => {
+            Mark::Article | Mark::Erased => {
                 let len = geometry.record_octets(u64::from(header.article_len));
                 geometry.holds(at, len).then(|| geometry.advance(at, len))?
             }

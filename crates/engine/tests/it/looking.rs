@@ -16,6 +16,7 @@ fn look(disk: &Arc<dyn Disk>, config: &EngineConfig) -> Result<Status, Error> {
     let clock = Arc::new(FakeClock::new(NOW)) as Arc<dyn Clock>;
     let engine = Engine::open_read_only(config.clone(), Arc::clone(disk), clock)?;
     let status = engine.status();
+    assert_eq!(engine.check(&mut |_, _| {})?.problems, [""; 0]);
     engine.shutdown()?;
     Ok(status)
 }

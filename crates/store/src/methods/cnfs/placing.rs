@@ -387,6 +387,7 @@ impl Filling {
         let hints = self.buffer.opened.hints;
         if self.buffer.read_only {
             // Beside a server the header is newer than the log as it was read.
+            let next = next.max(hints.end);
             let reserved = reserved.max(hints.reserved).max(next);
             self.go_on(next, reserved, hints.sequence);
             return Ok(None);

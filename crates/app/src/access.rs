@@ -237,6 +237,21 @@ fn making() -> impl FnMut(&str, u64, u64) {
     }
 }
 
+/// The configuration a spool is run with: the one that is given, what its server last ran with, or the defaults.
+pub(crate) fn config_of(args: &SpoolArgs) -> Result<Config> {
+    let mut config = config::load(args.config.as_deref())?;
+    if let Some(spool) = &args.spool {
+        config.server.spool.clone_from(spool);
+    }
+    let is_told = args.config.is_some() || !RealDisk.exists(&config.server.spool)?;
+    let last = if is_told {
+        None
+    } else {
+        last_config(&config.server.spool)?
+    };
+    Ok(last.unwrap_or(config))
+}
+
 /// Notes in the spool what a server runs with, for offline commands after it.
 pub(crate) fn note_config(disk: &dyn Disk, config: &Config) -> Result<()> {
     let text = format!(

@@ -4,7 +4,7 @@ use newsreel_index::{Group, Wait};
 use newsreel_store::{Blocking, ReadError, Stored, Want};
 use newsreel_wire::article::{Headers, Known};
 use newsreel_wire::nntp::framing::dot_unstuff;
-use newsreel_wire::{ArticleNumber, MessageId, Token, TokenText};
+use newsreel_wire::{ArticleNumber, MessageId, SetId, Token, TokenText};
 
 use crate::admin::check_specs;
 use crate::config::{Durability, Mode};
@@ -231,6 +231,11 @@ impl Engine {
         }
     }
 
+    fn set_name(&self, set: SetId) -> String {
+        let set = self.shared.config.store.sets.get(usize::from(set.0));
+        set.map(|set| set.name.clone()).unwrap_or_default()
+    }
+
     fn article_report(&self, token: &Token, stored: &Stored, memory: &[u8]) -> ArticleReport {
         let wire = &memory[stored.octets.clone()];
         let headers = Headers::scan_stored(wire).ok();
@@ -246,6 +251,7 @@ impl Engine {
         ArticleReport {
             id: content(Known::MessageId),
             token: self.shared.store.token_text(token).unwrap_or_default(),
+            set: self.set_name(token.set()),
             xref: named(content(Known::Xref).as_bytes())
                 .map(|(group, number)| (group.to_owned(), number.0))
                 .collect(),

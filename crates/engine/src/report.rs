@@ -175,6 +175,8 @@ pub struct ArticleReport {
     pub id: String,
     /// Its token in text form.
     pub token: String,
+    /// The set it lies in.
+    pub set: String,
     /// The groups and numbers of its Xref.
     pub xref: Vec<(String, u64)>,
     /// When it arrived, seconds since 1970.

@@ -1,11 +1,30 @@
-//! `newsreel store inspect`: the buffers, with what lies in them.
+//! `newsreel store inspect`: the buffers, with what lies in them; `newsreel store explain`: which rule takes an article.
 
-use anyhow::Result;
-use serde_json::Value;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+use newsreel_engine::ArticleRef;
+use newsreel_host::{Clock as _, Disk as _, RealClock, RealDisk, read_whole};
+use newsreel_store::{RuleSubject, Rules};
+use newsreel_wire::UnixTime;
+use newsreel_wire::article::Headers;
+use newsreel_wire::nntp::framing::{dot_stuff, lf_to_wire};
+use serde_json::{Value, json};
 
 use crate::access::{self, LookArgs};
 use crate::control::request::Request;
 use crate::output;
+
+/// No article is larger.
+const ARTICLE_OCTETS_MAX: usize = 256 << 20;
+
+/// What the storage rules say, each up to the one that takes the article.
+const RULE_COLUMNS: &[(&str, &str)] = &[
+    ("RULE", "rule"),
+    ("SET", "set"),
+    ("TAKES IT", "taken"),
+    ("WHY", "why"),
+];
 
 /// The columns of a table of buffers.
 const BUFFER_COLUMNS: &[(&str, &str)] = &[
@@ -27,10 +46,110 @@ pub(crate) enum Verb {
         #[command(flatten)]
         spool: LookArgs,
     },
+    /// Say which storage rule takes an article, and why the others before it do not
+    #[command(
+        after_help = "Examples:\n  newsreel store explain '<1@host.example>'\n  \
+                      newsreel store explain article.txt --config newsreel.toml"
+    )]
+    Explain {
+        /// An article that is here (`<MESSAGE-ID>`, `GROUP:NUMBER`, `TOKEN`), or a file with one
+        article: String,
+        #[command(flatten)]
+        spool: LookArgs,
+    },
 }
 
 pub(crate) fn run(verb: &Verb) -> Result<()> {
-    let Verb::Inspect { spool } = verb;
+    match verb {
+        Verb::Inspect { spool } => inspect(spool),
+        Verb::Explain { article, spool } => explain(article, spool),
+    }
+}
+
+/// An article to be explained: its wire form, and what is known of one that is here.
+struct Subject {
+    wire: Vec<u8>,
+    arrival: UnixTime,
+    stored: Value,
+}
+
+impl Subject {
+    fn of_file(path: &Path) -> Result<Self> {
+        let text = read_whole(&RealDisk, path, ARTICLE_OCTETS_MAX)?;
+        let mut wire = Vec::new();
+        if text.windows(2).any(|two| two == b"\r\n") {
+            dot_stuff(&text, &mut wire);
+        } else {
+            lf_to_wire(&text, &mut wire);
+        }
+        Ok(Self {
+            wire,
+            arrival: UnixTime(RealClock::new().now().secs),
+            stored: Value::Null,
+        })
+    }
+
+    fn of_stored(which: &str, spool: &LookArgs) -> Result<Self> {
+        let which = which.to_owned();
+        let stored = access::ask(spool, Request::Article { which })?;
+        let latin1 = stored["octets_as_latin1"].as_str();
+        let text: Vec<u8> = match latin1 {
+            // Each character stands for an octet.
+            Some(octets) => octets.chars().map(|c| c as u8).collect(),
+            None => stored["text"].as_str().unwrap_or_default().into(),
+        };
+        let mut wire = Vec::new();
+        dot_stuff(&text, &mut wire);
+        Ok(Self {
+            wire,
+            arrival: UnixTime(stored["arrival"].as_u64().unwrap_or(0)),
+            stored: json!({"set": stored["set"], "token": stored["token"]}),
+        })
+    }
+}
+
+fn explain(article: &str, spool: &LookArgs) -> Result<()> {
+    let path = Path::new(article);
+    let subject = if RealDisk.exists(path)? {
+        Subject::of_file(path)?
+    } else if article.parse::<ArticleRef>().is_ok() {
+        Subject::of_stored(article, spool)?
+    } else {
+        bail!("{article:?} is no file that is there, and no <message-id>, group:number or token");
+    };
+    let rules = Rules::new(&access::config_of(spool)?.engine_config().store)?;
+    let headers =
+        Headers::scan_stored(&subject.wire).with_context(|| format!("{article} is no article"))?;
+    let notes = rules.explain(&RuleSubject {
+        headers: &headers,
+        octets: subject.wire.len() as u64,
+        arrival: subject.arrival,
+    });
+    let taken = notes.last().filter(|note| note.taken);
+    let rows: Vec<Value> = notes
+        .iter()
+        .map(|note| {
+            // People count from 1.
+            json!({"rule": note.rule + 1, "set": note.set, "taken": note.taken, "why": note.why})
+        })
+        .collect();
+    if spool.json {
+        let set = taken.map(|note| note.set.clone());
+        return output::json(&json!({"rules": rows, "set": set, "stored": subject.stored}));
+    }
+    let mut said = output::table(RULE_COLUMNS, &rows);
+    if taken.is_none() {
+        said.push_str("no rule takes it: it is refused\n");
+    }
+    if !subject.stored.is_null() {
+        let (set, token) = (&subject.stored["set"], &subject.stored["token"]);
+        let (set, token) = (output::cell(set), output::cell(token));
+        said.push_str(&format!("it lies in set {set}, at {token}\n"));
+    }
+    output::text(&said)
+}
+
+fn inspect(spool: &LookArgs) -> Result<()> {
     let buffers = access::ask(spool, Request::Store)?;
     if spool.json {
         return output::json(&buffers);

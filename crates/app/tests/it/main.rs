@@ -10,6 +10,7 @@ mod corpus;
 mod crash;
 mod docs;
 mod edge_cases;
+mod explain;
 mod foreign;
 mod formats;
 mod fuzz;

@@ -1,0 +1,96 @@
+//! `newsreel store explain`: which rule takes an article, of a file and of one that is here.
+
+use newsreel_host::{RealDisk, replace_file};
+use serde_json::json;
+
+use crate::client::{NewsClient, article};
+use crate::spool::{Spool, newsreel};
+
+const SETS: &str = r#"
+[[set]]
+name = "text"
+buffers = ["A"]
+
+[[set]]
+name = "large"
+buffers = ["B"]
+
+[[rule]]
+groups = "misc.*"
+larger_than = 1000
+set = "large"
+
+[[rule]]
+groups = "misc.*,!misc.none"
+octets_max = "1MiB"
+set = "text"
+"#;
+
+#[test]
+fn rules_say_why_they_take_an_article_or_not() {
+    let spool = Spool::with(&(Spool::changed(&[]) + SETS));
+    let file = spool.folder().join("article.txt");
+    let path = file.display().to_string();
+    let say = |text: String, more: &[&str]| {
+        replace_file(&RealDisk, &file, text.as_bytes()).unwrap();
+        spool.text(&[&["store", "explain", &path][..], more].concat())
+    };
+    // Of a file, whatever its line ends, without a spool.
+    let small = article("<1@explain.example>", "misc.test");
+    for text in [small.clone(), small.replace("\r\n", "\n")] {
+        let said = say(text, &[]);
+        let lines: Vec<&str> = said.lines().collect();
+        assert!(lines[1].starts_with("   1  large  false"), "{said}");
+        assert!(
+            lines[1].ends_with("octets are not more than 1000"),
+            "{said}"
+        );
+        assert!(lines[2].starts_with("   2  text   true"), "{said}");
+        assert!(
+            lines[2].ends_with(r#"misc.test matches "misc.*,!misc.none""#),
+            "{said}"
+        );
+        assert_eq!(lines.len(), 3, "{said}");
+    }
+    let large = article("<2@explain.example>", "misc.test")
+        .replace("\r\n\r\n", &format!("\r\n\r\n{}\r\n", "x".repeat(1000)));
+    assert!(say(large, &["--json"]).contains(r#""set": "large""#));
+    let nowhere = say(article("<3@explain.example>", "misc.none"), &[]);
+    assert!(
+        nowhere.ends_with("no rule takes it: it is refused\n"),
+        "{nowhere}"
+    );
+    // Of an article that is here, by the configuration that the server runs with.
+    let server = spool.serve();
+    spool.text(&["group", "add", "misc.test", "misc.none"]);
+    let mut client = NewsClient::connect(server.address);
+    assert!(
+        client
+            .takethis("<1@explain.example>", "misc.test")
+            .starts_with("239")
+    );
+    assert!(
+        client
+            .takethis("<3@explain.example>", "misc.none")
+            .starts_with("439")
+    );
+    let said = spool.json(&["store", "explain", "<1@explain.example>"]);
+    assert_eq!(said["set"], json!("text"), "{said}");
+    assert_eq!(said["stored"]["set"], json!("text"), "{said}");
+    assert_eq!(said["rules"][1]["taken"], json!(true), "{said}");
+    // Without a configuration: by what the server runs with.
+    let mut command = newsreel();
+    command
+        .args(["store", "explain", "misc.test:1", "--spool"])
+        .arg(spool.path());
+    let said = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    assert!(
+        said.contains("   2  text   true") && said.contains("it lies in set text, at A:"),
+        "{said}"
+    );
+    let error = spool.error(&["store", "explain", "<3@explain.example>"]);
+    assert!(error.contains("no article <3@explain.example>"), "{error}");
+    let error = spool.error(&["store", "explain", "no-such-file"]);
+    assert!(error.contains("no file that is there"), "{error}");
+    server.stop();
+}

@@ -523,6 +523,7 @@ impl NewsService for LocalService {
         out: &mut ArticleBuf,
     ) -> Result<Option<Found>, ServiceError> {
         out.clear();
+        let withdrawals = self.shared.views.withdrawals();
         let Some(token) = self.locate(query, out).await? else {
             return Ok(None);
         };
@@ -534,6 +535,11 @@ impl NewsService for LocalService {
             Part::Stat => self.shared.store.is_live(&token),
             _ => self.fetch(token, part, out).await?,
         };
+        if is_there && self.shared.views.withdrawals() != withdrawals {
+            // Perhaps this one, while it was copied.
+            let still = self.locate(query, out).await?;
+            return Ok((still == Some(token)).then_some(Found { number }));
+        }
         Ok(is_there.then_some(Found { number }))
     }
 

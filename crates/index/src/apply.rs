@@ -5,6 +5,7 @@
 //! changes nothing.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use newsreel_wire::{ArticleNumber, GroupId, IdHash, Token, UnixTime};
 
@@ -168,6 +169,7 @@ impl Applier {
             self.views.overview.withdrawn().add(withdrawn);
             self.views.withdrawn.lock().push(withdrawn);
         }
+        self.views.withdrawals.fetch_add(1, Ordering::AcqRel);
         Ok(())
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use newsreel_host::Disk;
 use newsreel_wire::{ArticleNumber, BufferId, GroupId, Position, Sequence, UnixTime};
@@ -68,6 +68,8 @@ pub struct Views {
     pub(crate) damages: Arc<Damages>,
     /// Withdrawn since the last freeze.
     pub(crate) withdrawn: Mutex<Vec<Withdrawn>>,
+    /// How often something was withdrawn.
+    pub(crate) withdrawals: AtomicU64,
     /// A checkpoint is frozen and not installed.
     pub(crate) is_frozen: AtomicBool,
     pub(crate) compaction: Mutex<Compaction>,
@@ -108,6 +110,7 @@ impl Views {
             damages,
             config,
             withdrawn: Mutex::default(),
+            withdrawals: AtomicU64::new(0),
             is_frozen: AtomicBool::new(false),
             compaction: Mutex::default(),
             catalog,
@@ -172,6 +175,13 @@ impl Views {
     #[must_use]
     pub const fn groups(&self) -> &Groups {
         &self.groups
+    }
+
+    /// Counts what is withdrawn.  Who finds an article, copies it and then finds this as it was before has one that was
+    /// not withdrawn meanwhile.
+    #[must_use]
+    pub fn withdrawals(&self) -> u64 {
+        self.withdrawals.load(Ordering::Acquire)
     }
 
     /// A group's marks and count, exact at this moment.

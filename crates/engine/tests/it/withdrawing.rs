@@ -1,10 +1,14 @@
 //! An article that is withdrawn is gone at once, from everything that shows articles, and stays gone.
 
+use std::future::Future as _;
 use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Waker};
 
 use newsreel_engine::{ArticleRef, EngineConfig, Reason, Withdrawal};
-use newsreel_host::{Disk, FakeClock, MemoryDisk, read_whole};
+use newsreel_host::disk::{Effect, Fault, FaultyDisk};
+use newsreel_host::{Disk, FakeClock, MemoryDisk, Op, read_whole};
 use newsreel_service::{Outcome, Part};
 
 use crate::damage::newnews;
@@ -223,4 +227,42 @@ fn config_of(erases: bool) -> EngineConfig {
     let mut config = config(4 << 20);
     config.store.sets[0].erase_withdrawn = erases;
     config
+}
+
+/// The cancel state is looked at again when an article was copied: who waits for a slow disk meanwhile is not served what
+/// is gone by then.
+#[tokio::test]
+async fn what_is_withdrawn_while_it_is_copied_is_not_served() {
+    let memory = MemoryDisk::new();
+    let warm = filled(&memory).await;
+    let (config, clock) = (warm.config.clone(), Arc::clone(&warm.clock));
+    warm.engine.shutdown().unwrap();
+    drop(warm);
+    let faulty = FaultyDisk::new(Arc::new(memory));
+    let world = open_on(Arc::new(faulty.clone()), &config, &clock);
+    faulty.add(Fault::new(Op::Read, "/buffers/", Effect::Cold).forever());
+    let mut waited = 0;
+    for n in 1..=COUNT / 2 {
+        let query = world.numbered("misc.test", n as u64).await;
+        let text = format!("<{n}@t.example>");
+        let (by_number, by_id) = (world.read(query, Part::Whole), world.by_id(&text));
+        let (mut by_number, mut by_id) = (pin!(by_number), pin!(by_id));
+        let mut nobody = Context::from_waker(Waker::noop());
+        if by_number.as_mut().poll(&mut nobody).is_ready()
+            || by_id.as_mut().poll(&mut nobody).is_ready()
+        {
+            continue;
+        }
+        waited += 1;
+        let which = if waited == 1 { n } else { n + COUNT / 2 };
+        let outcomes = world.engine.withdraw(&[id(which)], Reason::Cancelled);
+        assert_eq!(outcomes.unwrap(), [Withdrawal::Done], "{which}");
+        // One that was withdrawn beside it does no harm.
+        assert_eq!(by_number.await.is_some(), n != which, "{n}");
+        assert_eq!(by_id.await.is_some(), n != which, "{n}");
+        if waited > 1 {
+            return;
+        }
+    }
+    panic!("nobody had to wait");
 }

@@ -1,13 +1,15 @@
 //! `newsreel article show`: an article with where it lies; `newsreel article cancel`: out with it.
 
-use std::io::BufRead as _;
+use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
+use newsreel_engine::ArticleRef;
 use serde_json::{Value, json};
 
+use super::group::FILE_OCTETS_MAX;
 use crate::access::{self, Access, LookArgs, SpoolArgs};
 use crate::control::request::Request;
-use crate::output;
+use crate::{input, output};
 
 /// Articles asked for in one request.
 const AT_ONCE: usize = 1000;
@@ -61,20 +63,22 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
     }
 }
 
-/// The articles meant, those from the standard input included.
+/// The articles meant, those from the standard input included: all of them can be meant, or none is asked for.
 fn named(articles: &[String]) -> Result<Vec<String>> {
     let mut all = Vec::new();
     for article in articles {
-        if article != "-" {
+        if article != input::STANDARD_INPUT {
             all.push(article.clone());
             continue;
         }
-        for line in std::io::stdin().lock().lines() {
-            let line = line.context("cannot read the standard input")?;
-            let line = line.trim();
-            if !line.is_empty() {
-                all.push(line.to_owned());
-            }
+        let octets = input::read(Path::new(article), FILE_OCTETS_MAX)?.octets;
+        let text = String::from_utf8(octets).context("the standard input is not UTF-8")?;
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        all.extend(lines.map(str::to_owned));
+    }
+    for article in &all {
+        if let Err(error) = article.parse::<ArticleRef>() {
+            bail!("{error}; nothing was cancelled");
         }
     }
     Ok(all)
@@ -83,9 +87,15 @@ fn named(articles: &[String]) -> Result<Vec<String>> {
 fn cancel(articles: &[String], dry_run: bool, spool: &SpoolArgs) -> Result<()> {
     let mut access = Access::open(&spool.into(), !dry_run)?;
     let mut done = json!({"cancelled": [], "not_here": [], "failed": []});
+    if dry_run {
+        done["dry_run"] = true.into();
+    }
     for which in articles.chunks(AT_ONCE) {
         let which = which.to_vec();
-        let answer = access.ask(Request::ArticleCancel { which, dry_run })?;
+        let before = done["cancelled"].as_array().map_or(0, Vec::len);
+        let answer = access
+            .ask(Request::ArticleCancel { which, dry_run })
+            .with_context(|| format!("{before} articles had been cancelled when it failed"))?;
         for kind in ["cancelled", "not_here", "failed"] {
             if let (Some(all), Some(some)) = (done[kind].as_array_mut(), answer[kind].as_array()) {
                 all.extend(some.iter().cloned());

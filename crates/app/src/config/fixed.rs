@@ -127,7 +127,7 @@ fn of_the_server() -> Vec<Fixed> {
             "a slow client misses some of the progress, never the answer",
         ),
         row(
-            "A file that `group import` reads",
+            "A file that `group import` reads, a list that `article cancel -` does",
             octets(IMPORT_OCTETS_MAX as u64),
             "a list of all groups there are is below 10 MiB",
         ),
@@ -155,6 +155,11 @@ fn of_the_spool() -> Vec<Fixed> {
             "A jump of the clock",
             format!("{}h", newsreel_engine::JUMP_S_MAX / 3600),
             "beyond it nothing is judged by age until `newsreel clock confirm`",
+        ),
+        row(
+            "Articles that are cancelled and not overwritten yet",
+            "as many as the buffers hold".to_owned(),
+            "some 100 octets of memory each, until its buffer gets there; only the server's own user and root can cancel",
         ),
         row(
             "Articles put in order while views are rebuilt from the buffers",

@@ -1,9 +1,12 @@
 //! `newsreel article cancel`, live and offline, as a reader on the wire sees it.
 
-use serde_json::json;
+use std::io::Write as _;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
 
 use crate::client::NewsClient;
-use crate::spool::Spool;
+use crate::spool::{Spool, newsreel, said};
 
 const GROUP: &str = "misc.test";
 
@@ -68,6 +71,8 @@ fn what_is_cancelled_is_gone_at_once_and_stays_gone() {
     let (first, third) = (id(1), id(3));
     let tried = spool.text(&["article", "cancel", "--dry-run", &first]);
     assert_eq!(tried.trim_end(), format!("would cancel {first}"));
+    let tried = spool.json(&["article", "cancel", "--dry-run", &first]);
+    assert_eq!(tried["dry_run"], true);
     assert_left(&mut client, &[1, 2, 3, 4, 5, 6], 6);
     let said = spool.json(&["article", "cancel", &first, &third, "<never@here.example>"]);
     let expect =
@@ -92,5 +97,39 @@ fn what_is_cancelled_is_gone_at_once_and_stays_gone() {
     let mut client = NewsClient::connect(server.address);
     assert_left(&mut client, &[2, 4, 6], 6);
     assert_eq!(spool.json(&["check"])["problems"], json!([]));
+    server.stop();
+}
+
+/// Requests are of a thousand articles each, and what cannot be meant stands behind the first thousand.
+#[test]
+fn a_long_list_is_cancelled_whole_or_not_at_all() {
+    let spool = Spool::new();
+    let server = spool.serve();
+    spool.text(&["group", "add", GROUP]);
+    let mut client = NewsClient::connect(server.address);
+    for n in 1..=3 {
+        assert!(client.takethis(&id(n), GROUP).starts_with("239"));
+    }
+    let cancel = |list: &str| {
+        let mut command = newsreel();
+        command.args(["article", "cancel", "-", "--json", "--config"]);
+        command.arg(spool.config()).stdin(Stdio::piped());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut input = child.stdin.take().unwrap();
+        input.write_all(list.as_bytes()).unwrap();
+        drop(input);
+        said(child.wait_with_output().unwrap())
+    };
+    let mut list: String = (1..=1500).map(|n| format!("{}\n", id(n))).collect();
+    let error = cancel(&format!("{list}nonsense\n")).unwrap_err();
+    assert!(error.contains("\"nonsense\" names no article"), "{error}");
+    assert!(error.contains("nothing was cancelled"), "{error}");
+    assert_left(&mut client, &[1, 2, 3], 3);
+    list = list.replace(&format!("{}\n", id(2)), "\n");
+    let done: Value = serde_json::from_str(&cancel(&list).unwrap()).unwrap();
+    assert_eq!(done["cancelled"], json!([id(1), id(3)]));
+    assert_eq!(done["not_here"].as_array().unwrap().len(), 1497);
+    assert_left(&mut client, &[2], 3);
     server.stop();
 }

@@ -70,7 +70,7 @@ macro_rules! transcripts {
 
 transcripts! {
     reader {
-        article, body, capabilities, chunks, damaged, date, date_form, faults, group, half_close, hdr, head, help, idle, last, line_ends,
+        article, body, cancelled, capabilities, chunks, damaged, date, date_form, faults, group, half_close, hdr, head, help, idle, last, line_ends,
         list, list_times, listgroup, mode, newgroups, newgroups_all, newnews, newnews_all, next, over, pipelining, post,
         quit, removed, stat, stopping, syntax, too_many, too_many_from_one, unreadable, xhdr, xover,
     }
@@ -83,6 +83,7 @@ transcripts! {
 
 /// What only the binary can play: tools of the command line, settings of the engine and the listener, a damaged disk.
 const SKIPPED: &[&str] = &[
+    "reader/cancelled.nntp",
     "reader/damaged.nntp",
     "reader/removed.nntp",
     "reader/too_many.nntp",

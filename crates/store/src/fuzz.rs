@@ -1,7 +1,7 @@
 //! Takes any octets for a buffer: the door for fuzzers and for mutation tests.
 //!
 //! Everything a damaged or hostile buffer file can reach is run: headers, records, bitmap, both scans, reads by every
-//! token found.  Must never panic, whatever comes.
+//! token found, the search for its true end, a header made again.  Must never panic, whatever comes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::method::{Blocking, ScanRange, Scanned, Want};
 use crate::methods::cnfs::{FileHeader, FileKey, RECORD_HEADER, RecordHeader};
 use crate::store::{Access, Store};
 
-/// What was found in a buffer, by up to four walks over it.
+/// What was found in a buffer, by up to six scans of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BufferDigest {
     /// Records whose article is sound.
@@ -26,6 +26,17 @@ pub struct BufferDigest {
     pub damaged: u64,
     /// Heads and articles that could be read by token.
     pub read: u64,
+    /// Records that are sound under a header that was made again.
+    pub rescued: u64,
+}
+
+impl BufferDigest {
+    fn add(&mut self, other: Self) {
+        self.sound += other.sound;
+        self.unsound += other.unsound;
+        self.damaged += other.damaged;
+        self.read += other.read;
+    }
 }
 
 /// Decodes `octets` as the file of one buffer, with the spool, name and sizes that its header names.
@@ -50,25 +61,36 @@ pub fn decode_buffer(octets: &[u8]) -> Result<BufferDigest> {
     }
     let spool = header.map_or([0; 16], |header| header.spool);
     let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
-    disk.create_dir_all(Path::new("/fuzz"))?;
+    disk.create_dir_all(Path::new("/fuzz/buffers"))?;
     disk.open(&path, OpenMode::CreateNew)?.write_at(octets, 0)?;
-    let mut store = Store::open(
-        disk.as_ref(),
-        Path::new("/fuzz"),
-        spool,
-        &config,
-        &[],
-        Access::ReadOnly,
-        &mut |_, _, _| {},
-    )?;
+    let open = |access| {
+        Store::open(
+            disk.as_ref(),
+            Path::new("/fuzz"),
+            spool,
+            &config,
+            &[],
+            access,
+            &mut |_, _, _| {},
+        )
+    };
+    let mut store = open(Access::ReadOnly)?;
     let mut digest = walk(&store)?;
-    // The same with what a log would say that knows nothing.
+    // The same with what a log would say that knows nothing, to who only looks and to who goes on.
     if store.resume(&[], Sequence(u64::MAX)).is_ok() {
-        let again = walk(&store)?;
-        digest.sound += again.sound;
-        digest.unsound += again.unsound;
-        digest.damaged += again.damaged;
-        digest.read += again.read;
+        digest.add(walk(&store)?);
+    }
+    store = open(Access::Write)?;
+    store.distrust();
+    if store.resume(&[], Sequence::ZERO).is_ok() {
+        digest.add(walk(&store)?);
+    }
+    drop(store);
+    // And without its header.
+    let file = disk.open(&path, OpenMode::ReadWrite)?;
+    file.write_at(&[b'?'; 2 * PAGE], 0)?;
+    if let Ok(store) = open(Access::ReadOnly) {
+        digest.rescued = walk(&store)?.sound;
     }
     Ok(digest)
 }

@@ -18,6 +18,7 @@ pub const TARGETS: &[Target] = &[
     ("sealed_parts", sealed_parts),
     ("sealed_run", sealed_run),
     ("spool_identity", spool_identity),
+    ("xref", xref),
 ];
 
 /// A cyclic buffer's file, as it is and behind right checksums: headers, records, bitmap, scans, reads.
@@ -94,4 +95,18 @@ pub fn register(data: &[u8]) {
 /// The file that makes a directory a spool.
 pub fn spool_identity(data: &[u8]) {
     let _ = newsreel_engine::fuzz::decode_identity(data);
+}
+
+/// The Xref of a stored article, from which a rebuild and a cancel learn where it is filed: nothing is named that does not
+/// stand in it.
+pub fn xref(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let mut words = text.split_ascii_whitespace().skip(1);
+    for (name, number) in newsreel_engine::fuzz::named(data) {
+        let is_it = |word: &str| {
+            word.rsplit_once(':')
+                .is_some_and(|(before, after)| before == name && after.parse() == Ok(number))
+        };
+        assert!(words.any(is_it), "{name}:{number}");
+    }
 }

@@ -1,12 +1,12 @@
-//! Takes any octets for a record of the log: the door for fuzzers.
+//! Takes any octets for a record of the log, a spool's identity, an Xref: the doors for fuzzers.
 //!
 //! Must never panic, whatever comes.
 
 use newsreel_wire::Sequence;
 
 use crate::record::{
-    ArticleRecord, GroupRecord, GroupRemovedRecord, ReservedRecord, StateRecord, decode_jump,
-    decode_spool_made, decode_time, kind,
+    ArticleRecord, GroupRecord, GroupRemovedRecord, ReservedRecord, StateRecord, WithdrawnRecord,
+    decode_jump, decode_spool_made, decode_time, kind,
 };
 
 /// Decodes `octets` as the payload of a record of this kind; says whether it took them.
@@ -27,6 +27,11 @@ pub fn decode_record(record_kind: u8, octets: &[u8]) -> bool {
         kind::JUMPED => decode_jump(at, octets).is_ok(),
         kind::TIME => decode_time(at, octets).is_ok(),
         kind::SPOOL_MADE => decode_spool_made(at, octets).is_ok(),
+        kind::WITHDRAWN => WithdrawnRecord::decode(at, octets).is_ok_and(|withdrawn| {
+            let mut again = Vec::new();
+            withdrawn.encode(&mut again);
+            octets.starts_with(&again)
+        }),
         _ => false,
     }
 }
@@ -41,4 +46,9 @@ pub fn decode_identity(octets: &[u8]) -> bool {
     }
     let _ = crate::spool::parse(octets);
     crate::spool::parse(&whole).is_ok()
+}
+
+/// Takes `octets` for the Xref of a stored article: names and numbers, each as it stands there.
+pub fn named(octets: &[u8]) -> impl Iterator<Item = (&str, u64)> {
+    crate::places::named(octets).map(|(name, number)| (name, number.0))
 }

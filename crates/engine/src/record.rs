@@ -1,7 +1,7 @@
 //! The records of the log: what happened, in the order in which it became true.
 //!
 //! A record says facts only; every view (history, overview, groups) follows from them by
-//! `views::Applier`, the same for a live commit and for a replay.  Placement (the local token) is
+//! [`Applier`](crate::applier::Applier), the same for a live commit and for a replay.  Placement (the local token) is
 //! the first part of an article record and separable from the facts behind it.  Decoding treats
 //! its input as hostile: a damaged record is an error that says where, never a panic.
 //! The byte layout is in `docs/formats/log-records.md`.

@@ -112,7 +112,16 @@ fn every_target_is_complete() {
 #[test]
 fn whole_inputs_are_taken() {
     let input = |name: &str| read(&fuzz_folder().join("corpus").join(name));
-    for name in ["article", "group", "reserved", "removed", "state", "jumped"] {
+    let records = [
+        "article",
+        "group",
+        "reserved",
+        "removed",
+        "state",
+        "jumped",
+        "withdrawn",
+    ];
+    for name in records {
         let octets = input(&format!("log_record/{name}"));
         let (kind, payload) = octets.split_first().unwrap();
         assert!(
@@ -145,6 +154,9 @@ fn whole_inputs_are_taken() {
     assert!(newsreel_engine::fuzz::decode_identity(&input(
         "spool_identity/whole"
     )));
+    let xref = input("xref/two");
+    let named: Vec<_> = newsreel_engine::fuzz::named(&xref).collect();
+    assert_eq!(named, [("misc.test", 3000), ("misc.a", 7)]);
     let text = |name: &str| String::from_utf8(input(name)).unwrap();
     for name in ["last", "small", "buffers", "large_articles", "empty"] {
         let text = text(&format!("configuration/{name}"));
@@ -156,7 +168,9 @@ fn whole_inputs_are_taken() {
         "dry-run",
         "group-set",
         "group-remove",
+        "forget-lost",
         "article",
+        "article-cancel",
     ] {
         let line = input(&format!("control_request/{name}"));
         assert!(newsreel_app::fuzz::control(&line), "{name}");

@@ -235,5 +235,6 @@ fn files_are_taken(input: &dyn Fn(&str) -> Vec<u8>) {
     // Four articles, six scans, head and whole; and where the header was made again, which nothing vouches for, one scan.
     assert_eq!(buffer("buffer/made-whole"), (24, 0, 48, 4));
     assert_eq!(buffer("buffer/made-rot"), (24, 0, 48, 4));
+    assert_eq!(buffer("buffer/made-erased"), (18, 0, 36, 3));
     assert_eq!(buffer("buffer/made-claims-more"), (18, 0, 36, 3));
 }

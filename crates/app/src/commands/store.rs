@@ -4,8 +4,8 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
 use newsreel_engine::ArticleRef;
-use newsreel_host::{Clock as _, Disk as _, RealClock, RealDisk, read_whole};
-use newsreel_store::{RuleSubject, Rules};
+use newsreel_host::{Clock as _, Disk as _, RealClock, RealDisk};
+use newsreel_store::{ARTICLE_OCTETS_MAX, RuleSubject, Rules};
 use newsreel_wire::UnixTime;
 use newsreel_wire::article::Headers;
 use newsreel_wire::nntp::framing::{dot_stuff, lf_to_wire};
@@ -13,10 +13,7 @@ use serde_json::{Value, json};
 
 use crate::access::{self, LookArgs};
 use crate::control::request::Request;
-use crate::output;
-
-/// No article is larger.
-const ARTICLE_OCTETS_MAX: usize = 256 << 20;
+use crate::{input, output};
 
 /// What the storage rules say, each up to the one that takes the article.
 const RULE_COLUMNS: &[(&str, &str)] = &[
@@ -52,7 +49,7 @@ pub(crate) enum Verb {
                       newsreel store explain article.txt --config newsreel.toml"
     )]
     Explain {
-        /// An article that is here (`<MESSAGE-ID>`, `GROUP:NUMBER`, `TOKEN`), or a file with one
+        /// An article that is here (`<MESSAGE-ID>`, `GROUP:NUMBER`, `TOKEN`), or a file with one, - being the standard input
         article: String,
         #[command(flatten)]
         spool: LookArgs,
@@ -75,7 +72,8 @@ struct Subject {
 
 impl Subject {
     fn of_file(path: &Path) -> Result<Self> {
-        let text = read_whole(&RealDisk, path, ARTICLE_OCTETS_MAX)?;
+        let octets_max = usize::try_from(ARTICLE_OCTETS_MAX).unwrap_or(usize::MAX);
+        let text = input::read(path, octets_max)?.octets;
         let mut wire = Vec::new();
         if text.windows(2).any(|two| two == b"\r\n") {
             dot_stuff(&text, &mut wire);
@@ -110,7 +108,7 @@ impl Subject {
 
 fn explain(article: &str, spool: &LookArgs) -> Result<()> {
     let path = Path::new(article);
-    let subject = if RealDisk.exists(path)? {
+    let subject = if article == input::STANDARD_INPUT || RealDisk.exists(path)? {
         Subject::of_file(path)?
     } else if article.parse::<ArticleRef>().is_ok() {
         Subject::of_stored(article, spool)?

@@ -1,12 +1,9 @@
 //! `newsreel article cancel`, live and offline, as a reader on the wire sees it.
 
-use std::io::Write as _;
-use std::process::Stdio;
-
 use serde_json::{Value, json};
 
 use crate::client::NewsClient;
-use crate::spool::{Spool, newsreel, said};
+use crate::spool::Spool;
 
 const GROUP: &str = "misc.test";
 
@@ -110,17 +107,7 @@ fn a_long_list_is_cancelled_whole_or_not_at_all() {
     for n in 1..=3 {
         assert!(client.takethis(&id(n), GROUP).starts_with("239"));
     }
-    let cancel = |list: &str| {
-        let mut command = newsreel();
-        command.args(["article", "cancel", "-", "--json", "--config"]);
-        command.arg(spool.config()).stdin(Stdio::piped());
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let mut input = child.stdin.take().unwrap();
-        input.write_all(list.as_bytes()).unwrap();
-        drop(input);
-        said(child.wait_with_output().unwrap())
-    };
+    let cancel = |list: &str| spool.piped(&["article", "cancel", "-", "--json"], list);
     let mut list: String = (1..=1500).map(|n| format!("{}\n", id(n))).collect();
     let error = cancel(&format!("{list}nonsense\n")).unwrap_err();
     assert!(error.contains("\"nonsense\" names no article"), "{error}");

@@ -60,6 +60,8 @@ fn rules_say_why_they_take_an_article_or_not() {
         nowhere.ends_with("no rule takes it: it is refused\n"),
         "{nowhere}"
     );
+    let piped = spool.piped(&["store", "explain", "-"], &small);
+    assert!(piped.unwrap().contains("   2  text   true"));
     // Of an article that is here, by the configuration that the server runs with.
     let server = spool.serve();
     spool.text(&["group", "add", "misc.test", "misc.none"]);

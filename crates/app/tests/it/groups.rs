@@ -1,13 +1,10 @@
 //! `group import`: names, active and newsgroups files; all or nothing when a line is bad.
 
-use std::io::Write as _;
-use std::process::Stdio;
-
 use newsreel_host::{RealDisk, replace_file};
 use serde_json::json;
 
 use crate::client::NewsClient;
-use crate::spool::{Spool, newsreel};
+use crate::spool::Spool;
 
 fn file(spool: &Spool, name: &str, text: &str) -> String {
     let path = spool.folder().join(name);
@@ -290,16 +287,9 @@ fn lists_come_from_pipes_as_well() {
     let spool = Spool::new();
     spool.serve().stop();
     let import = |words: &[&str], text: &str| {
-        let mut command = newsreel();
-        command.args(["group", "import", "--json", "--config"]);
-        command.arg(spool.config()).args(words);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let mut input = child.stdin.take().unwrap();
-        input.write_all(text.as_bytes()).unwrap();
-        drop(input);
-        let output = child.wait_with_output().unwrap();
-        serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()
+        let words = [&["group", "import", "--json"], words].concat();
+        let said = spool.piped(&words, text).unwrap();
+        serde_json::from_str::<serde_json::Value>(&said).unwrap()
     };
     assert_eq!(import(&["-"], "misc.a\nmisc.b\n")["added"], 2);
     assert_eq!(import(&["/dev/stdin"], "misc.b\nmisc.c\n")["added"], 1);

@@ -2,6 +2,7 @@
 //!
 //! A server that a test leaves behind is killed when it is dropped; every wait is bounded.
 
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
@@ -89,6 +90,19 @@ impl Spool {
         let mut command = newsreel();
         command.args(words).arg("--config").arg(self.config());
         command.output().unwrap()
+    }
+
+    /// Runs a command with this on its standard input; what it printed, or why it failed.
+    pub(crate) fn piped(&self, words: &[&str], text: &str) -> Result<String, String> {
+        let mut command = newsreel();
+        command.args(words).arg("--config").arg(self.config());
+        command.stdin(Stdio::piped());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut input = child.stdin.take().unwrap();
+        input.write_all(text.as_bytes()).unwrap();
+        drop(input);
+        said(child.wait_with_output().unwrap())
     }
 
     /// Runs a command that must succeed; what it printed.

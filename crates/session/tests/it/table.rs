@@ -84,7 +84,7 @@ fn answers(text: &str, shown: &mut BTreeSet<(String, u16)>) {
         let Some(rest) = line.strip_prefix(['C', 'S']) else {
             continue;
         };
-        let Some(at) = rest.find([':', '|', '<', '*', '=', '+', '!']) else {
+        let Some(at) = rest.find([':', '|', '<', '*', '=', '~', '+', '!']) else {
             continue;
         };
         let (name, rest) = rest.split_at(at);
@@ -152,6 +152,24 @@ fn every_command_has_a_transcript_that_shows_every_code() {
         let is_shown = shown.iter().any(|(_, other)| *other == code);
         assert!(is_shown, "no transcript shows {code}");
     }
+}
+
+/// Whoever wants to know what keeps a paragraph of an RFC finds every transcript in the map.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "looks at the source tree")]
+fn every_transcript_is_in_the_map_of_rfcs() {
+    let map = std::fs::read_to_string(tests_folder().join("../docs/rfc-map.md")).unwrap();
+    let shown: BTreeSet<&str> = map
+        .lines()
+        .filter_map(|line| line.trim_end_matches(" |").rsplit_once("| "))
+        .flat_map(|(_, names)| names.split(", "))
+        .collect();
+    let missing: Vec<String> = transcripts()
+        .into_iter()
+        .map(|(name, _)| name)
+        .filter(|name| !shown.contains(name.as_str()))
+        .collect();
+    assert_eq!(missing, [""; 0]);
 }
 
 /// Every reason for a refusal is shown with its text.

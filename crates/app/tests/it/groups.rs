@@ -1,6 +1,6 @@
 //! `group import`: names, active and newsgroups files; all or nothing when a line is bad.
 
-use newsreel_host::{RealDisk, replace_file};
+use newsreel_host::{Disk as _, RealDisk, replace_file};
 use serde_json::json;
 
 use crate::client::NewsClient;
@@ -373,4 +373,59 @@ fn odd_names_among_the_groups_of_an_article_do_no_harm() {
     assert_eq!(client.ask("GROUP misc.b"), "211 1 1 1 misc.b");
     assert_eq!(client.ask("GROUP misc.test"), "211 2 1 2 misc.test");
     server.stop();
+}
+
+/// Group rows that are lost in both files stay in sight until somebody makes do without them, beside a server or offline.
+#[test]
+fn lost_groups_are_told_until_they_are_forgotten() {
+    for is_live in [true, false] {
+        let spool = Spool::new();
+        let server = spool.serve();
+        spool.text(&["group", "add", "misc.test", "misc.empty"]);
+        let mut client = NewsClient::connect(server.address);
+        assert!(
+            client
+                .takethis("<1@lost.example>", "misc.test")
+                .starts_with("239")
+        );
+        let none = spool.json(&["group", "forget-lost"]);
+        assert_eq!(none, json!({"files": 0}));
+        server.stop();
+        let index = spool.path().join("index");
+        let files = RealDisk.list(&index).unwrap();
+        let lost: Vec<_> = files
+            .iter()
+            .filter(|file| file.name.starts_with("groups-"))
+            .collect();
+        assert_eq!(lost.len(), 2);
+        for file in lost {
+            RealDisk.remove(&index.join(&file.name)).unwrap();
+        }
+        let server = spool.serve();
+        let told = |words: &[&str], key: &str| spool.json(words)[key].to_string();
+        let check = spool.run(&["check", "--json"]);
+        assert!(!check.status.success());
+        assert!(String::from_utf8_lossy(&check.stdout).contains("forget-lost"));
+        assert!(told(&["status"], "damaged").contains("forget-lost"));
+        let group = spool.json(&["group", "show", "misc.test"]);
+        assert_eq!((&group["high"], &group["count"]), (&json!(1), &json!(1)));
+        let server = if is_live {
+            Some(server)
+        } else {
+            server.stop();
+            None
+        };
+        assert_eq!(
+            spool.json(&["group", "forget-lost"]),
+            json!({"files": 1}),
+            "live: {is_live}"
+        );
+        let again = spool.text(&["group", "forget-lost"]);
+        assert_eq!(again.trim_end(), "no file of groups is lost");
+        assert_eq!(told(&["check"], "problems"), "[]");
+        assert_eq!(told(&["status"], "damaged"), "[]");
+        if let Some(server) = server {
+            server.stop();
+        }
+    }
 }

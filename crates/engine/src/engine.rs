@@ -214,6 +214,10 @@ impl Engine {
     /// # Errors
     /// When no checkpoint can be made, or the disk fails.
     pub fn forget_lost_groups(&self) -> Result<usize, Error> {
+        if self.threads.lock().is_none() {
+            // Who only looks has no lock, and the manifest is written at once.
+            return Err(Error::Stopping);
+        }
         for _ in 0..FORGET_TRIES {
             match self.shared.views.forget_lost_groups() {
                 Err(IndexError::Busy) => self.checkpoint()?,

@@ -55,6 +55,9 @@ async fn who_only_looks_writes_nothing() {
     let status = look(&disk, &world.config).unwrap();
     assert_eq!(status.damaged.len(), 0);
     assert!(!faulty.stopped());
+    let clock = Arc::new(FakeClock::new(NOW));
+    let looking = Engine::open_read_only(world.config.clone(), Arc::clone(&disk), clock).unwrap();
+    assert!(looking.forget_lost_groups().is_err());
     assert_eq!(faulty.counts().changes(), 0);
     // Who takes the spool over removes it.
     faulty.clear();

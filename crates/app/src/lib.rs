@@ -11,6 +11,7 @@ pub mod fuzz;
 mod input;
 mod output;
 mod server;
+mod strip;
 
 use std::process::ExitCode;
 

@@ -1,10 +1,10 @@
 //! What the engine tells administrators about itself, its groups, its articles and its buffers.
 
 use newsreel_index::{Group, Wait};
-use newsreel_store::{Blocking, ReadError, Stored, Want};
+use newsreel_store::{Blocking, BufferFacts, ReadError, Stored, Want};
 use newsreel_wire::article::{Headers, Known};
 use newsreel_wire::nntp::framing::dot_unstuff;
-use newsreel_wire::{ArticleNumber, MessageId, SetId, Token, TokenText};
+use newsreel_wire::{ArticleNumber, BufferId, MessageId, SetId, Token, TokenText};
 
 use crate::admin::check_specs;
 use crate::config::{Durability, Mode};
@@ -13,8 +13,8 @@ use crate::error::Error;
 use crate::mend::describe;
 use crate::places::named;
 use crate::report::{
-    ArticleRef, ArticleReport, BufferStatus, GroupReport, HistoryStatus, LogStatus, OverviewStatus,
-    Status, TOKEN_SHAPE,
+    ArticleRef, ArticleReport, BufferReport, BufferStatus, GroupReport, HistoryStatus, LogStatus,
+    OverviewStatus, Status, TOKEN_SHAPE,
 };
 use crate::requests::GroupSpec;
 use crate::timekeeper;
@@ -85,28 +85,36 @@ impl Engine {
     }
 
     fn buffers(&self) -> Vec<BufferStatus> {
-        let config = &self.shared.config.store;
         let buffers = self.shared.store.facts().into_iter();
-        buffers
-            .map(|facts| BufferStatus {
-                state: facts.state(),
-                name: facts.name,
-                set: config
-                    .sets
-                    .get(usize::from(facts.set))
-                    .map_or_else(String::new, |set| set.name.clone()),
-                path: facts.path,
-                octets: facts.capacity_octets,
-                cycle: facts.cycle,
-                free_offset: facts.free_offset,
-                reserved_offset: facts.reserved_offset,
-            })
-            .collect()
+        buffers.map(|facts| self.buffer_status(&facts)).collect()
     }
 
-    /// The buffers, one by one.
-    pub fn inspect_store(&self) -> Result<Vec<BufferStatus>, Error> {
-        Ok(self.buffers())
+    fn buffer_status(&self, facts: &BufferFacts) -> BufferStatus {
+        BufferStatus {
+            state: facts.state(),
+            name: facts.name.clone(),
+            set: self.set_name(SetId(facts.set)),
+            path: facts.path.clone(),
+            octets: facts.capacity_octets,
+            cycle: facts.cycle,
+            free_offset: facts.free_offset,
+            reserved_offset: facts.reserved_offset,
+        }
+    }
+
+    /// The buffers, one by one, with their oldest articles.
+    pub fn inspect_store(&self) -> Result<Vec<BufferReport>, Error> {
+        let store = &self.shared.store;
+        let report = |facts: BufferFacts| {
+            let oldest = store.oldest(BufferId(facts.id))?;
+            let status = self.buffer_status(&facts);
+            Ok(BufferReport::new(
+                status,
+                &facts,
+                oldest.map(|it| it.arrival),
+            ))
+        };
+        store.facts().into_iter().map(report).collect()
     }
 
     /// Why these groups could not be made, without making them; `before` others are thought to be made first.

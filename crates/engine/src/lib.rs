@@ -54,8 +54,8 @@ pub use in_order::HELD_MAX;
 pub use local::{LocalService, NewnewsCursor};
 pub use record::Reason;
 pub use report::{
-    ArticleRef, ArticleReport, BufferStatus, CheckReport, GroupReport, HistoryStatus, LogStatus,
-    OverviewStatus, Status, Uncompared,
+    ArticleRef, ArticleReport, BufferReport, BufferStatus, CheckReport, GroupReport, HistoryStatus,
+    LogStatus, OverviewStatus, Status, Uncompared,
 };
 pub use requests::{GroupChange, GroupSpec};
 pub use room::DiskRoom;

@@ -1,5 +1,7 @@
 //! What the engine tells administrators: plain values, ready to print or to turn into JSON.
 
+use newsreel_store::BufferFacts;
+use newsreel_wire::UnixTime;
 use serde::Serialize;
 
 use crate::counters::CounterValues;
@@ -109,6 +111,63 @@ pub struct BufferStatus {
     pub reserved_offset: u64,
     /// `ok`, `suspended`, or what is wrong.
     pub state: String,
+}
+
+/// A buffer with what lies in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BufferReport {
+    /// What `status` tells of it.
+    #[serde(flatten)]
+    pub status: BufferStatus,
+    /// Its id in the spool.
+    pub id: u16,
+    /// Its storage method.
+    pub method: &'static str,
+    /// Where its articles begin in the file.
+    pub data_offset: u64,
+    /// Articles begin at multiples of this.
+    pub block_octets: u64,
+    /// How much of it is alive, octets.
+    pub live_octets: u64,
+    /// When the oldest article in it arrived, seconds since 1970.
+    pub oldest: Option<u64>,
+    /// When the newest did, as far as its header or this run knows.
+    pub newest: Option<u64>,
+    /// Octets that came a day between the two.
+    pub octets_a_day: Option<u64>,
+    /// At that rate an article that comes now is overwritten after so many seconds.
+    pub lasts_s: Option<u64>,
+}
+
+/// Seconds of a day.
+const DAY_S: u64 = 86_400;
+
+impl BufferReport {
+    pub(crate) fn new(status: BufferStatus, facts: &BufferFacts, oldest: Option<UnixTime>) -> Self {
+        let oldest = oldest.map(|arrival| arrival.0);
+        let newest =
+            Some(facts.newest_arrival).filter(|newest| oldest.is_some_and(|it| it <= *newest));
+        let took_s = oldest.zip(newest).map(|(oldest, newest)| newest - oldest);
+        let rate = |octets: u64, per_s: u64, over_s: u64| {
+            let rate = u128::from(octets) * u128::from(per_s) / u128::from(over_s);
+            u64::try_from(rate).unwrap_or(u64::MAX)
+        };
+        let took_s = took_s.filter(|took_s| *took_s > 0);
+        let octets_a_day = took_s.map(|took_s| rate(facts.live_octets, DAY_S, took_s));
+        let flowing = octets_a_day.filter(|octets| *octets > 0);
+        Self {
+            lasts_s: flowing.map(|octets| rate(facts.capacity_octets, DAY_S, octets)),
+            id: facts.id,
+            method: facts.method,
+            data_offset: facts.data_offset,
+            block_octets: facts.block_octets,
+            live_octets: facts.live_octets,
+            status,
+            oldest,
+            newest,
+            octets_a_day,
+        }
+    }
 }
 
 /// One group.

@@ -44,6 +44,8 @@ pub struct BufferFacts {
     pub header_sequence: u64,
     /// When the last article before its header was written arrived, seconds since 1970.
     pub header_arrival: u64,
+    /// When the newest article that is known arrived, seconds since 1970; 0: none.
+    pub newest_arrival: u64,
 }
 
 impl BufferFacts {

@@ -1,4 +1,4 @@
-//! `newsreel store inspect`: the buffers, with what lies in them; `newsreel store explain`: which rule takes an article.
+//! `newsreel store list|inspect|explain`: the buffers, what lies in them, and which rule takes an article.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::access::{self, LookArgs};
 use crate::control::request::Request;
-use crate::{input, output};
+use crate::{input, output, strip};
 
 /// What the storage rules say, each up to the one that takes the article.
 const RULE_COLUMNS: &[(&str, &str)] = &[
@@ -37,9 +37,19 @@ const BUFFER_COLUMNS: &[(&str, &str)] = &[
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Verb {
-    /// Show every buffer: size, cycle, position of the next article, state
-    #[command(after_help = "Example:\n  newsreel store inspect --spool /var/spool/newsreel")]
+    /// List the buffers: size, cycle, position of the next article, state
+    #[command(after_help = "Example:\n  newsreel store list --spool /var/spool/newsreel")]
+    List {
+        #[command(flatten)]
+        spool: LookArgs,
+    },
+    /// Show buffers one by one, each drawn as a strip: where it stands, how old its articles are, how long they stay
+    #[command(
+        after_help = "Examples:\n  newsreel store inspect\n  newsreel store inspect C0 --json"
+    )]
     Inspect {
+        /// Only these buffers
+        buffers: Vec<String>,
         #[command(flatten)]
         spool: LookArgs,
     },
@@ -58,7 +68,8 @@ pub(crate) enum Verb {
 
 pub(crate) fn run(verb: &Verb) -> Result<()> {
     match verb {
-        Verb::Inspect { spool } => inspect(spool),
+        Verb::List { spool } => list(spool),
+        Verb::Inspect { buffers, spool } => inspect(buffers, spool),
         Verb::Explain { article, spool } => explain(article, spool),
     }
 }
@@ -147,12 +158,32 @@ fn explain(article: &str, spool: &LookArgs) -> Result<()> {
     output::text(&said)
 }
 
-fn inspect(spool: &LookArgs) -> Result<()> {
+fn list(spool: &LookArgs) -> Result<()> {
     let buffers = access::ask(spool, Request::Store)?;
     if spool.json {
         return output::json(&buffers);
     }
     output::text(&table(&buffers))
+}
+
+fn inspect(names: &[String], spool: &LookArgs) -> Result<()> {
+    let mut buffers = match access::ask(spool, Request::Store)? {
+        Value::Array(buffers) => buffers,
+        other => bail!("the server answered {other}"),
+    };
+    let all: Vec<String> = buffers
+        .iter()
+        .map(|buffer| output::cell(&buffer["name"]))
+        .collect();
+    if let Some(name) = names.iter().find(|name| !all.contains(name)) {
+        bail!("there is no buffer {name:?}; there are {}", all.join(", "));
+    }
+    buffers.retain(|buffer| names.is_empty() || names.contains(&output::cell(&buffer["name"])));
+    if spool.json {
+        return output::json(&buffers.into());
+    }
+    let strips: Vec<String> = buffers.iter().map(strip::buffer).collect();
+    output::text(&format!("{}\n{}", strips.join("\n"), strip::KEY))
 }
 
 /// The buffers as a table; what is the matter with one stands in full below it.

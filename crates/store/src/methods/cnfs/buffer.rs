@@ -41,6 +41,8 @@ pub(super) struct Buffer {
     floor: AtomicU64,
     /// Behind the last record that was placed.
     pub(super) end: AtomicU64,
+    /// When that arrived, seconds since 1970.
+    pub(super) arrival: AtomicU64,
     /// Behind the last batch that was written.
     pub(super) written: AtomicU64,
     /// Behind the last batch that is surely on the medium.
@@ -226,6 +228,7 @@ impl Buffer {
             read_only,
             floor: AtomicU64::new(header.hints.reserved.one_cycle_before().0),
             end: AtomicU64::new(header.hints.end.0),
+            arrival: AtomicU64::new(header.hints.arrival.0),
             written: AtomicU64::new(header.hints.end.0),
             synced: AtomicU64::new(header.hints.end.0),
             reserved: AtomicU64::new(header.hints.reserved.0),

@@ -187,6 +187,9 @@ impl Filling {
         self.placed.arrival = place.arrival;
         self.run_octets += self.buffer.geometry.distance(slot.at, slot.end);
         self.buffer.end.store(slot.end.0, Ordering::Relaxed);
+        self.buffer
+            .arrival
+            .store(place.arrival.0, Ordering::Relaxed);
         Ok(token)
     }
 

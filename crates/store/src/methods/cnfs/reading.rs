@@ -154,6 +154,7 @@ impl BufferReader for Buffer {
             complaint: self.complaint(),
             header_sequence: hints.sequence.0,
             header_arrival: hints.arrival.0,
+            newest_arrival: self.arrival.load(Ordering::Relaxed),
         }
     }
 }

@@ -1,0 +1,106 @@
+//! A cyclic buffer drawn as a strip: what of it is of this cycle, of the one before, about to be overwritten, or free.
+
+use serde_json::Value;
+
+use crate::output;
+
+/// Characters of a strip.
+const WIDTH: u64 = 64;
+
+/// What the characters mean.
+pub(crate) const KEY: &str = "# this cycle   > the next article   ~ reserved, about to be overwritten   = the cycle before   . empty\n";
+
+/// A buffer as `store inspect` shows it.
+pub(crate) fn buffer(report: &Value) -> String {
+    let number = |key: &str| report[key].as_u64().unwrap_or(0);
+    let (octets, live) = (number("octets"), number("live_octets"));
+    let percent = |part: u64| (u128::from(part) * 100 / u128::from(octets.max(1))).to_string();
+    let behind = number("free_offset").saturating_sub(number("data_offset"));
+    let rate = match report["octets_a_day"].as_u64() {
+        Some(_) => format!("{} a day", output::octets(&report["octets_a_day"])),
+        None => "not known yet".to_owned(),
+    };
+    let facts = output::facts(&[
+        ("buffer", output::cell(&report["name"])),
+        ("set", output::cell(&report["set"])),
+        ("file", output::cell(&report["path"])),
+        ("room", output::octets(&report["octets"])),
+        (
+            "alive",
+            format!("{} ({} %)", output::octets(&live.into()), percent(live)),
+        ),
+        (
+            "next article",
+            format!(
+                "cycle {}, offset {:x}, {} % of the way",
+                number("cycle"),
+                number("free_offset"),
+                percent(behind)
+            ),
+        ),
+        ("oldest article", output::date(&report["oldest"])),
+        ("comes in", rate),
+        ("an article stays", output::duration(&report["lasts_s"])),
+        ("state", output::cell(&report["state"])),
+    ]);
+    format!("{facts}[{}]\n", strip(report))
+}
+
+/// The strip itself.
+fn strip(report: &Value) -> String {
+    let number = |key: &str| report[key].as_u64().unwrap_or(0);
+    let (data, octets, cycle) = (number("data_offset"), number("octets"), number("cycle"));
+    let free = number("free_offset").saturating_sub(data);
+    let reserved = number("reserved_offset").saturating_sub(data);
+    // The reserved region may lie around the end of the file.
+    let is_reserved = |at: u64| {
+        if reserved >= free {
+            (free..reserved).contains(&at)
+        } else {
+            at >= free || at < reserved
+        }
+    };
+    let character = |column: u64| {
+        let at = octets * column / WIDTH;
+        let end = octets * (column + 1) / WIDTH;
+        if (at..end.max(at + 1)).contains(&free) {
+            '>'
+        } else if is_reserved(at) {
+            '~'
+        } else if at < free {
+            '#'
+        } else if cycle > 1 {
+            '='
+        } else {
+            '.'
+        }
+    };
+    (0..WIDTH).map(character).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_strip_shows_where_a_buffer_stands() {
+        let strip = |cycle: u64, free: u64, reserved: u64| {
+            strip(&json!({"octets": 6400, "data_offset": 100, "cycle": cycle,
+                "free_offset": free, "reserved_offset": reserved}))
+        };
+        let (dots, rest) = (".".repeat(63), "=".repeat(43));
+        assert_eq!(strip(1, 100, 100), format!(">{dots}"));
+        assert_eq!(
+            strip(1, 1100, 2100),
+            format!("{}>{}{}", "#".repeat(10), "~".repeat(9), ".".repeat(44))
+        );
+        assert_eq!(
+            strip(7, 1100, 2200),
+            format!("{}>{}{rest}", "#".repeat(10), "~".repeat(10))
+        );
+        // What is reserved goes on from the start.
+        assert_eq!(strip(2, 6300, 400), format!("~~~{}>~", "#".repeat(59)));
+    }
+}

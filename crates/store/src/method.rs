@@ -78,6 +78,9 @@ pub trait StorageMethod: Send + Debug {
     /// overwritten by what is appended to `out`.
     fn withdrawn(&mut self, tokens: &[Token], out: &mut Vec<Box<dyn BatchWrite>>);
 
+    /// Before `resume`: whether a buffer knows of more than the log does.
+    fn is_ahead(&self, marks: &[Marks], log_end: Sequence) -> Result<bool>;
+
     /// Before `resume`: the log is older than what was there (an old one was put back), so every buffer that was used
     /// is searched for its true end.
     fn distrust(&mut self);

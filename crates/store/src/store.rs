@@ -180,11 +180,18 @@ impl Store {
     }
 
     /// After recovery: each buffer goes on behind its last committed article.  `log_end` is the last sequence the log
-    /// has; a buffer that knows of more is reported, and goes on behind all that was ever written in it.
+    /// has; where a buffer knows of more the log has lost something, and all go on behind all that was ever written.
     ///
     /// # Errors
     /// When the log's marks cannot be of these files.
     pub fn resume(&mut self, marks: &[Marks], log_end: Sequence) -> Result<()> {
+        let mut is_ahead = false;
+        for set in &self.sets {
+            is_ahead |= set.is_ahead(marks, log_end)?;
+        }
+        if is_ahead {
+            self.distrust();
+        }
         for set in &mut self.sets {
             set.resume(marks, log_end)?;
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use newsreel_host::{Disk, Effect, Fault, FaultyDisk, MemoryDisk, Op, OpenMode};
 use newsreel_store::conformance::{Log, Logged, Rig, config_of};
-use newsreel_store::{Access, BufferFacts, StoreConfig};
+use newsreel_store::{Access, BufferFacts, Marks, StoreConfig};
 use newsreel_wire::{BufferId, Position, Sequence, Token};
 use proptest::prelude::*;
 
@@ -269,6 +269,82 @@ fn headers_are_kept_twice_and_repaired() {
     }
 }
 
+/// The newest part of the log is lost, and no header was written since: that there is more than the one batch which an
+/// unfinished commit may leave tells that the log had more.
+#[test]
+fn batches_behind_the_end_of_the_log_are_not_overwritten() {
+    let config = config_of("cnfs", 4 << 20);
+    for (lost, is_told) in [(1, false), (2, true), (10, true)] {
+        let (disk, mut rig) = rig(&config);
+        for number in 0..200 {
+            rig.place(number, 3000).unwrap();
+            if number % 5 == 4 {
+                rig.commit().unwrap();
+            }
+        }
+        rig.checkpoint().unwrap();
+        let mut old = 0;
+        for number in 200..220 + 5 * lost {
+            rig.place(number, 3000).unwrap();
+            if number % 5 == 4 {
+                rig.commit().unwrap();
+            }
+            if number == 219 {
+                old = rig.log.commits();
+            }
+        }
+        let full = rig.log.clone();
+        drop(rig);
+        let mut rig = Rig::recover(disk, &config, full.cut(old), Access::Write).unwrap();
+        let states: Vec<String> = rig.reader.facts().iter().map(BufferFacts::state).collect();
+        let was_told = states
+            .iter()
+            .any(|state| state.contains("an old log was put back"));
+        assert_eq!(was_told, is_told, "{lost} lost: {states:?}");
+        for number in 1000..1100 {
+            let token = rig.place(number, 3000).unwrap();
+            let last = lasts(&full).get(&token.buffer()).copied();
+            let is_behind = last.is_none_or(|last| token.position() > last);
+            assert!(is_behind || !is_told, "{lost} lost: {token:?}, {last:?}");
+        }
+        rig.commit().unwrap();
+        let again = full
+            .articles()
+            .filter(|logged| rig.read(logged).is_err())
+            .count();
+        assert_eq!(again > 0, !is_told, "{lost} lost: {again} were overwritten");
+    }
+}
+
+/// A header that was made again does not hide that the log is old, whatever lies at the log's end by now.
+#[test]
+fn a_header_made_again_does_not_hide_an_old_log() {
+    for (octets, len, articles) in [(1 << 20, 3000, 900), (16 << 20, 3_500_000, 19)] {
+        let config = config_of("cnfs", octets);
+        let (disk, mut rig) = rig(&config);
+        let mut old = 0;
+        for number in 0..articles {
+            rig.place(number, len).unwrap();
+            rig.commit().unwrap();
+            if number == 2 {
+                old = rig.log.commits();
+            }
+        }
+        let full = rig.log.clone();
+        drop(rig);
+        for path in ["/spool/buffers/C0", "/spool/buffers/C1"] {
+            let file = disk.open(Path::new(path), OpenMode::ReadWrite).unwrap();
+            file.write_at(&[0xff; 8192], 0).unwrap();
+        }
+        let mut rig = Rig::recover(disk, &config, full.cut(old), Access::Write).unwrap();
+        for number in 2000..2003 {
+            let token = rig.place(number, len.min(100_000)).unwrap();
+            let last = lasts(&full)[&token.buffer()];
+            assert!(token.position() > last, "{token:?}, {last}");
+        }
+    }
+}
+
 /// What the header said is known elsewhere, except the key of the records, and they tell it.
 #[test]
 fn a_header_that_is_lost_twice_is_made_again() {
@@ -480,13 +556,18 @@ fn a_cycle_that_was_reserved_but_not_written_is_begun_again() {
     let marks = rig.log.marks();
     let tally = rig.read_all();
     drop(rig);
-    for mark in marks {
+    let with = |odd: Marks| {
+        let others = marks.iter().filter(|mark| mark.buffer != odd.buffer);
+        others.copied().chain([odd]).collect::<Vec<_>>()
+    };
+    for mark in marks.clone() {
         // What the log says when the reservations of a new cycle are all it has of it.
         let mut rig =
             Rig::recover(Arc::clone(&disk), &config, Log::default(), Access::Write).unwrap();
         let mut odd = mark;
         odd.reserved = Position::new(mark.end.cycle() + 3, mark.reserved.offset());
-        rig.store.resume(&[odd], Sequence(u64::MAX)).unwrap();
+        let end = Sequence(u64::MAX);
+        rig.store.resume(&with(odd), end).unwrap();
         let facts = rig.reader.buffer(mark.buffer).unwrap().facts();
         assert_eq!(
             (facts.cycle, facts.free_offset),
@@ -494,7 +575,7 @@ fn a_cycle_that_was_reserved_but_not_written_is_begun_again() {
         );
         // Marks of another file are not believed.
         odd.end = Position::new(odd.reserved.cycle(), 64);
-        let error = rig.store.resume(&[odd], Sequence(u64::MAX)).unwrap_err();
+        let error = rig.store.resume(&with(odd), end).unwrap_err();
         assert!(
             error.to_string().contains("put the right file there"),
             "{error}"

@@ -34,6 +34,8 @@ pub(super) struct Buffer {
     pub(super) key: FileKey,
     /// The header it was opened with.
     pub(super) opened: FileHeader,
+    /// Its header was made again, and says nothing of where it stood.
+    pub(super) is_rescued: bool,
     /// What was wrong when it was opened, if anything.
     complaint: Mutex<Option<String>>,
     pub(super) read_only: bool,
@@ -224,6 +226,7 @@ impl Buffer {
             side: disk.open(owner.path, mode)?,
             geometry,
             key: FileKey::of(&header.uuid),
+            is_rescued: false,
             complaint: Mutex::new(complaint),
             read_only,
             floor: AtomicU64::new(header.hints.reserved.one_cycle_before().0),

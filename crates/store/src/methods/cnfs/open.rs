@@ -99,7 +99,9 @@ fn rescued(opening: &Opening<'_>, owner: &Owner<'_>, read_only: bool, why: &str)
     let (header, records) = rescue::header(file.as_ref(), owner, id)?.ok_or_else(lost)?;
     let complaint = format!("{why}; it was made again, and {records} records or more bear it out");
     tracing::error!(buffer = owner.config.name, "{complaint}");
-    Buffer::open(opening.disk, owner, read_only, (header, 0), Some(complaint))
+    let mut buffer = Buffer::open(opening.disk, owner, read_only, (header, 0), Some(complaint))?;
+    buffer.is_rescued = true;
+    Ok(buffer)
 }
 
 fn path_of(spool_dir: &Path, config: &BufferConfig) -> PathBuf {

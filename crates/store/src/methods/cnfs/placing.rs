@@ -16,7 +16,7 @@ use super::buffer::Buffer;
 use super::format::{Hints, Mark, RECORD_HEADER, RecordHeader};
 use super::geometry::{PAGE, Slot, in_memory};
 use super::memory::{BatchMemory, Stretch};
-use super::true_end;
+use super::true_end::{self, TrueEnd};
 use crate::error::{Error, PlaceError, Result};
 use crate::method::{Marks, Place, Reservation};
 
@@ -359,14 +359,8 @@ impl Filling {
         }
     }
 
-    /// After recovery: goes on behind the last committed article.  A buffer that knows of more than the log does goes on
-    /// behind everything that was ever written or reserved in it, so that nothing is overwritten before its turn; the
-    /// complaint says so.
-    pub(super) fn resume(
-        &mut self,
-        marks: Option<&Marks>,
-        log_end: Sequence,
-    ) -> Result<Option<String>> {
+    /// Where the log says that the next article goes, and up to where it may be written.
+    fn by_the_log(&self, marks: Option<&Marks>) -> Result<(Position, Position)> {
         let geometry = self.buffer.geometry;
         let start = self.start()?;
         let (end, reserved) = marks.map_or((start, start), |marks| {
@@ -387,6 +381,38 @@ impl Filling {
                  size; put the right file there"
             )));
         };
+        Ok((next, reserved))
+    }
+
+    /// Whether it knows of more than the log does: its header, or what lies in it.
+    pub(super) fn is_ahead(&self, marks: Option<&Marks>, log_end: Sequence) -> Result<bool> {
+        let (next, reserved) = self.by_the_log(marks)?;
+        let hints = self.buffer.opened.hints;
+        if self.buffer.is_rescued {
+            // This header says nothing: what lies anywhere in it must do.
+            return Ok(self.true_end(next)?.sequence > log_end);
+        }
+        Ok(hints.sequence > log_end
+            || hints.reserved > reserved
+            || true_end::has_batches(&self.buffer, (next, log_end))?)
+    }
+
+    /// The end of all that was written, when this much of it is known.
+    fn true_end(&self, known: Position) -> Result<TrueEnd> {
+        // What is known may lie in the middle of a large article of a later cycle.
+        let quiet = (QUIET_REGIONS * self.region()).max(self.article_octets_max() + 2 * PAGE);
+        true_end::find(&self.buffer, known, quiet)
+    }
+
+    /// After recovery: goes on behind the last committed article.  Where the log is known to be too old it goes on
+    /// behind everything that was ever written or reserved in it, so that nothing is overwritten before its turn; the
+    /// complaint says so.
+    pub(super) fn resume(
+        &mut self,
+        marks: Option<&Marks>,
+        log_end: Sequence,
+    ) -> Result<Option<String>> {
+        let (next, reserved) = self.by_the_log(marks)?;
         let hints = self.buffer.opened.hints;
         if self.buffer.read_only {
             // Beside a server the header is newer than the log as it was read.
@@ -395,8 +421,7 @@ impl Filling {
             self.go_on(next, reserved, hints.sequence);
             return Ok(None);
         }
-        let is_ahead = hints.sequence > log_end || hints.reserved > reserved;
-        if is_ahead || self.is_distrusted {
+        if std::mem::take(&mut self.is_distrusted) {
             return self.resume_ahead(next.max(hints.end), reserved, log_end);
         }
         self.go_on(next, reserved.max(next), hints.sequence);
@@ -418,7 +443,7 @@ impl Filling {
             "the log is older than the buffer, whose last record is looked for"
         );
         // The header is only a hint: it may never have been written since the buffer was made.
-        let found = true_end::find(&self.buffer, known, QUIET_REGIONS * self.region())?;
+        let found = self.true_end(known)?;
         let last = found.end.max(hints.reserved).max(reserved);
         if last <= self.start()? {
             self.go_on(last, last, log_end);

@@ -188,6 +188,17 @@ impl StorageMethod for Cnfs {
         }
     }
 
+    fn is_ahead(&self, marks: &[Marks], log_end: Sequence) -> Result<bool> {
+        for filling in &self.fillings {
+            let id = filling.buffer.id;
+            let marks = marks.iter().find(|marks| marks.buffer == id);
+            if !filling.buffer.read_only && filling.is_ahead(marks, log_end)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     fn distrust(&mut self) {
         for filling in &mut self.fillings {
             filling.is_distrusted = true;

@@ -23,6 +23,40 @@ pub(super) struct TrueEnd {
     pub(super) sequence: Sequence,
 }
 
+/// Whether more than one batch lies behind the end of the log.  One may: its commit was not finished.  But the next is
+/// written only when the log has the one before; so the log has lost what it had.
+pub(super) fn has_batches(buffer: &Buffer, log_end: (Position, Sequence)) -> Result<bool> {
+    let (mut at, last) = log_end;
+    for _ in 0..2 {
+        let begin = at;
+        while let Some(behind) = record_behind(buffer, at, last)? {
+            at = behind;
+        }
+        // The next batch begins on a page.
+        match buffer.geometry.page_up(at) {
+            Some(next) if at > begin => at = next,
+            _ => return Ok(false),
+        }
+    }
+    Ok(true)
+}
+
+/// Behind the sound record that begins exactly here, if it is later than what the log has.
+fn record_behind(buffer: &Buffer, at: Position, last: Sequence) -> Result<Option<Position>> {
+    let mut octets = [0; RECORD_HEADER];
+    if !buffer.geometry.holds(at, RECORD_HEADER as u64) {
+        return Ok(None);
+    }
+    match buffer.file.read_exact_at(&mut octets, at.offset()) {
+        Err(error) if error.is_medium() => return Ok(None),
+        read => read?,
+    }
+    let record = Record::read(buffer, at.offset(), &octets);
+    // What is older, an unfinished commit of an earlier run left there.
+    let later = record.filter(|record| record.at == at && record.sequence > last);
+    Ok(later.map(|record| record.end))
+}
+
 /// Follows the records from a known end on.  Where there is none for `quiet` octets, nothing was written.
 pub(super) fn find(buffer: &Buffer, known: Position, quiet: u64) -> Result<TrueEnd> {
     let geometry = &buffer.geometry;
@@ -84,13 +118,31 @@ impl Search<'_> {
 impl TrueEnd {
     /// What begins in a block, if it is newer than all before.
     fn newer(&self, buffer: &Buffer, offset: u64, block: &[u8]) -> Option<Self> {
+        let record = Record::read(buffer, offset, block)?;
+        (record.at >= self.end).then(|| Self {
+            end: record.end,
+            sequence: self.sequence.max(record.sequence),
+        })
+    }
+}
+
+/// Where a sound record begins and ends in time, and its sequence.
+struct Record {
+    at: Position,
+    end: Position,
+    sequence: Sequence,
+}
+
+impl Record {
+    /// The record that begins in this block, at this offset.
+    fn read(buffer: &Buffer, offset: u64, block: &[u8]) -> Option<Self> {
         let octets = block
             .get(..RECORD_HEADER)
             .filter(|octets| RecordHeader::may_begin(octets))?;
         let header = RecordHeader::decode(octets, buffer.key).ok()?;
         let geometry = &buffer.geometry;
         let at = header.position;
-        if at < self.end || at.offset() != offset {
+        if at.offset() != offset {
             return None;
         }
         let end = match header.mark {
@@ -101,8 +153,9 @@ impl TrueEnd {
             Mark::CycleEnd => geometry.start_of(at.cycle().checked_add(1)?),
         }?;
         Some(Self {
+            at,
             end,
-            sequence: self.sequence.max(header.sequence),
+            sequence: header.sequence,
         })
     }
 }

@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use newsreel_host::disk::{DirEntry, Lock};
 use newsreel_host::{Disk, File, MemoryDisk, OpenMode, Result};
 use newsreel_store::conformance::{Rig, config_of};
-use newsreel_store::{Blocking, ReadError, Want};
+use newsreel_store::{Access, Blocking, ReadError, ScanRange, Scanned, Want};
+use newsreel_wire::TokenText;
 use parking_lot::Mutex;
 
 /// When, measured by a read, something happens.
@@ -225,6 +226,45 @@ fn who_is_overtaken_in_the_middle_of_a_copy_finds_the_article_gone() {
                     overtake(len, want, blocking, moment);
                 }
             }
+        }
+    }
+}
+
+/// Who looks from beside learns only from the header that the server has overwritten what it reads.
+#[test]
+fn what_is_overwritten_from_elsewhere_is_gone_and_no_damage() {
+    const OCTETS: u64 = 1 << 20;
+    let (disk, config) = (Arc::new(MemoryDisk::new()), config_of("cnfs", OCTETS));
+    let mut rig = Rig::new(Arc::clone(&disk) as Arc<dyn Disk>, &config).unwrap();
+    let tokens: Vec<_> = (0..100).map(|n| rig.place(n, 9000).unwrap()).collect();
+    rig.commit().unwrap();
+    let looking = Rig::recover(disk, &config, rig.log.clone(), Access::ReadOnly).unwrap();
+    let looking = &looking.reader;
+    let mut scans = Vec::new();
+    for buffer in looking.buffers() {
+        let mut scan = Arc::clone(buffer).scan(ScanRange::Live);
+        scan.step().unwrap();
+        scans.push(scan);
+    }
+    let texts: Vec<_> = tokens
+        .iter()
+        .map(|token| looking.token_text(token))
+        .collect();
+    go_around(&mut rig, OCTETS);
+    for (token, text) in tokens.iter().zip(&texts) {
+        let mut memory = Vec::new();
+        let read = looking.read(token, Want::Whole, Blocking::Yes, &mut memory);
+        assert!(matches!(read, Err(ReadError::Gone)), "{read:?}");
+        let text = TokenText::parse(text.as_ref().unwrap()).unwrap();
+        let found = looking.token_at(&text);
+        assert!(matches!(found, Err(ReadError::Gone)), "{found:?}");
+    }
+    for mut scan in scans {
+        while let Some(found) = scan.step().unwrap() {
+            assert!(
+                matches!(found, Scanned::Record { sound: true, .. }),
+                "{found:?}"
+            );
         }
     }
 }

@@ -25,6 +25,10 @@ pub(super) struct Batch {
 
 impl Batch {
     fn try_write(&self) -> newsreel_host::Result<()> {
+        if let Some(hints) = self.hints {
+            // First: who looks at the file beside the server sees in it what may be overwritten from here on.
+            self.buffer.write_header_with_batch(hints)?;
+        }
         for stretch in &self.sealed.stretches {
             let octets = self.sealed.octets(stretch);
             if self.buffer.is_cached {
@@ -32,9 +36,6 @@ impl Batch {
             } else {
                 self.buffer.file.write_direct_at(octets, stretch.offset)?;
             }
-        }
-        if let Some(hints) = self.hints {
-            self.buffer.write_header_with_batch(hints)?;
         }
         Ok(())
     }

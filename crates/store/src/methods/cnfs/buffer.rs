@@ -1,11 +1,12 @@
 //! One open buffer: its file, and the marks that the sequencer, readers and tools share.
 //!
 //! The floor rises before anything in the region below it is touched and never falls.  A buffer that failed once
-//! takes nothing more until it is opened again.
+//! takes nothing more until it is opened again.  A buffer that is opened beside a server to look at it looks for the
+//! server's floor in the header before it calls anything damaged.
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 
 use newsreel_host::{Disk, File, OpenMode};
 use newsreel_wire::{BufferId, Position, SetId};
@@ -18,6 +19,9 @@ use super::memory::Pool;
 use super::recent::Recent;
 use crate::config::BufferConfig;
 use crate::error::{Error, Result};
+
+/// How often a header is read that somebody writes meanwhile.
+const LOOKS_MAX: u32 = 3;
 
 /// A buffer as everyone may see it.
 #[derive(Debug)]
@@ -248,6 +252,30 @@ impl Buffer {
     /// Positions below this are gone.
     pub(super) fn floor(&self) -> Position {
         Position(self.floor.load(Ordering::SeqCst))
+    }
+
+    /// Whether a record that does not look sound should: then it is damaged.  Who only looks beside a server keeps the
+    /// floor of when it looked first, as views and log do; what the server overwrites since is told by the header, which
+    /// it writes before.
+    pub(super) fn should_be_sound(&self, position: Position) -> bool {
+        fence(Ordering::SeqCst);
+        position >= self.floor() && !(self.read_only && position < self.floor_by_now())
+    }
+
+    /// The floor of the header as it is in the file.
+    fn floor_by_now(&self) -> Position {
+        // While both copies are written one after the other, neither may look sound.
+        for _ in 0..LOOKS_MAX {
+            if let Ok(Headers::Sound(header, ..)) = read_headers(self.file.as_ref()) {
+                let is_it = FileKey::of(&header.uuid) == self.key;
+                return if is_it {
+                    header.hints.reserved.one_cycle_before()
+                } else {
+                    Position::ZERO
+                };
+            }
+        }
+        Position::ZERO
     }
 
     /// Everything below `floor` is gone from now on; it never comes back.

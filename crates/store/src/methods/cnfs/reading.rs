@@ -94,23 +94,12 @@ impl BufferReader for Buffer {
         if position < self.floor() {
             return Err(ReadError::Gone);
         }
-        let mut octets = [0; RECORD_HEADER];
-        if !self.geometry.holds(position, RECORD_HEADER as u64) {
-            return Err(self.corrupt(position, "the position is outside the buffer"));
+        match self.header_at(position) {
+            Err(ReadError::Corrupt { .. }) if !self.should_be_sound(position) => {
+                Err(ReadError::Gone)
+            }
+            header => Ok(token_of(self, &header?)),
         }
-        self.file.read_exact_at(&mut octets, position.offset())?;
-        let header = RecordHeader::decode(&octets, self.key);
-        let header = header.map_err(|what| self.corrupt(position, what))?;
-        if header.position == position && header.mark == Mark::Erased {
-            return Err(ReadError::Gone);
-        }
-        if header.position != position || header.mark != Mark::Article {
-            return Err(self.corrupt(
-                position,
-                "the record was written for another place or cycle",
-            ));
-        }
-        Ok(token_of(self, &header))
     }
 
     fn scan(self: Arc<Self>, range: ScanRange) -> Box<dyn RecordScan> {
@@ -186,6 +175,27 @@ impl Buffer {
         position >= self.floor()
     }
 
+    /// The header of the article that begins here.
+    fn header_at(&self, position: Position) -> Result<RecordHeader, ReadError> {
+        let mut octets = [0; RECORD_HEADER];
+        if !self.geometry.holds(position, RECORD_HEADER as u64) {
+            return Err(self.corrupt(position, "the position is outside the buffer"));
+        }
+        self.file.read_exact_at(&mut octets, position.offset())?;
+        let header = RecordHeader::decode(&octets, self.key);
+        let header = header.map_err(|what| self.corrupt(position, what))?;
+        if header.position == position && header.mark == Mark::Erased {
+            return Err(ReadError::Gone);
+        }
+        if header.position != position || header.mark != Mark::Article {
+            return Err(self.corrupt(
+                position,
+                "the record was written for another place or cycle",
+            ));
+        }
+        Ok(header)
+    }
+
     fn read_record(
         &self,
         token: &Token,
@@ -225,8 +235,12 @@ impl Buffer {
         }
         let checked = self.check(token, head_len, &memory[record.clone()]);
         let header = match checked {
-            // It may have been erased under the copy: then its mark says so by now.
-            Err(ReadError::Corrupt { .. }) if self.is_erased(position) => {
+            // It may have been erased under the copy: then its mark says so by now.  Or overwritten by a server of which only
+            // the header tells.
+            Err(ReadError::Corrupt { .. })
+                if self.is_erased(position)
+                    || liveness == Liveness::Checked && !self.should_be_sound(position) =>
+            {
                 return Err(ReadError::Gone);
             }
             checked => checked?,

@@ -198,7 +198,7 @@ impl CyclicScan {
         // What was overwritten since is no damage either.
         let cycle = self.part.cycle.unwrap_or(u32::MAX);
         let is_live = Position::checked(cycle, from)
-            .is_none_or(|position| self.buffer.is_live_after_reading(position));
+            .is_none_or(|position| self.buffer.should_be_sound(position));
         (!was_stale && is_live).then_some(Scanned::Damaged {
             from,
             to: self.offset,
@@ -222,7 +222,11 @@ impl CyclicScan {
         let (head, body) = self.window[self.article.clone()].split_at(header.head_len as usize);
         let sound =
             crc32c::crc32c(head) == header.crc_head && crc32c::crc32c(body) == header.crc_body;
-        let live = self.buffer.is_live_after_reading(header.position);
+        let live = if sound {
+            self.buffer.is_live_after_reading(header.position)
+        } else {
+            self.buffer.should_be_sound(header.position)
+        };
         // An old record may be overwritten in part by newer ones: only a sound one is left behind as a whole.
         self.offset += if sound || live {
             self.buffer

@@ -381,6 +381,28 @@ fn a_header_that_is_lost_twice_is_made_again() {
     }
 }
 
+/// That it was cut is said also where no header is left to say how long it was.
+#[test]
+fn a_file_that_was_cut_is_called_so_without_its_headers() {
+    let config = config_of("cnfs", 4 << 20);
+    let (disk, mut rig) = rig(&config);
+    rig.place(1, 3000).unwrap();
+    rig.checkpoint().unwrap();
+    let log = rig.log.clone();
+    drop(rig);
+    let path = Path::new("/spool/buffers/C0");
+    let file = disk.open(path, OpenMode::ReadWrite).unwrap();
+    file.write_at(&[0xff; 8192], 0).unwrap();
+    file.set_len(1 << 20).unwrap();
+    for access in [Access::ReadOnly, Access::Write] {
+        let error = Rig::recover(Arc::clone(&disk), &config, log.clone(), access).unwrap_err();
+        let error = error.to_string();
+        assert!(error.contains("it has 1048576 octets"), "{error}");
+        assert!(error.contains("it was cut"), "{error}");
+    }
+    assert_eq!(file.len().unwrap(), 1 << 20);
+}
+
 /// In the place of a buffer lies something without a record of one: nothing of it is touched.
 #[test]
 fn what_does_not_hold_records_is_not_given_a_header() {

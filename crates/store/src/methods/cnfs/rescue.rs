@@ -29,6 +29,13 @@ pub(super) fn header(
     id: BufferId,
 ) -> Result<Option<(FileHeader, u32)>> {
     let mut header = new_header(owner, id)?;
+    let (len, octets) = (file.len()?, owner.config.octets);
+    if len < octets {
+        return Err(owner.wrong(format!(
+            "it has {len} octets, the configuration says {octets}, and neither copy of its header can be used; it was \
+             cut, or is no buffer: restore it, or take it out of the configuration"
+        )));
+    }
     let Some(geometry) = header.geometry() else {
         return Ok(None);
     };

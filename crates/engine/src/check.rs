@@ -140,7 +140,16 @@ impl Engine {
                     report.problem(damage.to_string());
                     continue;
                 }
-                Err(error) => return Err(error.into()),
+                Err(error) => {
+                    let error = Error::from(error);
+                    if !self.only_looks() || error.missing().is_none() {
+                        return Err(error);
+                    }
+                    // It was there: the server retired it, and what it told is compared from the store.
+                    untold.told(oldest, Sequence(oldest.0.saturating_sub(1)));
+                    gone.clear();
+                    break;
+                }
             };
             untold.told(frame.first().min(last.next()), frame.last());
             for record in frame.records() {

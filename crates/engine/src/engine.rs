@@ -3,6 +3,7 @@
 //! Three threads: the sequencer decides the order, the commit thread writes and syncs, the
 //! checkpoint thread seals views and compacts.  Everything else runs on the caller's thread.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
@@ -52,6 +53,9 @@ struct Threads {
     checkpoint: JoinHandle<()>,
 }
 
+/// So often a spool is looked at whose files a server retires meanwhile.
+const LOOKS_MAX: u32 = 10;
+
 /// After so long without an answer it is looked whether anybody is there to give one.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -61,6 +65,21 @@ const FORGET_REST: Duration = Duration::from_millis(50);
 
 /// Told how many octets of a new buffer are written, of how many.
 pub type Progress<'a> = &'a mut dyn FnMut(&str, u64, u64);
+
+/// What is there now.  The server beside may retire a file between the moment it is named and the one it is opened:
+/// then all of it is looked at again, unless it is the same file that is missing.
+fn look(config: &EngineConfig, disk: &Arc<dyn Disk>) -> Result<Opened, Error> {
+    let mut missed = None;
+    for _ in 1..LOOKS_MAX {
+        let opened = recover::open(config, disk, Access::ReadOnly, &mut |_, _, _| {});
+        let missing = opened.as_ref().err().and_then(Error::missing);
+        if missing.is_none() || missing == missed.as_deref() {
+            return opened;
+        }
+        missed = missing.map(Path::to_path_buf);
+    }
+    recover::open(config, disk, Access::ReadOnly, &mut |_, _, _| {})
+}
 
 impl Engine {
     /// Takes the spool's lock, makes the spool when the directory is empty, recovers, starts.
@@ -89,7 +108,7 @@ impl Engine {
         disk: Arc<dyn Disk>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Error> {
-        let opened = recover::open(&config, &disk, Access::ReadOnly, &mut |_, _, _| {})?;
+        let opened = look(&config, &disk)?;
         let (engine, _) = Self::assemble(config, disk, clock, opened)?;
         engine.shared.closing.store(true, Ordering::Release);
         Ok(engine)
@@ -164,6 +183,11 @@ impl Engine {
             opened_ms,
         };
         Ok((engine, parts))
+    }
+
+    /// Nothing of this engine writes: somebody else may.
+    pub(crate) fn only_looks(&self) -> bool {
+        self.threads.lock().is_none()
     }
 
     /// The news service of this spool.

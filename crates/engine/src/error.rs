@@ -1,7 +1,8 @@
 //! What can go wrong in the engine, told to the person who reads it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use newsreel_host::{Error as HostError, ErrorKind};
 use newsreel_wire::Sequence;
 
 /// An error of the engine.
@@ -108,4 +109,18 @@ pub enum Error {
     /// A request about groups that cannot be done.
     #[error("{0}")]
     Group(String),
+}
+
+impl Error {
+    /// The file that is not there, if that is what is wrong.
+    pub(crate) fn missing(&self) -> Option<&Path> {
+        let error: &HostError = match self {
+            Self::Host(error)
+            | Self::Store(newsreel_store::Error::Host(error))
+            | Self::Journal(newsreel_journal::Error::Disk(error))
+            | Self::Index(newsreel_index::Error::Host(error)) => error,
+            _ => return None,
+        };
+        (error.kind() == ErrorKind::NotFound).then(|| error.path())
+    }
 }

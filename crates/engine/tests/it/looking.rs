@@ -2,12 +2,15 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::time::Duration;
 
 use newsreel_engine::{Engine, EngineConfig, Error, Status};
-use newsreel_host::disk::{Effect, Fault, FaultyDisk};
-use newsreel_host::{Clock, Disk, FakeClock, MemoryDisk, Op, OpenMode, read_whole};
+use newsreel_host::disk::{DirEntry, Effect, Fault, FaultyDisk, Lock};
+use newsreel_host::{
+    Clock, Disk, Error as HostError, FakeClock, File, MemoryDisk, Op, OpenMode, read_whole,
+};
 use newsreel_service::Outcome;
 
 use crate::world::{NOW, World, article, config};
@@ -133,4 +136,99 @@ async fn a_look_beside_a_server_finds_a_whole_spool() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn so_it_does_where_articles_are_overwritten() {
     look_beside_a_server(1 << 20, 10_000).await;
+}
+
+fn oldest_segment(disk: &dyn Disk) -> String {
+    let names = disk.list(Path::new("/spool/log")).unwrap().into_iter();
+    let segments = names
+        .map(|file| file.name)
+        .filter(|name| name.ends_with(".log"));
+    segments.min().unwrap()
+}
+
+/// A disk that calls back before a file of the log is opened.
+struct Watched {
+    inner: Arc<dyn Disk>,
+    world: Arc<World>,
+    /// The server retires its log before so many more are opened.
+    opens_left: AtomicI64,
+}
+
+impl std::fmt::Debug for Watched {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Watched")
+    }
+}
+
+impl Disk for Watched {
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>, HostError> {
+        if path.starts_with("/spool/log") && self.opens_left.fetch_sub(1, Ordering::Relaxed) == 1 {
+            let oldest = oldest_segment(self.inner.as_ref());
+            self.world.seal();
+            self.world.wait_until("the end of the oldest segment", |_| {
+                oldest_segment(self.inner.as_ref()) > oldest
+            });
+        }
+        self.inner.open(path, mode)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<(), HostError> {
+        self.inner.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> Result<(), HostError> {
+        self.inner.remove(path)
+    }
+
+    fn create_dir_all(&self, path: &Path) -> Result<(), HostError> {
+        self.inner.create_dir_all(path)
+    }
+
+    fn list(&self, dir: &Path) -> Result<Vec<DirEntry>, HostError> {
+        self.inner.list(dir)
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool, HostError> {
+        self.inner.exists(path)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> Result<(), HostError> {
+        self.inner.sync_dir(dir)
+    }
+
+    fn free_bytes(&self, path: &Path) -> Result<u64, HostError> {
+        self.inner.free_bytes(path)
+    }
+
+    fn lock(&self, path: &Path) -> Result<Box<dyn Lock>, HostError> {
+        self.inner.lock(path)
+    }
+}
+
+/// Wherever in a look the log is retired that it reads.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_that_is_retired_under_a_look_is_looked_at_again() {
+    let mut config = config(16 << 20);
+    config.journal.segment_octets = 64 << 10;
+    config.sequencer.log_keep_octets = 0;
+    let world = Arc::new(World::new(config.clone()));
+    let mut opens = 0;
+    loop {
+        for first in (0..600).step_by(50) {
+            let first = 1000 * opens + first;
+            send(&world, first..first + 50).await;
+        }
+        opens += 1;
+        let watched = Arc::new(Watched {
+            inner: Arc::clone(&world.disk),
+            world: Arc::clone(&world),
+            opens_left: AtomicI64::new(i64::try_from(opens).unwrap()),
+        });
+        let disk = Arc::clone(&watched) as Arc<dyn Disk>;
+        look(&disk, &config).unwrap();
+        if watched.opens_left.load(Ordering::Relaxed) > 0 {
+            break;
+        }
+    }
+    assert!(opens > 5, "{opens}");
 }

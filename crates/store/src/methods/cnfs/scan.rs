@@ -195,10 +195,13 @@ impl CyclicScan {
     fn end_damage(&mut self) -> Option<Scanned> {
         let was_stale = std::mem::take(&mut self.is_stale);
         let from = self.damaged_from.take()?;
-        // What was overwritten since is no damage either.
+        // What was overwritten since is no damage either, nor what is left of a record whose beginning was.
         let cycle = self.part.cycle.unwrap_or(u32::MAX);
-        let is_live = Position::checked(cycle, from)
-            .is_none_or(|position| self.buffer.should_be_sound(position));
+        let is_first = from == self.buffer.geometry.data_start;
+        let is_live = Position::checked(cycle, from).is_none_or(|position| {
+            let before = Position(position.0 - u64::from(!is_first));
+            self.buffer.should_be_sound(before)
+        });
         (!was_stale && is_live).then_some(Scanned::Damaged {
             from,
             to: self.offset,

@@ -4,7 +4,8 @@
 //! Only frames that no later one vouches for are checked.  A durable commit had its articles on disk before its frame
 //! was written: what the store does not bear out is rot, it is reported, and everything else of the frame may have been
 //! acknowledged and stays.  Without durability the first frame that fails is cut whole.  Everything before is taken as it
-//! is.  Start-up reads the log behind the checkpoint and a few records of the store, whatever the spool's size.
+//! is.  Start-up reads the log behind the checkpoint and a few records of the store, whatever the spool's size; only where
+//! something was lost it reads more: the whole log for group rows, regions of the buffers for a log that is too old.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

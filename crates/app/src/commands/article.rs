@@ -115,7 +115,7 @@ fn cancel(articles: &[String], dry_run: bool, spool: &SpoolArgs) -> Result<()> {
             let why = output::cell(&failed["why"]);
             lines.push(format!("{}: {why}", line("left", &failed["which"])));
         }
-        output::text(&lines.join("\n"))?;
+        output::text(&(lines.join("\n") + "\n"))?;
     }
     match (all("failed").len(), all("cancelled").len()) {
         (0, 0) => bail!("none of these articles is here"),

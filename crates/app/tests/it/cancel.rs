@@ -67,7 +67,7 @@ fn what_is_cancelled_is_gone_at_once_and_stays_gone() {
     assert_left(&mut client, &[1, 2, 3, 4, 5, 6], 6);
     let (first, third) = (id(1), id(3));
     let tried = spool.text(&["article", "cancel", "--dry-run", &first]);
-    assert_eq!(tried.trim_end(), format!("would cancel {first}"));
+    assert_eq!(tried, format!("would cancel {first}\n"));
     let tried = spool.json(&["article", "cancel", "--dry-run", &first]);
     assert_eq!(tried["dry_run"], true);
     assert_left(&mut client, &[1, 2, 3, 4, 5, 6], 6);

@@ -71,8 +71,8 @@ async fn who_only_looks_writes_nothing() {
     again.shutdown().unwrap();
 }
 
-/// Looks until the sender of the other end is gone; how often.  Between its manifest and its files each look dawdles.
-fn looks(disk: &FaultyDisk, config: &EngineConfig, until: &Receiver<()>) -> u64 {
+/// Looks until the sender of the other end is gone.  Between its manifest and its files each look dawdles.
+fn looks(disk: &FaultyDisk, config: &EngineConfig, until: &Receiver<()>) {
     let as_disk: Arc<dyn Disk> = Arc::new(disk.clone());
     let (mut looks, mut last) = (0, 0);
     while looks < 2 || until.try_recv() == Err(TryRecvError::Empty) {
@@ -87,7 +87,6 @@ fn looks(disk: &FaultyDisk, config: &EngineConfig, until: &Receiver<()>) -> u64 
         last = status.sequence;
         looks += 1;
     }
-    looks
 }
 
 /// The buffers go round several times, and the look is slow: the server overwrites what it has not come to.
@@ -122,7 +121,7 @@ async fn look_beside_a_server(octets: u64, articles: usize) {
         send(&world, first..first + 50).await;
     }
     drop(done);
-    assert!(looking.join().unwrap() > 1);
+    looking.join().unwrap();
     assert_eq!(world.problems(), [""; 0]);
     assert_eq!(world.restart().problems(), [""; 0]);
 }

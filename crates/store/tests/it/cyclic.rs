@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use newsreel_host::{Disk, Effect, Fault, FaultyDisk, MemoryDisk, Op, OpenMode};
 use newsreel_store::conformance::{Log, Logged, Rig, config_of};
-use newsreel_store::{Access, BufferFacts, Marks, StoreConfig};
+use newsreel_store::{Access, BufferFacts, Marks, Reservation, ScanRange, Scanned, StoreConfig};
 use newsreel_wire::{BufferId, Position, Sequence, Token};
 use proptest::prelude::*;
 
@@ -343,6 +343,51 @@ fn a_header_made_again_does_not_hide_an_old_log() {
             assert!(token.position() > last, "{token:?}, {last}");
         }
     }
+}
+
+/// The server overwrites a record up to the middle while a scan is before it: what is left of it behind the new floor is
+/// no damage; what rots behind the next record is.
+#[test]
+fn the_rest_of_a_record_that_was_overwritten_is_no_damage() {
+    let config = config_of("cnfs", 4 << 20);
+    let (disk, mut rig) = rig(&config);
+    let tokens: Vec<Token> = (0..1000)
+        .map(|number| rig.place(number, 3000).unwrap())
+        .collect();
+    rig.checkpoint().unwrap();
+    let first = tokens[0];
+    let mine: Vec<Position> = tokens
+        .iter()
+        .filter(|token| token.buffer() == first.buffer())
+        .map(|token| token.position())
+        .collect();
+    let page = |at: &Position| at.offset().next_multiple_of(4096);
+    // A record with the beginning of a page inside it, behind what the scan reads at once.
+    let cut = mine
+        .iter()
+        .filter(|at| at.offset() > 1_500_000)
+        .find(|at| page(at) > at.offset() && page(at) < at.offset() + 3000);
+    let cut = *cut.unwrap();
+    let file = disk
+        .open(Path::new("/spool/buffers/C0"), OpenMode::ReadWrite)
+        .unwrap();
+    let mut scan = rig.reader.scan(first.buffer(), ScanRange::Live).unwrap();
+    assert!(matches!(scan.step().unwrap(), Some(Scanned::Record { .. })));
+    let zeros = vec![0; (page(&cut) - cut.offset()) as usize];
+    file.write_at(&zeros, cut.offset()).unwrap();
+    let rots = mine[mine.len() - 2].offset();
+    file.write_at(&[0xff; 64], rots).unwrap();
+    rig.store.reserved(Reservation {
+        buffer: first.buffer(),
+        up_to: Position::new(cut.cycle() + 1, page(&cut)),
+    });
+    let mut damaged = Vec::new();
+    while let Some(scanned) = scan.step().unwrap() {
+        if let Scanned::Damaged { from, .. } = scanned {
+            damaged.push(from);
+        }
+    }
+    assert_eq!(damaged, [rots]);
 }
 
 /// What the header said is known elsewhere, except the key of the records, and they tell it.

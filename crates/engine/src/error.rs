@@ -42,7 +42,8 @@ pub enum Error {
     /// The views are older than what is left of the log.
     #[error(
         "the views in {} hold everything before sequence {wanted}, but what is left of the log begins at {oldest}: \
-         their manifest is missing, or an old one was put back; restore that directory from a copy",
+         their manifest is missing, an old one was put back, or segments of the log are lost; restore from a copy what \
+         is missing, all of the spool if in doubt",
         path.display()
     )]
     ViewsTooOld {

@@ -7,7 +7,6 @@
 //! is.  Start-up reads the log behind the checkpoint and a few records of the store, whatever the spool's size; only where
 //! something was lost it reads more: the whole log for group rows, regions of the buffers for a log that is too old.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,18 +14,18 @@ use std::time::Duration;
 use newsreel_host::{Disk, random_bytes};
 use newsreel_index::Views;
 use newsreel_journal::{Frame, Journal, JournalWriter, Record, Recovered, Recovery, SpoolId};
-use newsreel_store::methods::cnfs::{CreateProgress, end_of};
-use newsreel_store::{Access, BatchWrite, Marks, STARTS_MAX, Store, StoreReader};
-use newsreel_wire::{BufferId, Position, Sequence, Token};
+use newsreel_store::methods::cnfs::CreateProgress;
+use newsreel_store::{Access, BatchWrite, Store, StoreReader};
+use newsreel_wire::{BufferId, Sequence};
 
 use crate::applier::Applier;
 use crate::config::EngineConfig;
 use crate::error::Error;
 use crate::finish::SYNC_EVERY_RECORDS as RESERVE;
 use crate::lost_groups;
-use crate::record::{
-    ArticleRecord, ReservedRecord, StateRecord, WithdrawnRecord, decode_spool_made, kind,
-};
+use crate::record::{ArticleRecord, kind};
+use crate::replay::Replay;
+use crate::roll_forward::{self, LeftOver};
 use crate::room::MEMORY_TIMES_MAX;
 use crate::shared::StoreLiveness;
 use crate::spool::Spool;
@@ -53,114 +52,6 @@ pub(crate) struct Opened {
     pub(crate) writes: Vec<Box<dyn BatchWrite>>,
     /// So many sequences, and numbers of each group, may have been given that the log does not know.
     pub(crate) jump: u64,
-}
-
-/// What the log says about the engine itself.
-#[derive(Debug, Default)]
-struct Replay {
-    hash_key: Option<[u8; 32]>,
-    marks: BTreeMap<BufferId, (Position, Position)>,
-    /// The articles behind the checkpoint, for the tools of the buffers, and those withdrawn there.
-    placed: Vec<Token>,
-    withdrawn: Vec<Token>,
-    is_volatile: bool,
-    stopped: bool,
-    /// Frames of the log that are good.
-    frames: u64,
-    /// There is no log, but there was one.
-    is_lost: bool,
-}
-
-impl Replay {
-    fn note(&mut self, record: &Record<'_>) -> Result<(), Error> {
-        let Record {
-            sequence,
-            kind,
-            payload,
-        } = *record;
-        self.stopped = kind == kind::STOPPED;
-        match kind {
-            kind::SPOOL_MADE => self.hash_key = Some(decode_spool_made(sequence, payload)?),
-            kind::STATE => {
-                let state = StateRecord::decode(sequence, payload)?;
-                self.hash_key = Some(state.hash_key);
-                self.is_volatile = state.is_volatile;
-                for (buffer, end, reserved) in state.buffers {
-                    self.raise(buffer, end, reserved);
-                }
-            }
-            kind::RESERVED => {
-                let reserved = ReservedRecord::decode(sequence, payload)?;
-                self.raise(reserved.buffer, Position::ZERO, reserved.up_to);
-            }
-            kind::ARTICLE => {
-                let article = ArticleRecord::decode(sequence, payload)?;
-                self.raise(
-                    article.token.buffer(),
-                    end_of(&article.token),
-                    Position::ZERO,
-                );
-                if self.placed.len() < STARTS_MAX {
-                    self.placed.push(article.token);
-                }
-            }
-            kind::WITHDRAWN => {
-                let withdrawn = WithdrawnRecord::decode(sequence, payload)?;
-                self.withdrawn.push(withdrawn.token);
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    /// Takes from the whole log what the part behind the checkpoint does not tell.
-    fn look_back(&mut self, disk: &Arc<dyn Disk>, log: &Path, id: SpoolId) -> Result<(), Error> {
-        let (_, mut recovery) = whole_log(disk, log, id)?;
-        let mut whole = Self::default();
-        while let Some(frame) = recovery.next_frame()? {
-            for record in frame.records() {
-                whole.note(&record)?;
-            }
-        }
-        self.hash_key = whole.hash_key;
-        self.is_volatile |= whole.is_volatile;
-        for marks in whole.marks() {
-            self.raise(marks.buffer, marks.end, marks.reserved);
-        }
-        Ok(())
-    }
-
-    /// There is no log, but there was one.
-    fn without_log(&mut self, views: &Views, from: Sequence) {
-        tracing::error!(
-            sequence = from.0 - 1,
-            "the log of this spool is lost: it goes on from the last checkpoint; articles, cancels, \
-             groups and feeds behind it may be missing, and no number of theirs is used again"
-        );
-        self.raise_to(views);
-        self.is_lost = true;
-    }
-
-    /// The buffers stand at least where the views know of an article.
-    fn raise_to(&mut self, views: &Views) {
-        for (buffer, last) in views.last_positions() {
-            self.raise(buffer, last, last);
-        }
-    }
-
-    fn raise(&mut self, buffer: BufferId, end: Position, reserved: Position) {
-        let marks = self.marks.entry(buffer).or_default();
-        *marks = (marks.0.max(end), marks.1.max(reserved));
-    }
-
-    fn marks(&self) -> Vec<Marks> {
-        let marks = |(buffer, (end, reserved)): (&BufferId, &(Position, Position))| Marks {
-            buffer: *buffer,
-            end: *end,
-            reserved: *reserved,
-        };
-        self.marks.iter().map(marks).collect()
-    }
 }
 
 /// Opens a spool to serve and write it (`Access::Write`) or to look at it.
@@ -202,12 +93,19 @@ pub(crate) fn open(
     let mut store = stores.take(&replay)?;
     // Before somebody writes the log on.
     let told = lost_groups::told(&views, disk, (&spool.log(), id), access)?;
-    let (writer, journal, recovered) = finish(recovery, access)?;
+    let (mut writer, journal, mut recovered) = finish(recovery, access)?;
     tell(&recovered);
+    let mut left = LeftOver::new();
     if writer.is_some() {
         spool.keep_key(disk, hash_key);
+        left = left_over(&store, &replay, &recovered, (&views, from))?;
+        left.values().for_each(|left| replay.placed(&left.token));
     }
     let writes = resume(&mut store, &mut replay, &recovered, (&views, from))?;
+    if let Some(writer) = &mut writer {
+        keep_durable(&mut left, &store);
+        roll_forward::commit(&left, writer, &mut applier, &mut recovered)?;
+    }
     let jump = jump(config, &recovered, &replay, from, &store).saturating_add(views.numbers_lost());
     lost_groups::bring_back(&views, &told, &store.reader())?;
     Ok(Opened {
@@ -388,6 +286,34 @@ fn recovery(
     })
 }
 
+/// What a commit left that the log does not have.  Where more is wrong than that, nothing of it can be relied on.
+fn left_over(
+    store: &Store,
+    replay: &Replay,
+    recovered: &Recovered,
+    (views, from): (&Views, Sequence),
+) -> Result<LeftOver, Error> {
+    let is_plain = recovered.cut.is_none()
+        && recovered.damage_count == 0
+        && recovered.end == recovered.next
+        && recovered.end >= from
+        && views.numbers_lost() == 0;
+    if !is_plain || !replay.is_durable() {
+        return Ok(LeftOver::new());
+    }
+    let last = Sequence(recovered.end.0.saturating_sub(1));
+    let batches = store.left_over(&replay.marks(), last)?;
+    roll_forward::read(views, &store.reader(), &batches)
+}
+
+/// The log tells of nothing that may not be durable: which buffers could not be synced is known when they go on.
+fn keep_durable(left: &mut LeftOver, store: &Store) {
+    let facts = store.reader().facts();
+    let failed = facts.iter().filter(|facts| facts.suspended.is_some());
+    let failed: Vec<u16> = failed.map(|facts| facts.id).collect();
+    left.retain(|_, left| !failed.contains(&left.token.buffer().0));
+}
+
 /// Every buffer goes on where the log says; where the log is known to be too old, behind all that was written.  Returns
 /// what the first commit writes besides: a crash may have come between a withdrawal and the erasing of its article.
 fn resume(
@@ -518,9 +444,7 @@ fn replay(
     while let Some(frame) = recovery.next_frame()? {
         if !frame.is_vouched() {
             let damaged = damaged(&frame, &stores.get(&replay)?.reader());
-            // The state stands in front of everything that was committed under it.
-            let was_durable = replay.hash_key.is_some() && !replay.is_volatile;
-            if damaged > 0 && was_durable {
+            if damaged > 0 && replay.is_durable() {
                 tracing::error!(
                     sequence = frame.first().0,
                     damaged,

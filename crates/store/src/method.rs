@@ -81,6 +81,14 @@ pub trait StorageMethod: Send + Debug {
     /// Before `resume`: whether a buffer knows of more than the log does.
     fn is_ahead(&self, marks: &[Marks], log_end: Sequence) -> Result<bool>;
 
+    /// Before `resume`, when no buffer is ahead: appends the articles of each whole batch that the log does not have.
+    fn left_over(
+        &self,
+        marks: &[Marks],
+        log_end: Sequence,
+        out: &mut Vec<Vec<Token>>,
+    ) -> Result<()>;
+
     /// Before `resume`: the log is older than what was there (an old one was put back), so every buffer that was used
     /// is searched for its true end.
     fn distrust(&mut self);

@@ -179,17 +179,38 @@ impl Store {
         }
     }
 
+    /// Before [`Store::resume`]: the articles of a commit that the log does not have, by batch.  Each of these is whole as
+    /// far as its records tell; the articles in it must be read.
+    ///
+    /// # Errors
+    /// When a buffer cannot be read, or the log's marks cannot be of these files.
+    pub fn left_over(&self, marks: &[Marks], log_end: Sequence) -> Result<Vec<Vec<Token>>> {
+        let mut left = Vec::new();
+        // What is ahead by more has its own way.
+        if !self.is_ahead(marks, log_end)? {
+            for set in &self.sets {
+                set.left_over(marks, log_end, &mut left)?;
+            }
+        }
+        Ok(left)
+    }
+
+    fn is_ahead(&self, marks: &[Marks], log_end: Sequence) -> Result<bool> {
+        for set in &self.sets {
+            if set.is_ahead(marks, log_end)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// After recovery: each buffer goes on behind its last committed article.  `log_end` is the last sequence the log
     /// has; where a buffer knows of more the log has lost something, and all go on behind all that was ever written.
     ///
     /// # Errors
     /// When the log's marks cannot be of these files.
     pub fn resume(&mut self, marks: &[Marks], log_end: Sequence) -> Result<()> {
-        let mut is_ahead = false;
-        for set in &self.sets {
-            is_ahead |= set.is_ahead(marks, log_end)?;
-        }
-        if is_ahead {
+        if self.is_ahead(marks, log_end)? {
             self.distrust();
         }
         for set in &mut self.sets {

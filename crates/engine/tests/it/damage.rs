@@ -8,7 +8,7 @@ use newsreel_engine::{
     ArticleRef, EngineConfig, GroupChange, GroupReport, GroupSpec, NewnewsCursor,
 };
 use newsreel_host::disk::{Effect, Fault, FaultyDisk};
-use newsreel_host::{Disk, FakeClock, MemoryDisk, Op, RealDisk};
+use newsreel_host::{Disk, FakeClock, MemoryDisk, Op, RealDisk, read_whole};
 use newsreel_service::{ArticleBuf, ArticleQuery, NewsService, Outcome, Part, ServiceError};
 use newsreel_wire::{ArticleNumber, GroupId, MessageId, UnixTime, Wildmat};
 
@@ -587,7 +587,7 @@ async fn lost_group_rows_stay_in_sight_until_they_are_back_or_forgotten() {
         let (config, clock) = (world.config.clone(), Arc::clone(&world.clock));
         drop(world);
         let paths = files(&memory, "groups");
-        let read = |path: &PathBuf| newsreel_host::read_whole(&memory, path, 1 << 30).unwrap();
+        let read = |path: &PathBuf| read_whole(&memory, path, 1 << 30).unwrap();
         let copies: Vec<Vec<u8>> = paths.iter().map(read).collect();
         ruin_groups(&memory);
         let mut world = open_on(Arc::new(memory.clone()), &config, &clock);
@@ -839,6 +839,43 @@ async fn numbers_of_a_damaged_last_frame_are_not_given_again() {
     let number = lines.last().and_then(|line| line.split('\t').next());
     let number: u64 = number.unwrap().parse().unwrap();
     assert!(number > 40, "{number} was given before");
+    assert_eq!(world.problems(), Vec::<String>::new());
+}
+
+/// Where nothing is known of the last frame, because its header is damaged, the articles in the buffers tell: they are kept
+/// under their numbers, and go on being kept.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_last_frame_with_a_damaged_header_costs_nothing() {
+    let memory = MemoryDisk::new();
+    let world = World::on(Arc::new(memory.clone()), config(4 << 20));
+    for from in [0, 30] {
+        let outcomes = world.send(&articles(from, 30)).await;
+        assert_eq!(outcomes, [Outcome::Accepted; 30]);
+    }
+    let (lines, high) = (world.lines("misc.test").await, world.high("misc.test"));
+    let left = memory.crash_losing_all();
+    let log = Path::new("/spool/log");
+    let segment = log.join(&left.list(log).unwrap()[0].name);
+    let octets = read_whole(&left, &segment, 2 << 20).unwrap();
+    let is_frame = |at: &usize| octets[*at..].starts_with(b"NRFR");
+    let mut frames = (4096..octets.len()).step_by(4096).filter(is_frame);
+    let last = frames.next_back().unwrap() + 33;
+    left.corrupt(&segment, last as u64, &[octets[last] ^ 4])
+        .unwrap();
+    let world = open_on(Arc::new(left), &world.config, &world.clock);
+    assert_eq!(world.lines("misc.test").await, lines);
+    assert_eq!(
+        world.send(&[article(59, "misc.test")]).await,
+        [Outcome::Duplicate]
+    );
+    assert_eq!(
+        world.send(&[article(99, "misc.test")]).await,
+        [Outcome::Accepted]
+    );
+    assert_eq!(world.high("misc.test"), high + 1);
+    let world = world.restart();
+    assert!(world.lines("misc.test").await.starts_with(&lines));
+    assert!(world.by_id("<59@t.example>").await.is_some());
     assert_eq!(world.problems(), Vec::<String>::new());
 }
 

@@ -90,13 +90,17 @@ fn open_buffer(
 
 /// A buffer that this spool had, with a header made again: in memory, until a checkpoint writes it.
 fn rescued(opening: &Opening<'_>, owner: &Owner<'_>, read_only: bool, why: &str) -> Result<Buffer> {
-    let lost = || owner.wrong(left_as_it_is(why));
-    let id = opening
-        .register
-        .id_of(&owner.config.name)
-        .ok_or_else(lost)?;
+    let name = &owner.config.name;
+    let lost = |but: &str| {
+        let why = format!("{why}, and {but}");
+        let let_go = "or let it go with `newsreel serve --drop-buffer";
+        owner.wrong(format!("{}, {let_go} {name}`", left_as_it_is(&why)))
+    };
+    let id = opening.register.id_of(name);
+    let id = id.ok_or_else(|| lost("the spool's register of buffers does not have it"))?;
     let file = opening.disk.open(owner.path, OpenMode::Read)?;
-    let (header, records) = rescue::header(file.as_ref(), owner, id)?.ok_or_else(lost)?;
+    let (header, records) = rescue::header(file.as_ref(), owner, id)?
+        .ok_or_else(|| lost("no articles in it tell whose it is"))?;
     let complaint = format!("{why}; it was made again, and {records} records or more bear it out");
     tracing::error!(buffer = owner.config.name, "{complaint}");
     let mut buffer = Buffer::open(opening.disk, owner, read_only, (header, 0), Some(complaint))?;

@@ -394,7 +394,13 @@ impl Filling {
         }
         Ok(hints.sequence > log_end
             || hints.reserved > reserved
-            || true_end::has_batches(&self.buffer, (next, log_end))?)
+            || true_end::has_batches(&self.buffer, next, log_end)?)
+    }
+
+    /// The articles of a commit that was not finished: a whole batch behind the log's end.
+    pub(super) fn left_over(&self, marks: Option<&Marks>, log_end: Sequence) -> Result<Vec<Token>> {
+        let (next, _) = self.by_the_log(marks)?;
+        true_end::left(&self.buffer, next, log_end)
     }
 
     /// The end of all that was written, when this much of it is known.
@@ -464,7 +470,8 @@ impl Filling {
             "it has articles up to sequence {sequence} and {}, and was reserved up to {}; the log ends at sequence \
              {log_end} with {reserved}: an old log was put back, or the file comes from elsewhere; it goes on at \
              {next}, and nothing in it is overwritten before its turn",
-            found.end, hints.reserved
+            found.end,
+            hints.reserved.max(reserved)
         )))
     }
 

@@ -199,6 +199,22 @@ impl StorageMethod for Cnfs {
         Ok(false)
     }
 
+    fn left_over(
+        &self,
+        marks: &[Marks],
+        log_end: Sequence,
+        out: &mut Vec<Vec<Token>>,
+    ) -> Result<()> {
+        for filling in &self.fillings {
+            let id = filling.buffer.id;
+            let marks = marks.iter().find(|marks| marks.buffer == id);
+            if filling.buffer.is_usable() {
+                out.push(filling.left_over(marks, log_end)?);
+            }
+        }
+        Ok(())
+    }
+
     fn distrust(&mut self) {
         for filling in &mut self.fillings {
             filling.is_distrusted = true;

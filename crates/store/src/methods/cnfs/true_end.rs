@@ -4,11 +4,12 @@
 //! was written later.  From the known end on they are followed, over damage and around the end of the file, until
 //! behind the last of them there is none for as long as a buffer may be written without a word in its header.
 
-use newsreel_wire::{Position, Sequence};
+use newsreel_wire::{Position, Sequence, Token};
 
 use super::buffer::Buffer;
 use super::format::{Mark, RECORD_HEADER, RecordHeader};
 use super::geometry::{PAGE, in_memory};
+use super::placing::token_of;
 use crate::error::Result;
 
 /// Octets read at once: whole blocks.
@@ -23,26 +24,57 @@ pub(super) struct TrueEnd {
     pub(super) sequence: Sequence,
 }
 
-/// Whether more than one batch lies behind the end of the log.  One may: its commit was not finished.  But the next is
-/// written only when the log has the one before; so the log has lost what it had.
-pub(super) fn has_batches(buffer: &Buffer, log_end: (Position, Sequence)) -> Result<bool> {
-    let (mut at, last) = log_end;
-    for _ in 0..2 {
-        let begin = at;
-        while let Some(behind) = record_behind(buffer, at, last)? {
-            at = behind;
-        }
-        // The next batch begins on a page.
-        match buffer.geometry.page_up(at) {
-            Some(next) if at > begin => at = next,
-            _ => return Ok(false),
-        }
-    }
-    Ok(true)
+/// A batch that the log does not have: its articles, and where it ends.
+#[derive(Debug)]
+struct LeftBatch {
+    tokens: Vec<Token>,
+    end: Position,
 }
 
-/// Behind the sound record that begins exactly here, if it is later than what the log has.
-fn record_behind(buffer: &Buffer, at: Position, last: Sequence) -> Result<Option<Position>> {
+/// The articles of the batch that begins exactly here, if it is later than what the log has and whole: an unfinished
+/// commit leaves one.  What is torn has no end, which is zeros up to the end of a page.
+pub(super) fn left(buffer: &Buffer, from: Position, last: Sequence) -> Result<Vec<Token>> {
+    let Some(batch) = batch(buffer, from, last)? else {
+        return Ok(Vec::new());
+    };
+    let offset = batch.end.offset();
+    let mut rest = vec![0; in_memory(offset.next_multiple_of(PAGE) - offset)];
+    match buffer.file.read_exact_at(&mut rest, offset) {
+        Err(error) if error.is_medium() => return Ok(Vec::new()),
+        read => read?,
+    }
+    let is_whole = rest.iter().all(|octet| *octet == 0);
+    Ok(if is_whole { batch.tokens } else { Vec::new() })
+}
+
+/// The batch that begins exactly here, if it is later than what the log has.
+fn batch(buffer: &Buffer, from: Position, last: Sequence) -> Result<Option<LeftBatch>> {
+    let mut batch = LeftBatch {
+        tokens: Vec::new(),
+        end: from,
+    };
+    while let Some(record) = later(buffer, batch.end, last)? {
+        batch.tokens.extend(record.token);
+        batch.end = record.end;
+    }
+    Ok((batch.end > from).then_some(batch))
+}
+
+/// Whether more than one batch lies behind the end of the log.  The second is written only when the log has the first: so
+/// the log has lost what it had.
+pub(super) fn has_batches(buffer: &Buffer, from: Position, last: Sequence) -> Result<bool> {
+    let Some(first) = batch(buffer, from, last)? else {
+        return Ok(false);
+    };
+    // The next batch begins on a page.
+    match buffer.geometry.page_up(first.end) {
+        Some(next) => Ok(batch(buffer, next, last)?.is_some()),
+        None => Ok(false),
+    }
+}
+
+/// The sound record that begins exactly here, if it is later than what the log has.
+fn later(buffer: &Buffer, at: Position, last: Sequence) -> Result<Option<Record>> {
     let mut octets = [0; RECORD_HEADER];
     if !buffer.geometry.holds(at, RECORD_HEADER as u64) {
         return Ok(None);
@@ -53,8 +85,7 @@ fn record_behind(buffer: &Buffer, at: Position, last: Sequence) -> Result<Option
     }
     let record = Record::read(buffer, at.offset(), &octets);
     // What is older, an unfinished commit of an earlier run left there.
-    let later = record.filter(|record| record.at == at && record.sequence > last);
-    Ok(later.map(|record| record.end))
+    Ok(record.filter(|record| record.at == at && record.sequence > last))
 }
 
 /// Follows the records from a known end on.  Where there is none for `quiet` octets, nothing was written.
@@ -131,6 +162,8 @@ struct Record {
     at: Position,
     end: Position,
     sequence: Sequence,
+    /// Of an article.
+    token: Option<Token>,
 }
 
 impl Record {
@@ -156,6 +189,7 @@ impl Record {
             at,
             end,
             sequence: header.sequence,
+            token: (header.mark == Mark::Article).then(|| token_of(buffer, &header)),
         })
     }
 }

@@ -1,0 +1,140 @@
+//! What the log says about the engine itself, gathered while it is replayed: the key, where the buffers stand, what was
+//! placed and withdrawn behind the checkpoint, and under which durability.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use newsreel_host::Disk;
+use newsreel_index::Views;
+use newsreel_journal::{Record, SpoolId};
+use newsreel_store::methods::cnfs::end_of;
+use newsreel_store::{Marks, STARTS_MAX};
+use newsreel_wire::{BufferId, Position, Sequence, Token};
+
+use crate::error::Error;
+use crate::record::{
+    ArticleRecord, ReservedRecord, StateRecord, WithdrawnRecord, decode_spool_made, kind,
+};
+use crate::recover::whole_log;
+
+/// What the log says about the engine itself.
+#[derive(Debug, Default)]
+pub(crate) struct Replay {
+    pub(crate) hash_key: Option<[u8; 32]>,
+    pub(crate) marks: BTreeMap<BufferId, (Position, Position)>,
+    /// The articles behind the checkpoint, for the tools of the buffers, and those withdrawn there.
+    pub(crate) placed: Vec<Token>,
+    pub(crate) withdrawn: Vec<Token>,
+    pub(crate) is_volatile: bool,
+    pub(crate) stopped: bool,
+    /// Frames of the log that are good.
+    pub(crate) frames: u64,
+    /// There is no log, but there was one.
+    pub(crate) is_lost: bool,
+}
+
+impl Replay {
+    /// Takes a record in.
+    pub(crate) fn note(&mut self, record: &Record<'_>) -> Result<(), Error> {
+        let Record {
+            sequence,
+            kind,
+            payload,
+        } = *record;
+        self.stopped = kind == kind::STOPPED;
+        match kind {
+            kind::SPOOL_MADE => self.hash_key = Some(decode_spool_made(sequence, payload)?),
+            kind::STATE => {
+                let state = StateRecord::decode(sequence, payload)?;
+                self.hash_key = Some(state.hash_key);
+                self.is_volatile = state.is_volatile;
+                for (buffer, end, reserved) in state.buffers {
+                    self.raise(buffer, end, reserved);
+                }
+            }
+            kind::RESERVED => {
+                let reserved = ReservedRecord::decode(sequence, payload)?;
+                self.raise(reserved.buffer, Position::ZERO, reserved.up_to);
+            }
+            kind::ARTICLE => {
+                let article = ArticleRecord::decode(sequence, payload)?;
+                self.placed(&article.token);
+            }
+            kind::WITHDRAWN => {
+                let withdrawn = WithdrawnRecord::decode(sequence, payload)?;
+                self.withdrawn.push(withdrawn.token);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// An article lies here.
+    pub(crate) fn placed(&mut self, token: &Token) {
+        self.raise(token.buffer(), end_of(token), Position::ZERO);
+        if self.placed.len() < STARTS_MAX {
+            self.placed.push(*token);
+        }
+    }
+
+    /// Whether everything was durable before the log told of it: the state stands in front of all that was committed
+    /// under it.
+    pub(crate) const fn is_durable(&self) -> bool {
+        self.hash_key.is_some() && !self.is_volatile
+    }
+
+    /// Takes from the whole log what the part behind the checkpoint does not tell.
+    pub(crate) fn look_back(
+        &mut self,
+        disk: &Arc<dyn Disk>,
+        log: &Path,
+        id: SpoolId,
+    ) -> Result<(), Error> {
+        let (_, mut recovery) = whole_log(disk, log, id)?;
+        let mut whole = Self::default();
+        while let Some(frame) = recovery.next_frame()? {
+            for record in frame.records() {
+                whole.note(&record)?;
+            }
+        }
+        self.hash_key = whole.hash_key;
+        self.is_volatile |= whole.is_volatile;
+        for marks in whole.marks() {
+            self.raise(marks.buffer, marks.end, marks.reserved);
+        }
+        Ok(())
+    }
+
+    /// There is no log, but there was one.
+    pub(crate) fn without_log(&mut self, views: &Views, from: Sequence) {
+        tracing::error!(
+            sequence = from.0 - 1,
+            "the log of this spool is lost: it goes on from the last checkpoint; articles, cancels, \
+             groups and feeds behind it may be missing, and no number of theirs is used again"
+        );
+        self.raise_to(views);
+        self.is_lost = true;
+    }
+
+    /// The buffers stand at least where the views know of an article.
+    pub(crate) fn raise_to(&mut self, views: &Views) {
+        for (buffer, last) in views.last_positions() {
+            self.raise(buffer, last, last);
+        }
+    }
+
+    pub(crate) fn raise(&mut self, buffer: BufferId, end: Position, reserved: Position) {
+        let marks = self.marks.entry(buffer).or_default();
+        *marks = (marks.0.max(end), marks.1.max(reserved));
+    }
+
+    pub(crate) fn marks(&self) -> Vec<Marks> {
+        let marks = |(buffer, (end, reserved)): (&BufferId, &(Position, Position))| Marks {
+            buffer: *buffer,
+            end: *end,
+            reserved: *reserved,
+        };
+        self.marks.iter().map(marks).collect()
+    }
+}

@@ -3,7 +3,7 @@
 //! Absolute figures are printed and never judged: machines differ.  The soak runs feed, readers and wrapping buffers at
 //! the same time and looks at what must not grow.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::process::{Child, Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -402,6 +402,40 @@ fn feed_readers_and_wrapping_buffers_go_on_together() {
     assert_eq!(status["counters"]["corrupt_reads"], 0);
     assert_eq!(spool.json(&["check"])["problems"], json!([]));
     server.stop();
+}
+
+/// As feeders only, from the command on: the servers get a configuration of their own, which lies in the directory.
+#[test]
+fn a_comparison_of_feeders_runs_and_a_directory_in_use_is_refused() {
+    let spool = Spool::new();
+    let directory = spool.folder().join("compared");
+    let compare = || {
+        let mut command = newsreel();
+        let words =
+            "bench compare --transit --null --rounds 1 --articles 300 --steps takethis-1 --json";
+        command.args(words.split(' ')).arg("--directory");
+        command.arg(&directory).arg("--port");
+        command.arg(free_ports().to_string()).output().unwrap()
+    };
+    let found = report(&["bench", "compare"], compare());
+    assert_eq!(found["steps"][0]["step"], "takethis-1", "{found:#}");
+    let refused = compare();
+    let told = String::from_utf8_lossy(&refused.stderr);
+    assert!(
+        !refused.status.success() && told.contains("it is not empty"),
+        "{told}"
+    );
+}
+
+/// A port that is free, as is the one after it.
+fn free_ports() -> u16 {
+    loop {
+        let first = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = first.local_addr().unwrap().port();
+        if port < u16::MAX && TcpListener::bind(("127.0.0.1", port + 1)).is_ok() {
+            return port;
+        }
+    }
 }
 
 /// Reads what the feed has just brought, from every group in turn, and compares every octet of the bodies.

@@ -7,6 +7,6 @@ mod rounds;
 mod steps;
 mod table;
 
-pub use self::rounds::{CompareArgs, run};
+pub use self::rounds::{CompareArgs, make_directory, run};
 pub use self::steps::{STEPS, Step, feeding_steps};
 pub use self::table::{Comparison, Spread, StepComparison};

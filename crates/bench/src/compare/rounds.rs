@@ -78,6 +78,19 @@ impl CompareArgs {
     }
 }
 
+/// Makes the directory of a comparison, before anything is put into it; one with files in it is refused.
+pub fn make_directory(directory: &Path, machine: Machine<'_>) -> Result<(), Error> {
+    machine.disk.create_dir_all(directory)?;
+    if machine.disk.list(directory)?.is_empty() {
+        return Ok(());
+    }
+    Err(Error::Argument {
+        name: "directory",
+        value: directory.display().to_string(),
+        why: "it is not empty".to_owned(),
+    })
+}
+
 /// Compares `rivals`; the first is the one that ratios are of, each against every other.
 pub fn run(
     args: &CompareArgs,
@@ -94,14 +107,6 @@ pub fn run(
                 "{} servers need as many ports from there on, up to 65535",
                 rivals.len()
             ),
-        });
-    }
-    machine.disk.create_dir_all(&args.directory)?;
-    if !machine.disk.list(&args.directory)?.is_empty() {
-        return Err(Error::Argument {
-            name: "directory",
-            value: args.directory.display().to_string(),
-            why: "it is not empty".to_owned(),
         });
     }
     let names = rivals.iter().map(|rival| rival.name().to_owned()).collect();

@@ -94,10 +94,11 @@ pub(super) fn beside(options: &BesideOptions, machine: Machine<'_>) -> Result<()
 }
 
 pub(super) fn run(options: &CompareOptions, machine: Machine<'_>) -> Result<()> {
-    let mut rivals = rivals(options, machine)?;
-    if rivals.len() < 2 {
+    if !options.null && options.other.is_none() && options.inn.is_none() {
         bail!("compare with whom? give --null, --other PROGRAM or --inn SCRIPT");
     }
+    compare::make_directory(&options.directory, machine)?;
+    let mut rivals = rivals(options, machine)?;
     let usual = CompareArgs::new(options.directory.clone());
     let corpus = CorpusArgs {
         articles: None,
@@ -155,7 +156,6 @@ fn rivals(options: &CompareOptions, machine: Machine<'_>) -> Result<Vec<Box<dyn 
 
 /// Writes the configuration; where it is.
 fn transit_config(options: &CompareOptions, machine: Machine<'_>) -> Result<String> {
-    machine.disk.create_dir_all(&options.directory)?;
     let path = options.directory.join("transit.toml");
     let file = machine.disk.open(&path, OpenMode::CreateNew)?;
     file.write_at(TRANSIT.as_bytes(), 0)?;

@@ -173,7 +173,7 @@ impl Engine {
             epoch: recovered.epoch,
             is_new: opened.is_new,
             writes: opened.writes,
-            jump: opened.jump,
+            passed: opened.passed,
         };
         let engine = Self {
             shared,

@@ -25,7 +25,7 @@ use crate::finish::SYNC_EVERY_RECORDS as RESERVE;
 use crate::lost_groups;
 use crate::record::{ArticleRecord, kind};
 use crate::replay::Replay;
-use crate::roll_forward::{self, LeftOver};
+use crate::roll_forward::{self, LeftArticle, LeftOver};
 use crate::room::MEMORY_TIMES_MAX;
 use crate::shared::StoreLiveness;
 use crate::spool::Spool;
@@ -33,6 +33,16 @@ use crate::spool::Spool;
 /// How often views are opened that a server changes meanwhile, and how long its first checkpoint is waited for between.
 const LOOKS_MAX: u32 = 10;
 const LOOK_PAUSE: Duration = Duration::from_millis(200);
+
+/// What a start passes over.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Passed {
+    /// So many sequences, and numbers of each group, may have been given that the log does not know.
+    pub(crate) jump: u64,
+    /// So many sequences a commit may have had that was not finished: what it left in the buffers is never taken for a part
+    /// of a later one.
+    pub(crate) unfinished: u64,
+}
 
 /// A spool as it is after recovery, ready to go on.
 #[derive(Debug)]
@@ -50,8 +60,8 @@ pub(crate) struct Opened {
     pub(crate) is_new: bool,
     /// What the first commit writes besides.
     pub(crate) writes: Vec<Box<dyn BatchWrite>>,
-    /// So many sequences, and numbers of each group, may have been given that the log does not know.
-    pub(crate) jump: u64,
+    /// What is not given again.
+    pub(crate) passed: Passed,
 }
 
 /// Opens a spool to serve and write it (`Access::Write`) or to look at it.
@@ -95,22 +105,23 @@ pub(crate) fn open(
     let told = lost_groups::told(&views, disk, (&spool.log(), id), access)?;
     let (mut writer, journal, mut recovered) = finish(recovery, access)?;
     tell(&recovered);
-    let mut left = LeftOver::new();
+    let (mut left, look) = (LeftOver::default(), (&*views, from));
     if writer.is_some() {
         spool.keep_key(disk, hash_key);
-        left = left_over(&store, &replay, &recovered, (&views, from))?;
-        left.values().for_each(|left| replay.placed(&left.token));
+        left = left_over(&store, &mut replay, &recovered, look)?;
     }
-    let writes = resume(&mut store, &mut replay, &recovered, (&views, from))?;
+    let writes = resume(&mut store, &mut replay, (&recovered, left.last), look)?;
     if let Some(writer) = &mut writer {
         keep_durable(&mut left, &store);
         roll_forward::commit(&left, writer, &mut applier, &mut recovered)?;
     }
-    let jump = jump(config, &recovered, &replay, from, &store).saturating_add(views.numbers_lost());
+    let lost = views.numbers_lost().saturating_add(left.lost);
+    let jump = jump(config, &recovered, &replay, from, &store).saturating_add(lost);
     lost_groups::bring_back(&views, &told, &store.reader())?;
+    let unfinished = if is_new || replay.stopped { 0 } else { RESERVE };
     Ok(Opened {
         hash_key,
-        jump,
+        passed: Passed { jump, unfinished },
         spool,
         views,
         applier,
@@ -286,24 +297,31 @@ fn recovery(
     })
 }
 
-/// What a commit left that the log does not have.  Where more is wrong than that, nothing of it can be relied on.
+/// What the last commits left that the log does not have; the buffers go on behind it.  Where more is wrong than that,
+/// nothing of it can be relied on.
 fn left_over(
     store: &Store,
-    replay: &Replay,
+    replay: &mut Replay,
     recovered: &Recovered,
     (views, from): (&Views, Sequence),
 ) -> Result<LeftOver, Error> {
     let is_plain = recovered.cut.is_none()
         && recovered.damage_count == 0
-        && recovered.end == recovered.next
         && recovered.end >= from
         && views.numbers_lost() == 0;
     if !is_plain || !replay.is_durable() {
-        return Ok(LeftOver::new());
+        return Ok(LeftOver::default());
     }
     let last = Sequence(recovered.end.0.saturating_sub(1));
-    let batches = store.left_over(&replay.marks(), last)?;
-    roll_forward::read(views, &store.reader(), &batches)
+    let left = store.left_over(&replay.marks(), last)?;
+    for left in &left {
+        replay.raise(left.buffer, left.end, left.reserved);
+    }
+    let over = roll_forward::read(views, &store.reader(), &left, recovered.next)?;
+    for article in over.articles.values() {
+        replay.placed(&article.token);
+    }
+    Ok(over)
 }
 
 /// The log tells of nothing that may not be durable: which buffers could not be synced is known when they go on.
@@ -311,7 +329,8 @@ fn keep_durable(left: &mut LeftOver, store: &Store) {
     let facts = store.reader().facts();
     let failed = facts.iter().filter(|facts| facts.suspended.is_some());
     let failed: Vec<u16> = failed.map(|facts| facts.id).collect();
-    left.retain(|_, left| !failed.contains(&left.token.buffer().0));
+    let is_durable = |left: &LeftArticle| !failed.contains(&left.token.buffer().0);
+    left.articles.retain(|_, left| is_durable(left));
 }
 
 /// Every buffer goes on where the log says; where the log is known to be too old, behind all that was written.  Returns
@@ -319,7 +338,7 @@ fn keep_durable(left: &mut LeftOver, store: &Store) {
 fn resume(
     store: &mut Store,
     replay: &mut Replay,
-    recovered: &Recovered,
+    (recovered, left): (&Recovered, Sequence),
     (views, from): (&Views, Sequence),
 ) -> Result<Vec<Box<dyn BatchWrite>>, Error> {
     let mut writes = Vec::new();
@@ -338,7 +357,7 @@ fn resume(
         replay.raise_to(views);
         store.distrust();
     }
-    store.resume(&replay.marks(), last)?;
+    store.resume(&replay.marks(), last.max(left))?;
     Ok(writes)
 }
 
@@ -411,7 +430,7 @@ impl Stores<'_> {
         if self.open.is_none() {
             let known: Vec<BufferId> = replay.marks.keys().copied().collect();
             let store = Store::open(
-                self.disk.as_ref(),
+                self.disk,
                 &self.config.spool,
                 self.spool.id,
                 &self.config.store,

@@ -120,7 +120,7 @@ impl Replay {
     /// The buffers stand at least where the views know of an article.
     pub(crate) fn raise_to(&mut self, views: &Views) {
         for (buffer, last) in views.last_positions() {
-            self.raise(buffer, last, last);
+            self.raise(buffer, last, Position::ZERO);
         }
     }
 

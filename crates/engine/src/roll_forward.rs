@@ -1,71 +1,111 @@
-//! Completing the commit that a crash left: its articles lie in the buffers, and the log does not have them.
+//! Completing the commits that the log does not have: their articles lie in the buffers.
 //!
-//! Whether they were acknowledged cannot be told: the log's last frame may never have been written, or may be damaged so
-//! that nothing of it is known.  So a batch that is whole is filed under the sequences and numbers that its articles were
-//! given, and none of them is given again.  The record of an article in a buffer, with its Xref, says all that the log
-//! did.  A batch that is not whole was never acknowledged: buffers come first, log second, reply third.
+//! Whether they were acknowledged cannot be told: the log's last frame may never have been written, or its header may be
+//! damaged so that nothing of it is known.  So what is whole is filed under the sequences and numbers that it was given, and
+//! none of them is given again.  The record of an article in a buffer, with its Xref, says all that the log did.  Only
+//! what the last commits can have left is filed so; where there is more the log is an old one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use newsreel_index::Views;
 use newsreel_journal::{FrameBuilder, JournalWriter, Recovered};
-use newsreel_store::{Blocking, StoreReader, Want};
+use newsreel_store::{Blocking, Left, StoreReader, Want};
 use newsreel_wire::article::{ArticleFacts, Headers, Known};
 use newsreel_wire::{IdHash, Sequence, Token};
 
 use crate::applier::Applier;
 use crate::error::Error;
+use crate::finish::SYNC_EVERY_RECORDS as RESERVE;
 use crate::places::{places, write_line};
 use crate::record::{ArticleRecord, kind};
 
+/// Octets of a frame that is written at once, about.
+const FRAME_OCTETS: usize = 1 << 20;
+
+/// What is to be filed.
+#[derive(Debug, Default)]
+pub(crate) struct LeftOver {
+    pub(crate) articles: BTreeMap<Sequence, LeftArticle>,
+    /// The last sequence among them.
+    pub(crate) last: Sequence,
+    /// So many sequences among them may have been those of articles that are damaged.
+    pub(crate) lost: u64,
+}
+
 /// An article as the log should have told of it.
 #[derive(Debug)]
-pub(crate) struct Left {
+pub(crate) struct LeftArticle {
     pub(crate) token: Token,
     id_hash: IdHash,
     /// The record of the log.
     payload: Vec<u8>,
 }
 
-/// What is to be filed, by sequence.
-pub(crate) type LeftOver = BTreeMap<Sequence, Left>;
-
-/// The articles of these batches, by sequence, as far as a batch is whole and its articles are new.
+/// The articles of these that are whole and new; `next` is the first sequence that the log may give.
 pub(crate) fn read(
     views: &Views,
     store: &StoreReader,
-    batches: &[Vec<Token>],
+    left: &[Left],
+    next: Sequence,
 ) -> Result<LeftOver, Error> {
-    let mut left_over = LeftOver::new();
-    let mut memory = Vec::new();
-    for batch in batches {
-        let articles = batch
-            .iter()
-            .map(|token| article(views, store, token, &mut memory));
-        let Some(articles) = articles.collect::<Option<Vec<_>>>() else {
-            tracing::info!(
-                articles = batch.len(),
-                "a commit was not finished, and never acknowledged"
-            );
+    let mut over = LeftOver::default();
+    let (mut memory, mut seen) = (Vec::new(), HashSet::new());
+    let has_gaps = left.iter().any(|left| left.has_gaps);
+    let mut found = BTreeMap::new();
+    found.extend(left.iter().flat_map(|left| left.articles.iter().copied()));
+    let mut missing = Missing::from(next);
+    for (sequence, token) in found {
+        if sequence < next {
+            // The log has given that up.
+            over.lost += 1;
+            continue;
+        }
+        missing.count(sequence);
+        over.last = sequence;
+        let Some(article) = article(views, store, &token, &mut memory) else {
+            over.lost += 1;
             continue;
         };
-        for (sequence, left) in articles {
-            // It may be of an earlier crash, and its article may have come again since.
-            if views.history().lookup(&left.id_hash)?.is_none() {
-                left_over.insert(sequence, left);
-            }
+        // What was put off may have come again.
+        let is_known = views.history().lookup(&article.id_hash)?.is_some();
+        if !is_known && seen.insert(article.id_hash) {
+            over.articles.insert(sequence, article);
         }
     }
-    Ok(left_over)
+    if has_gaps {
+        over.lost += missing.sequences;
+    }
+    Ok(over)
 }
 
-/// An article and its sequence; `None` when it is not whole.
+/// Sequences between those of whole articles.
+struct Missing {
+    next: Sequence,
+    sequences: u64,
+}
+
+impl Missing {
+    const fn from(next: Sequence) -> Self {
+        Self { next, sequences: 0 }
+    }
+
+    fn count(&mut self, sequence: Sequence) {
+        let gap = sequence.0.saturating_sub(self.next.0);
+        // A start after a crash passes over more than any commit has.
+        if gap < RESERVE {
+            self.sequences += gap;
+        }
+        self.next = Sequence(sequence.0 + 1);
+    }
+}
+
+/// An article; `None` when it is not whole.
 fn article(
     views: &Views,
     store: &StoreReader,
     token: &Token,
     memory: &mut Vec<u8>,
-) -> Option<(Sequence, Left)> {
+) -> Option<LeftArticle> {
     let stored = store.read(token, Want::Whole, Blocking::Yes, memory).ok()?;
     let headers = Headers::scan_stored(&memory[stored.octets.clone()]).ok()?;
     let facts = ArticleFacts::of(&headers).ok()?;
@@ -88,12 +128,11 @@ fn article(
         line: &line,
     }
     .encode(&mut payload);
-    let left = Left {
+    Some(LeftArticle {
         token: *token,
         id_hash: stored.id_hash,
         payload,
-    };
-    Some((stored.sequence, left))
+    })
 }
 
 /// Tells the log and the views of these articles, which are durable in their buffers; a frame may skip sequences, which
@@ -105,13 +144,16 @@ pub(crate) fn commit(
     recovered: &mut Recovered,
 ) -> Result<(), Error> {
     let durable_before = recovered.next;
-    let mut articles = left.iter().peekable();
+    let mut articles = left.articles.iter().peekable();
     while let Some((first, _)) = articles.peek() {
         let mut next = **first;
         let mut frame = FrameBuilder::new();
         frame.start(next, recovered.epoch);
         frame.vouch(durable_before);
-        while let Some((_, left)) = articles.next_if(|(sequence, _)| **sequence == next) {
+        let room = |frame: &FrameBuilder| frame.bytes().len() < FRAME_OCTETS;
+        while room(&frame)
+            && let Some((_, left)) = articles.next_if(|(sequence, _)| **sequence == next)
+        {
             frame.record(kind::ARTICLE).extend_from_slice(&left.payload);
             next = Sequence(next.0 + 1);
         }
@@ -119,11 +161,20 @@ pub(crate) fn commit(
         applier.records(frame.records())?;
         (recovered.next, recovered.end) = (next, next);
     }
-    if !left.is_empty() {
+    let articles = left.articles.len();
+    if articles > 0 {
         writer.sync()?;
         tracing::warn!(
-            articles = left.len(),
-            "a commit was not finished, or its frame in the log is damaged: its articles are whole and are kept"
+            articles,
+            "the last commits were not finished, or their frames in the log are damaged: these articles are whole and \
+             are kept; cancels and changes of groups in those frames are not known"
+        );
+    }
+    if left.lost > 0 {
+        tracing::error!(
+            at_most = left.lost,
+            "articles of the last commits were not finished, are damaged in the store, or the log gave them up: they are not \
+             here; their numbers stay unused"
         );
     }
     Ok(())

@@ -383,7 +383,8 @@ impl Sequencer {
             return;
         }
         let from = self.open.reservations.len();
-        self.store.reservations(&mut self.open.reservations);
+        let now = self.shared.time.judging();
+        self.store.reservations(now, &mut self.open.reservations);
         self.scratch.hopeless = self.scratch.blocked && self.open.reservations.len() == from;
         for reservation in &self.open.reservations[from..] {
             let out = self.open.frame.record(kind::RESERVED);

@@ -16,6 +16,7 @@ use crate::commit::{self, Commit};
 use crate::config::Mode;
 use crate::filing::{Filing, GroupSlot, GroupTable};
 use crate::record::kind;
+use crate::recover::Passed;
 use crate::room::Room;
 use crate::sequencer::{Scratch, Sequencer, SyncState};
 use crate::shared::Shared;
@@ -31,8 +32,7 @@ pub(crate) struct Parts {
     pub(crate) is_new: bool,
     /// What the first commit writes besides.
     pub(crate) writes: Vec<Box<dyn BatchWrite>>,
-    /// By how much sequence and high marks go up: so many may have been given that the log does not know.
-    pub(crate) jump: u64,
+    pub(crate) passed: Passed,
 }
 
 /// What the first commit says besides the state.
@@ -57,10 +57,10 @@ pub(crate) fn sequencer(
         epoch,
         is_new,
         writes,
-        jump,
+        passed: Passed { jump, unfinished },
     } = parts;
     // What was acknowledged and lost may have been seen: nothing of it is used again.
-    let next = Sequence(next.0 + jump);
+    let next = Sequence(next.0 + jump + unfinished);
     let now_ms = shared.now_ms();
     let frame_octets_max = usize::try_from(writer.frame_octets_max()).unwrap_or(usize::MAX);
     let commit_octets_max = shared.config.sequencer.commit_octets_max as usize;

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::methods;
 use crate::methods::cnfs::{self, BLOCK_MAX, BLOCK_MIN, Geometry};
+use crate::methods::segment::{self, SEGMENT_OCTETS_MIN};
 
 /// The smallest buffer, octets: room for the headers and a few reserved regions.
 pub const BUFFER_OCTETS_MIN: u64 = 1 << 20;
@@ -67,7 +68,8 @@ pub enum SetOrder {
 pub struct SetConfig {
     /// Its name.
     pub name: String,
-    /// The names of its buffers; a buffer belongs to one set.
+    /// The names of its buffers; a buffer belongs to one set. Only cyclic buffers (`cnfs`) have any.
+    #[serde(default)]
     pub buffers: Vec<String>,
     /// How they are filled.
     #[serde(default)]
@@ -82,6 +84,22 @@ pub struct SetConfig {
     /// and it stays in its buffer until that comes around. It costs a write for each.
     #[serde(default)]
     pub erase_withdrawn: bool,
+    /// Where the files of a set lie that has no buffers (`segment`); none: `segments/NAME` in the spool.
+    #[serde(default)]
+    pub directory: Option<PathBuf>,
+    /// Size of one segment, octets: what goes at once.
+    #[serde(default = "usual_segment")]
+    pub segment_octets: u64,
+    /// Articles of segments go when they are older than this, seconds. As the only limit it is a guarantee: nothing goes
+    /// earlier, and when the disk is full new articles are put off.
+    #[serde(default)]
+    pub keep_s: Option<u64>,
+    /// The oldest segments go when all together have more octets than this.
+    #[serde(default)]
+    pub keep_octets: Option<u64>,
+    /// The oldest segments go when fewer octets than this are free on their disk.
+    #[serde(default)]
+    pub free_octets_min: Option<u64>,
 }
 
 impl Default for SetConfig {
@@ -93,8 +111,25 @@ impl Default for SetConfig {
             method: usual_method(),
             recent_octets: usual_recent(),
             erase_withdrawn: false,
+            directory: None,
+            segment_octets: usual_segment(),
+            keep_s: None,
+            keep_octets: None,
+            free_octets_min: None,
         }
     }
+}
+
+impl SetConfig {
+    /// Whether its articles lie in cyclic buffers.
+    #[must_use]
+    pub fn has_buffers(&self) -> bool {
+        self.method == cnfs::NAME
+    }
+}
+
+const fn usual_segment() -> u64 {
+    64 << 20
 }
 
 const fn usual_recent() -> u64 {
@@ -256,6 +291,10 @@ impl StoreConfig {
     #[must_use]
     pub fn article_octets_max(&self, set: &str) -> Option<u64> {
         let set = self.sets.iter().find(|one| one.name == set)?;
+        if set.method == segment::NAME {
+            let layout = Geometry::of(set.segment_octets, BLOCK_MIN)?;
+            return Some(segment::article_octets_max(layout.capacity()));
+        }
         let buffers = self.buffers.iter();
         let buffers = buffers.filter(|buffer| set.buffers.contains(&buffer.name));
         let layouts = buffers.filter_map(|buffer| Geometry::of(buffer.octets, buffer.block()));
@@ -388,10 +427,14 @@ impl StoreConfig {
 
     fn check_set(&self, at: usize, problems: &mut Vec<StoreProblem>) {
         let set = &self.sets[at];
-        let mut wrong = |field, right| problems.push(at_field("set", at, field, right));
-        if set.buffers.is_empty() {
+        let mut wrong =
+            |field: &'static str, right| problems.push(at_field("set", at, field, right));
+        if set.has_buffers() && set.buffers.is_empty() {
             let right = format!("set {:?} has no buffer: name one or more", set.name);
             wrong("buffers", right);
+        }
+        if set.method == segment::NAME {
+            self.check_segments(at, &mut wrong);
         }
         if self.sets[..at].iter().any(|other| other.name == set.name) {
             wrong("name", is_taken("set", &set.name));
@@ -409,6 +452,36 @@ impl StoreConfig {
                 "method",
                 format!("{:?} is none of {}", set.method, names.join(", ")),
             );
+        }
+    }
+
+    /// A set without buffers, which has a name in tokens itself.
+    fn check_segments(&self, at: usize, wrong: &mut dyn FnMut(&'static str, String)) {
+        let set = &self.sets[at];
+        if !set.buffers.is_empty() {
+            let right = format!("{:?} has files of its own: leave the key out", set.name);
+            wrong("buffers", right);
+        }
+        if !is_name(&set.name) {
+            let right = format!("{:?} is not 1 to 15 of A-Z a-z 0-9 - _", set.name);
+            wrong("name", right);
+        }
+        if self.buffers.iter().any(|buffer| buffer.name == set.name) {
+            wrong("name", is_taken("buffer", &set.name));
+        }
+        let octets = set.segment_octets;
+        if Geometry::of(octets, BLOCK_MIN).is_none() || octets < SEGMENT_OCTETS_MIN {
+            let right = format!("{octets} is not within {SEGMENT_OCTETS_MIN} to {OFFSET_MAX}");
+            wrong("segment_octets", right);
+        }
+        if set.keep_octets.is_some_and(|keep| keep < 2 * octets) {
+            let right = format!("less than two segments of {octets} octets: give more");
+            wrong("keep_octets", right);
+        }
+        let directories = self.sets[..at].iter().map(|other| &other.directory);
+        if set.directory.is_some() && directories.into_iter().any(|other| *other == set.directory) {
+            let right = "another set has it already: give each set a directory of its own";
+            wrong("directory", right.to_owned());
         }
     }
 
@@ -530,7 +603,7 @@ mod tests {
         );
         assert_eq!(
             problems(|config| config.sets[0].method = "dbz".to_owned()),
-            ["set[0].method: \"dbz\" is none of cnfs"]
+            ["set[0].method: \"dbz\" is none of cnfs, segment"]
         );
         assert_eq!(
             problems(|config| config.sets[0].buffers.push("C1".to_owned())),

@@ -65,7 +65,7 @@ pub fn decode_buffer(octets: &[u8]) -> Result<BufferDigest> {
     disk.open(&path, OpenMode::CreateNew)?.write_at(octets, 0)?;
     let open = |access| {
         Store::open(
-            disk.as_ref(),
+            &disk,
             Path::new("/fuzz"),
             spool,
             &config,

@@ -14,6 +14,7 @@ pub mod fuzz;
 mod method;
 pub mod methods;
 mod reader;
+mod records;
 mod register;
 mod rules;
 mod store;
@@ -25,8 +26,8 @@ pub use config::{
 pub use error::{Error, PlaceError, ReadError, Result};
 pub use facts::{BufferFacts, Oldest};
 pub use method::{
-    BatchWrite, Blocking, BufferReader, CheckpointWrite, Marks, Place, RecordScan, Reservation,
-    ScanRange, Scanned, StorageMethod, Stored, Want,
+    BatchWrite, Blocking, BufferReader, CheckpointWrite, Left, Marks, Place, RecordScan,
+    Reservation, ScanRange, Scanned, StorageMethod, Stored, Want,
 };
 pub use methods::cnfs::{ARTICLE_OCTETS_MAX, CreateProgress, STARTS_MAX};
 pub use reader::StoreReader;

@@ -30,7 +30,7 @@ pub struct Place<'a> {
     pub head_len: u32,
 }
 
-/// A region of a buffer that may be overwritten once the log says so durably.
+/// A region of a buffer that may be overwritten once the log says so durably: what lies one cycle before is gone then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reservation {
     /// The buffer.
@@ -50,13 +50,29 @@ pub struct Marks {
     pub reserved: Position,
 }
 
+/// What lies in a buffer behind the end of the log: commits that were not finished, or whose frames are damaged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Left {
+    /// The buffer.
+    pub buffer: BufferId,
+    /// Its articles and their places in the log, in order.  Their headers are sound; they must be read.
+    pub articles: Vec<(Sequence, Token)>,
+    /// Behind the last of them.
+    pub end: Position,
+    /// Up to here it may have been reserved, as its files say.
+    pub reserved: Position,
+    /// Between them something cannot be read.
+    pub has_gaps: bool,
+}
+
 /// The sequencer's half of one buffer set.
 pub trait StorageMethod: Send + Debug {
     /// Gives the article a place and copies it into the open batch.
     fn place(&mut self, place: &Place<'_>) -> std::result::Result<Token, PlaceError>;
 
-    /// Appends what must be reserved so that coming batches have room; asked once a batch, before it is sealed.
-    fn reservations(&mut self, out: &mut Vec<Reservation>);
+    /// Appends what must be reserved so that coming batches have room, and what may go by now; asked once a batch, before
+    /// it is sealed.  Without a time to judge by nothing goes by its age.
+    fn reservations(&mut self, now: Option<UnixTime>, out: &mut Vec<Reservation>);
 
     /// A reservation of one of its buffers is durable: publishes the new floor first, then lets the region be
     /// written.
@@ -81,13 +97,12 @@ pub trait StorageMethod: Send + Debug {
     /// Before `resume`: whether a buffer knows of more than the log does.
     fn is_ahead(&self, marks: &[Marks], log_end: Sequence) -> Result<bool>;
 
-    /// Before `resume`, when no buffer is ahead: appends the articles of each whole batch that the log does not have.
-    fn left_over(
-        &self,
-        marks: &[Marks],
-        log_end: Sequence,
-        out: &mut Vec<Vec<Token>>,
-    ) -> Result<()>;
+    /// Before `resume`: whether a commit that the log does not have may have left something.
+    fn may_have_left(&self, marks: &[Marks], log_end: Sequence) -> Result<bool>;
+
+    /// Before `resume`: appends what each buffer has behind the end of the log; `false` when that is more than the last
+    /// commits can leave.  What is torn behind it is cleared away.
+    fn left_over(&self, marks: &[Marks], log_end: Sequence, out: &mut Vec<Left>) -> Result<bool>;
 
     /// Before `resume`: the log is older than what was there (an old one was put back), so every buffer that was used
     /// is searched for its true end.

@@ -8,11 +8,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use newsreel_host::Disk;
-use newsreel_wire::{BufferId, Sequence, SetId, Token};
+use newsreel_wire::{BufferId, Sequence, SetId, Token, UnixTime};
 
 use crate::config::StoreConfig;
 use crate::error::{Error, PlaceError, Result};
-use crate::method::{BatchWrite, CheckpointWrite, Marks, Place, Reservation, StorageMethod};
+use crate::method::{BatchWrite, CheckpointWrite, Left, Marks, Place, Reservation, StorageMethod};
 use crate::methods::cnfs::CreateProgress;
 use crate::methods::{self, Opening};
 use crate::reader::StoreReader;
@@ -42,7 +42,7 @@ impl Store {
     /// When the configuration contradicts itself or does not name a buffer of the spool, or a buffer is missing, damaged,
     /// or of another spool.
     pub fn open(
-        disk: &dyn Disk,
+        disk: &Arc<dyn Disk>,
         spool_dir: &Path,
         spool: [u8; 16],
         config: &StoreConfig,
@@ -53,8 +53,14 @@ impl Store {
         if let Some(problem) = config.problems().into_iter().next() {
             return Err(Error::Config(format!("{}: {}", problem.key, problem.right)));
         }
-        let mut register = Register::open(disk, &spool_dir.join("buffers"))?;
-        let named = |name: &str| config.buffers.iter().any(|buffer| buffer.name == name);
+        let mut register = Register::open(disk.as_ref(), &spool_dir.join("buffers"))?;
+        let named = |name: &str| {
+            config.buffers.iter().any(|buffer| buffer.name == name)
+                || config
+                    .sets
+                    .iter()
+                    .any(|set| !set.has_buffers() && set.name == name)
+        };
         register.reconcile(&named, &config.dropped)?;
         for name in &config.dropped {
             tracing::warn!(
@@ -87,7 +93,7 @@ impl Store {
             readers.append(&mut opened.readers);
         }
         if access == Access::Write {
-            register.save(disk)?;
+            register.save(disk.as_ref())?;
         }
         Ok(Self {
             sets,
@@ -107,11 +113,11 @@ impl Store {
         set.ok_or(PlaceError::NoSet)?.place(place)
     }
 
-    /// Appends what must be reserved by the commit whose batches are sealed next.  All earlier commits must have
+    /// Appends what must be reserved, or may go by now, by the commit whose batches are sealed next.  All earlier commits must have
     /// ended: what they asked for in vain is asked for again.
-    pub fn reservations(&mut self, out: &mut Vec<Reservation>) {
+    pub fn reservations(&mut self, now: Option<UnixTime>, out: &mut Vec<Reservation>) {
         for set in &mut self.sets {
-            set.reservations(out);
+            set.reservations(now, out);
         }
     }
 
@@ -179,18 +185,24 @@ impl Store {
         }
     }
 
-    /// Before [`Store::resume`]: the articles of a commit that the log does not have, by batch.  Each of these is whole as
-    /// far as its records tell; the articles in it must be read.
+    /// Before [`Store::resume`]: what the last commits left in the buffers and the log does not have.  Nothing when there is
+    /// more than they can leave: then the log is an old one, and everybody is distrusted.
     ///
     /// # Errors
-    /// When a buffer cannot be read, or the log's marks cannot be of these files.
-    pub fn left_over(&self, marks: &[Marks], log_end: Sequence) -> Result<Vec<Vec<Token>>> {
+    /// When a buffer cannot be read or written, or the log's marks cannot be of these files.
+    pub fn left_over(&self, marks: &[Marks], log_end: Sequence) -> Result<Vec<Left>> {
         let mut left = Vec::new();
-        // What is ahead by more has its own way.
-        if !self.is_ahead(marks, log_end)? {
-            for set in &self.sets {
-                set.left_over(marks, log_end, &mut left)?;
+        for set in &self.sets {
+            if !set.may_have_left(marks, log_end)? {
+                continue;
             }
+            // What one buffer has begun, others may have too.
+            for set in &self.sets {
+                if !set.left_over(marks, log_end, &mut left)? {
+                    return Ok(Vec::new());
+                }
+            }
+            break;
         }
         Ok(left)
     }

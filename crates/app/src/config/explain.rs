@@ -70,10 +70,10 @@ fn in_section(path: &str, section: &str, below: &[&str]) -> String {
     let name = path.rsplit('.').next().unwrap_or(path);
     let names = schema::by_distance(name, below).join(", ");
     let near = match schema::nearest(name, below) {
-        Some(near) => format!("; did you mean {section}.{near}?"),
+        Some(near) => format!("did you mean {section}.{near}? "),
         None => String::new(),
     };
-    format!("no key {path:?}{near}; [{section}] has {names}")
+    format!("no key {path:?}; {near}[{section}] has {names}")
 }
 
 fn text(key: &Key, default: &str, now: &str) -> String {

@@ -36,13 +36,7 @@ pub(crate) use self::reference::reference;
 use crate::input::{self, Input};
 
 /// Keys that a table in a list cannot do without.
-const REQUIRED: &[&str] = &[
-    "buffer.name",
-    "buffer.octets",
-    "set.name",
-    "set.buffers",
-    "rule.set",
-];
+const REQUIRED: &[&str] = &["buffer.name", "buffer.octets", "set.name", "rule.set"];
 
 /// The largest configuration file that is read.
 const FILE_OCTETS_MAX: usize = 4 << 20;
@@ -278,7 +272,9 @@ fn settled(mut config: Config, file: &Path) -> Result<Config> {
 fn at_home(config: &mut Config, folder: &Path) {
     config.server.spool = folder.join(&config.server.spool);
     let buffers = config.store.buffers.iter_mut();
-    for path in buffers.filter_map(|buffer| buffer.path.as_mut()) {
+    let paths = buffers.filter_map(|buffer| buffer.path.as_mut());
+    let sets = config.store.sets.iter_mut();
+    for path in paths.chain(sets.filter_map(|set| set.directory.as_mut())) {
         *path = folder.join(&path);
     }
 }

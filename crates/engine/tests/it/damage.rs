@@ -842,41 +842,110 @@ async fn numbers_of_a_damaged_last_frame_are_not_given_again() {
     assert_eq!(world.problems(), Vec::<String>::new());
 }
 
-/// Where nothing is known of the last frame, because its header is damaged, the articles in the buffers tell: they are kept
-/// under their numbers, and go on being kept.
+/// Where the frames of the log lie in its only segment.
+fn frames(disk: &MemoryDisk) -> (PathBuf, Vec<usize>) {
+    let log = Path::new("/spool/log");
+    let segment = log.join(&disk.list(log).unwrap()[0].name);
+    let octets = read_whole(disk, &segment, 2 << 20).unwrap();
+    let is_frame = |at: &usize| octets[*at..].starts_with(b"NRFR");
+    let frames = (4096..octets.len()).step_by(4096).filter(is_frame);
+    (segment, frames.collect())
+}
+
+/// Flips a bit in the header of each of the last frames.
+fn spoil_headers(disk: &MemoryDisk, count: usize) {
+    let (segment, frames) = frames(disk);
+    let octets = read_whole(disk, &segment, 2 << 20).unwrap();
+    for at in &frames[frames.len() - count..] {
+        let at = at + 33;
+        disk.corrupt(&segment, at as u64, &[octets[at] ^ 4])
+            .unwrap();
+    }
+}
+
+/// Where nothing is known of the last frames, because their headers are damaged, the articles in the buffers tell: they are
+/// kept under their numbers, and go on being kept.  Buffers wrap meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_last_frame_with_a_damaged_header_costs_nothing() {
+async fn last_frames_with_damaged_headers_cost_nothing() {
+    let memory = MemoryDisk::new();
+    let mut world = World::on(Arc::new(memory.clone()), config(1 << 20));
+    for round in 0..40 {
+        let commits = 1 + round % 3;
+        for commit in 0..commits {
+            let from = (round * 3 + commit) * 10;
+            let outcomes = world.send(&articles(from, 10)).await;
+            assert_eq!(outcomes, [Outcome::Accepted; 10]);
+        }
+        let (lines, high) = (world.lines("misc.test").await, world.high("misc.test"));
+        let left = memory.crash_losing_all();
+        spoil_headers(&left, commits);
+        let after = open_on(Arc::new(left), &world.config, &world.clock);
+        assert_eq!(after.lines("misc.test").await, lines, "round {round}");
+        let last = (round * 3 + commits) * 10 - 1;
+        let outcomes = after.send(&articles(last, 2)).await;
+        let expected = [Outcome::Duplicate, Outcome::Accepted];
+        assert_eq!(outcomes, expected, "round {round}");
+        assert!(after.high("misc.test") <= high + 1);
+        let after = after.restart();
+        assert!(after.lines("misc.test").await.starts_with(&lines));
+        assert!(after.by_id(&format!("<{last}@t.example>")).await.is_some());
+        assert_eq!(after.problems(), Vec::<String>::new(), "round {round}");
+        if round % 10 == 9 {
+            // Large ones, so that the buffers go around.
+            for n in 0..8 {
+                let (id, mut wire) = article(100_000 + round * 10 + n, "misc.other");
+                wire.truncate(wire.len() - 3);
+                wire.resize(200_000, b'x');
+                wire.extend_from_slice(b"\r\n.\r\n");
+                assert_eq!(world.send(&[(id, wire)]).await, [Outcome::Accepted]);
+            }
+            world = world.restart();
+        }
+    }
+    assert!(
+        world
+            .engine
+            .status()
+            .buffers
+            .iter()
+            .any(|buffer| buffer.cycle > 1)
+    );
+}
+
+/// An article that rots besides is lost, alone; it is told, and its number is not given again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_damaged_article_of_a_last_frame_with_a_damaged_header_is_lost_alone() {
     let memory = MemoryDisk::new();
     let world = World::on(Arc::new(memory.clone()), config(4 << 20));
-    for from in [0, 30] {
-        let outcomes = world.send(&articles(from, 30)).await;
-        assert_eq!(outcomes, [Outcome::Accepted; 30]);
-    }
-    let (lines, high) = (world.lines("misc.test").await, world.high("misc.test"));
+    world.send(&articles(0, 10)).await;
+    world.send(&articles(10, 10)).await;
+    let high = world.high("misc.test").max(world.high("misc.other"));
     let left = memory.crash_losing_all();
-    let log = Path::new("/spool/log");
-    let segment = log.join(&left.list(log).unwrap()[0].name);
-    let octets = read_whole(&left, &segment, 2 << 20).unwrap();
-    let is_frame = |at: &usize| octets[*at..].starts_with(b"NRFR");
-    let mut frames = (4096..octets.len()).step_by(4096).filter(is_frame);
-    let last = frames.next_back().unwrap() + 33;
-    left.corrupt(&segment, last as u64, &[octets[last] ^ 4])
-        .unwrap();
-    let world = open_on(Arc::new(left), &world.config, &world.clock);
-    assert_eq!(world.lines("misc.test").await, lines);
-    assert_eq!(
-        world.send(&[article(59, "misc.test")]).await,
-        [Outcome::Duplicate]
-    );
-    assert_eq!(
-        world.send(&[article(99, "misc.test")]).await,
-        [Outcome::Accepted]
-    );
-    assert_eq!(world.high("misc.test"), high + 1);
-    let world = world.restart();
-    assert!(world.lines("misc.test").await.starts_with(&lines));
-    assert!(world.by_id("<59@t.example>").await.is_some());
-    assert_eq!(world.problems(), Vec::<String>::new());
+    spoil_headers(&left, 1);
+    let mut spoiled = 0;
+    for name in ["C0", "C1"] {
+        let path = Path::new("/spool/buffers").join(name);
+        let octets = read_whole(&left, &path, 8 << 20).unwrap();
+        let text = b"Body of 19";
+        if let Some(at) = octets.windows(text.len()).position(|found| found == text) {
+            left.corrupt(&path, at as u64, b"b").unwrap();
+            spoiled += 1;
+        }
+    }
+    assert_eq!(spoiled, 1);
+    let after = open_on(Arc::new(left), &world.config, &world.clock);
+    for n in 0..19 {
+        assert!(
+            after.by_id(&format!("<{n}@t.example>")).await.is_some(),
+            "{n}"
+        );
+    }
+    assert!(after.by_id("<19@t.example>").await.is_none());
+    for (n, group) in [(50, "misc.test"), (51, "misc.other")] {
+        after.send(&[article(n, group)]).await;
+    }
+    let highs = after.high("misc.test").max(after.high("misc.other"));
+    assert!(highs > high + 1, "{highs} after {high}");
 }
 
 /// The same when the medium says so itself.  Nothing is known of the article then: that is a fault, not "no such

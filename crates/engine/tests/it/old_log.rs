@@ -165,7 +165,14 @@ async fn an_old_log_beside_newer_views_and_buffers_reuses_no_number_and_mixes_no
 async fn beside_an_old_log(octets: u64, hints: Hints) {
     let what = format!("{octets} octets, {hints:?}");
     let (memory, config, clock, lines) = with_an_old_log(octets, hints).await;
-    let world = open_on(Arc::new(memory), &config, &clock);
+    let world = open_on(Arc::new(memory.clone()), &config, &clock);
+    // Who looks at what a kill leaves now sees the same, before the log has any of it.
+    let killed: Arc<dyn Disk> = Arc::new(memory.crash_losing_all());
+    let clock = Arc::clone(&clock) as Arc<dyn Clock>;
+    let look = Engine::open_read_only(config.clone(), killed, clock).unwrap();
+    let problems = look.check(&mut |_, _| {}).unwrap().problems;
+    assert_eq!(problems, Vec::<String>::new(), "{what}, looked at");
+    drop(look);
     for buffer in world.engine.status().buffers {
         let is_told = buffer.state.contains("an old log was put back");
         assert!(is_told, "{what}: {buffer:?}");

@@ -18,7 +18,7 @@ pub use rig::{Log, Logged, Rig, Tally, article, id_hash};
 use crate::config::StoreConfig;
 use crate::methods;
 
-/// A store of this method, two buffers of so many octets, made quickly.
+/// A store of this method, two buffers or endless segments of so many octets, made quickly.
 ///
 /// # Panics
 /// When there is no such method.
@@ -31,8 +31,15 @@ pub fn config_of(method: &str, octets: u64) -> StoreConfig {
     }
     for set in &mut config.sets {
         method.clone_into(&mut set.method);
+        set.segment_octets = octets;
         // What is read comes from the disk, so that it is the disk that is tried.
         set.recent_octets = 0;
+        if !set.has_buffers() {
+            set.buffers.clear();
+        }
+    }
+    if config.sets.iter().all(|set| !set.has_buffers()) {
+        config.buffers.clear();
     }
     config
 }

@@ -71,6 +71,8 @@ pub struct Rig {
     pub reader: Arc<StoreReader>,
     /// What is committed.
     pub log: Log,
+    /// The time to judge by.
+    pub now: Option<UnixTime>,
     open: Frame,
     next: u64,
 }
@@ -184,15 +186,7 @@ impl Rig {
         log: Log,
         access: Access,
     ) -> Result<Self> {
-        let mut store = Store::open(
-            disk.as_ref(),
-            dir,
-            SPOOL,
-            config,
-            &[],
-            access,
-            &mut |_, _, _| {},
-        )?;
+        let mut store = Store::open(&disk, dir, SPOOL, config, &[], access, &mut |_, _, _| {})?;
         let reader = store.reader();
         for logged in log.articles() {
             store.replayed(&logged.token);
@@ -208,6 +202,7 @@ impl Rig {
             reader,
             next: last + 1,
             log,
+            now: None,
             open: Frame::default(),
         })
     }
@@ -226,6 +221,11 @@ impl Rig {
                 verified.is_ok()
             })
         })
+    }
+
+    /// Passes so many sequences over, as a start after a crash does.
+    pub const fn pass_over(&mut self, sequences: u64) {
+        self.next += sequences;
     }
 
     /// Places an article in set 0, committing when a reservation is wanted.
@@ -290,7 +290,8 @@ impl Rig {
 
     /// The first half of a commit: reservations are noted and batches sealed.
     pub fn seal(&mut self) -> Vec<Box<dyn BatchWrite>> {
-        self.store.reservations(&mut self.open.reservations);
+        let now = self.now;
+        self.store.reservations(now, &mut self.open.reservations);
         self.next += self.open.reservations.len() as u64;
         self.open.last = self.next - 1;
         let mut batches = Vec::new();

@@ -4,6 +4,7 @@
 //! `docs/formats/<page>.md`; `tests/it` then runs the conformance suite over it.
 
 pub mod cnfs;
+pub mod segment;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -33,13 +34,22 @@ pub struct Method {
 }
 
 /// All methods.
-pub const METHODS: &[Method] = &[Method {
-    name: cnfs::NAME,
-    doc: "Cyclic buffers: the newest articles overwrite the oldest.",
-    number: cnfs::METHOD,
-    format_page: "cyclic-buffer",
-    open: cnfs::open,
-}];
+pub const METHODS: &[Method] = &[
+    Method {
+        name: cnfs::NAME,
+        doc: "Cyclic buffers: the newest articles overwrite the oldest.",
+        number: cnfs::METHOD,
+        format_page: "cyclic-buffer",
+        open: cnfs::open,
+    },
+    Method {
+        name: segment::NAME,
+        doc: "Files one behind the other, dropped whole by age, size or room.",
+        number: segment::METHOD,
+        format_page: "segment",
+        open: segment::open,
+    },
+];
 
 /// The method of this name.
 #[must_use]
@@ -49,7 +59,7 @@ pub fn find(name: &str) -> Option<&'static Method> {
 
 /// What a method gets to open a set.
 pub(crate) struct Opening<'a> {
-    pub(crate) disk: &'a dyn Disk,
+    pub(crate) disk: &'a Arc<dyn Disk>,
     pub(crate) spool_dir: &'a Path,
     pub(crate) spool: [u8; 16],
     pub(crate) buffers: &'a [BufferConfig],

@@ -577,7 +577,7 @@ fn buffers_are_written_out_and_progress_is_told() {
     let disk = MemoryDisk::new();
     let mut told = Vec::new();
     newsreel_store::Store::open(
-        &disk,
+        &(Arc::new(disk) as Arc<dyn Disk>),
         Path::new("/spool"),
         [1; 16],
         &config,
@@ -593,7 +593,7 @@ fn buffers_are_written_out_and_progress_is_told() {
     assert_eq!(told, ["C0 16/40", "C0 32/40", "C0 40/40"]);
     let full = MemoryDisk::with_capacity(10 << 20);
     let mut rig = newsreel_store::Store::open(
-        &full,
+        &(Arc::new(full.clone()) as Arc<dyn Disk>),
         Path::new("/spool"),
         [1; 16],
         &config,
@@ -612,7 +612,8 @@ fn buffers_are_written_out_and_progress_is_told() {
 #[test]
 fn a_cycle_that_was_reserved_but_not_written_is_begun_again() {
     let config = config_of("cnfs", 1 << 20);
-    let (disk, mut rig) = rig(&config);
+    let memory = MemoryDisk::new();
+    let mut rig = Rig::new(Arc::new(memory.clone()), &config).unwrap();
     for number in 0..600 {
         rig.place(number, 3000).unwrap();
         if number % 5 == 0 {
@@ -629,8 +630,8 @@ fn a_cycle_that_was_reserved_but_not_written_is_begun_again() {
     };
     for mark in marks.clone() {
         // What the log says when the reservations of a new cycle are all it has of it.
-        let mut rig =
-            Rig::recover(Arc::clone(&disk), &config, Log::default(), Access::Write).unwrap();
+        let disk: Arc<dyn Disk> = Arc::new(memory.crash_losing_all());
+        let mut rig = Rig::recover(disk, &config, Log::default(), Access::Write).unwrap();
         let mut odd = mark;
         odd.reserved = Position::new(mark.end.cycle() + 3, mark.reserved.offset());
         let end = Sequence(u64::MAX);

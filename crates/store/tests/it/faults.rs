@@ -145,16 +145,16 @@ fn a_batch_sealed_before_its_buffer_failed_is_refused_not_written() {
 fn a_reservation_that_never_became_durable_is_asked_for_again() {
     let mut rig = Rig::new(Arc::new(MemoryDisk::new()), &config_of("cnfs", 4 << 20)).unwrap();
     let (mut lost, mut again) = (Vec::new(), Vec::new());
-    rig.store.reservations(&mut lost);
+    rig.store.reservations(None, &mut lost);
     assert_eq!(lost.len(), 2);
     // That commit failed.
-    rig.store.reservations(&mut again);
+    rig.store.reservations(None, &mut again);
     assert_eq!(lost, again);
     for reservation in again {
         rig.store.reserved(reservation);
     }
     let mut none = Vec::new();
-    rig.store.reservations(&mut none);
+    rig.store.reservations(None, &mut none);
     assert_eq!(none, []);
 }
 

@@ -1,6 +1,7 @@
 //! Buffers of older versions are read as they were: a file of each version, committed once and never made again.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use newsreel_host::{Disk, MemoryDisk, OpenMode};
 use newsreel_store::conformance::{article, config_of, id_hash};
@@ -73,7 +74,7 @@ fn open(octets: &[u8], access: Access) -> (MemoryDisk, Store) {
     let file = disk.open(path, OpenMode::CreateNew).unwrap();
     file.write_at(octets, 0).unwrap();
     let store = Store::open(
-        &disk,
+        &(Arc::new(disk.clone()) as Arc<dyn Disk>),
         Path::new("/spool"),
         [9; 16],
         &config(),

@@ -6,7 +6,7 @@
 use newsreel_host::File;
 use newsreel_wire::Position;
 
-use super::geometry::{BITMAP_START, Geometry, PAGE, PAGE_LEN, in_memory};
+use crate::records::geometry::{BITMAP_START, Geometry, PAGE, PAGE_LEN, in_memory};
 
 /// Blocks whose bits one page of the bitmap holds.
 const BLOCKS_PER_PAGE: u64 = PAGE * 8;

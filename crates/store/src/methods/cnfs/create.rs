@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use newsreel_host::{Disk, ErrorKind, File, OpenMode, random_bytes};
 use newsreel_wire::{BufferId, Sequence, UnixTime};
 
-use super::buffer::Owner;
-use super::format::{FileHeader, Hints, SECOND_HEADER};
-use super::geometry::Geometry;
+use super::file::Owner;
 use crate::config::BufferConfig;
 use crate::error::Result;
+use crate::records::format::{FileHeader, Hints, SECOND_HEADER};
+use crate::records::geometry::Geometry;
 
 /// Told the buffer's name, how many octets of it were written, and of how many.
 pub type CreateProgress<'a> = &'a mut dyn FnMut(&str, u64, u64);

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use newsreel_host::AlignedBuf;
 use newsreel_wire::{BufferId, Position, Token};
 
-use super::buffer::Buffer;
-use super::format::{Mark, RECORD_HEADER, RecordHeader};
-use super::geometry::{PAGE, in_memory};
 use crate::error::Result;
 use crate::method::BatchWrite;
+use crate::records::buffer::Buffer;
+use crate::records::format::{Mark, RECORD_HEADER, RecordHeader};
+use crate::records::geometry::{PAGE, in_memory};
 
 /// Articles to be overwritten in one buffer.
 #[derive(Debug)]
@@ -31,7 +31,8 @@ impl Erasure {
         if start < buffer.floor() || !buffer.geometry.holds(start, RECORD_HEADER as u64) {
             return Ok(());
         }
-        buffer.file.read_exact_at(&mut octets, offset)?;
+        let file = buffer.home.file(start.cycle())?;
+        file.read_exact_at(&mut octets, offset)?;
         let Ok(header) = RecordHeader::decode(&octets, buffer.key) else {
             return Ok(());
         };
@@ -47,7 +48,7 @@ impl Erasure {
         );
         let mut pages = AlignedBuf::new();
         let pages_octets = pages.append(in_memory(to - from));
-        buffer.file.read_exact_at(pages_octets, from)?;
+        file.read_exact_at(pages_octets, from)?;
         let at = in_memory(offset - from);
         let record = &mut pages_octets[at..at + in_memory(len)];
         let (front, text) = record.split_at_mut(RECORD_HEADER);
@@ -58,9 +59,9 @@ impl Erasure {
         front.copy_from_slice(&erased.encode(buffer.key));
         text.fill(0);
         if buffer.is_cached {
-            buffer.file.write_at(&pages, from)
+            file.write_at(&pages, from)
         } else {
-            buffer.file.write_direct_at(&pages, from)
+            file.write_direct_at(&pages, from)
         }
     }
 }
@@ -83,7 +84,10 @@ impl BatchWrite for Erasure {
         if let Some(error) = self.buffer.suspended_error() {
             return Err(error);
         }
-        self.buffer.unless_failed(self.buffer.file.sync_data())
+        let cycles = self.starts.iter().map(|start| start.cycle());
+        let (first, last) = (cycles.clone().min(), cycles.max());
+        let cycles = first.unwrap_or_default()..=last.unwrap_or_default();
+        self.buffer.unless_failed(self.buffer.home.sync(cycles))
     }
 
     fn article(&self, _: &Token) -> Option<(&[u8], u32)> {

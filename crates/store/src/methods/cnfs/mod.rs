@@ -5,32 +5,24 @@
 //! follows from the region that the log has reserved for overwriting.  Nothing is written outside a durably reserved
 //! region, so what computes as alive is alive, also after a crash.  The layout is in `docs/formats/cyclic-buffer.md`.
 
-mod batch;
 mod bitmap;
-mod buffer;
 mod checkpoint;
 mod create;
 mod erase;
-mod format;
-mod geometry;
-mod memory;
+mod file;
 mod open;
-mod placing;
-mod reading;
-mod recent;
 mod rescue;
-mod scan;
 mod set;
-mod true_end;
 
 pub use bitmap::STARTS_MAX;
 pub use create::CreateProgress;
-pub use format::{FileHeader, FileKey, Hints, Mark, RECORD_HEADER, RecordHeader};
-pub use geometry::{BLOCK_MAX, BLOCK_MIN, Geometry, PAGE};
 pub(crate) use open::open;
-pub use placing::ARTICLE_OCTETS_MAX;
-pub(crate) use placing::article_octets_max;
-pub use reading::end_of;
+
+pub use crate::records::format::{FileHeader, FileKey, Hints, Mark, RECORD_HEADER, RecordHeader};
+pub use crate::records::geometry::{BLOCK_MAX, BLOCK_MIN, Geometry, PAGE};
+pub use crate::records::placing::ARTICLE_OCTETS_MAX;
+pub(crate) use crate::records::placing::article_octets_max;
+pub use crate::records::reading::end_of;
 
 /// The first octet of its tokens.
 pub const METHOD: u8 = 1;

@@ -7,15 +7,16 @@ use newsreel_host::{Disk, OpenMode};
 use newsreel_wire::{BufferId, SetId};
 
 use super::NAME;
-use super::buffer::{Buffer, Headers, Owner, left_as_it_is, read_headers};
 use super::create::{CreateProgress, create_file, create_in_place};
-use super::memory::Pool;
+use super::file::{Cyclic, Owner};
 use super::rescue;
 use super::set::Cnfs;
 use crate::config::{BufferConfig, SetConfig};
 use crate::error::{Error, Result};
 use crate::method::BufferReader;
 use crate::methods::{OpenedSet, Opening};
+use crate::records::headers::{Headers, left_as_it_is, read_headers};
+use crate::records::memory::Pool;
 use crate::store::Access;
 
 /// Opens the buffers of a set.
@@ -32,15 +33,11 @@ pub(crate) fn open(opening: &mut Opening<'_>, set: SetId, config: &SetConfig) ->
                 config.name
             )));
         };
-        buffers.push(Arc::new(open_buffer(
-            opening,
-            (set, recent_octets, &pool),
-            buffer,
-        )?));
+        buffers.push(open_buffer(opening, (set, recent_octets, &pool), buffer)?);
     }
     let readers = buffers
         .iter()
-        .map(|buffer| Arc::clone(buffer) as Arc<dyn BufferReader>);
+        .map(|cyclic| Arc::clone(&cyclic.buffer) as Arc<dyn BufferReader>);
     Ok(OpenedSet {
         readers: readers.collect(),
         placing: Box::new(Cnfs::new(buffers, config)),
@@ -51,7 +48,7 @@ fn open_buffer(
     opening: &mut Opening<'_>,
     (set, recent_octets, pool): (SetId, usize, &Arc<Pool>),
     config: &BufferConfig,
-) -> Result<Buffer> {
+) -> Result<Cyclic> {
     let path = path_of(opening.spool_dir, config);
     let owner = Owner {
         config,
@@ -75,21 +72,29 @@ fn open_buffer(
             if let Some(complaint) = &complaint {
                 tracing::warn!(buffer = config.name, "{complaint}");
             }
-            Buffer::open(opening.disk, &owner, read_only, (*header, at), complaint)?
+            let told = (complaint, false);
+            Cyclic::open(
+                opening.disk.as_ref(),
+                &owner,
+                read_only,
+                (*header, at),
+                told,
+            )?
         }
         Headers::Blank => return Err(owner.wrong("its headers cannot be written")),
         Headers::Damaged(why) => return Err(owner.wrong(why)),
         Headers::Lost(why) => rescued(opening, &owner, read_only, &why)?,
     };
-    opening.register.enter(buffer.id, NAME, &buffer.name)?;
+    let opened = &buffer.buffer;
+    opening.register.enter(opened.id, NAME, &opened.name)?;
     if !read_only {
-        opening.register.save(opening.disk)?;
+        opening.register.save(opening.disk.as_ref())?;
     }
     Ok(buffer)
 }
 
 /// A buffer that this spool had, with a header made again: in memory, until a checkpoint writes it.
-fn rescued(opening: &Opening<'_>, owner: &Owner<'_>, read_only: bool, why: &str) -> Result<Buffer> {
+fn rescued(opening: &Opening<'_>, owner: &Owner<'_>, read_only: bool, why: &str) -> Result<Cyclic> {
     let name = &owner.config.name;
     let lost = |but: &str| {
         let why = format!("{why}, and {but}");
@@ -103,9 +108,8 @@ fn rescued(opening: &Opening<'_>, owner: &Owner<'_>, read_only: bool, why: &str)
         .ok_or_else(|| lost("no articles in it tell whose it is"))?;
     let complaint = format!("{why}; it was made again, and {records} records or more bear it out");
     tracing::error!(buffer = owner.config.name, "{complaint}");
-    let mut buffer = Buffer::open(opening.disk, owner, read_only, (header, 0), Some(complaint))?;
-    buffer.is_rescued = true;
-    Ok(buffer)
+    let told = (Some(complaint), true);
+    Cyclic::open(opening.disk.as_ref(), owner, read_only, (header, 0), told)
 }
 
 fn path_of(spool_dir: &Path, config: &BufferConfig) -> PathBuf {
@@ -139,5 +143,5 @@ fn make(opening: &mut Opening<'_>, owner: &Owner<'_>, what: &str, create: Create
         }
     }
     let id = opening.register.next_id(opening.known)?;
-    create(opening.disk, owner, id, &mut *opening.progress)
+    create(opening.disk.as_ref(), owner, id, &mut *opening.progress)
 }

@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 use newsreel_host::{File, random_bytes};
 use newsreel_wire::BufferId;
 
-use super::buffer::Owner;
 use super::create::new_header;
-use super::format::{FileHeader, FileKey, Mark, RECORD_HEADER, RecordHeader};
-use super::geometry::{Geometry, PAGE, in_memory};
+use super::file::Owner;
 use crate::error::Result;
+use crate::records::format::{FileHeader, FileKey, Mark, RECORD_HEADER, RecordHeader};
+use crate::records::geometry::{Geometry, PAGE, in_memory};
 
 /// Octets read at once.
 const WINDOW: u64 = 1 << 20;

@@ -5,15 +5,16 @@
 
 use std::sync::Arc;
 
-use newsreel_wire::{BufferId, Position, Sequence, Token};
+use newsreel_wire::{BufferId, Position, Sequence, Token, UnixTime};
 
-use super::buffer::Buffer;
 use super::checkpoint::BufferCheckpoint;
 use super::erase::Erasure;
-use super::placing::Filling;
+use super::file::Cyclic;
 use crate::config::{SetConfig, SetOrder};
 use crate::error::{PlaceError, Result};
-use crate::method::{BatchWrite, CheckpointWrite, Marks, Place, Reservation, StorageMethod};
+use crate::method::{BatchWrite, CheckpointWrite, Left, Marks, Place, Reservation, StorageMethod};
+use crate::records::Home as _;
+use crate::records::placing::Filling;
 
 /// An interleaved set turns to the next buffer after a batch, but not before this much.
 const RUN_OCTETS: u64 = 1 << 20;
@@ -22,6 +23,8 @@ const RUN_OCTETS: u64 = 1 << 20;
 #[derive(Debug)]
 pub(super) struct Cnfs {
     fillings: Vec<Filling>,
+    /// The same buffers, with their files.
+    cyclics: Vec<Cyclic>,
     order: SetOrder,
     /// The text of withdrawn articles is overwritten.
     erase_withdrawn: bool,
@@ -30,10 +33,11 @@ pub(super) struct Cnfs {
 
 impl Cnfs {
     /// A set of these buffers, in this order.
-    pub(super) fn new(buffers: Vec<Arc<Buffer>>, config: &SetConfig) -> Self {
-        let fillings = buffers.into_iter().map(Filling::new);
+    pub(super) fn new(cyclics: Vec<Cyclic>, config: &SetConfig) -> Self {
+        let buffers = cyclics.iter().map(|cyclic| Arc::clone(&cyclic.buffer));
         let mut set = Self {
-            fillings: fillings.collect(),
+            fillings: buffers.map(Filling::new).collect(),
+            cyclics,
             order: config.order,
             erase_withdrawn: config.erase_withdrawn,
             current: 0,
@@ -122,7 +126,7 @@ impl StorageMethod for Cnfs {
         self.fillings[at].place(place)
     }
 
-    fn reservations(&mut self, out: &mut Vec<Reservation>) {
+    fn reservations(&mut self, _: Option<UnixTime>, out: &mut Vec<Reservation>) {
         let usable = self
             .fillings
             .iter_mut()
@@ -171,14 +175,13 @@ impl StorageMethod for Cnfs {
     }
 
     fn withdrawn(&mut self, tokens: &[Token], out: &mut Vec<Box<dyn BatchWrite>>) {
-        for filling in &self.fillings {
-            let buffer = &filling.buffer;
+        for Cyclic { buffer, file } in &self.cyclics {
             let here = tokens.iter().filter(|token| token.buffer() == buffer.id);
             let starts: Vec<Position> = here.map(Token::position).collect();
             if starts.is_empty() {
                 continue;
             }
-            let mut bitmap = buffer.starts.lock();
+            let mut bitmap = file.starts.lock();
             starts.iter().for_each(|start| bitmap.withdraw(*start));
             drop(bitmap);
             if self.erase_withdrawn && buffer.is_usable() {
@@ -199,20 +202,30 @@ impl StorageMethod for Cnfs {
         Ok(false)
     }
 
-    fn left_over(
-        &self,
-        marks: &[Marks],
-        log_end: Sequence,
-        out: &mut Vec<Vec<Token>>,
-    ) -> Result<()> {
+    fn may_have_left(&self, marks: &[Marks], log_end: Sequence) -> Result<bool> {
         for filling in &self.fillings {
             let id = filling.buffer.id;
             let marks = marks.iter().find(|marks| marks.buffer == id);
-            if filling.buffer.is_usable() {
-                out.push(filling.left_over(marks, log_end)?);
+            if filling.buffer.is_usable() && filling.may_have_left(marks, log_end)? {
+                return Ok(true);
             }
         }
-        Ok(())
+        Ok(false)
+    }
+
+    fn left_over(&self, marks: &[Marks], log_end: Sequence, out: &mut Vec<Left>) -> Result<bool> {
+        for filling in &self.fillings {
+            let id = filling.buffer.id;
+            let marks = marks.iter().find(|marks| marks.buffer == id);
+            if !filling.buffer.is_usable() {
+                continue;
+            }
+            let Some(left) = filling.left_over(marks, log_end)? else {
+                return Ok(false);
+            };
+            out.push(left);
+        }
+        Ok(true)
     }
 
     fn distrust(&mut self) {
@@ -222,17 +235,25 @@ impl StorageMethod for Cnfs {
     }
 
     fn resume(&mut self, marks: &[Marks], log_end: Sequence) -> Result<()> {
-        for filling in &mut self.fillings {
+        for (filling, cyclic) in self.fillings.iter_mut().zip(&self.cyclics) {
             let buffer = Arc::clone(&filling.buffer);
             let marks = marks.iter().find(|marks| marks.buffer == buffer.id);
-            if let Some(complaint) = filling.resume(marks, log_end)? {
+            let complaint = filling.resume(marks, log_end)?;
+            let is_ahead = complaint.is_some();
+            if let Some(complaint) = complaint {
                 tracing::warn!(buffer = buffer.name, "{complaint}");
                 buffer.complain(complaint);
             }
             if buffer.read_only {
                 continue;
             }
-            if let Err(error) = buffer.file.sync_data() {
+            let cycle = filling.cycle();
+            let synced = match is_ahead {
+                // Who only looks must see the floor that this start raised, before the log has it.
+                true => cyclic.file.write_both_headers(filling.hints_to_come()),
+                false => buffer.home.sync(cycle..=cycle),
+            };
+            if let Err(error) = synced {
                 tracing::error!(%error, buffer = buffer.name, "the buffer is suspended");
                 buffer.suspend(&error.to_string());
             }
@@ -242,13 +263,12 @@ impl StorageMethod for Cnfs {
     }
 
     fn checkpoint(&mut self, out: &mut Vec<Box<dyn CheckpointWrite>>) {
-        for filling in &self.fillings {
-            let hints = filling.hints();
-            let is_news =
-                hints.merge(filling.buffer.written_hints()) != filling.buffer.written_hints();
+        for (filling, cyclic) in self.fillings.iter().zip(&self.cyclics) {
+            let (hints, written) = (filling.hints(), cyclic.file.written());
+            let is_news = hints.merge(written) != written;
             if filling.buffer.is_usable() && is_news {
                 out.push(Box::new(BufferCheckpoint {
-                    buffer: Arc::clone(&filling.buffer),
+                    cyclic: cyclic.clone(),
                     hints,
                 }));
             }

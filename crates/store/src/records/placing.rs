@@ -10,7 +10,6 @@ use std::sync::atomic::Ordering;
 use newsreel_wire::{IdHash, Position, Sequence, Token, TokenParts};
 use smallvec::SmallVec;
 
-use super::METHOD;
 use super::batch::Batch;
 use super::buffer::Buffer;
 use super::format::{Hints, Mark, RECORD_HEADER, RecordHeader};
@@ -18,7 +17,7 @@ use super::geometry::{PAGE, Slot, in_memory};
 use super::memory::{BatchMemory, Stretch};
 use super::true_end::{self, TrueEnd};
 use crate::error::{Error, PlaceError, Result};
-use crate::method::{Marks, Place, Reservation};
+use crate::method::{Left, Marks, Place, Reservation};
 
 /// Regions are reserved in steps of at most this.
 const REGION_MAX: u64 = 16 << 20;
@@ -41,8 +40,8 @@ struct Open {
 
 /// One buffer being filled.
 #[derive(Debug)]
-pub(super) struct Filling {
-    pub(super) buffer: Arc<Buffer>,
+pub(crate) struct Filling {
+    pub(crate) buffer: Arc<Buffer>,
     /// Where the next record goes.
     next: Position,
     /// Up to here may be written: the log says so durably.
@@ -55,7 +54,7 @@ pub(super) struct Filling {
     /// Records of the open batch.
     starts: Vec<Position>,
     /// Octets used since the set turned to this buffer.
-    pub(super) run_octets: u64,
+    pub(crate) run_octets: u64,
     /// What is left of this cycle stays empty: the next record begins another.
     close_cycle: bool,
     /// The cycle that this buffer's turn fills, in a set that is filled in sequence.
@@ -68,7 +67,7 @@ pub(super) struct Filling {
     /// The header is out of date by a reservation.
     header_due: bool,
     /// The log is known to be older than what lies here.
-    pub(super) is_distrusted: bool,
+    pub(crate) is_distrusted: bool,
 }
 
 /// The largest article of a buffer with so much room: a quarter, so that making room for it leaves most alive.
@@ -79,11 +78,11 @@ pub(crate) fn article_octets_max(capacity: u64) -> u64 {
 }
 
 /// The token of a record.
-pub(super) fn token_of(buffer: &Buffer, header: &RecordHeader) -> Token {
+pub(crate) fn token_of(buffer: &Buffer, header: &RecordHeader) -> Token {
     let [h0, h1, h2, h3] = header.head_len.to_le_bytes();
     let [i0, i1, i2, i3, ..] = header.id_hash.0;
     Token::new(TokenParts {
-        method: METHOD,
+        method: buffer.home.kind().number,
         set: buffer.set,
         buffer: buffer.id,
         len: header.article_len,
@@ -93,8 +92,8 @@ pub(super) fn token_of(buffer: &Buffer, header: &RecordHeader) -> Token {
 }
 
 impl Filling {
-    pub(super) fn new(buffer: Arc<Buffer>) -> Self {
-        let hints = buffer.opened.hints;
+    pub(crate) fn new(buffer: Arc<Buffer>) -> Self {
+        let hints = buffer.home.opened();
         Self {
             buffer,
             next: hints.end,
@@ -114,6 +113,11 @@ impl Filling {
         }
     }
 
+    /// Where it stands.
+    pub(crate) const fn cycle(&self) -> u32 {
+        self.next.cycle()
+    }
+
     /// Octets of one reservation.
     fn region(&self) -> u64 {
         let capacity = self.buffer.geometry.capacity();
@@ -123,12 +127,12 @@ impl Filling {
     }
 
     /// The largest article taken.
-    pub(super) fn article_octets_max(&self) -> u64 {
-        article_octets_max(self.buffer.geometry.capacity())
+    pub(crate) fn article_octets_max(&self) -> u64 {
+        self.buffer.article_octets_max()
     }
 
     /// Whether this article would begin a cycle beyond the one this turn fills.
-    pub(super) fn leaves_turn(&self, article_len: u64) -> bool {
+    pub(crate) fn leaves_turn(&self, article_len: u64) -> bool {
         let geometry = &self.buffer.geometry;
         let octets = geometry.record_octets(article_len);
         geometry
@@ -137,23 +141,23 @@ impl Filling {
     }
 
     /// The set goes on with another buffer; when it comes back it fills the next cycle from its start.
-    pub(super) const fn end_turn(&mut self) {
+    pub(crate) const fn end_turn(&mut self) {
         self.close_cycle = true;
         self.extend_turn();
     }
 
     /// There is no other buffer: this one goes on with its next cycle.
-    pub(super) const fn extend_turn(&mut self) {
+    pub(crate) const fn extend_turn(&mut self) {
         self.turn_cycle = self.turn_cycle.saturating_add(1);
     }
 
     /// The last sequence placed here.
-    pub(super) const fn last_sequence(&self) -> Sequence {
+    pub(crate) const fn last_sequence(&self) -> Sequence {
         self.placed.sequence
     }
 
     /// Gives an article a place and copies it in.
-    pub(super) fn place(&mut self, place: &Place<'_>) -> std::result::Result<Token, PlaceError> {
+    pub(crate) fn place(&mut self, place: &Place<'_>) -> std::result::Result<Token, PlaceError> {
         let article_len: usize = place.article.iter().map(|part| part.len()).sum();
         let limit = self.article_octets_max();
         let Some(len) = u32::try_from(article_len)
@@ -200,6 +204,11 @@ impl Filling {
         let slot = geometry.slot(self.next, octets, self.close_cycle);
         // Cycle numbers last for 67 million rounds; then the buffer is used up.
         let slot = slot.ok_or(PlaceError::Suspended)?;
+        if self.buffer.home.is_endless() {
+            let arrival = self.placed.arrival;
+            self.buffer.home.make(slot.at.cycle(), arrival)?;
+            return Ok(slot);
+        }
         if slot.page_end <= self.reserved {
             return Ok(slot);
         }
@@ -239,7 +248,7 @@ impl Filling {
         let follows = open
             .stretches
             .last()
-            .is_some_and(|last| last.offset + (memory.len() - last.start) as u64 == offset);
+            .is_some_and(|last| last.at.offset() + (memory.len() - last.start) as u64 == offset);
         if !follows {
             assert!(offset.is_multiple_of(PAGE), "a stretch begins on a page");
             memory.pad();
@@ -248,7 +257,7 @@ impl Filling {
                 last.end = start;
             }
             open.stretches.push(Stretch {
-                offset,
+                at: header.position,
                 start,
                 end: start,
             });
@@ -271,7 +280,7 @@ impl Filling {
     }
 
     /// Closes the open batch; the next one begins on a page.
-    pub(super) fn seal(&mut self) -> Option<Batch> {
+    pub(crate) fn seal(&mut self) -> Option<Batch> {
         let mut open = self.open.take()?;
         open.memory.pad();
         self.usual_len = open.memory.len().max(self.usual_len / 4 * 3);
@@ -282,22 +291,44 @@ impl Filling {
         let end = self.buffer.geometry.page_up(self.next).unwrap_or(self.next);
         self.run_octets += self.buffer.geometry.distance(self.next, end);
         self.next = end;
-        self.buffer.starts.lock().append(&mut self.starts);
+        self.buffer.home.placed(&mut self.starts);
         self.sealed = self.placed;
         let hints = std::mem::take(&mut self.header_due).then_some(self.durable);
         let sealed = open.memory.seal(open.stretches, open.from, self.next);
         let sealed = Arc::new(sealed);
         self.buffer.recent.add(&sealed);
         Some(Batch {
+            given_up: self.buffer.given_up(),
             buffer: Arc::clone(&self.buffer),
             sealed,
             hints,
         })
     }
 
+    /// Writing to the file that is being filled failed: goes on in the next one.  Where nothing was ever written to it
+    /// with success, the disk fails, and it stays suspended.
+    pub(crate) fn give_file_up(&mut self) {
+        let geometry = self.buffer.geometry;
+        let here = geometry.start_of(self.next.cycle()).unwrap_or_default();
+        let synced = Position(self.buffer.synced.load(Ordering::Acquire));
+        if synced > here {
+            self.leave_file();
+            self.buffer.give_file_up();
+        }
+    }
+
+    /// Goes on at the start of the next cycle.
+    pub(crate) fn leave_file(&mut self) {
+        let next = self.next.cycle().checked_add(1);
+        if let Some(next) = next.and_then(|cycle| self.buffer.geometry.start_of(cycle)) {
+            self.open = None;
+            self.next = next;
+        }
+    }
+
     /// What must be reserved so that a region's worth of room lies ahead.  What was asked for before and is not
     /// reserved now was in a commit that failed: it is asked for again.
-    pub(super) fn reservation(&mut self) -> Option<Reservation> {
+    pub(crate) fn reservation(&mut self) -> Option<Reservation> {
         let geometry = self.buffer.geometry;
         let region = self.region();
         let ahead = geometry.distance(self.next, self.reserved);
@@ -313,7 +344,7 @@ impl Filling {
     }
 
     /// A reservation is durable.
-    pub(super) fn reserved(&mut self, up_to: Position) {
+    pub(crate) fn reserved(&mut self, up_to: Position) {
         // Readers must see the floor before the first octet of the region is touched.
         self.buffer.raise_floor(up_to.one_cycle_before());
         self.reserved = self.reserved.max(up_to);
@@ -329,7 +360,7 @@ impl Filling {
     }
 
     /// Where it stands.  A buffer that failed stands where it was sound: what it did not take was placed elsewhere.
-    pub(super) fn marks(&self) -> Marks {
+    pub(crate) fn marks(&self) -> Marks {
         let end = if self.buffer.suspension().is_some() {
             Position(self.buffer.synced.load(Ordering::Acquire)).min(self.next)
         } else {
@@ -343,7 +374,7 @@ impl Filling {
     }
 
     /// What a checkpoint writes once everything placed so far is durable.
-    pub(super) const fn hints(&self) -> Hints {
+    pub(crate) const fn hints(&self) -> Hints {
         Hints {
             end: self.next,
             reserved: self.reserved,
@@ -351,11 +382,19 @@ impl Filling {
         }
     }
 
+    /// The same, with what is reserved by the next commit.
+    pub(crate) fn hints_to_come(&self) -> Hints {
+        Hints {
+            reserved: self.reserved.max(self.needed),
+            ..self.hints()
+        }
+    }
+
     /// An article that the log has since the last checkpoint.
-    pub(super) fn replayed(&mut self, position: Position) {
+    pub(crate) fn replayed(&mut self, position: Position) {
         self.starts.push(position);
         if self.starts.len() >= REPLAYED_AT_ONCE {
-            self.buffer.starts.lock().append(&mut self.starts);
+            self.buffer.home.placed(&mut self.starts);
         }
     }
 
@@ -385,9 +424,9 @@ impl Filling {
     }
 
     /// Whether it knows of more than the log does: its header, or what lies in it.
-    pub(super) fn is_ahead(&self, marks: Option<&Marks>, log_end: Sequence) -> Result<bool> {
+    pub(crate) fn is_ahead(&self, marks: Option<&Marks>, log_end: Sequence) -> Result<bool> {
         let (next, reserved) = self.by_the_log(marks)?;
-        let hints = self.buffer.opened.hints;
+        let hints = self.buffer.home.opened();
         if self.buffer.is_rescued {
             // This header says nothing: what lies anywhere in it must do.
             return Ok(self.true_end(next)?.sequence > log_end);
@@ -397,10 +436,27 @@ impl Filling {
             || true_end::has_batches(&self.buffer, next, log_end)?)
     }
 
-    /// The articles of a commit that was not finished: a whole batch behind the log's end.
-    pub(super) fn left_over(&self, marks: Option<&Marks>, log_end: Sequence) -> Result<Vec<Token>> {
+    /// Whether a commit that the log does not have may have left something here.
+    pub(crate) fn may_have_left(&self, marks: Option<&Marks>, log_end: Sequence) -> Result<bool> {
         let (next, _) = self.by_the_log(marks)?;
-        true_end::left(&self.buffer, next, log_end)
+        Ok(true_end::is_later(&self.buffer, next, log_end)? || self.is_ahead(marks, log_end)?)
+    }
+
+    /// What the last commits left here, where the log does not have them; `None` when it is more than they can.  What is torn
+    /// behind it is cleared away.
+    pub(crate) fn left_over(
+        &self,
+        marks: Option<&Marks>,
+        log_end: Sequence,
+    ) -> Result<Option<Left>> {
+        let (next, _) = self.by_the_log(marks)?;
+        let regions = QUIET_REGIONS * self.region();
+        let octets_max = regions.max(2 * self.article_octets_max());
+        let left = true_end::left(&self.buffer, (next, log_end), (regions / 2, octets_max))?;
+        if let Some(left) = left.as_ref().filter(|left| left.end > next) {
+            true_end::clear_page(&self.buffer, left.end)?;
+        }
+        Ok(left)
     }
 
     /// The end of all that was written, when this much of it is known.
@@ -413,24 +469,23 @@ impl Filling {
     /// After recovery: goes on behind the last committed article.  Where the log is known to be too old it goes on
     /// behind everything that was ever written or reserved in it, so that nothing is overwritten before its turn; the
     /// complaint says so.
-    pub(super) fn resume(
+    pub(crate) fn resume(
         &mut self,
         marks: Option<&Marks>,
         log_end: Sequence,
     ) -> Result<Option<String>> {
         let (next, reserved) = self.by_the_log(marks)?;
-        let hints = self.buffer.opened.hints;
+        let hints = self.buffer.home.opened();
         if self.buffer.read_only {
             // Beside a server the header is newer than the log as it was read.
             let next = next.max(hints.end);
-            let reserved = reserved.max(hints.reserved).max(next);
-            self.go_on(next, reserved, hints.sequence);
+            self.go_on(next, reserved.max(hints.reserved), hints.sequence);
             return Ok(None);
         }
         if std::mem::take(&mut self.is_distrusted) {
             return self.resume_ahead(next.max(hints.end), reserved, log_end);
         }
-        self.go_on(next, reserved.max(next), hints.sequence);
+        self.go_on(next, reserved, hints.sequence);
         Ok(None)
     }
 
@@ -442,7 +497,7 @@ impl Filling {
         log_end: Sequence,
     ) -> Result<Option<String>> {
         let geometry = self.buffer.geometry;
-        let hints = self.buffer.opened.hints;
+        let hints = self.buffer.home.opened();
         tracing::warn!(
             buffer = self.buffer.name,
             %known,
@@ -450,9 +505,15 @@ impl Filling {
         );
         // The header is only a hint: it may never have been written since the buffer was made.
         let found = self.true_end(known)?;
-        let last = found.end.max(hints.reserved).max(reserved);
+        let is_endless = self.buffer.home.is_endless();
+        let (by_the_log, reserved) = (reserved, hints.reserved.max(reserved));
+        let last = if is_endless {
+            found.end
+        } else {
+            found.end.max(reserved)
+        };
         if last <= self.start()? {
-            self.go_on(last, last, log_end);
+            self.go_on(last, reserved, log_end);
             return Ok(None);
         }
         let next = geometry.page_up(last);
@@ -462,16 +523,19 @@ impl Filling {
             return Err(self.wrong("its cycle numbers are used up; make a new buffer"));
         };
         let sequence = found.sequence.max(hints.sequence).max(log_end);
-        self.go_on(next, next, sequence);
-        self.needed = begun;
-        self.buffer.reset_floor(begun.one_cycle_before());
-        self.buffer.know(self.placed);
+        if is_endless {
+            self.go_on(next, reserved, sequence);
+        } else {
+            self.go_on(next, next, sequence);
+            self.needed = begun;
+            self.buffer.reset_floor(begun.one_cycle_before());
+        }
+        self.buffer.home.know(self.placed);
         Ok(Some(format!(
-            "it has articles up to sequence {sequence} and {}, and was reserved up to {}; the log ends at sequence \
-             {log_end} with {reserved}: an old log was put back, or the file comes from elsewhere; it goes on at \
-             {next}, and nothing in it is overwritten before its turn",
-            found.end,
-            hints.reserved.max(reserved)
+            "it has articles up to sequence {sequence} and {}, and was reserved up to {reserved}; the log ends at \
+             sequence {log_end} with {by_the_log}: an old log was put back, or the file comes from elsewhere; it goes on \
+             at {next}, and nothing in it is overwritten before its turn",
+            found.end
         )))
     }
 
@@ -482,6 +546,11 @@ impl Filling {
     }
 
     fn go_on(&mut self, next: Position, reserved: Position, sequence: Sequence) {
+        // What is overwritten was reserved; where nothing is, the mark says only what was dropped.
+        let reserved = match self.buffer.home.is_endless() {
+            true => reserved,
+            false => reserved.max(next),
+        };
         self.next = next;
         self.reserved = reserved;
         self.needed = Position::ZERO;
@@ -491,15 +560,11 @@ impl Filling {
             end: next,
             reserved,
             sequence,
-            ..self.buffer.opened.hints
+            ..self.buffer.home.opened()
         };
         (self.sealed, self.durable) = (self.placed, self.placed);
-        let mut starts = self.buffer.starts.lock();
-        if self.buffer.opened.hints.bitmap_end > next {
-            starts.restart(next);
-        }
-        starts.append(&mut self.starts);
-        drop(starts);
+        self.buffer.home.go_on(next);
+        self.buffer.home.placed(&mut self.starts);
         self.buffer.recent.clear();
         self.buffer.reset_floor(reserved.one_cycle_before());
         self.buffer.end.store(next.0, Ordering::Relaxed);
@@ -511,7 +576,7 @@ impl Filling {
     fn wrong(&self, why: impl Into<String>) -> Error {
         Error::Buffer {
             name: self.buffer.name.clone(),
-            path: self.buffer.file.path().to_path_buf(),
+            path: self.buffer.home.path().to_path_buf(),
             why: why.into(),
         }
     }

@@ -16,25 +16,28 @@ use crate::method::BatchWrite;
 
 /// A batch for one buffer.
 #[derive(Debug)]
-pub(super) struct Batch {
-    pub(super) buffer: Arc<Buffer>,
-    pub(super) sealed: Arc<Sealed>,
+pub(crate) struct Batch {
+    pub(crate) buffer: Arc<Buffer>,
+    pub(crate) sealed: Arc<Sealed>,
+    /// How many files had been given up when it was sealed.
+    pub(crate) given_up: u64,
     /// The header is brought up to date with it.
-    pub(super) hints: Option<Hints>,
+    pub(crate) hints: Option<Hints>,
 }
 
 impl Batch {
     fn try_write(&self) -> newsreel_host::Result<()> {
         if let Some(hints) = self.hints {
             // First: who looks at the file beside the server sees in it what may be overwritten from here on.
-            self.buffer.write_header_with_batch(hints)?;
+            self.buffer.home.write_with_batch(hints)?;
         }
         for stretch in &self.sealed.stretches {
             let octets = self.sealed.octets(stretch);
+            let file = self.buffer.home.file(stretch.at.cycle())?;
             if self.buffer.is_cached {
-                self.buffer.file.write_at(octets, stretch.offset)?;
+                file.write_at(octets, stretch.at.offset())?;
             } else {
-                self.buffer.file.write_direct_at(octets, stretch.offset)?;
+                file.write_direct_at(octets, stretch.at.offset())?;
             }
         }
         Ok(())
@@ -47,7 +50,7 @@ impl BatchWrite for Batch {
     }
 
     fn write(&mut self) -> Result<()> {
-        if let Some(error) = self.buffer.suspended_error() {
+        if let Some(error) = self.buffer.refuses(self.given_up) {
             return Err(error);
         }
         self.buffer.unless_failed(self.try_write())?;
@@ -58,10 +61,11 @@ impl BatchWrite for Batch {
     }
 
     fn sync(&mut self) -> Result<()> {
-        if let Some(error) = self.buffer.suspended_error() {
+        if let Some(error) = self.buffer.refuses(self.given_up) {
             return Err(error);
         }
-        self.buffer.unless_failed(self.buffer.file.sync_data())?;
+        let cycles = self.sealed.from.cycle()..=self.sealed.end.cycle();
+        self.buffer.unless_failed(self.buffer.home.sync(cycles))?;
         self.buffer
             .synced
             .fetch_max(self.sealed.end.0, Ordering::AcqRel);
@@ -72,7 +76,7 @@ impl BatchWrite for Batch {
         if token.buffer() != self.buffer.id {
             return None;
         }
-        let record = self.sealed.at(token.position().offset())?;
+        let record = self.sealed.at(token.position())?;
         let header = RecordHeader::decode(record, self.buffer.key).ok()?;
         if header.position != token.position() || header.mark != Mark::Article {
             return None;

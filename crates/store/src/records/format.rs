@@ -13,9 +13,9 @@ pub const RECORD_HEADER: usize = 64;
 /// Where its checksum lies.
 const RECORD_CRC: usize = RECORD_HEADER - 4;
 /// Where the second copy of the file header lies.
-pub(super) const SECOND_HEADER: u64 = PAGE;
+pub(crate) const SECOND_HEADER: u64 = PAGE;
 /// The version of this format.
-pub(super) const VERSION: u8 = 1;
+pub(crate) const VERSION: u8 = 1;
 
 const RECORD_MAGIC: [u8; 2] = *b"NA";
 /// The record is no article: nothing follows up to the end of the data area.
@@ -40,13 +40,13 @@ impl FileKey {
     }
 
     /// The key under which this record's checksum is right.
-    pub(super) fn that_signs(record: &[u8; RECORD_HEADER]) -> Option<Self> {
+    pub(crate) fn that_signs(record: &[u8; RECORD_HEADER]) -> Option<Self> {
         let (covered, crc) = record.split_at(RECORD_CRC);
         solve(|key| crc32c::crc32c_append(key, covered), u32_at(crc, 0)).map(Self)
     }
 
     /// A UUID of this key.
-    pub(super) fn uuid(self, random: &[u8; 12]) -> Option<[u8; 16]> {
+    pub(crate) fn uuid(self, random: &[u8; 12]) -> Option<[u8; 16]> {
         let mut uuid = [0; 16];
         uuid[..12].copy_from_slice(random);
         let so_far = crc32c::crc32c(random);
@@ -187,7 +187,7 @@ pub struct Hints {
 
 impl Hints {
     /// Of each the later one.
-    pub(super) fn merge(self, other: Self) -> Self {
+    pub(crate) fn merge(self, other: Self) -> Self {
         Self {
             end: self.end.max(other.end),
             reserved: self.reserved.max(other.reserved),
@@ -261,7 +261,7 @@ impl FileHeader {
     }
 
     /// Whether this is a header whose octets are as they were written, of whatever version.
-    pub(super) fn is_whole(octets: &[u8]) -> bool {
+    pub(crate) fn is_whole(octets: &[u8]) -> bool {
         octets.first_chunk::<PAGE_LEN>().is_some_and(|page| {
             page.starts_with(FILE_MAGIC)
                 && u32_at(page, FILE_CRC) == crc32c::crc32c(&page[..FILE_CRC])

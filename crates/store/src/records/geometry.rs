@@ -10,16 +10,16 @@ use super::format::RECORD_HEADER;
 /// Batches begin at multiples of this and are written in multiples of it; headers and bitmap too.
 pub const PAGE: u64 = PAGE_LEN as u64;
 /// The same, of memory.
-pub(super) const PAGE_LEN: usize = 4096;
+pub(crate) const PAGE_LEN: usize = 4096;
 /// Where the bitmap lies, behind two copies of the header.
-pub(super) const BITMAP_START: u64 = 2 * PAGE;
+pub(crate) const BITMAP_START: u64 = 2 * PAGE;
 /// The smallest block, and the usual one: what positions count in.
 pub const BLOCK_MIN: u64 = POSITION_UNIT;
 /// The largest block.
 pub const BLOCK_MAX: u64 = PAGE;
 
 /// A number of octets that lie in memory at once: pages, windows, records, all far below what a machine addresses.
-pub(super) fn in_memory(octets: u64) -> usize {
+pub(crate) fn in_memory(octets: u64) -> usize {
     usize::try_from(octets).unwrap_or(usize::MAX)
 }
 
@@ -36,15 +36,15 @@ pub struct Geometry {
 
 /// Where a record goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Slot {
+pub(crate) struct Slot {
     /// Its place.
-    pub(super) at: Position,
+    pub(crate) at: Position,
     /// Behind it, and behind its padding to the next block.
-    pub(super) end: Position,
+    pub(crate) end: Position,
     /// Behind the last page it touches: what must be reserved.
-    pub(super) page_end: Position,
+    pub(crate) page_end: Position,
     /// It goes to the start of the next cycle.
-    pub(super) wraps: bool,
+    pub(crate) wraps: bool,
 }
 
 impl Geometry {
@@ -95,7 +95,7 @@ impl Geometry {
     }
 
     /// The position `octets` further on, at most once around the end.
-    pub(super) fn advance(&self, from: Position, octets: u64) -> Option<Position> {
+    pub(crate) fn advance(&self, from: Position, octets: u64) -> Option<Position> {
         let to = from.offset() + octets;
         if to < self.data_end {
             return Position::checked(from.cycle(), to);
@@ -108,7 +108,7 @@ impl Geometry {
     }
 
     /// Octets from one position to a later one; 0 when it is not later, very much when it is cycles away.
-    pub(super) const fn distance(&self, from: Position, to: Position) -> u64 {
+    pub(crate) const fn distance(&self, from: Position, to: Position) -> u64 {
         if to.0 <= from.0 {
             return 0;
         }
@@ -120,14 +120,14 @@ impl Geometry {
     }
 
     /// The next page's start, or this one's.
-    pub(super) fn page_up(&self, position: Position) -> Option<Position> {
+    pub(crate) fn page_up(&self, position: Position) -> Option<Position> {
         let offset = position.offset();
         self.advance(position, offset.next_multiple_of(PAGE) - offset)
     }
 
     /// Where a record of so many octets goes when `next` is free: here, or, when it does not fit before the end (or
     /// the cycle is to be closed), at the start of the next cycle, as in the paper.
-    pub(super) fn slot(&self, next: Position, octets: u64, close_cycle: bool) -> Option<Slot> {
+    pub(crate) fn slot(&self, next: Position, octets: u64, close_cycle: bool) -> Option<Slot> {
         let closing = close_cycle && next.offset() != self.data_start;
         let wraps = closing || octets > self.data_end - next.offset();
         let at = if wraps {
@@ -145,7 +145,7 @@ impl Geometry {
     }
 
     /// The ranges of offsets between two positions, in order; everything when it went more than once around.
-    pub(super) fn ranges(&self, from: Position, to: Position) -> Vec<(u64, u64)> {
+    pub(crate) fn ranges(&self, from: Position, to: Position) -> Vec<(u64, u64)> {
         if to <= from {
             return Vec::new();
         }

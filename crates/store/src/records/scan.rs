@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use newsreel_host::{Error as HostError, Op};
+use newsreel_host::{Error as HostError, ErrorKind, Op};
 use newsreel_wire::Position;
 
 use super::buffer::Buffer;
@@ -39,7 +39,7 @@ struct Part {
 
 /// A walk over one buffer.
 #[derive(Debug)]
-pub(super) struct CyclicScan {
+pub(crate) struct CyclicScan {
     buffer: Arc<Buffer>,
     parts: std::vec::IntoIter<Part>,
     part: Part,
@@ -81,14 +81,9 @@ fn is_medium(error: &Error) -> bool {
 }
 
 impl CyclicScan {
-    pub(super) fn new(buffer: Arc<Buffer>, range: ScanRange) -> Self {
+    pub(crate) fn new(buffer: Arc<Buffer>, range: ScanRange) -> Self {
         let parts = match range {
-            ScanRange::All => vec![Part {
-                cycle: None,
-                from: buffer.geometry.data_start,
-                to: buffer.geometry.data_end,
-                is_cut: false,
-            }],
+            ScanRange::All => all_parts(&buffer),
             ScanRange::Live => live_parts(&buffer),
         };
         let mut parts = parts.into_iter();
@@ -124,6 +119,11 @@ impl CyclicScan {
         if let Some(at) = inside.filter(|at| at.saturating_add(len) <= self.window_len) {
             return Ok(Some(at));
         }
+        let file = match self.buffer.home.file(self.part.cycle.unwrap_or_default()) {
+            // Somebody removed it: nothing is there.
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            file => file?,
+        };
         let left = self.part.to - offset;
         let left = usize::try_from(left).unwrap_or(usize::MAX);
         let is_narrow = offset < self.narrow_until;
@@ -137,7 +137,7 @@ impl CyclicScan {
             }
             self.window_len = 0;
             let window = &mut self.window[..want];
-            match self.buffer.file.read_exact_at(window, offset) {
+            match file.read_exact_at(window, offset) {
                 Ok(()) => {
                     (self.window_at, self.window_len) = (offset, want);
                     return Ok(Some(0));
@@ -313,7 +313,7 @@ impl RecordScan for CyclicScan {
             }
             let Some(part) = self.parts.next() else {
                 if self.unreadable > 0 && !self.is_readable {
-                    let path = self.buffer.file.path();
+                    let path = self.buffer.home.path();
                     return Err(HostError::medium(Op::Read, path).into());
                 }
                 return Ok(None);
@@ -330,7 +330,23 @@ impl RecordScan for CyclicScan {
     }
 }
 
-/// What is alive and written: the rest of the last cycle, then this one.
+/// Everything that is there, in the order of the files.
+fn all_parts(buffer: &Buffer) -> Vec<Part> {
+    let part = |cycle| Part {
+        cycle,
+        from: buffer.geometry.data_start,
+        to: buffer.geometry.data_end,
+        is_cut: false,
+    };
+    if !buffer.home.is_endless() {
+        return vec![part(None)];
+    }
+    let end = Position(buffer.written.load(Ordering::Acquire));
+    let cycles = buffer.floor().cycle().max(1)..=end.cycle();
+    cycles.map(|cycle| part(Some(cycle))).collect()
+}
+
+/// What is alive and written: the rest of the last cycle, then this one; of a buffer with a file for each, all.
 fn live_parts(buffer: &Buffer) -> Vec<Part> {
     let geometry = buffer.geometry;
     let floor = buffer.floor();
@@ -346,12 +362,16 @@ fn live_parts(buffer: &Buffer) -> Vec<Part> {
         return vec![part(end.cycle(), in_area(floor.offset()), end.offset())];
     }
     let mut parts = Vec::new();
-    if floor.cycle() > 0 && floor.cycle() + 1 == end.cycle() {
+    if floor.cycle() > 0 && (floor.cycle() + 1 == end.cycle() || buffer.home.is_endless()) {
         parts.push(part(
             floor.cycle(),
             in_area(floor.offset()),
             geometry.data_end,
         ));
+    }
+    if buffer.home.is_endless() {
+        let between = floor.cycle() + 1..end.cycle();
+        parts.extend(between.map(|cycle| part(cycle, geometry.data_start, geometry.data_end)));
     }
     parts.push(part(end.cycle(), geometry.data_start, end.offset()));
     parts

@@ -14,11 +14,11 @@ use super::memory::{Pool, Sealed};
 
 /// The newest batches of one buffer.
 #[derive(Debug)]
-pub(super) struct Recent {
+pub(crate) struct Recent {
     kept: RwLock<Kept>,
     octets_max: usize,
     /// Where batches have their memory from.
-    pub(super) pool: Arc<Pool>,
+    pub(crate) pool: Arc<Pool>,
 }
 
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ struct Kept {
 }
 
 impl Recent {
-    pub(super) fn new(octets_max: usize, pool: Arc<Pool>) -> Self {
+    pub(crate) fn new(octets_max: usize, pool: Arc<Pool>) -> Self {
         Self {
             kept: RwLock::default(),
             octets_max,
@@ -39,12 +39,12 @@ impl Recent {
     }
 
     /// Takes the memory for it from the system now.
-    pub(super) fn take_memory(&self) {
+    pub(crate) fn take_memory(&self) {
         self.pool.take_beforehand(self.octets_max);
     }
 
     /// Adds the newest batch; those that have no room any more go.
-    pub(super) fn add(&self, sealed: &Arc<Sealed>) {
+    pub(crate) fn add(&self, sealed: &Arc<Sealed>) {
         if self.octets_max == 0 {
             return;
         }
@@ -63,7 +63,7 @@ impl Recent {
     }
 
     /// The batch that has this position.
-    pub(super) fn find(&self, position: Position) -> Option<Arc<Sealed>> {
+    pub(crate) fn find(&self, position: Position) -> Option<Arc<Sealed>> {
         if self.octets_max == 0 {
             return None;
         }
@@ -74,7 +74,7 @@ impl Recent {
     }
 
     /// Forgets everything: the buffer goes on elsewhere.
-    pub(super) fn clear(&self) {
+    pub(crate) fn clear(&self) {
         *self.kept.write() = Kept::default();
     }
 }
@@ -91,12 +91,12 @@ mod tests {
         let mut memory = pool.memory(0);
         let len = (pages * 4096) as usize;
         memory.append(&[], len).fill(fill);
+        let from = Position::new(1, page * 4096);
         let stretch = Stretch {
-            offset: page * 4096,
+            at: from,
             start: 0,
             end: len,
         };
-        let from = Position::new(1, page * 4096);
         let end = Position::new(1, (page + pages) * 4096);
         Arc::new(memory.seal(SmallVec::from_slice(&[stretch]), from, end))
     }
@@ -104,7 +104,7 @@ mod tests {
     fn first_octet(recent: &Recent, page: u64) -> Option<u8> {
         let position = Position::new(1, page * 4096 + 64);
         let found = recent.find(position)?;
-        found.at(position.offset())?.first().copied()
+        found.at(position)?.first().copied()
     }
 
     #[test]

@@ -26,7 +26,7 @@ const KEPT_MAX: usize = 4;
 
 /// Slabs with room.
 #[derive(Default)]
-pub(super) struct Pool {
+pub(crate) struct Pool {
     /// Whole ones in front; behind them rests.
     kept: Mutex<Vec<BytesMut>>,
     /// Slabs taken beforehand.
@@ -41,7 +41,7 @@ impl fmt::Debug for Pool {
 
 impl Pool {
     /// Memory for a batch that may become about so long.
-    pub(super) fn memory(self: &Arc<Self>, len: usize) -> BatchMemory {
+    pub(crate) fn memory(self: &Arc<Self>, len: usize) -> BatchMemory {
         BatchMemory {
             octets: self.take(len),
             pool: Arc::clone(self),
@@ -49,7 +49,7 @@ impl Pool {
     }
 
     /// Takes so much memory from the system now, instead of when articles come.
-    pub(super) fn take_beforehand(&self, octets: usize) {
+    pub(crate) fn take_beforehand(&self, octets: usize) {
         for _ in 0..octets.div_ceil(SLAB) {
             let mut slab = aligned(BytesMut::new(), SLAB);
             // The pages are there once something was written to them.
@@ -109,7 +109,7 @@ fn aligned(mut slab: BytesMut, len: usize) -> BytesMut {
 }
 
 /// A batch being collected.
-pub(super) struct BatchMemory {
+pub(crate) struct BatchMemory {
     octets: BytesMut,
     pool: Arc<Pool>,
 }
@@ -121,12 +121,12 @@ impl fmt::Debug for BatchMemory {
 }
 
 impl BatchMemory {
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.octets.len()
     }
 
     /// Appends these parts and zeros up to `len` octets in all; gives what it appended.
-    pub(super) fn append(&mut self, parts: &[&[u8]], len: usize) -> &mut [u8] {
+    pub(crate) fn append(&mut self, parts: &[&[u8]], len: usize) -> &mut [u8] {
         let (from, to) = (self.len(), self.len() + len);
         if to > self.octets.capacity() {
             let mut larger = self.pool.take(to.next_power_of_two());
@@ -141,13 +141,13 @@ impl BatchMemory {
     }
 
     /// Fills up to a whole page with zeros.
-    pub(super) fn pad(&mut self) {
+    pub(crate) fn pad(&mut self) {
         let len = self.len();
         self.append(&[], len.next_multiple_of(PAGE_LEN) - len);
     }
 
     /// Closes the batch; the rest of its slab is for the next ones.
-    pub(super) fn seal(
+    pub(crate) fn seal(
         mut self,
         stretches: SmallVec<[Stretch; 2]>,
         from: Position,
@@ -168,45 +168,50 @@ impl BatchMemory {
 
 /// Octets of a batch that go to one place of the file, in whole pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stretch {
-    /// Where in the file; a multiple of the page.
-    pub(super) offset: u64,
+pub(crate) struct Stretch {
+    /// Where it begins: in which file, and where in it; a multiple of the page.
+    pub(crate) at: Position,
     /// Where in the memory; a multiple of the page.
-    pub(super) start: usize,
+    pub(crate) start: usize,
     /// Where it ends in the memory.
-    pub(super) end: usize,
+    pub(crate) end: usize,
 }
 
 /// A batch as it goes to the file: usually one stretch, two when the buffer wraps.
 #[derive(Debug)]
-pub(super) struct Sealed {
+pub(crate) struct Sealed {
     octets: Bytes,
     pool: Arc<Pool>,
-    pub(super) stretches: SmallVec<[Stretch; 2]>,
+    pub(crate) stretches: SmallVec<[Stretch; 2]>,
     /// Where it begins.
-    pub(super) from: Position,
+    pub(crate) from: Position,
     /// Behind its last page.
-    pub(super) end: Position,
+    pub(crate) end: Position,
 }
 
 impl Sealed {
-    pub(super) fn octets(&self, stretch: &Stretch) -> &[u8] {
+    pub(crate) fn octets(&self, stretch: &Stretch) -> &[u8] {
         self.octets
             .get(stretch.start..stretch.end)
             .unwrap_or_default()
     }
 
-    /// What lies at this offset of the file and behind it in the same stretch.
-    pub(super) fn at(&self, offset: u64) -> Option<&[u8]> {
-        self.stretches.iter().find_map(|stretch| {
-            let at = usize::try_from(offset.checked_sub(stretch.offset)?).ok()?;
-            self.octets(stretch)
-                .get(at..)
-                .filter(|rest| !rest.is_empty())
-        })
+    /// What lies at this position and behind it in the same stretch.
+    pub(crate) fn at(&self, position: Position) -> Option<&[u8]> {
+        let same_cycle = |stretch: &&Stretch| stretch.at.cycle() == position.cycle();
+        self.stretches
+            .iter()
+            .filter(same_cycle)
+            .find_map(|stretch| {
+                let at = position.offset().checked_sub(stretch.at.offset())?;
+                let at = usize::try_from(at).ok()?;
+                self.octets(stretch)
+                    .get(at..)
+                    .filter(|rest| !rest.is_empty())
+            })
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.octets.len()
     }
 }
@@ -229,12 +234,12 @@ mod tests {
 
     fn sealed(memory: BatchMemory) -> Sealed {
         let end = memory.len().next_multiple_of(PAGE_LEN);
+        let from = Position::new(1, 8 * PAGE);
         let stretch = Stretch {
-            offset: 8 * PAGE,
+            at: from,
             start: 0,
             end,
         };
-        let from = Position::new(1, 8 * PAGE);
         memory.seal(SmallVec::from_slice(&[stretch]), from, from)
     }
 

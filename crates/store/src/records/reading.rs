@@ -9,13 +9,14 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
+use newsreel_host::ErrorKind;
 use newsreel_wire::{BufferId, IdHash, Position, Sequence, SetId, Token};
 
-use super::METHOD;
 use super::buffer::Buffer;
 use super::format::{Mark, RECORD_HEADER, RecordHeader};
 use super::geometry::{BLOCK_MIN, in_memory};
-use super::placing::{ARTICLE_OCTETS_MAX, article_octets_max, token_of};
+use super::home::FileRef;
+use super::placing::{ARTICLE_OCTETS_MAX, token_of};
 use super::scan::CyclicScan;
 use crate::error::ReadError;
 use crate::facts::BufferFacts;
@@ -113,7 +114,7 @@ impl BufferReader for Buffer {
     fn facts(&self) -> BufferFacts {
         let end = Position(self.end.load(Ordering::Relaxed));
         let reserved = Position(self.reserved.load(Ordering::Relaxed));
-        let hints = self.written_hints();
+        let hints = self.home.written();
         let floor = self.floor();
         // In the first cycle nothing has been overwritten yet.
         let oldest = self
@@ -123,21 +124,18 @@ impl BufferReader for Buffer {
         BufferFacts {
             name: self.name.clone(),
             id: self.id.0,
-            method: super::NAME,
+            method: self.home.kind().name,
             set: self.set.0,
-            path: self.file.path().display().to_string(),
-            octets: self.opened.octets,
-            capacity_octets: self.geometry.capacity(),
+            path: self.home.path().display().to_string(),
+            octets: self.home.octets(),
+            capacity_octets: self.capacity_octets(),
             block_octets: self.geometry.block,
-            article_octets_max: article_octets_max(self.geometry.capacity()),
+            article_octets_max: self.article_octets_max(),
             cycle: end.cycle(),
             free_offset: end.offset(),
             data_offset: self.geometry.data_start,
             reserved_offset: reserved.offset(),
-            live_octets: self
-                .geometry
-                .distance(oldest, end)
-                .min(self.geometry.capacity()),
+            live_octets: self.live_octets(oldest, end),
             suspended: self.suspension(),
             is_read_only: self.read_only,
             complaint: self.complaint(),
@@ -169,10 +167,37 @@ fn grown(memory: &mut Vec<u8>, len: usize) -> &mut [u8] {
 }
 
 impl Buffer {
+    /// Room for articles in all files that are there.
+    fn capacity_octets(&self) -> u64 {
+        if self.home.is_endless() {
+            self.home.octets()
+        } else {
+            self.geometry.capacity()
+        }
+    }
+
+    fn live_octets(&self, oldest: Position, end: Position) -> u64 {
+        if self.home.is_endless() && oldest < end {
+            let cycles = u64::from(end.cycle() - oldest.cycle());
+            return (cycles * self.geometry.capacity() + end.offset())
+                .saturating_sub(oldest.offset());
+        }
+        let octets = self.geometry.distance(oldest, end);
+        octets.min(self.geometry.capacity())
+    }
+
     /// Whether a record at this position is alive; whatever was read before this call was read before the answer.
-    pub(super) fn is_live_after_reading(&self, position: Position) -> bool {
+    pub(crate) fn is_live_after_reading(&self, position: Position) -> bool {
         fence(Ordering::SeqCst);
         position >= self.floor()
+    }
+
+    /// The file with this position; a file that is not there any more has no articles.
+    fn file_of(&self, position: Position) -> Result<FileRef<'_>, ReadError> {
+        match self.home.file(position.cycle()) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Err(ReadError::Gone),
+            file => Ok(file?),
+        }
     }
 
     /// The header of the article that begins here.
@@ -181,7 +206,8 @@ impl Buffer {
         if !self.geometry.holds(position, RECORD_HEADER as u64) {
             return Err(self.corrupt(position, "the position is outside the buffer"));
         }
-        self.file.read_exact_at(&mut octets, position.offset())?;
+        let file = self.file_of(position)?;
+        file.read_exact_at(&mut octets, position.offset())?;
         let header = RecordHeader::decode(&octets, self.key);
         let header = header.map_err(|what| self.corrupt(position, what))?;
         if header.position == position && header.mark == Mark::Erased {
@@ -205,7 +231,7 @@ impl Buffer {
         memory: &mut Vec<u8>,
     ) -> Result<Stored, ReadError> {
         let position = token.position();
-        if token.method() != METHOD || token.buffer() != self.id {
+        if token.method() != self.home.kind().number || token.buffer() != self.id {
             return Err(ReadError::Gone);
         }
         let [h0, h1, h2, h3, ..] = token.tail();
@@ -273,7 +299,7 @@ impl Buffer {
                 .next_multiple_of(AROUND)
                 .min(self.geometry.data_end);
             let window = grown(memory, in_memory(to - from));
-            if self.file.read_exact_at(window, from).is_ok() {
+            if self.file_of(position)?.read_exact_at(window, from).is_ok() {
                 let at = in_memory(offset - from);
                 return Ok(at..at + len);
             }
@@ -291,9 +317,10 @@ impl Buffer {
         memory: &mut Vec<u8>,
     ) -> Result<Range<usize>, ReadError> {
         let record = grown(memory, len);
+        let file = self.file_of(position)?;
         match blocking {
-            Blocking::Yes => self.file.read_exact_at(record, position.offset())?,
-            Blocking::No => match self.file.read_cached_at(record, position.offset())? {
+            Blocking::Yes => file.read_exact_at(record, position.offset())?,
+            Blocking::No => match file.read_cached_at(record, position.offset())? {
                 Some(got) if got == len => {}
                 _ => return Err(ReadError::WouldBlock),
             },
@@ -304,7 +331,7 @@ impl Buffer {
     /// Copies a record from the newest batches, if it is there.
     fn copy_recent(&self, position: Position, len: usize, memory: &mut Vec<u8>) -> bool {
         let batch = self.recent.find(position);
-        let octets = batch.as_ref().and_then(|batch| batch.at(position.offset()));
+        let octets = batch.as_ref().and_then(|batch| batch.at(position));
         let found = octets.and_then(|octets| octets.get(..len));
         found.is_some_and(|found| {
             grown(memory, len).copy_from_slice(found);
@@ -315,10 +342,11 @@ impl Buffer {
     /// Whether the record here was overwritten because it was withdrawn.
     fn is_erased(&self, position: Position) -> bool {
         let mut octets = [0; RECORD_HEADER];
-        let read = self.file.read_exact_at(&mut octets, position.offset());
-        read.is_ok()
-            && RecordHeader::decode(&octets, self.key)
-                .is_ok_and(|header| header.position == position && header.mark == Mark::Erased)
+        let file = self.file_of(position);
+        let read =
+            file.is_ok_and(|file| file.read_exact_at(&mut octets, position.offset()).is_ok());
+        read && RecordHeader::decode(&octets, self.key)
+            .is_ok_and(|header| header.position == position && header.mark == Mark::Erased)
     }
 
     /// Everything that must agree before a record is handed out.

@@ -1,0 +1,179 @@
+//! A set of segments under the engine: what goes, what stays, what a full disk and a power cut cost.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use newsreel_engine::EngineConfig;
+use newsreel_host::disk::{Effect, Fault, FaultyDisk};
+use newsreel_host::{Disk, MemoryDisk, Op};
+use newsreel_service::Outcome;
+use newsreel_store::SetConfig;
+
+use crate::world::{World, article, config, open_on};
+
+const DIR: &str = "/spool/segments/main";
+
+/// One set of segments of a megabyte.
+fn segments(change: impl FnOnce(&mut SetConfig)) -> EngineConfig {
+    let mut config = config(4 << 20);
+    config.store.buffers.clear();
+    let set = &mut config.store.sets[0];
+    set.buffers.clear();
+    "segment".clone_into(&mut set.method);
+    set.segment_octets = 1 << 20;
+    change(set);
+    config
+}
+
+/// An article of about so many octets.
+fn large(n: usize, octets: usize) -> (String, Vec<u8>) {
+    let (id, mut wire) = article(n, "misc.test");
+    wire.truncate(wire.len() - 3);
+    while wire.len() < octets {
+        wire.extend_from_slice(
+            b"a line of some length that fills the article up, again and again\r\n",
+        );
+    }
+    wire.extend_from_slice(b".\r\n");
+    (id, wire)
+}
+
+async fn feed(world: &World, from: usize, count: usize) -> Vec<Outcome> {
+    let mut outcomes = Vec::new();
+    for n in (from..from + count).step_by(5) {
+        let articles: Vec<_> = (n..n + 5).map(|n| large(n, 30_000)).collect();
+        outcomes.extend(world.send(&articles).await);
+    }
+    outcomes
+}
+
+fn files(disk: &dyn Disk) -> Vec<String> {
+    let mut names: Vec<_> = disk
+        .list(Path::new(DIR))
+        .unwrap()
+        .into_iter()
+        .map(|entry| entry.name)
+        .collect();
+    names.sort();
+    names
+}
+
+async fn alive(world: &World, count: usize) -> Vec<usize> {
+    let mut alive = Vec::new();
+    for n in 0..count {
+        if world.by_id(&format!("<{n}@t.example>")).await.is_some() {
+            alive.push(n);
+        }
+    }
+    alive
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_oldest_segments_go_when_there_are_too_many_octets() {
+    let world = World::new(segments(|set| set.keep_octets = Some(3 << 20)));
+    let outcomes = feed(&world, 0, 200).await;
+    assert_eq!(outcomes, [Outcome::Accepted; 200]);
+    let left = files(world.disk.as_ref());
+    assert_eq!(left, ["00000004.seg", "00000005.seg", "00000006.seg"]);
+    let kept = alive(&world, 200).await;
+    assert!((65..110).contains(&kept.len()), "{} of 200", kept.len());
+    assert_eq!(*kept.last().unwrap(), 199);
+    assert_eq!(
+        kept.len(),
+        200 - kept[0],
+        "what is alive is the end, without a gap"
+    );
+    assert_eq!(world.lines("misc.test").await.len(), kept.len());
+    assert_eq!(world.problems(), Vec::<String>::new());
+    // The same after a restart, from the log alone and from a checkpoint.
+    let world = world.restart();
+    assert_eq!(alive(&world, 200).await, kept);
+    world.seal();
+    let world = world.restart();
+    assert_eq!(alive(&world, 200).await, kept);
+    assert_eq!(feed(&world, 200, 40).await, [Outcome::Accepted; 40]);
+    assert_eq!(world.problems(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn segments_go_when_their_articles_are_old_enough_and_not_before() {
+    let world = World::new(segments(|set| set.keep_s = Some(1000)));
+    feed(&world, 0, 100).await;
+    world.wait_s(900);
+    feed(&world, 100, 5).await;
+    assert_eq!(alive(&world, 105).await.len(), 105);
+    // The first files hold nothing younger than the limit; the one that was being written then does.
+    world.wait_s(150);
+    for n in [105, 110, 115, 120] {
+        feed(&world, n, 5).await;
+    }
+    let kept = alive(&world, 125).await;
+    assert!(kept.len() < 70 && kept.contains(&100), "{kept:?}");
+    assert_eq!(world.problems(), Vec::<String>::new());
+}
+
+/// An age alone is a guarantee: a full disk puts articles off, drops nothing, and takes them again when there is room.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_disk_puts_articles_off_where_only_an_age_was_promised() {
+    let disk = FaultyDisk::new(Arc::new(MemoryDisk::new()));
+    let world = World::on(
+        Arc::new(disk.clone()),
+        segments(|set| set.keep_s = Some(1 << 40)),
+    );
+    assert_eq!(feed(&world, 0, 100).await, [Outcome::Accepted; 100]);
+    // The segments lie on a disk of their own, whose room the engine does not watch.
+    disk.add(Fault::new(Op::Reserve, DIR, Effect::Full).forever());
+    let outcomes = feed(&world, 100, 100).await;
+    let put_off = |outcome: &&Outcome| matches!(outcome, Outcome::Failed | Outcome::Deferred(_));
+    let count = outcomes.iter().filter(put_off).count();
+    let is_accepted = |n: &usize| *n < 100 || outcomes[n - 100] == Outcome::Accepted;
+    let accepted: Vec<usize> = (0..200).filter(is_accepted).collect();
+    assert!(count > 60 && accepted.len() + count == 200, "{outcomes:?}");
+    assert_eq!(alive(&world, 200).await, accepted);
+    disk.clear();
+    assert_eq!(feed(&world, 1000, 30).await, [Outcome::Accepted; 30]);
+    assert_eq!(alive(&world, 200).await, accepted);
+    assert_eq!(world.problems(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_power_cut_costs_nothing_that_was_acknowledged() {
+    let memory = MemoryDisk::new();
+    let world = World::on(
+        Arc::new(memory.clone()),
+        segments(|set| set.keep_octets = Some(4 << 20)),
+    );
+    for round in 0..20 {
+        assert_eq!(feed(&world, round * 10, 10).await, [Outcome::Accepted; 10]);
+        let kept = alive(&world, (round + 1) * 10).await;
+        for left in [memory.crash_losing_all(), memory.crash(round as u64)] {
+            let after = open_on(Arc::new(left), &world.config, &world.clock);
+            let found = alive(&after, (round + 1) * 10).await;
+            assert_eq!(found, kept, "round {round}");
+            assert_eq!(after.problems(), Vec::<String>::new());
+        }
+    }
+}
+
+/// A file that somebody removed costs the articles in it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_segment_that_was_removed_costs_its_articles() {
+    let world = World::new(segments(|_| {}));
+    feed(&world, 0, 100).await;
+    world
+        .disk
+        .remove(Path::new("/spool/segments/main/00000002.seg"))
+        .unwrap();
+    let world = world.restart();
+    let kept = alive(&world, 100).await;
+    assert!((60..75).contains(&kept.len()), "{kept:?}");
+    assert_eq!(feed(&world, 100, 10).await, [Outcome::Accepted; 10]);
+    // The newest as well: it goes on behind it.
+    let newest = files(world.disk.as_ref()).pop().unwrap();
+    let world = {
+        world.disk.remove(&Path::new(DIR).join(newest)).unwrap();
+        world.restart()
+    };
+    assert_eq!(feed(&world, 110, 10).await, [Outcome::Accepted; 10]);
+    assert!(world.by_id("<119@t.example>").await.is_some());
+}

@@ -1,0 +1,252 @@
+//! The one file of a cyclic buffer: headers in front, bitmap, then the records of whatever cycle.
+
+use std::ops::RangeInclusive;
+use std::path::Path;
+use std::sync::Arc;
+
+use newsreel_host::{Disk, File, OpenMode};
+use newsreel_wire::{BufferId, Position, SetId, UnixTime};
+use parking_lot::Mutex;
+
+use super::bitmap::Starts;
+use super::{METHOD, NAME};
+use crate::config::BufferConfig;
+use crate::error::{Error, PlaceError, Result};
+use crate::records::Home;
+use crate::records::buffer::{Buffer, Parts};
+use crate::records::format::{FileHeader, FileKey, Hints};
+use crate::records::headers::{Headers, Written, read_headers};
+use crate::records::home::{FileRef, Kind};
+use crate::records::memory::Pool;
+use crate::records::recent::Recent;
+
+/// How often a header is read that somebody writes meanwhile.
+const LOOKS_MAX: u32 = 3;
+
+/// Who asks for a buffer: its place in the configuration.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Owner<'a> {
+    pub(crate) config: &'a BufferConfig,
+    pub(crate) path: &'a Path,
+    pub(crate) spool: [u8; 16],
+    pub(crate) set: SetId,
+    /// Memory for its newest batches.
+    pub(crate) recent_octets: usize,
+    /// Where that comes from.
+    pub(crate) pool: &'a Arc<Pool>,
+}
+
+impl Owner<'_> {
+    pub(super) fn wrong(&self, why: impl Into<String>) -> Error {
+        Error::Buffer {
+            name: self.config.name.clone(),
+            path: self.path.to_path_buf(),
+            why: why.into(),
+        }
+    }
+}
+
+/// The file of one buffer.
+#[derive(Debug)]
+pub(super) struct CyclicFile {
+    /// Where articles are read and written.
+    file: Arc<dyn File>,
+    /// The same file opened once more, for headers and bitmap.  The kernel tells of lost writes once for each open
+    /// file: a checkpoint's sync must not take the message that is meant for a batch's.
+    side: Arc<dyn File>,
+    key: FileKey,
+    /// The header it was opened with.
+    opened: FileHeader,
+    header: Mutex<Written>,
+    pub(super) starts: Mutex<Starts>,
+}
+
+/// A buffer, and the file that is its home.
+#[derive(Debug, Clone)]
+pub(super) struct Cyclic {
+    pub(super) buffer: Arc<Buffer>,
+    pub(super) file: Arc<CyclicFile>,
+}
+
+impl Cyclic {
+    /// Opens a buffer whose newer header is `header`.
+    pub(super) fn open(
+        disk: &dyn Disk,
+        owner: &Owner<'_>,
+        read_only: bool,
+        (header, newest_at): (FileHeader, u64),
+        (complaint, is_rescued): (Option<String>, bool),
+    ) -> Result<Self> {
+        if header.spool != owner.spool {
+            return Err(owner.wrong(
+                "it belongs to another spool; give this one a file of its own, or attach it",
+            ));
+        }
+        if header.name != owner.config.name {
+            return Err(owner.wrong(format!(
+                "it is buffer {:?}; mend the paths in the configuration",
+                header.name
+            )));
+        }
+        let mode = if read_only {
+            OpenMode::Read
+        } else {
+            OpenMode::ReadWrite
+        };
+        let file = disk.open(owner.path, mode)?;
+        let len = file.len()?;
+        if len < header.octets {
+            return Err(owner.wrong(format!(
+                "it has {len} octets, its header says {}; it was cut: restore it, or take it out of the configuration",
+                header.octets
+            )));
+        }
+        check_sizes(owner, &header)?;
+        let Some(geometry) = header.geometry() else {
+            return Err(owner.wrong("sizes in the file header"));
+        };
+        let home = Arc::new(CyclicFile {
+            file,
+            side: disk.open(owner.path, mode)?,
+            key: FileKey::of(&header.uuid),
+            starts: Mutex::new(Starts::from(header.hints.bitmap_end)),
+            opened: header.clone(),
+            header: Mutex::new(Written {
+                header: header.clone(),
+                newest_at,
+            }),
+        });
+        let buffer = Buffer::new(Parts {
+            id: BufferId(header.buffer),
+            name: header.name,
+            set: owner.set,
+            home: Arc::clone(&home) as Arc<dyn Home>,
+            geometry,
+            key: home.key,
+            is_rescued,
+            complaint,
+            read_only,
+            recent: Recent::new(owner.recent_octets, Arc::clone(owner.pool)),
+            is_cached: owner.config.cached,
+        });
+        Ok(Self {
+            buffer: Arc::new(buffer),
+            file: home,
+        })
+    }
+}
+
+impl CyclicFile {
+    /// The file for headers and bitmap.
+    pub(super) fn side(&self) -> &dyn File {
+        self.side.as_ref()
+    }
+
+    /// Brings both copies of the header up to date, one after the other, so that one is sound at any moment.
+    pub(super) fn write_both_headers(&self, hints: Hints) -> newsreel_host::Result<()> {
+        let mut written = self.header.lock();
+        // What a batch wrote last must be safe before the other copy is touched.
+        self.side.sync_data()?;
+        for _ in 0..2 {
+            written.write(self.side.as_ref(), hints)?;
+            self.side.sync_data()?;
+        }
+        Ok(())
+    }
+}
+
+impl Home for CyclicFile {
+    fn kind(&self) -> Kind {
+        Kind {
+            number: METHOD,
+            name: NAME,
+        }
+    }
+
+    fn file(&self, _: u32) -> newsreel_host::Result<FileRef<'_>> {
+        Ok(FileRef::Lasting(self.file.as_ref()))
+    }
+
+    fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    fn octets(&self) -> u64 {
+        self.opened.octets
+    }
+
+    fn is_endless(&self) -> bool {
+        false
+    }
+
+    fn make(&self, _: u32, _: UnixTime) -> std::result::Result<(), PlaceError> {
+        Ok(())
+    }
+
+    fn sync(&self, _: RangeInclusive<u32>) -> newsreel_host::Result<()> {
+        self.file.sync_data()
+    }
+
+    fn opened(&self) -> Hints {
+        self.opened.hints
+    }
+
+    fn written(&self) -> Hints {
+        self.header.lock().header.hints
+    }
+
+    fn know(&self, hints: Hints) {
+        self.header.lock().header.hints = hints;
+    }
+
+    fn write_with_batch(&self, hints: Hints) -> newsreel_host::Result<()> {
+        self.header.lock().write(self.file.as_ref(), hints)
+    }
+
+    fn placed(&self, starts: &mut Vec<Position>) {
+        self.starts.lock().append(starts);
+    }
+
+    fn go_on(&self, next: Position) {
+        if self.opened.hints.bitmap_end > next {
+            self.starts.lock().restart(next);
+        }
+    }
+
+    fn floor_by_now(&self) -> Position {
+        // While both copies are written one after the other, neither may look sound.
+        for _ in 0..LOOKS_MAX {
+            if let Ok(Headers::Sound(header, ..)) = read_headers(self.file.as_ref()) {
+                let is_it = FileKey::of(&header.uuid) == self.key;
+                return if is_it {
+                    header.hints.reserved.one_cycle_before()
+                } else {
+                    Position::ZERO
+                };
+            }
+        }
+        Position::ZERO
+    }
+}
+
+/// Whether the sizes in the file are those of the configuration.
+fn check_sizes(owner: &Owner<'_>, header: &FileHeader) -> Result<()> {
+    let (octets, block) = (header.octets, header.block);
+    let (octets_said, block_said) = (owner.config.octets, owner.config.block());
+    let differs = |what: &str, key: &str, there: u64, said: u64| {
+        (there != said).then(|| {
+            format!("it has {there} {what}, the configuration says {said}; set `{key}` to {there}")
+        })
+    };
+    let wrong: Vec<String> = [
+        differs("octets", "octets", octets, octets_said),
+        differs("octets in a block", "block_octets", block, block_said),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    if !wrong.is_empty() {
+        return Err(owner.wrong(wrong.join("; ")));
+    }
+    Ok(())
+}

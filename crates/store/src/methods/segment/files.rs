@@ -1,0 +1,373 @@
+//! The files of a set of segments, named by their cycle.
+//!
+//! A file is made when the first article needs it, with its room and its headers; it gets its name when it has both.  A
+//! file that somebody removed has no articles any more, and costs nobody else anything.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use newsreel_host::{Disk, ErrorKind, File, OpenMode};
+use newsreel_wire::{CYCLE_MAX, Position, UnixTime};
+use parking_lot::Mutex;
+
+use super::{METHOD, NAME};
+use crate::error::{PlaceError, Result};
+use crate::records::Home;
+use crate::records::format::{FileHeader, FileKey, Hints, SECOND_HEADER};
+use crate::records::geometry::Geometry;
+use crate::records::headers::{Headers, Written, read_headers};
+use crate::records::home::{FileRef, Kind};
+
+/// The smallest segment, octets.
+pub const SEGMENT_OCTETS_MIN: u64 = 1 << 20;
+/// So many files are kept open.
+const OPEN_MAX: usize = 256;
+/// What a segment's file is called behind its number.
+const SUFFIX: &str = ".seg";
+/// ... while it is made.
+const UNFINISHED: &str = ".unfinished";
+
+/// The files of one set.
+#[derive(Debug)]
+pub(super) struct Segments {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+    read_only: bool,
+    geometry: Geometry,
+    opened: Hints,
+    /// A new file has not been made durable under its name.
+    is_unnamed: AtomicBool,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    /// The files that are there, and those of them that are open.
+    files: BTreeMap<u32, Option<Arc<dyn File>>>,
+    /// The newest file's header, and what the next one's will be made from.
+    header: Written,
+    /// There was no room for another.
+    is_full: bool,
+}
+
+/// The number in a segment's name.
+fn cycle_of(name: &str) -> Option<u32> {
+    let digits = name.strip_suffix(SUFFIX)?;
+    let is_number = digits.len() == 8 && digits.bytes().all(|octet| octet.is_ascii_digit());
+    let cycle = digits.parse().ok().filter(|_| is_number)?;
+    (1..=CYCLE_MAX).contains(&cycle).then_some(cycle)
+}
+
+/// The cycles whose files are in a directory, which need not be there; what was not finished is removed by who writes.
+pub(super) fn list(disk: &dyn Disk, dir: &Path, read_only: bool) -> Result<Vec<u32>> {
+    let entries = match disk.list(dir) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+        entries => entries?,
+    };
+    let mut cycles = Vec::new();
+    for entry in entries {
+        if let Some(cycle) = cycle_of(&entry.name) {
+            cycles.push(cycle);
+        } else if entry.name.ends_with(UNFINISHED) && !read_only {
+            disk.remove(&dir.join(&entry.name))?;
+        }
+    }
+    cycles.sort_unstable();
+    Ok(cycles)
+}
+
+/// The path of a segment.
+pub(super) fn path_of(dir: &Path, cycle: u32) -> PathBuf {
+    dir.join(format!("{cycle:08}{SUFFIX}"))
+}
+
+/// What is in a directory of segments.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) cycles: Vec<u32>,
+    /// The newest sound header of them, or one for the first file to come.
+    pub(super) header: FileHeader,
+    /// Where that lies in its file.
+    pub(super) newest_at: u64,
+}
+
+impl Segments {
+    pub(super) fn new(
+        disk: &Arc<dyn Disk>,
+        dir: PathBuf,
+        read_only: bool,
+        geometry: Geometry,
+        found: Found,
+    ) -> Self {
+        let Found {
+            cycles,
+            header,
+            newest_at,
+        } = found;
+        Self {
+            disk: Arc::clone(disk),
+            dir,
+            read_only,
+            geometry,
+            opened: header.hints,
+            is_unnamed: AtomicBool::new(false),
+            inner: Mutex::new(Inner {
+                files: cycles.into_iter().map(|cycle| (cycle, None)).collect(),
+                header: Written { header, newest_at },
+                is_full: false,
+            }),
+        }
+    }
+
+    /// The oldest file and the one behind it.
+    pub(super) fn oldest(&self) -> Option<(u32, Option<u32>)> {
+        let inner = self.inner.lock();
+        let mut cycles = inner.files.keys();
+        Some((*cycles.next()?, cycles.next().copied()))
+    }
+
+    /// Whether there are files, but not this one and none behind it.
+    pub(super) fn is_missing(&self, cycle: u32) -> bool {
+        let inner = self.inner.lock();
+        let newest = inner.files.keys().next_back();
+        newest.is_some_and(|newest| *newest < cycle)
+    }
+
+    /// Whether the last file could not be made because there was no room; asked once.
+    pub(super) fn take_full(&self) -> bool {
+        std::mem::take(&mut self.inner.lock().is_full)
+    }
+
+    /// Octets that are free where they lie.
+    pub(super) fn free_octets(&self) -> newsreel_host::Result<u64> {
+        self.disk.free_bytes(&self.dir)
+    }
+
+    /// What the headers of this cycle's file say.
+    pub(super) fn header_of(&self, cycle: u32) -> Result<Option<FileHeader>> {
+        let file = self.file(cycle)?;
+        Ok(match read_headers(&*file)? {
+            Headers::Sound(header, ..) => Some(*header),
+            _ => None,
+        })
+    }
+
+    /// Removes the files below a cycle.
+    pub(super) fn remove_below(&self, cycle: u32) {
+        let mut inner = self.inner.lock();
+        let kept = inner.files.split_off(&cycle);
+        let gone = std::mem::replace(&mut inner.files, kept);
+        drop(inner);
+        for cycle in gone.into_keys() {
+            let path = path_of(&self.dir, cycle);
+            match self.disk.remove(&path) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    tracing::error!(%error, "a dropped segment cannot be removed");
+                }
+                _ => tracing::info!(path = %path.display(), "a segment is dropped"),
+            }
+        }
+    }
+
+    /// Brings both copies of the newest file's header up to date, one after the other.
+    pub(super) fn write_both_headers(&self, hints: Hints) -> newsreel_host::Result<()> {
+        let newest = self.inner.lock().files.keys().next_back().copied();
+        let Some(newest) = newest else {
+            return Ok(());
+        };
+        let file = self.file(newest)?;
+        for _ in 0..2 {
+            self.inner.lock().header.write(&*file, hints)?;
+            file.sync_data()?;
+        }
+        Ok(())
+    }
+
+    /// Makes the file of a cycle, with its room and headers.
+    fn make_file(
+        &self,
+        inner: &mut Inner,
+        cycle: u32,
+        arrival: UnixTime,
+    ) -> newsreel_host::Result<Arc<dyn File>> {
+        let path = path_of(&self.dir, cycle);
+        let unfinished = path.with_extension(&UNFINISHED[1..]);
+        if inner.files.is_empty() {
+            self.disk.create_dir_all(&self.dir)?;
+        }
+        let file = self.disk.open(&unfinished, OpenMode::CreateNew)?;
+        let header = FileHeader {
+            generation: inner.header.header.generation + 1,
+            // Of the rest only what the log has is told.
+            hints: Hints {
+                bitmap_end: self.start_of(cycle),
+                arrival,
+                ..inner.header.header.hints
+            },
+            ..inner.header.header.clone()
+        };
+        let page = header.encode();
+        let made = file
+            .reserve(0, header.octets)
+            .and_then(|()| file.set_len(header.octets))
+            .and_then(|()| file.write_at(&page, 0))
+            .and_then(|()| file.write_at(&page, SECOND_HEADER))
+            .and_then(|()| file.sync_all())
+            .and_then(|()| self.disk.rename(&unfinished, &path));
+        if let Err(error) = made {
+            // Half a file is no use; what its removal says does not matter beside the cause.
+            let _ = self.disk.remove(&unfinished);
+            return Err(error);
+        }
+        inner.header = Written {
+            header,
+            newest_at: SECOND_HEADER,
+        };
+        // Opened under its name, which messages tell.
+        self.disk.open(&path, OpenMode::ReadWrite)
+    }
+
+    fn start_of(&self, cycle: u32) -> Position {
+        self.geometry.start_of(cycle).unwrap_or_default()
+    }
+}
+
+impl Home for Segments {
+    fn kind(&self) -> Kind {
+        Kind {
+            number: METHOD,
+            name: NAME,
+        }
+    }
+
+    fn file(&self, cycle: u32) -> newsreel_host::Result<FileRef<'_>> {
+        let mut inner = self.inner.lock();
+        if let Some(Some(file)) = inner.files.get(&cycle) {
+            return Ok(FileRef::Held(Arc::clone(file)));
+        }
+        let mode = if self.read_only {
+            OpenMode::Read
+        } else {
+            OpenMode::ReadWrite
+        };
+        let file = self.disk.open(&path_of(&self.dir, cycle), mode)?;
+        let open = inner.files.values().filter(|file| file.is_some()).count();
+        if open >= OPEN_MAX {
+            // The oldest are read least, and any may be opened again.
+            let mut old = inner.files.values_mut().filter(|file| file.is_some());
+            old.by_ref()
+                .take(OPEN_MAX / 2)
+                .for_each(|file| *file = None);
+        }
+        if let Some(kept) = inner.files.get_mut(&cycle) {
+            *kept = Some(Arc::clone(&file));
+        }
+        Ok(FileRef::Held(file))
+    }
+
+    fn path(&self) -> &Path {
+        &self.dir
+    }
+
+    fn octets(&self) -> u64 {
+        let inner = self.inner.lock();
+        inner.header.header.octets * inner.files.len() as u64
+    }
+
+    fn is_endless(&self) -> bool {
+        true
+    }
+
+    fn make(&self, cycle: u32, arrival: UnixTime) -> std::result::Result<(), PlaceError> {
+        let mut inner = self.inner.lock();
+        if inner.files.contains_key(&cycle) {
+            return Ok(());
+        }
+        match self.make_file(&mut inner, cycle, arrival) {
+            Ok(file) => {
+                inner.files.insert(cycle, Some(file));
+                self.is_unnamed.store(true, Ordering::Release);
+                Ok(())
+            }
+            Err(error) => {
+                if !inner.is_full {
+                    tracing::warn!(%error, "no new segment can be made");
+                }
+                inner.is_full = true;
+                // Dropping the oldest may help, where that is allowed.
+                Err(PlaceError::NeedsReservation)
+            }
+        }
+    }
+
+    fn sync(&self, cycles: RangeInclusive<u32>) -> newsreel_host::Result<()> {
+        for cycle in cycles {
+            if self.inner.lock().files.contains_key(&cycle) {
+                self.file(cycle)?.sync_data()?;
+            }
+        }
+        if self.is_unnamed.swap(false, Ordering::AcqRel) {
+            let synced = self.disk.sync_dir(&self.dir);
+            if synced.is_err() {
+                self.is_unnamed.store(true, Ordering::Release);
+            }
+            return synced;
+        }
+        Ok(())
+    }
+
+    fn opened(&self) -> Hints {
+        self.opened
+    }
+
+    fn written(&self) -> Hints {
+        self.inner.lock().header.header.hints
+    }
+
+    fn know(&self, hints: Hints) {
+        self.inner.lock().header.header.hints = hints;
+    }
+
+    fn write_with_batch(&self, hints: Hints) -> newsreel_host::Result<()> {
+        let newest = self.inner.lock().files.keys().next_back().copied();
+        let Some(newest) = newest else {
+            return Ok(());
+        };
+        let file = self.file(newest)?;
+        self.inner.lock().header.write(&*file, hints)
+    }
+
+    fn placed(&self, starts: &mut Vec<Position>) {
+        starts.clear();
+    }
+
+    fn go_on(&self, _: Position) {}
+
+    fn floor_by_now(&self) -> Position {
+        let cycles = list(self.disk.as_ref(), &self.dir, true).unwrap_or_default();
+        let oldest = cycles.first().map(|cycle| self.start_of(*cycle));
+        oldest.unwrap_or_default()
+    }
+}
+
+/// The header of the first file of a set.
+pub(super) fn first_header(header: FileHeader, geometry: &Geometry) -> FileHeader {
+    let start = geometry.start_of(1).unwrap_or_default();
+    FileHeader {
+        hints: Hints {
+            end: start,
+            reserved: start,
+            bitmap_end: start,
+            ..header.hints
+        },
+        ..header
+    }
+}
+
+/// The key of records under this header.
+pub(super) fn key_of(header: &FileHeader) -> FileKey {
+    FileKey::of(&header.uuid)
+}

@@ -1,0 +1,158 @@
+//! Opening a set of segments: its directory, and the newest sound header in it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use newsreel_host::{OpenMode, random_bytes};
+use newsreel_wire::{BufferId, SetId};
+
+use super::NAME;
+use super::files::{Found, Segments, first_header, key_of, list, path_of};
+use super::set::SegmentSet;
+use crate::config::SetConfig;
+use crate::error::{Error, Result};
+use crate::method::BufferReader;
+use crate::methods::{OpenedSet, Opening};
+use crate::records::Home;
+use crate::records::buffer::{Buffer, Parts};
+use crate::records::format::{FileHeader, Hints};
+use crate::records::geometry::{BLOCK_MIN, Geometry};
+use crate::records::headers::{Headers, read_headers};
+use crate::records::memory::Pool;
+use crate::records::recent::Recent;
+use crate::store::Access;
+
+/// Opens the segments of a set.
+pub(crate) fn open(opening: &mut Opening<'_>, set: SetId, config: &SetConfig) -> Result<OpenedSet> {
+    let own = || opening.spool_dir.join("segments").join(&config.name);
+    let dir = config.directory.clone().unwrap_or_else(own);
+    let read_only = opening.access == Access::ReadOnly;
+    let Some(geometry) = Geometry::of(config.segment_octets, BLOCK_MIN) else {
+        let why = format!("segments of {} octets cannot be", config.segment_octets);
+        return Err(wrong(config, &dir, why));
+    };
+    let found = find(opening, config, &dir, &geometry)?;
+    let (id, key) = (BufferId(found.header.buffer), key_of(&found.header));
+    opening.register.enter(id, NAME, &config.name)?;
+    if !read_only {
+        opening.register.save(opening.disk.as_ref())?;
+    }
+    let files = Segments::new(opening.disk, dir, read_only, geometry, found);
+    let files = Arc::new(files);
+    let recent_octets = usize::try_from(config.recent_octets).unwrap_or(usize::MAX);
+    let buffer = Buffer::new(Parts {
+        id,
+        name: config.name.clone(),
+        set,
+        home: Arc::clone(&files) as Arc<dyn Home>,
+        geometry,
+        key,
+        is_rescued: false,
+        complaint: None,
+        read_only,
+        recent: Recent::new(recent_octets, Arc::new(Pool::default())),
+        is_cached: false,
+    });
+    let placing = SegmentSet::new(buffer, files, config.clone());
+    Ok(OpenedSet {
+        readers: vec![placing.buffer() as Arc<dyn BufferReader>],
+        placing: Box::new(placing),
+    })
+}
+
+/// What is in the directory, if it is of this set.
+fn find(
+    opening: &Opening<'_>,
+    config: &SetConfig,
+    dir: &Path,
+    geometry: &Geometry,
+) -> Result<Found> {
+    let read_only = opening.access == Access::ReadOnly;
+    let cycles = list(opening.disk.as_ref(), dir, read_only)?;
+    let (header, newest_at) = match newest(opening, dir, &cycles)? {
+        Some(newest) => newest,
+        None if cycles.is_empty() => (first(opening, config, geometry)?, 0),
+        None => {
+            let why = format!(
+                "none of its files has a sound header: restore one of them, or take the set out of the configuration and \
+                 let it go with `newsreel serve --drop-buffer {}`",
+                config.name
+            );
+            return Err(wrong(config, dir, why));
+        }
+    };
+    if header.spool != opening.spool || header.name != config.name {
+        let why = format!(
+            "its files are of set {:?}, or of another spool; mend `directory`",
+            header.name
+        );
+        return Err(wrong(config, dir, why));
+    }
+    if (header.octets, header.block) != (config.segment_octets, BLOCK_MIN) {
+        let there = header.octets;
+        let why = format!("its files have {there} octets; set `segment_octets` to that");
+        return Err(wrong(config, dir, why));
+    }
+    Ok(Found {
+        cycles,
+        header,
+        newest_at,
+    })
+}
+
+fn wrong(config: &SetConfig, dir: &Path, why: String) -> Error {
+    Error::Buffer {
+        name: config.name.clone(),
+        path: dir.to_path_buf(),
+        why,
+    }
+}
+
+/// The newest sound header, and where it lies in its file.
+fn newest(opening: &Opening<'_>, dir: &Path, cycles: &[u32]) -> Result<Option<(FileHeader, u64)>> {
+    for cycle in cycles.iter().rev() {
+        let path = path_of(dir, *cycle);
+        let file = opening.disk.open(&path, OpenMode::Read)?;
+        match read_headers(file.as_ref())? {
+            Headers::Sound(header, at, complaint) => {
+                if let Some(complaint) = complaint {
+                    tracing::warn!(path = %path.display(), "{complaint}");
+                }
+                return Ok(Some((*header, at)));
+            }
+            _ => tracing::error!(path = %path.display(), "neither header of a segment can be used"),
+        }
+    }
+    Ok(None)
+}
+
+/// The header that the first file of a new set will have, or of one whose files are all gone.
+fn first(opening: &Opening<'_>, config: &SetConfig, geometry: &Geometry) -> Result<FileHeader> {
+    let id = match opening.register.id_of(&config.name) {
+        Some(id) => {
+            tracing::warn!(
+                set = config.name,
+                "there are no segments any more: they were removed, or their disk is not mounted"
+            );
+            id
+        }
+        None if opening.access == Access::ReadOnly => {
+            return Err(Error::Config(format!(
+                "set {:?} is made when the server starts",
+                config.name
+            )));
+        }
+        None => opening.register.next_id(opening.known)?,
+    };
+    let header = FileHeader {
+        spool: opening.spool,
+        uuid: random_bytes()?,
+        buffer: id.0,
+        name: config.name.clone(),
+        octets: config.segment_octets,
+        block: BLOCK_MIN,
+        generation: 0,
+        hints: Hints::default(),
+    };
+    Ok(first_header(header, geometry))
+}

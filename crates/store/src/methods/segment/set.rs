@@ -1,0 +1,211 @@
+//! A set of segments: when the oldest go, and everything else as of any buffer.
+
+use std::sync::Arc;
+
+use newsreel_wire::{BufferId, Sequence, Token, UnixTime};
+
+use super::files::Segments;
+use crate::config::SetConfig;
+use crate::error::{PlaceError, Result};
+use crate::method::{BatchWrite, CheckpointWrite, Left, Marks, Place, Reservation, StorageMethod};
+use crate::records::Home as _;
+use crate::records::buffer::Buffer;
+use crate::records::format::Hints;
+use crate::records::placing::Filling;
+
+/// A set of segments, filled by one thread.
+#[derive(Debug)]
+pub(super) struct SegmentSet {
+    filling: Filling,
+    files: Arc<Segments>,
+    limits: SetConfig,
+    /// The oldest file whose age is known: when the newest article in it arrived.
+    oldest: Option<(u32, UnixTime)>,
+}
+
+impl SegmentSet {
+    pub(super) fn new(buffer: Buffer, files: Arc<Segments>, limits: SetConfig) -> Self {
+        Self {
+            filling: Filling::new(Arc::new(buffer)),
+            files,
+            limits,
+            oldest: None,
+        }
+    }
+
+    pub(super) fn buffer(&self) -> Arc<Buffer> {
+        Arc::clone(&self.filling.buffer)
+    }
+
+    /// When the newest article of the oldest file arrived: the next file was made then.
+    fn oldest_arrival(&mut self, cycle: u32, next: u32) -> Option<UnixTime> {
+        if let Some((known, arrival)) = self.oldest
+            && known == cycle
+        {
+            return Some(arrival);
+        }
+        let header = match self.files.header_of(next) {
+            Ok(header) => header?,
+            Err(error) => {
+                tracing::error!(%error, "the age of a segment cannot be told");
+                return None;
+            }
+        };
+        self.oldest = Some((cycle, header.hints.arrival));
+        Some(header.hints.arrival)
+    }
+
+    /// Why the oldest file is to go, if it is.
+    fn reason(&mut self, cycle: u32, next: u32, now: Option<UnixTime>) -> Option<&'static str> {
+        let octets = self.files.octets();
+        if self.limits.keep_octets.is_some_and(|keep| octets > keep) {
+            return Some("there is more than `keep_octets`");
+        }
+        if let Some(min) = self.limits.free_octets_min {
+            match self.files.free_octets() {
+                Ok(free) if free < min => return Some("less is free than `free_octets_min`"),
+                Ok(_) => {}
+                Err(error) => tracing::error!(%error, "what is free cannot be told"),
+            }
+        }
+        let may_drop = self.limits.keep_octets.is_some() || self.limits.free_octets_min.is_some();
+        if may_drop && self.files.take_full() {
+            return Some("the disk is full");
+        }
+        let (keep_s, now) = (self.limits.keep_s?, now?);
+        let arrival = self.oldest_arrival(cycle, next)?;
+        let age_s = now.0.saturating_sub(arrival.0);
+        (age_s > keep_s).then_some("its articles are older than `keep_s`")
+    }
+}
+
+impl StorageMethod for SegmentSet {
+    fn place(&mut self, place: &Place<'_>) -> std::result::Result<Token, PlaceError> {
+        if !self.filling.buffer.is_usable() {
+            return Err(PlaceError::Suspended);
+        }
+        self.filling.place(place)
+    }
+
+    fn reservations(&mut self, now: Option<UnixTime>, out: &mut Vec<Reservation>) {
+        let buffer = self.buffer();
+        // The file that is written stays.
+        let Some((cycle, Some(next))) = self.files.oldest() else {
+            return;
+        };
+        if !buffer.is_usable() {
+            return;
+        }
+        let Some(why) = self.reason(cycle, next, now) else {
+            return;
+        };
+        tracing::info!(set = buffer.name, segment = cycle, why, "a segment goes");
+        // What lies one cycle before is gone.
+        let up_to = next.checked_add(1);
+        if let Some(up_to) = up_to.and_then(|cycle| buffer.geometry.start_of(cycle)) {
+            out.push(Reservation {
+                buffer: buffer.id,
+                up_to,
+            });
+        }
+    }
+
+    fn reserved(&mut self, reservation: Reservation) {
+        self.filling.reserved(reservation.up_to);
+        self.files.remove_below(self.filling.buffer.floor().cycle());
+    }
+
+    fn seal(&mut self, out: &mut Vec<Box<dyn BatchWrite>>) {
+        if let Some(batch) = self.filling.seal() {
+            out.push(Box::new(batch));
+        }
+    }
+
+    fn suspend(&mut self, _: BufferId, why: &str) {
+        self.filling.buffer.suspend(why);
+        self.filling.give_file_up();
+    }
+
+    fn marks(&self, out: &mut Vec<Marks>) {
+        out.push(self.filling.marks());
+    }
+
+    fn replayed(&mut self, _: &Token) {}
+
+    fn withdrawn(&mut self, _: &[Token], _: &mut Vec<Box<dyn BatchWrite>>) {}
+
+    fn is_ahead(&self, marks: &[Marks], log_end: Sequence) -> Result<bool> {
+        let buffer = &self.filling.buffer;
+        let marks = marks.iter().find(|marks| marks.buffer == buffer.id);
+        Ok(!buffer.read_only && self.filling.is_ahead(marks, log_end)?)
+    }
+
+    fn may_have_left(&self, marks: &[Marks], log_end: Sequence) -> Result<bool> {
+        let buffer = &self.filling.buffer;
+        let marks = marks.iter().find(|marks| marks.buffer == buffer.id);
+        Ok(buffer.is_usable() && self.filling.may_have_left(marks, log_end)?)
+    }
+
+    fn left_over(&self, marks: &[Marks], log_end: Sequence, out: &mut Vec<Left>) -> Result<bool> {
+        let buffer = &self.filling.buffer;
+        let marks = marks.iter().find(|marks| marks.buffer == buffer.id);
+        if !buffer.is_usable() {
+            return Ok(true);
+        }
+        let left = self.filling.left_over(marks, log_end)?;
+        let is_all = left.is_some();
+        out.extend(left);
+        Ok(is_all)
+    }
+
+    fn distrust(&mut self) {
+        self.filling.is_distrusted = true;
+    }
+
+    fn resume(&mut self, marks: &[Marks], log_end: Sequence) -> Result<()> {
+        let buffer = self.buffer();
+        let marks = marks.iter().find(|marks| marks.buffer == buffer.id);
+        if let Some(complaint) = self.filling.resume(marks, log_end)? {
+            tracing::warn!(set = buffer.name, "{complaint}");
+            buffer.complain(complaint);
+        }
+        if buffer.read_only {
+            return Ok(());
+        }
+        let cycle = self.filling.cycle();
+        if self.files.is_missing(cycle) {
+            // What was in it is gone; nothing is written in front of where it ended.
+            self.filling.leave_file();
+        }
+        if let Err(error) = self.files.sync(cycle.saturating_sub(1)..=cycle) {
+            tracing::error!(%error, set = buffer.name, "the set is suspended");
+            buffer.suspend(&error.to_string());
+        }
+        // A drop whose files were not removed in time.
+        self.files.remove_below(buffer.floor().cycle());
+        Ok(())
+    }
+
+    fn checkpoint(&mut self, out: &mut Vec<Box<dyn CheckpointWrite>>) {
+        let (hints, written) = (self.filling.hints(), self.files.written());
+        if self.filling.buffer.is_usable() && hints.merge(written) != written {
+            out.push(Box::new(SegmentCheckpoint {
+                files: Arc::clone(&self.files),
+                hints,
+            }));
+        }
+    }
+}
+
+/// The newest header brought up to date.
+#[derive(Debug)]
+struct SegmentCheckpoint {
+    files: Arc<Segments>,
+    hints: Hints,
+}
+
+impl CheckpointWrite for SegmentCheckpoint {
+    fn write(&mut self) -> Result<()> {
+        Ok(self.files.write_both_headers(self.hints)?)
+    }
+}

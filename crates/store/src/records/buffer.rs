@@ -1,0 +1,202 @@
+//! One open buffer: the marks that the sequencer, readers and tools share, and its home.
+//!
+//! The floor rises before anything in the region below it is touched and never falls.  A buffer that failed once
+//! takes nothing more until it is opened again.  A buffer that is opened beside a server to look at it looks for the
+//! server's floor in its files before it calls anything damaged.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+
+use newsreel_wire::{BufferId, Position, SetId};
+use parking_lot::Mutex;
+
+use super::format::FileKey;
+use super::geometry::Geometry;
+use super::home::Home;
+use super::recent::Recent;
+use crate::error::{Error, Result};
+use crate::methods::{cnfs, segment};
+
+/// A buffer as everyone may see it.
+#[derive(Debug)]
+pub(crate) struct Buffer {
+    pub(crate) id: BufferId,
+    pub(crate) name: String,
+    pub(crate) set: SetId,
+    /// Its files.
+    pub(crate) home: Arc<dyn Home>,
+    pub(crate) geometry: Geometry,
+    pub(crate) key: FileKey,
+    /// What its home says of where it stood was made up.
+    pub(crate) is_rescued: bool,
+    /// What was wrong when it was opened, if anything.
+    complaint: Mutex<Option<String>>,
+    pub(crate) read_only: bool,
+    /// Positions below are gone.
+    floor: AtomicU64,
+    /// Behind the last record that was placed.
+    pub(crate) end: AtomicU64,
+    /// When that arrived, seconds since 1970.
+    pub(crate) arrival: AtomicU64,
+    /// Behind the last batch that was written.
+    pub(crate) written: AtomicU64,
+    /// Behind the last batch that is surely on the medium.
+    pub(crate) synced: AtomicU64,
+    /// Up to here it may be written.
+    pub(crate) reserved: AtomicU64,
+    suspended: AtomicBool,
+    /// Counts the files that were given up because writing to them failed: batches for those are refused.
+    given_up: AtomicU64,
+    why_suspended: Mutex<String>,
+    /// The newest batches, for readers.
+    pub(crate) recent: Recent,
+    /// Batches are written through the page cache.
+    pub(crate) is_cached: bool,
+}
+
+/// What a method knows of a buffer that it opens.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub(crate) id: BufferId,
+    pub(crate) name: String,
+    pub(crate) set: SetId,
+    pub(crate) home: Arc<dyn Home>,
+    pub(crate) geometry: Geometry,
+    pub(crate) key: FileKey,
+    pub(crate) is_rescued: bool,
+    pub(crate) complaint: Option<String>,
+    pub(crate) read_only: bool,
+    pub(crate) recent: Recent,
+    pub(crate) is_cached: bool,
+}
+
+impl Buffer {
+    /// A buffer that stands where its home says.
+    pub(crate) fn new(parts: Parts) -> Self {
+        let hints = parts.home.opened();
+        Self {
+            id: parts.id,
+            name: parts.name,
+            set: parts.set,
+            home: parts.home,
+            geometry: parts.geometry,
+            key: parts.key,
+            is_rescued: parts.is_rescued,
+            complaint: Mutex::new(parts.complaint),
+            read_only: parts.read_only,
+            floor: AtomicU64::new(hints.reserved.one_cycle_before().0),
+            end: AtomicU64::new(hints.end.0),
+            arrival: AtomicU64::new(hints.arrival.0),
+            written: AtomicU64::new(hints.end.0),
+            synced: AtomicU64::new(hints.end.0),
+            reserved: AtomicU64::new(hints.reserved.0),
+            suspended: AtomicBool::new(false),
+            given_up: AtomicU64::new(0),
+            why_suspended: Mutex::default(),
+            recent: parts.recent,
+            is_cached: parts.is_cached,
+        }
+    }
+
+    /// The largest article it takes.
+    pub(crate) fn article_octets_max(&self) -> u64 {
+        let capacity = self.geometry.capacity();
+        if self.home.is_endless() {
+            segment::article_octets_max(capacity)
+        } else {
+            cnfs::article_octets_max(capacity)
+        }
+    }
+
+    /// Positions below this are gone.
+    pub(crate) fn floor(&self) -> Position {
+        Position(self.floor.load(Ordering::SeqCst))
+    }
+
+    /// Whether a record that does not look sound should: then it is damaged.  Who only looks beside a server keeps the
+    /// floor of when it looked first, as views and log do; what the server overwrites since is told by its files, which
+    /// it writes before.
+    pub(crate) fn should_be_sound(&self, position: Position) -> bool {
+        fence(Ordering::SeqCst);
+        position >= self.floor() && !(self.read_only && position < self.home.floor_by_now())
+    }
+
+    /// Everything below `floor` is gone from now on; it never comes back.
+    pub(crate) fn raise_floor(&self, floor: Position) {
+        self.floor.fetch_max(floor.0, Ordering::SeqCst);
+    }
+
+    /// The floor as the log has it, which may lie below the hint of the header when the log is older.
+    pub(crate) fn reset_floor(&self, floor: Position) {
+        self.floor.store(floor.0, Ordering::SeqCst);
+    }
+
+    /// Whether it takes articles.
+    pub(crate) fn is_usable(&self) -> bool {
+        !self.read_only && !self.suspended.load(Ordering::Relaxed)
+    }
+
+    /// Takes it out of use; what is in it can still be read.
+    pub(crate) fn suspend(&self, why: &str) {
+        let mut told = self.why_suspended.lock();
+        if !self.suspended.swap(true, Ordering::Relaxed) {
+            why.clone_into(&mut told);
+        }
+    }
+
+    /// A write to it that failed suspends it.
+    pub(crate) fn unless_failed(&self, result: newsreel_host::Result<()>) -> Result<()> {
+        result.map_err(|error| {
+            self.suspend(&error.to_string());
+            error.into()
+        })
+    }
+
+    /// Why it takes nothing, if so.
+    pub(crate) fn suspension(&self) -> Option<String> {
+        let is_suspended = self.suspended.load(Ordering::Relaxed);
+        is_suspended.then(|| self.why_suspended.lock().clone())
+    }
+
+    /// It goes on in another file; batches that were sealed before are refused.
+    pub(crate) fn give_file_up(&self) {
+        self.given_up.fetch_add(1, Ordering::SeqCst);
+        self.suspended.store(false, Ordering::SeqCst);
+    }
+
+    /// How many files were given up.
+    pub(crate) fn given_up(&self) -> u64 {
+        self.given_up.load(Ordering::SeqCst)
+    }
+
+    /// Notes what people should know of it.
+    pub(crate) fn complain(&self, why: String) {
+        *self.complaint.lock() = Some(why);
+    }
+
+    /// What was wrong when it was opened, if anything.
+    pub(crate) fn complaint(&self) -> Option<String> {
+        self.complaint.lock().clone()
+    }
+
+    /// An error that says it is suspended.
+    pub(crate) fn suspended_error(&self) -> Option<Error> {
+        let why = self.suspension()?;
+        Some(self.refusal(why))
+    }
+
+    /// Why a batch is refused that was sealed when so many files had been given up.
+    pub(crate) fn refuses(&self, given_up: u64) -> Option<Error> {
+        if given_up != self.given_up() {
+            return Some(self.refusal(self.why_suspended.lock().clone()));
+        }
+        self.suspended_error()
+    }
+
+    fn refusal(&self, why: String) -> Error {
+        Error::Suspended {
+            name: self.name.clone(),
+            why,
+        }
+    }
+}

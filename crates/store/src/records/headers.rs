@@ -1,0 +1,97 @@
+//! The two copies of the header at the front of a file of records: reading the newer sound one, writing the older one.
+
+use newsreel_host::File;
+
+use super::format::{FileHeader, Hints, SECOND_HEADER};
+use super::geometry::PAGE_LEN;
+use crate::error::Result;
+
+/// What was found in place of a buffer's headers.
+#[derive(Debug)]
+pub(crate) enum Headers {
+    /// The newer sound header, where it lies, and what is wrong with the other copy.
+    Sound(Box<FileHeader>, u64, Option<String>),
+    /// Zeros: nobody has used this file.
+    Blank,
+    /// Something that is no buffer, or no longer, or of a later version.
+    Damaged(String),
+    /// Neither copy is as it was written.
+    Lost(String),
+}
+
+/// Reads both copies of the header and takes the newer sound one.
+pub(crate) fn read_headers(file: &dyn File) -> Result<Headers> {
+    let mut pages = vec![0; 2 * PAGE_LEN];
+    let got = file.read_at(&mut pages, 0)?;
+    pages.truncate(got);
+    if pages.iter().all(|octet| *octet == 0) {
+        return Ok(Headers::Blank);
+    }
+    let (first, second) = pages.split_at(pages.len().min(PAGE_LEN));
+    Ok(
+        match (FileHeader::decode(first), FileHeader::decode(second)) {
+            (Ok(first), Ok(second)) => {
+                if (first.uuid, first.spool) != (second.uuid, second.spool) {
+                    let why =
+                        "its two headers belong to different buffers; put the right file there";
+                    return Ok(Headers::Damaged(why.to_owned()));
+                }
+                if second.generation > first.generation {
+                    Headers::Sound(Box::new(second), SECOND_HEADER, None)
+                } else {
+                    Headers::Sound(Box::new(first), 0, None)
+                }
+            }
+            (Ok(header), Err(why)) => Headers::Sound(Box::new(header), 0, Some(one_damaged(why))),
+            (Err(why), Ok(header)) => {
+                Headers::Sound(Box::new(header), SECOND_HEADER, Some(one_damaged(why)))
+            }
+            (Err(why), Err(other)) => {
+                let is_whole = FileHeader::is_whole(first) || FileHeader::is_whole(second);
+                let why = format!("neither copy of its header can be used ({why}; {other})");
+                if is_whole {
+                    Headers::Damaged(left_as_it_is(&why))
+                } else {
+                    Headers::Lost(why)
+                }
+            }
+        },
+    )
+}
+
+/// What to do about a file whose headers cannot be used.
+pub(crate) fn left_as_it_is(why: &str) -> String {
+    format!(
+        "{why}; it is left as it is: if it was a buffer, take it out of the configuration or restore its first 8192 octets \
+         from a copy"
+    )
+}
+
+fn one_damaged(why: &str) -> String {
+    format!(
+        "one copy of its header is damaged ({why}); the other is used, and both are written at the next checkpoint"
+    )
+}
+
+/// The header as it was written last.
+#[derive(Debug)]
+pub(crate) struct Written {
+    pub(crate) header: FileHeader,
+    /// Which copy has it; the other one is written next.
+    pub(crate) newest_at: u64,
+}
+
+impl Written {
+    /// Writes the older copy with later hints.
+    pub(crate) fn write(&mut self, file: &dyn File, hints: Hints) -> newsreel_host::Result<()> {
+        let next = FileHeader {
+            generation: self.header.generation + 1,
+            hints: self.header.hints.merge(hints),
+            ..self.header.clone()
+        };
+        let at = SECOND_HEADER - self.newest_at;
+        file.write_at(&next.encode(), at)?;
+        (self.header, self.newest_at) = (next, at);
+        Ok(())
+    }
+}

@@ -1,0 +1,87 @@
+//! What a storage method has of its own about a buffer: its files, and what it writes about itself beside the records.
+
+use std::fmt::Debug;
+use std::ops::{Deref, RangeInclusive};
+use std::path::Path;
+use std::sync::Arc;
+
+use newsreel_host::File;
+use newsreel_wire::{Position, UnixTime};
+
+use super::format::Hints;
+use crate::error::PlaceError;
+
+/// The method, as its tokens and reports name it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Kind {
+    /// The first octet of its tokens.
+    pub(crate) number: u8,
+    /// Its name in the configuration.
+    pub(crate) name: &'static str,
+}
+
+/// A file, borrowed or held.
+#[derive(Debug)]
+pub(crate) enum FileRef<'a> {
+    /// It is there as long as the buffer.
+    Lasting(&'a dyn File),
+    /// It may be closed, or removed, while somebody reads it.
+    Held(Arc<dyn File>),
+}
+
+impl<'a> Deref for FileRef<'a> {
+    type Target = dyn File + 'a;
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Self::Lasting(file) => *file,
+            Self::Held(file) => file.as_ref(),
+        }
+    }
+}
+
+/// The files of a buffer.
+pub(crate) trait Home: Send + Sync + Debug {
+    /// Whose it is.
+    fn kind(&self) -> Kind;
+
+    /// The file that has the records of this cycle.
+    fn file(&self, cycle: u32) -> newsreel_host::Result<FileRef<'_>>;
+
+    /// Where it lies, for people.
+    fn path(&self) -> &Path;
+
+    /// Octets of all its files.
+    fn octets(&self) -> u64;
+
+    /// Every cycle has a file of its own: nothing is overwritten, and nothing need be reserved.
+    fn is_endless(&self) -> bool;
+
+    /// Makes sure that there is room to write this cycle; costs nothing when it was made sure before.  The last article
+    /// before it arrived at `arrival`.
+    fn make(&self, cycle: u32, arrival: UnixTime) -> Result<(), PlaceError>;
+
+    /// Makes durable what was written in these cycles.
+    fn sync(&self, cycles: RangeInclusive<u32>) -> newsreel_host::Result<()>;
+
+    /// Where it stood when it was opened, as its files say.
+    fn opened(&self) -> Hints;
+
+    /// The newest hints written to its files.
+    fn written(&self) -> Hints;
+
+    /// Its true end was found: so its files say from the next writing on.
+    fn know(&self, hints: Hints);
+
+    /// Writes hints beside a batch, synced with it: so they are never far behind, and a log that is too old is noticed.
+    fn write_with_batch(&self, hints: Hints) -> newsreel_host::Result<()>;
+
+    /// Records were placed; takes the list.
+    fn placed(&self, starts: &mut Vec<Position>);
+
+    /// After recovery it goes on here.
+    fn go_on(&self, next: Position);
+
+    /// The floor as its files have it now, for who looks beside a server.
+    fn floor_by_now(&self) -> Position;
+}

@@ -1,0 +1,275 @@
+//! The true end of a buffer whose log, header or both are older than what was written to it.
+//!
+//! Every record says where it lies, in which cycle: one that is sound and lies further on in time than all that is known
+//! was written later.  From the known end on they are followed, over damage and around the end of the file, until
+//! behind the last of them there is none for as long as a buffer may be written without a word in its header.
+
+use std::ops::Range;
+
+use newsreel_host::{AlignedBuf, ErrorKind};
+use newsreel_wire::{Position, Sequence, Token};
+
+use super::buffer::Buffer;
+use super::format::{Mark, RECORD_HEADER, RecordHeader};
+use super::geometry::{PAGE, in_memory};
+use super::placing::token_of;
+use crate::error::Result;
+use crate::method::Left;
+
+/// Octets read at once: whole blocks.
+const WINDOW: u64 = 1 << 20;
+
+/// What was written last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct TrueEnd {
+    /// Behind the last record.
+    pub(crate) end: Position,
+    /// Its sequence; 0 when nothing is there behind what was known.
+    pub(crate) sequence: Sequence,
+}
+
+/// Whether the record that begins exactly here is later than what the log has.
+pub(crate) fn is_later(buffer: &Buffer, at: Position, last: Sequence) -> Result<bool> {
+    Ok(later(buffer, at, last)?.is_some())
+}
+
+/// Whether more than one batch lies behind the end of the log.  The second is written only when the log has the first: so
+/// the log has lost what it had.
+pub(crate) fn has_batches(buffer: &Buffer, from: Position, last: Sequence) -> Result<bool> {
+    let (first, last) = batch(buffer, (from, last))?;
+    // The next batch begins on a page.
+    match buffer.geometry.page_up(first).filter(|_| first > from) {
+        Some(next) => is_later(buffer, next, last),
+        None => Ok(false),
+    }
+}
+
+/// The end of the batch that begins exactly here, and its last sequence.  Sequences grow: what is older, an unfinished
+/// commit of an earlier run left there.
+fn batch(buffer: &Buffer, from: (Position, Sequence)) -> Result<(Position, Sequence)> {
+    let (mut end, mut last) = from;
+    while let Some(record) = later(buffer, end, last)? {
+        (end, last) = (record.end, record.behind());
+    }
+    Ok((end, last))
+}
+
+/// The articles behind the end of the log, as far as records of growing sequences follow, over damage, and not for more
+/// than `octets_max`: `None` when there is more.
+pub(crate) fn left(
+    buffer: &Buffer,
+    (from, last): (Position, Sequence),
+    (quiet, octets_max): (u64, u64),
+) -> Result<Option<Left>> {
+    let mut left = Left {
+        buffer: buffer.id,
+        articles: Vec::new(),
+        end: from,
+        reserved: buffer.home.opened().reserved,
+        has_gaps: false,
+    };
+    let (mut last, mut next) = (last, from);
+    let mut walk = Walk::new(buffer, from, quiet);
+    while let Some(record) = walk.step(|record| record.at >= left.end && record.sequence > last)? {
+        // Between two batches the rest of a page is empty.
+        left.has_gaps |= record.at > buffer.geometry.page_up(next).unwrap_or(next);
+        (left.end, next, last) = (record.end, record.end, record.behind());
+        if let Some(token) = record.token {
+            left.articles.push((record.sequence, token));
+        }
+        if buffer.geometry.distance(from, left.end) > octets_max {
+            return Ok(None);
+        }
+    }
+    Ok(Some(left))
+}
+
+/// Overwrites with zeros what is torn behind the last record, up to the end of its page: so that nobody takes it for
+/// damage, now that this page is kept.
+pub(crate) fn clear_page(buffer: &Buffer, end: Position) -> Result<()> {
+    let from = end.offset() - end.offset() % PAGE;
+    let at = in_memory(end.offset() - from);
+    if at == 0 {
+        return Ok(());
+    }
+    let mut page = AlignedBuf::new();
+    let octets = page.append(in_memory(PAGE));
+    let file = buffer.home.file(end.cycle())?;
+    file.read_exact_at(octets, from)?;
+    if octets[at..].iter().all(|octet| *octet == 0) {
+        return Ok(());
+    }
+    octets[at..].fill(0);
+    Ok(file.write_at(&page, from)?)
+}
+
+/// Reads at a position; where there is no file there is nothing.
+fn read(buffer: &Buffer, at: Position, octets: &mut [u8]) -> newsreel_host::Result<()> {
+    let file = buffer.home.file(at.cycle())?;
+    file.read_exact_at(octets, at.offset())
+}
+
+/// Whether an error means that nothing can be known of what is there.
+fn is_nothing(error: &newsreel_host::Error) -> bool {
+    error.is_medium() || error.kind() == ErrorKind::NotFound
+}
+
+/// The sound record that begins exactly here, if it is later than what the log has.
+fn later(buffer: &Buffer, at: Position, last: Sequence) -> Result<Option<Record>> {
+    let mut octets = [0; RECORD_HEADER];
+    if !buffer.geometry.holds(at, RECORD_HEADER as u64) {
+        return Ok(None);
+    }
+    match read(buffer, at, &mut octets) {
+        Err(error) if is_nothing(&error) => return Ok(None),
+        read => read?,
+    }
+    let record = Record::read(buffer, at.offset(), &octets);
+    // What is older, an unfinished commit of an earlier run left there.
+    Ok(record.filter(|record| record.at == at && record.sequence > last))
+}
+
+/// Follows the records from a known end on.  Where there is none for `quiet` octets, or no file any more, nothing was
+/// written.
+pub(crate) fn find(buffer: &Buffer, known: Position, quiet: u64) -> Result<TrueEnd> {
+    let mut found = TrueEnd {
+        end: known,
+        sequence: Sequence::ZERO,
+    };
+    // Each round but the last finds something newer; a file of damage alone ends it too.
+    let mut walk = Walk::new(buffer, known, quiet.min(buffer.geometry.capacity()));
+    while let Some(record) = walk.step(|record| record.at >= found.end)? {
+        found.end = record.end;
+        found.sequence = found.sequence.max(record.sequence);
+    }
+    Ok(found)
+}
+
+/// A walk over the blocks of a buffer, from record to record, around the end of the file or into the next one.
+struct Walk<'a> {
+    buffer: &'a Buffer,
+    /// Whose file is looked at, and where in it.
+    cycle: u32,
+    at: u64,
+    window: Vec<u8>,
+    /// Which octets of which file the window has.
+    has: (u32, Range<u64>),
+    /// It ends when it has found nothing for so long.
+    quiet_max: u64,
+}
+
+impl<'a> Walk<'a> {
+    fn new(buffer: &'a Buffer, from: Position, quiet_max: u64) -> Self {
+        Self {
+            buffer,
+            cycle: from.cycle(),
+            at: from.offset(),
+            window: Vec::new(),
+            has: (0, 0..0),
+            quiet_max,
+        }
+    }
+
+    /// The next sound record that is wanted.
+    fn step(&mut self, is_wanted: impl Fn(&Record) -> bool) -> Result<Option<Record>> {
+        let geometry = self.buffer.geometry;
+        let mut quiet = 0;
+        while quiet < self.quiet_max {
+            if self.at >= geometry.data_end {
+                self.at = geometry.data_start;
+                self.cycle += 1;
+            }
+            let Some(len) = self.fill()? else {
+                return Ok(None);
+            };
+            if len == 0 {
+                // It cannot be read.
+                self.at += PAGE;
+                quiet += PAGE;
+                continue;
+            }
+            let from = in_memory(self.at - self.has.1.start);
+            let record = Record::read(self.buffer, self.at, &self.window[from..]);
+            if let Some(record) = record.filter(&is_wanted) {
+                (self.cycle, self.at) = (record.end.cycle(), record.end.offset());
+                return Ok(Some(record));
+            }
+            self.at += geometry.block;
+            quiet += geometry.block;
+        }
+        Ok(None)
+    }
+
+    /// Has the octets from here on in the window: how many, 0 when they cannot be read, `None` without a file.
+    fn fill(&mut self) -> Result<Option<usize>> {
+        let (cycle, has) = &self.has;
+        if *cycle == self.cycle && has.contains(&self.at) {
+            return Ok(Some(in_memory(has.end - self.at)));
+        }
+        let file = match self.buffer.home.file(self.cycle) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            file => file?,
+        };
+        for len in [WINDOW, PAGE] {
+            // Both end where blocks do.
+            let end = (self.at - self.at % PAGE + len).min(self.buffer.geometry.data_end);
+            self.window.resize(in_memory(end - self.at), 0);
+            match file.read_exact_at(&mut self.window, self.at) {
+                Err(error) if error.is_medium() => {}
+                read => {
+                    read?;
+                    self.has = (self.cycle, self.at..end);
+                    return Ok(Some(self.window.len()));
+                }
+            }
+        }
+        self.at -= self.at % PAGE;
+        Ok(Some(0))
+    }
+}
+
+/// Where a sound record begins and ends in time, and its sequence.
+struct Record {
+    at: Position,
+    end: Position,
+    sequence: Sequence,
+    /// Of an article.
+    token: Option<Token>,
+    /// It says that its cycle ends.
+    is_cycle_end: bool,
+}
+
+impl Record {
+    /// What comes behind it has a later sequence.
+    const fn behind(&self) -> Sequence {
+        // The end of a cycle has that of the article which began the next.
+        Sequence(self.sequence.0.saturating_sub(self.is_cycle_end as u64))
+    }
+
+    /// The record that begins in this block, at this offset.
+    fn read(buffer: &Buffer, offset: u64, block: &[u8]) -> Option<Self> {
+        let octets = block
+            .get(..RECORD_HEADER)
+            .filter(|octets| RecordHeader::may_begin(octets))?;
+        let header = RecordHeader::decode(octets, buffer.key).ok()?;
+        let geometry = &buffer.geometry;
+        let at = header.position;
+        if at.offset() != offset {
+            return None;
+        }
+        let end = match header.mark {
+            Mark::Article | Mark::Erased => {
+                let len = geometry.record_octets(u64::from(header.article_len));
+                geometry.holds(at, len).then(|| geometry.advance(at, len))?
+            }
+            Mark::CycleEnd => geometry.start_of(at.cycle().checked_add(1)?),
+        }?;
+        Some(Self {
+            at,
+            end,
+            sequence: header.sequence,
+            token: (header.mark == Mark::Article).then(|| token_of(buffer, &header)),
+            is_cycle_end: header.mark == Mark::CycleEnd,
+        })
+    }
+}

@@ -24,7 +24,7 @@ const NAMES_SHOWN_MAX: usize = 20;
 pub struct BufferConfig {
     /// Its name, as in tokens: at most 15 letters, digits, `-`, `_`.
     pub name: String,
-    /// Its file; none: `buffers/NAME` in the spool.
+    /// Its file, or a block device; none: `buffers/NAME` in the spool.
     #[serde(default)]
     pub path: Option<PathBuf>,
     /// Its size, octets, everything included.
@@ -403,7 +403,13 @@ impl StoreConfig {
                 .filter(|set| set.buffers.contains(&buffer.name))
                 .count();
             if users != 1 {
-                let right = format!("{:?} is in {users} sets; one is right", buffer.name);
+                let right = match users {
+                    0 => format!(
+                        "{:?} is in no set: name it in `buffers` of one",
+                        buffer.name
+                    ),
+                    _ => format!("{:?} is in {users} sets: leave it in one", buffer.name),
+                };
                 wrong("buffer", at, "name", right, "set.buffers");
             }
         }

@@ -201,7 +201,7 @@ fn a_good_configuration_is_shown_and_explained() {
     );
     let error = spool.error(&["config", "explain", "listen.bakclog"]);
     assert!(
-        error.contains("did you mean listen.backlog?; [listen] has backlog, "),
+        error.contains("did you mean listen.backlog? [listen] has backlog, "),
         "{error}"
     );
 }

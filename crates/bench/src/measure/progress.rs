@@ -3,7 +3,9 @@
 //! Invariant: drawing happens on standard error, and only when it is a terminal, so that results on
 //! standard output stay clean. Must not be on a measured thread.
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::fmt;
+
+use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 #[derive(Debug)]
 pub(crate) struct Progress {
@@ -21,12 +23,15 @@ impl Progress {
         // indicatif draws nothing when standard error is not a terminal.
         let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr_with_hz(10));
         let template = if total.is_some() {
-            "{msg} {bar:40} {human_pos}/{human_len} ({per_sec}) {eta}"
+            "{msg} {bar:40} {human_pos}/{human_len} ({rate}/s) {eta}"
         } else {
-            "{msg} {spinner} {human_pos} ({per_sec}) {elapsed}"
+            "{msg} {spinner} {human_pos} ({rate}/s) {elapsed}"
         };
         if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style);
+            let rate = |state: &ProgressState, out: &mut dyn fmt::Write| {
+                let _ = write!(out, "{}", HumanCount(state.per_sec() as u64));
+            };
+            bar.set_style(style.with_key("rate", rate));
         }
         bar.set_message(what.to_owned());
         Self { bar }

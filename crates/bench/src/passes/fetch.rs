@@ -285,7 +285,8 @@ impl<'c> Script<'c> for Fetch<'c> {
             tally.complain(|| {
                 let verb = String::from_utf8_lossy(verb);
                 format!(
-                    "{verb} of {} brought {} octets that are not it",
+                    "{verb} of {} brought {} octets that are not it (was it fed with another --seed, --size or \
+                     --base-time, or not --from these files?)",
                     op.key,
                     octets.len()
                 )

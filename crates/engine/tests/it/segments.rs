@@ -109,6 +109,12 @@ async fn segments_go_when_their_articles_are_old_enough_and_not_before() {
     }
     let kept = alive(&world, 125).await;
     assert!(kept.len() < 70 && kept.contains(&100), "{kept:?}");
+    // Nobody feeds any more: the commit that tells the time lets them go.
+    let before = files(world.disk.as_ref()).len();
+    world.wait_s(4000);
+    world.wait_until("an idle drop", |world| {
+        files(world.disk.as_ref()).len() < before
+    });
     assert_eq!(world.problems(), Vec::<String>::new());
 }
 

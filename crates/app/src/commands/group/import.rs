@@ -87,7 +87,11 @@ pub(super) fn run(args: &Args) -> Result<()> {
         true => format!("dry run: {added} groups would be added, {existing} exist already"),
         false => format!("{added} groups added, {existing} existed already"),
     };
-    output::text(&format!("{text}{}\n", remarks(&listed)))
+    let kept = match existing {
+        0 => "",
+        _ => "; those stay as they are, descriptions too: `newsreel group set` changes one",
+    };
+    output::text(&format!("{text}{}{kept}\n", remarks(&listed)))
 }
 
 /// Makes the groups and says how many were made and how many were there; `None` when bad lines forbid it.

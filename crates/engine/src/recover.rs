@@ -108,7 +108,7 @@ pub(crate) fn open(
     let (mut left, look) = (LeftOver::default(), (&*views, from));
     if writer.is_some() {
         spool.keep_key(disk, hash_key);
-        left = left_over(&store, &mut replay, &recovered, look)?;
+        left = left_over(&mut store, &mut replay, &recovered, look)?;
     }
     let writes = resume(&mut store, &mut replay, (&recovered, left.last), look)?;
     if let Some(writer) = &mut writer {
@@ -300,7 +300,7 @@ fn recovery(
 /// What the last commits left that the log does not have; the buffers go on behind it.  Where more is wrong than that,
 /// nothing of it can be relied on.
 fn left_over(
-    store: &Store,
+    store: &mut Store,
     replay: &mut Replay,
     recovered: &Recovered,
     (views, from): (&Views, Sequence),

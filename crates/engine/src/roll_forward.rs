@@ -5,7 +5,7 @@
 //! none of them is given again.  The record of an article in a buffer, with its Xref, says all that the log did.  Only
 //! what the last commits can have left is filed so; where there is more the log is an old one.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use newsreel_index::Views;
 use newsreel_journal::{FrameBuilder, JournalWriter, Recovered};
@@ -51,19 +51,22 @@ pub(crate) fn read(
     let mut over = LeftOver::default();
     let (mut memory, mut seen) = (Vec::new(), HashSet::new());
     let has_gaps = left.iter().any(|left| left.has_gaps);
-    let mut found = BTreeMap::new();
-    found.extend(left.iter().flat_map(|left| left.articles.iter().copied()));
+    let found = left.iter().flat_map(|left| left.articles.iter().copied());
+    // What a buffer failed to take was placed in another under the same sequence.
+    let mut found: Vec<(Sequence, Token)> = found.collect();
+    found.sort_unstable();
     let mut missing = Missing::from(next);
+    let mut lost = BTreeSet::new();
     for (sequence, token) in found {
         if sequence < next {
             // The log has given that up.
-            over.lost += 1;
+            lost.insert(sequence);
             continue;
         }
         missing.count(sequence);
         over.last = sequence;
         let Some(article) = article(views, store, &token, &mut memory) else {
-            over.lost += 1;
+            lost.insert(sequence);
             continue;
         };
         // What was put off may have come again.
@@ -72,6 +75,8 @@ pub(crate) fn read(
             over.articles.insert(sequence, article);
         }
     }
+    lost.retain(|sequence| !over.articles.contains_key(sequence));
+    over.lost = lost.len() as u64;
     if has_gaps {
         over.lost += missing.sequences;
     }
@@ -144,14 +149,16 @@ pub(crate) fn commit(
     recovered: &mut Recovered,
 ) -> Result<(), Error> {
     let durable_before = recovered.next;
+    // One more record may go in: it is far smaller than the other half.
+    let half = usize::try_from(writer.frame_octets_max() / 2).unwrap_or(usize::MAX);
+    let octets_max = half.min(FRAME_OCTETS);
     let mut articles = left.articles.iter().peekable();
     while let Some((first, _)) = articles.peek() {
         let mut next = **first;
         let mut frame = FrameBuilder::new();
         frame.start(next, recovered.epoch);
         frame.vouch(durable_before);
-        let room = |frame: &FrameBuilder| frame.bytes().len() < FRAME_OCTETS;
-        while room(&frame)
+        while frame.bytes().len() < octets_max
             && let Some((_, left)) = articles.next_if(|(sequence, _)| **sequence == next)
         {
             frame.record(kind::ARTICLE).extend_from_slice(&left.payload);

@@ -186,23 +186,22 @@ impl Store {
     }
 
     /// Before [`Store::resume`]: what the last commits left in the buffers and the log does not have.  Nothing when there is
-    /// more than they can leave: then the log is an old one, and everybody is distrusted.
+    /// more than they can leave: then the log is an old one, and the buffers are searched for their true ends.
     ///
     /// # Errors
     /// When a buffer cannot be read or written, or the log's marks cannot be of these files.
-    pub fn left_over(&self, marks: &[Marks], log_end: Sequence) -> Result<Vec<Left>> {
+    pub fn left_over(&mut self, marks: &[Marks], log_end: Sequence) -> Result<Vec<Left>> {
         let mut left = Vec::new();
+        let mut may_have = false;
         for set in &self.sets {
-            if !set.may_have_left(marks, log_end)? {
-                continue;
+            may_have |= set.may_have_left(marks, log_end)?;
+        }
+        // What one buffer has begun, others may have too.
+        for set in self.sets.iter().filter(|_| may_have) {
+            if !set.left_over(marks, log_end, &mut left)? {
+                self.distrust();
+                return Ok(Vec::new());
             }
-            // What one buffer has begun, others may have too.
-            for set in &self.sets {
-                if !set.left_over(marks, log_end, &mut left)? {
-                    return Ok(Vec::new());
-                }
-            }
-            break;
         }
         Ok(left)
     }

@@ -274,7 +274,7 @@ fn what_the_last_commits_left_is_told_from_what_earlier_ones_left() {
             spoil(&memory, &rig, first);
             rig = open(log.clone());
             assert_eq!(
-                left_over(&rig, &log),
+                left_over(&mut rig, &log),
                 [],
                 "{method}, {round}: nothing begins there"
             );
@@ -288,7 +288,7 @@ fn what_the_last_commits_left_is_told_from_what_earlier_ones_left() {
                 write(&mut rig);
             }
             rig = open(log.clone());
-            let mut found = left_over(&rig, &log);
+            let mut found = left_over(&mut rig, &log);
             found.sort_unstable();
             newer.sort_unstable();
             assert_eq!(found, newer, "{method}, {round}");
@@ -310,7 +310,7 @@ fn write(rig: &mut Rig) {
     }
 }
 
-fn left_over(rig: &Rig, log: &Log) -> Vec<Token> {
+fn left_over(rig: &mut Rig, log: &Log) -> Vec<Token> {
     let left = rig.store.left_over(&log.marks(), log.end()).unwrap();
     left.into_iter()
         .flat_map(|left| left.articles)

@@ -20,7 +20,9 @@ pub(crate) fn buffer(report: &Value) -> String {
         Some(_) => format!("{} a day", output::octets(&report["octets_a_day"])),
         None => "not known yet".to_owned(),
     };
-    let facts = output::facts(&[
+    let is_endless = report["method"] == "segment";
+    let (cycle, offset) = (number("cycle"), number("free_offset"));
+    let mut facts = vec![
         ("buffer", output::cell(&report["name"])),
         ("set", output::cell(&report["set"])),
         ("file", output::cell(&report["path"])),
@@ -31,19 +33,27 @@ pub(crate) fn buffer(report: &Value) -> String {
         ),
         (
             "next article",
-            format!(
-                "cycle {}, offset {:x}, {} % of the way",
-                number("cycle"),
-                number("free_offset"),
-                percent(behind)
-            ),
+            match is_endless {
+                true => format!("segment {cycle}, offset {offset:x}"),
+                false => format!(
+                    "cycle {cycle}, offset {offset:x}, {} % of the way",
+                    percent(behind)
+                ),
+            },
         ),
         ("oldest article", output::date(&report["oldest"])),
         ("comes in", rate),
-        ("an article stays", output::duration(&report["lasts_s"])),
-        ("state", output::cell(&report["state"])),
-    ]);
-    format!("{facts}[{}]\n", strip(report))
+    ];
+    if !is_endless {
+        facts.push(("an article stays", output::duration(&report["lasts_s"])));
+    }
+    facts.push(("state", output::cell(&report["state"])));
+    let facts = output::facts(&facts);
+    match is_endless {
+        // Nothing of it is overwritten.
+        true => facts,
+        false => format!("{facts}[{}]\n", strip(report)),
+    }
 }
 
 /// The strip itself.

@@ -118,7 +118,8 @@ pub(crate) fn open(
     let lost = views.numbers_lost().saturating_add(left.lost);
     let jump = jump(config, &recovered, &replay, from, &store).saturating_add(lost);
     lost_groups::bring_back(&views, &told, &store.reader())?;
-    let unfinished = if is_new || replay.stopped { 0 } else { RESERVE };
+    // Also behind a clean stop: the first commit of the run behind it may not have been finished.
+    let unfinished = if is_new { 0 } else { RESERVE };
     Ok(Opened {
         hash_key,
         passed: Passed { jump, unfinished },

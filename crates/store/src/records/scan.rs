@@ -58,8 +58,10 @@ pub(crate) struct CyclicScan {
     unreadable: u64,
     /// Something could be read, anywhere.
     is_readable: bool,
-    /// Records of older cycles were seen there: the region was never written in this one.
+    /// A record of an older cycle was seen: from there on nothing was written in this one, up to the next that is ours.
     is_stale: bool,
+    /// The part began inside a record that is gone, and nothing else has come since.
+    is_cut: bool,
 }
 
 /// What lies at a block.
@@ -106,7 +108,8 @@ impl CyclicScan {
             damaged_from: None,
             unreadable: 0,
             is_readable: false,
-            is_stale: part.is_cut,
+            is_stale: false,
+            is_cut: part.is_cut,
         }
     }
 
@@ -193,7 +196,7 @@ impl CyclicScan {
 
     /// Ends a damaged stretch, if one is open and is not what an older cycle left.
     fn end_damage(&mut self) -> Option<Scanned> {
-        let was_stale = std::mem::take(&mut self.is_stale);
+        let was_stale = std::mem::take(&mut self.is_cut) || self.is_stale;
         let from = self.damaged_from.take()?;
         // What was overwritten since is no damage either, nor what is left of a record whose beginning was.
         let cycle = self.part.cycle.unwrap_or(u32::MAX);
@@ -274,10 +277,12 @@ impl CyclicScan {
                 found?
             }
         };
-        if !matches!(found, Found::Other | Found::Nothing)
-            && let Some(damage) = self.end_damage()
-        {
-            return Ok(Some(damage));
+        if !matches!(found, Found::Other | Found::Nothing) {
+            let damage = self.end_damage();
+            self.is_stale &= matches!(found, Found::Padding);
+            if damage.is_some() {
+                return Ok(damage);
+            }
         }
         match found {
             Found::Article(header) => return self.record(&header),
@@ -319,7 +324,7 @@ impl RecordScan for CyclicScan {
                 return Ok(None);
             };
             self.part = part;
-            self.is_stale = part.is_cut;
+            (self.is_stale, self.is_cut) = (false, part.is_cut);
             self.offset = part.from;
             self.window_len = 0;
         }

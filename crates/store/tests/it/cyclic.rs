@@ -781,3 +781,44 @@ fn small_commits_turn_to_the_next_buffer_too() {
         .collect();
     assert!(used.iter().all(|octets| *octets > 1_000_000), "{used:?}");
 }
+
+/// A cycle that was left early, without a mark because its commit was never finished: what older cycles left behind it,
+/// whole records and rests of them, is no damage.
+#[test]
+fn what_older_cycles_left_behind_a_cycle_that_was_left_early_is_no_damage() {
+    let mut config = config_of("cnfs", 1 << 20);
+    config.buffers.truncate(1);
+    config.sets[0].buffers.truncate(1);
+    let memory = MemoryDisk::new();
+    let mut rig = Rig::new(Arc::new(memory.clone()), &config).unwrap();
+    let mut number = 0;
+    let mut place = |rig: &mut Rig, len: usize| {
+        number += 1;
+        rig.place(number, len).unwrap();
+        rig.commit().unwrap();
+        let facts = &rig.reader.facts()[0];
+        (facts.cycle, facts.free_offset)
+    };
+    // Large articles to the end of the first cycle; the second ends early, inside the last of them, because a large one no
+    // longer fits, and that is all that is in the third.
+    while place(&mut rig, 200_000).0 < 2 {}
+    while place(&mut rig, 3000).1 < 900_000 {}
+    assert_eq!(place(&mut rig, 200_000).0, 3);
+    let log = rig.log.clone();
+    let mut marks = log.marks();
+    drop(rig);
+    for mark in &mut marks {
+        mark.reserved = Position::new(
+            mark.end.cycle() + 1,
+            mark.end.offset().next_multiple_of(4096),
+        );
+    }
+    let disk: Arc<dyn Disk> = Arc::new(memory);
+    let mut rig = Rig::recover(disk, &config, Log::default(), Access::ReadOnly).unwrap();
+    rig.store.resume(&marks, Sequence(u64::MAX)).unwrap();
+    let buffer = Arc::clone(&rig.reader.buffers()[0]);
+    let mut scan = buffer.scan(ScanRange::Live);
+    while let Some(scanned) = scan.step().unwrap() {
+        assert!(matches!(scanned, Scanned::Record { .. }), "{scanned:?}");
+    }
+}

@@ -16,7 +16,7 @@ use newsreel_wire::{IdHash, Sequence, Token};
 use crate::applier::Applier;
 use crate::error::Error;
 use crate::finish::SYNC_EVERY_RECORDS as RESERVE;
-use crate::places::{places, write_line};
+use crate::places::{Retired, places, write_line};
 use crate::record::{ArticleRecord, kind};
 
 /// Octets of a frame that is written at once, about.
@@ -49,6 +49,7 @@ pub(crate) fn read(
     next: Sequence,
 ) -> Result<LeftOver, Error> {
     let mut over = LeftOver::default();
+    let retired = views.groups().retired();
     let (mut memory, mut seen) = (Vec::new(), HashSet::new());
     let has_gaps = left.iter().any(|left| left.has_gaps);
     let found = left.iter().flat_map(|left| left.articles.iter().copied());
@@ -65,7 +66,7 @@ pub(crate) fn read(
         }
         missing.count(sequence);
         over.last = sequence;
-        let Some(article) = article(views, store, &token, &mut memory) else {
+        let Some(article) = article((views, &retired), store, &token, &mut memory) else {
             lost.insert(sequence);
             continue;
         };
@@ -106,7 +107,7 @@ impl Missing {
 
 /// An article; `None` when it is not whole.
 fn article(
-    views: &Views,
+    (views, retired): (&Views, &Retired),
     store: &StoreReader,
     token: &Token,
     memory: &mut Vec<u8>,
@@ -115,8 +116,7 @@ fn article(
     let headers = Headers::scan_stored(&memory[stored.octets.clone()]).ok()?;
     let facts = ArticleFacts::of(&headers).ok()?;
     let content = |known| headers.content(known).unwrap_or_default();
-    let groups = views.groups();
-    let places = places(groups, &groups.retired(), content(Known::Xref));
+    let places = places(views.groups(), retired, content(Known::Xref));
     let mut line = Vec::new();
     if !places.is_empty() {
         write_line(&headers, &facts, &mut line);

@@ -15,7 +15,6 @@ use super::geometry::Geometry;
 use super::home::Home;
 use super::recent::Recent;
 use crate::error::{Error, Result};
-use crate::methods::{cnfs, segment};
 
 /// A buffer as everyone may see it.
 #[derive(Debug)]
@@ -100,12 +99,7 @@ impl Buffer {
 
     /// The largest article it takes.
     pub(crate) fn article_octets_max(&self) -> u64 {
-        let capacity = self.geometry.capacity();
-        if self.home.is_endless() {
-            segment::article_octets_max(capacity)
-        } else {
-            cnfs::article_octets_max(capacity)
-        }
+        self.home.article_octets_max(self.geometry.capacity())
     }
 
     /// Positions below this are gone.

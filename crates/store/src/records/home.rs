@@ -54,6 +54,9 @@ pub(crate) trait Home: Send + Sync + Debug {
     /// Octets of all its files.
     fn octets(&self) -> u64;
 
+    /// The largest article it takes where a cycle has so much room.
+    fn article_octets_max(&self, capacity: u64) -> u64;
+
     /// Every cycle has a file of its own: nothing is overwritten, and nothing need be reserved.
     fn is_endless(&self) -> bool;
 

@@ -175,6 +175,10 @@ impl Home for CyclicFile {
         self.opened.octets
     }
 
+    fn article_octets_max(&self, capacity: u64) -> u64 {
+        super::article_octets_max(capacity)
+    }
+
     fn is_endless(&self) -> bool {
         false
     }

@@ -277,6 +277,10 @@ impl Home for Segments {
         inner.header.header.octets * inner.files.len() as u64
     }
 
+    fn article_octets_max(&self, capacity: u64) -> u64 {
+        super::article_octets_max(capacity)
+    }
+
     fn is_endless(&self) -> bool {
         true
     }

@@ -28,6 +28,10 @@ impl Applier {
         }
     }
 
+    pub(crate) fn views(&self) -> Arc<Views> {
+        Arc::clone(self.inner.views())
+    }
+
     /// Applies records and shows them to the readers.
     pub(crate) fn records<'a>(
         &mut self,

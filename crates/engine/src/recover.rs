@@ -15,7 +15,7 @@ use newsreel_host::{Disk, random_bytes};
 use newsreel_index::Views;
 use newsreel_journal::{Frame, Journal, JournalWriter, Record, Recovered, Recovery, SpoolId};
 use newsreel_store::methods::cnfs::CreateProgress;
-use newsreel_store::{Access, BatchWrite, Store, StoreReader};
+use newsreel_store::{Access, BatchWrite, Missing, Store, StoreReader};
 use newsreel_wire::{BufferId, Sequence};
 
 use crate::applier::Applier;
@@ -298,27 +298,30 @@ fn recovery(
     })
 }
 
-/// What the last commits left that the log does not have; the buffers go on behind it.  Where more is wrong than that,
-/// nothing of it can be relied on.
+/// What the last commits left that the log does not have; the buffers go on behind it.  Also behind a clean stop: the frames
+/// of a later run may be lost.  Without durability or group rows nothing of it can be relied on.
 fn left_over(
     store: &mut Store,
     replay: &mut Replay,
     recovered: &Recovered,
     (views, from): (&Views, Sequence),
 ) -> Result<LeftOver, Error> {
-    let is_plain = recovered.cut.is_none()
-        && recovered.damage_count == 0
-        && recovered.end >= from
-        && views.numbers_lost() == 0;
-    if !is_plain || !replay.is_durable() {
+    if !replay.is_durable() || views.numbers_lost() > 0 {
         return Ok(LeftOver::default());
     }
-    let last = Sequence(recovered.end.0.saturating_sub(1));
-    let left = store.left_over(&replay.marks(), last)?;
+    let is_hurt = recovered.cut.is_some() || recovered.damage_count > 0 || recovered.end < from;
+    if recovered.end < from {
+        replay.raise_to(views);
+    }
+    let missing = Missing {
+        last: Sequence(recovered.end.0.saturating_sub(1)),
+        before: None,
+    };
+    let left = store.left_over(&replay.marks(), missing, is_hurt)?;
     for left in &left {
         replay.raise(left.buffer, left.end, left.reserved);
     }
-    let over = roll_forward::read(views, &store.reader(), &left, recovered.next)?;
+    let over = roll_forward::read(views, &store.reader(), &left, recovered.end.max(from))?;
     for article in over.articles.values() {
         replay.placed(&article.token);
     }
@@ -462,6 +465,12 @@ fn replay(
 ) -> Result<Replay, Error> {
     let mut replay = Replay::default();
     while let Some(frame) = recovery.next_frame()? {
+        if let Some(lost) = frame.lost() {
+            let views = applier.views();
+            replay.raise_to(&views);
+            let store = stores.get(&replay)?;
+            roll_forward::restore(&mut replay, store, applier, &views, lost)?;
+        }
         if !frame.is_vouched() {
             let damaged = damaged(&frame, &stores.get(&replay)?.reader());
             if damaged > 0 && replay.is_durable() {

@@ -1,26 +1,31 @@
-//! Completing the commits that the log does not have: their articles lie in the buffers.
+//! Articles that the log does not have, or no longer: they lie in the buffers.
 //!
-//! Whether they were acknowledged cannot be told: the log's last frame may never have been written, or its header may be
-//! damaged so that nothing of it is known.  So what is whole is filed under the sequences and numbers that it was given, and
-//! none of them is given again.  The record of an article in a buffer, with its Xref, says all that the log did.  Only
-//! what the last commits can have left is filed so; where there is more the log is an old one.
+//! The record of an article in a buffer, with its Xref, says all that the log did.  Behind the log's end it cannot be told
+//! whether they were acknowledged: the last frame may never have been written, or its header may be damaged so that
+//! nothing of it is known.  So what is whole is filed under the sequences and numbers that it was given, and none of them is
+//! given again.  Only what the last commits can have left is filed so; where there is more the log is an old one.
+//! Where a frame in front of others is lost, its articles go to the views, and the log keeps the hole.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use newsreel_index::Views;
 use newsreel_journal::{FrameBuilder, JournalWriter, Recovered};
-use newsreel_store::{Blocking, Left, StoreReader, Want};
+use newsreel_store::{Blocking, Left, Missing as Stretch, Store, StoreReader, Want};
 use newsreel_wire::article::{ArticleFacts, Headers, Known};
-use newsreel_wire::{IdHash, Sequence, Token};
+use newsreel_wire::{IdHash, Position, Sequence, Token};
 
 use crate::applier::Applier;
 use crate::error::Error;
 use crate::finish::SYNC_EVERY_RECORDS as RESERVE;
 use crate::places::{Retired, places, write_line};
 use crate::record::{ArticleRecord, kind};
+use crate::replay::Replay;
 
 /// Octets of a frame that is written at once, about.
 const FRAME_OCTETS: usize = 1 << 20;
+
+/// Sequences of lost frames that are looked for at once: what is found is in memory meanwhile.
+const RESTORED_AT_ONCE: u64 = 16_384;
 
 /// What is to be filed.
 #[derive(Debug, Default)]
@@ -41,7 +46,7 @@ pub(crate) struct LeftArticle {
     payload: Vec<u8>,
 }
 
-/// The articles of these that are whole and new; `next` is the first sequence that the log may give.
+/// The articles of these that are whole and new; `next` is the first sequence that the views have not been told of.
 pub(crate) fn read(
     views: &Views,
     store: &StoreReader,
@@ -60,8 +65,7 @@ pub(crate) fn read(
     let mut lost = BTreeSet::new();
     for (sequence, token) in found {
         if sequence < next {
-            // The log has given that up.
-            lost.insert(sequence);
+            // The views have been told of that.
             continue;
         }
         missing.count(sequence);
@@ -140,6 +144,73 @@ fn article(
     })
 }
 
+/// Tells the views of the articles whose frames the log has lost although they were durable, `lost.0` the first sequence
+/// and `lost.1` the one with which the log goes on.  The log keeps the hole: it is found again until a checkpoint.
+pub(crate) fn restore(
+    replay: &mut Replay,
+    store: &mut Store,
+    applier: &mut Applier,
+    views: &Views,
+    lost: (Sequence, Sequence),
+) -> Result<(), Error> {
+    let (mut first, before) = lost;
+    let (mut articles, mut missed) = (0, 0);
+    while first < before {
+        let next = before.min(Sequence(first.0.saturating_add(RESTORED_AT_ONCE)));
+        let missing = Stretch {
+            last: Sequence(first.0.saturating_sub(1)),
+            before: Some(next),
+        };
+        let left = store.left_over(&replay.marks(), missing, true)?;
+        for left in &left {
+            replay.raise(left.buffer, left.end, Position::ZERO);
+        }
+        let over = read(views, &store.reader(), &left, first)?;
+        frames(&over, (0, FRAME_OCTETS), |frame| {
+            applier.records(frame.records())
+        })?;
+        for article in over.articles.values() {
+            replay.placed(&article.token);
+        }
+        articles += over.articles.len();
+        missed += over.lost;
+        first = next;
+    }
+    tracing::warn!(
+        from = lost.0.0,
+        before = lost.1.0,
+        articles,
+        missed,
+        "frames of the log are lost: these articles of theirs are whole in the store and are kept; cancels and changes of \
+         groups in those frames are not known"
+    );
+    Ok(())
+}
+
+/// Calls `each` with frames of these articles; a frame has no gaps.
+fn frames(
+    left: &LeftOver,
+    (epoch, octets_max): (u64, usize),
+    mut each: impl FnMut(&mut FrameBuilder) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut articles = left.articles.iter().peekable();
+    while let Some((first, _)) = articles.peek() {
+        let mut next = **first;
+        let mut frame = FrameBuilder::new();
+        frame.start(next, epoch);
+        while frame.bytes().len() < octets_max
+            && let Some((_, article)) = articles.next_if(|(sequence, _)| **sequence == next)
+        {
+            frame
+                .record(kind::ARTICLE)
+                .extend_from_slice(&article.payload);
+            next = Sequence(next.0 + 1);
+        }
+        each(&mut frame)?;
+    }
+    Ok(())
+}
+
 /// Tells the log and the views of these articles, which are durable in their buffers; a frame may skip sequences, which
 /// stay holes.
 pub(crate) fn commit(
@@ -148,26 +219,21 @@ pub(crate) fn commit(
     applier: &mut Applier,
     recovered: &mut Recovered,
 ) -> Result<(), Error> {
-    let durable_before = recovered.next;
+    let durable_before = recovered.end;
+    if let Some((first, _)) = left.articles.first_key_value() {
+        writer.found_again(*first);
+    }
     // One more record may go in: it is far smaller than the other half.
     let half = usize::try_from(writer.frame_octets_max() / 2).unwrap_or(usize::MAX);
-    let octets_max = half.min(FRAME_OCTETS);
-    let mut articles = left.articles.iter().peekable();
-    while let Some((first, _)) = articles.peek() {
-        let mut next = **first;
-        let mut frame = FrameBuilder::new();
-        frame.start(next, recovered.epoch);
+    let shape = (recovered.epoch, half.min(FRAME_OCTETS));
+    frames(left, shape, |frame| {
         frame.vouch(durable_before);
-        while frame.bytes().len() < octets_max
-            && let Some((_, left)) = articles.next_if(|(sequence, _)| **sequence == next)
-        {
-            frame.record(kind::ARTICLE).extend_from_slice(&left.payload);
-            next = Sequence(next.0 + 1);
-        }
-        writer.write(&frame)?;
+        writer.write(frame)?;
         applier.records(frame.records())?;
-        (recovered.next, recovered.end) = (next, next);
-    }
+        recovered.end = frame.end();
+        Ok(())
+    })?;
+    recovered.next = recovered.next.max(recovered.end);
     let articles = left.articles.len();
     if articles > 0 {
         writer.sync()?;
@@ -180,8 +246,8 @@ pub(crate) fn commit(
     if left.lost > 0 {
         tracing::error!(
             at_most = left.lost,
-            "articles of the last commits were not finished, are damaged in the store, or the log gave them up: they are not \
-             here; their numbers stay unused"
+            "articles of the last commits were not finished, or are damaged in the store: they are not here; their numbers \
+             stay unused"
         );
     }
     Ok(())

@@ -119,6 +119,7 @@ impl Cursor {
             header,
             offset,
             vouched: true,
+            lost: None,
             records,
         }))
     }

@@ -215,6 +215,12 @@ impl JournalWriter {
         self.roll()
     }
 
+    /// Before the first frame: what recovery found lost is written again, from this sequence on.
+    pub fn found_again(&mut self, from: Sequence) {
+        self.follows = self.follows.min(from);
+        self.next = self.next.min(from);
+    }
+
     /// As [`Journal::retire_before`].
     pub fn retire_before(&self, before: Sequence) -> Result<()> {
         self.journal().retire_before(before);

@@ -26,7 +26,7 @@ pub use config::{
 pub use error::{Error, PlaceError, ReadError, Result};
 pub use facts::{BufferFacts, Oldest};
 pub use method::{
-    BatchWrite, Blocking, BufferReader, CheckpointWrite, Left, Marks, Place, RecordScan,
+    BatchWrite, Blocking, BufferReader, CheckpointWrite, Left, Marks, Missing, Place, RecordScan,
     Reservation, ScanRange, Scanned, StorageMethod, Stored, Want,
 };
 pub use methods::cnfs::{ARTICLE_OCTETS_MAX, CreateProgress, STARTS_MAX};

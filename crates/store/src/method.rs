@@ -50,7 +50,23 @@ pub struct Marks {
     pub reserved: Position,
 }
 
-/// What lies in a buffer behind the end of the log: commits that were not finished, or whose frames are damaged.
+impl Marks {
+    /// Those of a buffer among these.
+    pub(crate) fn of(marks: &[Self], buffer: BufferId) -> Option<&Self> {
+        marks.iter().find(|marks| marks.buffer == buffer)
+    }
+}
+
+/// What the log does not have, though it may have had it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Missing {
+    /// The last sequence that it has in front of it.
+    pub last: Sequence,
+    /// The sequence with which it goes on; none at its end.
+    pub before: Option<Sequence>,
+}
+
+/// What lies in a buffer and the log does not have: commits that were not finished, or whose frames are damaged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Left {
     /// The buffer.
@@ -61,7 +77,7 @@ pub struct Left {
     pub end: Position,
     /// Up to here it may have been reserved, as its files say.
     pub reserved: Position,
-    /// Between them something cannot be read.
+    /// In front of them or between them something cannot be read.
     pub has_gaps: bool,
 }
 
@@ -100,9 +116,9 @@ pub trait StorageMethod: Send + Debug {
     /// Before `resume`: whether a commit that the log does not have may have left something.
     fn may_have_left(&self, marks: &[Marks], log_end: Sequence) -> Result<bool>;
 
-    /// Before `resume`: appends what each buffer has behind the end of the log; `false` when that is more than the last
-    /// commits can leave.  What is torn behind it is cleared away.
-    fn left_over(&self, marks: &[Marks], log_end: Sequence, out: &mut Vec<Left>) -> Result<bool>;
+    /// Before `resume`: appends what each buffer has behind these marks that the log does not; `false` when that is more,
+    /// at the end of the log, than the last commits can leave.  There what is torn is cleared away.
+    fn left_over(&self, marks: &[Marks], missing: Missing, out: &mut Vec<Left>) -> Result<bool>;
 
     /// Before `resume`: the log is older than what was there (an old one was put back), so every buffer that was used
     /// is searched for its true end.

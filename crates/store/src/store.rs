@@ -12,7 +12,9 @@ use newsreel_wire::{BufferId, Sequence, SetId, Token, UnixTime};
 
 use crate::config::StoreConfig;
 use crate::error::{Error, PlaceError, Result};
-use crate::method::{BatchWrite, CheckpointWrite, Left, Marks, Place, Reservation, StorageMethod};
+use crate::method::{
+    BatchWrite, CheckpointWrite, Left, Marks, Missing, Place, Reservation, StorageMethod,
+};
 use crate::methods::cnfs::CreateProgress;
 use crate::methods::{self, Opening};
 use crate::reader::StoreReader;
@@ -185,20 +187,26 @@ impl Store {
         }
     }
 
-    /// Before [`Store::resume`]: what the last commits left in the buffers and the log does not have.  Nothing when there is
-    /// more than they can leave: then the log is an old one, and the buffers are searched for their true ends.
+    /// Before [`Store::resume`]: what lies in the buffers behind these marks and the log does not have.  At its end, nothing
+    /// when there is more than the last commits can leave: then the log is an old one, and the buffers are searched for
+    /// their true ends.  `is_hurt`: something is known to be missing, so it is searched for over damage of any length.
     ///
     /// # Errors
     /// When a buffer cannot be read or written, or the log's marks cannot be of these files.
-    pub fn left_over(&mut self, marks: &[Marks], log_end: Sequence) -> Result<Vec<Left>> {
+    pub fn left_over(
+        &mut self,
+        marks: &[Marks],
+        missing: Missing,
+        is_hurt: bool,
+    ) -> Result<Vec<Left>> {
         let mut left = Vec::new();
-        let mut may_have = false;
-        for set in &self.sets {
-            may_have |= set.may_have_left(marks, log_end)?;
+        let mut may_have = is_hurt;
+        for set in self.sets.iter().filter(|_| !is_hurt) {
+            may_have |= set.may_have_left(marks, missing.last)?;
         }
         // What one buffer has begun, others may have too.
         for set in self.sets.iter().filter(|_| may_have) {
-            if !set.left_over(marks, log_end, &mut left)? {
+            if !set.left_over(marks, missing, &mut left)? {
                 self.distrust();
                 return Ok(Vec::new());
             }

@@ -812,7 +812,8 @@ async fn one_flipped_bit_in_the_last_commit_costs_one_article() {
     assert_goes_on(world, &id).await;
 }
 
-/// Where the log's last frame is damaged nobody can tell whether it was acknowledged: its numbers are given to nobody.
+/// Where the log's last frame is damaged its articles lie in the buffers, and nothing else is known of it: no number that it may
+/// have given is given again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn numbers_of_a_damaged_last_frame_are_not_given_again() {
     let memory = MemoryDisk::new();
@@ -821,6 +822,7 @@ async fn numbers_of_a_damaged_last_frame_are_not_given_again() {
         let outcomes = world.send(&articles(from, 30)).await;
         assert_eq!(outcomes, [Outcome::Accepted; 30]);
     }
+    let lines = world.lines("misc.test").await;
     let left = memory.crash_losing_all();
     let log = Path::new("/spool/log");
     let segment = log.join(&left.list(log).unwrap()[0].name);
@@ -831,8 +833,8 @@ async fn numbers_of_a_damaged_last_frame_are_not_given_again() {
     let at = octets.windows(id.len()).rposition(|octets| octets == id);
     left.corrupt(&segment, at.unwrap() as u64, b"<58").unwrap();
     let world = open_on(Arc::new(left), &world.config, &world.clock);
-    assert_eq!(world.by_id("<59@t.example>").await, None);
-    assert!(world.by_id("<29@t.example>").await.is_some());
+    assert_eq!(world.lines("misc.test").await, lines);
+    assert!(world.by_id("<59@t.example>").await.is_some());
     let outcomes = world.send(&[article(99, "misc.test")]).await;
     assert_eq!(outcomes, [Outcome::Accepted]);
     let lines = world.lines("misc.test").await;
@@ -855,11 +857,105 @@ fn frames(disk: &MemoryDisk) -> (PathBuf, Vec<usize>) {
 /// Flips a bit in the header of each of the last frames.
 fn spoil_headers(disk: &MemoryDisk, count: usize) {
     let (segment, frames) = frames(disk);
-    let octets = read_whole(disk, &segment, 2 << 20).unwrap();
     for at in &frames[frames.len() - count..] {
-        let at = at + 33;
-        disk.corrupt(&segment, at as u64, &[octets[at] ^ 4])
-            .unwrap();
+        disk.flip_bit(&segment, *at as u64 + 33, 2).unwrap();
+    }
+}
+
+/// Flips a bit in the header of the record of an article in the buffers.
+fn spoil_record(disk: &MemoryDisk, n: usize) {
+    let id = format!("<{n}@t.example>");
+    let mut spoiled = 0;
+    for path in ["/spool/buffers/C0", "/spool/buffers/C1"].map(Path::new) {
+        let octets = read_whole(disk, path, 8 << 20).unwrap();
+        let found = |at: &usize| octets[*at..].starts_with(id.as_bytes());
+        for at in (0..octets.len()).filter(found) {
+            let begins = |at: &usize| octets[*at..].starts_with(b"NA");
+            let record = (0..=at).rev().filter(|at| at % 64 == 0).find(begins);
+            disk.flip_bit(path, record.unwrap() as u64 + 30, 2).unwrap();
+            spoiled += 1;
+        }
+    }
+    assert_eq!(spoiled, 1, "{id}");
+}
+
+/// Whatever frames between the last checkpoint and the last frame are lost, their articles lie in the buffers: they are there
+/// under their numbers, also after the next start, and after the next checkpoint.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn frames_lost_in_front_of_others_cost_no_article() {
+    let memory = MemoryDisk::new();
+    let world = World::on(Arc::new(memory.clone()), config(4 << 20));
+    world.send(&articles(0, 10)).await;
+    world.seal();
+    for commit in 1..7 {
+        world.send(&articles(commit * 10, 10)).await;
+    }
+    let others = world.lines("misc.other").await;
+    let lines = world.lines("misc.test").await;
+    let (segment, frames) = frames(&memory);
+    let last = frames.len() - 1;
+    // Its header, something in its payload; one frame, some, and all but the last.
+    for (lost, octet) in [
+        (2..3, 33),
+        (2..3, 600),
+        (last - 1..last, 33),
+        (3..last, 33),
+        (3..last, 600),
+    ] {
+        let what = format!("frames {lost:?}, octet {octet}");
+        let left = memory.crash_losing_all();
+        for at in &frames[lost] {
+            left.flip_bit(&segment, *at as u64 + octet, 2).unwrap();
+        }
+        let mut after = open_on(Arc::new(left), &world.config, &world.clock);
+        for start in 0..3 {
+            assert_eq!(after.lines("misc.test").await, lines, "{what}, {start}");
+            assert_eq!(after.lines("misc.other").await, others, "{what}, {start}");
+            for n in 0..70 {
+                let found = after.by_id(&format!("<{n}@t.example>")).await;
+                assert!(found.is_some(), "{what}, {start}: {n}");
+            }
+            if start == 1 {
+                after.seal();
+            }
+            after = after.restart();
+        }
+        let outcomes = after.send(&articles(60, 11)).await;
+        assert!(outcomes[..10].iter().all(|one| *one == Outcome::Duplicate));
+        assert_eq!(outcomes[10], Outcome::Accepted, "{what}");
+    }
+}
+
+/// The first record behind the end of the log that is damaged hides no other.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_damaged_record_behind_a_lost_frame_hides_no_other() {
+    let memory = MemoryDisk::new();
+    let world = World::on(Arc::new(memory.clone()), config(4 << 20));
+    for commit in 0..4 {
+        world.send(&articles(commit * 10, 10)).await;
+    }
+    let high = world.high("misc.test").max(world.high("misc.other"));
+    for (count, lost) in [(1, 30), (2, 20), (2, 29), (2, 30), (3, 35)] {
+        let what = format!("{count} frames, article {lost}");
+        let left = memory.crash_losing_all();
+        spoil_headers(&left, count);
+        spoil_record(&left, lost);
+        let after = open_on(Arc::new(left), &world.config, &world.clock);
+        for start in 0..2 {
+            for n in 0..40 {
+                let found = after.by_id(&format!("<{n}@t.example>")).await;
+                assert_eq!(found.is_some(), n != lost, "{what}, {start}: {n}");
+            }
+            // It was told once, and stays passed over.
+            assert_eq!(after.problems(), Vec::<String>::new(), "{what}, {start}");
+        }
+        for (n, group) in [(50, "misc.test"), (51, "misc.other")] {
+            after.send(&[article(n, group)]).await;
+        }
+        let highs = after.high("misc.test").max(after.high("misc.other"));
+        assert!(highs > high + 1, "{what}: {highs} after {high}");
+        let after = after.restart();
+        assert_eq!(after.problems(), Vec::<String>::new(), "{what}");
     }
 }
 

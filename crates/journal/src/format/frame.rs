@@ -239,6 +239,7 @@ pub struct Frame<'a> {
     pub(crate) header: FrameHeader,
     pub(crate) offset: u64,
     pub(crate) vouched: bool,
+    pub(crate) lost: Option<(Sequence, Sequence)>,
     pub(crate) records: Records<'a>,
 }
 
@@ -271,6 +272,13 @@ impl<'a> Frame<'a> {
     #[must_use]
     pub const fn is_vouched(&self) -> bool {
         self.vouched
+    }
+
+    /// What was durable between the frame handed out before and this one and is lost: from the first sequence to the one
+    /// behind the last.  Only recovery tells of it.
+    #[must_use]
+    pub const fn lost(&self) -> Option<(Sequence, Sequence)> {
+        self.lost
     }
 
     /// Its records.

@@ -178,7 +178,7 @@ impl Recovery {
             table.push(segment);
         }
         if !continues {
-            table.limit(self.recovered.end.max(self.recovered.vouched_before));
+            table.limit(self.recovered.end);
         }
         let shared = Shared {
             disk: self.disk,

@@ -92,6 +92,8 @@ pub struct Recovery {
     /// The last segment with a good frame, and where that ends.
     good: Option<(usize, u64)>,
     done: bool,
+    /// What was lost since a frame was handed out.
+    lost: Option<(Sequence, Sequence)>,
     recovered: Recovered,
 }
 
@@ -186,6 +188,7 @@ impl Recovery {
             pending: None,
             good: None,
             done: false,
+            lost: None,
             recovered,
         };
         recovery.enter_segment()?;
@@ -207,6 +210,7 @@ impl Recovery {
         self.pending = Some(Pending { offset, header });
         self.recovered.frames += 1;
         let vouched = self.is_vouched(&header);
+        let lost = self.lost.take();
         let Some(source) = &mut self.source else {
             return Ok(None);
         };
@@ -215,6 +219,7 @@ impl Recovery {
             header,
             offset,
             vouched,
+            lost,
             records,
         }))
     }
@@ -267,6 +272,8 @@ impl Recovery {
         if first >= before {
             return;
         }
+        let from = self.lost.map_or(first, |(from, _)| from);
+        self.lost = Some((from, before));
         self.recovered.damage_count += 1;
         if self.recovered.damage.len() < DAMAGE_LISTED_MAX {
             let segment = self

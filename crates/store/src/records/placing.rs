@@ -17,7 +17,7 @@ use super::geometry::{PAGE, Slot, in_memory};
 use super::memory::{BatchMemory, Stretch};
 use super::true_end::{self, TrueEnd};
 use crate::error::{Error, PlaceError, Result};
-use crate::method::{Left, Marks, Place, Reservation};
+use crate::method::{Left, Marks, Missing, Place, Reservation};
 
 /// Regions are reserved in steps of at most this.
 const REGION_MAX: u64 = 16 << 20;
@@ -25,6 +25,9 @@ const REGION_MAX: u64 = 16 << 20;
 const REGION_USUAL_MIN: u64 = 2 << 20;
 /// So many regions may lie between two records, or behind what the header says, and no more.
 const QUIET_REGIONS: u64 = 4;
+/// So far behind the end of the log a record is looked for after every crash: a start stays short, and what a bad sector
+/// took of the first article there hides no other.
+const FIRST_LOOK_OCTETS: u64 = 1 << 20;
 /// Replayed articles noted at once.
 const REPLAYED_AT_ONCE: usize = 4096;
 /// No article is larger, whatever the buffer's size: what a damaged index asks for must fit into memory.
@@ -439,24 +442,38 @@ impl Filling {
     /// Whether a commit that the log does not have may have left something here.
     pub(crate) fn may_have_left(&self, marks: Option<&Marks>, log_end: Sequence) -> Result<bool> {
         let (next, _) = self.by_the_log(marks)?;
-        Ok(true_end::is_later(&self.buffer, next, log_end)? || self.is_ahead(marks, log_end)?)
+        let missing = Missing {
+            last: log_end,
+            before: None,
+        };
+        true_end::has_any(&self.buffer, next, missing, FIRST_LOOK_OCTETS)
     }
 
-    /// What the last commits left here, where the log does not have them; `None` when it is more than they can.  What is torn
-    /// behind it is cleared away.
+    /// What lies behind these marks that the log does not have; `None` when at its end that is more than the last commits
+    /// can leave.  There what is torn is cleared away.
     pub(crate) fn left_over(
         &self,
         marks: Option<&Marks>,
-        log_end: Sequence,
+        missing: Missing,
     ) -> Result<Option<Left>> {
         let (next, _) = self.by_the_log(marks)?;
+        let is_end = missing.before.is_none();
         let regions = QUIET_REGIONS * self.region();
-        let octets_max = regions.max(2 * self.article_octets_max());
-        let left = true_end::left(&self.buffer, (next, log_end), (regions / 2, octets_max))?;
-        if let Some(left) = left.as_ref().filter(|left| left.end > next) {
+        let octets_max = match is_end {
+            true => regions.max(2 * self.article_octets_max()),
+            false => u64::MAX,
+        };
+        let found = true_end::left(&self.buffer, next, missing, (regions / 2, octets_max))?;
+        let Some((left, gaps)) = found else {
+            return Ok(None);
+        };
+        if is_end && left.end > next && self.buffer.is_usable() {
+            for gap in &gaps {
+                true_end::close(&self.buffer, gap)?;
+            }
             true_end::clear_page(&self.buffer, left.end)?;
         }
-        Ok(left)
+        Ok(Some(left))
     }
 
     /// The end of all that was written, when this much of it is known.

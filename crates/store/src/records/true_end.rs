@@ -7,14 +7,14 @@
 use std::ops::Range;
 
 use newsreel_host::{AlignedBuf, ErrorKind};
-use newsreel_wire::{Position, Sequence, Token};
+use newsreel_wire::{IdHash, Position, Sequence, Token, UnixTime};
 
 use super::buffer::Buffer;
 use super::format::{Mark, RECORD_HEADER, RecordHeader};
-use super::geometry::{PAGE, in_memory};
-use super::placing::token_of;
+use super::geometry::{PAGE, PAGE_LEN, in_memory};
+use super::placing::{ARTICLE_OCTETS_MAX, token_of};
 use crate::error::Result;
-use crate::method::Left;
+use crate::method::{Left, Missing};
 
 /// Octets read at once: whole blocks.
 const WINDOW: u64 = 1 << 20;
@@ -28,18 +28,13 @@ pub(crate) struct TrueEnd {
     pub(crate) sequence: Sequence,
 }
 
-/// Whether the record that begins exactly here is later than what the log has.
-pub(crate) fn is_later(buffer: &Buffer, at: Position, last: Sequence) -> Result<bool> {
-    Ok(later(buffer, at, last)?.is_some())
-}
-
 /// Whether more than one batch lies behind the end of the log.  The second is written only when the log has the first: so
 /// the log has lost what it had.
 pub(crate) fn has_batches(buffer: &Buffer, from: Position, last: Sequence) -> Result<bool> {
     let (first, last) = batch(buffer, (from, last))?;
     // The next batch begins on a page.
     match buffer.geometry.page_up(first).filter(|_| first > from) {
-        Some(next) => is_later(buffer, next, last),
+        Some(next) => Ok(later(buffer, next, last)?.is_some()),
         None => Ok(false),
     }
 }
@@ -54,13 +49,35 @@ fn batch(buffer: &Buffer, from: (Position, Sequence)) -> Result<(Position, Seque
     Ok((end, last))
 }
 
-/// The articles behind the end of the log, as far as records of growing sequences follow, over damage, and not for more
-/// than `octets_max`: `None` when there is more.
+/// A stretch between two records in which none can be read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Gap {
+    from: Position,
+    to: Position,
+    /// Of the record behind it.
+    sequence: Sequence,
+}
+
+/// Whether there is a record within so many octets that the log does not have.
+pub(crate) fn has_any(
+    buffer: &Buffer,
+    from: Position,
+    missing: Missing,
+    octets: u64,
+) -> Result<bool> {
+    let mut walk = Walk::new(buffer, from, octets.min(buffer.geometry.capacity()));
+    let is_missing = |record: &Record| record.at >= from && record.sequence > missing.last;
+    Ok(walk.step(is_missing)?.is_some())
+}
+
+/// The articles that the log does not have, as far as records of growing sequences follow, over damage, and not for more
+/// than `octets_max` (`None` when there is more); and the gaps between them.
 pub(crate) fn left(
     buffer: &Buffer,
-    (from, last): (Position, Sequence),
+    from: Position,
+    missing: Missing,
     (quiet, octets_max): (u64, u64),
-) -> Result<Option<Left>> {
+) -> Result<Option<(Left, Vec<Gap>)>> {
     let mut left = Left {
         buffer: buffer.id,
         articles: Vec::new(),
@@ -68,12 +85,27 @@ pub(crate) fn left(
         reserved: buffer.home.opened().reserved,
         has_gaps: false,
     };
-    let (mut last, mut next) = (last, from);
+    let mut gaps = Vec::new();
+    let mut last = missing.last;
     let mut walk = Walk::new(buffer, from, quiet);
     while let Some(record) = walk.step(|record| record.at >= left.end && record.sequence > last)? {
-        // Between two batches the rest of a page is empty.
-        left.has_gaps |= record.at > buffer.geometry.page_up(next).unwrap_or(next);
-        (left.end, next, last) = (record.end, record.end, record.behind());
+        if missing
+            .before
+            .is_some_and(|before| record.sequence >= before)
+        {
+            break;
+        }
+        if !follows(buffer, left.end, record.at)? {
+            left.has_gaps = true;
+            gaps.push(Gap {
+                from: left.end,
+                to: record.at,
+                sequence: record.sequence,
+            });
+        }
+        // A start before this closed a gap here, or the log has lost a withdrawal.
+        left.has_gaps |= record.is_erased;
+        (left.end, last) = (record.end, record.behind());
         if let Some(token) = record.token {
             left.articles.push((record.sequence, token));
         }
@@ -81,7 +113,73 @@ pub(crate) fn left(
             return Ok(None);
         }
     }
-    Ok(Some(left))
+    Ok(Some((left, gaps)))
+}
+
+/// Whether a record at `at` is the next one behind `end`: there, or on the next page with nothing between.
+fn follows(buffer: &Buffer, end: Position, at: Position) -> Result<bool> {
+    if at == end {
+        return Ok(true);
+    }
+    if buffer.geometry.page_up(end) != Some(at) {
+        return Ok(false);
+    }
+    let mut rest = [0; PAGE_LEN];
+    let rest = &mut rest[in_memory(end.offset() % PAGE)..];
+    match read(buffer, end, rest) {
+        Err(error) if is_nothing(&error) => Ok(false),
+        read => {
+            read?;
+            Ok(rest.iter().all(|octet| *octet == 0))
+        }
+    }
+}
+
+/// Marks a gap as passed over, so that nobody takes it for damage later.  What cannot be read stays as it is.
+pub(crate) fn close(buffer: &Buffer, gap: &Gap) -> Result<()> {
+    let geometry = &buffer.geometry;
+    let mut at = gap.from;
+    while at < gap.to {
+        let is_same = at.cycle() == gap.to.cycle();
+        let area_end = if is_same {
+            gap.to.offset()
+        } else {
+            geometry.data_end
+        };
+        let octets = (area_end - at.offset()).min(ARTICLE_OCTETS_MAX);
+        let header = RecordHeader {
+            mark: Mark::Erased,
+            article_len: u32::try_from(octets - RECORD_HEADER as u64).unwrap_or(u32::MAX),
+            head_len: 0,
+            crc_head: 0,
+            crc_body: 0,
+            position: at,
+            sequence: Sequence(gap.sequence.0.saturating_sub(1)),
+            arrival: UnixTime(0),
+            id_hash: IdHash([0; 16]),
+        };
+        match put(buffer, at, &header.encode(buffer.key)) {
+            Err(error) if is_nothing(&error) => {}
+            put => put?,
+        }
+        let Some(next) = geometry.advance(at, octets) else {
+            break;
+        };
+        at = next;
+    }
+    Ok(())
+}
+
+/// Writes a record's header into its page.
+fn put(buffer: &Buffer, at: Position, header: &[u8]) -> newsreel_host::Result<()> {
+    let from = at.offset() - at.offset() % PAGE;
+    let file = buffer.home.file(at.cycle())?;
+    let mut page = AlignedBuf::new();
+    let octets = page.append(in_memory(PAGE));
+    file.read_exact_at(octets, from)?;
+    let in_page = in_memory(at.offset() - from);
+    octets[in_page..in_page + header.len()].copy_from_slice(header);
+    file.write_at(&page, from)
 }
 
 /// Overwrites with zeros what is torn behind the last record, up to the end of its page: so that nobody takes it for
@@ -237,6 +335,7 @@ struct Record {
     token: Option<Token>,
     /// It says that its cycle ends.
     is_cycle_end: bool,
+    is_erased: bool,
 }
 
 impl Record {
@@ -270,6 +369,7 @@ impl Record {
             sequence: header.sequence,
             token: (header.mark == Mark::Article).then(|| token_of(buffer, &header)),
             is_cycle_end: header.mark == Mark::CycleEnd,
+            is_erased: header.mark == Mark::Erased,
         })
     }
 }

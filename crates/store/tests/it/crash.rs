@@ -8,7 +8,7 @@ use std::sync::Arc;
 use newsreel_host::{Disk, FaultyDisk, MemoryDisk, OpenMode};
 use newsreel_store::conformance::{Log, Logged, Rig, article, config_of};
 use newsreel_store::methods::METHODS;
-use newsreel_store::{Access, CheckpointWrite, Result, StoreConfig};
+use newsreel_store::{Access, CheckpointWrite, Missing, Result, StoreConfig};
 use newsreel_wire::Token;
 
 /// Large enough for the register and some rounds, small enough to wrap quickly.
@@ -263,7 +263,7 @@ fn what_the_last_commits_left_is_told_from_what_earlier_ones_left() {
             rig.commit().unwrap();
             let log = rig.log.clone();
             // Unfinished: twenty articles, of which the first page is lost.
-            let left: Vec<_> = (10..30)
+            let mut left: Vec<_> = (10..30)
                 .map_while(|n| rig.try_place(number + n, page_exact(number + n, 1)).ok())
                 .collect();
             write(&mut rig);
@@ -273,11 +273,11 @@ fn what_the_last_commits_left_is_told_from_what_earlier_ones_left() {
             };
             spoil(&memory, &rig, first);
             rig = open(log.clone());
-            assert_eq!(
-                left_over(&mut rig, &log),
-                [],
-                "{method}, {round}: nothing begins there"
-            );
+            let mut others = left_over(&mut rig, &log);
+            others.sort_unstable();
+            let mut left = left.split_off(1);
+            left.sort_unstable();
+            assert_eq!(others, left, "{method}, {round}");
             // Unfinished again, two commits, the first as long as the page that is gone.
             rig.pass_over(1000);
             let mut newer = Vec::new();
@@ -311,7 +311,11 @@ fn write(rig: &mut Rig) {
 }
 
 fn left_over(rig: &mut Rig, log: &Log) -> Vec<Token> {
-    let left = rig.store.left_over(&log.marks(), log.end()).unwrap();
+    let missing = Missing {
+        last: log.end(),
+        before: None,
+    };
+    let left = rig.store.left_over(&log.marks(), missing, false).unwrap();
     left.into_iter()
         .flat_map(|left| left.articles)
         .map(|(_, token)| token)

@@ -9,6 +9,7 @@ mod names;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::io::IoSlice;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -124,13 +125,19 @@ impl MemoryDisk {
         let room = Arc::new(Room::new(self.room.limit()));
         let names = self.names.lock();
         let left = names.crashed(&mut dice, worst);
-        let files: Files = left
+        // All at one moment: nobody writes to one of them, because another was synced, while the others are looked at.
+        let once = |content| (Arc::as_ptr(content), content);
+        let contents: BTreeMap<_, _> = left.values().map(once).collect();
+        let held = contents
             .into_iter()
-            .map(|(path, content)| {
-                let after = content.read().crashed(&mut dice, &room, worst);
-                (path, Arc::new(RwLock::new(after)))
-            })
-            .collect();
+            .map(|(of, content)| (of, content.read()));
+        let held: BTreeMap<_, _> = held.collect();
+        let after = |(path, content): (&PathBuf, &Shared)| {
+            let after = held[&Arc::as_ptr(content)].crashed(&mut dice, &room, worst);
+            (path.clone(), Arc::new(RwLock::new(after)))
+        };
+        let files: Files = left.iter().map(after).collect();
+        drop(held);
         let names = Names::from_medium(files, names.dirs.clone());
         Self {
             names: Arc::new(Mutex::new(names)),

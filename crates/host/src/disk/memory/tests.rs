@@ -180,6 +180,38 @@ fn a_crashed_disk_is_apart_from_the_old_one() {
     drop(lock);
 }
 
+/// What was written to one file because another was synced is never there without it.
+#[test]
+fn a_crash_is_one_moment_for_all_files() {
+    let (first, second) = (Path::new("/d/a"), Path::new("/d/z"));
+    let (disk, file) = disk_with(first);
+    let other = disk.open(second, OpenMode::CreateNew).unwrap();
+    for n in 0..64 {
+        let path = format!("/d/between-{n}");
+        disk.open(Path::new(&path), OpenMode::CreateNew).unwrap();
+    }
+    disk.sync_dir(Path::new("/d")).unwrap();
+    let put = |file: &dyn File, n: u64| {
+        file.write_at(&n.to_le_bytes(), 0).unwrap();
+        file.sync_data().unwrap();
+    };
+    put(&*file, 0);
+    put(&*other, 0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for n in 1..50_000 {
+                put(&*file, n);
+                put(&*other, n);
+            }
+        });
+        for _ in 0..2000 {
+            let left = disk.crash_losing_all();
+            let of = |path| u64::from_le_bytes(contents(&left, path)[..8].try_into().unwrap());
+            assert!(of(first) >= of(second));
+        }
+    });
+}
+
 #[test]
 fn a_full_disk_says_so_and_frees_what_is_removed() {
     let disk = MemoryDisk::with_capacity(1000);

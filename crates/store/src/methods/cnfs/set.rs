@@ -12,7 +12,9 @@ use super::erase::Erasure;
 use super::file::Cyclic;
 use crate::config::{SetConfig, SetOrder};
 use crate::error::{PlaceError, Result};
-use crate::method::{BatchWrite, CheckpointWrite, Left, Marks, Place, Reservation, StorageMethod};
+use crate::method::{
+    BatchWrite, CheckpointWrite, Left, Marks, Missing, Place, Reservation, StorageMethod,
+};
 use crate::records::Home as _;
 use crate::records::placing::Filling;
 
@@ -193,8 +195,7 @@ impl StorageMethod for Cnfs {
 
     fn is_ahead(&self, marks: &[Marks], log_end: Sequence) -> Result<bool> {
         for filling in &self.fillings {
-            let id = filling.buffer.id;
-            let marks = marks.iter().find(|marks| marks.buffer == id);
+            let marks = Marks::of(marks, filling.buffer.id);
             if !filling.buffer.read_only && filling.is_ahead(marks, log_end)? {
                 return Ok(true);
             }
@@ -204,8 +205,7 @@ impl StorageMethod for Cnfs {
 
     fn may_have_left(&self, marks: &[Marks], log_end: Sequence) -> Result<bool> {
         for filling in &self.fillings {
-            let id = filling.buffer.id;
-            let marks = marks.iter().find(|marks| marks.buffer == id);
+            let marks = Marks::of(marks, filling.buffer.id);
             if filling.buffer.is_usable() && filling.may_have_left(marks, log_end)? {
                 return Ok(true);
             }
@@ -213,14 +213,13 @@ impl StorageMethod for Cnfs {
         Ok(false)
     }
 
-    fn left_over(&self, marks: &[Marks], log_end: Sequence, out: &mut Vec<Left>) -> Result<bool> {
+    fn left_over(&self, marks: &[Marks], missing: Missing, out: &mut Vec<Left>) -> Result<bool> {
         for filling in &self.fillings {
-            let id = filling.buffer.id;
-            let marks = marks.iter().find(|marks| marks.buffer == id);
-            if !filling.buffer.is_usable() {
+            let marks = Marks::of(marks, filling.buffer.id);
+            if filling.buffer.suspension().is_some() {
                 continue;
             }
-            let Some(left) = filling.left_over(marks, log_end)? else {
+            let Some(left) = filling.left_over(marks, missing)? else {
                 return Ok(false);
             };
             out.push(left);
@@ -237,7 +236,7 @@ impl StorageMethod for Cnfs {
     fn resume(&mut self, marks: &[Marks], log_end: Sequence) -> Result<()> {
         for (filling, cyclic) in self.fillings.iter_mut().zip(&self.cyclics) {
             let buffer = Arc::clone(&filling.buffer);
-            let marks = marks.iter().find(|marks| marks.buffer == buffer.id);
+            let marks = Marks::of(marks, buffer.id);
             let complaint = filling.resume(marks, log_end)?;
             let is_ahead = complaint.is_some();
             if let Some(complaint) = complaint {

@@ -7,7 +7,9 @@ use newsreel_wire::{BufferId, Sequence, Token, UnixTime};
 use super::files::Segments;
 use crate::config::SetConfig;
 use crate::error::{PlaceError, Result};
-use crate::method::{BatchWrite, CheckpointWrite, Left, Marks, Place, Reservation, StorageMethod};
+use crate::method::{
+    BatchWrite, CheckpointWrite, Left, Marks, Missing, Place, Reservation, StorageMethod,
+};
 use crate::records::Home as _;
 use crate::records::buffer::Buffer;
 use crate::records::format::Hints;
@@ -136,23 +138,23 @@ impl StorageMethod for SegmentSet {
 
     fn is_ahead(&self, marks: &[Marks], log_end: Sequence) -> Result<bool> {
         let buffer = &self.filling.buffer;
-        let marks = marks.iter().find(|marks| marks.buffer == buffer.id);
+        let marks = Marks::of(marks, buffer.id);
         Ok(!buffer.read_only && self.filling.is_ahead(marks, log_end)?)
     }
 
     fn may_have_left(&self, marks: &[Marks], log_end: Sequence) -> Result<bool> {
         let buffer = &self.filling.buffer;
-        let marks = marks.iter().find(|marks| marks.buffer == buffer.id);
+        let marks = Marks::of(marks, buffer.id);
         Ok(buffer.is_usable() && self.filling.may_have_left(marks, log_end)?)
     }
 
-    fn left_over(&self, marks: &[Marks], log_end: Sequence, out: &mut Vec<Left>) -> Result<bool> {
+    fn left_over(&self, marks: &[Marks], missing: Missing, out: &mut Vec<Left>) -> Result<bool> {
         let buffer = &self.filling.buffer;
-        let marks = marks.iter().find(|marks| marks.buffer == buffer.id);
-        if !buffer.is_usable() {
+        if buffer.suspension().is_some() {
             return Ok(true);
         }
-        let left = self.filling.left_over(marks, log_end)?;
+        let marks = Marks::of(marks, buffer.id);
+        let left = self.filling.left_over(marks, missing)?;
         let is_all = left.is_some();
         out.extend(left);
         Ok(is_all)
@@ -164,7 +166,7 @@ impl StorageMethod for SegmentSet {
 
     fn resume(&mut self, marks: &[Marks], log_end: Sequence) -> Result<()> {
         let buffer = self.buffer();
-        let marks = marks.iter().find(|marks| marks.buffer == buffer.id);
+        let marks = Marks::of(marks, buffer.id);
         if let Some(complaint) = self.filling.resume(marks, log_end)? {
             tracing::warn!(set = buffer.name, "{complaint}");
             buffer.complain(complaint);

@@ -29,6 +29,7 @@ mod inbox;
 mod local;
 mod lost_groups;
 mod mend;
+mod newnews;
 mod offers;
 mod places;
 mod record;
@@ -53,7 +54,8 @@ pub use counters::{CounterValues, Counters};
 pub use engine::{Engine, Progress};
 pub use error::Error;
 pub use in_order::HELD_MAX;
-pub use local::{LocalService, NewnewsCursor};
+pub use local::LocalService;
+pub use newnews::NewnewsCursor;
 pub use record::Reason;
 pub use report::{
     ArticleRef, ArticleReport, BufferReport, BufferStatus, CheckReport, GroupReport, HistoryStatus,

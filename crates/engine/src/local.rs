@@ -5,7 +5,6 @@
 //! are judged on the caller's task and queued for the sequencer.
 
 use std::collections::HashMap;
-use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -27,6 +26,7 @@ use crate::accept::{self, LookedUp};
 use crate::active::ActiveList;
 use crate::config::Mode;
 use crate::counters::Counters;
+use crate::newnews::NewnewsCursor;
 use crate::offers::Claim;
 use crate::shared::Shared;
 
@@ -37,20 +37,8 @@ pub struct LocalService {
     active: Arc<Mutex<ActiveList>>,
 }
 
-/// Where a NEWNEWS listing stands: which groups were looked at, which of them are still to be listed, and from which
-/// number of the first.
-#[derive(Debug, Default)]
-pub struct NewnewsCursor {
-    groups: GroupCursor,
-    found: VecDeque<GroupId>,
-    from: ArticleNumber,
-}
-
 /// Groups examined in one step of a listing at most, so that a listing never holds a task long.
-const GROUPS_STEP: usize = 1024;
-
-/// Groups whose new articles are looked for in one visit to a thread that may wait.
-const NEWNEWS_GROUPS_STEP: usize = 64;
+pub(crate) const GROUPS_STEP: usize = 1024;
 
 /// Tries in memory first; what must wait is done again on a thread that may.
 macro_rules! or_wait {
@@ -76,7 +64,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
 }
 
 /// What a visitor of rows says: the row is taken, and it wants more unless it is full.
-const fn more_until(is_full: bool) -> ControlFlow<()> {
+pub(crate) const fn more_until(is_full: bool) -> ControlFlow<()> {
     if is_full {
         ControlFlow::Break(())
     } else {
@@ -551,22 +539,8 @@ impl NewsService for LocalService {
         limit_bytes: usize,
         out: &mut Vec<u8>,
     ) -> Result<bool, ServiceError> {
-        if cursor.found.is_empty() {
-            self.next_groups(wildmat, cursor);
-        }
-        let step = cursor.found.len().min(NEWNEWS_GROUPS_STEP);
-        if step > 0 {
-            let found: Vec<GroupId> = cursor.found.iter().copied().take(step).collect();
-            let (from, room) = (cursor.from, limit_bytes.saturating_sub(out.len()).max(1));
-            let listed = blocking(&self.shared, move |shared| {
-                new_articles(shared, &found, from, since, room)
-            });
-            let (done, from, text) = listed.await?.map_err(|error| index_fault(&error))?;
-            out.extend_from_slice(&text);
-            cursor.found.drain(..done);
-            cursor.from = from;
-        }
-        Ok(!cursor.found.is_empty() || !cursor.groups.is_done())
+        self.new_articles(wildmat, since, cursor, (limit_bytes, out))
+            .await
     }
 
     async fn offer(&self, id: MessageId<'_>, from: &Arc<Connection>) -> Offer {
@@ -659,54 +633,5 @@ impl NewsService for LocalService {
 
     fn release(&self, from: &Connection) {
         self.shared.offers.release(from.id());
-    }
-}
-
-/// The message-ids of what came to these groups since then, from this number of the first one on, up to about `room`
-/// octets; how many groups are done with, and where to go on in the next.
-fn new_articles(
-    shared: &Shared,
-    groups: &[GroupId],
-    mut from: ArticleNumber,
-    since: UnixTime,
-    room: usize,
-) -> Result<(usize, ArticleNumber, Vec<u8>), IndexError> {
-    let overview = shared.views.overview();
-    let mut text = Vec::new();
-    for (done, group) in groups.iter().enumerate() {
-        if text.len() >= room {
-            return Ok((done, from, text));
-        }
-        let visit = |_: &Token, id: &[u8]| {
-            text.extend_from_slice(id);
-            text.extend_from_slice(b"\r\n");
-            more_until(text.len() >= room)
-        };
-        if let Some(next) = overview.newnews(*group, from, since, Wait::Yes, visit)? {
-            return Ok((done, next, text));
-        }
-        from = ArticleNumber(1);
-    }
-    Ok((groups.len(), from, text))
-}
-
-impl LocalService {
-    /// Looks for groups that a NEWNEWS is about, among so many that it does not hold its task long.
-    fn next_groups(&self, wildmat: &Wildmat, cursor: &mut NewnewsCursor) {
-        let after = Some(cursor.groups.after()).filter(|after| !after.is_empty());
-        let mut last = None;
-        let found = &mut cursor.found;
-        let groups = self.shared.views.groups();
-        let more = groups.list(after, GROUPS_STEP, |group| {
-            last = Some(group.name().to_owned());
-            if wildmat.matches(group.name()) {
-                found.push_back(group.id());
-            }
-        });
-        cursor.from = ArticleNumber(1);
-        match last {
-            Some(last) if more => cursor.groups.advance(&last),
-            _ => cursor.groups.finish(),
-        }
     }
 }

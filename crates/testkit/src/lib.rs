@@ -14,12 +14,28 @@ mod play;
 mod run;
 pub mod transcript;
 
+use std::net::TcpListener;
+
 pub use article::{same_article, wire_form};
 pub use driver::{Driver, Setup, Support};
 pub use run::{Report, Runner, Verdict};
 
 /// The time at which every play starts, where the driver can set a clock: 2026-01-01 00:00:00 UTC.
 pub const CLOCK_START_S: u64 = 1_767_225_600;
+
+/// A port of 127.0.0.1 that is free, as is the one after it.
+///
+/// # Errors
+/// When no port can be had at all.
+pub fn free_ports() -> std::io::Result<u16> {
+    loop {
+        let first = TcpListener::bind("127.0.0.1:0")?;
+        let port = first.local_addr()?.port();
+        if port < u16::MAX && TcpListener::bind(("127.0.0.1", port + 1)).is_ok() {
+            return Ok(port);
+        }
+    }
+}
 
 /// Reads a file of a transcript's, in wire form: `.wire` files as they are, others from plain text.
 ///

@@ -3,7 +3,7 @@
 //! Absolute figures are printed and never judged: machines differ.  The soak runs feed, readers and wrapping buffers at
 //! the same time and looks at what must not grow.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::process::{Child, Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use newsreel_bench::corpus::{Corpus, CorpusArgs};
 use newsreel_host::{RealClock, RealDisk, replace_file};
+use newsreel_testkit::free_ports;
 use serde_json::{Value, json};
 
 use crate::client::NewsClient;
@@ -415,7 +416,10 @@ fn a_comparison_of_feeders_runs_and_a_directory_in_use_is_refused() {
             "bench compare --transit --null --rounds 1 --articles 300 --steps takethis-1 --json";
         command.args(words.split(' ')).arg("--directory");
         command.arg(&directory).arg("--port");
-        command.arg(free_ports().to_string()).output().unwrap()
+        command
+            .arg(free_ports().unwrap().to_string())
+            .output()
+            .unwrap()
     };
     let found = report(&["bench", "compare"], compare());
     assert_eq!(found["steps"][0]["step"], "takethis-1", "{found:#}");
@@ -425,17 +429,6 @@ fn a_comparison_of_feeders_runs_and_a_directory_in_use_is_refused() {
         !refused.status.success() && told.contains("it is not empty"),
         "{told}"
     );
-}
-
-/// A port that is free, as is the one after it.
-fn free_ports() -> u16 {
-    loop {
-        let first = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = first.local_addr().unwrap().port();
-        if port < u16::MAX && TcpListener::bind(("127.0.0.1", port + 1)).is_ok() {
-            return port;
-        }
-    }
 }
 
 /// Reads what the feed has just brought, from every group in turn, and compares every octet of the bodies.

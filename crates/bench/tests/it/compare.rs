@@ -1,6 +1,6 @@
 //! A comparison of two do-nothing servers: rounds, ratios, and nothing left behind.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,6 +12,7 @@ use newsreel_bench::load::Machine;
 use newsreel_bench::null::{NullArgs, NullServer};
 use newsreel_bench::rivals::{CommandRival, Rival, Running};
 use newsreel_host::{Disk, RealClock, RealDisk};
+use newsreel_testkit::free_ports;
 
 /// A do-nothing server in a thread; takes the port it is given.
 #[derive(Debug, Default)]
@@ -54,24 +55,13 @@ impl Rival for Idler {
     }
 }
 
-/// A port that is free, as is the one after it.
-fn free_ports() -> u16 {
-    loop {
-        let first = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = first.local_addr().unwrap().port();
-        if port < u16::MAX && TcpListener::bind(("127.0.0.1", port + 1)).is_ok() {
-            return port;
-        }
-    }
-}
-
 fn args(directory: &Path, steps: &[&str]) -> CompareArgs {
     CompareArgs {
         rounds: 2,
         articles: 200,
         seconds: 0.1,
         steps: steps.iter().map(|&step| step.to_owned()).collect(),
-        port: free_ports(),
+        port: free_ports().unwrap(),
         ..CompareArgs::new(directory.to_path_buf())
     }
 }

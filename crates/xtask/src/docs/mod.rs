@@ -21,7 +21,7 @@ const SECTIONS: &[(&str, &str, &str)] = &[
     ("logging", "crates/app/src/config/own.rs", "LoggingConfig"),
     ("listen", "crates/net/src/config.rs", "ListenConfig"),
     ("session", "crates/session/src/config.rs", "SessionConfig"),
-    ("", "crates/store/src/config.rs", "StoreConfig"),
+    ("", "crates/store/src/config/mod.rs", "StoreConfig"),
     ("articles", "crates/engine/src/config.rs", "ArticlesConfig"),
     ("engine", "crates/engine/src/config.rs", "SequencerConfig"),
     ("log", "crates/journal/src/config.rs", "JournalConfig"),

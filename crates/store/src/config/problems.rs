@@ -1,251 +1,14 @@
-//! Settings of the store: `[[buffer]]`, `[[set]]`, `[[rule]]`.
-//!
-//! Without any of them there is one set, `main`, of two buffers of 1 GiB in the spool, and one
-//! rule that puts everything there.  [`StoreConfig::problems`] lists everything wrong at once.
-
-use std::path::PathBuf;
+//! Everything that is wrong with the lists of the store, at once, each with what would be right.
 
 use newsreel_wire::{BUFFER_NAME_OCTETS_MAX, OFFSET_MAX, Wildmat};
-use serde::{Deserialize, Serialize};
 
+use super::{BUFFER_OCTETS_MIN, StoreConfig};
 use crate::methods;
-use crate::methods::cnfs::{self, BLOCK_MAX, BLOCK_MIN, Geometry};
+use crate::methods::cnfs::{BLOCK_MAX, BLOCK_MIN, Geometry};
 use crate::methods::segment::{self, SEGMENT_OCTETS_MIN};
-
-/// The smallest buffer, octets: room for the headers and a few reserved regions.
-pub const BUFFER_OCTETS_MIN: u64 = 1 << 20;
 
 /// A message lists so many names.
 const NAMES_SHOWN_MAX: usize = 20;
-
-/// `[[buffer]]`: one cyclic buffer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct BufferConfig {
-    /// Its name, as in tokens: at most 15 letters, digits, `-`, `_`.
-    pub name: String,
-    /// Its file, or a block device; none: `buffers/NAME` in the spool.
-    #[serde(default)]
-    pub path: Option<PathBuf>,
-    /// Its size, octets, everything included.
-    pub octets: u64,
-    /// Articles begin at multiples of this, octets: a power of two from 64 to 4096. None: 64. Larger blocks make the
-    /// bitmap smaller and waste room.
-    #[serde(default)]
-    pub block_octets: Option<u64>,
-    /// Write articles through the page cache. Otherwise they are written around it, which costs far less, and only the
-    /// newest are in memory, see `recent_octets` of the set. Worth it where the whole buffer fits into memory and most
-    /// articles are read.
-    #[serde(default)]
-    pub cached: bool,
-    /// Do not write the file out when it is made; room on the disk is then not certain.
-    #[serde(default)]
-    pub sparse: bool,
-}
-
-impl BufferConfig {
-    /// The block size, octets.
-    #[must_use]
-    pub fn block(&self) -> u64 {
-        self.block_octets.unwrap_or(BLOCK_MIN)
-    }
-}
-
-/// In which order a set fills its buffers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
-#[serde(rename_all = "lowercase")]
-pub enum SetOrder {
-    /// A megabyte or a batch here, the next there.
-    #[default]
-    Interleave,
-    /// One buffer to its end, then the next.
-    Sequential,
-}
-
-/// `[[set]]`: buffers that share what a rule gives them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SetConfig {
-    /// Its name.
-    pub name: String,
-    /// The names of its buffers; a buffer belongs to one set. Only cyclic buffers (`cnfs`) have any.
-    #[serde(default)]
-    pub buffers: Vec<String>,
-    /// How they are filled.
-    #[serde(default)]
-    pub order: SetOrder,
-    /// The storage method.
-    #[serde(default = "usual_method")]
-    pub method: String,
-    /// Memory for the newest articles of the set, octets: they are served without asking the disk.
-    #[serde(default = "usual_recent")]
-    pub recent_octets: u64,
-    /// Overwrite the text of articles that are withdrawn (cancelled, superseded); otherwise nobody is shown it any more,
-    /// and it stays in its buffer until that comes around. It costs a write for each.
-    #[serde(default)]
-    pub erase_withdrawn: bool,
-    /// Where the files of a set lie that has no buffers (`segment`); none: `segments/NAME` in the spool.
-    #[serde(default)]
-    pub directory: Option<PathBuf>,
-    /// Size of one segment, octets: what goes at once.
-    #[serde(default = "usual_segment")]
-    pub segment_octets: u64,
-    /// Articles of segments go when they are older than this, seconds. As the only limit it is a guarantee: nothing goes
-    /// earlier, and when the disk is full new articles are put off.
-    #[serde(default)]
-    pub keep_s: Option<u64>,
-    /// The oldest segments go when all together have more octets than this.
-    #[serde(default)]
-    pub keep_octets: Option<u64>,
-    /// The oldest segments go when fewer octets than this are free on their disk.
-    #[serde(default)]
-    pub free_octets_min: Option<u64>,
-}
-
-impl Default for SetConfig {
-    fn default() -> Self {
-        Self {
-            name: "main".to_owned(),
-            buffers: Vec::new(),
-            order: SetOrder::Interleave,
-            method: usual_method(),
-            recent_octets: usual_recent(),
-            erase_withdrawn: false,
-            directory: None,
-            segment_octets: usual_segment(),
-            keep_s: None,
-            keep_octets: None,
-            free_octets_min: None,
-        }
-    }
-}
-
-impl SetConfig {
-    /// Whether its articles lie in cyclic buffers.
-    #[must_use]
-    pub fn has_buffers(&self) -> bool {
-        self.method == cnfs::NAME
-    }
-}
-
-const fn usual_segment() -> u64 {
-    64 << 20
-}
-
-const fn usual_recent() -> u64 {
-    64 << 20
-}
-
-fn usual_method() -> String {
-    cnfs::NAME.to_owned()
-}
-
-/// Which groups of an article a rule looks at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
-#[serde(rename_all = "lowercase")]
-pub enum GroupMatch {
-    /// The first one, as in the paper.
-    #[default]
-    First,
-    /// At least one.
-    Any,
-    /// Every one.
-    All,
-}
-
-/// `[[rule]]`: what goes into a set; the first rule that matches decides.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RuleConfig {
-    /// A wildmat of groups.
-    #[serde(default = "everything")]
-    pub groups: String,
-    /// Which groups of the article it is held against.
-    #[serde(default, rename = "match")]
-    pub matching: GroupMatch,
-    /// Only articles strictly larger than this, octets in wire form (`~>100000` in the paper).
-    #[serde(default)]
-    pub larger_than: Option<u64>,
-    /// Only articles of at most this size, octets in wire form.
-    #[serde(default)]
-    pub octets_max: Option<u64>,
-    /// Only articles crossposted to this many groups or more (`~G10` in the paper).
-    #[serde(default)]
-    pub groups_min: Option<u32>,
-    /// Only articles whose From matches this wildmat.
-    #[serde(default)]
-    pub from: Option<String>,
-    /// Only articles whose Path, as it came, matches this wildmat.
-    #[serde(default)]
-    pub path: Option<String>,
-    /// Only articles that have a header field of this name.
-    #[serde(default)]
-    pub header: Option<String>,
-    /// Only articles that carry this: `text`, `binary` (uuencode, base64, MIME) or `yenc`.
-    #[serde(default)]
-    pub content: Option<RuleContent>,
-    /// Only articles that want to go (Expires) no earlier than this after they came, seconds.
-    #[serde(default)]
-    pub expires_s_min: Option<u64>,
-    /// Only articles that want to go (Expires) no later than this after they came, seconds.
-    #[serde(default)]
-    pub expires_s_max: Option<u64>,
-    /// The set they go to.
-    pub set: String,
-}
-
-impl Default for RuleConfig {
-    fn default() -> Self {
-        Self {
-            groups: everything(),
-            matching: GroupMatch::First,
-            larger_than: None,
-            octets_max: None,
-            groups_min: None,
-            from: None,
-            path: None,
-            header: None,
-            content: None,
-            expires_s_min: None,
-            expires_s_max: None,
-            set: SetConfig::default().name,
-        }
-    }
-}
-
-/// What an article carries, as a rule asks for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum RuleContent {
-    /// Something to read.
-    Text,
-    /// A file, not in yEnc.
-    Binary,
-    /// A file in yEnc.
-    YEnc,
-}
-
-fn everything() -> String {
-    "*".to_owned()
-}
-
-/// Buffers, sets and rules.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct StoreConfig {
-    /// The buffers.
-    #[serde(default, rename = "buffer")]
-    pub buffers: Vec<BufferConfig>,
-    /// The sets.
-    #[serde(default, rename = "set")]
-    pub sets: Vec<SetConfig>,
-    /// The rules, in order.
-    #[serde(default, rename = "rule")]
-    pub rules: Vec<RuleConfig>,
-    /// Buffers of the spool that are let go, with the articles in them.  Any other that is not named above is an error.
-    #[serde(skip)]
-    pub dropped: Vec<String>,
-}
 
 /// Something that is wrong with the lists of the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -258,51 +21,7 @@ pub struct StoreProblem {
     pub follows: Option<&'static str>,
 }
 
-impl Default for StoreConfig {
-    fn default() -> Self {
-        Self::two_buffers(1 << 30)
-    }
-}
-
 impl StoreConfig {
-    /// One set `main` of two buffers of this size, taking everything.
-    #[must_use]
-    pub fn two_buffers(octets: u64) -> Self {
-        let buffer = |name: &str| BufferConfig {
-            name: name.to_owned(),
-            path: None,
-            octets,
-            block_octets: None,
-            cached: false,
-            sparse: false,
-        };
-        Self {
-            buffers: vec![buffer("C0"), buffer("C1")],
-            sets: vec![SetConfig {
-                buffers: vec!["C0".to_owned(), "C1".to_owned()],
-                ..SetConfig::default()
-            }],
-            rules: vec![RuleConfig::default()],
-            dropped: Vec::new(),
-        }
-    }
-
-    /// The largest article that a set takes, octets as stored; `None` when there is no such set, or no sound buffer.
-    #[must_use]
-    pub fn article_octets_max(&self, set: &str) -> Option<u64> {
-        let set = self.sets.iter().find(|one| one.name == set)?;
-        if set.method == segment::NAME {
-            let layout = Geometry::of(set.segment_octets, BLOCK_MIN)?;
-            return Some(segment::article_octets_max(layout.capacity()));
-        }
-        let buffers = self.buffers.iter();
-        let buffers = buffers.filter(|buffer| set.buffers.contains(&buffer.name));
-        let layouts = buffers.filter_map(|buffer| Geometry::of(buffer.octets, buffer.block()));
-        layouts
-            .map(|layout| cnfs::article_octets_max(layout.capacity()))
-            .max()
-    }
-
     /// What is wrong.
     #[must_use]
     pub fn problems(&self) -> Vec<StoreProblem> {
@@ -591,6 +310,8 @@ fn is_field_name(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
 
     fn problems(change: impl FnOnce(&mut StoreConfig)) -> Vec<String> {

@@ -31,6 +31,16 @@ pub enum Error {
         /// The log's directory.
         path: PathBuf,
     },
+    /// There is no log and no checkpoint, but articles.
+    #[error(
+        "the log of this spool, {}, is gone, and no checkpoint had been made yet: nothing tells which groups there were and \
+         which numbers were given; nothing was touched; restore the log from a copy, or begin anew with another spool",
+        path.display()
+    )]
+    NothingButArticles {
+        /// The log's directory.
+        path: PathBuf,
+    },
     /// The spool was made by a newer newsreel, or is none.
     #[error("{} is no spool of this version: {why}", path.display())]
     NotASpool {

@@ -7,7 +7,7 @@
 //! is.  Start-up reads the log behind the checkpoint and a few records of the store, whatever the spool's size; only where
 //! something was lost it reads more: the whole log for group rows, regions of the buffers for a log that is too old.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -96,11 +96,14 @@ pub(crate) fn open(
     }
     let is_new = replay.frames == 0 && checkpoint.is_none();
     // Without a key nothing can be told: that is said before anything is written, a copy can still be put back.
-    let hash_key = hash_key(&replay, &spool, is_new, log)?;
+    let hash_key = hash_key(&replay, &spool, is_new, &log)?;
     if checkpoint.is_some() && replay.frames == 0 && replay.marks.is_empty() {
         replay.without_log(&views, from);
     }
     let mut store = stores.take(&replay)?;
+    if is_new && spool.key.is_some() && store.may_have_left(&[], Sequence::ZERO)? {
+        return Err(Error::NothingButArticles { path: log });
+    }
     // Before somebody writes the log on.
     let told = lost_groups::told(&views, disk, (&spool.log(), id), access)?;
     let (mut writer, journal, mut recovered) = finish(recovery, access)?;
@@ -410,11 +413,13 @@ fn jump(
 }
 
 /// The key of the spool's message-id hash: from the log, else from the identity, or a new one for a new spool.
-fn hash_key(replay: &Replay, spool: &Spool, is_new: bool, log: PathBuf) -> Result<[u8; 32], Error> {
+fn hash_key(replay: &Replay, spool: &Spool, is_new: bool, log: &Path) -> Result<[u8; 32], Error> {
     match replay.hash_key.or(spool.key) {
         Some(key) => Ok(key),
         None if is_new => Ok(random_bytes()?),
-        None => Err(Error::LogLost { path: log }),
+        None => Err(Error::LogLost {
+            path: log.to_path_buf(),
+        }),
     }
 }
 

@@ -200,10 +200,7 @@ impl Store {
         is_hurt: bool,
     ) -> Result<Vec<Left>> {
         let mut left = Vec::new();
-        let mut may_have = is_hurt;
-        for set in self.sets.iter().filter(|_| !is_hurt) {
-            may_have |= set.may_have_left(marks, missing.last)?;
-        }
+        let may_have = is_hurt || self.may_have_left(marks, missing.last)?;
         // What one buffer has begun, others may have too.
         for set in self.sets.iter().filter(|_| may_have) {
             if !set.left_over(marks, missing, &mut left)? {
@@ -212,6 +209,19 @@ impl Store {
             }
         }
         Ok(left)
+    }
+
+    /// Before [`Store::resume`]: whether there is an article close behind these marks that the log does not have.
+    ///
+    /// # Errors
+    /// When a buffer cannot be read, or the log's marks cannot be of these files.
+    pub fn may_have_left(&self, marks: &[Marks], log_end: Sequence) -> Result<bool> {
+        for set in &self.sets {
+            if set.may_have_left(marks, log_end)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn is_ahead(&self, marks: &[Marks], log_end: Sequence) -> Result<bool> {

@@ -287,6 +287,30 @@ async fn a_spool_without_its_log_goes_on_from_the_last_checkpoint() {
     }
 }
 
+/// Before the first checkpoint only the log knows the groups: without it nothing is begun anew over articles that are there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_that_is_lost_before_the_first_checkpoint_is_told() {
+    let memory = MemoryDisk::new();
+    let world = World::on(Arc::new(memory.clone()), config(4 << 20));
+    let begun = memory.crash_losing_all();
+    assert!(all(&world.send(&articles(0, 20)).await, Outcome::Accepted));
+    let left = memory.crash_losing_all();
+    empty(&left, "/spool/log");
+    let clock = Arc::clone(&world.clock) as Arc<dyn Clock>;
+    let disk: Arc<dyn Disk> = Arc::new(left);
+    let config = world.config.clone();
+    let opened = Engine::open(config, disk, clock, &mut |_, _, _| {});
+    let error = opened.map(|_| ()).unwrap_err().to_string();
+    assert!(
+        error.contains("/spool/log") && error.contains("restore the log"),
+        "{error}"
+    );
+    // Where nothing was taken nothing is lost.
+    empty(&begun, "/spool/log");
+    let world = open_on(Arc::new(begun), &world.config, &world.clock);
+    assert_eq!(world.problems(), Vec::<String>::new());
+}
+
 /// Without the key of the history's hash nothing can be told from views and buffers alone.  So the server says what is
 /// missing, and touches nothing that a copy could still mend.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

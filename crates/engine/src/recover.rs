@@ -95,16 +95,13 @@ pub(crate) fn open(
         replay.look_back(disk, &log, id)?;
     }
     let is_new = replay.frames == 0 && checkpoint.is_none();
-    // Without a key nothing can be told: that is said before anything is written, a copy can still be put back.
+    // Without a key nothing can be told; a copy can still be put back.
     let hash_key = hash_key(&replay, &spool, is_new, &log)?;
     if checkpoint.is_some() && replay.frames == 0 && replay.marks.is_empty() {
         replay.without_log(&views, from);
     }
     let mut store = stores.take(&replay)?;
-    if is_new && spool.key.is_some() && store.may_have_left(&[], Sequence::ZERO)? {
-        return Err(Error::NothingButArticles { path: log });
-    }
-    // Before somebody writes the log on.
+    not_over_articles(&store, &spool, is_new)?;
     let told = lost_groups::told(&views, disk, (&spool.log(), id), access)?;
     let (mut writer, journal, mut recovered) = finish(recovery, access)?;
     tell(&recovered);
@@ -410,6 +407,14 @@ fn jump(
     } else {
         recovered.next.0.saturating_sub(from.0)
     })
+}
+
+/// A spool that was used is not begun anew over its articles.
+fn not_over_articles(store: &Store, spool: &Spool, is_new: bool) -> Result<(), Error> {
+    if is_new && spool.key.is_some() && store.may_have_left(&[], Sequence::ZERO)? {
+        return Err(Error::NothingButArticles { path: spool.log() });
+    }
+    Ok(())
 }
 
 /// The key of the spool's message-id hash: from the log, else from the identity, or a new one for a new spool.

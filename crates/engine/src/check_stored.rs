@@ -157,10 +157,12 @@ impl Engine {
             None
         }) {
             let (token, sequence, id_hash, sound) = match found {
-                Scanned::Damaged { from, to } => {
+                Scanned::Damaged { cycle, from, to } => {
                     let name = buffer.name();
+                    let cycle =
+                        cycle.map_or_else(String::new, |cycle| format!(" of cycle {cycle}"));
                     report.problem(format!(
-                        "buffer {name}: no record can be read from {from:#x} to {to:#x}"
+                        "buffer {name}: no record can be read from {from:#x} to {to:#x}{cycle}"
                     ));
                     continue;
                 }

@@ -269,6 +269,8 @@ pub enum Scanned {
     },
     /// Articles should be here, but none can be read.
     Damaged {
+        /// In this cycle; none where those of several lie beside each other.
+        cycle: Option<u32>,
         /// From this offset in the file.
         from: u64,
         /// To this offset.

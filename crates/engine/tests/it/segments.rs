@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use newsreel_engine::EngineConfig;
 use newsreel_host::disk::{Effect, Fault, FaultyDisk};
-use newsreel_host::{Disk, MemoryDisk, Op};
+use newsreel_host::{Disk, MemoryDisk, Op, OpenMode};
 use newsreel_service::Outcome;
 use newsreel_store::SetConfig;
 
@@ -173,6 +173,9 @@ async fn a_segment_that_was_removed_costs_its_articles() {
     let world = world.restart();
     let kept = alive(&world, 100).await;
     assert!((60..75).contains(&kept.len()), "{kept:?}");
+    let problems = world.problems();
+    let is_told = |problem: &String| problem.contains("of cycle 2");
+    assert!(problems.iter().any(is_told), "{problems:?}");
     assert_eq!(feed(&world, 100, 10).await, [Outcome::Accepted; 10]);
     // The newest as well: it goes on behind it.
     let newest = files(world.disk.as_ref()).pop().unwrap();
@@ -182,4 +185,35 @@ async fn a_segment_that_was_removed_costs_its_articles() {
     };
     assert_eq!(feed(&world, 110, 10).await, [Outcome::Accepted; 10]);
     assert!(world.by_id("<119@t.example>").await.is_some());
+}
+
+/// The newest file cut off costs what was in it; the next start goes on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_segment_that_was_cut_costs_its_articles() {
+    let world = World::new(segments(|_| {}));
+    feed(&world, 0, 60).await;
+    let newest = Path::new(DIR).join(files(world.disk.as_ref()).pop().unwrap());
+    let file = world.disk.open(&newest, OpenMode::ReadWrite).unwrap();
+    file.set_len(300_000).unwrap();
+    let world = world.restart();
+    let kept = alive(&world, 60).await;
+    assert!((30..60).contains(&kept.len()), "{kept:?}");
+    assert_eq!(feed(&world, 60, 10).await, [Outcome::Accepted; 10]);
+    assert_eq!(alive(&world, 60).await, kept);
+}
+
+/// Damaged headers of a file in the middle do not keep what is old for ever.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_segment_with_damaged_headers_goes_with_its_age_too() {
+    let world = World::new(segments(|set| set.keep_s = Some(1000)));
+    feed(&world, 0, 150).await;
+    let third = Path::new(DIR).join("00000003.seg");
+    let file = world.disk.open(&third, OpenMode::ReadWrite).unwrap();
+    file.write_at(&[b'?'; 8192], 0).unwrap();
+    world.wait_s(5000);
+    for n in 0..12 {
+        feed(&world, 150 + n, 1).await;
+    }
+    // The newest, and the one in front of it, whose age it tells only when it is full itself.
+    assert_eq!(files(world.disk.as_ref()).len(), 2);
 }

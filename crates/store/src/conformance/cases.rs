@@ -336,7 +336,7 @@ fn scans(method: &str) {
                         let is_whole = scan.article().len() == token.len() as usize;
                         assert!(is_whole, "{token:?} is not whole");
                     }
-                    Scanned::Damaged { from, to } if range == ScanRange::Live => {
+                    Scanned::Damaged { from, to, .. } if range == ScanRange::Live => {
                         panic!("damage from {from:#x} to {to:#x} where none was done");
                     }
                     Scanned::Damaged { .. } => {}

@@ -206,6 +206,7 @@ impl CyclicScan {
             self.buffer.should_be_sound(before)
         });
         (!was_stale && is_live).then_some(Scanned::Damaged {
+            cycle: self.part.cycle,
             from,
             to: self.offset,
         })
@@ -305,9 +306,30 @@ impl CyclicScan {
     }
 }
 
+impl CyclicScan {
+    /// Where this part begins: a file that somebody removed has none of its articles.
+    fn removed(&mut self) -> Option<Scanned> {
+        let Part {
+            cycle, from, to, ..
+        } = self.part;
+        if self.offset != from || from >= to {
+            return None;
+        }
+        let file = self.buffer.home.file(cycle?);
+        let is_removed = file.is_err_and(|error| error.kind() == ErrorKind::NotFound);
+        is_removed.then(|| {
+            self.offset = to;
+            Scanned::Damaged { cycle, from, to }
+        })
+    }
+}
+
 impl RecordScan for CyclicScan {
     fn step(&mut self) -> Result<Option<Scanned>> {
         loop {
+            if let Some(removed) = self.removed() {
+                return Ok(Some(removed));
+            }
             while self.offset < self.part.to {
                 if let Some(scanned) = self.advance()? {
                     return Ok(Some(scanned));

@@ -209,7 +209,7 @@ fn read(buffer: &Buffer, at: Position, octets: &mut [u8]) -> newsreel_host::Resu
 
 /// Whether an error means that nothing can be known of what is there.
 fn is_nothing(error: &newsreel_host::Error) -> bool {
-    error.is_medium() || error.kind() == ErrorKind::NotFound
+    error.is_medium() || matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ShortRead)
 }
 
 /// The sound record that begins exactly here, if it is later than what the log has.
@@ -313,7 +313,7 @@ impl<'a> Walk<'a> {
             let end = (self.at - self.at % PAGE + len).min(self.buffer.geometry.data_end);
             self.window.resize(in_memory(end - self.at), 0);
             match file.read_exact_at(&mut self.window, self.at) {
-                Err(error) if error.is_medium() => {}
+                Err(error) if is_nothing(&error) => {}
                 read => {
                     read?;
                     self.has = (self.cycle, self.at..end);

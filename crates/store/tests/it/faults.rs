@@ -218,7 +218,7 @@ fn a_bad_sector_costs_a_scan_the_record_in_it() {
                     assert!(sound && token != bad.token, "{nth}: {token:?}");
                     found += 1;
                 }
-                Scanned::Damaged { from, to } => {
+                Scanned::Damaged { from, to, .. } => {
                     assert!(from <= sector && sector < to, "{nth}: {from:#x} to {to:#x}");
                     damaged += 1;
                 }

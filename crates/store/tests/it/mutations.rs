@@ -154,7 +154,7 @@ fn damage_is_reported_where_it_is_and_left_behind() {
                 ..
             } => lines.push(format!("unsound {:x}", token.position().offset())),
             Scanned::Record { .. } => {}
-            Scanned::Damaged { from, to } => lines.push(format!("damaged {from:x} {to:x}")),
+            Scanned::Damaged { from, to, .. } => lines.push(format!("damaged {from:x} {to:x}")),
         }
     }
     let expected = [

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use newsreel_host::{Disk, ErrorKind, File, OpenMode};
+use newsreel_host::{Disk, ErrorKind, File, OpenMode, set_aside};
 use newsreel_wire::{CYCLE_MAX, Position, UnixTime};
 use parking_lot::Mutex;
 
@@ -70,7 +70,12 @@ pub(super) fn list(disk: &dyn Disk, dir: &Path, read_only: bool) -> Result<Vec<u
     let mut cycles = Vec::new();
     for entry in entries {
         if let Some(cycle) = cycle_of(&entry.name) {
-            cycles.push(cycle);
+            if !entry.is_dir {
+                cycles.push(cycle);
+            } else if !read_only {
+                let aside = set_aside(disk, &dir.join(&entry.name))?;
+                tracing::error!(path = %aside.display(), "a directory stood in the place of a segment");
+            }
         } else if entry.name.ends_with(UNFINISHED) && !read_only {
             disk.remove(&dir.join(&entry.name))?;
         }
@@ -129,6 +134,22 @@ impl Segments {
         Some((*cycles.next()?, cycles.next().copied()))
     }
 
+    /// When the newest article of this file arrived: the next one was made then.  Where its headers are damaged, the first
+    /// behind it that has a sound one tells a later time.
+    pub(super) fn arrival_of(&self, cycle: u32) -> Result<Option<UnixTime>> {
+        let inner = self.inner.lock();
+        let behind = inner.files.range(cycle + 1..).map(|(cycle, _)| *cycle);
+        let behind: Vec<u32> = behind.collect();
+        drop(inner);
+        for cycle in behind {
+            if let Some(header) = self.header_of(cycle)? {
+                return Ok(Some(header.hints.arrival));
+            }
+            tracing::error!(segment = cycle, "neither header of a segment can be used");
+        }
+        Ok(None)
+    }
+
     /// Whether there are files, but not this one and none behind it.
     pub(super) fn is_missing(&self, cycle: u32) -> bool {
         let inner = self.inner.lock();
@@ -147,7 +168,7 @@ impl Segments {
     }
 
     /// What the headers of this cycle's file say.
-    pub(super) fn header_of(&self, cycle: u32) -> Result<Option<FileHeader>> {
+    fn header_of(&self, cycle: u32) -> Result<Option<FileHeader>> {
         let file = self.file(cycle)?;
         Ok(match read_headers(&*file)? {
             Headers::Sound(header, ..) => Some(*header),

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use newsreel_host::{OpenMode, random_bytes};
+use newsreel_host::{Disk, OpenMode, random_bytes};
 use newsreel_wire::{BufferId, SetId};
 
 use super::NAME;
@@ -93,11 +93,27 @@ fn find(
         let why = format!("its files have {there} octets; set `segment_octets` to that");
         return Err(wrong(config, dir, why));
     }
+    if let Some(newest) = cycles.last().filter(|_| !read_only) {
+        make_whole(opening.disk.as_ref(), &path_of(dir, *newest), header.octets)?;
+    }
     Ok(Found {
         cycles,
         header,
         newest_at,
     })
+}
+
+/// Takes the room again that somebody cut off the file which is written on; what was in it is gone.
+fn make_whole(disk: &dyn Disk, path: &Path, octets: u64) -> Result<()> {
+    let file = disk.open(path, OpenMode::ReadWrite)?;
+    let len = file.len()?;
+    if len < octets {
+        tracing::error!(path = %path.display(), len, octets, "a segment was cut; what was behind its end is lost");
+        file.reserve(len, octets - len)?;
+        file.set_len(octets)?;
+        file.sync_all()?;
+    }
+    Ok(())
 }
 
 fn wrong(config: &SetConfig, dir: &Path, why: String) -> Error {

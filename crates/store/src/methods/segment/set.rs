@@ -39,26 +39,23 @@ impl SegmentSet {
         Arc::clone(&self.filling.buffer)
     }
 
-    /// When the newest article of the oldest file arrived: the next file was made then.
-    fn oldest_arrival(&mut self, cycle: u32, next: u32) -> Option<UnixTime> {
+    /// When the newest article of the oldest file arrived.
+    fn oldest_arrival(&mut self, cycle: u32) -> Option<UnixTime> {
         if let Some((known, arrival)) = self.oldest
             && known == cycle
         {
             return Some(arrival);
         }
-        let header = match self.files.header_of(next) {
-            Ok(header) => header?,
-            Err(error) => {
-                tracing::error!(%error, "the age of a segment cannot be told");
-                return None;
-            }
-        };
-        self.oldest = Some((cycle, header.hints.arrival));
-        Some(header.hints.arrival)
+        let arrival = self.files.arrival_of(cycle).unwrap_or_else(|error| {
+            tracing::error!(%error, "the age of a segment cannot be told");
+            None
+        })?;
+        self.oldest = Some((cycle, arrival));
+        Some(arrival)
     }
 
     /// Why the oldest file is to go, if it is.
-    fn reason(&mut self, cycle: u32, next: u32, now: Option<UnixTime>) -> Option<&'static str> {
+    fn reason(&mut self, cycle: u32, now: Option<UnixTime>) -> Option<&'static str> {
         let octets = self.files.octets();
         if self.limits.keep_octets.is_some_and(|keep| octets > keep) {
             return Some("there is more than `keep_octets`");
@@ -75,7 +72,7 @@ impl SegmentSet {
             return Some("the disk is full");
         }
         let (keep_s, now) = (self.limits.keep_s?, now?);
-        let arrival = self.oldest_arrival(cycle, next)?;
+        let arrival = self.oldest_arrival(cycle)?;
         let age_s = now.0.saturating_sub(arrival.0);
         (age_s > keep_s).then_some("its articles are older than `keep_s`")
     }
@@ -98,7 +95,7 @@ impl StorageMethod for SegmentSet {
         if !buffer.is_usable() {
             return;
         }
-        let Some(why) = self.reason(cycle, next, now) else {
+        let Some(why) = self.reason(cycle, now) else {
             return;
         };
         tracing::info!(set = buffer.name, segment = cycle, why, "a segment goes");

@@ -208,7 +208,7 @@ pub(crate) fn ask(args: &LookArgs, request: Request) -> Result<Value> {
     answer
 }
 
-fn bar() -> ProgressBar {
+pub(crate) fn bar() -> ProgressBar {
     if !output::is_watched() {
         return ProgressBar::hidden();
     }

@@ -29,7 +29,7 @@ pub use method::{
     BatchWrite, Blocking, BufferReader, CheckpointWrite, Left, Marks, Missing, Place, RecordScan,
     Reservation, ScanRange, Scanned, StorageMethod, Stored, Want,
 };
-pub use methods::cnfs::{ARTICLE_OCTETS_MAX, CreateProgress, STARTS_MAX};
+pub use methods::cnfs::{ARTICLE_OCTETS_MAX, CreateProgress, STARTS_MAX, open_file};
 pub use reader::StoreReader;
 pub use register::OCTETS_MAX as REGISTER_OCTETS_MAX;
 pub use rules::{RuleNote, RuleSubject, Rules};

@@ -22,4 +22,5 @@ mod reload;
 mod scale;
 mod soak;
 mod spool;
+mod store_files;
 mod transcripts;

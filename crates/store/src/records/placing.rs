@@ -80,6 +80,21 @@ pub(crate) fn article_octets_max(capacity: u64) -> u64 {
         .min(ARTICLE_OCTETS_MAX)
 }
 
+/// Octets that are reserved at once.
+fn region(buffer: &Buffer) -> u64 {
+    let capacity = buffer.geometry.capacity();
+    let usual_min = REGION_USUAL_MIN.min(capacity / 16);
+    let region = (capacity / 64).max(usual_min).min(REGION_MAX);
+    region.max(PAGE).next_multiple_of(PAGE)
+}
+
+/// The end of all that was written, when this much of it is known.
+pub(crate) fn true_end(buffer: &Buffer, known: Position) -> Result<TrueEnd> {
+    // What is known may lie in the middle of a large article of a later cycle.
+    let quiet = (QUIET_REGIONS * region(buffer)).max(buffer.article_octets_max() + 2 * PAGE);
+    true_end::find(buffer, known, quiet)
+}
+
 /// The token of a record.
 pub(crate) fn token_of(buffer: &Buffer, header: &RecordHeader) -> Token {
     let [h0, h1, h2, h3] = header.head_len.to_le_bytes();
@@ -123,10 +138,7 @@ impl Filling {
 
     /// Octets of one reservation.
     fn region(&self) -> u64 {
-        let capacity = self.buffer.geometry.capacity();
-        let usual_min = REGION_USUAL_MIN.min(capacity / 16);
-        let region = (capacity / 64).max(usual_min).min(REGION_MAX);
-        region.max(PAGE).next_multiple_of(PAGE)
+        region(&self.buffer)
     }
 
     /// The largest article taken.
@@ -432,7 +444,7 @@ impl Filling {
         let hints = self.buffer.home.opened();
         if self.buffer.is_rescued {
             // This header says nothing: what lies anywhere in it must do.
-            return Ok(self.true_end(next)?.sequence > log_end);
+            return Ok(true_end(&self.buffer, next)?.sequence > log_end);
         }
         Ok(hints.sequence > log_end
             || hints.reserved > reserved
@@ -476,13 +488,6 @@ impl Filling {
         Ok(Some(left))
     }
 
-    /// The end of all that was written, when this much of it is known.
-    fn true_end(&self, known: Position) -> Result<TrueEnd> {
-        // What is known may lie in the middle of a large article of a later cycle.
-        let quiet = (QUIET_REGIONS * self.region()).max(self.article_octets_max() + 2 * PAGE);
-        true_end::find(&self.buffer, known, quiet)
-    }
-
     /// After recovery: goes on behind the last committed article.  Where the log is known to be too old it goes on
     /// behind everything that was ever written or reserved in it, so that nothing is overwritten before its turn; the
     /// complaint says so.
@@ -521,7 +526,7 @@ impl Filling {
             "the log is older than the buffer, whose last record is looked for"
         );
         // The header is only a hint: it may never have been written since the buffer was made.
-        let found = self.true_end(known)?;
+        let found = true_end(&self.buffer, known)?;
         let is_endless = self.buffer.home.is_endless();
         let (by_the_log, reserved) = (reserved, hints.reserved.max(reserved));
         let last = if is_endless {

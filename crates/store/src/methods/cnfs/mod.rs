@@ -5,6 +5,7 @@
 //! follows from the region that the log has reserved for overwriting.  Nothing is written outside a durably reserved
 //! region, so what computes as alive is alive, also after a crash.  The layout is in `docs/formats/cyclic-buffer.md`.
 
+mod alone;
 mod bitmap;
 mod checkpoint;
 mod create;
@@ -14,6 +15,7 @@ mod open;
 mod rescue;
 mod set;
 
+pub use alone::open_file;
 pub use bitmap::STARTS_MAX;
 pub use create::CreateProgress;
 pub(crate) use open::open;

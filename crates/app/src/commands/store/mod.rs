@@ -1,6 +1,8 @@
-//! `newsreel store list|inspect|explain`: the buffers, what lies in them, and which rule takes an article.
+//! `newsreel store list|inspect|explain|verify|dump|export`: the buffers, what lies in them, and which rule takes an article.
 
-use std::path::Path;
+mod files;
+
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use newsreel_engine::ArticleRef;
@@ -64,6 +66,40 @@ pub(crate) enum Verb {
         #[command(flatten)]
         spool: LookArgs,
     },
+    /// Read every article of a buffer's or segment's file, and compare its checksums
+    #[command(
+        after_help = "The file is only read; no spool is needed. Ends with 0 when all is sound, with 1 when something is \
+                      damaged.\n\n\
+                      Examples:\n  newsreel store verify newsreel-spool/buffers/C0\n  \
+                      newsreel store verify segments/main/*.seg --json"
+    )]
+    Verify {
+        /// The files
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+        /// Answer in JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// List the articles in a buffer's or segment's file: token, sequence, arrival, octets, message-id
+    #[command(
+        after_help = "The file is only read; no spool is needed. With --json there is one object a line.\n\n\
+                      Example:\n  newsreel store dump newsreel-spool/buffers/C0"
+    )]
+    Dump {
+        /// The file
+        file: PathBuf,
+        /// Answer in JSON, an object a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write the articles of a buffer's or segment's file as a batch (`#! rnews`)
+    #[command(
+        after_help = "The file is only read; no spool is needed. What is damaged is left out, and told.\n\n\
+                      Examples:\n  newsreel store export newsreel-spool/buffers/C0 --to articles.rnews\n  \
+                      newsreel store export 00000007.seg > articles.rnews")]
+        to: Option<PathBuf>,
+    },
 }
 
 pub(crate) fn run(verb: &Verb) -> Result<()> {
@@ -71,6 +107,9 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
         Verb::List { spool } => list(spool),
         Verb::Inspect { buffers, spool } => inspect(buffers, spool),
         Verb::Explain { article, spool } => explain(article, spool),
+        Verb::Verify { files, json } => files::verify(files, *json),
+        Verb::Dump { file, json } => files::dump(file, *json),
+        Verb::Export { file, to } => files::export(file, to.as_deref()),
     }
 }
 

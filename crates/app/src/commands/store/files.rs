@@ -1,0 +1,247 @@
+//! `newsreel store verify|dump|export FILE`: what lies in one file of articles, a buffer or a segment of whatever spool.
+//!
+//! The file is only read, by itself: no spool is needed, no log and no views.  Beside a server that writes it what comes
+//! meanwhile may be missed.
+
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, bail};
+use newsreel_host::{Disk as _, File, OpenMode, RealDisk};
+use newsreel_store::{BufferReader, RecordScan, ScanRange, Scanned, open_file};
+use newsreel_wire::article::{Headers, Known};
+use newsreel_wire::nntp::framing::wire_to_lf;
+use newsreel_wire::{Position, Sequence, TokenText, UnixTime, batch};
+use serde_json::{Value, json};
+
+use crate::{access, output};
+
+/// So many damaged places of a file are named.
+const DAMAGE_NAMED_MAX: usize = 100;
+
+/// Octets of a batch that are written at once, about.
+const WRITE_OCTETS: usize = 1 << 20;
+
+/// A record whose header is sound.
+struct Found<'a> {
+    at: Position,
+    sequence: Sequence,
+    arrival: UnixTime,
+    is_sound: bool,
+    /// In wire form.
+    article: &'a [u8],
+}
+
+impl Found<'_> {
+    /// Its message-id, as far as it can be read.
+    fn id(&self) -> String {
+        let headers = Headers::scan_stored(self.article).ok();
+        let id = headers
+            .as_ref()
+            .and_then(|headers| headers.content(Known::MessageId));
+        String::from_utf8_lossy(id.unwrap_or_default()).into_owned()
+    }
+}
+
+/// What a walk found.
+#[derive(Default)]
+struct Totals {
+    articles: u64,
+    octets: u64,
+    damaged: u64,
+    places: Vec<String>,
+}
+
+impl Totals {
+    fn damage(&mut self, place: String) {
+        self.damaged += 1;
+        if self.places.len() < DAMAGE_NAMED_MAX {
+            self.places.push(place);
+        }
+    }
+}
+
+fn open(path: &Path) -> Result<Arc<dyn BufferReader>> {
+    let reader = open_file(&RealDisk, path)?;
+    if let Some(complaint) = reader.facts().complaint {
+        output::warning(&format!("{}: {complaint}", path.display()));
+    }
+    Ok(reader)
+}
+
+/// Walks what was not overwritten, oldest first, with a progress bar for a person who waits.
+fn walk(
+    reader: &Arc<dyn BufferReader>,
+    mut each: impl FnMut(&Found<'_>, &str) -> Result<()>,
+) -> Result<Totals> {
+    let mut totals = Totals::default();
+    let facts = reader.facts();
+    let bar = access::bar();
+    bar.set_length(facts.live_octets);
+    let name = reader.name().to_owned();
+    let token = |position| {
+        TokenText {
+            name: &name,
+            position,
+        }
+        .to_string()
+    };
+    let mut scan = Arc::clone(reader).scan(ScanRange::Live);
+    while let Some(scanned) = scan.step()? {
+        match scanned {
+            Scanned::Damaged { from, to, .. } => {
+                totals.damage(format!("nothing can be read from {from:#x} to {to:#x}"));
+            }
+            Scanned::Record {
+                token: at,
+                sequence,
+                arrival,
+                sound,
+                ..
+            } => {
+                let found = Found {
+                    at: at.position(),
+                    sequence,
+                    arrival,
+                    is_sound: sound,
+                    article: article_of(scan.as_ref()),
+                };
+                let text = token(found.at);
+                if !sound {
+                    totals.damage(format!("the article {text} is damaged"));
+                }
+                totals.articles += 1;
+                totals.octets += found.article.len() as u64;
+                bar.inc(found.article.len() as u64);
+                each(&found, &text)?;
+            }
+        }
+    }
+    bar.finish_and_clear();
+    Ok(totals)
+}
+
+fn article_of(scan: &dyn RecordScan) -> &[u8] {
+    scan.article()
+}
+
+/// Reads every article and compares its checksums.
+pub(super) fn verify(files: &[PathBuf], as_json: bool) -> Result<()> {
+    let (mut rows, mut damaged) = (Vec::new(), 0);
+    for path in files {
+        let reader = open(path)?;
+        let totals = walk(&reader, |_, _| Ok(()))?;
+        damaged += totals.damaged;
+        rows.push(json!({
+            "file": path, "name": reader.name(), "articles": totals.articles, "octets": totals.octets,
+            "damaged": totals.damaged, "places": totals.places,
+        }));
+    }
+    if as_json {
+        output::json(&Value::from(rows))?;
+    } else {
+        for row in &rows {
+            let places = row["places"].as_array().into_iter().flatten();
+            for place in places {
+                output::text(&format!(
+                    "{}: {}\n",
+                    output::cell(&row["file"]),
+                    output::cell(place)
+                ))?;
+            }
+            output::text(&format!(
+                "{}: {} articles, {} octets, {} damaged\n",
+                output::cell(&row["file"]),
+                row["articles"],
+                row["octets"],
+                row["damaged"],
+            ))?;
+        }
+    }
+    match damaged {
+        0 => Ok(()),
+        1 => bail!("one place is damaged"),
+        _ => bail!("{damaged} places are damaged"),
+    }
+}
+
+/// Lists the records.
+pub(super) fn dump(path: &Path, as_json: bool) -> Result<()> {
+    let reader = open(path)?;
+    let totals = walk(&reader, |found, token| {
+        let (sequence, arrival, octets) = (found.sequence.0, found.arrival.0, found.article.len());
+        let id = found.id();
+        output::text(&if as_json {
+            let record = json!({
+                "token": token, "sequence": sequence, "arrival": arrival, "octets": octets,
+                "damaged": !found.is_sound, "message_id": id,
+            });
+            format!("{record}\n")
+        } else {
+            let state = if found.is_sound { "" } else { "  DAMAGED" };
+            let id = output::foreign(&id);
+            format!("{token}  {sequence}  {arrival}  {octets}  {id}{state}\n")
+        })
+    })?;
+    for place in &totals.places {
+        output::warning(place);
+    }
+    Ok(())
+}
+
+/// Where a batch goes.
+enum Target {
+    Output,
+    File(Arc<dyn File>, u64),
+}
+
+impl Target {
+    fn write(&mut self, octets: &[u8]) -> Result<()> {
+        match self {
+            Self::Output => io::stdout().lock().write_all(octets)?,
+            Self::File(file, at) => {
+                file.write_at(octets, *at)?;
+                *at += octets.len() as u64;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes the sound articles as one batch.
+pub(super) fn export(path: &Path, to: Option<&Path>) -> Result<()> {
+    let reader = open(path)?;
+    let mut target = match to {
+        None => Target::Output,
+        Some(to) => {
+            let file = RealDisk.open(to, OpenMode::CreateNew);
+            Target::File(file.with_context(|| "the batch is not begun")?, 0)
+        }
+    };
+    let (mut text, mut out, mut articles) = (Vec::new(), Vec::new(), 0_u64);
+    let totals = walk(&reader, |found, _| {
+        if found.is_sound {
+            text.clear();
+            wire_to_lf(found.article, &mut text);
+            batch::write_article(&text, &mut out);
+            articles += 1;
+        }
+        if out.len() >= WRITE_OCTETS {
+            target.write(&out)?;
+            out.clear();
+        }
+        Ok(())
+    })?;
+    target.write(&out)?;
+    if let Target::File(file, _) = &target {
+        file.sync_all()?;
+    }
+    for place in &totals.places {
+        output::warning(place);
+    }
+    match to {
+        Some(to) => output::text(&format!("{articles} articles in {}\n", to.display())),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,179 @@
+//! `newsreel store verify|dump|export`: what lies in a file of articles, when nothing is left but the file.
+
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use newsreel_host::{Disk as _, OpenMode, RealDisk, read_whole};
+use serde_json::Value;
+
+use crate::client::NewsClient;
+use crate::spool::{Spool, newsreel, said};
+
+const ARTICLES: usize = 60;
+
+const CONFIG: &str = r#"
+[server]
+spool = "spool"
+
+[listen]
+addresses = ["127.0.0.1:0"]
+
+[articles]
+age_s_max = 0
+
+[[buffer]]
+name = "A"
+octets = "1MiB"
+
+[[set]]
+name = "ring"
+buffers = ["A"]
+
+[[set]]
+name = "pile"
+method = "segment"
+segment_octets = "1MiB"
+
+[[rule]]
+groups = "misc.pile"
+set = "pile"
+
+[[rule]]
+set = "ring"
+"#;
+
+fn id(n: usize) -> String {
+    format!("<{n}@alone.example>")
+}
+
+fn run(words: &[&str], path: &Path) -> Output {
+    newsreel()
+        .arg("store")
+        .args(words)
+        .arg(path)
+        .output()
+        .unwrap()
+}
+
+/// The records of a file, as `dump --json` tells them.
+fn dumped(path: &Path) -> Vec<Value> {
+    let text = said(run(&["dump", "--json"], path)).unwrap();
+    let lines = text.lines().map(serde_json::from_str);
+    lines.collect::<Result<_, _>>().unwrap()
+}
+
+fn ids(records: &[Value]) -> Vec<String> {
+    let id = |record: &Value| record["message_id"].as_str().unwrap().to_owned();
+    records.iter().map(id).collect()
+}
+
+/// A spool of whose server and log nothing is left: the buffer, which is in its second cycle, and the segment.
+fn left() -> (Spool, PathBuf, PathBuf) {
+    let spool = Spool::with(CONFIG);
+    let server = spool.serve();
+    spool.text(&["group", "add", "misc.ring"]);
+    spool.text(&["group", "add", "misc.pile"]);
+    let mut client = NewsClient::connect(server.address);
+    let padding = "x".repeat(60) + "\r\n";
+    for n in 0..ARTICLES {
+        let group = ["misc.ring", "misc.pile"][n % 2];
+        let body = format!(
+            "body of {n}\r\n..a dot\r\n{}",
+            padding.repeat(700 * (1 - n % 2))
+        );
+        let id = id(n);
+        let article = format!(
+            "Path: peer.example!not-for-mail\r\nFrom: a@example.org\r\nNewsgroups: {group}\r\nSubject: a test\r\n\
+             Date: Wed, 31 Dec 2025 12:00:00 +0000\r\nMessage-ID: {id}\r\n\r\n{body}.\r\n"
+        );
+        client.send(format!("TAKETHIS {id}\r\n{article}").as_bytes());
+        assert!(client.line().starts_with("239"), "{n}");
+    }
+    server.kill();
+    for gone in ["log", "index"] {
+        let aside = spool.folder().join(gone);
+        RealDisk.rename(&spool.path().join(gone), &aside).unwrap();
+    }
+    let (ring, pile) = ("buffers/A", "segments/pile/00000001.seg");
+    let (ring, pile) = (spool.path().join(ring), spool.path().join(pile));
+    (spool, ring, pile)
+}
+
+#[test]
+fn a_file_alone_tells_what_lies_in_it() {
+    let (spool, ring, pile) = left();
+    let odd: Vec<String> = (0..ARTICLES).filter(|n| n % 2 == 1).map(id).collect();
+    assert_eq!(ids(&dumped(&pile)), odd);
+    // The newest of the others, in order, up to the last.
+    let found = ids(&dumped(&ring));
+    let even: Vec<String> = (0..ARTICLES).filter(|n| n % 2 == 0).map(id).collect();
+    assert!((10..even.len()).contains(&found.len()), "{found:?}");
+    assert!(even.ends_with(&found), "{found:?}");
+    for path in [&ring, &pile] {
+        let text = said(run(&["verify"], path)).unwrap();
+        assert!(text.contains(" 0 damaged"), "{text}");
+    }
+    // Fed to another server they are the same.
+    let batch = spool.folder().join("batch");
+    let words = ["export", "--to", batch.to_str().unwrap()];
+    let told = said(run(&words, &pile)).unwrap();
+    assert!(
+        told.starts_with(&format!("{} articles", odd.len())),
+        "{told}"
+    );
+    let again = said(run(&words, &pile)).unwrap_err();
+    assert!(again.contains("batch"), "{again}");
+    let name = "[engine]\npath_identity = \"other.example\"\n\n[server]";
+    let other = Spool::with(&Spool::changed(&[("[server]", name)]));
+    let server = other.serve();
+    other.text(&["group", "add", "misc.pile"]);
+    let address = server.address.to_string();
+    let words = [
+        "bench",
+        "feed",
+        "--from",
+        batch.to_str().unwrap(),
+        "--server",
+        &address,
+    ];
+    said(newsreel().args(words).output().unwrap()).unwrap();
+    let mut client = NewsClient::connect(server.address);
+    for (at, id) in odd.iter().enumerate() {
+        assert!(client.ask(&format!("BODY {id}")).starts_with("222"));
+        assert_eq!(
+            client.block(),
+            [format!("body of {}", 2 * at + 1), "..a dot".to_owned()]
+        );
+    }
+}
+
+#[test]
+fn damage_in_a_file_is_named_and_costs_what_it_touches() {
+    let (_spool, ring, _) = left();
+    let before = dumped(&ring);
+    let octets = read_whole(&RealDisk, &ring, 2 << 20).unwrap();
+    let file = RealDisk.open(&ring, OpenMode::ReadWrite).unwrap();
+    let last = before.last().unwrap();
+    let text = format!("body of {}", ARTICLES - 2);
+    let at = octets
+        .windows(text.len())
+        .rposition(|found| found == text.as_bytes());
+    file.write_at(b"B", at.unwrap() as u64).unwrap();
+    let failed = run(&["verify", "--json"], &ring);
+    assert_eq!(failed.status.code(), Some(1));
+    let report: Value = serde_json::from_slice(&failed.stdout).unwrap();
+    assert_eq!(report[0]["damaged"], 1);
+    let place = report[0]["places"][0].as_str().unwrap();
+    assert!(place.contains(last["token"].as_str().unwrap()), "{place}");
+    let batch = run(&["export"], &ring);
+    let marks = batch.stdout.windows(8).filter(|found| found == b"#! rnews");
+    assert_eq!(marks.count(), before.len() - 1);
+    assert!(String::from_utf8_lossy(&batch.stderr).contains("damaged"));
+    // Both headers gone: the records tell how to read it.
+    file.write_at(&[b'?'; 8192], 0).unwrap();
+    assert!(ids(&dumped(&ring)).ends_with(&ids(&before)));
+    // What is no such file is told.
+    file.write_at(&vec![b'?'; 1 << 20], 0).unwrap();
+    let error = said(run(&["dump"], &ring)).unwrap_err();
+    assert!(error.contains("no records in it"), "{error}");
+}

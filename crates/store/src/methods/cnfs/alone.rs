@@ -1,0 +1,106 @@
+//! One file of articles by itself, a cyclic buffer or a segment, of whatever spool: read, and never written.
+//!
+//! What it says of itself in its header is only where to begin: its records tell where it ends.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use newsreel_host::{Disk, OpenMode};
+use newsreel_wire::{BufferId, Position, SetId};
+
+use super::file::{Cyclic, Owner};
+use super::rescue;
+use crate::config::BufferConfig;
+use crate::error::{Error, Result};
+use crate::method::BufferReader;
+use crate::records::buffer::Buffer;
+use crate::records::format::{RECORD_HEADER, RecordHeader};
+use crate::records::geometry::BLOCK_MIN;
+use crate::records::headers::{Headers, read_headers};
+use crate::records::memory::Pool;
+use crate::records::placing::true_end;
+
+/// Opens a file of articles.  Everything in it that was not overwritten since can be read and walked.
+///
+/// # Errors
+/// When it cannot be read, is no such file, or nothing in it tells how to read it.
+pub fn open_file(disk: &dyn Disk, path: &Path) -> Result<Arc<dyn BufferReader>> {
+    let file = disk.open(path, OpenMode::Read)?;
+    let wrong = |why: String| Error::Buffer {
+        name: path.file_name().unwrap_or_default().display().to_string(),
+        path: path.to_path_buf(),
+        why,
+    };
+    let mut config = BufferConfig {
+        name: String::new(),
+        path: None,
+        octets: file.len()?,
+        block_octets: Some(BLOCK_MIN),
+        cached: false,
+        sparse: false,
+    };
+    let headers = read_headers(file.as_ref())?;
+    if let Headers::Sound(header, ..) = &headers {
+        (config.octets, config.block_octets) = (header.octets, Some(header.block));
+        config.name.clone_from(&header.name);
+    }
+    let pool = Arc::new(Pool::default());
+    let mut owner = Owner {
+        config: &config,
+        path,
+        spool: [0; 16],
+        set: SetId(0),
+        recent_octets: 0,
+        pool: &pool,
+    };
+    let (header, complaint) = match headers {
+        Headers::Sound(header, _, complaint) => (*header, complaint),
+        Headers::Blank => return Err(wrong("it is empty".to_owned())),
+        Headers::Damaged(why) => return Err(wrong(why)),
+        Headers::Lost(why) => match rescue::header(file.as_ref(), &owner, BufferId(0))? {
+            Some((header, _)) => (header, Some(why)),
+            None => {
+                let why = format!("{why}, and no records in it tell how to read it");
+                return Err(wrong(why));
+            }
+        },
+    };
+    owner.spool = header.spool;
+    let told = (complaint, false);
+    let cyclic = Cyclic::open(disk, &owner, true, (header, 0), told)?;
+    find_end(&cyclic.buffer)?;
+    Ok(cyclic.buffer)
+}
+
+/// Finds the end of what was written, from the header or the first record on, whichever is later.
+fn find_end(buffer: &Buffer) -> Result<()> {
+    let from = buffer.home.opened().end.max(first_cycle(buffer)?);
+    let end = true_end(buffer, from)?.end;
+    // What is reserved and not yet overwritten is still there to be read; what an older header says is not.
+    buffer.raise_floor(end.one_cycle_before());
+    buffer.end.store(end.0, Ordering::Relaxed);
+    buffer.written.store(end.0, Ordering::Release);
+    Ok(())
+}
+
+/// The beginning of the cycle whose record lies first in the file.
+fn first_cycle(buffer: &Buffer) -> Result<Position> {
+    let geometry = buffer.geometry;
+    let start = geometry.start_of(1).unwrap_or_default();
+    let mut octets = [0; RECORD_HEADER];
+    match buffer
+        .home
+        .file(1)?
+        .read_exact_at(&mut octets, start.offset())
+    {
+        Err(error) if error.is_medium() => return Ok(start),
+        read => read?,
+    }
+    let header = RecordHeader::decode(&octets, buffer.key).ok();
+    let cycle = header
+        .map(|header| header.position)
+        .filter(|position| position.offset() == start.offset());
+    let cycle = cycle.map_or(1, Position::cycle);
+    Ok(geometry.start_of(cycle).unwrap_or(start))
+}

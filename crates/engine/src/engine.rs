@@ -93,7 +93,14 @@ impl Engine {
         let writer = opened.writer.take();
         let (engine, sequencer_parts) = Self::assemble(config, disk, clock, opened)?;
         if let Some(jump_s) = engine.shared.time.jump_s() {
-            tracing::error!("since the last run {}", timekeeper::describe(jump_s));
+            // Nobody here can tell whether the server was off for so long.
+            let hours = jump_s.unsigned_abs() / 3600;
+            let side = if jump_s > 0 { "ahead of" } else { "behind" };
+            tracing::error!(
+                "the clock is {hours} hours {side} the last run, which is right where the server was off for so long: \
+                 if it is right, say so with `newsreel clock confirm`; until then nothing is refused for its age and \
+                 no id is forgotten"
+            );
         }
         if let Some(writer) = writer {
             let threads = start(&engine.shared, writer, sequencer_parts)?;

@@ -1,4 +1,4 @@
-//! HEAD: the header block (RFC 3977 section 6.2.2).
+//! HEAD: the header block; every server has it, also a feeder (RFC 3977 section 6.2.2).
 
 use newsreel_service::{NewsService, Part};
 use newsreel_wire::nntp::line::Command;
@@ -13,8 +13,8 @@ pub(super) const SPEC: Spec = Spec {
     name: "HEAD",
     usage: "[message-id|number]",
     args: (0, 1),
-    needs: Needs::Reader,
-    capability: Some("READER"),
+    needs: Needs::Nothing,
+    capability: None,
     pipelined: false,
     codes: &[221, 412, 420, 423, 430],
 };

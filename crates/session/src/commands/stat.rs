@@ -1,4 +1,4 @@
-//! STAT: whether an article is there (RFC 3977 section 6.2.4).
+//! STAT: whether an article is there; every server has it, also a feeder (RFC 3977 section 6.2.4).
 
 use newsreel_service::{NewsService, Part};
 use newsreel_wire::nntp::line::Command;
@@ -13,8 +13,8 @@ pub(super) const SPEC: Spec = Spec {
     name: "STAT",
     usage: "[message-id|number]",
     args: (0, 1),
-    needs: Needs::Reader,
-    capability: Some("READER"),
+    needs: Needs::Nothing,
+    capability: None,
     pipelined: false,
     codes: &[223, 412, 420, 423, 430],
 };

@@ -97,7 +97,13 @@ pub(crate) enum Verb {
     #[command(
         after_help = "The file is only read; no spool is needed. What is damaged is left out, and told.\n\n\
                       Examples:\n  newsreel store export newsreel-spool/buffers/C0 --to articles.rnews\n  \
-                      newsreel store export 00000007.seg > articles.rnews")]
+                      newsreel store export 00000007.seg > articles.rnews"
+    )]
+    Export {
+        /// The file
+        file: PathBuf,
+        /// Write it here, not to the standard output; it must not be there
+        #[arg(long, value_name = "PATH")]
         to: Option<PathBuf>,
     },
 }

@@ -96,6 +96,12 @@ impl FaultyDisk {
         self.script.octets_written(path_part)
     }
 
+    /// Writes so far to files whose paths contain `path_part` that did not begin where the write before them ended.
+    #[must_use]
+    pub fn writes_apart(&self, path_part: &str) -> u64 {
+        self.script.writes_apart(path_part)
+    }
+
     /// Octets asked for so far of files whose paths contain `path_part`, whether or not they lay in memory.
     #[must_use]
     pub fn octets_read(&self, path_part: &str) -> u64 {

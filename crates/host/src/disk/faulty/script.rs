@@ -176,16 +176,16 @@ impl OpCounts {
     }
 }
 
-/// So many octets of each path.
+/// Sums for each path.
 #[derive(Debug, Default)]
-struct Octets(BTreeMap<PathBuf, u64>);
+struct Sums(BTreeMap<PathBuf, u64>);
 
-impl Octets {
-    fn add(&mut self, path: &Path, octets: u64) {
+impl Sums {
+    fn add(&mut self, path: &Path, more: u64) {
         match self.0.get_mut(path) {
-            Some(sum) => *sum += octets,
+            Some(sum) => *sum += more,
             None => {
-                self.0.insert(path.to_path_buf(), octets);
+                self.0.insert(path.to_path_buf(), more);
             }
         }
     }
@@ -194,7 +194,7 @@ impl Octets {
         let counts = self.0.iter();
         counts
             .filter(|(path, _)| path.to_string_lossy().contains(path_part))
-            .map(|(_, octets)| octets)
+            .map(|(_, sum)| sum)
             .sum()
     }
 }
@@ -204,9 +204,12 @@ struct State {
     faults: Vec<Fault>,
     counts: OpCounts,
     /// Octets written to each path.
-    written: Octets,
+    written: Sums,
+    /// Where the last write to each path ended, and how many did not begin there.
+    ends: BTreeMap<PathBuf, u64>,
+    apart: Sums,
     /// Octets asked for from each path.
-    read: Octets,
+    read: Sums,
     stop_at_change: Option<u64>,
     stop_at_sync: Option<u64>,
     stopped: bool,
@@ -251,6 +254,10 @@ impl Script {
         self.0.lock().written.of(path_part)
     }
 
+    pub(super) fn writes_apart(&self, path_part: &str) -> u64 {
+        self.0.lock().apart.of(path_part)
+    }
+
     pub(super) fn octets_read(&self, path_part: &str) -> u64 {
         self.0.lock().read.of(path_part)
     }
@@ -264,7 +271,14 @@ impl Script {
         }
         counts.changes += u64::from(call.changes);
         match call.op {
-            Op::Write => state.written.add(call.path, call.len),
+            Op::Write => {
+                state.written.add(call.path, call.len);
+                let end = state
+                    .ends
+                    .insert(call.path.to_path_buf(), call.offset + call.len);
+                let is_apart = end.is_some_and(|end| end != call.offset);
+                state.apart.add(call.path, u64::from(is_apart));
+            }
             Op::Read => state.read.add(call.path, call.len),
             _ => {}
         }

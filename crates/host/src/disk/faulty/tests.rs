@@ -98,6 +98,11 @@ fn octets_are_counted_by_path() {
     assert_eq!(octets(".log"), (5, 6));
     assert_eq!(octets(".run"), (3, 3));
     assert_eq!(octets(""), (8, 9));
+    a.write_at(b"678", 5).unwrap();
+    assert_eq!(disk.writes_apart(""), 0);
+    a.write_at(b"0", 2).unwrap();
+    b.write_at(b"0", 4).unwrap();
+    assert_eq!((disk.writes_apart(".log"), disk.writes_apart("")), (1, 2));
 }
 
 #[test]

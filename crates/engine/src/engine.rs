@@ -34,7 +34,7 @@ use crate::sequencer::Event;
 use crate::shared::{Policy, Shared};
 use crate::spool::Spool;
 use crate::start::{self, Parts};
-use crate::timekeeper::{self, Timekeeper};
+use crate::timekeeper::Timekeeper;
 
 /// An open spool.
 #[derive(Debug)]

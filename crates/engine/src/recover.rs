@@ -108,7 +108,7 @@ pub(crate) fn open(
     let (mut left, look) = (LeftOver::default(), (&*views, from));
     if writer.is_some() {
         spool.keep_key(disk, hash_key);
-        left = left_over(&mut store, &mut replay, &recovered, look)?;
+        left = left_over(config, &mut store, &mut replay, &recovered, look)?;
     }
     let writes = resume(&mut store, &mut replay, (&recovered, left.last), look)?;
     if let Some(writer) = &mut writer {
@@ -301,6 +301,7 @@ fn recovery(
 /// What the last commits left that the log does not have; the buffers go on behind it.  Also behind a clean stop: the frames
 /// of a later run may be lost.  Without durability or group rows nothing of it can be relied on.
 fn left_over(
+    config: &EngineConfig,
     store: &mut Store,
     replay: &mut Replay,
     recovered: &Recovered,
@@ -309,19 +310,25 @@ fn left_over(
     if !replay.is_durable() || views.numbers_lost() > 0 {
         return Ok(LeftOver::default());
     }
-    let is_hurt = recovered.cut.is_some() || recovered.damage_count > 0 || recovered.end < from;
-    if recovered.end < from {
+    let is_behind = recovered.end < from || is_behind(views, replay, store);
+    if is_behind {
         replay.raise_to(views);
     }
     let missing = Missing {
         last: Sequence(recovered.end.0.saturating_sub(1)),
         before: None,
+        article_octets_max: u64::from(config.articles.octets_max),
+        is_hurt: recovered.cut.is_some() || recovered.damage_count > 0 || is_behind,
     };
-    let left = store.left_over(&replay.marks(), missing, is_hurt)?;
+    let left = store.left_over(&replay.marks(), missing)?;
     for left in &left {
-        replay.raise(left.buffer, left.end, left.reserved);
+        replay.left(left);
     }
-    let over = roll_forward::read(views, &store.reader(), &left, recovered.end.max(from))?;
+    let mut over = roll_forward::read(views, &store.reader(), &left, recovered.end.max(from))?;
+    if left.iter().any(|left| left.has_remains) {
+        // Of what is behind the last whole article nothing is known but that it was no more than a commit.
+        over.lost += u64::from(config.sequencer.commit_articles_max);
+    }
     for article in over.articles.values() {
         replay.placed(&article.token);
     }
@@ -351,18 +358,29 @@ fn resume(
     }
     store.withdrawn(&replay.withdrawn, &mut writes);
     let last = Sequence(recovered.end.0.saturating_sub(1));
-    if recovered.end < from {
+    if recovered.end < from || is_behind(views, replay, store) {
         tracing::error!(
             ends = last.0,
             wanted = from.0,
-            "the log is older than its views: an old one was put back, or a disk lost what it had \
-             acknowledged; every buffer goes on behind its last record"
+            "the log is older than its views, or lost what it said of the buffers: an old one was put back, or a disk lost \
+             what it had acknowledged; every buffer goes on behind its last record"
         );
         replay.raise_to(views);
         store.distrust();
     }
     store.resume(&replay.marks(), last.max(left))?;
     Ok(writes)
+}
+
+/// Whether the views know of an article in a buffer that stands in front of it by the log: it must not be overwritten.
+fn is_behind(views: &Views, replay: &Replay, store: &Store) -> bool {
+    let reader = store.reader();
+    let known = views.last_positions().into_iter();
+    let mut here = known.filter(|(buffer, _)| reader.buffer(*buffer).is_some());
+    here.any(|(buffer, last)| {
+        let marks = replay.marks.get(&buffer);
+        marks.is_none_or(|(end, _)| *end <= last)
+    })
 }
 
 /// So many sequences and numbers may have been given, and seen, that the log does not know of.
@@ -411,7 +429,13 @@ fn jump(
 
 /// A spool that was used is not begun anew over its articles.
 fn not_over_articles(store: &Store, spool: &Spool, is_new: bool) -> Result<(), Error> {
-    if is_new && spool.key.is_some() && store.may_have_left(&[], Sequence::ZERO)? {
+    let missing = Missing {
+        last: Sequence::ZERO,
+        before: None,
+        article_octets_max: 0,
+        is_hurt: false,
+    };
+    if is_new && spool.key.is_some() && store.may_have_left(&[], missing)? {
         return Err(Error::NothingButArticles { path: spool.log() });
     }
     Ok(())
@@ -476,10 +500,7 @@ fn replay(
     let mut replay = Replay::default();
     while let Some(frame) = recovery.next_frame()? {
         if let Some(lost) = frame.lost() {
-            let views = applier.views();
-            replay.raise_to(&views);
-            let store = stores.get(&replay)?;
-            roll_forward::restore(&mut replay, store, applier, &views, lost)?;
+            restore(&mut replay, applier, stores, lost)?;
         }
         if !frame.is_vouched() {
             let damaged = damaged(&frame, &stores.get(&replay)?.reader());
@@ -500,7 +521,29 @@ fn replay(
         }
         applier.records(frame.records().since(from))?;
     }
+    if let Some(lost) = recovery.take_lost() {
+        restore(&mut replay, applier, stores, lost)?;
+    }
     Ok(replay)
+}
+
+/// Takes from the buffers what the log has lost in front of what is replayed next.
+fn restore(
+    replay: &mut Replay,
+    applier: &mut Applier,
+    stores: &mut Stores<'_>,
+    (first, before): (Sequence, Sequence),
+) -> Result<(), Error> {
+    let views = applier.views();
+    replay.raise_to(&views);
+    let missing = Missing {
+        last: Sequence(first.0.saturating_sub(1)),
+        before: Some(before),
+        article_octets_max: u64::from(stores.config.articles.octets_max),
+        is_hurt: true,
+    };
+    let store = stores.get(replay)?;
+    roll_forward::restore(replay, store, applier, &views, missing)
 }
 
 /// How many articles of a frame the store does not have as the log tells them.

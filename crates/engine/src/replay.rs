@@ -9,7 +9,7 @@ use newsreel_host::Disk;
 use newsreel_index::Views;
 use newsreel_journal::{Record, SpoolId};
 use newsreel_store::methods::cnfs::end_of;
-use newsreel_store::{Marks, STARTS_MAX};
+use newsreel_store::{Left, Marks, STARTS_MAX};
 use newsreel_wire::{BufferId, Position, Sequence, Token};
 
 use crate::error::Error;
@@ -78,10 +78,10 @@ impl Replay {
         }
     }
 
-    /// Whether everything was durable before the log told of it: the state stands in front of all that was committed
-    /// under it.
+    /// Whether everything was durable before the log told of it.  Only a state says that it was not: where none can be read,
+    /// more is believed than may be there, and what is not there is told.
     pub(crate) const fn is_durable(&self) -> bool {
-        self.hash_key.is_some() && !self.is_volatile
+        !self.is_volatile
     }
 
     /// Takes from the whole log what the part behind the checkpoint does not tell.
@@ -122,6 +122,15 @@ impl Replay {
         for (buffer, last) in views.last_positions() {
             self.raise(buffer, last, Position::ZERO);
         }
+    }
+
+    /// So much was found in a buffer.  Where nothing was, its end is as uncertain as before.
+    pub(crate) fn left(&mut self, left: &Left) {
+        let end = match left.articles.is_empty() {
+            true => Position::ZERO,
+            false => left.end,
+        };
+        self.raise(left.buffer, end, left.reserved);
     }
 
     pub(crate) fn raise(&mut self, buffer: BufferId, end: Position, reserved: Position) {

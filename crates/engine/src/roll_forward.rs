@@ -12,7 +12,7 @@ use newsreel_index::Views;
 use newsreel_journal::{FrameBuilder, JournalWriter, Recovered};
 use newsreel_store::{Blocking, Left, Missing as Stretch, Store, StoreReader, Want};
 use newsreel_wire::article::{ArticleFacts, Headers, Known};
-use newsreel_wire::{IdHash, Position, Sequence, Token};
+use newsreel_wire::{IdHash, Sequence, Token};
 
 use crate::applier::Applier;
 use crate::error::Error;
@@ -120,7 +120,12 @@ fn article(
     let headers = Headers::scan_stored(&memory[stored.octets.clone()]).ok()?;
     let facts = ArticleFacts::of(&headers).ok()?;
     let content = |known| headers.content(known).unwrap_or_default();
-    let places = places(views.groups(), retired, content(Known::Xref));
+    let xref = content(Known::Xref);
+    let places = places(views.groups(), retired, xref);
+    if places.is_empty() && !xref.is_empty() {
+        // Nobody would find it, and nobody might send it again.
+        return None;
+    }
     let mut line = Vec::new();
     if !places.is_empty() {
         write_line(&headers, &facts, &mut line);
@@ -144,26 +149,28 @@ fn article(
     })
 }
 
-/// Tells the views of the articles whose frames the log has lost although they were durable, `lost.0` the first sequence
-/// and `lost.1` the one with which the log goes on.  The log keeps the hole: it is found again until a checkpoint.
+/// Tells the views of the articles whose frames the log has lost although they were durable, in front of those with which it
+/// goes on.  The log keeps the hole: it is found again until a checkpoint.
 pub(crate) fn restore(
     replay: &mut Replay,
     store: &mut Store,
     applier: &mut Applier,
     views: &Views,
-    lost: (Sequence, Sequence),
+    missing: Stretch,
 ) -> Result<(), Error> {
-    let (mut first, before) = lost;
+    let (mut first, before) = (missing.last.next(), missing.before.unwrap_or_default());
+    let from = first;
     let (mut articles, mut missed) = (0, 0);
     while first < before {
         let next = before.min(Sequence(first.0.saturating_add(RESTORED_AT_ONCE)));
-        let missing = Stretch {
+        let part = Stretch {
             last: Sequence(first.0.saturating_sub(1)),
             before: Some(next),
+            ..missing
         };
-        let left = store.left_over(&replay.marks(), missing, true)?;
+        let left = store.left_over(&replay.marks(), part)?;
         for left in &left {
-            replay.raise(left.buffer, left.end, Position::ZERO);
+            replay.left(left);
         }
         let over = read(views, &store.reader(), &left, first)?;
         frames(&over, (0, FRAME_OCTETS), |frame| {
@@ -177,8 +184,8 @@ pub(crate) fn restore(
         first = next;
     }
     tracing::warn!(
-        from = lost.0.0,
-        before = lost.1.0,
+        from = from.0,
+        before = before.0,
         articles,
         missed,
         "frames of the log are lost: these articles of theirs are whole in the store and are kept; cancels and changes of \

@@ -64,6 +64,10 @@ pub struct Missing {
     pub last: Sequence,
     /// The sequence with which it goes on; none at its end.
     pub before: Option<Sequence>,
+    /// No article is longer, octets: so far a damaged record may hide the next.
+    pub article_octets_max: u64,
+    /// More than what an unfinished commit leaves is known to be missing.
+    pub is_hurt: bool,
 }
 
 /// What lies in a buffer and the log does not have: commits that were not finished, or whose frames are damaged.
@@ -79,6 +83,8 @@ pub struct Left {
     pub reserved: Position,
     /// In front of them or between them something cannot be read.
     pub has_gaps: bool,
+    /// So does something behind the last of them: torn, or damaged.
+    pub has_remains: bool,
 }
 
 /// The sequencer's half of one buffer set.
@@ -114,7 +120,7 @@ pub trait StorageMethod: Send + Debug {
     fn is_ahead(&self, marks: &[Marks], log_end: Sequence) -> Result<bool>;
 
     /// Before `resume`: whether a commit that the log does not have may have left something.
-    fn may_have_left(&self, marks: &[Marks], log_end: Sequence) -> Result<bool>;
+    fn may_have_left(&self, marks: &[Marks], missing: Missing) -> Result<bool>;
 
     /// Before `resume`: appends what each buffer has behind these marks that the log does not; `false` when that is more,
     /// at the end of the log, than the last commits can leave.  There what is torn is cleared away.

@@ -189,18 +189,13 @@ impl Store {
 
     /// Before [`Store::resume`]: what lies in the buffers behind these marks and the log does not have.  At its end, nothing
     /// when there is more than the last commits can leave: then the log is an old one, and the buffers are searched for
-    /// their true ends.  `is_hurt`: something is known to be missing, so it is searched for over damage of any length.
+    /// their true ends.
     ///
     /// # Errors
     /// When a buffer cannot be read or written, or the log's marks cannot be of these files.
-    pub fn left_over(
-        &mut self,
-        marks: &[Marks],
-        missing: Missing,
-        is_hurt: bool,
-    ) -> Result<Vec<Left>> {
+    pub fn left_over(&mut self, marks: &[Marks], missing: Missing) -> Result<Vec<Left>> {
         let mut left = Vec::new();
-        let may_have = is_hurt || self.may_have_left(marks, missing.last)?;
+        let may_have = missing.is_hurt || self.may_have_left(marks, missing)?;
         // What one buffer has begun, others may have too.
         for set in self.sets.iter().filter(|_| may_have) {
             if !set.left_over(marks, missing, &mut left)? {
@@ -215,9 +210,9 @@ impl Store {
     ///
     /// # Errors
     /// When a buffer cannot be read, or the log's marks cannot be of these files.
-    pub fn may_have_left(&self, marks: &[Marks], log_end: Sequence) -> Result<bool> {
+    pub fn may_have_left(&self, marks: &[Marks], missing: Missing) -> Result<bool> {
         for set in &self.sets {
-            if set.may_have_left(marks, log_end)? {
+            if set.may_have_left(marks, missing)? {
                 return Ok(true);
             }
         }

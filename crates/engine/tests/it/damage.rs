@@ -325,8 +325,12 @@ async fn list_active_answers_while_overview_is_lost() {
 }
 
 fn large_article(n: usize, groups: &str) -> (String, Vec<u8>) {
+    long_article(n, groups, 30)
+}
+
+fn long_article(n: usize, groups: &str, lines: usize) -> (String, Vec<u8>) {
     let (id, mut article) = article(n, groups);
-    let body = [b"x".repeat(70), b"\r\n".to_vec()].concat().repeat(30);
+    let body = [b"x".repeat(70), b"\r\n".to_vec()].concat().repeat(lines);
     let end = article.len() - 3;
     article.splice(end..end, body);
     (id, article)
@@ -894,8 +898,10 @@ async fn frames_lost_in_front_of_others_cost_no_article() {
     let lines = world.lines("misc.test").await;
     let (segment, frames) = frames(&memory);
     let last = frames.len() - 1;
-    // Its header, something in its payload; one frame, some, and all but the last.
+    // Its header, something in its payload; one frame, some, all but the last, and with the last.
     for (lost, octet) in [
+        (last - 1..last + 1, 600),
+        (2..last + 1, 600),
         (2..3, 33),
         (2..3, 600),
         (last - 1..last, 33),
@@ -926,6 +932,77 @@ async fn frames_lost_in_front_of_others_cost_no_article() {
     }
 }
 
+/// Where the log lost what it said of the buffers, and what they have had since, they still go on behind what the views
+/// know.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_article_of_a_checkpoint_is_overwritten_when_frames_are_lost() {
+    let memory = MemoryDisk::new();
+    let world = World::on(Arc::new(memory.clone()), config(16 << 20));
+    let mut first = 0;
+    // Each commit turns to the other buffer.
+    let send = async |world: &World, commit: usize| {
+        let large: Vec<_> = (0..10)
+            .map(|n| long_article(commit * 10 + n, "misc.test", 1700))
+            .collect();
+        assert_eq!(world.send(&large).await, [Outcome::Accepted; 10]);
+    };
+    for commit in 0..6 {
+        if commit == 2 {
+            first = frames(&memory).1.len();
+        }
+        send(&world, commit).await;
+    }
+    world.seal();
+    send(&world, 6).await;
+    let used = world.engine.status().buffers;
+    assert!(
+        used.iter().all(|buffer| buffer.free_offset > 2 << 20),
+        "{used:?}"
+    );
+    let left = memory.crash_losing_all();
+    // In front of the checkpoint and behind it, but for the first commits and the last.
+    let (segment, frames) = frames(&left);
+    for at in &frames[first..frames.len() - 1] {
+        left.flip_bit(&segment, *at as u64 + 33, 2).unwrap();
+    }
+    let after = open_on(Arc::new(left), &world.config, &world.clock);
+    send(&after, 7).await;
+    send(&after, 8).await;
+    for n in 0..90 {
+        assert!(
+            after.by_id(&format!("<{n}@t.example>")).await.is_some(),
+            "{n}"
+        );
+    }
+}
+
+/// Where no state can be read, everything is taken to have been durable.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_state_costs_no_article_of_the_last_commit() {
+    let memory = MemoryDisk::new();
+    let world = World::on(Arc::new(memory.clone()), config(4 << 20));
+    for commit in 0..3 {
+        world.send(&articles(commit * 10, 10)).await;
+    }
+    let world = world.restart();
+    for commit in 3..6 {
+        world.send(&articles(commit * 10, 10)).await;
+    }
+    let left = memory.crash_losing_all();
+    let (segment, frames) = frames(&left);
+    for at in &frames[..frames.len() - 2] {
+        left.flip_bit(&segment, *at as u64 + 33, 2).unwrap();
+    }
+    spoil_headers(&left, 1);
+    let after = open_on(Arc::new(left), &world.config, &world.clock);
+    for n in 0..60 {
+        assert!(
+            after.by_id(&format!("<{n}@t.example>")).await.is_some(),
+            "{n}"
+        );
+    }
+}
+
 /// The first record behind the end of the log that is damaged hides no other.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_damaged_record_behind_a_lost_frame_hides_no_other() {
@@ -935,7 +1012,7 @@ async fn a_damaged_record_behind_a_lost_frame_hides_no_other() {
         world.send(&articles(commit * 10, 10)).await;
     }
     let high = world.high("misc.test").max(world.high("misc.other"));
-    for (count, lost) in [(1, 30), (2, 20), (2, 29), (2, 30), (3, 35)] {
+    for (count, lost) in [(1, 30), (1, 39), (2, 20), (2, 29), (2, 30), (3, 35)] {
         let what = format!("{count} frames, article {lost}");
         let left = memory.crash_losing_all();
         spoil_headers(&left, count);
@@ -1042,6 +1119,56 @@ async fn a_damaged_article_of_a_last_frame_with_a_damaged_header_is_lost_alone()
     }
     let highs = after.high("misc.test").max(after.high("misc.other"));
     assert!(highs > high + 1, "{highs} after {high}");
+}
+
+/// So does one of the longest articles there are.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_damaged_long_record_behind_a_lost_frame_hides_no_other() {
+    let memory = MemoryDisk::new();
+    let world = World::on(Arc::new(memory.clone()), config(4 << 20));
+    world.send(&articles(0, 10)).await;
+    let before = frames(&memory).1.len();
+    let mut last = vec![long_article(10, "misc.test", 10_000)];
+    last.extend(articles(11, 3));
+    assert_eq!(world.send(&last).await, [Outcome::Accepted; 4]);
+    let left = memory.crash_losing_all();
+    spoil_headers(&left, frames(&left).1.len() - before);
+    spoil_record(&left, 10);
+    let after = open_on(Arc::new(left), &world.config, &world.clock);
+    for n in 0..14 {
+        let found = after.by_id(&format!("<{n}@t.example>")).await;
+        assert_eq!(found.is_some(), n != 10, "{n}");
+    }
+    assert_eq!(after.problems(), Vec::<String>::new());
+}
+
+/// Frames are lost since which a buffer has come around: what is alive of their articles stays.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn frames_lost_before_a_buffer_came_around_cost_nothing_that_is_alive() {
+    let memory = MemoryDisk::new();
+    let world = World::on(Arc::new(memory.clone()), config(1 << 20));
+    let mut starts = Vec::new();
+    for commit in 0..60 {
+        starts.push(frames(&memory).1.len());
+        let long = (0..5).map(|n| long_article(commit * 5 + n, "misc.test", 120));
+        let long: Vec<_> = long.collect();
+        assert_eq!(world.send(&long).await, [Outcome::Accepted; 5]);
+    }
+    let lines = world.lines("misc.test").await;
+    assert!((50..250).contains(&lines.len()), "{}", lines.len());
+    let oldest = 60 - lines.len() / 5;
+    for lost in [oldest..oldest + 1, 2..oldest + 4, oldest + 2..58] {
+        let left = memory.crash_losing_all();
+        let (segment, frames) = frames(&left);
+        for at in &frames[starts[lost.start]..starts[lost.end]] {
+            left.flip_bit(&segment, *at as u64 + 600, 2).unwrap();
+        }
+        let after = open_on(Arc::new(left), &world.config, &world.clock);
+        let found = after.lines("misc.test").await;
+        // A reservation that is lost may show what was not overwritten yet.
+        let missing = lines.iter().find(|line| !found.contains(line));
+        assert_eq!(missing, None, "{lost:?}");
+    }
 }
 
 /// The same when the medium says so itself.  Nothing is known of the article then: that is a fault, not "no such

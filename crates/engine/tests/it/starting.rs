@@ -18,8 +18,8 @@ const ROUND: usize = 100;
 const BODY_OCTETS: usize = 2000;
 const SEGMENT: u64 = 128 << 10;
 const PAGE: u64 = 4096;
-/// What is looked at behind the end of a buffer for what a crash left there.
-const LOOK: u64 = 1 << 20;
+/// What is looked at behind the end of a buffer for what a crash left there: the longest article, by the mebibyte.
+const LOOK: u64 = 2 << 20;
 
 /// Articles that the log may have behind the checkpoint when the crash comes, and what a record takes at most with its
 /// part of a frame.

@@ -224,6 +224,11 @@ impl Recovery {
         }))
     }
 
+    /// What was durable behind the last frame that was handed out and is lost; told once.
+    pub const fn take_lost(&mut self) -> Option<(Sequence, Sequence)> {
+        self.lost.take()
+    }
+
     /// Cuts the frame that was handed out last, with everything behind it.
     pub fn cut(&mut self, why: &'static str) {
         if let Some(Pending { offset, header }) = self.pending.take() {

@@ -60,6 +60,9 @@ pub(crate) trait Home: Send + Sync + Debug {
     /// Every cycle has a file of its own: nothing is overwritten, and nothing need be reserved.
     fn is_endless(&self) -> bool;
 
+    /// The oldest cycle of which there is a file; 0 where one file has all.
+    fn oldest_cycle(&self) -> u32;
+
     /// Makes sure that there is room to write this cycle; costs nothing when it was made sure before.  The last article
     /// before it arrived at `arrival`.
     fn make(&self, cycle: u32, arrival: UnixTime) -> Result<(), PlaceError>;

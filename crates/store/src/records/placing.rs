@@ -452,13 +452,15 @@ impl Filling {
     }
 
     /// Whether a commit that the log does not have may have left something here.
-    pub(crate) fn may_have_left(&self, marks: Option<&Marks>, log_end: Sequence) -> Result<bool> {
+    pub(crate) fn may_have_left(&self, marks: Option<&Marks>, missing: Missing) -> Result<bool> {
         let (next, _) = self.by_the_log(marks)?;
-        let missing = Missing {
-            last: log_end,
-            before: None,
-        };
-        true_end::has_any(&self.buffer, next, missing, FIRST_LOOK_OCTETS)
+        let octets = FIRST_LOOK_OCTETS.max(self.longest(missing));
+        true_end::has_any(&self.buffer, next, missing, octets)
+    }
+
+    /// So far behind the beginning of a damaged record the next may begin.
+    fn longest(&self, missing: Missing) -> u64 {
+        missing.article_octets_max.min(self.article_octets_max()) + 2 * PAGE
     }
 
     /// What lies behind these marks that the log does not have; `None` when at its end that is more than the last commits
@@ -471,19 +473,30 @@ impl Filling {
         let (next, _) = self.by_the_log(marks)?;
         let is_end = missing.before.is_none();
         let regions = QUIET_REGIONS * self.region();
-        let octets_max = match is_end {
-            true => regions.max(2 * self.article_octets_max()),
-            false => u64::MAX,
+        let (mut from, mut octets_max) = (next, regions.max(2 * self.article_octets_max()));
+        if !is_end {
+            // What lay in front of these was overwritten since, or dropped.
+            let oldest = self.buffer.home.oldest_cycle();
+            let oldest = self.buffer.geometry.start_of(oldest).unwrap_or_default();
+            from = next.max(self.buffer.floor()).max(oldest);
+            octets_max = u64::MAX;
+        }
+        // A start that does not trust its log goes on two regions further on.
+        let quiet = if missing.is_hurt {
+            regions
+        } else {
+            regions / 2
         };
-        let found = true_end::left(&self.buffer, next, missing, (regions / 2, octets_max))?;
-        let Some((left, gaps)) = found else {
+        let quiet = quiet.max(self.longest(missing));
+        let found = true_end::left(&self.buffer, from, missing, (quiet, octets_max))?;
+        let Some((mut left, gaps)) = found else {
             return Ok(None);
         };
         if is_end && left.end > next && self.buffer.is_usable() {
             for gap in &gaps {
                 true_end::close(&self.buffer, gap)?;
             }
-            true_end::clear_page(&self.buffer, left.end)?;
+            left.has_remains = true_end::clear_page(&self.buffer, left.end)?;
         }
         Ok(Some(left))
     }

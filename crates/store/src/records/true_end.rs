@@ -66,7 +66,7 @@ pub(crate) fn has_any(
     octets: u64,
 ) -> Result<bool> {
     let mut walk = Walk::new(buffer, from, octets.min(buffer.geometry.capacity()));
-    let is_missing = |record: &Record| record.at >= from && record.sequence > missing.last;
+    let is_missing = |record: &Record, _: u32| record.at >= from && record.sequence > missing.last;
     Ok(walk.step(is_missing)?.is_some())
 }
 
@@ -84,11 +84,16 @@ pub(crate) fn left(
         end: from,
         reserved: buffer.home.opened().reserved,
         has_gaps: false,
+        has_remains: false,
     };
     let mut gaps = Vec::new();
     let mut last = missing.last;
     let mut walk = Walk::new(buffer, from, quiet);
-    while let Some(record) = walk.step(|record| record.at >= left.end && record.sequence > last)? {
+    // What another cycle has here was written before or behind all that is looked for.
+    let is_next = |record: &Record, cycle, end, last| {
+        record.at.cycle() == cycle && record.at >= end && record.sequence > last
+    };
+    while let Some(record) = walk.step(|record, cycle| is_next(record, cycle, left.end, last))? {
         if missing
             .before
             .is_some_and(|before| record.sequence >= before)
@@ -183,22 +188,35 @@ fn put(buffer: &Buffer, at: Position, header: &[u8]) -> newsreel_host::Result<()
 }
 
 /// Overwrites with zeros what is torn behind the last record, up to the end of its page: so that nobody takes it for
-/// damage, now that this page is kept.
-pub(crate) fn clear_page(buffer: &Buffer, end: Position) -> Result<()> {
+/// damage, now that this page is kept.  Whether something was.
+pub(crate) fn clear_page(buffer: &Buffer, end: Position) -> Result<bool> {
     let from = end.offset() - end.offset() % PAGE;
     let at = in_memory(end.offset() - from);
     if at == 0 {
-        return Ok(());
+        return begins_here(buffer, end);
     }
     let mut page = AlignedBuf::new();
     let octets = page.append(in_memory(PAGE));
     let file = buffer.home.file(end.cycle())?;
     file.read_exact_at(octets, from)?;
     if octets[at..].iter().all(|octet| *octet == 0) {
-        return Ok(());
+        return Ok(false);
     }
     octets[at..].fill(0);
-    Ok(file.write_at(&page, from)?)
+    file.write_at(&page, from)?;
+    Ok(true)
+}
+
+/// Whether what lies here looks like the record of this position, sound or not.
+fn begins_here(buffer: &Buffer, at: Position) -> Result<bool> {
+    let mut octets = [0; RECORD_HEADER];
+    match read(buffer, at, &mut octets) {
+        Err(error) if is_nothing(&error) => Ok(false),
+        read => {
+            read?;
+            Ok(octets.windows(8).any(|eight| eight == at.0.to_le_bytes()))
+        }
+    }
 }
 
 /// Reads at a position; where there is no file there is nothing.
@@ -236,7 +254,7 @@ pub(crate) fn find(buffer: &Buffer, known: Position, quiet: u64) -> Result<TrueE
     };
     // Each round but the last finds something newer; a file of damage alone ends it too.
     let mut walk = Walk::new(buffer, known, quiet.min(buffer.geometry.capacity()));
-    while let Some(record) = walk.step(|record| record.at >= found.end)? {
+    while let Some(record) = walk.step(|record, _| record.at >= found.end)? {
         found.end = record.end;
         found.sequence = found.sequence.max(record.sequence);
     }
@@ -268,8 +286,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The next sound record that is wanted.
-    fn step(&mut self, is_wanted: impl Fn(&Record) -> bool) -> Result<Option<Record>> {
+    /// The next sound record that is wanted, by itself and the cycle that is walked.
+    fn step(&mut self, is_wanted: impl Fn(&Record, u32) -> bool) -> Result<Option<Record>> {
         let geometry = self.buffer.geometry;
         let mut quiet = 0;
         while quiet < self.quiet_max {
@@ -288,7 +306,7 @@ impl<'a> Walk<'a> {
             }
             let from = in_memory(self.at - self.has.1.start);
             let record = Record::read(self.buffer, self.at, &self.window[from..]);
-            if let Some(record) = record.filter(&is_wanted) {
+            if let Some(record) = record.filter(|record| is_wanted(record, self.cycle)) {
                 (self.cycle, self.at) = (record.end.cycle(), record.end.offset());
                 return Ok(Some(record));
             }

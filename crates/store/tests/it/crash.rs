@@ -314,8 +314,10 @@ fn left_over(rig: &mut Rig, log: &Log) -> Vec<Token> {
     let missing = Missing {
         last: log.end(),
         before: None,
+        article_octets_max: 1 << 20,
+        is_hurt: false,
     };
-    let left = rig.store.left_over(&log.marks(), missing, false).unwrap();
+    let left = rig.store.left_over(&log.marks(), missing).unwrap();
     left.into_iter()
         .flat_map(|left| left.articles)
         .map(|(_, token)| token)

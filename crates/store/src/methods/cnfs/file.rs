@@ -183,6 +183,10 @@ impl Home for CyclicFile {
         false
     }
 
+    fn oldest_cycle(&self) -> u32 {
+        0
+    }
+
     fn make(&self, _: u32, _: UnixTime) -> std::result::Result<(), PlaceError> {
         Ok(())
     }

@@ -203,10 +203,10 @@ impl StorageMethod for Cnfs {
         Ok(false)
     }
 
-    fn may_have_left(&self, marks: &[Marks], log_end: Sequence) -> Result<bool> {
+    fn may_have_left(&self, marks: &[Marks], missing: Missing) -> Result<bool> {
         for filling in &self.fillings {
             let marks = Marks::of(marks, filling.buffer.id);
-            if filling.buffer.is_usable() && filling.may_have_left(marks, log_end)? {
+            if filling.buffer.is_usable() && filling.may_have_left(marks, missing)? {
                 return Ok(true);
             }
         }

@@ -306,6 +306,10 @@ impl Home for Segments {
         true
     }
 
+    fn oldest_cycle(&self) -> u32 {
+        self.oldest().map_or(0, |(oldest, _)| oldest)
+    }
+
     fn make(&self, cycle: u32, arrival: UnixTime) -> std::result::Result<(), PlaceError> {
         let mut inner = self.inner.lock();
         if inner.files.contains_key(&cycle) {

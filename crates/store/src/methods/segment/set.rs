@@ -139,10 +139,10 @@ impl StorageMethod for SegmentSet {
         Ok(!buffer.read_only && self.filling.is_ahead(marks, log_end)?)
     }
 
-    fn may_have_left(&self, marks: &[Marks], log_end: Sequence) -> Result<bool> {
+    fn may_have_left(&self, marks: &[Marks], missing: Missing) -> Result<bool> {
         let buffer = &self.filling.buffer;
         let marks = Marks::of(marks, buffer.id);
-        Ok(buffer.is_usable() && self.filling.may_have_left(marks, log_end)?)
+        Ok(buffer.is_usable() && self.filling.may_have_left(marks, missing)?)
     }
 
     fn left_over(&self, marks: &[Marks], missing: Missing, out: &mut Vec<Left>) -> Result<bool> {

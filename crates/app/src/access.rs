@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use newsreel_engine::{Engine, Error};
-use newsreel_host::{Clock, Disk, RealClock, RealDisk};
+use newsreel_host::{Clock, Disk, RealClock, RealDisk, read_whole};
 use serde_json::Value;
 
 use crate::config::{self, Config};
@@ -95,9 +95,12 @@ impl Access {
             bail!("there is no spool in {spool}; `newsreel serve --spool {spool}` makes one");
         }
         let clock = Arc::new(RealClock::new());
-        if args.read_only || !writes {
+        if args.read_only {
             let engine = Engine::open_read_only(config.engine_config(), disk, clock)?;
             return Ok(Self::Offline(Box::new(engine)));
+        }
+        if !writes {
+            return look(&config, &disk, &clock);
         }
         match open_when_free(&config, &disk, clock)? {
             Opened::Ours(engine) => Ok(Self::Offline(engine)),
@@ -129,6 +132,43 @@ impl Access {
             Self::Offline(engine) => Ok(engine.shutdown()?),
         }
     }
+}
+
+/// Looks at a spool.  What a server is still making cannot be looked at, but it will answer soon.
+fn look(config: &Config, disk: &Arc<dyn Disk>, clock: &Arc<RealClock>) -> Result<Access> {
+    let spool = &config.server.spool;
+    let mut tries = TRIES;
+    loop {
+        let (disk_again, clock) = (Arc::clone(disk), Arc::clone(clock));
+        let error = match Engine::open_read_only(config.engine_config(), disk_again, clock) {
+            Ok(engine) => return Ok(Access::Offline(Box::new(engine))),
+            Err(error) => error,
+        };
+        let Some(pid) = holder(disk.as_ref(), spool) else {
+            return Err(error.into());
+        };
+        if let Some(mut client) = Client::connect(spool)?
+            && client.is_alive(SILENCE)? == Some(true)
+        {
+            return Ok(Access::Live(client));
+        }
+        tries -= 1;
+        if tries == 0 {
+            bail!(
+                "process {pid} has the spool {} and does not answer yet: it makes its buffers, starts or stops; try again",
+                spool.display()
+            );
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// The process that wrote its number into the spool's lock, if it is there still.
+fn holder(disk: &dyn Disk, spool: &Path) -> Option<u32> {
+    let text = read_whole(disk, &spool.join("lock"), 64).ok()?;
+    let pid: u32 = std::str::from_utf8(&text).ok()?.trim().parse().ok()?;
+    let is_there = disk.exists(&Path::new("/proc").join(pid.to_string()));
+    (pid != std::process::id() && is_there.unwrap_or(false)).then_some(pid)
 }
 
 /// A spool that is free now, or has a server.

@@ -18,14 +18,13 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 /// Runs what was typed; what the process ends with.
-#[expect(clippy::print_stderr, reason = "errors end here")]
 #[must_use]
 pub fn main() -> ExitCode {
     match commands::run(commands::Cli::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.is::<output::Quiet>() => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {}", output::chain(&error));
+            output::complain(&format!("error: {}\n", output::chain(&error)));
             ExitCode::FAILURE
         }
     }

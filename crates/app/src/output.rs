@@ -39,12 +39,13 @@ impl std::fmt::Display for Quiet {
 impl std::error::Error for Quiet {}
 
 /// Says on standard error what is not wrong, but may not be meant.
-#[expect(
-    clippy::print_stderr,
-    reason = "standard output may be read by a program"
-)]
 pub(crate) fn warning(line: &str) {
-    eprintln!("warning: {line}");
+    complain(&format!("warning: {line}\n"));
+}
+
+/// Writes to standard error, where a program that reads the standard output is not disturbed.  Nobody may be listening.
+pub(crate) fn complain(text: &str) {
+    let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
 /// Writes a value as JSON.

@@ -186,7 +186,12 @@ impl Sequencer {
         check_high(&self.shared, name, spec.high)?;
         if let Some(target) = status.strip_prefix('=') {
             let target_id = self.existing(target)?;
-            if target_id == id || self.is_alias(target_id) {
+            if target_id == id {
+                return Err(Error::Group(format!(
+                    "a group cannot be an alias of itself: {name:?}"
+                )));
+            }
+            if self.is_alias(target_id) {
                 return Err(Error::Group(format!(
                     "{name:?} cannot be filed in {target:?}, which is an alias itself"
                 )));

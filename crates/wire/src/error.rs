@@ -249,6 +249,9 @@ pub enum PathError {
     /// A space inside an entry.
     #[error("path has a space inside an entry")]
     Space,
+    /// It begins or ends with `!`.
+    #[error("path has nothing in front of its first or behind its last '!'")]
+    Incomplete,
 }
 
 /// Why a text says nobody an article can be from (RFC 5536 section 3.1.2).

@@ -55,12 +55,15 @@ impl<'a> Path<'a> {
         Ok(Self { content })
     }
 
-    /// Whether an entry has a space inside, which no name has (RFC 5536 section 3.1.5).  Folds, blanks around a `!` and a
-    /// comment behind the tail entry are none of that.
+    /// Whether there is a first entry and a tail entry, and none has a space inside, which no name has (RFC 5536 section
+    /// 3.1.5).  Folds, blanks around a `!` and a comment behind the tail entry are none of that.
     ///
     /// # Errors
-    /// When there is one.
+    /// When it is otherwise.
     pub fn check(&self) -> Result<(), PathError> {
+        if self.content.starts_with(b"!") || self.content.ends_with(b"!") {
+            return Err(PathError::Incomplete);
+        }
         match memchr::memchr(b' ', self.content) {
             None => Ok(()),
             Some(_) => self.check_spaces(),
@@ -299,6 +302,15 @@ mod tests {
     }
 
     #[test]
+    fn something_stands_on_both_sides() {
+        for bad in ["!", "!!", "!a!b", "a!b!", "a!\r\n !"] {
+            let path = Path::parse(bad.as_bytes()).unwrap();
+            assert_eq!(path.check(), Err(PathError::Incomplete), "{bad:?}");
+        }
+        assert_eq!(Path::parse(b"a!!b").unwrap().check(), Ok(()));
+    }
+
+    #[test]
     fn no_entry_has_a_space_inside() {
         let check = |path: &str| Path::parse(path.as_bytes()).unwrap().check();
         for good in [
@@ -341,7 +353,7 @@ mod tests {
                 (format!("a{}!b", " \x0c".repeat(many / 2)), true),
                 (format!("a!{}b!c", " (".repeat(many / 2)), false),
                 (format!("a!b{}", " (".repeat(many / 2)), true),
-                (format!("a{}", " !".repeat(many / 2)), true),
+                (format!("a{}b", " !".repeat(many / 2)), true),
             ] {
                 let verdict = Path::parse(content.as_bytes()).unwrap().check();
                 sender.send((content, verdict.is_ok() == is_good)).unwrap();
@@ -356,6 +368,9 @@ mod tests {
 
     /// What [`Path::check`] says, each space judged by itself.
     fn check_each_space(content: &[u8]) -> Result<(), PathError> {
+        if content.first() == Some(&b'!') || content.last() == Some(&b'!') {
+            return Err(PathError::Incomplete);
+        }
         for at in memchr::memchr_iter(b' ', content) {
             let (before, after) = content.split_at(at);
             let after = after.trim_ascii_start();

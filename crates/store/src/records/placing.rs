@@ -28,6 +28,8 @@ const QUIET_REGIONS: u64 = 4;
 /// So far behind the end of the log a record is looked for after every crash: a start stays short, and what a bad sector
 /// took of the first article there hides no other.
 const FIRST_LOOK_OCTETS: u64 = 1 << 20;
+/// So much the last commits may leave in any buffer: two of several times the usual size.
+const LEFT_OCTETS_USUAL: u64 = 16 << 20;
 /// Replayed articles noted at once.
 const REPLAYED_AT_ONCE: usize = 4096;
 /// No article is larger, whatever the buffer's size: what a damaged index asks for must fit into memory.
@@ -473,7 +475,8 @@ impl Filling {
         let (next, _) = self.by_the_log(marks)?;
         let is_end = missing.before.is_none();
         let regions = QUIET_REGIONS * self.region();
-        let (mut from, mut octets_max) = (next, regions.max(2 * self.article_octets_max()));
+        let octets_max = regions.max(2 * self.article_octets_max());
+        let (mut from, mut octets_max) = (next, octets_max.max(LEFT_OCTETS_USUAL));
         if !is_end {
             // What lay in front of these was overwritten since, or dropped.
             let oldest = self.buffer.home.oldest_cycle();

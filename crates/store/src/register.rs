@@ -128,7 +128,7 @@ impl Register {
             return Ok(());
         };
         Err(Error::Config(format!(
-            "this spool has buffers that the configuration does not name, and the articles in them: {}; is it another spool's \
+            "this spool has articles in buffers that the configuration does not name: {}; is it another spool's \
              configuration? what the server last ran with is in `last-config.toml` in the spool. If they may go for \
              good, `newsreel serve --drop-buffer {first}` lets one go",
             missed.join(", ")

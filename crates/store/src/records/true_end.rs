@@ -86,7 +86,7 @@ pub(crate) fn left(
         has_gaps: false,
         has_remains: false,
     };
-    let mut gaps = Vec::new();
+    let (mut gaps, mut octets) = (Vec::new(), 0_u64);
     let mut last = missing.last;
     let mut walk = Walk::new(buffer, from, quiet);
     // What another cycle has here was written before or behind all that is looked for.
@@ -110,11 +110,12 @@ pub(crate) fn left(
         }
         // A start before this closed a gap here, or the log has lost a withdrawal.
         left.has_gaps |= record.is_erased;
+        octets = octets.saturating_add(buffer.geometry.distance(left.end, record.end));
         (left.end, last) = (record.end, record.behind());
         if let Some(token) = record.token {
             left.articles.push((record.sequence, token));
         }
-        if buffer.geometry.distance(from, left.end) > octets_max {
+        if octets > octets_max {
             return Ok(None);
         }
     }

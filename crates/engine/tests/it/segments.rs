@@ -202,6 +202,23 @@ async fn a_segment_that_was_cut_costs_its_articles() {
     assert_eq!(alive(&world, 60).await, kept);
 }
 
+/// So does one whose room cannot be had again: the start goes on, and so do new articles.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_segment_that_was_cut_on_a_full_disk_stops_no_start() {
+    let disk = FaultyDisk::new(Arc::new(MemoryDisk::new()));
+    let world = World::on(Arc::new(disk.clone()), segments(|_| {}));
+    feed(&world, 0, 60).await;
+    let newest = Path::new(DIR).join(files(world.disk.as_ref()).pop().unwrap());
+    let file = world.disk.open(&newest, OpenMode::ReadWrite).unwrap();
+    file.set_len(300_000).unwrap();
+    disk.add(Fault::new(Op::Reserve, DIR, Effect::Full));
+    let world = world.restart();
+    let kept = alive(&world, 60).await;
+    assert!((30..60).contains(&kept.len()), "{kept:?}");
+    assert_eq!(feed(&world, 60, 10).await, [Outcome::Accepted; 10]);
+    assert!(world.by_id("<69@t.example>").await.is_some());
+}
+
 /// Damaged headers of a file in the middle do not keep what is old for ever.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_segment_with_damaged_headers_goes_with_its_age_too() {

@@ -109,9 +109,14 @@ fn make_whole(disk: &dyn Disk, path: &Path, octets: u64) -> Result<()> {
     let len = file.len()?;
     if len < octets {
         tracing::error!(path = %path.display(), len, octets, "a segment was cut; what was behind its end is lost");
-        file.reserve(len, octets - len)?;
-        file.set_len(octets)?;
-        file.sync_all()?;
+        let made = file
+            .set_len(octets)
+            .and_then(|()| file.reserve(len, octets - len))
+            .and_then(|()| file.sync_all());
+        if let Err(error) = made {
+            // What cannot be written there goes to the next file.
+            tracing::error!(%error, "its room cannot be had again");
+        }
     }
     Ok(())
 }

@@ -74,24 +74,28 @@ impl Sequencer {
         }
     }
 
-    /// A commit is where it should be: make it visible, then answer.
-    pub(crate) fn committed(&mut self, mut commit: Box<Commit>, synced: bool) {
+    /// A commit is where it should be: what the next one builds on.
+    pub(crate) fn ended(&mut self, commit: &Commit, synced: bool) {
+        self.prologue = None;
+        if synced {
+            self.sync = SyncState {
+                durable_before: Sequence(commit.frame.last().0 + 1),
+                last_ms: self.shared.now_ms(),
+                is_due: false,
+            };
+        }
+        // The floors rise before anything is written into the region, and before readers see
+        // what this commit brings.
+        for reservation in &commit.reservations {
+            self.store.reserved(*reservation);
+        }
+    }
+
+    /// A commit has ended: make it visible, then answer.
+    pub(crate) fn committed(&mut self, mut commit: Box<Commit>) {
         self.scratch.blocked = false;
         if !commit.frame.is_empty() {
             let last = commit.frame.last();
-            self.prologue = None;
-            if synced {
-                self.sync = SyncState {
-                    durable_before: Sequence(last.0 + 1),
-                    last_ms: self.shared.now_ms(),
-                    is_due: false,
-                };
-            }
-            // The floors rise before anything is written into the region, and before readers see
-            // what this commit brings.
-            for reservation in &commit.reservations {
-                self.store.reserved(*reservation);
-            }
             self.store.recycle(&mut commit.writes);
             let (withdrawn, writes) = (&commit.withdrawn, &mut self.open.writes);
             self.store.withdrawn(withdrawn, writes);

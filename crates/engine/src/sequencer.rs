@@ -176,7 +176,11 @@ impl Sequencer {
                 self.committing = false;
                 Counters::add(&self.shared.counters.commit_us, took_us);
                 match failure {
-                    None => self.committed(commit, synced),
+                    None => {
+                        self.ended(&commit, synced);
+                        self.launch_early();
+                        self.committed(commit);
+                    }
                     Some(failure) => self.failed(commit, failure),
                 }
             }
@@ -405,10 +409,20 @@ impl Sequencer {
         self.open.frame.start(self.next, self.epoch);
         if commit.frame.is_empty() {
             // Only answers that had to wait for the commit before: nothing to write.
-            self.committed(commit, false);
+            self.committed(commit);
             return;
         }
         self.send(commit);
+    }
+
+    /// A commit has ended well: the next goes to the disk while the views are brought up to this one and its peers are
+    /// answered, where it would not grow meanwhile.
+    fn launch_early(&mut self) {
+        let is_whole = !self.scratch.blocked && self.scratch.batches.is_empty();
+        // Answers alone wait for the views.
+        if is_whole && self.broken.is_none() && !self.open.frame.is_empty() {
+            self.launch();
+        }
     }
 
     /// Hands a commit to its thread.

@@ -202,6 +202,20 @@ async fn a_segment_that_was_cut_costs_its_articles() {
     assert_eq!(alive(&world, 60).await, kept);
 }
 
+/// One in the middle too: what lay behind the cut is damaged, not a fault of the disk.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_segment_that_was_cut_in_the_middle_costs_its_articles() {
+    let world = World::new(segments(|_| {}));
+    feed(&world, 0, 100).await;
+    let second = Path::new(DIR).join("00000002.seg");
+    let file = world.disk.open(&second, OpenMode::ReadWrite).unwrap();
+    file.set_len(300_000).unwrap();
+    let world = world.restart();
+    let kept = alive(&world, 100).await;
+    assert!((60..100).contains(&kept.len()), "{kept:?}");
+    assert_eq!(feed(&world, 100, 10).await, [Outcome::Accepted; 10]);
+}
+
 /// So does one whose room cannot be had again: the start goes on, and so do new articles.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_segment_that_was_cut_on_a_full_disk_stops_no_start() {

@@ -131,6 +131,17 @@ impl Log {
         }
     }
 
+    /// The same without its last reservation: the frame that told of it was damaged, and no article was in it.
+    #[must_use]
+    pub fn without_last_reservation(&self) -> Self {
+        let mut log = self.clone();
+        let mut reserving = log.frames.iter_mut().rev();
+        if let Some(frame) = reserving.find(|frame| !frame.reservations.is_empty()) {
+            frame.reservations.clear();
+        }
+        log
+    }
+
     /// The marks that follow from it.
     #[must_use]
     pub fn marks(&self) -> Vec<Marks> {

@@ -449,8 +449,16 @@ impl Filling {
             return Ok(true_end(&self.buffer, next)?.sequence > log_end);
         }
         Ok(hints.sequence > log_end
-            || hints.reserved > reserved
+            || (hints.reserved > reserved && !self.is_one_reservation(next, hints.reserved))
             || true_end::has_batches(&self.buffer, next, log_end)?)
+    }
+
+    /// Whether one reservation reaches as far: the log may have lost the frame that told of it, and no article with it.
+    fn is_one_reservation(&self, next: Position, reserved: Position) -> bool {
+        let octets = 2 * self.region() + self.article_octets_max() + PAGE;
+        let furthest = self.buffer.geometry.advance(next, octets);
+        // Where nothing is overwritten the mark says only what was dropped.
+        !self.buffer.home.is_endless() && furthest.is_some_and(|furthest| reserved <= furthest)
     }
 
     /// Whether a commit that the log does not have may have left something here.
@@ -523,7 +531,7 @@ impl Filling {
         if std::mem::take(&mut self.is_distrusted) {
             return self.resume_ahead(next.max(hints.end), reserved, log_end);
         }
-        self.go_on(next, reserved, hints.sequence);
+        self.go_on(next, reserved.max(hints.reserved), hints.sequence);
         Ok(None)
     }
 

@@ -207,7 +207,8 @@ impl Buffer {
             return Err(self.corrupt(position, "the position is outside the buffer"));
         }
         let file = self.file_of(position)?;
-        file.read_exact_at(&mut octets, position.offset())?;
+        file.read_exact_at(&mut octets, position.offset())
+            .map_err(|error| self.unread(position, error))?;
         let header = RecordHeader::decode(&octets, self.key);
         let header = header.map_err(|what| self.corrupt(position, what))?;
         if header.position == position && header.mark == Mark::Erased {
@@ -319,7 +320,9 @@ impl Buffer {
         let record = grown(memory, len);
         let file = self.file_of(position)?;
         match blocking {
-            Blocking::Yes => file.read_exact_at(record, position.offset())?,
+            Blocking::Yes => file
+                .read_exact_at(record, position.offset())
+                .map_err(|error| self.unread(position, error))?,
             Blocking::No => match file.read_cached_at(record, position.offset())? {
                 Some(got) if got == len => {}
                 _ => return Err(ReadError::WouldBlock),
@@ -381,6 +384,14 @@ impl Buffer {
             return Err(corrupt("checksum of the body"));
         }
         Ok(header)
+    }
+
+    /// Why octets were not read: a file that was cut off is damaged, the disk is not at fault.
+    fn unread(&self, position: Position, error: newsreel_host::Error) -> ReadError {
+        match error.kind() {
+            ErrorKind::ShortRead => self.corrupt(position, "the file ends before it"),
+            _ => error.into(),
+        }
     }
 
     const fn corrupt(&self, position: Position, what: &'static str) -> ReadError {

@@ -181,6 +181,37 @@ fn a_buffer_that_is_ahead_of_an_old_log_goes_on_behind_its_last_article() {
     }
 }
 
+#[test]
+fn a_reservation_that_only_the_header_knows_costs_no_article() {
+    let config = config_of("cnfs", 2 << 20);
+    let (disk, mut rig) = rig(&config);
+    for number in 0..1500 {
+        rig.place(number, 3000).unwrap();
+        if number % 5 == 0 {
+            rig.commit().unwrap();
+        }
+    }
+    rig.commit().unwrap();
+    rig.checkpoint().unwrap();
+    rig.commit().unwrap();
+    let (before, log) = (rig.read_all(), rig.log.clone());
+    drop(rig);
+    let hurt = log.without_last_reservation();
+    assert_ne!(hurt.marks(), log.marks());
+    let mut rig = Rig::recover(disk, &config, hurt, Access::Write).unwrap();
+    let states: Vec<String> = rig.reader.facts().iter().map(BufferFacts::state).collect();
+    assert!(states.iter().all(|state| state == "ok"), "{states:?}");
+    assert_eq!(rig.read_all(), before);
+    // What was reserved is known: the oldest that are overwritten are gone before.
+    for number in 0..500 {
+        rig.place(10_000 + number, 3000).unwrap();
+        if number % 5 == 0 {
+            rig.commit().unwrap();
+            assert_eq!(rig.read_all().corrupt, 0);
+        }
+    }
+}
+
 /// The last of these articles in each buffer.
 fn lasts(log: &Log) -> BTreeMap<BufferId, Position> {
     let tokens = log.articles().map(|logged| logged.token);

@@ -422,7 +422,11 @@ impl Filling {
         let (end, reserved) = marks.map_or((start, start), |marks| {
             (marks.end.max(start), marks.reserved.max(start))
         });
-        let next = if geometry.distance(end, reserved) < geometry.capacity() {
+        let next = if self.buffer.home.is_endless() {
+            // What was dropped is below the mark by a cycle: the end may be there, or further on.
+            let page = geometry.page_up(end);
+            page.map(|page| page.max(reserved.one_cycle_before()))
+        } else if geometry.distance(end, reserved) < geometry.capacity() {
             geometry.page_up(end)
         } else {
             // It had begun another cycle in which no article was committed yet.

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use newsreel_host::{Disk, FaultyDisk, MemoryDisk, OpenMode};
 use newsreel_store::conformance::{Log, Logged, Rig, article, config_of};
 use newsreel_store::methods::METHODS;
-use newsreel_store::{Access, CheckpointWrite, Missing, Result, StoreConfig};
-use newsreel_wire::Token;
+use newsreel_store::{Access, CheckpointWrite, Marks, Missing, Result, StoreConfig};
+use newsreel_wire::{Position, Sequence, Token};
 
 /// Large enough for the register and some rounds, small enough to wrap quickly.
 fn config(method: &str) -> StoreConfig {
@@ -300,6 +300,39 @@ fn what_the_last_commits_left_is_told_from_what_earlier_ones_left() {
             "{method} wraps"
         );
     }
+}
+
+/// The log says that the file in front of the oldest was dropped, and has lost what it said of the oldest.
+#[test]
+fn what_was_dropped_hides_nothing_that_is_left() {
+    let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+    let mut rig = Rig::new(disk, &config_of("segment", 1 << 20)).unwrap();
+    for number in 0..100 {
+        rig.place(number, 30_000).unwrap();
+        rig.commit().unwrap();
+    }
+    let articles: Vec<_> = rig.log.articles().copied().collect();
+    let of = |cycle| {
+        let here = articles.iter();
+        let mut here = here.filter(move |logged| logged.token.position().cycle() == cycle);
+        (here.next().unwrap(), here.next_back().unwrap())
+    };
+    let [(first, last), (behind, _)] = [2, 3].map(of);
+    let marks = Marks {
+        buffer: first.token.buffer(),
+        end: first.token.position(),
+        reserved: Position::new(3, first.token.position().offset()),
+    };
+    let missing = Missing {
+        last: Sequence(first.sequence.0 - 1),
+        before: Some(behind.sequence),
+        article_octets_max: 1 << 20,
+        is_hurt: true,
+    };
+    let left = rig.store.left_over(&[marks], missing).unwrap();
+    let found: Vec<Sequence> = left[0].articles.iter().map(|found| found.0).collect();
+    let wanted: Vec<Sequence> = (first.sequence.0..=last.sequence.0).map(Sequence).collect();
+    assert_eq!(found, wanted);
 }
 
 /// Writes the open batches; the log never hears of them.

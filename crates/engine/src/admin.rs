@@ -18,6 +18,9 @@ use crate::requests::{GroupChange, GroupSpec, Request, Waiting};
 use crate::sequencer::Sequencer;
 use crate::shared::Shared;
 
+/// Changed groups are in a checkpoint within this, milliseconds.
+const GROUPS_WITHIN_MS: u64 = 5000;
+
 /// A checkpoint that failed is tried again after this, milliseconds.
 const RETRY_MS: u64 = 10_000;
 
@@ -36,6 +39,7 @@ pub const GROUP_HIGH_END: u64 = NUMBER_LARGER_MAX;
 impl Sequencer {
     /// Does what is asked, or says at once why not.
     pub(crate) fn request(&mut self, request: Request, answer: SyncSender<Result<(), Error>>) {
+        let is_of_groups = request.is_of_groups();
         let result = match request {
             Request::Stop => {
                 self.stopping.push(Waiting {
@@ -61,6 +65,10 @@ impl Sequencer {
             Request::Withdraw(articles) => self.withdraw(&articles),
             Request::TrustClock => Ok(()),
         };
+        if is_of_groups && result.is_ok() {
+            let by = self.shared.now_ms() + GROUPS_WITHIN_MS;
+            self.checkpoints.groups_by_ms.get_or_insert(by);
+        }
         let waiting = Waiting { answer, result };
         match waiting.result {
             Ok(()) => self.open.waiting.push(waiting),
@@ -241,6 +249,7 @@ impl Sequencer {
         let due = checkpoints.wanted
             || checkpoints.log_octets >= config.checkpoint_log_octets
             || self.shared.views.checkpoint_due()
+            || checkpoints.groups_by_ms.is_some_and(|by| now_ms >= by)
             || (moved && old)
             || stops;
         if !due || !matches!(checkpoints.stage, Stage::Idle) || self.broken.is_some() {
@@ -252,6 +261,7 @@ impl Sequencer {
         self.checkpoints.log_octets = 0;
         self.checkpoints.last_ms = now_ms;
         self.checkpoints.wanted = false;
+        self.checkpoints.groups_by_ms = None;
     }
 
     fn begin_checkpoint(&mut self, is_last: bool) -> Result<(), Error> {

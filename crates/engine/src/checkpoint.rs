@@ -39,6 +39,8 @@ pub(crate) struct Checkpoints {
     pub(crate) last_ms: u64,
     /// Somebody asked for one.
     pub(crate) wanted: bool,
+    /// By then there is one with the groups that were changed: no buffer has what the log says of them.
+    pub(crate) groups_by_ms: Option<u64>,
     /// The last one of this run has been begun.
     pub(crate) is_last: bool,
     pub(crate) stage: Stage,

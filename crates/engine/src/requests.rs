@@ -68,6 +68,16 @@ pub(crate) enum Request {
     Stop,
 }
 
+impl Request {
+    /// Whether it changes groups.
+    pub(crate) const fn is_of_groups(&self) -> bool {
+        matches!(
+            self,
+            Self::AddGroups(_) | Self::SetGroup { .. } | Self::RemoveGroup { .. }
+        )
+    }
+}
+
 /// Someone who waits for an answer.
 #[derive(Debug)]
 pub(crate) struct Waiting {

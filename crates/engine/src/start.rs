@@ -77,6 +77,7 @@ pub(crate) fn sequencer(
             last_ms: now_ms,
             // What made it jump need not be met again.
             wanted: jump > 0,
+            groups_by_ms: None,
             is_last: false,
             stage: Stage::Idle,
         },

@@ -932,6 +932,31 @@ async fn frames_lost_in_front_of_others_cost_no_article() {
     }
 }
 
+/// What the log says of groups is nowhere else: a few seconds later a checkpoint has it, without being asked.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn changed_groups_are_in_a_checkpoint_a_few_seconds_later() {
+    let memory = MemoryDisk::new();
+    let world = World::on(Arc::new(memory.clone()), config(4 << 20));
+    world.seal();
+    let late = vec![GroupSpec::new("late.test")];
+    world.engine.add_groups(late).unwrap();
+    let upto = world.engine.status().sequence;
+    world.wait_s(6);
+    world.wait_until("the checkpoint", |world| {
+        world.engine.status().checkpoint >= upto
+    });
+    let made = world.engine.group("late.test").unwrap();
+    world.send(&articles(0, 10)).await;
+    let left = memory.crash_losing_all();
+    let (segment, frames) = frames(&memory);
+    for at in frames {
+        left.flip_bit(&segment, at as u64 + 33, 2).unwrap();
+    }
+    let after = open_on(Arc::new(left), &world.config, &world.clock);
+    assert_eq!(after.engine.group("late.test").unwrap().id, made.id);
+    assert_eq!(after.send(&articles(0, 1)).await, [Outcome::Duplicate]);
+}
+
 /// Where the log lost what it said of the buffers, and what they have had since, they still go on behind what the views
 /// know.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod bench;
+mod block_device;
 mod cancel;
 mod cli;
 mod client;

@@ -12,13 +12,16 @@ use super::file::Owner;
 use crate::config::BufferConfig;
 use crate::error::Result;
 use crate::records::format::{FileHeader, Hints, SECOND_HEADER};
-use crate::records::geometry::Geometry;
+use crate::records::geometry::{Geometry, in_memory};
 
 /// Told the buffer's name, how many octets of it were written, and of how many.
 pub type CreateProgress<'a> = &'a mut dyn FnMut(&str, u64, u64);
 
 /// Zeros are written in steps of this, between which progress is told.
 const FILL_STEP: u64 = 16 << 20;
+/// So much at both ends of a device is looked at before it is taken: there file systems, volume managers and partition
+/// tables have their marks.
+const ENDS: u64 = 1 << 20;
 /// What a file is called while it is made.
 const UNFINISHED: &str = "unfinished";
 
@@ -70,6 +73,17 @@ pub(super) fn create_in_place(
             "it has room for {len} octets, the configuration says {}; set `octets` to what there is",
             owner.config.octets
         )));
+    }
+    for from in [0, len.saturating_sub(ENDS)] {
+        let mut octets = vec![0; in_memory(ENDS.min(len - from))];
+        file.read_exact_at(&mut octets, from)?;
+        if let Some(at) = octets.iter().position(|octet| *octet != 0) {
+            return Err(owner.wrong(format!(
+                "it is not blank: there is something at {:#x}, a file system perhaps. If nobody needs it, overwrite its \
+                 first and last mebibyte with zeros (`dd if=/dev/zero`), or all of it (`blkdiscard --zeroout`)",
+                from + at as u64
+            )));
+        }
     }
     fill(file.as_ref(), owner, id, progress)
 }

@@ -1,0 +1,141 @@
+//! A buffer on a block device: a loop device, where the machine lets a test have one.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use newsreel_host::{Disk as _, OpenMode, RealDisk};
+use serde_json::Value;
+
+use crate::client::NewsClient;
+use crate::spool::{Spool, newsreel, said};
+
+const OCTETS: u64 = 2 << 20;
+const ARTICLES: usize = 120;
+
+/// A loop device over a file; it goes with this.
+struct Loop {
+    device: PathBuf,
+}
+
+impl Loop {
+    /// `None`, with the reason said, where there is no such thing.
+    fn over(image: &Path) -> Option<Self> {
+        let file = RealDisk.open(image, OpenMode::CreateNew).unwrap();
+        file.set_len(OCTETS).unwrap();
+        let made = Command::new("losetup")
+            .args(["--find", "--show"])
+            .arg(image)
+            .output();
+        match made {
+            Ok(output) if output.status.success() => Some(Self {
+                device: PathBuf::from(String::from_utf8(output.stdout).unwrap().trim_end()),
+            }),
+            Ok(output) => {
+                let why = String::from_utf8_lossy(&output.stderr);
+                println!("skipped: no loop device to be had: {why}");
+                None
+            }
+            Err(error) => {
+                println!("skipped: losetup: {error}");
+                None
+            }
+        }
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").arg("-d").arg(&self.device).status();
+    }
+}
+
+fn config(device: &Path, octets: &str) -> String {
+    format!(
+        "[server]\nspool = \"spool\"\n\n[listen]\naddresses = [\"127.0.0.1:0\"]\n\n[articles]\nage_s_max = 0\n\n\
+         [[buffer]]\nname = \"A\"\npath = \"{}\"\noctets = \"{octets}\"\n",
+        device.display()
+    )
+}
+
+fn id(n: usize) -> String {
+    format!("<{n}@device.example>")
+}
+
+fn body(n: usize) -> String {
+    format!("{n} says this\r\n").repeat(3000)
+}
+
+fn feed(client: &mut NewsClient, n: usize) {
+    let id = id(n);
+    let body = body(n);
+    let article = format!(
+        "Path: peer.example!not-for-mail\r\nFrom: a@example.org\r\nNewsgroups: misc.test\r\nSubject: a test\r\n\
+         Date: Wed, 31 Dec 2025 12:00:00 +0000\r\nMessage-ID: {id}\r\n\r\n{body}.\r\n"
+    );
+    client.send(format!("TAKETHIS {id}\r\n{article}").as_bytes());
+    assert!(client.line().starts_with("239"), "{n}");
+}
+
+/// The articles that are there, each as it was sent.
+fn there(client: &mut NewsClient) -> Vec<usize> {
+    let mut there = Vec::new();
+    for n in 0..ARTICLES {
+        if client.ask(&format!("BODY {}", id(n))).starts_with("222") {
+            assert_eq!(client.block().join("\r\n") + "\r\n", body(n), "{n}");
+            there.push(n);
+        }
+    }
+    there
+}
+
+#[test]
+fn a_buffer_on_a_block_device_wraps_and_survives_kills() {
+    let folder = Spool::with("");
+    let Some(device) = Loop::over(&folder.folder().join("image")) else {
+        return;
+    };
+    let spool = Spool::with(&config(&device.device, "2MiB"));
+    let mut server = spool.serve();
+    spool.text(&["group", "add", "misc.test"]);
+    let mut kept = Vec::new();
+    for round in 0..3 {
+        let mut client = NewsClient::connect(server.address);
+        for n in round * ARTICLES / 3..(round + 1) * ARTICLES / 3 {
+            feed(&mut client, n);
+        }
+        kept = there(&mut client);
+        server.kill();
+        server = spool.serve();
+        let mut client = NewsClient::connect(server.address);
+        assert_eq!(there(&mut client), kept, "round {round}");
+    }
+    assert!((20..ARTICLES - 20).contains(&kept.len()), "{kept:?}");
+    assert_eq!(kept.last(), Some(&(ARTICLES - 1)));
+    spool.text(&["check"]);
+    server.kill();
+    // The device alone tells what lies in it, and nothing makes it a buffer of another spool.
+    let verified = newsreel()
+        .args(["store", "verify", "--json"])
+        .arg(&device.device)
+        .output();
+    let report: Value = serde_json::from_str(&said(verified.unwrap()).unwrap()).unwrap();
+    assert_eq!(report[0]["damaged"], 0);
+    let other = Spool::with(&config(&device.device, "2MiB"));
+    let error = other.error(&["serve"]);
+    assert!(error.contains("another spool"), "{error}");
+}
+
+#[test]
+fn a_block_device_that_is_too_small_or_not_blank_is_left_alone() {
+    let folder = Spool::with("");
+    let Some(device) = Loop::over(&folder.folder().join("image")) else {
+        return;
+    };
+    let error = Spool::with(&config(&device.device, "4MiB")).error(&["serve"]);
+    assert!(error.contains("has room for 2097152 octets"), "{error}");
+    let file = RealDisk.open(&device.device, OpenMode::ReadWrite).unwrap();
+    file.write_at(&[b'?'; 4096], 1 << 20).unwrap();
+    file.sync_all().unwrap();
+    let error = Spool::with(&config(&device.device, "2MiB")).error(&["serve"]);
+    assert!(error.contains("blank"), "{error}");
+}

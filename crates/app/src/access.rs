@@ -92,7 +92,7 @@ impl Access {
         let disk: Arc<dyn Disk> = Arc::new(RealDisk);
         if !disk.exists(&spool)? || disk.list(&spool)?.is_empty() {
             let spool = spool.display();
-            bail!("there is no spool in {spool}; `newsreel serve --spool {spool}` makes one");
+            bail!("there is no spool in {spool}; `newsreel serve` makes one");
         }
         let clock = Arc::new(RealClock::new());
         if args.read_only {

@@ -12,20 +12,45 @@ mod input;
 mod output;
 mod server;
 mod strip;
+mod typed;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
+use clap::{CommandFactory as _, FromArgMatches as _};
 
 /// Runs what was typed; what the process ends with.
 #[must_use]
 pub fn main() -> ExitCode {
-    match commands::run(commands::Cli::parse()) {
+    let mut command = commands::Cli::command();
+    let understood = command.try_get_matches_from_mut(std::env::args_os());
+    let understood = understood.and_then(|matches| {
+        typed::note(&matches);
+        let cli = commands::Cli::from_arg_matches(&matches);
+        cli.map_err(|error| error.format(&mut command))
+    });
+    let cli = match understood {
+        Ok(cli) => cli,
+        Err(error) => return misunderstood(&error),
+    };
+    match commands::run(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.is::<output::Quiet>() => ExitCode::SUCCESS,
         Err(error) => {
-            output::complain(&format!("error: {}\n", output::chain(&error)));
+            output::error(&output::chain(&error));
             ExitCode::FAILURE
         }
     }
+}
+
+/// Says why a command line cannot be obeyed, or prints the help that it asked for.
+fn misunderstood(error: &clap::Error) -> ExitCode {
+    typed::note_words(std::env::args_os());
+    if error.use_stderr() && typed::is_json() {
+        let said = error.render().to_string();
+        output::error(said.strip_prefix("error: ").unwrap_or(&said).trim_end());
+    } else {
+        // Nobody may be listening.
+        let _ = error.print();
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(u8::MAX))
 }

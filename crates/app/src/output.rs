@@ -5,7 +5,9 @@
 use std::io::{self, IsTerminal as _, Write as _};
 
 use anyhow::Result;
-use serde_json::Value;
+use serde_json::{Value, json};
+
+use crate::typed;
 
 /// Writes a text to standard output.
 pub(crate) fn text(text: &str) -> Result<()> {
@@ -40,12 +42,27 @@ impl std::error::Error for Quiet {}
 
 /// Says on standard error what is not wrong, but may not be meant.
 pub(crate) fn warning(line: &str) {
-    complain(&format!("warning: {line}\n"));
+    complain("warning", line);
+}
+
+/// Says on standard error why it failed.
+pub(crate) fn error(what: &str) {
+    complain("error", what);
 }
 
 /// Writes to standard error, where a program that reads the standard output is not disturbed.  Nobody may be listening.
-pub(crate) fn complain(text: &str) {
-    let _ = io::stderr().lock().write_all(text.as_bytes());
+fn complain(kind: &str, what: &str) {
+    let what = typed::hinted(what);
+    let line = match typed::is_json() {
+        true => format!("{}\n", json!({kind: what})),
+        false => format!("{kind}: {what}\n"),
+    };
+    let _ = io::stderr().lock().write_all(line.as_bytes());
+}
+
+/// Writes our own words to standard output; commands they name get the options that say which spool is meant.
+pub(crate) fn said(text: &str) -> Result<()> {
+    self::text(&typed::hinted(text))
 }
 
 /// Writes a value as JSON.
@@ -156,6 +173,15 @@ pub(crate) fn cell(value: &Value) -> String {
             .collect(),
         other => other.to_string(),
     }
+}
+
+/// So many of what is called so: `1 group`, `2 groups`.
+pub(crate) fn count(number: u64, what: &str) -> String {
+    let plural = match number {
+        1 => "",
+        _ => "s",
+    };
+    format!("{number} {what}{plural}")
 }
 
 /// A number of octets as people say it.

@@ -26,7 +26,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         output::json(&report)?;
     } else {
         for problem in problems {
-            output::text(&format!("{}\n", output::cell(problem)))?;
+            output::said(&format!("{}\n", output::cell(problem)))?;
         }
         let uncompared = report["uncompared"].as_array().into_iter().flatten();
         for left in uncompared {

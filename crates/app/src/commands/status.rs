@@ -21,7 +21,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if args.spool.json {
         return output::json(&status);
     }
-    output::text(&said(&status, args.spool.read_only))
+    output::said(&said(&status, args.spool.read_only))
 }
 
 fn said(status: &Value, read_only: bool) -> String {

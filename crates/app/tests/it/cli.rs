@@ -258,11 +258,71 @@ fn completions_and_manual_pages_are_made() {
 fn a_command_without_a_spool_makes_none() {
     let spool = Spool::new();
     let error = spool.error(&["status"]);
+    let hint = format!(
+        "`newsreel serve --config {}` makes one",
+        spool.config().display()
+    );
     assert!(
-        error.contains("there is no spool in") && error.contains("newsreel serve"),
+        error.contains("there is no spool in") && error.contains(&hint),
         "{error}"
     );
     assert!(!spool.path().exists());
+}
+
+/// Errors had been plain text on the standard error whatever was asked for.
+#[test]
+fn who_asks_for_json_gets_errors_and_warnings_in_json() {
+    let spool = Spool::new();
+    spool.serve().stop();
+    let file = spool.config().display().to_string();
+    let config = ["--config", &file];
+    for (words, status, kind, expected) in [
+        (
+            &["group", "show", "misc.none"][..],
+            1,
+            "error",
+            "no group \"misc.none\"",
+        ),
+        (
+            &["group", "import", "/no/list"],
+            1,
+            "error",
+            "cannot read /no/list: ",
+        ),
+        (
+            &["group", "show"],
+            2,
+            "error",
+            "required arguments were not provided",
+        ),
+        (
+            &["group", "shwo", "x"],
+            2,
+            "error",
+            "unrecognized subcommand 'shwo'",
+        ),
+        (
+            &["group", "add", "junk"],
+            0,
+            "warning",
+            "junk begins with a name that RFC 5536",
+        ),
+    ] {
+        let mut command = newsreel();
+        command.args(words).args(config).arg("--json");
+        let output = command.output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(status), "{words:?}: {said}");
+        assert_eq!(said.lines().count(), 1, "{words:?}: {said}");
+        let said: serde_json::Value = serde_json::from_str(&said).unwrap();
+        let what = said[kind].as_str().unwrap_or_default();
+        assert!(what.contains(expected), "{words:?}: {said}");
+    }
+    let help = newsreel()
+        .args(["status", "--json", "--help"])
+        .output()
+        .unwrap();
+    assert!(help.status.success() && help.stdout.starts_with(b"Tell how"));
 }
 
 #[test]

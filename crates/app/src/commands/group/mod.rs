@@ -214,7 +214,7 @@ fn forget_lost(spool: &SpoolArgs) -> Result<()> {
 }
 
 fn said(line: &str) -> Result<()> {
-    output::text(&format!("{line}\n"))
+    output::said(&format!("{line}\n"))
 }
 
 fn groups_said(spool: &SpoolArgs, groups: &Value) -> Result<()> {

@@ -1,0 +1,146 @@
+//! What was typed that every message keeps to: `--json`, and where the spool and its configuration are.
+//!
+//! Noted once, before the verb runs.  A hint that names a command repeats the options without which it would mean
+//! another spool; an error of a command that answers in JSON is JSON too.
+
+use std::ffi::OsString;
+use std::sync::OnceLock;
+
+use clap::{ArgMatches, Command, CommandFactory as _};
+
+use crate::commands::Cli;
+
+/// Options that say which spool is meant.
+const PLACES: [&str; 2] = ["config", "spool"];
+
+/// What every message keeps to.
+#[derive(Debug, Default)]
+pub(crate) struct Typed {
+    /// Whether the verb answers in JSON.
+    json: bool,
+    /// Options of [`PLACES`] as they were given, in a shell's quotes where needed.
+    places: Vec<(&'static str, String)>,
+}
+
+static TYPED: OnceLock<Typed> = OnceLock::new();
+
+impl Typed {
+    /// Takes it from what the command line was found to say.
+    fn of(mut matches: &ArgMatches) -> Self {
+        while let Some((_, below)) = matches.subcommand() {
+            matches = below;
+        }
+        let place = |name: &'static str| {
+            let given = matches.try_get_raw(name).ok().flatten()?.next_back()?;
+            Some((name, quoted(&given.to_string_lossy())))
+        };
+        let json = matches.try_get_one::<bool>("json");
+        Self {
+            json: json.ok().flatten().is_some_and(|json| *json),
+            places: PLACES.into_iter().filter_map(place).collect(),
+        }
+    }
+
+    /// A text whose commands in backticks, as in `newsreel status`, have these options too, if they take them.
+    fn hinted(&self, text: &str) -> String {
+        if self.places.is_empty() {
+            return text.to_owned();
+        }
+        let cli = Cli::command();
+        let mut out = String::with_capacity(text.len());
+        let mut parts = text.split('`');
+        out.push_str(parts.next().unwrap_or_default());
+        let mut parts = parts.peekable();
+        let mut is_quoted = true;
+        while let Some(part) = parts.next() {
+            out.push('`');
+            out.push_str(part);
+            let verb = verb_of(&cli, part).filter(|_| is_quoted && parts.peek().is_some());
+            for (name, value) in &self.places {
+                let takes = |verb: &Command| verb.get_arguments().any(|it| it.get_id() == *name);
+                if verb.is_some_and(takes) && !part.contains(&format!("--{name}")) {
+                    out.push_str(&format!(" --{name} {value}"));
+                }
+            }
+            is_quoted = !is_quoted;
+        }
+        out
+    }
+}
+
+/// The verb that a command such as `newsreel group list` runs.
+fn verb_of<'c>(cli: &'c Command, said: &str) -> Option<&'c Command> {
+    let mut words = said.strip_prefix("newsreel ")?.split(' ');
+    let mut verb = cli.find_subcommand(words.next()?)?;
+    while verb.has_subcommands() {
+        verb = verb.find_subcommand(words.next()?)?;
+    }
+    Some(verb)
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+:@%,".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// Notes what was typed; only the first time counts.
+pub(crate) fn note(matches: &ArgMatches) {
+    let _ = TYPED.set(Typed::of(matches));
+}
+
+/// The same of a command line that was not understood.
+pub(crate) fn note_words(mut words: impl Iterator<Item = OsString>) {
+    let _ = TYPED.set(Typed {
+        json: words.any(|word| word == "--json"),
+        places: Vec::new(),
+    });
+}
+
+/// Whether errors and warnings are JSON.
+pub(crate) fn is_json() -> bool {
+    TYPED.get().is_some_and(|typed| typed.json)
+}
+
+/// Repeats in the hints of a text where the spool is.
+pub(crate) fn hinted(text: &str) -> String {
+    match TYPED.get() {
+        Some(typed) => typed.hinted(text),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(words: &[&str], text: &str) -> String {
+        let matches = Cli::command().try_get_matches_from(words).unwrap();
+        Typed::of(&matches).hinted(text)
+    }
+
+    #[test]
+    fn hints_repeat_the_options_that_their_commands_take() {
+        let text = "see `newsreel check`, `newsreel clock confirm` and `newsreel serve --spool X`; `y` or \
+                    `newsreel config check FILE`, and `newsreel st";
+        assert_eq!(check(&["newsreel", "status"], text), text);
+        assert_eq!(
+            check(
+                &[
+                    "newsreel", "status", "--config", "a b.toml", "--spool", "/s"
+                ],
+                text
+            ),
+            "see `newsreel check --config 'a b.toml' --spool /s`, \
+             `newsreel clock confirm --config 'a b.toml' --spool /s` and \
+             `newsreel serve --spool X --config 'a b.toml'`; `y` or \
+             `newsreel config check FILE`, and `newsreel st"
+        );
+        // What stands between two commands is none.
+        let text = "`newsreel man`newsreel status`newsreel man`";
+        assert_eq!(check(&["newsreel", "check", "--spool", "s"], text), text);
+    }
+}

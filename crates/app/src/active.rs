@@ -1,8 +1,9 @@
 //! Reads lists of groups: bare names, `active` files (name, high, low, flag) and `newsgroups` files (descriptions).
 //!
-//! Every bad line is found and named; nothing is decided here about taking the good ones.  A name stands once.
+//! Every bad line is found and named, and whether a group is missing for it; nothing is decided here about taking the
+//! good ones.  A name stands once.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use newsreel_engine::{GROUP_HIGH_END, GROUP_TEXT_OCTETS_MAX};
 use newsreel_wire::GroupName;
@@ -31,6 +32,9 @@ pub(crate) struct BadLine {
     pub(crate) line: usize,
     /// What is wrong.
     pub(crate) what: String,
+    /// Whether a group is missing for it, and not a description only.
+    #[serde(skip)]
+    pub(crate) is_group: bool,
 }
 
 /// What the files say.
@@ -40,13 +44,18 @@ pub(crate) struct Listed {
     pub(crate) groups: Vec<ListedGroup>,
     /// The bad ones, in theirs.
     pub(crate) bad: Vec<BadLine>,
-    /// Descriptions of groups that the first file does not name.
-    pub(crate) descriptions_unused: usize,
+    /// Descriptions of groups that the first file does not name: each name and its last text.
+    pub(crate) others: BTreeMap<String, String>,
     /// The line of each good name.
     lines: HashMap<String, usize>,
 }
 
 impl Listed {
+    /// Whether groups that the first file means to list are not among the good lines.
+    pub(crate) fn lacks_groups(&self) -> bool {
+        self.bad.iter().any(|bad| bad.is_group)
+    }
+
     /// Moves groups from the good lines to the bad ones of the first file: names, and what is wrong with them.
     pub(crate) fn refuse(&mut self, file: &str, wrong: &HashMap<String, String>) {
         self.groups.retain(|group| !wrong.contains_key(&group.name));
@@ -54,6 +63,7 @@ impl Listed {
             file: file.to_owned(),
             line: self.lines.get(name).copied().unwrap_or_default(),
             what: what.clone(),
+            is_group: true,
         }));
         // The descriptions' file comes after the groups', each in its order.
         self.bad.sort_by_key(|bad| (bad.file != file, bad.line));
@@ -80,6 +90,7 @@ pub(crate) fn read(groups: Named<'_>, descriptions: Option<Named<'_>>) -> Listed
                         file: groups.name.to_owned(),
                         line,
                         what,
+                        is_group: true,
                     });
                 } else {
                     listed.groups.push(group);
@@ -89,6 +100,7 @@ pub(crate) fn read(groups: Named<'_>, descriptions: Option<Named<'_>>) -> Listed
                 file: groups.name.to_owned(),
                 line,
                 what,
+                is_group: true,
             }),
         }
     }
@@ -107,12 +119,15 @@ fn describe(listed: &mut Listed, file: Named<'_>) {
         match description(octets) {
             Ok((name, text)) => match places.get(&name).and_then(|at| listed.groups.get_mut(*at)) {
                 Some(group) => group.description = text,
-                None => listed.descriptions_unused += 1,
+                None => {
+                    listed.others.insert(name, text);
+                }
             },
             Err(what) => listed.bad.push(BadLine {
                 file: file.name.to_owned(),
                 line,
                 what,
+                is_group: false,
             }),
         }
     }
@@ -254,10 +269,11 @@ mod tests {
             .bad
             .iter()
             .map(|b| format!("{}:{}: {}\n", b.file, b.line, b.what));
-        let unused = listed.descriptions_unused;
-        good.chain(bad)
-            .chain((unused > 0).then(|| format!("{unused} unused\n")))
-            .collect()
+        let others = listed
+            .others
+            .iter()
+            .map(|(name, text)| format!("({name} {text:?})\n"));
+        good.chain(bad).chain(others).collect()
     }
 
     #[test]
@@ -295,7 +311,7 @@ mod tests {
             check("misc.test\nmisc.none\n", Some(text)),
             "misc.test 0 y \"For t\u{e9}sts.\"\nmisc.none 0 y \"\"\n\
              newsgroups:3: misc..x: newsgroup name has an empty component (a dot at the start, \
-             the end, or two together)\n1 unused\n"
+             the end, or two together)\n(alt.gone \"Elsewhere.\")\n"
         );
     }
 

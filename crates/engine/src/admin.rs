@@ -3,7 +3,7 @@
 //! A request is checked against the sequencer's own picture, put into the open commit as records,
 //! and answered when that commit is durable.  A refused one changes nothing.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::mpsc::{SendError, SyncSender};
 
 use newsreel_wire::{GroupId, GroupName, Sequence, UnixTime};
@@ -60,7 +60,7 @@ impl Sequencer {
                 why: self.broken.clone().unwrap_or_default(),
             }),
             Request::AddGroups(groups) => self.add_groups(&groups),
-            Request::SetGroup { name, change } => self.set_group(&name, &change),
+            Request::SetGroups(changes) => self.set_groups(&changes),
             Request::RemoveGroup { name } => self.remove_group(&name),
             Request::Withdraw(articles) => self.withdraw(&articles),
             Request::TrustClock => Ok(()),
@@ -151,7 +151,32 @@ impl Sequencer {
             };
             self.groups.set(id, slot);
         }
+        self.take_back_aliases(groups);
         Ok(())
+    }
+
+    /// Aliases whose target was removed lead to it again when it is made again, as they would after a start.
+    fn take_back_aliases(&mut self, made: &[GroupSpec]) {
+        let there = self.shared.views.groups();
+        let again: HashSet<&str> = made
+            .iter()
+            .map(|group| group.name.as_str())
+            .filter(|name| there.last_of(name).is_some())
+            .collect();
+        if again.is_empty() {
+            return;
+        }
+        for id in there.sorted().iter() {
+            let alias = there.by_id(*id);
+            let target = alias.as_ref().and_then(|it| it.status().strip_prefix('='));
+            let target = target.filter(|target| again.contains(target));
+            let Some(target) = target.and_then(|target| self.groups.find(target)) else {
+                continue;
+            };
+            if let Some(slot) = self.groups.get_mut(*id) {
+                slot.filing = Filing::Alias(target);
+            }
+        }
     }
 
     fn is_alias(&self, id: GroupId) -> bool {
@@ -171,28 +196,73 @@ impl Sequencer {
         }
     }
 
-    fn set_group(&mut self, name: &str, change: &GroupChange) -> Result<(), Error> {
+    fn set_groups(&mut self, changes: &[(String, GroupChange)]) -> Result<(), Error> {
+        let changed: Result<Vec<(GroupId, GroupSpec)>, Error> = changes
+            .iter()
+            .map(|(name, change)| self.changed(name, change))
+            .collect();
+        let changed = changed?;
+        let octets =
+            |(_, spec): &(_, GroupSpec)| GROUP_OCTETS + spec.status.len() + spec.description.len();
+        if !self.fits(changed.iter().map(octets).sum()) {
+            return Err(Error::FrameFull);
+        }
+        let is_alias = |(_, spec): &&(_, GroupSpec)| spec.status.starts_with('=');
+        let aliases: HashSet<&str> = changed
+            .iter()
+            .filter(is_alias)
+            .map(|(_, spec)| spec.name.as_str())
+            .collect();
+        for (_, spec) in &changed {
+            if let Some(target) = spec.status.strip_prefix('=')
+                && aliases.contains(target)
+            {
+                return Err(alias_of_alias(&spec.name, target));
+            }
+        }
+        let time = self.now();
+        for (id, spec) in &changed {
+            GroupRecord {
+                id: *id,
+                time,
+                high: spec.high,
+                name: "",
+                status: &spec.status,
+                description: &spec.description,
+                creator: "",
+            }
+            .encode(self.record(kind::GROUP_CHANGED));
+            let filing = self.filing(&spec.status);
+            if let Some(slot) = self.groups.get_mut(*id) {
+                slot.filing = filing;
+                slot.next = slot.next.max(spec.high.0 + 1);
+            }
+        }
+        Ok(())
+    }
+
+    /// A group as a change makes it, or why it cannot be made so.
+    fn changed(&self, name: &str, change: &GroupChange) -> Result<(GroupId, GroupSpec), Error> {
         let id = self.existing(name)?;
         let Some(old) = self.shared.views.groups().by_id(id) else {
             return Err(no_group(name));
         };
-        let status = change
-            .status
-            .clone()
-            .unwrap_or_else(|| old.status().to_owned());
-        let description = change
-            .description
-            .clone()
-            .unwrap_or_else(|| old.description().to_owned());
+        let or_old =
+            |new: &Option<String>, old: &str| new.clone().unwrap_or_else(|| old.to_owned());
         let spec = GroupSpec {
-            status: status.clone(),
-            description: description.clone(),
+            status: or_old(&change.status, old.status()),
+            description: or_old(&change.description, old.description()),
             high: change.high.unwrap_or_default(),
             ..GroupSpec::new(name)
         };
         check_spec(&spec)?;
         check_high(&self.shared, name, spec.high)?;
-        if let Some(target) = status.strip_prefix('=') {
+        // A target that has gone meanwhile is no reason against a new description.
+        if let Some(target) = change
+            .status
+            .as_deref()
+            .and_then(|new| new.strip_prefix('='))
+        {
             let target_id = self.existing(target)?;
             if target_id == id {
                 return Err(Error::Group(format!(
@@ -200,29 +270,10 @@ impl Sequencer {
                 )));
             }
             if self.is_alias(target_id) {
-                return Err(Error::Group(format!(
-                    "{name:?} cannot be filed in {target:?}, which is an alias itself"
-                )));
+                return Err(alias_of_alias(name, target));
             }
         }
-        let time = self.now();
-        let high = change.high.unwrap_or_default();
-        GroupRecord {
-            id,
-            time,
-            high,
-            name: "",
-            status: &status,
-            description: &description,
-            creator: "",
-        }
-        .encode(self.record(kind::GROUP_CHANGED));
-        let filing = self.filing(&status);
-        if let Some(slot) = self.groups.get_mut(id) {
-            slot.filing = filing;
-            slot.next = slot.next.max(high.0 + 1);
-        }
-        Ok(())
+        Ok((id, spec))
     }
 
     fn remove_group(&mut self, name: &str) -> Result<(), Error> {
@@ -445,6 +496,12 @@ pub(crate) fn check_specs(
         )));
     }
     Ok(())
+}
+
+fn alias_of_alias(name: &str, target: &str) -> Error {
+    Error::Group(format!(
+        "{name:?} cannot be filed in {target:?}, which is an alias itself"
+    ))
 }
 
 /// Names, status and texts must be such as LIST can show.

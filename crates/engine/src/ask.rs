@@ -3,6 +3,7 @@
 use newsreel_index::{Group, Wait};
 use newsreel_store::{Blocking, BufferFacts, ReadError, Stored, Want};
 use newsreel_wire::article::{Headers, Known};
+use newsreel_wire::date::print_rfc5322;
 use newsreel_wire::nntp::framing::dot_unstuff;
 use newsreel_wire::{ArticleNumber, BufferId, MessageId, SetId, Token, TokenText};
 
@@ -130,6 +131,11 @@ impl Engine {
         })
     }
 
+    /// Where a group of this name, there or made now, goes on at the least.
+    pub fn high_taken(&self, name: &str) -> ArticleNumber {
+        self.shared.views.groups().taken(name)
+    }
+
     /// One group; `None` when there is none of that name.
     pub fn group(&self, name: &str) -> Option<GroupReport> {
         let group = self.shared.views.groups().by_name(name)?;
@@ -175,6 +181,20 @@ impl Engine {
             created: group.created().0,
             creator: group.creator().to_owned(),
             description: group.description().to_owned(),
+            leads_nowhere: self.leads_nowhere(group.status()),
+        }
+    }
+
+    /// Why a group of this status leads nowhere: an alias whose target was removed, or became one itself.
+    pub(crate) fn leads_nowhere(&self, status: &str) -> Option<String> {
+        let target = status.strip_prefix('=')?;
+        let group = self.shared.views.groups().by_name(target);
+        match group {
+            None => Some(format!("{target} does not exist")),
+            Some(group) if group.status().starts_with('=') => {
+                Some(format!("{target} is an alias itself"))
+            }
+            Some(_) => None,
         }
     }
 
@@ -192,6 +212,45 @@ impl Engine {
             Ok(stored) => Ok(Some(self.article_report(&token, &stored, &memory))),
             Err(ReadError::Gone) => Ok(None),
             Err(error) => Err(Error::Read(error)),
+        }
+    }
+
+    /// Why an article that is not here is not, as far as anything remembers it.
+    pub fn absence(&self, which: &ArticleRef) -> Result<String, Error> {
+        let ArticleRef::Id(id) = which else {
+            return Ok(self.absence_of_place(which));
+        };
+        let id = MessageId::parse(id.as_bytes())
+            .map_err(|error| Error::Request(format!("{id:?}: {error}")))?;
+        let entry = self
+            .shared
+            .views
+            .history()
+            .lookup(&self.shared.id_hash(id))?;
+        let Some(entry) = entry else {
+            return Ok("it was never here, or is no longer remembered".to_owned());
+        };
+        let mut came = Vec::new();
+        print_rfc5322(entry.arrival, &mut came);
+        let came = String::from_utf8_lossy(&came);
+        Ok(match entry.token {
+            // Nothing else takes a token out of the history.
+            None => format!("it came on {came} and was cancelled"),
+            Some(_) => format!("it came on {came} and had to make room for newer articles"),
+        })
+    }
+
+    fn absence_of_place(&self, which: &ArticleRef) -> String {
+        let group = match which {
+            ArticleRef::Number(name, number) => self.group(name).map(|group| (group, *number)),
+            _ => None,
+        };
+        match group {
+            Some((group, number)) if number > group.high => {
+                format!("{} has given numbers up to {} only", group.name, group.high)
+            }
+            _ => "it was never here, was cancelled, or had to make room for newer articles"
+                .to_owned(),
         }
     }
 

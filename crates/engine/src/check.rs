@@ -10,7 +10,7 @@ use std::ops::RangeInclusive;
 use newsreel_index::{Error as IndexError, Wait};
 use newsreel_journal::Record;
 use newsreel_store::{Blocking, ReadError, Want};
-use newsreel_wire::{ArticleNumber, IdHash, Sequence};
+use newsreel_wire::{ArticleNumber, GroupId, IdHash, Sequence};
 
 use crate::engine::Engine;
 use crate::error::Error;
@@ -248,11 +248,22 @@ impl Engine {
         Ok(())
     }
 
+    /// Tells of an alias that leads nowhere.
+    fn check_alias(&self, id: GroupId, report: &mut CheckReport) {
+        let Some(group) = self.shared.views.groups().by_id(id) else {
+            return;
+        };
+        if let Some(why) = self.leads_nowhere(group.status()) {
+            report.aliases.push(format!("{}: {why}", group.name()));
+        }
+    }
+
     /// Counts and marks of every group agree with its numbers.
     fn check_groups(&self, report: &mut CheckReport) -> Result<(), Error> {
         let views = &self.shared.views;
         for id in views.groups().sorted().iter() {
             report.groups += 1;
+            self.check_alias(*id, report);
             let epoch = (self.shared.store.epoch(), self.shared.committed());
             let facts = views.group_facts(*id, Wait::Yes);
             let Some(facts) = report.unless_damaged(facts)? else {

@@ -209,10 +209,12 @@ impl Engine {
 
     /// Changes a group; durable when it returns.
     pub fn set_group(&self, name: &str, change: GroupChange) -> Result<(), Error> {
-        self.ask(Request::SetGroup {
-            name: name.to_owned(),
-            change,
-        })
+        self.set_groups(&[(name.to_owned(), change)])
+    }
+
+    /// Changes groups, each named once, all or none; durable when it returns.
+    pub fn set_groups(&self, changes: &[(String, GroupChange)]) -> Result<(), Error> {
+        self.ask_until_it_fits(|| Request::SetGroups(changes.to_vec()))
     }
 
     /// Removes a group; durable when it returns.

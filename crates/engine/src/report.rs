@@ -191,6 +191,8 @@ pub struct GroupReport {
     pub creator: String,
     /// Its description.
     pub description: String,
+    /// Why an alias leads nowhere, if so: articles for it are not filed.
+    pub leads_nowhere: Option<String>,
 }
 
 /// What a token looks like, for whoever gave half of one.
@@ -277,6 +279,8 @@ pub struct CheckReport {
     pub rows: u64,
     /// Groups compared.
     pub groups: u64,
+    /// Aliases that lead nowhere, and why: nothing that disagrees, but articles for them are not filed.
+    pub aliases: Vec<String>,
     /// What does not agree; empty means that all is well.
     pub problems: Vec<String>,
     /// Problems beyond those listed.

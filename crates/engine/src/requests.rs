@@ -54,8 +54,8 @@ pub struct GroupChange {
 pub(crate) enum Request {
     /// Make these groups, all or none.
     AddGroups(Vec<GroupSpec>),
-    /// Change a group.
-    SetGroup { name: String, change: GroupChange },
+    /// Change these groups, all or none.
+    SetGroups(Vec<(String, GroupChange)>),
     /// Remove a group.
     RemoveGroup { name: String },
     /// Offer these articles no more.
@@ -73,7 +73,7 @@ impl Request {
     pub(crate) const fn is_of_groups(&self) -> bool {
         matches!(
             self,
-            Self::AddGroups(_) | Self::SetGroup { .. } | Self::RemoveGroup { .. }
+            Self::AddGroups(_) | Self::SetGroups(_) | Self::RemoveGroup { .. }
         )
     }
 }

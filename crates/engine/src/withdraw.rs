@@ -81,10 +81,15 @@ impl Engine {
         if records.is_empty() {
             return Ok(());
         }
+        self.ask_until_it_fits(|| Request::Withdraw(records.clone()))
+    }
+
+    /// Asks again while the open commit has no room.
+    pub(crate) fn ask_until_it_fits(&self, request: impl Fn() -> Request) -> Result<(), Error> {
         let mut tries = TRIES;
         loop {
             tries -= 1;
-            match self.ask(Request::Withdraw(records.clone())) {
+            match self.ask(request()) {
                 Err(Error::FrameFull) if tries > 0 => std::thread::sleep(PAUSE),
                 result => return result,
             }

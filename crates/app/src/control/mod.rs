@@ -4,6 +4,7 @@
 //! user and root may talk to it.
 
 pub(crate) mod client;
+mod groups;
 pub(crate) mod request;
 pub(crate) mod server;
 

@@ -2,24 +2,18 @@
 //!
 //! Both the control socket and the offline commands come here.  An answer is JSON; nothing here prints.
 
-use std::collections::HashSet;
 use std::fmt;
 
-use newsreel_engine::{
-    ArticleRef, Engine, GroupChange, GroupReport, GroupSpec, Reason, Withdrawal,
-};
-use newsreel_wire::{ArticleNumber, GroupName, Wildmat};
+use newsreel_engine::{ArticleRef, Engine, GroupChange, Reason, Withdrawal};
+use newsreel_wire::ArticleNumber;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::Progress;
-use crate::active::{self, ListedGroup};
+use super::{Progress, groups};
+use crate::active::ListedGroup;
 
 /// A name in the log is no longer than this.
 const SUMMARY_CHARS_MAX: usize = 300;
-
-/// An answer names no more groups than this that cannot be made.
-const REFUSED_MAX: usize = 20;
 
 /// What can be asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -49,9 +43,16 @@ pub(crate) enum Request {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         dry_run: Option<usize>,
     },
-    /// Change a group; what is absent stays.
+    /// Set the descriptions of groups that are there.
+    GroupDescribe {
+        /// Names and descriptions.
+        descriptions: Vec<(String, String)>,
+        /// Only say what would be done.
+        dry_run: bool,
+    },
+    /// Change groups; what is absent stays.
     GroupSet {
-        /// Its name.
+        /// A name, or a wildmat.
         name: String,
         /// New status field.
         status: Option<String>,
@@ -62,7 +63,7 @@ pub(crate) enum Request {
     },
     /// Remove groups.
     GroupRemove {
-        /// Their names.
+        /// Names and wildmats.
         names: Vec<String>,
         /// Only say what would be done.
         dry_run: bool,
@@ -109,6 +110,9 @@ impl Request {
                 groups => format!("add {} groups for {creator}", groups.len()),
             },
             Self::GroupSet { name, .. } => format!("change group {name}"),
+            Self::GroupDescribe { descriptions, .. } => {
+                format!("describe {} groups", descriptions.len())
+            }
             Self::GroupRemove { names, .. } => match names.as_slice() {
                 [name] => format!("remove group {name}"),
                 names => format!(
@@ -133,7 +137,9 @@ impl Request {
     pub(crate) fn writes(&self) -> bool {
         match self {
             Self::GroupAdd { dry_run, .. } => dry_run.is_none(),
-            Self::GroupRemove { dry_run, .. } | Self::ArticleCancel { dry_run, .. } => !dry_run,
+            Self::GroupRemove { dry_run, .. }
+            | Self::GroupDescribe { dry_run, .. }
+            | Self::ArticleCancel { dry_run, .. } => !dry_run,
             Self::GroupSet { .. } | Self::GroupForgetLost | Self::ClockConfirm => true,
             _ => false,
         }
@@ -173,35 +179,34 @@ pub(crate) fn answer(
     let needs_server = || "no server is running on this spool".to_owned();
     match request {
         Request::Status => status(engine, server),
-        Request::GroupList { wildmat } => group_list(engine, &wildmat),
-        Request::GroupShow { name } => value(&group(engine, &name)?),
+        Request::GroupList { wildmat } => groups::list(engine, &wildmat),
+        Request::GroupShow { name } => value(&groups::one(engine, &name)?),
         Request::GroupAdd {
             groups,
             creator,
             keep_existing,
             dry_run,
-        } => {
-            let (specs, existing) = sorted_out(engine, groups, &creator, keep_existing)?;
-            group_add(engine, specs, &existing, dry_run)
-        }
+        } => groups::add(engine, groups, &creator, keep_existing, dry_run),
+        Request::GroupDescribe {
+            descriptions,
+            dry_run,
+        } => groups::describe(engine, &descriptions, dry_run),
         Request::GroupSet {
             name,
             status,
             description,
             high,
         } => {
-            if let Some(high) = high {
-                goes_up(&group(engine, &name)?, high)?;
-            }
             let change = GroupChange {
                 status,
                 description,
                 high: high.map(ArticleNumber),
             };
-            engine.set_group(&name, change).map_err(said)?;
-            value(&group(engine, &name)?)
+            groups::set(engine, &name, &change, progress)
         }
-        Request::GroupRemove { names, dry_run } => group_remove(engine, &names, dry_run, progress),
+        Request::GroupRemove { names, dry_run } => {
+            groups::remove(engine, &names, dry_run, progress)
+        }
         Request::GroupForgetLost => {
             let files = engine.forget_lost_groups().map_err(said)?;
             Ok(json!({"files": files}))
@@ -228,11 +233,11 @@ pub(crate) fn answer(
     }
 }
 
-fn said(error: impl fmt::Display) -> String {
+pub(super) fn said(error: impl fmt::Display) -> String {
     error.to_string()
 }
 
-fn value(report: &impl Serialize) -> Result<Value, String> {
+pub(super) fn value(report: &impl Serialize) -> Result<Value, String> {
     serde_json::to_value(report).map_err(said)
 }
 
@@ -242,135 +247,13 @@ fn status(engine: &Engine, server: Option<&dyn Running>) -> Result<Value, String
     Ok(status)
 }
 
-fn group(engine: &Engine, name: &str) -> Result<GroupReport, String> {
-    engine
-        .group(name)
-        .ok_or_else(|| format!("no group {name:?}"))
-}
-
-fn group_list(engine: &Engine, wildmat: &str) -> Result<Value, String> {
-    let wildmat = Wildmat::parse(wildmat).map_err(|error| format!("{wildmat:?}: {error}"))?;
-    let mut groups = engine.groups();
-    groups.retain(|group| wildmat.matches(&group.name));
-    value(&groups)
-}
-
-/// Numbers of a group only go up: readers have seen the old ones.
-fn goes_up(group: &GroupReport, high: u64) -> Result<(), String> {
-    if high >= group.high {
-        return Ok(());
-    }
-    Err(format!(
-        "the high mark of {} is {} and cannot go down to {high}; nothing was changed",
-        group.name, group.high
-    ))
-}
-
-/// What groups are to be made, and which of them exist already.
-fn sorted_out(
-    engine: &Engine,
-    groups: Vec<ListedGroup>,
-    creator: &str,
-    keep_existing: bool,
-) -> Result<(Vec<GroupSpec>, Vec<String>), String> {
-    let (mut specs, mut existing) = (Vec::new(), Vec::new());
-    let mut refused = Vec::new();
-    for group in groups {
-        if engine.group(&group.name).is_some() {
-            if !keep_existing {
-                refused.push(format!("group {} exists already", group.name));
-            }
-            existing.push(group.name);
-            continue;
-        }
-        if let Err(error) = GroupName::parse(group.name.as_bytes()) {
-            refused.push(format!("{:?} is no group name: {error}", group.name));
-            continue;
-        }
-        if let Some(why) = active::forbidden(&group.name) {
-            refused.push(format!("{} cannot be a group: {why}", group.name));
-            continue;
-        }
-        specs.push(GroupSpec {
-            status: group.status,
-            description: group.description,
-            creator: creator.to_owned(),
-            high: ArticleNumber(group.high),
-            ..GroupSpec::new(&group.name)
-        });
-    }
-    if refused.is_empty() {
-        return Ok((specs, existing));
-    }
-    let more = refused.len().saturating_sub(REFUSED_MAX);
-    refused.truncate(REFUSED_MAX);
-    if more > 0 {
-        refused.push(format!("and {more} more"));
-    }
-    Err(format!("{}; nothing was added", refused.join("; ")))
-}
-
-fn group_add(
-    engine: &Engine,
-    specs: Vec<GroupSpec>,
-    existing: &[String],
-    dry_run: Option<usize>,
-) -> Result<Value, String> {
-    let added: Vec<String> = specs.iter().map(|spec| spec.name.clone()).collect();
-    let mut done = json!({"added": added, "existing": existing});
-    match dry_run {
-        Some(before) => {
-            engine.try_groups(&specs, before).map_err(said)?;
-            done["dry_run"] = true.into();
-        }
-        None if specs.is_empty() => {}
-        None => engine.add_groups(specs).map_err(said)?,
-    }
-    Ok(done)
-}
-
-/// Removes all of them, or none because one does not exist.
-fn group_remove(
-    engine: &Engine,
-    names: &[String],
-    dry_run: bool,
-    progress: &mut dyn FnMut(Progress),
-) -> Result<Value, String> {
-    let found: Result<Vec<GroupReport>, String> =
-        names.iter().map(|name| group(engine, name)).collect();
-    let removed = found.map_err(|error| format!("{error}; nothing was removed"))?;
-    let gone: HashSet<&str> = names.iter().map(String::as_str).collect();
-    if gone.len() < names.len() {
-        return Err("a name is given twice; nothing was removed".to_owned());
-    }
-    let mut aliases = engine.groups();
-    aliases.retain(|group| {
-        let target = group.status.strip_prefix('=');
-        target.is_some_and(|target| gone.contains(target)) && !gone.contains(group.name.as_str())
-    });
-    let aliases: Vec<String> = aliases.into_iter().map(|group| group.name).collect();
-    let mut done = json!({"removed": removed, "aliases_left": aliases});
-    if dry_run {
-        done["dry_run"] = true.into();
-        return Ok(done);
-    }
-    for (at, name) in names.iter().enumerate() {
-        let after = |error| format!("{error}; {at} groups had been removed before");
-        engine.remove_group(name).map_err(after)?;
-        progress(Progress {
-            done: at as u64 + 1,
-            total: names.len() as u64,
-        });
-    }
-    Ok(done)
-}
-
 fn article(engine: &Engine, which: &str) -> Result<Value, String> {
     match engine.article(&which.parse()?).map_err(said)? {
         Some(found) => value(&found),
-        None => Err(format!(
-            "no article {which} (never here, overwritten or cancelled)"
-        )),
+        None => {
+            let why = engine.absence(&which.parse()?).map_err(said)?;
+            Err(format!("no article {which}: {why}"))
+        }
     }
 }
 

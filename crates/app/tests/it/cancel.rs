@@ -87,6 +87,24 @@ fn what_is_cancelled_is_gone_at_once_and_stays_gone() {
             .contains("nothing was cancelled")
     );
     assert_eq!(spool.json(&["check"])["problems"], json!([]));
+    for (which, why) in [
+        (third.as_str(), "and was cancelled"),
+        (
+            "<never@here.example>",
+            ": it was never here, or is no longer remembered",
+        ),
+        (
+            "misc.test:3",
+            ": it was never here, was cancelled, or had to make room",
+        ),
+        ("misc.test:7", ": misc.test has given numbers up to 6 only"),
+    ] {
+        let error = spool.error(&["article", "show", which]);
+        assert!(
+            error.starts_with(&format!("error: no article {which}: ")) && error.contains(why),
+            "{error}"
+        );
+    }
     server.stop();
     // Without a server, too.
     spool.text(&["article", "cancel", &format!("{GROUP}:5")]);
@@ -110,6 +128,8 @@ fn a_long_list_is_cancelled_whole_or_not_at_all() {
     let cancel = |list: &str| spool.piped(&["article", "cancel", "-", "--json"], list);
     let mut list: String = (1..=1500).map(|n| format!("{}\n", id(n))).collect();
     let error = cancel(&format!("{list}nonsense\n")).unwrap_err();
+    let error: Value = serde_json::from_str(&error).unwrap();
+    let error = error["error"].as_str().unwrap();
     assert!(error.contains("\"nonsense\" names no article"), "{error}");
     assert!(error.contains("nothing was cancelled"), "{error}");
     assert_left(&mut client, &[1, 2, 3], 3);

@@ -30,7 +30,8 @@ fn an_active_file_with_descriptions_is_imported() {
     let done = spool.json(&["group", "import", &active, &newsgroups]);
     assert_eq!(
         done,
-        json!({"added": 3, "existing": 1, "bad": [], "descriptions_unused": 1})
+        json!({"added": 3, "existing": 1, "described": 0, "bad": [], "descriptions_unused": 1,
+            "high_differs": [{"name": "misc.there", "high": 0, "listed": 9}]})
     );
     let group = spool.json(&["group", "show", "misc.test"]);
     assert_eq!(
@@ -62,6 +63,243 @@ fn an_active_file_with_descriptions_is_imported() {
         Some("223"),
         "filed by its alias"
     );
+}
+
+/// It had kept them without a word.
+#[test]
+fn an_import_says_whose_high_marks_are_not_the_listed_ones() {
+    let spool = Spool::new();
+    let server = spool.serve();
+    spool.text(&[
+        "group",
+        "add",
+        "misc.a",
+        "misc.b",
+        "misc.again",
+        "--high",
+        "40",
+    ]);
+    spool.text(&["group", "remove", "misc.again"]);
+    let text = "misc.a 30 1 y\nmisc.b 40 1 y\nmisc.again 7 1 y\nmisc.new 5 1 y\n";
+    let active = file(&spool, "active", text);
+    let kept = json!([
+        {"name": "misc.a", "high": 40, "listed": 30},
+        {"name": "misc.again", "high": 40, "listed": 7},
+    ]);
+    for words in [&["--dry-run"][..], &[]] {
+        let done = spool.json(&[&["group", "import", &active], words].concat());
+        assert_eq!(done["high_differs"], kept, "{words:?}");
+    }
+    assert_eq!(spool.json(&["group", "show", "misc.again"])["high"], 40);
+    let lines: String = (0..7).map(|n| format!("test.g{n} 9 1 y\n")).collect();
+    spool.text(&["group", "import", &file(&spool, "more", &lines)]);
+    let lines = lines.replace(" 9 ", " 8 ") + "misc.a 50 1 y\n";
+    let said = spool.text(&["group", "import", &file(&spool, "more", &lines)]);
+    for expected in [
+        "0 groups added, 8 existed already; ",
+        "of 7 groups the high mark is higher than the listed one, and stays so",
+        ": test.g0 (9, listed 8), test.g1 (9, listed 8), ",
+        "test.g4 (9, listed 8) and 2 more\n",
+        "of 1 group the high mark is lower than the listed one, and stays so: `newsreel group set NAME --high",
+        ": misc.a (40, listed 50)\n",
+    ] {
+        assert!(said.contains(expected), "{expected} in {said}");
+    }
+    server.stop();
+}
+
+/// A newsgroups file names groups that are not carried, and has lines that are no descriptions at all.
+#[test]
+fn descriptions_come_later_and_their_bad_lines_stop_nothing() {
+    let spool = Spool::new();
+    let server = spool.serve();
+    spool.text(&[
+        "group",
+        "add",
+        "misc.a",
+        "misc.b",
+        "misc.c",
+        "--description",
+        "Old.",
+    ]);
+    let names = file(&spool, "names", "misc.a\nmisc.new\n");
+    let long = "x".repeat(600);
+    let text = format!(
+        "misc.a New.\nmisc..x Bad.\nmisc.b Two.\nmisc.c Old.\nmisc.new\tIt.\n\
+                        alt.none Not here.\nmisc.c {long}\n"
+    );
+    let newsgroups = file(&spool, "newsgroups", &text);
+    let import = ["group", "import", &names, &newsgroups];
+    let dry = spool.json(&[&import[..], &["--dry-run"]].concat());
+    assert_eq!(
+        spool.json(&["group", "show", "misc.a"])["description"],
+        "Old."
+    );
+    let done = spool.json(&import);
+    for (done, what) in [(&dry, "dry"), (&done, "done")] {
+        let counts = ["added", "existing", "described", "descriptions_unused"];
+        let counts = counts.map(|key| done[key].as_u64().unwrap());
+        assert_eq!(counts, [1, 1, 2, 1], "{what}");
+        assert_eq!(
+            (&done["bad"][0]["line"], &done["bad"][1]["line"]),
+            (&json!(2), &json!(7))
+        );
+    }
+    for (name, text) in [
+        ("misc.a", "New."),
+        ("misc.b", "Two."),
+        ("misc.c", "Old."),
+        ("misc.new", "It."),
+    ] {
+        assert_eq!(spool.json(&["group", "show", name])["description"], text);
+    }
+    server.stop();
+    let newsgroups = file(&spool, "newsgroups", "misc.a Third.\nmisc..x Bad.\n");
+    let output = spool.run(&["group", "import", "/dev/null", &newsgroups]);
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(
+        said,
+        "0 groups added, 0 existed already, 1 bad line left out, 1 description set\n"
+    );
+    let warned = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        warned.contains("newsgroups:2: misc..x: newsgroup name has an empty"),
+        "{warned}"
+    );
+    assert_eq!(
+        spool.json(&["group", "show", "misc.a"])["description"],
+        "Third."
+    );
+}
+
+#[test]
+fn wildmats_name_the_groups_to_change_and_to_remove() {
+    let spool = Spool::new();
+    let server = spool.serve();
+    let names: Vec<String> = (0..60).map(|n| format!("alt.g{n}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    spool.text(
+        &[
+            &["group", "add", "misc.a", "misc.b", "alt.keep"],
+            &names[..],
+        ]
+        .concat(),
+    );
+    let status = |wildmat: &str, status: &str| {
+        let groups = spool.json(&["group", "list", wildmat]);
+        let groups = groups.as_array().unwrap();
+        groups
+            .iter()
+            .filter(|group| group["status"] == status)
+            .count()
+    };
+    let set = |words: &[&'static str]| [&["group", "set"], words].concat();
+    let said = spool.text(&set(&["alt.*,!alt.keep", "--status", "n"]));
+    assert_eq!(said, "changed 60 groups\n");
+    assert_eq!((status("alt.*", "n"), status("*", "y")), (60, 3));
+    let changed = spool.json(&set(&["misc.?", "--high", "7"]));
+    assert_eq!(
+        (&changed[0]["high"], &changed[1]["name"]),
+        (&json!(7), &json!("misc.b"))
+    );
+    for (words, why) in [
+        (["none.*", "--status", "y"], "no group matches \"none.*\""),
+        (
+            ["misc.*", "--high", "6"],
+            "the high mark of misc.a is 7 and cannot go down to 6; nothing was changed",
+        ),
+        (
+            ["misc.*", "--status", "=misc.b"],
+            "cannot be an alias of itself: \"misc.b\"; nothing was changed",
+        ),
+        (["misc.[", "--status", "y"], "wildmat is not closed"),
+    ] {
+        let error = spool.error(&set(&words));
+        assert!(error.contains(why), "{words:?}: {error}");
+    }
+    server.stop();
+    let remove = |words: &[&'static str]| [&["group", "remove"], words].concat();
+    let all = ["misc.a", "alt.*,!alt.keep", "alt.g1*"];
+    let said = spool.text(&remove(&[&all[..], &["--dry-run"]].concat()));
+    assert!(
+        said.ends_with("dry run: 61 groups would be removed\n"),
+        "{said}"
+    );
+    let error = spool.error(&remove(&["misc.a", "none.*"]));
+    assert!(
+        error.contains("no group matches \"none.*\"; nothing was removed"),
+        "{error}"
+    );
+    assert_eq!(spool.json(&["status"])["groups"], 63);
+    assert_eq!(spool.text(&remove(&all)), "removed 61 groups\n");
+    assert_eq!(
+        spool.text(&remove(&["alt.*"])),
+        "removed 1 group: alt.keep\n"
+    );
+    assert_eq!(spool.json(&["status"])["groups"], 1);
+}
+
+/// An alias whose target was removed filed nothing, and nobody said so.  Made again while the server ran, the target was
+/// not found before the next start.
+#[test]
+fn an_alias_that_leads_nowhere_is_told_and_leads_to_its_target_when_that_is_back() {
+    let spool = Spool::new();
+    let server = spool.serve();
+    spool.text(&["group", "add", "misc.a", "misc.b"]);
+    spool.text(&["group", "add", "misc.alias", "--status", "=misc.b"]);
+    let mut client = NewsClient::connect(server.address);
+    let said = spool.text(&["group", "remove", "misc.b"]);
+    assert!(
+        said.starts_with("misc.alias is an alias, but what it leads to is removed: articles for it are filed nowhere; ")
+            && said.ends_with("removed 1 group: misc.b\n"),
+        "{said}"
+    );
+    assert!(
+        client
+            .takethis("<1@t.example>", "misc.alias")
+            .starts_with("439")
+    );
+    let why = "misc.b does not exist";
+    assert_eq!(
+        spool.json(&["group", "show", "misc.alias"])["leads_nowhere"],
+        why
+    );
+    let shown = spool.text(&["group", "show", "misc.alias"]);
+    assert!(
+        shown.contains("=misc.b (leads nowhere: misc.b does not exist)\n"),
+        "{shown}"
+    );
+    let listed = spool.run(&["group", "list"]);
+    let warned = String::from_utf8(listed.stderr).unwrap();
+    assert!(
+        warned.starts_with("warning: misc.alias is an alias, but misc.b does not exist: "),
+        "{warned}"
+    );
+    let check = spool.text(&["check"]);
+    assert!(
+        check.starts_with("misc.alias is an alias, but misc.b does not exist: "),
+        "{check}"
+    );
+    spool.text(&[
+        "group",
+        "set",
+        "misc.alias",
+        "--description",
+        "Still described.",
+    ]);
+    spool.text(&["group", "add", "misc.b"]);
+    assert_eq!(
+        client.takethis("<2@t.example>", "misc.alias"),
+        "239 <2@t.example>"
+    );
+    assert_eq!(client.ask("GROUP misc.b"), "211 1 1 1 misc.b");
+    spool.text(&["group", "set", "misc.b", "--status", "=misc.a"]);
+    let check = spool.json(&["check"]);
+    assert_eq!(
+        check["aliases"],
+        json!(["misc.alias: misc.b is an alias itself"])
+    );
+    server.stop();
 }
 
 #[test]
@@ -128,14 +366,15 @@ fn a_dry_run_of_an_import_says_what_would_be_made_and_makes_nothing() {
         let done = spool.json(&[&["group", "import", &active, "--dry-run"], words].concat());
         assert_eq!(
             done,
-            json!({"added": 1199, "existing": 1, "bad": [], "descriptions_unused": 0, "dry_run": true})
+            json!({"added": 1199, "existing": 1, "described": 0, "bad": [], "descriptions_unused": 0,
+                "high_differs": [{"name": "test.g7", "high": 0, "listed": 5}], "dry_run": true})
         );
     };
     dry(&[]);
     dry(&["--read-only"]);
     let said = spool.text(&["group", "import", &active, "--dry-run"]);
     assert!(
-        said.starts_with("dry run: 1199 groups would be added, 1 exist already"),
+        said.starts_with("dry run: 1199 groups would be added, 1 exists already"),
         "{said}"
     );
     server.stop();
@@ -330,7 +569,7 @@ fn groups_are_removed_all_or_none_and_a_dry_run_removes_none() {
         );
         let said = spool.text(&["group", "remove", "misc.a", "--dry-run", "--read-only"]);
         assert!(
-            said.ends_with("dry run: 1 groups would be removed\n"),
+            said.ends_with("dry run: 1 group would be removed\n"),
             "{said}"
         );
         assert_eq!(spool.json(&["status"])["groups"], 4);

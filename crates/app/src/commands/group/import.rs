@@ -1,9 +1,9 @@
-//! `newsreel group import`: the groups that a file lists, all of them or none.
+//! `newsreel group import`: the groups that a file lists, all of them or none; and descriptions, as far as they are good.
 //!
 //! What can be wrong is found before the first group is made: bad lines and aliases here, with their places, and the
 //! rest by a dry run of every request.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
@@ -26,13 +26,16 @@ pub(crate) const FILE_OCTETS_MAX: usize = 256 << 20;
 /// Bad lines that are shown.
 const BAD_SHOWN_MAX: usize = 100;
 
+/// Groups that are named of those whose high mark is not the listed one.
+const MARKS_SHOWN_MAX: usize = 5;
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Names, or an active file; - is the standard input
     file: PathBuf,
     /// Descriptions: a newsgroups file
     newsgroups: Option<PathBuf>,
-    /// Import the good lines although there are bad ones
+    /// Import the good lines although there are bad ones; those of a newsgroups file are left out in any case
     #[arg(long)]
     skip_bad: bool,
     /// Who makes them, as told by LIST ACTIVE.TIMES
@@ -63,9 +66,10 @@ pub(super) fn run(args: &Args) -> Result<()> {
     access.close()?;
     let made = made?;
     if spool.json {
-        output::json(&summary(made.as_ref(), &listed, *dry_run))?;
+        let none = Made::default();
+        output::json(&made.as_ref().unwrap_or(&none).json(&listed, *dry_run))?;
     }
-    let Some((added, existing)) = made else {
+    let Some(made) = made else {
         bail!(refusal(&listed, spool.json));
     };
     let reserved = listed.groups.iter();
@@ -83,29 +87,130 @@ pub(super) fn run(args: &Args) -> Result<()> {
     for bad in shown {
         output::warning(&format!("{}:{}: {}", bad.file, bad.line, bad.what));
     }
-    let text = match dry_run {
-        true => format!("dry run: {added} groups would be added, {existing} exist already"),
-        false => format!("{added} groups added, {existing} existed already"),
-    };
-    let kept = match existing {
-        0 => "",
-        _ => "; those stay as they are, descriptions too: `newsreel group set` changes one",
-    };
-    output::text(&format!("{text}{}{kept}\n", remarks(&listed)))
+    output::said(&made.said(&listed, *dry_run))
 }
 
-/// Makes the groups and says how many were made and how many were there; `None` when bad lines forbid it.
-fn make(access: &mut Access, listed: &Listed, args: &Args) -> Result<Option<(usize, usize)>> {
-    if !listed.bad.is_empty() && !args.skip_bad {
+/// What an import did, or would do.
+#[derive(Debug, Default)]
+struct Made {
+    added: u64,
+    existing: u64,
+    /// Groups that were there and have another description now.
+    described: u64,
+    /// Descriptions of groups that are not here.
+    unused: u64,
+    /// Groups whose high mark is not the listed one.
+    high_differs: Vec<Value>,
+}
+
+impl Made {
+    fn json(&self, listed: &Listed, dry_run: bool) -> Value {
+        let mut summary = json!({
+            "added": self.added,
+            "existing": self.existing,
+            "described": self.described,
+            "high_differs": self.high_differs,
+            "bad": listed.bad,
+            "descriptions_unused": self.unused,
+        });
+        if dry_run {
+            summary["dry_run"] = true.into();
+        }
+        summary
+    }
+
+    fn said(&self, listed: &Listed, dry_run: bool) -> String {
+        let added = output::count(self.added, "group");
+        let mut text = match (dry_run, self.existing) {
+            (true, 1) => format!("dry run: {added} would be added, 1 exists already"),
+            (true, there) => format!("dry run: {added} would be added, {there} exist already"),
+            (false, there) => format!("{added} added, {there} existed already"),
+        };
+        let remarks = [
+            (listed.bad.len() as u64, "bad line", "left out"),
+            (
+                self.described,
+                "description",
+                if dry_run { "would be set" } else { "set" },
+            ),
+            (self.unused, "description", "of groups that are not here"),
+        ];
+        for (count, what, how) in remarks {
+            if count > 0 {
+                text.push_str(&format!(", {} {how}", output::count(count, what)));
+            }
+        }
+        if self.existing > 0 {
+            text.push_str(
+                "; status and numbers of those stay as they are: `newsreel group set` changes them",
+            );
+        }
+        text.push('\n');
+        let is_higher = |row: &&Value| row["high"].as_u64() > row["listed"].as_u64();
+        let (higher, lower): (Vec<_>, Vec<_>) = self.high_differs.iter().partition(is_higher);
+        text.push_str(&marks(
+            &higher,
+            "the high mark is higher than the listed one, and stays so as numbers are never given twice",
+        ));
+        text.push_str(&marks(
+            &lower,
+            "the high mark is lower than the listed one, and stays so: `newsreel group set NAME --high NUMBER` raises it",
+        ));
+        text
+    }
+}
+
+/// A line about groups whose high mark is not the listed one, with the first of them.
+fn marks(groups: &[&Value], how: &str) -> String {
+    if groups.is_empty() {
+        return String::new();
+    }
+    let first = groups.iter().take(MARKS_SHOWN_MAX).map(|row| {
+        let name = output::cell(&row["name"]);
+        format!("{name} ({}, listed {})", row["high"], row["listed"])
+    });
+    let first = first.collect::<Vec<_>>().join(", ");
+    let more = match groups.len().saturating_sub(MARKS_SHOWN_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let count = output::count(groups.len() as u64, "group");
+    format!("of {count} {how}: {first}{more}\n")
+}
+
+/// Makes the groups and describes those that were there; `None` when bad lines forbid it.
+fn make(access: &mut Access, listed: &Listed, args: &Args) -> Result<Option<Made>> {
+    if listed.lacks_groups() && !args.skip_bad {
         return Ok(None);
     }
     let groups = in_order(&listed.groups);
     let creator = &args.creator;
-    let found = in_batches(access, &alone(&groups), creator, true)?;
-    if args.dry_run {
-        return Ok(Some(found));
+    let (mut made, mut existing) = in_batches(access, &alone(&groups), creator, true)?;
+    if !args.dry_run {
+        (made, existing) = in_batches(access, &groups, creator, false)?;
     }
-    in_batches(access, &groups, creator, false).map(Some)
+    let described = groups
+        .into_iter()
+        .filter(|group| !group.description.is_empty() && existing.contains(group.name.as_str()));
+    let mut descriptions: Vec<(String, String)> = described
+        .map(|group| (group.name, group.description))
+        .collect();
+    descriptions.extend(listed.others.clone());
+    for batch in batches(&descriptions, |(name, text)| name.len() + text.len()) {
+        let request = Request::GroupDescribe {
+            descriptions: batch.to_vec(),
+            dry_run: args.dry_run,
+        };
+        let done = access.ask(request).with_context(|| {
+            format!(
+                "after {} had been added",
+                output::count(made.added, "group")
+            )
+        })?;
+        made.described += done["described"].as_u64().unwrap_or(0);
+        made.unused += done["unknown"].as_u64().unwrap_or(0);
+    }
+    Ok(Some(made))
 }
 
 /// What the files list, with their bad lines.
@@ -176,20 +281,6 @@ fn target(group: &ListedGroup) -> Option<&str> {
     group.status.strip_prefix('=')
 }
 
-fn summary(made: Option<&(usize, usize)>, listed: &Listed, dry_run: bool) -> Value {
-    let (added, existing) = made.copied().unwrap_or_default();
-    let mut summary = json!({
-        "added": added,
-        "existing": existing,
-        "bad": listed.bad,
-        "descriptions_unused": listed.descriptions_unused,
-    });
-    if dry_run {
-        summary["dry_run"] = true.into();
-    }
-    summary
-}
-
 /// Why nothing was imported; the lines stand in the JSON already, if that was asked for.
 fn refusal(listed: &Listed, json: bool) -> String {
     let line = |bad: &active::BadLine| format!("{}:{}: {}\n", bad.file, bad.line, bad.what);
@@ -197,23 +288,8 @@ fn refusal(listed: &Listed, json: bool) -> String {
         true => String::new(),
         false => listed.bad.iter().take(BAD_SHOWN_MAX).map(line).collect(),
     };
-    let count = listed.bad.len();
-    format!("{lines}{count} bad lines, nothing was imported; --skip-bad imports the others")
-}
-
-/// What else is to be said of an import.
-fn remarks(listed: &Listed) -> String {
-    let mut text = String::new();
-    if !listed.bad.is_empty() {
-        text.push_str(&format!(", {} bad lines skipped", listed.bad.len()));
-    }
-    if listed.descriptions_unused > 0 {
-        text.push_str(&format!(
-            ", {} descriptions of other groups",
-            listed.descriptions_unused
-        ));
-    }
-    text
+    let count = output::count(listed.bad.len() as u64, "bad line");
+    format!("{lines}{count}, nothing was imported; --skip-bad imports the others")
 }
 
 /// Targets before their aliases, so that a batch never names a group of a later one.
@@ -237,44 +313,53 @@ fn alone(groups: &[ListedGroup]) -> Vec<ListedGroup> {
     groups
 }
 
+/// Makes groups, or only tries to; also which of them were there.
 fn in_batches(
     access: &mut Access,
     groups: &[ListedGroup],
     creator: &str,
     dry_run: bool,
-) -> Result<(usize, usize)> {
-    let (mut added, mut existing) = (0, 0);
-    let count = |done: &Value, key: &str| done[key].as_array().map_or(0, Vec::len);
-    for batch in batches(groups) {
+) -> Result<(Made, HashSet<String>)> {
+    let (mut made, mut existing) = (Made::default(), HashSet::new());
+    let octets =
+        |group: &ListedGroup| group.name.len() + group.status.len() + group.description.len() + 64;
+    for batch in batches(groups, octets) {
         let request = Request::GroupAdd {
             groups: batch.to_vec(),
             creator: creator.to_owned(),
             keep_existing: true,
-            dry_run: dry_run.then_some(added),
+            dry_run: dry_run.then_some(usize::try_from(made.added).unwrap_or(usize::MAX)),
         };
-        let done = access.ask(request).with_context(|| match dry_run {
-            true => format!("nothing was imported, and an import would fail after {added} groups"),
-            false => format!("after {added} groups had been added"),
+        let done = access.ask(request).with_context(|| {
+            let added = output::count(made.added, "group");
+            match dry_run {
+                true => format!("nothing was imported, and an import would fail after {added}"),
+                false => format!("after {added} had been added"),
+            }
         })?;
-        added += count(&done, "added");
-        existing += count(&done, "existing");
+        let list = |key: &str| done[key].as_array().cloned().unwrap_or_default();
+        made.added += list("added").len() as u64;
+        let there = list("existing");
+        made.existing += there.len() as u64;
+        existing.extend(there.iter().filter_map(Value::as_str).map(str::to_owned));
+        made.high_differs.extend(list("high_differs"));
     }
-    Ok((added, existing))
+    Ok((made, existing))
 }
 
-/// Groups that go together in one request: not too many, and no more text than one log frame surely holds.
-fn batches(mut groups: &[ListedGroup]) -> Vec<&[ListedGroup]> {
+/// What goes together in one request: not too many, and no more text than one log frame surely holds.
+fn batches<T>(mut all: &[T], octets_of: impl Fn(&T) -> usize) -> Vec<&[T]> {
     let mut batches = Vec::new();
-    while !groups.is_empty() {
+    while !all.is_empty() {
         let mut octets = 0;
-        let fits = |group: &&ListedGroup| {
-            octets += group.name.len() + group.status.len() + group.description.len() + 64;
+        let fits = |one: &&T| {
+            octets += octets_of(one);
             octets <= BATCH_OCTETS
         };
-        let len = groups.iter().take(BATCH_GROUPS).take_while(fits).count();
-        let (batch, rest) = groups.split_at(len.max(1));
+        let len = all.iter().take(BATCH_GROUPS).take_while(fits).count();
+        let (batch, rest) = all.split_at(len.max(1));
         batches.push(batch);
-        groups = rest;
+        all = rest;
     }
     batches
 }

@@ -11,6 +11,12 @@ use crate::active::{self, ListedGroup};
 use crate::control::request::Request;
 use crate::output;
 
+/// Aliases that lead nowhere, named one by one below a list of groups.
+const ASTRAY_SHOWN_MAX: usize = 20;
+
+/// Groups that are named when they are removed.
+const NAMES_SHOWN_MAX: usize = 20;
+
 const COLUMNS: &[(&str, &str)] = &[
     ("GROUP", "name"),
     ("LOW", "low"),
@@ -44,21 +50,23 @@ pub(crate) enum Verb {
     /// Make groups
     #[command(after_help = "Example:\n  newsreel group add misc.test --description 'For tests'")]
     Add(AddArgs),
-    /// Change a group
+    /// Change a group, or all that match
     #[command(
         after_help = "Examples:\n  newsreel group set misc.test --description 'For tests'\n  \
-                      newsreel group set misc.old --status =misc.test"
+                      newsreel group set misc.old --status =misc.test\n  \
+                      newsreel group set 'alt.*,!alt.binaries.*' --status n"
     )]
     Set(SetArgs),
     /// Remove groups; their articles stay where else they are filed
     #[command(
         after_help = "All of them are removed, or none if one does not exist. A group that is made again goes on above \
                       its old numbers.\n\n\
-                      Examples:\n  newsreel group remove misc.old --dry-run\n  newsreel group remove misc.old misc.older"
+                      Examples:\n  newsreel group remove misc.old misc.older\n  \
+                      newsreel group remove 'alt.binaries.*' --dry-run"
     )]
     Remove {
-        /// Their names
-        #[arg(required = true)]
+        /// Names, and wildmats as in 'alt.*,!alt.test'
+        #[arg(required = true, value_name = "NAME|WILDMAT")]
         names: Vec<String>,
         /// Change nothing; say what would be removed
         #[arg(long)]
@@ -80,9 +88,11 @@ pub(crate) enum Verb {
     /// Make the groups that a file lists; high marks are kept
     #[command(
         after_help = "FILE has a name on each line, or is an active file (name, high, low, flag); a dash is the standard input.\n\
-                      Groups that exist already stay as they are. If a line is bad, nothing is imported.\n\n\
+                      Groups that exist already get their descriptions; their status and numbers stay as they are. If a line of FILE is \
+                      bad, nothing is imported; bad lines of a newsgroups file are told and left out.\n\n\
                       Examples:\n  newsreel group import /var/lib/news/active /var/lib/news/newsgroups --dry-run\n  \
                       newsreel group import /var/lib/news/active /var/lib/news/newsgroups\n  \
+                      newsreel group import /dev/null /var/lib/news/newsgroups    # descriptions alone\n  \
                       newsreel bench corpus --list-groups names | newsreel group import -"
     )]
     Import(import::Args),
@@ -111,7 +121,8 @@ pub(crate) struct AddArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct SetArgs {
-    /// Its name
+    /// Its name, or a wildmat as in 'alt.*,!alt.test'
+    #[arg(value_name = "NAME|WILDMAT")]
     name: String,
     /// y, n, m, j, x or =other.group
     #[arg(long)]
@@ -199,7 +210,14 @@ fn set(args: &SetArgs) -> Result<()> {
         description: description.clone(),
         high: *high,
     };
-    group_said(spool, &access::change(spool, request)?)
+    let changed = access::change(spool, request)?;
+    match changed.as_array() {
+        Some(groups) if !spool.json => said(&format!(
+            "changed {}",
+            output::count(groups.len() as u64, "group")
+        )),
+        _ => group_said(spool, &changed),
+    }
 }
 
 fn forget_lost(spool: &SpoolArgs) -> Result<()> {
@@ -209,7 +227,10 @@ fn forget_lost(spool: &SpoolArgs) -> Result<()> {
     }
     said(&match done["files"].as_u64() {
         None | Some(0) => "no file of groups is lost".to_owned(),
-        Some(files) => format!("{files} lost; the groups are what `newsreel group list` shows"),
+        Some(files) => format!(
+            "{} lost; the groups are what `newsreel group list` shows",
+            output::count(files, "file")
+        ),
     })
 }
 
@@ -222,7 +243,28 @@ fn groups_said(spool: &SpoolArgs, groups: &Value) -> Result<()> {
         return output::json(groups);
     }
     let rows = groups.as_array().map(Vec::as_slice).unwrap_or_default();
-    output::text(&output::table(COLUMNS, rows))
+    output::text(&output::table(COLUMNS, rows))?;
+    let astray: Vec<&Value> = rows
+        .iter()
+        .filter(|row| !row["leads_nowhere"].is_null())
+        .collect();
+    for row in astray.iter().take(ASTRAY_SHOWN_MAX) {
+        let (name, why) = (&row["name"], &row["leads_nowhere"]);
+        output::warning(&leads_nowhere(&output::cell(name), &output::cell(why)));
+    }
+    match astray.len().saturating_sub(ASTRAY_SHOWN_MAX) {
+        0 => {}
+        more => output::warning(&format!("and {more} more of these aliases")),
+    }
+    Ok(())
+}
+
+/// What an alias does that leads nowhere, and what to do.
+pub(super) fn leads_nowhere(name: &str, why: &str) -> String {
+    format!(
+        "{name} is an alias, but {why}: articles for it are filed nowhere; `newsreel group set {name} --status \
+         =other.group` leads it elsewhere, `newsreel group remove {name}` takes it out"
+    )
 }
 
 fn group_said(spool: &SpoolArgs, group: &Value) -> Result<()> {
@@ -234,11 +276,20 @@ fn group_said(spool: &SpoolArgs, group: &Value) -> Result<()> {
         ("low", output::cell(&group["low"])),
         ("high", output::cell(&group["high"])),
         ("count", output::cell(&group["count"])),
-        ("status", output::cell(&group["status"])),
+        ("status", status(group)),
         ("description", output::cell(&group["description"])),
         ("made", output::date(&group["created"])),
         ("made by", output::cell(&group["creator"])),
     ]))
+}
+
+/// A status field, and what is wrong with it.
+fn status(group: &Value) -> String {
+    let status = output::cell(&group["status"]);
+    match group["leads_nowhere"].as_str() {
+        Some(why) => format!("{status} (leads nowhere: {why})"),
+        None => status,
+    }
 }
 
 fn remove(names: &[String], dry_run: bool, spool: &LookArgs) -> Result<()> {
@@ -253,17 +304,19 @@ fn remove(names: &[String], dry_run: bool, spool: &LookArgs) -> Result<()> {
     let left = done["aliases_left"].as_array().into_iter().flatten();
     let left: String = left
         .map(|alias| {
-            format!(
-                "{} is an alias of one of them: articles for it are filed nowhere\n",
-                output::cell(alias)
-            )
+            let alias = output::cell(alias);
+            format!("{}\n", leads_nowhere(&alias, "what it leads to is removed"))
         })
         .collect();
+    let count = output::count(rows.len() as u64, "group");
     if dry_run {
         output::text(&output::table(COLUMNS, rows))?;
-        let count = rows.len();
-        return output::text(&format!("{left}dry run: {count} groups would be removed\n"));
+        return output::said(&format!("{left}dry run: {count} would be removed\n"));
     }
-    output::text(&left)?;
-    said(&format!("removed {}", named.join(" ")))
+    output::said(&left)?;
+    match rows.len() {
+        // Who gave a wildmat wants to know how many, not to read them all.
+        ..=NAMES_SHOWN_MAX => said(&format!("removed {count}: {}", named.join(" "))),
+        _ => said(&format!("removed {count}")),
+    }
 }

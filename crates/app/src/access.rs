@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use newsreel_engine::{Engine, Error};
-use newsreel_host::{Clock, Disk, RealClock, RealDisk, read_whole};
+use newsreel_host::process::lock_holder;
+use newsreel_host::{Clock, Disk, RealClock, RealDisk};
 use serde_json::Value;
 
 use crate::config::{self, Config};
@@ -90,22 +91,22 @@ impl Access {
             config.server.spool.clone_from(&spool);
         }
         let disk: Arc<dyn Disk> = Arc::new(RealDisk);
-        if !disk.exists(&spool)? || disk.list(&spool)?.is_empty() {
-            let spool = spool.display();
-            bail!("there is no spool in {spool}; `newsreel serve` makes one");
-        }
         let clock = Arc::new(RealClock::new());
         if args.read_only {
+            is_there(disk.as_ref(), &spool)?;
             let engine = Engine::open_read_only(config.engine_config(), disk, clock)?;
             return Ok(Self::Offline(Box::new(engine)));
         }
-        if !writes {
-            return look(&config, &disk, &clock);
+        if writes {
+            no_foreign_root(&disk, &spool)?;
         }
-        match open_when_free(&config, &disk, clock)? {
-            Opened::Ours(engine) => Ok(Self::Offline(engine)),
-            Opened::Served(client) => Ok(Self::Live(client)),
-        }
+        open_by(&spool, || {
+            is_there(disk.as_ref(), &spool)?;
+            match writes {
+                true => try_to_take(&config, &disk, clock.clone()),
+                false => try_to_look(&config, &disk, clock.clone()),
+            }
+        })
     }
 
     /// Asks, with a progress bar for a person who waits.
@@ -134,68 +135,128 @@ impl Access {
     }
 }
 
-/// Looks at a spool.  What a server is still making cannot be looked at, but it will answer soon.
-fn look(config: &Config, disk: &Arc<dyn Disk>, clock: &Arc<RealClock>) -> Result<Access> {
-    let spool = &config.server.spool;
-    let mut tries = TRIES;
-    loop {
-        let (disk_again, clock) = (Arc::clone(disk), Arc::clone(clock));
-        let error = match Engine::open_read_only(config.engine_config(), disk_again, clock) {
-            Ok(engine) => return Ok(Access::Offline(Box::new(engine))),
-            Err(error) => error,
-        };
-        let Some(pid) = holder(disk.as_ref(), spool) else {
-            return Err(error.into());
-        };
-        if let Some(mut client) = Client::connect(spool)?
-            && client.is_alive(SILENCE)? == Some(true)
-        {
-            return Ok(Access::Live(client));
-        }
-        tries -= 1;
-        if tries == 0 {
-            bail!(
-                "process {pid} has the spool {} and does not answer yet: it makes its buffers, starts or stops; try again",
-                spool.display()
-            );
-        }
-        std::thread::sleep(PAUSE);
+/// Why a spool cannot be opened.
+enum Refusal {
+    /// Somebody is at work there: a command, or a server that starts or stops.
+    Taken(anyhow::Error),
+    /// It is not there, or not whole: a server may be about to make it.
+    Missing(anyhow::Error),
+    /// What waiting does not change.
+    Final(anyhow::Error),
+}
+
+impl From<newsreel_host::Error> for Refusal {
+    fn from(error: newsreel_host::Error) -> Self {
+        Self::Final(error.into())
     }
 }
 
-/// The process that wrote its number into the spool's lock, if it is there still.
-fn holder(disk: &dyn Disk, spool: &Path) -> Option<u32> {
-    let text = read_whole(disk, &spool.join("lock"), 64).ok()?;
-    let pid: u32 = std::str::from_utf8(&text).ok()?.trim().parse().ok()?;
-    let is_there = disk.exists(&Path::new("/proc").join(pid.to_string()));
-    (pid != std::process::id() && is_there.unwrap_or(false)).then_some(pid)
-}
-
-/// A spool that is free now, or has a server.
-#[derive(Debug)]
-pub(crate) enum Opened {
-    /// We have the lock.
-    Ours(Box<Engine>),
-    /// A server has it, and answers.
-    Served(Client),
+impl From<Refusal> for anyhow::Error {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Taken(error) | Refusal::Missing(error) | Refusal::Final(error) => error,
+        }
+    }
 }
 
 /// How often a spool that is taken is tried again, and after what pause.
 const TRIES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// How often one that is not there is looked for: nobody wants to wait long for what never comes.
+const TRIES_MISSING: u32 = 10;
+
 /// A server that says nothing for so long hangs.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// Opens a spool.  While it is taken and no server answers, a command is at work there, or a server starts or stops:
-/// that is soon over, so it is waited for.  The socket of a server that is being killed may still take a connection,
-/// so only an answer counts.
-pub(crate) fn open_when_free(
+/// Opens a spool by `open`, or finds the server that answers for it.  What is soon over is waited for.  The socket of a
+/// server that is being killed may still take a connection, so only an answer counts.
+fn open_by(spool: &Path, open: impl Fn() -> Result<Engine, Refusal>) -> Result<Access> {
+    let mut tried = 0;
+    loop {
+        let (error, tries) = match open() {
+            Ok(engine) => return Ok(Access::Offline(Box::new(engine))),
+            Err(Refusal::Taken(error)) => (error, TRIES),
+            Err(Refusal::Missing(error)) => (error, TRIES_MISSING),
+            Err(Refusal::Final(error)) => return Err(error),
+        };
+        if let Some(mut client) = Client::connect(spool)? {
+            match client.is_alive(SILENCE)? {
+                Some(true) => return Ok(Access::Live(client)),
+                Some(false) => {}
+                None => bail!(
+                    "the spool {} is in use by a server that does not answer; stop or kill it",
+                    spool.display()
+                ),
+            }
+        }
+        tried += 1;
+        if tried >= tries {
+            return Err(error);
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Refuses where there is no spool.
+fn is_there(disk: &dyn Disk, spool: &Path) -> Result<(), Refusal> {
+    if disk.exists(spool)? && !disk.list(spool)?.is_empty() {
+        return Ok(());
+    }
+    let spool = spool.display();
+    Err(Refusal::Missing(anyhow!(
+        "there is no spool in {spool}; `newsreel serve` makes one"
+    )))
+}
+
+/// Looks at a spool as it is.  What a server is still making cannot be looked at.
+fn try_to_look(
     config: &Config,
     disk: &Arc<dyn Disk>,
     clock: Arc<dyn Clock>,
-) -> Result<Opened> {
+) -> Result<Engine, Refusal> {
+    let error = match Engine::open_read_only(config.engine_config(), Arc::clone(disk), clock) {
+        Ok(engine) => return Ok(engine),
+        Err(error) => error,
+    };
     let spool = &config.server.spool;
+    let holder = lock_holder(&spool.join("lock")).filter(|pid| *pid != std::process::id());
+    Err(match (holder, &error) {
+        (Some(pid), _) => Refusal::Taken(anyhow!(
+            "process {pid} has the spool {} and does not answer yet: it makes its buffers, starts or stops; try again",
+            spool.display()
+        )),
+        (None, Error::NotASpool { .. }) => Refusal::Missing(error.into()),
+        (None, _) => Refusal::Final(error.into()),
+    })
+}
+
+/// Takes a spool, and makes it where there is none.
+fn try_to_take(
+    config: &Config,
+    disk: &Arc<dyn Disk>,
+    clock: Arc<dyn Clock>,
+) -> Result<Engine, Refusal> {
+    let disk = Arc::clone(disk);
+    Engine::open(config.engine_config(), disk, clock, &mut making()).map_err(|error| match error {
+        Error::Locked { .. } => Refusal::Taken(error.into()),
+        _ => Refusal::Final(error.into()),
+    })
+}
+
+/// Opens a spool to serve it, or finds the server that does.
+pub(crate) fn open_when_free(
+    config: &Config,
+    disk: &Arc<dyn Disk>,
+    clock: &Arc<dyn Clock>,
+) -> Result<Access> {
+    let spool = &config.server.spool;
+    no_foreign_root(disk, spool)?;
+    open_by(spool, || try_to_take(config, disk, Arc::clone(clock)))
+}
+
+/// Refuses to write as root what belongs to somebody else.
+fn no_foreign_root(disk: &Arc<dyn Disk>, spool: &Path) -> Result<()> {
     if disk.exists(spool)?
         && let Some(uid) = newsreel_host::process::owner_if_not_root(spool)?
     {
@@ -205,31 +266,7 @@ pub(crate) fn open_when_free(
             spool.display()
         );
     }
-    let mut tries = TRIES;
-    loop {
-        let (disk, clock) = (Arc::clone(disk), Arc::clone(&clock));
-        match Engine::open(config.engine_config(), disk, clock, &mut making()) {
-            Ok(engine) => return Ok(Opened::Ours(Box::new(engine))),
-            Err(error @ Error::Locked { .. }) => {
-                if let Some(mut client) = Client::connect(&config.server.spool)? {
-                    let spool = config.server.spool.display();
-                    match client.is_alive(SILENCE)? {
-                        Some(true) => return Ok(Opened::Served(client)),
-                        Some(false) => {}
-                        None => bail!(
-                            "the spool {spool} is in use by a server that does not answer; stop or kill it"
-                        ),
-                    }
-                }
-                tries -= 1;
-                if tries == 0 {
-                    return Err(error.into());
-                }
-                std::thread::sleep(PAUSE);
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
+    Ok(())
 }
 
 /// Opens to change one thing, closes.

@@ -1,4 +1,4 @@
-//! Facts about a process from `/proc`: memory, processor time, threads.  For `status` and the benchmark only.
+//! Facts about a process from `/proc`: memory, processor time, threads; and which process holds a lock.
 //!
 //! A fact that cannot be read is an error, never a zero.
 
@@ -44,6 +44,13 @@ pub fn facts_of(pid: u32) -> Result<ProcessFacts> {
 #[must_use]
 pub fn own_pid() -> u32 {
     std::process::id()
+}
+
+/// The process that wrote its number into the file of a lock, if it is there still.
+#[must_use]
+pub fn lock_holder(lock: &Path) -> Option<u32> {
+    let pid: u32 = read_small(lock).ok()?.trim().parse().ok()?;
+    facts_of(pid).is_ok().then_some(pid)
 }
 
 /// The number of the signal that ends who writes beyond the limit on the size of files, unless it is taken.

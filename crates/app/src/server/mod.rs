@@ -24,7 +24,7 @@ use tokio::runtime::Runtime;
 use self::logging::Logging;
 use self::running::Server;
 use self::signals::Signals;
-use crate::access::{self, Opened};
+use crate::access::{self, Access};
 use crate::config::{Clients, Config};
 use crate::control::client::Client;
 use crate::control::request::Request;
@@ -59,9 +59,9 @@ pub(crate) fn run(config: Config, overrides: Overrides, clock: Arc<dyn Clock>) -
         (Err(_), Ok(Some(mut client))) => bail!("{}", taken(&spool, &mut client)),
         (Err(error), _) => return Err(error),
     };
-    let engine = match access::open_when_free(&config, &disk, clock)? {
-        Opened::Ours(engine) => Arc::from(engine),
-        Opened::Served(mut client) => bail!("{}", taken(&spool, &mut client)),
+    let engine = match access::open_when_free(&config, &disk, &clock)? {
+        Access::Offline(engine) => Arc::from(engine),
+        Access::Live(mut client) => bail!("{}", taken(&spool, &mut client)),
     };
     tell_room(&engine, &spool);
     let serving = until_drained(&engine, &disk, config, doors, overrides, logging, signals);

@@ -8,7 +8,7 @@ use newsreel_host::{Disk as _, RealDisk, read_whole};
 use serde_json::{Value, json};
 
 use crate::client::NewsClient;
-use crate::spool::{Server, Spool, newsreel};
+use crate::spool::{Server, Spool, newsreel, said};
 
 #[test]
 fn a_second_server_on_one_spool_is_refused() {
@@ -100,6 +100,26 @@ fn signals_during_a_start_are_obeyed_when_it_is_done() {
         };
         assert!(log.contains(expected), "{early}: {log}");
     }
+}
+
+/// In its first instant a server has made no spool yet: who looked then was told that there is none.
+#[test]
+fn who_looks_in_the_first_instant_of_a_start_waits_for_it() {
+    let spool = Spool::new();
+    let config = spool.config();
+    let looking = std::thread::spawn(move || {
+        let mut command = newsreel();
+        command.args(["status", "--json", "--config"]).arg(config);
+        command.output().unwrap()
+    });
+    std::thread::sleep(Duration::from_millis(100));
+    let server = starting(&spool);
+    let seen = looking.join().unwrap();
+    send("TERM", &server);
+    assert!(server.wait_with_output().unwrap().status.success());
+    let status: Value = serde_json::from_slice(&seen.stdout).unwrap_or_default();
+    // It may see the spool before the server answers.
+    assert_eq!(status["mode"], "reader", "{:?}", said(seen));
 }
 
 /// What was typed is no change of what the file says, and counts from where it was typed.

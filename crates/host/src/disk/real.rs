@@ -22,6 +22,7 @@ use rustix::io::{Errno, ReadWriteFlags};
 use super::aligned::is_aligned;
 use super::{AlignedBuf, DIRECT_ALIGN_BYTES, DirEntry, Disk, File, Lock, OpenMode};
 use crate::error::{Error, Op, Result};
+use crate::process::lock_holder;
 
 /// One write of a zero fill.
 const ZERO_CHUNK_BYTES: usize = 1 << 20;
@@ -253,12 +254,9 @@ impl Disk for RealDisk {
         match retry(|| rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => {
-                let holder = read_small(path)
-                    .ok()
-                    .and_then(|text| text.trim().parse().ok());
                 return Err(Error::Locked {
                     path: path.to_path_buf(),
-                    pid: holder,
+                    pid: lock_holder(path),
                 });
             }
             Err(errno) => return Err(failed(Op::Lock, path)(errno)),

@@ -36,8 +36,24 @@ pub(crate) struct Args {
     #[arg(long)]
     log_articles: bool,
     /// Pretend that it is this time now, seconds since 1970: for tests and for feeds of long ago
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = clock, allow_hyphen_values = true)]
     clock: Option<u64>,
+}
+
+/// What a clock may be set to: from 1980, when Usenet began, to the end of 2099; the history keeps times in 32 bits.
+const CLOCK_S: std::ops::RangeInclusive<u64> = 315_532_800..=4_102_444_799;
+
+/// A time of the command line.
+fn clock(text: &str) -> Result<u64, String> {
+    let seconds = text.parse().ok();
+    seconds.filter(|seconds| CLOCK_S.contains(seconds)).ok_or_else(|| {
+        format!(
+            "give whole seconds since 1970, from {} (the year 1980) to {} (2099); `date +%s` prints those of now, \
+             `date +%s -d 1999-12-31` those of a day",
+            CLOCK_S.start(),
+            CLOCK_S.end()
+        )
+    })
 }
 
 impl Args {

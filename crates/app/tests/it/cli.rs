@@ -98,6 +98,29 @@ fn counts_of_a_benchmark_that_make_no_sense_are_refused_at_the_argument() {
     }
 }
 
+/// A server of the year 54840 had started: milliseconds were taken for seconds.
+#[test]
+fn a_clock_that_no_server_can_have_is_refused_before_anything_is_made() {
+    let spool = Spool::new();
+    for clock in [
+        "0",
+        "1",
+        "-5",
+        "1767225600000",
+        "18446744073709551615",
+        "tomorrow",
+        "1e9",
+    ] {
+        let error = spool.error(&["serve", "--clock", clock]);
+        assert!(
+            error.contains("give whole seconds since 1970, from 315532800 (the year 1980) to")
+                && error.contains(&format!("'{clock}'")),
+            "{clock}: {error}"
+        );
+    }
+    assert!(!spool.path().exists());
+}
+
 /// Half a token is what a selection with the mouse leaves of it.
 #[test]
 fn what_is_no_whole_token_is_told_what_one_looks_like() {

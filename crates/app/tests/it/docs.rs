@@ -1,6 +1,8 @@
-//! Generated pages are as the binary would make them now.  `NEWSREEL_BLESS=1` rewrites them.
+//! Generated pages are as the binary would make them now (`NEWSREEL_BLESS=1` rewrites them), and scripts and other files
+//! that users get are what the README says.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use newsreel_host::{Disk as _, RealDisk, read_whole, replace_file};
 
@@ -9,12 +11,36 @@ use crate::spool::{newsreel, said};
 /// Pages with the words that print them.
 const PAGES: &[(&str, &[&str])] = &[("docs/reference/config.md", &["config", "reference"])];
 
+/// A file of the repository.
+fn file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .join(name)
+}
+
+fn text_of(name: &str) -> String {
+    let octets = read_whole(&RealDisk, &file(name), 1 << 20);
+    String::from_utf8(octets.unwrap_or_else(|error| panic!("{error}"))).unwrap()
+}
+
+/// Help had been asked for, and the machine was set up first.
+#[test]
+fn scripts_say_how_they_are_used_and_do_nothing_else() {
+    for (script, option) in [("script/test", "--set-up"), ("script/demo", "--stop")] {
+        for help in ["--help", "-h"] {
+            let said = said(Command::new(file(script)).arg(help).output().unwrap()).unwrap();
+            let line = format!("{script} {option}");
+            assert!(said.contains(&line) && !said.contains("==="), "{said}");
+        }
+        let error = said(Command::new(file(script)).arg("--hlep").output().unwrap()).unwrap_err();
+        assert!(error.contains("--hlep is no option"), "{error}");
+    }
+}
+
 #[test]
 fn generated_pages_are_fresh() {
     for (page, words) in PAGES {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("../..")
-            .join(page);
+        let path = file(page);
         let fresh = said(newsreel().args(*words).output().unwrap()).unwrap();
         if std::env::var_os("NEWSREEL_BLESS").is_some() {
             RealDisk.create_dir_all(path.parent().unwrap()).unwrap();

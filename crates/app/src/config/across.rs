@@ -77,6 +77,16 @@ impl Across<'_> {
         }
     }
 
+    /// Notes from which key a default's value follows.
+    fn follows(&mut self, key: &str, from: &str) {
+        let derived = &mut self.config.derived;
+        let from = derived
+            .get(from)
+            .cloned()
+            .unwrap_or_else(|| from.to_owned());
+        derived.insert(key.to_owned(), from);
+    }
+
     /// Whether a key's value is what was meant: it was read, or it is a default that gives way to such keys only.
     fn is_sound(&self, key: &str) -> bool {
         if self.unsound.iter().any(|other| are_related(key, other)) {
@@ -111,9 +121,15 @@ impl Across<'_> {
 
     /// Holds a value against its bounds: what it becomes.
     fn bounded(&mut self, key: &str, value: u64, bounds: &[Bound]) -> u64 {
-        let most = bounds.iter().map(|bound| bound.most).min();
+        let least = bounds.iter().min_by_key(|bound| bound.most);
         if !self.is_written(key) {
-            return most.map_or(value, |most| value.min(most));
+            return match least.filter(|bound| bound.most < value) {
+                Some(bound) => {
+                    self.follows(key, bound.keys.first().unwrap_or(&key));
+                    bound.most
+                }
+                None => value,
+            };
         }
         for bound in bounds.iter().filter(|bound| bound.most < value) {
             let what = format!("{key} = {} is {}", printed(key, value), bound.because);
@@ -134,8 +150,10 @@ impl Across<'_> {
         }
         if !self.places.contains_key(ARTICLE) {
             session.article_bytes_max = memory / SessionConfig::CHUNK_TIMES_MAX;
+            self.follows(ARTICLE, KEY);
         } else if !self.places.contains_key(KEY) {
             session.large_articles_bytes_max = least;
+            self.follows(KEY, ARTICLE);
         } else {
             let what = format!(
                 "{KEY} = {} has no room for one article with {}",
@@ -304,9 +322,11 @@ impl Across<'_> {
             return (part, whole);
         }
         if !self.is_written(key) {
+            self.follows(key, other);
             return (whole, whole);
         }
         if !self.is_written(other) {
+            self.follows(other, key);
             return (part, part);
         }
         let number = |value: T| value.try_into().unwrap_or(u64::MAX);
@@ -335,6 +355,9 @@ impl Across<'_> {
             let most = most.map_or(u64::MAX, |limits| limits.end().unsigned_abs());
             let wanted = value.max(age.saturating_add(REMEMBER_MARGIN_S)).min(most);
             self.config.index.remember_s = wanted;
+            if wanted != value {
+                self.follows(KEY, "articles.age_s_max");
+            }
         } else if value < age {
             let what = format!(
                 "{KEY} = {} is less than {}: an article that is gone would be taken again",

@@ -15,6 +15,7 @@ mod reference;
 mod schema;
 mod units;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
@@ -70,6 +71,8 @@ macro_rules! sections {
         pub(crate) struct Config {
             /// The file it came from, if any.
             pub(crate) file: Option<PathBuf>,
+            /// Keys that nobody wrote whose values follow from a key that somebody did, by that key.
+            pub(crate) derived: BTreeMap<String, String>,
             /// `[[buffer]]`, `[[set]]`, `[[rule]]`
             pub(crate) store: StoreConfig,
             $($(#[$doc])* pub(crate) $name: $type,)+
@@ -86,7 +89,12 @@ macro_rules! sections {
             fn from_values(mut values: toml::Table, complaints: &mut Vec<Complaint>) -> Self {
                 $(let $name: $type =
                     section(stringify!($name), values.remove(stringify!($name)), complaints);)+
-                Self { file: None, store: store(values, complaints), $($name,)+ }
+                Self {
+                    file: None,
+                    derived: BTreeMap::new(),
+                    store: store(values, complaints),
+                    $($name,)+
+                }
             }
 
             /// All values as they are in force.

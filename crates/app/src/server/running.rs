@@ -126,13 +126,28 @@ fn differences(old: &Config, new: &Config) -> Result<Vec<String>> {
     Ok(paths)
 }
 
+/// A key that changed; one that stands in no file with the one that does.
+fn said(key: &str, new: &Config, old: &Config) -> String {
+    match new.derived.get(key).or_else(|| old.derived.get(key)) {
+        Some(written) => format!("{key} (follows from {written})"),
+        None => key.to_owned(),
+    }
+}
+
 impl Server {
     /// Takes over what of a sound configuration can change now.
     fn take_over(&self, config: Config) -> Result<Value> {
-        let mut changed = differences(&self.settings.config(), &config)?;
+        let now = self.settings.config();
+        let mut changed = differences(&now, &config)?;
         changed.retain(|path| config::is_live(path));
-        let mut restart = differences(&self.settings.started(), &config)?;
+        let started = self.settings.started();
+        let mut restart = differences(&started, &config)?;
         restart.retain(|path| !config::is_live(path));
+        let changed: Vec<String> = changed.iter().map(|key| said(key, &config, &now)).collect();
+        let restart: Vec<String> = restart
+            .iter()
+            .map(|key| said(key, &config, &started))
+            .collect();
         self.engine.reload(&config.engine_config())?;
         self.logging.set(&config.logging)?;
         self.limits.set(&config.listen);

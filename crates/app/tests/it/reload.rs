@@ -637,6 +637,37 @@ fn every_key_that_needs_a_restart_is_named_and_keeps_its_value() {
 }
 
 /// Sound keys of a file with a mistake are not taken over either.
+/// `index.remember_s` had been named to somebody who had written `articles.age_s_max`.
+#[test]
+fn a_key_that_nobody_wrote_is_named_with_the_one_it_follows_from() {
+    let world = World::start(&[("articles.age_s_max", "'5d'")]);
+    for (key, value, changed, restart) in [
+        (
+            "articles.age_s_max",
+            "'30d'",
+            "\"articles.age_s_max\"",
+            "\"index.remember_s (follows from articles.age_s_max)\"",
+        ),
+        (
+            "session.article_bytes_max",
+            "'32KiB'",
+            "\"session.article_bytes_max\"",
+            "",
+        ),
+    ] {
+        let told = world.reload(&configuration(&[(key, value)]));
+        assert!(told.contains(changed), "{told}");
+        assert!(
+            told.contains(&format!("needs_restart=[{restart}]")),
+            "{told}"
+        );
+    }
+    let octets = "\"articles.header_octets_max (follows from session.article_bytes_max)\"";
+    let log = world.spool.log();
+    assert!(log.contains(octets), "{log}");
+    world.server.stop();
+}
+
 #[test]
 fn a_file_that_cannot_be_used_changes_nothing_and_is_told_with_its_lines() {
     let world = World::start(&[("session.greeting", "'old'")]);

@@ -4,6 +4,7 @@
 //! sound becomes a [`Config`], whose values are resolved (octets, seconds, absolute paths).  Only the app reads files.
 
 mod across;
+mod entries;
 mod explain;
 mod fixed;
 mod limits;
@@ -317,6 +318,10 @@ pub(crate) fn parse(text: &str, name: &str) -> Result<Config, Problems> {
     }
     if list.is_empty() {
         return Ok(config);
+    }
+    for problem in &mut list {
+        problem.what = entries::in_words(&problem.what, &config.store);
+        problem.right = entries::in_words(&problem.right, &config.store);
     }
     list.sort();
     Err(Problems {

@@ -16,6 +16,15 @@ use super::schema::{self, Key, Kind};
 /// An address in the place of one that could not be read: it is in nobody's way.
 const ANY_ADDRESS: &str = "127.0.0.1:0";
 
+/// How names begin in the place of those that could not be read.
+const STAND_IN: &str = "unread-";
+
+/// Whether a name is none that somebody wrote.
+pub(super) fn is_stand_in(name: &str) -> bool {
+    name.strip_prefix(STAND_IN)
+        .is_some_and(|rest| rest.bytes().all(|octet| octet.is_ascii_digit()))
+}
+
 /// A file as read: its values with readable ones made into numbers, and where each key stands.
 #[derive(Debug, Default)]
 pub(crate) struct Read {
@@ -347,7 +356,7 @@ fn filled(key: &Key, mut values: toml::Table, at: usize) -> toml::Value {
                     let limits = required.limits.as_ref();
                     toml::Value::Integer(limits.map_or(0, |limits| *limits.start()))
                 }
-                _ => toml::Value::String(format!("unread-{at}")),
+                _ => toml::Value::String(format!("{STAND_IN}{at}")),
             };
             values.insert(required.name().to_owned(), stand_in);
         }

@@ -244,7 +244,8 @@ fn a_key_that_stands_twice_and_a_list_of_wrong_entries_are_told_once() {
     spool.configure("[listen]\naddresses = [\"x\", \"y\"]\n");
     let error = run(&["config", "check", &file]).unwrap_err();
     assert!(
-        error.contains("addresses[1] = \"y\"") && !error.contains("give at least one"),
+        error.contains("the second of listen.addresses = \"y\"")
+            && !error.contains("give at least one"),
         "{error}"
     );
 }

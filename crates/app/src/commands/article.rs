@@ -93,9 +93,10 @@ fn cancel(articles: &[String], dry_run: bool, spool: &SpoolArgs) -> Result<()> {
     for which in articles.chunks(AT_ONCE) {
         let which = which.to_vec();
         let before = done["cancelled"].as_array().map_or(0, Vec::len);
+        let before = output::count(before as u64, "article");
         let answer = access
             .ask(Request::ArticleCancel { which, dry_run })
-            .with_context(|| format!("{before} articles had been cancelled when it failed"))?;
+            .with_context(|| format!("{before} had been cancelled when it failed"))?;
         for kind in ["cancelled", "not_here", "failed"] {
             if let (Some(all), Some(some)) = (done[kind].as_array_mut(), answer[kind].as_array()) {
                 all.extend(some.iter().cloned());
@@ -120,6 +121,7 @@ fn cancel(articles: &[String], dry_run: bool, spool: &SpoolArgs) -> Result<()> {
     match (all("failed").len(), all("cancelled").len()) {
         (0, 0) => bail!("none of these articles is here"),
         (0, _) => Ok(()),
+        (1, _) => bail!("1 article was left as it is"),
         (failed, _) => bail!("{failed} articles were left as they are"),
     }
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::access::{self, LookArgs};
 use crate::control::request::Request;
-use crate::output::{self, cell, duration, octets};
+use crate::output::{self, cell, count, duration, octets};
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -82,18 +82,18 @@ fn server(status: &Value, read_only: bool) -> Facts {
 fn views(status: &Value) -> Facts {
     let (log, history, overview) = (&status["log"], &status["history"], &status["overview"]);
     let log = format!(
-        "sequence {}, checkpoint {}, {} segments, {}",
+        "sequence {}, checkpoint {}, {}, {} on disk",
         status["sequence"],
         status["checkpoint"],
-        log["segments"],
+        some(&log["segments"], "segment"),
         octets(&log["octets"])
     );
-    let view = |view: &Value, files: &str| {
+    let view = |view: &Value, file: &str| {
         format!(
-            "{} recent, {} sealed in {} {files}, {} memory, {} disk",
+            "{} recent, {} sealed in {}, {} in memory, {} on disk",
             view["recent"],
             view["sealed"],
-            view[files],
+            some(&view[format!("{file}s")], file),
             octets(&view["memory_octets"]),
             octets(&view["disk_octets"])
         )
@@ -101,10 +101,14 @@ fn views(status: &Value) -> Facts {
     vec![
         ("groups", cell(&status["groups"])),
         ("log", log),
-        ("history", view(history, "buckets")),
-        ("overview", view(overview, "packs")),
+        ("history", view(history, "bucket")),
+        ("overview", view(overview, "pack")),
         ("damaged", damaged(&status["damaged"])),
     ]
+}
+
+fn some(number: &Value, what: &str) -> String {
+    count(number.as_u64().unwrap_or(0), what)
 }
 
 fn damaged(files: &Value) -> String {
@@ -119,7 +123,7 @@ fn counted(counters: &Value) -> String {
     let counters = counters.as_object().into_iter().flatten();
     let counted: Vec<String> = counters
         .filter(|(_, value)| value.as_u64() != Some(0))
-        .map(|(name, value)| format!("{} {value}", name.replace('_', " ")))
+        .map(|(name, value)| with_unit(name, value))
         .collect();
     if counted.is_empty() {
         "-".to_owned()
@@ -128,9 +132,54 @@ fn counted(counters: &Value) -> String {
     }
 }
 
+/// A counter with its name and unit.
+fn with_unit(name: &str, value: &Value) -> String {
+    if let Some(name) = name.strip_suffix("_us") {
+        return format!("{} time {value} us", name.replace('_', " "));
+    }
+    let said = match name.ends_with("octets") {
+        true => octets(value),
+        false => value.to_string(),
+    };
+    format!("{} {said}", name.replace('_', " "))
+}
+
 fn connections(connections: &Value) -> String {
     format!(
         "{} open, {} admitted, {} refused",
         connections["open"], connections["admitted"], connections["refused"]
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_is_no_plural_and_figures_have_units() {
+        let view = |files: &str| json!({"recent": 1, "sealed": 2, files: 1, "memory_octets": 5, "disk_octets": 20_480});
+        let status = json!({
+            "sequence": 5, "checkpoint": 1, "log": {"segments": 1, "octets": 1_048_576},
+            "history": view("buckets"), "overview": view("packs"),
+        });
+        let facts: Vec<String> = views(&status).into_iter().map(|(_, said)| said).collect();
+        assert_eq!(
+            facts[1],
+            "sequence 5, checkpoint 1, 1 segment, 1024 KiB on disk"
+        );
+        assert_eq!(
+            facts[2],
+            "1 recent, 2 sealed in 1 bucket, 5 B in memory, 20 KiB on disk"
+        );
+        assert_eq!(
+            facts[3],
+            "1 recent, 2 sealed in 1 pack, 5 B in memory, 20 KiB on disk"
+        );
+        let counters =
+            json!({"accepted": 1, "accepted_octets": 20_480, "commit_us": 277, "failed": 0});
+        assert_eq!(
+            counted(&counters),
+            "accepted 1, accepted octets 20 KiB, commit time 277 us"
+        );
+    }
 }

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::Progress;
 use super::request::{said, value};
 use crate::active::{self, ListedGroup};
+use crate::output;
 
 /// An answer names no more groups than this that cannot be made.
 const REFUSED_MAX: usize = 20;
@@ -172,7 +173,7 @@ fn change(
     for some in changes.chunks(CHANGED_AT_ONCE) {
         engine.set_groups(some).map_err(|error| match done {
             0 => said(error),
-            _ => format!("{error}; {done} groups had been changed before"),
+            _ => format!("{error}; {} had been changed before", counted(done)),
         })?;
         done += some.len();
         progress(Progress {
@@ -181,6 +182,10 @@ fn change(
         });
     }
     Ok(())
+}
+
+fn counted(groups: usize) -> String {
+    output::count(groups as u64, "group")
 }
 
 /// Changes one group, or all that match, alike; as they are then.
@@ -256,7 +261,7 @@ pub(super) fn remove(
         return Ok(done);
     }
     for (at, group) in removed.iter().enumerate() {
-        let after = |error| format!("{error}; {at} groups had been removed before");
+        let after = |error| format!("{error}; {} had been removed before", counted(at));
         engine.remove_group(&group.name).map_err(after)?;
         progress(Progress {
             done: at as u64 + 1,

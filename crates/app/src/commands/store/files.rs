@@ -151,10 +151,10 @@ pub(super) fn verify(files: &[PathBuf], as_json: bool) -> Result<()> {
                 ))?;
             }
             output::text(&format!(
-                "{}: {} articles, {} octets, {} damaged\n",
+                "{}: {}, {}, {} damaged\n",
                 output::cell(&row["file"]),
-                row["articles"],
-                row["octets"],
+                output::count(row["articles"].as_u64().unwrap_or(0), "article"),
+                output::count(row["octets"].as_u64().unwrap_or(0), "octet"),
                 row["damaged"],
             ))?;
         }
@@ -241,7 +241,11 @@ pub(super) fn export(path: &Path, to: Option<&Path>) -> Result<()> {
         output::warning(place);
     }
     match to {
-        Some(to) => output::text(&format!("{articles} articles in {}\n", to.display())),
+        Some(to) => output::text(&format!(
+            "{} in {}\n",
+            output::count(articles, "article"),
+            to.display()
+        )),
         None => Ok(()),
     }
 }

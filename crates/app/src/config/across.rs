@@ -3,10 +3,11 @@
 //! A value that somebody wrote holds in full, or is a problem that names both keys and says what would be right.  A
 //! default gives way instead: it becomes what the written keys leave room for, so `config show` prints what is in force.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use newsreel_session::SessionConfig;
-use newsreel_store::StoreConfig;
+use newsreel_store::{BufferConfig, StoreConfig};
 
 use super::Config;
 use super::problem::Problem;
@@ -368,6 +369,31 @@ impl Across<'_> {
             self.problem(KEY, &["articles.age_s_max"], what, right);
         }
     }
+}
+
+/// Buffers that are to have another size than they were made with, and what to do: none can change it.
+pub(crate) fn resized(old: &Config, new: &Config) -> Vec<String> {
+    let size = |octets| printed("buffer.octets", octets);
+    let resized = |buffer: &BufferConfig| {
+        let name = &buffer.name;
+        let before = old.store.buffers.iter().find(|it| it.name == *name)?;
+        let (there, wanted) = (before.octets, buffer.octets);
+        let instead = match wanted.cmp(&there) {
+            Ordering::Equal => return None,
+            Ordering::Greater => "for more room add another [[buffer]] beside it".to_owned(),
+            Ordering::Less => format!(
+                "for less room give a smaller one of another name in its place, and let it go, with all that is in it, \
+                 by `newsreel serve --drop-buffer {name}`"
+            ),
+        };
+        Some(format!(
+            "the size of buffer {name:?} cannot change from {} to {}: set its `octets` back to {}; {instead}",
+            size(there),
+            size(wanted),
+            size(there)
+        ))
+    };
+    new.store.buffers.iter().filter_map(resized).collect()
 }
 
 /// Whether one path of a key is the other, or lies below it.

@@ -29,6 +29,7 @@ use newsreel_store::StoreConfig;
 use newsreel_wire::Wildmat;
 use serde::de::DeserializeOwned;
 
+pub(crate) use self::across::resized;
 pub(crate) use self::explain::explain;
 pub(crate) use self::live::is_live;
 pub(crate) use self::own::{Clients, LogFormat, LoggingConfig, ServerConfig};

@@ -148,12 +148,13 @@ impl Server {
             .iter()
             .map(|key| said(key, &config, &started))
             .collect();
+        let resized = config::resized(&started, &config);
         self.engine.reload(&config.engine_config())?;
         self.logging.set(&config.logging)?;
         self.limits.set(&config.listen);
         let session = Shared::new(config.session.clone(), Arc::clone(&self.metrics));
         self.settings.set(config, session);
-        Ok(json!({"changed": changed, "needs_restart": restart}))
+        Ok(json!({"changed": changed, "needs_restart": restart, "cannot_change": resized}))
     }
 
     fn read_again(&self) -> Result<Value> {
@@ -197,6 +198,10 @@ impl Running for Server {
                 if restart.as_array().is_some_and(|keys| !keys.is_empty()) {
                     tracing::warn!(target: "newsreel::server", keys = %restart,
                         "these have changed in the file, and are in force after a restart only");
+                }
+                for why in report["cannot_change"].as_array().into_iter().flatten() {
+                    let why = crate::output::cell(why);
+                    tracing::error!(target: "newsreel::server", %why, "the next start will be refused");
                 }
                 tracing::info!(target: "newsreel::server", %changed, needs_restart = %restart,
                     "configuration read again");

@@ -505,14 +505,6 @@ fn all_that_is_wrong_with_what_was_asked_for_is_said_at_once() {
         error.contains("there is no buffer \"NEWS0\"; there are A, B"),
         "{error}"
     );
-    let larger = Spool::changed(&[(
-        "name = \"B\"\noctets = \"8MiB\"",
-        "name = \"B\"\noctets = \"9MiB\"",
-    )]);
-    spool.configure(&larger);
-    let error = spool.error(&["serve"]);
-    let expected = "it has 8388608 octets, the configuration says 9437184; set `octets` to 8388608";
-    assert!(error.contains(expected), "{error}");
     let error = spool.error(&["serve", "--spool", "/etc/passwd"]);
     assert!(
         error.contains("/etc/passwd: it is a file, not a directory"),

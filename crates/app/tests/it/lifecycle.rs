@@ -228,6 +228,43 @@ fn sighup_reads_the_configuration_again() {
 }
 
 /// What was asked is logged when it is known what became of it.
+/// A reload had promised the new size of a buffer for the next start, which then was refused.
+#[test]
+fn a_buffer_of_another_size_is_told_what_to_do_at_a_reload_and_at_a_start() {
+    let spool = Spool::new();
+    let server = spool.serve();
+    for (octets, expected) in [
+        (
+            "9MiB",
+            "the size of buffer \"B\" cannot change from 8MiB to 9MiB: set its `octets` back to 8MiB; for more room add another [[buffer]]",
+        ),
+        (
+            "7MiB",
+            "from 8MiB to 7MiB: set its `octets` back to 8MiB; for less room give a smaller one",
+        ),
+    ] {
+        let b = format!("name = \"B\"\noctets = \"{octets}\"");
+        spool.configure(&Spool::changed(&[("name = \"B\"\noctets = \"8MiB\"", &b)]));
+        server.signal("HUP");
+        let told = wait_for(&spool, octets);
+        let plain = told.replace('\\', "");
+        assert!(
+            told.contains("the next start will be refused") && plain.contains(expected),
+            "{told}"
+        );
+    }
+    server.stop();
+    let error = spool.error(&["serve"]);
+    for expected in [
+        "the size of buffer \"B\" cannot change from 8MiB to 7MiB: set its `octets` back to 8MiB; for less room give a \
+         smaller one of another name in its place, and let it go, with all that is in it, by `newsreel serve \
+         --drop-buffer B --config ",
+        "it has 8388608 octets, the configuration says 7340032",
+    ] {
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
 #[test]
 fn changes_are_logged_with_their_outcome() {
     let spool = Spool::new();

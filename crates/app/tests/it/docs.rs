@@ -37,6 +37,33 @@ fn scripts_say_how_they_are_used_and_do_nothing_else() {
     }
 }
 
+/// systemd runs what the program takes, and the server says it is ready only by its log: no notification, no watchdog.
+#[test]
+fn the_unit_of_systemd_runs_what_there_is() {
+    let unit = text_of("contrib/systemd/newsreel.service");
+    let value = |key: &str| {
+        let mut lines = unit.lines();
+        let value = lines.find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
+        value.unwrap_or_else(|| panic!("no {key} in {unit}"))
+    };
+    let mut words = value("ExecStart").split(' ');
+    assert!(words.next().unwrap().ends_with("/newsreel"));
+    let help = said(newsreel().args(words).arg("--help").output().unwrap()).unwrap();
+    assert!(help.contains("Usage: newsreel serve"), "{help}");
+    assert_eq!((value("Type"), value("User")), ("exec", "news"));
+    assert!(!unit.contains("Watchdog"), "{unit}");
+    let spool = format!("#   spool = \"{}\"", value("ReadWritePaths"));
+    assert!(unit.contains(&spool), "{unit}");
+    let readme = text_of("README.md");
+    for told in [
+        "contrib/systemd/newsreel.service",
+        "newsreel man",
+        "newsreel completions bash",
+    ] {
+        assert!(readme.contains(told), "{told}");
+    }
+}
+
 #[test]
 fn generated_pages_are_fresh() {
     for (page, words) in PAGES {

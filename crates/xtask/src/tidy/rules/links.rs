@@ -7,8 +7,8 @@ use super::super::Findings;
 use crate::tree::Tree;
 
 /// Where a path of ours begins.
-const ROOTS: [&str; 7] = [
-    "crates/", "docs/", "script/", "tests/", "fuzz/", ".ci/", ".cargo/",
+const ROOTS: [&str; 8] = [
+    "crates/", "contrib/", "docs/", "script/", "tests/", "fuzz/", ".ci/", ".cargo/",
 ];
 
 pub(super) fn check(tree: &Tree, findings: &mut Findings) {

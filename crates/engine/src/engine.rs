@@ -214,7 +214,7 @@ impl Engine {
 
     /// Changes groups, each named once, all or none; durable when it returns.
     pub fn set_groups(&self, changes: &[(String, GroupChange)]) -> Result<(), Error> {
-        self.ask_until_it_fits(|| Request::SetGroups(changes.to_vec()))
+        self.ask_until_it_fits(|| Request::SetGroups(changes.into()))
     }
 
     /// Removes a group; durable when it returns.

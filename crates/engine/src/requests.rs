@@ -6,6 +6,7 @@
 use std::sync::mpsc::SyncSender;
 
 use newsreel_wire::ArticleNumber;
+use smallvec::SmallVec;
 
 use crate::error::Error;
 use crate::record::WithdrawnRecord;
@@ -54,8 +55,8 @@ pub struct GroupChange {
 pub(crate) enum Request {
     /// Make these groups, all or none.
     AddGroups(Vec<GroupSpec>),
-    /// Change these groups, all or none.
-    SetGroups(Vec<(String, GroupChange)>),
+    /// Change these groups, all or none; mostly it is one.
+    SetGroups(SmallVec<[(String, GroupChange); 1]>),
     /// Remove a group.
     RemoveGroup { name: String },
     /// Offer these articles no more.

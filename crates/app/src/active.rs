@@ -117,6 +117,8 @@ fn describe(listed: &mut Listed, file: Named<'_>) {
     }
     for (line, octets) in lines(file.octets) {
         match description(octets) {
+            // A name alone takes no description away.
+            Ok((_, text)) if text.is_empty() => {}
             Ok((name, text)) => match places.get(&name).and_then(|at| listed.groups.get_mut(*at)) {
                 Some(group) => group.description = text,
                 None => {

@@ -13,6 +13,24 @@ use super::Config;
 use super::problem::Problem;
 use super::schema;
 
+/// Keys that nobody wrote whose values follow from a key that somebody did, by that key.  Where a value comes from is no
+/// part of a configuration: all of these are equal.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Derived(BTreeMap<String, String>);
+
+impl Derived {
+    /// The key that was written, from which this one follows.
+    pub(crate) fn written(&self, key: &str) -> Option<&str> {
+        self.0.get(key).map(String::as_str)
+    }
+}
+
+impl PartialEq for Derived {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
 /// What our Path entry and Xref may add to an article, and rounding.
 const ADDED_OCTETS: u64 = 4 << 10;
 
@@ -78,14 +96,15 @@ impl Across<'_> {
         }
     }
 
-    /// Notes from which key a default's value follows.
+    /// Notes from which written key a default's value follows.
     fn follows(&mut self, key: &str, from: &str) {
-        let derived = &mut self.config.derived;
-        let from = derived
-            .get(from)
-            .cloned()
-            .unwrap_or_else(|| from.to_owned());
-        derived.insert(key.to_owned(), from);
+        let written = match self.is_written(from) {
+            true => Some(from.to_owned()),
+            false => self.config.derived.0.get(from).cloned(),
+        };
+        if let Some(written) = written {
+            self.config.derived.0.insert(key.to_owned(), written);
+        }
     }
 
     /// Whether a key's value is what was meant: it was read, or it is a default that gives way to such keys only.

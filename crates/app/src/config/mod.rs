@@ -16,7 +16,6 @@ mod reference;
 mod schema;
 mod units;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
@@ -29,6 +28,7 @@ use newsreel_store::StoreConfig;
 use newsreel_wire::Wildmat;
 use serde::de::DeserializeOwned;
 
+use self::across::Derived;
 pub(crate) use self::across::resized;
 pub(crate) use self::explain::explain;
 pub(crate) use self::live::is_live;
@@ -73,8 +73,8 @@ macro_rules! sections {
         pub(crate) struct Config {
             /// The file it came from, if any.
             pub(crate) file: Option<PathBuf>,
-            /// Keys that nobody wrote whose values follow from a key that somebody did, by that key.
-            pub(crate) derived: BTreeMap<String, String>,
+            /// Which values follow from what somebody wrote.
+            pub(crate) derived: Derived,
             /// `[[buffer]]`, `[[set]]`, `[[rule]]`
             pub(crate) store: StoreConfig,
             $($(#[$doc])* pub(crate) $name: $type,)+
@@ -93,7 +93,7 @@ macro_rules! sections {
                     section(stringify!($name), values.remove(stringify!($name)), complaints);)+
                 Self {
                     file: None,
-                    derived: BTreeMap::new(),
+                    derived: Derived::default(),
                     store: store(values, complaints),
                     $($name,)+
                 }

@@ -128,7 +128,7 @@ fn differences(old: &Config, new: &Config) -> Result<Vec<String>> {
 
 /// A key that changed; one that stands in no file with the one that does.
 fn said(key: &str, new: &Config, old: &Config) -> String {
-    match new.derived.get(key).or_else(|| old.derived.get(key)) {
+    match new.derived.written(key).or(old.derived.written(key)) {
         Some(written) => format!("{key} (follows from {written})"),
         None => key.to_owned(),
     }

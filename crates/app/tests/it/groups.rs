@@ -154,7 +154,11 @@ fn descriptions_come_later_and_their_bad_lines_stop_nothing() {
         assert_eq!(spool.json(&["group", "show", name])["description"], text);
     }
     server.stop();
-    let newsgroups = file(&spool, "newsgroups", "misc.a Third.\nmisc..x Bad.\n");
+    let newsgroups = file(
+        &spool,
+        "newsgroups",
+        "misc.a Third.\nmisc..x Bad.\nmisc.b\n",
+    );
     let output = spool.run(&["group", "import", "/dev/null", &newsgroups]);
     let said = String::from_utf8(output.stdout).unwrap();
     assert_eq!(
@@ -166,9 +170,10 @@ fn descriptions_come_later_and_their_bad_lines_stop_nothing() {
         warned.contains("newsgroups:2: misc..x: newsgroup name has an empty"),
         "{warned}"
     );
+    let of = |name: &str| spool.json(&["group", "show", name])["description"].clone();
     assert_eq!(
-        spool.json(&["group", "show", "misc.a"])["description"],
-        "Third."
+        (of("misc.a"), of("misc.b")),
+        (json!("Third."), json!("Two."))
     );
 }
 

@@ -36,6 +36,15 @@ pub const GROUP_TEXT_OCTETS_MAX: usize = 512;
 /// High marks of new groups are below this, so that there are numbers to go on with.
 pub const GROUP_HIGH_END: u64 = NUMBER_LARGER_MAX;
 
+/// A group as a commit under way changes it.
+#[derive(Debug)]
+pub(crate) struct Unsettled {
+    pub(crate) sequence: Sequence,
+    id: GroupId,
+    status: String,
+    description: String,
+}
+
 impl Sequencer {
     /// Does what is asked, or says at once why not.
     pub(crate) fn request(&mut self, request: Request, answer: SyncSender<Result<(), Error>>) {
@@ -237,6 +246,12 @@ impl Sequencer {
                 slot.filing = filing;
                 slot.next = slot.next.max(spec.high.0 + 1);
             }
+            self.unsettled.push(Unsettled {
+                sequence: Sequence(self.next.0 - 1),
+                id: *id,
+                status: spec.status.clone(),
+                description: spec.description.clone(),
+            });
         }
         Ok(())
     }
@@ -244,14 +259,10 @@ impl Sequencer {
     /// A group as a change makes it, or why it cannot be made so.
     fn changed(&self, name: &str, change: &GroupChange) -> Result<(GroupId, GroupSpec), Error> {
         let id = self.existing(name)?;
-        let Some(old) = self.shared.views.groups().by_id(id) else {
-            return Err(no_group(name));
-        };
-        let or_old =
-            |new: &Option<String>, old: &str| new.clone().unwrap_or_else(|| old.to_owned());
+        let (status, description) = self.fields(id).ok_or_else(|| no_group(name))?;
         let spec = GroupSpec {
-            status: or_old(&change.status, old.status()),
-            description: or_old(&change.description, old.description()),
+            status: change.status.clone().unwrap_or(status),
+            description: change.description.clone().unwrap_or(description),
             high: change.high.unwrap_or_default(),
             ..GroupSpec::new(name)
         };
@@ -274,6 +285,15 @@ impl Sequencer {
             }
         }
         Ok((id, spec))
+    }
+
+    /// Status and description of a group, as the last change made them: the views may not have that yet.
+    fn fields(&self, id: GroupId) -> Option<(String, String)> {
+        if let Some(change) = self.unsettled.iter().rfind(|change| change.id == id) {
+            return Some((change.status.clone(), change.description.clone()));
+        }
+        let group = self.shared.views.groups().by_id(id)?;
+        Some((group.status().to_owned(), group.description().to_owned()))
     }
 
     fn remove_group(&mut self, name: &str) -> Result<(), Error> {

@@ -105,6 +105,7 @@ impl Sequencer {
                 tracing::error!(%error, "a committed record cannot be applied");
                 self.break_down(error.to_string());
             }
+            self.unsettled.retain(|change| change.sequence > last);
             self.shared.committed.store(last.0, Ordering::Release);
             self.shared.journal.publish_before(Sequence(last.0 + 1));
             if commit.articles > 0 || !commit.waiting.is_empty() {
@@ -179,6 +180,7 @@ impl Sequencer {
                     why,
                     "the log failed; nothing more is taken until it is mended"
                 );
+                self.unsettled.clear();
                 self.give_up(commit, why);
             }
         }

@@ -18,6 +18,7 @@ use newsreel_store::{Place, PlaceError, Store};
 use newsreel_wire::{ArticleNumber, GroupId, Sequence, Token, UnixTime};
 
 use crate::accept::{Candidate, CandidateBatch};
+use crate::admin::Unsettled;
 use crate::applier::Applier;
 use crate::checkpoint::{self, Checkpoints};
 use crate::commit::{Commit, Delivery, Done, Entry, Job};
@@ -91,6 +92,8 @@ pub(crate) struct Sequencer {
     pub(crate) frame_octets_max: usize,
     pub(crate) scratch: Scratch,
     pub(crate) stopping: Vec<Waiting>,
+    /// Changes of groups that the views do not have yet.
+    pub(crate) unsettled: Vec<Unsettled>,
 }
 
 /// When a commit without durability is synced all the same.

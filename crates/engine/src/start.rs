@@ -99,6 +99,7 @@ pub(crate) fn sequencer(
         frame_octets_max,
         scratch: Scratch::default(),
         stopping: Vec::new(),
+        unsettled: Vec::new(),
     };
     sequencer.open.frame.start(next, epoch);
     sequencer.open.writes = writes;

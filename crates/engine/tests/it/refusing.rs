@@ -100,3 +100,25 @@ async fn high_marks_that_no_command_could_name_are_refused() {
     }
     assert_eq!(world.high("misc.test"), 0);
 }
+
+/// Two administrators who change different things of one group at the same time both get what they asked for.
+#[test]
+fn changes_of_one_group_at_the_same_time_lose_nothing() {
+    let world = World::new(config(4 << 20));
+    let of = |status: Option<&str>, description: Option<&str>| GroupChange {
+        status: status.map(str::to_owned),
+        description: description.map(str::to_owned),
+        high: None,
+    };
+    for round in 0..100 {
+        let text = format!("round {round}");
+        let status = ["n", "y"][round % 2];
+        let change = |change| world.engine.set_group("misc.test", change).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| change(of(Some(status), None)));
+            scope.spawn(|| change(of(None, Some(&text))));
+        });
+        let group = world.engine.group("misc.test").unwrap();
+        assert_eq!((group.status, group.description), (status.to_owned(), text));
+    }
+}

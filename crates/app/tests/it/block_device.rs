@@ -19,6 +19,7 @@ struct Loop {
 
 impl Loop {
     /// `None`, with the reason said, where there is no such thing.
+    #[expect(clippy::print_stdout, reason = "a skipped test says why")]
     fn over(image: &Path) -> Option<Self> {
         let file = RealDisk.open(image, OpenMode::CreateNew).unwrap();
         file.set_len(OCTETS).unwrap();
@@ -26,20 +27,18 @@ impl Loop {
             .args(["--find", "--show"])
             .arg(image)
             .output();
-        match made {
-            Ok(output) if output.status.success() => Some(Self {
-                device: PathBuf::from(String::from_utf8(output.stdout).unwrap().trim_end()),
-            }),
-            Ok(output) => {
-                let why = String::from_utf8_lossy(&output.stderr);
-                println!("skipped: no loop device to be had: {why}");
-                None
+        let why = match made {
+            Ok(output) if output.status.success() => {
+                let device = String::from_utf8(output.stdout).unwrap();
+                return Some(Self {
+                    device: PathBuf::from(device.trim_end()),
+                });
             }
-            Err(error) => {
-                println!("skipped: losetup: {error}");
-                None
-            }
-        }
+            Ok(output) => String::from_utf8_lossy(&output.stderr).into_owned(),
+            Err(error) => error.to_string(),
+        };
+        println!("skipped: no loop device to be had: {why}");
+        None
     }
 }
 

@@ -68,10 +68,9 @@ impl ProcessDriver {
         Ok(Support::Done)
     }
 
-    /// Provokes it by what would cause it: a disk that takes nothing, one that gives nothing back, or other octets.
+    /// Provokes it by what would cause it: a disk that takes nothing, or other octets.
     fn fault(&mut self, what: &str) -> anyhow::Result<Support> {
-        let is_of_buffers = matches!(what, "read" | "damaged");
-        if is_of_buffers && self.connected {
+        if what == "damaged" && self.connected {
             let why = "what came lately is in the memory of a running process";
             return Ok(Support::Cannot(why.to_owned()));
         }
@@ -80,11 +79,13 @@ impl ProcessDriver {
                 let (spool, server) = self.running()?;
                 server.forbid_writing(spool);
             }
-            "read" | "damaged" => {
+            "damaged" => {
                 self.start_again(false)?;
                 for path in self.buffers()? {
                     let octets = read_whole(&RealDisk, &path, 64 << 20)?;
-                    spoil(&path, octets.len(), what == "damaged")?;
+                    let others = vec![b'?'; octets.len() - HEADERS_OCTETS];
+                    let file = RealDisk.open(&path, OpenMode::ReadWrite)?;
+                    file.write_at(&others, HEADERS_OCTETS as u64)?;
                     self.spoilt.push((path, octets));
                 }
             }
@@ -122,17 +123,6 @@ impl ProcessDriver {
         anyhow::ensure!(reply == format!("239 {id}"), "{id} got {reply}");
         Ok(())
     }
-}
-
-/// Takes all articles from a buffer's file, or puts other octets into their places.
-fn spoil(path: &Path, len: usize, with_others: bool) -> anyhow::Result<()> {
-    let file = RealDisk.open(path, OpenMode::ReadWrite)?;
-    if with_others {
-        file.write_at(&vec![b'?'; len - HEADERS_OCTETS], HEADERS_OCTETS as u64)?;
-    } else {
-        file.set_len(HEADERS_OCTETS as u64)?;
-    }
-    Ok(())
 }
 
 fn start(spool: &Spool, clock_s: u64) -> Server {
@@ -330,8 +320,8 @@ fn play(folder: &str, skipped: &[&str]) {
 
 #[test]
 fn transcripts_of_readers_hold_for_the_binary() {
-    // Groups and overview are in memory: not all that the memory service fails at can fail here.
-    play("reader", &["faults.nntp"]);
+    // Groups and overview are in memory, and the disk is sound: not all that the memory service fails at can fail here.
+    play("reader", &["faults.nntp", "unreadable.nntp"]);
 }
 
 #[test]

@@ -215,6 +215,10 @@ impl Engine {
         let history = report.unless_damaged(shared.views.history().lookup(&article.id_hash))?;
         let mut rows = Vec::new();
         for (group, number) in &article.groups {
+            if !shared.views.groups().exists(*group) {
+                // It was removed: nobody is shown its rows.
+                continue;
+            }
             let mut id = Vec::new();
             let overview = shared.views.overview();
             let column = overview.column(*group, *number, Wait::Yes, &mut id);

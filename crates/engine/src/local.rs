@@ -124,6 +124,11 @@ impl LocalService {
         }
     }
 
+    /// Whether a group that a session has selected was removed since: nothing is in it then.
+    fn is_removed(&self, group: GroupId) -> bool {
+        !self.shared.views.groups().exists(group)
+    }
+
     /// The token of the article asked for; its message-id goes to `out`.
     async fn locate(
         &self,
@@ -143,6 +148,7 @@ impl LocalService {
                 out.set_id(id.as_bytes());
                 Ok(entry.and_then(|entry| entry.token))
             }
+            ArticleQuery::ByNumber(group, _) if self.is_removed(group) => Ok(None),
             ArticleQuery::ByNumber(group, number) => {
                 let mut id = Vec::new();
                 let overview = shared.views.overview();
@@ -408,6 +414,9 @@ impl NewsService for LocalService {
         limit: usize,
         out: &mut Vec<ArticleNumber>,
     ) -> Result<Option<ArticleNumber>, ServiceError> {
+        if self.is_removed(group) {
+            return Ok(None);
+        }
         let shared = &self.shared;
         let all = out.len() + limit;
         let overview = shared.views.overview();
@@ -439,6 +448,9 @@ impl NewsService for LocalService {
         limit_bytes: usize,
         rows: &mut OverviewRows,
     ) -> Result<Option<ArticleNumber>, ServiceError> {
+        if self.is_removed(group) {
+            return Ok(None);
+        }
         let shared = &self.shared;
         let range = (low, high);
         let out = rows.buffer();
@@ -485,6 +497,9 @@ impl NewsService for LocalService {
         direction: Direction,
         out: &mut ArticleBuf,
     ) -> Result<Option<ArticleNumber>, ServiceError> {
+        if self.is_removed(group) {
+            return Ok(None);
+        }
         let find = move |shared: &Shared, wait: Wait| {
             let mut id = Vec::new();
             let overview = shared.views.overview();

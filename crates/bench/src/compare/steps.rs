@@ -145,6 +145,7 @@ pub static STEPS: &[Step] = &[
     deep(read("stat-4-deep", "stat", By::Id, 4), 8),
     deep(read("group-4-deep", "group", By::Id, 4), 8),
     read("over-4", "over", By::Id, 4),
+    deep(read("over-4-deep", "over", By::Id, 4), 8),
     of(read("over-busy-4", "over", By::Id, 4), Choice::Busy),
     read("list-4", "list", By::Id, 4),
     read("listgroup-4", "listgroup", By::Id, 4),

@@ -6,10 +6,11 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
-use newsreel_engine::{ArticleRef, EngineConfig, Reason, Withdrawal};
+use newsreel_engine::{ArticleRef, EngineConfig, GroupSpec, Reason, Withdrawal};
 use newsreel_host::disk::{Effect, Fault, FaultyDisk};
 use newsreel_host::{Disk, FakeClock, MemoryDisk, Op, read_whole};
-use newsreel_service::{Outcome, Part};
+use newsreel_service::{ArticleBuf, Direction, NewsService as _, Outcome, OverviewRows, Part};
+use newsreel_wire::{ArticleNumber, GroupId};
 
 use crate::damage::newnews;
 use crate::world::{NOW, World, article, config, open_on};
@@ -265,4 +266,36 @@ async fn what_is_withdrawn_while_it_is_copied_is_not_served() {
         }
     }
     panic!("nobody had to wait");
+}
+
+/// An article that is also filed in a group which is not there any more, and the session that still has that selected.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_removed_group_shows_nothing_and_is_no_reason_for_complaints() {
+    let memory = MemoryDisk::new();
+    let world = filled(&memory).await;
+    let former = GroupId(world.engine.group("misc.test").unwrap().id);
+    let selected = world.numbered("misc.test", 1).await;
+    let (first, last) = (ArticleNumber(1), ArticleNumber(u64::MAX));
+    world.engine.remove_group("misc.test").unwrap();
+    let cancelled = world.engine.withdraw(&[id(1)], Reason::Cancelled).unwrap();
+    assert_eq!(cancelled, [Withdrawal::Done]);
+    let again = || vec![GroupSpec::new("misc.test")];
+    for made in [false, true] {
+        if made {
+            world.engine.add_groups(again()).unwrap();
+        }
+        assert_eq!(world.problems(), Vec::<String>::new(), "made again: {made}");
+        assert_eq!(world.read(selected, Part::Stat).await, None);
+        let (mut rows, mut numbers) = (OverviewRows::default(), Vec::new());
+        let (service, mut out) = (&world.service, ArticleBuf::new());
+        let listed = service.overview(former, first, last, 4096, &mut rows);
+        assert_eq!((listed.await.unwrap(), rows.text()), (None, &b""[..]));
+        let listed = service.numbers(former, first, last, 100, &mut numbers);
+        assert_eq!((listed.await.unwrap(), numbers.len()), (None, 0));
+        let next = service.neighbour(former, first, Direction::Next, &mut out);
+        assert_eq!(next.await.unwrap(), None);
+    }
+    let world = world.restart();
+    assert_eq!(world.problems(), Vec::<String>::new());
+    assert!(world.by_id("<2@t.example>").await.is_some());
 }

@@ -51,6 +51,7 @@ impl Sequencer {
         let is_of_groups = request.is_of_groups();
         let result = match request {
             Request::Stop => {
+                self.retry_checkpoint_now();
                 self.stopping.push(Waiting {
                     answer,
                     result: Ok(()),
@@ -392,6 +393,13 @@ impl Sequencer {
         }
     }
 
+    /// What it failed for may be over, or there is no time left to wait.
+    pub(crate) fn retry_checkpoint_now(&mut self) {
+        if let Stage::Failed { retry_ms, .. } = &mut self.checkpoints.stage {
+            *retry_ms = 0;
+        }
+    }
+
     /// A checkpoint came back: from now on the views read its files, and the log before may go.
     pub(crate) fn checkpoint_written(&mut self, written: Written) {
         let Written { frozen, error } = written;
@@ -442,8 +450,13 @@ impl Sequencer {
         }
         match self.checkpoints.stage {
             Stage::Idle => self.checkpoints.is_last || self.broken.is_some(),
-            // The log has everything: the next start replays it.
-            Stage::Failed { .. } => true,
+            // The log has everything.
+            Stage::Failed { .. } => {
+                tracing::warn!(
+                    "the last checkpoint could not be written: the next start replays the log"
+                );
+                true
+            }
             // While the log is broken it waits for nothing that can come.
             Stage::Frozen { .. } => self.broken.is_some(),
             Stage::Writing => false,

@@ -101,7 +101,10 @@ impl Sequencer {
                 // It frees segments of the log.
                 self.checkpoints.wanted = true;
             }
-            (None, true) => tracing::warn!("there is room again; articles are taken"),
+            (None, true) => {
+                tracing::warn!("there is room again; articles are taken");
+                self.retry_checkpoint_now();
+            }
             _ => {}
         }
         self.room.is_full = why.is_some();

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use newsreel_engine::GroupSpec;
 use newsreel_host::disk::{Effect, Fault, FaultyDisk};
@@ -213,4 +214,21 @@ async fn checkpoints_that_fail_stop_accepting_before_memory_fills_and_are_made_l
     ));
     world.seal();
     assert_eq!(world.problems(), Vec::<String>::new());
+}
+
+/// The fault is over before the next try is due, and then the server is stopped: it tries before it goes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_checkpoint_that_failed_is_made_at_the_stop() {
+    let faulty = FaultyDisk::new(Arc::new(MemoryDisk::new()));
+    let world = World::on(Arc::new(faulty.clone()), config(8 << 20));
+    assert!(all(&world.send(&batch(0, 50)).await, Outcome::Accepted));
+    faulty.add(Fault::new(Op::Write, "/index/overview", Effect::Full).forever());
+    world.engine.checkpoint().unwrap();
+    // Long enough for it to fail; if not, it is made at once, and this shows nothing.
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(world.engine.status().counters.checkpoints, 0);
+    faulty.clear();
+    let upto = world.engine.status().sequence;
+    let world = world.restart();
+    assert!(world.engine.status().checkpoint >= upto);
 }

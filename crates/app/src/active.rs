@@ -3,7 +3,7 @@
 //! Every bad line is found and named, and whether a group is missing for it; nothing is decided here about taking the
 //! good ones.  A name stands once.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use newsreel_engine::{GROUP_HIGH_END, GROUP_TEXT_OCTETS_MAX};
 use newsreel_wire::GroupName;
@@ -23,7 +23,7 @@ pub(crate) struct ListedGroup {
     pub(crate) high: u64,
 }
 
-/// A line that cannot be used.
+/// A line that cannot be used, or looks wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct BadLine {
     /// The file, as it was named.
@@ -44,6 +44,8 @@ pub(crate) struct Listed {
     pub(crate) groups: Vec<ListedGroup>,
     /// The bad ones, in theirs.
     pub(crate) bad: Vec<BadLine>,
+    /// Good ones that look wrong.
+    pub(crate) strange: Vec<BadLine>,
     /// Descriptions of groups that the first file does not name: each name and its last text.
     pub(crate) others: BTreeMap<String, String>,
     /// The line of each good name.
@@ -59,6 +61,9 @@ impl Listed {
     /// Moves groups from the good lines to the bad ones of the first file: names, and what is wrong with them.
     pub(crate) fn refuse(&mut self, file: &str, wrong: &HashMap<String, String>) {
         self.groups.retain(|group| !wrong.contains_key(&group.name));
+        let refused = wrong.keys().filter_map(|name| self.lines.get(name));
+        let refused: HashSet<usize> = refused.copied().collect();
+        self.strange.retain(|line| !refused.contains(&line.line));
         self.bad.extend(wrong.iter().map(|(name, what)| BadLine {
             file: file.to_owned(),
             line: self.lines.get(name).copied().unwrap_or_default(),
@@ -81,27 +86,24 @@ pub(crate) struct Named<'a> {
 pub(crate) fn read(groups: Named<'_>, descriptions: Option<Named<'_>>) -> Listed {
     let mut listed = Listed::default();
     for (line, octets) in lines(groups.octets) {
+        let told = |what, is_group| BadLine {
+            file: groups.name.to_owned(),
+            line,
+            what,
+            is_group,
+        };
         match group(octets) {
-            Ok(group) => {
+            Ok((group, strange)) => {
                 if let Some(first) = listed.lines.insert(group.name.clone(), line) {
                     let what = format!("{} stands in line {first} already", group.name);
                     listed.lines.insert(group.name, first);
-                    listed.bad.push(BadLine {
-                        file: groups.name.to_owned(),
-                        line,
-                        what,
-                        is_group: true,
-                    });
+                    listed.bad.push(told(what, true));
                 } else {
                     listed.groups.push(group);
+                    listed.strange.extend(strange.map(|what| told(what, false)));
                 }
             }
-            Err(what) => listed.bad.push(BadLine {
-                file: groups.name.to_owned(),
-                line,
-                what,
-                is_group: true,
-            }),
+            Err(what) => listed.bad.push(told(what, true)),
         }
     }
     if let Some(descriptions) = descriptions {
@@ -161,11 +163,13 @@ pub(crate) fn is_reserved(name: &str) -> bool {
     matches!(first, "to" | "control" | "junk" | "example")
 }
 
-fn group(line: &[u8]) -> Result<ListedGroup, String> {
+/// A group, and what is strange about its line.
+fn group(line: &[u8]) -> Result<(ListedGroup, Option<String>), String> {
     let words: Vec<&[u8]> = line
         .split(u8::is_ascii_whitespace)
         .filter(|word| !word.is_empty())
         .collect();
+    let mut strange = None;
     let (name, high, status) = match words[..] {
         [name] => (name, 0, "y".to_owned()),
         [name, high, low, flag] => {
@@ -175,7 +179,13 @@ fn group(line: &[u8]) -> Result<ListedGroup, String> {
                     "the high mark {high} leaves no numbers to go on with"
                 ));
             }
-            number(low, "low mark")?;
+            let low = number(low, "low mark")?;
+            // One above it is how an empty group is written.
+            if low > high + 1 {
+                strange = Some(format!(
+                    "the low mark {low} is above the high mark {high}, which alone counts"
+                ));
+            }
             (name, high, status(flag)?)
         }
         _ => {
@@ -189,12 +199,13 @@ fn group(line: &[u8]) -> Result<ListedGroup, String> {
     if let Some(why) = forbidden(&name) {
         return Err(format!("{name} cannot be a group: {why}"));
     }
-    Ok(ListedGroup {
+    let group = ListedGroup {
         name,
         status,
         description: String::new(),
         high,
-    })
+    };
+    Ok((group, strange))
 }
 
 fn name(octets: &[u8]) -> Result<String, String> {

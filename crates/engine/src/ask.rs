@@ -11,6 +11,7 @@ use crate::admin::check_specs;
 use crate::config::{Durability, Mode};
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::filing::number_max;
 use crate::mend::describe;
 use crate::places::named;
 use crate::report::{
@@ -77,6 +78,7 @@ impl Engine {
             },
             damaged: shared.views.damaged().iter().map(describe).collect(),
             groups: facts.groups as u64,
+            high_end: number_max(config.number_overflow),
             buffers: self.buffers(),
             offers: shared.offers.len() as u64,
             queue: shared.inbox.waiting_batches() as u64,

@@ -51,14 +51,19 @@ pub(crate) const NUMBER_MAX: u64 = 0x7fff_ffff;
 /// The largest number that commands can name: 16 digits (RFC 3977 section 9.8).
 pub(crate) const NUMBER_LARGER_MAX: u64 = 9_999_999_999_999_999;
 
+/// The last number that a group gives.
+pub(crate) const fn number_max(overflow: NumberOverflow) -> u64 {
+    match overflow {
+        NumberOverflow::Stop => NUMBER_MAX,
+        NumberOverflow::Larger => NUMBER_LARGER_MAX,
+    }
+}
+
 impl GroupTable {
     /// No groups yet.
     pub(crate) fn new(overflow: NumberOverflow) -> Self {
         Self {
-            number_max: match overflow {
-                NumberOverflow::Stop => NUMBER_MAX,
-                NumberOverflow::Larger => NUMBER_LARGER_MAX,
-            },
+            number_max: number_max(overflow),
             slots: Vec::new(),
             names: HashMap::new(),
             next_id: 0,

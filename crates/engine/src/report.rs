@@ -39,6 +39,8 @@ pub struct Status {
     pub damaged: Vec<String>,
     /// Number of groups.
     pub groups: u64,
+    /// High marks of new groups are below this, so that there are numbers to go on with.
+    pub high_end: u64,
     /// The buffers.
     pub buffers: Vec<BufferStatus>,
     /// Message-ids under way.

@@ -1,6 +1,6 @@
 //! `newsreel group import`: the groups that a file lists, all of them or none; and descriptions, as far as they are good.
 //!
-//! What can be wrong is found before the first group is made: bad lines and aliases here, with their places, and the
+//! What can be wrong is found before the first group is made: bad lines, marks and aliases here, with their places, and the
 //! rest by a dry run of every request.
 
 use std::collections::{HashMap, HashSet};
@@ -23,7 +23,7 @@ const BATCH_OCTETS: usize = 128 << 10;
 /// The largest list of groups that is read.
 pub(crate) const FILE_OCTETS_MAX: usize = 256 << 20;
 
-/// Bad lines that are shown.
+/// Bad lines that are shown, and strange ones.
 const BAD_SHOWN_MAX: usize = 100;
 
 /// Groups that are named of those whose high mark is not the listed one.
@@ -61,7 +61,9 @@ pub(super) fn run(args: &Args) -> Result<()> {
     }
     let mut listed = listed(file, newsgroups.as_deref())?;
     let mut access = Access::open(spool, !dry_run)?;
-    let made = check_aliases(&mut access, &mut listed, &file.display().to_string())
+    let name = file.display().to_string();
+    let made = check_marks(&mut access, &mut listed, &name)
+        .and_then(|()| check_aliases(&mut access, &mut listed, &name))
         .and_then(|()| make(&mut access, &listed, args));
     access.close()?;
     let made = made?;
@@ -83,9 +85,10 @@ pub(super) fn run(args: &Args) -> Result<()> {
     if spool.json {
         return Ok(());
     }
-    let shown = &listed.bad[..listed.bad.len().min(BAD_SHOWN_MAX)];
-    for bad in shown {
-        output::warning(&format!("{}:{}: {}", bad.file, bad.line, bad.what));
+    for lines in [&listed.bad, &listed.strange] {
+        for line in lines.iter().take(BAD_SHOWN_MAX) {
+            output::warning(&format!("{}:{}: {}", line.file, line.line, line.what));
+        }
     }
     output::said(&made.said(&listed, *dry_run))
 }
@@ -111,6 +114,7 @@ impl Made {
             "described": self.described,
             "high_differs": self.high_differs,
             "bad": listed.bad,
+            "strange": listed.strange,
             "descriptions_unused": self.unused,
         });
         if dry_run {
@@ -128,6 +132,7 @@ impl Made {
         };
         let remarks = [
             (listed.bad.len() as u64, "bad line", "left out"),
+            (listed.strange.len() as u64, "strange line", "taken"),
             (
                 self.described,
                 "description",
@@ -234,6 +239,27 @@ fn listed(file: &Path, newsgroups: Option<&Path>) -> Result<Listed> {
             octets: &read.octets,
         }),
     ))
+}
+
+/// Moves groups that could give no number to the bad lines.
+fn check_marks(access: &mut Access, listed: &mut Listed, file: &str) -> Result<()> {
+    if listed.groups.iter().all(|group| group.high == 0) {
+        return Ok(());
+    }
+    let status = access.ask(Request::Status)?;
+    let end = status["high_end"].as_u64().unwrap_or(u64::MAX);
+    let wrong = listed.groups.iter().filter(|group| group.high >= end);
+    let wrong: HashMap<String, String> = wrong
+        .map(|ListedGroup { name, high, .. }| {
+            let what = format!(
+                "{name} cannot go on above {high}: {end} is the last number while engine.number_overflow is \"stop\" \
+                 (\"larger\" goes on)"
+            );
+            (name.clone(), what)
+        })
+        .collect();
+    listed.refuse(file, &wrong);
+    Ok(())
 }
 
 /// Moves aliases that cannot be made to the bad lines.  An alias is filed in a group that is there, or in one that the

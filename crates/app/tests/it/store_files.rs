@@ -1,7 +1,7 @@
 //! `newsreel store verify|dump|export`: what lies in a file of articles, when nothing is left but the file.
 
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Output, Stdio};
 
 use newsreel_host::{Disk as _, OpenMode, RealDisk, read_whole};
 use serde_json::Value;
@@ -113,6 +113,14 @@ fn a_file_alone_tells_what_lies_in_it() {
         let text = said(run(&["verify"], path)).unwrap();
         assert!(text.contains(" 0 damaged"), "{text}");
     }
+    // Who had enough of it, as `head` has, is not told of an error.
+    let mut export = newsreel();
+    export.args(["store", "export"]).arg(&ring);
+    export.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut export = export.spawn().unwrap();
+    drop(export.stdout.take());
+    let left = export.wait_with_output().unwrap();
+    assert!(left.status.success() && left.stderr.is_empty(), "{left:?}");
     // Fed to another server they are the same.
     let batch = spool.folder().join("batch");
     let words = ["export", "--to", batch.to_str().unwrap()];
@@ -149,7 +157,7 @@ fn a_file_alone_tells_what_lies_in_it() {
 
 #[test]
 fn damage_in_a_file_is_named_and_costs_what_it_touches() {
-    let (_spool, ring, _) = left();
+    let (spool, ring, _) = left();
     let before = dumped(&ring);
     let octets = read_whole(&RealDisk, &ring, 2 << 20).unwrap();
     let file = RealDisk.open(&ring, OpenMode::ReadWrite).unwrap();
@@ -176,4 +184,11 @@ fn damage_in_a_file_is_named_and_costs_what_it_touches() {
     file.write_at(&vec![b'?'; 1 << 20], 0).unwrap();
     let error = said(run(&["dump"], &ring)).unwrap_err();
     assert!(error.contains("no records in it"), "{error}");
+    let text = spool.config();
+    let error = said(run(&["verify"], &text)).unwrap_err();
+    let why = format!(
+        "buffer newsreel.toml ({}): this is no file of a buffer or segment\n",
+        text.display()
+    );
+    assert!(error.ends_with(&why), "{error}");
 }

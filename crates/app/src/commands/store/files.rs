@@ -3,7 +3,6 @@
 //! The file is only read, by itself: no spool is needed, no log and no views.  Beside a server that writes it what comes
 //! meanwhile may be missed.
 
-use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -199,7 +198,7 @@ enum Target {
 impl Target {
     fn write(&mut self, octets: &[u8]) -> Result<()> {
         match self {
-            Self::Output => io::stdout().lock().write_all(octets)?,
+            Self::Output => output::octets_out(octets)?,
             Self::File(file, at) => {
                 file.write_at(octets, *at)?;
                 *at += octets.len() as u64;

@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use newsreel_host::{Disk, OpenMode};
 use newsreel_wire::{BufferId, Position, SetId};
 
+use super::create::new_header;
 use super::file::{Cyclic, Owner};
 use super::rescue;
 use crate::config::BufferConfig;
@@ -58,10 +59,17 @@ pub fn open_file(disk: &dyn Disk, path: &Path) -> Result<Arc<dyn BufferReader>> 
         Headers::Sound(header, _, complaint) => (*header, complaint),
         Headers::Blank => return Err(wrong("it is empty".to_owned())),
         Headers::Damaged(why) => return Err(wrong(why)),
+        // Too small for one: a text, mostly.
+        Headers::Lost(_) if new_header(&owner, BufferId(0)).is_err() => {
+            return Err(wrong("this is no file of a buffer or segment".to_owned()));
+        }
         Headers::Lost(why) => match rescue::header(file.as_ref(), &owner, BufferId(0))? {
             Some((header, _)) => (header, Some(why)),
             None => {
-                let why = format!("{why}, and no records in it tell how to read it");
+                let why = format!(
+                    "{why}, and no records in it tell how to read it: this is no file of a buffer or segment, or nothing is \
+                     left of it"
+                );
                 return Err(wrong(why));
             }
         },

@@ -240,17 +240,21 @@ fn try_to_take(
     let disk = Arc::clone(disk);
     Engine::open(config.engine_config(), disk, clock, &mut making()).map_err(|error| match error {
         Error::Locked { .. } => Refusal::Taken(error.into()),
-        _ => Refusal::Final(with_sizes(error.into(), config)),
+        _ => Refusal::Final(with_sizes(error, config)),
     })
 }
 
 /// Why a spool cannot be opened, with what to do where a buffer is to have another size than it was last run with.
-fn with_sizes(error: anyhow::Error, config: &Config) -> anyhow::Error {
+fn with_sizes(error: Error, config: &Config) -> anyhow::Error {
     let last = last_config(&config.server.spool).ok().flatten();
     let resized = last.map(|last| config::resized(&last, config));
-    match resized.filter(|resized| !resized.is_empty()) {
-        Some(resized) => error.context(resized.join("; ")),
-        None => error,
+    match (resized.filter(|resized| !resized.is_empty()), error) {
+        // It says the same, without what to do.
+        (Some(resized), Error::Store(newsreel_store::Error::Sizes { .. })) => {
+            anyhow!(resized.join("; "))
+        }
+        (Some(resized), error) => anyhow::Error::from(error).context(resized.join("; ")),
+        (None, error) => error.into(),
     }
 }
 

@@ -175,6 +175,14 @@ pub(crate) fn cell(value: &Value) -> String {
     }
 }
 
+/// A text, or the dash that stands where there is none.
+pub(crate) fn or_dash(text: String) -> String {
+    match text.is_empty() {
+        true => "-".to_owned(),
+        false => text,
+    }
+}
+
 /// So many of what is called so: `1 group`, `2 groups`.
 pub(crate) fn count(number: u64, what: &str) -> String {
     let plural = match number {
@@ -186,17 +194,9 @@ pub(crate) fn count(number: u64, what: &str) -> String {
 
 /// A number of octets as people say it.
 pub(crate) fn octets(value: &Value) -> String {
-    let Some(number) = value.as_u64() else {
-        return cell(value);
-    };
-    let mut rest = number;
-    for unit in ["B", "KiB", "MiB", "GiB", "TiB"] {
-        if rest < 10 * 1024 || unit == "TiB" {
-            return format!("{rest} {unit}");
-        }
-        rest = (rest + 512) / 1024;
-    }
-    number.to_string()
+    value
+        .as_u64()
+        .map_or_else(|| cell(value), newsreel_host::said_octets)
 }
 
 /// Seconds as people say them.

@@ -125,7 +125,8 @@ pub struct SequencerConfig {
     pub durability: Durability,
     /// `reader` or `transit`.
     pub mode: Mode,
-    /// The name of this server in Path and Xref; empty: the machine's name.
+    /// The name of this server in Path and Xref; empty: the machine's name. Servers of the same name refuse each other's
+    /// articles.
     pub path_identity: String,
     /// What a group does that has given number 2147483647, the largest one RFC 3977 allows: `stop` filing (an article
     /// for no other group is refused), or go on with `larger` ones, which some readers do not understand.

@@ -202,6 +202,11 @@ impl Engine {
         Arc::clone(&self.service)
     }
 
+    /// What this server calls itself in Path and Xref.
+    pub fn path_identity(&self) -> &str {
+        &self.shared.path_identity
+    }
+
     /// Makes groups, all or none; durable when it returns.
     pub fn add_groups(&self, groups: Vec<GroupSpec>) -> Result<(), Error> {
         self.ask(Request::AddGroups(groups))

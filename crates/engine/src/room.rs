@@ -4,6 +4,8 @@
 //! are given back, readers and administrators go on, and a checkpoint is made, because it lets old segments of the
 //! log be used again.
 
+use newsreel_host::said_octets;
+
 use crate::checkpoint::Stage;
 use crate::counters::Counters;
 use crate::engine::Engine;
@@ -141,8 +143,10 @@ impl Sequencer {
         let free = self.shared.disk.free_bytes(&config.spool).ok()?;
         (free < mark).then(|| {
             format!(
-                "the disk of {} has {free} octets left, {mark} are kept for checkpoints and control; free some",
-                config.spool.display()
+                "the disk of {} has {} left, {} are kept for checkpoints and control; free some",
+                config.spool.display(),
+                said_octets(free),
+                said_octets(mark)
             )
         })
     }

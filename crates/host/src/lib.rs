@@ -10,6 +10,7 @@ mod error;
 pub mod folder;
 pub mod process;
 mod random;
+mod size;
 
 pub use clock::{Clock, FakeClock, RealClock, WallTime};
 pub use disk::{
@@ -19,3 +20,4 @@ pub use disk::{
 pub use error::{Error, ErrorKind, Op, Result};
 pub use folder::Folder;
 pub use random::random_bytes;
+pub use size::said_octets;

@@ -26,6 +26,16 @@ pub enum Error {
         /// What is wrong and what to do.
         why: String,
     },
+    /// A buffer file has other sizes than the configuration.
+    #[error("buffer {name} ({}): {why}", path.display())]
+    Sizes {
+        /// The buffer's name.
+        name: String,
+        /// Its file.
+        path: PathBuf,
+        /// Which, and what to do.
+        why: String,
+    },
     /// A buffer failed earlier and takes nothing more.
     #[error("buffer {name} is suspended ({why}); its articles must be placed elsewhere")]
     Suspended {

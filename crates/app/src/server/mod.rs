@@ -64,6 +64,7 @@ pub(crate) fn run(config: Config, overrides: Overrides, clock: Arc<dyn Clock>) -
         Access::Live(mut client) => bail!("{}", taken(&spool, &mut client)),
     };
     tell_room(&engine, &spool);
+    tell_path_identity(&engine, &config);
     let serving = until_drained(&engine, &disk, config, doors, overrides, logging, signals);
     let result = runtime.block_on(serving);
     runtime.shutdown_timeout(std::time::Duration::from_secs(5));
@@ -107,6 +108,16 @@ fn tell_room(engine: &Engine, spool: &str) {
     tracing::error!(target: "newsreel::server", %spool, %free, %needed, %log, %kept,
         "the disk has no room for log and index beside the buffers, so articles are put off until it has: free some, \
          put the spool on a larger disk, or begin anew with a smaller buffer.octets or log.segment_octets");
+}
+
+/// Says how the server calls itself where nobody chose that and the name is bare: another machine may well have the same.
+fn tell_path_identity(engine: &Engine, config: &Config) {
+    let name = engine.path_identity();
+    if config.engine.path_identity.is_empty() && !name.contains('.') {
+        tracing::warn!(target: "newsreel::server", name,
+            "the machine's bare name stands in Path, and a server of the same name refuses what passed through here: \
+             set engine.path_identity to a name that is this server's alone, such as news.example.org");
+    }
 }
 
 fn runtime(config: &Config) -> Result<Runtime> {

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use newsreel_host::{Disk, ErrorKind, File, OpenMode, random_bytes};
+use newsreel_host::{Disk, ErrorKind, File, OpenMode, random_bytes, said_octets};
 use newsreel_wire::{BufferId, Sequence, UnixTime};
 
 use super::file::Owner;
@@ -43,9 +43,10 @@ pub(super) fn create_file(
     let free = disk.free_bytes(dir)?;
     if !config.sparse && free < config.octets {
         return Err(owner.wrong(format!(
-            "it needs {} octets, {} has {free} free; make `octets` smaller, or free some",
-            config.octets,
-            dir.display()
+            "it needs {}, {} has {} free; make `octets` smaller, or free some",
+            said_octets(config.octets),
+            dir.display(),
+            said_octets(free)
         )));
     }
     let file = disk.open(&unfinished, OpenMode::CreateNew)?;

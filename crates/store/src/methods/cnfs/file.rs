@@ -254,7 +254,11 @@ fn check_sizes(owner: &Owner<'_>, header: &FileHeader) -> Result<()> {
     .flatten()
     .collect();
     if !wrong.is_empty() {
-        return Err(owner.wrong(wrong.join("; ")));
+        return Err(Error::Sizes {
+            name: owner.config.name.clone(),
+            path: owner.path.to_path_buf(),
+            why: wrong.join("; "),
+        });
     }
     Ok(())
 }

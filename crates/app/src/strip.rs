@@ -34,9 +34,9 @@ pub(crate) fn buffer(report: &Value) -> String {
         (
             "next article",
             match is_endless {
-                true => format!("segment {cycle}, offset {offset:x}"),
+                true => format!("segment {cycle}, offset {offset:#x}"),
                 false => format!(
-                    "cycle {cycle}, offset {offset:x}, {} % of the way",
+                    "cycle {cycle}, offset {offset:#x}, {} % of the way",
                     percent(behind)
                 ),
             },
@@ -93,6 +93,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn offsets_are_marked_as_hexadecimal() {
+        for method in ["cnfs", "segment"] {
+            let said = buffer(&json!({"method": method, "cycle": 3, "free_offset": 0x22000}));
+            assert!(said.contains(" 3, offset 0x22000"), "{said}");
+        }
+    }
 
     #[test]
     fn a_strip_shows_where_a_buffer_stands() {

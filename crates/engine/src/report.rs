@@ -221,9 +221,13 @@ impl std::str::FromStr for ArticleRef {
         }
         match text.split(':').collect::<Vec<_>>()[..] {
             [_, _, _] => Ok(Self::Token(text.to_owned())),
-            [group, number] => newsreel_wire::range::parse_number(number.as_bytes())
-                .map(|number| Self::Number(group.to_owned(), number.0))
-                .map_err(|_| format!("{number:?} in {text:?} is no article number; {TOKEN_SHAPE}")),
+            // Numbers begin with 1 (RFC 3977 section 6).
+            [group, number] => match newsreel_wire::range::parse_number(number.as_bytes()) {
+                Ok(number) if number.0 > 0 => Ok(Self::Number(group.to_owned(), number.0)),
+                _ => Err(format!(
+                    "{number:?} in {text:?} is no article number; {TOKEN_SHAPE}"
+                )),
+            },
             _ => Err(format!(
                 "{text:?} names no article: give <message-id>, group:number, or a token; {TOKEN_SHAPE}"
             )),

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ListenConfig {
-    /// Addresses to listen on, `host:port` with a numeric host.
+    /// Addresses to listen on, `host:port` with a numeric host. `[::]:119` is every address of IPv6 only: give
+    /// `["0.0.0.0:119", "[::]:119"]` for both.
     pub addresses: Vec<SocketAddr>,
     /// Connections at the same time, in all.
     pub connections_max: usize,

@@ -158,7 +158,7 @@ fn show(article: &str, plain: bool, spool: &LookArgs) -> Result<()> {
     let facts = output::facts(&[
         ("message-id", output::cell(&found["id"])),
         ("token", output::cell(&found["token"])),
-        ("filed in", places.join(" ")),
+        ("filed in", output::or_dash(places.join(" "))),
         ("arrived", output::date(&found["arrival"])),
         ("sequence", output::cell(&found["sequence"])),
         ("octets", output::cell(&found["octets"])),

@@ -45,7 +45,7 @@ enum Verb {
     /// Look at articles
     #[command(subcommand)]
     Article(article::Verb),
-    /// Look at the buffers
+    /// Look at the buffers and segments
     #[command(subcommand)]
     Store(store::Verb),
     /// Prove that store, log and views agree

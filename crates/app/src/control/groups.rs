@@ -23,7 +23,12 @@ const CHANGED_AT_ONCE: usize = 50;
 pub(super) fn one(engine: &Engine, name: &str) -> Result<GroupReport, String> {
     engine
         .group(name)
-        .ok_or_else(|| format!("no group {name:?}"))
+        .ok_or_else(|| match is_wildmat(name) {
+            true => format!(
+                "no group {name:?}: give one name; `group list`, `group set` and `group remove` take wildmats"
+            ),
+            false => format!("no group {name:?}"),
+        })
 }
 
 /// The groups that match.

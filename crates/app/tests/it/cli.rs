@@ -21,6 +21,7 @@ fn every_verb_has_help() {
             "{verb}"
         );
     }
+    assert!(help.contains("Look at the buffers and segments"), "{help}");
     for nested in ["group import", "bench feed", "bench read", "config explain"] {
         let words: Vec<&str> = nested.split(' ').chain(["--help"]).collect();
         assert!(run(&words).unwrap().contains("--json"), "{nested}");
@@ -137,6 +138,7 @@ fn what_is_no_whole_token_is_told_what_one_looks_like() {
             "24da800:1e",
             "\"1e\" in \"24da800:1e\" is no article number",
         ),
+        ("test.a:0", "\"0\" in \"test.a:0\" is no article number"),
         ("A:24", "there is no group \"A\", but a buffer"),
         (
             "A:24da800:",
@@ -211,6 +213,8 @@ fn a_good_configuration_is_shown_and_explained() {
         said.contains("default") && said.contains("limits"),
         "{said}"
     );
+    let said = run(&["config", "explain", "listen.addresses"]).unwrap();
+    assert!(said.contains("[\"0.0.0.0:119\", \"[::]:119\"]"), "{said}");
     let explained = spool.json(&["config", "explain", "log.segment_octets"]);
     assert_eq!(
         (&explained["default"], &explained["now"]),

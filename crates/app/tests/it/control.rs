@@ -99,6 +99,21 @@ fn live_offline_and_read_only_answer_alike() {
 }
 
 #[test]
+fn an_article_that_is_filed_nowhere_says_so_by_a_dash() {
+    let transit = "[engine]\nmode = \"transit\"\n\n[log]";
+    let spool = Spool::with(&Spool::changed(&[("[log]", transit)]));
+    let server = spool.serve();
+    let mut client = NewsClient::connect(server.address);
+    assert_eq!(
+        client.takethis("<1@t.example>", "misc.test"),
+        "239 <1@t.example>"
+    );
+    let shown = spool.text(&["article", "show", "<1@t.example>"]);
+    assert!(shown.contains("\nfiled in    -\n"), "{shown}");
+    server.stop();
+}
+
+#[test]
 fn groups_are_changed_live_and_offline() {
     let spool = Spool::new();
     let server = spool.serve();
@@ -127,6 +142,11 @@ fn groups_are_changed_live_and_offline() {
             .error(&["group", "add", "x.y", "--read-only"])
             .contains("--read-only")
     );
+    let shown = spool.text(&["group", "show", "a.b"]);
+    assert!(shown.contains("\ndescription  -\n"), "{shown}");
+    let error = spool.error(&["group", "show", "a.*"]);
+    let hint = "no group \"a.*\": give one name; `group list`, `group set` and `group remove` take wildmats";
+    assert!(error.contains(hint), "{error}");
     let mut client = NewsClient::connect(server.address);
     assert_eq!(client.ask("GROUP a.b"), "211 0 42 41 a.b");
     server.stop();

@@ -40,12 +40,12 @@ fn rules_say_why_they_take_an_article_or_not() {
     for text in [small.clone(), small.replace("\r\n", "\n")] {
         let said = say(text, &[]);
         let lines: Vec<&str> = said.lines().collect();
-        assert!(lines[1].starts_with("   1  large  false"), "{said}");
+        assert!(lines[1].starts_with("   1  large  no "), "{said}");
         assert!(
             lines[1].ends_with("octets are not more than 1000"),
             "{said}"
         );
-        assert!(lines[2].starts_with("   2  text   true"), "{said}");
+        assert!(lines[2].starts_with("   2  text   yes "), "{said}");
         assert!(
             lines[2].ends_with(r#"misc.test matches "misc.*,!misc.none""#),
             "{said}"
@@ -61,7 +61,7 @@ fn rules_say_why_they_take_an_article_or_not() {
         "{nowhere}"
     );
     let piped = spool.piped(&["store", "explain", "-"], &small);
-    assert!(piped.unwrap().contains("   2  text   true"));
+    assert!(piped.unwrap().contains("   2  text   yes "));
     // Of an article that is here, by the configuration that the server runs with.
     let server = spool.serve();
     spool.text(&["group", "add", "misc.test", "misc.none"]);
@@ -87,7 +87,7 @@ fn rules_say_why_they_take_an_article_or_not() {
         .arg(spool.path());
     let said = String::from_utf8(command.output().unwrap().stdout).unwrap();
     assert!(
-        said.contains("   2  text   true") && said.contains("it lies in set text, at A:"),
+        said.contains("   2  text   yes ") && said.contains("it lies in set text, at A:"),
         "{said}"
     );
     let error = spool.error(&["store", "explain", "<3@explain.example>"]);

@@ -277,7 +277,10 @@ fn group_said(spool: &SpoolArgs, group: &Value) -> Result<()> {
         ("high", output::cell(&group["high"])),
         ("count", output::cell(&group["count"])),
         ("status", status(group)),
-        ("description", output::cell(&group["description"])),
+        (
+            "description",
+            output::or_dash(output::cell(&group["description"])),
+        ),
         ("made", output::date(&group["created"])),
         ("made by", output::cell(&group["creator"])),
     ]))

@@ -191,7 +191,11 @@ fn explain(article: &str, spool: &LookArgs) -> Result<()> {
         let set = taken.map(|note| note.set.clone());
         return output::json(&json!({"rules": rows, "set": set, "stored": subject.stored}));
     }
-    let mut said = output::table(RULE_COLUMNS, &rows);
+    let mut shown = rows;
+    for row in &mut shown {
+        row["taken"] = if row["taken"] == true { "yes" } else { "no" }.into();
+    }
+    let mut said = output::table(RULE_COLUMNS, &shown);
     if taken.is_none() {
         said.push_str("no rule takes it: it is refused\n");
     }

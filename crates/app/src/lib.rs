@@ -22,7 +22,8 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 #[must_use]
 pub fn main() -> ExitCode {
     let mut command = commands::Cli::command();
-    let understood = command.try_get_matches_from_mut(std::env::args_os());
+    let words = commands::usenetfs::arguments(std::env::args_os());
+    let understood = command.try_get_matches_from_mut(words);
     let understood = understood.and_then(|matches| {
         typed::note(&matches);
         let cli = commands::Cli::from_arg_matches(&matches);

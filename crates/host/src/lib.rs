@@ -4,14 +4,18 @@
 //! pull the plug.  This crate knows nothing about news.  What lies in a spool or a managed directory is touched through
 //! it alone; who opens another file (a list to import, a report, a socket) says so where clippy would forbid it.
 
+pub mod caller;
 pub mod clock;
 pub mod disk;
 mod error;
 pub mod folder;
+pub mod mounts;
+pub mod node;
 pub mod process;
 mod random;
 mod size;
 
+pub use caller::Caller;
 pub use clock::{Clock, FakeClock, RealClock, WallTime};
 pub use disk::{
     AlignedBuf, DIRECT_ALIGN_BYTES, DirEntry, Disk, Effect, Fault, FaultyDisk, File, Lock,

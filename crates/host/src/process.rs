@@ -59,6 +59,11 @@ pub const fn file_size_signal() -> i32 {
     rustix::process::Signal::XFSZ.as_raw()
 }
 
+/// Takes no permissions away from what this process makes: for those whose callers did that already.
+pub fn clear_umask() {
+    rustix::process::umask(rustix::fs::Mode::empty());
+}
+
 /// The user this process runs as.
 #[must_use]
 pub fn own_uid() -> u32 {

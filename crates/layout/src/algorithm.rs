@@ -108,7 +108,8 @@ impl Algorithm {
     }
 
     /// Whether buckets lie in directories of their own kind.
-    pub(crate) const fn has_two_levels(&self) -> bool {
+    #[must_use]
+    pub const fn has_two_levels(&self) -> bool {
         self.0.levels() > 1
     }
 

@@ -11,6 +11,7 @@ use crate::algorithm::{Algorithm, Bucket, Node};
 use crate::error::Result;
 use crate::mark::SET_UID;
 use crate::name::Name;
+use crate::walk::walk;
 
 /// So often a bucket is made again that others remove meanwhile.
 const ATTEMPTS: u32 = 100;
@@ -85,6 +86,17 @@ impl Managed {
         Ok(())
     }
 
+    /// Gives every bucket the owner and mode of the directory, after these were changed.
+    pub fn adopt_buckets(&self) -> Result<()> {
+        let like = self.folder.facts()?;
+        walk(&self.folder, self.algorithm, &mut |lot| {
+            if lot.path.as_os_str().is_empty() {
+                return Ok(());
+            }
+            adopt(lot.folder, &like)
+        })
+    }
+
     /// Removes every bucket, for as long as they are empty; says whether all are gone.  What is no bucket stays and
     /// counts as an entry.
     pub fn remove_buckets(&self) -> Result<bool> {
@@ -145,20 +157,22 @@ pub(crate) fn make_bucket(
     like: &Facts,
 ) -> Result<()> {
     let path = algorithm.bucket_path(bucket);
-    let mut at = PathBuf::new();
+    // Level by level, so that nothing is made behind a link that somebody put in a bucket's place.
+    let mut above: Option<Folder> = None;
     for part in &path {
-        at.push(part);
-        match folder.make_folder(&at, bucket_mode(like)) {
-            Err(e) if e.kind() == ErrorKind::Exists => {}
-            other => {
-                other?;
-                // Removed again by others: whoever needs it makes it again.
-                let Some(made) = open_if_there(folder, &at)? else {
-                    return Ok(());
-                };
-                adopt(&made, like)?;
-            }
+        let in_folder = above.as_ref().unwrap_or(folder);
+        let made = match in_folder.make_folder(Path::new(part), bucket_mode(like)) {
+            Err(e) if e.kind() == ErrorKind::Exists => false,
+            other => other.map(|()| true)?,
+        };
+        // Removed again by others: whoever needs it makes it again.
+        let Some(level) = open_if_there(in_folder, Path::new(part))? else {
+            return Ok(());
+        };
+        if made {
+            adopt(&level, like)?;
         }
+        above = Some(level);
     }
     Ok(())
 }

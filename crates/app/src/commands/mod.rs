@@ -14,6 +14,7 @@ mod man;
 mod serve;
 mod status;
 mod store;
+pub(crate) mod usenetfs;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -59,6 +60,9 @@ enum Verb {
     /// Measure a server: make a corpus, feed it, read it
     #[command(subcommand)]
     Bench(bench::Verb),
+    /// Keep large article directories as many small ones
+    #[command(subcommand)]
+    Usenetfs(usenetfs::Verb),
     /// Print completions for a shell
     Completions(completions::Args),
     /// Print or write the manual pages
@@ -77,6 +81,7 @@ pub(crate) fn run(cli: Cli) -> Result<()> {
         Verb::Clock(verb) => clock::run(&verb),
         Verb::Config(verb) => config::run(&verb),
         Verb::Bench(verb) => bench::run(&verb),
+        Verb::Usenetfs(verb) => usenetfs::run(&verb),
         Verb::Completions(args) => completions::run(&args),
         Verb::Man(args) => man::run(&args),
     }

@@ -60,9 +60,14 @@ impl Lock for RealLock {
 
 /// Reads a small text file of the kernel's.
 pub(crate) fn read_small(path: &Path) -> Result<String> {
+    read_text(path, SMALL_FILE_BYTES_MAX)
+}
+
+/// Reads at most so many octets of a file of text.
+pub(crate) fn read_text(path: &Path, bytes_max: u64) -> Result<String> {
     let mut text = String::new();
     fs::File::open(path)
-        .and_then(|file| file.take(SMALL_FILE_BYTES_MAX).read_to_string(&mut text))
+        .and_then(|file| file.take(bytes_max).read_to_string(&mut text))
         .map_err(|e| Error::from_io(Op::Read, path, e))?;
     Ok(text)
 }

@@ -34,7 +34,7 @@ pub struct Folder {
     faults: Option<FaultyDisk>,
 }
 
-/// An exclusive lock on a folder, held until it is dropped or the process ends.
+/// A lock on a folder, held until it is dropped or the process ends.
 #[derive(Debug)]
 pub struct FolderLock {
     // The lock belongs to this descriptor.
@@ -64,6 +64,16 @@ impl Folder {
             path: path.to_path_buf(),
             faults,
         })
+    }
+
+    /// A directory that is open already; `path` is for messages.
+    #[must_use]
+    pub const fn of_descriptor(fd: OwnedFd, path: PathBuf) -> Self {
+        Self {
+            fd,
+            path,
+            faults: None,
+        }
     }
 
     /// Where it was opened, for messages.
@@ -240,10 +250,19 @@ impl Folder {
 
     /// Takes the exclusive lock of this directory at once, or says that it is locked.
     pub fn lock(&self) -> Result<FolderLock> {
+        self.lock_by(FlockOperation::NonBlockingLockExclusive)
+    }
+
+    /// Takes a lock that others may hold too, but nobody who holds the exclusive one.
+    pub fn lock_shared(&self) -> Result<FolderLock> {
+        self.lock_by(FlockOperation::NonBlockingLockShared)
+    }
+
+    fn lock_by(&self, operation: FlockOperation) -> Result<FolderLock> {
         let fd = self.run(Op::Lock, Path::new(""), || {
             rustix::fs::openat(&self.fd, ".", OPEN_FOLDER, Mode::empty())
         })?;
-        match retry(|| rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive)) {
+        match retry(|| rustix::fs::flock(&fd, operation)) {
             Ok(()) => Ok(FolderLock { _fd: fd }),
             Err(Errno::WOULDBLOCK) => Err(Error::Locked {
                 path: self.path.clone(),

@@ -42,6 +42,36 @@ fn marks_are_set_and_taken_off_where_nothing_is() {
 }
 
 #[test]
+fn nothing_is_made_behind_a_link_in_a_buckets_place() {
+    let two_levels: Algorithm = "34/56".parse().unwrap();
+    let (world, managed) = World::managed(two_levels);
+    let victim = World::new_beside(&world, "victim");
+    #[expect(clippy::disallowed_methods, reason = "makes what an attacker would")]
+    std::os::unix::fs::symlink(victim.path(), world.group().path().join("34")).unwrap();
+    let name = std::ffi::OsStr::new("123456");
+    let bucket = two_levels.bucket(Name::parse(name).unwrap());
+    managed.make_bucket(bucket).unwrap_err();
+    assert!(tree(&victim).is_empty(), "{:?}", tree(&victim));
+}
+
+#[test]
+fn buckets_follow_a_changed_mode() {
+    for algorithm in Algorithm::ALL {
+        let (world, managed) = World::managed(algorithm);
+        add(&managed, "123456");
+        add(&managed, "foo");
+        world.group().set_mode(0o750 | SET_UID).unwrap();
+        managed.adopt_buckets().unwrap();
+        for name in ["123456", "foo"] {
+            let place = managed.place(Name::parse(std::ffi::OsStr::new(name)).unwrap());
+            let bucket = world.group().facts_of(place.parent().unwrap()).unwrap();
+            assert_eq!(bucket.mode, 0o750, "{algorithm} {name}");
+        }
+        assert_eq!(world.group().facts().unwrap().mode, 0o750 | SET_UID);
+    }
+}
+
+#[test]
 fn a_mark_without_its_bit_counts_as_none() {
     let (world, _) = World::managed(Algorithm::RANGE_1024);
     let group = world.group();

@@ -1,0 +1,292 @@
+//! `newsreel usenetfs mount`: in the foreground, or as a process of its own that is left behind when it serves.
+
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, bail};
+use newsreel_host::{RealClock, mounts, process};
+use newsreel_layout::Algorithm;
+use newsreel_usenetfs::{Access, Mounted, Options, Settings};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::output;
+
+/// What the process left behind says when it serves.
+const READY: &str = "mounted";
+
+/// Files from this length on the kernel reads and writes itself.
+const PASSTHROUGH_BYTES_MIN: u64 = 64 << 10;
+
+/// More threads than this were never faster.
+const THREADS_MAX: usize = 4;
+
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "A managed directory (chmod u+s on an empty one makes it managed) is shown flat, with `..` leading out of it and \
+                  never into a bucket. The directory that is mounted is locked: nobody else may change it meanwhile, unless \
+                  all mount it with --shared. Only root can mount. For mount(8), fstab and systemd, make a link to this \
+                  program called /sbin/mount.fuse.newsreel; then `LOWER MOUNTPOINT fuse.newsreel OPTIONS 0 0` is a line of \
+                  fstab. OPTIONS are the words below without dashes (algorithm=yyy, shared, inherit, strict_suid, \
+                  passthrough=off, threads=2) and ro, dev, suid, noexec, noatime.\n\n\
+                  Examples:\n  newsreel usenetfs mount /var/spool/news/articles /var/spool/news/articles\n  \
+                  newsreel usenetfs mount --algorithm yyy -o ro /srv/articles /mnt"
+)]
+pub(crate) struct Args {
+    /// The directory that is shown
+    #[arg(value_name = "LOWER")]
+    lower: PathBuf,
+    /// Where; it may be the same directory
+    #[arg(value_name = "MOUNTPOINT")]
+    at: PathBuf,
+    /// How directories are managed whose set-uid bit is set through the mount
+    #[arg(long, value_name = "NAME", value_parser = super::algorithm)]
+    algorithm: Option<Algorithm>,
+    /// Others change the directory meanwhile: remember what is there for a second only
+    #[arg(long)]
+    shared: bool,
+    /// Directories made in managed ones are managed
+    #[arg(long)]
+    inherit: bool,
+    /// Refuse to change the set-uid bit of a directory that is not empty, instead of keeping it quietly
+    #[arg(long)]
+    strict_suid: bool,
+    /// Files of at least so many octets are read and written by the kernel alone; or off
+    #[arg(long, value_name = "OCTETS")]
+    passthrough: Option<String>,
+    /// Threads that answer the kernel; as many as processors, up to 4, if it is not said
+    #[arg(long, value_name = "COUNT")]
+    threads: Option<usize>,
+    /// Options as of mount(8), separated by commas
+    #[arg(short = 'o', value_name = "OPTIONS")]
+    options: Vec<String>,
+    /// Stay in the foreground until it is unmounted or a signal comes
+    #[arg(long)]
+    foreground: bool,
+    /// Say on standard output when it serves
+    #[arg(long, hide = true)]
+    announce: bool,
+    /// Called by mount(8)
+    #[arg(long, hide = true)]
+    helper: bool,
+    /// Of mount(8): the type
+    #[arg(short = 't', hide = true)]
+    kind: Option<String>,
+    /// Of mount(8): without a line in mtab
+    #[arg(short = 'n', hide = true)]
+    no_mtab: bool,
+    /// Of mount(8): unknown options are none
+    #[arg(short = 's', hide = true)]
+    sloppy: bool,
+    /// Of mount(8): say more
+    #[arg(short = 'v', hide = true)]
+    verbose: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let options = resolved(args)?;
+    if !args.foreground {
+        return leave_behind(args);
+    }
+    serve(&options, args.announce)
+}
+
+/// What was typed, made sense of.
+fn resolved(args: &Args) -> Result<Options> {
+    let mut words = Words::default();
+    let typed = args.options.iter().flat_map(|list| list.split(','));
+    for word in typed.filter(|word| !word.is_empty()) {
+        words.take(word, args.sloppy)?;
+    }
+    let passthrough = args.passthrough.as_deref().or(words.passthrough.as_deref());
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = args.threads.or(words.threads);
+    Ok(Options {
+        lower: mounts::canonical(&args.lower),
+        at: mounts::canonical(&args.at),
+        settings: Settings {
+            algorithm: args.algorithm.or(words.algorithm).unwrap_or_default(),
+            inherits: args.inherit || words.inherit,
+            is_strict: args.strict_suid || words.strict,
+            is_shared: args.shared || words.shared,
+        },
+        access: words.access,
+        passthrough_bytes_min: match passthrough {
+            None => Some(PASSTHROUGH_BYTES_MIN),
+            Some("off") => None,
+            Some(number) => {
+                let number = number.parse();
+                Some(number.context("passthrough is a number of octets, or off")?)
+            }
+        },
+        threads: threads.unwrap_or(cores.min(THREADS_MAX)).clamp(1, 64),
+    })
+}
+
+/// The options of mount(8).
+#[derive(Debug, Default)]
+struct Words {
+    algorithm: Option<Algorithm>,
+    passthrough: Option<String>,
+    threads: Option<usize>,
+    shared: bool,
+    inherit: bool,
+    strict: bool,
+    access: Access,
+}
+
+/// What changes nothing here: defaults, what is always so, and what mount(8) or fstab mean for themselves.
+const NOTHING: [&str; 18] = [
+    "defaults",
+    "rw",
+    "nodev",
+    "nosuid",
+    "exec",
+    "atime",
+    "relatime",
+    "allow_other",
+    "default_permissions",
+    "auto",
+    "noauto",
+    "user",
+    "users",
+    "nouser",
+    "nofail",
+    "_netdev",
+    "async",
+    "owner",
+];
+
+impl Words {
+    fn take(&mut self, word: &str, sloppy: bool) -> Result<()> {
+        let (key, value) = match word.split_once('=') {
+            Some((key, value)) => (key, Some(value)),
+            None => (word, None),
+        };
+        match (key, value) {
+            ("algorithm", Some(name)) => self.algorithm = Some(name.parse()?),
+            ("passthrough", Some(octets)) => self.passthrough = Some(octets.to_owned()),
+            ("threads", Some(count)) => {
+                self.threads = Some(count.parse().context("threads is a number")?);
+            }
+            ("shared", None) => self.shared = true,
+            ("inherit", None) => self.inherit = true,
+            ("strict_suid", None) => self.strict = true,
+            ("ro", None) => self.access.read_only = true,
+            ("dev", None) => self.access.devices = true,
+            ("suid", None) => self.access.set_uid = true,
+            ("noexec", None) => self.access.no_exec = true,
+            ("noatime", None) => self.access.no_atime = true,
+            (known, None) if NOTHING.contains(&known) => {}
+            (key, _) if key.starts_with("x-") || key.starts_with("comment") => {}
+            _ if sloppy => {}
+            _ => bail!("{word:?} is no option of this file system"),
+        }
+        Ok(())
+    }
+}
+
+/// Serves until it is unmounted, or a signal asks for that.
+fn serve(options: &Options, announce: bool) -> Result<()> {
+    process::raise_open_files()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot wait for signals")?;
+    let _entered = runtime.enter();
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut mounted = Mounted::new(options, Arc::new(RealClock::default()))?;
+    let mut unmounter = mounted.unmounter();
+    let (ended, mut end) = tokio::sync::oneshot::channel();
+    let server = std::thread::Builder::new()
+        .name("usenetfs".to_owned())
+        .spawn(move || {
+            let served = mounted.serve();
+            // Nobody waits any more when a signal came first.
+            let _ = ended.send(());
+            served
+        })
+        .context("cannot start a thread")?;
+    if announce {
+        output::text(&format!("{READY}\n"))?;
+    }
+    runtime.block_on(async {
+        tokio::select! {
+            _ = terminate.recv() => unmounter.unmount(),
+            _ = interrupt.recv() => unmounter.unmount(),
+            _ = &mut end => Ok(()),
+        }
+    })?;
+    match server.join() {
+        Ok(served) => Ok(served?),
+        Err(_) => bail!("the thread that served the mount broke"),
+    }
+}
+
+/// Starts this program again in the foreground of a process group of its own, and waits until it serves.
+fn leave_behind(args: &Args) -> Result<()> {
+    let program = std::env::current_exe().context("cannot find this program")?;
+    let mut command = Command::new(program);
+    command.args(["usenetfs", "mount", "--foreground", "--announce"]);
+    for list in &args.options {
+        command.args(["-o", list]);
+    }
+    if let Some(algorithm) = args.algorithm {
+        command.args(["--algorithm", &algorithm.to_string()]);
+    }
+    if let Some(octets) = &args.passthrough {
+        command.args(["--passthrough", octets]);
+    }
+    if let Some(threads) = args.threads {
+        command.args(["--threads", &threads.to_string()]);
+    }
+    let flags = [
+        (args.shared, "--shared"),
+        (args.inherit, "--inherit"),
+        (args.strict_suid, "--strict-suid"),
+        (args.sloppy, "-s"),
+    ];
+    let set = flags.iter().filter(|(is_set, _)| *is_set);
+    command.args(set.map(|(_, flag)| flag));
+    command.arg("--").arg(&args.lower).arg(&args.at);
+    command.process_group(0).stdin(Stdio::null());
+    let mut server = command
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("cannot start the server of the mount")?;
+    let mut line = String::new();
+    if let Some(said) = server.stdout.take() {
+        BufReader::new(said).read_line(&mut line)?;
+    }
+    if line.trim_end() == READY {
+        return Ok(());
+    }
+    let status = server.wait()?;
+    bail!("{} is not mounted ({status})", args.lower.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(list: &str) -> Result<Words> {
+        let mut words = Words::default();
+        list.split(',')
+            .try_for_each(|word| words.take(word, false))?;
+        Ok(words)
+    }
+
+    #[test]
+    fn options_of_mount() {
+        let read = words("rw,algorithm=yyy,shared,ro,noatime,x-systemd.automount,nofail").unwrap();
+        assert_eq!(read.algorithm, Some(Algorithm::YYY));
+        assert!(read.shared && read.access.read_only && read.access.no_atime);
+        assert!(!read.access.devices && !read.inherit);
+        for wrong in ["rubbish", "algorithm=zzz", "algorithm", "threads=x", "ro=1"] {
+            assert!(words(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Changes in buckets that their directory does not show by itself: its times, and what an `fsync` of it must reach.
+//!
+//! The time is written to the directory at most once a second, when it is made durable, when the kernel forgets it and
+//! at the end; until then it is added to what is told about the directory.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use newsreel_host::node::Stamp;
+use newsreel_layout::Bucket;
+use parking_lot::Mutex;
+
+/// So often the time of a directory is written.
+const WRITTEN_EVERY: Duration = Duration::from_secs(1);
+
+/// With more buckets changed it is cheaper to make the whole file system durable.
+const BUCKETS_MAX: usize = 64;
+
+/// So many directories are remembered; what would be beyond is made durable with the whole file system.
+const DIRECTORIES_MAX: usize = 4096;
+
+/// What waits for one directory.
+#[derive(Debug, Default)]
+struct Waiting {
+    /// The last change, until it stands in the directory itself.
+    changed: Option<Stamp>,
+    /// When a time was last written.
+    written: Option<Duration>,
+    dirty: Vec<Bucket>,
+    is_beyond: bool,
+}
+
+/// What an `fsync` must reach beside the directory itself.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Dirty {
+    /// These buckets.
+    Buckets(Vec<Bucket>),
+    /// More than can be said one by one.
+    Everything,
+}
+
+/// The table.
+#[derive(Debug, Default)]
+pub(crate) struct ChangeTable {
+    waiting: Mutex<HashMap<u64, Waiting>>,
+    /// Whether directories were dropped from the table before they were made durable.
+    has_dropped: AtomicBool,
+}
+
+impl ChangeTable {
+    /// Something changed in a bucket; says whether the time is to be written now.
+    pub(crate) fn note(&self, node: u64, bucket: Bucket, at: Stamp, now: Duration) -> bool {
+        let mut table = self.waiting.lock();
+        let waiting = table.entry(node).or_default();
+        if !waiting.is_beyond && !waiting.dirty.contains(&bucket) {
+            waiting.is_beyond = waiting.dirty.len() >= BUCKETS_MAX;
+            waiting.dirty.push(bucket);
+        }
+        waiting.changed = Some(at);
+        let is_due = waiting
+            .written
+            .is_none_or(|written| now.saturating_sub(written) >= WRITTEN_EVERY);
+        if is_due {
+            waiting.written = Some(now);
+        }
+        is_due
+    }
+
+    /// The last change that may not stand in the directory yet.
+    pub(crate) fn changed(&self, node: u64) -> Option<Stamp> {
+        self.waiting.lock().get(&node)?.changed
+    }
+
+    /// The last change stands in the directory, or no longer matters.
+    pub(crate) fn settle(&self, node: u64) -> Option<Stamp> {
+        self.waiting.lock().get_mut(&node)?.changed.take()
+    }
+
+    /// What has to be made durable; taken, so what comes later waits for the next time.
+    pub(crate) fn take_dirty(&self, node: u64) -> Dirty {
+        if self.has_dropped.load(Ordering::Relaxed) {
+            return Dirty::Everything;
+        }
+        let mut table = self.waiting.lock();
+        let Some(waiting) = table.get_mut(&node) else {
+            return Dirty::Buckets(Vec::new());
+        };
+        let dirty = std::mem::take(&mut waiting.dirty);
+        if std::mem::take(&mut waiting.is_beyond) {
+            return Dirty::Everything;
+        }
+        Dirty::Buckets(dirty)
+    }
+
+    /// The directory is no more.
+    pub(crate) fn drop(&self, node: u64) {
+        self.waiting.lock().remove(&node);
+    }
+
+    /// Directories whose time waits to be written; all of them, or as many as are too many.
+    pub(crate) fn overdue(&self, all: bool) -> Vec<u64> {
+        let table = self.waiting.lock();
+        if !all && table.len() < DIRECTORIES_MAX {
+            return Vec::new();
+        }
+        let waiting = table
+            .iter()
+            .filter(|(_, waiting)| waiting.changed.is_some());
+        waiting.map(|(node, _)| *node).collect()
+    }
+
+    /// Forgets the directories whose time is written, when there are too many.
+    pub(crate) fn thin(&self) {
+        let mut table = self.waiting.lock();
+        if table.len() >= DIRECTORIES_MAX {
+            table.retain(|_, waiting| waiting.changed.is_some());
+            self.has_dropped.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use newsreel_layout::{Algorithm, Name};
+
+    use super::*;
+
+    fn bucket(number: u64) -> Bucket {
+        let text = number.to_string();
+        Algorithm::RANGE_1024.bucket(Name::parse(text.as_ref()).unwrap())
+    }
+
+    fn at(secs: i64) -> Stamp {
+        Stamp { secs, nanos: 0 }
+    }
+
+    #[test]
+    fn a_time_is_written_at_most_once_a_second() {
+        let table = ChangeTable::default();
+        let ms = Duration::from_millis;
+        assert!(table.note(5, bucket(1), at(1), ms(100)));
+        assert!(!table.note(5, bucket(1), at(2), ms(1000)));
+        assert_eq!(table.changed(5), Some(at(2)));
+        assert!(table.note(5, bucket(1), at(3), ms(1100)));
+        assert_eq!(table.settle(5), Some(at(3)));
+        assert_eq!(table.changed(5), None);
+    }
+
+    #[test]
+    fn dirty_buckets_are_named_until_there_are_too_many() {
+        let table = ChangeTable::default();
+        let note = |number| table.note(5, bucket(number), at(1), Duration::ZERO);
+        note(1);
+        note(2);
+        note(2000);
+        let expected = Dirty::Buckets(vec![bucket(1), bucket(2000)]);
+        assert_eq!(table.take_dirty(5), expected);
+        assert_eq!(table.take_dirty(5), Dirty::Buckets(Vec::new()));
+        (0..65).for_each(|number| {
+            note(number * 1024);
+        });
+        assert_eq!(table.take_dirty(5), Dirty::Everything);
+        assert_eq!(table.take_dirty(5), Dirty::Buckets(Vec::new()));
+    }
+
+    #[test]
+    fn the_table_has_an_end_and_nothing_is_lost_by_it() {
+        let table = ChangeTable::default();
+        for node in 0..DIRECTORIES_MAX as u64 {
+            table.note(node, bucket(1), at(1), Duration::ZERO);
+        }
+        for node in table.overdue(false) {
+            assert_eq!(table.settle(node), Some(at(1)));
+        }
+        table.thin();
+        assert!(table.waiting.lock().is_empty());
+        assert_eq!(table.take_dirty(7), Dirty::Everything);
+    }
+}

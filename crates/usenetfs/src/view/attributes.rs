@@ -1,0 +1,130 @@
+//! Attributes: asked for and changed; and what the set-uid bit of a directory does.
+
+use newsreel_host::node::{Errno, OpenFile, Outcome, Pin, Stat, TimeChange, set_times};
+use newsreel_layout::{Error, Managed, Mark, SET_UID};
+
+use super::View;
+use crate::counters::Op;
+use crate::folders::{Dir, errno};
+
+/// `O_WRONLY`.
+const WRITE_ONLY: i32 = 1;
+
+/// What of a node is to be changed.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Changes {
+    /// Permissions, with set-uid, set-gid and sticky bits.
+    pub mode: Option<u32>,
+    /// The owner.
+    pub uid: Option<u32>,
+    /// The group.
+    pub gid: Option<u32>,
+    /// Length in octets.
+    pub len: Option<u64>,
+    /// Time of the last reading.
+    pub accessed: TimeChange,
+    /// Time of the last writing.
+    pub modified: TimeChange,
+    /// The open file through which it is asked for.
+    pub file: Option<u64>,
+}
+
+impl View {
+    /// All about a node.
+    pub fn attributes(&self, node: u64, file: Option<u64>) -> Outcome<Stat> {
+        self.counters.count(Op::GetAttr);
+        let stat = match file.and_then(|file| self.files.get(file).ok()) {
+            Some(file) => Stat::of(&*file)?,
+            None => Stat::of(self.pin(node)?)?,
+        };
+        Ok(self.told(stat))
+    }
+
+    /// Changes a node's attributes, and says all about it.
+    pub fn change(&self, node: u64, changes: &Changes) -> Outcome<Stat> {
+        self.counters.count(Op::SetAttr);
+        let pin = self.pin(node)?;
+        let before = Stat::of(&pin)?;
+        if changes.uid.is_some() || changes.gid.is_some() {
+            pin.set_owner(changes.uid, changes.gid)?;
+            if before.is_folder() {
+                let dir = self.dir(node)?;
+                dir.managed().map_or(Ok(()), buckets_follow)?;
+            }
+        }
+        if let Some(mode) = changes.mode {
+            if before.is_folder() {
+                self.set_folder_mode(node, &pin, mode)?;
+            } else {
+                pin.set_mode(mode)?;
+            }
+        }
+        if let Some(len) = changes.len {
+            self.set_len(node, len, changes.file)?;
+        }
+        if (changes.accessed, changes.modified) != (TimeChange::Keep, TimeChange::Keep) {
+            set_times(&pin, changes.accessed, changes.modified)?;
+            if changes.modified != TimeChange::Keep {
+                self.changes.settle(node);
+            }
+        }
+        Ok(self.told(Stat::of(&pin)?))
+    }
+
+    fn set_len(&self, node: u64, len: u64, file: Option<u64>) -> Outcome<()> {
+        if let Some(file) = file.and_then(|file| self.files.get(file).ok()) {
+            return file.set_len(len);
+        }
+        let handle = self.nodes.handle(node).ok_or(Errno::STALE)?;
+        OpenFile::by_handle(&self.handles, &handle, WRITE_ONLY)?.set_len(len)
+    }
+
+    /// The set-uid bit turns management of an empty directory on and off.  That of another one cannot change: the other
+    /// bits do, and it stays.
+    fn set_folder_mode(&self, node: u64, pin: &Pin, mode: u32) -> Outcome<()> {
+        let dir = self.dir(node)?;
+        let wants_bit = mode & SET_UID != 0;
+        let has_bit = Stat::of(pin)?.mode & SET_UID != 0;
+        let mark = match dir.managed() {
+            _ if dir.is_under_way() => return pin.set_mode(kept(mode, has_bit)),
+            Some(managed) if !wants_bit => Some(Mark::clear(managed)),
+            None if wants_bit => Some(Mark::set(dir.folder(), self.settings.algorithm)),
+            _ => None,
+        };
+        let mode = match mark {
+            None => mode,
+            Some(Ok(())) => {
+                self.folders.drop(node);
+                self.changes.settle(node);
+                mode
+            }
+            Some(Err(Error::NotEmpty { .. })) if self.settings.is_strict => {
+                return Err(Errno::BUSY);
+            }
+            Some(Err(Error::NotEmpty { .. })) => {
+                self.counters.count(Op::BitKept);
+                kept(mode, !wants_bit)
+            }
+            Some(Err(error)) => return Err(errno(&error)),
+        };
+        pin.set_mode(mode)?;
+        self.still_managed(&dir, mode)
+    }
+
+    /// Buckets have the mode of their directory, too.
+    fn still_managed(&self, dir: &Dir, mode: u32) -> Outcome<()> {
+        match dir.managed() {
+            Some(managed) if mode & SET_UID != 0 => buckets_follow(managed),
+            _ => Ok(()),
+        }
+    }
+}
+
+const fn kept(mode: u32, has_bit: bool) -> u32 {
+    let rest = mode & !SET_UID;
+    if has_bit { rest | SET_UID } else { rest }
+}
+
+fn buckets_follow(managed: &Managed) -> Outcome<()> {
+    managed.adopt_buckets().map_err(|error| errno(&error))
+}

@@ -1,0 +1,324 @@
+//! The file system itself: nodes, names, files and listings of the view over a real directory.
+//!
+//! A node is the number of its real inode, so all names of a file are one node and nothing here has to follow renames;
+//! only the root is always [`ROOT`].  Nothing is known of FUSE.  Whether somebody may do what is asked was decided by
+//! the kernel before; what is made belongs to the caller.
+
+mod attributes;
+mod extended;
+mod files;
+mod listing;
+mod names;
+mod parents;
+mod status;
+
+use std::ffi::OsStr;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use newsreel_host::folder::FolderLock;
+use newsreel_host::node::{
+    Errno, Handle, HandleRoot, OpenFile, Outcome, Pin, Room, Stamp, Stat, TimeChange, set_times,
+};
+use newsreel_host::{Clock, Folder};
+use newsreel_layout::{Algorithm, SET_UID};
+
+use crate::changes::ChangeTable;
+use crate::counters::{Counters, Op};
+use crate::error::{Error, Result};
+use crate::folders::{Dir, Folders, Place, parsed};
+use crate::nodes::{Nodes, generation};
+use crate::open::Open;
+
+pub use attributes::Changes;
+pub use listing::Item;
+use listing::Stream;
+pub use status::STATUS_ATTRIBUTE;
+
+/// The node of the directory that is mounted.
+pub const ROOT: u64 = 1;
+
+/// So often a name is looked for again whose bucket went away meanwhile.
+const ATTEMPTS: u32 = 100;
+
+/// How a view behaves.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Settings {
+    /// How directories are managed whose set-uid bit is set through the view.
+    pub algorithm: Algorithm,
+    /// Whether directories made in managed ones are managed.
+    pub inherits: bool,
+    /// Whether it is an error to change the set-uid bit of a directory that is not empty.
+    pub is_strict: bool,
+    /// Whether others change the real directory meanwhile.
+    pub is_shared: bool,
+}
+
+/// A node as it is now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry {
+    /// Its number, to ask for it again.
+    pub node: u64,
+    /// What tells it from another inode that had the number before.
+    pub generation: u64,
+    /// All about it.
+    pub stat: Stat,
+}
+
+/// A view.
+#[derive(Debug)]
+pub struct View {
+    top: Folder,
+    handles: HandleRoot,
+    /// The real inode of [`ROOT`], and its device.
+    top_inode: u64,
+    device: (u32, u32),
+    settings: Settings,
+    clock: Arc<dyn Clock>,
+    nodes: Nodes,
+    folders: Folders,
+    changes: ChangeTable,
+    files: Open<OpenFile>,
+    streams: Open<Stream>,
+    counters: Counters,
+    _lock: FolderLock,
+}
+
+impl View {
+    /// A view of the directory `lower`, which is locked for as long as it lives: alone, or with others of its kind.
+    pub fn new(lower: Folder, settings: Settings, clock: Arc<dyn Clock>) -> Result<Self> {
+        let lock = if settings.is_shared {
+            lower.lock_shared()
+        } else {
+            lower.lock()
+        };
+        let lock = lock.map_err(|error| match error.kind() {
+            newsreel_host::ErrorKind::Locked => Error::InUse {
+                path: lower.path().to_path_buf(),
+            },
+            _ => error.into(),
+        })?;
+        let asked = || Ok::<_, Errno>((Handle::of(&lower)?, Stat::of(&lower)?));
+        let no_handles = |errno: Errno| Error::NoHandles {
+            path: lower.path().to_path_buf(),
+            source: errno.into(),
+        };
+        let (handle, stat) = asked().map_err(no_handles)?;
+        let handles = HandleRoot::of(&lower).map_err(no_handles)?;
+        match Pin::by_handle(&handles, &handle) {
+            Err(Errno::PERM) => {
+                return Err(Error::NotRoot {
+                    path: lower.path().to_path_buf(),
+                });
+            }
+            other => other.map_err(no_handles)?,
+        };
+        Ok(Self {
+            handles,
+            top_inode: stat.inode,
+            device: stat.device,
+            settings,
+            clock,
+            nodes: Nodes::default(),
+            folders: Folders::new(settings.is_shared),
+            changes: ChangeTable::default(),
+            files: Open::default(),
+            streams: Open::default(),
+            counters: Counters::default(),
+            top: lower,
+            _lock: lock,
+        })
+    }
+
+    /// What was asked for so far.
+    #[must_use]
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// How it behaves.
+    #[must_use]
+    pub const fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Finds a name in a directory; counts as one lookup of its node.
+    pub fn lookup(&self, parent: u64, name: &OsStr) -> Outcome<Entry> {
+        self.counters.count(Op::Lookup);
+        let found = self
+            .dir(parent)
+            .and_then(|dir| match name.as_encoded_bytes() {
+                b"." => self.entry(&self.pin(parent)?),
+                b".." => self.parent_of(&dir),
+                _ => self.entry(&self.pin_in(&dir, name)?),
+            });
+        if found == Err(Errno::NOENT) {
+            self.counters.count(Op::Missing);
+        }
+        found
+    }
+
+    /// The kernel takes back so many lookups of a node.
+    pub fn forget(&self, node: u64, lookups: u64) {
+        self.counters.count(Op::Forget);
+        if node == ROOT {
+            return;
+        }
+        if self.changes.changed(node).is_some() {
+            // Said before the way to the node is lost.  That it cannot be said is nothing the kernel could be told.
+            let _ = self.write_time(node);
+        }
+        if self.nodes.forget(node, lookups) {
+            self.folders.drop(node);
+        }
+    }
+
+    /// The room of the file system below.
+    pub fn room(&self) -> Outcome<Room> {
+        self.counters.count(Op::StatFs);
+        Room::of(&self.top)
+    }
+
+    /// Writes what is known in memory only; for the end.
+    pub fn settle(&self) {
+        for node in self.changes.overdue(true) {
+            let _ = self.write_time(node);
+        }
+    }
+
+    /// An inode that was reached, as a node that the kernel will know of.
+    fn entry(&self, reached: impl AsFd) -> Outcome<Entry> {
+        let reached = reached.as_fd();
+        let stat = self.told(Stat::of(reached)?);
+        if stat.device != self.device {
+            return Err(Errno::XDEV);
+        }
+        let handle = Handle::of(reached)?;
+        let entry = Entry {
+            node: if stat.inode == self.top_inode {
+                ROOT
+            } else {
+                stat.inode
+            },
+            generation: generation(&handle),
+            stat,
+        };
+        if entry.node == ROOT && stat.inode != self.top_inode {
+            // An inode that has the root's number: no file system gives it to an entry.
+            return Err(Errno::IO);
+        }
+        if entry.node != ROOT && self.nodes.remember(entry.node, &handle) {
+            // Nothing that was known of the number is true of the inode that has it now.
+            self.folders.drop(entry.node);
+            self.changes.drop(entry.node);
+        }
+        Ok(entry)
+    }
+
+    /// What is told of an inode: a managed directory has one name, and changes whenever one of its buckets does.
+    fn told(&self, mut stat: Stat) -> Stat {
+        if stat.is_folder() && stat.mode & SET_UID != 0 {
+            stat.links = 1;
+            let node = if stat.inode == self.top_inode {
+                ROOT
+            } else {
+                stat.inode
+            };
+            if let Some(changed) = self.changes.changed(node) {
+                stat.modified = stat.modified.max(changed);
+                stat.changed = stat.changed.max(changed);
+            }
+        }
+        stat
+    }
+
+    /// Reaches a node.
+    fn pin(&self, node: u64) -> Outcome<Pin> {
+        if node == ROOT {
+            return Pin::at(&self.top, OsStr::new("."));
+        }
+        let handle = self.nodes.handle(node).ok_or(Errno::STALE)?;
+        Pin::by_handle(&self.handles, &handle)
+    }
+
+    /// Reaches a node that is a directory.
+    fn dir(&self, node: u64) -> Outcome<Arc<Dir>> {
+        self.folders.get(node, || {
+            let fd = self.pin(node)?.open_folder()?;
+            let path = if node == ROOT {
+                self.top.path().to_path_buf()
+            } else {
+                PathBuf::from(format!("inode {node}"))
+            };
+            Ok(Folder::of_descriptor(fd, path))
+        })
+    }
+
+    /// Reaches an entry of a directory.
+    fn pin_in(&self, dir: &Dir, name: &OsStr) -> Outcome<Pin> {
+        self.at(dir, name, |place| Pin::at(place, name))
+    }
+
+    /// Does something with an existing entry, given the real directory that it lies in.
+    fn at<T>(
+        &self,
+        dir: &Dir,
+        name: &OsStr,
+        mut act: impl FnMut(&Place<'_>) -> Outcome<T>,
+    ) -> Outcome<T> {
+        parsed(name)?;
+        for _ in 0..ATTEMPTS {
+            let place = dir.place(name)?;
+            match act(&place) {
+                Err(Errno::NOENT) if dir.is_gone(&place) => {}
+                other => return other,
+            }
+        }
+        Err(Errno::NOENT)
+    }
+
+    /// Something changed among the entries of a directory that lie in this place.
+    fn touched(&self, dir: &Dir, place: &Place<'_>) {
+        let Some(bucket) = place.bucket() else {
+            return;
+        };
+        let wall = self.clock.now();
+        let at = Stamp {
+            secs: i64::try_from(wall.secs).unwrap_or(i64::MAX),
+            nanos: wall.nanos,
+        };
+        if self
+            .changes
+            .note(dir.node, bucket, at, self.clock.monotonic())
+        {
+            self.write_time_of(dir);
+        }
+        let overdue = self.changes.overdue(false);
+        if !overdue.is_empty() {
+            for node in overdue {
+                let _ = self.write_time(node);
+            }
+            self.changes.thin();
+        }
+    }
+
+    fn write_time(&self, node: u64) -> Outcome<()> {
+        let dir = self.dir(node)?;
+        self.write_time_of(&dir);
+        Ok(())
+    }
+
+    /// Writes the last change to the directory.  If that fails, its time is only older than it should be.
+    fn write_time_of(&self, dir: &Dir) {
+        if let Some(at) = self.changes.settle(dir.node) {
+            let _ = set_times(dir.folder(), TimeChange::Keep, TimeChange::To(at));
+        }
+    }
+}
+
+impl Drop for View {
+    fn drop(&mut self) {
+        self.settle();
+    }
+}

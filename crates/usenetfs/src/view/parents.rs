@@ -1,0 +1,91 @@
+//! What `..` is in the view: never a bucket.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+use newsreel_host::Folder;
+use newsreel_host::node::{Outcome, Stat, open_bucket};
+use newsreel_layout::{Mark, OTHERS};
+
+use super::{Entry, View};
+use crate::folders::{Dir, errno};
+
+/// A real directory on the way up.
+struct Level {
+    folder: Folder,
+    stat: Stat,
+}
+
+impl View {
+    /// The directory in which a directory lies, as a node.
+    pub(super) fn parent_of(&self, dir: &Dir) -> Outcome<Entry> {
+        if self.is_top(&Stat::of(dir.folder())?) {
+            return self.entry(dir.folder());
+        }
+        self.entry(&self.level_above(dir.folder())?.folder)
+    }
+
+    /// The inode of the directory in which a directory lies.
+    pub(super) fn parent_inode(&self, dir: &Dir) -> Outcome<u64> {
+        let stat = Stat::of(dir.folder())?;
+        if self.is_top(&stat) {
+            return Ok(stat.inode);
+        }
+        Ok(self.level_above(dir.folder())?.stat.inode)
+    }
+
+    fn is_top(&self, stat: &Stat) -> bool {
+        stat.inode == self.top_inode
+    }
+
+    /// One up, leaving out the bucket, and the directory of buckets.
+    fn level_above(&self, folder: &Folder) -> Outcome<Level> {
+        let first = level(up(folder)?)?;
+        if self.is_top(&first.stat) {
+            return Ok(first);
+        }
+        let second = level(up(&first.folder)?)?;
+        if is_managed(&second.folder)? {
+            return Ok(second);
+        }
+        if self.is_top(&second.stat) {
+            return Ok(first);
+        }
+        let third = level(up(&second.folder)?)?;
+        // Below a bucket of one level the second is that bucket, and the first an entry of the view.
+        if is_managed(&third.folder)? && !is_bucket_of(&third.folder, &second.stat)? {
+            return Ok(third);
+        }
+        Ok(first)
+    }
+}
+
+fn up(folder: impl AsFd) -> Outcome<OwnedFd> {
+    open_bucket(folder, Path::new(".."))
+}
+
+fn level(fd: OwnedFd) -> Outcome<Level> {
+    let stat = Stat::of(&fd)?;
+    let path = Path::new("above").to_path_buf();
+    Ok(Level {
+        folder: Folder::of_descriptor(fd, path),
+        stat,
+    })
+}
+
+fn is_managed(folder: &Folder) -> Outcome<bool> {
+    let mark = Mark::read(folder).map_err(|error| errno(&error))?;
+    Ok(matches!(mark, Mark::Managed(_)))
+}
+
+/// Whether a directory right below a managed one is a bucket: with two levels only `aaa` is.
+fn is_bucket_of(managed: &Folder, stat: &Stat) -> Outcome<bool> {
+    let Mark::Managed(algorithm) = Mark::read(managed).map_err(|error| errno(&error))? else {
+        return Ok(false);
+    };
+    if !algorithm.has_two_levels() {
+        return Ok(true);
+    }
+    let others = open_bucket(managed, Path::new(OTHERS)).and_then(Stat::of);
+    Ok(others.is_ok_and(|others| others.inode == stat.inode))
+}

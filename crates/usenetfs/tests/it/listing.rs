@@ -1,0 +1,194 @@
+//! Listings: whatever happens meanwhile, what was there all the time comes exactly once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use newsreel_host::Folder;
+use newsreel_host::node::FolderStream;
+use newsreel_layout::Algorithm;
+use newsreel_usenetfs::Settings;
+
+use crate::world::{World, by, names};
+
+/// Threads make, remove and rename what is odd; what is even stays.
+fn disturb(at: &Path, stop: &AtomicBool, salt: u64) {
+    let mut number = salt;
+    while !stop.load(Ordering::Relaxed) {
+        number = number
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        let odd = (number >> 33) % 3000 * 2 + 1;
+        let other = (number >> 13) % 3000 * 2 + 1;
+        let path = at.join(odd.to_string());
+        match number >> 60 {
+            0..=6 => drop(fs::File::create(path)),
+            7..=11 => drop(fs::remove_file(path)),
+            _ => drop(fs::rename(path, at.join(other.to_string()))),
+        }
+    }
+}
+
+/// Lists by parts of `most` entries, each part by a stream of its own: what `seekdir` and a restart do.
+fn by_parts(at: &Path, most: usize) -> BTreeMap<String, u32> {
+    let mut seen = BTreeMap::new();
+    let mut place = 0;
+    loop {
+        let mut taken = 0;
+        let folder = Folder::open(at).unwrap();
+        let mut stream = FolderStream::of(&folder).unwrap();
+        stream
+            .fill(place, |found| {
+                if taken == most {
+                    return Ok(false);
+                }
+                taken += 1;
+                place = found.after;
+                let name = found.name.clone().into_string().unwrap();
+                *seen.entry(name).or_default() += 1;
+                Ok(true)
+            })
+            .unwrap();
+        if taken == 0 {
+            return seen;
+        }
+    }
+}
+
+fn check(settings: Settings, is_managed: bool) {
+    let Some(world) = World::new(settings) else {
+        return;
+    };
+    let at = world.path("group");
+    fs::create_dir(&at).unwrap();
+    if is_managed {
+        crate::world::set_mode(&at, 0o4755);
+    }
+    let stay: BTreeSet<String> = (0..3000_u32)
+        .map(|number| (number * 2).to_string())
+        .chain(["foo", "aaa", "0123", ".overview"].map(str::to_owned))
+        .collect();
+    for name in &stay {
+        fs::write(at.join(name), name).unwrap();
+    }
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for salt in 0..2 {
+            let (at, stop) = (&at, &stop);
+            scope.spawn(move || disturb(at, stop, salt));
+        }
+        let done = StopAtEnd(&stop);
+        for most in [1000, 97, 7, usize::MAX] {
+            let seen = by_parts(&at, most);
+            for name in &stay {
+                assert_eq!(seen.get(name), Some(&1), "{name} by {most}");
+            }
+            if is_managed {
+                let twice: Vec<_> = seen.iter().filter(|(_, times)| **times > 1).collect();
+                // What was removed and made again may be seen again; only by a rename onto a later name, here.
+                assert!(twice.len() < 300, "{twice:?}");
+            }
+        }
+        drop(done);
+    });
+    let all = names(&at).len();
+    let seen = by_parts(&at, 50);
+    assert_eq!(seen.len(), all + 2, "with . and ..");
+}
+
+/// Ends the threads however the scope ends.
+struct StopAtEnd<'a>(&'a AtomicBool);
+
+impl Drop for StopAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn managed_directories_are_listed_under_change() {
+    for algorithm in [Algorithm::RANGE_1024, Algorithm::YYY] {
+        check(by(algorithm), true);
+    }
+}
+
+#[test]
+fn places_outlive_the_mount() {
+    let Some(world) = World::new(Settings::default()) else {
+        return;
+    };
+    let at = world.managed("group");
+    for number in 0..50_000_u32 {
+        if number % 100 == 0 {
+            fs::write(at.join(number.to_string()), "").unwrap();
+        }
+    }
+    let list = |at: &Path, from: u64, most: usize| {
+        let mut stream = FolderStream::of(Folder::open(at).unwrap()).unwrap();
+        let (mut found, mut place) = (Vec::new(), from);
+        stream
+            .fill(from, |entry| {
+                if found.len() == most {
+                    return Ok(false);
+                }
+                found.push(entry.name.clone());
+                place = entry.after;
+                Ok(true)
+            })
+            .unwrap();
+        (found, place)
+    };
+    let (first, place) = list(&at, 0, 200);
+    let (rest, _) = list(&at, place, usize::MAX);
+    assert_eq!(first.len() + rest.len(), 502);
+    assert_eq!(first[0], OsStr::new("."));
+    let dir = world.end();
+    // The entry behind which the listing stopped is not there any more, nor is its bucket.
+    let gone = first.last().unwrap().to_str().unwrap().to_owned();
+    let lower = dir.path().join("lower/group");
+    let number: u32 = gone.parse().unwrap();
+    let bucket = lower.join(format!("r{}", number / 1024 * 1024));
+    fs::remove_file(bucket.join(&gone)).unwrap();
+    let remounted = Remounted::new(dir);
+    assert_eq!(list(&remounted.at(), place, usize::MAX).0, rest);
+}
+
+/// The same directory mounted again.
+struct Remounted {
+    dir: tempfile::TempDir,
+    unmounter: newsreel_usenetfs::Unmounter,
+    server: Option<std::thread::JoinHandle<newsreel_usenetfs::Result<()>>>,
+}
+
+impl Remounted {
+    fn new(dir: tempfile::TempDir) -> Self {
+        let options = newsreel_usenetfs::Options {
+            lower: dir.path().join("lower"),
+            at: dir.path().join("mnt"),
+            settings: Settings::default(),
+            access: newsreel_usenetfs::Access::default(),
+            passthrough_bytes_min: None,
+            threads: 1,
+        };
+        let clock = std::sync::Arc::new(newsreel_host::RealClock::default());
+        let mut mounted = newsreel_usenetfs::Mounted::new(&options, clock).unwrap();
+        Self {
+            dir,
+            unmounter: mounted.unmounter(),
+            server: Some(std::thread::spawn(move || mounted.serve())),
+        }
+    }
+
+    fn at(&self) -> std::path::PathBuf {
+        self.dir.path().join("mnt/group")
+    }
+}
+
+impl Drop for Remounted {
+    fn drop(&mut self) {
+        let _ = self.unmounter.unmount();
+        self.server.take().map(std::thread::JoinHandle::join);
+    }
+}

@@ -1,0 +1,13 @@
+//! The file system as programs see it, through a mount, and its core without one.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "what is mounted is used as any program would use it"
+)]
+
+mod attributes;
+mod listing;
+mod model;
+mod names;
+mod users;
+mod world;

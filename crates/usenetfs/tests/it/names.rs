@@ -1,0 +1,220 @@
+//! Names: links, renames, directories called like articles, what is open and has no name, where `..` leads.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::fs::{MetadataExt as _, symlink};
+
+use newsreel_layout::{Algorithm, Mark};
+use newsreel_usenetfs::Settings;
+
+use crate::world::{World, by, findings, mark, names, natively, shell};
+
+const ROOT_USER: (u32, u32) = (0, 0);
+
+#[test]
+fn crossposts_are_one_file_under_many_names() {
+    let Some(world) = World::new(Settings::default()) else {
+        return;
+    };
+    let (a, b) = (world.managed("a"), world.managed("b"));
+    let c = world.path("c");
+    fs::create_dir(&c).unwrap();
+    fs::write(a.join("1"), "text").unwrap();
+    let all = [a.join("1"), b.join("5000"), c.join("7"), a.join("foo")];
+    for name in &all[1..] {
+        fs::hard_link(&all[0], name).unwrap();
+    }
+    let first = fs::metadata(&all[0]).unwrap();
+    for name in &all {
+        let is = fs::metadata(name).unwrap();
+        assert_eq!(
+            (is.ino(), is.nlink()),
+            (first.ino(), 4),
+            "{}",
+            name.display()
+        );
+    }
+    fs::write(&all[2], "other").unwrap();
+    fs::remove_file(&all[0]).unwrap();
+    assert_eq!(fs::read_to_string(&all[1]).unwrap(), "other");
+    assert_eq!(fs::metadata(&all[3]).unwrap().nlink(), 3);
+    assert_eq!(
+        fs::metadata(world.lower("a/aaa/foo")).unwrap().ino(),
+        first.ino()
+    );
+}
+
+#[test]
+fn dots_never_lead_into_a_bucket() {
+    for algorithm in Algorithm::ALL {
+        let Some(world) = World::new(by(algorithm)) else {
+            return;
+        };
+        // alt.autos.porsche.944, and a managed one in a managed one.
+        let outer = world.managed("outer");
+        for name in ["944", "foo"] {
+            let inner = outer.join(name);
+            fs::create_dir(&inner).unwrap();
+            fs::create_dir(inner.join("flat")).unwrap();
+            fs::create_dir(inner.join("flat/77")).unwrap();
+        }
+        let inner = outer.join("2600");
+        fs::create_dir(&inner).unwrap();
+        crate::world::set_mode(&inner, 0o4755);
+        fs::create_dir(inner.join("345")).unwrap();
+        for (below, above) in [
+            ("outer/944", "outer"),
+            ("outer/foo", "outer"),
+            ("outer/944/flat", "outer/944"),
+            ("outer/foo/flat", "outer/foo"),
+            ("outer/foo/flat/77", "outer/foo/flat"),
+            ("outer/2600", "outer"),
+            ("outer/2600/345", "outer/2600"),
+            ("outer", ""),
+        ] {
+            let expected = fs::metadata(world.path(above)).unwrap().ino();
+            // As the kernel resolves it, and as the listing says.
+            let resolved = fs::metadata(world.path(below).join("..")).unwrap().ino();
+            assert_eq!(resolved, expected, "{algorithm} {below}");
+            let listed = shell(
+                &world.path(below),
+                ROOT_USER,
+                "ls -ai1 | awk '$2==\"..\"{print $1}'",
+            );
+            // The C library looks at `.` and `..` of a listing itself only to print their numbers.
+            assert!(
+                listed.starts_with(&expected.to_string()),
+                "{algorithm} {below}: {listed}"
+            );
+        }
+        assert_eq!(
+            shell(&inner.join("345"), ROOT_USER, "cd .. && ls"),
+            "345\n0\n"
+        );
+    }
+}
+
+#[test]
+fn an_open_file_without_a_name_still_works() {
+    let Some(world) = World::with(Settings::default(), Some(4096)) else {
+        return;
+    };
+    let at = world.managed("a");
+    for len in [10, 10_000] {
+        let path = at.join("12");
+        fs::write(&path, vec![b'x'; len]).unwrap();
+        let mut file = fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(&path)
+            .unwrap();
+        fs::remove_file(&path).unwrap();
+        assert_eq!(file.metadata().unwrap().nlink(), 0);
+        file.seek(SeekFrom::End(0)).unwrap();
+        file.write_all(b"more").unwrap();
+        file.seek(SeekFrom::Start(0)).unwrap();
+        let mut text = Vec::new();
+        file.read_to_end(&mut text).unwrap();
+        assert_eq!((text.len(), &text[len..]), (len + 4, &b"more"[..]));
+        file.set_len(3).unwrap();
+        file.sync_all().unwrap();
+        assert_eq!(file.metadata().unwrap().len(), 3);
+        // Its bucket went with its name.
+        assert!(!world.lower("a/r0").exists());
+    }
+}
+
+#[test]
+fn directories_move_with_their_bit() {
+    let Some(world) = World::new(Settings::default()) else {
+        return;
+    };
+    let at = world.managed("alt.test");
+    fs::write(at.join("5"), "").unwrap();
+    let empty = world.managed("empty");
+    fs::write(empty.join("7"), "").unwrap();
+    fs::remove_file(empty.join("7")).unwrap();
+    fs::write(empty.join("foo"), "").unwrap();
+    // Not empty: it stays.
+    assert!(fs::rename(&at, &empty).is_err());
+    fs::remove_file(empty.join("foo")).unwrap();
+    assert!(world.lower("empty/aaa").exists(), "an empty bucket is left");
+    fs::rename(&at, &empty).unwrap();
+    assert_eq!(names(&world.path("")), ["empty"]);
+    assert_eq!(names(&empty), ["5"]);
+    assert_eq!(
+        mark(&world.lower("empty")),
+        Mark::Managed(Algorithm::RANGE_1024)
+    );
+    fs::write(empty.join("6"), "").unwrap();
+    assert_eq!(natively(&world.lower("empty")), ["5", "6"]);
+    fs::remove_file(empty.join("5")).unwrap();
+    assert!(fs::remove_dir(&empty).is_err());
+    fs::remove_file(empty.join("6")).unwrap();
+    fs::remove_dir(&empty).unwrap();
+    assert!(!world.lower("empty").exists());
+}
+
+#[test]
+fn any_octets_are_names_and_255_of_them() {
+    let Some(world) = World::new(by(Algorithm::YYY)) else {
+        return;
+    };
+    let at = world.managed("a");
+    let longest = "9".repeat(255);
+    let odd = OsString::from_vec(b"\xff\n \\".to_vec());
+    for name in [
+        longest.clone().into(),
+        odd,
+        "aaa".into(),
+        "098".into(),
+        "x".repeat(255).into(),
+    ] {
+        fs::write(at.join(&name), "text").unwrap();
+        assert_eq!(fs::read_to_string(at.join(&name)).unwrap(), "text");
+    }
+    let too_long = fs::write(at.join("9".repeat(256)), "").unwrap_err();
+    assert_eq!(too_long.raw_os_error(), Some(36));
+    assert!(world.lower("a").join("999").join(longest).exists());
+    assert_eq!(findings(&world.lower("a")), Vec::<String>::new());
+}
+
+#[test]
+fn text_of_links_is_kept_and_resolves_in_the_view() {
+    let Some(world) = World::new(Settings::default()) else {
+        return;
+    };
+    let at = world.managed("a");
+    fs::write(at.join("1"), "one").unwrap();
+    fs::write(world.path("beside"), "beside").unwrap();
+    for (name, target) in [("5000", "1"), ("soft", "../beside"), ("9", "/dev/null")] {
+        symlink(target, at.join(name)).unwrap();
+        assert_eq!(fs::read_link(at.join(name)).unwrap().to_str(), Some(target));
+    }
+    assert_eq!(fs::read_to_string(at.join("5000")).unwrap(), "one");
+    assert_eq!(fs::read_to_string(at.join("soft")).unwrap(), "beside");
+}
+
+#[test]
+fn what_is_strange_below_is_in_no_view() {
+    let Some(world) = World::new(Settings::default()) else {
+        return;
+    };
+    let at = world.managed("a");
+    fs::write(at.join("1"), "").unwrap();
+    let victim = world.native();
+    fs::write(world.lower("a/stray"), "").unwrap();
+    fs::write(world.lower("a/r0/9999"), "").unwrap();
+    symlink(&victim, world.lower("a/r1024")).unwrap();
+    symlink(&victim, world.lower("a/aaa")).unwrap();
+    assert_eq!(names(&at), ["1"]);
+    for name in ["stray", "9999", "r0", "aaa"] {
+        assert!(!at.join(name).exists(), "{name}");
+    }
+    // Nothing is made behind a link that stands in a bucket's place.
+    assert!(fs::write(at.join("1025"), "").is_err());
+    assert!(fs::write(at.join("foo"), "").is_err());
+    assert_eq!(names(&victim), Vec::<String>::new());
+}

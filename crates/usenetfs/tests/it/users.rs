@@ -1,0 +1,101 @@
+//! Users: what two of them may do, and whose what they make is, is the same as natively.
+
+use std::fs;
+use std::os::unix::fs::chown;
+use std::path::Path;
+
+use newsreel_usenetfs::Settings;
+
+use crate::world::{World, set_mode, shell};
+
+/// Owner, member of the owner's group, and anybody.
+const USERS: [(u32, u32); 3] = [(7001, 7100), (7002, 7100), (7003, 7200)];
+
+const OWNER: (u32, u32) = USERS[0];
+
+/// What each of them tries; every line says whether it could be done, and what came of it.
+const TRIES: &str = "
+try() { name=$1; shift; if \"$@\" >/dev/null 2>&1; then echo \"$name yes\"; else echo \"$name no\"; fi; }
+try list ls dir
+try enter sh -c 'cd dir'
+try read cat dir/1
+try write sh -c 'echo x >> dir/1'
+try create sh -c 'echo mine > dir/77'
+stat -c 'is %u:%g %a %h' dir/77
+try folder mkdir dir/2600
+stat -c 'is %u:%g %a' dir/2600
+try link ln dir/1 dir/1025
+try symlink ln -s nowhere dir/soft
+stat -c 'is %u:%g' dir/soft
+try fifo mkfifo dir/pipe
+try rename mv dir/2 dir/9999
+try back mv dir/9999 dir/2
+try chmod chmod 600 dir/1
+try touch touch -d 2001-01-01 dir/1
+try chown chown 7003 dir/1
+try setuid chmod 4711 dir/77
+stat -c 'is %a' dir/77
+try execute dir/run
+try xattr setfattr -n user.x -v y dir/1
+try unlink rm -f dir/2
+try own rm -f dir/77
+try folder-away rmdir dir/2600
+try sticky rm -f dir/3
+try dir-mode chmod 777 dir
+";
+
+fn prepare(root: &Path, dir_mode: u32, file_mode: u32, is_managed: bool) {
+    let dir = root.join("dir");
+    fs::create_dir(&dir).unwrap();
+    if is_managed {
+        set_mode(&dir, 0o4755);
+    }
+    for name in ["1", "2", "3", "run"] {
+        fs::write(dir.join(name), "#!/bin/sh\nexit 0\n").unwrap();
+        chown(dir.join(name), Some(OWNER.0), Some(OWNER.1)).unwrap();
+        set_mode(&dir.join(name), file_mode);
+    }
+    chown(&dir, Some(OWNER.0), Some(OWNER.1)).unwrap();
+    let bit = if is_managed { 0o4000 } else { 0 };
+    set_mode(&dir, dir_mode | bit);
+}
+
+#[test]
+fn users_may_do_what_they_may_natively() {
+    let Some(world) = World::new(Settings::default()) else {
+        return;
+    };
+    let mut said = String::new();
+    let dir_modes = [
+        0o755, 0o775, 0o777, 0o1777, 0o700, 0o750, 0o2775, 0o3777, 0o555,
+    ];
+    let file_modes = [0o644, 0o660, 0o755];
+    for (dir_mode, file_mode) in dir_modes.into_iter().zip(file_modes.into_iter().cycle()) {
+        for user in USERS.into_iter().chain([(0, 0)]) {
+            let mut seen = Vec::new();
+            for (root, is_managed) in [
+                (world.native(), false),
+                (world.path(""), false),
+                (world.path(""), true),
+            ] {
+                prepare(&root, dir_mode, file_mode, is_managed);
+                seen.push(shell(&root, user, TRIES));
+                fs::remove_dir_all(root.join("dir")).unwrap();
+            }
+            let what = format!("{dir_mode:o} {file_mode:o} {user:?}");
+            assert_eq!(seen[1], seen[0], "flat: {what}");
+            assert_eq!(seen[2], seen[0], "managed: {what}");
+            said.push_str(&seen[0]);
+        }
+    }
+    for word in [
+        "create yes",
+        "create no",
+        "unlink no",
+        "sticky no",
+        "is 7003:7100 ",
+    ] {
+        assert!(said.contains(word), "nobody ever saw {word:?}: {said}");
+    }
+    assert!(!said.contains("not found"), "{said}");
+}

@@ -173,27 +173,31 @@ impl View {
         mut make: impl FnMut(&Place<'_>) -> Outcome<T>,
     ) -> Outcome<T> {
         let parsed = parsed(name)?;
+        let mut is_new = false;
         for _ in 0..ATTEMPTS {
-            let done = match dir.place(name) {
+            match dir.place(name) {
                 Ok(place) => match make(&place) {
-                    Err(Errno::NOENT) if dir.is_gone(&place) => None,
-                    Err(errno) => return Err(errno),
+                    Err(Errno::NOENT) if dir.is_gone(&place) => {}
+                    Err(errno) => {
+                        if is_new {
+                            self.tidy(dir, &place);
+                        }
+                        return Err(errno);
+                    }
                     Ok(made) => {
                         self.touched(dir, &place);
-                        Some(made)
+                        return Ok(made);
                     }
                 },
-                Err(Errno::NOENT) => None,
+                Err(Errno::NOENT) => {}
                 Err(errno) => return Err(errno),
-            };
-            if let Some(made) = done {
-                return Ok(made);
             }
             let Some(managed) = dir.managed() else {
                 return Err(Errno::NOENT);
             };
             let bucket = managed.algorithm().bucket(parsed);
             managed.make_bucket(bucket).map_err(|error| errno(&error))?;
+            is_new = true;
         }
         Err(Errno::NOENT)
     }
@@ -201,6 +205,11 @@ impl View {
     /// A name went from a place; its bucket goes too when it is empty and not needed again.
     fn left(&self, dir: &Dir, place: &Place<'_>) {
         self.touched(dir, place);
+        self.tidy(dir, place);
+    }
+
+    /// Removes a bucket that may have become empty, if it is not needed again.
+    fn tidy(&self, dir: &Dir, place: &Place<'_>) {
         let (Some(managed), Some(bucket)) = (dir.managed(), place.bucket()) else {
             return;
         };

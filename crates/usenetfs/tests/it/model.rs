@@ -295,7 +295,7 @@ impl Driver {
     }
 
     /// What [`Model::text`] says.
-    fn text(&mut self, folder: usize) -> Vec<String> {
+    fn text(&self, folder: usize) -> Vec<String> {
         let parent = self.folders[folder];
         let names = self.names(parent);
         let mut lines = Vec::new();

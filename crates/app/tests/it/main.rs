@@ -25,3 +25,4 @@ mod soak;
 mod spool;
 mod store_files;
 mod transcripts;
+mod usenetfs;

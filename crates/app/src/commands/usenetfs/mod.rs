@@ -108,6 +108,21 @@ fn mounted_at(at: &std::path::Path) -> Result<mounts::MountPoint> {
         .with_context(|| format!("{} is no mount of newsreel's", at.display()))
 }
 
+/// Takes off what is left of a mount whose server has died.
+fn clear_dead(at: &std::path::Path) -> Result<()> {
+    let Ok(mounted) = mounted_at(at) else {
+        return Ok(());
+    };
+    match Folder::open(&mounted.at) {
+        Err(newsreel_host::Error::Io { source, .. })
+            if source.kind() == std::io::ErrorKind::NotConnected =>
+        {
+            Ok(mounts::unmount(&mounted.at, true)?)
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Every mount of ours.
 fn all_mounted() -> Result<Vec<mounts::MountPoint>> {
     let mut all = mounts::mount_points()?;

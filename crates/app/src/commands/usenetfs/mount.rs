@@ -1,6 +1,6 @@
 //! `newsreel usenetfs mount`: in the foreground, or as a process of its own that is left behind when it serves.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -86,6 +86,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
+    super::clear_dead(&args.at)?;
     let options = resolved(args)?;
     if !args.foreground {
         return leave_behind(args);
@@ -253,8 +254,10 @@ fn leave_behind(args: &Args) -> Result<()> {
     command.args(set.map(|(_, flag)| flag));
     command.arg("--").arg(&args.lower).arg(&args.at);
     command.process_group(0).stdin(Stdio::null());
+    // Neither of ours is left open in it: whoever waits for our output need not wait for its end.
     let mut server = command
         .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
         .spawn()
         .context("cannot start the server of the mount")?;
     let mut line = String::new();
@@ -264,8 +267,12 @@ fn leave_behind(args: &Args) -> Result<()> {
     if line.trim_end() == READY {
         return Ok(());
     }
-    let status = server.wait()?;
-    bail!("{} is not mounted ({status})", args.lower.display())
+    let mut why = String::new();
+    if let Some(mut complaint) = server.stderr.take() {
+        complaint.read_to_string(&mut why)?;
+    }
+    server.wait()?;
+    bail!("{}", why.trim_end().trim_start_matches("error: "))
 }
 
 #[cfg(test)]

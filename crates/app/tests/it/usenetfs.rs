@@ -1,0 +1,449 @@
+//! `newsreel usenetfs`: the commands, a mount as a process of its own, and what is left when that is killed.
+//!
+//! Skipped, with the reason printed, where nothing can be mounted.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::spool::{newsreel, said};
+
+/// A directory to be mounted; what is mounted goes with it.
+struct Place {
+    dir: tempfile::TempDir,
+}
+
+#[expect(clippy::print_stdout, reason = "a test that is skipped says why")]
+fn skipped(why: &str) {
+    println!("skipped: {why}");
+}
+
+impl Place {
+    fn new() -> Option<Self> {
+        if newsreel_host::process::own_uid() != 0 {
+            skipped("only root can mount");
+            return None;
+        }
+        if !Path::new("/dev/fuse").exists() {
+            skipped("there is no /dev/fuse");
+            return None;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        for name in ["lower", "mnt"] {
+            fs::create_dir(dir.path().join(name)).unwrap();
+        }
+        Some(Self { dir })
+    }
+
+    fn lower(&self, at: &str) -> PathBuf {
+        self.dir.path().join("lower").join(at)
+    }
+
+    fn path(&self, at: &str) -> PathBuf {
+        self.dir.path().join("mnt").join(at)
+    }
+
+    /// Runs a command of `newsreel usenetfs`; words that begin with `@` are paths here.
+    fn run(&self, words: &[&str]) -> Result<String, String> {
+        let words = words.iter().map(|word| match word.strip_prefix('@') {
+            Some(at) => self.dir.path().join(at).into_os_string(),
+            None => word.into(),
+        });
+        said(newsreel().arg("usenetfs").args(words).output().unwrap())
+    }
+
+    fn json(&self, words: &[&str]) -> Value {
+        let words: Vec<_> = words.iter().copied().chain(["--json"]).collect();
+        serde_json::from_str(&self.run(&words).unwrap()).unwrap()
+    }
+
+    fn mount(&self) {
+        self.run(&["mount", "@lower", "@mnt"]).unwrap();
+    }
+
+    /// Makes a managed directory through the mount.
+    fn managed(&self, name: &str) -> PathBuf {
+        let path = self.path(name);
+        fs::create_dir(&path).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o4755)).unwrap();
+        path
+    }
+
+    fn pid(&self) -> String {
+        self.json(&["status", "@mnt"])["pid"].to_string()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // Whatever a failed test left; nothing, after one that passed.
+        let _ = Command::new("umount")
+            .arg("-lq")
+            .arg(self.path(""))
+            .output();
+    }
+}
+
+fn names(at: &Path) -> BTreeSet<String> {
+    let entries = fs::read_dir(at).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.collect()
+}
+
+#[test]
+fn a_directory_is_mounted_watched_and_unmounted() {
+    let Some(place) = Place::new() else {
+        return;
+    };
+    place.mount();
+    let group = place.managed("group");
+    for number in 0..10 {
+        fs::write(group.join((number * 1000).to_string()), "text").unwrap();
+    }
+    let twice = place.run(&["mount", "@lower", "@mnt"]).unwrap_err();
+    assert!(twice.contains("in use by another mount"), "{twice}");
+    let status = place.json(&["status", "@mnt"]);
+    assert_eq!(status["operations"]["create"], 10, "{status}");
+    let all = place.json(&["status"]);
+    let all = all.as_array().unwrap();
+    let own = all.iter().find(|row| row["lower"] == status["lower"]);
+    assert_eq!(own.unwrap()["serves"], true, "{all:?}");
+    let text = place.run(&["status", "@mnt"]).unwrap();
+    assert!(
+        text.contains("create") && text.contains("inodes known"),
+        "{text}"
+    );
+    // Neither the directory below nor the view is converted while it is mounted.
+    for (directory, word) in [
+        ("@lower/group", "mounted or being"),
+        ("@mnt/group", "through a mount"),
+    ] {
+        let refused = place.run(&["convert", "off", directory]).unwrap_err();
+        assert!(refused.contains(word), "{refused}");
+        let refused = place.run(&["verify", "--repair", directory]).unwrap_err();
+        assert!(refused.contains(word), "{refused}");
+    }
+    place.run(&["umount", "@mnt"]).unwrap();
+    assert!(names(&place.path("")).is_empty());
+    assert_eq!(place.json(&["verify", "@lower/group"])["entries"], 10);
+    let none = place.run(&["umount", "@mnt"]).unwrap_err();
+    assert!(none.contains("no mount of newsreel's"), "{none}");
+}
+
+#[test]
+fn a_full_directory_is_turned_over_and_back() {
+    let Some(place) = Place::new() else {
+        return;
+    };
+    let group = place.lower("group");
+    fs::create_dir(&group).unwrap();
+    for number in 0..3000 {
+        fs::write(group.join(number.to_string()), "").unwrap();
+    }
+    let plan = place.json(&["convert", "on", "@lower/group", "--dry-run"]);
+    assert_eq!(
+        (&plan["entries"], &plan["new_folders"]),
+        (&Value::from(3000), &Value::from(3))
+    );
+    assert_eq!(names(&group).len(), 3000);
+    let report = place.json(&["convert", "on", "@lower/group", "--verify"]);
+    assert_eq!(report["before"], report["after"]);
+    assert!(group.join("r2048/2999").exists());
+    place
+        .run(&["convert", "to", "yyy", "@lower/group"])
+        .unwrap();
+    assert!(group.join("299/2999").exists());
+    let advice = place.json(&["advise", "--recursive", "@lower"]);
+    assert_eq!(advice[1]["entries"], 3000, "{advice}");
+    assert_eq!(advice[1]["is"], "yyy");
+    place.mount();
+    assert_eq!(names(&place.path("group")).len(), 3000);
+    let counted = place.json(&["advise", "--counts", "@mnt", "@lower/group"]);
+    assert_eq!(counted[0]["is"], "yyy");
+    place.run(&["umount", "@mnt"]).unwrap();
+    let said = place
+        .run(&["convert", "off", "@lower/group", "--verify"])
+        .unwrap();
+    assert!(said.contains("the view is the same as before"), "{said}");
+    assert_eq!(names(&group).len(), 3000);
+    fs::write(group.join("x"), "").unwrap();
+    place.run(&["convert", "on", "@lower/group"]).unwrap();
+    fs::rename(group.join("aaa/x"), group.join("r0/x")).unwrap();
+    let bad = place.run(&["verify", "--recursive", "@lower"]).unwrap_err();
+    assert!(bad.contains("1 things are not as they should be"), "{bad}");
+    place.run(&["verify", "--repair", "@lower/group"]).unwrap();
+    assert!(group.join("aaa/x").exists());
+}
+
+/// The paper mounts a spool over itself; and so does `mount -t fuse.newsreel`, through a helper of that name.
+#[test]
+fn mount_8_calls_a_helper() {
+    let Some(place) = Place::new() else {
+        return;
+    };
+    let helper = place.dir.path().join("mount.fuse.newsreel");
+    symlink(env!("CARGO_BIN_EXE_newsreel"), &helper).unwrap();
+    let both = place.path("");
+    fs::write(both.join("file"), "").unwrap();
+    let run = |options: &str| {
+        let mut command = Command::new(&helper);
+        let command = command.arg(&both).arg(&both).args(["-o", options]);
+        said(command.output().unwrap())
+    };
+    let error = run("rw,rubbish").unwrap_err();
+    assert!(error.contains("\"rubbish\" is no option"), "{error}");
+    run("ro,algorithm=yyy,nofail,x-systemd.automount").unwrap();
+    assert_eq!(place.json(&["status", "@mnt"])["algorithm"], "yyy");
+    let refused = fs::write(both.join("other"), "").unwrap_err();
+    assert_eq!(refused.raw_os_error(), Some(30));
+    assert!(names(&both).contains("file"));
+    place.run(&["umount", "@mnt"]).unwrap();
+}
+
+#[test]
+fn a_signal_ends_a_mount_and_what_is_open_goes_on() {
+    let Some(place) = Place::new() else {
+        return;
+    };
+    place.mount();
+    fs::write(place.path("file"), "text").unwrap();
+    let open = fs::File::open(place.path("file")).unwrap();
+    let pid = place.pid();
+    said(Command::new("kill").args(["-TERM", &pid]).output().unwrap()).unwrap();
+    let until = Instant::now() + Duration::from_secs(10);
+    while !names(&place.path("")).is_empty() {
+        assert!(Instant::now() < until, "it is still mounted");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let mut text = String::new();
+    std::io::Read::read_to_string(&mut &open, &mut text).unwrap();
+    assert_eq!(text, "text");
+    drop(open);
+    while Path::new("/proc").join(&pid).exists() {
+        assert!(Instant::now() < until, "the server has not ended");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Killed under load: whoever uses it is told, nothing has to be repaired, and all that was made is there.
+#[test]
+fn a_killed_server_leaves_nothing_to_repair() {
+    let Some(place) = Place::new() else {
+        return;
+    };
+    for round in 0..5 {
+        place.mount();
+        let group = place.managed(&format!("group{round}"));
+        let pid = place.pid();
+        let stop = AtomicBool::new(false);
+        let made = std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..4)
+                .map(|worker| {
+                    let (group, stop) = (&group, &stop);
+                    scope.spawn(move || work(group, worker, stop))
+                })
+                .collect();
+            std::thread::sleep(Duration::from_millis(100 + 70 * round));
+            said(Command::new("kill").args(["-KILL", &pid]).output().unwrap()).unwrap();
+            stop.store(true, Ordering::Relaxed);
+            let made = workers.into_iter().map(|worker| worker.join().unwrap());
+            made.collect::<Vec<_>>()
+        });
+        assert_eq!(fs::read_dir(&group).unwrap_err().raw_os_error(), Some(107));
+        let verified = place.json(&["verify", "--recursive", "@lower"]);
+        // A bucket may have been made whose first entry did not come.
+        let findings = verified["findings"].as_array().unwrap();
+        assert!(findings.is_empty(), "{findings:?}");
+        place.mount();
+        let there = names(&group);
+        let mut known = 0;
+        for (kept, _) in &made {
+            let missing: Vec<_> = kept.iter().filter(|name| !there.contains(*name)).collect();
+            assert!(missing.is_empty(), "{missing:?}");
+            known += kept.len();
+        }
+        assert!(
+            known > 20,
+            "only {known} were made before the server was killed"
+        );
+        // What was under way may be there or not: one operation a worker.
+        let gone: Vec<_> = made.iter().flat_map(|(_, gone)| gone).collect();
+        assert!(gone.iter().filter(|name| there.contains(**name)).count() <= made.len());
+        place.run(&["umount", "@mnt"]).unwrap();
+    }
+}
+
+/// Makes articles and removes some, until it is told that the server is gone; what is there then, and what is not.
+fn work(group: &Path, worker: usize, stop: &AtomicBool) -> (Vec<String>, Vec<String>) {
+    let (mut kept, mut gone) = (Vec::new(), Vec::new());
+    for number in 0.. {
+        let name = (worker * 100_000 + number * 7).to_string();
+        if fs::write(group.join(&name), "text").is_err() {
+            break;
+        }
+        if number % 3 == 0 {
+            match fs::remove_file(group.join(&name)) {
+                Ok(()) => gone.push(name),
+                Err(_) => break,
+            }
+        } else {
+            kept.push(name);
+        }
+        if stop.load(Ordering::Relaxed) && number > 100_000 {
+            break;
+        }
+    }
+    (kept, gone)
+}
+
+/// Where a program is that the tests use if somebody has installed it.
+fn program(name: &str) -> Option<PathBuf> {
+    let output = Command::new("sh")
+        .args([
+            "-c",
+            "command -v \"$0\" || ls \"$HOME/.cargo/bin/$0\"",
+            name,
+        ])
+        .output()
+        .unwrap();
+    let path = String::from_utf8(output.stdout).unwrap();
+    let path = PathBuf::from(path.lines().next()?);
+    path.exists().then_some(path)
+}
+
+/// The lines of the Rust package `pjdfstest` that did not say `ok`, and its summary.
+fn pjdfstest(program: &Path, config: &Path, at: &Path) -> (BTreeSet<String>, String) {
+    let output = Command::new(program)
+        .current_dir("/")
+        .arg("-c")
+        .arg(config)
+        .arg("-p")
+        .arg(at)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let is_bad = |line: &&str| line.contains("::") && !line.trim_end().ends_with(" ok");
+    let bad = said.lines().filter(is_bad);
+    let bad = bad.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+    let summary = said.lines().find(|line| line.starts_with("Summary"));
+    (
+        bad.collect(),
+        summary.unwrap_or("it said nothing").to_owned(),
+    )
+}
+
+/// Which of its features are tried, and as whom.
+const PJDFSTEST: &str = "
+[features]
+posix_fallocate = {}
+rename_ctime = {}
+utime_now = {}
+utimensat = {}
+[settings]
+naptime = 0.02
+allow_remount = false
+[dummy_auth]
+entries = [[\"nobody\", \"nogroup\"], [\"daemon\", \"daemon\"], [\"games\", \"games\"]]
+";
+
+/// Through managed and unmanaged directories, everything is as on the file system below.
+#[test]
+fn posix_holds_as_it_does_natively() {
+    let Some(place) = Place::new() else {
+        return;
+    };
+    let Some(program) = program("pjdfstest") else {
+        return skipped("pjdfstest is not installed (cargo install pjdfstest)");
+    };
+    let config = place.dir.path().join("pjdfstest.toml");
+    fs::write(&config, PJDFSTEST).unwrap();
+    let native = place.dir.path().join("native");
+    fs::create_dir(&native).unwrap();
+    place
+        .run(&["mount", "@lower", "@mnt", "-o", "dev,suid"])
+        .unwrap();
+    let flat = place.path("flat");
+    fs::create_dir(&flat).unwrap();
+    let managed = place.managed("managed");
+    let (mut expected, summary) = pjdfstest(&program, &config, &native);
+    assert!(summary.contains("398 total"), "{summary}");
+    // The C library knows how many links a file may have by the type of the file system, and of this one it does not.
+    expected.insert("link::link_count_max skipped".to_owned());
+    for at in [flat, managed] {
+        let (bad, summary) = pjdfstest(&program, &config, &at);
+        assert_eq!(bad, expected, "{}: {summary}", at.display());
+        assert!(names(&at).is_empty(), "{:?}", names(&at));
+    }
+    place.run(&["umount", "@mnt"]).unwrap();
+    assert_eq!(place.json(&["verify", "@lower/managed"])["entries"], 0);
+}
+
+/// What `fsx` does to a file, by mode.
+const FSX: [(&str, &str); 4] = [
+    ("as it is", ""),
+    (
+        "everything",
+        "flen = 262144\n[weights]\nclose_open = 1\ninvalidate = 1\nfsync = 0.1\nfdatasync = 0.1\nposix_fallocate = 1\n\
+         punch_hole = 1\nsendfile = 1\nposix_fadvise = 1\ncopy_file_range = 1\n",
+    ),
+    (
+        "aligned",
+        "[opsize]\nalign = 512\nmax = 65536\n[weights]\nclose_open = 1\n",
+    ),
+    (
+        "no mappings",
+        "[weights]\nmapread = 0\nmapwrite = 0\nclose_open = 1\ntruncate = 1\n",
+    ),
+];
+
+#[test]
+fn fsx_finds_nothing() {
+    let Some(place) = Place::new() else {
+        return;
+    };
+    let Some(program) = program("fsx") else {
+        return skipped("fsx is not installed (cargo install fsx)");
+    };
+    for passthrough in ["off", "0", "65536"] {
+        place
+            .run(&["mount", "--passthrough", passthrough, "@lower", "@mnt"])
+            .unwrap();
+        let managed = place.managed("managed");
+        for (number, (mode, config)) in FSX.iter().enumerate() {
+            let path = place.dir.path().join("fsx.toml");
+            fs::write(&path, config).unwrap();
+            let file = managed.join(number.to_string());
+            // The first opening decides who reads and writes; it is to be one of a file that is there.
+            fs::write(&file, "").unwrap();
+            let mut command = Command::new("timeout");
+            let command = command
+                .arg("60")
+                .arg(&program)
+                .arg("-q")
+                .arg("-f")
+                .arg(&path);
+            let command = command
+                .args(["-N", "3000", "-S", "5", "-P"])
+                .arg(place.dir.path());
+            let output = command.arg(&file).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stdout);
+            assert!(
+                output.status.success(),
+                "{mode}, passthrough {passthrough}: {said}"
+            );
+            fs::remove_file(&file).unwrap();
+        }
+        fs::remove_dir(&managed).unwrap();
+        let status = place.json(&["status", "@mnt"]);
+        let passed = status["operations"]["open_passthrough"].as_u64().unwrap();
+        assert_eq!(passed > 0, passthrough != "off", "{passthrough}: {status}");
+        place.run(&["umount", "@mnt"]).unwrap();
+    }
+}

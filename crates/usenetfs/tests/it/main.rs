@@ -10,5 +10,6 @@ mod attributes;
 mod listing;
 mod model;
 mod names;
+mod neighbours;
 mod users;
 mod world;

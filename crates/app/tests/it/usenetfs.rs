@@ -284,6 +284,23 @@ fn a_killed_server_leaves_nothing_to_repair() {
     }
 }
 
+#[test]
+fn an_ordinary_user_is_told_what_it_takes() {
+    use std::os::unix::process::CommandExt as _;
+    let Some(place) = Place::new() else {
+        return;
+    };
+    // Where the program lies nobody else may be let in.
+    let program = place.dir.path().join("newsreel");
+    fs::copy(env!("CARGO_BIN_EXE_newsreel"), &program).unwrap();
+    let mut command = Command::new(&program);
+    let command = command.uid(65534).gid(65534).args(["usenetfs", "mount"]);
+    let command = command.arg(place.lower("")).arg(place.path(""));
+    let refused = said(command.output().unwrap()).unwrap_err();
+    assert!(refused.contains("only root can mount"), "{refused}");
+    assert!(names(&place.path("")).is_empty());
+}
+
 /// Makes articles and removes some, until it is told that the server is gone; what is there then, and what is not.
 fn work(group: &Path, worker: usize, stop: &AtomicBool) -> (Vec<String>, Vec<String>) {
     let (mut kept, mut gone) = (Vec::new(), Vec::new());

@@ -54,6 +54,11 @@ impl Pin {
         rustix::fs::chownat(&self.0, "", uid, gid, AtFlags::EMPTY_PATH)
     }
 
+    /// How long one of its extended attributes is.
+    pub fn attribute_len(&self, name: &OsStr) -> Outcome<usize> {
+        rustix::fs::getxattr_query(self.proc_path(), name)
+    }
+
     /// One of its extended attributes.
     pub fn attribute(&self, name: &OsStr) -> Outcome<Vec<u8>> {
         let mut buf = vec![0; ATTRIBUTE_BYTES_MAX];

@@ -520,7 +520,13 @@ impl Filesystem for Fuse {
         size: u32,
         reply: ReplyXattr,
     ) {
-        value(self.view.attribute(node.0, name), size, reply);
+        if size > 0 {
+            return value(self.view.attribute(node.0, name), size, reply);
+        }
+        match self.view.attribute_len(node.0, name) {
+            Ok(len) => reply.size(u32::try_from(len).unwrap_or(u32::MAX)),
+            Err(errno) => reply.error(number(errno)),
+        }
     }
 
     fn listxattr(&self, _request: &Request, node: INodeNo, size: u32, reply: ReplyXattr) {

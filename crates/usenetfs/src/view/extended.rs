@@ -28,13 +28,18 @@ impl View {
         if node == ROOT && name == STATUS_ATTRIBUTE {
             return Ok(self.status().into_bytes());
         }
-        if name.as_bytes().starts_with(LISTS) {
-            return Err(Errno::OPNOTSUPP);
-        }
-        if is_own(name) {
-            return Err(Errno::NODATA);
-        }
+        readable(name)?;
         self.pin(node)?.attribute(name)
+    }
+
+    /// How long an extended attribute is: the kernel asks that of every file before it is written.
+    pub fn attribute_len(&self, node: u64, name: &OsStr) -> Outcome<usize> {
+        self.counters.count(Op::GetXattr);
+        if node == ROOT && name == STATUS_ATTRIBUTE {
+            return Ok(self.status().len());
+        }
+        readable(name)?;
+        self.pin(node)?.attribute_len(name)
     }
 
     /// The names of the extended attributes, each with a NUL behind it.
@@ -65,6 +70,16 @@ impl View {
 
 fn is_own(name: &OsStr) -> bool {
     name == ATTRIBUTE || name == STATUS_ATTRIBUTE
+}
+
+fn readable(name: &OsStr) -> Outcome<()> {
+    if name.as_bytes().starts_with(LISTS) {
+        return Err(Errno::OPNOTSUPP);
+    }
+    if is_own(name) {
+        return Err(Errno::NODATA);
+    }
+    Ok(())
 }
 
 fn changeable(name: &OsStr) -> Outcome<()> {

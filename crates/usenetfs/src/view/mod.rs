@@ -146,13 +146,14 @@ impl View {
     /// Finds a name in a directory; counts as one lookup of its node.
     pub fn lookup(&self, parent: u64, name: &OsStr) -> Outcome<Entry> {
         self.counters.count(Op::Lookup);
-        let found = self
-            .dir(parent)
-            .and_then(|dir| match name.as_encoded_bytes() {
-                b"." => self.entry(&self.pin(parent)?),
-                b".." => self.parent_of(&dir),
-                _ => self.entry(&self.pin_in(&dir, name)?),
-            });
+        let found = match name.as_encoded_bytes() {
+            // Asked for by a server of NFS that has only a handle; of files, too.
+            b"." => self.pin(parent).and_then(|pin| self.entry(pin)),
+            b".." => self.dir(parent).and_then(|dir| self.parent_of(&dir)),
+            _ => self
+                .dir(parent)
+                .and_then(|dir| self.entry(self.pin_in(&dir, name)?)),
+        };
         if found == Err(Errno::NOENT) {
             self.counters.count(Op::Missing);
         }

@@ -11,5 +11,6 @@ mod listing;
 mod model;
 mod names;
 mod neighbours;
+mod soak;
 mod users;
 mod world;

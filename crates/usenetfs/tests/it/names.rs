@@ -5,13 +5,31 @@ use std::fs;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::{MetadataExt as _, symlink};
+use std::path::Path;
 
+use newsreel_host::Folder;
+use newsreel_host::node::FolderStream;
 use newsreel_layout::{Algorithm, Mark};
 use newsreel_usenetfs::Settings;
 
 use crate::world::{World, by, findings, mark, names, natively, shell};
 
 const ROOT_USER: (u32, u32) = (0, 0);
+
+/// The inode of `..` as a listing says; programs such as `ls` ask again.
+fn listed_above(at: &Path) -> u64 {
+    let mut inode = 0;
+    let mut stream = FolderStream::of(Folder::open(at).unwrap()).unwrap();
+    stream
+        .fill(0, |found| {
+            if found.name == ".." {
+                inode = found.inode;
+            }
+            Ok(true)
+        })
+        .unwrap();
+    inode
+}
 
 #[test]
 fn crossposts_are_one_file_under_many_names() {
@@ -78,15 +96,10 @@ fn dots_never_lead_into_a_bucket() {
             // As the kernel resolves it, and as the listing says.
             let resolved = fs::metadata(world.path(below).join("..")).unwrap().ino();
             assert_eq!(resolved, expected, "{algorithm} {below}");
-            let listed = shell(
-                &world.path(below),
-                ROOT_USER,
-                "ls -ai1 | awk '$2==\"..\"{print $1}'",
-            );
-            // The C library looks at `.` and `..` of a listing itself only to print their numbers.
-            assert!(
-                listed.starts_with(&expected.to_string()),
-                "{algorithm} {below}: {listed}"
+            assert_eq!(
+                listed_above(&world.path(below)),
+                expected,
+                "{algorithm} {below}"
             );
         }
         assert_eq!(

@@ -86,6 +86,17 @@ fn a_directory_that_is_half_converted_is_refused() {
 }
 
 #[test]
+fn what_has_no_handles_is_not_served() {
+    if !crate::world::can_mount() {
+        return;
+    }
+    let lower = Folder::open(Path::new("/proc")).unwrap();
+    let clock = Arc::new(RealClock::default());
+    let refused = View::new(lower, Settings::default(), clock).unwrap_err();
+    assert!(matches!(refused, Error::NoHandles { .. }), "{refused}");
+}
+
+#[test]
 fn one_server_alone_or_several_that_agree() {
     let Some(world) = World::new(Settings::default()) else {
         return;

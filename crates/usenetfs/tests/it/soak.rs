@@ -1,0 +1,74 @@
+//! Eight workers at once on one mount, and everything is in order afterwards.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use newsreel_usenetfs::Settings;
+
+use crate::world::{World, findings, names, natively};
+
+const WORKERS: u64 = 8;
+const LASTS: Duration = Duration::from_secs(3);
+
+/// Does one of everything, again and again.  What fails does so because another worker was first.
+fn work(groups: &[PathBuf], salt: u64, until: Instant) -> u64 {
+    let mut dice = salt.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut throw = |sides: u64| {
+        dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (dice >> 33) % sides
+    };
+    let mut done = 0;
+    while Instant::now() < until {
+        let group = |number: u64| &groups[usize::try_from(number).unwrap()];
+        let count = groups.len() as u64;
+        let path = group(throw(count)).join(throw(4000).to_string());
+        let other = group(throw(count)).join(throw(4000).to_string());
+        let result = match throw(10) {
+            0..=3 => fs::write(&path, path.as_os_str().as_encoded_bytes()),
+            4 => fs::remove_file(&path),
+            5 => fs::rename(&path, &other),
+            6 => fs::hard_link(&path, &other),
+            7 => fs::read(&path).map(|text| assert!(text.len() < 5000)),
+            8 => append(&path),
+            _ => fs::read_dir(group(throw(count))).map(|entries| assert!(entries.count() < 10_000)),
+        };
+        done += u64::from(result.is_ok());
+    }
+    done
+}
+
+fn append(path: &Path) -> std::io::Result<()> {
+    let file = fs::OpenOptions::new().append(true).open(path);
+    file?.write_all(b".")
+}
+
+#[test]
+fn eight_workers_leave_everything_in_order() {
+    let Some(world) = World::new(Settings::default()) else {
+        return;
+    };
+    let flat = world.path("flat");
+    fs::create_dir(&flat).unwrap();
+    let groups = [world.managed("a"), world.managed("b"), flat];
+    let until = Instant::now() + LASTS;
+    let done: u64 = std::thread::scope(|scope| {
+        let workers: Vec<_> = (1..=WORKERS)
+            .map(|salt| {
+                let groups = &groups;
+                scope.spawn(move || work(groups, salt, until))
+            })
+            .collect();
+        let done = workers.into_iter().map(|worker| worker.join().unwrap());
+        done.sum()
+    });
+    assert!(done > 1000, "only {done} operations could be done");
+    let shown: Vec<_> = groups.iter().map(|group| names(group)).collect();
+    let dir = world.end();
+    for (group, shown) in ["a", "b", "flat"].iter().zip(shown) {
+        let lower = dir.path().join("lower").join(group);
+        assert_eq!(natively(&lower), shown, "{group}");
+        assert_eq!(findings(&lower), Vec::<String>::new(), "{group}");
+    }
+}

@@ -180,6 +180,8 @@ pub(crate) struct Folders {
 struct Kept {
     young: HashMap<u64, Arc<Dir>>,
     old: HashMap<u64, Arc<Dir>>,
+    /// How often one was dropped.
+    drops: u64,
 }
 
 impl Folders {
@@ -196,19 +198,28 @@ impl Folders {
         node: u64,
         open: impl FnOnce() -> Outcome<Folder>,
     ) -> Outcome<Arc<Dir>> {
-        if let Some(dir) = self.kept.lock().get(node)
+        let (kept, drops) = {
+            let mut all = self.kept.lock();
+            (all.get(node), all.drops)
+        };
+        if let Some(dir) = kept
             && !(self.is_shared && dir.is_changed())
         {
             return Ok(dir);
         }
         let dir = Arc::new(Dir::new(node, open()?)?);
-        self.kept.lock().put(node, &dir);
+        let mut all = self.kept.lock();
+        // What was looked at while one was dropped may be that one, as it was before.
+        if all.drops == drops {
+            all.put(node, &dir);
+        }
         Ok(dir)
     }
 
     /// Keeps a directory no longer: it is gone, or another kind of directory than before.
     pub(crate) fn drop(&self, node: u64) {
         let mut kept = self.kept.lock();
+        kept.drops += 1;
         kept.young.remove(&node);
         kept.old.remove(&node);
     }
@@ -236,5 +247,50 @@ impl Kept {
         }
         self.old.remove(&node);
         self.young.insert(node, Arc::clone(dir));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder() -> (tempfile::TempDir, Folder) {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::open(dir.path()).unwrap();
+        (dir, folder)
+    }
+
+    #[test]
+    fn a_bounded_number_is_kept_and_the_last_used_are_among_them() {
+        let (_dir, folder) = folder();
+        let folders = Folders::new(false);
+        let open = || {
+            folder
+                .open_folder(".".as_ref())
+                .map_err(|e| Errno::from(&e))
+        };
+        for node in 0..2000 {
+            folders.get(node, open).unwrap();
+            folders.get(7, || Err(Errno::IO)).ok();
+        }
+        assert!(folders.len() <= 2 * KEPT_MAX, "{}", folders.len());
+        assert!(folders.get(1999, || Err(Errno::IO)).is_ok());
+        assert_eq!(folders.get(1, || Err(Errno::IO)).unwrap_err(), Errno::IO);
+        // One that is used all the time stays.
+        assert!(folders.get(7, || Err(Errno::IO)).is_ok());
+    }
+
+    #[test]
+    fn what_was_looked_at_before_a_drop_is_not_kept() {
+        let (_dir, folder) = folder();
+        let folders = Folders::new(false);
+        let open = || {
+            folders.drop(5);
+            folder
+                .open_folder(".".as_ref())
+                .map_err(|e| Errno::from(&e))
+        };
+        folders.get(5, open).unwrap();
+        assert_eq!(folders.len(), 0);
     }
 }

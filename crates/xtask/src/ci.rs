@@ -149,6 +149,26 @@ const STEPS: &[Step] = &[
         environment: &[],
     },
     Step {
+        name: "tools: what tries a mounted file system",
+        quick: false,
+        command: &[
+            "cargo",
+            "install",
+            "--locked",
+            "--root",
+            "target/tools",
+            "pjdfstest@0.2.2",
+            "fsx@0.3.2",
+        ],
+        environment: &[],
+    },
+    Step {
+        name: "release: a mounted file system",
+        quick: false,
+        command: release_tests!("usenetfs::"),
+        environment: FULL,
+    },
+    Step {
         name: "release: transcripts over loopback",
         quick: false,
         command: release_tests!("transcripts::"),

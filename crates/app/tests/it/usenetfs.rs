@@ -324,19 +324,20 @@ fn work(group: &Path, worker: usize, stop: &AtomicBool) -> (Vec<String>, Vec<Str
     (kept, gone)
 }
 
-/// Where a program is that the tests use if somebody has installed it.
+/// Where a program is that the tests use if it is installed: by the steps of the continuous integration, or by anybody.
 fn program(name: &str) -> Option<PathBuf> {
+    let tools = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/tools/bin");
     let output = Command::new("sh")
         .args([
             "-c",
-            "command -v \"$0\" || ls \"$HOME/.cargo/bin/$0\"",
+            "PATH=\"$1:$PATH:$HOME/.cargo/bin\" command -v \"$0\"",
             name,
+            tools,
         ])
         .output()
         .unwrap();
     let path = String::from_utf8(output.stdout).unwrap();
-    let path = PathBuf::from(path.lines().next()?);
-    path.exists().then_some(path)
+    path.lines().next().map(PathBuf::from)
 }
 
 /// The lines of the Rust package `pjdfstest` that did not say `ok`, and its summary.

@@ -11,6 +11,7 @@ mod counters;
 mod error;
 mod folders;
 mod fuse;
+mod graves;
 mod mount;
 mod nodes;
 mod open;

@@ -84,6 +84,15 @@ impl Nodes {
         }
     }
 
+    /// Whether the kernel knows of a node.
+    pub(crate) fn knows(&self, node: u64) -> bool {
+        let shard = self.shard(node).lock();
+        shard
+            .rows
+            .find(hash(node), |row| row.node() == node)
+            .is_some()
+    }
+
     /// Takes back so many lookups; says whether the node is gone with them.
     pub(crate) fn forget(&self, node: u64, lookups: u64) -> bool {
         let mut shard = self.shard(node).lock();

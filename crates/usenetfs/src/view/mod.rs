@@ -28,6 +28,7 @@ use crate::changes::ChangeTable;
 use crate::counters::{Counters, Op};
 use crate::error::{Error, Result};
 use crate::folders::{Dir, Folders, Place, parsed};
+use crate::graves::Graves;
 use crate::nodes::{Nodes, generation};
 use crate::open::Open;
 
@@ -77,6 +78,7 @@ pub struct View {
     settings: Settings,
     clock: Arc<dyn Clock>,
     nodes: Nodes,
+    graves: Graves,
     folders: Folders,
     changes: ChangeTable,
     files: Open<OpenFile>,
@@ -121,6 +123,7 @@ impl View {
             settings,
             clock,
             nodes: Nodes::default(),
+            graves: Graves::default(),
             folders: Folders::new(settings.is_shared),
             changes: ChangeTable::default(),
             files: Open::default(),
@@ -171,6 +174,7 @@ impl View {
             let _ = self.write_time(node);
         }
         if self.nodes.forget(node, lookups) {
+            self.graves.release(node);
             self.folders.drop(node);
         }
     }

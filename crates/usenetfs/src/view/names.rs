@@ -109,7 +109,9 @@ impl View {
         self.counters.count(Op::Unlink);
         let dir = self.dir(parent)?;
         self.at(&dir, name, |place| {
+            let victim = Victim::of(place, name)?;
             remove(place, name)?;
+            self.bury(victim);
             self.left(&dir, place);
             Ok(())
         })
@@ -120,10 +122,10 @@ impl View {
         self.counters.count(Op::RemoveFolder);
         let dir = self.dir(parent)?;
         self.at(&dir, name, |place| {
-            let inode = empty(place, name)?;
+            let victim = Victim::of(place, name)?;
+            empty(place, name)?;
             remove_folder(place, name)?;
-            self.folders.drop(inode);
-            self.changes.drop(inode);
+            self.bury(victim);
             self.left(&dir, place);
             Ok(())
         })
@@ -144,20 +146,38 @@ impl View {
             // Looked for first, so that no bucket is made for what is not there.
             Pin::at(old, name)?;
             self.making(&to, new_name, |new| {
-                let renamed = rename(old, name, new, new_name, how);
+                let victim = match how == Renaming::default() {
+                    true => Victim::of(new, new_name).ok(),
+                    false => None,
+                };
+                let mut renamed = rename(old, name, new, new_name, how);
                 let in_the_way = matches!(renamed, Err(Errno::NOTEMPTY | Errno::EXIST));
-                if !in_the_way || how != Renaming::default() || !self.is_folder(old, name) {
-                    return renamed;
+                if in_the_way && victim.is_some() && self.is_folder(old, name) {
+                    // What is there may be a managed directory that only seems to hold something.
+                    empty(new, new_name)?;
+                    renamed = rename(old, name, new, new_name, how);
                 }
-                // What is there may be a managed directory that only seems to hold something.
-                let inode = empty(new, new_name)?;
-                rename(old, name, new, new_name, how)?;
-                self.folders.drop(inode);
+                renamed?;
+                victim.into_iter().for_each(|victim| self.bury(victim));
                 Ok(())
             })?;
             self.left(&from, old);
             Ok(())
         })
+    }
+
+    /// Something lost a name: if that was its last one, its number stays its own for as long as the kernel knows it.
+    fn bury(&self, victim: Victim) {
+        let Victim { pin, inode } = victim;
+        let is_gone = Stat::of(&pin).is_ok_and(|stat| stat.links == 0);
+        if !is_gone {
+            return;
+        }
+        self.folders.drop(inode);
+        self.changes.drop(inode);
+        if self.nodes.knows(inode) {
+            self.graves.hold(inode, pin);
+        }
     }
 
     fn is_folder(&self, place: impl AsFd, name: &OsStr) -> bool {
@@ -226,8 +246,22 @@ impl View {
     }
 }
 
-/// Takes the empty buckets out of a directory, so that it can be removed; says which inode it is.
-fn empty(place: impl AsFd, name: &OsStr) -> Outcome<u64> {
+/// What is about to lose a name.
+struct Victim {
+    pin: Pin,
+    inode: u64,
+}
+
+impl Victim {
+    fn of(place: impl AsFd, name: &OsStr) -> Outcome<Self> {
+        let pin = Pin::at(place, name)?;
+        let inode = Stat::of(&pin)?.inode;
+        Ok(Self { pin, inode })
+    }
+}
+
+/// Takes the empty buckets out of a directory, so that it can be removed.
+fn empty(place: impl AsFd, name: &OsStr) -> Outcome<()> {
     let place = place.as_fd();
     let pin = Pin::at(place, name)?;
     let stat = Stat::of(&pin)?;
@@ -244,5 +278,5 @@ fn empty(place: impl AsFd, name: &OsStr) -> Outcome<u64> {
             }
         }
     }
-    Ok(stat.inode)
+    Ok(())
 }

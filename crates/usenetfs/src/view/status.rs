@@ -27,6 +27,7 @@ impl View {
             "strict": self.settings.is_strict,
             "inodes_known": self.nodes.len(),
             "directories_open": self.folders.len(),
+            "inodes_without_names": self.graves.len(),
             "files_open": self.files.len(),
             "listings_open": self.streams.len(),
             "memory_bytes": process.map(|facts| facts.rss_bytes),

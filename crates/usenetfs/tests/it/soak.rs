@@ -12,7 +12,11 @@ use crate::world::{World, findings, names, natively};
 const WORKERS: u64 = 8;
 const LASTS: Duration = Duration::from_secs(3);
 
-/// Does one of everything, again and again.  What fails does so because another worker was first.
+/// Numbers that are few to a bucket, so that buckets come and go all the time.
+const NUMBERS: u64 = 60;
+const STEP: u64 = 500;
+
+/// Does one of everything, again and again.  What fails does so because another worker was first; writing never does.
 fn work(groups: &[PathBuf], salt: u64, until: Instant) -> u64 {
     let mut dice = salt.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mut throw = |sides: u64| {
@@ -23,14 +27,14 @@ fn work(groups: &[PathBuf], salt: u64, until: Instant) -> u64 {
     while Instant::now() < until {
         let group = |number: u64| &groups[usize::try_from(number).unwrap()];
         let count = groups.len() as u64;
-        let path = group(throw(count)).join(throw(4000).to_string());
-        let other = group(throw(count)).join(throw(4000).to_string());
+        let path = group(throw(count)).join((throw(NUMBERS) * STEP).to_string());
+        let other = group(throw(count)).join((throw(NUMBERS) * STEP).to_string());
         let result = match throw(10) {
-            0..=3 => fs::write(&path, path.as_os_str().as_encoded_bytes()),
-            4 => fs::remove_file(&path),
+            0..=2 => Ok(fs::write(&path, path.as_os_str().as_encoded_bytes()).unwrap()),
+            3 | 4 => fs::remove_file(&path),
             5 => fs::rename(&path, &other),
             6 => fs::hard_link(&path, &other),
-            7 => fs::read(&path).map(|text| assert!(text.len() < 5000)),
+            7 => fs::read(&path).map(|text| assert!(text.len() < 100_000)),
             8 => append(&path),
             _ => fs::read_dir(group(throw(count))).map(|entries| assert!(entries.count() < 10_000)),
         };

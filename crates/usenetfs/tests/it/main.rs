@@ -7,6 +7,7 @@
 )]
 
 mod attributes;
+mod files;
 mod listing;
 mod model;
 mod names;

@@ -30,7 +30,10 @@ fn work(groups: &[PathBuf], salt: u64, until: Instant) -> u64 {
         let path = group(throw(count)).join((throw(NUMBERS) * STEP).to_string());
         let other = group(throw(count)).join((throw(NUMBERS) * STEP).to_string());
         let result = match throw(10) {
-            0..=2 => Ok(fs::write(&path, path.as_os_str().as_encoded_bytes()).unwrap()),
+            0..=2 => {
+                fs::write(&path, path.as_os_str().as_encoded_bytes()).unwrap();
+                Ok(())
+            }
             3 | 4 => fs::remove_file(&path),
             5 => fs::rename(&path, &other),
             6 => fs::hard_link(&path, &other),

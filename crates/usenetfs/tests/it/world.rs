@@ -46,6 +46,15 @@ impl World {
     }
 
     pub(crate) fn with(settings: Settings, passthrough_bytes_min: Option<u64>) -> Option<Self> {
+        Self::prepared(settings, passthrough_bytes_min, |_| {})
+    }
+
+    /// Mounts a directory that was prepared before.
+    pub(crate) fn prepared(
+        settings: Settings,
+        passthrough_bytes_min: Option<u64>,
+        prepare: impl FnOnce(&Path),
+    ) -> Option<Self> {
         if !can_mount() {
             return None;
         }
@@ -54,6 +63,7 @@ impl World {
         for name in ["lower", "mnt", "native"] {
             fs::create_dir(dir.path().join(name)).unwrap();
         }
+        prepare(&dir.path().join("lower"));
         let options = Options {
             lower: dir.path().join("lower"),
             at: dir.path().join("mnt"),

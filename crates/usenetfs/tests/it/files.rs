@@ -1,0 +1,189 @@
+//! Files: locks, holes, appending, copies, room; read and written by the server, and by the kernel alone.
+
+use std::fs;
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use newsreel_host::Folder;
+use newsreel_host::node::{Handle, HandleRoot, OpenFile, Pin, Room, Seek};
+use newsreel_usenetfs::{Op, Settings};
+
+use crate::world::{World, names};
+
+/// Both ways of reading and writing: files of any length by the kernel, or none.
+const WAYS: [Option<u64>; 2] = [None, Some(0)];
+
+#[test]
+fn appenders_do_not_overwrite_each_other() {
+    for way in WAYS {
+        let Some(world) = World::with(Settings::default(), way) else {
+            return;
+        };
+        let path = world.managed("a").join("12");
+        fs::write(&path, "").unwrap();
+        std::thread::scope(|scope| {
+            for worker in 0..4 {
+                let path = &path;
+                scope.spawn(move || {
+                    let file = fs::OpenOptions::new().append(true).open(path);
+                    let mut file = file.unwrap();
+                    for _ in 0..200 {
+                        writeln!(file, "{worker}").unwrap();
+                    }
+                });
+            }
+        });
+        let text = fs::read_to_string(&path).unwrap();
+        assert_eq!((text.len(), text.lines().count()), (1600, 800), "{way:?}");
+    }
+}
+
+#[test]
+fn who_reads_and_writes_is_decided_by_length_and_for_all_opens() {
+    let Some(world) = World::with(Settings::default(), Some(4096)) else {
+        return;
+    };
+    let passed = || world.view().counters().of(Op::Passthrough);
+    let path = world.managed("a").join("12");
+    fs::write(&path, "short").unwrap();
+    let mut short = fs::File::open(&path).unwrap();
+    assert_eq!(passed(), 0);
+    // It grows while it is open: whoever opens it now reads it in the same way.
+    let mut writer = fs::OpenOptions::new().append(true).open(&path).unwrap();
+    writer.write_all(&[b'x'; 8000]).unwrap();
+    let mut text = Vec::new();
+    short.read_to_end(&mut text).unwrap();
+    assert_eq!((text.len(), passed()), (8005, 0));
+    drop((short, writer));
+    // The last close is told to the server a little later.
+    let mut reader = fs::File::open(&path).unwrap();
+    for _ in 0..100 {
+        if passed() > 0 {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        reader = fs::File::open(&path).unwrap();
+    }
+    let second = fs::OpenOptions::new().read(true).write(true).open(&path);
+    let second = second.unwrap();
+    if passed() == 0 {
+        println!("skipped: this kernel reads and writes nothing itself");
+        return;
+    }
+    second.write_at(b"SHORT", 0).unwrap();
+    text.clear();
+    reader.seek(SeekFrom::Start(0)).unwrap();
+    reader.read_to_end(&mut text).unwrap();
+    assert_eq!((text.len(), &text[..5]), (8005, &b"SHORT"[..]));
+    assert_eq!(fs::metadata(&path).unwrap().len(), 8005);
+}
+
+#[test]
+fn locks_hold_between_users_of_the_mount() {
+    for way in WAYS {
+        let Some(world) = World::with(Settings::default(), way) else {
+            return;
+        };
+        let at = world.managed("a");
+        fs::write(at.join("12"), "").unwrap();
+        let file = fs::File::open(at.join("12")).unwrap();
+        let other = fs::File::open(at.join("12")).unwrap();
+        file.lock().unwrap();
+        assert!(other.try_lock().is_err());
+        file.unlock().unwrap();
+        other.try_lock().unwrap();
+    }
+}
+
+#[test]
+fn holes_are_holes_and_copies_are_copies() {
+    for way in WAYS {
+        let Some(world) = World::with(Settings::default(), way) else {
+            return;
+        };
+        let at = world.managed("a");
+        let file = fs::File::create(at.join("12")).unwrap();
+        file.write_at(b"end", 1 << 20).unwrap();
+        drop(file);
+        // By our own hands: the standard library looks for no holes.
+        let pin = Pin::at(Folder::open(&at).unwrap(), "12".as_ref()).unwrap();
+        let root = HandleRoot::of(Folder::open(&at).unwrap()).unwrap();
+        let handle = Handle::of(&pin).unwrap();
+        let file = OpenFile::by_handle(&root, &handle, 2).unwrap();
+        assert_eq!(file.seek(Seek::Data, 0), Ok(1 << 20), "{way:?}");
+        assert_eq!(file.seek(Seek::Hole, 0), Ok(0));
+        file.allocate(0, 0, 2 << 20).unwrap();
+        drop(file);
+        fs::copy(at.join("12"), at.join("5000")).unwrap();
+        let copy = fs::read(at.join("5000")).unwrap();
+        assert_eq!(
+            (copy.len(), &copy[1 << 20..(1 << 20) + 3]),
+            (2 << 20, &b"end"[..])
+        );
+        // Made durable, with the directory: both buckets are reached.
+        fs::File::open(at.join("5000")).unwrap().sync_all().unwrap();
+        fs::File::open(&at).unwrap().sync_all().unwrap();
+        assert_eq!(world.view().counters().of(Op::FsyncFolder), 1);
+    }
+}
+
+#[test]
+fn the_room_is_that_of_the_file_system_below() {
+    let Some(world) = World::new(Settings::default()) else {
+        return;
+    };
+    let room = |at: &Path| Room::of(Folder::open(at).unwrap()).unwrap();
+    let (below, shown) = (room(&world.lower("")), room(&world.path("")));
+    assert_eq!(
+        (
+            below.blocks,
+            below.fragment_bytes,
+            below.inodes,
+            below.name_bytes_max
+        ),
+        (
+            shown.blocks,
+            shown.fragment_bytes,
+            shown.inodes,
+            shown.name_bytes_max
+        )
+    );
+}
+
+/// A full file system says so, through whatever is full: a file, a bucket, a name.
+#[test]
+fn a_full_file_system_says_so_and_loses_nothing() {
+    let mount = |lower: &Path| {
+        let mut command = Command::new("mount");
+        let command = command.args(["-t", "tmpfs", "-o", "size=1m,nr_inodes=60", "tmpfs"]);
+        assert!(command.arg(lower).status().unwrap().success());
+    };
+    let Some(world) = World::prepared(Settings::default(), None, mount) else {
+        return;
+    };
+    let at = world.managed("a");
+    let full = fs::write(at.join("1"), vec![b'x'; 2 << 20]).unwrap_err();
+    assert_eq!(full.raw_os_error(), Some(28), "{full}");
+    fs::remove_file(at.join("1")).unwrap();
+    let mut made = Vec::new();
+    for number in 0..60 {
+        let name = (number * 500).to_string();
+        match fs::File::create(at.join(&name)) {
+            Ok(_) => made.push(name),
+            Err(full) => {
+                assert_eq!(full.raw_os_error(), Some(28), "{full}");
+                break;
+            }
+        }
+    }
+    made.sort();
+    assert!((20..60).contains(&made.len()), "{made:?}");
+    assert_eq!(names(&at), made);
+    // What there is can be removed, and then there is room.
+    fs::remove_file(at.join(&made[0])).unwrap();
+    fs::write(at.join(&made[0]), "x").unwrap();
+    let dir = world.end();
+    newsreel_host::mounts::unmount(&dir.path().join("lower"), true).unwrap();
+}

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use newsreel_host::node::Pin;
+use newsreel_host::node::{Errno, Outcome, Pin};
 use parking_lot::Mutex;
 
 /// So many are held; beyond that the oldest are let go.
@@ -40,12 +40,26 @@ impl Graves {
         }
     }
 
+    /// Does something that takes room; when there is none, once more with what is held here let go.
+    pub(crate) fn make_room<T>(&self, mut act: impl FnMut() -> Outcome<T>) -> Outcome<T> {
+        match act() {
+            Err(Errno::NOSPC | Errno::DQUOT) if self.open() => act(),
+            other => other,
+        }
+    }
+
     /// The kernel forgot it.
     pub(crate) fn release(&self, node: u64) {
         let mut held = self.0.lock();
         if let Some((age, _)) = held.by_node.remove(&node) {
             held.by_age.remove(&age);
         }
+    }
+
+    /// Lets all of them go; says whether there were any.
+    pub(crate) fn open(&self) -> bool {
+        let held = std::mem::take(&mut *self.0.lock());
+        !held.by_node.is_empty()
     }
 
     /// How many there are.
@@ -72,7 +86,13 @@ mod tests {
             graves.hold(node % 200, Pin::at(&folder, OsStr::new(".")).unwrap());
         }
         assert_eq!(graves.len(), 200);
-        (0..200).for_each(|node| graves.release(node));
+        (0..100).for_each(|node| graves.release(node));
+        let mut tried = 0;
+        let made = graves.make_room(|| {
+            tried += 1;
+            Err::<(), _>(Errno::NOSPC)
+        });
+        assert_eq!((made, tried), (Err(Errno::NOSPC), 2));
         assert_eq!((graves.len(), graves.0.lock().by_age.len()), (0, 0));
     }
 }

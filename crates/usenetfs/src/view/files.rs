@@ -40,7 +40,9 @@ impl View {
     pub fn write(&self, file: u64, octets: &[u8], offset: u64, from_cache: bool) -> Outcome<usize> {
         self.counters.count(Op::Write);
         obey_quotas()?;
-        self.files.get(file)?.write(octets, offset, from_cache)
+        let file = self.files.get(file)?;
+        self.graves
+            .make_room(|| file.write(octets, offset, from_cache))
     }
 
     /// Makes a file durable, or only its data.
@@ -78,7 +80,8 @@ impl View {
     pub fn allocate(&self, file: u64, mode: i32, offset: u64, len: u64) -> Outcome<()> {
         self.counters.count(Op::Allocate);
         obey_quotas()?;
-        self.files.get(file)?.allocate(mode, offset, len)
+        let file = self.files.get(file)?;
+        self.graves.make_room(|| file.allocate(mode, offset, len))
     }
 
     /// Where the next data or hole begins.

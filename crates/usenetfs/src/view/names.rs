@@ -192,6 +192,16 @@ impl View {
         name: &OsStr,
         mut make: impl FnMut(&Place<'_>) -> Outcome<T>,
     ) -> Outcome<T> {
+        self.graves
+            .make_room(|| self.making_once(dir, name, &mut make))
+    }
+
+    fn making_once<T>(
+        &self,
+        dir: &Dir,
+        name: &OsStr,
+        make: &mut impl FnMut(&Place<'_>) -> Outcome<T>,
+    ) -> Outcome<T> {
         let parsed = parsed(name)?;
         let mut is_new = false;
         for _ in 0..ATTEMPTS {

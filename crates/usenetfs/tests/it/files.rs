@@ -155,21 +155,31 @@ fn the_room_is_that_of_the_file_system_below() {
 /// A full file system says so, through whatever is full: a file, a bucket, a name.
 #[test]
 fn a_full_file_system_says_so_and_loses_nothing() {
-    let mount = |lower: &Path| {
-        let mut command = Command::new("mount");
-        let command = command.args(["-t", "tmpfs", "-o", "size=1m,nr_inodes=60", "tmpfs"]);
-        assert!(command.arg(lower).status().unwrap().success());
-    };
-    let Some(world) = World::prepared(Settings::default(), None, mount) else {
-        return;
-    };
+    // An inode more or less decides whether it is a bucket or a file that finds no room.
+    for inodes in [60, 61] {
+        let mount = |lower: &Path| {
+            let options = format!("size=1m,nr_inodes={inodes}");
+            let mut command = Command::new("mount");
+            let command = command.args(["-t", "tmpfs", "-o", &options, "tmpfs"]);
+            assert!(command.arg(lower).status().unwrap().success());
+        };
+        let Some(world) = World::prepared(Settings::default(), None, mount) else {
+            return;
+        };
+        fill(&world);
+        let dir = world.end();
+        newsreel_host::mounts::unmount(&dir.path().join("lower"), true).unwrap();
+    }
+}
+
+fn fill(world: &World) {
     let at = world.managed("a");
     let full = fs::write(at.join("1"), vec![b'x'; 2 << 20]).unwrap_err();
     assert_eq!(full.raw_os_error(), Some(28), "{full}");
     fs::remove_file(at.join("1")).unwrap();
     let mut made = Vec::new();
     for number in 0..60 {
-        let name = (number * 500).to_string();
+        let name = (number * 1024).to_string();
         match fs::File::create(at.join(&name)) {
             Ok(_) => made.push(name),
             Err(full) => {
@@ -184,6 +194,4 @@ fn a_full_file_system_says_so_and_loses_nothing() {
     // What there is can be removed, and then there is room.
     fs::remove_file(at.join(&made[0])).unwrap();
     fs::write(at.join(&made[0]), "x").unwrap();
-    let dir = world.end();
-    newsreel_host::mounts::unmount(&dir.path().join("lower"), true).unwrap();
 }

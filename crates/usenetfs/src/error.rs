@@ -35,12 +35,6 @@ pub enum Error {
         /// What the kernel said.
         source: io::Error,
     },
-    /// Only root may open by handle.
-    #[error("only root can mount {}: files are reached by handles, which takes CAP_DAC_READ_SEARCH", path.display())]
-    NotRoot {
-        /// The directory.
-        path: PathBuf,
-    },
     /// The mount itself failed.
     #[error("cannot mount {} on {}: {source}", lower.display(), at.display())]
     Mount {

@@ -5,6 +5,7 @@
 //! inodes soon, unless they are open, and then their descriptor here is one more.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use newsreel_host::node::{Errno, Outcome, Pin};
 use parking_lot::Mutex;
@@ -19,7 +20,7 @@ pub(crate) struct Graves(Mutex<Held>);
 #[derive(Debug, Default)]
 struct Held {
     next: u64,
-    by_node: HashMap<u64, (u64, Pin)>,
+    by_node: HashMap<u64, (u64, Arc<Pin>)>,
     by_age: BTreeMap<u64, u64>,
 }
 
@@ -29,7 +30,7 @@ impl Graves {
         let mut held = self.0.lock();
         let age = held.next;
         held.next += 1;
-        if let Some((age, _)) = held.by_node.insert(node, (age, pin)) {
+        if let Some((age, _)) = held.by_node.insert(node, (age, Arc::new(pin))) {
             held.by_age.remove(&age);
         }
         held.by_age.insert(age, node);
@@ -46,6 +47,12 @@ impl Graves {
             Err(Errno::NOSPC | Errno::DQUOT) if self.open() => act(),
             other => other,
         }
+    }
+
+    /// An inode that is held.
+    pub(crate) fn get(&self, node: u64) -> Option<Arc<Pin>> {
+        let held = self.0.lock();
+        held.by_node.get(&node).map(|(_, pin)| Arc::clone(pin))
     }
 
     /// The kernel forgot it.

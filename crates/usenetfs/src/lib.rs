@@ -15,6 +15,7 @@ mod graves;
 mod mount;
 mod nodes;
 mod open;
+mod reach;
 mod view;
 
 pub use counters::{Counters, Op};

@@ -70,12 +70,12 @@ impl Mounted {
         let view = Arc::new(View::new(lower, options.settings, clock)?);
         let fuse = Fuse::new(Arc::clone(&view), options.passthrough_bytes_min);
         process::clear_umask();
-        let session =
-            Session::new(fuse, &options.at, &config(options)).map_err(|source| Error::Mount {
-                lower: options.lower.clone(),
-                at: options.at.clone(),
-                source,
-            })?;
+        let config = config(options, view.is_for_everybody());
+        let session = Session::new(fuse, &options.at, &config).map_err(|source| Error::Mount {
+            lower: options.lower.clone(),
+            at: options.at.clone(),
+            source,
+        })?;
         Ok(Self {
             session,
             view,
@@ -122,7 +122,7 @@ impl Unmounter {
     }
 }
 
-fn config(options: &Options) -> Config {
+fn config(options: &Options, is_for_everybody: bool) -> Config {
     let Access {
         read_only,
         devices,
@@ -146,7 +146,11 @@ fn config(options: &Options) -> Config {
     ];
     let set = flags.into_iter().filter(|(is_set, _)| *is_set);
     config.mount_options.extend(set.map(|(_, option)| option));
-    config.acl = SessionACL::All;
+    config.acl = if is_for_everybody {
+        SessionACL::All
+    } else {
+        SessionACL::Owner
+    };
     config.n_threads = Some(options.threads.max(1));
     config.clone_fd = options.threads > 1;
     config

@@ -77,7 +77,15 @@ pub fn make_symlink(folder: impl AsFd, name: &OsStr, text: &OsStr) -> Outcome<()
 
 /// Gives an inode one more name.
 pub fn link(pin: &Pin, folder: impl AsFd, name: &OsStr) -> Outcome<()> {
-    rustix::fs::linkat(pin, "", folder, name, AtFlags::EMPTY_PATH)
+    let folder = folder.as_fd();
+    match rustix::fs::linkat(pin, "", folder, name, AtFlags::EMPTY_PATH) {
+        // Without the power to go anywhere this is how it is said.
+        Err(Errno::NOENT) => {
+            let flags = AtFlags::SYMLINK_FOLLOW;
+            rustix::fs::linkat(rustix::fs::CWD, pin.proc_path(), folder, name, flags)
+        }
+        other => other,
+    }
 }
 
 /// Removes a name that is no directory's.

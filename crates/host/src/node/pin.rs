@@ -8,7 +8,8 @@ use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, ResolveFlags, Uid, XattrFlags};
 use rustix::io::Errno;
 
-use super::{Handle, HandleRoot, Outcome};
+use super::names::own;
+use super::{Handle, HandleRoot, OpenFile, Outcome};
 use crate::disk::retry;
 
 /// The longest value of an extended attribute (`XATTR_SIZE_MAX`), and of their list.
@@ -38,7 +39,7 @@ impl Pin {
     }
 
     /// Its way through `/proc`; what is there is the inode itself, even if that is a link.
-    fn proc_path(&self) -> String {
+    pub(super) fn proc_path(&self) -> String {
         format!("/proc/self/fd/{}", self.0.as_raw_fd())
     }
 
@@ -84,6 +85,12 @@ impl Pin {
         let len = rustix::fs::listxattr(self.proc_path(), &mut *buf)?;
         buf.truncate(len);
         Ok(buf)
+    }
+
+    /// Opens a file; `flags` as of `open(2)`.
+    pub fn open_file(&self, flags: i32) -> Outcome<OpenFile> {
+        let fd = rustix::fs::open(self.proc_path(), own(flags), Mode::empty())?;
+        Ok(OpenFile::new(fd, flags))
     }
 
     /// Opens a directory for reading and for reaching what is in it.

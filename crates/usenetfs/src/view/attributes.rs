@@ -1,6 +1,6 @@
 //! Attributes: asked for and changed; and what the set-uid bit of a directory does.
 
-use newsreel_host::node::{Errno, OpenFile, Outcome, Pin, Stat, TimeChange, set_times};
+use newsreel_host::node::{Errno, Outcome, Pin, Stat, TimeChange, set_times};
 use newsreel_layout::{Error, Managed, Mark, SET_UID};
 
 use super::View;
@@ -35,7 +35,7 @@ impl View {
         self.counters.count(Op::GetAttr);
         let stat = match file.and_then(|file| self.files.get(file).ok()) {
             Some(file) => Stat::of(&*file)?,
-            None => Stat::of(self.pin(node)?)?,
+            None => Stat::of(&*self.pin(node)?)?,
         };
         Ok(self.told(stat))
     }
@@ -44,7 +44,7 @@ impl View {
     pub fn change(&self, node: u64, changes: &Changes) -> Outcome<Stat> {
         self.counters.count(Op::SetAttr);
         let pin = self.pin(node)?;
-        let before = Stat::of(&pin)?;
+        let before = Stat::of(&*pin)?;
         if changes.uid.is_some() || changes.gid.is_some() {
             pin.set_owner(changes.uid, changes.gid)?;
             if before.is_folder() {
@@ -63,20 +63,19 @@ impl View {
             self.set_len(node, len, changes.file)?;
         }
         if (changes.accessed, changes.modified) != (TimeChange::Keep, TimeChange::Keep) {
-            set_times(&pin, changes.accessed, changes.modified)?;
+            set_times(&*pin, changes.accessed, changes.modified)?;
             if changes.modified != TimeChange::Keep {
                 self.changes.settle(node);
             }
         }
-        Ok(self.told(Stat::of(&pin)?))
+        Ok(self.told(Stat::of(&*pin)?))
     }
 
     fn set_len(&self, node: u64, len: u64, file: Option<u64>) -> Outcome<()> {
         if let Some(file) = file.and_then(|file| self.files.get(file).ok()) {
             return file.set_len(len);
         }
-        let handle = self.nodes.handle(node).ok_or(Errno::STALE)?;
-        OpenFile::by_handle(&self.handles, &handle, WRITE_ONLY)?.set_len(len)
+        self.open_file(node, WRITE_ONLY)?.set_len(len)
     }
 
     /// The set-uid bit turns management of an empty directory on and off.  That of another one cannot change: the other

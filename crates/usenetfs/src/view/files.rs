@@ -14,9 +14,7 @@ impl View {
     /// Opens a file; `flags` as of `open(2)`.
     pub fn open(&self, node: u64, flags: i32) -> Outcome<u64> {
         self.counters.count(Op::Open);
-        let handle = self.nodes.handle(node).ok_or(Errno::STALE)?;
-        let file = OpenFile::by_handle(&self.handles, &handle, flags)?;
-        Ok(self.files.put(file))
+        Ok(self.files.put(self.open_file(node, flags)?))
     }
 
     /// An open file.

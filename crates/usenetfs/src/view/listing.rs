@@ -132,7 +132,10 @@ impl View {
                 };
                 return take(item, &entry);
             }
-            let entry = match self.pin_in(dir, item.name).and_then(|pin| self.entry(pin)) {
+            let entry = match self
+                .pin_in(dir, item.name)
+                .and_then(|pin| self.entry_at(dir, item.name, pin))
+            {
                 Err(Errno::NOENT | Errno::XDEV) => return Ok(true),
                 other => other?,
             };

@@ -23,6 +23,7 @@ use newsreel_host::node::{
 };
 use newsreel_host::{Clock, Folder};
 use newsreel_layout::{Algorithm, SET_UID};
+use parking_lot::Mutex;
 
 use crate::changes::ChangeTable;
 use crate::counters::{Counters, Op};
@@ -31,6 +32,7 @@ use crate::folders::{Dir, Folders, Place, parsed};
 use crate::graves::Graves;
 use crate::nodes::{Nodes, generation};
 use crate::open::Open;
+use crate::reach::Reach;
 
 pub use attributes::Changes;
 pub use listing::Item;
@@ -54,6 +56,8 @@ pub struct Settings {
     pub is_strict: bool,
     /// Whether others change the real directory meanwhile.
     pub is_shared: bool,
+    /// Whether files are reached by their names even where their handles may be opened: as for an ordinary user.
+    pub is_by_name: bool,
 }
 
 /// A node as it is now.
@@ -71,7 +75,7 @@ pub struct Entry {
 #[derive(Debug)]
 pub struct View {
     top: Folder,
-    handles: HandleRoot,
+    reach: Reach,
     /// The real inode of [`ROOT`], and its device.
     top_inode: u64,
     device: (u32, u32),
@@ -108,16 +112,13 @@ impl View {
         };
         let (handle, stat) = asked().map_err(no_handles)?;
         let handles = HandleRoot::of(&lower).map_err(no_handles)?;
-        match Pin::by_handle(&handles, &handle) {
-            Err(Errno::PERM) => {
-                return Err(Error::NotRoot {
-                    path: lower.path().to_path_buf(),
-                });
-            }
-            other => other.map_err(no_handles)?,
+        let reach = match Pin::by_handle(&handles, &handle) {
+            Err(Errno::PERM) => Reach::Names(Mutex::default()),
+            _ if settings.is_by_name => Reach::Names(Mutex::default()),
+            other => other.map(|_| Reach::Handles(handles)).map_err(no_handles)?,
         };
         Ok(Self {
-            handles,
+            reach,
             top_inode: stat.inode,
             device: stat.device,
             settings,
@@ -140,6 +141,12 @@ impl View {
         &self.counters
     }
 
+    /// Whether it was made by root, so that files are reached by handles and everybody can be let in.
+    #[must_use]
+    pub const fn is_for_everybody(&self) -> bool {
+        !self.reach.is_by_name()
+    }
+
     /// How it behaves.
     #[must_use]
     pub const fn settings(&self) -> &Settings {
@@ -151,11 +158,11 @@ impl View {
         self.counters.count(Op::Lookup);
         let found = match name.as_encoded_bytes() {
             // Asked for by a server of NFS that has only a handle; of files, too.
-            b"." => self.pin(parent).and_then(|pin| self.entry(pin)),
+            b"." => self.pin(parent).and_then(|pin| self.entry(&*pin)),
             b".." => self.dir(parent).and_then(|dir| self.parent_of(&dir)),
             _ => self
                 .dir(parent)
-                .and_then(|dir| self.entry(self.pin_in(&dir, name)?)),
+                .and_then(|dir| self.entry_at(&dir, name, self.pin_in(&dir, name)?)),
         };
         if found == Err(Errno::NOENT) {
             self.counters.count(Op::Missing);
@@ -175,6 +182,7 @@ impl View {
         }
         if self.nodes.forget(node, lookups) {
             self.graves.release(node);
+            self.reach.forget(node);
             self.folders.drop(node);
         }
     }
@@ -238,13 +246,27 @@ impl View {
         stat
     }
 
+    /// The same of one that was reached by a name.
+    fn entry_at(&self, dir: &Dir, name: &OsStr, reached: impl AsFd) -> Outcome<Entry> {
+        let entry = self.entry(reached)?;
+        self.reach.seen(entry.node, dir, name);
+        Ok(entry)
+    }
+
     /// Reaches a node.
-    fn pin(&self, node: u64) -> Outcome<Pin> {
+    fn pin(&self, node: u64) -> Outcome<Arc<Pin>> {
         if node == ROOT {
-            return Pin::at(&self.top, OsStr::new("."));
+            return Pin::at(&self.top, OsStr::new(".")).map(Arc::new);
         }
-        let handle = self.nodes.handle(node).ok_or(Errno::STALE)?;
-        Pin::by_handle(&self.handles, &handle)
+        self.reach
+            .pin(node, &self.nodes, &self.graves, |parent, name| {
+                self.pin_in(&*self.dir(parent)?, name)
+            })
+    }
+
+    /// Opens the file of a node; `flags` as of `open(2)`.
+    fn open_file(&self, node: u64, flags: i32) -> Outcome<OpenFile> {
+        self.reach.open(node, &self.nodes, flags, || self.pin(node))
     }
 
     /// Reaches a node that is a directory.

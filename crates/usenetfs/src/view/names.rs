@@ -37,7 +37,7 @@ impl View {
             Err(Errno::EXIST) if flags & EXCLUSIVE == 0 => return Err(Errno::STALE),
             other => other?,
         };
-        let entry = self.entry(&file)?;
+        let entry = self.entry_at(&dir, name, &file)?;
         Ok((entry, self.files.put(file)))
     }
 
@@ -54,7 +54,7 @@ impl View {
         let dir = self.dir(parent)?;
         self.making(&dir, name, |place| {
             caller.act(|| make_node(place, name, mode, device))?;
-            self.entry(Pin::at(place, name)?)
+            self.entry_at(&dir, name, Pin::at(place, name)?)
         })
     }
 
@@ -76,7 +76,7 @@ impl View {
                 let made = Folder::of_descriptor(pin.open_folder()?, name.into());
                 Mark::set(&made, above.algorithm()).map_err(|error| errno(&error))?;
             }
-            self.entry(pin)
+            self.entry_at(&dir, name, pin)
         })
     }
 
@@ -92,7 +92,7 @@ impl View {
         let dir = self.dir(parent)?;
         self.making(&dir, name, |place| {
             caller.act(|| make_symlink(place, name, text))?;
-            self.entry(Pin::at(place, name)?)
+            self.entry_at(&dir, name, Pin::at(place, name)?)
         })
     }
 
@@ -101,7 +101,7 @@ impl View {
         self.counters.count(Op::Link);
         let (pin, dir) = (self.pin(node)?, self.dir(parent)?);
         self.making(&dir, name, |place| link(&pin, place, name))?;
-        self.entry(&pin)
+        self.entry_at(&dir, name, &*pin)
     }
 
     /// Removes a name that is no directory's.
@@ -159,11 +159,27 @@ impl View {
                 }
                 renamed?;
                 victim.into_iter().for_each(|victim| self.bury(victim));
+                self.moved(&to, new, new_name);
+                if how.exchange {
+                    self.moved(&from, old, name);
+                }
                 Ok(())
             })?;
             self.left(&from, old);
             Ok(())
         })
+    }
+
+    /// Something has another name now.
+    fn moved(&self, dir: &Dir, place: &Place<'_>, name: &OsStr) {
+        if !self.reach.is_by_name() {
+            return;
+        }
+        if let Ok(stat) = Pin::at(place, name).and_then(Stat::of)
+            && self.nodes.knows(stat.inode)
+        {
+            self.reach.seen(stat.inode, dir, name);
+        }
     }
 
     /// Something lost a name: if that was its last one, its number stays its own for as long as the kernel knows it.

@@ -22,6 +22,7 @@ impl View {
             "lower": self.top.path().to_string_lossy(),
             "pid": newsreel_host::process::own_pid(),
             "algorithm": self.settings.algorithm.to_string(),
+            "everybody": self.is_for_everybody(),
             "shared": self.settings.is_shared,
             "inherit": self.settings.inherits,
             "strict": self.settings.is_strict,

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use newsreel_host::node::{Errno, Outcome, Renaming};
 use newsreel_layout::Algorithm;
-use newsreel_usenetfs::{Changes, ROOT, View};
+use newsreel_usenetfs::{Changes, ROOT, Settings, View};
 use proptest::prelude::*;
 
 use crate::world::{SELF, bare_view, by, findings, make_folder};
@@ -335,8 +335,12 @@ impl Driver {
     }
 }
 
-fn check(algorithm: Algorithm, steps: &[Step]) {
-    let Some((dir, view)) = bare_view(by(algorithm)) else {
+fn check(algorithm: Algorithm, is_by_name: bool, steps: &[Step]) {
+    let settings = Settings {
+        is_by_name,
+        ..by(algorithm)
+    };
+    let Some((dir, view)) = bare_view(settings) else {
         return;
     };
     let folders = [
@@ -377,10 +381,14 @@ fn check(algorithm: Algorithm, steps: &[Step]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
     #[test]
-    fn prop_the_view_is_a_flat_directory(at in 0..Algorithm::ALL.len(), steps in steps()) {
-        check(Algorithm::ALL[at], &steps);
+    fn prop_the_view_is_a_flat_directory(
+        at in 0..Algorithm::ALL.len(),
+        is_by_name in any::<bool>(),
+        steps in steps(),
+    ) {
+        check(Algorithm::ALL[at], is_by_name, &steps);
     }
 }

@@ -1,6 +1,6 @@
 //! Names: links, renames, directories called like articles, what is open and has no name, where `..` leads.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::ffi::OsStringExt as _;
@@ -8,11 +8,13 @@ use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::path::Path;
 
 use newsreel_host::Folder;
-use newsreel_host::node::FolderStream;
+use newsreel_host::node::{Errno, FolderStream, Renaming};
 use newsreel_layout::{Algorithm, Mark};
-use newsreel_usenetfs::Settings;
+use newsreel_usenetfs::{ROOT, Settings};
 
-use crate::world::{World, by, findings, mark, names, natively, shell};
+use crate::world::{
+    SELF, World, bare_view, by, findings, make_folder, mark, names, natively, shell,
+};
 
 const ROOT_USER: (u32, u32) = (0, 0);
 
@@ -111,7 +113,16 @@ fn dots_never_lead_into_a_bucket() {
 
 #[test]
 fn an_open_file_without_a_name_still_works() {
-    let Some(world) = World::with(Settings::default(), Some(4096)) else {
+    for is_by_name in [false, true] {
+        without_a_name(Settings {
+            is_by_name,
+            ..Settings::default()
+        });
+    }
+}
+
+fn without_a_name(settings: Settings) {
+    let Some(world) = World::with(settings, Some(4096)) else {
         return;
     };
     let at = world.managed("a");
@@ -230,4 +241,58 @@ fn what_is_strange_below_is_in_no_view() {
     assert!(fs::write(at.join("1025"), "").is_err());
     assert!(fs::write(at.join("foo"), "").is_err());
     assert_eq!(names(&victim), Vec::<String>::new());
+}
+
+/// The kernel looks a name up once; whatever becomes of the name, the node leads to the same file.
+#[test]
+fn nodes_lead_to_their_files_wherever_these_go() {
+    for is_by_name in [false, true] {
+        let settings = Settings {
+            is_by_name,
+            ..Settings::default()
+        };
+        let Some((_dir, view)) = bare_view(settings) else {
+            return;
+        };
+        let (a, b) = (
+            make_folder(&view, "a", 0o4755),
+            make_folder(&view, "b", 0o755),
+        );
+        let make = |parent: u64, name: &str| {
+            let made = view.create(parent, OsStr::new(name), 0o644, 2, SELF);
+            let (entry, file) = made.unwrap();
+            view.release(file);
+            entry.node
+        };
+        let rename = |from: u64, name: &str, to: u64, new_name: &str, how: Renaming| {
+            view.rename(from, OsStr::new(name), to, OsStr::new(new_name), how)
+                .unwrap();
+        };
+        let is_there = |node: u64| {
+            let stat = view.attributes(node, None).unwrap();
+            assert_eq!(stat.inode, node, "by name: {is_by_name}");
+            let file = view.open(node, 0).unwrap();
+            view.release(file);
+        };
+        let (one, two) = (make(a, "1"), make(b, "two"));
+        rename(a, "1", b, "one", Renaming::default());
+        is_there(one);
+        let exchange = Renaming {
+            no_replace: false,
+            exchange: true,
+        };
+        let three = make(a, "3");
+        rename(a, "3", b, "two", exchange);
+        is_there(two);
+        is_there(three);
+        // With the directory that it lies in.
+        let five = make(a, "5000");
+        rename(ROOT, "a", ROOT, "c", Renaming::default());
+        is_there(five);
+        let removed = make(a, "7");
+        view.unlink(a, OsStr::new("7")).unwrap();
+        assert_eq!(view.attributes(removed, None).unwrap().links, 0);
+        view.forget(removed, 1);
+        assert_eq!(view.attributes(removed, None), Err(Errno::STALE));
+    }
 }

@@ -53,7 +53,16 @@ fn append(path: &Path) -> std::io::Result<()> {
 
 #[test]
 fn eight_workers_leave_everything_in_order() {
-    let Some(world) = World::new(Settings::default()) else {
+    for is_by_name in [false, true] {
+        soak(Settings {
+            is_by_name,
+            ..Settings::default()
+        });
+    }
+}
+
+fn soak(settings: Settings) {
+    let Some(world) = World::new(settings) else {
         return;
     };
     let flat = world.path("flat");

@@ -14,8 +14,13 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::output;
 
-/// What the process left behind says when it serves.
+/// What the process left behind says when it serves; and when it is not root's.
 const READY: &str = "mounted";
+const READY_FOR_ONE: &str = "mounted for its user";
+
+/// What that means.
+const FOR_ONE: &str = "mounted by a user who may not open files by handle: nobody else can use it, and files are \
+                       reached by name, which is slower";
 
 /// Files from this length on the kernel reads and writes itself.
 const PASSTHROUGH_BYTES_MIN: u64 = 64 << 10;
@@ -27,7 +32,8 @@ const THREADS_MAX: usize = 4;
 #[command(
     after_help = "A managed directory (chmod u+s on an empty one makes it managed) is shown flat, with `..` leading out of it and \
                   never into a bucket. The directory that is mounted is locked: nobody else may change it meanwhile, unless \
-                  all mount it with --shared. Only root can mount. For mount(8), fstab and systemd, make a link to this \
+                  all mount it with --shared. Who is not root mounts for themselves alone, through fusermount3, and everything goes \
+                  through the server. For mount(8), fstab and systemd, make a link to this \
                   program called /sbin/mount.fuse.newsreel; then `LOWER MOUNTPOINT fuse.newsreel OPTIONS 0 0` is a line of \
                   fstab. OPTIONS are the words below without dashes (algorithm=yyy, shared, inherit, strict_suid, \
                   passthrough=off, threads=2) and ro, dev, suid, noexec, noatime.\n\n\
@@ -112,6 +118,7 @@ fn resolved(args: &Args) -> Result<Options> {
             inherits: args.inherit || words.inherit,
             is_strict: args.strict_suid || words.strict,
             is_shared: args.shared || words.shared,
+            is_by_name: false,
         },
         access: words.access,
         passthrough_bytes_min: match passthrough {
@@ -201,6 +208,7 @@ fn serve(options: &Options, announce: bool) -> Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut mounted = Mounted::new(options, Arc::new(RealClock::default()))?;
     let mut unmounter = mounted.unmounter();
+    let is_for_everybody = mounted.view().is_for_everybody();
     let (ended, mut end) = tokio::sync::oneshot::channel();
     let server = std::thread::Builder::new()
         .name("usenetfs".to_owned())
@@ -211,8 +219,15 @@ fn serve(options: &Options, announce: bool) -> Result<()> {
             served
         })
         .context("cannot start a thread")?;
+    let said = if is_for_everybody {
+        READY
+    } else {
+        READY_FOR_ONE
+    };
     if announce {
-        output::text(&format!("{READY}\n"))?;
+        output::text(&format!("{said}\n"))?;
+    } else if !is_for_everybody {
+        output::warning(FOR_ONE);
     }
     runtime.block_on(async {
         tokio::select! {
@@ -264,8 +279,13 @@ fn leave_behind(args: &Args) -> Result<()> {
     if let Some(said) = server.stdout.take() {
         BufReader::new(said).read_line(&mut line)?;
     }
-    if line.trim_end() == READY {
-        return Ok(());
+    match line.trim_end() {
+        READY => return Ok(()),
+        READY_FOR_ONE => {
+            output::warning(FOR_ONE);
+            return Ok(());
+        }
+        _ => {}
     }
     let mut why = String::new();
     if let Some(mut complaint) = server.stderr.take() {

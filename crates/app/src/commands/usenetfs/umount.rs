@@ -1,9 +1,10 @@
 //! `newsreel usenetfs umount`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use newsreel_host::{Folder, mounts};
 
 #[derive(Debug, clap::Args)]
@@ -26,7 +27,14 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     let mounted = super::mounted_at(&args.at)?;
-    mounts::unmount(&mounted.at, args.lazy)?;
+    match mounts::unmount(&mounted.at, args.lazy) {
+        Err(newsreel_host::Error::Io { source, .. })
+            if source.kind() == std::io::ErrorKind::PermissionDenied =>
+        {
+            by_helper(&mounted.at, args.lazy)?;
+        }
+        other => other?,
+    }
     if args.lazy {
         return Ok(());
     }
@@ -42,4 +50,19 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         mounted.at.display(),
         mounted.source.display()
     )
+}
+
+/// As a user who is not root.
+fn by_helper(at: &Path, lazy: bool) -> Result<()> {
+    let mut helper = Command::new("fusermount3");
+    helper
+        .arg("-u")
+        .args(lazy.then_some("-z"))
+        .arg("--")
+        .arg(at);
+    let output = helper.output().context("cannot run fusermount3")?;
+    if !output.status.success() {
+        bail!("{}", String::from_utf8_lossy(&output.stderr).trim_end());
+    }
+    Ok(())
 }

@@ -44,6 +44,15 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         ("files open", fact("files_open")),
         ("memory", output::octets(&status["memory_bytes"])),
     ]))?;
+    output::text("\n")?;
+    output::text(&output::table(
+        &[
+            ("BY NAME", "name"),
+            ("COUNT", "count"),
+            ("PERCENT", "percent"),
+        ],
+        &by_name(&status["operations"]),
+    ))?;
     let operations = status["operations"].as_object().into_iter().flatten();
     let rows: Vec<Value> = operations
         .filter(|(_, count)| count.as_u64() != Some(0))
@@ -54,6 +63,33 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         &[("OPERATION", "name"), ("COUNT", "count")],
         &rows,
     ))
+}
+
+/// Operations that use a name, in the rows of the paper's table 1.
+fn by_name(operations: &Value) -> Vec<Value> {
+    const ROWS: [(&str, &[&str]); 5] = [
+        ("readdir", &["readdir", "readdirplus"]),
+        ("lookup", &["lookup"]),
+        ("unlink", &["unlink"]),
+        ("create", &["create"]),
+        (
+            "all other",
+            &[
+                "mkdir", "rmdir", "rename", "link", "symlink", "readlink", "mknod",
+            ],
+        ),
+    ];
+    let count = |names: &[&str]| -> u64 {
+        let counts = names.iter().map(|name| operations[*name].as_u64());
+        counts.map(Option::unwrap_or_default).sum()
+    };
+    let total: u64 = ROWS.iter().map(|(_, names)| count(names)).sum();
+    let row = |name: &str, count: u64| {
+        let percent = count as f64 * 100.0 / total.max(1) as f64;
+        json!({"name": name, "count": count, "percent": (percent * 100.0).round() / 100.0})
+    };
+    let rows = ROWS.iter().map(|(name, names)| row(name, count(names)));
+    rows.chain([row("total", total)]).collect()
 }
 
 /// The status of a mount, as its server tells it.
@@ -92,4 +128,40 @@ fn list(json: bool) -> Result<()> {
         ],
         &rows,
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rows_of_table_1() {
+        let operations = json!({
+            "readdir": 1, "readdirplus": 2, "lookup": 90, "unlink": 4, "create": 2, "rename": 1, "read": 1000,
+        });
+        let rows = by_name(&operations);
+        let text: Vec<_> = rows
+            .iter()
+            .map(|row| {
+                format!(
+                    "{} {} {}",
+                    row["name"].as_str().unwrap(),
+                    row["count"],
+                    row["percent"]
+                )
+            })
+            .collect();
+        assert_eq!(
+            text,
+            [
+                "readdir 3 3.0",
+                "lookup 90 90.0",
+                "unlink 4 4.0",
+                "create 2 2.0",
+                "all other 1 1.0",
+                "total 100 100.0"
+            ]
+        );
+        assert_eq!(by_name(&json!({})).last().unwrap()["percent"], 0.0);
+    }
 }

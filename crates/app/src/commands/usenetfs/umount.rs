@@ -27,6 +27,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     let mounted = super::mounted_at(&args.at)?;
+    // Of a dead server nothing is known, and nothing has to be waited for.
+    let is_shared = super::status::of(&mounted.at).is_ok_and(|status| status["shared"] == true);
     match mounts::unmount(&mounted.at, args.lazy) {
         Err(newsreel_host::Error::Io { source, .. })
             if source.kind() == std::io::ErrorKind::PermissionDenied =>
@@ -40,7 +42,13 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     let lower = Folder::open(&mounted.source)?;
     for _ in 0..LOOKS {
-        if lower.lock().is_ok() {
+        let lock = if is_shared {
+            // Others may go on.
+            lower.lock_shared()
+        } else {
+            lower.lock()
+        };
+        if lock.is_ok() {
             return Ok(());
         }
         std::thread::sleep(PAUSE);

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::scale::is_full;
 use crate::spool::{newsreel, said};
 
 /// A directory to be mounted; what is mounted goes with it.
@@ -38,12 +39,26 @@ impl Place {
             skipped("there is no /dev/fuse");
             return None;
         }
-        let dir = tempfile::tempdir().unwrap();
+        Some(Self::within(tempfile::tempdir().unwrap()))
+    }
+
+    /// In memory, where there is such a file system that keeps attributes: for many files.
+    fn in_memory() -> Option<Self> {
+        let keeps_attributes = |dir: &tempfile::TempDir| {
+            let folder = newsreel_host::Folder::open(dir.path()).unwrap();
+            folder.set_attribute("user.newsreel.test", b"").is_ok()
+        };
+        let place = Self::new()?;
+        let dir = tempfile::tempdir_in("/dev/shm").ok();
+        Some(dir.filter(keeps_attributes).map_or(place, Self::within))
+    }
+
+    fn within(dir: tempfile::TempDir) -> Self {
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
         for name in ["lower", "mnt"] {
             fs::create_dir(dir.path().join(name)).unwrap();
         }
-        Some(Self { dir })
+        Self { dir }
     }
 
     fn lower(&self, at: &str) -> PathBuf {
@@ -332,6 +347,53 @@ fn an_ordinary_user_mounts_for_themselves() {
         (&verified["entries"], &verified["buckets"]),
         (&3.into(), &3.into())
     );
+}
+
+/// No descriptor is kept for what was looked at, and little memory; a million files, in full.
+#[test]
+fn what_is_known_costs_little() {
+    let Some(place) = Place::in_memory() else {
+        return;
+    };
+    let files = if is_full() { 1_000_000 } else { 20_000 };
+    let group = place.lower("group");
+    fs::create_dir(&group).unwrap();
+    let folder = newsreel_host::Folder::open(&group).unwrap();
+    newsreel_layout::Mark::set(&folder, newsreel_layout::Algorithm::RANGE_1024).unwrap();
+    for number in 0..files {
+        let bucket = group.join(format!("r{}", number / 1024 * 1024));
+        if number % 1024 == 0 {
+            fs::create_dir(&bucket).unwrap();
+        }
+        fs::File::create(bucket.join(number.to_string())).unwrap();
+    }
+    place.mount();
+    let pid = place.pid();
+    let own = || {
+        let facts = newsreel_host::process::facts_of(pid.parse().unwrap()).unwrap();
+        let open = fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count();
+        (facts.rss_bytes, open)
+    };
+    let stat = |numbers: std::ops::Range<u32>| {
+        for number in numbers {
+            fs::symlink_metadata(place.path("group").join(number.to_string())).unwrap();
+        }
+    };
+    // What is needed once is not counted.
+    stat(0..1000);
+    let (memory, open) = own();
+    stat(1000..files);
+    let status = place.json(&["status", "@mnt"]);
+    assert!(
+        status["inodes_known"].as_u64() >= Some(u64::from(files)),
+        "{status}"
+    );
+    let (memory_now, open_now) = own();
+    let grown = memory_now.saturating_sub(memory);
+    let allowed = u64::from(files) * 100 + (8 << 20);
+    assert!(grown <= allowed, "{grown} octets for {files} files");
+    assert!(open_now <= open + 4, "{open} descriptors, then {open_now}");
+    place.run(&["umount", "@mnt"]).unwrap();
 }
 
 /// Makes articles and removes some, until it is told that the server is gone; what is there then, and what is not.

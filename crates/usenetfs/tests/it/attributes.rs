@@ -6,8 +6,8 @@ use std::os::unix::fs::{MetadataExt as _, chown};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use newsreel_host::Folder;
 use newsreel_host::node::{FolderStream, Pin};
-use newsreel_host::{Folder, process};
 use newsreel_layout::{ATTRIBUTE, Algorithm, Mark};
 use newsreel_usenetfs::{Op, STATUS_ATTRIBUTE, Settings};
 
@@ -198,37 +198,5 @@ fn the_mark_is_hidden_and_other_attributes_are_not() {
     assert_eq!(
         status["lower"].as_str().map(Path::new),
         Some(&*world.lower(""))
-    );
-}
-
-/// No descriptor is kept for what was looked at, and little memory.
-#[test]
-fn many_files_cost_no_descriptors() {
-    let Some(world) = World::new(Settings::default()) else {
-        return;
-    };
-    let at = world.managed("a");
-    let descriptors = || fs::read_dir("/proc/self/fd").unwrap().count();
-    let before = descriptors();
-    for number in 0..20_000 {
-        fs::File::create(at.join(number.to_string())).unwrap();
-    }
-    let memory = process::own_facts().unwrap().rss_bytes;
-    for number in 0..20_000 {
-        fs::metadata(at.join(number.to_string())).unwrap();
-    }
-    let grown = process::own_facts()
-        .unwrap()
-        .rss_bytes
-        .saturating_sub(memory);
-    assert!(
-        grown < 8 << 20,
-        "{grown} octets for names that were looked up before"
-    );
-    assert!(
-        descriptors() < before + 20,
-        "{} then {}",
-        before,
-        descriptors()
     );
 }

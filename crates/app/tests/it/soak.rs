@@ -121,9 +121,8 @@ impl Watch {
         let rates = (rate(middle), rate(end));
         println!("soak: {:.0} articles/s, then {:.0}", rates.0, rates.1);
         // Seen on two cores: 0.85 and 0.91 of the rate, at most 162 files, as many at the end as in the middle to a
-        // quarter, the same overview to a tenth.  The rate is also what others leave of the machine: only a server that
-        // comes to a stand fails here, `bench` judges speed.
-        assert!(rates.1 > 0.1 * rates.0, "slower: {rates:?}");
+        // quarter, the same overview to a tenth.
+        assert!(rates.1 > 0.7 * rates.0, "slower: {rates:?}");
         assert!(files.1 < 1.5 * files.0 + 20.0, "files: {files:?}");
         assert!(
             overview.1 < 1.5 * overview.0 + 4.0,

@@ -9,6 +9,7 @@ pub mod clock;
 pub mod disk;
 mod error;
 pub mod folder;
+mod memory;
 pub mod mounts;
 pub mod node;
 pub mod process;
@@ -23,5 +24,6 @@ pub use disk::{
 };
 pub use error::{Error, ErrorKind, Op, Result};
 pub use folder::Folder;
+pub use memory::{machine_octets, take_small_pages};
 pub use random::random_bytes;
 pub use size::said_octets;

@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use newsreel_host::Disk;
+use newsreel_host::{Disk, machine_octets};
 use newsreel_wire::{BufferId, Sequence, SetId, Token, UnixTime};
 
 use crate::config::StoreConfig;
@@ -78,8 +78,10 @@ impl Store {
             register: &mut register,
             known,
             access,
+            recent_octets: 0,
             progress,
         };
+        let machine_octets = machine_octets();
         let (mut sets, mut readers) = (Vec::new(), Vec::new());
         for (at, set) in config.sets.iter().enumerate() {
             let id = u8::try_from(at).map(SetId);
@@ -90,6 +92,8 @@ impl Store {
                     set.method
                 )));
             };
+            let recent_octets = config.recent_octets(set, machine_octets);
+            opening.recent_octets = usize::try_from(recent_octets).unwrap_or(usize::MAX);
             let mut opened = (method.open)(&mut opening, id, set)?;
             sets.push(opened.placing);
             readers.append(&mut opened.readers);

@@ -48,6 +48,9 @@ pub(crate) fn run(config: Config, overrides: Overrides, clock: Arc<dyn Clock>) -
         Ok(open_files) => tracing::debug!(target: "newsreel::server", open_files, "limit"),
         Err(error) => tracing::warn!(target: "newsreel::server", %error, "few files may be open"),
     }
+    if let Err(error) = newsreel_host::take_small_pages() {
+        tracing::debug!(target: "newsreel::server", %error, "memory comes in huge pages");
+    }
     let disk: Arc<dyn Disk> = Arc::new(RealDisk);
     let doors = {
         let _inside = runtime.enter();

@@ -718,7 +718,7 @@ async fn no_number_is_given_twice_when_group_rows_are_lost() {
 async fn on_disk(memory: &MemoryDisk) -> (FaultyDisk, World) {
     let faulty = FaultyDisk::new(Arc::new(memory.clone()));
     let mut config = config(4 << 20);
-    config.store.sets[0].recent_octets = 0;
+    config.store.sets[0].recent_octets = Some(0);
     let world = World::on(Arc::new(faulty.clone()), config);
     let outcomes = world.send(&articles(0, 60)).await;
     assert!(outcomes.iter().all(|outcome| *outcome == Outcome::Accepted));

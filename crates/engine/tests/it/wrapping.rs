@@ -157,7 +157,7 @@ async fn readers_at_the_write_front_of_a_small_buffer_get_whole_articles_or_none
     config.store.buffers.truncate(1);
     config.store.sets[0].buffers.truncate(1);
     // Readers are to ask the file, not memory.
-    config.store.sets[0].recent_octets = 0;
+    config.store.sets[0].recent_octets = Some(0);
     let clock = Arc::new(FakeClock::new(NOW));
     let disk: Arc<dyn Disk> = Arc::new(RealDisk);
     let world = Arc::new(open_on(disk, &config, &clock));

@@ -76,9 +76,11 @@ pub struct SetConfig {
     /// The storage method.
     #[serde(default = "usual_method")]
     pub method: String,
-    /// Memory for the newest articles of the set, octets: they are served without asking the disk.
-    #[serde(default = "usual_recent")]
-    pub recent_octets: u64,
+    /// Memory for the newest articles of the set, octets: they are served without asking the disk. None: one
+    /// thirty-second of the machine's memory, at most 1 GiB, for all sets that do not say, and 64 MiB at least for each.
+    /// It is taken as articles come.
+    #[serde(default)]
+    pub recent_octets: Option<u64>,
     /// Overwrite the text of articles that are withdrawn (cancelled, superseded); otherwise nobody is shown it any more,
     /// and it stays in its buffer until that comes around. It costs a write for each.
     #[serde(default)]
@@ -108,7 +110,7 @@ impl Default for SetConfig {
             buffers: Vec::new(),
             order: SetOrder::Interleave,
             method: usual_method(),
-            recent_octets: usual_recent(),
+            recent_octets: None,
             erase_withdrawn: false,
             directory: None,
             segment_octets: usual_segment(),
@@ -128,10 +130,6 @@ impl SetConfig {
 }
 
 const fn usual_segment() -> u64 {
-    64 << 20
-}
-
-const fn usual_recent() -> u64 {
     64 << 20
 }
 
@@ -252,7 +250,21 @@ impl Default for StoreConfig {
     }
 }
 
+/// What part of the machine's memory the newest articles get where nothing else is said.
+const RECENT_SHARE: u64 = 32;
+/// And within which bounds: for each set, and for all together.
+const RECENT_MIN: u64 = 64 << 20;
+const RECENT_MAX: u64 = 1 << 30;
+
 impl StoreConfig {
+    /// Memory for the newest articles of a set, octets, on a machine with so much of it.
+    #[must_use]
+    pub fn recent_octets(&self, set: &SetConfig, machine_octets: u64) -> u64 {
+        let silent = self.sets.iter().filter(|set| set.recent_octets.is_none());
+        let share = (machine_octets / RECENT_SHARE).min(RECENT_MAX) / silent.count().max(1) as u64;
+        set.recent_octets.unwrap_or(share.max(RECENT_MIN))
+    }
+
     /// One set `main` of two buffers of this size, taking everything.
     #[must_use]
     pub fn two_buffers(octets: u64) -> Self {

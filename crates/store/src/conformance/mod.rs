@@ -33,7 +33,7 @@ pub fn config_of(method: &str, octets: u64) -> StoreConfig {
         method.clone_into(&mut set.method);
         set.segment_octets = octets;
         // What is read comes from the disk, so that it is the disk that is tried.
-        set.recent_octets = 0;
+        set.recent_octets = Some(0);
         if !set.has_buffers() {
             set.buffers.clear();
         }

@@ -67,6 +67,8 @@ pub(crate) struct Opening<'a> {
     /// Ids that the log has, beside those of the register.
     pub(crate) known: &'a [BufferId],
     pub(crate) access: Access,
+    /// Memory for the newest articles of the set that is opened.
+    pub(crate) recent_octets: usize,
     pub(crate) progress: cnfs::CreateProgress<'a>,
 }
 

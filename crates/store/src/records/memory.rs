@@ -23,6 +23,8 @@ const SLAB: usize = 2 << 20;
 const SLAB_KEPT_MAX: usize = 4 * SLAB;
 /// Slabs kept for later, beside those taken beforehand.
 const KEPT_MAX: usize = 4;
+/// Slabs taken beforehand at most: enough for the beginning, and nothing that a small site would miss.
+const BEFOREHAND_MAX: usize = 32;
 
 /// Slabs with room.
 #[derive(Default)]
@@ -48,9 +50,10 @@ impl Pool {
         }
     }
 
-    /// Takes so much memory from the system now, instead of when articles come.
+    /// Takes so much memory from the system now, if it is not too much, instead of when articles come.
     pub(crate) fn take_beforehand(&self, octets: usize) {
-        for _ in 0..octets.div_ceil(SLAB) {
+        let room = BEFOREHAND_MAX.saturating_sub(self.beforehand.load(Ordering::Relaxed));
+        for _ in 0..octets.div_ceil(SLAB).min(room) {
             let mut slab = aligned(BytesMut::new(), SLAB);
             // The pages are there once something was written to them.
             slab.resize(SLAB, 0);

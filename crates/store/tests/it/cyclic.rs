@@ -686,7 +686,7 @@ fn a_cycle_that_was_reserved_but_not_written_is_begun_again() {
 #[test]
 fn the_newest_are_served_from_memory_and_all_others_from_the_disk() {
     let mut config = config_of("cnfs", 8 << 20);
-    config.sets[0].recent_octets = 2 << 20;
+    config.sets[0].recent_octets = Some(2 << 20);
     let faulty = FaultyDisk::new(Arc::new(MemoryDisk::new()));
     let mut rig = Rig::new(Arc::new(faulty.clone()), &config).unwrap();
     for number in 0..1500 {

@@ -154,7 +154,7 @@ fn nor_through_the_page_cache() {
 
 #[test]
 fn nor_from_the_newest_in_memory() {
-    race(|config| config.sets[0].recent_octets = 6 << 20);
+    race(|config| config.sets[0].recent_octets = Some(6 << 20));
 }
 
 /// Nothing lies in memory, so that readers meet what is being erased on the disk.
@@ -162,6 +162,6 @@ fn nor_from_the_newest_in_memory() {
 fn readers_of_what_is_erased_get_the_article_or_nothing() {
     race(|config| {
         config.sets[0].erase_withdrawn = true;
-        config.sets[0].recent_octets = 0;
+        config.sets[0].recent_octets = Some(0);
     });
 }

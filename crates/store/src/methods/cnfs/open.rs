@@ -22,8 +22,7 @@ use crate::store::Access;
 /// Opens the buffers of a set.
 pub(crate) fn open(opening: &mut Opening<'_>, set: SetId, config: &SetConfig) -> Result<OpenedSet> {
     let mut buffers = Vec::new();
-    let each = config.recent_octets / config.buffers.len().max(1) as u64;
-    let recent_octets = usize::try_from(each).unwrap_or(usize::MAX);
+    let recent_octets = opening.recent_octets / config.buffers.len().max(1);
     let pool = Arc::new(Pool::default());
     for name in &config.buffers {
         let found = opening.buffers.iter().find(|buffer| buffer.name == *name);

@@ -39,7 +39,6 @@ pub(crate) fn open(opening: &mut Opening<'_>, set: SetId, config: &SetConfig) ->
     }
     let files = Segments::new(opening.disk, dir, read_only, geometry, found);
     let files = Arc::new(files);
-    let recent_octets = usize::try_from(config.recent_octets).unwrap_or(usize::MAX);
     let buffer = Buffer::new(Parts {
         id,
         name: config.name.clone(),
@@ -50,7 +49,7 @@ pub(crate) fn open(opening: &mut Opening<'_>, set: SetId, config: &SetConfig) ->
         is_rescued: false,
         complaint: None,
         read_only,
-        recent: Recent::new(recent_octets, Arc::new(Pool::default())),
+        recent: Recent::new(opening.recent_octets, Arc::new(Pool::default())),
         is_cached: false,
     });
     let placing = SegmentSet::new(buffer, files, config.clone());

@@ -318,7 +318,7 @@ impl Engine {
             .is_err()
             .then(|| text.iter().map(|octet| char::from(*octet)).collect());
         ArticleReport {
-            id: content(Known::MessageId),
+            message_id: content(Known::MessageId),
             token: self.shared.store.token_text(token).unwrap_or_default(),
             set: self.set_name(token.set()),
             xref: named(content(Known::Xref).as_bytes())

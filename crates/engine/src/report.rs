@@ -239,7 +239,7 @@ impl std::str::FromStr for ArticleRef {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ArticleReport {
     /// Its message-id.
-    pub id: String,
+    pub message_id: String,
     /// Its token in text form.
     pub token: String,
     /// The set it lies in.

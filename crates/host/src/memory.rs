@@ -47,13 +47,16 @@ mod tests {
 
     #[test]
     fn the_tightest_limit_on_the_way_up_counts() {
-        let limit_in = |dir: &Path| match dir.to_str()? {
-            "/sys/fs/cgroup/system.slice/newsreel.service" => Some("max\n".to_owned()),
-            "/sys/fs/cgroup/system.slice" => Some("2000\n".to_owned()),
-            "/sys/fs/cgroup" => Some("3000\n".to_owned()),
+        let limits = [
+            ("/sys/fs/cgroup/system.slice/newsreel.service", "max\n"),
+            ("/sys/fs/cgroup/system.slice", "2000\n"),
+            ("/sys/fs/cgroup", "3000\n"),
             // Never looked at: it is above them.
-            "/sys/fs" => Some("1\n".to_owned()),
-            _ => None,
+            ("/sys/fs", "1\n"),
+        ];
+        let limit_in = |dir: &Path| {
+            let found = limits.iter().find(|(of, _)| Path::new(of) == dir);
+            found.map(|(_, limit)| (*limit).to_owned())
         };
         let of = |own: &str| tightest(own, limit_in);
         assert_eq!(of("0::/system.slice/newsreel.service\n"), Some(2000));

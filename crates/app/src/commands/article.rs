@@ -156,7 +156,7 @@ fn show(article: &str, plain: bool, spool: &LookArgs) -> Result<()> {
         .map(|place| format!("{}:{}", output::cell(&place[0]), place[1]))
         .collect();
     let facts = output::facts(&[
-        ("message-id", output::cell(&found["id"])),
+        ("message-id", output::cell(&found["message_id"])),
         ("token", output::cell(&found["token"])),
         ("filed in", output::or_dash(places.join(" "))),
         ("arrived", output::date(&found["arrival"])),

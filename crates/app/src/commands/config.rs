@@ -67,11 +67,11 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
             }
         }
         Verb::Show { config, json } => {
-            let values = config::load(config.as_deref())?.values()?;
+            let config = config::load(config.as_deref())?;
             if *json {
-                output::json(&serde_json::to_value(values)?)
+                output::json(&serde_json::to_value(config.values()?)?)
             } else {
-                output::text(&toml::to_string(&values)?)
+                output::text(&config::shown(&config)?)
             }
         }
         Verb::Explain { key, config, json } => {

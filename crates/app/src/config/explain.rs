@@ -33,6 +33,36 @@ pub(crate) fn explain(path: &str, config: &Config) -> Result<(String, serde_json
     bail!("{}", unknown(path))
 }
 
+/// All values in force as a file would say them, sizes and times readably.
+pub(crate) fn shown(config: &Config) -> Result<String> {
+    let mut values = config.values()?;
+    for (name, value) in &mut values {
+        make_readable(name, value);
+    }
+    Ok(toml::to_string(&values)?)
+}
+
+fn make_readable(path: &str, value: &mut toml::Value) {
+    match value {
+        toml::Value::Table(table) => {
+            for (name, value) in table {
+                make_readable(&format!("{path}.{name}"), value);
+            }
+        }
+        toml::Value::Array(list) => {
+            for value in list {
+                make_readable(path, value);
+            }
+        }
+        number => {
+            let text = schema::find(path).and_then(|key| with_unit(key, number));
+            if let Some(text) = text {
+                *number = toml::Value::String(text);
+            }
+        }
+    }
+}
+
 /// The keys of a section or of a table.
 fn below(path: &str) -> impl Iterator<Item = &'static Key> {
     schema::keys().iter().filter(move |key| {
@@ -196,18 +226,12 @@ pub(super) fn said(values: &toml::Table, key: &Key) -> String {
 }
 
 fn readable(key: &Key, value: &toml::Value) -> String {
-    let number = value
-        .as_integer()
-        .and_then(|number| u64::try_from(number).ok());
-    match (key.unit, number) {
-        (Some(unit), Some(number)) => {
-            let text = unit.print(number);
-            if text == number.to_string() {
-                text
-            } else {
-                format!("\"{text}\"")
-            }
-        }
-        _ => value.to_string(),
-    }
+    with_unit(key, value).map_or_else(|| value.to_string(), |text| format!("\"{text}\""))
+}
+
+/// A number as one would say it, where it has a unit and a larger one fits.
+fn with_unit(key: &Key, value: &toml::Value) -> Option<String> {
+    let number = u64::try_from(value.as_integer()?).ok()?;
+    let text = key.unit?.print(number);
+    (text != number.to_string()).then_some(text)
 }

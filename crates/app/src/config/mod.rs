@@ -30,7 +30,7 @@ use serde::de::DeserializeOwned;
 
 use self::across::Derived;
 pub(crate) use self::across::resized;
-pub(crate) use self::explain::explain;
+pub(crate) use self::explain::{explain, shown};
 pub(crate) use self::live::is_live;
 pub(crate) use self::own::{Clients, LogFormat, LoggingConfig, ServerConfig};
 use self::problem::Problem;

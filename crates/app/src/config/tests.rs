@@ -253,10 +253,17 @@ fn paths_count_from_the_files_directory() {
 }
 
 #[test]
-fn what_show_prints_is_read_back_the_same() {
+fn what_show_prints_is_readable_and_read_back_the_same() {
     let config = parse(&text_of(&small()), "small").unwrap();
-    let shown = toml::to_string(&config.values().unwrap()).unwrap();
-    assert_eq!(parse(&shown, "shown").unwrap(), config);
+    let text = shown(&config).unwrap();
+    assert_eq!(parse(&text, "shown").unwrap(), config);
+    for line in [
+        "octets = \"1GiB\"",
+        "age_s_max = \"30d\"",
+        "octets_max = \"512KiB\"",
+    ] {
+        assert!(text.contains(line), "{line} in {text}");
+    }
 }
 
 /// Every path of a table of values, tables in lists without their places.

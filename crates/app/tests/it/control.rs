@@ -44,7 +44,7 @@ fn live_offline_and_read_only_answer_alike() {
     assert_eq!(live[3]["xref"], json!([["misc.test", 1], ["alt.x", 1]]));
     let token = live[4]["token"].as_str().unwrap().to_owned();
     let by_token = spool.json(&["article", "show", &token]);
-    assert_eq!(by_token["id"], "<2@t.example>");
+    assert_eq!(by_token["message_id"], "<2@t.example>");
     let beside = answers(&spool, &["--read-only"]);
     let check = spool.json(&["check"]);
     assert_eq!(

@@ -382,12 +382,17 @@ fn what_is_known_costs_little() {
     // What is needed once is not counted.
     stat(0..1000);
     let (memory, open) = own();
-    stat(1000..files);
-    let status = place.json(&["status", "@mnt"]);
-    assert!(
-        status["inodes_known"].as_u64() >= Some(u64::from(files)),
-        "{status}"
-    );
+    // The kernel forgets names when it needs memory, or when somebody on this machine tells it to.
+    let mut tries = 0;
+    loop {
+        stat(1000..files);
+        let status = place.json(&["status", "@mnt"]);
+        if status["inodes_known"].as_u64() >= Some(u64::from(files)) {
+            break;
+        }
+        tries += 1;
+        assert!(tries < 5, "{status}");
+    }
     let (memory_now, open_now) = own();
     let grown = memory_now.saturating_sub(memory);
     let allowed = u64::from(files) * 100 + (8 << 20);

@@ -105,6 +105,9 @@ impl Cyclic {
         let Some(geometry) = header.geometry() else {
             return Err(owner.wrong("sizes in the file header"));
         };
+        // More than the buffer has room for is overwritten.
+        let room = usize::try_from(geometry.capacity()).unwrap_or(usize::MAX);
+        let recent = Recent::new(owner.recent_octets.min(room), Arc::clone(owner.pool));
         let home = Arc::new(CyclicFile {
             file,
             side: disk.open(owner.path, mode)?,
@@ -126,7 +129,7 @@ impl Cyclic {
             is_rescued,
             complaint,
             read_only,
-            recent: Recent::new(owner.recent_octets, Arc::clone(owner.pool)),
+            recent,
             is_cached: owner.config.cached,
         });
         Ok(Self {

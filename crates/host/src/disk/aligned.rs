@@ -1,10 +1,10 @@
-//! Octets that begin on a page boundary in memory, as writing around the page cache wants them.
+//! Octets that begin on a page boundary in memory, as reading and writing around the page cache want them.
 //!
 //! Grows like a vector and keeps its memory when cleared.  What was reserved and not filled is never shown.
 
 use std::ops::{Deref, DerefMut};
 
-/// What direct writes are aligned to: offset, length and address.
+/// What direct reads and writes are aligned to: offset, length and address.
 pub const DIRECT_ALIGN_BYTES: usize = 4096;
 
 /// A growable run of octets whose first one is page-aligned.
@@ -107,7 +107,7 @@ impl DerefMut for AlignedBuf {
     }
 }
 
-/// Whether a write of `buf` at `offset` can go around the page cache.
+/// Whether a read or write of `buf` at `offset` can go around the page cache.
 pub(super) fn is_aligned(buf: &[u8], offset: u64) -> bool {
     buf.as_ptr().align_offset(DIRECT_ALIGN_BYTES) == 0
         && buf.len().is_multiple_of(DIRECT_ALIGN_BYTES)

@@ -92,6 +92,13 @@ pub trait File: Send + Sync + Debug {
     /// Reads into `buf`; fewer octets than asked for only at the end of the file.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize>;
 
+    /// Reads as [`File::read_at`] does, around the page cache where that can be done: what the medium has, and nothing that
+    /// others want to have in memory makes room for it.  Address, offset and length must be multiples of
+    /// [`DIRECT_ALIGN_BYTES`], see [`AlignedBuf`]; otherwise it is an ordinary read.
+    fn read_direct_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
+        self.read_at(buf, offset)
+    }
+
     /// Reads as [`File::read_at`] does, but only what is in memory already; `None` means it would have to wait.
     fn read_cached_at(&self, buf: &mut [u8], offset: u64) -> Result<Option<usize>>;
 
@@ -137,20 +144,31 @@ pub trait File: Send + Sync + Debug {
     /// Reads exactly `buf.len()` octets or says how many there were.
     fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> Result<()> {
         let got = self.read_at(buf, offset)?;
-        if got == buf.len() {
-            return Ok(());
-        }
-        Err(Error::ShortRead {
-            path: self.path().to_path_buf(),
-            offset,
-            wanted: buf.len(),
-            got,
-        })
+        exactly(self.path(), offset, buf.len(), got)
+    }
+
+    /// Reads exactly `buf.len()` octets as [`File::read_direct_at`] does, or says how many there were.
+    fn read_exact_direct_at(&self, buf: &mut [u8], offset: u64) -> Result<()> {
+        let got = self.read_direct_at(buf, offset)?;
+        exactly(self.path(), offset, buf.len(), got)
     }
 
     /// What a scripted failing sync does instead of syncing: the pages become clean and their data is lost.
     #[doc(hidden)]
     fn lose_unsynced(&self) {}
+}
+
+/// Whether as much was read as was wanted.
+fn exactly(path: &Path, offset: u64, wanted: usize, got: usize) -> Result<()> {
+    if got == wanted {
+        return Ok(());
+    }
+    Err(Error::ShortRead {
+        path: path.to_path_buf(),
+        offset,
+        wanted,
+        got,
+    })
 }
 
 /// Reads a file of at most `limit` octets; a longer one is an error, so that no file makes us grow without bound.

@@ -43,6 +43,8 @@ struct RealFile {
     path: PathBuf,
     /// A second descriptor that writes around the page cache; opened when first asked for.
     direct: OnceLock<Option<OwnedFd>>,
+    /// One that reads around it: whoever may only read cannot have the other.
+    direct_reads: OnceLock<Option<OwnedFd>>,
 }
 
 #[derive(Debug)]
@@ -167,6 +169,7 @@ impl Disk for RealDisk {
             file,
             path: path.to_path_buf(),
             direct: OnceLock::new(),
+            direct_reads: OnceLock::new(),
         }))
     }
 
@@ -278,14 +281,40 @@ impl Disk for RealDisk {
 }
 
 impl RealFile {
-    /// A second descriptor for the same file that writes around the page cache, where the file system can do that.
+    /// Another descriptor for the same file that goes around the page cache, where the file system can do that.
+    fn open_direct(&self, access: OFlags) -> Option<OwnedFd> {
+        let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        let flags = access | OFlags::DIRECT | OFlags::CLOEXEC;
+        retry(|| rustix::fs::open(own.as_str(), flags, Mode::empty())).ok()
+    }
+
+    /// The one that writes.
     fn direct(&self) -> Option<&OwnedFd> {
-        let open = || {
-            let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
-            let flags = OFlags::WRONLY | OFlags::DIRECT | OFlags::CLOEXEC;
-            retry(|| rustix::fs::open(own.as_str(), flags, Mode::empty())).ok()
-        };
+        let open = || self.open_direct(OFlags::WRONLY);
         self.direct.get_or_init(open).as_ref()
+    }
+
+    /// Reads around the page cache as far as that works and says how many octets were read.
+    fn pread_direct(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
+        let open = || self.open_direct(OFlags::RDONLY);
+        let Some(direct) = self.direct_reads.get_or_init(open) else {
+            return Ok(0);
+        };
+        let mut done = 0;
+        while let Some(rest) = buf.get_mut(done..).filter(|rest| !rest.is_empty()) {
+            match retry(|| rustix::io::pread(direct, &mut *rest, offset + done as u64)) {
+                // The end of the file, or refused: the caller goes on in the ordinary way.
+                Ok(0) | Err(Errno::INVAL | Errno::OPNOTSUPP) => break,
+                Ok(got) => {
+                    done += got;
+                    if !done.is_multiple_of(DIRECT_ALIGN_BYTES) {
+                        break;
+                    }
+                }
+                Err(errno) => return Err(failed(Op::Read, &self.path)(errno)),
+            }
+        }
+        Ok(done)
     }
 
     /// Writes around the page cache as far as that works and says how many octets were written.
@@ -366,6 +395,15 @@ impl File for RealFile {
             }
         }
         Ok(done)
+    }
+
+    fn read_direct_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
+        let done = match is_aligned(buf, offset) {
+            true => self.pread_direct(buf, offset)?,
+            false => 0,
+        };
+        let rest = buf.get_mut(done..).unwrap_or_default();
+        Ok(done + self.read_at(rest, offset + done as u64)?)
     }
 
     fn read_cached_at(&self, buf: &mut [u8], offset: u64) -> Result<Option<usize>> {

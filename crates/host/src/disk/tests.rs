@@ -124,6 +124,33 @@ fn direct_writes_are_writes() {
 }
 
 #[test]
+fn direct_reads_are_reads() {
+    on_every_disk(|disk, dir| {
+        let file = disk.open(&dir.join("a"), OpenMode::CreateNew).unwrap();
+        let octets: Vec<u8> = (0..300_001_u32).map(|n| (n * 7 % 251) as u8).collect();
+        file.write_at(&octets, 0).unwrap();
+        // Who may only read may do so around the cache as well, and sees what has not come to the medium yet.
+        let file = disk.open(&dir.join("a"), OpenMode::Read).unwrap();
+        let mut buf = AlignedBuf::new();
+        buf.append(8 * DIRECT_ALIGN_BYTES).fill(0);
+        file.read_exact_direct_at(&mut buf, 8192).unwrap();
+        assert!(*buf == octets[8192..8192 + buf.len()]);
+        let end = octets.len() / DIRECT_ALIGN_BYTES * DIRECT_ALIGN_BYTES;
+        assert_eq!(
+            file.read_direct_at(&mut buf, end as u64).unwrap(),
+            octets.len() - end
+        );
+        assert_eq!(buf[..octets.len() - end], octets[end..]);
+        let short = file.read_exact_direct_at(&mut buf, end as u64).unwrap_err();
+        assert!(matches!(short, Error::ShortRead { .. }), "{short}");
+        file.read_exact_direct_at(&mut buf[1..100], 3)
+            .expect("odd place: an ordinary read");
+        assert_eq!(buf[1..100], octets[3..102]);
+        assert_eq!(file.read_direct_at(&mut [], 0).unwrap(), 0);
+    });
+}
+
+#[test]
 fn zero_fill_reserve_and_set_len() {
     on_every_disk(|disk, dir| {
         let file = disk.open(&dir.join("a"), OpenMode::CreateNew).unwrap();

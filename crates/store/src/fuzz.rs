@@ -184,7 +184,7 @@ fn walk(store: &Store) -> Result<BufferDigest> {
                     ..
                 } = scanned
                 else {
-                    digest.damaged += 1;
+                    digest.damaged += u64::from(scanned != Scanned::Passed);
                     continue;
                 };
                 digest.sound += u64::from(sound);

@@ -249,6 +249,8 @@ pub trait BufferReader: Send + Sync + Debug {
 pub enum ScanRange {
     /// What is alive, oldest first.
     Live,
+    /// What is alive from there on, where an earlier walk had come to.
+    LiveFrom(Position),
     /// Everything that can be read, alive or not, in the order of the file.
     All,
 }
@@ -282,6 +284,8 @@ pub enum Scanned {
         /// To this offset.
         to: u64,
     },
+    /// A piece was read in which there is nothing to tell of: so no step takes long.
+    Passed,
 }
 
 /// A walk over the records of a buffer.  It resynchronises behind damage; its memory is bounded by the largest
@@ -290,6 +294,12 @@ pub trait RecordScan: Send + Debug {
     /// The next thing found; `None` at the end.
     fn step(&mut self) -> Result<Option<Scanned>>;
 
-    /// The article of the record that the last step found.
+    /// The article of the record that the last step found; where that was damage, what may be one as far as it is in memory.
     fn article(&self) -> &[u8];
+
+    /// Everything alive before this was told, where it walks what is alive.
+    fn at(&self) -> Position;
+
+    /// Octets that were read so far.
+    fn octets_read(&self) -> u64;
 }

@@ -5,12 +5,15 @@
 //! nothing can be read, for long or at all, the device fails, and nobody must take its articles for lost: that is an
 //! error.  On a buffer that is being written it shows what was written when it began, and keeps quiet about what is
 //! overwritten under it.
+//!
+//! It reads around the page cache: what it sees is what the medium has, and a walk over a whole buffer takes nothing out of
+//! memory that readers want there.  It holds no lock from one read to the next.
 
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use newsreel_host::{Error as HostError, ErrorKind, Op};
+use newsreel_host::{AlignedBuf, Error as HostError, ErrorKind, Op};
 use newsreel_wire::Position;
 
 use super::buffer::Buffer;
@@ -20,7 +23,7 @@ use super::placing::{ARTICLE_OCTETS_MAX, token_of};
 use crate::error::{Error, Result};
 use crate::method::{RecordScan, ScanRange, Scanned};
 
-/// Octets read at once.
+/// Octets read at once, about.
 const WINDOW: usize = 1 << 20;
 
 /// Octets in a row that cannot be read, at most (of a small buffer half its area): bad spots are smaller.
@@ -44,13 +47,14 @@ pub(crate) struct CyclicScan {
     parts: std::vec::IntoIter<Part>,
     part: Part,
     offset: u64,
-    /// Octets of the file from `window_at` on.
-    window: Vec<u8>,
+    /// Octets of the file from `window_at` on: whole pages, but around what cannot be read.
+    window: AlignedBuf,
     window_at: u64,
-    window_len: usize,
+    /// Octets that were read so far.
+    octets_read: u64,
     /// Something before this cannot be read: what lies around it is read in small pieces.
     narrow_until: u64,
-    /// Where the article of the last record lies in the window.
+    /// Where the article of the last record, or what is left of one, lies in the window.
     article: Range<usize>,
     /// Where a record should have begun.
     damaged_from: Option<u64>,
@@ -86,7 +90,8 @@ impl CyclicScan {
     pub(crate) fn new(buffer: Arc<Buffer>, range: ScanRange) -> Self {
         let parts = match range {
             ScanRange::All => all_parts(&buffer),
-            ScanRange::Live => live_parts(&buffer),
+            ScanRange::Live => live_parts(&buffer, Position::ZERO),
+            ScanRange::LiveFrom(position) => live_parts(&buffer, position),
         };
         let mut parts = parts.into_iter();
         let part = parts.next().unwrap_or(Part {
@@ -100,9 +105,9 @@ impl CyclicScan {
             parts,
             part,
             offset: part.from,
-            window: Vec::new(),
+            window: AlignedBuf::new(),
             window_at: 0,
-            window_len: 0,
+            octets_read: 0,
             narrow_until: 0,
             article: 0..0,
             damaged_from: None,
@@ -119,7 +124,7 @@ impl CyclicScan {
             return Ok(None);
         }
         let inside = offset.checked_sub(self.window_at).map(in_memory);
-        if let Some(at) = inside.filter(|at| at.saturating_add(len) <= self.window_len) {
+        if let Some(at) = inside.filter(|at| at.saturating_add(len) <= self.window.len()) {
             return Ok(Some(at));
         }
         let file = match self.buffer.home.file(self.part.cycle.unwrap_or_default()) {
@@ -130,25 +135,30 @@ impl CyclicScan {
         let left = self.part.to - offset;
         let left = usize::try_from(left).unwrap_or(usize::MAX);
         let is_narrow = offset < self.narrow_until;
-        for ahead in [WINDOW, PAGE_LEN, 0]
-            .into_iter()
-            .skip(usize::from(is_narrow))
-        {
-            let want = left.min(len.max(ahead));
-            if self.window.len() < want {
-                self.window.resize(want, 0);
+        let tries = [WINDOW, PAGE_LEN, 0].into_iter();
+        for ahead in tries.skip(usize::from(is_narrow)) {
+            if ahead == PAGE_LEN && len >= PAGE_LEN {
+                continue;
             }
-            self.window_len = 0;
-            let window = &mut self.window[..want];
-            match file.read_exact_at(window, offset) {
+            let want = left.min(len.max(ahead));
+            let (mut from, mut to) = (offset, offset + want as u64);
+            if ahead > 0 {
+                (from, to) = (from - from % PAGE, to.next_multiple_of(PAGE));
+            }
+            self.window.clear();
+            self.octets_read += to - from;
+            match file.read_exact_direct_at(self.window.append(in_memory(to - from)), from) {
                 Ok(()) => {
-                    (self.window_at, self.window_len) = (offset, want);
-                    return Ok(Some(0));
+                    self.window_at = from;
+                    return Ok(Some(in_memory(offset - from)));
                 }
-                Err(error) if want > len && error.is_medium() => {
-                    self.narrow_until = self.narrow_until.max(offset + want as u64);
+                Err(error) => {
+                    self.window.clear();
+                    if ahead == 0 || !error.is_medium() {
+                        return Err(error.into());
+                    }
+                    self.narrow_until = self.narrow_until.max(to);
                 }
-                Err(error) => return Err(error.into()),
             }
         }
         Ok(None)
@@ -198,6 +208,7 @@ impl CyclicScan {
     fn end_damage(&mut self) -> Option<Scanned> {
         let was_stale = std::mem::take(&mut self.is_cut) || self.is_stale;
         let from = self.damaged_from.take()?;
+        self.article = self.in_window(from + RECORD_HEADER as u64..self.offset);
         // What was overwritten since is no damage either, nor what is left of a record whose beginning was.
         let cycle = self.part.cycle.unwrap_or(u32::MAX);
         let is_first = from == self.buffer.geometry.data_start;
@@ -212,6 +223,16 @@ impl CyclicScan {
         })
     }
 
+    /// Where these octets of the file lie in the window, as far as they do from the first on.
+    fn in_window(&self, octets: Range<u64>) -> Range<usize> {
+        let from = octets.start.checked_sub(self.window_at).map(in_memory);
+        let Some(from) = from.filter(|from| *from < self.window.len()) else {
+            return 0..0;
+        };
+        let len = in_memory(octets.end.saturating_sub(octets.start));
+        from..from.saturating_add(len).min(self.window.len())
+    }
+
     /// Reads the article behind a header and says what is to be said of it.
     fn record(&mut self, header: &RecordHeader) -> Result<Option<Scanned>> {
         let len = RECORD_HEADER + header.article_len as usize;
@@ -223,7 +244,12 @@ impl CyclicScan {
                 self.offset += self.buffer.geometry.record_octets(octets);
                 return Ok(self.end_damage());
             }
-            other => return other.map(|_| None),
+            // Its file was removed meanwhile, and nothing more of it is there.
+            Ok(None) => {
+                self.offset = self.part.to;
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
         };
         self.article = at + RECORD_HEADER..at + len;
         let (head, body) = self.window[self.article.clone()].split_at(header.head_len as usize);
@@ -307,7 +333,7 @@ impl CyclicScan {
 }
 
 impl CyclicScan {
-    /// Where this part begins: a file that somebody removed has none of its articles.
+    /// Where this part begins: a file that somebody removed has none of its articles.  One that was dropped is no loss.
     fn removed(&mut self) -> Option<Scanned> {
         let Part {
             cycle, from, to, ..
@@ -316,11 +342,13 @@ impl CyclicScan {
             return None;
         }
         let file = self.buffer.home.file(cycle?);
-        let is_removed = file.is_err_and(|error| error.kind() == ErrorKind::NotFound);
-        is_removed.then(|| {
-            self.offset = to;
-            Scanned::Damaged { cycle, from, to }
-        })
+        if !file.is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+            return None;
+        }
+        (self.offset, self.article) = (to, 0..0);
+        let is_missed = Position::checked(cycle?, from)
+            .is_none_or(|position| self.buffer.should_be_sound(position));
+        is_missed.then_some(Scanned::Damaged { cycle, from, to })
     }
 }
 
@@ -330,30 +358,48 @@ impl RecordScan for CyclicScan {
             if let Some(removed) = self.removed() {
                 return Ok(Some(removed));
             }
+            let before = self.octets_read;
             while self.offset < self.part.to {
                 if let Some(scanned) = self.advance()? {
                     return Ok(Some(scanned));
                 }
+                if self.octets_read > before {
+                    return Ok(Some(Scanned::Passed));
+                }
+            }
+            let is_last = self.parts.as_slice().is_empty();
+            if is_last && self.unreadable > 0 && !self.is_readable {
+                let path = self.buffer.home.path();
+                return Err(HostError::medium(Op::Read, path).into());
             }
             if let Some(damage) = self.end_damage() {
                 return Ok(Some(damage));
             }
             let Some(part) = self.parts.next() else {
-                if self.unreadable > 0 && !self.is_readable {
-                    let path = self.buffer.home.path();
-                    return Err(HostError::medium(Op::Read, path).into());
-                }
                 return Ok(None);
             };
             self.part = part;
             (self.is_stale, self.is_cut) = (false, part.is_cut);
             self.offset = part.from;
-            self.window_len = 0;
+            self.window.clear();
         }
     }
 
     fn article(&self) -> &[u8] {
         self.window.get(self.article.clone()).unwrap_or_default()
+    }
+
+    fn at(&self) -> Position {
+        let offset = self.damaged_from.unwrap_or(self.offset);
+        let (cycle, offset) = match self.parts.as_slice().first() {
+            Some(next) if offset >= self.part.to => (next.cycle, next.from),
+            _ => (self.part.cycle, offset),
+        };
+        Position::checked(cycle.unwrap_or_default(), offset).unwrap_or_default()
+    }
+
+    fn octets_read(&self) -> u64 {
+        self.octets_read
     }
 }
 
@@ -373,17 +419,24 @@ fn all_parts(buffer: &Buffer) -> Vec<Part> {
     cycles.map(|cycle| part(Some(cycle))).collect()
 }
 
-/// What is alive and written: the rest of the last cycle, then this one; of a buffer with a file for each, all.
-fn live_parts(buffer: &Buffer) -> Vec<Part> {
+/// What is alive and written from a position on: the rest of the last cycle, then this one; of a buffer with a file for each,
+/// all.
+fn live_parts(buffer: &Buffer, position: Position) -> Vec<Part> {
     let geometry = buffer.geometry;
     let floor = buffer.floor();
+    // A walk had come to the end of a record there; the floor lies inside one that is gone.
+    let is_record = position > floor;
+    let floor = floor.max(position);
     let end = Position(buffer.written.load(Ordering::Acquire));
     let part = |cycle: u32, from: u64, to: u64| Part {
         cycle: Some(cycle),
         from,
         to,
-        is_cut: from != geometry.data_start,
+        is_cut: from != geometry.data_start && !is_record,
     };
+    if floor >= end {
+        return vec![part(end.cycle(), end.offset(), end.offset())];
+    }
     let in_area = |offset: u64| offset.clamp(geometry.data_start, geometry.data_end);
     if floor.cycle() == end.cycle() {
         return vec![part(end.cycle(), in_area(floor.offset()), end.offset())];

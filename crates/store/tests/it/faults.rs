@@ -222,6 +222,7 @@ fn a_bad_sector_costs_a_scan_the_record_in_it() {
                     assert!(from <= sector && sector < to, "{nth}: {from:#x} to {to:#x}");
                     damaged += 1;
                 }
+                Scanned::Passed => {}
             }
         }
         faulty.clear();

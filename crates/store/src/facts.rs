@@ -60,6 +60,27 @@ impl BufferFacts {
     }
 }
 
+/// A cyclic buffer of a configuration, and what there is of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PlannedBuffer {
+    /// Its name.
+    pub name: String,
+    /// The set it belongs to.
+    pub set: String,
+    /// Its file or device.
+    pub path: String,
+    /// Its size, octets, everything included.
+    pub octets: u64,
+    /// It is not written out when it is made.
+    pub is_sparse: bool,
+    /// It is there: its file is neither missing nor blank.
+    pub is_there: bool,
+    /// The spool has had a buffer of this name.
+    pub was_made: bool,
+    /// Octets that are free where it lies, or will.
+    pub free_octets: u64,
+}
+
 /// The oldest article that is alive in a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Oldest {

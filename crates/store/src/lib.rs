@@ -24,7 +24,7 @@ pub use config::{
     StoreConfig, StoreProblem,
 };
 pub use error::{Error, PlaceError, ReadError, Result};
-pub use facts::{BufferFacts, Oldest};
+pub use facts::{BufferFacts, Oldest, PlannedBuffer};
 pub use method::{
     BatchWrite, Blocking, BufferReader, CheckpointWrite, Left, Marks, Missing, Place, RecordScan,
     Reservation, ScanRange, Scanned, StorageMethod, Stored, Want,

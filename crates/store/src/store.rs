@@ -12,10 +12,11 @@ use newsreel_wire::{BufferId, Sequence, SetId, Token, UnixTime};
 
 use crate::config::StoreConfig;
 use crate::error::{Error, PlaceError, Result};
+use crate::facts::PlannedBuffer;
 use crate::method::{
     BatchWrite, CheckpointWrite, Left, Marks, Missing, Place, Reservation, StorageMethod,
 };
-use crate::methods::cnfs::CreateProgress;
+use crate::methods::cnfs::{self, CreateProgress};
 use crate::methods::{self, Opening};
 use crate::reader::StoreReader;
 use crate::register::Register;
@@ -25,6 +26,29 @@ use crate::register::Register;
 pub struct Store {
     sets: Vec<Box<dyn StorageMethod>>,
     reader: Arc<StoreReader>,
+}
+
+/// The register of a spool's buffers, which a sound configuration names all.
+fn register(disk: &Arc<dyn Disk>, spool_dir: &Path, config: &StoreConfig) -> Result<Register> {
+    if let Some(problem) = config.problems().into_iter().next() {
+        return Err(Error::Config(format!("{}: {}", problem.key, problem.right)));
+    }
+    let mut register = Register::open(disk.as_ref(), &spool_dir.join("buffers"))?;
+    let named = |name: &str| {
+        config.buffers.iter().any(|buffer| buffer.name == name)
+            || config
+                .sets
+                .iter()
+                .any(|set| !set.has_buffers() && set.name == name)
+    };
+    register.reconcile(&named, &config.dropped)?;
+    Ok(register)
+}
+
+/// A set's id is its place in the configuration.
+fn set_id(at: usize) -> Result<SetId> {
+    let id = u8::try_from(at).map(SetId);
+    id.map_err(|_| Error::Config("there are more than 255 sets".to_owned()))
 }
 
 /// Whether a store is opened to be written.
@@ -52,18 +76,7 @@ impl Store {
         access: Access,
         progress: CreateProgress<'_>,
     ) -> Result<Self> {
-        if let Some(problem) = config.problems().into_iter().next() {
-            return Err(Error::Config(format!("{}: {}", problem.key, problem.right)));
-        }
-        let mut register = Register::open(disk.as_ref(), &spool_dir.join("buffers"))?;
-        let named = |name: &str| {
-            config.buffers.iter().any(|buffer| buffer.name == name)
-                || config
-                    .sets
-                    .iter()
-                    .any(|set| !set.has_buffers() && set.name == name)
-        };
-        register.reconcile(&named, &config.dropped)?;
+        let mut register = register(disk, spool_dir, config)?;
         for name in &config.dropped {
             tracing::warn!(
                 buffer = name,
@@ -84,8 +97,7 @@ impl Store {
         let machine_octets = machine_octets();
         let (mut sets, mut readers) = (Vec::new(), Vec::new());
         for (at, set) in config.sets.iter().enumerate() {
-            let id = u8::try_from(at).map(SetId);
-            let id = id.map_err(|_| Error::Config("there are more than 255 sets".to_owned()))?;
+            let id = set_id(at)?;
             let Some(method) = methods::find(&set.method) else {
                 return Err(Error::Config(format!(
                     "there is no method {:?}",
@@ -105,6 +117,55 @@ impl Store {
             sets,
             reader: Arc::new(StoreReader::new(readers)),
         })
+    }
+
+    /// The cyclic buffers of a configuration, each with what there is of it; reads only.
+    ///
+    /// # Errors
+    /// When the configuration contradicts itself, or what is there cannot be looked at.
+    pub fn planned(
+        disk: &Arc<dyn Disk>,
+        spool_dir: &Path,
+        config: &StoreConfig,
+    ) -> Result<Vec<PlannedBuffer>> {
+        let register = register(disk, spool_dir, config)?;
+        let mut planned = Vec::new();
+        for set in config.sets.iter().filter(|set| set.has_buffers()) {
+            planned.extend(cnfs::planned(disk, spool_dir, config, set, &register)?);
+        }
+        Ok(planned)
+    }
+
+    /// Makes the cyclic buffers of these names that are not there, as [`Store::open`] does with all, and looks at those that
+    /// are.
+    ///
+    /// # Errors
+    /// As [`Store::open`]; those before are made.
+    pub fn create(
+        disk: &Arc<dyn Disk>,
+        (spool_dir, spool): (&Path, [u8; 16]),
+        config: &StoreConfig,
+        names: &[String],
+        known: &[BufferId],
+        progress: CreateProgress<'_>,
+    ) -> Result<()> {
+        let mut register = register(disk, spool_dir, config)?;
+        let mut opening = Opening {
+            disk,
+            spool_dir,
+            spool,
+            buffers: &config.buffers,
+            register: &mut register,
+            known,
+            access: Access::Write,
+            progress,
+        };
+        for (at, set) in config.sets.iter().enumerate() {
+            if set.has_buffers() {
+                cnfs::create(&mut opening, set_id(at)?, set, names)?;
+            }
+        }
+        Ok(())
     }
 
     /// The readers' half.

@@ -18,7 +18,7 @@ mod set;
 pub use alone::open_file;
 pub use bitmap::STARTS_MAX;
 pub use create::CreateProgress;
-pub(crate) use open::open;
+pub(crate) use open::{create, open, planned};
 
 pub use crate::records::format::{FileHeader, FileKey, Hints, Mark, RECORD_HEADER, RecordHeader};
 pub use crate::records::geometry::{BLOCK_MAX, BLOCK_MIN, Geometry, PAGE};

@@ -11,12 +11,14 @@ use super::create::{CreateProgress, create_file, create_in_place};
 use super::file::{Cyclic, Owner};
 use super::rescue;
 use super::set::Cnfs;
-use crate::config::{BufferConfig, SetConfig};
+use crate::config::{BufferConfig, SetConfig, StoreConfig};
 use crate::error::{Error, Result};
+use crate::facts::PlannedBuffer;
 use crate::method::BufferReader;
 use crate::methods::{OpenedSet, Opening};
 use crate::records::headers::{Headers, left_as_it_is, read_headers};
 use crate::records::memory::Pool;
+use crate::register::Register;
 use crate::store::Access;
 
 /// Opens the buffers of a set.
@@ -25,13 +27,7 @@ pub(crate) fn open(opening: &mut Opening<'_>, set: SetId, config: &SetConfig) ->
     let recent_octets = opening.recent_octets / config.buffers.len().max(1);
     let pool = Arc::new(Pool::default());
     for name in &config.buffers {
-        let found = opening.buffers.iter().find(|buffer| buffer.name == *name);
-        let Some(buffer) = found else {
-            return Err(Error::Config(format!(
-                "set {:?} wants buffer {name:?}, which is not configured",
-                config.name
-            )));
-        };
+        let buffer = configured(opening.buffers, config, name)?;
         buffers.push(open_buffer(opening, (set, recent_octets, &pool), buffer)?);
     }
     let readers = buffers
@@ -40,6 +36,69 @@ pub(crate) fn open(opening: &mut Opening<'_>, set: SetId, config: &SetConfig) ->
     Ok(OpenedSet {
         readers: readers.collect(),
         placing: Box::new(Cnfs::new(buffers, config)),
+    })
+}
+
+/// Opens those of a set's buffers that have these names, so that they are made.
+pub(crate) fn create(
+    opening: &mut Opening<'_>,
+    set: SetId,
+    config: &SetConfig,
+    names: &[String],
+) -> Result<()> {
+    let pool = Arc::new(Pool::default());
+    for name in config.buffers.iter().filter(|name| names.contains(name)) {
+        let buffer = configured(opening.buffers, config, name)?;
+        open_buffer(opening, (set, 0, &pool), buffer)?;
+    }
+    Ok(())
+}
+
+/// What there is of a set's buffers.
+pub(crate) fn planned(
+    disk: &Arc<dyn Disk>,
+    spool_dir: &Path,
+    store: &StoreConfig,
+    set: &SetConfig,
+    register: &Register,
+) -> Result<Vec<PlannedBuffer>> {
+    let plan = |name: &String| {
+        let config = configured(&store.buffers, set, name)?;
+        let path = path_of(spool_dir, config);
+        let is_there = disk.exists(&path)? && {
+            let file = disk.open(&path, OpenMode::Read)?;
+            !matches!(read_headers(file.as_ref())?, Headers::Blank)
+        };
+        let mut lies_in = path.as_path();
+        while !disk.exists(lies_in)? {
+            lies_in = lies_in.parent().unwrap_or_else(|| Path::new("/"));
+        }
+        Ok(PlannedBuffer {
+            name: name.clone(),
+            set: set.name.clone(),
+            octets: config.octets,
+            is_sparse: config.sparse,
+            is_there,
+            was_made: register.has(name),
+            free_octets: disk.free_bytes(lies_in)?,
+            path: path.display().to_string(),
+        })
+    };
+    set.buffers.iter().map(plan).collect()
+}
+
+/// A set's buffer as the configuration has it.
+fn configured<'c>(
+    buffers: &'c [BufferConfig],
+    set: &SetConfig,
+    name: &str,
+) -> Result<&'c BufferConfig> {
+    let found = buffers.iter().find(|buffer| buffer.name == name);
+    found.ok_or_else(|| {
+        Error::Config(format!(
+            "set {:?} wants buffer {name:?}, which is not configured",
+            set.name
+        ))
     })
 }
 

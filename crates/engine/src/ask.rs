@@ -77,6 +77,7 @@ impl Engine {
                 disk_octets: facts.overview.file_bytes,
             },
             damaged: shared.views.damaged().iter().map(describe).collect(),
+            scrub: shared.scrub_status(),
             groups: facts.groups as u64,
             high_end: number_max(config.number_overflow),
             buffers: self.buffers(),
@@ -115,6 +116,7 @@ impl Engine {
                 status,
                 &facts,
                 oldest.map(|it| it.arrival),
+                self.shared.time.calendar(),
             ))
         };
         store.facts().into_iter().map(report).collect()

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use newsreel_index::Wait;
-use newsreel_store::{BufferReader, ScanRange, Scanned};
+use newsreel_store::BufferReader;
 use newsreel_wire::article::{Headers, Known};
 use newsreel_wire::{ArticleNumber, GroupId, IdHash, MessageId, Position, Sequence, Token};
 
@@ -16,6 +16,7 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::places::{Places, Retired, places};
 use crate::report::{CheckReport, Uncompared};
+use crate::walk::{Met, Walk};
 
 /// No view names it, neither its id nor its numbers, and the log has no record of it.
 const UNKNOWN: &str = "never committed";
@@ -146,58 +147,35 @@ impl Engine {
         report: &mut CheckReport,
         walked: &mut dyn FnMut(u64),
     ) -> Result<(), Error> {
-        let (floor, mut told) = (buffer.floor(), 0);
-        let octets_to = |at: Position| {
-            let cycles = u64::from(at.cycle().saturating_sub(floor.cycle()));
-            (cycles * buffer.cycle_octets() + at.offset()).saturating_sub(floor.offset())
-        };
-        let mut scan = Arc::clone(buffer).scan(ScanRange::Live);
-        while let Some(found) = scan.step().unwrap_or_else(|error| {
+        let mut told = 0;
+        let mut walk = Walk::new(&self.shared, buffer, Position::ZERO);
+        while let Some(met) = walk.step().unwrap_or_else(|error| {
             report.problem(format!("buffer {}: {error}", buffer.name()));
             None
         }) {
-            let (token, sequence, id_hash, sound) = match found {
-                Scanned::Damaged { cycle, from, to } => {
-                    let name = buffer.name();
-                    let cycle =
-                        cycle.map_or_else(String::new, |cycle| format!(" of cycle {cycle}"));
-                    report.problem(format!(
-                        "buffer {name}: no record can be read from {from:#x} to {to:#x}{cycle}"
-                    ));
-                    continue;
-                }
-                Scanned::Record {
-                    token,
-                    sequence,
-                    id_hash,
-                    sound,
-                    ..
-                } => (token, sequence, id_hash, sound),
-            };
-            let octets = octets_to(token.position());
+            let octets = walk.octets_passed();
             if octets >= told + TELL_EVERY {
                 told = octets;
                 walked(octets);
             }
-            if !sound {
-                if self.is_wanted(&token, &id_hash) {
-                    let (name, at) = (buffer.name(), token.position().offset());
-                    let sequence = sequence.0;
-                    report.problem(format!(
-                        "buffer {name}: the article at {at:#x} (sequence {sequence}) is damaged"
-                    ));
-                }
-            } else if sequence > seen.last {
-                report.uncompared(NEWER);
-            } else if seen.untold.contains(sequence) {
-                let article = scan.article();
-                let record = Record {
+            match met {
+                Met::Passed => {}
+                Met::Damaged(_, damage) => report.problem(damage.to_string()),
+                Met::Sound { sequence, .. } if sequence > seen.last => report.uncompared(NEWER),
+                Met::Sound {
                     token,
                     sequence,
                     id_hash,
-                    article,
-                };
-                self.check_stored(&record, seen, report)?;
+                } if seen.untold.contains(sequence) => {
+                    let record = Record {
+                        token,
+                        sequence,
+                        id_hash,
+                        article: walk.article(),
+                    };
+                    self.check_stored(&record, seen, report)?;
+                }
+                Met::Sound { .. } => {}
             }
         }
         Ok(())
@@ -305,12 +283,5 @@ impl Engine {
             *former = self.former();
         }
         places(groups, &former.retired, xref)
-    }
-
-    /// Whether the history leads to this record, as far as it can tell.
-    fn is_wanted(&self, token: &Token, id_hash: &IdHash) -> bool {
-        let known = self.shared.views.history().lookup(id_hash);
-        let token_known = known.map(|entry| entry.and_then(|entry| entry.token));
-        self.shared.store.is_live(token) && !token_known.is_ok_and(|known| known != Some(*token))
     }
 }

@@ -177,6 +177,29 @@ impl Default for SequencerConfig {
     }
 }
 
+/// `[scrub]`: every stored article is read again now and then and its checksums are compared, so that what rots on a disk is
+/// known before a reader asks for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ScrubConfig {
+    /// Octets that the scrub in the background reads a second, at most; 0: there is none. The default costs a disk a few
+    /// hundredths of its time, reads around the page cache, so that nothing readers want goes out of memory, and goes
+    /// through 1 TiB in three days. Where a pass takes longer than `every_s`, the next one begins behind it.
+    pub octets_per_s: u64,
+    /// From the beginning of a pass to that of the next, seconds. A month, as is usual for disks in an array: what rots seldom
+    /// rots everywhere, and each article is compared before the copies of other servers are gone.
+    pub every_s: u64,
+}
+
+impl Default for ScrubConfig {
+    fn default() -> Self {
+        Self {
+            octets_per_s: 4 << 20,
+            every_s: 30 * 86_400,
+        }
+    }
+}
+
 /// Everything the engine needs to open a spool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EngineConfig {
@@ -188,6 +211,8 @@ pub struct EngineConfig {
     pub sequencer: SequencerConfig,
     /// Buffers, sets and rules.
     pub store: StoreConfig,
+    /// `[scrub]`.
+    pub scrub: ScrubConfig,
     /// `[index]`.
     pub index: IndexConfig,
     /// `[log]`.
@@ -202,6 +227,7 @@ impl EngineConfig {
             articles: ArticlesConfig::default(),
             sequencer: SequencerConfig::default(),
             store: StoreConfig::default(),
+            scrub: ScrubConfig::default(),
             index: IndexConfig::default(),
             journal: JournalConfig::default(),
         }

@@ -66,6 +66,12 @@ counters! {
     reads,
     /// Reads that found a damaged record.
     corrupt_reads,
+    /// Articles that scrubs compared and found sound.
+    scrubbed,
+    /// Octets that scrubs read.
+    scrubbed_octets,
+    /// Damaged places that scrubs found for the first time.
+    damaged_articles,
 }
 
 impl Counters {

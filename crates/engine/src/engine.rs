@@ -1,12 +1,12 @@
 //! The local news database: its threads, and what the app may ask of it.
 //!
 //! Three threads: the sequencer decides the order, the commit thread writes and syncs, the
-//! checkpoint thread seals views and compacts.  Everything else runs on the caller's thread.
+//! checkpoint thread seals views and compacts; and one beside them that scrubs.  Everything else runs on the caller's thread.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -30,6 +30,8 @@ use crate::local::LocalService;
 use crate::offers::Offers;
 use crate::recover::{self, Opened};
 use crate::requests::{GroupChange, GroupSpec, Request};
+use crate::scrub;
+use crate::scrub_state::ScrubState;
 use crate::sequencer::Event;
 use crate::shared::{Policy, Shared};
 use crate::spool::Spool;
@@ -51,6 +53,14 @@ struct Threads {
     sequencer: JoinHandle<Store>,
     commit: JoinHandle<JournalWriter>,
     checkpoint: JoinHandle<()>,
+    scrub: Option<Scrubbing>,
+}
+
+/// The thread that scrubs; it ends when the channel is closed.
+#[derive(Debug)]
+struct Scrubbing {
+    stop: SyncSender<()>,
+    thread: JoinHandle<()>,
 }
 
 /// So often a spool is looked at whose files a server retires meanwhile.
@@ -162,6 +172,7 @@ impl Engine {
             committed: AtomicU64::new(committed),
             closing: AtomicBool::new(false),
             holds: Mutex::default(),
+            scrubs: Mutex::new(ScrubState::load(disk.as_ref(), &config.spool)),
             time: Timekeeper::new(Arc::clone(&clock), views.time()),
             queue: Arc::new(Semaphore::new(queue_kib.max(1))),
             journal,
@@ -321,7 +332,15 @@ impl Engine {
     /// Finishes what is under way, makes a last checkpoint, stops the threads.
     pub fn shutdown(&self) -> Result<(), Error> {
         self.shared.closing.store(true, Ordering::Release);
+        let scrub = self.threads.lock().as_mut().and_then(|it| it.scrub.take());
+        let scrub = scrub.map(|Scrubbing { stop, thread }| {
+            drop(stop);
+            thread
+        });
         let result = self.ask(Request::Stop);
+        if scrub.is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the scrub ended by a defect");
+        }
         let Some(threads) = self.threads.lock().take() else {
             return Ok(());
         };
@@ -381,5 +400,22 @@ fn start(shared: &Arc<Shared>, writer: JournalWriter, parts: Parts) -> Result<Th
         sequencer,
         commit,
         checkpoint,
+        scrub: start_scrub(shared)?,
     })
+}
+
+fn start_scrub(shared: &Arc<Shared>) -> Result<Option<Scrubbing>, Error> {
+    if shared.config.scrub.octets_per_s == 0 {
+        return Ok(None);
+    }
+    let (stop, stopped) = sync_channel(0);
+    let shared = Arc::clone(shared);
+    let thread = std::thread::Builder::new()
+        .name("scrub".to_owned())
+        .spawn(move || scrub::run(&shared, &stopped))
+        .map_err(|source| Error::Thread {
+            name: "scrub",
+            source,
+        })?;
+    Ok(Some(Scrubbing { stop, thread }))
 }

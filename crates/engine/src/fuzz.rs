@@ -1,4 +1,4 @@
-//! Takes any octets for a record of the log, a spool's identity, an Xref: the doors for fuzzers.
+//! Takes any octets for a record of the log, a spool's identity, the notes of a scrub, an Xref: the doors for fuzzers.
 //!
 //! Must never panic, whatever comes.
 
@@ -46,6 +46,12 @@ pub fn decode_identity(octets: &[u8]) -> bool {
     }
     let _ = crate::spool::parse(octets);
     crate::spool::parse(&whole).is_ok()
+}
+
+/// Takes `octets` for what a scrub noted, as they are and behind a right checksum; says whether they are that.
+#[must_use]
+pub fn decode_scrub(octets: &[u8]) -> bool {
+    crate::scrub_state::again(octets)
 }
 
 /// Takes `octets` for the Xref of a stored article: names and numbers, each as it stands there.

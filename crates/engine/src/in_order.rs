@@ -91,7 +91,7 @@ impl InOrder {
                 }
             }
             // What is damaged is lost, and the next record tells how far the walk is.
-            Some(Scanned::Record { .. } | Scanned::Damaged { .. }) => {}
+            Some(Scanned::Record { .. } | Scanned::Damaged { .. } | Scanned::Passed) => {}
         }
         Ok(())
     }

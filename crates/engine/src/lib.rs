@@ -18,6 +18,7 @@ mod checkpoint;
 mod commit;
 mod config;
 mod counters;
+mod create;
 mod engine;
 mod error;
 mod filing;
@@ -39,17 +40,22 @@ mod report;
 mod requests;
 mod roll_forward;
 mod room;
+mod scrub;
+mod scrub_state;
 mod sequencer;
 mod shared;
 mod spool;
 mod start;
 mod timekeeper;
 mod timing;
+mod walk;
 mod withdraw;
 
 pub use admin::{GROUP_HIGH_END, GROUP_TEXT_OCTETS_MAX};
 pub use check::{GAPS_MAX, PROBLEMS_MAX};
-pub use config::{ArticlesConfig, Durability, EngineConfig, Mode, NumberOverflow, SequencerConfig};
+pub use config::{
+    ArticlesConfig, Durability, EngineConfig, Mode, NumberOverflow, ScrubConfig, SequencerConfig,
+};
 pub use counters::{CounterValues, Counters};
 pub use engine::{Engine, Progress};
 pub use error::Error;
@@ -58,10 +64,12 @@ pub use local::LocalService;
 pub use newnews::NewnewsCursor;
 pub use record::Reason;
 pub use report::{
-    ArticleRef, ArticleReport, BufferReport, BufferStatus, CheckReport, GroupReport, HistoryStatus,
-    LogStatus, OverviewStatus, Status, Uncompared,
+    ArticleRef, ArticleReport, BufferReport, BufferStatus, CheckReport, Damage, GroupReport,
+    HistoryStatus, LogStatus, OverviewStatus, ScrubReport, ScrubStatus, ScrubbedBuffer, Status,
+    Uncompared,
 };
 pub use requests::{GroupChange, GroupSpec};
 pub use room::DiskRoom;
+pub use scrub_state::KNOWN_MAX as DAMAGED_KNOWN_MAX;
 pub use timekeeper::JUMP_S_MAX;
 pub use withdraw::Withdrawal;

@@ -1,5 +1,7 @@
 //! What the engine tells administrators: plain values, ready to print or to turn into JSON.
 
+use std::fmt;
+
 use newsreel_store::BufferFacts;
 use newsreel_wire::UnixTime;
 use serde::Serialize;
@@ -37,6 +39,8 @@ pub struct Status {
     pub overview: OverviewStatus,
     /// Sealed files of the views that are damaged and being rebuilt.
     pub damaged: Vec<String>,
+    /// The scrub in the background.
+    pub scrub: ScrubStatus,
     /// Number of groups.
     pub groups: u64,
     /// High marks of new groups are below this, so that there are numbers to go on with.
@@ -94,6 +98,117 @@ pub struct OverviewStatus {
     pub disk_octets: u64,
 }
 
+/// How the scrub in the background stands.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct ScrubStatus {
+    /// Octets it reads a second, at most; 0: it is off.
+    pub octets_per_s: u64,
+    /// When the pass under way began, seconds since 1970; none: it rests.
+    pub began: Option<u64>,
+    /// The buffer that is at.
+    pub buffer: Option<String>,
+    /// Octets it has read.
+    pub octets: Option<u64>,
+    /// When the last whole pass began.
+    pub last_began: Option<u64>,
+    /// When it ended.
+    pub last_ended: Option<u64>,
+    /// Articles it compared.
+    pub last_articles: Option<u64>,
+    /// Octets it read.
+    pub last_octets: Option<u64>,
+    /// Buffers it could not read to their ends.
+    pub last_unreadable: Option<u64>,
+    /// Damaged places known by now and not overwritten yet.
+    pub damaged: u64,
+}
+
+/// A damaged article, or a stretch of a buffer in which none can be read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Damage {
+    /// The buffer's name.
+    pub buffer: String,
+    /// The cycle, as far as it is one.
+    pub cycle: Option<u32>,
+    /// From this offset in the file.
+    pub from: u64,
+    /// To this offset.
+    pub to: u64,
+    /// Its sequence in the log; none: no record can be read.
+    pub sequence: Option<u64>,
+    /// The token of the article, or of the first one of a stretch.
+    pub token: Option<String>,
+    /// Its message-id, where log, views or what is left of it tell it.
+    pub message_id: Option<String>,
+    /// Its groups and numbers, where the overview leads to it.
+    pub groups: Vec<(String, u64)>,
+    /// What it means.
+    pub means: &'static str,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (buffer, from, to) = (&self.buffer, self.from, self.to);
+        match (self.sequence, self.cycle) {
+            (Some(sequence), _) => write!(
+                f,
+                "buffer {buffer}: the article at {from:#x} (sequence {sequence}) is damaged"
+            )?,
+            (None, cycle) => {
+                write!(
+                    f,
+                    "buffer {buffer}: no record can be read from {from:#x} to {to:#x}"
+                )?;
+                if let Some(cycle) = cycle {
+                    write!(f, " of cycle {cycle}")?;
+                }
+            }
+        }
+        let places = self.groups.iter();
+        let places = places.map(|(group, number)| format!("{group}:{number}"));
+        let names = self.token.iter().chain(&self.message_id).cloned();
+        let names: Vec<String> = names.chain(places).collect();
+        match names.is_empty() {
+            true => Ok(()),
+            false => write!(f, ": {}", names.join(", ")),
+        }
+    }
+}
+
+/// What a scrub found.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct ScrubReport {
+    /// The buffers, one by one.
+    pub buffers: Vec<ScrubbedBuffer>,
+    /// Articles that were compared and are sound.
+    pub articles: u64,
+    /// Octets that were read.
+    pub octets: u64,
+    /// Seconds it took.
+    pub seconds: u64,
+    /// The damage.
+    pub damaged: Vec<Damage>,
+    /// Damage beyond that.
+    pub damaged_omitted: u64,
+    /// Buffers that could not be read to their ends, and why.
+    pub unreadable: Vec<String>,
+    /// It was ended early.
+    pub is_cut: bool,
+}
+
+/// One buffer of a scrub.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct ScrubbedBuffer {
+    /// Its name.
+    pub name: String,
+    /// Articles that were compared and are sound.
+    pub articles: u64,
+    /// Octets that were read.
+    pub octets: u64,
+    /// Damaged places.
+    pub damaged: u64,
+}
+
 /// One buffer in figures.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BufferStatus {
@@ -133,6 +248,8 @@ pub struct BufferReport {
     pub live_octets: u64,
     /// When the oldest article in it arrived, seconds since 1970.
     pub oldest: Option<u64>,
+    /// How long ago that was, seconds.
+    pub oldest_age_s: Option<u64>,
     /// When the newest did, as far as its header or this run knows.
     pub newest: Option<u64>,
     /// Octets that came a day between the two.
@@ -145,7 +262,12 @@ pub struct BufferReport {
 const DAY_S: u64 = 86_400;
 
 impl BufferReport {
-    pub(crate) fn new(status: BufferStatus, facts: &BufferFacts, oldest: Option<UnixTime>) -> Self {
+    pub(crate) fn new(
+        status: BufferStatus,
+        facts: &BufferFacts,
+        oldest: Option<UnixTime>,
+        now: UnixTime,
+    ) -> Self {
         let oldest = oldest.map(|arrival| arrival.0);
         let newest =
             Some(facts.newest_arrival).filter(|newest| oldest.is_some_and(|it| it <= *newest));
@@ -166,6 +288,7 @@ impl BufferReport {
             live_octets: facts.live_octets,
             status,
             oldest,
+            oldest_age_s: oldest.map(|oldest| now.0.saturating_sub(oldest)),
             newest,
             octets_a_day,
         }

@@ -21,6 +21,7 @@ use crate::error::Error;
 use crate::holds::Holds;
 use crate::inbox::Inbox;
 use crate::offers::Offers;
+use crate::scrub_state::ScrubState;
 use crate::sequencer::Event;
 use crate::timekeeper::Timekeeper;
 
@@ -49,6 +50,8 @@ pub(crate) struct Shared {
     pub(crate) closing: AtomicBool,
     /// Why nothing is taken at present, if so.
     pub(crate) holds: Mutex<Holds>,
+    /// What is known of scrubs.
+    pub(crate) scrubs: Mutex<ScrubState>,
     /// Room in front of the sequencer, KiB.
     pub(crate) queue: Arc<Semaphore>,
 }

@@ -17,6 +17,7 @@ mod old_log;
 mod refusing;
 mod room;
 mod scale;
+mod scrubbing;
 mod segments;
 mod starting;
 mod transit;

@@ -1,0 +1,417 @@
+//! Scrubbing: every article that is alive is read again, at a limited rate, and its checksums are compared.
+//!
+//! In the background by one thread, which joins the engine's stop, and on request by the caller's.  Both walk a buffer from
+//! its oldest article to what was the newest when they began, piece by piece, with a pause behind each; no lock is held
+//! meanwhile, and what is read goes around the page cache.  Who is overtaken by the free pointer goes on with what is the
+//! oldest by then: what was overwritten is no damage.  Each damaged place is logged once.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use newsreel_store::{BufferReader, Error as StoreError};
+use newsreel_wire::{BufferId, Position};
+
+use crate::counters::Counters;
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::report::{Damage, ScrubReport, ScrubStatus, ScrubbedBuffer};
+use crate::scrub_state::{KNOWN_MAX, ScrubState, Tally};
+use crate::shared::Shared;
+use crate::walk::{Met, Walk};
+
+/// The background looks so often whether a pass is due, and whether time has come while it waits.
+const LOOK: Duration = Duration::from_secs(1);
+/// Who waits for an answer hears so often how far it is.
+const TELL: Duration = Duration::from_millis(200);
+/// How far a pass is, is kept so often: so much of it is done again after a crash.
+const KEEP_EVERY: Duration = Duration::from_secs(600);
+
+/// How fast octets are read.
+#[derive(Debug)]
+struct Pace {
+    /// 0: as fast as it goes.
+    octets_per_s: u64,
+    /// When what was read so far should have been read.
+    due: Duration,
+}
+
+impl Pace {
+    const fn new(octets_per_s: u64) -> Self {
+        Self {
+            octets_per_s,
+            due: Duration::ZERO,
+        }
+    }
+
+    /// The pause behind a read of so many octets.  Time that was not used is not saved up.
+    fn pause(&mut self, octets: u64, now: Duration) -> Duration {
+        if self.octets_per_s == 0 {
+            return Duration::ZERO;
+        }
+        let nanos = u128::from(octets) * 1_000_000_000 / u128::from(self.octets_per_s);
+        let takes = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
+        self.due = self.due.max(now).saturating_add(takes);
+        self.due.saturating_sub(now)
+    }
+}
+
+/// What was done since it was told last.
+struct Piece {
+    /// All before this is done.
+    at: Position,
+    /// Octets of the buffer that lie behind.
+    passed: u64,
+    /// Articles that were compared, octets that were read.
+    tally: Tally,
+    /// How long to wait now.
+    pause: Duration,
+}
+
+/// Who has a buffer scrubbed.
+trait Scrubber {
+    /// Told of each piece; waits as long as is said, and says whether to go on.
+    fn passed(&mut self, piece: &Piece) -> bool;
+
+    /// Told of each damaged place.
+    fn damaged(&mut self, damage: Damage);
+}
+
+/// Compares what is alive in a buffer from a position on, up to what is the newest now.  Says whether it came to the end.
+fn scrub_buffer(
+    shared: &Shared,
+    buffer: &Arc<dyn BufferReader>,
+    from: Position,
+    pace: &mut Pace,
+    scrubber: &mut dyn Scrubber,
+) -> Result<bool, StoreError> {
+    let facts = buffer.facts();
+    let until = Position::checked(facts.cycle, facts.free_offset).unwrap_or_default();
+    let mut walk = Walk::new(shared, buffer, from);
+    let (mut articles, mut counted) = (0, 0);
+    let (mut is_overtaken, mut is_over) = (false, false);
+    while !is_over {
+        if walk.at() < buffer.floor() {
+            walk = Walk::new(shared, buffer, buffer.floor());
+            (is_overtaken, counted) = (true, 0);
+        }
+        // By itself a walk ends at what was the newest when it began.
+        is_over = is_overtaken && walk.at() >= until;
+        let met = match is_over {
+            true => None,
+            false => walk.step()?,
+        };
+        match met {
+            None => is_over = true,
+            Some(Met::Sound { .. }) => articles += 1,
+            Some(Met::Damaged(at, damage)) => {
+                shared.found_damaged((buffer.id(), at), &damage);
+                scrubber.damaged(*damage);
+            }
+            Some(Met::Passed) => {}
+        }
+        let octets = walk.octets_read() - counted;
+        if octets == 0 && !is_over {
+            continue;
+        }
+        counted += octets;
+        let counters = &shared.counters;
+        Counters::add(&counters.scrubbed, articles);
+        Counters::add(&counters.scrubbed_octets, octets);
+        let piece = Piece {
+            at: walk.at(),
+            passed: walk.octets_passed(),
+            tally: Tally {
+                articles: std::mem::take(&mut articles),
+                octets,
+                unreadable: 0,
+            },
+            pause: pace.pause(octets, shared.clock.monotonic()),
+        };
+        if !scrubber.passed(&piece) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+impl Shared {
+    /// Damage that was not met before is told in the log, and counted.
+    fn found_damaged(&self, place: (BufferId, Position), damage: &Damage) {
+        if !self.scrubs.lock().found(place) {
+            return;
+        }
+        Counters::add(&self.counters.damaged_articles, 1);
+        let means = damage.means;
+        tracing::error!(buffer = damage.buffer, "{damage}; {means}");
+    }
+
+    /// How the scrub in the background stands.
+    pub(crate) fn scrub_status(&self) -> ScrubStatus {
+        let state = self.scrubs.lock();
+        let (under_way, last) = (state.under_way, state.last);
+        let buffer = under_way.and_then(|pass| self.store.buffer(pass.at?.0));
+        ScrubStatus {
+            octets_per_s: self.config.scrub.octets_per_s,
+            began: under_way.map(|pass| pass.began.0),
+            buffer: buffer.map(|buffer| buffer.name().to_owned()),
+            octets: under_way.map(|pass| pass.tally.octets),
+            last_began: last.map(|last| last.began.0),
+            last_ended: last.map(|last| last.ended.0),
+            last_articles: last.map(|last| last.tally.articles),
+            last_octets: last.map(|last| last.tally.octets),
+            last_unreadable: last.map(|last| last.tally.unreadable),
+            damaged: state.damaged(&self.store),
+        }
+    }
+}
+
+/// The scrub in the background.
+struct Background<'a> {
+    shared: &'a Shared,
+    stop: &'a Receiver<()>,
+    /// The buffer that it is at.
+    buffer: BufferId,
+    /// What was kept, and when.
+    kept: ScrubState,
+    kept_at: Duration,
+}
+
+/// Begins a pass whenever one is due, until it is told to stop.
+pub(crate) fn run(shared: &Shared, stop: &Receiver<()>) {
+    let every_s = shared.config.scrub.every_s;
+    let mut background = Background {
+        shared,
+        stop,
+        buffer: BufferId(0),
+        kept: shared.scrubs.lock().clone(),
+        kept_at: shared.clock.monotonic(),
+    };
+    loop {
+        while !shared.scrubs.lock().is_due(shared.time.calendar(), every_s) {
+            if !background.rest(LOOK) {
+                background.keep();
+                return;
+            }
+        }
+        let is_whole = background.pass();
+        if is_whole {
+            shared.scrubs.lock().end(shared.time.calendar());
+        }
+        background.keep();
+        if !is_whole {
+            return;
+        }
+    }
+}
+
+impl Background<'_> {
+    /// One pass over all buffers, from where it was; whether it came to its end.
+    fn pass(&mut self) -> bool {
+        let shared = self.shared;
+        let pass = shared.scrubs.lock().begin(shared.time.calendar());
+        let buffers = shared.store.buffers();
+        let (first, mut from) = pass.at.unwrap_or_default();
+        // A buffer that is not there any more: all of them once more.
+        let skipped = buffers.iter().position(|buffer| buffer.id() == first);
+        let mut pace = Pace::new(shared.config.scrub.octets_per_s);
+        for buffer in buffers.iter().skip(skipped.unwrap_or_default()) {
+            self.buffer = buffer.id();
+            if self.buffer != first {
+                from = Position::ZERO;
+            }
+            match scrub_buffer(shared, buffer, from, &mut pace, self) {
+                Ok(true) => {}
+                Ok(false) => return false,
+                Err(error) => {
+                    Counters::add(&shared.counters.disk_errors, 1);
+                    tracing::error!(buffer = buffer.name(), %error, "a buffer cannot be scrubbed to its end");
+                    if let Some(pass) = &mut shared.scrubs.lock().under_way {
+                        pass.tally.unreadable += 1;
+                    }
+                }
+            }
+        }
+        true
+    }
+
+    /// Keeps what is known by now.
+    fn keep(&mut self) {
+        let shared = self.shared;
+        let state = shared.scrubs.lock().clone();
+        if state != self.kept {
+            state.save(shared.disk.as_ref(), &shared.config.spool);
+            self.kept = state;
+        }
+        self.kept_at = shared.clock.monotonic();
+    }
+
+    /// Waits; `false` when it is time to stop.
+    fn rest(&self, pause: Duration) -> bool {
+        let clock = &self.shared.clock;
+        let until = clock.monotonic().saturating_add(pause);
+        loop {
+            let left = until.saturating_sub(clock.monotonic());
+            match self.stop.recv_timeout(left.min(LOOK)) {
+                Err(RecvTimeoutError::Timeout) if left.is_zero() => return true,
+                Err(RecvTimeoutError::Timeout) => {}
+                Ok(()) | Err(RecvTimeoutError::Disconnected) => return false,
+            }
+        }
+    }
+}
+
+impl Scrubber for Background<'_> {
+    fn passed(&mut self, piece: &Piece) -> bool {
+        if let Some(pass) = &mut self.shared.scrubs.lock().under_way {
+            pass.at = Some((self.buffer, piece.at));
+            pass.tally.articles += piece.tally.articles;
+            pass.tally.octets += piece.tally.octets;
+        }
+        let now = self.shared.clock.monotonic();
+        if now.saturating_sub(self.kept_at) >= KEEP_EVERY {
+            self.keep();
+        }
+        self.rest(piece.pause)
+    }
+
+    fn damaged(&mut self, _: Damage) {}
+}
+
+/// A scrub that somebody waits for.
+struct Asked<'a> {
+    shared: &'a Shared,
+    report: ScrubReport,
+    /// Octets of the buffers before this one, and of this one and all.
+    before: u64,
+    live: u64,
+    total: u64,
+    progress: &'a mut dyn FnMut(u64, u64) -> bool,
+}
+
+impl Scrubber for Asked<'_> {
+    fn passed(&mut self, piece: &Piece) -> bool {
+        self.report.articles += piece.tally.articles;
+        self.report.octets += piece.tally.octets;
+        if let Some(buffer) = self.report.buffers.last_mut() {
+            buffer.articles += piece.tally.articles;
+            buffer.octets += piece.tally.octets;
+        }
+        let done = self.before + piece.passed.min(self.live);
+        let clock = &self.shared.clock;
+        let until = clock.monotonic().saturating_add(piece.pause);
+        loop {
+            if !(self.progress)(done, self.total) {
+                return false;
+            }
+            let left = until.saturating_sub(clock.monotonic());
+            if left.is_zero() {
+                return true;
+            }
+            std::thread::sleep(left.min(TELL));
+        }
+    }
+
+    fn damaged(&mut self, damage: Damage) {
+        if let Some(buffer) = self.report.buffers.last_mut() {
+            buffer.damaged += 1;
+        }
+        if self.report.damaged.len() < KNOWN_MAX {
+            self.report.damaged.push(damage);
+        } else {
+            self.report.damaged_omitted += 1;
+        }
+    }
+}
+
+/// How fast a scrub is that somebody asks for beside a server whose background has none, octets a second.
+const USUAL_OCTETS_PER_S: u64 = 4 << 20;
+
+impl Engine {
+    /// The rate of a scrub that disturbs nobody beside a server, octets a second.
+    pub fn scrub_rate(&self) -> u64 {
+        match self.shared.config.scrub.octets_per_s {
+            0 => USUAL_OCTETS_PER_S,
+            rate => rate,
+        }
+    }
+
+    /// Compares everything that is alive in these buffers, or in all; reads no more than so many octets a second (0: as
+    /// fast as it goes).  `progress` is told how many octets of the buffers are done, of how many, and says whether to go on.
+    ///
+    /// # Errors
+    /// When there is no such buffer.
+    pub fn scrub(
+        &self,
+        names: &[String],
+        octets_per_s: u64,
+        progress: &mut dyn FnMut(u64, u64) -> bool,
+    ) -> Result<ScrubReport, Error> {
+        let shared = &*self.shared;
+        let all = shared.store.buffers();
+        let named = |name: &String| all.iter().any(|buffer| buffer.name() == name);
+        if let Some(name) = names.iter().find(|name| !named(name)) {
+            let names: Vec<&str> = all.iter().map(|buffer| buffer.name()).collect();
+            return Err(Error::Request(format!(
+                "there is no buffer {name:?}; there are {}",
+                names.join(", ")
+            )));
+        }
+        let is_wanted = |buffer: &Arc<dyn BufferReader>| {
+            names.is_empty() || names.iter().any(|n| n == buffer.name())
+        };
+        let buffers: Vec<_> = all.iter().filter(|buffer| is_wanted(buffer)).collect();
+        let began = shared.clock.monotonic();
+        let mut pace = Pace::new(octets_per_s);
+        let mut asked = Asked {
+            shared,
+            report: ScrubReport::default(),
+            before: 0,
+            live: 0,
+            total: buffers
+                .iter()
+                .map(|buffer| buffer.facts().live_octets)
+                .sum(),
+            progress,
+        };
+        for buffer in buffers {
+            asked.live = buffer.facts().live_octets;
+            asked.report.buffers.push(ScrubbedBuffer {
+                name: buffer.name().to_owned(),
+                ..ScrubbedBuffer::default()
+            });
+            match scrub_buffer(shared, buffer, Position::ZERO, &mut pace, &mut asked) {
+                Ok(true) => {}
+                Ok(false) => {
+                    asked.report.is_cut = true;
+                    break;
+                }
+                Err(error) => {
+                    let why = format!("buffer {}: {error}", buffer.name());
+                    asked.report.unreadable.push(why);
+                }
+            }
+            asked.before += asked.live;
+        }
+        let mut report = asked.report;
+        report.seconds = shared.clock.monotonic().saturating_sub(began).as_secs();
+        Ok(report)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pace_is_kept_and_nothing_is_saved_up() {
+        let (second, ms) = (Duration::from_secs(1), Duration::from_millis);
+        let mut pace = Pace::new(1000);
+        assert_eq!(pace.pause(500, second), ms(500));
+        assert_eq!(pace.pause(500, second + ms(200)), ms(800));
+        // The disk took its time.
+        assert_eq!(pace.pause(100, 10 * second), ms(100));
+        assert_eq!(Pace::new(0).pause(u64::MAX, second), Duration::ZERO);
+        assert!(Pace::new(1).pause(u64::MAX, second) > 100 * second);
+    }
+}

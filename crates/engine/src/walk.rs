@@ -1,0 +1,261 @@
+//! A walk over what is alive in one buffer, for `check` and the scrub: what is sound, what is damaged, and whose it was.
+//!
+//! It reads only and holds no lock.  What nobody is led to any more (withdrawn, never committed) is no loss, and not told.
+//! Whose a damaged record was is told only as far as a view bears it out: damage may say anything of itself.
+
+use std::sync::Arc;
+
+use newsreel_index::Wait;
+use newsreel_store::{BufferReader, Error as StoreError, RecordScan, ScanRange, Scanned};
+use newsreel_wire::{
+    ArticleNumber, GroupId, IdHash, MessageId, Position, Sequence, Token, TokenText,
+};
+
+use crate::places::named;
+use crate::record::{ArticleRecord, kind};
+use crate::report::Damage;
+use crate::shared::Shared;
+
+/// What one step met.
+#[derive(Debug)]
+pub(crate) enum Met {
+    /// An article that passes its checksums.
+    Sound {
+        token: Token,
+        sequence: Sequence,
+        id_hash: IdHash,
+    },
+    /// An article that does not, or a stretch where none can be read; where it begins.
+    Damaged(Position, Box<Damage>),
+    /// Nothing to tell of; a piece was read.
+    Passed,
+}
+
+/// A walk over one buffer.
+#[derive(Debug)]
+pub(crate) struct Walk<'a> {
+    shared: &'a Shared,
+    buffer: &'a Arc<dyn BufferReader>,
+    scan: Box<dyn RecordScan>,
+    from: Position,
+}
+
+impl<'a> Walk<'a> {
+    /// Over what is alive from a position on.
+    pub(crate) fn new(
+        shared: &'a Shared,
+        buffer: &'a Arc<dyn BufferReader>,
+        from: Position,
+    ) -> Self {
+        let scan = Arc::clone(buffer).scan(ScanRange::LiveFrom(from));
+        let from = scan.at();
+        Self {
+            shared,
+            buffer,
+            scan,
+            from,
+        }
+    }
+
+    /// A bounded piece further; `None` at the end.
+    pub(crate) fn step(&mut self) -> Result<Option<Met>, StoreError> {
+        Ok(Some(match self.scan.step()? {
+            None => return Ok(None),
+            Some(Scanned::Passed) => Met::Passed,
+            Some(Scanned::Record {
+                token,
+                sequence,
+                id_hash,
+                sound: true,
+                ..
+            }) => Met::Sound {
+                token,
+                sequence,
+                id_hash,
+            },
+            Some(Scanned::Record {
+                token,
+                sequence,
+                id_hash,
+                ..
+            }) => match self.shared.is_wanted(&token, &id_hash) {
+                true => self.damaged_article(&token, sequence, id_hash),
+                false => Met::Passed,
+            },
+            Some(Scanned::Damaged { cycle, from, to }) => self.damaged_stretch(cycle, from, to),
+        }))
+    }
+
+    /// The article that the last step met.
+    pub(crate) fn article(&self) -> &[u8] {
+        self.scan.article()
+    }
+
+    /// All before this was told.
+    pub(crate) fn at(&self) -> Position {
+        self.scan.at()
+    }
+
+    /// Octets that were read from the disk.
+    pub(crate) fn octets_read(&self) -> u64 {
+        self.scan.octets_read()
+    }
+
+    /// Octets of the buffer that lie behind.
+    pub(crate) fn octets_passed(&self) -> u64 {
+        let (from, at) = (self.from, self.at());
+        let cycles = u64::from(at.cycle().saturating_sub(from.cycle()));
+        (cycles * self.buffer.cycle_octets() + at.offset()).saturating_sub(from.offset())
+    }
+
+    fn token_text(&self, position: Position) -> String {
+        let name = self.buffer.name();
+        TokenText { name, position }.to_string()
+    }
+
+    fn damaged_article(&self, token: &Token, sequence: Sequence, id_hash: IdHash) -> Met {
+        let position = token.position();
+        let whose = self.logged(token, sequence).unwrap_or_else(|| {
+            let is_it = |hash: &IdHash| *hash == id_hash;
+            self.written(position, &is_it)
+        });
+        Met::Damaged(
+            position,
+            Box::new(Damage {
+                buffer: self.buffer.name().to_owned(),
+                cycle: Some(position.cycle()),
+                from: position.offset(),
+                to: position.offset() + u64::from(token.len()),
+                sequence: Some(sequence.0),
+                token: Some(self.token_text(position)),
+                message_id: whose.id,
+                groups: whose.places,
+                means: "its text is lost, and readers are told that it is not there",
+            }),
+        )
+    }
+
+    fn damaged_stretch(&self, cycle: Option<u32>, from: u64, to: u64) -> Met {
+        let position = Position::checked(cycle.unwrap_or_default(), from).unwrap_or_default();
+        // Here the header is lost, which has the hash: but the history may lead here.
+        let history = self.shared.views.history();
+        let is_it = |hash: &IdHash| {
+            let entry = history.lookup(hash).ok().flatten();
+            let token = entry.and_then(|entry| entry.token);
+            token.is_some_and(|token| self.is_at(&token, position))
+        };
+        let whose = self.written(position, &is_it);
+        Met::Damaged(
+            position,
+            Box::new(Damage {
+                buffer: self.buffer.name().to_owned(),
+                cycle,
+                from,
+                to,
+                sequence: None,
+                token: cycle.map(|_| self.token_text(position)),
+                message_id: whose.id,
+                groups: whose.places,
+                means: "the articles that lay there are lost, and readers are told that they are not there",
+            }),
+        )
+    }
+
+    fn is_at(&self, token: &Token, position: Position) -> bool {
+        token.buffer() == self.buffer.id() && token.position() == position
+    }
+
+    /// Whose it was by its record in the log, while that is kept.
+    fn logged(&self, token: &Token, sequence: Sequence) -> Option<Whose> {
+        let mut cursor = self.shared.journal.read_from(sequence);
+        let frame = cursor.next_frame().ok().flatten()?;
+        let mut records = frame.records();
+        let record = records.find(|record| record.sequence == sequence)?;
+        if record.kind != kind::ARTICLE {
+            return None;
+        }
+        let article = ArticleRecord::decode(sequence, record.payload).ok()?;
+        (article.token == *token).then(|| Whose {
+            id: Some(String::from_utf8_lossy(article.id).into_owned()),
+            places: self.confirmed(token.position(), article.groups.iter().copied()),
+        })
+    }
+
+    /// Whose it was by what can still be read of its text.
+    fn written(&self, position: Position, is_it: &dyn Fn(&IdHash) -> bool) -> Whose {
+        let text = self.article();
+        let id = field(text, b"message-id").and_then(|id| MessageId::parse(id).ok());
+        let id = id.filter(|id| is_it(&self.shared.id_hash(*id)));
+        let groups = self.shared.views.groups();
+        let places = named(field(text, b"xref").unwrap_or_default());
+        let places = places.filter_map(|(name, number)| Some((groups.by_name(name)?.id(), number)));
+        Whose {
+            id: id.map(|id| id.as_str().to_owned()),
+            places: self.confirmed(position, places),
+        }
+    }
+
+    /// Those of these places where the overview has this article.
+    fn confirmed(
+        &self,
+        position: Position,
+        places: impl Iterator<Item = (GroupId, ArticleNumber)>,
+    ) -> Vec<(String, u64)> {
+        let (views, mut id) = (&self.shared.views, Vec::new());
+        let named = |(group, number): (GroupId, ArticleNumber)| {
+            let overview = views.overview();
+            let column = overview.column(group, number, Wait::Yes, &mut id).ok()??;
+            let name = views.groups().by_id(group)?.name().to_owned();
+            self.is_at(&column.token, position)
+                .then_some((name, number.0))
+        };
+        places.filter_map(named).collect()
+    }
+}
+
+/// Whose a damaged record was.
+struct Whose {
+    id: Option<String>,
+    places: Vec<(String, u64)>,
+}
+
+/// The content of a header field in a text of which some may be damaged.
+fn field<'t>(text: &'t [u8], name: &[u8]) -> Option<&'t [u8]> {
+    let lines = text.split(|octet| *octet == b'\n');
+    let head = lines
+        .map(<[u8]>::trim_ascii_end)
+        .take_while(|line| !line.is_empty());
+    let mut contents = head.filter_map(|line| {
+        let (start, rest) = line.split_at_checked(name.len())?;
+        let content = rest.strip_prefix(b":")?;
+        start
+            .eq_ignore_ascii_case(name)
+            .then_some(content.trim_ascii())
+    });
+    contents.next()
+}
+
+impl Shared {
+    /// Whether the history leads to this record, as far as it can tell.
+    fn is_wanted(&self, token: &Token, id_hash: &IdHash) -> bool {
+        let known = self.views.history().lookup(id_hash);
+        let token_known = known.map(|entry| entry.and_then(|entry| entry.token));
+        self.store.is_live(token) && !token_known.is_ok_and(|known| known != Some(*token))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_found_in_what_is_left_of_a_text() {
+        let text =
+            b"From: a\r\nsub\0\xffject\r\nMESSAGE-ID:  <1@a> \r\nXref: x a:1\r\n\r\nXref: b\r\n";
+        assert_eq!(field(text, b"message-id"), Some(&b"<1@a>"[..]));
+        assert_eq!(field(text, b"xref"), Some(&b"x a:1"[..]));
+        assert_eq!(field(&text[..40], b"xref"), None);
+        assert_eq!(field(b"", b"xref"), None);
+        assert_eq!(field(b"\r\nXref: b\r\n", b"xref"), None);
+    }
+}

@@ -1,0 +1,368 @@
+//! The scrub: what it finds and tells, at which rate, and what is no damage.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use newsreel_engine::{EngineConfig, ScrubReport};
+use newsreel_host::disk::{Effect, Fault, FaultyDisk};
+use newsreel_host::{Disk, MemoryDisk, Op};
+use newsreel_service::Outcome;
+use newsreel_store::SetConfig;
+
+use crate::world::{NOW, World, article, config};
+
+const DAY_S: u64 = 86_400;
+
+/// An article of about so many octets.
+fn large(n: usize, octets: usize) -> (String, Vec<u8>) {
+    let (id, mut wire) = article(n, "misc.test");
+    wire.truncate(wire.len() - 3);
+    while wire.len() < octets {
+        wire.extend_from_slice(b"a line that fills the article up, again and again\r\n");
+    }
+    wire.extend_from_slice(b".\r\n");
+    (id, wire)
+}
+
+async fn feed(world: &World, range: std::ops::Range<usize>, octets: usize) {
+    for n in range {
+        let outcomes = world.send(&[large(n, octets)]).await;
+        assert_eq!(outcomes, [Outcome::Accepted], "{n}");
+    }
+}
+
+fn scrub(world: &World) -> ScrubReport {
+    world.engine.scrub(&[], 0, &mut |_, _| true).unwrap()
+}
+
+/// Where article `n` lies: file, offset, octets, token.
+fn place(world: &World, n: usize) -> (PathBuf, u64, u64, String) {
+    let which = format!("<{n}@t.example>").parse().unwrap();
+    let report = world.engine.article(&which).unwrap().unwrap();
+    let mut token = report.token.split(':');
+    let name = token.next().unwrap();
+    let buffers = world.engine.status().buffers;
+    let buffer = buffers.iter().find(|buffer| buffer.name == name).unwrap();
+    let offset = u64::from_str_radix(token.next().unwrap(), 16).unwrap();
+    let path = PathBuf::from(&buffer.path);
+    (path, offset, report.octets, report.token)
+}
+
+/// With the scrub in the background.
+fn in_background(octets_per_s: u64) -> EngineConfig {
+    let mut config = config(2 << 20);
+    config.scrub.octets_per_s = octets_per_s;
+    config
+}
+
+/// Lets time go by until something is so.
+fn go_on_until(world: &World, what: &str, is_so: impl Fn(&World) -> bool) {
+    world.wait_until(what, |world| {
+        world.wait_s(1);
+        is_so(world)
+    });
+}
+
+fn counted(world: &World) -> (u64, u64) {
+    let status = world.engine.status();
+    (status.counters.damaged_articles, status.scrub.damaged)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn damage_is_told_with_everything_that_is_known_of_it() {
+    let memory = MemoryDisk::new();
+    let world = World::on(Arc::new(memory.clone()), config(2 << 20));
+    feed(&world, 0..40, 3000).await;
+    let report = scrub(&world);
+    assert_eq!((report.articles, report.damaged.len()), (40, 0));
+    assert!(report.octets >= 40 * 3000 && !report.is_cut, "{report:?}");
+    // The body of one, the head of the next but one, the record's header of a third.
+    let (body, head, header) = (place(&world, 5), place(&world, 9), place(&world, 20));
+    memory.flip_bit(&body.0, body.1 + 2500, 3).unwrap();
+    memory.flip_bit(&head.0, head.1 + 64 + 10, 3).unwrap();
+    memory.flip_bit(&header.0, header.1 + 20, 3).unwrap();
+    let report = scrub(&world);
+    assert_eq!(report.articles, 37);
+    let mut found: Vec<_> = report.damaged.iter().collect();
+    found.sort_by_key(|damage| damage.message_id.clone());
+    let ids: Vec<_> = found
+        .iter()
+        .map(|it| it.message_id.as_deref().unwrap())
+        .collect();
+    assert_eq!(ids, ["<20@t.example>", "<5@t.example>", "<9@t.example>"]);
+    for (damage, (number, place)) in found.iter().zip([(21, &header), (6, &body), (10, &head)]) {
+        assert_eq!(damage.token.as_ref(), Some(&place.3));
+        assert_eq!(damage.from, place.1);
+        assert_eq!(damage.groups, [("misc.test".to_owned(), number)]);
+        let line = damage.to_string();
+        assert!(line.ends_with(&format!(", misc.test:{number}")), "{line}");
+    }
+    assert_eq!(counted(&world), (3, 3));
+    assert_eq!(scrub(&world).damaged.len(), 3);
+    assert_eq!(counted(&world), (3, 3), "once");
+    // A check says the same.
+    let problems = world.problems();
+    let lines = found.iter().map(|damage| damage.to_string());
+    for line in lines {
+        assert!(problems.contains(&line), "{line} in {problems:?}");
+    }
+    // What is withdrawn is no loss any more.
+    let which = ["<5@t.example>", "<9@t.example>"].map(|id| id.parse().unwrap());
+    world
+        .engine
+        .withdraw(&which[..1], newsreel_engine::Reason::Cancelled)
+        .unwrap();
+    assert_eq!(scrub(&world).damaged.len(), 2);
+}
+
+/// The log is gone from the front, so what is left of the text must tell whose it was.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_log_forgot_the_text_and_the_views_tell() {
+    let memory = MemoryDisk::new();
+    let mut config = config(2 << 20);
+    config.journal.segment_octets = 64 << 10;
+    config.sequencer.log_keep_octets = 0;
+    let world = World::on(Arc::new(memory.clone()), config);
+    for round in 0..4 {
+        feed(&world, round * 100..round * 100 + 100, 300).await;
+        world.seal();
+    }
+    assert!(world.engine.status().log.oldest > 50);
+    let (body, id) = (place(&world, 3), place(&world, 4));
+    memory.flip_bit(&body.0, body.1 + body.2, 3).unwrap();
+    let text = large(4, 300).1;
+    let at = text
+        .windows(10)
+        .position(|it| it.starts_with(b"Message-ID"))
+        .unwrap();
+    // Our name in Path came in front.
+    let added = (id.2 - text.len() as u64) / 2;
+    for octet in 0..added + 40 {
+        memory
+            .flip_bit(&id.0, id.1 + 64 + at as u64 + octet, 0)
+            .unwrap();
+    }
+    let report = scrub(&world);
+    let ids: Vec<_> = report
+        .damaged
+        .iter()
+        .map(|it| it.message_id.as_deref())
+        .collect();
+    assert_eq!(ids.len(), 2, "{report:?}");
+    assert!(
+        ids.contains(&Some("<3@t.example>")) && ids.contains(&None),
+        "{ids:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_more_than_the_rate_is_read() {
+    let world = World::new(config(8 << 20));
+    feed(&world, 0..200, 40_000).await;
+    let rate = 2 << 20;
+    let (clock, mut told) = (Arc::clone(&world.clock), Vec::new());
+    let report = world.engine.scrub(&[], rate, &mut |done, total| {
+        told.push((done, total));
+        clock.advance(Duration::from_millis(200));
+        true
+    });
+    let report = report.unwrap();
+    assert_eq!(report.articles, 200);
+    let least_s = report.octets / rate;
+    assert!(
+        report.octets > 7 << 20 && report.seconds >= least_s,
+        "{report:?}"
+    );
+    assert!(report.seconds <= 2 * least_s, "{report:?}");
+    assert!(
+        told.is_sorted() && told.last().unwrap().0 == told[0].1,
+        "{told:?}"
+    );
+    // Who listens no more ends it.
+    let report = world.engine.scrub(&[], rate, &mut |_, _| false).unwrap();
+    assert!(report.is_cut && report.octets <= 2 << 20, "{report:?}");
+    // One buffer of the two, and one that is not there.
+    let one = world.engine.scrub(&["C1".to_owned()], 0, &mut |_, _| true);
+    let one = one.unwrap();
+    assert_eq!(one.buffers.len(), 1);
+    assert!((50..150).contains(&one.articles), "{one:?}");
+    let none = world.engine.scrub(&["C7".to_owned()], 0, &mut |_, _| true);
+    assert!(none.unwrap_err().to_string().contains("there are C0, C1"));
+}
+
+/// The free pointer goes around the whole buffer while the scrub rests.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn to_be_overtaken_is_no_damage() {
+    let world = World::new(config(4 << 20));
+    feed(&world, 0..240, 40_000).await;
+    let runtime = tokio::runtime::Handle::current();
+    // At first more than half of both buffers, later less than is read meanwhile.
+    let (mut from, mut more) = (1000, 130);
+    let report = tokio::task::block_in_place(|| {
+        world.engine.scrub(&[], 0, &mut |_, _| {
+            runtime.block_on(feed(&world, from..from + more, 40_000));
+            (from, more) = (from + more, 20);
+            true
+        })
+    });
+    let report = report.unwrap();
+    assert_eq!(report.damaged, [], "{report:?}");
+    assert_eq!(report.unreadable, Vec::<String>::new());
+    assert!(from >= 1170 && report.articles > 50, "{report:?}");
+    assert_eq!(world.problems(), Vec::<String>::new());
+    assert_eq!(counted(&world), (0, 0));
+}
+
+/// A segment that the server drops under the scrub is no damage, one that somebody removes is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_segment_that_is_dropped_is_no_damage() {
+    let memory = MemoryDisk::new();
+    let mut config = config(4 << 20);
+    config.store.buffers.clear();
+    config.store.sets = vec![SetConfig {
+        method: "segment".to_owned(),
+        segment_octets: 1 << 20,
+        keep_octets: Some(4 << 20),
+        ..SetConfig::default()
+    }];
+    let world = World::on(Arc::new(memory.clone()), config);
+    feed(&world, 0..100, 40_000).await;
+    let runtime = tokio::runtime::Handle::current();
+    let mut from = 1000;
+    let report = tokio::task::block_in_place(|| {
+        world.engine.scrub(&[], 0, &mut |_, _| {
+            runtime.block_on(feed(&world, from..from + 30, 40_000));
+            from += 30;
+            true
+        })
+    });
+    assert_eq!(report.unwrap().damaged, []);
+    assert!(from >= 1060);
+    let dir = Path::new("/spool/segments/main");
+    let files = memory.list(dir).unwrap();
+    memory.remove(&dir.join(&files[1].name)).unwrap();
+    let world = world.restart();
+    let report = scrub(&world);
+    assert_eq!(report.damaged.len(), 1, "{report:?}");
+    assert!(report.damaged[0].means.contains("are lost"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bad_sector_is_damage_and_a_dead_disk_is_told() {
+    let faulty = FaultyDisk::new(Arc::new(MemoryDisk::new()));
+    let world = World::on(Arc::new(faulty.clone()), config(2 << 20));
+    feed(&world, 0..500, 3000).await;
+    let (path, offset, ..) = place(&world, 7);
+    let path = path.display().to_string();
+    let bad = Fault::new(Op::Read, &path, Effect::Medium);
+    faulty.add(bad.clone().covering(offset + 1000).forever());
+    let report = scrub(&world);
+    assert_eq!(
+        (report.articles, report.damaged.len()),
+        (499, 1),
+        "{report:?}"
+    );
+    assert_eq!(report.damaged[0].from, offset);
+    assert_eq!(report.unreadable, Vec::<String>::new());
+    faulty.clear();
+    faulty.add(bad.forever());
+    let report = scrub(&world);
+    // The other buffer is sound.
+    let [why] = &report.unreadable[..] else {
+        panic!("{report:?}");
+    };
+    assert!(
+        why.contains(&path) && report.damaged.is_empty(),
+        "{report:?}"
+    );
+    assert!((100..400).contains(&report.articles), "{report:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_background_begins_when_it_is_due_and_tells_damage_once() {
+    let memory = MemoryDisk::new();
+    let world = World::on(Arc::new(memory.clone()), in_background(1 << 30));
+    let passes = |world: &World| world.engine.status().scrub.last_began;
+    go_on_until(&world, "the first pass", |world| passes(world).is_some());
+    let first = passes(&world);
+    feed(&world, 0..40, 3000).await;
+    let (path, offset, ..) = place(&world, 5);
+    memory.flip_bit(&path, offset + 2500, 3).unwrap();
+    world.wait_s(29 * DAY_S);
+    std::thread::sleep(Duration::from_millis(1500));
+    assert_eq!((passes(&world), counted(&world)), (first, (0, 0)));
+    world.wait_s(DAY_S);
+    go_on_until(&world, "the second pass", |world| passes(world) > first);
+    let second = passes(&world);
+    assert!(second >= Some(NOW + 30 * DAY_S), "{second:?}");
+    assert_eq!(counted(&world), (1, 1));
+    let scrubbed = world.engine.status().scrub;
+    assert_eq!((scrubbed.last_articles, scrubbed.began), (Some(39), None));
+    // Neither the next pass nor one behind a restart tells it again.
+    let world = world.restart();
+    assert_eq!(counted(&world), (0, 1));
+    world.wait_s(30 * DAY_S);
+    go_on_until(&world, "the third pass", |world| passes(world) > second);
+    assert_eq!(counted(&world), (0, 1));
+    // What is mended is forgotten.
+    memory.flip_bit(&path, offset + 2500, 3).unwrap();
+    world.wait_s(30 * DAY_S);
+    go_on_until(&world, "the fourth pass", |world| counted(world) == (0, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_background_keeps_its_rate_and_goes_on_behind_a_restart() {
+    let mut config = in_background(1 << 20);
+    for buffer in &mut config.store.buffers {
+        buffer.octets = 8 << 20;
+    }
+    let world = World::new(config);
+    world.wait_until("the first pass", |world| {
+        world.engine.status().scrub.last_began.is_some()
+    });
+    feed(&world, 0..200, 40_000).await;
+    world.wait_s(30 * DAY_S);
+    let octets = |world: &World| world.engine.status().scrub.octets;
+    world.wait_until("the second pass", |world| octets(world).is_some());
+    let first = octets(&world);
+    // No time goes by, so nothing more is read.
+    std::thread::sleep(Duration::from_millis(1500));
+    assert_eq!(octets(&world), first);
+    assert!(first.unwrap() <= 2 << 20, "{first:?}");
+    world.wait_s(2);
+    world.wait_until("the next piece", |world| octets(world) > first);
+    let status = world.engine.status().scrub;
+    let world = world.restart();
+    let kept = world.engine.status().scrub;
+    assert_eq!((kept.began, &kept.buffer), (status.began, &status.buffer));
+    assert!(kept.octets >= status.octets, "{kept:?}");
+    let mut seconds = 0;
+    while world.engine.status().scrub.began.is_some() {
+        assert!(seconds < 60, "{:?}", world.engine.status().scrub);
+        world.wait_s(1);
+        seconds += 1;
+        std::thread::sleep(Duration::from_millis(300));
+    }
+    let done = world.engine.status().scrub;
+    assert_eq!(done.last_articles, Some(200), "each of them once: {done:?}");
+}
+
+/// A stop does not wait for the pause of a slow scrub.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stop_ends_the_scrub_at_once() {
+    let world = World::new(in_background(64 << 10));
+    feed(&world, 0..40, 40_000).await;
+    world.wait_s(30 * DAY_S);
+    world.wait_until("the pass", |world| {
+        world.engine.status().scrub.began.is_some()
+    });
+    let before = std::thread::spawn(move || world.engine.shutdown());
+    for _ in 0..100 {
+        if before.is_finished() {
+            return before.join().unwrap().unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!("it does not stop");
+}

@@ -119,6 +119,10 @@ impl Access {
         let answer = match self {
             Self::Live(client) => client.ask(&request, &mut progress),
             Self::Offline(engine) => {
+                let mut progress = |at| {
+                    progress(at);
+                    true
+                };
                 answer(engine, None, request, &mut progress).map_err(anyhow::Error::msg)
             }
         };
@@ -270,7 +274,7 @@ pub(crate) fn open_when_free(
 }
 
 /// Refuses to write as root what belongs to somebody else.
-fn no_foreign_root(disk: &Arc<dyn Disk>, spool: &Path) -> Result<()> {
+pub(crate) fn no_foreign_root(disk: &Arc<dyn Disk>, spool: &Path) -> Result<()> {
     if disk.exists(spool)?
         && let Some(uid) = newsreel_host::process::owner_if_not_root(spool)?
     {
@@ -310,7 +314,7 @@ pub(crate) fn bar() -> ProgressBar {
 }
 
 /// Shows how far a new buffer's file is written, to whoever watches.
-fn making() -> impl FnMut(&str, u64, u64) {
+pub(crate) fn making() -> impl FnMut(&str, u64, u64) {
     let bar = if output::is_watched() {
         ProgressBar::new(0)
     } else {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::access::{self, LookArgs};
 use crate::control::request::Request;
-use crate::output::{self, cell, count, duration, octets};
+use crate::output::{self, cell, count, date, duration, octets};
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -104,6 +104,7 @@ fn views(status: &Value) -> Facts {
         ("history", view(history, "bucket")),
         ("overview", view(overview, "pack")),
         ("damaged", damaged(&status["damaged"])),
+        ("scrub", scrub(&status["scrub"])),
     ]
 }
 
@@ -117,6 +118,39 @@ fn damaged(files: &Value) -> String {
         return "-".to_owned();
     }
     files.join("; ")
+}
+
+/// The scrub in the background: what it is at, what the last pass found.
+fn scrub(scrub: &Value) -> String {
+    let now = match (&scrub["octets_per_s"], &scrub["began"]) {
+        (Value::Number(rate), _) if rate.as_u64() == Some(0) => "off".to_owned(),
+        (_, Value::Null) => "rests".to_owned(),
+        (_, began) => format!(
+            "under way since {}, {} read",
+            date(began),
+            octets(&scrub["octets"])
+        ),
+    };
+    let last = match &scrub["last_ended"] {
+        Value::Null => "no whole pass yet".to_owned(),
+        ended => format!(
+            "last pass ended {}, {} sound",
+            date(ended),
+            some(&scrub["last_articles"], "article")
+        ),
+    };
+    let unreadable = match scrub["last_unreadable"].as_u64() {
+        None | Some(0) => String::new(),
+        Some(buffers) => format!(", {} not read to the end", count(buffers, "buffer")),
+    };
+    let damaged = match scrub["damaged"].as_u64() {
+        None | Some(0) => "no damage known".to_owned(),
+        Some(places) => format!(
+            "{} (`newsreel store scrub` lists them)",
+            count(places, "DAMAGED place")
+        ),
+    };
+    format!("{now}; {last}{unreadable}; {damaged}")
 }
 
 fn counted(counters: &Value) -> String {

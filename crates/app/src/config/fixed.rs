@@ -182,6 +182,11 @@ fn of_the_spool() -> Vec<Fixed> {
             "the bitmap is a hint for tools; those beyond get no bit",
         ),
         row(
+            "Damaged places that a scrub keeps in mind and `store scrub` lists",
+            format!("{} places", newsreel_engine::DAMAGED_KNOWN_MAX),
+            "where there are more the disk is to be replaced; `store scrub` counts the others",
+        ),
+        row(
             "The register of buffers",
             octets(newsreel_store::REGISTER_OCTETS_MAX as u64),
             "a line for each of the 65536 ids there are",

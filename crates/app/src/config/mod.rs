@@ -19,7 +19,7 @@ mod units;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use newsreel_engine::{ArticlesConfig, EngineConfig, SequencerConfig};
+use newsreel_engine::{ArticlesConfig, EngineConfig, ScrubConfig, SequencerConfig};
 use newsreel_index::IndexConfig;
 use newsreel_journal::JournalConfig;
 use newsreel_net::ListenConfig;
@@ -36,6 +36,7 @@ pub(crate) use self::own::{Clients, LogFormat, LoggingConfig, ServerConfig};
 use self::problem::Problem;
 pub(crate) use self::problem::Problems;
 pub(crate) use self::reference::reference;
+pub(crate) use self::units::Unit;
 use crate::input::{self, Input};
 
 /// Keys that a table in a list cannot do without.
@@ -122,6 +123,8 @@ sections! {
     articles: ArticlesConfig, |articles| article_complaints(articles);
     /// `[engine]`
     engine: SequencerConfig, |engine| engine_complaints(engine);
+    /// `[scrub]`
+    scrub: ScrubConfig, |_scrub| Vec::new();
     /// `[log]`
     log: JournalConfig, |log| owned(log.problems());
     /// `[index]`
@@ -157,6 +160,7 @@ impl Config {
             store: self.store.clone(),
             articles: self.articles.clone(),
             sequencer: self.engine.clone(),
+            scrub: self.scrub.clone(),
             index: self.index.clone(),
             journal: self.log.clone(),
             ..EngineConfig::new(self.server.spool.clone())

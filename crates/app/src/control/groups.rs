@@ -163,7 +163,7 @@ pub(super) fn describe(
         }
     }
     if !dry_run {
-        change(engine, &changes, &mut |_| {})?;
+        change(engine, &changes, &mut |_| true)?;
     }
     Ok(json!({"described": changes.len(), "unknown": unknown}))
 }
@@ -172,7 +172,7 @@ pub(super) fn describe(
 fn change(
     engine: &Engine,
     changes: &[(String, GroupChange)],
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<(), String> {
     let mut done = 0;
     for some in changes.chunks(CHANGED_AT_ONCE) {
@@ -198,7 +198,7 @@ pub(super) fn set(
     engine: &Engine,
     which: &str,
     wanted: &GroupChange,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Value, String> {
     let groups = meant(engine, which)?;
     for group in &groups {
@@ -241,7 +241,7 @@ pub(super) fn remove(
     engine: &Engine,
     which: &[String],
     dry_run: bool,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Value, String> {
     let (mut removed, mut gone) = (Vec::new(), HashSet::new());
     for one in which {

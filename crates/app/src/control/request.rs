@@ -84,6 +84,13 @@ pub(crate) enum Request {
     },
     /// The buffers.
     Store,
+    /// Compare the checksums of what is stored.
+    Scrub {
+        /// The buffers; none: all.
+        buffers: Vec<String>,
+        /// Octets read a second, at most; 0: as fast as it goes.  None: as the background does, offline as fast as it goes.
+        octets_per_s: Option<u64>,
+    },
     /// Whether store, log and views agree.
     Check,
     /// The clock jumped and is right.
@@ -169,12 +176,12 @@ pub(crate) trait Running: Send + Sync + fmt::Debug {
     fn stop(&self);
 }
 
-/// Answers one request.
+/// Answers one request.  `progress` says whether anybody still listens.
 pub(crate) fn answer(
     engine: &Engine,
     server: Option<&dyn Running>,
     request: Request,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Value, String> {
     let needs_server = || "no server is running on this spool".to_owned();
     match request {
@@ -214,11 +221,27 @@ pub(crate) fn answer(
         Request::Article { which } => article(engine, &which),
         Request::ArticleCancel { which, dry_run } => article_cancel(engine, &which, dry_run),
         Request::Store => value(&engine.inspect_store().map_err(said)?),
+        Request::Scrub {
+            buffers,
+            octets_per_s,
+        } => {
+            let rate = octets_per_s.unwrap_or(match server {
+                Some(_) => engine.scrub_rate(),
+                None => 0,
+            });
+            let mut told = |done, total| progress(Progress { done, total });
+            let found = engine.scrub(&buffers, rate, &mut told).map_err(said)?;
+            let mut report = value(&found)?;
+            for (at, damage) in found.damaged.iter().enumerate() {
+                report["damaged"][at]["said"] = damage.to_string().into();
+            }
+            Ok(report)
+        }
         Request::Check => {
-            let report = engine
-                .check(&mut |done, total| progress(Progress { done, total }))
-                .map_err(said)?;
-            value(&report)
+            let mut told = |done, total| {
+                progress(Progress { done, total });
+            };
+            value(&engine.check(&mut told).map_err(said)?)
         }
         Request::ClockConfirm => {
             let was = engine.status().clock;

@@ -163,7 +163,7 @@ async fn send(mut coming: mpsc::Receiver<Reply>, writer: &mut OwnedWriteHalf) ->
     Ok(())
 }
 
-/// Runs on a blocking thread; a client that goes away ends only its progress.
+/// Runs on a blocking thread; a client that goes away ends only its progress, and what is done for nobody but it.
 fn reply_to(line: &[u8], answering: &Answering, replies: &mpsc::Sender<Reply>) {
     let reply = match serde_json::from_slice::<Request>(line) {
         Ok(request) => {
@@ -171,6 +171,7 @@ fn reply_to(line: &[u8], answering: &Answering, replies: &mpsc::Sender<Reply>) {
             let mut progress = |at| {
                 // A slow client misses some of the progress, never the answer.
                 let _ = replies.try_send(Reply::Progress(at));
+                !replies.is_closed()
             };
             let server = Some(&*answering.server);
             let answered = answer(&answering.engine, server, request, &mut progress);

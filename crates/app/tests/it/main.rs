@@ -24,5 +24,6 @@ mod scale;
 mod soak;
 mod spool;
 mod store_files;
+mod store_tools;
 mod transcripts;
 mod usenetfs;

@@ -24,6 +24,7 @@ const SECTIONS: &[(&str, &str, &str)] = &[
     ("", "crates/store/src/config/mod.rs", "StoreConfig"),
     ("articles", "crates/engine/src/config.rs", "ArticlesConfig"),
     ("engine", "crates/engine/src/config.rs", "SequencerConfig"),
+    ("scrub", "crates/engine/src/config.rs", "ScrubConfig"),
     ("log", "crates/journal/src/config.rs", "JournalConfig"),
     ("index", "crates/index/src/config.rs", "IndexConfig"),
 ];

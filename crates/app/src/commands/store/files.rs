@@ -89,6 +89,7 @@ fn walk(
     let mut scan = Arc::clone(reader).scan(ScanRange::Live);
     while let Some(scanned) = scan.step()? {
         match scanned {
+            Scanned::Passed => {}
             Scanned::Damaged { from, to, .. } => {
                 totals.damage(format!("nothing can be read from {from:#x} to {to:#x}"));
             }

@@ -1,6 +1,9 @@
-//! `newsreel store list|inspect|explain|verify|dump|export`: the buffers, what lies in them, and which rule takes an article.
+//! `newsreel store list|inspect|create|scrub|explain|verify|dump|export`: the buffers, what lies in them, and which rule takes an
+//! article.
 
+mod create;
 mod files;
+mod scrub;
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +16,7 @@ use newsreel_wire::article::Headers;
 use newsreel_wire::nntp::framing::{dot_stuff, lf_to_wire};
 use serde_json::{Value, json};
 
-use crate::access::{self, LookArgs};
+use crate::access::{self, LookArgs, SpoolArgs};
 use crate::control::request::Request;
 use crate::{input, output, strip};
 
@@ -25,7 +28,22 @@ const RULE_COLUMNS: &[(&str, &str)] = &[
     ("WHY", "why"),
 ];
 
-/// The columns of a table of buffers.
+/// The columns of `store list`: what an administrator looks for first.
+const LIST_COLUMNS: &[(&str, &str)] = &[
+    ("BUFFER", "name"),
+    ("SET", "set"),
+    ("METHOD", "method"),
+    ("ROOM", "room"),
+    ("USED", "used"),
+    ("CYCLE", "cycle"),
+    ("OLDEST", "age"),
+    ("A DAY", "rate"),
+    ("STAYS", "stays"),
+    ("STATE", "state"),
+    ("FILE", "path"),
+];
+
+/// The columns of a table of buffers in `status`.
 const BUFFER_COLUMNS: &[(&str, &str)] = &[
     ("BUFFER", "name"),
     ("SET", "set"),
@@ -39,9 +57,47 @@ const BUFFER_COLUMNS: &[(&str, &str)] = &[
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Verb {
-    /// List the buffers: size, cycle, position of the next article, state
-    #[command(after_help = "Example:\n  newsreel store list --spool /var/spool/newsreel")]
+    /// List the buffers and sets of segments: room, how much of it is used, age of the oldest article, octets a day, state
+    #[command(
+        after_help = "A DAY is how much came a day since the oldest article, STAYS how long an article that comes now will be there \
+                      at that rate.\n\n\
+                      Examples:\n  newsreel store list --spool /var/spool/newsreel\n  newsreel store list --json"
+    )]
     List {
+        #[command(flatten)]
+        spool: LookArgs,
+    },
+    /// Make the configured buffers that are not there yet, before the first start or before one with new buffers
+    #[command(
+        after_help = "A start makes them too, and takes no articles before they are written out: with this it need not. Only what is \
+                      missing or blank is made; nothing is written over. No server may be running.\n\n\
+                      Examples:\n  newsreel store create --config newsreel.toml --dry-run\n  \
+                      newsreel store create TEXT2 --config newsreel.toml"
+    )]
+    Create {
+        /// Only these buffers; each must not be there yet
+        buffers: Vec<String>,
+        /// Only say what would be made, where, and how large
+        #[arg(long)]
+        dry_run: bool,
+        #[command(flatten)]
+        spool: SpoolArgs,
+    },
+    /// Read every article that is alive, and compare its checksums, at a limited rate
+    #[command(
+        after_help = "Each damaged article is told with its buffer, offset and token, and with message-id, groups and numbers where \
+                      they are known. Ends with 0 when all is sound, with 1 when something is damaged or cannot be read. Reads around \
+                      the page cache, and holds nobody up. A server does the same in the background ([scrub] in the configuration); \
+                      `newsreel status` tells what it found.\n\n\
+                      Without --rate it reads beside a server as fast as [scrub] says, and without one as fast as it goes.\n\n\
+                      Examples:\n  newsreel store scrub\n  newsreel store scrub C0 --rate 64MiB --json"
+    )]
+    Scrub {
+        /// Only these buffers
+        buffers: Vec<String>,
+        /// Octets read a second, at most, as in 16MiB; 0: as fast as it goes
+        #[arg(long, value_name = "OCTETS", value_parser = scrub::rate)]
+        rate: Option<u64>,
         #[command(flatten)]
         spool: LookArgs,
     },
@@ -112,6 +168,16 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
     match verb {
         Verb::List { spool } => list(spool),
         Verb::Inspect { buffers, spool } => inspect(buffers, spool),
+        Verb::Create {
+            buffers,
+            dry_run,
+            spool,
+        } => create::run(buffers, *dry_run, spool),
+        Verb::Scrub {
+            buffers,
+            rate,
+            spool,
+        } => scrub::run(buffers, *rate, spool),
         Verb::Explain { article, spool } => explain(article, spool),
         Verb::Verify { files, json } => files::verify(files, *json),
         Verb::Dump { file, json } => files::dump(file, *json),
@@ -212,7 +278,31 @@ fn list(spool: &LookArgs) -> Result<()> {
     if spool.json {
         return output::json(&buffers);
     }
-    output::text(&table(&buffers))
+    output::text(&overview(&buffers))
+}
+
+/// The buffers as `store list` shows them.
+fn overview(buffers: &Value) -> String {
+    let mut rows = buffers.as_array().cloned().unwrap_or_default();
+    for row in &mut rows {
+        let number = |key: &str| row[key].as_u64().unwrap_or(0);
+        let percent = u128::from(number("live_octets")) * 100 / u128::from(number("octets").max(1));
+        let said = [
+            ("used", format!("{percent} %")),
+            ("room", output::octets(&row["octets"])),
+            ("age", output::duration(&row["oldest_age_s"])),
+            ("rate", output::octets(&row["octets_a_day"])),
+            ("stays", output::duration(&row["lasts_s"])),
+        ];
+        for (key, said) in said {
+            row[key] = said.into();
+        }
+        if row["method"] == "segment" {
+            // What goes follows from `keep_s` and `keep_octets`.
+            row["stays"] = Value::Null;
+        }
+    }
+    with_states(LIST_COLUMNS, rows)
 }
 
 fn inspect(names: &[String], spool: &LookArgs) -> Result<()> {
@@ -235,9 +325,14 @@ fn inspect(names: &[String], spool: &LookArgs) -> Result<()> {
     output::text(&format!("{}\n{}", strips.join("\n"), strip::KEY))
 }
 
-/// The buffers as a table; what is the matter with one stands in full below it.
+/// The buffers as `status` shows them.
 pub(super) fn table(buffers: &Value) -> String {
-    let mut rows = buffers.as_array().cloned().unwrap_or_default();
+    let rows = buffers.as_array().cloned().unwrap_or_default();
+    with_states(BUFFER_COLUMNS, rows)
+}
+
+/// A table of buffers; what is the matter with one stands in full below it.
+fn with_states(columns: &[(&str, &str)], mut rows: Vec<Value>) -> String {
     let mut below = String::new();
     for row in &mut rows {
         let state = output::cell(&row["state"]);
@@ -247,7 +342,7 @@ pub(super) fn table(buffers: &Value) -> String {
         }
         row["state"] = word.into();
     }
-    output::table(BUFFER_COLUMNS, &rows) + &below
+    output::table(columns, &rows) + &below
 }
 
 /// One word for a state.

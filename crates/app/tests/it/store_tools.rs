@@ -1,0 +1,275 @@
+//! `newsreel store list|create|scrub`, beside a server and without one.
+
+use std::process::Output;
+
+use newsreel_host::{Disk as _, OpenMode, RealDisk, read_whole};
+use serde_json::{Value, json};
+
+use crate::client::NewsClient;
+use crate::spool::Spool;
+
+const ARTICLES: usize = 30;
+
+fn id(n: usize) -> String {
+    format!("<{n}@tools.example>")
+}
+
+/// A server's spool with articles in it.
+fn fed(spool: &Spool) -> crate::spool::Server {
+    let server = spool.serve();
+    spool.text(&["group", "add", "misc.test"]);
+    let mut client = NewsClient::connect(server.address);
+    for n in 0..ARTICLES {
+        assert!(client.takethis(&id(n), "misc.test").starts_with("239"));
+    }
+    server
+}
+
+/// Changes an octet in the body of an article, as a disk does that rots.
+fn rot(spool: &Spool, n: usize) -> Value {
+    let which = id(n);
+    let article = spool.json(&["article", "show", &which]);
+    let token = article["token"].as_str().unwrap();
+    let mut parts = token.split(':');
+    let path = spool.path().join("buffers").join(parts.next().unwrap());
+    let offset = u64::from_str_radix(parts.next().unwrap(), 16).unwrap();
+    let at = offset + 64 + article["octets"].as_u64().unwrap() - 6;
+    let octets = read_whole(&RealDisk, &path, 16 << 20).unwrap();
+    let file = RealDisk.open(&path, OpenMode::ReadWrite).unwrap();
+    file.write_at(&[octets[at as usize] ^ 4], at).unwrap();
+    file.sync_data().unwrap();
+    article
+}
+
+fn report(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn a_scrub_tells_damage_live_and_offline_and_the_background_tells_it_too() {
+    let often = "[scrub]\noctets_per_s = '64MiB'\n\n[server]";
+    let spool = Spool::with(&Spool::changed(&[("[server]", often)]));
+    let server = fed(&spool);
+    let sound = spool.json(&["store", "scrub"]);
+    assert_eq!(sound["articles"], ARTICLES);
+    assert_eq!(
+        (&sound["damaged"], &sound["is_cut"]),
+        (&json!([]), &json!(false))
+    );
+    let text = spool.text(&["store", "scrub", "--rate", "1MiB"]);
+    assert!(
+        text.contains("A: ") && text.contains("in all 30 articles sound"),
+        "{text}"
+    );
+    let article = rot(&spool, 7);
+    let live = spool.run(&["store", "scrub", "--json"]);
+    assert_eq!(live.status.code(), Some(1));
+    let live = report(&live);
+    assert_eq!(live["articles"], ARTICLES - 1);
+    let damage = &live["damaged"][0];
+    assert_eq!(damage["token"], article["token"]);
+    assert_eq!(damage["message_id"], id(7));
+    assert_eq!(damage["groups"], json!([["misc.test", 8]]));
+    // The log says it once, status until it is overwritten.
+    spool.run(&["store", "scrub"]);
+    let said = format!(
+        "{}, {}, misc.test:8",
+        article["token"].as_str().unwrap(),
+        id(7)
+    );
+    assert_eq!(spool.log().matches(&said).count(), 1, "{}", spool.log());
+    let status = spool.json(&["status"]);
+    assert_eq!(status["scrub"]["damaged"], 1);
+    assert_eq!(status["counters"]["damaged_articles"], 1);
+    let text = spool.text(&["status"]);
+    assert!(text.contains("1 DAMAGED place"), "{text}");
+    for more in [&["--read-only"][..], &[]] {
+        let beside = spool.run(&[&["store", "scrub", "--json"], more].concat());
+        assert_eq!(report(&beside)["damaged"], live["damaged"], "{more:?}");
+    }
+    server.stop();
+    let offline = spool.run(&["store", "scrub", "--json", "--rate", "0"]);
+    assert_eq!(offline.status.code(), Some(1));
+    let offline = report(&offline);
+    assert_eq!(offline["damaged"], live["damaged"]);
+    let name = article["token"]
+        .as_str()
+        .unwrap()
+        .split(':')
+        .next()
+        .unwrap();
+    let other = if name == "A" { "B" } else { "A" };
+    let one = spool.json(&["store", "scrub", other]);
+    assert_eq!(one["buffers"].as_array().unwrap().len(), 1);
+    let output = spool.run(&["store", "scrub", name]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        text.contains(&said) && text.contains("readers are told"),
+        "{text}"
+    );
+    assert!(
+        spool
+            .error(&["store", "scrub", "C"])
+            .contains("there are A, B")
+    );
+    assert!(
+        spool
+            .error(&["store", "scrub", "--rate", "fast"])
+            .contains("write a number")
+    );
+    // What was told stays told behind a restart.
+    let server = spool.serve();
+    let status = spool.json(&["status"]);
+    assert_eq!(status["scrub"]["damaged"], 1, "{status}");
+    assert_eq!(status["counters"]["damaged_articles"], 0);
+    server.stop();
+}
+
+/// It would take days; nobody is left who wants to know.
+#[test]
+fn a_scrub_ends_with_who_asked_for_it() {
+    let spool = Spool::with(&Spool::changed(&[(
+        "[server]",
+        "[scrub]\noctets_per_s = 0\n\n[server]",
+    )]));
+    let server = fed(&spool);
+    let mut command = crate::spool::newsreel();
+    command
+        .args(["store", "scrub", "--rate", "1", "--config"])
+        .arg(spool.config());
+    let mut asking = command.spawn().unwrap();
+    let read = || {
+        spool.json(&["status"])["counters"]["scrubbed_octets"]
+            .as_u64()
+            .unwrap()
+    };
+    while read() == 0 {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    asking.kill().unwrap();
+    asking.wait().unwrap();
+    // At this rate the next piece would come in days, and the stop is not kept waiting.
+    server.stop();
+    let log = spool.log();
+    assert!(log.contains("stopped") && !log.contains("cut=1"), "{log}");
+}
+
+#[test]
+fn buffers_are_made_before_the_first_start_and_never_over_anything() {
+    let spool = Spool::new();
+    let planned = spool.json(&["store", "create", "--dry-run"]);
+    let what = |rows: &Value| {
+        let rows = rows.as_array().unwrap().iter();
+        rows.map(|row| {
+            format!(
+                "{} {}",
+                row["name"].as_str().unwrap(),
+                row["what"].as_str().unwrap()
+            )
+        })
+        .collect::<Vec<_>>()
+    };
+    assert_eq!(what(&planned), ["A would be made", "B would be made"]);
+    assert_eq!(planned[0]["octets"], 8 << 20);
+    assert!(
+        planned[0]["path"]
+            .as_str()
+            .unwrap()
+            .ends_with("spool/buffers/A")
+    );
+    assert!(!spool.path().exists(), "only said");
+    assert_eq!(what(&spool.json(&["store", "create", "B"])), ["B made"]);
+    let length = |name: &str| {
+        spool
+            .path()
+            .join("buffers")
+            .join(name)
+            .metadata()
+            .map(|it| it.len())
+    };
+    assert_eq!(
+        (length("B").unwrap(), length("A").is_err()),
+        (8 << 20, true)
+    );
+    let error = spool.error(&["store", "create", "B"]);
+    assert!(error.contains("buffer B is there already"), "{error}");
+    let error = spool.error(&["store", "create", "X"]);
+    assert!(
+        error.contains("no buffer \"X\"") && error.contains("A, B"),
+        "{error}"
+    );
+    let text = spool.text(&["store", "create"]);
+    assert!(text.contains("is there") && text.contains("made"), "{text}");
+    // A server takes them as they are.
+    let made = read_whole(&RealDisk, &spool.path().join("buffers/A"), 8192).err();
+    assert!(made.is_some(), "it is as long as it should be");
+    let server = fed(&spool);
+    let error = spool.error(&["store", "create"]);
+    assert!(error.contains("a server is running"), "{error}");
+    server.stop();
+    // Another one joins the spool; one that was there and is gone is not made again.
+    let more = "name = \"B\"\noctets = \"8MiB\"\n\n[[buffer]]\nname = \"C\"\noctets = \"8MiB\"\n";
+    let old = "name = \"B\"\noctets = \"8MiB\"\n";
+    spool.configure(&Spool::changed(&[(old, more)]));
+    assert_eq!(
+        what(&spool.json(&["store", "create"])),
+        ["A is there", "B is there", "C made"]
+    );
+    let server = spool.serve();
+    let listed = spool.json(&["store", "list"]);
+    assert_eq!(listed.as_array().unwrap().len(), 3);
+    assert_eq!(spool.json(&["check"])["articles"], ARTICLES);
+    server.stop();
+    RealDisk.remove(&spool.path().join("buffers/C")).unwrap();
+    for words in [&["store", "create", "--dry-run"][..], &["store", "create"]] {
+        let error = spool.error(words);
+        assert!(error.contains("this spool ha"), "{error}");
+    }
+}
+
+#[test]
+fn the_list_is_a_table_of_all_buffers_live_and_offline() {
+    let config = Spool::changed(&[])
+        + "\n[[set]]\nname = \"ring\"\nbuffers = [\"A\", \"B\"]\n\n[[set]]\nname = \"pile\"\n\
+        method = \"segment\"\nsegment_octets = \"1MiB\"\n\n[[rule]]\nset = \"ring\"\n";
+    let spool = Spool::with(&config);
+    let server = fed(&spool);
+    let live = spool.json(&["store", "list"]);
+    let names: Vec<_> = live
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| &row["name"])
+        .collect();
+    assert_eq!(names, ["A", "B", "pile"]);
+    let oldest = live
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|row| row["oldest_age_s"].as_u64());
+    assert!(oldest.max().unwrap() < 3600, "{live}");
+    let text = spool.text(&["store", "list"]);
+    let lines: Vec<&str> = text.lines().collect();
+    for title in [
+        "BUFFER", "METHOD", "ROOM", "USED", "CYCLE", "OLDEST", "A DAY", "STAYS", "STATE",
+    ] {
+        assert!(lines[0].contains(title), "{text}");
+    }
+    assert!(
+        lines[1].contains("cnfs") && lines[1].contains(" %") && lines[1].contains("ok"),
+        "{text}"
+    );
+    assert!(lines[3].contains("segment"), "{text}");
+    server.stop();
+    let offline = spool.json(&["store", "list"]);
+    for (live, offline) in live
+        .as_array()
+        .unwrap()
+        .iter()
+        .zip(offline.as_array().unwrap())
+    {
+        for key in ["name", "method", "set", "path", "octets", "cycle", "oldest"] {
+            assert_eq!(live[key], offline[key], "{key}");
+        }
+    }
+}

@@ -15,6 +15,7 @@ pub const TARGETS: &[Target] = &[
     ("log_segment", log_segment),
     ("manifest", manifest),
     ("register", register),
+    ("scrub", scrub),
     ("sealed_parts", sealed_parts),
     ("sealed_run", sealed_run),
     ("spool_identity", spool_identity),
@@ -90,6 +91,11 @@ pub fn history_page(data: &[u8]) {
 /// The register of buffers.
 pub fn register(data: &[u8]) {
     let _ = newsreel_store::fuzz::decode_register(data);
+}
+
+/// What a scrub noted, as it is and behind a right checksum: what is understood is written the same way.
+pub fn scrub(data: &[u8]) {
+    let _ = newsreel_engine::fuzz::decode_scrub(data);
 }
 
 /// The file that makes a directory a spool.

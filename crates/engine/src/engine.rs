@@ -147,7 +147,6 @@ impl Engine {
             hash_key,
             ..
         } = opened;
-        let policy = Policy::new(&config.articles)?;
         let sequencer = &config.sequencer;
         let path_identity = match sequencer.path_identity.as_str() {
             "" => newsreel_host::process::host_name().unwrap_or_else(|| "newsreel".to_owned()),
@@ -162,7 +161,7 @@ impl Engine {
                 sequencer.offer_wait_ms,
             ),
             rules: Rules::new(&config.store)?,
-            policy: ArcSwap::from_pointee(policy),
+            policy: ArcSwap::from_pointee(Policy::new(&config.articles)?),
             path_identity,
             hash_key,
             store: store.reader(),

@@ -225,24 +225,10 @@ pub(crate) fn answer(
             buffers,
             octets_per_s,
         } => {
-            let rate = octets_per_s.unwrap_or(match server {
-                Some(_) => engine.scrub_rate(),
-                None => 0,
-            });
-            let mut told = |done, total| progress(Progress { done, total });
-            let found = engine.scrub(&buffers, rate, &mut told).map_err(said)?;
-            let mut report = value(&found)?;
-            for (at, damage) in found.damaged.iter().enumerate() {
-                report["damaged"][at]["said"] = damage.to_string().into();
-            }
-            Ok(report)
+            let usual = server.map_or(0, |_| engine.scrub_rate());
+            scrub(engine, &buffers, octets_per_s.unwrap_or(usual), progress)
         }
-        Request::Check => {
-            let mut told = |done, total| {
-                progress(Progress { done, total });
-            };
-            value(&engine.check(&mut told).map_err(said)?)
-        }
+        Request::Check => check(engine, progress),
         Request::ClockConfirm => {
             let was = engine.status().clock;
             engine.confirm_clock().map_err(said)?;
@@ -268,6 +254,30 @@ fn status(engine: &Engine, server: Option<&dyn Running>) -> Result<Value, String
     let mut status = value(&engine.status())?;
     status["server"] = server.map_or(Value::Null, Running::facts);
     Ok(status)
+}
+
+fn check(engine: &Engine, progress: &mut dyn FnMut(Progress) -> bool) -> Result<Value, String> {
+    let mut told = |done, total| {
+        progress(Progress { done, total });
+    };
+    value(&engine.check(&mut told).map_err(said)?)
+}
+
+/// Each damaged place also says itself in a line.
+fn scrub(
+    engine: &Engine,
+    buffers: &[String],
+    octets_per_s: u64,
+    progress: &mut dyn FnMut(Progress) -> bool,
+) -> Result<Value, String> {
+    let mut told = |done, total| progress(Progress { done, total });
+    let found = engine.scrub(buffers, octets_per_s, &mut told);
+    let found = found.map_err(said)?;
+    let mut report = value(&found)?;
+    for (at, damage) in found.damaged.iter().enumerate() {
+        report["damaged"][at]["said"] = damage.to_string().into();
+    }
+    Ok(report)
 }
 
 fn article(engine: &Engine, which: &str) -> Result<Value, String> {

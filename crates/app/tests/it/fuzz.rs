@@ -154,6 +154,8 @@ fn whole_inputs_are_taken() {
     assert!(newsreel_engine::fuzz::decode_identity(&input(
         "spool_identity/whole"
     )));
+    assert!(newsreel_engine::fuzz::decode_scrub(&input("scrub/whole")));
+    assert!(!newsreel_engine::fuzz::decode_scrub(&input("scrub/cut")));
     let xref = input("xref/two");
     let named: Vec<_> = newsreel_engine::fuzz::named(&xref).collect();
     assert_eq!(named, [("misc.test", 3000), ("misc.a", 7)]);

@@ -2,7 +2,7 @@
 
 use std::process::Output;
 
-use newsreel_host::{Disk as _, OpenMode, RealDisk, read_whole};
+use newsreel_host::{Clock as _, Disk as _, OpenMode, RealClock, RealDisk, read_whole};
 use serde_json::{Value, json};
 
 use crate::client::NewsClient;
@@ -148,10 +148,11 @@ fn a_scrub_ends_with_who_asked_for_it() {
     }
     asking.kill().unwrap();
     asking.wait().unwrap();
-    // At this rate the next piece would come in days, and the stop is not kept waiting.
+    // At this rate the next piece comes in days.  Who is asked by somebody is cut at a stop after ten seconds.
+    let clock = RealClock::new();
     server.stop();
-    let log = spool.log();
-    assert!(log.contains("stopped") && !log.contains("cut=1"), "{log}");
+    let took = clock.monotonic();
+    assert!(took < std::time::Duration::from_secs(8), "{took:?}");
 }
 
 #[test]

@@ -209,6 +209,8 @@ async fn to_be_overtaken_is_no_damage() {
     let report = report.unwrap();
     assert_eq!(report.damaged, [], "{report:?}");
     assert_eq!(report.unreadable, Vec::<String>::new());
+    // It went on with what was the oldest by then.
+    assert!(report.buffers[0].articles > 0, "{report:?}");
     assert!(from >= 1170 && report.articles > 50, "{report:?}");
     assert_eq!(world.problems(), Vec::<String>::new());
     assert_eq!(counted(&world), (0, 0));

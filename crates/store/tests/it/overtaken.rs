@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use newsreel_host::disk::{DirEntry, Lock};
 use newsreel_host::{Disk, File, MemoryDisk, OpenMode, Result};
 use newsreel_store::conformance::{Rig, config_of};
-use newsreel_store::{Access, Blocking, ReadError, ScanRange, Scanned, Want};
-use newsreel_wire::TokenText;
+use newsreel_store::{Access, Blocking, ReadError, Reservation, ScanRange, Scanned, Want};
+use newsreel_wire::{Position, TokenText};
 use parking_lot::Mutex;
 
 /// When, measured by a read, something happens.
@@ -267,4 +267,49 @@ fn what_is_overwritten_from_elsewhere_is_gone_and_no_damage() {
             );
         }
     }
+}
+
+/// A walk complained of a segment that had been dropped, and turned for ever on an article whose file went while it was read.
+#[test]
+fn segments_that_are_dropped_under_a_walk_are_no_damage() {
+    const OCTETS: u64 = 4 << 20;
+    let mut config = config_of("segment", OCTETS);
+    for set in &mut config.sets {
+        set.segment_octets = OCTETS;
+    }
+    let mut rig = Rig::new(Arc::new(MemoryDisk::new()), &config).unwrap();
+    let tokens: Vec<_> = (0..40).map(|n| rig.place(n, 300_000).unwrap()).collect();
+    rig.commit().unwrap();
+    let last = tokens.last().unwrap().position().cycle();
+    assert!(last > 2, "{last} segments");
+    let buffer = Arc::clone(rig.reader.buffer(tokens[0].buffer()).unwrap());
+    let mut scan = Arc::clone(&buffer).scan(ScanRange::Live);
+    let found = scan.step().unwrap();
+    assert!(matches!(found, Some(Scanned::Record { .. })), "{found:?}");
+    // All but the last go.
+    let start = tokens[0].position().offset();
+    rig.store.reserved(Reservation {
+        buffer: buffer.id(),
+        up_to: Position::new(last + 1, start),
+    });
+    let (mut sound, mut steps) = (0, 0);
+    while let Some(found) = scan.step().unwrap() {
+        match found {
+            Scanned::Record {
+                token, sound: true, ..
+            } => {
+                assert_eq!(token.position().cycle(), last);
+                sound += 1;
+            }
+            Scanned::Passed => {}
+            other => panic!("{other:?}"),
+        }
+        steps += 1;
+        assert!(steps < 1000);
+    }
+    let left = tokens
+        .iter()
+        .filter(|token| token.position().cycle() == last);
+    assert_eq!(sound, left.count());
+    assert!(scan.at() >= buffer.floor());
 }

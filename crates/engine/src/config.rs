@@ -186,8 +186,7 @@ pub struct ScrubConfig {
     /// hundredths of its time, reads around the page cache, so that nothing readers want goes out of memory, and goes
     /// through 1 TiB in three days. Where a pass takes longer than `every_s`, the next one begins behind it.
     pub octets_per_s: u64,
-    /// From the beginning of a pass to that of the next, seconds. A month, as is usual for disks in an array: what rots seldom
-    /// rots everywhere, and each article is compared before the copies of other servers are gone.
+    /// From the beginning of a pass to that of the next, seconds. The default is a month, as is usual for disks in an array.
     pub every_s: u64,
 }
 

@@ -158,6 +158,7 @@ impl Store {
             register: &mut register,
             known,
             access: Access::Write,
+            recent_octets: 0,
             progress,
         };
         for (at, set) in config.sets.iter().enumerate() {

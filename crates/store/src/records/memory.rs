@@ -158,8 +158,12 @@ impl BatchMemory {
     ) -> Sealed {
         self.pad();
         let octets = self.octets.split().freeze();
+        let rest = self.octets.capacity();
         self.pool.give(self.octets);
+        // What another one does not fit into lies idle until this one goes.
+        let idle = if rest < octets.len() { rest } else { 0 };
         Sealed {
+            memory_octets: octets.len() + idle,
             octets,
             pool: self.pool,
             stretches,
@@ -184,6 +188,8 @@ pub(crate) struct Stretch {
 #[derive(Debug)]
 pub(crate) struct Sealed {
     octets: Bytes,
+    /// Octets of memory that it holds.
+    pub(crate) memory_octets: usize,
     pool: Arc<Pool>,
     pub(crate) stretches: SmallVec<[Stretch; 2]>,
     /// Where it begins.
@@ -212,10 +218,6 @@ impl Sealed {
                     .get(at..)
                     .filter(|rest| !rest.is_empty())
             })
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.octets.len()
     }
 }
 

@@ -25,7 +25,7 @@ pub(crate) struct Recent {
 struct Kept {
     /// Oldest first.
     batches: VecDeque<Arc<Sealed>>,
-    /// Octets in them.
+    /// Octets of memory that they hold.
     octets: usize,
 }
 
@@ -50,12 +50,12 @@ impl Recent {
         }
         let mut gone = Vec::new();
         let mut kept = self.kept.write();
-        kept.octets += sealed.len();
+        kept.octets += sealed.memory_octets;
         kept.batches.push_back(Arc::clone(sealed));
         while kept.octets > self.octets_max
             && let Some(oldest) = kept.batches.pop_front()
         {
-            kept.octets -= oldest.len();
+            kept.octets -= oldest.memory_octets;
             gone.push(oldest);
         }
         // Their memory is given back when nobody waits for the lock.
@@ -138,6 +138,21 @@ mod tests {
         assert_eq!(found, [None, Some(2), Some(3), Some(4)]);
         recent.clear();
         assert_eq!(first_octet(&recent, 30), None);
+    }
+
+    #[test]
+    fn what_lies_idle_behind_a_batch_counts() {
+        let pool = Arc::new(Pool::default());
+        // Slabs of 2 MiB: one batch of 1.5 MiB fits into each.
+        let recent = Recent::new((8 << 20) + (64 << 10), Arc::clone(&pool));
+        let pages = 384;
+        for n in 0..5 {
+            recent.add(&batch(&pool, 10 + n * pages, pages, n as u8));
+        }
+        let found: Vec<_> = (0..5)
+            .map(|n| first_octet(&recent, 10 + n * pages))
+            .collect();
+        assert_eq!(found, [None, Some(1), Some(2), Some(3), Some(4)]);
     }
 
     #[test]

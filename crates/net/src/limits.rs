@@ -8,6 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use newsreel_wire::network_of;
 use parking_lot::Mutex;
 
 use crate::config::ListenConfig;
@@ -187,17 +188,6 @@ impl Limits {
             refused_address: self.refused_address.load(Ordering::Relaxed),
             accept_errors: self.accept_errors.load(Ordering::Relaxed),
         }
-    }
-}
-
-/// What counts as one address: an IPv4 address, also when mapped into IPv6, or an IPv6 /64.
-#[must_use]
-pub fn network_of(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(v6) if !v6.is_loopback() => {
-            IpAddr::V6((v6.to_bits() & !u128::from(u64::MAX)).into())
-        }
-        other => other,
     }
 }
 

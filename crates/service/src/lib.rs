@@ -13,6 +13,7 @@ mod error;
 mod group;
 pub mod memory;
 mod overview;
+pub mod posting;
 mod reject;
 mod service;
 mod transfer;

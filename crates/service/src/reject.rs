@@ -1,7 +1,7 @@
 //! Every reason for which an article is refused, in one table: metric label, text for the peer.
 //!
 //! A reason is a small `Copy` value; the reply code follows from the command (437 for IHAVE, 439 for TAKETHIS, 441
-//! for POST later).  A refusal may be remembered by message-id only when it does not depend on the copy or the
+//! for POST).  A refusal may be remembered by message-id only when it does not depend on the copy or the
 //! configuration, which no reason here is free of: junk sent under a good article's id must not block the good copy.
 
 use newsreel_wire::article::Known;
@@ -56,6 +56,11 @@ rejects! {
     NoSubject "no_subject" "No Subject field";
     DoubledHeader "doubled_header" "A header field that may appear once appears twice";
     EmptyHeader "empty_header" "A header field has no content";
+    ForbiddenHeader "forbidden_header" "A header field that a posted article may not have";
+    HeaderNotUtf8 "header_not_utf8" "Header octets that are no UTF-8";
+    HeaderControl "header_control" "Control character in the header";
+    HeaderLineTooLong "header_line_too_long" "A header line of more than 998 octets";
+    EmptyBody "empty_body" "Article is empty";
     // Syntax of each.
     BadDate "bad_date" "Malformed Date field";
     BadInjectionDate "bad_injection_date" "Malformed Injection-Date field";
@@ -65,6 +70,7 @@ rejects! {
     BadPath "bad_path" "Malformed Path field";
     BadControl "bad_control" "Malformed Control field";
     BadSupersedes "bad_supersedes" "Malformed Supersedes field";
+    BadField "bad_field" "Malformed header field";
     ControlAndSupersedes "control_and_supersedes" "Both Control and Supersedes";
     // What it says.
     OtherMessageId "other_message_id" "Message-ID differs from the one offered";
@@ -72,6 +78,8 @@ rejects! {
     FutureDate "future_date" "Date is in the future";
     TooOld "too_old" "Too old";
     TooManyGroups "too_many_groups" "Crossposted to too many groups";
+    TooManyFollowups "too_many_followups" "Followups to too many groups";
+    TooMuchQuoted "too_much_quoted" "Too much quoted text";
     // What we want.
     UnknownGroups "unknown_groups" "No such newsgroups here";
     Unwanted "unwanted" "Unwanted newsgroups";
@@ -79,6 +87,12 @@ rejects! {
     GroupClosed "group_closed" "Newsgroup is closed";
     GroupFull "group_full" "Newsgroup has given its last number";
     NotApproved "not_approved" "Moderated newsgroup and no Approved field";
+    NoPosting "no_posting" "No posting to this newsgroup";
+    NotAllowed "not_allowed" "You may not post to this newsgroup";
+    NoApproval "no_approval" "You may not post with an Approved field";
+    NoModerator "no_moderator" "Moderated newsgroup whose moderator is not known here";
+    PostedTooOften "posted_too_often" "Too many articles in a short time; wait before posting again";
+    QuotaUsed "quota_used" "No more articles today";
     NoStorageRule "no_storage_rule" "No storage rule takes it";
 }
 

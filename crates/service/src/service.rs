@@ -18,7 +18,8 @@ use crate::connection::Connection;
 use crate::error::ServiceError;
 use crate::group::{GroupCursor, GroupInfo, GroupRow, GroupSelect};
 use crate::overview::OverviewRows;
-use crate::transfer::{Offer, Transfer};
+use crate::posting::Post;
+use crate::transfer::{Offer, OfferedId, Transfer};
 
 /// What a service can do; CAPABILITIES follows from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +32,8 @@ pub struct Features {
     pub newnews: bool,
     /// Can find overview by message-id: OVER MSGID.
     pub over_by_id: bool,
+    /// Takes articles from posters who may post: POST.
+    pub posting: bool,
 }
 
 /// Which neighbour.
@@ -153,6 +156,13 @@ pub trait NewsService: Send + Sync + fmt::Debug + 'static {
         batch: &mut Vec<Transfer>,
         from: &Arc<Connection>,
     ) -> impl Future<Output = ()> + Send;
+
+    /// A message-id that no article has, for one that comes without.
+    fn new_message_id(&self) -> OfferedId;
+
+    /// Somebody posts an article: it is injected (RFC 5537 section 3.5) and then taken like any other, or goes to a
+    /// moderator.  Answered as a transfer is, by one completion on `from`.
+    fn post(&self, post: Post, from: &Arc<Connection>) -> impl Future<Output = ()> + Send;
 
     /// What this connection was asked for will not come from it: others may be asked.
     fn decline(&self, id: MessageId<'_>, from: &Connection);

@@ -4,6 +4,7 @@ use std::fmt;
 
 use bytes::Bytes;
 use newsreel_wire::MessageId;
+use newsreel_wire::article::Known;
 use smallvec::SmallVec;
 
 use crate::reject::Reject;
@@ -18,6 +19,8 @@ pub enum TransferKind {
     Ihave,
     /// TAKETHIS: 239, 439.
     Takethis,
+    /// POST: 240, 441.
+    Post,
 }
 
 /// The message-id a peer offered an article under: well formed, not yet compared with the article's own.
@@ -25,6 +28,11 @@ pub enum TransferKind {
 pub struct OfferedId(SmallVec<[u8; OFFERED_INLINE_OCTETS]>);
 
 impl OfferedId {
+    /// A message-id that was made here.
+    pub(crate) fn made(octets: &[u8]) -> Self {
+        Self(SmallVec::from_slice(octets))
+    }
+
     /// The octets, brackets included.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
@@ -67,15 +75,17 @@ pub struct Transfer {
 /// What became of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Outcome {
-    /// Stored and committed: 235, 239.
+    /// Stored and committed: 235, 239, 240; or on its way to a moderator, and that is on disk: 240.
     Accepted,
-    /// Another copy of it is stored and committed: 437, 439.
+    /// Another copy of it is stored and committed: 437, 439, 441.
     Duplicate,
-    /// Not wanted, now or ever, for a reason in the article or the configuration: 437, 439.
+    /// Not wanted, now or ever, for a reason in the article or the configuration: 437, 439, 441.
     Rejected(Reject),
-    /// Not now, through no fault of the article: 436; for TAKETHIS 400 and close.
+    /// The same, because of this header field.
+    RejectedField(Reject, Known),
+    /// Not now, through no fault of the article: 436, 441; for TAKETHIS 400 and close.
     Deferred(Defer),
-    /// This server could not keep it: 436; for TAKETHIS 400 and close.  Never 437 or 439.
+    /// This server could not keep it: 436, 441; for TAKETHIS 400 and close.  Never 437 or 439.
     Failed,
 }
 

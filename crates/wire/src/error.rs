@@ -263,6 +263,33 @@ pub enum FromError {
     Bracket,
 }
 
+/// Why a text is no list of mailboxes (RFC 5322 section 3.4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ThisError)]
+#[non_exhaustive]
+pub enum MailboxError {
+    /// Nothing where a mailbox should be.
+    #[error("no mailbox where one should be, as in Ada <ada@host.example>")]
+    Nobody,
+    /// No `@` where an address should have it.
+    #[error("no address of the form name@host.example")]
+    NoAt,
+    /// One half of an address is empty, or has two dots in a row, or something no address has.
+    #[error("malformed address")]
+    Address,
+    /// `<` without its `>`.
+    #[error("an address in < and > does not end with >")]
+    Bracket,
+    /// A quoted string, a comment or an address literal without its end.
+    #[error("a quoted string or a comment is not closed")]
+    Unclosed,
+    /// Something between two mailboxes other than a comma.
+    #[error("something stands behind an address that does not belong there")]
+    Stray,
+    /// A control character, or an octet above 127 inside an address.
+    #[error("an octet that may not stand there")]
+    Octet,
+}
+
 /// Why a text is not an overview line (RFC 3977 section 8.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ThisError)]
 #[non_exhaustive]

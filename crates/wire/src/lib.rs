@@ -13,6 +13,7 @@ mod error;
 mod group;
 mod ids;
 mod message_id;
+mod network;
 pub mod newsgroups;
 pub mod nntp;
 pub mod overview;
@@ -23,11 +24,12 @@ pub mod wildmat;
 
 pub use error::{
     ArticleFault, BatchDamage, DateError, Error, FromError, GroupNameError, HeaderFault,
-    MessageIdError, OverviewError, PathError, RangeError, TokenTextError, WildmatError,
+    MailboxError, MessageIdError, OverviewError, PathError, RangeError, TokenTextError, WildmatError,
 };
 pub use group::{GROUP_NAME_OCTETS_MAX, GroupName};
 pub use ids::{ArticleNumber, BufferId, GroupId, IdHash, Sequence, SetId, UnixTime};
 pub use message_id::{MESSAGE_ID_OCTETS_MAX, MESSAGE_ID_OCTETS_MIN, MessageId};
+pub use network::network_of;
 pub use range::NumberRange;
 pub use token::{
     BUFFER_NAME_OCTETS_MAX, CYCLE_MAX, OFFSET_MAX, POSITION_UNIT, Position, TOKEN_OCTETS, Token,

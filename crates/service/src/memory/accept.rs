@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use newsreel_wire::article::{ArticleFacts, Headers, Known, check_relay};
+use newsreel_wire::path::{Diagnostic, write_prefix};
 use newsreel_wire::{GroupName, newsgroups, overview};
 
 use super::{MemoryService, State, Stored};
@@ -12,10 +13,21 @@ use crate::transfer::Outcome;
 
 impl MemoryService {
     pub(super) fn accept(&self, state: &mut State, offered: &[u8], wire: &[u8]) -> Outcome {
+        self.accept_from(state, offered, wire, Diagnostic::None)
+    }
+
+    /// The same, with what our entry in Path says of where it comes from.
+    pub(super) fn accept_from(
+        &self,
+        state: &mut State,
+        offered: &[u8],
+        wire: &[u8],
+        source: Diagnostic<'_>,
+    ) -> Outcome {
         if state.by_id.contains_key(offered) {
             return Outcome::Duplicate;
         }
-        match self.check(state, offered, wire) {
+        match self.check(state, offered, wire, source) {
             Ok(stored) => {
                 let stored = Arc::new(stored);
                 for name in &stored.groups {
@@ -32,7 +44,13 @@ impl MemoryService {
         }
     }
 
-    fn check(&self, state: &State, offered: &[u8], wire: &[u8]) -> Result<Stored, Reject> {
+    fn check(
+        &self,
+        state: &State,
+        offered: &[u8],
+        wire: &[u8],
+        source: Diagnostic<'_>,
+    ) -> Result<Stored, Reject> {
         let headers = Headers::scan(wire).map_err(|fault| Reject::from(&fault))?;
         let facts = ArticleFacts::of(&headers).map_err(|fault| Reject::from(&fault))?;
         let relay = check_relay(&headers, &facts).map_err(|fault| Reject::from(&fault))?;
@@ -51,7 +69,7 @@ impl MemoryService {
             return Err(Reject::TooOld);
         }
         let groups = self.groups_of(state, &headers, relay.newsgroups)?;
-        Ok(self.store(state, &headers, &facts, groups))
+        Ok(self.store(state, &headers, &facts, groups, source))
     }
 
     /// The groups it is filed in.
@@ -89,6 +107,7 @@ impl MemoryService {
         headers: &Headers<'_>,
         facts: &ArticleFacts,
         groups: Vec<String>,
+        source: Diagnostic<'_>,
     ) -> Stored {
         let us = &self.config.path_identity;
         let mut xref = us.clone();
@@ -103,8 +122,7 @@ impl MemoryService {
                 Some(Known::Xref) => {}
                 Some(Known::Path) => {
                     wire.extend_from_slice(&octets[..field.content_start - field.start]);
-                    wire.extend_from_slice(us.as_bytes());
-                    wire.push(b'!');
+                    write_prefix(us, source, &mut wire);
                     wire.extend_from_slice(&octets[field.content_start - field.start..]);
                 }
                 _ => wire.extend_from_slice(octets),

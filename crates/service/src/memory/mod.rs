@@ -4,6 +4,7 @@
 //! hold answers back, to be full and to fail.  One lock guards everything; nothing here is meant to be fast.
 
 mod accept;
+mod post;
 mod reading;
 
 use std::collections::{BTreeMap, HashMap};
@@ -21,8 +22,9 @@ use crate::connection::{Completion, Connection, ConnectionId};
 use crate::error::ServiceError;
 use crate::group::{GroupCursor, GroupInfo, GroupRow, GroupSelect};
 use crate::overview::OverviewRows;
+use crate::posting::{IdMaker, Post, PostLimits, PostingConfig};
 use crate::service::{Direction, Features, NewsService};
-use crate::transfer::{Defer, Offer, Outcome, Transfer};
+use crate::transfer::{Defer, Offer, OfferedId, Outcome, Transfer};
 
 /// Settings of a [`MemoryService`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +39,10 @@ pub struct MemoryConfig {
     pub ahead_max_s: u64,
     /// Offers open per connection.
     pub offers_max: usize,
+    /// What a post must be.
+    pub posting: PostingConfig,
+    /// Whose groups are whose: `pattern:address`.
+    pub moderators: Vec<String>,
 }
 
 impl Default for MemoryConfig {
@@ -48,10 +54,13 @@ impl Default for MemoryConfig {
                 transit: true,
                 newnews: true,
                 over_by_id: true,
+                posting: true,
             },
             age_max_s: 0,
             ahead_max_s: 86_400,
             offers_max: 1000,
+            posting: PostingConfig::default(),
+            moderators: vec!["mod.*:%s@moderators.example".to_owned()],
         }
     }
 }
@@ -77,6 +86,7 @@ pub struct Trouble {
 #[derive(Debug)]
 pub struct MemoryService {
     config: MemoryConfig,
+    ids: IdMaker,
     now: AtomicU64,
     state: Mutex<State>,
     calm: tokio::sync::Notify,
@@ -91,6 +101,9 @@ struct State {
     arrivals: Vec<Arc<Stored>>,
     offers: HashMap<Box<[u8]>, ConnectionId>,
     held: Vec<(Arc<Connection>, Completion)>,
+    /// Mails to moderators: address and text.
+    mails: Vec<(String, Vec<u8>)>,
+    limits: PostLimits,
     trouble: Trouble,
 }
 
@@ -122,6 +135,7 @@ impl MemoryService {
     #[must_use]
     pub fn new(config: MemoryConfig, now: UnixTime) -> Self {
         Self {
+            ids: IdMaker::new(&config.path_identity, now, 0),
             config,
             now: AtomicU64::new(now.0),
             state: Mutex::default(),
@@ -189,6 +203,12 @@ impl MemoryService {
             arrival: stored.arrival,
         };
         state.by_id.insert(stored.id.clone(), Arc::new(gone));
+    }
+
+    /// Mails that would go to moderators: addresses and texts.
+    #[must_use]
+    pub fn mails(&self) -> Vec<(String, Vec<u8>)> {
+        self.state.lock().mails.clone()
     }
 
     /// Makes trouble, or ends it.
@@ -410,6 +430,28 @@ impl NewsService for MemoryService {
         }
         drop(state);
         from.complete(completions);
+    }
+
+    fn new_message_id(&self) -> OfferedId {
+        self.ids.make()
+    }
+
+    async fn post(&self, post: Post, from: &Arc<Connection>) {
+        let mut state = self.state.lock();
+        let outcome = match state.trouble.transfers {
+            Some(outcome) => outcome,
+            None => self.injected(&mut state, &post, from.address()),
+        };
+        let completion = Completion {
+            ticket: post.ticket,
+            outcome,
+        };
+        if state.trouble.hold {
+            state.held.push((Arc::clone(from), completion));
+            return;
+        }
+        drop(state);
+        from.complete([completion]);
     }
 
     fn decline(&self, id: MessageId<'_>, from: &Connection) {

@@ -9,6 +9,7 @@ mod headers;
 #[cfg(test)]
 mod headers_tests;
 mod known;
+mod mailbox;
 mod octets;
 mod optional;
 mod relay;
@@ -17,6 +18,7 @@ pub use content::Content;
 pub use headers::{Field, HeaderLimits, Headers};
 pub(crate) use headers::{is_blank, trim};
 pub use known::{Known, KnownSet};
+pub use mailbox::{first_mailbox, is_address};
 pub use octets::{OctetFacts, octets};
 pub use optional::odd_fields;
-pub use relay::{ArticleFacts, ONCE, RelayFacts, check_relay};
+pub use relay::{ArticleFacts, ONCE, RelayFacts, check_octets, check_relay};

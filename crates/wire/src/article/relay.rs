@@ -167,7 +167,11 @@ fn check_acted_on<'a>(
     Ok(())
 }
 
-const fn check_octets(octets: &OctetFacts) -> Result<(), ArticleFault> {
+/// NUL, bare CR and bare LF, which no article may have (RFC 5536 section 2.2).
+///
+/// # Errors
+/// The first of them that is there.
+pub const fn check_octets(octets: &OctetFacts) -> Result<(), ArticleFault> {
     if octets.nul > 0 {
         return Err(ArticleFault::Nul);
     }

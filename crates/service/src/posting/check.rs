@@ -1,0 +1,394 @@
+//! What a proto-article must be (RFC 5537 sections 3.4.1 and 3.5, RFC 5536): the first reason not to take it.
+//!
+//! Stricter than what is asked of relayed articles (`newsreel_wire::article::check_relay`): every field that is known must
+//! hold what RFC 5536 allows it to, because here a refusal loses nothing.  Groups, rights and duplicates are not looked at.
+
+use newsreel_wire::article::{
+    ArticleFacts, HeaderLimits, Headers, Known, KnownSet, check_octets, first_mailbox, is_address,
+    odd_fields,
+};
+use newsreel_wire::date::parse_rfc5322;
+use newsreel_wire::path::{Diagnostic, Path};
+use newsreel_wire::{GroupName, MessageId, UnixTime, newsgroups};
+
+use super::{PostingConfig, Refused, quoted};
+use crate::reject::Reject;
+
+/// The longest line of a header block, octets without CRLF (RFC 5322 section 2.1.1).
+const HEADER_LINE_OCTETS_MAX: usize = 998;
+
+/// A proto-article that is sound.
+#[derive(Debug)]
+pub struct Proto<'a> {
+    /// Its header block.
+    pub headers: Headers<'a>,
+    /// Its message-id, if it brings one.
+    pub message_id: Option<MessageId<'a>>,
+    /// The content of Newsgroups, whose names are all well-formed.
+    pub newsgroups: &'a [u8],
+    /// The address of its first author, if it has a From field.
+    pub from: Option<&'a [u8]>,
+}
+
+impl<'a> Proto<'a> {
+    /// The groups it is for, in order.
+    pub fn groups(&self) -> impl Iterator<Item = GroupName<'a>> + use<'a> {
+        newsgroups::split(self.newsgroups).flatten()
+    }
+
+    /// Whether it has an Approved field.
+    #[must_use]
+    pub fn is_approved(&self) -> bool {
+        self.headers.present().contains(Known::Approved)
+    }
+}
+
+/// Fields that only servers add, or that nobody should any more (RFC 5536 sections 3.2.8, 3.2.14 and 3.3).
+const FORBIDDEN: KnownSet = KnownSet::of(&[
+    Known::InjectionInfo,
+    Known::Xref,
+    Known::AlsoControl,
+    Known::DateReceived,
+    Known::PostingVersion,
+    Known::RelayVersion,
+    Known::NntpPostingHost,
+    Known::NntpPostingDate,
+    Known::XTrace,
+    Known::XComplaintsTo,
+]);
+
+/// Fields that may be there more than once (RFC 5322 section 3.6); Lines is taken out anyway.
+const REPEATABLE: KnownSet = KnownSet::of(&[Known::Comments, Known::Keywords, Known::Lines]);
+
+/// Fields that hold mailboxes; From is one too, and has a reason of its own.
+const MAILBOXES: [Known; 3] = [Known::ReplyTo, Known::Sender, Known::Approved];
+
+/// The message-id an article brings, if it is a good one: what the article will be known by.
+#[must_use]
+pub fn own_id(wire: &[u8]) -> Option<MessageId<'_>> {
+    let headers = Headers::scan(wire).ok()?;
+    message_id(headers.content(Known::MessageId)?).ok()
+}
+
+/// Checks a proto-article in wire form.
+///
+/// # Errors
+/// The first reason to refuse it.
+pub fn check<'a>(
+    wire: &'a [u8],
+    limits: HeaderLimits,
+    config: &PostingConfig,
+    now: UnixTime,
+) -> Result<Proto<'a>, Refused> {
+    let headers = Headers::scan_within(wire, limits).map_err(|fault| Reject::from(&fault))?;
+    let facts = ArticleFacts::of(&headers).map_err(|fault| Reject::from(&fault))?;
+    check_octets(&facts.octets).map_err(|fault| Reject::from(&fault))?;
+    check_block(headers.block())?;
+    check_presence(&headers, config)?;
+    let proto = check_contents(headers)?;
+    check_counts(&proto, config)?;
+    check_body(&proto, config)?;
+    check_dates(&proto.headers, config, now)?;
+    Ok(proto)
+}
+
+/// Every line short enough, UTF-8 and without control characters.
+fn check_block(block: &[u8]) -> Result<(), Reject> {
+    if std::str::from_utf8(block).is_err() {
+        return Err(Reject::HeaderNotUtf8);
+    }
+    for line in block.split(|octet| *octet == b'\n') {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if line.len() > HEADER_LINE_OCTETS_MAX {
+            return Err(Reject::HeaderLineTooLong);
+        }
+        if line.iter().any(|octet| octet.is_ascii_control() && *octet != b'\t') {
+            return Err(Reject::HeaderControl);
+        }
+    }
+    Ok(())
+}
+
+/// What must be there, what must not, and nothing twice or empty.
+fn check_presence(headers: &Headers<'_>, config: &PostingConfig) -> Result<(), Refused> {
+    let present = headers.present();
+    if let Some(field) = present.and(FORBIDDEN).first() {
+        return Err(Refused::of(Reject::ForbiddenHeader, field));
+    }
+    let from = present.contains(Known::From) || !config.from.is_empty();
+    for (is_there, why) in [
+        (from, Reject::NoFrom),
+        (present.contains(Known::Newsgroups), Reject::NoNewsgroups),
+        (present.contains(Known::Subject), Reject::NoSubject),
+    ] {
+        if !is_there {
+            return Err(why.into());
+        }
+    }
+    if let Some(field) = headers.doubled().without(REPEATABLE).first() {
+        return Err(Refused::of(Reject::DoubledHeader, field));
+    }
+    match headers.fields().find(|field| field.is_blank()) {
+        None => Ok(()),
+        Some(field) => Err(Refused {
+            why: Reject::EmptyHeader,
+            field: field.known(),
+        }),
+    }
+}
+
+/// Every field that is known holds what RFC 5536 allows.
+fn check_contents(headers: Headers<'_>) -> Result<Proto<'_>, Refused> {
+    let content = |field| headers.content(field);
+    let from = content(Known::From)
+        .map(first_mailbox)
+        .transpose()
+        .map_err(|_| Reject::BadFrom)?;
+    let message_id = content(Known::MessageId).map(message_id).transpose()?;
+    let newsgroups = content(Known::Newsgroups).ok_or(Reject::NoNewsgroups)?;
+    if !is_group_list(newsgroups) {
+        return Err(Reject::BadNewsgroups.into());
+    }
+    if let Some(path) = content(Known::Path) {
+        check_path(path)?;
+    }
+    if content(Known::Date).is_some_and(|date| parse_rfc5322(date).is_err()) {
+        return Err(Reject::BadDate.into());
+    }
+    if content(Known::InjectionDate).is_some_and(|date| parse_rfc5322(date).is_err()) {
+        return Err(Reject::BadInjectionDate.into());
+    }
+    if content(Known::Control).is_some() && content(Known::Supersedes).is_some() {
+        return Err(Reject::ControlAndSupersedes.into());
+    }
+    let is_bad = |field: &Known| content(*field).is_some_and(|list| first_mailbox(list).is_err());
+    if let Some(field) = MAILBOXES.iter().find(|field| is_bad(field)) {
+        return Err(Refused::of(Reject::BadField, *field));
+    }
+    // Lines is taken out, whatever it says.
+    let odd = odd_fields(&headers).without(KnownSet::of(&[Known::Lines]));
+    match odd.first() {
+        Some(Known::Control) => return Err(Reject::BadControl.into()),
+        Some(Known::Supersedes) => return Err(Reject::BadSupersedes.into()),
+        Some(field) => return Err(Refused::of(Reject::BadField, field)),
+        None => {}
+    }
+    Ok(Proto {
+        message_id,
+        newsgroups,
+        from,
+        headers,
+    })
+}
+
+/// `<left@right>` by the grammar of RFC 5536 section 3.1.3.
+fn message_id(content: &[u8]) -> Result<MessageId<'_>, Reject> {
+    let id = MessageId::parse(content).map_err(|_| Reject::BadMessageId)?;
+    let octets = id.as_bytes();
+    let inner = octets.get(1..octets.len() - 1).unwrap_or_default();
+    if is_address(inner) && !inner.contains(&b'"') {
+        Ok(id)
+    } else {
+        Err(Reject::BadMessageId)
+    }
+}
+
+/// Names with one comma between two, and nothing else.
+fn is_group_list(content: &[u8]) -> bool {
+    let mut names = content.split(|octet| *octet == b',');
+    names.all(|name| GroupName::parse(name.trim_ascii()).is_ok())
+}
+
+/// A path that an article was given before it was injected anywhere (RFC 5537 section 3.4.1).
+fn check_path(content: &[u8]) -> Result<(), Refused> {
+    let path = Path::parse(content).map_err(|_| Reject::BadPath)?;
+    path.check().map_err(|_| Reject::BadPath)?;
+    let was_posted = |diagnostic| matches!(diagnostic, Diagnostic::Posted(_));
+    if path.entries().any(|entry| was_posted(entry.diagnostic)) {
+        return Err(Refused::of(Reject::ForbiddenHeader, Known::Path));
+    }
+    Ok(())
+}
+
+fn check_counts(proto: &Proto<'_>, config: &PostingConfig) -> Result<(), Reject> {
+    let most = config.groups_max as usize;
+    if proto.groups().nth(most).is_some() {
+        return Err(Reject::TooManyGroups);
+    }
+    let followups = proto.headers.content(Known::FollowupTo);
+    let most = config.followups_max as usize;
+    if followups.is_some_and(|list| newsgroups::split(list).nth(most).is_some()) {
+        return Err(Reject::TooManyFollowups);
+    }
+    Ok(())
+}
+
+fn check_body(proto: &Proto<'_>, config: &PostingConfig) -> Result<(), Reject> {
+    let body = proto.headers.body();
+    if quoted::is_empty(body) {
+        return Err(Reject::EmptyBody);
+    }
+    let most = usize::from(config.quoted_percent_max);
+    if most < 100 && quoted::percent(body) > most {
+        return Err(Reject::TooMuchQuoted);
+    }
+    Ok(())
+}
+
+fn check_dates(headers: &Headers<'_>, config: &PostingConfig, now: UnixTime) -> Result<(), Reject> {
+    for field in [Known::Date, Known::InjectionDate] {
+        let Some(time) = headers.content(field).and_then(|date| parse_rfc5322(date).ok()) else {
+            continue;
+        };
+        if time.0 > now.0.saturating_add(config.future_s_max) {
+            return Err(Reject::FutureDate);
+        }
+        if config.age_s_max > 0 && now.0.saturating_sub(time.0) > config.age_s_max {
+            return Err(Reject::TooOld);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: UnixTime = UnixTime(1_767_225_600);
+    const GOOD: &str = "From: Ada <ada@a.example>\nNewsgroups: misc.test\nSubject: s\n";
+
+    fn outcome(fields: &str, body: &str) -> Result<(), (Reject, Option<Known>)> {
+        let config = PostingConfig {
+            quoted_percent_max: 80,
+            groups_max: 3,
+            followups_max: 2,
+            ..PostingConfig::default()
+        };
+        let wire = format!("{fields}\n{body}.\n").replace('\n', "\r\n");
+        match check(wire.as_bytes(), HeaderLimits::USUAL, &config, NOW) {
+            Ok(_) => Ok(()),
+            Err(refused) => Err((refused.why, refused.field)),
+        }
+    }
+
+    fn with(more: &str) -> Result<(), (Reject, Option<Known>)> {
+        outcome(&format!("{GOOD}{more}"), "body\n")
+    }
+
+    fn changed(from: &str, to: &str) -> Result<(), (Reject, Option<Known>)> {
+        assert!(GOOD.contains(from));
+        outcome(&GOOD.replace(from, to), "body\n")
+    }
+
+    #[test]
+    fn what_readers_send_is_taken() {
+        assert_eq!(with(""), Ok(()));
+        assert_eq!(changed("misc.test", "misc.test, a.b,\n c.d"), Ok(()));
+        for more in [
+            "Date: Thu, 1 Jan 2026 00:00:00 +0000\nMessage-ID: <1.x@a.example>\nPath: not-for-mail\n",
+            "Message-ID: <1@[192.0.2.1]>\n",
+            "Path: a.example!b!not-for-mail\n",
+            "Injection-Date: Wed, 31 Dec 2025 12:00:00 GMT\n",
+            "References: <1@a.example>\n <2@a.example>\nFollowup-To: poster\nDistribution: world\n",
+            "Lines: many\nLines: 3\nKeywords: a\nKeywords: b\nX-Any: \u{e4}\n",
+            "Control: cancel <1@a.example>\n",
+            "Supersedes: <1@a.example>\nApproved: ada@a.example\nReply-To: Ada <ada@a.example>\n",
+            "Followup-To: misc.test,a.b\nExpires: 1 Feb 2026 00:00 +0000\n",
+        ] {
+            assert_eq!(with(more), Ok(()), "{more}");
+        }
+    }
+
+    #[test]
+    fn fields_that_are_missing_forbidden_doubled_or_empty() {
+        for (gone, why) in [
+            ("From: Ada <ada@a.example>\n", Reject::NoFrom),
+            ("Newsgroups: misc.test\n", Reject::NoNewsgroups),
+            ("Subject: s\n", Reject::NoSubject),
+        ] {
+            assert_eq!(changed(gone, ""), Err((why, None)));
+        }
+        for field in FORBIDDEN.iter() {
+            let refused = Err((Reject::ForbiddenHeader, Some(field)));
+            assert_eq!(with(&format!("{}: x\n", field.name())), refused);
+        }
+        for field in [Known::Subject, Known::Organization, Known::References] {
+            let one = format!("{}: <1@a.example>\n", field.name());
+            let refused = Err((Reject::DoubledHeader, Some(field)));
+            assert_eq!(with(&format!("{one}{one}")), refused);
+        }
+        let empty = |field| Err((Reject::EmptyHeader, field));
+        assert_eq!(changed("Subject: s", "Subject: "), empty(Some(Known::Subject)));
+        assert_eq!(with("Organization: \t\n"), empty(Some(Known::Organization)));
+        assert_eq!(with("X-Any: \n \n"), empty(None));
+    }
+
+    #[test]
+    fn contents_that_no_field_may_have() {
+        let long = format!("X-Any: {}\n", "x".repeat(992));
+        for (more, why, field) in [
+            ("Message-ID: <1>\n", Reject::BadMessageId, None),
+            ("Message-ID: <a@b@c>\n", Reject::BadMessageId, None),
+            ("Date: yesterday\n", Reject::BadDate, None),
+            ("Date: 1 Jan 2026\n", Reject::BadDate, None),
+            ("Injection-Date: now\n", Reject::BadInjectionDate, None),
+            ("Path: a!.POSTED!not-for-mail\n", Reject::ForbiddenHeader, Some(Known::Path)),
+            ("Path: !a\n", Reject::BadPath, None),
+            ("Control: (x)\n", Reject::BadControl, None),
+            ("Supersedes: <1\n", Reject::BadSupersedes, None),
+            ("Control: cancel <1@a>\nSupersedes: <1@a>\n", Reject::ControlAndSupersedes, None),
+            ("Reply-To: nobody\n", Reject::BadField, Some(Known::ReplyTo)),
+            ("Approved: yes\n", Reject::BadField, Some(Known::Approved)),
+            ("Followup-To: a b\n", Reject::BadField, Some(Known::FollowupTo)),
+            ("Expires: soon\n", Reject::BadField, Some(Known::Expires)),
+            ("References: you wrote\n", Reject::BadField, Some(Known::References)),
+            ("X-Any: \x07\n", Reject::HeaderControl, None),
+            (&long, Reject::HeaderLineTooLong, None),
+            ("no colon\n", Reject::BadHeaderLine, None),
+            ("Followup-To: a.b,c.d,e.f\n", Reject::TooManyFollowups, None),
+            ("Date: 3 Jan 2026 00:00:00 +0000\n", Reject::FutureDate, None),
+            ("Date: 28 Dec 2025 00:00:00 +0000\n", Reject::TooOld, None),
+            ("Injection-Date: 28 Dec 2025 00:00:00 +0000\n", Reject::TooOld, None),
+        ] {
+            assert_eq!(with(more), Err((why, field)), "{more}");
+        }
+        for (groups, why) in [
+            ("misc.test,,a.b", Reject::BadNewsgroups),
+            ("misc.test a.b", Reject::BadNewsgroups),
+            ("a.b,c.d,e.f,g.h", Reject::TooManyGroups),
+        ] {
+            assert_eq!(changed("misc.test", groups), Err((why, None)), "{groups}");
+        }
+        assert_eq!(changed("Ada <ada@a.example>", "Ada"), Err((Reject::BadFrom, None)));
+    }
+
+    #[test]
+    fn octets_and_bodies() {
+        let not_utf8 = b"From: a@b\r\nNewsgroups: a.b\r\nSubject: \xe4\r\n\r\nx\r\n.\r\n";
+        let config = PostingConfig::default();
+        let check_wire = |wire: &[u8]| check(wire, HeaderLimits::USUAL, &config, NOW).map(|_| ());
+        assert_eq!(check_wire(not_utf8), Err(Reject::HeaderNotUtf8.into()));
+        let latin = b"From: a@b\r\nNewsgroups: a.b\r\nSubject: s\r\n\r\n\xe4\r\n.\r\n";
+        assert_eq!(check_wire(latin), Ok(()), "a body is nobody's business");
+        let nul = b"From: a@b\r\nNewsgroups: a.b\r\nSubject: s\r\n\r\n\0\r\n.\r\n";
+        assert_eq!(check_wire(nul), Err(Reject::Nul.into()));
+        assert_eq!(outcome(GOOD, ""), Err((Reject::EmptyBody, None)));
+        assert_eq!(outcome(GOOD, " \n\n"), Err((Reject::EmptyBody, None)));
+        let quoted = "> x\n".repeat(81) + &"x\n".repeat(19);
+        assert_eq!(outcome(GOOD, &quoted), Err((Reject::TooMuchQuoted, None)));
+        let quoted = "> x\n".repeat(80) + &"x\n".repeat(20);
+        assert_eq!(outcome(GOOD, &quoted), Ok(()));
+    }
+
+    #[test]
+    fn the_id_an_article_brings() {
+        let id = |field: &str| {
+            let wire = format!("{field}Subject: s\r\n\r\n.\r\n");
+            own_id(wire.as_bytes()).map(|id| id.to_string())
+        };
+        assert_eq!(id("Message-ID: <1@a>\r\n").as_deref(), Some("<1@a>"));
+        assert_eq!(id("Message-ID: <1>\r\n"), None);
+        assert_eq!(id(""), None);
+        assert_eq!(own_id(b"\xff\r\n"), None);
+    }
+}

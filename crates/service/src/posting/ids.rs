@@ -1,0 +1,84 @@
+//! Message-ids for articles that come without (RFC 5536 section 3.1.3).
+//!
+//! No two are the same: a start's time and random number, then a counter.
+
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use newsreel_wire::{MessageId, UnixTime};
+
+use crate::transfer::OfferedId;
+
+/// Makes them.
+#[derive(Debug)]
+pub struct IdMaker {
+    start: String,
+    host: String,
+    next: AtomicU64,
+}
+
+impl IdMaker {
+    /// For this host; `random` is another number at every start.
+    #[must_use]
+    pub fn new(host: &str, now: UnixTime, random: u64) -> Self {
+        let mut start = String::new();
+        digits(now.0, &mut start);
+        start.push('.');
+        digits(random, &mut start);
+        Self {
+            start,
+            host: host.to_owned(),
+            next: AtomicU64::new(1),
+        }
+    }
+
+    /// One that was never made before.
+    #[must_use]
+    pub fn make(&self) -> OfferedId {
+        let mut text = String::with_capacity(72);
+        let _ = write!(text, "<{}.", self.start);
+        digits(self.next.fetch_add(1, Ordering::Relaxed), &mut text);
+        let _ = write!(text, "@{}>", self.host);
+        debug_assert!(MessageId::parse(text.as_bytes()).is_ok(), "{text}");
+        OfferedId::made(text.as_bytes())
+    }
+}
+
+/// A number in base 32.
+fn digits(mut number: u64, out: &mut String) {
+    const DIGITS: &[u8; 32] = b"0123456789abcdefghijklmnopqrstuv";
+    let from = out.len();
+    loop {
+        out.insert(from, char::from(DIGITS[(number % 32) as usize]));
+        number /= 32;
+        if number == 0 {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_well_formed_and_differ() {
+        let host = format!("{}.example", "n".repeat(180));
+        let maker = IdMaker::new(&host, UnixTime(1_767_225_600), u64::MAX);
+        let mut seen = std::collections::BTreeSet::new();
+        for _ in 0..1000 {
+            let id = maker.make();
+            let parsed = MessageId::parse(id.as_bytes()).unwrap();
+            assert!(parsed.has_two_parts());
+            assert!(seen.insert(id.as_bytes().to_vec()));
+        }
+        let other = IdMaker::new(&host, UnixTime(1_767_225_600), 7);
+        assert!(seen.insert(other.make().as_bytes().to_vec()));
+        let text = |number| {
+            let mut out = String::new();
+            digits(number, &mut out);
+            out
+        };
+        assert_eq!([text(0), text(31), text(32)], ["0", "v", "10"]);
+    }
+}

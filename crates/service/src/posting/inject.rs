@@ -1,0 +1,291 @@
+//! What an injecting agent adds (RFC 5537 section 3.5, steps 5 to 11), and a post as a mail (section 3.5.1).
+//!
+//! Fields stay in their order and as they are; new ones stand behind them.  Only Lines is taken out, which says what
+//! nobody can trust.  The entry of the path with its `POSTED` is put in front where all articles get theirs.
+
+use newsreel_wire::article::Known;
+use newsreel_wire::date::print_rfc5322;
+use newsreel_wire::nntp::framing::dot_unstuff;
+use newsreel_wire::{MessageId, UnixTime};
+
+use super::{PostingConfig, Proto};
+
+/// Octets of an account's hash; twice as many digits.
+pub const ACCOUNT_OCTETS: usize = 12;
+
+/// What is true of this server and this poster.
+#[derive(Debug, Clone, Copy)]
+pub struct Site<'a> {
+    /// Our name in Path.
+    pub path_identity: &'a str,
+    /// The settings.
+    pub config: &'a PostingConfig,
+    /// The keyed hash of the account or address; see [`account`].
+    pub account: Option<[u8; ACCOUNT_OCTETS]>,
+    /// The poster's address, where it may be told.
+    pub address: Option<std::net::IpAddr>,
+    /// The time.
+    pub now: UnixTime,
+}
+
+/// The hash that stands for a poster: the user if there is one, else the network.  Whoever has not the key can neither
+/// find out whose it is nor make one.
+#[must_use]
+pub fn account(key: &[u8; 32], user: Option<&str>, network: Option<std::net::IpAddr>) -> Option<[u8; ACCOUNT_OCTETS]> {
+    let mut hash = blake3::Hasher::new_derive_key("newsreel 2026-11 posting-account");
+    hash.update(key);
+    match (user, network) {
+        (Some(user), _) => hash.update(b"user ").update(user.as_bytes()),
+        (None, Some(network)) => hash.update(b"network ").update(network.to_string().as_bytes()),
+        (None, None) => return None,
+    };
+    hash.finalize().as_bytes().first_chunk().copied()
+}
+
+impl Proto<'_> {
+    /// The article as it goes on, in wire form; `id` is its own or the one made for it.
+    #[must_use]
+    pub fn inject(&self, id: MessageId<'_>, site: &Site<'_>) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.headers.wire().len() + 512);
+        self.completed(id, site, &mut out);
+        // Another injecting agent may have it too, and one that is older than the field (RFC 5537 section 3.5).
+        let may_be_elsewhere = self.has(Known::Date) && self.has(Known::MessageId);
+        if !self.has(Known::InjectionDate) && !may_be_elsewhere {
+            date(Known::InjectionDate, site.now, &mut out);
+        }
+        injection_info(site, &mut out);
+        out.extend_from_slice(b"\r\n");
+        out.extend_from_slice(self.headers.body());
+        out
+    }
+
+    /// The article as a mail to a moderator, with CRLF and without dot-stuffing: before what only an injected article has
+    /// (RFC 5537 section 3.5.1), as the mail itself or as an attachment.
+    #[must_use]
+    pub fn mail(&self, id: MessageId<'_>, site: &Site<'_>, to: &str, encapsulate: bool) -> Vec<u8> {
+        let mut article = Vec::with_capacity(self.headers.wire().len() + 512);
+        self.completed(id, site, &mut article);
+        article.extend_from_slice(b"\r\n");
+        article.extend_from_slice(self.headers.body());
+        let mut out = Vec::with_capacity(article.len() + 512);
+        if encapsulate {
+            let subject = self.headers.content(Known::Subject).unwrap_or_default();
+            field("To", to.as_bytes(), &mut out);
+            match self.headers.content(Known::From) {
+                Some(from) => field("From", from, &mut out),
+                None => field("From", site.config.from.as_bytes(), &mut out),
+            }
+            field("Subject", subject, &mut out);
+            date(Known::Date, site.now, &mut out);
+            out.extend_from_slice(
+                b"MIME-Version: 1.0\r\n\
+                  Content-Type: application/news-transmission; usage=moderate\r\n\
+                  Content-Transfer-Encoding: 8bit\r\n\r\n",
+            );
+        } else {
+            field("To", to.as_bytes(), &mut out);
+        }
+        dot_unstuff(&article, &mut out);
+        out
+    }
+
+    fn has(&self, field: Known) -> bool {
+        self.headers.present().contains(field)
+    }
+
+    /// The header block with all that any article must have, without its empty line.
+    fn completed(&self, id: MessageId<'_>, site: &Site<'_>, out: &mut Vec<u8>) {
+        if !self.has(Known::Path) {
+            field("Path", b"not-for-mail", out);
+        }
+        for one in self.headers.fields() {
+            if one.known() != Some(Known::Lines) {
+                let octets = self.headers.wire().get(one.start..one.end);
+                out.extend_from_slice(octets.unwrap_or_default());
+            }
+        }
+        let config = site.config;
+        if !self.has(Known::From) {
+            field("From", config.from.as_bytes(), out);
+        }
+        if !self.has(Known::Date) {
+            date(Known::Date, site.now, out);
+        }
+        if !self.has(Known::MessageId) {
+            field("Message-ID", id.as_bytes(), out);
+        }
+        if !self.has(Known::Organization) && !config.organization.is_empty() {
+            field("Organization", config.organization.as_bytes(), out);
+        }
+    }
+}
+
+fn field(name: &str, content: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(content);
+    out.extend_from_slice(b"\r\n");
+}
+
+fn date(name: Known, time: UnixTime, out: &mut Vec<u8>) {
+    let mut text = Vec::with_capacity(32);
+    print_rfc5322(time, &mut text);
+    field(name.name(), &text, out);
+}
+
+/// RFC 5536 section 3.2.8.
+fn injection_info(site: &Site<'_>, out: &mut Vec<u8>) {
+    let mut text = site.path_identity.to_owned();
+    if let Some(address) = site.address {
+        text.push_str(&format!(";\r\n\tposting-host=\"{address}\""));
+    }
+    if let Some(account) = site.account {
+        text.push_str(";\r\n\tposting-account=\"");
+        for octet in account {
+            text.push_str(&format!("{octet:02x}"));
+        }
+        text.push('"');
+    }
+    if !site.config.complaints_to.is_empty() {
+        let address = &site.config.complaints_to;
+        text.push_str(&format!(";\r\n\tmail-complaints-to=\"{address}\""));
+    }
+    field("Injection-Info", text.as_bytes(), out);
+}
+
+#[cfg(test)]
+mod tests {
+    use newsreel_wire::article::HeaderLimits;
+    use proptest::prelude::*;
+
+    use super::super::check;
+    use super::*;
+
+    const NOW: UnixTime = UnixTime(1_767_225_600);
+
+    fn config() -> PostingConfig {
+        PostingConfig {
+            from: "A reader <reader@a.example>".to_owned(),
+            organization: "A site".to_owned(),
+            complaints_to: "abuse@a.example".to_owned(),
+            ..PostingConfig::default()
+        }
+    }
+
+    fn with<R>(text: &str, then: impl FnOnce(&Proto<'_>, MessageId<'_>, &Site<'_>) -> R) -> R {
+        let (wire, config) = (text.replace('\n', "\r\n"), config());
+        let proto = check(wire.as_bytes(), HeaderLimits::USUAL, &config, NOW).unwrap();
+        let site = Site {
+            path_identity: "news.a.example",
+            config: &config,
+            account: Some([0xab; ACCOUNT_OCTETS]),
+            address: Some([192, 0, 2, 7].into()),
+            now: NOW,
+        };
+        let id = proto.message_id.unwrap_or(MessageId::parse(b"<made@a.example>").unwrap());
+        then(&proto, id, &site)
+    }
+
+    fn injected(text: &str) -> String {
+        let octets = with(text, |proto, id, site| proto.inject(id, site));
+        String::from_utf8(octets).unwrap().replace("\r\n", "\n")
+    }
+
+    const INFO: &str = "Injection-Info: news.a.example;\n\tposting-host=\"192.0.2.7\";\n\t\
+        posting-account=\"abababababababababababab\";\n\tmail-complaints-to=\"abuse@a.example\"\n";
+
+    #[test]
+    fn a_bare_article_gets_all_it_needs() {
+        let text = "Newsgroups: misc.test\nLines: 99\nSubject: s\n\n..x\n.\n";
+        assert_eq!(
+            injected(text),
+            format!(
+                "Path: not-for-mail\nNewsgroups: misc.test\nSubject: s\n\
+                 From: A reader <reader@a.example>\nDate: Thu, 01 Jan 2026 00:00:00 +0000\n\
+                 Message-ID: <made@a.example>\nOrganization: A site\n\
+                 Injection-Date: Thu, 01 Jan 2026 00:00:00 +0000\n{INFO}\n..x\n.\n"
+            )
+        );
+    }
+
+    #[test]
+    fn what_it_brings_stays_as_it_is() {
+        let own = "From: Ada <ada@b.example>\nNewsgroups: misc.test\nSubject:  a\n b\nOrganization: Mine\n";
+        let both = format!("{own}Date: Wed, 31 Dec 2025 10:00:00 +0100\nMessage-ID: <1@b.example>\nPath: b!me\n");
+        assert_eq!(
+            injected(&format!("{both}\nx\n.\n")),
+            format!("{both}{INFO}\nx\n.\n"),
+            "no Injection-Date: it may have been injected elsewhere too"
+        );
+        let dated = injected(&format!("{own}Injection-Date: Wed, 31 Dec 2025 10:00:00 +0000\n\nx\n.\n"));
+        assert_eq!(dated.matches("Injection-Date:").count(), 1);
+        assert!(dated.contains("Injection-Date: Wed, 31 Dec 2025"));
+    }
+
+    #[test]
+    fn a_mail_to_a_moderator() {
+        let text = "From: Ada <ada@b.example>\nNewsgroups: mod.test\nSubject: s\n\n..x\n.\n";
+        let mail = |encapsulate| {
+            let octets = with(text, |proto, id, site| proto.mail(id, site, "mod@m.example", encapsulate));
+            String::from_utf8(octets).unwrap().replace("\r\n", "\n")
+        };
+        let article = "Path: not-for-mail\nFrom: Ada <ada@b.example>\nNewsgroups: mod.test\nSubject: s\n\
+            Date: Thu, 01 Jan 2026 00:00:00 +0000\nMessage-ID: <made@a.example>\nOrganization: A site\n\n.x\n";
+        assert_eq!(mail(false), format!("To: mod@m.example\n{article}"));
+        let whole = mail(true);
+        let (head, inside) = whole.split_once("\n\n").unwrap();
+        assert_eq!(inside, article);
+        assert!(head.contains("Content-Type: application/news-transmission; usage=moderate"));
+        assert!(head.starts_with("To: mod@m.example\nFrom: Ada <ada@b.example>\nSubject: s\nDate: "));
+    }
+
+    #[test]
+    fn accounts_tell_posters_apart_and_nothing_else() {
+        let key = [7; 32];
+        let address = Some(std::net::IpAddr::from([192, 0, 2, 1]));
+        let ada = account(&key, Some("ada"), address).unwrap();
+        assert_eq!(Some(ada), account(&key, Some("ada"), None));
+        let all = [
+            Some(ada),
+            account(&key, Some("bob"), None),
+            account(&key, None, address),
+            account(&key, Some("192.0.2.1"), None),
+            account(&[8; 32], Some("ada"), None),
+        ];
+        let distinct: std::collections::BTreeSet<_> = all.into_iter().map(Option::unwrap).collect();
+        assert_eq!(distinct.len(), all.len());
+        assert_eq!(account(&key, None, None), None);
+    }
+
+    proptest! {
+        /// Whatever the body, it goes on octet for octet, and what was injected is an article that may be relayed.
+        #[test]
+        fn prop_bodies_are_not_touched(lines in proptest::collection::vec("[^\0\r\n]{0,90}", 1..30), id in any::<bool>()) {
+            let mut wire = "From: a@b.example\r\nNewsgroups: misc.test\r\nSubject: s\r\n".to_owned();
+            if id {
+                wire.push_str("Message-ID: <own@b.example>\r\n");
+            }
+            wire.push_str("\r\nfirst\r\n");
+            let mut body = Vec::new();
+            for line in &lines {
+                body.extend_from_slice(line.as_bytes());
+                body.extend_from_slice(b"\r\n");
+            }
+            let mut wire = wire.into_bytes();
+            newsreel_wire::nntp::framing::dot_stuff(&body, &mut wire);
+            if !wire.ends_with(b"\r\n.\r\n") {
+                wire.extend_from_slice(b".\r\n");
+            }
+            let config = config();
+            let proto = check(&wire, HeaderLimits::USUAL, &config, NOW).unwrap();
+            let site = Site { path_identity: "news.a.example", config: &config, account: None, address: None, now: NOW };
+            let made = MessageId::parse(b"<made@a.example>").unwrap();
+            let out = proto.inject(proto.message_id.unwrap_or(made), &site);
+            let headers = newsreel_wire::article::Headers::scan(&out).unwrap();
+            prop_assert_eq!(headers.body(), proto.headers.body());
+            let facts = newsreel_wire::article::ArticleFacts::of(&headers).unwrap();
+            let relay = newsreel_wire::article::check_relay(&headers, &facts);
+            prop_assert!(relay.is_ok(), "{:?}", relay);
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Posting: what an injecting agent does with an article before it goes the way of all others (RFC 5537 section 3.5).
+//!
+//! A proto-article is held to the whole grammar of RFC 5536 ([`check`]), because its author is still there to mend it;
+//! then it gets the fields that only a server may add ([`Proto::inject`]), or is written as a mail to a moderator
+//! ([`Proto::mail`]).  The body is never touched, not by an octet.  Everything here is a pure function of the article,
+//! the settings and the time it is given, so every service does the same; what groups there are is the service's.
+
+mod check;
+mod config;
+mod groups;
+mod ids;
+mod inject;
+mod limits;
+mod moderators;
+mod quoted;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use newsreel_wire::Wildmat;
+use newsreel_wire::article::Known;
+
+pub use check::{Proto, check, own_id};
+pub use config::{ModerationConfig, PostingClients, PostingConfig};
+pub use groups::destination;
+pub use ids::IdMaker;
+pub use inject::{ACCOUNT_OCTETS, Site, account};
+pub use limits::{KEYS_MAX as LIMITED_KEYS_MAX, PostLimits};
+pub use moderators::{Moderators, address_of};
+
+use crate::reject::Reject;
+use crate::transfer::{OfferedId, Outcome};
+
+/// Who posts, and what they may: whoever has none of these may not post at all.
+///
+/// It is made where a connection's rights are decided (its address, later its user) and goes with every post.
+#[derive(Debug, Clone, Default)]
+pub struct Poster {
+    /// The name of a user that proved who they are.
+    pub user: Option<Box<str>>,
+    /// Groups that may be posted to; none: all of them.
+    pub groups: Option<Wildmat>,
+    /// Whether articles with an Approved field are taken: the right of a moderator.
+    pub may_approve: bool,
+}
+
+impl Poster {
+    /// Whether this group may be posted to.
+    #[must_use]
+    pub fn may_post_to(&self, group: &str) -> bool {
+        self.groups
+            .as_ref()
+            .is_none_or(|groups| groups.matches(group))
+    }
+}
+
+/// An article on its way from a poster.
+#[derive(Debug, Clone)]
+pub struct Post {
+    /// The connection's own number for it; comes back in its [`crate::Completion`].
+    pub ticket: u64,
+    /// Its own message-id if it has a good one, else the one that is made for it.
+    pub id: OfferedId,
+    /// Who posts it.
+    pub poster: Arc<Poster>,
+    /// Wire form, dot-stuffed, the terminating `.CRLF` included.
+    pub article: Bytes,
+}
+
+/// Why a proto-article is refused, and which field is to blame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refused {
+    /// The reason.
+    pub why: Reject,
+    /// The field, where the reason alone does not say it.
+    pub field: Option<Known>,
+}
+
+impl Refused {
+    const fn of(why: Reject, field: Known) -> Self {
+        Self {
+            why,
+            field: Some(field),
+        }
+    }
+}
+
+impl From<Reject> for Refused {
+    fn from(why: Reject) -> Self {
+        Self { why, field: None }
+    }
+}
+
+impl From<Refused> for Outcome {
+    fn from(refused: Refused) -> Self {
+        match refused.field {
+            Some(field) => Self::RejectedField(refused.why, field),
+            None => Self::Rejected(refused.why),
+        }
+    }
+}

@@ -5,6 +5,7 @@
 //! (age, size, loop, groups), then the sealed history.  What passes becomes a [`Candidate`]; what
 //! does not is answered at once.  Reasons never depend on what other connections are doing.
 
+use std::net::IpAddr;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -87,9 +88,14 @@ const TEXT_KEPT_MAX: usize = 1024 * 1024;
 
 impl Accept {
     /// An empty batch for this connection.
-    pub(crate) fn batch(&self, shared: &Shared, from: &Arc<Connection>) -> CandidateBatch {
+    pub(crate) fn batch(
+        &self,
+        shared: &Shared,
+        from: &Arc<Connection>,
+        origin: Origin,
+    ) -> CandidateBatch {
         let (candidates, text, mut path_entry) = self.pool.lock().pop().unwrap_or_default();
-        write_path_entry(&mut path_entry, &shared.path_identity, from);
+        write_path_entry(&mut path_entry, &shared.path_identity, from, origin);
         CandidateBatch {
             sink: Arc::clone(from),
             path_entry,
@@ -104,7 +110,7 @@ impl Accept {
     pub(crate) fn count(&self, counters: &Counters, outcome: &Outcome) {
         let counter = match outcome {
             Outcome::Duplicate => &counters.duplicates,
-            Outcome::Rejected(_) => &counters.rejected,
+            Outcome::Rejected(_) | Outcome::RejectedField(..) => &counters.rejected,
             _ => &counters.failed,
         };
         Counters::add(counter, 1);
@@ -122,10 +128,23 @@ impl Accept {
     }
 }
 
+/// Where articles come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// From a peer, relayed.
+    Peer,
+    /// Injected here, by somebody at this address if it may be told.
+    Post(Option<IpAddr>),
+}
+
 /// Our Path entry with the diagnostic of RFC 5537 section 3.2.1: `!!` for a peer that is who the
-/// Path says, `.SEEN.` when only the address is known.  Ends with the delimiter.
-fn write_path_entry(out: &mut Vec<u8>, identity: &str, from: &Connection) {
+/// Path says, `.SEEN.` when only the address is known, `.POSTED` for what is injected here.  Ends with the delimiter.
+fn write_path_entry(out: &mut Vec<u8>, identity: &str, from: &Connection, origin: Origin) {
     out.clear();
+    if let Origin::Post(address) = origin {
+        let address = address.map(|address| address.to_string());
+        return path::write_prefix(identity, Diagnostic::Posted(address.as_deref()), out);
+    }
     match (from.peer(), from.address()) {
         (Some(_), _) => path::write_prefix(identity, Diagnostic::Match, out),
         (None, Some(address)) => {

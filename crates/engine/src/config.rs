@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use newsreel_index::IndexConfig;
 use newsreel_journal::JournalConfig;
+use newsreel_service::posting::{ModerationConfig, PostingConfig};
 use newsreel_store::StoreConfig;
 use newsreel_wire::GROUP_NAME_OCTETS_MAX;
 use newsreel_wire::article::HeaderLimits;
@@ -216,6 +217,10 @@ pub struct EngineConfig {
     pub index: IndexConfig,
     /// `[log]`.
     pub journal: JournalConfig,
+    /// `[posting]`.
+    pub posting: PostingConfig,
+    /// `[moderation]`.
+    pub moderation: ModerationConfig,
 }
 
 impl EngineConfig {
@@ -229,6 +234,8 @@ impl EngineConfig {
             scrub: ScrubConfig::default(),
             index: IndexConfig::default(),
             journal: JournalConfig::default(),
+            posting: PostingConfig::default(),
+            moderation: ModerationConfig::default(),
         }
     }
 }

@@ -4,9 +4,9 @@
 //! checkpoint thread seals views and compacts; and one beside them that scrubs.  Everything else runs on the caller's thread.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -14,8 +14,9 @@ use arc_swap::ArcSwap;
 use newsreel_host::{Clock, Disk};
 use newsreel_index::Error as IndexError;
 use newsreel_journal::JournalWriter;
+use newsreel_service::posting::{IdMaker, MailDrop, Moderators};
 use newsreel_store::{Access, Rules, Store};
-use newsreel_wire::Sequence;
+use newsreel_wire::{Sequence, UnixTime};
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
@@ -91,6 +92,12 @@ fn look(config: &EngineConfig, disk: &Arc<dyn Disk>) -> Result<Opened, Error> {
     recover::open(config, disk, Access::ReadOnly, &mut |_, _, _| {})
 }
 
+/// Message-ids that were not made before, whatever the clock did.
+fn new_ids(clock: &dyn Clock) -> Result<IdMaker, Error> {
+    let random = u64::from_le_bytes(newsreel_host::random_bytes()?);
+    Ok(IdMaker::new(UnixTime(clock.now().secs), random))
+}
+
 impl Engine {
     /// Takes the spool's lock, makes the spool when the directory is empty, recovers, starts.
     pub fn open(
@@ -147,6 +154,10 @@ impl Engine {
             hash_key,
             ..
         } = opened;
+        let policy = Policy::new(&config.articles, &config.posting)?;
+        let moderators = Moderators::parse(&config.moderation.moderators)
+            .map_err(|why| Error::Setting(format!("moderation.moderators: {why}")))?;
+        let ids = new_ids(clock.as_ref())?;
         let sequencer = &config.sequencer;
         let path_identity = match sequencer.path_identity.as_str() {
             "" => newsreel_host::process::host_name().unwrap_or_else(|| "newsreel".to_owned()),
@@ -161,7 +172,7 @@ impl Engine {
                 sequencer.offer_wait_ms,
             ),
             rules: Rules::new(&config.store)?,
-            policy: ArcSwap::from_pointee(Policy::new(&config.articles)?),
+            policy: ArcSwap::from_pointee(policy),
             path_identity,
             hash_key,
             store: store.reader(),
@@ -173,6 +184,10 @@ impl Engine {
             holds: Mutex::default(),
             scrubs: Mutex::new(ScrubState::load(disk.as_ref(), &config.spool)),
             time: Timekeeper::new(Arc::clone(&clock), views.time()),
+            ids,
+            moderators,
+            post_limits: Mutex::default(),
+            mail: OnceLock::new(),
             queue: Arc::new(Semaphore::new(queue_kib.max(1))),
             journal,
             views,
@@ -286,7 +301,7 @@ impl Engine {
     /// When something in it cannot be used, or the log that runs cannot hold the records of such articles.
     pub fn reload(&self, config: &EngineConfig) -> Result<(), Error> {
         let articles = &config.articles;
-        let policy = Policy::new(articles)?;
+        let policy = Policy::new(articles, &config.posting)?;
         let (needed, there) = (
             articles.segment_octets_min(),
             self.shared.config.journal.segment_octets,
@@ -300,6 +315,11 @@ impl Engine {
         }
         self.shared.policy.store(Arc::new(policy));
         Ok(())
+    }
+
+    /// Says where mails to moderators go.  Until then posts to moderated groups are put off; said again, nothing changes.
+    pub fn set_mail_drop(&self, mail: Arc<dyn MailDrop>) {
+        let _ = self.shared.mail.set(mail);
     }
 
     pub(crate) fn ask(&self, request: Request) -> Result<(), Error> {

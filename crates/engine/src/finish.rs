@@ -151,7 +151,9 @@ impl Sequencer {
         match &outcome {
             Outcome::Accepted => {}
             Outcome::Duplicate => Counters::add(&counters.duplicates, 1),
-            Outcome::Rejected(_) => Counters::add(&counters.rejected, 1),
+            Outcome::Rejected(_) | Outcome::RejectedField(..) => {
+                Counters::add(&counters.rejected, 1)
+            }
             _ => Counters::add(&counters.failed, 1),
         }
         Completion {

@@ -33,6 +33,7 @@ mod mend;
 mod newnews;
 mod offers;
 mod places;
+mod post;
 mod record;
 mod recover;
 mod replay;

@@ -11,10 +11,11 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use newsreel_index::{Error as IndexError, Group, GroupFacts, Wait};
+use newsreel_service::posting::Post;
 use newsreel_service::{
     ArticleBuf, ArticleQuery, Completion, Connection, Defer, Direction, Features, Found,
-    GroupCursor, GroupInfo, GroupRow, GroupSelect, GroupStatus, NewsService, Offer, Outcome,
-    OverviewRows, Part, ServiceError, Transfer,
+    GroupCursor, GroupInfo, GroupRow, GroupSelect, GroupStatus, NewsService, Offer, OfferedId,
+    Outcome, OverviewRows, Part, ServiceError, Transfer,
 };
 use newsreel_store::{Blocking, ReadError, Want};
 use newsreel_wire::{
@@ -22,7 +23,7 @@ use newsreel_wire::{
 };
 use parking_lot::Mutex;
 
-use crate::accept::{self, LookedUp};
+use crate::accept::{self, LookedUp, Origin};
 use crate::active::ActiveList;
 use crate::config::Mode;
 use crate::counters::Counters;
@@ -275,7 +276,7 @@ impl LocalService {
     }
 
     /// What the history says of the ids of these; what must be read for it is read by a thread that may wait.
-    async fn look_up(&self, batch: &[Transfer]) -> Vec<LookedUp> {
+    pub(crate) async fn look_up(&self, batch: &[Transfer]) -> Vec<LookedUp> {
         let shared = &self.shared;
         let now = batch.iter().map(|it| LookedUp::now(shared, &it.offered));
         let mut found: Vec<LookedUp> = now.collect();
@@ -315,8 +316,59 @@ impl LocalService {
         from.complete(answers.collect::<Vec<_>>());
     }
 
+    /// Judges articles and queues what passes; each is answered once.
+    pub(crate) async fn take(
+        &self,
+        batch: &mut Vec<Transfer>,
+        from: &Arc<Connection>,
+        origin: Origin,
+    ) {
+        let shared = &self.shared;
+        let octets: usize = batch.iter().map(|transfer| transfer.article.len()).sum();
+        let all = (shared.config.sequencer.queue_octets_max as usize / 1024).max(1);
+        let kib = u32::try_from((octets / 1024 + 1).min(all)).unwrap_or(u32::MAX);
+        let Ok(permit) = Arc::clone(&shared.queue).acquire_many_owned(kib).await else {
+            let failed = Outcome::Failed;
+            from.complete(batch.drain(..).map(|t| Completion {
+                ticket: t.ticket,
+                outcome: failed,
+            }));
+            return;
+        };
+        let found = self.look_up(batch).await;
+        let now = shared.time.judging();
+        let mut candidates = shared.accept.batch(shared, from, origin);
+        candidates.permit = Some(permit);
+        let mut answered = Vec::new();
+        for (transfer, looked_up) in batch.drain(..).zip(found) {
+            let hash = looked_up.hash;
+            if let Err(outcome) = accept::judge(shared, now, &transfer, looked_up, &mut candidates)
+            {
+                shared.accept.count(&shared.counters, &outcome);
+                answered.push(Completion {
+                    ticket: transfer.ticket,
+                    outcome,
+                });
+                shared.offers.unclaim(&hash, from.id());
+            }
+        }
+        if !answered.is_empty() {
+            from.complete(answered);
+        }
+        if candidates.candidates.is_empty() {
+            shared.accept.recycle(candidates);
+            return;
+        }
+        for candidate in &candidates.candidates {
+            shared.offers.queue(&candidate.hash);
+        }
+        if let Err(late) = shared.inbox.push_batch(candidates) {
+            shared.give_back(late);
+        }
+    }
+
     /// What holds up all offers at present.
-    fn held_up(&self) -> Option<Defer> {
+    pub(crate) fn held_up(&self) -> Option<Defer> {
         if self.shared.closing.load(Ordering::Acquire) {
             return Some(Defer::Stopping);
         }
@@ -334,6 +386,7 @@ impl NewsService for LocalService {
             transit: true,
             newnews: reader,
             over_by_id: reader,
+            posting: reader,
         }
     }
 
@@ -594,51 +647,18 @@ impl NewsService for LocalService {
     }
 
     async fn transfer(&self, batch: &mut Vec<Transfer>, from: &Arc<Connection>) {
-        let shared = &self.shared;
-        if let Some(defer) = self.held_up() {
-            return self.put_off(defer, batch, from).await;
+        match self.held_up() {
+            Some(defer) => self.put_off(defer, batch, from).await,
+            None => self.take(batch, from, Origin::Peer).await,
         }
-        let octets: usize = batch.iter().map(|transfer| transfer.article.len()).sum();
-        let all = (shared.config.sequencer.queue_octets_max as usize / 1024).max(1);
-        let kib = u32::try_from((octets / 1024 + 1).min(all)).unwrap_or(u32::MAX);
-        let Ok(permit) = Arc::clone(&shared.queue).acquire_many_owned(kib).await else {
-            let failed = Outcome::Failed;
-            from.complete(batch.drain(..).map(|t| Completion {
-                ticket: t.ticket,
-                outcome: failed,
-            }));
-            return;
-        };
-        let found = self.look_up(batch).await;
-        let now = shared.time.judging();
-        let mut candidates = shared.accept.batch(shared, from);
-        candidates.permit = Some(permit);
-        let mut answered = Vec::new();
-        for (transfer, looked_up) in batch.drain(..).zip(found) {
-            let hash = looked_up.hash;
-            if let Err(outcome) = accept::judge(shared, now, &transfer, looked_up, &mut candidates)
-            {
-                shared.accept.count(&shared.counters, &outcome);
-                answered.push(Completion {
-                    ticket: transfer.ticket,
-                    outcome,
-                });
-                shared.offers.unclaim(&hash, from.id());
-            }
-        }
-        if !answered.is_empty() {
-            from.complete(answered);
-        }
-        if candidates.candidates.is_empty() {
-            shared.accept.recycle(candidates);
-            return;
-        }
-        for candidate in &candidates.candidates {
-            shared.offers.queue(&candidate.hash);
-        }
-        if let Err(late) = shared.inbox.push_batch(candidates) {
-            shared.give_back(late);
-        }
+    }
+
+    fn new_message_id(&self) -> OfferedId {
+        self.made_message_id()
+    }
+
+    async fn post(&self, post: Post, from: &Arc<Connection>) {
+        self.take_post(post, from).await;
     }
 
     fn decline(&self, id: MessageId<'_>, from: &Connection) {

@@ -7,6 +7,7 @@ use arc_swap::ArcSwap;
 use newsreel_host::{Clock, Disk};
 use newsreel_index::{Liveness, Views};
 use newsreel_journal::Journal;
+use newsreel_service::posting::{IdMaker, MailDrop, Moderators, PostLimits, PostingConfig};
 use newsreel_service::{Completion, Defer, Outcome};
 use newsreel_store::{Rules, StoreReader};
 use newsreel_wire::{BufferId, IdHash, MessageId, Position, Sequence, Wildmat};
@@ -52,6 +53,14 @@ pub(crate) struct Shared {
     pub(crate) holds: Mutex<Holds>,
     /// What is known of scrubs.
     pub(crate) scrubs: Mutex<ScrubState>,
+    /// Message-ids for posts that come without.
+    pub(crate) ids: IdMaker,
+    /// How often who has posted.
+    pub(crate) post_limits: Mutex<PostLimits>,
+    /// Whose groups are whose.
+    pub(crate) moderators: Moderators,
+    /// Where mails to moderators go; nowhere until it is said.
+    pub(crate) mail: OnceLock<Arc<dyn MailDrop>>,
     /// Room in front of the sequencer, KiB.
     pub(crate) queue: Arc<Semaphore>,
 }
@@ -106,16 +115,18 @@ pub(crate) struct Policy {
     pub(crate) articles: ArticlesConfig,
     /// Groups taken at all.
     pub(crate) wanted: Wildmat,
+    pub(crate) posting: PostingConfig,
 }
 
 impl Policy {
-    pub(crate) fn new(articles: &ArticlesConfig) -> Result<Self, Error> {
+    pub(crate) fn new(articles: &ArticlesConfig, posting: &PostingConfig) -> Result<Self, Error> {
         let wanted = Wildmat::parse(&articles.accept).map_err(|why| {
             Error::Setting(format!("articles.accept {:?}: {why}", articles.accept))
         })?;
         Ok(Self {
             articles: articles.clone(),
             wanted,
+            posting: posting.clone(),
         })
     }
 }

@@ -15,6 +15,6 @@ pub use config::ListenConfig;
 pub use drain::{Drain, DrainWatch};
 pub use error::Error;
 pub use limits::{Admission, Limits, LimitsSnapshot, Refusal};
-pub use newsreel_wire::network_of;
 pub use lines::LineLimit;
 pub use listener::Listeners;
+pub use newsreel_wire::network_of;

@@ -65,6 +65,7 @@ where
             match kind {
                 TransferKind::Takethis => takethis(core, outcome, id),
                 TransferKind::Ihave => ihave(core, outcome),
+                TransferKind::Post => post(core, outcome, id),
             }
         }
     }
@@ -79,7 +80,7 @@ where
     match outcome {
         Outcome::Accepted => core.reply_parts(&[b"239 ", id]),
         Outcome::Duplicate => core.reply_parts(&[b"439 ", id, b" Duplicate"]),
-        Outcome::Rejected(reason) => {
+        Outcome::Rejected(reason) | Outcome::RejectedField(reason, _) => {
             core.reply_parts(&[b"439 ", id, b" ", reason.text().as_bytes()]);
         }
         Outcome::Deferred(Defer::Stopping) => {
@@ -106,9 +107,30 @@ where
     match outcome {
         Outcome::Accepted => core.reply("235 Article transferred\r\n"),
         Outcome::Duplicate => core.reply("437 Duplicate\r\n"),
-        Outcome::Rejected(reason) => core.reply_parts(&[b"437 ", reason.text().as_bytes()]),
+        Outcome::Rejected(reason) | Outcome::RejectedField(reason, _) => {
+            core.reply_parts(&[b"437 ", reason.text().as_bytes()]);
+        }
         Outcome::Deferred(why) => core.reply_parts(&[b"436 Try again: ", why.text().as_bytes()]),
         Outcome::Failed => core.reply("436 Try again: internal fault\r\n"),
+    }
+}
+
+/// RFC 3977 section 6.3.1: 240, 441.
+fn post<S, Io>(core: &mut Core<S, Io>, outcome: Outcome, id: &[u8])
+where
+    S: NewsService,
+    Io: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    match outcome {
+        Outcome::Accepted => core.reply_parts(&[b"240 Article received ", id]),
+        Outcome::Duplicate => core.reply("441 An article with this Message-ID is here already\r\n"),
+        Outcome::Rejected(reason) => core.reply_parts(&[b"441 ", reason.text().as_bytes()]),
+        Outcome::RejectedField(reason, field) => {
+            let parts = [reason.text(), ": ", field.name()].map(str::as_bytes);
+            core.reply_parts(&[b"441 ", parts[0], parts[1], parts[2]]);
+        }
+        Outcome::Deferred(why) => core.reply_parts(&[b"441 Try again: ", why.text().as_bytes()]),
+        Outcome::Failed => core.reply("441 Try again: internal fault\r\n"),
     }
 }
 
@@ -117,7 +139,9 @@ fn log<S, Io>(core: &Core<S, Io>, outcome: Outcome, id: &[u8], octets: u32) {
     let (outcome, reason) = match outcome {
         Outcome::Accepted => ("accepted", None),
         Outcome::Duplicate => ("duplicate", None),
-        Outcome::Rejected(reason) => ("rejected", Some(reason.label())),
+        Outcome::Rejected(reason) | Outcome::RejectedField(reason, _) => {
+            ("rejected", Some(reason.label()))
+        }
         Outcome::Deferred(why) => ("deferred", Some(why.label())),
         Outcome::Failed => ("failed", None),
     };

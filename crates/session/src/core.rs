@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use newsreel_service::posting::{Post, Poster};
 use newsreel_service::{Connection, Features, NewsService, OfferedId, ServiceError};
 use newsreel_wire::{ArticleNumber, GroupId};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -32,6 +33,8 @@ pub(crate) struct Selected {
 pub(crate) enum Incoming {
     Ihave(OfferedId),
     Takethis(OfferedId),
+    /// A post, with the message-id it gets if it brings none.
+    Post(OfferedId),
     /// It is read to its end and gets this line.
     Refused(&'static str),
 }
@@ -50,6 +53,10 @@ pub(crate) struct Core<S, Io> {
     pub(crate) group_name: String,
     /// Set by a handler that wants an article next.
     pub(crate) incoming: Option<Incoming>,
+    /// Who is there and may post; none: posting is not permitted.
+    pub(crate) poster: Option<Arc<Poster>>,
+    /// A post that has come and is not handed over: the next POST waits for this one's answer, so there is one at most.
+    pub(crate) post: Option<Post>,
     /// Set by what ends the session after its replies.
     pub(crate) ending: Option<End>,
     /// What its large articles may take.
@@ -76,6 +83,11 @@ fn code_of(line: &[u8]) -> u16 {
 impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Core<S, Io> {
     pub(crate) fn scratch(&mut self) -> &mut Scratch {
         scratch_of(&mut self.scratch)
+    }
+
+    /// Whether POST is permitted here and now: what the greeting, MODE READER and CAPABILITIES say too.
+    pub(crate) const fn may_post(&self) -> bool {
+        self.features.posting && self.poster.is_some()
     }
 
     pub(crate) fn out(&mut self) -> &mut Vec<u8> {

@@ -19,7 +19,12 @@ where
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
     let shared = core.shared.clone();
-    core.reply_parts(&[b"201 ", shared.config.greeting.as_bytes(), b" (no posting)"]);
+    let greeting = shared.config.greeting.as_bytes();
+    if core.may_post() {
+        core.reply_parts(&[b"200 ", greeting, b" (posting permitted)"]);
+    } else {
+        core.reply_parts(&[b"201 ", greeting, b" (no posting)"]);
+    }
 }
 
 /// Carries a command out, or says why not: 500 for what is no command here, 501 for the wrong number of arguments.

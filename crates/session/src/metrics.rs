@@ -146,7 +146,9 @@ impl Metrics {
             Outcome::Accepted => self.add(Tally::Accepted, 1),
             Outcome::Duplicate => self.add(Tally::Duplicate, 1),
             Outcome::Failed => self.add(Tally::Failed, 1),
-            Outcome::Rejected(reason) => bump(&self.shard().rejects, reason as usize, 1),
+            Outcome::Rejected(reason) | Outcome::RejectedField(reason, _) => {
+                bump(&self.shard().rejects, reason as usize, 1);
+            }
             Outcome::Deferred(why) => self.defer(why),
         }
     }

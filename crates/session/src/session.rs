@@ -11,8 +11,12 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use bytes::Bytes;
 use newsreel_net::DrainWatch;
-use newsreel_service::{Connection, NewsService, Outcome, Reject, Transfer, TransferKind};
+use newsreel_service::posting::{self, Post};
+use newsreel_service::{
+    Connection, NewsService, OfferedId, Outcome, Reject, Transfer, TransferKind,
+};
 use newsreel_wire::MessageId;
 use newsreel_wire::nntp::line::{BadLine, Command};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -76,6 +80,7 @@ where
 {
     let config = &shared.config;
     let memory = shared.memory.account(connection.address());
+    let poster = connection.poster().cloned();
     let mut session = Session {
         input: Input::new(
             config.input_chunk_bytes,
@@ -97,6 +102,8 @@ where
             selected: None,
             group_name: String::new(),
             incoming: None,
+            poster,
+            post: None,
             ending: None,
             memory,
             shared,
@@ -326,6 +333,7 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
         let (kind, offered) = match incoming {
             Incoming::Ihave(offered) => (TransferKind::Ihave, offered),
             Incoming::Takethis(offered) => (TransferKind::Takethis, offered),
+            Incoming::Post(made) => return self.post(made, article),
             Incoming::Refused(line) => {
                 return answers::push(&mut self.core, Answer::Fixed(line), b"");
             }
@@ -343,6 +351,22 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
         });
     }
 
+    /// A whole post has come; `made` is the message-id it gets if it brings none.
+    fn post(&mut self, made: OfferedId, article: Bytes) {
+        let core = &mut self.core;
+        let id = posting::own_id(&article).map_or(made, OfferedId::from);
+        let waiting = Answer::Waiting(TransferKind::Post);
+        let slots = &mut scratch_of(&mut core.scratch).slots;
+        let ticket = slots.push(waiting, id.as_bytes(), article.len());
+        // Without a poster there was no 340.
+        core.post = core.poster.clone().map(|poster| Post {
+            ticket,
+            id,
+            poster,
+            article,
+        });
+    }
+
     /// The end of an article that was too large has come.
     fn oversized(&mut self, used: usize) {
         self.input.consume(used);
@@ -350,6 +374,7 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
         let (kind, offered) = match self.core.incoming.take() {
             Some(Incoming::Ihave(offered)) => (TransferKind::Ihave, offered),
             Some(Incoming::Takethis(offered)) => (TransferKind::Takethis, offered),
+            Some(Incoming::Post(made)) => (TransferKind::Post, made),
             Some(Incoming::Refused(line)) => {
                 return answers::push(&mut self.core, Answer::Fixed(line), b"");
             }
@@ -369,6 +394,10 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
     /// Hands the articles that have come to the service, giving answers that come meanwhile.
     async fn hand_over(&mut self) -> Result<(), End> {
         let core = &mut self.core;
+        if let Some(post) = core.post.take() {
+            let (service, connection) = (Arc::clone(&core.service), Arc::clone(&core.connection));
+            Self::await_taking(core, service.post(post, &connection)).await?;
+        }
         let Some(scratch) = &mut core.scratch else {
             return Ok(());
         };
@@ -377,14 +406,21 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
         }
         let mut batch = std::mem::take(&mut scratch.batch);
         let (service, connection) = (Arc::clone(&core.service), Arc::clone(&core.connection));
-        {
-            let mut taking = pin!(service.transfer(&mut batch, &connection));
-            while poll_fn(|cx| Self::poll_taking(core, cx, taking.as_mut())).await {
-                answers::settle(core);
-                core.flush().await?;
-            }
-        }
+        Self::await_taking(core, service.transfer(&mut batch, &connection)).await?;
         scratch_of(&mut core.scratch).batch = batch;
+        Ok(())
+    }
+
+    /// Waits until what was handed over is taken, giving answers that come meanwhile.
+    async fn await_taking(
+        core: &mut Core<S, Io>,
+        taking: impl Future<Output = ()>,
+    ) -> Result<(), End> {
+        let mut taking = pin!(taking);
+        while poll_fn(|cx| Self::poll_taking(core, cx, taking.as_mut())).await {
+            answers::settle(core);
+            core.flush().await?;
+        }
         Ok(())
     }
 

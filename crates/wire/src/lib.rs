@@ -24,7 +24,8 @@ pub mod wildmat;
 
 pub use error::{
     ArticleFault, BatchDamage, DateError, Error, FromError, GroupNameError, HeaderFault,
-    MailboxError, MessageIdError, OverviewError, PathError, RangeError, TokenTextError, WildmatError,
+    MailboxError, MessageIdError, OverviewError, PathError, RangeError, TokenTextError,
+    WildmatError,
 };
 pub use group::{GROUP_NAME_OCTETS_MAX, GroupName};
 pub use ids::{ArticleNumber, BufferId, GroupId, IdHash, Sequence, SetId, UnixTime};

@@ -23,6 +23,7 @@ use newsreel_engine::{ArticlesConfig, EngineConfig, ScrubConfig, SequencerConfig
 use newsreel_index::IndexConfig;
 use newsreel_journal::JournalConfig;
 use newsreel_net::ListenConfig;
+use newsreel_service::posting::{ModerationConfig, PostingConfig};
 use newsreel_session::SessionConfig;
 use newsreel_store::StoreConfig;
 use newsreel_wire::Wildmat;
@@ -121,6 +122,10 @@ sections! {
     session: SessionConfig, |session| owned(session.problems());
     /// `[articles]`
     articles: ArticlesConfig, |articles| article_complaints(articles);
+    /// `[posting]`
+    posting: PostingConfig, |posting| owned(posting.problems());
+    /// `[moderation]`
+    moderation: ModerationConfig, |moderation| owned(moderation.problems());
     /// `[engine]`
     engine: SequencerConfig, |engine| engine_complaints(engine);
     /// `[scrub]`
@@ -163,6 +168,8 @@ impl Config {
             scrub: self.scrub.clone(),
             index: self.index.clone(),
             journal: self.log.clone(),
+            posting: self.posting.clone(),
+            moderation: self.moderation.clone(),
             ..EngineConfig::new(self.server.spool.clone())
         }
     }

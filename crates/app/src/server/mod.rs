@@ -6,6 +6,7 @@
 
 pub(crate) mod clock;
 pub(crate) mod logging;
+mod mail;
 mod running;
 mod signals;
 
@@ -16,12 +17,14 @@ use anyhow::{Context as _, Result, bail};
 use newsreel_engine::Engine;
 use newsreel_host::{Clock, Disk, RealDisk};
 use newsreel_net::{Admission, Drain, Limits, LineLimit, Listeners};
+use newsreel_service::posting::{Poster, PostingClients};
 use newsreel_service::{Connection, ConnectionId};
 use newsreel_session::Metrics;
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 
 use self::logging::Logging;
+use self::mail::Mailing;
 use self::running::Server;
 use self::signals::Signals;
 use crate::access::{self, Access};
@@ -68,9 +71,12 @@ pub(crate) fn run(config: Config, overrides: Overrides, clock: Arc<dyn Clock>) -
     };
     tell_room(&engine, &spool);
     tell_path_identity(&engine, &config);
+    let mailing = Mailing::start(&config, &disk, &clock)?;
+    engine.set_mail_drop(mailing.queue());
     let serving = until_drained(&engine, &disk, config, doors, overrides, logging, signals);
     let result = runtime.block_on(serving);
     runtime.shutdown_timeout(std::time::Duration::from_secs(5));
+    mailing.stop();
     let stopped = engine.shutdown();
     match &stopped {
         Ok(()) => tracing::info!(target: "newsreel::server", "stopped"),
@@ -241,6 +247,10 @@ fn session(
         let id = ConnectionId(admission.id());
         tracing::debug!(target: "newsreel::net", connection = %id, %peer, "connected");
         let connection = Connection::new(id, Some(peer.ip()), None);
+        let connection = match poster(server.settings.posting(), peer.ip()) {
+            Some(poster) => connection.with_poster(poster),
+            None => connection,
+        };
         let shared = server.settings.session();
         let watch = server.drain.watch();
         let end =
@@ -248,6 +258,18 @@ fn session(
                 .await;
         tracing::debug!(target: "newsreel::net", connection = %id, ?end, "ended");
     }
+}
+
+/// What whoever connects may post before they say who they are.  The one place that decides it: access rules come here.
+fn poster(clients: PostingClients, address: IpAddr) -> Option<Poster> {
+    let may_post = match clients {
+        PostingClients::Loopback => address.to_canonical().is_loopback(),
+        PostingClients::Nobody => false,
+    };
+    may_post.then(|| Poster {
+        may_approve: true,
+        ..Poster::default()
+    })
 }
 
 fn is_welcome(clients: Clients, address: IpAddr) -> bool {
@@ -260,6 +282,16 @@ fn is_welcome(clients: Clients, address: IpAddr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_this_machine_may_post() {
+        let may = |clients, address: &str| poster(clients, address.parse().unwrap()).is_some();
+        assert!(may(PostingClients::Loopback, "127.0.0.9"));
+        assert!(may(PostingClients::Loopback, "::ffff:127.0.0.1"));
+        assert!(may(PostingClients::Loopback, "::1"));
+        assert!(!may(PostingClients::Loopback, "192.0.2.1"));
+        assert!(!may(PostingClients::Nobody, "127.0.0.1"));
+    }
 
     #[test]
     fn strangers_are_welcome_only_when_the_configuration_says_so() {

@@ -9,6 +9,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use anyhow::Result;
 use newsreel_engine::Engine;
 use newsreel_net::{Drain, Limits, LineLimit};
+use newsreel_service::posting::PostingClients;
 use newsreel_session::{Metrics, MetricsSnapshot, Shared};
 use serde_json::{Value, json};
 
@@ -67,6 +68,16 @@ impl Settings {
             .unwrap_or_else(PoisonError::into_inner)
             .config
             .server
+            .clients
+    }
+
+    /// Who may post.
+    pub(super) fn posting(&self) -> PostingClients {
+        self.0
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .config
+            .posting
             .clients
     }
 

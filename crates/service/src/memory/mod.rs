@@ -60,7 +60,7 @@ impl Default for MemoryConfig {
             ahead_max_s: 86_400,
             offers_max: 1000,
             posting: PostingConfig::default(),
-            moderators: vec!["mod.*:%s@moderators.example".to_owned()],
+            moderators: Vec::new(),
         }
     }
 }
@@ -135,7 +135,7 @@ impl MemoryService {
     #[must_use]
     pub fn new(config: MemoryConfig, now: UnixTime) -> Self {
         Self {
-            ids: IdMaker::new(&config.path_identity, now, 0),
+            ids: IdMaker::new(now, 0),
             config,
             now: AtomicU64::new(now.0),
             state: Mutex::default(),
@@ -433,7 +433,7 @@ impl NewsService for MemoryService {
     }
 
     fn new_message_id(&self) -> OfferedId {
-        self.ids.make()
+        self.ids.make(&self.config.path_identity)
     }
 
     async fn post(&self, post: Post, from: &Arc<Connection>) {

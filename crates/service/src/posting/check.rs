@@ -102,7 +102,10 @@ fn check_block(block: &[u8]) -> Result<(), Reject> {
         if line.len() > HEADER_LINE_OCTETS_MAX {
             return Err(Reject::HeaderLineTooLong);
         }
-        if line.iter().any(|octet| octet.is_ascii_control() && *octet != b'\t') {
+        if line
+            .iter()
+            .any(|octet| octet.is_ascii_control() && *octet != b'\t')
+        {
             return Err(Reject::HeaderControl);
         }
     }
@@ -228,7 +231,7 @@ fn check_body(proto: &Proto<'_>, config: &PostingConfig) -> Result<(), Reject> {
     if quoted::is_empty(body) {
         return Err(Reject::EmptyBody);
     }
-    let most = usize::from(config.quoted_percent_max);
+    let most = config.quoted_percent_max as usize;
     if most < 100 && quoted::percent(body) > most {
         return Err(Reject::TooMuchQuoted);
     }
@@ -237,7 +240,10 @@ fn check_body(proto: &Proto<'_>, config: &PostingConfig) -> Result<(), Reject> {
 
 fn check_dates(headers: &Headers<'_>, config: &PostingConfig, now: UnixTime) -> Result<(), Reject> {
     for field in [Known::Date, Known::InjectionDate] {
-        let Some(time) = headers.content(field).and_then(|date| parse_rfc5322(date).ok()) else {
+        let Some(time) = headers
+            .content(field)
+            .and_then(|date| parse_rfc5322(date).ok())
+        else {
             continue;
         };
         if time.0 > now.0.saturating_add(config.future_s_max) {
@@ -318,7 +324,10 @@ mod tests {
             assert_eq!(with(&format!("{one}{one}")), refused);
         }
         let empty = |field| Err((Reject::EmptyHeader, field));
-        assert_eq!(changed("Subject: s", "Subject: "), empty(Some(Known::Subject)));
+        assert_eq!(
+            changed("Subject: s", "Subject: "),
+            empty(Some(Known::Subject))
+        );
         assert_eq!(with("Organization: \t\n"), empty(Some(Known::Organization)));
         assert_eq!(with("X-Any: \n \n"), empty(None));
     }
@@ -332,23 +341,47 @@ mod tests {
             ("Date: yesterday\n", Reject::BadDate, None),
             ("Date: 1 Jan 2026\n", Reject::BadDate, None),
             ("Injection-Date: now\n", Reject::BadInjectionDate, None),
-            ("Path: a!.POSTED!not-for-mail\n", Reject::ForbiddenHeader, Some(Known::Path)),
+            (
+                "Path: a!.POSTED!not-for-mail\n",
+                Reject::ForbiddenHeader,
+                Some(Known::Path),
+            ),
             ("Path: !a\n", Reject::BadPath, None),
             ("Control: (x)\n", Reject::BadControl, None),
             ("Supersedes: <1\n", Reject::BadSupersedes, None),
-            ("Control: cancel <1@a>\nSupersedes: <1@a>\n", Reject::ControlAndSupersedes, None),
+            (
+                "Control: cancel <1@a>\nSupersedes: <1@a>\n",
+                Reject::ControlAndSupersedes,
+                None,
+            ),
             ("Reply-To: nobody\n", Reject::BadField, Some(Known::ReplyTo)),
             ("Approved: yes\n", Reject::BadField, Some(Known::Approved)),
-            ("Followup-To: a b\n", Reject::BadField, Some(Known::FollowupTo)),
+            (
+                "Followup-To: a b\n",
+                Reject::BadField,
+                Some(Known::FollowupTo),
+            ),
             ("Expires: soon\n", Reject::BadField, Some(Known::Expires)),
-            ("References: you wrote\n", Reject::BadField, Some(Known::References)),
+            (
+                "References: you wrote\n",
+                Reject::BadField,
+                Some(Known::References),
+            ),
             ("X-Any: \x07\n", Reject::HeaderControl, None),
             (&long, Reject::HeaderLineTooLong, None),
             ("no colon\n", Reject::BadHeaderLine, None),
             ("Followup-To: a.b,c.d,e.f\n", Reject::TooManyFollowups, None),
-            ("Date: 3 Jan 2026 00:00:00 +0000\n", Reject::FutureDate, None),
+            (
+                "Date: 3 Jan 2026 00:00:00 +0000\n",
+                Reject::FutureDate,
+                None,
+            ),
             ("Date: 28 Dec 2025 00:00:00 +0000\n", Reject::TooOld, None),
-            ("Injection-Date: 28 Dec 2025 00:00:00 +0000\n", Reject::TooOld, None),
+            (
+                "Injection-Date: 28 Dec 2025 00:00:00 +0000\n",
+                Reject::TooOld,
+                None,
+            ),
         ] {
             assert_eq!(with(more), Err((why, field)), "{more}");
         }
@@ -359,7 +392,10 @@ mod tests {
         ] {
             assert_eq!(changed("misc.test", groups), Err((why, None)), "{groups}");
         }
-        assert_eq!(changed("Ada <ada@a.example>", "Ada"), Err((Reject::BadFrom, None)));
+        assert_eq!(
+            changed("Ada <ada@a.example>", "Ada"),
+            Err((Reject::BadFrom, None))
+        );
     }
 
     #[test]

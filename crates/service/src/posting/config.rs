@@ -32,7 +32,7 @@ pub struct PostingConfig {
     /// Posts dated further ahead than this are refused, seconds.
     pub future_s_max: u64,
     /// Posts of 40 lines or more with a larger part of quoted lines than this, percent, are refused; 100 takes any.
-    pub quoted_percent_max: u8,
+    pub quoted_percent_max: u32,
     /// The From field of posts without one, as in `A reader <reader@example.org>`; empty: they are refused.
     pub from: String,
     /// The Organization field of posts without one; empty: they get none.
@@ -82,25 +82,35 @@ impl PostingConfig {
     pub fn problems(&self) -> Vec<(&'static str, String)> {
         let mut problems = Vec::new();
         let plain = |text: &str| {
-            text.len() <= TEXT_OCTETS_MAX && !text.chars().any(char::is_control) && text == text.trim()
+            text.len() <= TEXT_OCTETS_MAX
+                && !text.chars().any(char::is_control)
+                && text == text.trim()
         };
         if !plain(&self.organization) {
             let right = format!("one line of at most {TEXT_OCTETS_MAX} octets");
             problems.push(("organization", right));
         }
         let from = self.from.as_bytes();
-        if !plain(&self.from) || !from.is_empty() && newsreel_wire::article::first_mailbox(from).is_err() {
-            problems.push(("from", "a mailbox such as A reader <reader@example.org>".into()));
+        if !plain(&self.from)
+            || !from.is_empty() && newsreel_wire::article::first_mailbox(from).is_err()
+        {
+            problems.push((
+                "from",
+                "a mailbox such as A reader <reader@example.org>".into(),
+            ));
         }
         let host = &self.message_id_host;
         if !host.is_empty() && !newsreel_wire::path::identity_is_valid(host) {
-            problems.push(("message_id_host", "a host name such as news.example.org".into()));
+            problems.push((
+                "message_id_host",
+                "a host name such as news.example.org".into(),
+            ));
         }
         if !self.complaints_to.is_empty() && !is_address(self.complaints_to.as_bytes()) {
-            problems.push(("complaints_to", "an address such as usenet@example.org".into()));
-        }
-        if self.quoted_percent_max == 0 || self.quoted_percent_max > 100 {
-            problems.push(("quoted_percent_max", "must be from 1 to 100".into()));
+            problems.push((
+                "complaints_to",
+                "an address such as usenet@example.org".into(),
+            ));
         }
         problems
     }
@@ -163,7 +173,10 @@ impl ModerationConfig {
             problems.push(("sendmail", right.into()));
         }
         if !self.smtp.is_empty() && self.smtp.parse::<std::net::SocketAddr>().is_err() {
-            problems.push(("smtp", "an address with its port, as in \"127.0.0.1:25\"".into()));
+            problems.push((
+                "smtp",
+                "an address with its port, as in \"127.0.0.1:25\"".into(),
+            ));
         }
         if !self.sender.is_empty() && !is_address(self.sender.as_bytes()) {
             problems.push(("sender", "an address such as usenet@example.org".into()));
@@ -188,10 +201,9 @@ mod tests {
             organization: "two\nlines".into(),
             message_id_host: "a b".into(),
             complaints_to: "me".into(),
-            quoted_percent_max: 0,
             ..PostingConfig::default()
         };
-        assert_eq!(posting.problems().len(), 5);
+        assert_eq!(posting.problems().len(), 4);
         let moderation = ModerationConfig {
             moderators: vec!["no address".into()],
             sendmail: "sendmail".into(),

@@ -62,7 +62,11 @@ mod tests {
     }
 
     fn to(groups: &str, approved: bool, poster: &Poster) -> Result<Option<String>, Reject> {
-        let approved = if approved { "Approved: m@a.example\r\n" } else { "" };
+        let approved = if approved {
+            "Approved: m@a.example\r\n"
+        } else {
+            ""
+        };
         let wire = format!(
             "From: a@b.example\r\nNewsgroups: {groups}\r\nSubject: s\r\n{approved}\r\nx\r\n.\r\n"
         );

@@ -13,32 +13,30 @@ use crate::transfer::OfferedId;
 #[derive(Debug)]
 pub struct IdMaker {
     start: String,
-    host: String,
     next: AtomicU64,
 }
 
 impl IdMaker {
-    /// For this host; `random` is another number at every start.
+    /// From this time on; `random` is another number at every start.
     #[must_use]
-    pub fn new(host: &str, now: UnixTime, random: u64) -> Self {
+    pub fn new(now: UnixTime, random: u64) -> Self {
         let mut start = String::new();
         digits(now.0, &mut start);
         start.push('.');
         digits(random, &mut start);
         Self {
             start,
-            host: host.to_owned(),
             next: AtomicU64::new(1),
         }
     }
 
-    /// One that was never made before.
+    /// One that was never made before, of this host.
     #[must_use]
-    pub fn make(&self) -> OfferedId {
+    pub fn make(&self, host: &str) -> OfferedId {
         let mut text = String::with_capacity(72);
         let _ = write!(text, "<{}.", self.start);
         digits(self.next.fetch_add(1, Ordering::Relaxed), &mut text);
-        let _ = write!(text, "@{}>", self.host);
+        let _ = write!(text, "@{host}>");
         debug_assert!(MessageId::parse(text.as_bytes()).is_ok(), "{text}");
         OfferedId::made(text.as_bytes())
     }
@@ -64,16 +62,16 @@ mod tests {
     #[test]
     fn ids_are_well_formed_and_differ() {
         let host = format!("{}.example", "n".repeat(180));
-        let maker = IdMaker::new(&host, UnixTime(1_767_225_600), u64::MAX);
+        let maker = IdMaker::new(UnixTime(1_767_225_600), u64::MAX);
         let mut seen = std::collections::BTreeSet::new();
         for _ in 0..1000 {
-            let id = maker.make();
+            let id = maker.make(&host);
             let parsed = MessageId::parse(id.as_bytes()).unwrap();
             assert!(parsed.has_two_parts());
             assert!(seen.insert(id.as_bytes().to_vec()));
         }
-        let other = IdMaker::new(&host, UnixTime(1_767_225_600), 7);
-        assert!(seen.insert(other.make().as_bytes().to_vec()));
+        let other = IdMaker::new(UnixTime(1_767_225_600), 7);
+        assert!(seen.insert(other.make(&host).as_bytes().to_vec()));
         let text = |number| {
             let mut out = String::new();
             digits(number, &mut out);

@@ -31,12 +31,18 @@ pub struct Site<'a> {
 /// The hash that stands for a poster: the user if there is one, else the network.  Whoever has not the key can neither
 /// find out whose it is nor make one.
 #[must_use]
-pub fn account(key: &[u8; 32], user: Option<&str>, network: Option<std::net::IpAddr>) -> Option<[u8; ACCOUNT_OCTETS]> {
+pub fn account(
+    key: &[u8; 32],
+    user: Option<&str>,
+    network: Option<std::net::IpAddr>,
+) -> Option<[u8; ACCOUNT_OCTETS]> {
     let mut hash = blake3::Hasher::new_derive_key("newsreel 2026-11 posting-account");
     hash.update(key);
     match (user, network) {
         (Some(user), _) => hash.update(b"user ").update(user.as_bytes()),
-        (None, Some(network)) => hash.update(b"network ").update(network.to_string().as_bytes()),
+        (None, Some(network)) => hash
+            .update(b"network ")
+            .update(network.to_string().as_bytes()),
         (None, None) => return None,
     };
     hash.finalize().as_bytes().first_chunk().copied()
@@ -182,7 +188,9 @@ mod tests {
             address: Some([192, 0, 2, 7].into()),
             now: NOW,
         };
-        let id = proto.message_id.unwrap_or(MessageId::parse(b"<made@a.example>").unwrap());
+        let id = proto
+            .message_id
+            .unwrap_or(MessageId::parse(b"<made@a.example>").unwrap());
         then(&proto, id, &site)
     }
 
@@ -211,13 +219,17 @@ mod tests {
     #[test]
     fn what_it_brings_stays_as_it_is() {
         let own = "From: Ada <ada@b.example>\nNewsgroups: misc.test\nSubject:  a\n b\nOrganization: Mine\n";
-        let both = format!("{own}Date: Wed, 31 Dec 2025 10:00:00 +0100\nMessage-ID: <1@b.example>\nPath: b!me\n");
+        let both = format!(
+            "{own}Date: Wed, 31 Dec 2025 10:00:00 +0100\nMessage-ID: <1@b.example>\nPath: b!me\n"
+        );
         assert_eq!(
             injected(&format!("{both}\nx\n.\n")),
             format!("{both}{INFO}\nx\n.\n"),
             "no Injection-Date: it may have been injected elsewhere too"
         );
-        let dated = injected(&format!("{own}Injection-Date: Wed, 31 Dec 2025 10:00:00 +0000\n\nx\n.\n"));
+        let dated = injected(&format!(
+            "{own}Injection-Date: Wed, 31 Dec 2025 10:00:00 +0000\n\nx\n.\n"
+        ));
         assert_eq!(dated.matches("Injection-Date:").count(), 1);
         assert!(dated.contains("Injection-Date: Wed, 31 Dec 2025"));
     }
@@ -226,7 +238,9 @@ mod tests {
     fn a_mail_to_a_moderator() {
         let text = "From: Ada <ada@b.example>\nNewsgroups: mod.test\nSubject: s\n\n..x\n.\n";
         let mail = |encapsulate| {
-            let octets = with(text, |proto, id, site| proto.mail(id, site, "mod@m.example", encapsulate));
+            let octets = with(text, |proto, id, site| {
+                proto.mail(id, site, "mod@m.example", encapsulate)
+            });
             String::from_utf8(octets).unwrap().replace("\r\n", "\n")
         };
         let article = "Path: not-for-mail\nFrom: Ada <ada@b.example>\nNewsgroups: mod.test\nSubject: s\n\
@@ -236,7 +250,9 @@ mod tests {
         let (head, inside) = whole.split_once("\n\n").unwrap();
         assert_eq!(inside, article);
         assert!(head.contains("Content-Type: application/news-transmission; usage=moderate"));
-        assert!(head.starts_with("To: mod@m.example\nFrom: Ada <ada@b.example>\nSubject: s\nDate: "));
+        assert!(
+            head.starts_with("To: mod@m.example\nFrom: Ada <ada@b.example>\nSubject: s\nDate: ")
+        );
     }
 
     #[test]

@@ -62,7 +62,10 @@ impl PostLimits {
             return Ok(());
         }
         let user = user.map(|user| Key::User(user.into()));
-        let keys = [user, address.map(|address| Key::Network(network_of(address)))];
+        let keys = [
+            user,
+            address.map(|address| Key::Network(network_of(address))),
+        ];
         // All are asked before any is charged.
         for key in keys.iter().flatten() {
             self.count(key, now_ms).may(config, now_ms)?;
@@ -159,12 +162,18 @@ mod tests {
     fn a_bucket_that_fills_and_pauses_that_double() {
         let (mut limits, config) = (PostLimits::default(), config(3, 0));
         let mut take = |at_s: u64| limits.take(&config, None, Some(ADA), at_s * 1000).is_ok();
-        assert_eq!([take(0), take(0), take(0), take(0)], [true, true, true, false]);
+        assert_eq!(
+            [take(0), take(0), take(0), take(0)],
+            [true, true, true, false]
+        );
         assert!(!take(19), "room for one every twenty seconds");
         assert!(take(21) && !take(21));
         assert!(take(42));
         // Not heeded: 8, 16, 32 seconds; there is room again at 63, but the pause is not over, and grows to 64.
-        assert_eq!([take(42), take(43), take(45), take(63), take(126)], [false; 5]);
+        assert_eq!(
+            [take(42), take(43), take(45), take(63), take(126)],
+            [false; 5]
+        );
         assert!(take(254) && take(254) && take(254) && !take(254));
         assert!(!take(255) && take(275), "the pauses began anew");
     }
@@ -180,7 +189,11 @@ mod tests {
         assert_eq!(take(None, Some(six(3)), 2), Err(Reject::QuotaUsed));
         assert_eq!(take(Some("ada"), Some(ADA), 3), Ok(()));
         assert_eq!(take(Some("ada"), Some(six(1)), 4), Err(Reject::QuotaUsed));
-        assert_eq!(take(Some("ada"), None, 5), Ok(()), "the refusal was not counted");
+        assert_eq!(
+            take(Some("ada"), None, 5),
+            Ok(()),
+            "the refusal was not counted"
+        );
         assert_eq!(take(Some("ada"), None, 6), Err(Reject::QuotaUsed));
         assert_eq!(take(Some("ada"), None, 3 + day), Ok(()));
         assert_eq!(take(None, None, 7), Ok(()), "the control socket");
@@ -189,14 +202,20 @@ mod tests {
     #[test]
     fn without_limits_nothing_is_kept_and_the_table_is_bounded() {
         let mut limits = PostLimits::default();
-        assert!(limits.take(&config(0, 0), Some("ada"), Some(ADA), 0).is_ok());
+        assert!(
+            limits
+                .take(&config(0, 0), Some("ada"), Some(ADA), 0)
+                .is_ok()
+        );
         assert!(limits.counts.is_empty());
         for n in 0..KEYS_MAX as u32 + 1000 {
-            let address = IpAddr::from(n.to_be_bytes());
-            limits.take(&config(1, 0), None, Some(address), u64::from(n)).unwrap();
+            let address = IpAddr::V4(std::net::Ipv4Addr::from_bits(n));
+            limits
+                .take(&config(1, 0), None, Some(address), u64::from(n))
+                .unwrap();
             assert!(limits.counts.len() <= KEYS_MAX);
         }
-        let last = IpAddr::from((KEYS_MAX as u32 + 999).to_be_bytes());
+        let last = IpAddr::V4(std::net::Ipv4Addr::from_bits(KEYS_MAX as u32 + 999));
         assert!(limits.counts.contains_key(&Key::Network(last)));
     }
 }

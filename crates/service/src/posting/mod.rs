@@ -29,7 +29,47 @@ pub use limits::{KEYS_MAX as LIMITED_KEYS_MAX, PostLimits};
 pub use moderators::{Moderators, address_of};
 
 use crate::reject::Reject;
-use crate::transfer::{OfferedId, Outcome};
+use crate::transfer::{Defer, OfferedId, Outcome};
+
+/// A mail on its way to a moderator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mail {
+    /// The message-id of the article in it: the same article handed over again is one mail.
+    pub id: OfferedId,
+    /// The envelope's sender.
+    pub sender: String,
+    /// The envelope's recipient.
+    pub to: String,
+    /// Header block and body, CRLF line ends, not dot-stuffed.
+    pub text: Vec<u8>,
+}
+
+/// Where mails to moderators are put.
+pub trait MailDrop: Send + Sync + std::fmt::Debug {
+    /// Keeps a mail until it is sent, also over a power cut.  Waits for the disk.
+    ///
+    /// # Errors
+    /// What the poster is told: nothing was kept.
+    fn submit(&self, mail: &Mail) -> Result<(), MailRefused>;
+}
+
+/// Why a mail was not kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MailRefused {
+    /// Too many are waiting, or the disk has no room.
+    Full,
+    /// The disk failed; it was logged.
+    Failed,
+}
+
+impl From<MailRefused> for Outcome {
+    fn from(refused: MailRefused) -> Self {
+        match refused {
+            MailRefused::Full => Self::Deferred(Defer::Full),
+            MailRefused::Failed => Self::Failed,
+        }
+    }
+}
 
 /// Who posts, and what they may: whoever has none of these may not post at all.
 ///

@@ -21,7 +21,9 @@ impl Moderators {
         let mut rows = Vec::with_capacity(entries.len());
         for entry in entries {
             let Some((pattern, address)) = entry.rsplit_once(':') else {
-                return Err(format!("{entry:?} must be a pattern, a colon and an address"));
+                return Err(format!(
+                    "{entry:?} must be a pattern, a colon and an address"
+                ));
             };
             let wildmat = Wildmat::parse(pattern.trim())
                 .map_err(|why| format!("the pattern of {entry:?}: {why}"))?;
@@ -95,10 +97,21 @@ mod tests {
 
     #[test]
     fn bad_entries_and_dangerous_addresses() {
-        for entry in ["comp.*", "comp.*:nobody", "comp.*:%x@a.example", "[:a@b.example:", "c.*:-oQ@a"] {
+        for entry in [
+            "comp.*",
+            "comp.*:nobody",
+            "comp.*:%x@a.example",
+            "[:a@b.example:",
+            "c.*:-oQ@a",
+        ] {
             assert!(moderators(&[entry]).is_err(), "{entry}");
         }
-        for (template, group) in [("%s@a", "-x"), ("%s", "a.b"), ("%", "a"), ("%s@a", "\u{e4}.b")] {
+        for (template, group) in [
+            ("%s@a", "-x"),
+            ("%s", "a.b"),
+            ("%", "a"),
+            ("%s@a", "\u{e4}.b"),
+        ] {
             assert_eq!(address_of(template, group), None, "{template} {group}");
         }
     }

@@ -15,7 +15,11 @@ pub(super) fn percent(body: &[u8]) -> usize {
         all += 1;
         quoted += usize::from(matches!(line.first(), Some(b'>' | b'|' | b':')));
     }
-    if all < LINES_MIN { 0 } else { quoted * 100 / all }
+    if all < LINES_MIN {
+        0
+    } else {
+        quoted * 100 / all
+    }
 }
 
 /// The lines of a body without its terminator.

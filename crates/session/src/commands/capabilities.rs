@@ -29,7 +29,7 @@ where
         return Ok(());
     }
     core.reply("101 Capability list follows\r\n");
-    let features = core.features;
+    let (features, may_post) = (core.features, core.may_post());
     let out = core.out();
     out.extend_from_slice(b"VERSION 2\r\nIMPLEMENTATION newsreel ");
     out.extend_from_slice(env!("CARGO_PKG_VERSION").as_bytes());
@@ -39,7 +39,7 @@ where
         let offered = TABLE
             .iter()
             .any(|spec| spec.capability == Some(capability) && spec.needs.met(features));
-        if !offered || seen == Some(capability) {
+        if !offered || seen == Some(capability) || *capability == "POST" && !may_post {
             continue;
         }
         seen = Some(capability);
@@ -56,6 +56,7 @@ where
 /// Lines in the order they are shown; those without a command in the table are not.
 const CAPABILITIES: &[&str] = &[
     "READER",
+    "POST",
     "IHAVE",
     "STREAMING",
     "HDR",

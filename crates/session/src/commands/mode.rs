@@ -15,7 +15,7 @@ pub(super) const SPEC: Spec = Spec {
     needs: Needs::Nothing,
     capability: None,
     pipelined: false,
-    codes: &[201, 203, 502],
+    codes: &[200, 201, 203, 502],
 };
 
 pub(super) async fn run<S, Io>(core: &mut Core<S, Io>, command: &Command<'_>) -> Result<(), End>
@@ -24,7 +24,9 @@ where
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
     if command.arg_is(0, "READER") {
-        if core.features.reader {
+        if core.may_post() {
+            core.reply("200 Reading and posting\r\n");
+        } else if core.features.reader {
             core.reply("201 Reading, no posting\r\n");
         } else {
             core.reply("502 No reading service here\r\n");

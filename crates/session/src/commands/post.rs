@@ -1,10 +1,13 @@
-//! POST: not permitted, and said so in the greeting (RFC 3977 section 6.3.1).
+//! POST: an article by somebody who is here (RFC 3977 section 6.3.1), injected by RFC 5537 section 3.5.
+//!
+//! Whoever may not post is told so before anything is sent.  What comes after 340 is an article up to its CRLF.CRLF,
+//! whatever is in it.
 
 use newsreel_service::NewsService;
 use newsreel_wire::nntp::line::Command;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::core::Core;
+use crate::core::{Core, Incoming};
 use crate::end::End;
 use crate::spec::{Needs, Spec};
 
@@ -13,9 +16,9 @@ pub(super) const SPEC: Spec = Spec {
     usage: "",
     args: (0, 0),
     needs: Needs::Reader,
-    capability: None,
+    capability: Some("POST"),
     pipelined: false,
-    codes: &[440],
+    codes: &[240, 340, 440, 441],
 };
 
 pub(super) async fn run<S, Io>(core: &mut Core<S, Io>, _command: &Command<'_>) -> Result<(), End>
@@ -23,6 +26,12 @@ where
     S: NewsService,
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
-    core.reply("440 Posting not permitted\r\n");
+    if !core.may_post() {
+        core.reply("440 Posting not permitted\r\n");
+        return Ok(());
+    }
+    let made = core.service.new_message_id();
+    core.reply_parts(&[b"340 Send it; recommended message-id ", made.as_bytes()]);
+    core.incoming = Some(Incoming::Post(made));
     Ok(())
 }

@@ -1,10 +1,12 @@
 //! Transcripts over the memory service: everything in one process, on a paused clock.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use newsreel_net::Drain;
 use newsreel_service::memory::{MemoryConfig, MemoryService, Trouble};
+use newsreel_service::posting::{ModerationConfig, Poster, PostingClients};
 use newsreel_service::{Connection, ConnectionId, Defer, Features, NewsService, Outcome};
 use newsreel_session::{Metrics, SessionConfig, Shared, serve};
 use newsreel_testkit::transcript::Action;
@@ -21,6 +23,7 @@ pub(crate) struct MemoryDriver {
     pub(crate) drain: Drain,
     shared: Arc<Shared>,
     connections: u64,
+    posting: PostingClients,
 }
 
 impl MemoryDriver {
@@ -28,6 +31,7 @@ impl MemoryDriver {
         assert_eq!(session.problems(), []);
         let metrics = Arc::new(Metrics::default());
         Self {
+            posting: memory.posting.clients,
             service: Arc::new(MemoryService::new(memory, UnixTime(CLOCK_START_S))),
             shared: Shared::new(session, metrics.clone()),
             metrics,
@@ -40,7 +44,15 @@ impl MemoryDriver {
     pub(crate) fn open(&mut self) -> DuplexStream {
         let (ours, theirs) = duplex(PIPE_BYTES);
         self.connections += 1;
-        let connection = Connection::new(ConnectionId(self.connections), None, None);
+        let address = Some(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        let connection = Connection::new(ConnectionId(self.connections), address, None);
+        let connection = match self.posting {
+            PostingClients::Loopback => connection.with_poster(Poster {
+                may_approve: true,
+                ..Poster::default()
+            }),
+            PostingClients::Nobody => connection,
+        };
         let (service, shared) = (self.service.clone(), self.shared.clone());
         #[expect(
             clippy::disallowed_methods,
@@ -104,18 +116,24 @@ impl Driver for MemoryDriver {
     async fn start(&mut self, setup: &Setup) -> anyhow::Result<Support> {
         let mut session = SessionConfig::default();
         let mut memory = MemoryConfig::default();
-        let mut text = String::new();
+        let mut sections = [const { String::new() }; 3];
         for (key, value) in &setup.config {
-            let Some(key) = key.strip_prefix("session.") else {
+            let known = ["session.", "posting.", "moderation."];
+            let found = known.iter().zip(&mut sections);
+            let mut found = found.filter_map(|(name, text)| Some((key.strip_prefix(name)?, text)));
+            let Some((key, text)) = found.next() else {
                 return Ok(Support::Cannot(format!(
                     "the memory service has no setting {key}"
                 )));
             };
             text.push_str(&format!("{key} = {value}\n"));
         }
-        if !text.is_empty() {
-            session = toml::from_str(&text)?;
+        if !sections[0].is_empty() {
+            session = toml::from_str(&sections[0])?;
         }
+        memory.posting = toml::from_str(&sections[1])?;
+        let moderation: ModerationConfig = toml::from_str(&sections[2])?;
+        memory.moderators = moderation.moderators;
         match setup
             .mode
             .as_deref()
@@ -128,6 +146,7 @@ impl Driver for MemoryDriver {
                     transit: true,
                     newnews: false,
                     over_by_id: false,
+                    posting: false,
                 };
             }
             Some(mode) => return Ok(Support::Cannot(format!("no mode {mode} in memory"))),

@@ -13,8 +13,14 @@ const NO_FAULTS: &[&str] = &["DATE", "HELP", "MODE", "POST"];
 /// Forms of LIST that read groups.
 const LISTS: &[&str] = &["ACTIVE", "ACTIVE.TIMES", "COUNTS", "NEWSGROUPS"];
 
-/// Refusals that no conversation brings about with a server of one set, or at all: their tests are in the engine.
-const NOT_SHOWN: &[Reject] = &[Reject::NoStorageRule, Reject::Undecodable];
+/// Refusals that no conversation brings about with a server of one set, or at all, whose tests are in the engine; and
+/// those of posters who may do less than those of this machine, whose tests are in the service.
+const NOT_SHOWN: &[Reject] = &[
+    Reject::NotAllowed,
+    Reject::NoApproval,
+    Reject::NoStorageRule,
+    Reject::Undecodable,
+];
 
 /// One side of a conversation: what was asked and is not answered yet.
 #[derive(Default)]
@@ -63,7 +69,7 @@ impl Talk {
         }
         let code: u16 = text.get(..3)?.parse().ok().filter(|_| mark == ':')?;
         let verb = match code {
-            335 => {
+            335 | 340 => {
                 self.in_article = true;
                 self.asked.front().cloned()
             }
@@ -179,7 +185,15 @@ fn every_refusal_is_shown() {
     for reason in Reject::ALL {
         let is_shown = files.iter().any(|(_, text)| {
             let mut lines = text.lines().filter(|line| line.starts_with('S'));
-            lines.any(|line| line.contains(": 43") && line.ends_with(reason.text()))
+            lines.any(|line| {
+                let said = line.split_once(": 44").and_then(|(_, said)| said.get(2..));
+                let names_it = said
+                    .and_then(|said| said.split_once(": "))
+                    .map(|(why, _)| why);
+                line.contains(": 43") && line.ends_with(reason.text())
+                    || said == Some(reason.text())
+                    || names_it == Some(reason.text())
+            })
         });
         assert_eq!(is_shown, !NOT_SHOWN.contains(reason), "{reason:?}");
     }

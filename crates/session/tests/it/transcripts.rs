@@ -71,7 +71,8 @@ macro_rules! transcripts {
 transcripts! {
     reader {
         article, body, cancelled, capabilities, chunks, damaged, date, date_form, faults, group, half_close, hdr, head, help, idle, last, line_ends,
-        list, list_times, listgroup, mode, newgroups, newgroups_all, newnews, newnews_all, next, over, pipelining, post,
+        list, list_times, listgroup, mode, newgroups, newgroups_all, newnews, newnews_all, next, no_posting, over, pipelining, post,
+        post_faults, post_limits, post_moderated, post_refused, post_smuggling,
         quit, removed, stat, stopping, syntax, too_many, too_many_from_one, unreadable, xhdr, xover,
     }
     transit {

@@ -235,7 +235,10 @@ mod tests {
             ("Ada <ada@a.example>", "ada@a.example"),
             ("<ada@a.example>", "ada@a.example"),
             ("ada@a.example (Ada (really))", "ada@a.example"),
-            ("Ada B. Example\r\n <ada.b+x@a.example>", "ada.b+x@a.example"),
+            (
+                "Ada B. Example\r\n <ada.b+x@a.example>",
+                "ada.b+x@a.example",
+            ),
             ("\"A. <B>\" <ada@[192.0.2.1]>", "ada@[192.0.2.1]"),
             ("\"a b\"@a.example", "\"a b\"@a.example"),
             ("J\u{f6}rg <j@a.example>, b@b.example", "j@a.example"),

@@ -23,6 +23,16 @@ const SECTIONS: &[(&str, &str, &str)] = &[
     ("session", "crates/session/src/config.rs", "SessionConfig"),
     ("", "crates/store/src/config/mod.rs", "StoreConfig"),
     ("articles", "crates/engine/src/config.rs", "ArticlesConfig"),
+    (
+        "posting",
+        "crates/service/src/posting/config.rs",
+        "PostingConfig",
+    ),
+    (
+        "moderation",
+        "crates/service/src/posting/config.rs",
+        "ModerationConfig",
+    ),
     ("engine", "crates/engine/src/config.rs", "SequencerConfig"),
     ("scrub", "crates/engine/src/config.rs", "ScrubConfig"),
     ("log", "crates/journal/src/config.rs", "JournalConfig"),

@@ -10,7 +10,7 @@ use crate::tree::Tree;
 
 const EVERYTHING: &[&str] = &[
     "web", "session", "feed", "cache", "usenetfs", "bench", "engine", "net", "service", "store",
-    "index", "journal", "layout", "wire", "host",
+    "index", "journal", "layout", "mail", "wire", "host",
 ];
 
 /// The drawing, top to bottom: a crate and what it points at.
@@ -24,6 +24,7 @@ const DRAWN: &[(&str, &[&str])] = &[
     ("bench", &["engine", "net"]),
     ("engine", &["service", "store", "index", "journal"]),
     ("net", &["wire"]),
+    ("mail", &["service", "host"]),
     ("service", &["wire"]),
     ("store", &["wire", "host"]),
     ("index", &["wire", "host"]),

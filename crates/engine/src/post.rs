@@ -1,0 +1,167 @@
+//! Posts: an article is injected here, then goes the way of all others, or to a moderator's mail.
+//!
+//! What an injecting agent must do is in `newsreel_service::posting`; here are the groups, the history and the limits it
+//! is done with.  A post is answered 240 when its commit is on disk, or when its mail is: never before.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use newsreel_service::posting::{self, Mail, Post, Proto, Site};
+use newsreel_service::{
+    Completion, Connection, GroupStatus, OfferedId, Outcome, Reject, Transfer, TransferKind,
+};
+use newsreel_wire::{MessageId, UnixTime, network_of};
+
+use crate::accept::Origin;
+use crate::local::{LocalService, blocking};
+use crate::shared::{Policy, Shared};
+
+impl LocalService {
+    /// A message-id for a post that comes without.
+    pub(crate) fn made_message_id(&self) -> OfferedId {
+        let policy = self.shared.policy.load();
+        let host = match policy.posting.message_id_host.as_str() {
+            "" => &self.shared.path_identity,
+            host => host,
+        };
+        self.shared.ids.make(host)
+    }
+
+    /// Injects one article; it is answered once.
+    pub(crate) async fn take_post(&self, post: Post, from: &Arc<Connection>) {
+        let address = from.address();
+        let policy = self.shared.policy.load_full();
+        let outcome = match self.inject(&policy, post, address).await {
+            Ok(Injected::Article(transfer)) => {
+                let told = address.filter(|_| policy.posting.tell_address);
+                return self
+                    .take(&mut vec![transfer], from, Origin::Post(told))
+                    .await;
+            }
+            Ok(Injected::Mailed { ticket }) => (ticket, Outcome::Accepted),
+            Err((ticket, outcome)) => {
+                self.shared.accept.count(&self.shared.counters, &outcome);
+                (ticket, outcome)
+            }
+        };
+        let (ticket, outcome) = outcome;
+        from.complete([Completion { ticket, outcome }]);
+    }
+
+    /// Checks a post, and makes what goes on of it.
+    async fn inject(
+        &self,
+        policy: &Policy,
+        post: Post,
+        address: Option<IpAddr>,
+    ) -> Result<Injected, (u64, Outcome)> {
+        let ticket = post.ticket;
+        let refuse = |outcome: Outcome| (ticket, outcome);
+        if let Some(defer) = self.held_up() {
+            return Err(refuse(Outcome::Deferred(defer)));
+        }
+        // Its id is looked up first, and waits for the disk if it must; all that follows is one step.
+        let transfer = Transfer {
+            ticket,
+            kind: TransferKind::Post,
+            offered: post.id.clone(),
+            article: post.article.clone(),
+        };
+        let found = self.look_up(std::slice::from_ref(&transfer)).await;
+        let is_known = found.first().is_some_and(|found| found.is_known());
+        match judge(&self.shared, policy, &post, address, is_known).map_err(refuse)? {
+            Judged::Article(article) => Ok(Injected::Article(Transfer {
+                article,
+                ..transfer
+            })),
+            Judged::Mail(mail) => {
+                let kept = blocking(&self.shared, move |shared| match shared.mail.get() {
+                    Some(drop) => drop.submit(&mail).map_err(Outcome::from),
+                    None => Err(Outcome::Failed),
+                });
+                kept.await
+                    .unwrap_or(Err(Outcome::Failed))
+                    .map(|()| Injected::Mailed { ticket })
+                    .map_err(refuse)
+            }
+        }
+    }
+}
+
+/// What a post has become.
+#[derive(Debug)]
+enum Injected {
+    Article(Transfer),
+    Mailed { ticket: u64 },
+}
+
+/// What is to become of a post.
+#[derive(Debug)]
+enum Judged {
+    Article(Bytes),
+    Mail(Mail),
+}
+
+/// Everything that is decided without waiting.
+fn judge(
+    shared: &Shared,
+    policy: &Policy,
+    post: &Post,
+    address: Option<IpAddr>,
+    is_known: bool,
+) -> Result<Judged, Outcome> {
+    let (articles, config) = (&policy.articles, &policy.posting);
+    if post.article.len() > articles.octets_max as usize {
+        return Err(Reject::TooLarge.into());
+    }
+    let now = UnixTime(shared.clock.now().secs);
+    let limits = articles.header_limits();
+    let proto = posting::check(&post.article, limits, config, now)?;
+    let id = MessageId::parse(post.id.as_bytes()).map_err(|_| Reject::BadMessageId)?;
+    let groups = shared.views.groups();
+    let moderated = posting::destination(&proto, &post.poster, |name| {
+        let group = groups.by_name(name)?;
+        Some(GroupStatus::parse(group.status()).unwrap_or(GroupStatus::Closed))
+    })?;
+    if is_known {
+        return Err(Outcome::Duplicate);
+    }
+    let user = post.poster.user.as_deref();
+    let mut counts = shared.post_limits.lock();
+    counts.take(config, user, address, shared.now_ms())?;
+    drop(counts);
+    let site = Site {
+        path_identity: &shared.path_identity,
+        config,
+        account: posting::account(&shared.hash_key, user, address.map(network_of)),
+        address: address.filter(|_| config.tell_address),
+        now,
+    };
+    match moderated {
+        None => Ok(Judged::Article(proto.inject(id, &site).into())),
+        Some(group) => mail(shared, &proto, id, &site, group).map(Judged::Mail),
+    }
+}
+
+/// The article as a mail to the moderator of `group`.
+fn mail(
+    shared: &Shared,
+    proto: &Proto<'_>,
+    id: MessageId<'_>,
+    site: &Site<'_>,
+    group: &str,
+) -> Result<Mail, Outcome> {
+    let moderation = &shared.config.moderation;
+    let to = shared.moderators.find(group).ok_or(Reject::NoModerator)?;
+    let sender = match moderation.sender.as_str() {
+        "" => format!("usenet@{}", site.path_identity),
+        sender => sender.to_owned(),
+    };
+    Ok(Mail {
+        id: id.into(),
+        sender,
+        text: proto.mail(id, site, &to, moderation.encapsulate),
+        to,
+    })
+}

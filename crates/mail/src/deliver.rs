@@ -1,0 +1,277 @@
+//! How one mail is handed on: to a program that takes it on its standard input, or to a mail server.
+//!
+//! No shell is involved: the program's arguments are words of the configuration, and the recipient is one word of them
+//! that was checked to be an address.  Both ways have a time limit.
+
+use std::fmt;
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use lettre::address::Envelope;
+use lettre::{SmtpTransport, Transport as _};
+use newsreel_service::posting::{Mail, ModerationConfig};
+use thiserror::Error as ThisError;
+
+/// Why a mail could not be handed on.
+#[derive(Debug, ThisError)]
+#[error("{0}")]
+pub struct Undelivered(String);
+
+impl Undelivered {
+    /// For this reason.
+    pub fn new(why: impl fmt::Display) -> Self {
+        Self(why.to_string())
+    }
+}
+
+/// A way to hand mails on.
+pub trait Deliver: Send + Sync + fmt::Debug {
+    /// Hands one mail on, and waits until that is done.
+    ///
+    /// # Errors
+    /// Why it was not: it is tried again later.
+    fn deliver(&self, mail: &Mail) -> Result<(), Undelivered>;
+}
+
+/// The way that the configuration asks for.
+#[must_use]
+pub fn deliver_by(config: &ModerationConfig) -> Box<dyn Deliver> {
+    let limit = Duration::from_secs(config.attempt_s_max);
+    match config.smtp.parse() {
+        Ok(server) => Box::new(Smtp { server, limit }),
+        Err(_) => Box::new(Program {
+            words: config
+                .sendmail
+                .split_whitespace()
+                .map(str::to_owned)
+                .collect(),
+            limit,
+        }),
+    }
+}
+
+/// A program such as sendmail.
+#[derive(Debug)]
+pub struct Program {
+    /// Its path and its arguments; `%s` is the recipient.
+    pub words: Vec<String>,
+    /// It is killed after this.
+    pub limit: Duration,
+}
+
+/// How often it is looked whether a program has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+impl Program {
+    fn start(&self, to: &str) -> Result<Child, Undelivered> {
+        let (path, arguments) = self
+            .words
+            .split_first()
+            .ok_or_else(|| Undelivered::new("no program is configured"))?;
+        let arguments = arguments.iter().map(|word| match word.as_str() {
+            "%s" => to,
+            word => word,
+        });
+        Command::new(path)
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| Undelivered::new(format_args!("cannot run {path}: {error}")))
+    }
+
+    /// Waits for the program's end, and brings it about when it is late.
+    fn wait(&self, child: &mut Child) -> Result<ExitStatus, Undelivered> {
+        let mut waited = Duration::ZERO;
+        loop {
+            match child.try_wait() {
+                Ok(Some(status)) => return Ok(status),
+                Ok(None) if waited < self.limit => {}
+                Ok(None) => {
+                    let _ = child.kill();
+                    let _ = child.wait();
+                    let limit_s = self.limit.as_secs();
+                    return Err(Undelivered::new(format_args!(
+                        "the program had not ended after {limit_s} s and was killed"
+                    )));
+                }
+                Err(error) => return Err(Undelivered::new(error)),
+            }
+            std::thread::sleep(LOOK_EVERY);
+            waited += LOOK_EVERY;
+        }
+    }
+}
+
+impl Deliver for Program {
+    fn deliver(&self, mail: &Mail) -> Result<(), Undelivered> {
+        let mut child = self.start(&mail.to)?;
+        let input = child.stdin.take();
+        // Programs of this kind read lines that end in LF.
+        let mut text = mail.text.clone();
+        text.retain(|octet| *octet != b'\r');
+        // A program that does not read must not hold us up: it is written to beside the wait.
+        let (status, written) = std::thread::scope(|scope| {
+            let writing = scope.spawn(move || match input {
+                Some(mut input) => input.write_all(&text),
+                None => Ok(()),
+            });
+            let status = self.wait(&mut child);
+            (status, writing.join())
+        });
+        match (status?, written) {
+            (status, Ok(Ok(()))) if status.success() => Ok(()),
+            (status, Ok(Err(error))) if status.success() => Err(Undelivered::new(format_args!(
+                "the program did not read the whole mail: {error}"
+            ))),
+            (status, _) => Err(Undelivered::new(format_args!(
+                "the program ended with {status}"
+            ))),
+        }
+    }
+}
+
+/// A mail server, spoken to in clear.
+#[derive(Debug)]
+pub struct Smtp {
+    /// Where it listens.
+    pub server: SocketAddr,
+    /// Each of its answers must come within this.
+    pub limit: Duration,
+}
+
+impl Deliver for Smtp {
+    fn deliver(&self, mail: &Mail) -> Result<(), Undelivered> {
+        let sender = mail.sender.parse().map_err(Undelivered::new)?;
+        let to = mail.to.parse().map_err(Undelivered::new)?;
+        let envelope = Envelope::new(Some(sender), vec![to]).map_err(Undelivered::new)?;
+        let transport = SmtpTransport::builder_dangerous(self.server.ip().to_string())
+            .port(self.server.port())
+            .timeout(Some(self.limit))
+            .build();
+        let sent = transport.send_raw(&envelope, &mail.text);
+        sent.map(|_| ()).map_err(Undelivered::new)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead as _, BufReader};
+    use std::net::TcpListener;
+
+    use newsreel_host::{RealDisk, read_whole};
+
+    use super::*;
+    use crate::format::tests::mail;
+
+    fn shell(script: &str, limit: Duration) -> Program {
+        let words = ["/bin/sh", "-c", script, "sh", "%s"];
+        Program {
+            words: words.map(str::to_owned).to_vec(),
+            limit,
+        }
+    }
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn a_program_gets_the_mail_and_the_recipient() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("out");
+        let script = format!("echo \"$1\" > {0}; cat >> {0}", out.display());
+        shell(&script, LONG).deliver(&mail("<1@a>")).unwrap();
+        let got = read_whole(&RealDisk, &out, 1000).unwrap();
+        let text = "mod@m.example\nTo: mod@m.example\nSubject: s\n\n.\n";
+        assert_eq!(got, [text.as_bytes(), b"\xff\n"].concat());
+    }
+
+    #[test]
+    fn programs_that_fail_hang_or_are_not_there() {
+        let fails = |program: Program, why: &str| {
+            let mut large = mail("<1@a>");
+            large.text = vec![b'x'; 1 << 20];
+            let error = program.deliver(&large).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        };
+        fails(shell("cat > /dev/null; exit 75", LONG), "75");
+        fails(shell("exit 0", LONG), "did not read");
+        fails(shell("exec sleep 60", Duration::from_millis(100)), "killed");
+        let none = Program {
+            words: vec!["/no/such/program".to_owned()],
+            limit: LONG,
+        };
+        fails(none, "/no/such/program");
+    }
+
+    /// One conversation of a mail server that knows the least there is to know; what it was told.
+    fn serve_one(listener: &TcpListener, refuse: bool) -> Vec<String> {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut lines = BufReader::new(stream.try_clone().unwrap()).split(b'\n');
+        let mut said = Vec::new();
+        let mut in_data = false;
+        stream.write_all(b"220 mail.example\r\n").unwrap();
+        while let Some(Ok(line)) = lines.next() {
+            let line = String::from_utf8_lossy(&line).trim_end().to_owned();
+            let answer: &[u8] = match line.as_str() {
+                "." => b"250 taken\r\n",
+                _ if in_data => b"",
+                "DATA" => b"354 go on\r\n",
+                line if line.starts_with("RCPT") && refuse => b"451 not now\r\n",
+                line if line.starts_with("EHLO") => b"250-mail.example\r\n250 8BITMIME\r\n",
+                "QUIT" => b"221 bye\r\n",
+                _ => b"250 fine\r\n",
+            };
+            in_data = line == "DATA" || in_data && line != ".";
+            said.push(line.clone());
+            if stream.write_all(answer).is_err() || line == "QUIT" {
+                break;
+            }
+        }
+        said
+    }
+
+    #[test]
+    fn a_mail_server_gets_envelope_and_text() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let smtp = Smtp {
+            server: listener.local_addr().unwrap(),
+            limit: LONG,
+        };
+        std::thread::scope(|scope| {
+            let served = scope.spawn(|| serve_one(&listener, false));
+            smtp.deliver(&mail("<1@a>")).unwrap();
+            let said = served.join().unwrap();
+            let has = |line: &str| said.iter().any(|one| one.starts_with(line));
+            assert!(has("MAIL FROM:<usenet@a.example>"), "{said:?}");
+            assert!(
+                has("RCPT TO:<mod@m.example>") && has("Subject: s"),
+                "{said:?}"
+            );
+            assert!(has(".."), "a dot alone on its line is stuffed: {said:?}");
+        });
+    }
+
+    #[test]
+    fn a_mail_server_that_refuses_or_is_not_there() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = listener.local_addr().unwrap();
+        let smtp = Smtp {
+            server,
+            limit: LONG,
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| serve_one(&listener, true));
+            assert!(
+                smtp.deliver(&mail("<1@a>"))
+                    .unwrap_err()
+                    .to_string()
+                    .contains("not now")
+            );
+        });
+        drop(listener);
+        assert!(smtp.deliver(&mail("<1@a>")).is_err());
+    }
+}

@@ -1,0 +1,17 @@
+//! Mails on their way out: a queue in the spool that outlives power cuts, and what it is emptied by.
+//!
+//! A mail that was taken ([`MailQueue`] as a `MailDrop`) is sent until that has worked once: never forgotten, perhaps sent
+//! twice where the machine stops between the two.  Sending is done by one thread of the caller's ([`MailQueue::run`]),
+//! with longer and longer pauses while it fails.  Knows nothing of articles: what a mail says is its maker's.
+#![deny(missing_docs)]
+
+mod deliver;
+mod format;
+pub mod fuzz;
+mod queue;
+
+pub use deliver::{Deliver, Program, Smtp, Undelivered, deliver_by};
+pub use queue::{MailQueue, Pace};
+
+/// The directory of the queue in a spool.
+pub const FOLDER: &str = "mail";

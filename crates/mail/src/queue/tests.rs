@@ -1,0 +1,207 @@
+//! The queue over a disk that can fail or stop, and a clock that is set.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use newsreel_host::{FakeClock, FaultyDisk, MemoryDisk};
+
+use super::*;
+use crate::deliver::Undelivered;
+use crate::format::tests::mail;
+
+const FOLDER: &str = "/spool/mail";
+
+fn pace(mails_max: usize) -> Pace {
+    Pace {
+        mails_max,
+        first: Duration::from_secs(30),
+        longest: Duration::from_secs(100),
+    }
+}
+
+fn open(disk: &Arc<dyn Disk>, clock: &Arc<FakeClock>, mails_max: usize) -> MailQueue {
+    let (disk, clock) = (Arc::clone(disk), Arc::clone(clock));
+    MailQueue::open(disk, clock, Path::new(FOLDER), pace(mails_max)).unwrap()
+}
+
+/// Refuses the first `refusals` mails and ends the queue's run when `ends_at` attempts were made.
+#[derive(Debug)]
+struct Script<'q> {
+    queue: &'q MailQueue,
+    refusals: usize,
+    ends_at: usize,
+    attempts: AtomicUsize,
+    sent: Mutex<Vec<String>>,
+}
+
+impl Deliver for Script<'_> {
+    fn deliver(&self, mail: &Mail) -> Result<(), Undelivered> {
+        let nth = self.attempts.fetch_add(1, Ordering::Relaxed) + 1;
+        if nth >= self.ends_at {
+            self.queue.stop();
+        }
+        if nth <= self.refusals {
+            return Err(Undelivered::new("not now"));
+        }
+        self.sent.lock().push(mail.id.to_string());
+        Ok(())
+    }
+}
+
+/// Runs a queue for so many attempts; what was sent.
+fn run(queue: &MailQueue, refusals: usize, attempts: usize) -> Vec<String> {
+    queue.state.lock().stopping = false;
+    let script = Script {
+        queue,
+        refusals,
+        ends_at: attempts,
+        attempts: AtomicUsize::new(0),
+        sent: Mutex::default(),
+    };
+    queue.run(&script);
+    script.sent.into_inner()
+}
+
+fn world() -> (Arc<MemoryDisk>, Arc<dyn Disk>, Arc<FakeClock>) {
+    let memory = Arc::new(MemoryDisk::new());
+    memory.create_dir_all(Path::new("/spool")).unwrap();
+    memory.sync_dir(Path::new("/")).unwrap();
+    (Arc::clone(&memory), memory, Arc::new(FakeClock::new(0)))
+}
+
+#[test]
+fn what_was_taken_is_sent_once_and_the_same_again_is_one() {
+    let (_, disk, clock) = world();
+    let queue = open(&disk, &clock, 10);
+    queue.submit(&mail("<1@a>")).unwrap();
+    queue.submit(&mail("<1@a>")).unwrap();
+    queue.submit(&mail("<2@a>")).unwrap();
+    assert_eq!(queue.waiting(), 2);
+    let mut sent = run(&queue, 0, 2);
+    sent.sort();
+    assert_eq!(sent, ["<1@a>", "<2@a>"]);
+    assert_eq!(queue.waiting(), 0);
+    assert!(disk.list(Path::new(FOLDER)).unwrap().is_empty());
+}
+
+#[test]
+fn pauses_grow_and_a_start_tries_at_once() {
+    let (_, disk, clock) = world();
+    let queue = open(&disk, &clock, 10);
+    queue.submit(&mail("<1@a>")).unwrap();
+    for pause_s in [30, 60, 100, 100] {
+        assert!(run(&queue, 1, 1).is_empty());
+        let attempt = *queue.state.lock().waiting.values().next().unwrap();
+        assert_eq!(
+            attempt.next - clock.monotonic(),
+            Duration::from_secs(pause_s)
+        );
+        clock.advance(Duration::from_secs(pause_s));
+    }
+    assert!(run(&queue, 1, 1).is_empty());
+    let queue = open(&disk, &clock, 10);
+    assert_eq!(run(&queue, 0, 1), ["<1@a>"]);
+}
+
+#[test]
+fn the_queue_is_bounded() {
+    let (_, disk, clock) = world();
+    let queue = open(&disk, &clock, 1);
+    queue.submit(&mail("<1@a>")).unwrap();
+    assert_eq!(queue.submit(&mail("<2@a>")), Err(MailRefused::Full));
+    assert_eq!(run(&queue, 0, 1), ["<1@a>"]);
+    queue.submit(&mail("<2@a>")).unwrap();
+}
+
+#[test]
+fn a_damaged_mail_is_set_aside_and_holds_up_no_other() {
+    let (_, disk, clock) = world();
+    let queue = open(&disk, &clock, 10);
+    for id in ["<1@a>", "<2@a>"] {
+        queue.submit(&mail(id)).unwrap();
+    }
+    let bad = Path::new(FOLDER).join(name_of(&mail("<1@a>")));
+    disk.open(&bad, newsreel_host::OpenMode::ReadWrite)
+        .unwrap()
+        .write_at(b"?", 40)
+        .unwrap();
+    assert_eq!(run(&queue, 0, 1), ["<2@a>"]);
+    // Whichever came first, the damaged one is looked at before the queue is idle.
+    if queue.waiting() > 0 {
+        queue.attempt(
+            &name_of(&mail("<1@a>")),
+            &Script {
+                queue: &queue,
+                refusals: 0,
+                ends_at: 9,
+                attempts: AtomicUsize::new(0),
+                sent: Mutex::default(),
+            },
+        );
+    }
+    assert_eq!(queue.waiting(), 0);
+    let left = disk.list(Path::new(FOLDER)).unwrap();
+    assert_eq!(left.len(), 1);
+    assert!(left[0].name.ends_with(".aside"));
+    assert_eq!(open(&disk, &clock, 10).waiting(), 0);
+}
+
+/// The plug is pulled at every change the disk sees: what was taken is there afterwards and whole, what was sent and said
+/// to be out of the queue does not come back.
+#[test]
+fn nothing_that_was_taken_is_lost_in_a_power_cut() {
+    let mut cuts = 0;
+    for (nth, seed) in (1..40).flat_map(|nth| (0..4).map(move |seed| (nth, seed))) {
+        let (memory, disk, clock) = world();
+        let faulty = FaultyDisk::new(disk);
+        let disk: Arc<dyn Disk> = Arc::new(faulty.clone());
+        let queue = open(&disk, &clock, 10);
+        faulty.stop_at_change(faulty.counts().changes() + nth);
+        let mut taken: Vec<&str> = Vec::new();
+        for id in ["<1@a>", "<2@a>"] {
+            if queue.submit(&mail(id)).is_ok() {
+                taken.push(id);
+            }
+        }
+        cuts += usize::from(faulty.stopped());
+        let disk: Arc<dyn Disk> = Arc::new(memory.crash(seed));
+        let queue = open(&disk, &clock, 10);
+        let waiting = queue.waiting();
+        assert!(
+            waiting >= taken.len(),
+            "cut {nth}: {taken:?} were taken, {waiting} are there"
+        );
+        let sent = if waiting > 0 {
+            run(&queue, 0, waiting)
+        } else {
+            Vec::new()
+        };
+        assert_eq!(sent.len(), waiting, "cut {nth}: each is whole");
+        assert!(
+            taken.iter().all(|id| sent.iter().any(|sent| sent == id)),
+            "cut {nth}"
+        );
+    }
+    assert!(cuts > 20, "{cuts}");
+}
+
+#[test]
+fn a_disk_that_fails_or_is_full_takes_nothing() {
+    let (_, disk, clock) = world();
+    let faulty = FaultyDisk::new(disk);
+    let disk: Arc<dyn Disk> = Arc::new(faulty.clone());
+    let queue = open(&disk, &clock, 10);
+    for (effect, refused) in [
+        (newsreel_host::Effect::Full, MailRefused::Full),
+        (newsreel_host::Effect::Medium, MailRefused::Failed),
+    ] {
+        faulty.add(newsreel_host::Fault::new(
+            newsreel_host::Op::Write,
+            "mail",
+            effect,
+        ));
+        assert_eq!(queue.submit(&mail("<1@a>")), Err(refused));
+        assert_eq!(queue.waiting(), 0);
+        faulty.clear();
+    }
+    queue.submit(&mail("<1@a>")).unwrap();
+}

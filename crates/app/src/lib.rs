@@ -10,6 +10,7 @@ mod control;
 pub mod fuzz;
 mod input;
 mod output;
+mod posting;
 mod server;
 mod strip;
 mod typed;
@@ -23,6 +24,7 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 pub fn main() -> ExitCode {
     let mut command = commands::Cli::command();
     let words = commands::usenetfs::arguments(std::env::args_os());
+    let words = commands::inews::arguments(words);
     let understood = command.try_get_matches_from_mut(words);
     let understood = understood.and_then(|matches| {
         typed::note(&matches);

@@ -14,7 +14,7 @@ use arc_swap::ArcSwap;
 use newsreel_host::{Clock, Disk};
 use newsreel_index::Error as IndexError;
 use newsreel_journal::JournalWriter;
-use newsreel_service::posting::{IdMaker, MailDrop, Moderators};
+use newsreel_service::posting::{IdMaker, MailDrop, Moderators, PostLimits, PostingConfig};
 use newsreel_store::{Access, Rules, Store};
 use newsreel_wire::{Sequence, UnixTime};
 use parking_lot::Mutex;
@@ -313,7 +313,19 @@ impl Engine {
                 articles.header_octets_max, articles.groups_max
             )));
         }
-        self.shared.policy.store(Arc::new(policy));
+        let limits = |posting: &PostingConfig| {
+            let pause = posting.backoff_s_max;
+            (
+                posting.articles_per_minute_max,
+                posting.articles_per_day_max,
+                pause,
+            )
+        };
+        let old = self.shared.policy.swap(Arc::new(policy));
+        if limits(&old.posting) != limits(&config.posting) {
+            // Nobody waits any longer for what no longer holds.
+            *self.shared.post_limits.lock() = PostLimits::default();
+        }
         Ok(())
     }
 

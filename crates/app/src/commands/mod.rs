@@ -10,7 +10,9 @@ mod clock;
 mod completions;
 mod config;
 pub(crate) mod group;
+pub(crate) mod inews;
 mod man;
+mod post;
 mod serve;
 mod status;
 mod store;
@@ -46,6 +48,10 @@ enum Verb {
     /// Look at articles
     #[command(subcommand)]
     Article(article::Verb),
+    /// Post articles from files
+    Post(post::Args),
+    /// Post an article, with the options of INN's inews
+    Inews(inews::Args),
     /// Look at the buffers and segments
     #[command(subcommand)]
     Store(store::Verb),
@@ -76,6 +82,8 @@ pub(crate) fn run(cli: Cli) -> Result<()> {
         Verb::Group(verb) => group::run(&verb),
         Verb::Status(args) => status::run(&args),
         Verb::Article(verb) => article::run(&verb),
+        Verb::Post(args) => post::run(&args),
+        Verb::Inews(args) => inews::run(&args),
         Verb::Store(verb) => store::run(&verb),
         Verb::Check(args) => check::run(&args),
         Verb::Clock(verb) => clock::run(&verb),

@@ -19,6 +19,7 @@ mod groups;
 mod lifecycle;
 mod many_groups;
 mod path;
+mod posting;
 mod reload;
 mod scale;
 mod soak;

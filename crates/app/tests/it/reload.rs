@@ -74,7 +74,7 @@ const ROWS: &[Row] = &[
         "listen.connections_max",
         ["10000", "1"],
         second_connection,
-        ["201", "400"],
+        ["200", "400"],
     ),
     beside(
         &[("listen.loopback_unlimited", "false")],
@@ -82,7 +82,7 @@ const ROWS: &[Row] = &[
             "listen.connections_per_address_max",
             ["256", "1"],
             second_connection,
-            ["201", "400"],
+            ["200", "400"],
         ),
     ),
     beside(
@@ -91,14 +91,108 @@ const ROWS: &[Row] = &[
             "listen.loopback_unlimited",
             ["true", "false"],
             second_connection,
-            ["201", "400"],
+            ["200", "400"],
         ),
     ),
     row(
         "session.greeting",
         ["'old'", "'new'"],
         greeting,
-        ["201 old (no posting)", "201 new (no posting)"],
+        ["200 old (posting permitted)", "200 new (posting permitted)"],
+    ),
+    row(
+        "posting.clients",
+        ["'loopback'", "'nobody'"],
+        greeting,
+        [
+            "200 newsreel ready (posting permitted)",
+            "201 newsreel ready (no posting)",
+        ],
+    ),
+    row(
+        "posting.groups_max",
+        ["2", "1"],
+        |world| world.post("Newsgroups: misc.test,x.y", "", 1).0,
+        ["240", "441"],
+    ),
+    row(
+        "posting.followups_max",
+        ["2", "1"],
+        |world| world.post(TO_TEST, "Followup-To: misc.test,x.y\r\n", 1).0,
+        ["240", "441"],
+    ),
+    row(
+        "posting.age_s_max",
+        ["'1d'", "'1h'"],
+        |world| world.post(TO_TEST, &format!("Date: {YESTERDAY}\r\n"), 1).0,
+        ["240", "441"],
+    ),
+    row(
+        "posting.future_s_max",
+        ["'1d'", "'1h'"],
+        |world| {
+            world
+                .post(TO_TEST, "Date: 1 Jan 2026 12:00:00 +0000\r\n", 1)
+                .0
+        },
+        ["240", "441"],
+    ),
+    row(
+        "posting.quoted_percent_max",
+        ["100", "90"],
+        |world| world.post(TO_TEST, "", 50).0,
+        ["240", "441"],
+    ),
+    row(
+        "posting.from",
+        ["''", "'a@b.example'"],
+        |world| world.post_from("", TO_TEST, "", 1).0,
+        ["441", "240"],
+    ),
+    row(
+        "posting.organization",
+        ["''", "'A site'"],
+        |world| world.posted_has("\nOrganization: A site"),
+        ["no", "yes"],
+    ),
+    row(
+        "posting.message_id_host",
+        ["''", "'ids.example'"],
+        |world| world.posted_has("@ids.example>"),
+        ["no", "yes"],
+    ),
+    row(
+        "posting.complaints_to",
+        ["''", "'abuse@b.example'"],
+        |world| world.posted_has("mail-complaints-to=\"abuse@b.example\""),
+        ["no", "yes"],
+    ),
+    row(
+        "posting.tell_address",
+        ["false", "true"],
+        |world| world.posted_has("!.POSTED.127.0.0.1!not-for-mail"),
+        ["no", "yes"],
+    ),
+    row(
+        "posting.articles_per_minute_max",
+        ["0", "1"],
+        |world| (0..2).map(|_| world.post(TO_TEST, "", 1).0).collect(),
+        ["240240", "240441"],
+    ),
+    beside(
+        &[("posting.articles_per_minute_max", "60")],
+        row(
+            "posting.backoff_s_max",
+            ["3600", "0"],
+            soon_again,
+            ["no", "yes"],
+        ),
+    ),
+    row(
+        "posting.articles_per_day_max",
+        ["0", "1"],
+        |world| (0..2).map(|_| world.post(TO_TEST, "", 1).0).collect(),
+        ["240240", "240441"],
     ),
     row("session.idle_s", ["600", "1"], silence, ["nothing", "400"]),
     row(
@@ -251,7 +345,7 @@ impl World {
     /// A connection that has taken its greeting.
     fn greeted(&self) -> BufReader<TcpStream> {
         let mut stream = self.connect();
-        assert_eq!(hear(&mut stream), "201");
+        assert_eq!(hear(&mut stream), "200");
         stream
     }
 
@@ -261,6 +355,31 @@ impl World {
         let mut client = NewsClient::connect(self.server.address);
         client.send(format!("TAKETHIS {id}\r\n{article}").as_bytes());
         code(&client.line())
+    }
+
+    /// What becomes of a post, and its id if it was taken.
+    fn post(&self, groups: &str, more: &str, quoted: usize) -> (String, String) {
+        self.post_from("From: a@b.example\r\n", groups, more, quoted)
+    }
+
+    fn post_from(&self, from: &str, groups: &str, more: &str, quoted: usize) -> (String, String) {
+        let mut client = NewsClient::connect(self.server.address);
+        assert!(client.ask("POST").starts_with("340"));
+        let quoted = "> old\r\n".repeat(quoted);
+        let article = format!("{from}{groups}\r\nSubject: s\r\n{more}\r\n{quoted}new\r\n.\r\n");
+        client.send(article.as_bytes());
+        let reply = client.line();
+        let id = reply.split(' ').next_back().unwrap().to_owned();
+        (code(&reply), id)
+    }
+
+    /// Whether the header block of a post has this.
+    fn posted_has(&self, text: &str) -> String {
+        let (_, id) = self.post(TO_TEST, "", 1);
+        let mut client = NewsClient::connect(self.server.address);
+        assert!(client.ask(&format!("HEAD {id}")).starts_with("221"));
+        let head = client.block().join("\n");
+        if head.contains(text) { "yes" } else { "no" }.to_owned()
     }
 
     /// Whether each of these gets a commit of its own.
@@ -285,6 +404,19 @@ impl World {
         if alone { "one by one" } else { "together" }.to_owned()
     }
 }
+
+/// Whether somebody who has posted until that was too often, and goes on trying, soon gets an article in.
+fn soon_again(world: &World) -> String {
+    let mut posts = (0..200).map(|_| world.post(TO_TEST, "", 1).0);
+    assert!(posts.any(|code| code == "441"));
+    let again = (0..25).any(|_| {
+        std::thread::sleep(Duration::from_millis(100));
+        world.post(TO_TEST, "", 1).0 == "240"
+    });
+    if again { "yes" } else { "no" }.to_owned()
+}
+
+const TO_TEST: &str = "Newsgroups: misc.test";
 
 const YESTERDAY: &str = "Wed, 31 Dec 2025 12:00:00 +0000";
 
@@ -354,7 +486,7 @@ fn second_connection(world: &World) -> String {
     // The one of the probe before may not have quite gone.
     let first = loop {
         let mut first = world.connect();
-        if hear(&mut first) == "201" {
+        if hear(&mut first) == "200" {
             break first;
         }
     };
@@ -569,9 +701,12 @@ fn another(spool: &Spool, key: &Value) -> String {
         Value::String(text) => {
             let words = key["choices"].as_array().unwrap().iter();
             let words = words.filter(|word| *word != now).map(ToString::to_string);
-            words.chain([format!("\"{text}other.example\"")]).collect()
+            let others = ["other.example", "a@other.example", "127.0.0.9:25"];
+            let others = others.map(|other| format!("\"{text}{other}\""));
+            words.chain(others).collect()
         }
         Value::Array(_) if path == "listen.addresses" => vec!["[\"127.0.0.2:0\"]".to_owned()],
+        Value::Array(_) if path == "moderation.moderators" => vec!["[\"*:a@b\"]".to_owned()],
         other => panic!("{path} is {other}"),
     };
     let fits = |value: &String| {
@@ -697,7 +832,7 @@ fn a_file_that_cannot_be_used_changes_nothing_and_is_told_with_its_lines() {
         for expected in expected {
             assert!(told.contains(expected), "{told}");
         }
-        assert_eq!(greeting(&world), "201 old (no posting)");
+        assert_eq!(greeting(&world), "200 old (posting permitted)");
         assert_eq!(world.feed("misc.test", YESTERDAY, "", 0), "239");
     }
     let told = world.reload(&configuration(&[("session.greeting", "'new'")]));
@@ -705,7 +840,7 @@ fn a_file_that_cannot_be_used_changes_nothing_and_is_told_with_its_lines() {
         told.contains("changed=[\"session.greeting\"] needs_restart=[]"),
         "{told}"
     );
-    assert_eq!(greeting(&world), "201 new (no posting)");
+    assert_eq!(greeting(&world), "200 new (posting permitted)");
     world.server.stop();
 }
 

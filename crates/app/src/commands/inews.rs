@@ -1,0 +1,351 @@
+//! `newsreel inews`, or a link to the program called `inews`: posts an article, with the options of INN's inews(1).
+//!
+//! What options say takes the place of the article's own fields.  A field for the author and a signature are added as
+//! inews does; everything else an article needs is the server's to add, and its checks are the server's too.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+use newsreel_wire::article::{Headers, Known};
+
+use crate::{input, output, posting};
+
+/// Longer signatures are refused, lines.
+const SIGNATURE_LINES_MAX: usize = 4;
+
+/// The longest signature that is read, octets.
+const SIGNATURE_OCTETS_MAX: usize = 4096;
+
+#[derive(Debug, Default, clap::Args)]
+#[command(
+    disable_help_flag = true,
+    after_help = "Examples:\n  newsreel inews -h article.txt\n  newsreel inews -n misc.test -t 'A subject' < text\n  \
+                  newsreel inews -D -n misc.test -t 'A subject' text"
+)]
+pub(crate) struct Args {
+    /// The article [default: the standard input]
+    #[arg(default_value = input::STANDARD_INPUT, hide_default_value = true)]
+    file: PathBuf,
+    /// Print this help
+    #[arg(long, action = clap::ArgAction::Help)]
+    help: Option<bool>,
+    /// The Approved field
+    #[arg(short = 'a', value_name = "APPROVED")]
+    approved: Option<String>,
+    /// The Control field
+    #[arg(short = 'c', value_name = "CONTROL")]
+    control: Option<String>,
+    /// The Distribution field
+    #[arg(short = 'd', value_name = "DISTRIBUTION")]
+    distribution: Option<String>,
+    /// The Expires field
+    #[arg(short = 'e', value_name = "EXPIRES")]
+    expires: Option<String>,
+    /// The From field
+    #[arg(short = 'f', value_name = "FROM")]
+    from: Option<String>,
+    /// The References field
+    #[arg(short = 'F', value_name = "REFERENCES")]
+    references: Option<String>,
+    /// The Newsgroups field
+    #[arg(short = 'n', value_name = "NEWSGROUPS")]
+    newsgroups: Option<String>,
+    /// The Organization field
+    #[arg(short = 'o', value_name = "ORGANIZATION")]
+    organization: Option<String>,
+    /// The Reply-To field
+    #[arg(short = 'r', value_name = "REPLY-TO")]
+    reply_to: Option<String>,
+    /// The Subject field
+    #[arg(short = 't', value_name = "SUBJECT")]
+    subject: Option<String>,
+    /// The Followup-To field
+    #[arg(short = 'w', value_name = "FOLLOWUP-TO")]
+    followup_to: Option<String>,
+    /// What stands in Path in front of its last entry
+    #[arg(short = 'x', value_name = "PREFIX")]
+    path_prefix: Option<String>,
+    /// The server's port
+    #[arg(short = 'p', value_name = "PORT")]
+    port: Option<u16>,
+    /// The server [default: $NNTPSERVER, else the one that runs on the spool]
+    #[arg(long, value_name = "HOST[:PORT]")]
+    server: Option<String>,
+    /// Print the article instead of posting it
+    #[arg(short = 'D', short_alias = 'N')]
+    dump: bool,
+    /// The article has a header block (found out without this too)
+    #[arg(short = 'h')]
+    has_header: bool,
+    /// Add no Organization field from $ORGANIZATION
+    #[arg(short = 'O')]
+    no_organization: bool,
+    /// Refuse control messages
+    #[arg(short = 'R')]
+    no_control: bool,
+    /// Add no signature
+    #[arg(short = 'S')]
+    no_signature: bool,
+    /// Of no effect here, as in INN or because the server does it
+    #[arg(short = 'A', short_aliases = ['M', 'P', 'V', 'W', 'Y'], action = clap::ArgAction::Count)]
+    ignored: u8,
+    /// The spool directory [default: what the configuration says, else ./newsreel-spool]
+    #[arg(long, value_name = "DIR")]
+    spool: Option<PathBuf>,
+    /// The configuration file
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+/// What the program is called for this verb.
+const CALLED: &str = "inews";
+
+/// The arguments as the command line is read: called `inews`, it is this verb that is meant.
+pub(crate) fn arguments(mut words: Vec<OsString>) -> Vec<OsString> {
+    let called = words.first().map(Path::new).and_then(Path::file_name);
+    if called.is_some_and(|called| called == CALLED) {
+        words.splice(..1, ["newsreel", CALLED].map(OsString::from));
+    }
+    words
+}
+
+/// Whoever runs this.
+#[derive(Debug, Default)]
+struct Author {
+    /// `name@host`.
+    from: Option<String>,
+    organization: Option<String>,
+    signature: Option<String>,
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "inews takes these from the environment"
+)]
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+impl Author {
+    fn find(args: &Args) -> Self {
+        let user = variable("USER").or_else(|| variable("LOGNAME"));
+        let host = variable("FROMHOST").or_else(newsreel_host::process::host_name);
+        let address = user.zip(host).map(|(user, host)| format!("{user}@{host}"));
+        let name = variable("NAME");
+        Self {
+            from: address.map(|address| match name {
+                Some(name) => format!("{name} <{address}>"),
+                None => address,
+            }),
+            organization: variable("ORGANIZATION").filter(|_| !args.no_organization),
+            signature: variable("HOME")
+                .filter(|_| !args.no_signature)
+                .and_then(|home| {
+                    let path = Path::new(&home).join(".signature");
+                    let read = input::read(&path, SIGNATURE_OCTETS_MAX).ok()?;
+                    String::from_utf8(read.octets).ok()
+                }),
+        }
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let octets = input::read(&args.file, posting::ARTICLE_OCTETS_MAX)?.octets;
+    let wire = compose(args, &octets, &Author::find(args))?;
+    if args.dump {
+        let mut text = Vec::new();
+        newsreel_wire::nntp::framing::wire_to_lf(&wire, &mut text);
+        return output::octets_out(&text);
+    }
+    let named = args.server.clone().or_else(|| variable("NNTPSERVER"));
+    let server = match named {
+        Some(name) => posting::find(&name, args.port)?,
+        None => {
+            let spool = super::post::spool(args.spool.as_deref(), args.config.as_deref())?;
+            let mut server = posting::server_of(&spool)?;
+            server.set_port(args.port.unwrap_or_else(|| server.port()));
+            server
+        }
+    };
+    posting::post(server, &wire)?;
+    Ok(())
+}
+
+/// The fields that options set.
+fn options(args: &Args) -> impl Iterator<Item = (Known, &str)> {
+    let fields = [
+        (Known::Approved, &args.approved),
+        (Known::Control, &args.control),
+        (Known::Distribution, &args.distribution),
+        (Known::Expires, &args.expires),
+        (Known::From, &args.from),
+        (Known::References, &args.references),
+        (Known::Newsgroups, &args.newsgroups),
+        (Known::Organization, &args.organization),
+        (Known::ReplyTo, &args.reply_to),
+        (Known::Subject, &args.subject),
+        (Known::FollowupTo, &args.followup_to),
+    ];
+    let set = fields.into_iter();
+    set.filter_map(|(field, value)| Some((field, value.as_deref()?)))
+}
+
+/// The article in wire form.
+fn compose(args: &Args, octets: &[u8], author: &Author) -> Result<Vec<u8>> {
+    let wire = posting::wire_of(octets);
+    let headers = Headers::scan(&wire);
+    if args.has_header
+        && let Err(fault) = &headers
+    {
+        bail!("the article's header block is malformed: {fault}");
+    }
+    let headers = headers.ok();
+    let mut out = Vec::with_capacity(wire.len() + 512);
+    let mut has = Vec::new();
+    if let Some(prefix) = &args.path_prefix {
+        field(Known::Path, &format!("{prefix}!not-for-mail"), &mut out)?;
+        has.push(Known::Path);
+    }
+    for (known, value) in options(args) {
+        field(known, value, &mut out)?;
+        has.push(known);
+    }
+    for own in headers.iter().flat_map(Headers::fields) {
+        let known = own.known();
+        if !known.is_some_and(|known| has.contains(&known)) {
+            out.extend_from_slice(wire.get(own.start..own.end).unwrap_or_default());
+        }
+    }
+    has.extend(headers.iter().flat_map(|headers| headers.present().iter()));
+    for (known, value) in [
+        (Known::From, &author.from),
+        (Known::Organization, &author.organization),
+    ] {
+        if let Some(value) = value
+            && !has.contains(&known)
+        {
+            field(known, value, &mut out)?;
+        }
+    }
+    if args.no_control && has.contains(&Known::Control) {
+        bail!("control messages are refused (-R)");
+    }
+    out.extend_from_slice(b"\r\n");
+    let body = headers.as_ref().map_or(&wire[..], Headers::body);
+    match &author.signature {
+        Some(signature) => signed(body, signature, &mut out)?,
+        None => out.extend_from_slice(body),
+    }
+    Ok(out)
+}
+
+/// One field; what would begin another line is refused.
+fn field(known: Known, value: &str, out: &mut Vec<u8>) -> Result<()> {
+    if value.chars().any(char::is_control) || value.trim().is_empty() {
+        bail!("the {known} field must be one line with something on it");
+    }
+    out.extend_from_slice(format!("{known}: {value}\r\n").as_bytes());
+    Ok(())
+}
+
+/// A body with the signature behind it.
+fn signed(body: &[u8], signature: &str, out: &mut Vec<u8>) -> Result<()> {
+    if signature.lines().count() > SIGNATURE_LINES_MAX {
+        bail!("the signature has more than {SIGNATURE_LINES_MAX} lines; shorten it, or use -S");
+    }
+    out.extend_from_slice(newsreel_wire::nntp::framing::without_terminator(body));
+    out.extend_from_slice(b"-- \r\n");
+    out.extend_from_slice(&posting::wire_of(signature.as_bytes()));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn composed(args: &Args, text: &str, author: &Author) -> Result<String, String> {
+        let wire = compose(args, text.as_bytes(), author).map_err(|error| error.to_string())?;
+        Ok(String::from_utf8(wire).unwrap().replace("\r\n", "\n"))
+    }
+
+    fn some(text: &str) -> Option<String> {
+        Some(text.to_owned())
+    }
+
+    #[test]
+    fn options_take_the_place_of_fields_and_the_author_is_added() {
+        let args = Args {
+            newsgroups: some("misc.test"),
+            subject: some("new"),
+            path_prefix: some("gate"),
+            ..Args::default()
+        };
+        let author = Author {
+            from: some("Ada <ada@a.example>"),
+            organization: some("A site"),
+            signature: some("Ada\n.dot\n"),
+        };
+        let text = "Subject: old\nX-Kept:  a\n b\n\n.body\n";
+        let expected = "Path: gate!not-for-mail\nNewsgroups: misc.test\nSubject: new\nX-Kept:  a\n b\n\
+            From: Ada <ada@a.example>\nOrganization: A site\n\n..body\n-- \nAda\n..dot\n.\n";
+        assert_eq!(composed(&args, text, &author).as_deref(), Ok(expected));
+        let own = "From: Bob <b@b.example>\nOrganization: Mine\nNewsgroups: a.b\n\nx\n";
+        let none = Author {
+            signature: None,
+            ..author
+        };
+        let got = composed(&Args::default(), own, &none).unwrap();
+        assert_eq!(got, format!("{own}.\n"));
+    }
+
+    #[test]
+    fn a_text_without_a_header_block_is_a_body() {
+        let args = Args {
+            newsgroups: some("misc.test"),
+            ..Args::default()
+        };
+        let got = composed(&args, "just a text\nof two lines\n", &Author::default());
+        assert_eq!(
+            got.unwrap(),
+            "Newsgroups: misc.test\n\njust a text\nof two lines\n.\n"
+        );
+        let args = Args {
+            has_header: true,
+            ..args
+        };
+        assert!(
+            composed(&args, "just a text\n", &Author::default())
+                .unwrap_err()
+                .contains("header")
+        );
+    }
+
+    #[test]
+    fn what_is_refused_here() {
+        let author = Author::default();
+        let refused = |args: &Args, text: &str| composed(args, text, &author).unwrap_err();
+        let two_lines = Args {
+            subject: some("a\nControl: x"),
+            ..Args::default()
+        };
+        assert!(refused(&two_lines, "x\n").contains("Subject"));
+        let no_control = Args {
+            no_control: true,
+            ..Args::default()
+        };
+        assert!(refused(&no_control, "Control: cancel <1@a>\n\nx\n").contains("-R"));
+        let long = Author {
+            signature: some("1\n2\n3\n4\n5\n"),
+            ..Author::default()
+        };
+        assert!(composed(&Args::default(), "A: b\n\nx\n", &long).is_err());
+    }
+
+    #[test]
+    fn a_link_called_inews() {
+        let read = |words: &[&str]| arguments(words.iter().map(OsString::from).collect());
+        assert_eq!(read(&["/usr/bin/inews", "-h"]), ["newsreel", "inews", "-h"]);
+        assert_eq!(read(&["newsreel", "status"]), ["newsreel", "status"]);
+    }
+}

@@ -1,0 +1,240 @@
+//! Posting as people do it: `newsreel post`, `inews`, moderators' mails; and what is left of it after a kill.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use newsreel_host::{Disk as _, RealDisk, read_whole};
+
+use crate::client::NewsClient;
+use crate::spool::{Spool, newsreel, said};
+
+const ARTICLE: &str =
+    "From: Ada <ada@a.example>\nNewsgroups: misc.test\nSubject: s\n\n.dot\n\u{e4}\n";
+
+/// A program that appends the mails it gets, and the recipient in front, to a file, or fails while another file is there.
+fn sendmail(folder: &Path) -> (String, PathBuf, PathBuf) {
+    let (mails, closed) = (folder.join("mails"), folder.join("closed"));
+    let script = folder.join("sendmail.sh");
+    let text = format!(
+        "test -e {closed} && exit 75\necho \"for $1\" >> {mails}\ncat >> {mails}\n",
+        closed = closed.display(),
+        mails = mails.display(),
+    );
+    newsreel_host::replace_file(&RealDisk, &script, text.as_bytes()).unwrap();
+    (format!("/bin/sh {} %s", script.display()), mails, closed)
+}
+
+fn text_of(path: &Path) -> String {
+    let read = read_whole(&RealDisk, path, 1 << 20);
+    String::from_utf8(read.unwrap_or_default()).unwrap()
+}
+
+/// Waits until a file has this.
+fn wait_for(path: &Path, text: &str) -> String {
+    for _ in 0..1500 {
+        let found = text_of(path);
+        if found.contains(text) {
+            return found;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("{text:?} never came; there is {:?}", text_of(path));
+}
+
+#[test]
+fn an_article_from_a_file_is_read_back_as_it_was() {
+    let spool = Spool::new();
+    let server = spool.serve();
+    spool.text(&["group", "add", "misc.test"]);
+    let file = spool.folder().join("article.txt");
+    newsreel_host::replace_file(&RealDisk, &file, ARTICLE.as_bytes()).unwrap();
+    let told = spool.text(&["post", file.to_str().unwrap()]);
+    let id = told.trim_end().rsplit(' ').next().unwrap();
+    assert!(told.contains("240 Article received <"), "{told}");
+    let told = spool.json(&[
+        "post",
+        "--server",
+        &server.address.to_string(),
+        file.to_str().unwrap(),
+    ]);
+    assert!(told[0]["answer"].as_str().unwrap().starts_with("240 "));
+    let mut client = NewsClient::connect(server.address);
+    assert!(client.ask(&format!("BODY {id}")).starts_with("222"));
+    assert_eq!(client.raw_block(), [&b"..dot"[..], "\u{e4}".as_bytes()]);
+    assert_eq!(client.ask("GROUP misc.test"), "211 2 1 2 misc.test");
+    let refused = spool.piped(
+        &["post", "-"],
+        "From: Ada\nNewsgroups: misc.test\nSubject: s\n\nx\n",
+    );
+    assert!(refused.unwrap_err().contains("441 Malformed From field"));
+    server.stop();
+    let none = spool.error(&["post", file.to_str().unwrap()]);
+    assert!(none.contains("no server is running on the spool"), "{none}");
+}
+
+#[test]
+fn a_link_called_inews_posts_with_inns_options() {
+    let spool = Spool::new();
+    let server = spool.serve();
+    spool.text(&["group", "add", "misc.test"]);
+    let link = spool.folder().join("inews");
+    std::os::unix::fs::symlink(newsreel().get_program(), &link).unwrap();
+    let text = spool.folder().join("text");
+    newsreel_host::replace_file(&RealDisk, &text, b"Subject: from inews\n\nbody\n").unwrap();
+    let inews = |words: &[&str]| {
+        let mut command = Command::new(&link);
+        command
+            .env("HOME", spool.folder())
+            .env("USER", "ada")
+            .env("FROMHOST", "a.example");
+        command.env_remove("NAME").env_remove("NNTPSERVER");
+        said(command.args(words).output().unwrap())
+    };
+    let (address, port) = (
+        server.address.ip().to_string(),
+        server.address.port().to_string(),
+    );
+    let text = text.to_str().unwrap();
+    let to = [
+        "-h",
+        "-S",
+        "-O",
+        "-n",
+        "misc.test",
+        "--server",
+        &address,
+        "-p",
+        &port,
+        text,
+    ];
+    assert_eq!(inews(&to).as_deref(), Ok(""));
+    let mut client = NewsClient::connect(server.address);
+    assert_eq!(client.ask("GROUP misc.test"), "211 1 1 1 misc.test");
+    assert!(client.ask("HEAD 1").starts_with("221"));
+    let head = client.block();
+    for line in [
+        "Subject: from inews",
+        "From: ada@a.example",
+        "Newsgroups: misc.test",
+    ] {
+        assert!(head.iter().any(|one| one == line), "{line} in {head:?}");
+    }
+    let dumped = inews(&[
+        "-D",
+        "-S",
+        "-O",
+        "-n",
+        "misc.test",
+        "-f",
+        "b@b.example",
+        text,
+    ])
+    .unwrap();
+    assert_eq!(
+        dumped,
+        "From: b@b.example\nNewsgroups: misc.test\nSubject: from inews\n\nbody\n"
+    );
+    server.stop();
+}
+
+/// The promise of 240 for what is moderated: the mail is there after a kill, and is sent when that works at last.
+#[test]
+fn a_mail_to_a_moderator_outlives_a_kill() {
+    let folder = tempfile::tempdir().unwrap();
+    let (program, mails, closed) = sendmail(folder.path());
+    let config = format!(
+        "{}\n[moderation]\nmoderators = [\"mod.*:%s@m.example\"]\nsendmail = \"{program}\"\nretry_s_min = 1\n\
+         sender = \"news@a.example\"\n",
+        Spool::changed(&[])
+    );
+    let spool = Spool::with(&config);
+    let server = spool.serve();
+    spool.text(&["group", "add", "mod.test", "--status", "m"]);
+    newsreel_host::replace_file(&RealDisk, &closed, b"").unwrap();
+    let moderated = ARTICLE.replace("misc.test", "mod.test");
+    let told = spool.piped(&["post", "-"], &moderated).unwrap();
+    assert!(told.contains("240 "), "{told}");
+    server.kill();
+    assert_eq!(text_of(&mails), "");
+    let server = spool.serve();
+    // The first attempt of this run fails, the next one does not.
+    let log = spool.folder().join("log.txt");
+    wait_for(&log, "could not be sent; it is kept and tried again");
+    RealDisk.remove(&closed).unwrap();
+    let mail = wait_for(&mails, "\n.dot\n\u{e4}\n");
+    assert!(
+        mail.starts_with("for mod-test@m.example\nTo: mod-test@m.example\n"),
+        "{mail}"
+    );
+    assert!(mail.contains("\nNewsgroups: mod.test\n") && mail.contains("\nMessage-ID: <"));
+    assert!(!mail.contains("Injection-"), "{mail}");
+    wait_for(&log, "sent to the moderator");
+    let mut client = NewsClient::connect(server.address);
+    assert_eq!(client.ask("GROUP mod.test"), "211 0 1 0 mod.test");
+    server.stop();
+    assert!(
+        RealDisk
+            .list(&spool.path().join("mail"))
+            .unwrap()
+            .is_empty()
+    );
+    assert_eq!(mail.matches("for ").count(), 1);
+}
+
+/// 240 means on disk: sixteen posters, a kill in the middle, and every article that was acknowledged is there.
+#[test]
+fn what_was_acknowledged_outlives_a_kill() {
+    let spool = Spool::new();
+    let server = spool.serve();
+    spool.text(&["group", "add", "misc.test"]);
+    let address = server.address;
+    let posters: Vec<_> = (0..16)
+        .map(|_| std::thread::spawn(move || post_until_the_end(address)))
+        .collect();
+    std::thread::sleep(Duration::from_millis(500));
+    server.kill();
+    let taken: Vec<String> = posters
+        .into_iter()
+        .flat_map(|one| one.join().unwrap())
+        .collect();
+    assert!(taken.len() > 16, "{}", taken.len());
+    let server = spool.serve();
+    let mut client = NewsClient::connect(server.address);
+    for id in &taken {
+        assert!(client.ask(&format!("STAT {id}")).starts_with("223"), "{id}");
+    }
+    server.stop();
+}
+
+/// Posts one article after the other while the server is there; the ids it acknowledged.
+fn post_until_the_end(address: std::net::SocketAddr) -> Vec<String> {
+    use std::io::{BufRead as _, BufReader, Write as _};
+    let stream = std::net::TcpStream::connect(address).unwrap();
+    stream.set_nodelay(true).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(30)))
+        .unwrap();
+    let mut stream = BufReader::new(stream);
+    let article = ARTICLE
+        .replace('\n', "\r\n")
+        .replace("\r\n.dot", "\r\n..dot")
+        + ".\r\n";
+    let mut taken = Vec::new();
+    let mut line = String::new();
+    let _ = stream.read_line(&mut line);
+    loop {
+        for said in ["POST\r\n", &article] {
+            line.clear();
+            let sent = stream.get_mut().write_all(said.as_bytes());
+            if sent.is_err()
+                || !matches!(stream.read_line(&mut line), Ok(1..))
+                || !line.ends_with('\n')
+            {
+                return taken;
+            }
+        }
+        let id = line.strip_prefix("240 Article received ").expect("240");
+        taken.push(id.trim_end().to_owned());
+    }
+}

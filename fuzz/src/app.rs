@@ -13,6 +13,7 @@ pub const TARGETS: &[Target] = &[
     ("control_request", control_request),
     ("framer", framer),
     ("group_list", group_list),
+    ("proto_article", proto_article),
     ("replies", replies),
 ];
 
@@ -33,6 +34,44 @@ pub fn article_ref(data: &[u8]) {
             assert_eq!(again, Ok(ArticleRef::Number(group, number)));
         }
         Err(why) => assert!(!text.starts_with('<') && why.contains(&format!("{text:?}"))),
+    }
+}
+
+/// A proto-article: what may be posted can be relayed when it was injected, with its body as it was; as a mail it has
+/// one recipient field and its header block ends where it should.
+pub fn proto_article(data: &[u8]) {
+    use newsreel_service::posting::{PostingConfig, Site, check};
+    use newsreel_wire::article::{ArticleFacts, HeaderLimits, Headers, Known, check_relay};
+    let (config, now) = (
+        PostingConfig::default(),
+        newsreel_wire::UnixTime(1_767_225_600),
+    );
+    let Ok(proto) = check(data, HeaderLimits::USUAL, &config, now) else {
+        return;
+    };
+    let site = Site {
+        path_identity: "news.example",
+        config: &config,
+        account: Some([7; newsreel_service::posting::ACCOUNT_OCTETS]),
+        address: Some([192, 0, 2, 1].into()),
+        now,
+    };
+    let made = newsreel_wire::MessageId::parse(b"<made@a.example>");
+    let Some(id) = proto.message_id.or(made.ok()) else {
+        return;
+    };
+    let injected = proto.inject(id, &site);
+    let headers = Headers::scan(&injected);
+    assert!(headers.is_ok(), "{headers:?}");
+    let Ok(headers) = headers else { return };
+    assert_eq!(headers.body(), proto.headers.body());
+    let relay = ArticleFacts::of(&headers).and_then(|facts| check_relay(&headers, &facts));
+    assert!(relay.is_ok(), "{relay:?}");
+    assert_eq!(relay.ok().map(|relay| relay.message_id), Some(id));
+    for encapsulate in [false, true] {
+        let mail = proto.mail(id, &site, "mod@m.example", encapsulate);
+        let headers = Headers::scan(&mail);
+        assert!(headers.is_ok_and(|headers| headers.present().contains(Known::To)));
     }
 }
 

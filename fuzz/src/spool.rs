@@ -19,6 +19,7 @@ pub const TARGETS: &[Target] = &[
     ("sealed_parts", sealed_parts),
     ("sealed_run", sealed_run),
     ("spool_identity", spool_identity),
+    ("waiting_mail", waiting_mail),
     ("xref", xref),
 ];
 
@@ -115,4 +116,10 @@ pub fn xref(data: &[u8]) {
         };
         assert!(words.any(is_it), "{name}:{number}");
     }
+}
+
+/// The file of a mail that waits, as it is and behind a right checksum: what is read is written the same way.
+pub fn waiting_mail(data: &[u8]) {
+    let _ = newsreel_mail::fuzz::decode(data);
+    let _ = newsreel_mail::fuzz::decode_made(data);
 }

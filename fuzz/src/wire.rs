@@ -5,7 +5,8 @@
 //! committed corpora, so this file uses nothing but that crate.
 
 use newsreel_wire::article::{
-    ArticleFacts, HeaderLimits, Headers, Known, OctetFacts, check_relay, odd_fields,
+    ArticleFacts, HeaderLimits, Headers, Known, OctetFacts, check_relay, first_mailbox, is_address,
+    odd_fields,
 };
 use newsreel_wire::batch::{BatchReader, Step};
 use newsreel_wire::date::{UnixTime, parse_nntp, parse_relaxed, parse_rfc5322, print_rfc5322};
@@ -28,6 +29,7 @@ pub const TARGETS: &[Target] = &[
     ("date", date),
     ("framing", framing),
     ("group_name", group_name),
+    ("mailboxes", mailboxes),
     ("message_id", message_id),
     ("newsgroups", newsgroups),
     ("nntp_date", nntp_date),
@@ -142,6 +144,15 @@ pub fn command_line(data: &[u8]) {
         found
     };
     assert_eq!(read(5), read(data.len().max(1)));
+}
+
+/// A list of mailboxes: the address that is found is one, and stands in the text.
+pub fn mailboxes(data: &[u8]) {
+    if let Ok(address) = first_mailbox(data) {
+        assert!(is_address(address) && address.is_ascii());
+        assert_eq!(first_mailbox(address), Ok(address));
+        assert!(data.windows(address.len()).any(|part| part == address));
+    }
 }
 
 /// An article date: what the strict reader takes, the relaxed one takes too, and what is printed is read back.

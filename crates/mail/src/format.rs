@@ -168,6 +168,14 @@ pub(crate) mod tests {
         assert_eq!(encode(&other), None);
     }
 
+    /// A file that was written by other means than ours; those of version 1 are read for ever.
+    #[test]
+    fn files_of_version_1_are_read() {
+        let one = include_bytes!("../../../fuzz/corpus/waiting_mail/one");
+        assert_eq!(decode(one), Ok(mail("<1@a>")));
+        assert_eq!(encode(&mail("<1@a>")).as_deref(), Some(&one[..]));
+    }
+
     proptest! {
         #[test]
         fn prop_any_octets_are_refused_or_written_the_same(octets in proptest::collection::vec(any::<u8>(), 0..200)) {

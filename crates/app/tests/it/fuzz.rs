@@ -129,6 +129,7 @@ fn whole_inputs_are_taken() {
             "{name}"
         );
     }
+    assert!(newsreel_mail::fuzz::decode(&input("waiting_mail/one")));
     parts_are_taken(&input);
     files_are_taken(&input);
     for name in ["yyy", "pairs", "range", "on", "off", "to"] {

@@ -3,6 +3,7 @@
 //! [`run`] gives each check a fresh service from a [`Maker`] and returns what failed; it never panics itself and needs
 //! no particular runtime.  A check that waits for an answer waits for ever if none comes: callers bound the whole.
 
+mod posting;
 mod reading;
 mod sample;
 mod taking;
@@ -54,6 +55,9 @@ suite![
     taking::a_refusal_does_not_block_a_good_copy,
     taking::large_articles_pass,
     taking::crossposts_are_in_every_group,
+    posting::a_post_is_injected,
+    posting::a_post_is_there_once,
+    posting::posts_are_refused_with_their_reason,
     reading::an_empty_group,
     reading::numbers_in_chunks,
     reading::overview_in_chunks,

@@ -271,6 +271,7 @@ mod tests {
             ("ada@a.example (Ada", MailboxError::Unclosed),
             ("ada@a.example (\x07)", MailboxError::Octet),
             ("\u{e4}@a.example", MailboxError::Octet),
+            ("\"\u{e4}\"@a.example", MailboxError::Octet),
             ("ada@[x", MailboxError::Unclosed),
             ("old.example!ada", MailboxError::NoAt),
         ] {

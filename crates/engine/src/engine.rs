@@ -4,9 +4,9 @@
 //! checkpoint thread seals views and compacts; and one beside them that scrubs.  Everything else runs on the caller's thread.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -14,9 +14,9 @@ use arc_swap::ArcSwap;
 use newsreel_host::{Clock, Disk};
 use newsreel_index::Error as IndexError;
 use newsreel_journal::JournalWriter;
-use newsreel_service::posting::{IdMaker, MailDrop, Moderators, PostLimits, PostingConfig};
+use newsreel_service::posting::{MailDrop, PostLimits, PostingConfig};
 use newsreel_store::{Access, Rules, Store};
-use newsreel_wire::{Sequence, UnixTime};
+use newsreel_wire::Sequence;
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
@@ -29,6 +29,7 @@ use crate::error::Error;
 use crate::inbox::Inbox;
 use crate::local::LocalService;
 use crate::offers::Offers;
+use crate::post::Posts;
 use crate::recover::{self, Opened};
 use crate::requests::{GroupChange, GroupSpec, Request};
 use crate::scrub;
@@ -92,10 +93,12 @@ fn look(config: &EngineConfig, disk: &Arc<dyn Disk>) -> Result<Opened, Error> {
     recover::open(config, disk, Access::ReadOnly, &mut |_, _, _| {})
 }
 
-/// Message-ids that were not made before, whatever the clock did.
-fn new_ids(clock: &dyn Clock) -> Result<IdMaker, Error> {
-    let random = u64::from_le_bytes(newsreel_host::random_bytes()?);
-    Ok(IdMaker::new(UnixTime(clock.now().secs), random))
+/// The name in Path and Xref: the configured one, or the machine's.
+fn own_name(configured: &str) -> String {
+    match configured {
+        "" => newsreel_host::process::host_name().unwrap_or_else(|| "newsreel".to_owned()),
+        name => name.to_owned(),
+    }
 }
 
 impl Engine {
@@ -155,14 +158,9 @@ impl Engine {
             ..
         } = opened;
         let policy = Policy::new(&config.articles, &config.posting)?;
-        let moderators = Moderators::parse(&config.moderation.moderators)
-            .map_err(|why| Error::Setting(format!("moderation.moderators: {why}")))?;
-        let ids = new_ids(clock.as_ref())?;
+        let posts = Posts::new(&config.moderation, clock.as_ref())?;
         let sequencer = &config.sequencer;
-        let path_identity = match sequencer.path_identity.as_str() {
-            "" => newsreel_host::process::host_name().unwrap_or_else(|| "newsreel".to_owned()),
-            name => name.to_owned(),
-        };
+        let path_identity = own_name(&sequencer.path_identity);
         let committed = recovered.next.0.saturating_sub(1);
         let queue_kib = sequencer.queue_octets_max as usize / 1024;
         let shared = Arc::new(Shared {
@@ -184,10 +182,7 @@ impl Engine {
             holds: Mutex::default(),
             scrubs: Mutex::new(ScrubState::load(disk.as_ref(), &config.spool)),
             time: Timekeeper::new(Arc::clone(&clock), views.time()),
-            ids,
-            moderators,
-            post_limits: Mutex::default(),
-            mail: OnceLock::new(),
+            posts,
             queue: Arc::new(Semaphore::new(queue_kib.max(1))),
             journal,
             views,
@@ -324,14 +319,14 @@ impl Engine {
         let old = self.shared.policy.swap(Arc::new(policy));
         if limits(&old.posting) != limits(&config.posting) {
             // Nobody waits any longer for what no longer holds.
-            *self.shared.post_limits.lock() = PostLimits::default();
+            *self.shared.posts.limits.lock() = PostLimits::default();
         }
         Ok(())
     }
 
     /// Says where mails to moderators go.  Until then posts to moderated groups are put off; said again, nothing changes.
     pub fn set_mail_drop(&self, mail: Arc<dyn MailDrop>) {
-        let _ = self.shared.mail.set(mail);
+        let _ = self.shared.posts.mail.set(mail);
     }
 
     pub(crate) fn ask(&self, request: Request) -> Result<(), Error> {

@@ -4,18 +4,52 @@
 //! is done with.  A post is answered 240 when its commit is on disk, or when its mail is: never before.
 
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use newsreel_service::posting::{self, Mail, Post, Proto, Site};
+use newsreel_host::Clock;
+use newsreel_service::posting::{
+    self, IdMaker, Mail, MailDrop, ModerationConfig, Moderators, Post, PostLimits, Proto, Site,
+};
 use newsreel_service::{
     Completion, Connection, GroupStatus, OfferedId, Outcome, Reject, Transfer, TransferKind,
 };
 use newsreel_wire::{MessageId, UnixTime, network_of};
 
+use parking_lot::Mutex;
+
 use crate::accept::Origin;
+use crate::error::Error;
 use crate::local::{LocalService, blocking};
 use crate::shared::{Policy, Shared};
+
+/// What only posts need.
+#[derive(Debug)]
+pub(crate) struct Posts {
+    /// Message-ids for those that come without.
+    ids: IdMaker,
+    /// How often who has posted.
+    pub(crate) limits: Mutex<PostLimits>,
+    /// Whose groups are whose.
+    moderators: Moderators,
+    /// Where mails to moderators go; nowhere until it is said.
+    pub(crate) mail: OnceLock<Arc<dyn MailDrop>>,
+}
+
+impl Posts {
+    /// With ids that were not made before, whatever the clock did.
+    pub(crate) fn new(config: &ModerationConfig, clock: &dyn Clock) -> Result<Self, Error> {
+        let random = u64::from_le_bytes(newsreel_host::random_bytes()?);
+        let moderators = Moderators::parse(&config.moderators)
+            .map_err(|why| Error::Setting(format!("moderation.moderators: {why}")))?;
+        Ok(Self {
+            ids: IdMaker::new(UnixTime(clock.now().secs), random),
+            limits: Mutex::default(),
+            moderators,
+            mail: OnceLock::new(),
+        })
+    }
+}
 
 impl LocalService {
     /// A message-id for a post that comes without.
@@ -25,7 +59,7 @@ impl LocalService {
             "" => &self.shared.path_identity,
             host => host,
         };
-        self.shared.ids.make(host)
+        self.shared.posts.ids.make(host)
     }
 
     /// Injects one article; it is answered once.
@@ -76,7 +110,7 @@ impl LocalService {
                 ..transfer
             })),
             Judged::Mail(mail) => {
-                let kept = blocking(&self.shared, move |shared| match shared.mail.get() {
+                let kept = blocking(&self.shared, move |shared| match shared.posts.mail.get() {
                     Some(drop) => drop.submit(&mail).map_err(Outcome::from),
                     None => Err(Outcome::Failed),
                 });
@@ -128,7 +162,7 @@ fn judge(
         return Err(Outcome::Duplicate);
     }
     let user = post.poster.user.as_deref();
-    let mut counts = shared.post_limits.lock();
+    let mut counts = shared.posts.limits.lock();
     counts.take(config, user, address, shared.now_ms())?;
     drop(counts);
     let site = Site {
@@ -153,7 +187,11 @@ fn mail(
     group: &str,
 ) -> Result<Mail, Outcome> {
     let moderation = &shared.config.moderation;
-    let to = shared.moderators.find(group).ok_or(Reject::NoModerator)?;
+    let to = shared
+        .posts
+        .moderators
+        .find(group)
+        .ok_or(Reject::NoModerator)?;
     let sender = match moderation.sender.as_str() {
         "" => format!("usenet@{}", site.path_identity),
         sender => sender.to_owned(),

@@ -7,7 +7,7 @@ use arc_swap::ArcSwap;
 use newsreel_host::{Clock, Disk};
 use newsreel_index::{Liveness, Views};
 use newsreel_journal::Journal;
-use newsreel_service::posting::{IdMaker, MailDrop, Moderators, PostLimits, PostingConfig};
+use newsreel_service::posting::PostingConfig;
 use newsreel_service::{Completion, Defer, Outcome};
 use newsreel_store::{Rules, StoreReader};
 use newsreel_wire::{BufferId, IdHash, MessageId, Position, Sequence, Wildmat};
@@ -22,6 +22,7 @@ use crate::error::Error;
 use crate::holds::Holds;
 use crate::inbox::Inbox;
 use crate::offers::Offers;
+use crate::post::Posts;
 use crate::scrub_state::ScrubState;
 use crate::sequencer::Event;
 use crate::timekeeper::Timekeeper;
@@ -53,14 +54,8 @@ pub(crate) struct Shared {
     pub(crate) holds: Mutex<Holds>,
     /// What is known of scrubs.
     pub(crate) scrubs: Mutex<ScrubState>,
-    /// Message-ids for posts that come without.
-    pub(crate) ids: IdMaker,
-    /// How often who has posted.
-    pub(crate) post_limits: Mutex<PostLimits>,
-    /// Whose groups are whose.
-    pub(crate) moderators: Moderators,
-    /// Where mails to moderators go; nowhere until it is said.
-    pub(crate) mail: OnceLock<Arc<dyn MailDrop>>,
+    /// What only posts need.
+    pub(crate) posts: Posts,
     /// Room in front of the sequencer, KiB.
     pub(crate) queue: Arc<Semaphore>,
 }

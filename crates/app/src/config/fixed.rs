@@ -2,6 +2,7 @@
 //!
 //! Each number comes from the constant that is in force, so the reference page cannot say another.
 
+use newsreel_service::posting::{HEADER_LINE_OCTETS_MAX, LIMITED_KEYS_MAX};
 use newsreel_wire::nntp::line::COMMAND_OCTETS_MAX;
 use newsreel_wire::wildmat::WILDMAT_PATTERNS_MAX;
 use newsreel_wire::{
@@ -82,6 +83,16 @@ fn of_articles_and_groups() -> Vec<Fixed> {
             octets(newsreel_store::ARTICLE_OCTETS_MAX),
             "no storage method takes a larger one, so `articles.octets_max` goes no further; nor more than a quarter \
              of its buffer, so that making room for one leaves most others alive",
+        ),
+        row(
+            "A line in the header block of a posted article",
+            octets(HEADER_LINE_OCTETS_MAX as u64),
+            "RFC 5322 section 2.1.1; those of relayed articles may be longer",
+        ),
+        row(
+            "Users and networks whose posts are counted",
+            format!("{LIMITED_KEYS_MAX} of them"),
+            "so that nobody fills the memory from many addresses; beyond it those who posted longest ago begin anew",
         ),
         row(
             "A buffer's name",

@@ -15,7 +15,7 @@ use super::{PostingConfig, Refused, quoted};
 use crate::reject::Reject;
 
 /// The longest line of a header block, octets without CRLF (RFC 5322 section 2.1.1).
-const HEADER_LINE_OCTETS_MAX: usize = 998;
+pub const HEADER_LINE_OCTETS_MAX: usize = 998;
 
 /// A proto-article that is sound.
 #[derive(Debug)]

@@ -20,7 +20,7 @@ use bytes::Bytes;
 use newsreel_wire::Wildmat;
 use newsreel_wire::article::Known;
 
-pub use check::{Proto, check, own_id};
+pub use check::{HEADER_LINE_OCTETS_MAX, Proto, check, own_id};
 pub use config::{ModerationConfig, PostingClients, PostingConfig};
 pub use groups::destination;
 pub use ids::IdMaker;

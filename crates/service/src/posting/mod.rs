@@ -1,6 +1,6 @@
 //! Posting: what an injecting agent does with an article before it goes the way of all others (RFC 5537 section 3.5).
 //!
-//! A proto-article is held to the whole grammar of RFC 5536 ([`check`]), because its author is still there to mend it;
+//! A proto-article is held to the whole grammar of RFC 5536 ([`check()`]), because its author is still there to mend it;
 //! then it gets the fields that only a server may add ([`Proto::inject`]), or is written as a mail to a moderator
 //! ([`Proto::mail`]).  The body is never touched, not by an octet.  Everything here is a pure function of the article,
 //! the settings and the time it is given, so every service does the same; what groups there are is the service's.

@@ -53,6 +53,9 @@ impl Proto<'_> {
     #[must_use]
     pub fn inject(&self, id: MessageId<'_>, site: &Site<'_>) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.headers.wire().len() + 512);
+        if !self.has(Known::Path) {
+            field("Path", b"not-for-mail", &mut out);
+        }
         self.completed(id, site, &mut out);
         // Another injecting agent may have it too, and one that is older than the field (RFC 5537 section 3.5).
         let may_be_elsewhere = self.has(Known::Date) && self.has(Known::MessageId);
@@ -99,11 +102,8 @@ impl Proto<'_> {
         self.headers.present().contains(field)
     }
 
-    /// The header block with all that any article must have, without its empty line.
+    /// The header block with all that an author could have written, without its empty line.
     fn completed(&self, id: MessageId<'_>, site: &Site<'_>, out: &mut Vec<u8>) {
-        if !self.has(Known::Path) {
-            field("Path", b"not-for-mail", out);
-        }
         for one in self.headers.fields() {
             if one.known() != Some(Known::Lines) {
                 let octets = self.headers.wire().get(one.start..one.end);
@@ -243,7 +243,7 @@ mod tests {
             });
             String::from_utf8(octets).unwrap().replace("\r\n", "\n")
         };
-        let article = "Path: not-for-mail\nFrom: Ada <ada@b.example>\nNewsgroups: mod.test\nSubject: s\n\
+        let article = "From: Ada <ada@b.example>\nNewsgroups: mod.test\nSubject: s\n\
             Date: Thu, 01 Jan 2026 00:00:00 +0000\nMessage-ID: <made@a.example>\nOrganization: A site\n\n.x\n";
         assert_eq!(mail(false), format!("To: mod@m.example\n{article}"));
         let whole = mail(true);

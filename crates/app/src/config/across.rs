@@ -330,6 +330,13 @@ impl Across<'_> {
         );
         let engine = &mut self.config.engine;
         (engine.commit_octets_max, engine.queue_octets_max) = (part, whole);
+        let moderation = &self.config.moderation;
+        let (least, most) = self.within(
+            ("moderation.retry_s_min", moderation.retry_s_min),
+            ("moderation.retry_s_max", moderation.retry_s_max),
+        );
+        let moderation = &mut self.config.moderation;
+        (moderation.retry_s_min, moderation.retry_s_max) = (least, most);
     }
 
     /// A part and the whole it is taken from, as they become.

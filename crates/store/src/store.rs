@@ -87,14 +87,13 @@ impl Store {
             disk,
             spool_dir,
             spool,
-            buffers: &config.buffers,
+            config,
             register: &mut register,
             known,
             access,
-            recent_octets: 0,
+            machine_octets: machine_octets(),
             progress,
         };
-        let machine_octets = machine_octets();
         let (mut sets, mut readers) = (Vec::new(), Vec::new());
         for (at, set) in config.sets.iter().enumerate() {
             let id = set_id(at)?;
@@ -104,8 +103,6 @@ impl Store {
                     set.method
                 )));
             };
-            let recent_octets = config.recent_octets(set, machine_octets);
-            opening.recent_octets = usize::try_from(recent_octets).unwrap_or(usize::MAX);
             let mut opened = (method.open)(&mut opening, id, set)?;
             sets.push(opened.placing);
             readers.append(&mut opened.readers);
@@ -154,11 +151,11 @@ impl Store {
             disk,
             spool_dir,
             spool,
-            buffers: &config.buffers,
+            config,
             register: &mut register,
             known,
             access: Access::Write,
-            recent_octets: 0,
+            machine_octets: machine_octets(),
             progress,
         };
         for (at, set) in config.sets.iter().enumerate() {

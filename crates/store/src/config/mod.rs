@@ -303,3 +303,33 @@ impl StoreConfig {
             .max()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_articles_get_a_share_of_the_memory() {
+        let mut config = StoreConfig::two_buffers(1 << 30);
+        let of = |config: &StoreConfig, at: usize, machine: u64| {
+            config.recent_octets(&config.sets[at], machine)
+        };
+        // A small machine, one in between, a large one.
+        assert_eq!(of(&config, 0, 1 << 30), 64 << 20);
+        assert_eq!(of(&config, 0, 16 << 30), 512 << 20);
+        assert_eq!(of(&config, 0, 1 << 40), 1 << 30);
+        config.sets.push(SetConfig {
+            recent_octets: Some(7),
+            ..SetConfig::default()
+        });
+        assert_eq!(of(&config, 1, 1 << 40), 7);
+        assert_eq!(
+            of(&config, 0, 16 << 30),
+            512 << 20,
+            "what is said is not shared"
+        );
+        config.sets.push(SetConfig::default());
+        assert_eq!(of(&config, 0, 16 << 30), 256 << 20, "two share it");
+        assert_eq!(of(&config, 2, 1 << 30), 64 << 20);
+    }
+}

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use newsreel_host::Disk;
 use newsreel_wire::{BufferId, SetId};
 
-use crate::config::{BufferConfig, SetConfig};
+use crate::config::{SetConfig, StoreConfig};
 use crate::error::Result;
 use crate::method::{BufferReader, StorageMethod};
 use crate::register::Register;
@@ -62,14 +62,22 @@ pub(crate) struct Opening<'a> {
     pub(crate) disk: &'a Arc<dyn Disk>,
     pub(crate) spool_dir: &'a Path,
     pub(crate) spool: [u8; 16],
-    pub(crate) buffers: &'a [BufferConfig],
+    pub(crate) config: &'a StoreConfig,
     pub(crate) register: &'a mut Register,
     /// Ids that the log has, beside those of the register.
     pub(crate) known: &'a [BufferId],
     pub(crate) access: Access,
-    /// Memory for the newest articles of the set that is opened.
-    pub(crate) recent_octets: usize,
+    /// Memory of the machine, octets.
+    pub(crate) machine_octets: u64,
     pub(crate) progress: cnfs::CreateProgress<'a>,
+}
+
+impl Opening<'_> {
+    /// Memory for the newest articles of a set, octets.
+    pub(crate) fn recent_octets(&self, set: &SetConfig) -> usize {
+        let octets = self.config.recent_octets(set, self.machine_octets);
+        usize::try_from(octets).unwrap_or(usize::MAX)
+    }
 }
 
 /// A set, ready to be used.

@@ -305,6 +305,16 @@ mod tests {
     }
 
     #[test]
+    fn only_the_beginning_is_taken_beforehand() {
+        let pool = Arc::new(Pool::default());
+        // As buffers of one set do, each for itself.
+        for _ in 0..2 {
+            pool.take_beforehand(40 * SLAB);
+        }
+        assert_eq!(pool.kept.lock().len(), BEFOREHAND_MAX);
+    }
+
+    #[test]
     fn the_pool_is_bounded() {
         let pool = Arc::new(Pool::default());
         let many: Vec<_> = (0..20).map(|_| sealed(filled(&pool, SLAB, 1))).collect();

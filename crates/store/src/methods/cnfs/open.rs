@@ -24,10 +24,10 @@ use crate::store::Access;
 /// Opens the buffers of a set.
 pub(crate) fn open(opening: &mut Opening<'_>, set: SetId, config: &SetConfig) -> Result<OpenedSet> {
     let mut buffers = Vec::new();
-    let recent_octets = opening.recent_octets / config.buffers.len().max(1);
+    let recent_octets = opening.recent_octets(config) / config.buffers.len().max(1);
     let pool = Arc::new(Pool::default());
     for name in &config.buffers {
-        let buffer = configured(opening.buffers, config, name)?;
+        let buffer = configured(&opening.config.buffers, config, name)?;
         buffers.push(open_buffer(opening, (set, recent_octets, &pool), buffer)?);
     }
     let readers = buffers
@@ -48,7 +48,7 @@ pub(crate) fn create(
 ) -> Result<()> {
     let pool = Arc::new(Pool::default());
     for name in config.buffers.iter().filter(|name| names.contains(name)) {
-        let buffer = configured(opening.buffers, config, name)?;
+        let buffer = configured(&opening.config.buffers, config, name)?;
         open_buffer(opening, (set, 0, &pool), buffer)?;
     }
     Ok(())
@@ -190,7 +190,7 @@ fn make(opening: &mut Opening<'_>, owner: &Owner<'_>, what: &str, create: Create
         return Err(owner.wrong(format!("{what}; it is made when the server starts")));
     }
     // Those that are there keep their ids, also when the register was lost.
-    for other in opening.buffers {
+    for other in &opening.config.buffers {
         let path = path_of(opening.spool_dir, other);
         if opening.disk.exists(&path)? {
             let file = opening.disk.open(&path, OpenMode::Read)?;

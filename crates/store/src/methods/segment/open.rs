@@ -49,7 +49,7 @@ pub(crate) fn open(opening: &mut Opening<'_>, set: SetId, config: &SetConfig) ->
         is_rescued: false,
         complaint: None,
         read_only,
-        recent: Recent::new(opening.recent_octets, Arc::new(Pool::default())),
+        recent: Recent::new(opening.recent_octets(config), Arc::new(Pool::default())),
         is_cached: false,
     });
     let placing = SegmentSet::new(buffer, files, config.clone());

@@ -1,12 +1,13 @@
 //! A server that is killed at random moments of a feed: nothing acknowledged is lost, nothing is half there.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use newsreel_host::random_bytes;
+use newsreel_testkit::same_article;
 use serde_json::{Value, json};
 
 use crate::client::NewsClient;
@@ -74,28 +75,73 @@ fn feed(mut stream: BufReader<TcpStream>, name: &str, replies: &AtomicU64) -> Se
     sent
 }
 
-/// Asks for every id; which are there, each whole.
+/// Asks for every id; which are there, each whole, and the same under each of its numbers.
 fn present<'a>(address: SocketAddr, ids: impl Iterator<Item = &'a String>) -> HashSet<&'a str> {
     let mut client = NewsClient::connect(address);
     let mut found = HashSet::new();
+    let mut places: BTreeMap<String, Vec<(String, Vec<String>)>> = BTreeMap::new();
     let ids: Vec<&String> = ids.collect();
     for ids in ids.chunks(64) {
-        let commands: String = ids.iter().map(|id| format!("BODY {id}\r\n")).collect();
+        let commands: String = ids.iter().map(|id| format!("ARTICLE {id}\r\n")).collect();
         client.send(commands.as_bytes());
         for id in ids {
             let reply = client.line();
             if reply.starts_with("430") {
                 continue;
             }
-            assert_eq!(reply, format!("222 0 {id}"));
-            let expected = article(id);
-            let (_, body) = expected.split_once("\r\n\r\n").unwrap();
-            let body: Vec<&str> = body.strip_suffix(".\r\n").unwrap().lines().collect();
-            assert_eq!(client.block(), body, "{id}");
+            assert_eq!(reply, format!("220 0 {id}"));
+            let served = client.block();
+            for (group, number) in whole(id, &served) {
+                let place = (number, served.clone());
+                places.entry(group).or_default().push(place);
+            }
             found.insert(id.as_str());
         }
     }
+    for (group, places) in places {
+        assert!(client.ask(&format!("GROUP {group}")).starts_with("211 "));
+        for places in places.chunks(64) {
+            let numbers = places.iter().map(|(number, _)| number);
+            let commands: String = numbers
+                .map(|number| format!("ARTICLE {number}\r\n"))
+                .collect();
+            client.send(commands.as_bytes());
+            for (number, served) in places {
+                let reply = client.line();
+                assert!(
+                    reply.starts_with(&format!("220 {number} ")),
+                    "{group}:{number}: {reply}"
+                );
+                assert_eq!(&client.block(), served, "{group}:{number}");
+            }
+        }
+    }
     found
+}
+
+/// Compares an article that is served with what was sent, line by line; the places that its Xref names.
+fn whole(id: &str, served: &[String]) -> Vec<(String, String)> {
+    let text = article(id);
+    let sent: Vec<&[u8]> = text
+        .strip_suffix(".\r\n")
+        .unwrap()
+        .split_terminator("\r\n")
+        .map(str::as_bytes)
+        .collect();
+    let lines: Vec<&[u8]> = served.iter().map(String::as_bytes).collect();
+    if let Err(error) = same_article(&sent, &lines) {
+        panic!("{id}: {error}");
+    }
+    let xref = served.iter().find_map(|line| line.strip_prefix("Xref: "));
+    let places = xref.unwrap().split(' ').skip(1);
+    let places: Vec<(String, String)> = places
+        .map(|place| place.split_once(':').unwrap())
+        .map(|(group, number)| (group.to_owned(), number.to_owned()))
+        .collect();
+    let groups: Vec<&str> = places.iter().map(|(group, _)| group.as_str()).collect();
+    let seed: usize = id.bytes().map(usize::from).sum();
+    assert_eq!(groups, GROUPS[..1 + seed % GROUPS.len()], "{id}");
+    places
 }
 
 fn random_below(most: u64) -> u64 {

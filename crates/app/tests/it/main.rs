@@ -12,6 +12,7 @@ mod crash;
 mod docs;
 mod edge_cases;
 mod explain;
+mod failing_reads;
 mod foreign;
 mod formats;
 mod fuzz;

@@ -1,5 +1,5 @@
 //! What each fuzz target of the server's own inputs does: lists of groups, configuration, control socket, connections; and
-//! of the load generator's: replies.
+//! of the load generator's and of `newsreel post`: replies; and the machine's table of mounts.
 //!
 //! The app's tests include this file and replay the committed corpora, so it uses nothing but the crates under test.
 
@@ -8,14 +8,29 @@ pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target of the server's own inputs.
 pub const TARGETS: &[Target] = &[
+    ("answers", answers),
     ("article_ref", article_ref),
     ("configuration", configuration),
     ("control_request", control_request),
     ("framer", framer),
     ("group_list", group_list),
+    ("mount_table", mount_table),
     ("proto_article", proto_article),
     ("replies", replies),
 ];
+
+/// What a server answers to who posts there: an article is taken only where it was said so.
+pub fn answers(data: &[u8]) {
+    if let Ok(said) = newsreel_app::fuzz::answers(data) {
+        assert!(said.starts_with("240"), "{said}");
+    }
+}
+
+/// What the kernel says of mounts, or whoever chose their names: no more of them than lines.
+pub fn mount_table(data: &[u8]) {
+    let found = newsreel_host::mounts::mounts_in(data);
+    assert!(found.len() <= data.split(|octet| *octet == b'\n').count());
+}
 
 /// What `article show` takes: its three forms are told apart, and a number is one.
 pub fn article_ref(data: &[u8]) {

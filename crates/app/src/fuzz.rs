@@ -1,6 +1,9 @@
-//! Takes any octets for lists of groups, configurations and control requests: the doors for fuzzers.
+//! Takes any octets for lists of groups, configurations, control requests and what other servers answer: the doors for
+//! fuzzers.
 //!
 //! Must never panic, whatever comes.
+
+use std::io::{BufReader, Cursor};
 
 use newsreel_wire::GroupName;
 
@@ -8,6 +11,7 @@ use crate::active::{self, Named};
 use crate::config;
 use crate::control::Reply;
 use crate::control::request::Request;
+use crate::posting;
 
 /// Takes `octets` for a list of groups and, behind the first NUL, one of descriptions; good and bad lines.
 #[must_use]
@@ -60,4 +64,36 @@ pub fn control(line: &[u8]) -> bool {
     let again = again.and_then(|line| serde_json::from_slice::<Request>(&line).ok());
     assert_eq!(again, Some(request));
     true
+}
+
+/// Takes `octets` for all that a server says to who posts there; what it said of the article, or why it has none.
+///
+/// # Errors
+/// When the server did not take the article, with what a person is told of it.
+pub fn answers(octets: &[u8]) -> Result<String, String> {
+    let said = posting::hand_over(BufReader::new(Talker(Cursor::new(octets))), b".\r\n");
+    let said = said.map_err(|error| error.to_string());
+    if let Err(told) = &said {
+        assert!(!told.contains(char::is_control), "{told:?}");
+    }
+    said
+}
+
+/// Says what it has to say, whatever it is told.
+struct Talker<'o>(Cursor<&'o [u8]>);
+
+impl std::io::Read for Talker<'_> {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        self.0.read(into)
+    }
+}
+
+impl std::io::Write for Talker<'_> {
+    fn write(&mut self, octets: &[u8]) -> std::io::Result<usize> {
+        Ok(octets.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }

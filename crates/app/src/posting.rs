@@ -2,7 +2,7 @@
 //!
 //! One article a connection.  Every answer is one line of bounded length and is waited for a bounded time.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::path::Path;
 use std::time::Duration;
@@ -92,7 +92,11 @@ pub(crate) fn post(server: SocketAddr, wire: &[u8]) -> Result<String> {
         .with_context(|| format!("cannot connect to {server}"))?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    let mut stream = BufReader::new(stream);
+    hand_over(BufReader::new(stream), wire)
+}
+
+/// The whole conversation; what the server said of the article.
+pub(crate) fn hand_over<S: Read + Write>(mut stream: BufReader<S>, wire: &[u8]) -> Result<String> {
     expect(&mut stream, "2", "does not serve us")?;
     stream.get_mut().write_all(b"MODE READER\r\n")?;
     expect(&mut stream, "200", "does not let us post")?;
@@ -106,7 +110,7 @@ pub(crate) fn post(server: SocketAddr, wire: &[u8]) -> Result<String> {
 }
 
 /// The next line, which must begin so.
-fn expect(stream: &mut BufReader<TcpStream>, code: &str, refused: &str) -> Result<String> {
+fn expect<S: Read>(stream: &mut BufReader<S>, code: &str, refused: &str) -> Result<String> {
     let mut line = Vec::new();
     let read = stream
         .by_ref()

@@ -70,7 +70,7 @@ pub use report::{
     Uncompared,
 };
 pub use requests::{GroupChange, GroupSpec};
-pub use room::DiskRoom;
+pub use room::{DiskRoom, MEMORY_TIMES_MAX};
 pub use scrub_state::KNOWN_MAX as DAMAGED_KNOWN_MAX;
 pub use timekeeper::JUMP_S_MAX;
 pub use withdraw::Withdrawal;

@@ -252,7 +252,7 @@ pub struct BufferReport {
     pub oldest_age_s: Option<u64>,
     /// When the newest did, as far as its header or this run knows.
     pub newest: Option<u64>,
-    /// Octets that came a day between the two.
+    /// Octets that came a day between the two; not known before they are an hour apart.
     pub octets_a_day: Option<u64>,
     /// At that rate an article that comes now is overwritten after so many seconds.
     pub lasts_s: Option<u64>,
@@ -260,6 +260,8 @@ pub struct BufferReport {
 
 /// Seconds of a day.
 const DAY_S: u64 = 86_400;
+/// What came in less than this says nothing of a day, seconds.
+const RATE_S_MIN: u64 = 3600;
 
 impl BufferReport {
     pub(crate) fn new(
@@ -276,7 +278,7 @@ impl BufferReport {
             let rate = u128::from(octets) * u128::from(per_s) / u128::from(over_s);
             u64::try_from(rate).unwrap_or(u64::MAX)
         };
-        let took_s = took_s.filter(|took_s| *took_s > 0);
+        let took_s = took_s.filter(|took_s| *took_s >= RATE_S_MIN);
         let octets_a_day = took_s.map(|took_s| rate(facts.live_octets, DAY_S, took_s));
         let flowing = octets_a_day.filter(|octets| *octets > 0);
         Self {

@@ -24,7 +24,7 @@ const MARGIN_OCTETS: u64 = 32 << 20;
 
 /// Memory of the views beyond their limits at which nothing more is taken, whatever holds the checkpoint up; so much is
 /// behind the last checkpoint at most, which `recover` counts on.
-pub(crate) const MEMORY_TIMES_MAX: u64 = 4;
+pub const MEMORY_TIMES_MAX: u64 = 4;
 
 /// Segments that a log has soon: the one being written, and the next.
 const SEGMENTS_AT_FIRST: u64 = 2;

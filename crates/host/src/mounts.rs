@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::mount::UnmountFlags;
 
-use crate::disk::{failed, read_text};
+use crate::disk::{failed, read_table};
 use crate::error::{Op, Result};
 
 /// As much of the table of mounts is read: a hundred thousand of them.
@@ -25,8 +25,15 @@ pub struct MountPoint {
 
 /// Everything that is mounted, as this process sees it; what lies on top comes last.
 pub fn mount_points() -> Result<Vec<MountPoint>> {
-    let text = read_text(Path::new("/proc/self/mountinfo"), TABLE_BYTES_MAX)?;
-    Ok(text.lines().filter_map(parse).collect())
+    let table = read_table(Path::new("/proc/self/mountinfo"), TABLE_BYTES_MAX)?;
+    Ok(mounts_in(&table))
+}
+
+/// What a table of mounts says, as the kernel writes it (mountinfo of proc(5)); lines that say nothing are passed over.
+#[must_use]
+pub fn mounts_in(table: &[u8]) -> Vec<MountPoint> {
+    let lines = table.split(|octet| *octet == b'\n');
+    lines.filter_map(parse).collect()
 }
 
 /// Takes off what is mounted at `at`; `lazily` also when it is in use: it is gone for others at once, and ends with its
@@ -49,31 +56,31 @@ pub fn canonical(path: &Path) -> PathBuf {
     found.unwrap_or_else(|_| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf()))
 }
 
-/// A line as of proc(5): what stands behind the lone dash is found by it.
-fn parse(line: &str) -> Option<MountPoint> {
-    let (front, back) = line.split_once(" - ")?;
-    let mut back = back.split(' ');
+/// A line as of proc(5): what stands behind the lone dash is found by it.  Paths are octets, not always UTF-8.
+fn parse(line: &[u8]) -> Option<MountPoint> {
+    let mut fields = line.split(|octet| *octet == b' ');
+    let at = unescaped(fields.nth(4)?);
+    fields.find(|field| field == b"-")?;
     Some(MountPoint {
-        at: unescaped(front.split(' ').nth(4)?),
-        kind: back.next()?.to_owned(),
-        source: unescaped(back.next()?),
+        at,
+        kind: String::from_utf8_lossy(fields.next()?).into_owned(),
+        source: unescaped(fields.next()?),
     })
 }
 
 /// Blanks and the like stand there as a backslash and three octal digits.
-fn unescaped(text: &str) -> PathBuf {
-    let mut octets = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
+fn unescaped(field: &[u8]) -> PathBuf {
+    let mut octets = Vec::with_capacity(field.len());
+    let mut rest = field;
     while let Some((&first, behind)) = rest.split_first() {
         let digits = behind.get(..3).filter(|_| first == b'\\');
         let value = digits
             .and_then(|digits| std::str::from_utf8(digits).ok())
             .and_then(|digits| u8::from_str_radix(digits, 8).ok());
         octets.push(value.unwrap_or(first));
-        rest = if value.is_some() {
-            &behind[3..]
-        } else {
-            behind
+        rest = match value {
+            Some(_) => behind.get(3..).unwrap_or_default(),
+            None => behind,
         };
     }
     PathBuf::from(OsString::from_vec(octets))
@@ -85,15 +92,24 @@ mod tests {
 
     #[test]
     fn a_line_of_mountinfo() {
-        let line = "36 35 98:0 /mnt1 /mnt\\0402 rw,noatime master:1 - fuse.newsreel /var/spool\\134 rw,errors=continue";
+        let line = b"36 35 98:0 /mnt1 /mnt\\0402 rw,noatime master:1 - fuse.newsreel /var/spool\\134 rw,errors=continue";
         let expected = MountPoint {
             at: PathBuf::from("/mnt 2"),
             kind: "fuse.newsreel".to_owned(),
             source: PathBuf::from("/var/spool\\"),
         };
         assert_eq!(parse(line), Some(expected));
-        assert_eq!(parse("36 35 98:0 / /mnt rw"), None);
-        assert_eq!(unescaped("a\\04"), PathBuf::from("a\\04"));
+        assert_eq!(parse(b"36 35 98:0 / /mnt rw"), None);
+        assert_eq!(unescaped(b"a\\04"), PathBuf::from("a\\04"));
+    }
+
+    #[test]
+    fn a_path_in_another_character_set_hides_no_other() {
+        let table = b"1 0 8:1 / /mnt/b\xfccher rw - ext4 /dev/b\xfc rw\n2 1 8:2 / /b rw - fuse.newsreel /c rw\n";
+        let found = mounts_in(table);
+        let at = |octets: &[u8]| PathBuf::from(OsString::from_vec(octets.to_vec()));
+        let found: Vec<_> = found.into_iter().map(|mount| mount.at).collect();
+        assert_eq!(found, [at(b"/mnt/b\xfccher"), at(b"/b")]);
     }
 
     #[test]

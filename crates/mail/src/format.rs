@@ -13,7 +13,7 @@ const FRONT_OCTETS: usize = 16;
 const LENGTHS_OCTETS: usize = 12;
 
 /// A file is no longer than this, octets: the largest article and its envelope.
-pub(crate) const FILE_OCTETS_MAX: usize = 1 << 30;
+pub const FILE_OCTETS_MAX: usize = 1 << 30;
 
 /// Why a file holds no mail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ThisError)]

@@ -11,6 +11,7 @@ pub mod fuzz;
 mod queue;
 
 pub use deliver::{Deliver, Program, Smtp, Undelivered, deliver_by};
+pub use format::FILE_OCTETS_MAX;
 pub use queue::{MailQueue, Pace};
 
 /// The directory of the queue in a spool.

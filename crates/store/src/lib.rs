@@ -30,6 +30,7 @@ pub use method::{
     Reservation, ScanRange, Scanned, StorageMethod, Stored, Want,
 };
 pub use methods::cnfs::{ARTICLE_OCTETS_MAX, CreateProgress, STARTS_MAX, open_file};
+pub use methods::segment::OPEN_SEGMENTS_MAX;
 pub use reader::StoreReader;
 pub use register::OCTETS_MAX as REGISTER_OCTETS_MAX;
 pub use rules::{RuleNote, RuleSubject, Rules};

@@ -128,6 +128,39 @@ mod tests {
         }
     }
 
+    /// Commands below this one that take no `--json`.
+    fn without_json(command: &clap::Command, path: &str) -> Vec<String> {
+        let path = format!("{path}{}", command.get_name());
+        let mut verbs = command.get_subcommands().peekable();
+        if verbs.peek().is_some() {
+            let below = |verb| without_json(verb, &format!("{path} "));
+            return verbs.flat_map(below).collect();
+        }
+        let mut options = command.get_arguments();
+        match options.any(|option| option.get_long() == Some("json")) {
+            true => Vec::new(),
+            false => vec![path],
+        }
+    }
+
+    /// The README promises it: who reports something does so as JSON too.  These serve, print a file of another form, or
+    /// say nothing where all goes well.
+    #[test]
+    fn every_command_that_reports_has_json() {
+        let expected = [
+            "newsreel serve",
+            "newsreel inews",
+            "newsreel store export",
+            "newsreel config reference",
+            "newsreel bench null",
+            "newsreel usenetfs mount",
+            "newsreel usenetfs umount",
+            "newsreel completions",
+            "newsreel man",
+        ];
+        assert_eq!(without_json(&Cli::command(), ""), expected);
+    }
+
     #[test]
     fn the_help_of_every_command_has_an_example_of_it() {
         assert_eq!(without_example(&Cli::command(), ""), Vec::<String>::new());

@@ -148,6 +148,11 @@ fn of_the_server() -> Vec<Fixed> {
             "parts that have not changed are shared by all; `session.write_stall_s` ends who takes nothing",
         ),
         row(
+            "An article that `newsreel post` and `inews` read",
+            octets(crate::posting::ARTICLE_OCTETS_MAX as u64),
+            "beyond what people post; `newsreel bench feed --from` offers larger ones",
+        ),
+        row(
             "Problems that `check` lists",
             format!("{} problems", newsreel_engine::PROBLEMS_MAX),
             "the others are counted",
@@ -171,6 +176,24 @@ fn of_the_spool() -> Vec<Fixed> {
             "Articles that are cancelled and not overwritten yet",
             "as many as the buffers hold".to_owned(),
             "some 100 octets of memory each, until its buffer gets there; only the server's own user and root can cancel",
+        ),
+        row(
+            "What the views keep in memory while no checkpoint succeeds",
+            format!(
+                "{} times `index.history_rows_max` and `index.tail_bytes_max`",
+                newsreel_engine::MEMORY_TIMES_MAX
+            ),
+            "beyond it articles are put off; half of it once a checkpoint has failed",
+        ),
+        row(
+            "Files of a set of segments that are kept open",
+            format!("{} files", newsreel_store::OPEN_SEGMENTS_MAX),
+            "those used longest ago are closed, and opened again when they are read",
+        ),
+        row(
+            "A mail to a moderator that waits",
+            octets(newsreel_mail::FILE_OCTETS_MAX as u64),
+            "the largest article and its envelope; `moderation.queue_mails_max` bounds how many",
         ),
         row(
             "Articles put in order while views are rebuilt from the buffers",

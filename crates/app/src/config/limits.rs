@@ -16,6 +16,7 @@ const YEAR_S: i64 = 365 * DAY_S;
 /// Keys with their limits.
 pub(super) const LIMITS: &[(&str, RangeInclusive<i64>)] = &[
     ("server.threads", 0..=1024),
+    ("server.waiting_threads_max", 1..=4096),
     ("server.control_connections_max", 1..=1024),
     ("listen.connections_max", 1..=1_000_000),
     ("listen.connections_per_address_max", 1..=1_000_000),

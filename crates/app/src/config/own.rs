@@ -12,6 +12,9 @@ pub(crate) struct ServerConfig {
     pub(crate) spool: PathBuf,
     /// Threads that serve connections; 0: one for each core.
     pub(crate) threads: u32,
+    /// Threads that wait for the disk, for readers whose article is not in memory, or for a request to the control socket;
+    /// those who need one more wait their turn.
+    pub(crate) waiting_threads_max: u32,
     /// Who may connect.
     pub(crate) clients: Clients,
     /// Programs that may talk to the control socket at the same time.
@@ -23,6 +26,7 @@ impl Default for ServerConfig {
         Self {
             spool: PathBuf::from("newsreel-spool"),
             threads: 0,
+            waiting_threads_max: 128,
             clients: Clients::Loopback,
             control_connections_max: 16,
         }

@@ -135,6 +135,7 @@ fn runtime(config: &Config) -> Result<Runtime> {
         builder.worker_threads(config.server.threads as usize);
     }
     builder
+        .max_blocking_threads(config.server.waiting_threads_max as usize)
         .thread_name("session")
         .enable_all()
         .build()
@@ -281,7 +282,33 @@ fn is_welcome(clients: Clients, address: IpAddr) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
     use super::*;
+
+    #[test]
+    fn no_more_threads_wait_than_the_configuration_says() {
+        let mut config = Config::default();
+        config.server.waiting_threads_max = 2;
+        let runtime = runtime(&config).unwrap();
+        let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let works: Vec<_> = (0..8)
+            .map(|_| {
+                let (now, most) = (Arc::clone(&now), Arc::clone(&most));
+                runtime.spawn_blocking(move || {
+                    let here = now.fetch_add(1, Ordering::SeqCst) + 1;
+                    most.fetch_max(here, Ordering::SeqCst);
+                    std::thread::sleep(Duration::from_millis(20));
+                    now.fetch_sub(1, Ordering::SeqCst);
+                })
+            })
+            .collect();
+        for work in works {
+            runtime.block_on(work).unwrap();
+        }
+        assert!((1..=2).contains(&most.load(Ordering::SeqCst)), "{most:?}");
+    }
 
     #[test]
     fn only_this_machine_may_post() {

@@ -293,7 +293,10 @@ fn read_group(address: SocketAddr, group: &str, filed: &[&Sample]) -> usize {
                 "{place}"
             );
             let xref = field(&served.join(&b'\n'), "Xref");
-            assert!(xref.split(' ').any(|found| found == place), "{place}: {xref}");
+            assert!(
+                xref.split(' ').any(|found| found == place),
+                "{place}: {xref}"
+            );
         }
     }
     count

@@ -41,7 +41,9 @@ impl World {
         let disk = FaultyDisk::new(Arc::new(MemoryDisk::new()));
         let clock = Arc::new(FakeClock::new(NOW_S));
         let engine = open(&config, &disk, &clock);
-        engine.add_groups(vec![GroupSpec::new("misc.test")]).unwrap();
+        engine
+            .add_groups(vec![GroupSpec::new("misc.test")])
+            .unwrap();
         let world = Self {
             disk,
             clock,
@@ -148,10 +150,16 @@ async fn what_cannot_be_read_now_is_403_and_comes_back() {
     let world = World::new().await;
     let mut client = world.connect().await;
     client.ask("GROUP misc.test").await;
-    let articles: Vec<String> = ["ARTICLE", "HEAD", "BODY", "HDR Organization", "XHDR Organization"]
-        .iter()
-        .flat_map(|verb| [format!("{verb} {}", id(7)), format!("{verb} 9")])
-        .collect();
+    let articles: Vec<String> = [
+        "ARTICLE",
+        "HEAD",
+        "BODY",
+        "HDR Organization",
+        "XHDR Organization",
+    ]
+    .iter()
+    .flat_map(|verb| [format!("{verb} {}", id(7)), format!("{verb} 9")])
+    .collect();
     world.fail("/buffers/");
     client.assert_codes("403 ", &articles).await;
     // What is known without the articles is still served, and what is not there is still told apart.
@@ -162,7 +170,9 @@ async fn what_cannot_be_read_now_is_403_and_comes_back() {
     client.assert_codes("223 ", &known).await;
     let missing = ["ARTICLE <none@failing.example>".to_owned()];
     client.assert_codes("430 ", &missing).await;
-    client.assert_codes("423 ", &["ARTICLE 4000".to_owned()]).await;
+    client
+        .assert_codes("423 ", &["ARTICLE 4000".to_owned()])
+        .await;
     assert!(world.engine.status().counters.disk_errors >= 10);
 
     world.disk.clear();
@@ -171,5 +181,8 @@ async fn what_cannot_be_read_now_is_403_and_comes_back() {
         assert_eq!(reply, format!("220 0 {}", id(nth)));
         assert_eq!(lines.last(), Some(&format!("body of {}", id(nth))));
     }
-    assert_eq!(world.engine.check(&mut |_, _| {}).unwrap().problems, [""; 0]);
+    assert_eq!(
+        world.engine.check(&mut |_, _| {}).unwrap().problems,
+        [""; 0]
+    );
 }

@@ -178,6 +178,10 @@ fn whole_inputs_are_taken() {
         let line = input(&format!("control_request/{name}"));
         assert!(newsreel_app::fuzz::control(&line), "{name}");
     }
+    let said = newsreel_app::fuzz::answers(&input("answers/taken"));
+    assert_eq!(said.as_deref(), Ok("240 <a@b> taken"));
+    let mounts = newsreel_host::mounts::mounts_in(&input("mount_table/some"));
+    assert_eq!(mounts.len(), 2, "{mounts:?}");
     let listed = newsreel_app::fuzz::import(&input("group_list/descriptions"));
     assert_eq!(listed, (2, 1));
     let came = newsreel_session::fuzz::frame(&input("framer/conversation"), 7);

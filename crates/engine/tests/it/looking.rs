@@ -1,4 +1,4 @@
-//! Who only looks at a spool changes nothing there, least of all beside the server that writes it.
+//! Who only looks at a spool changes nothing there, least of all beside the server that writes it; what is told of buffers.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -230,4 +230,28 @@ async fn a_log_that_is_retired_under_a_look_is_looked_at_again() {
         }
     }
     assert!(opens > 5, "{opens}");
+}
+
+/// What came in a second was told as so much a day.
+#[tokio::test]
+async fn a_rate_is_told_when_an_hour_of_articles_is_there() {
+    let world = World::new(config(4 << 20));
+    let rates = |world: &World| -> Vec<(Option<u64>, Option<u64>)> {
+        let buffers = world.engine.inspect_store().unwrap();
+        let rates = buffers.iter().map(|one| (one.octets_a_day, one.lasts_s));
+        rates.collect()
+    };
+    for (nth, wait_s, is_told) in [
+        (0, 1800, false),
+        (1, 1700, false),
+        (2, 3600, false),
+        (3, 0, true),
+    ] {
+        world.send(&[article(nth, "misc.test")]).await;
+        let told = rates(&world)
+            .iter()
+            .any(|(rate, stays)| rate.is_some() && stays.is_some());
+        assert_eq!(told, is_told, "{nth}: {:?}", rates(&world));
+        world.wait_s(wait_s);
+    }
 }

@@ -20,7 +20,7 @@ pub use aligned::{AlignedBuf, DIRECT_ALIGN_BYTES};
 pub use faulty::{Effect, Fault, FaultyDisk, OpCounts};
 pub use memory::MemoryDisk;
 pub use real::RealDisk;
-pub(crate) use real::{failed, read_small, read_text, retry};
+pub(crate) use real::{failed, read_small, read_table, retry};
 
 use crate::error::{Error, ErrorKind, Result};
 

@@ -62,16 +62,17 @@ impl Lock for RealLock {
 
 /// Reads a small text file of the kernel's.
 pub(crate) fn read_small(path: &Path) -> Result<String> {
-    read_text(path, SMALL_FILE_BYTES_MAX)
+    let text = String::from_utf8(read_table(path, SMALL_FILE_BYTES_MAX)?);
+    text.map_err(|error| Error::from_io(Op::Read, path, io::Error::other(error)))
 }
 
-/// Reads at most so many octets of a file of text.
-pub(crate) fn read_text(path: &Path, bytes_max: u64) -> Result<String> {
-    let mut text = String::new();
+/// Reads at most so many octets of a file of the kernel's, of which nobody knows the length before.
+pub(crate) fn read_table(path: &Path, bytes_max: u64) -> Result<Vec<u8>> {
+    let mut octets = Vec::new();
     fs::File::open(path)
-        .and_then(|file| file.take(bytes_max).read_to_string(&mut text))
+        .and_then(|file| file.take(bytes_max).read_to_end(&mut octets))
         .map_err(|e| Error::from_io(Op::Read, path, e))?;
-    Ok(text)
+    Ok(octets)
 }
 
 const STREAM: &str = "a pipe, a socket or a terminal";

@@ -12,11 +12,7 @@ use crate::service::NewsService;
 use crate::transfer::Outcome;
 
 impl MemoryService {
-    pub(super) fn accept(&self, state: &mut State, offered: &[u8], wire: &[u8]) -> Outcome {
-        self.accept_from(state, offered, wire, Diagnostic::None)
-    }
-
-    /// The same, with what our entry in Path says of where it comes from.
+    /// Takes an article or refuses it; our entry in Path says where it comes from.
     pub(super) fn accept_from(
         &self,
         state: &mut State,

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use newsreel_wire::path::Diagnostic;
 use newsreel_wire::wildmat::Wildmat;
 use newsreel_wire::{ArticleNumber, GroupId, GroupName, MessageId, UnixTime};
 use parking_lot::Mutex;
@@ -176,7 +177,7 @@ impl MemoryService {
 
     /// Takes an article in wire form as if a peer had sent it.
     pub fn inject(&self, id: &[u8], wire: &[u8]) -> Outcome {
-        self.accept(&mut self.state.lock(), id, wire)
+        self.accept_from(&mut self.state.lock(), id, wire, Diagnostic::None)
     }
 
     /// Removes an article, as a cancel does; its id stays known.
@@ -409,13 +410,17 @@ impl NewsService for MemoryService {
             }
             calm.await;
         }
+        let address = from.address().map(|address| address.to_string());
+        let source = address
+            .as_deref()
+            .map_or(Diagnostic::None, Diagnostic::Seen);
         let mut state = self.state.lock();
         let mut completions = Vec::with_capacity(batch.len());
         for transfer in batch.drain(..) {
             let id = transfer.offered.as_bytes();
             let outcome = match state.trouble.transfers {
                 Some(outcome) => outcome,
-                None => self.accept(&mut state, id, &transfer.article),
+                None => self.accept_from(&mut state, id, &transfer.article, source),
             };
             state.offers.remove(id);
             completions.push(Completion {

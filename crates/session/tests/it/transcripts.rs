@@ -73,7 +73,7 @@ transcripts! {
         article, body, cancelled, capabilities, chunks, damaged, date, date_form, faults, group, half_close, hdr, head, help, idle, last, line_ends,
         list, list_times, listgroup, mode, newgroups, newgroups_all, newnews, newnews_all, next, no_posting, over, pipelining, post,
         post_faults, post_limits, post_moderated, post_refused, post_smuggling,
-        quit, removed, stat, stopping, syntax, too_many, too_many_from_one, unreadable, xhdr, xover,
+        quit, removed, stat, stopping, syntax, too_many, too_many_from_one, unreadable, wildmat, xhdr, xover,
     }
     transit {
         bounded, check, dropped, duplicates, full_group, ihave, ihave_faults, large, larger_numbers, octets, pipelining, refused,

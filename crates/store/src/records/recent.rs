@@ -38,6 +38,12 @@ impl Recent {
         }
     }
 
+    /// How much it keeps, octets.
+    #[cfg(test)]
+    pub(crate) fn octets_max(&self) -> usize {
+        self.octets_max
+    }
+
     /// Takes the memory for it from the system now.
     pub(crate) fn take_memory(&self) {
         self.pool.take_beforehand(self.octets_max);

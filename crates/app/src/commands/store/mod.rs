@@ -59,7 +59,7 @@ const BUFFER_COLUMNS: &[(&str, &str)] = &[
 pub(crate) enum Verb {
     /// List the buffers and sets of segments: room, how much of it is used, age of the oldest article, octets a day, state
     #[command(
-        after_help = "A DAY is how much came a day since the oldest article, STAYS how long an article that comes now will be there \
+        after_help = "A DAY is how much came a day since the oldest article, once that is an hour, STAYS how long an article that comes now will be there \
                       at that rate.\n\n\
                       Examples:\n  newsreel store list --spool /var/spool/newsreel\n  newsreel store list --json"
     )]

@@ -203,3 +203,52 @@ fn make(opening: &mut Opening<'_>, owner: &Owner<'_>, what: &str, create: Create
     let id = opening.register.next_id(opening.known)?;
     create(opening.disk.as_ref(), owner, id, &mut *opening.progress)
 }
+
+#[cfg(test)]
+mod tests {
+    use newsreel_host::MemoryDisk;
+
+    use super::*;
+    use crate::config::StoreConfig;
+
+    /// How much the only buffer keeps in memory where its set may keep so much.
+    fn kept(buffer_octets: u64, recent_octets: u64) -> usize {
+        let mut config = StoreConfig::two_buffers(buffer_octets);
+        config.sets[0].buffers.truncate(1);
+        config.sets[0].recent_octets = Some(recent_octets);
+        let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+        let spool_dir = Path::new("/spool");
+        disk.create_dir_all(&spool_dir.join("buffers")).unwrap();
+        let mut register = Register::open(disk.as_ref(), spool_dir).unwrap();
+        let mut opening = Opening {
+            disk: &disk,
+            spool_dir,
+            spool: [1; 16],
+            config: &config,
+            register: &mut register,
+            known: &[],
+            access: Access::Write,
+            machine_octets: 1 << 30,
+            progress: &mut |_, _, _| {},
+        };
+        let set = &config.sets[0];
+        let owner = (
+            SetId(0),
+            opening.recent_octets(set),
+            &Arc::new(Pool::default()),
+        );
+        let cyclic = open_buffer(&mut opening, owner, &config.buffers[0]).unwrap();
+        cyclic.buffer.recent.octets_max()
+    }
+
+    #[test]
+    fn no_more_is_kept_in_memory_than_the_buffer_has_room_for() {
+        let kept_of_all = kept(4 << 20, 64 << 20);
+        assert!(
+            (3 << 20..4 << 20).contains(&kept_of_all),
+            "{kept_of_all} octets"
+        );
+        assert_eq!(kept(4 << 20, 1 << 20), 1 << 20);
+        assert_eq!(kept(4 << 20, 0), 0);
+    }
+}

@@ -24,7 +24,7 @@ use crate::records::home::{FileRef, Kind};
 /// The smallest segment, octets.
 pub const SEGMENT_OCTETS_MIN: u64 = 1 << 20;
 /// So many files are kept open.
-const OPEN_MAX: usize = 256;
+pub const OPEN_SEGMENTS_MAX: usize = 256;
 /// What a segment's file is called behind its number.
 const SUFFIX: &str = ".seg";
 /// ... while it is made.
@@ -276,11 +276,11 @@ impl Home for Segments {
         };
         let file = self.disk.open(&path_of(&self.dir, cycle), mode)?;
         let open = inner.files.values().filter(|file| file.is_some()).count();
-        if open >= OPEN_MAX {
+        if open >= OPEN_SEGMENTS_MAX {
             // The oldest are read least, and any may be opened again.
             let mut old = inner.files.values_mut().filter(|file| file.is_some());
             old.by_ref()
-                .take(OPEN_MAX / 2)
+                .take(OPEN_SEGMENTS_MAX / 2)
                 .for_each(|file| *file = None);
         }
         if let Some(kept) = inner.files.get_mut(&cycle) {

@@ -10,7 +10,7 @@ mod files;
 mod open;
 mod set;
 
-pub use files::SEGMENT_OCTETS_MIN;
+pub use files::{OPEN_SEGMENTS_MAX, SEGMENT_OCTETS_MIN};
 pub(crate) use open::open;
 
 use crate::records::format::RECORD_HEADER;

@@ -78,9 +78,14 @@ pub(crate) fn is_watched() -> bool {
 /// Foreign text for a terminal: plain line ends, and no other control characters that a terminal would obey.
 pub(crate) fn foreign(text: &str) -> String {
     let text = text.replace("\r\n", "\n");
-    if !is_terminal() {
-        return text;
+    match is_terminal() {
+        true => printable(&text),
+        false => text,
     }
+}
+
+/// Foreign text in what a person is told, wherever that is shown: no control characters but line ends and TABs.
+pub(crate) fn printable(text: &str) -> String {
     text.chars()
         .map(|c| {
             if c.is_control() && !"\n\t".contains(c) {

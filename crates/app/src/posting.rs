@@ -122,7 +122,7 @@ fn expect<S: Read>(stream: &mut BufReader<S>, code: &str, refused: &str) -> Resu
         bail!("the server closed the connection");
     }
     if !line.starts_with(code) {
-        bail!("the server {refused}: {}", crate::output::foreign(&line));
+        bail!("the server {refused}: {}", crate::output::printable(&line));
     }
     Ok(line)
 }

@@ -44,16 +44,23 @@ pub fn unmount(at: &Path, lazily: bool) -> Result<()> {
     rustix::mount::unmount(at, flags).map_err(failed(Op::Remove, at))
 }
 
-/// A path as the table of mounts has it; as it was given, made absolute, if it cannot be looked at (its server may be
-/// dead).
+/// A path as the table of mounts has it.  If it cannot be looked at (its server may be dead), what it lies in is looked
+/// at; if that cannot be either, it is as it was given, made absolute.
 #[must_use]
 pub fn canonical(path: &Path) -> PathBuf {
     #[expect(
         clippy::disallowed_methods,
         reason = "this is where paths are looked at"
     )]
-    let found = std::fs::canonicalize(path);
-    found.unwrap_or_else(|_| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf()))
+    let look = |path: &Path| std::fs::canonicalize(path).ok();
+    look(path).unwrap_or_else(|| {
+        let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+        let above = absolute.parent().and_then(look);
+        match (above, absolute.file_name()) {
+            (Some(above), Some(name)) => above.join(name),
+            _ => absolute,
+        }
+    })
 }
 
 /// A line as of proc(5): what stands behind the lone dash is found by it.  Paths are octets, not always UTF-8.

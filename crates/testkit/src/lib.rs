@@ -2,7 +2,7 @@
 //!
 //! `transcript` reads `.nntp` files (the format is described in `tests/transcripts/README.md`), `run` plays one
 //! through a [`Driver`] that starts, crashes and connects to some server, and `bless` writes what was really answered
-//! back into the file.  Nothing here knows a server's insides.
+//! back into the file.  Nothing here knows a server's insides.  `Image` is a file system whose power can be cut.
 #![deny(missing_docs)]
 
 mod article;
@@ -10,6 +10,7 @@ mod bless;
 mod channel;
 mod driver;
 mod expect;
+mod image;
 mod play;
 mod run;
 pub mod transcript;
@@ -18,6 +19,7 @@ use std::net::TcpListener;
 
 pub use article::{same_article, wire_form};
 pub use driver::{Driver, Setup, Support};
+pub use image::{Image, ImageKind};
 pub use run::{Report, Runner, Verdict};
 
 /// The time at which every play starts, where the driver can set a clock: 2026-01-01 00:00:00 UTC.

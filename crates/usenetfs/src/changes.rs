@@ -17,6 +17,9 @@ const WRITTEN_EVERY: Duration = Duration::from_secs(1);
 /// With more buckets changed it is cheaper to make the whole file system durable.
 const BUCKETS_MAX: usize = 64;
 
+/// Directories are made durable one after the other where they share a lock.
+const LOCKS: usize = 64;
+
 /// So many directories are remembered; what would be beyond is made durable with the whole file system.
 const DIRECTORIES_MAX: usize = 4096;
 
@@ -41,11 +44,23 @@ pub(crate) enum Dirty {
 }
 
 /// The table.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct ChangeTable {
     waiting: Mutex<HashMap<u64, Waiting>>,
+    /// Held while what was taken is made durable.
+    syncing: [Mutex<()>; LOCKS],
     /// Whether directories were dropped from the table before they were made durable.
     has_dropped: AtomicBool,
+}
+
+impl Default for ChangeTable {
+    fn default() -> Self {
+        Self {
+            waiting: Mutex::default(),
+            syncing: [const { Mutex::new(()) }; LOCKS],
+            has_dropped: AtomicBool::default(),
+        }
+    }
 }
 
 impl ChangeTable {
@@ -77,8 +92,16 @@ impl ChangeTable {
         self.waiting.lock().get_mut(&node)?.changed.take()
     }
 
+    /// Makes a directory durable: `sync` is given what that must reach.  Whoever asks meanwhile waits: what they changed
+    /// may be among what was taken.
+    pub(crate) fn sync<T>(&self, node: u64, sync: impl FnOnce(Dirty) -> T) -> T {
+        let lock = usize::try_from(node).unwrap_or_default() % LOCKS;
+        let _syncing = self.syncing[lock].lock();
+        sync(self.take_dirty(node))
+    }
+
     /// What has to be made durable; taken, so what comes later waits for the next time.
-    pub(crate) fn take_dirty(&self, node: u64) -> Dirty {
+    fn take_dirty(&self, node: u64) -> Dirty {
         if self.has_dropped.load(Ordering::Relaxed) {
             return Dirty::Everything;
         }
@@ -122,6 +145,8 @@ impl ChangeTable {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+
     use newsreel_layout::{Algorithm, Name};
 
     use super::*;
@@ -145,6 +170,23 @@ mod tests {
         assert!(table.note(5, bucket(1), at(3), ms(1100)));
         assert_eq!(table.settle(5), Some(at(3)));
         assert_eq!(table.changed(5), None);
+    }
+
+    /// What one takes another may have changed, so the other is not done before the one is.
+    #[test]
+    fn a_directory_is_made_durable_by_one_at_a_time() {
+        let table = ChangeTable::default();
+        table.note(5, bucket(1), at(1), Duration::ZERO);
+        let (done, other) = mpsc::sync_channel(1);
+        std::thread::scope(|scope| {
+            table.sync(5, |dirty| {
+                assert_eq!(dirty, Dirty::Buckets(vec![bucket(1)]));
+                scope.spawn(|| done.send(table.sync(5, |dirty| dirty)).unwrap());
+                let early = other.recv_timeout(Duration::from_millis(200));
+                assert!(early.is_err(), "{early:?}");
+            });
+        });
+        assert_eq!(other.recv().unwrap(), Dirty::Buckets(Vec::new()));
     }
 
     #[test]

@@ -6,6 +6,9 @@
     reason = "what is mounted is used as any program would use it"
 )]
 
+mod convert_cut;
+mod power_cut;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -301,6 +304,27 @@ fn a_killed_server_leaves_nothing_to_repair() {
         let gone: Vec<_> = made.iter().flat_map(|(_, gone)| gone).collect();
         assert!(gone.iter().filter(|name| there.contains(**name)).count() <= made.len());
         place.run(&["umount", "@mnt"]).unwrap();
+    }
+}
+
+/// What is left of a mount whose server was killed is taken off by any name of its place.
+#[test]
+fn a_dead_mount_is_unmounted_through_a_link() {
+    let Some(place) = Place::new() else {
+        return;
+    };
+    symlink(".", place.dir.path().join("here")).unwrap();
+    for name in ["@mnt", "@here/mnt", "@lower/../here/mnt/"] {
+        place.mount();
+        let pid = place.pid();
+        said(Command::new("kill").args(["-KILL", &pid]).output().unwrap()).unwrap();
+        let until = Instant::now() + Duration::from_secs(10);
+        while fs::read_dir(place.path("")).err().map(|e| e.raw_os_error()) != Some(Some(107)) {
+            assert!(Instant::now() < until, "the server lives on");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        place.run(&["umount", name]).unwrap();
+        assert!(names(&place.path("")).is_empty());
     }
 }
 

@@ -9,6 +9,7 @@ use newsreel_host::node::{Errno, OpenFile, Outcome, Seek, open_bucket};
 use super::View;
 use crate::changes::Dirty;
 use crate::counters::Op;
+use crate::folders::Dir;
 
 impl View {
     /// Opens a file; `flags` as of `open(2)`.
@@ -54,24 +55,7 @@ impl View {
         self.counters.count(Op::FsyncFolder);
         let dir = self.dir(node)?;
         self.write_time_of(&dir);
-        let number = |error: &newsreel_host::Error| Errno::from(error);
-        match (dir.managed(), self.changes.take_dirty(node)) {
-            (Some(_), Dirty::Everything) => {
-                return dir.folder().sync_file_system().map_err(|e| number(&e));
-            }
-            (Some(managed), Dirty::Buckets(buckets)) => {
-                for bucket in buckets {
-                    let path = managed.algorithm().bucket_path(bucket);
-                    let parts = path.components().count();
-                    // With two levels the one in between has a new name in it, too.
-                    for ancestor in path.ancestors().take(parts) {
-                        sync_bucket(dir.folder(), ancestor)?;
-                    }
-                }
-            }
-            (None, _) => {}
-        }
-        dir.folder().sync().map_err(|e| number(&e))
+        self.changes.sync(node, |dirty| sync_all(&dir, dirty))
     }
 
     /// Reserves, frees or clears a range; `mode` as of `fallocate(2)`.
@@ -95,6 +79,28 @@ impl View {
         let (source, target) = (self.files.get(from.0)?, self.files.get(to.0)?);
         source.copy_to(from.1, &target, to.1, len)
     }
+}
+
+/// Makes the buckets durable that changed, and then the directory itself.
+fn sync_all(dir: &Dir, dirty: Dirty) -> Outcome<()> {
+    let number = |error: newsreel_host::Error| Errno::from(&error);
+    match (dir.managed(), dirty) {
+        (Some(_), Dirty::Everything) => {
+            return dir.folder().sync_file_system().map_err(number);
+        }
+        (Some(managed), Dirty::Buckets(buckets)) => {
+            for bucket in buckets {
+                let path = managed.algorithm().bucket_path(bucket);
+                let parts = path.components().count();
+                // With two levels the one in between has a new name in it, too.
+                for ancestor in path.ancestors().take(parts) {
+                    sync_bucket(dir.folder(), ancestor)?;
+                }
+            }
+        }
+        (None, _) => {}
+    }
+    dir.folder().sync().map_err(number)
 }
 
 /// One that is gone has nothing to be made durable.

@@ -7,6 +7,7 @@
 )]
 
 mod convert_cut;
+mod inn;
 mod power_cut;
 
 use std::collections::BTreeSet;

@@ -5,6 +5,7 @@
 //! own that did not exist before, and nothing is left of it afterwards.
 
 mod command;
+mod inn;
 mod script;
 
 use std::fmt::Debug;
@@ -12,6 +13,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 pub use self::command::CommandRival;
+pub use self::inn::{INN_PROGRAMS, Inn};
 pub use self::script::ScriptRival;
 use crate::error::Error;
 

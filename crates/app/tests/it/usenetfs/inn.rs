@@ -1,0 +1,148 @@
+//! INN's traditional spool on a mount: after a feed and an expiry it is, file by file, what it is on a plain directory.
+//!
+//! Skipped, with the reason printed, where INN is not installed.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use newsreel_bench::rivals::{INN_PROGRAMS, Inn, Rival as _};
+use newsreel_testkit::free_ports;
+use serde_json::Value;
+
+use super::{Place, skipped};
+use crate::scale::scaled;
+use crate::spool::{newsreel, said};
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Few groups, so that some are large; every fourth article goes to more than one.
+const CORPUS: [&str; 6] = ["--seed", "11", "--groups", "4", "--crossposted", "25"];
+
+/// An INN, and where it listens.
+struct Peer {
+    inn: Inn,
+    address: SocketAddr,
+}
+
+impl Peer {
+    fn start(directory: &Path, articles: &Path, groups: &Path, port: u16) -> Self {
+        let mut inn = Inn::new(Path::new(INN_PROGRAMS), articles);
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        inn.start(directory, address, groups).unwrap();
+        Self { inn, address }
+    }
+
+    /// Feeds articles posted so long ago; all of them must be taken.
+    fn feed(&self, first: u64, articles: u64, posted: SystemTime) {
+        let base = posted.duration_since(UNIX_EPOCH).unwrap().as_secs();
+        let mut feed = newsreel();
+        feed.args(["bench", "feed", "--expect-all", "--json"])
+            .args(CORPUS);
+        feed.arg("--server").arg(self.address.to_string());
+        feed.args([
+            "--first",
+            &first.to_string(),
+            "--articles",
+            &articles.to_string(),
+        ]);
+        feed.args(["--base-time", &base.to_string()]);
+        let report = said(feed.output().unwrap()).unwrap();
+        let report: Value = serde_json::from_str(&report).unwrap();
+        assert_eq!(report["accepted"], articles, "{report}");
+    }
+}
+
+/// Everything below a directory: what a file holds, where a link leads, that a directory is one.
+fn tree(top: &Path, at: &Path, seen: &mut BTreeMap<PathBuf, Vec<u8>>) {
+    for entry in fs::read_dir(at).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.strip_prefix(top).unwrap().to_path_buf();
+        let kind = fs::symlink_metadata(&path).unwrap().file_type();
+        if kind.is_dir() {
+            seen.insert(name, b"a directory".to_vec());
+            tree(top, &path, seen);
+        } else if kind.is_symlink() {
+            // An absolute one leads into the spool it is in.
+            let to = fs::read_link(&path).unwrap();
+            let to = to.strip_prefix(top).unwrap_or(&to);
+            seen.insert(name, to.as_os_str().as_encoded_bytes().to_vec());
+        } else {
+            seen.insert(name, fs::read(&path).unwrap());
+        }
+    }
+}
+
+fn numbers(tree: &BTreeMap<PathBuf, Vec<u8>>) -> usize {
+    let is_number = |path: &&PathBuf| {
+        let name = path.file_name().unwrap().as_encoded_bytes();
+        name.iter().all(u8::is_ascii_digit)
+    };
+    tree.keys().filter(is_number).count()
+}
+
+#[test]
+fn inn_keeps_on_a_mount_what_it_keeps_on_a_plain_directory() {
+    let Some(place) = Place::new() else {
+        return;
+    };
+    if !Inn::is_installed(Path::new(INN_PROGRAMS)) {
+        return skipped("INN is not installed (apt-get install inn2)");
+    }
+    let groups = place.dir.path().join("groups");
+    let mut list = newsreel();
+    list.args(["bench", "corpus", "--list-groups", "names"])
+        .args(CORPUS);
+    fs::write(&groups, said(list.output().unwrap()).unwrap()).unwrap();
+    let plain = place.dir.path().join("plain");
+    fs::create_dir(&plain).unwrap();
+    place
+        .run(&["mount", "--inherit", "@lower", "@mnt"])
+        .unwrap();
+    let managed = place.managed("articles");
+
+    let port = free_ports().unwrap();
+    let start = |name: &str, articles: &Path, port| {
+        Peer::start(&place.dir.path().join(name), articles, &groups, port)
+    };
+    let mut peers = [
+        start("inn0", &plain, port),
+        start("inn1", &managed, port + 1),
+    ];
+    let (now, half) = (SystemTime::now(), scaled(400, 5_000));
+    for peer in &peers {
+        peer.feed(0, half, now - 6 * DAY);
+        peer.feed(half, half, now);
+    }
+    let trees = || {
+        [&plain, &managed].map(|top| {
+            let mut seen = BTreeMap::new();
+            tree(top, top, &mut seen);
+            seen
+        })
+    };
+    let fed = trees();
+    assert!(fed[0] == fed[1], "they differ after the feed");
+    assert!(numbers(&fed[0]) > 2 * half as usize, "{}", numbers(&fed[0]));
+    for peer in &peers {
+        peer.inn.expire(3.0).unwrap();
+    }
+    let left = trees();
+    assert!(left[0] == left[1], "they differ after the expiry");
+    let (before, after) = (numbers(&fed[0]), numbers(&left[0]));
+    assert!(
+        (before / 3..before * 2 / 3).contains(&after),
+        "{after} of {before}"
+    );
+    for peer in &mut peers {
+        peer.inn.stop().unwrap();
+    }
+    place.run(&["umount", "@mnt"]).unwrap();
+    let verified = place.json(&["verify", "--recursive", "@lower"]);
+    assert!(
+        verified["articles"].as_u64().unwrap() >= after as u64,
+        "{verified}"
+    );
+}

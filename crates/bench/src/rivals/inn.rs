@@ -1,0 +1,287 @@
+//! INN with its traditional spool, a file an article, as distributions package it: made from nothing in a directory of its
+//! own, with its articles wherever they are wanted.
+//!
+//! Needs root, who may act as INN's user, and a machine on which INN is installed.
+//! Invariant: nothing outside its directory and that of its articles is touched; it listens on loopback alone.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the files of a server that is compared are no spool of ours"
+)]
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use newsreel_host::{RealDisk, read_whole};
+
+use super::{CommandRival, Rival, Running};
+use crate::error::Error;
+
+/// Where Debian's package has its programs.
+pub const INN_PROGRAMS: &str = "/usr/lib/news/bin";
+
+/// INN's user and group, everywhere.
+const USER: &str = "news";
+
+/// More names of groups than this are no list of groups.
+const GROUPS_BYTES_MAX: usize = 64 << 20;
+
+/// Entries that its history is made for.
+const HISTORY_ENTRIES: &str = "1000000";
+
+const FOLDERS: [&str; 12] = [
+    "etc/filter",
+    "db",
+    "log/OLD",
+    "run",
+    "tmp",
+    "http",
+    "spool/archive",
+    "spool/incoming/bad",
+    "spool/incoming/tmp",
+    "spool/outgoing",
+    "spool/overview",
+    "spool/innfeed",
+];
+
+const INN_CONF: &str = r#"mta: "/bin/true %s"
+mailcmd: /bin/true
+organization: "bench"
+domain: bench.test
+pathhost: inn.bench.test
+fromhost: bench.test
+server: 127.0.0.1
+pathnews: {programs}/..
+patharchive: {dir}/spool/archive
+patharticles: {articles}
+pathbin: {programs}
+pathcontrol: {programs}/control
+pathdb: {dir}/db
+pathetc: {dir}/etc
+pathfilter: {dir}/etc/filter
+pathhttp: {dir}/http
+pathincoming: {dir}/spool/incoming
+pathlog: {dir}/log
+pathoutgoing: {dir}/spool/outgoing
+pathoverview: {dir}/spool/overview
+pathrun: {dir}/run
+pathspool: {dir}/spool
+pathtmp: {dir}/tmp
+bindaddress: 127.0.0.1
+bindaddress6: none
+port: {port}
+nnrpdpostport: {port}
+hismethod: hisv6
+enableoverview: true
+ovmethod: tradindexed
+groupbaseexpiry: true
+maxconnections: 500
+nnrpdloadlimit: 0
+doinnwatch: false
+docnfsstat: false
+pgpverify: false
+"#;
+
+/// The other files of its configuration; those that need only be there are empty.
+const FILES: [(&str, &str); 21] = [
+    (
+        "storage.conf",
+        "method tradspool {\n    newsgroups: *\n    class: 0\n}\n",
+    ),
+    (
+        "incoming.conf",
+        "streaming: true\nmax-connections: 0\npeer bench {\n    hostname: \"127.0.0.1\"\n    max-connections: 0\n}\n",
+    ),
+    ("newsfeeds", "ME:*/!local::\n"),
+    (
+        "readers.conf",
+        "auth \"all\" {\n    hosts: \"127.0.0.1, localhost\"\n    default: \"<reader>\"\n}\naccess \"all\" {\n    \
+         users: \"<reader>\"\n    newsgroups: \"*\"\n    access: \"RPAN\"\n}\n",
+    ),
+    ("expire.ctl", "/remember/:11\n*:A:1:90:never\n"),
+    ("control.ctl", "all:*:*:drop\n"),
+    ("cycbuff.conf", ""),
+    ("buffindexed.conf", ""),
+    ("ovsqlite.conf", ""),
+    ("control.ctl.local", ""),
+    ("distrib.pats", ""),
+    ("distributions", ""),
+    ("localgroups", ""),
+    ("moderators", ""),
+    ("nnrpd.track", ""),
+    ("passwd.nntp", ""),
+    ("subscriptions", ""),
+    ("inn-secrets.conf", ""),
+    ("nntpsend.ctl", ""),
+    ("innfeed.conf", ""),
+    ("filter/none", ""),
+];
+
+/// INN in a directory.
+#[derive(Debug)]
+pub struct Inn {
+    programs: PathBuf,
+    articles: PathBuf,
+    directory: PathBuf,
+    server: Option<CommandRival>,
+}
+
+impl Inn {
+    /// One whose articles lie in the directory `articles`, which becomes INN's user's.
+    pub fn new(programs: &Path, articles: &Path) -> Self {
+        Self {
+            programs: programs.to_path_buf(),
+            articles: articles.to_path_buf(),
+            directory: PathBuf::new(),
+            server: None,
+        }
+    }
+
+    /// Whether its programs are there.
+    #[must_use]
+    pub fn is_installed(programs: &Path) -> bool {
+        programs.join("innd").exists() && programs.join("expireover").exists()
+    }
+
+    /// Removes the articles that were posted, by their own dates, more than so many days ago.
+    pub fn expire(&self, days: f64) -> Result<(), Error> {
+        let rules = format!("/remember/:11\n*:A:0:{days}:never\n");
+        self.write("expire.ctl", &rules)?;
+        self.run("expireover", &["-p"])
+    }
+
+    fn path(&self, at: &str) -> PathBuf {
+        self.directory.join(at)
+    }
+
+    fn write(&self, name: &str, text: &str) -> Result<(), Error> {
+        let path = self.path("etc").join(name);
+        fs::write(&path, text).map_err(|error| failed(&path, &error.to_string()))
+    }
+
+    /// The words that run one of its programs as its user, on this configuration.
+    fn words(&self, program: &str, arguments: &[&str]) -> Vec<String> {
+        let own = [
+            "setpriv".to_owned(),
+            format!("--reuid={USER}"),
+            format!("--regid={USER}"),
+            "--clear-groups".to_owned(),
+            "env".to_owned(),
+            format!("INNCONF={}", self.path("etc/inn.conf").display()),
+            self.programs.join(program).display().to_string(),
+        ];
+        let given = arguments.iter().map(|&word| word.to_owned());
+        own.into_iter().chain(given).collect()
+    }
+
+    fn run(&self, program: &str, arguments: &[&str]) -> Result<(), Error> {
+        run(&self.words(program, arguments), &self.directory)
+    }
+
+    fn make(&self, port: u16, groups: &Path) -> Result<(), Error> {
+        for folder in FOLDERS {
+            let path = self.path(folder);
+            fs::create_dir_all(&path).map_err(|error| failed(&path, &error.to_string()))?;
+        }
+        for (name, text) in FILES {
+            self.write(name, text)?;
+        }
+        let text = INN_CONF
+            .replace("{dir}", &self.directory.display().to_string())
+            .replace("{articles}", &self.articles.display().to_string())
+            .replace("{programs}", &self.programs.display().to_string())
+            .replace("{port}", &port.to_string());
+        self.write("inn.conf", &text)?;
+        let names = read_whole(&RealDisk, groups, GROUPS_BYTES_MAX)?;
+        let names = String::from_utf8_lossy(&names);
+        let own = ["control", "control.cancel", "junk"];
+        let own = own.map(|name| format!("{name} 0000000000 0000000001 n\n"));
+        let given = names
+            .lines()
+            .map(|name| format!("{name} 0000000000 0000000001 y\n"));
+        let active: String = own.into_iter().chain(given).collect();
+        for (name, text) in [
+            ("active", active.as_str()),
+            ("active.times", ""),
+            ("newsgroups", ""),
+            ("history", ""),
+        ] {
+            let path = self.path("db").join(name);
+            fs::write(&path, text).map_err(|error| failed(&path, &error.to_string()))?;
+        }
+        let owner = format!("{USER}:{USER}");
+        let directory = self.directory.display().to_string();
+        let articles = self.articles.display().to_string();
+        let words = ["chown", "-R", &owner, &directory].map(str::to_owned);
+        run(&words, &self.directory)?;
+        let words = ["chown", &owner, &articles].map(str::to_owned);
+        run(&words, &self.directory)?;
+        let history = self.path("db/history").display().to_string();
+        self.run(
+            "makedbz",
+            &["-i", "-o", "-s", HISTORY_ENTRIES, "-f", &history],
+        )
+    }
+}
+
+impl Rival for Inn {
+    fn name(&self) -> &'static str {
+        "inn, a file an article"
+    }
+
+    fn start(
+        &mut self,
+        directory: &Path,
+        address: SocketAddr,
+        groups: &Path,
+    ) -> Result<Running, Error> {
+        self.directory = directory.to_path_buf();
+        self.make(address.port(), groups)?;
+        let words = self.words("innd", &["-f", "-P", &address.port().to_string()]);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let mut server = CommandRival::new(self.name(), &words, None);
+        let running = server.start(directory, address, groups)?;
+        self.server = Some(server);
+        Ok(running)
+    }
+
+    fn stop(&mut self) -> Result<(), Error> {
+        let Some(mut server) = self.server.take() else {
+            return Ok(());
+        };
+        // A signal alone is noticed only with the next article or command.
+        let told = self.run("ctlinnd", &["-s", "-t", "30", "shutdown", "bench"]);
+        server.stop().and(told)
+    }
+}
+
+impl Drop for Inn {
+    fn drop(&mut self) {
+        // Whatever went wrong has been reported; here only the server must not stay.
+        let _ = self.stop();
+    }
+}
+
+fn run(words: &[String], directory: &Path) -> Result<(), Error> {
+    let Some((program, arguments)) = words.split_first() else {
+        return Ok(());
+    };
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(directory);
+    let said = command.stdin(Stdio::null()).output();
+    let said = said.map_err(|error| failed(Path::new(program), &error.to_string()))?;
+    if said.status.success() {
+        return Ok(());
+    }
+    let why = String::from_utf8_lossy(&said.stderr);
+    let why = format!("it ended with {}: {}", said.status, why.trim());
+    Err(failed(Path::new(&words.join(" ")), &why))
+}
+
+fn failed(program: &Path, why: &str) -> Error {
+    Error::Program {
+        program: program.display().to_string(),
+        why: why.to_owned(),
+    }
+}

@@ -1,4 +1,4 @@
-//! HDR and XHDR: one field of many articles.
+//! HDR, XHDR and XPAT: one field of many articles, or of those whose field matches.
 //!
 //! What the overview has is answered from it; any other field is read from the articles' header blocks, one at a
 //! time.  Memory is bounded by a chunk of overview, or of numbers.
@@ -6,7 +6,7 @@
 use newsreel_service::{ArticleQuery, NewsService, OverviewRows, Part};
 use newsreel_wire::article::Known;
 use newsreel_wire::overview::{OverviewFields, unfold};
-use newsreel_wire::{ArticleNumber, GroupId, MessageId};
+use newsreel_wire::{ArticleNumber, GroupId, MessageId, Wildmat};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::coop::consume_budget;
 
@@ -106,12 +106,41 @@ const fn status(style: Style) -> &'static [u8] {
     }
 }
 
-/// Answers with one field of the articles that the argument names.
+/// What of an article is listed.
+#[derive(Debug, Clone, Copy)]
+struct Shown<'a> {
+    style: Style,
+    /// Only fields that are there and match.
+    pattern: Option<&'a Wildmat>,
+}
+
+impl Shown<'_> {
+    /// After its field was appended from `value_at` on, if the article `has` it: ends the line, or takes it back to
+    /// `line_at`.
+    fn end_line(self, out: &mut Vec<u8>, line_at: usize, value_at: usize, has: bool) {
+        let value = out.get(value_at..).unwrap_or_default();
+        let is_shown = self
+            .pattern
+            .is_none_or(|pattern| has && pattern.matches(&String::from_utf8_lossy(value)));
+        if !is_shown {
+            out.truncate(line_at);
+            return;
+        }
+        if !has {
+            out.extend_from_slice(missing(self.style));
+        }
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+/// Answers with one field of the articles that the argument names; with a pattern only of those whose field matches,
+/// which may be none.
 pub(crate) async fn header<S, Io>(
     core: &mut Core<S, Io>,
     field: &[u8],
     argument: Option<&[u8]>,
     style: Style,
+    pattern: Option<&Wildmat>,
 ) -> Result<(), End>
 where
     S: NewsService,
@@ -126,7 +155,7 @@ where
     };
     match range_of(core, argument) {
         None => Ok(()),
-        Some(Range::Id(id)) => by_id(core, wanted, id, style).await,
+        Some(Range::Id(id)) => by_id(core, wanted, id, Shown { style, pattern }).await,
         Some(Range::Numbers(group, low, high)) => {
             let empty = match argument {
                 None => "420 Current article is gone\r\n",
@@ -137,7 +166,7 @@ where
                 group,
                 next: (low <= high).then_some(low),
                 high,
-                style,
+                shown: Shown { style, pattern },
             };
             match wanted {
                 Wanted::Article(name) => range.list_from_articles(core, listing, name, empty).await,
@@ -152,7 +181,7 @@ async fn by_id<S, Io>(
     core: &mut Core<S, Io>,
     wanted: Wanted<'_>,
     id: MessageId<'_>,
-    style: Style,
+    shown: Shown<'_>,
 ) -> Result<(), End>
 where
     S: NewsService,
@@ -179,17 +208,21 @@ where
     };
     match found {
         Ok(Some(has)) => {
+            let status = status(shown.style);
             let out = core.out();
-            out.extend_from_slice(status(style));
-            out.extend_from_slice(if style == Style::Rfc3977 {
+            out.extend_from_slice(status);
+            let line_at = out.len();
+            out.extend_from_slice(if shown.style == Style::Rfc3977 {
                 b"0"
             } else {
                 id.as_bytes()
             });
             out.push(b' ');
-            out.extend_from_slice(if has { &value } else { missing(style) });
-            out.extend_from_slice(b"\r\n.\r\n");
-            core.count_reply(status(style));
+            let value_at = out.len();
+            out.extend_from_slice(&value);
+            shown.end_line(out, line_at, value_at, has);
+            out.extend_from_slice(b".\r\n");
+            core.count_reply(status);
         }
         Ok(None) => core.reply("430 No such article\r\n"),
         Err(error) => core.reply_error(&error),
@@ -198,14 +231,26 @@ where
 }
 
 /// The articles to be listed.
-struct Numbers {
+struct Numbers<'a> {
     group: GroupId,
     next: Option<ArticleNumber>,
     high: ArticleNumber,
-    style: Style,
+    shown: Shown<'a>,
 }
 
-impl Numbers {
+impl Numbers<'_> {
+    /// A list that nothing matches is empty; one of a range that holds nothing is `empty`.
+    fn end<S, Io>(&self, core: &mut Core<S, Io>, listing: Listing, empty: &'static str)
+    where
+        S: NewsService,
+        Io: AsyncRead + AsyncWrite + Unpin + Send,
+    {
+        match self.shown.pattern {
+            Some(_) => listing.end(core),
+            None => listing.end_or(core, empty),
+        }
+    }
+
     async fn list_from_overview<S, Io>(
         mut self,
         core: &mut Core<S, Io>,
@@ -235,21 +280,21 @@ impl Numbers {
             let mut text = rows.text();
             while let Some(line) = next_line(&mut text) {
                 let rest = after_number(line);
+                let line_at = out.len();
                 out.extend_from_slice(&line[..line.len() - rest.len()]);
                 if let Some(last) = out.last_mut() {
                     // The TAB behind the number.
                     *last = b' ';
                 }
-                if !wanted.write(rest, out) {
-                    out.extend_from_slice(missing(self.style));
-                }
-                out.extend_from_slice(b"\r\n");
+                let value_at = out.len();
+                let has = wanted.write(rest, out);
+                self.shown.end_line(out, line_at, value_at, has);
             }
             if self.next.is_some() {
                 listing.step(core).await?;
             }
         }
-        listing.end_or(core, empty);
+        self.end(core, listing, empty);
         Ok(())
     }
 
@@ -291,19 +336,19 @@ impl Numbers {
                 listing.stands(core);
                 let scratch = scratch_of(&mut core.scratch);
                 let (out, article) = (&mut scratch.out, &scratch.article);
+                let line_at = out.len();
                 out.extend_from_slice(itoa::Buffer::new().format(number.0).as_bytes());
                 out.push(b' ');
-                if !write_field(article.content(), name, out) {
-                    out.extend_from_slice(missing(self.style));
-                }
-                out.extend_from_slice(b"\r\n");
+                let value_at = out.len();
+                let has = write_field(article.content(), name, out);
+                self.shown.end_line(out, line_at, value_at, has);
                 core.room().await?;
                 core.hurry().await?;
                 consume_budget().await;
             }
             core.scratch().numbers = numbers;
         }
-        listing.end_or(core, empty);
+        self.end(core, listing, empty);
         Ok(())
     }
 }

@@ -31,6 +31,7 @@ use crate::end::End;
 use crate::framer::{Framed, Framer};
 use crate::input::Input;
 use crate::link::Link;
+use crate::lists::Lists;
 use crate::memory::Budget;
 use crate::metrics::{Metrics, Tally};
 use crate::pool;
@@ -42,6 +43,8 @@ use crate::slots::Answer;
 pub struct Shared {
     /// Limits and texts.
     pub(crate) config: SessionConfig,
+    /// What LIST says of the site.
+    pub(crate) lists: Lists,
     /// Counters.
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) beats: Beats,
@@ -52,7 +55,7 @@ pub struct Shared {
 impl Shared {
     /// Sessions begun with this have these limits and count here; a changed configuration gets a new one.
     #[must_use]
-    pub fn new(config: SessionConfig, metrics: Arc<Metrics>) -> Arc<Self> {
+    pub fn new(config: SessionConfig, lists: Lists, metrics: Arc<Metrics>) -> Arc<Self> {
         let beats = Beats::new(&config);
         Arc::new(Self {
             memory: Arc::new(Budget::new(
@@ -60,6 +63,7 @@ impl Shared {
                 config.article_room(),
             )),
             config,
+            lists,
             metrics,
             beats,
         })

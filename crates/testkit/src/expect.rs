@@ -221,7 +221,8 @@ fn block_of<'s>(steps: &'s [Step], name: &str) -> Vec<(usize, &'s Speech)> {
 fn has_block(reply: &[u8], command: &[u8]) -> bool {
     match reply.get(..3) {
         Some(
-            b"100" | b"101" | b"215" | b"220" | b"221" | b"222" | b"224" | b"225" | b"230" | b"231",
+            b"100" | b"101" | b"215" | b"220" | b"221" | b"222" | b"224" | b"225" | b"230" | b"231"
+            | b"282",
         ) => true,
         Some(b"211") => command
             .get(..9)

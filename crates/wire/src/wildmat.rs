@@ -67,6 +67,19 @@ impl Wildmat {
         Self::parse_with(text, false)
     }
 
+    /// Reads one pattern as XPAT has it, for any text: commas and `!` are characters like any other.
+    ///
+    /// # Errors
+    /// When the octets are not UTF-8, it is empty, a class is not closed, or a backslash is last.
+    pub fn parse_text_pattern(argument: &[u8]) -> Result<Self, WildmatError> {
+        let text = std::str::from_utf8(argument).map_err(|_| WildmatError::NotUtf8)?;
+        let (pattern, _) = Pattern::parse(text, None)?;
+        Ok(Self {
+            patterns: vec![(Verdict::Match, pattern)],
+            text: text.to_owned(),
+        })
+    }
+
     fn parse_with(text: &str, poison: bool) -> Result<Self, WildmatError> {
         let mut patterns = Vec::new();
         let mut rest = text;
@@ -78,7 +91,7 @@ impl Wildmat {
             } else {
                 (Verdict::Match, rest)
             };
-            let (pattern, after) = Pattern::parse(pattern)?;
+            let (pattern, after) = Pattern::parse(pattern, Some(','))?;
             if patterns.len() == WILDMAT_PATTERNS_MAX {
                 return Err(WildmatError::TooMany);
             }
@@ -132,14 +145,14 @@ impl Wildmat {
 }
 
 impl Pattern {
-    /// Reads up to a comma; says what follows it.
-    fn parse(text: &str) -> Result<(Self, Option<&str>), WildmatError> {
+    /// Reads up to what separates patterns; says what follows it.
+    fn parse(text: &str, separator: Option<char>) -> Result<(Self, Option<&str>), WildmatError> {
         let mut items = Vec::new();
         let mut chars = text.chars();
         let mut after = None;
         while let Some(char) = chars.next() {
             match char {
-                ',' => {
+                char if Some(char) == separator => {
                     after = Some(chars.as_str());
                     break;
                 }
@@ -301,6 +314,21 @@ mod tests {
             &["abb", "dddb", "xxx"],
         );
         check("a*,c*,!*b", &["aaa", "abc"], &["abb", "ccb", "xxx"]);
+    }
+
+    #[test]
+    fn a_text_pattern_is_one_whatever_is_in_it() {
+        let matches = |pattern: &str, text| {
+            let pattern = Wildmat::parse_text_pattern(pattern.as_bytes()).unwrap();
+            pattern.matches(text)
+        };
+        assert!(matches("*well, [st]o*", "oh well, so what"));
+        assert!(!matches("*well, [st]o*", "well"));
+        assert!(matches("!*", "!a") && !matches("!*", "a"));
+        assert!(matches("@a", "@a") && matches("a\\*b", "a*b"));
+        for bad in [&b""[..], b"[a", b"a\\", b"\xff"] {
+            assert!(Wildmat::parse_text_pattern(bad).is_err(), "{bad:?}");
+        }
     }
 
     #[test]

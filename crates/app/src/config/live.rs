@@ -11,6 +11,7 @@ pub(super) const LIVE: &[&str] = &[
     "listen.connections_per_address_max",
     "listen.loopback_unlimited",
     "articles",
+    "lists",
     "posting",
     "session",
 ];

@@ -24,7 +24,7 @@ use newsreel_index::IndexConfig;
 use newsreel_journal::JournalConfig;
 use newsreel_net::ListenConfig;
 use newsreel_service::posting::{ModerationConfig, PostingConfig};
-use newsreel_session::SessionConfig;
+use newsreel_session::{ListsConfig, SessionConfig};
 use newsreel_store::StoreConfig;
 use newsreel_wire::Wildmat;
 use serde::de::DeserializeOwned;
@@ -120,6 +120,8 @@ sections! {
     listen: ListenConfig, |listen| listen.problems();
     /// `[session]`
     session: SessionConfig, |session| owned(session.problems());
+    /// `[lists]`
+    lists: ListsConfig, |lists| lists.problems();
     /// `[articles]`
     articles: ArticlesConfig, |articles| article_complaints(articles);
     /// `[posting]`

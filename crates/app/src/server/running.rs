@@ -10,7 +10,7 @@ use anyhow::Result;
 use newsreel_engine::Engine;
 use newsreel_net::{Drain, Limits, LineLimit};
 use newsreel_service::posting::PostingClients;
-use newsreel_session::{Metrics, MetricsSnapshot, Shared};
+use newsreel_session::{Lists, Metrics, MetricsSnapshot, Shared};
 use serde_json::{Value, json};
 
 use super::Overrides;
@@ -53,7 +53,7 @@ struct InForce {
 
 impl Settings {
     pub(super) fn new(config: Config, metrics: &Arc<Metrics>) -> Self {
-        let session = Shared::new(config.session.clone(), Arc::clone(metrics));
+        let session = session_of(&config, &config, metrics);
         Self(RwLock::new(InForce {
             started: config.clone(),
             config,
@@ -115,6 +115,12 @@ impl Settings {
     }
 }
 
+/// What sessions share; whose group is whose cannot change before a start.
+fn session_of(config: &Config, started: &Config, metrics: &Arc<Metrics>) -> Arc<Shared> {
+    let lists = Lists::new(&config.lists, &started.moderation.moderators);
+    Shared::new(config.session.clone(), lists, Arc::clone(metrics))
+}
+
 /// Paths whose values differ between two configurations.
 fn differences(old: &Config, new: &Config) -> Result<Vec<String>> {
     let (old, new) = (old.values()?, new.values()?);
@@ -163,7 +169,7 @@ impl Server {
         self.engine.reload(&config.engine_config())?;
         self.logging.set(&config.logging)?;
         self.limits.set(&config.listen);
-        let session = Shared::new(config.session.clone(), Arc::clone(&self.metrics));
+        let session = session_of(&config, &started, &self.metrics);
         self.settings.set(config, session);
         Ok(json!({"changed": changed, "needs_restart": restart, "cannot_change": resized}))
     }

@@ -194,6 +194,30 @@ const ROWS: &[Row] = &[
         |world| (0..2).map(|_| world.post(TO_TEST, "", 1).0).collect(),
         ["240240", "240441"],
     ),
+    row(
+        "lists.motd",
+        ["''", "'hello'"],
+        |world| listed(world, "MOTD"),
+        ["503", "215"],
+    ),
+    row(
+        "lists.distributions",
+        ["[]", "['local This site']"],
+        |world| listed(world, "DISTRIBUTIONS"),
+        ["503", "215"],
+    ),
+    row(
+        "lists.distrib_pats",
+        ["[]", "['10:local.*:local']"],
+        |world| listed(world, "DISTRIB.PATS"),
+        ["503", "215"],
+    ),
+    row(
+        "lists.subscriptions",
+        ["[]", "['misc.test']"],
+        |world| listed(world, "SUBSCRIPTIONS"),
+        ["503", "215"],
+    ),
     row("session.idle_s", ["600", "1"], silence, ["nothing", "400"]),
     row(
         "session.command_s",
@@ -499,6 +523,11 @@ fn greeting(world: &World) -> String {
     let mut line = String::new();
     world.connect().read_line(&mut line).unwrap();
     line.trim_end().to_owned()
+}
+
+fn listed(world: &World, keyword: &str) -> String {
+    let said = NewsClient::connect(world.server.address).ask(&format!("LIST {keyword}"));
+    said.get(..3).unwrap_or_default().to_owned()
 }
 
 fn silence(world: &World) -> String {

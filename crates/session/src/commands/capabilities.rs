@@ -1,5 +1,7 @@
 //! CAPABILITIES: what this server can do, true for this moment (RFC 3977 section 5.2).
 
+use std::sync::Arc;
+
 use newsreel_service::NewsService;
 use newsreel_wire::nntp::line::Command;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -30,6 +32,7 @@ where
     }
     core.reply("101 Capability list follows\r\n");
     let (features, may_post) = (core.features, core.may_post());
+    let shared = Arc::clone(&core.shared);
     let out = core.out();
     out.extend_from_slice(b"VERSION 2\r\nIMPLEMENTATION newsreel ");
     out.extend_from_slice(env!("CARGO_PKG_VERSION").as_bytes());
@@ -46,6 +49,13 @@ where
         out.extend_from_slice(capability.as_bytes());
         if *capability == "OVER" && features.over_by_id {
             out.extend_from_slice(b" MSGID");
+        }
+        if *capability == super::list::CAPABILITY {
+            let kept = super::list::KEYWORDS.iter();
+            for keyword in kept.filter(|keyword| shared.lists.offers(keyword)) {
+                out.push(b' ');
+                out.extend_from_slice(keyword.as_bytes());
+            }
         }
         out.extend_from_slice(b"\r\n");
     }

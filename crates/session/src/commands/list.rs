@@ -1,5 +1,7 @@
 //! LIST: information about all groups, and about the server (RFC 3977 section 7.6, RFC 6048).
 
+use std::sync::Arc;
+
 use newsreel_service::{GroupCursor, GroupRow, GroupSelect, NewsService};
 use newsreel_wire::nntp::line::Command;
 use newsreel_wire::{Wildmat, overview};
@@ -8,18 +10,24 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use crate::core::{Core, scratch_of};
 use crate::end::End;
 use crate::listing::Listing;
+use crate::lists::Kept;
 use crate::spec::{Needs, Spec};
 
-/// The line of CAPABILITIES: what LIST knows.
-pub(super) const CAPABILITY: &str =
-    "LIST ACTIVE ACTIVE.TIMES COUNTS HEADERS NEWSGROUPS OVERVIEW.FMT";
+/// What CAPABILITIES has one line for.
+pub(super) const CAPABILITY: &str = "LIST";
 
-/// Keywords of RFC 3977 and RFC 6048 for which this server keeps no information.
-const NOT_KEPT: [&str; 5] = [
+/// The keywords, as CAPABILITIES shows those that this site has.
+pub(super) const KEYWORDS: &[&str] = &[
+    "ACTIVE",
+    "ACTIVE.TIMES",
+    "COUNTS",
     "DISTRIB.PATS",
     "DISTRIBUTIONS",
+    "HEADERS",
     "MODERATORS",
     "MOTD",
+    "NEWSGROUPS",
+    "OVERVIEW.FMT",
     "SUBSCRIPTIONS",
 ];
 
@@ -28,7 +36,8 @@ const GROUPS_MAX: usize = 1024;
 
 pub(super) const SPEC: Spec = Spec {
     name: "LIST",
-    usage: "[ACTIVE|ACTIVE.TIMES|COUNTS|NEWSGROUPS [wildmat]|HEADERS [MSGID|RANGE]|OVERVIEW.FMT]",
+    usage: "[ACTIVE|ACTIVE.TIMES|COUNTS|NEWSGROUPS|SUBSCRIPTIONS [wildmat]|HEADERS [MSGID|RANGE]|DISTRIB.PATS|DISTRIBUTIONS|\
+            MODERATORS|MOTD|OVERVIEW.FMT]",
     args: (0, 2),
     needs: Needs::Reader,
     capability: Some(CAPABILITY),
@@ -83,6 +92,10 @@ where
     S: NewsService,
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
+    let shared = Arc::clone(&core.shared);
+    if let Some(kept) = command.arg(0).and_then(|word| shared.lists.find(word)) {
+        return site(core, kept, command.arg(1));
+    }
     let argument_is_known = match command.arg(1) {
         None => true,
         Some(_) => {
@@ -94,11 +107,35 @@ where
         &overview::FORMAT
     } else if command.arg_is(0, "HEADERS") && argument_is_known {
         &overview::HEADERS
-    } else if NOT_KEPT.iter().any(|keyword| command.arg_is(0, keyword)) {
-        return core.reply("503 Not kept here\r\n");
     } else {
         return core.reply("501 Unknown LIST keyword or argument\r\n");
     };
+    list_lines(core, lines.iter().copied());
+}
+
+/// What the configuration says of this site.
+fn site<S, Io>(core: &mut Core<S, Io>, kept: &Kept, argument: Option<&[u8]>)
+where
+    S: NewsService,
+    Io: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    let wildmat = match argument.map(Wildmat::parse_argument).transpose() {
+        Ok(wildmat) if wildmat.is_none() || kept.by_wildmat => wildmat,
+        _ => return core.reply("501 Unknown LIST argument\r\n"),
+    };
+    if kept.lines.is_empty() {
+        return core.reply("503 Not kept here\r\n");
+    }
+    let lines = kept.lines.iter().map(String::as_str);
+    let takes = |line: &&str| wildmat.as_ref().is_none_or(|wildmat| wildmat.matches(line));
+    list_lines(core, lines.filter(takes));
+}
+
+fn list_lines<'l, S, Io>(core: &mut Core<S, Io>, lines: impl Iterator<Item = &'l str>)
+where
+    S: NewsService,
+    Io: AsyncRead + AsyncWrite + Unpin + Send,
+{
     core.reply("215 List follows\r\n");
     let out = core.out();
     for line in lines {
@@ -194,7 +231,7 @@ fn write_counts(row: &GroupRow<'_>, out: &mut Vec<u8>) {
 }
 
 /// `group TAB description`.
-fn write_description(row: &GroupRow<'_>, out: &mut Vec<u8>) {
+pub(super) fn write_description(row: &GroupRow<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(row.name.as_bytes());
     out.push(b'\t');
     out.extend_from_slice(row.description.as_bytes());

@@ -27,8 +27,10 @@ mod post;
 mod quit;
 mod stat;
 mod takethis;
+mod xgtitle;
 mod xhdr;
 mod xover;
+mod xpat;
 
 use newsreel_service::NewsService;
 use newsreel_wire::nntp::line::Command;
@@ -88,8 +90,10 @@ table! {
     Quit => quit::SPEC,
     Stat => stat::SPEC,
     TakeThis => takethis::SPEC,
+    Xgtitle => xgtitle::SPEC,
     Xhdr => xhdr::SPEC,
     Xover => xover::SPEC,
+    Xpat => xpat::SPEC,
 }
 
 impl Verb {

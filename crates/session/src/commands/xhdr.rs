@@ -30,6 +30,7 @@ where
         command.arg(0).unwrap_or_default(),
         command.arg(1),
         Style::Rfc2980,
+        None,
     )
     .await
 }

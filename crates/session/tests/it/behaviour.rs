@@ -7,7 +7,7 @@ use std::time::Duration;
 use newsreel_net::Drain;
 use newsreel_service::memory::{MemoryConfig, MemoryService, Trouble};
 use newsreel_service::{Connection, ConnectionId, Outcome};
-use newsreel_session::{End, Metrics, SessionConfig, Shared, serve};
+use newsreel_session::{End, Lists, ListsConfig, Metrics, SessionConfig, Shared, serve};
 use newsreel_wire::{ArticleNumber, UnixTime};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
@@ -25,7 +25,7 @@ fn takethis(id: &str) -> String {
 }
 
 fn driver(session: SessionConfig) -> MemoryDriver {
-    let driver = MemoryDriver::new(session, MemoryConfig::default());
+    let driver = MemoryDriver::new(session, MemoryConfig::default(), &ListsConfig::default());
     driver.service.add_group("misc.test", "y", "");
     driver
 }
@@ -400,7 +400,11 @@ async fn a_client_that_has_gone_is_noticed_between_commands() {
 async fn a_session_that_is_cut_releases_its_offers() {
     let mut driver = driver(SessionConfig::default());
     let (mut ours, theirs) = duplex(4096);
-    let shared = Shared::new(SessionConfig::default(), Arc::new(Metrics::default()));
+    let shared = Shared::new(
+        SessionConfig::default(),
+        Lists::default(),
+        Arc::new(Metrics::default()),
+    );
     let connection = Connection::new(ConnectionId(77), None, None);
     let watch = Drain::new().watch();
     #[expect(
@@ -431,7 +435,11 @@ async fn a_session_is_small() {
         MemoryConfig::default(),
         UnixTime(1_767_225_600),
     ));
-    let shared = Shared::new(SessionConfig::default(), Arc::new(Metrics::default()));
+    let shared = Shared::new(
+        SessionConfig::default(),
+        Lists::default(),
+        Arc::new(Metrics::default()),
+    );
     let connection = Connection::new(ConnectionId(1), None, None);
     let (ours, theirs) = duplex(64);
     let session = serve(theirs, service, shared, connection, Drain::new().watch());

@@ -8,7 +8,7 @@ use newsreel_net::Drain;
 use newsreel_service::memory::{MemoryConfig, MemoryService, Trouble};
 use newsreel_service::posting::{ModerationConfig, Poster, PostingClients};
 use newsreel_service::{Connection, ConnectionId, Defer, Features, NewsService, Outcome};
-use newsreel_session::{Metrics, SessionConfig, Shared, serve};
+use newsreel_session::{Lists, ListsConfig, Metrics, SessionConfig, Shared, serve};
 use newsreel_testkit::transcript::Action;
 use newsreel_testkit::{CLOCK_START_S, Driver, Setup, Support, read_article};
 use newsreel_wire::{ArticleNumber, UnixTime};
@@ -27,13 +27,15 @@ pub(crate) struct MemoryDriver {
 }
 
 impl MemoryDriver {
-    pub(crate) fn new(session: SessionConfig, memory: MemoryConfig) -> Self {
+    pub(crate) fn new(session: SessionConfig, memory: MemoryConfig, lists: &ListsConfig) -> Self {
         assert_eq!(session.problems(), []);
+        assert_eq!(lists.problems(), []);
+        let lists = Lists::new(lists, &memory.moderators);
         let metrics = Arc::new(Metrics::default());
         Self {
             posting: memory.posting.clients,
             service: Arc::new(MemoryService::new(memory, UnixTime(CLOCK_START_S))),
-            shared: Shared::new(session, metrics.clone()),
+            shared: Shared::new(session, lists, metrics.clone()),
             metrics,
             drain: Drain::new(),
             connections: 0,
@@ -116,9 +118,9 @@ impl Driver for MemoryDriver {
     async fn start(&mut self, setup: &Setup) -> anyhow::Result<Support> {
         let mut session = SessionConfig::default();
         let mut memory = MemoryConfig::default();
-        let mut sections = [const { String::new() }; 3];
+        let mut sections = [const { String::new() }; 4];
         for (key, value) in &setup.config {
-            let known = ["session.", "posting.", "moderation."];
+            let known = ["session.", "posting.", "moderation.", "lists."];
             let found = known.iter().zip(&mut sections);
             let mut found = found.filter_map(|(name, text)| Some((key.strip_prefix(name)?, text)));
             let Some((key, text)) = found.next() else {
@@ -134,6 +136,7 @@ impl Driver for MemoryDriver {
         memory.posting = toml::from_str(&sections[1])?;
         let moderation: ModerationConfig = toml::from_str(&sections[2])?;
         memory.moderators = moderation.moderators;
+        let lists: ListsConfig = toml::from_str(&sections[3])?;
         match setup
             .mode
             .as_deref()
@@ -151,7 +154,7 @@ impl Driver for MemoryDriver {
             }
             Some(mode) => return Ok(Support::Cannot(format!("no mode {mode} in memory"))),
         }
-        *self = Self::new(session, memory);
+        *self = Self::new(session, memory, &lists);
         Ok(Support::Done)
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use newsreel_service::memory::MemoryConfig;
-use newsreel_session::SessionConfig;
+use newsreel_session::{ListsConfig, SessionConfig};
 use proptest::prelude::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -24,7 +24,8 @@ fn answers(input: &[u8], cuts: &[usize]) -> String {
         ..SessionConfig::default()
     };
     let output = runtime.block_on(async {
-        let mut driver = MemoryDriver::new(config, MemoryConfig::default());
+        let mut driver =
+            MemoryDriver::new(config, MemoryConfig::default(), &ListsConfig::default());
         driver.service.add_group("misc.test", "y", "words");
         let (mut read, mut write) = tokio::io::split(driver.open());
         #[expect(

@@ -13,6 +13,15 @@ const NO_FAULTS: &[&str] = &["DATE", "HELP", "MODE", "POST"];
 /// Forms of LIST that read groups.
 const LISTS: &[&str] = &["ACTIVE", "ACTIVE.TIMES", "COUNTS", "NEWSGROUPS"];
 
+/// Forms of LIST that say what the configuration says.
+const SITE_LISTS: &[&str] = &[
+    "DISTRIB.PATS",
+    "DISTRIBUTIONS",
+    "MODERATORS",
+    "MOTD",
+    "SUBSCRIPTIONS",
+];
+
 /// Refusals that no conversation brings about with a server of one set, or at all, whose tests are in the engine; and
 /// those of posters who may do less than those of this machine, whose tests are in the service.
 const NOT_SHOWN: &[Reject] = &[
@@ -77,7 +86,10 @@ impl Talk {
         }?;
         self.in_block = match code {
             211 => verb == "LISTGROUP",
-            code => matches!(code, 100 | 101 | 215 | 220..=222 | 224 | 225 | 230 | 231),
+            code => matches!(
+                code,
+                100 | 101 | 215 | 220..=222 | 224 | 225 | 230 | 231 | 282
+            ),
         };
         (!self.is_lost).then_some((verb, code))
     }
@@ -151,6 +163,9 @@ fn every_command_has_a_transcript_that_shows_every_code() {
     }
     for list in LISTS {
         wanted.extend([215, 403, 501].map(|code| (format!("LIST {list}"), code)));
+    }
+    for list in SITE_LISTS {
+        wanted.extend([215, 501, 503].map(|code| (format!("LIST {list}"), code)));
     }
     wanted.retain(|answer| !shown.contains(answer));
     assert!(wanted.is_empty(), "no transcript shows {wanted:?}");

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use newsreel_service::memory::MemoryConfig;
-use newsreel_session::SessionConfig;
+use newsreel_session::{ListsConfig, SessionConfig};
 use newsreel_testkit::transcript::parse;
 use newsreel_testkit::{Runner, Verdict};
 
@@ -30,7 +30,11 @@ fn play(name: &str) {
         .start_paused(true)
         .build()
         .unwrap();
-    let mut driver = MemoryDriver::new(SessionConfig::default(), MemoryConfig::default());
+    let mut driver = MemoryDriver::new(
+        SessionConfig::default(),
+        MemoryConfig::default(),
+        &ListsConfig::default(),
+    );
     let bless = std::env::var_os("NEWSREEL_BLESS").is_some();
     let report = runtime.block_on(async {
         let runner = Runner::new(&mut driver, Duration::from_secs(300));
@@ -71,9 +75,9 @@ macro_rules! transcripts {
 transcripts! {
     reader {
         article, body, cancelled, capabilities, chunks, damaged, date, date_form, faults, group, half_close, hdr, head, help, idle, last, line_ends,
-        list, list_times, listgroup, mode, newgroups, newgroups_all, newnews, newnews_all, next, no_posting, over, pipelining, post,
+        list, list_site, list_times, listgroup, mode, newgroups, newgroups_all, newnews, newnews_all, next, no_posting, over, pipelining, post,
         post_faults, post_limits, post_moderated, post_refused, post_smuggling,
-        quit, removed, stat, stopping, syntax, too_many, too_many_from_one, unreadable, wildmat, xhdr, xover,
+        quit, removed, stat, stopping, syntax, too_many, too_many_from_one, unreadable, wildmat, xgtitle, xhdr, xover, xpat,
     }
     transit {
         bounded, check, dropped, duplicates, full_group, ihave, ihave_faults, large, larger_numbers, octets, pipelining, refused,

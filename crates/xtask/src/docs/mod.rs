@@ -21,6 +21,7 @@ const SECTIONS: &[(&str, &str, &str)] = &[
     ("logging", "crates/app/src/config/own.rs", "LoggingConfig"),
     ("listen", "crates/net/src/config.rs", "ListenConfig"),
     ("session", "crates/session/src/config.rs", "SessionConfig"),
+    ("lists", "crates/session/src/lists.rs", "ListsConfig"),
     ("", "crates/store/src/config/mod.rs", "StoreConfig"),
     ("articles", "crates/engine/src/config.rs", "ArticlesConfig"),
     (

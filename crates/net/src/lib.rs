@@ -1,9 +1,11 @@
-//! Listeners and limits: who may connect, how many at a time, and how connections end when the server stops.
+//! Listeners, access and limits: who may connect and what they may do, how many at a time, and how connections end when the
+//! server stops.
 //!
 //! Nothing a peer does stops the accept loop, and no table here grows without a limit.  This crate moves no NNTP but
 //! the one line a refused connection gets, and knows nothing of articles.
 #![deny(missing_docs)]
 
+pub mod access;
 mod config;
 mod drain;
 mod error;

@@ -6,12 +6,10 @@
 
 use std::fmt;
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
 
-use crate::posting::Poster;
 use crate::transfer::Outcome;
 
 /// A connection's number: never used twice while the process lives.
@@ -39,7 +37,6 @@ pub struct Connection {
     id: ConnectionId,
     address: Option<IpAddr>,
     peer: Option<Box<str>>,
-    poster: Option<Arc<Poster>>,
     done: Mutex<Done>,
 }
 
@@ -58,22 +55,8 @@ impl Connection {
             id,
             address,
             peer: peer.map(Box::from),
-            poster: None,
             done: Mutex::new(Done::default()),
         }
-    }
-
-    /// The same, and whoever is there may post.
-    #[must_use]
-    pub fn with_poster(mut self, poster: Poster) -> Self {
-        self.poster = Some(Arc::new(poster));
-        self
-    }
-
-    /// What it may post when it begins; none: nothing.
-    #[must_use]
-    pub const fn poster(&self) -> Option<&Arc<Poster>> {
-        self.poster.as_ref()
     }
 
     /// Its number.
@@ -137,6 +120,7 @@ impl Connection {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::Wake;
 

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use newsreel_net::access::{Grant, Pace};
 use newsreel_service::posting::{Post, Poster};
 use newsreel_service::{Connection, Features, NewsService, OfferedId, ServiceError};
 use newsreel_wire::{ArticleNumber, GroupId};
@@ -53,6 +54,10 @@ pub(crate) struct Core<S, Io> {
     pub(crate) group_name: String,
     /// Set by a handler that wants an article next.
     pub(crate) incoming: Option<Incoming>,
+    /// What who is there may do.
+    pub(crate) grant: Arc<Grant>,
+    /// How fast commands are taken.
+    pub(crate) commands: Pace,
     /// Who is there and may post; none: posting is not permitted.
     pub(crate) poster: Option<Arc<Poster>>,
     /// A post that has come and is not handed over: the next POST waits for this one's answer, so there is one at most.

@@ -12,6 +12,9 @@ use crate::core::{Core, Incoming};
 use crate::end::End;
 use crate::slots::Answer;
 
+/// What whoever may not do something is told (RFC 3977 section 3.2.1).
+pub(crate) const NOT_PERMITTED: &str = "502 Not permitted\r\n";
+
 /// The first line of a session.
 pub(crate) fn greet<S, Io>(core: &mut Core<S, Io>)
 where
@@ -49,6 +52,10 @@ where
     }
     if !(spec.args.0..=spec.args.1).contains(&command.args.len()) {
         refuse(core, verb, "501 Wrong number of arguments\r\n");
+        return Ok(());
+    }
+    if !spec.needs.granted(&core.grant) {
+        refuse(core, verb, NOT_PERMITTED);
         return Ok(());
     }
     dispatch(core, verb, command).await

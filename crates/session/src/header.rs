@@ -13,7 +13,8 @@ use tokio::task::coop::consume_budget;
 use crate::core::{Core, scratch_of};
 use crate::end::End;
 use crate::listing::Listing;
-use crate::overview::{Range, Style, next_line, range_of};
+use crate::overview::{Range, Style, after_number, next_line, range_of};
+use crate::retrieve::shown;
 
 /// Octets of overview asked for at a time.
 const OVERVIEW_BYTES_MAX: usize = 32 << 10;
@@ -108,13 +109,13 @@ const fn status(style: Style) -> &'static [u8] {
 
 /// What of an article is listed.
 #[derive(Debug, Clone, Copy)]
-struct Shown<'a> {
+struct Form<'a> {
     style: Style,
     /// Only fields that are there and match.
     pattern: Option<&'a Wildmat>,
 }
 
-impl Shown<'_> {
+impl Form<'_> {
     /// After its field was appended from `value_at` on, if the article `has` it: ends the line, or takes it back to
     /// `line_at`.
     fn end_line(self, out: &mut Vec<u8>, line_at: usize, value_at: usize, has: bool) {
@@ -155,7 +156,7 @@ where
     };
     match range_of(core, argument) {
         None => Ok(()),
-        Some(Range::Id(id)) => by_id(core, wanted, id, Shown { style, pattern }).await,
+        Some(Range::Id(id)) => by_id(core, wanted, id, Form { style, pattern }).await,
         Some(Range::Numbers(group, low, high)) => {
             let empty = match argument {
                 None => "420 Current article is gone\r\n",
@@ -166,7 +167,7 @@ where
                 group,
                 next: (low <= high).then_some(low),
                 high,
-                shown: Shown { style, pattern },
+                form: Form { style, pattern },
             };
             match wanted {
                 Wanted::Article(name) => range.list_from_articles(core, listing, name, empty).await,
@@ -181,12 +182,15 @@ async fn by_id<S, Io>(
     core: &mut Core<S, Io>,
     wanted: Wanted<'_>,
     id: MessageId<'_>,
-    shown: Shown<'_>,
+    form: Form<'_>,
 ) -> Result<(), End>
 where
     S: NewsService,
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
+    if !shown(core, id).await {
+        return Ok(());
+    }
     let mut value = Vec::new();
     let found = match wanted {
         Wanted::Article(name) => {
@@ -208,11 +212,11 @@ where
     };
     match found {
         Ok(Some(has)) => {
-            let status = status(shown.style);
+            let status = status(form.style);
             let out = core.out();
             out.extend_from_slice(status);
             let line_at = out.len();
-            out.extend_from_slice(if shown.style == Style::Rfc3977 {
+            out.extend_from_slice(if form.style == Style::Rfc3977 {
                 b"0"
             } else {
                 id.as_bytes()
@@ -220,7 +224,7 @@ where
             out.push(b' ');
             let value_at = out.len();
             out.extend_from_slice(&value);
-            shown.end_line(out, line_at, value_at, has);
+            form.end_line(out, line_at, value_at, has);
             out.extend_from_slice(b".\r\n");
             core.count_reply(status);
         }
@@ -235,7 +239,7 @@ struct Numbers<'a> {
     group: GroupId,
     next: Option<ArticleNumber>,
     high: ArticleNumber,
-    shown: Shown<'a>,
+    form: Form<'a>,
 }
 
 impl Numbers<'_> {
@@ -245,7 +249,7 @@ impl Numbers<'_> {
         S: NewsService,
         Io: AsyncRead + AsyncWrite + Unpin + Send,
     {
-        match self.shown.pattern {
+        match self.form.pattern {
             Some(_) => listing.end(core),
             None => listing.end_or(core, empty),
         }
@@ -288,7 +292,7 @@ impl Numbers<'_> {
                 }
                 let value_at = out.len();
                 let has = wanted.write(rest, out);
-                self.shown.end_line(out, line_at, value_at, has);
+                self.form.end_line(out, line_at, value_at, has);
             }
             if self.next.is_some() {
                 listing.step(core).await?;
@@ -341,7 +345,7 @@ impl Numbers<'_> {
                 out.push(b' ');
                 let value_at = out.len();
                 let has = write_field(article.content(), name, out);
-                self.shown.end_line(out, line_at, value_at, has);
+                self.form.end_line(out, line_at, value_at, has);
                 core.room().await?;
                 core.hurry().await?;
                 consume_budget().await;
@@ -351,12 +355,6 @@ impl Numbers<'_> {
         self.end(core, listing, empty);
         Ok(())
     }
-}
-
-/// What follows an overview line's number and TAB.
-fn after_number(line: &[u8]) -> &[u8] {
-    let tab = line.iter().position(|octet| *octet == b'\t');
-    tab.map_or(&[][..], |tab| &line[tab + 1..])
 }
 
 /// Appends the unfolded content of the first field of this name in a header block (wire form, no empty line).

@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use newsreel_net::DrainWatch;
+use newsreel_net::access::Pace;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 
@@ -24,6 +25,8 @@ pub(crate) struct Link<Io> {
     pub(crate) io: Io,
     pub(crate) pulse: Pulse,
     pub(crate) drain: DrainWatch,
+    /// How fast octets are sent.
+    pub(crate) pace: Pace,
     /// When something was sent last.
     pub(crate) sent_at: Instant,
 }
@@ -35,7 +38,12 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Link<Io> {
         let mut sent = 0;
         self.pulse.sends();
         while sent < all {
-            sent += poll_fn(|cx| self.poll_send(cx, pieces, sent)).await?;
+            let len = poll_fn(|cx| self.poll_send(cx, pieces, sent)).await?;
+            sent += len;
+            let pause = self.pace.spend(len as u64);
+            if !pause.is_zero() {
+                tokio::time::sleep(pause).await;
+            }
         }
         self.sent_at = Instant::now();
         metrics.add(Tally::OctetsOut, all as u64);
@@ -61,9 +69,10 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Link<Io> {
             }
         }
         let io = Pin::new(&mut self.io);
-        let written = match &slices[..filled] {
-            [one] => io.poll_write(cx, one),
-            several => io.poll_write_vectored(cx, several),
+        let written = match (&slices[..filled], self.pace.at_once_max()) {
+            ([first, ..], Some(most)) => io.poll_write(cx, &first[..first.len().min(most)]),
+            ([one], None) => io.poll_write(cx, one),
+            (several, _) => io.poll_write_vectored(cx, several),
         };
         match written {
             Poll::Ready(Ok(0)) | Poll::Ready(Err(_)) => Poll::Ready(Err(End::Broken)),

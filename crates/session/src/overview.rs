@@ -11,6 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use crate::core::{Core, scratch_of};
 use crate::end::End;
 use crate::listing::Listing;
+use crate::retrieve::shown;
 
 /// Which specification's replies a command gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,6 +114,9 @@ where
         core.reply("503 Overview by message-id is not kept\r\n");
         return Ok(());
     }
+    if !shown(core, id).await {
+        return Ok(());
+    }
     let out = core.out();
     let before = out.len();
     out.extend_from_slice(STATUS);
@@ -168,6 +172,12 @@ where
     }
     listing.end_or(core, empty);
     Ok(())
+}
+
+/// What follows an overview line's number and TAB.
+pub(crate) fn after_number(line: &[u8]) -> &[u8] {
+    let tab = line.iter().position(|octet| *octet == b'\t');
+    tab.map_or(&[][..], |tab| &line[tab + 1..])
 }
 
 /// Splits the next line, CRLF taken off, from the front of overview text.

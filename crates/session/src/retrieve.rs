@@ -3,13 +3,18 @@
 //! An article is read into the connection's own buffer, checked there by the service, and only then is its first
 //! octet sent.  By message-id the number is 0 and nothing is selected (RFC 3977 section 6.2.1).
 
-use newsreel_service::{ArticleBuf, ArticleQuery, Direction, NewsService, Part};
+use std::sync::Arc;
+
+use newsreel_service::{ArticleBuf, ArticleQuery, Direction, NewsService, OverviewRows, Part};
+use newsreel_wire::article::Known;
+use newsreel_wire::overview::OverviewFields;
 use newsreel_wire::range::parse_number;
 use newsreel_wire::{ArticleNumber, MessageId};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::core::{Core, scratch_of};
 use crate::end::End;
+use crate::overview::{after_number, next_line};
 
 /// Which article an argument names.
 enum Target<'a> {
@@ -32,6 +37,44 @@ impl<'a> Target<'a> {
     }
 }
 
+/// Whether an article may be shown by its message-id: it is in a group that may be read, or what a peer that feeds asks
+/// for.  If not, that was replied: it is told like one that is not here.
+pub(crate) async fn shown<S, Io>(core: &mut Core<S, Io>, id: MessageId<'_>) -> bool
+where
+    S: NewsService,
+    Io: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    let grant = Arc::clone(&core.grant);
+    if grant.reads_all() || grant.feed && grant.read.is_none() {
+        return true;
+    }
+    let mut rows = OverviewRows::default();
+    match core.service.overview_by_id(id, &mut rows).await {
+        Ok(_) if is_in_group(&rows, |group| grant.reads(group)) => return true,
+        Ok(_) => core.reply(NO_SUCH_ARTICLE),
+        Err(error) => core.reply_error(&error),
+    }
+    false
+}
+
+/// Whether Xref of the first line names such a group.
+fn is_in_group(rows: &OverviewRows, is_one: impl Fn(&str) -> bool) -> bool {
+    let line = next_line(&mut rows.text()).unwrap_or_default();
+    let Ok(fields) = OverviewFields::parse(after_number(line)) else {
+        return false;
+    };
+    let xref = fields.header(Known::Xref).unwrap_or_default();
+    let mut places = xref.split(|octet| octet.is_ascii_whitespace()).skip(1);
+    places.any(|place| {
+        let group = place.split(|octet| *octet == b':').next();
+        group
+            .and_then(|group| std::str::from_utf8(group).ok())
+            .is_some_and(&is_one)
+    })
+}
+
+const NO_SUCH_ARTICLE: &str = "430 No such article\r\n";
+
 const fn status_of(part: Part) -> &'static [u8] {
     match part {
         Part::Whole => b"220 ",
@@ -39,6 +82,38 @@ const fn status_of(part: Part) -> &'static [u8] {
         Part::Body => b"222 ",
         Part::Stat => b"223 ",
     }
+}
+
+/// What is asked for, and what is said if it is not there; `None`: it cannot be asked for, and that was replied.
+async fn query_of<'a, S, Io>(
+    core: &mut Core<S, Io>,
+    argument: Option<&'a [u8]>,
+) -> Option<(ArticleQuery<'a>, &'static str)>
+where
+    S: NewsService,
+    Io: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    let target = match Target::parse(argument) {
+        Ok(Target::Id(id)) => {
+            let is_shown = shown(core, id).await;
+            return is_shown.then_some((ArticleQuery::ById(id), NO_SUCH_ARTICLE));
+        }
+        Ok(target) => target,
+        Err(line) => {
+            core.reply(line);
+            return None;
+        }
+    };
+    let selected = core.selected_or_412()?;
+    let (number, absent) = match target {
+        Target::Number(number) => (Some(number), "423 No article with that number\r\n"),
+        _ => (selected.current, "420 Current article is gone\r\n"),
+    };
+    let Some(number) = number else {
+        core.reply("420 No current article\r\n");
+        return None;
+    };
+    Some((ArticleQuery::ByNumber(selected.id, number), absent))
 }
 
 /// Answers with `part` of the article that the argument names.
@@ -51,27 +126,12 @@ where
     S: NewsService,
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
-    let (query, absent, moves_to) = match Target::parse(argument) {
-        Err(line) => {
-            core.reply(line);
-            return Ok(());
-        }
-        Ok(Target::Id(id)) => (ArticleQuery::ById(id), "430 No such article\r\n", None),
-        Ok(target) => {
-            let Some(selected) = core.selected_or_412() else {
-                return Ok(());
-            };
-            let (number, absent) = match target {
-                Target::Number(number) => (Some(number), "423 No article with that number\r\n"),
-                _ => (selected.current, "420 Current article is gone\r\n"),
-            };
-            let Some(number) = number else {
-                core.reply("420 No current article\r\n");
-                return Ok(());
-            };
-            let query = ArticleQuery::ByNumber(selected.id, number);
-            (query, absent, Some(number))
-        }
+    let Some((query, absent)) = query_of(core, argument).await else {
+        return Ok(());
+    };
+    let moves_to = match query {
+        ArticleQuery::ById(_) => None,
+        ArticleQuery::ByNumber(_, number) => Some(number),
     };
     let scratch = scratch_of(&mut core.scratch);
     let found = match core

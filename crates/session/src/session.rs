@@ -13,7 +13,8 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use newsreel_net::DrainWatch;
-use newsreel_service::posting::{self, Post};
+use newsreel_net::access::{Grant, Pace};
+use newsreel_service::posting::{self, Post, Poster};
 use newsreel_service::{
     Connection, NewsService, OfferedId, Outcome, Reject, Transfer, TransferKind,
 };
@@ -70,12 +71,13 @@ impl Shared {
     }
 }
 
-/// Serves one connection until it ends.
+/// Serves one connection until it ends; `grant` says what it may do.
 pub async fn serve<S, Io>(
     io: Io,
     service: Arc<S>,
     shared: Arc<Shared>,
     connection: Connection,
+    grant: Arc<Grant>,
     drain: DrainWatch,
 ) -> End
 where
@@ -84,7 +86,7 @@ where
 {
     let config = &shared.config;
     let memory = shared.memory.account(connection.address());
-    let poster = connection.poster().cloned();
+    let poster = poster_of(&grant);
     let mut session = Session {
         input: Input::new(
             config.input_chunk_bytes,
@@ -100,12 +102,15 @@ where
                 io,
                 pulse: Pulse::new(shared.beats, memory.clone()),
                 drain,
+                pace: Pace::new(grant.octets_per_s_max),
                 sent_at: tokio::time::Instant::now(),
             },
             scratch: None,
             selected: None,
             group_name: String::new(),
             incoming: None,
+            commands: Pace::new(grant.commands_per_s_max.into()),
+            grant,
             poster,
             post: None,
             ending: None,
@@ -125,6 +130,16 @@ where
         "session ended"
     );
     end
+}
+
+/// What somebody may post; none: nothing.
+fn poster_of(grant: &Grant) -> Option<Arc<Poster>> {
+    let groups = grant.post.clone()?;
+    Some(Arc::new(Poster {
+        user: None,
+        groups: (!groups.matches_all()).then_some(groups),
+        may_approve: grant.approve,
+    }))
 }
 
 struct Session<S: NewsService, Io> {
@@ -298,6 +313,11 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
                 .is_some_and(|scratch| !scratch.slots.is_empty())
         {
             return Ok(false);
+        }
+        let pause = core.commands.spend(1);
+        if !pause.is_zero() {
+            core.flush().await?;
+            tokio::time::sleep(pause).await;
         }
         dispatch::run(core, verb, &command).await?;
         if !pipelined {

@@ -2,6 +2,7 @@
 //!
 //! Rows are data: HELP, CAPABILITIES, argument checks and metrics are made from them, never the other way round.
 
+use newsreel_net::access::Grant;
 use newsreel_service::Features;
 
 /// What a command needs of the service.
@@ -9,6 +10,8 @@ use newsreel_service::Features;
 pub enum Needs {
     /// Nothing: always there.
     Nothing,
+    /// Articles by message-id, which feeders have too.
+    Articles,
     /// Groups, numbers and overview.
     Reader,
     /// Lists by arrival.
@@ -20,10 +23,21 @@ pub enum Needs {
 impl Needs {
     pub(crate) fn met(self, features: Features) -> bool {
         match self {
-            Self::Nothing => true,
+            Self::Nothing | Self::Articles => true,
             Self::Reader => features.reader,
             Self::Newnews => features.newnews,
             Self::Transit => features.transit,
+        }
+    }
+
+    /// Whether who is there may ask for it.
+    pub(crate) const fn granted(self, grant: &Grant) -> bool {
+        match self {
+            Self::Nothing => true,
+            Self::Articles => grant.read.is_some() || grant.feed,
+            Self::Reader => grant.is_for_readers(),
+            Self::Newnews => grant.newnews && grant.read.is_some(),
+            Self::Transit => grant.feed,
         }
     }
 }
@@ -43,7 +57,7 @@ pub struct Spec {
     pub capability: Option<&'static str>,
     /// Whether it is answered through reply slots (RFC 4644); others wait for the answers before them.
     pub pipelined: bool,
-    /// Every code it can answer, but for 400, 403, 500 and 501, which any command can.
+    /// Every code it can answer, but for 400, 403, 500, 501 and 502, which any command can.
     pub codes: &'static [u16],
 }
 

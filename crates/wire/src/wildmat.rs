@@ -5,6 +5,8 @@
 //! A character is a UTF-8 code point.  Patterns are prepared once; matching never allocates and takes at most pattern
 //! times text steps, whatever the pattern.
 
+use std::sync::Arc;
+
 use crate::error::WildmatError;
 
 /// The most patterns one wildmat may have.
@@ -27,6 +29,8 @@ pub struct Wildmat {
     /// Last pattern first: the first that matches decides.
     patterns: Vec<(Verdict, Pattern)>,
     text: String,
+    /// What a text must match besides.
+    within: Option<Arc<Self>>,
 }
 
 /// One pattern; the common shapes need no general matcher.
@@ -77,6 +81,7 @@ impl Wildmat {
         Ok(Self {
             patterns: vec![(Verdict::Match, pattern)],
             text: text.to_owned(),
+            within: None,
         })
     }
 
@@ -103,7 +108,19 @@ impl Wildmat {
         Ok(Self {
             patterns,
             text: text.to_owned(),
+            within: None,
         })
+    }
+
+    /// The same wildmat for whom only texts are there that `outer` matches.
+    #[must_use]
+    pub fn within(mut self, outer: &Self) -> Self {
+        let outer = match self.within.take() {
+            Some(before) => outer.clone().within(&before),
+            None => outer.clone(),
+        };
+        self.within = (!outer.matches_all()).then(|| Arc::new(outer));
+        self
     }
 
     /// What the wildmat says of `text`.
@@ -113,7 +130,11 @@ impl Wildmat {
             .patterns
             .iter()
             .find(|(_, pattern)| pattern.matches(text));
-        decides.map_or(Verdict::NoMatch, |&(verdict, _)| verdict)
+        let verdict = decides.map_or(Verdict::NoMatch, |&(verdict, _)| verdict);
+        match &self.within {
+            Some(outer) if verdict == Verdict::Match => outer.verdict(text),
+            _ => verdict,
+        }
     }
 
     /// Whether the verdict is [`Verdict::Match`].
@@ -125,14 +146,14 @@ impl Wildmat {
     /// Whether every text matches.
     #[must_use]
     pub fn matches_all(&self) -> bool {
-        self.patterns.first() == Some(&(Verdict::Match, Pattern::Any))
+        self.within.is_none() && self.patterns.first() == Some(&(Verdict::Match, Pattern::Any))
     }
 
-    /// The one text that can match, when the wildmat is a single name: a look-up then does for a scan.
+    /// The one text that can match, when the wildmat is a single name and it does: a look-up then does for a scan.
     #[must_use]
     pub fn as_exact(&self) -> Option<&str> {
         match self.patterns.as_slice() {
-            [(Verdict::Match, Pattern::Exact(text))] => Some(text),
+            [(Verdict::Match, Pattern::Exact(text))] if self.matches(text) => Some(text),
             _ => None,
         }
     }
@@ -314,6 +335,22 @@ mod tests {
             &["abb", "dddb", "xxx"],
         );
         check("a*,c*,!*b", &["aaa", "abc"], &["abb", "ccb", "xxx"]);
+    }
+
+    #[test]
+    fn within_another_both_must_match() {
+        let wildmat = |text| Wildmat::parse(text).unwrap();
+        let inner = wildmat("*,!b.*").within(&wildmat("a.*,b.*,!a.secret"));
+        assert!(inner.matches("a.x") && !inner.matches("a.secret"));
+        assert!(!inner.matches("b.x") && !inner.matches("c.x"));
+        assert!(!inner.matches_all() && wildmat("*").within(&wildmat("*")).matches_all());
+        assert_eq!(
+            wildmat("a.x").within(&wildmat("a.*")).as_exact(),
+            Some("a.x")
+        );
+        assert_eq!(wildmat("a.x").within(&wildmat("b.*")).as_exact(), None);
+        let twice = wildmat("*").within(&wildmat("a.*")).within(&wildmat("*.x"));
+        assert!(twice.matches("a.x") && !twice.matches("a.y") && !twice.matches("b.x"));
     }
 
     #[test]

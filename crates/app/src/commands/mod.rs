@@ -3,6 +3,7 @@
 //! To add one: a file here with `Args` and `run`, and a row in `Verb` and in `run`.  A verb prints through
 //! [`crate::output`] and asks a spool through [`crate::access`]; it holds no logic of the server.
 
+mod access;
 mod article;
 mod bench;
 mod check;
@@ -60,6 +61,9 @@ enum Verb {
     /// Confirm that the clock is right although it jumped
     #[command(subcommand)]
     Clock(clock::Verb),
+    /// Say what somebody may do, and by which rule
+    #[command(subcommand)]
+    Access(access::Verb),
     /// Check, show and explain the configuration
     #[command(subcommand)]
     Config(config::Verb),
@@ -87,6 +91,7 @@ pub(crate) fn run(cli: Cli) -> Result<()> {
         Verb::Store(verb) => store::run(&verb),
         Verb::Check(args) => check::run(&args),
         Verb::Clock(verb) => clock::run(&verb),
+        Verb::Access(verb) => access::run(&verb),
         Verb::Config(verb) => config::run(&verb),
         Verb::Bench(verb) => bench::run(&verb),
         Verb::Usenetfs(verb) => usenetfs::run(&verb),

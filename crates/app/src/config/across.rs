@@ -6,12 +6,13 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
+use newsreel_service::posting::PostingClients;
 use newsreel_session::SessionConfig;
 use newsreel_store::{BufferConfig, StoreConfig};
 
-use super::Config;
 use super::problem::Problem;
 use super::schema;
+use super::{Clients, Config};
 
 /// Keys that nobody wrote whose values follow from a key that somebody did, by that key.  Where a value comes from is no
 /// part of a configuration: all of these are equal.
@@ -79,6 +80,7 @@ pub(super) fn settle(
     across.log_segment();
     across.remember();
     across.parts();
+    across.access();
     across.problems
 }
 
@@ -156,6 +158,31 @@ impl Across<'_> {
             self.problem(key, bound.keys, what, bound.right.clone());
         }
         value
+    }
+
+    /// `[[access]]` decides alone: keys that decide without it would be in force nowhere.
+    fn access(&mut self) {
+        if self.config.access.is_empty() {
+            return;
+        }
+        // A default that is written says nothing else than no line.
+        let says = [
+            (
+                "server.clients",
+                self.config.server.clients != Clients::default(),
+            ),
+            (
+                "posting.clients",
+                self.config.posting.clients != PostingClients::default(),
+            ),
+        ];
+        for (key, says) in says {
+            if says {
+                let what = format!("{key} decides nothing beside [[access]]");
+                let right = "take it out; the entries of [[access]] say who may do what".to_owned();
+                self.problem(key, &["access"], what, right);
+            }
+        }
     }
 
     /// `session.large_articles_bytes_max`: room for one article while its chunk grows, or none ever comes in.

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use anyhow::{Result, bail};
+use newsreel_net::access::AccessRule;
 use newsreel_store::StoreConfig;
 use serde_json::json;
 
@@ -170,8 +171,12 @@ set = \"\"
 
 /// The default of a key in a table of a list, perhaps none; nothing for other keys.
 fn of_table(key: &Key) -> Option<Option<toml::Value>> {
-    let store: StoreConfig = toml::from_str(BARE).ok()?;
     let (list, name) = key.path.split_once('.')?;
+    if list == "access" {
+        let rule = toml::Table::try_from(AccessRule::default()).ok()?;
+        return Some(rule.get(name).cloned());
+    }
+    let store: StoreConfig = toml::from_str(BARE).ok()?;
     let lists = toml::Table::try_from(&store).ok()?;
     let table = lists.get(list)?.as_array()?.first()?.as_table()?;
     Some(table.get(name).cloned())

@@ -3,6 +3,7 @@
 //! Two stages: a file is first read against the table of keys ([`read`]), which finds all that is wrong at once; what is
 //! sound becomes a [`Config`], whose values are resolved (octets, seconds, absolute paths).  Only the app reads files.
 
+mod access;
 mod across;
 mod entries;
 mod explain;
@@ -23,6 +24,7 @@ use newsreel_engine::{ArticlesConfig, EngineConfig, ScrubConfig, SequencerConfig
 use newsreel_index::IndexConfig;
 use newsreel_journal::JournalConfig;
 use newsreel_net::ListenConfig;
+use newsreel_net::access::{AccessRule, Rules};
 use newsreel_service::posting::{ModerationConfig, PostingConfig};
 use newsreel_session::{ListsConfig, SessionConfig};
 use newsreel_store::StoreConfig;
@@ -41,7 +43,13 @@ pub(crate) use self::units::Unit;
 use crate::input::{self, Input};
 
 /// Keys that a table in a list cannot do without.
-const REQUIRED: &[&str] = &["buffer.name", "buffer.octets", "set.name", "rule.set"];
+const REQUIRED: &[&str] = &[
+    "buffer.name",
+    "buffer.octets",
+    "set.name",
+    "rule.set",
+    "access.name",
+];
 
 /// The largest configuration file that is read.
 const FILE_OCTETS_MAX: usize = 4 << 20;
@@ -122,6 +130,8 @@ sections! {
     session: SessionConfig, |session| owned(session.problems());
     /// `[lists]`
     lists: ListsConfig, |lists| lists.problems();
+    /// `[[access]]`
+    access: Vec<AccessRule>, |access| Rules::parse(access).err().unwrap_or_default();
     /// `[articles]`
     articles: ArticlesConfig, |articles| article_complaints(articles);
     /// `[posting]`
@@ -194,7 +204,11 @@ fn section<T: Section + DeserializeOwned + Default>(
     match value.try_into::<T>() {
         Ok(section) => {
             let own = section.complaints().into_iter();
-            complaints.extend(own.map(|(key, right)| complaint(format!("{name}.{key}"), right)));
+            // A key of an entry of a list begins with its place.
+            let dot = |key: &str| if key.starts_with('[') { "" } else { "." };
+            complaints.extend(
+                own.map(|(key, right)| complaint(format!("{name}{}{key}", dot(&key)), right)),
+            );
             section
         }
         Err(error) => {

@@ -15,7 +15,7 @@ pub(crate) struct ServerConfig {
     /// Threads that wait for the disk, for readers whose article is not in memory, or for a request to the control socket;
     /// those who need one more wait their turn.
     pub(crate) waiting_threads_max: u32,
-    /// Who may connect.
+    /// Who may connect, where there is no `[[access]]`.
     pub(crate) clients: Clients,
     /// Programs that may talk to the control socket at the same time.
     pub(crate) control_connections_max: u32,

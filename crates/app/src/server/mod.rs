@@ -10,14 +10,13 @@ mod mail;
 mod running;
 mod signals;
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
 use newsreel_engine::Engine;
 use newsreel_host::{Clock, Disk, RealDisk};
+use newsreel_net::access::Who;
 use newsreel_net::{Admission, Drain, Limits, LineLimit, Listeners};
-use newsreel_service::posting::{Poster, PostingClients};
 use newsreel_service::{Connection, ConnectionId};
 use newsreel_session::Metrics;
 use tokio::net::TcpStream;
@@ -28,7 +27,7 @@ use self::mail::Mailing;
 use self::running::Server;
 use self::signals::Signals;
 use crate::access::{self, Access};
-use crate::config::{Clients, Config};
+use crate::config::Config;
 use crate::control::client::Client;
 use crate::control::request::Request;
 use crate::control::server::{Answering, ControlSocket};
@@ -198,6 +197,7 @@ async fn until_drained(
         logging,
         overrides,
         strangers: LineLimit::default(),
+        places: Arc::default(),
     });
     let answering = Answering {
         engine: Arc::clone(engine),
@@ -237,46 +237,33 @@ fn session(
     let server = Arc::clone(server);
     async move {
         let peer = admission.peer();
-        if !is_welcome(server.settings.clients(), peer.ip()) {
-            if let Some(more) = server.strangers.admit() {
-                tracing::info!(target: "newsreel::net", %peer, more, "refused: not from this machine");
-            }
-            // A fresh socket has room for one line.
-            let _ = stream.try_write(b"502 Access denied\r\n");
-            return;
-        }
-        let id = ConnectionId(admission.id());
-        tracing::debug!(target: "newsreel::net", connection = %id, %peer, "connected");
-        let connection = Connection::new(id, Some(peer.ip()), None);
-        let connection = match poster(server.settings.posting(), peer.ip()) {
-            Some(poster) => connection.with_poster(poster),
-            None => connection,
+        let who = Who {
+            address: peer.ip(),
+            listen: stream.local_addr().ok(),
         };
+        // A fresh socket has room for one line.
+        let refuse = |why: &str, line: &[u8]| {
+            if let Some(more) = server.strangers.admit() {
+                tracing::info!(target: "newsreel::net", %peer, more, "refused: {why}");
+            }
+            let _ = stream.try_write(line);
+        };
+        let Some(grant) = server.settings.access().find(&who).cloned() else {
+            return refuse("no access rule is for it", b"502 Access denied\r\n");
+        };
+        let Some(_place) = server.places.take(&grant, peer.ip()) else {
+            let why = format!("too many connections under access rule {}", grant.name);
+            return refuse(&why, b"400 Too many connections, try again later\r\n");
+        };
+        let id = ConnectionId(admission.id());
+        let rule = &grant.name;
+        tracing::debug!(target: "newsreel::net", connection = %id, %peer, rule, "connected");
+        let connection = Connection::new(id, Some(peer.ip()), None);
         let shared = server.settings.session();
         let watch = server.drain.watch();
-        let end =
-            newsreel_session::serve(stream, server.engine.service(), shared, connection, watch)
-                .await;
+        let service = server.engine.service();
+        let end = newsreel_session::serve(stream, service, shared, connection, grant, watch).await;
         tracing::debug!(target: "newsreel::net", connection = %id, ?end, "ended");
-    }
-}
-
-/// What whoever connects may post before they say who they are.  The one place that decides it: access rules come here.
-fn poster(clients: PostingClients, address: IpAddr) -> Option<Poster> {
-    let may_post = match clients {
-        PostingClients::Loopback => address.to_canonical().is_loopback(),
-        PostingClients::Nobody => false,
-    };
-    may_post.then(|| Poster {
-        may_approve: true,
-        ..Poster::default()
-    })
-}
-
-fn is_welcome(clients: Clients, address: IpAddr) -> bool {
-    match clients {
-        Clients::Loopback => address.to_canonical().is_loopback(),
-        Clients::All => true,
     }
 }
 
@@ -308,24 +295,5 @@ mod tests {
             runtime.block_on(work).unwrap();
         }
         assert!((1..=2).contains(&most.load(Ordering::SeqCst)), "{most:?}");
-    }
-
-    #[test]
-    fn only_this_machine_may_post() {
-        let may = |clients, address: &str| poster(clients, address.parse().unwrap()).is_some();
-        assert!(may(PostingClients::Loopback, "127.0.0.9"));
-        assert!(may(PostingClients::Loopback, "::ffff:127.0.0.1"));
-        assert!(may(PostingClients::Loopback, "::1"));
-        assert!(!may(PostingClients::Loopback, "192.0.2.1"));
-        assert!(!may(PostingClients::Nobody, "127.0.0.1"));
-    }
-
-    #[test]
-    fn strangers_are_welcome_only_when_the_configuration_says_so() {
-        let check = |clients, address: &str| is_welcome(clients, address.parse().unwrap());
-        assert!(check(Clients::Loopback, "127.0.0.9"));
-        assert!(check(Clients::Loopback, "::ffff:127.0.0.1"));
-        assert!(!check(Clients::Loopback, "192.0.2.1"));
-        assert!(check(Clients::All, "192.0.2.1"));
     }
 }

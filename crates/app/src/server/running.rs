@@ -8,14 +8,14 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use anyhow::Result;
 use newsreel_engine::Engine;
+use newsreel_net::access::{Places, Rules};
 use newsreel_net::{Drain, Limits, LineLimit};
-use newsreel_service::posting::PostingClients;
 use newsreel_session::{Lists, Metrics, MetricsSnapshot, Shared};
 use serde_json::{Value, json};
 
 use super::Overrides;
 use super::logging::Logging;
-use crate::config::{self, Clients, Config};
+use crate::config::{self, Config};
 use crate::control::request::Running;
 
 /// The parts of a server that others ask.
@@ -28,8 +28,10 @@ pub(crate) struct Server {
     pub(super) logging: Logging,
     pub(super) overrides: Overrides,
     pub(super) settings: Settings,
-    /// Lines about connections from elsewhere.
+    /// Lines about connections that are refused.
     pub(super) strangers: LineLimit,
+    /// Connections by access rule.
+    pub(super) places: Arc<Places>,
 }
 
 impl std::fmt::Debug for Server {
@@ -49,36 +51,23 @@ struct InForce {
     started: Config,
     config: Config,
     session: Arc<Shared>,
+    access: Arc<Rules>,
 }
 
 impl Settings {
     pub(super) fn new(config: Config, metrics: &Arc<Metrics>) -> Self {
         let session = session_of(&config, &config, metrics);
         Self(RwLock::new(InForce {
+            access: Arc::new(config.access_rules()),
             started: config.clone(),
             config,
             session,
         }))
     }
 
-    /// Who may connect.
-    pub(super) fn clients(&self) -> Clients {
-        self.0
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .config
-            .server
-            .clients
-    }
-
-    /// Who may post.
-    pub(super) fn posting(&self) -> PostingClients {
-        self.0
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .config
-            .posting
-            .clients
+    /// Who may do what.
+    pub(super) fn access(&self) -> Arc<Rules> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner).access)
     }
 
     /// What new sessions begin with.
@@ -110,6 +99,7 @@ impl Settings {
 
     fn set(&self, config: Config, session: Arc<Shared>) {
         let mut in_force = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        in_force.access = Arc::new(config.access_rules());
         in_force.config = config;
         in_force.session = session;
     }

@@ -1,6 +1,7 @@
 //! The binary as users run it: real processes, real sockets, a spool in a temporary directory.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod access;
 mod bench;
 mod block_device;
 mod cancel;

@@ -218,6 +218,20 @@ const ROWS: &[Row] = &[
         |world| listed(world, "SUBSCRIPTIONS"),
         ["503", "215"],
     ),
+    row(
+        "access",
+        [
+            "[{ name = 'all', read = '*', feed = true }]",
+            "[{ name = 'some', read = 'misc.*' }]",
+        ],
+        |world| {
+            let mut client = NewsClient::connect(world.server.address);
+            let group = client.ask("GROUP alt.test");
+            let check = client.ask("CHECK <a@b.example>");
+            format!("{} {}", &group[..3], &check[..3])
+        },
+        ["211 238", "411 502"],
+    ),
     row("session.idle_s", ["600", "1"], silence, ["nothing", "400"]),
     row(
         "session.command_s",
@@ -481,8 +495,11 @@ fn hear_for(stream: &mut BufReader<TcpStream>, wait: Duration) -> String {
 fn configuration(values: &[(&str, &str)]) -> String {
     let mut config: toml::Table = Spool::changed(&[]).parse().unwrap();
     for (key, value) in values {
-        let (section, name) = key.split_once('.').unwrap();
         let line: toml::Table = format!("value = {value}").parse().unwrap();
+        let Some((section, name)) = key.split_once('.') else {
+            config.insert((*key).to_owned(), line["value"].clone());
+            continue;
+        };
         let section = config
             .entry(section)
             .or_insert_with(|| toml::Table::new().into());

@@ -21,7 +21,7 @@ pub enum PostingClients {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PostingConfig {
-    /// Who may post.
+    /// Who may post, where there is no `[[access]]`.
     pub clients: PostingClients,
     /// Posts to more groups than this are refused; `articles.groups_max` holds besides.
     pub groups_max: u32,

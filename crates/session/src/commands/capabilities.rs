@@ -32,16 +32,17 @@ where
     }
     core.reply("101 Capability list follows\r\n");
     let (features, may_post) = (core.features, core.may_post());
-    let shared = Arc::clone(&core.shared);
+    let (shared, grant) = (Arc::clone(&core.shared), Arc::clone(&core.grant));
     let out = core.out();
     out.extend_from_slice(b"VERSION 2\r\nIMPLEMENTATION newsreel ");
     out.extend_from_slice(env!("CARGO_PKG_VERSION").as_bytes());
     out.extend_from_slice(b"\r\n");
     let mut seen: Option<&str> = None;
     for capability in CAPABILITIES {
-        let offered = TABLE
-            .iter()
-            .any(|spec| spec.capability == Some(capability) && spec.needs.met(features));
+        let offered = TABLE.iter().any(|spec| {
+            let is_here = spec.needs.met(features) && spec.needs.granted(&grant);
+            spec.capability == Some(capability) && is_here
+        });
         if !offered || seen == Some(capability) || *capability == "POST" && !may_post {
             continue;
         }
@@ -52,7 +53,8 @@ where
         }
         if *capability == super::list::CAPABILITY {
             let kept = super::list::KEYWORDS.iter();
-            for keyword in kept.filter(|keyword| shared.lists.offers(keyword)) {
+            let may_list = |keyword: &str| grant.list || !super::list::OF_GROUPS.contains(&keyword);
+            for keyword in kept.filter(|word| shared.lists.offers(word) && may_list(word)) {
                 out.push(b' ');
                 out.extend_from_slice(keyword.as_bytes());
             }

@@ -49,8 +49,9 @@ where
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
     match core.service.group(name).await {
-        Ok(Some(info)) => return Some(info),
-        Ok(None) => core.reply("411 No such newsgroup\r\n"),
+        Ok(Some(info)) if core.grant.reads(name.as_str()) => return Some(info),
+        // What may not be read is not told to be there.
+        Ok(_) => core.reply("411 No such newsgroup\r\n"),
         Err(error) => core.reply_error(&error),
     }
     None

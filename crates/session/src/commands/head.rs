@@ -13,7 +13,7 @@ pub(super) const SPEC: Spec = Spec {
     name: "HEAD",
     usage: "[message-id|number]",
     args: (0, 1),
-    needs: Needs::Nothing,
+    needs: Needs::Articles,
     capability: None,
     pipelined: false,
     codes: &[221, 412, 420, 423, 430],

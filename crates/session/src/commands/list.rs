@@ -8,6 +8,7 @@ use newsreel_wire::{Wildmat, overview};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::core::{Core, scratch_of};
+use crate::dispatch::NOT_PERMITTED;
 use crate::end::End;
 use crate::listing::Listing;
 use crate::lists::Kept;
@@ -31,6 +32,9 @@ pub(super) const KEYWORDS: &[&str] = &[
     "SUBSCRIPTIONS",
 ];
 
+/// Those that list groups, for whom may do that.
+pub(super) const OF_GROUPS: &[&str] = &["ACTIVE", "ACTIVE.TIMES", "COUNTS", "NEWSGROUPS"];
+
 /// Groups visited at a time.
 const GROUPS_MAX: usize = 1024;
 
@@ -44,6 +48,8 @@ pub(super) const SPEC: Spec = Spec {
     pipelined: false,
     codes: &[215, 503],
 };
+
+const FOLLOWS: &[u8] = b"215 List follows\r\n";
 
 /// Writes a row's line, without CRLF.
 type WriteRow = fn(&GroupRow<'_>, &mut Vec<u8>);
@@ -80,7 +86,7 @@ where
             described,
             ..GroupSelect::default()
         };
-        return groups(core, b"215 List follows\r\n", select, write).await;
+        return groups(core, FOLLOWS, select, write).await;
     }
     fixed(core, command);
     Ok(())
@@ -151,6 +157,9 @@ where
     S: NewsService,
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
+    if !core.grant.reads_all() || !core.grant.list {
+        return groups(core, FOLLOWS, GroupSelect::default(), write_active).await;
+    }
     let scratch = scratch_of(&mut core.scratch);
     if let Err(error) = core.service.active_list(&mut scratch.parts).await {
         core.reply_error(&error);
@@ -162,7 +171,7 @@ where
     Ok(())
 }
 
-/// Lists the selected groups, a chunk at a time.
+/// Lists the selected groups that may be read, a chunk at a time.
 pub(super) async fn groups<S, Io>(
     core: &mut Core<S, Io>,
     status: &'static [u8],
@@ -173,6 +182,27 @@ where
     S: NewsService,
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
+    let grant = Arc::clone(&core.grant);
+    let readable = match &grant.read {
+        Some(read) if grant.list => read,
+        Some(_) => {
+            core.reply(NOT_PERMITTED);
+            return Ok(());
+        }
+        // Who may only post is shown none.
+        None => {
+            Listing::begin(core, status).end(core);
+            return Ok(());
+        }
+    };
+    let wildmat = match select.wildmat {
+        Some(wildmat) => wildmat.clone().within(readable),
+        None => readable.clone(),
+    };
+    let select = GroupSelect {
+        wildmat: Some(&wildmat),
+        ..select
+    };
     let mut listing = Listing::begin(core, status);
     let mut cursor = GroupCursor::default();
     while !cursor.is_done() {

@@ -35,6 +35,10 @@ where
     let Some(since) = newgroups::since(core, command, 1) else {
         return Ok(());
     };
+    let wildmat = match &core.grant.read {
+        Some(read) => wildmat.within(read),
+        None => wildmat,
+    };
     let mut listing = Listing::begin(core, STATUS);
     let mut cursor = S::NewnewsCursor::default();
     let chunk = core.shared.config.reply_chunk_bytes;

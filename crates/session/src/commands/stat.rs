@@ -13,7 +13,7 @@ pub(super) const SPEC: Spec = Spec {
     name: "STAT",
     usage: "[message-id|number]",
     args: (0, 1),
-    needs: Needs::Nothing,
+    needs: Needs::Articles,
     capability: None,
     pipelined: false,
     codes: &[223, 412, 420, 423, 430],

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use newsreel_net::Drain;
+use newsreel_net::access::Grant;
 use newsreel_service::memory::{MemoryConfig, MemoryService, Trouble};
 use newsreel_service::{Connection, ConnectionId, Outcome};
 use newsreel_session::{End, Lists, ListsConfig, Metrics, SessionConfig, Shared, serve};
@@ -416,6 +417,7 @@ async fn a_session_that_is_cut_releases_its_offers() {
         driver.service.clone(),
         shared,
         connection,
+        Arc::new(Grant::everything("test")),
         watch,
     ));
     say(&mut ours, "CHECK <1@t>\r\n").await;
@@ -442,7 +444,14 @@ async fn a_session_is_small() {
     );
     let connection = Connection::new(ConnectionId(1), None, None);
     let (ours, theirs) = duplex(64);
-    let session = serve(theirs, service, shared, connection, Drain::new().watch());
+    let session = serve(
+        theirs,
+        service,
+        shared,
+        connection,
+        Arc::new(Grant::everything("test")),
+        Drain::new().watch(),
+    );
     let octets = size_of_val(&session);
     assert!(octets < 4096, "a session's task has {octets} octets");
     drop(ours);
@@ -534,4 +543,46 @@ async fn an_article_that_was_too_large_may_be_asked_of_others() {
     );
     say(&mut second, "CHECK <1@t>\r\n").await;
     assert_eq!(so_far(&mut second).await, "238 <1@t>\r\n");
+}
+
+/// A driver whose clients may do everything, at a pace.
+fn paced(octets_per_s_max: u64, commands_per_s_max: u32) -> MemoryDriver {
+    let mut driver = driver(SessionConfig::default());
+    driver.grant = Arc::new(Grant {
+        octets_per_s_max,
+        commands_per_s_max,
+        ..Grant::everything("paced")
+    });
+    driver
+}
+
+#[tokio::test(start_paused = true)]
+async fn commands_are_taken_no_faster_than_they_may_come() {
+    let mut driver = paced(0, 10);
+    let mut stream = greeted(&mut driver).await;
+    let begun = tokio::time::Instant::now();
+    say(&mut stream, &format!("{}QUIT\r\n", "DATE\r\n".repeat(60))).await;
+    let mut said = String::new();
+    stream.read_to_string(&mut said).await.unwrap();
+    assert_eq!(said.matches("111 ").count(), 60);
+    let passed = begun.elapsed().as_millis();
+    assert!((5000..5200).contains(&passed), "{passed} ms");
+}
+
+#[tokio::test(start_paused = true)]
+async fn octets_are_sent_no_faster_than_they_may() {
+    let mut driver = paced(1000, 0);
+    let mut stream = greeted(&mut driver).await;
+    let begun = tokio::time::Instant::now();
+    say(&mut stream, &format!("{}QUIT\r\n", "HELP\r\n".repeat(10))).await;
+    let mut said = String::new();
+    stream.read_to_string(&mut said).await.unwrap();
+    assert_eq!(said.matches("100 ").count(), 10);
+    // What the greeting took of the first second is not counted.
+    let least = (said.len() as u128).saturating_sub(1000);
+    let passed = begun.elapsed().as_millis();
+    assert!(
+        (least..least + 300).contains(&passed),
+        "{passed} ms, {least}"
+    );
 }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use newsreel_net::Drain;
+use newsreel_net::access::{AccessConfig, Grant, Rules, Who};
 use newsreel_service::memory::{MemoryConfig, MemoryService, Trouble};
-use newsreel_service::posting::{ModerationConfig, Poster, PostingClients};
+use newsreel_service::posting::{ModerationConfig, PostingClients};
 use newsreel_service::{Connection, ConnectionId, Defer, Features, NewsService, Outcome};
 use newsreel_session::{Lists, ListsConfig, Metrics, SessionConfig, Shared, serve};
 use newsreel_testkit::transcript::Action;
@@ -17,13 +18,16 @@ use tokio::io::{DuplexStream, duplex};
 /// Octets between client and session that are under way.
 const PIPE_BYTES: usize = 64 << 10;
 
+/// Where all connections come from.
+const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
 pub(crate) struct MemoryDriver {
     pub(crate) service: Arc<MemoryService>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) drain: Drain,
     shared: Arc<Shared>,
     connections: u64,
-    posting: PostingClients,
+    pub(crate) grant: Arc<Grant>,
 }
 
 impl MemoryDriver {
@@ -32,8 +36,15 @@ impl MemoryDriver {
         assert_eq!(lists.problems(), []);
         let lists = Lists::new(lists, &memory.moderators);
         let metrics = Arc::new(Metrics::default());
+        let everything = Grant::everything("memory");
         Self {
-            posting: memory.posting.clients,
+            grant: Arc::new(match memory.posting.clients {
+                PostingClients::Loopback => everything,
+                PostingClients::Nobody => Grant {
+                    post: None,
+                    ..everything
+                },
+            }),
             service: Arc::new(MemoryService::new(memory, UnixTime(CLOCK_START_S))),
             shared: Shared::new(session, lists, metrics.clone()),
             metrics,
@@ -46,15 +57,7 @@ impl MemoryDriver {
     pub(crate) fn open(&mut self) -> DuplexStream {
         let (ours, theirs) = duplex(PIPE_BYTES);
         self.connections += 1;
-        let address = Some(IpAddr::V4(Ipv4Addr::LOCALHOST));
-        let connection = Connection::new(ConnectionId(self.connections), address, None);
-        let connection = match self.posting {
-            PostingClients::Loopback => connection.with_poster(Poster {
-                may_approve: true,
-                ..Poster::default()
-            }),
-            PostingClients::Nobody => connection,
-        };
+        let connection = Connection::new(ConnectionId(self.connections), Some(ADDRESS), None);
         let (service, shared) = (self.service.clone(), self.shared.clone());
         #[expect(
             clippy::disallowed_methods,
@@ -65,6 +68,7 @@ impl MemoryDriver {
             service,
             shared,
             connection,
+            self.grant.clone(),
             self.drain.watch(),
         ));
         ours
@@ -118,8 +122,15 @@ impl Driver for MemoryDriver {
     async fn start(&mut self, setup: &Setup) -> anyhow::Result<Support> {
         let mut session = SessionConfig::default();
         let mut memory = MemoryConfig::default();
+        let mut rules = None;
         let mut sections = [const { String::new() }; 4];
         for (key, value) in &setup.config {
+            if key == "access" {
+                let access: AccessConfig = toml::from_str(&format!("{key} = {value}"))?;
+                rules =
+                    Some(Rules::parse(&access.access).map_err(|why| anyhow::anyhow!("{why:?}"))?);
+                continue;
+            }
             let known = ["session.", "posting.", "moderation.", "lists."];
             let found = known.iter().zip(&mut sections);
             let mut found = found.filter_map(|(name, text)| Some((key.strip_prefix(name)?, text)));
@@ -155,6 +166,19 @@ impl Driver for MemoryDriver {
             Some(mode) => return Ok(Support::Cannot(format!("no mode {mode} in memory"))),
         }
         *self = Self::new(session, memory, &lists);
+        if let Some(rules) = rules {
+            let who = Who {
+                address: ADDRESS,
+                listen: None,
+            };
+            let may_connect = |grant: &&Arc<Grant>| grant.connections_per_address_max == 0;
+            let Some(grant) = rules.find(&who).filter(may_connect) else {
+                return Ok(Support::Cannot(
+                    "who may connect is not held in memory".to_owned(),
+                ));
+            };
+            self.grant = Arc::clone(grant);
+        }
         Ok(Support::Done)
     }
 

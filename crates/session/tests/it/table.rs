@@ -22,14 +22,8 @@ const SITE_LISTS: &[&str] = &[
     "SUBSCRIPTIONS",
 ];
 
-/// Refusals that no conversation brings about with a server of one set, or at all, whose tests are in the engine; and
-/// those of posters who may do less than those of this machine, whose tests are in the service.
-const NOT_SHOWN: &[Reject] = &[
-    Reject::NotAllowed,
-    Reject::NoApproval,
-    Reject::NoStorageRule,
-    Reject::Undecodable,
-];
+/// Refusals that no conversation brings about with a server of one set, or at all, whose tests are in the engine.
+const NOT_SHOWN: &[Reject] = &[Reject::NoStorageRule, Reject::Undecodable];
 
 /// One side of a conversation: what was asked and is not answered yet.
 #[derive(Default)]
@@ -154,7 +148,14 @@ fn every_command_has_a_transcript_that_shows_every_code() {
         let reads = matches!(spec.needs, Needs::Reader | Needs::Newnews);
         let fault = (reads && !NO_FAULTS.contains(&spec.name)).then_some(403);
         let unknown = (spec.needs != Needs::Nothing && reads).then_some(500);
-        let codes = spec.codes.iter().copied().chain([501]).chain(fault);
+        let denied = (spec.needs != Needs::Nothing && spec.needs != Needs::Articles).then_some(502);
+        let codes = spec
+            .codes
+            .iter()
+            .copied()
+            .chain([501])
+            .chain(fault)
+            .chain(denied);
         wanted.extend(
             codes
                 .chain(unknown)
@@ -162,7 +163,7 @@ fn every_command_has_a_transcript_that_shows_every_code() {
         );
     }
     for list in LISTS {
-        wanted.extend([215, 403, 501].map(|code| (format!("LIST {list}"), code)));
+        wanted.extend([215, 403, 501, 502].map(|code| (format!("LIST {list}"), code)));
     }
     for list in SITE_LISTS {
         wanted.extend([215, 501, 503].map(|code| (format!("LIST {list}"), code)));

@@ -74,13 +74,13 @@ macro_rules! transcripts {
 
 transcripts! {
     reader {
-        article, body, cancelled, capabilities, chunks, damaged, date, date_form, faults, group, half_close, hdr, head, help, idle, last, line_ends,
+        access_connections, access_denied, access_groups, access_poster, access_reader, article, body, cancelled, capabilities, chunks, damaged, date, date_form, faults, group, half_close, hdr, head, help, idle, last, line_ends,
         list, list_site, list_times, listgroup, mode, newgroups, newgroups_all, newnews, newnews_all, next, no_posting, over, pipelining, post,
         post_faults, post_limits, post_moderated, post_refused, post_smuggling,
         quit, removed, stat, stopping, syntax, too_many, too_many_from_one, unreadable, wildmat, xgtitle, xhdr, xover, xpat,
     }
     transit {
-        bounded, check, dropped, duplicates, full_group, ihave, ihave_faults, large, larger_numbers, octets, pipelining, refused,
+        access_feeder, bounded, check, dropped, duplicates, full_group, ihave, ihave_faults, large, larger_numbers, octets, pipelining, refused,
         refused_by_config, relayed,
         smuggling, stalled, takethis, takethis_faults, tolerated, transit_mode,
     }
@@ -88,6 +88,8 @@ transcripts! {
 
 /// What only the binary can play: tools of the command line, settings of the engine and the listener, a damaged disk.
 const SKIPPED: &[&str] = &[
+    "reader/access_connections.nntp",
+    "reader/access_denied.nntp",
     "reader/cancelled.nntp",
     "reader/damaged.nntp",
     "reader/removed.nntp",

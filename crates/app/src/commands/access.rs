@@ -1,0 +1,141 @@
+//! `newsreel access explain`: what somebody may do, and why.
+//!
+//! It asks the same rules as the server, of a configuration; nothing is asked of a running server.
+
+use std::fmt::Write as _;
+use std::net::{IpAddr, SocketAddr};
+
+use anyhow::Result;
+use newsreel_net::access::{Grant, Who};
+use serde_json::{Value, json};
+
+use crate::access::{self, SpoolArgs};
+use crate::output;
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Verb {
+    /// Say which entry of [[access]] fits an address, and what it grants
+    #[command(
+        after_help = "Ends with 0 when an entry fits, with 1 when none does.\n\nExamples:\n  \
+                      newsreel access explain 192.0.2.7 --config /etc/newsreel.toml\n  \
+                      newsreel access explain ::1 --json"
+    )]
+    Explain {
+        /// Where the connection comes from
+        address: IpAddr,
+        /// Which of the server's addresses it comes to, for entries with `listen`
+        #[arg(long, value_name = "ADDRESS:PORT", value_parser = super::address)]
+        listen: Option<SocketAddr>,
+        #[command(flatten)]
+        spool: SpoolArgs,
+    },
+}
+
+pub(crate) fn run(verb: &Verb) -> Result<()> {
+    let Verb::Explain {
+        address,
+        listen,
+        spool,
+    } = verb;
+    let rules = access::config_of(spool)?.access_rules();
+    let who = Who {
+        address: *address,
+        listen: *listen,
+    };
+    let passed = rules.explain(&who);
+    let passed: Vec<_> = passed
+        .iter()
+        .filter_map(|(name, why)| Some((*name, (*why)?)))
+        .collect();
+    let grant = rules.find(&who);
+    if spool.json {
+        let passed: Vec<Value> = passed
+            .iter()
+            .map(|(rule, why)| json!({"rule": rule, "why": why}))
+            .collect();
+        output::json(
+            &json!({"address": address, "rule": grant.map(|it| &it.name),
+            "grants": grant.map(|it| granted(it)), "passed_over": passed}),
+        )?;
+    } else {
+        output::text(&text(address, grant.map(AsRef::as_ref), &passed))?;
+    }
+    match grant {
+        Some(_) => Ok(()),
+        None => anyhow::bail!("no access rule is for {address}: it is refused"),
+    }
+}
+
+/// What a rule grants.
+fn granted(grant: &Grant) -> Value {
+    let groups = |groups: &Option<newsreel_wire::Wildmat>| match groups {
+        Some(groups) => json!(groups.as_str()),
+        None => Value::Null,
+    };
+    json!({
+        "read": groups(&grant.read),
+        "post": groups(&grant.post),
+        "approve": grant.approve,
+        "feed": grant.feed,
+        "newnews": grant.newnews,
+        "list": grant.list,
+        "octets_per_s_max": grant.octets_per_s_max,
+        "commands_per_s_max": grant.commands_per_s_max,
+        "connections_max": grant.connections_max,
+        "connections_per_address_max": grant.connections_per_address_max,
+    })
+}
+
+fn text(address: &IpAddr, grant: Option<&Grant>, passed: &[(&str, &str)]) -> String {
+    let mut out = String::new();
+    for (rule, why) in passed {
+        let _ = writeln!(out, "not {rule:?}: it {why}");
+    }
+    let Some(grant) = grant else { return out };
+    let _ = writeln!(out, "{address} has what {:?} grants:", grant.name);
+    for (key, value) in granted(grant).as_object().into_iter().flatten() {
+        let value = match value {
+            Value::Null => "no groups".to_owned(),
+            Value::Bool(true) => "yes".to_owned(),
+            Value::Bool(false) => "no".to_owned(),
+            Value::Number(most) if most.as_u64() == Some(0) => "any number".to_owned(),
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let _ = writeln!(out, "  {key:28} {value}");
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_read_what_is_granted_and_why() {
+        let grant = Grant {
+            post: None,
+            commands_per_s_max: 5,
+            ..Grant::everything("inside")
+        };
+        let address = "192.0.2.7".parse().unwrap();
+        let said = text(
+            &address,
+            Some(&grant),
+            &[("peer", "is for other addresses")],
+        );
+        let lines: Vec<&str> = said.lines().collect();
+        assert_eq!(lines[0], "not \"peer\": it is for other addresses");
+        assert_eq!(lines[1], "192.0.2.7 has what \"inside\" grants:");
+        for line in [
+            "  read                         *",
+            "  post                         no groups",
+            "  feed                         yes",
+            "  commands_per_s_max           5",
+            "  connections_max              any number",
+        ] {
+            assert!(lines.contains(&line), "{line}: {said}");
+        }
+        assert!(text(&address, None, &[]).is_empty());
+    }
+}

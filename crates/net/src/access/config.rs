@@ -1,0 +1,68 @@
+//! The list `[[access]]` of the configuration: who may do what.
+
+use std::net::SocketAddr;
+
+use serde::{Deserialize, Serialize};
+
+/// All of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+pub struct AccessConfig {
+    /// Who may connect and what they may do: the first entry that fits a connection holds. Whom none fits is refused, with
+    /// 480 where logging in could help. Without entries `server.clients` and `posting.clients` decide. What fits a
+    /// connection is found when it begins and after each login; SIGHUP changes it for new connections.
+    pub access: Vec<AccessRule>,
+}
+
+/// One entry: whom it is for, and what they may do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AccessRule {
+    /// What the log and `newsreel access explain` call it.
+    pub name: String,
+    /// Addresses and networks it is for, as in `192.0.2.0/24` and `2001:db8::1`; `local` is this machine. Empty: any.
+    pub addresses: Vec<String>,
+    /// Which of the server's own addresses it is for, where one server is several (virtual hosts); port 0 is any port.
+    /// Empty: any.
+    pub listen: Vec<SocketAddr>,
+    /// Groups that may be read, a wildmat; empty: none. Articles in other groups are not shown by message-id either.
+    pub read: String,
+    /// Groups that may be posted to, a wildmat; empty: posting is not permitted.
+    pub post: String,
+    /// Whether posts with an Approved field are taken: the right of a moderator.
+    pub approve: bool,
+    /// Whether articles of others may be sent: IHAVE, CHECK and TAKETHIS.
+    pub feed: bool,
+    /// Whether NEWNEWS may be asked.
+    pub newnews: bool,
+    /// Whether groups may be listed: LIST, NEWGROUPS, XGTITLE.
+    pub list: bool,
+    /// Octets sent on one connection in a second, on average over what was sent at once; 0: any number.
+    pub octets_per_s_max: u64,
+    /// Commands taken on one connection in a second; what comes faster waits. 0: any number.
+    pub commands_per_s_max: u32,
+    /// Connections at the same time of all whom it is for; 0: any number.
+    pub connections_max: u32,
+    /// Connections at the same time from one address (IPv6: one /64 network); 0: any number.
+    pub connections_per_address_max: u32,
+}
+
+impl Default for AccessRule {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            addresses: Vec::new(),
+            listen: Vec::new(),
+            read: String::new(),
+            post: String::new(),
+            approve: false,
+            feed: false,
+            newnews: true,
+            list: true,
+            octets_per_s_max: 0,
+            commands_per_s_max: 0,
+            connections_max: 0,
+            connections_per_address_max: 0,
+        }
+    }
+}

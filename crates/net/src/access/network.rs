@@ -1,0 +1,65 @@
+//! Networks: an address with the number of its leading bits that count.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+
+/// Addresses that a rule is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Network {
+    /// This machine's own.
+    Local,
+    /// One network; a single address is a whole-length one.
+    Net(IpNet),
+}
+
+impl Network {
+    /// Reads `local`, an address, or an address with a slash and a length.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        if text == "local" {
+            return Some(Self::Local);
+        }
+        let net: IpNet = match text.parse::<IpAddr>() {
+            Ok(address) => address.into(),
+            Err(_) => text.parse().ok()?,
+        };
+        // What has bits behind its length was meant otherwise.
+        (net.addr() == net.network()).then_some(Self::Net(net))
+    }
+
+    /// Whether an address, in its canonical form, belongs to it.
+    pub(super) fn has(self, address: IpAddr) -> bool {
+        match self {
+            Self::Local => address.is_loopback(),
+            Self::Net(net) => net.contains(&address),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks() {
+        let has = |net: &str, address: &str| {
+            let address: IpAddr = address.parse().unwrap();
+            Network::parse(net).unwrap().has(address.to_canonical())
+        };
+        assert!(has("192.0.2.0/24", "192.0.2.255") && !has("192.0.2.0/24", "192.0.3.0"));
+        assert!(has("192.0.2.7", "::ffff:192.0.2.7") && !has("192.0.2.7", "192.0.2.8"));
+        assert!(has("2001:db8::/32", "2001:db8:1::1") && !has("2001:db8::/32", "2001:db9::"));
+        assert!(has("0.0.0.0/0", "127.0.0.1") && !has("0.0.0.0/0", "::1"));
+        assert!(has("local", "127.9.9.9") && has("local", "::1") && !has("local", "192.0.2.1"));
+        for bad in [
+            "",
+            "192.0.2.1/24",
+            "192.0.2.0/33",
+            "a.example",
+            "localhost",
+            "2001:db8::1/32",
+        ] {
+            assert_eq!(Network::parse(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! Which entry of `[[access]]` fits whom, and what it grants.
+//!
+//! A pure function of the entries and of who is there, so that `newsreel access explain` says what the server does.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use newsreel_wire::Wildmat;
+
+use super::config::AccessRule;
+use super::network::Network;
+
+/// Whom an entry is asked about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Who {
+    /// Where the connection comes from.
+    pub address: IpAddr,
+    /// Which of our addresses it came to; none: it is not known.
+    pub listen: Option<SocketAddr>,
+}
+
+/// What somebody may do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grant {
+    /// The entry it comes from.
+    pub name: String,
+    /// Groups that may be read; none: no group.
+    pub read: Option<Wildmat>,
+    /// Groups that may be posted to; none: posting is not permitted.
+    pub post: Option<Wildmat>,
+    /// Whether posts may be approved.
+    pub approve: bool,
+    /// Whether articles of others may be sent.
+    pub feed: bool,
+    /// Whether NEWNEWS may be asked.
+    pub newnews: bool,
+    /// Whether groups may be listed.
+    pub list: bool,
+    /// Octets sent in a second; 0: any number.
+    pub octets_per_s_max: u64,
+    /// Commands taken in a second; 0: any number.
+    pub commands_per_s_max: u32,
+    /// Connections of all whom it is for; 0: any number.
+    pub connections_max: u32,
+    /// Connections from one address; 0: any number.
+    pub connections_per_address_max: u32,
+}
+
+impl Grant {
+    /// Everything.
+    #[must_use]
+    pub fn everything(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            read: Wildmat::parse("*").ok(),
+            post: Wildmat::parse("*").ok(),
+            approve: true,
+            feed: true,
+            newnews: true,
+            list: true,
+            octets_per_s_max: 0,
+            commands_per_s_max: 0,
+            connections_max: 0,
+            connections_per_address_max: 0,
+        }
+    }
+
+    /// Whether a group may be read.
+    #[must_use]
+    pub fn reads(&self, group: &str) -> bool {
+        self.read.as_ref().is_some_and(|read| read.matches(group))
+    }
+
+    /// Whether every group may be read.
+    #[must_use]
+    pub fn reads_all(&self) -> bool {
+        self.read.as_ref().is_some_and(Wildmat::matches_all)
+    }
+
+    /// Whether it has anything for readers or posters.
+    #[must_use]
+    pub const fn is_for_readers(&self) -> bool {
+        self.read.is_some() || self.post.is_some()
+    }
+}
+
+/// One entry, made ready.
+#[derive(Debug)]
+struct Rule {
+    networks: Vec<Network>,
+    listen: Vec<SocketAddr>,
+    grant: Arc<Grant>,
+}
+
+/// The entries, in their order.
+#[derive(Debug, Default)]
+pub struct Rules(Vec<Rule>);
+
+impl Rules {
+    /// Makes entries ready.
+    ///
+    /// # Errors
+    /// Everything that is wrong with them, as `([entry].key, what would be right)`.
+    pub fn parse(entries: &[AccessRule]) -> Result<Self, Vec<(String, String)>> {
+        let mut problems = Vec::new();
+        let mut rules = Vec::with_capacity(entries.len());
+        for (at, entry) in entries.iter().enumerate() {
+            let mut wrong =
+                |key: &str, right: String| problems.push((format!("[{at}].{key}"), right));
+            let mut before = entries.iter().take(at);
+            if entry.name.is_empty() || before.any(|other| other.name == entry.name) {
+                wrong("name", "give each entry a name of its own".to_owned());
+            }
+            let mut networks = Vec::with_capacity(entry.addresses.len());
+            for (at, text) in entry.addresses.iter().enumerate() {
+                match Network::parse(text) {
+                    Some(network) => networks.push(network),
+                    None => wrong(
+                        &format!("addresses[{at}]"),
+                        format!(
+                            "{text:?} must be an address or network as in 192.0.2.7, 192.0.2.0/24 or 2001:db8::/32, or local"
+                        ),
+                    ),
+                }
+            }
+            let mut groups = |key: &str, text: &str| match Wildmat::parse(text) {
+                _ if text.is_empty() => None,
+                Ok(wildmat) => Some(wildmat),
+                Err(why) => {
+                    wrong(key, why.to_string());
+                    None
+                }
+            };
+            let (read, post) = (groups("read", &entry.read), groups("post", &entry.post));
+            rules.push(Rule {
+                networks,
+                listen: entry.listen.clone(),
+                grant: Arc::new(Grant {
+                    name: entry.name.clone(),
+                    read,
+                    post,
+                    approve: entry.approve,
+                    feed: entry.feed,
+                    newnews: entry.newnews,
+                    list: entry.list,
+                    octets_per_s_max: entry.octets_per_s_max,
+                    commands_per_s_max: entry.commands_per_s_max,
+                    connections_max: entry.connections_max,
+                    connections_per_address_max: entry.connections_per_address_max,
+                }),
+            });
+        }
+        match problems.is_empty() {
+            true => Ok(Self(rules)),
+            false => Err(problems),
+        }
+    }
+
+    /// What somebody may do; none: nothing, not even connect.
+    #[must_use]
+    pub fn find(&self, who: &Who) -> Option<&Arc<Grant>> {
+        let rule = self.0.iter().find(|rule| rule.misfit(who).is_none())?;
+        Some(&rule.grant)
+    }
+
+    /// Every entry's name up to the one that fits, with why those before it do not.
+    pub fn explain(&self, who: &Who) -> Vec<(&str, Option<&'static str>)> {
+        let mut said = Vec::new();
+        for rule in &self.0 {
+            let misfit = rule.misfit(who);
+            said.push((rule.grant.name.as_str(), misfit));
+            if misfit.is_none() {
+                break;
+            }
+        }
+        said
+    }
+}
+
+impl Rule {
+    /// Why this entry is not for somebody; none: it is.
+    fn misfit(&self, who: &Who) -> Option<&'static str> {
+        let address = who.address.to_canonical();
+        if !self.networks.is_empty() && !self.networks.iter().any(|net| net.has(address)) {
+            return Some("is for other addresses");
+        }
+        let is_here = |listen: &SocketAddr| {
+            who.listen.is_some_and(|came_to| {
+                came_to.ip().to_canonical() == listen.ip().to_canonical()
+                    && (listen.port() == 0 || listen.port() == came_to.port())
+            })
+        };
+        if !self.listen.is_empty() && !self.listen.iter().any(is_here) {
+            return Some("is for connections to other addresses of the server");
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn who(address: &str, listen: &str) -> Who {
+        Who {
+            address: address.parse().unwrap(),
+            listen: listen.parse().ok(),
+        }
+    }
+
+    fn rules(text: &str) -> Rules {
+        let config: super::super::AccessConfig = toml::from_str(text).unwrap();
+        Rules::parse(&config.access).unwrap()
+    }
+
+    #[test]
+    fn the_first_that_fits_holds() {
+        let rules = rules(
+            "[[access]]\nname = 'peer'\naddresses = ['192.0.2.7']\nfeed = true\n\
+             [[access]]\nname = 'inside'\naddresses = ['local', '192.0.2.0/24']\nread = '*'\n\
+             [[access]]\nname = 'host'\nlisten = ['198.51.100.1:0', '198.51.100.2:563']\nread = 'misc.*'\n",
+        );
+        let found = |address, listen| rules.find(&who(address, listen)).map(|it| it.name.clone());
+        assert_eq!(found("192.0.2.7", ""), Some("peer".into()));
+        assert_eq!(found("::ffff:192.0.2.7", ""), Some("peer".into()));
+        assert_eq!(
+            found("192.0.2.8", "198.51.100.1:119"),
+            Some("inside".into())
+        );
+        assert_eq!(found("::1", ""), Some("inside".into()));
+        assert_eq!(
+            found("203.0.113.1", "198.51.100.1:119"),
+            Some("host".into())
+        );
+        assert_eq!(
+            found("203.0.113.1", "198.51.100.2:563"),
+            Some("host".into())
+        );
+        assert_eq!(found("203.0.113.1", "198.51.100.2:119"), None);
+        assert_eq!(found("203.0.113.1", ""), None);
+        let said = rules.explain(&who("192.0.2.8", ""));
+        assert_eq!(
+            said,
+            [("peer", Some("is for other addresses")), ("inside", None)]
+        );
+        assert_eq!(rules.explain(&who("203.0.113.1", "")).len(), 3);
+        assert!(Rules::default().find(&who("127.0.0.1", "")).is_none());
+    }
+
+    #[test]
+    fn what_is_granted() {
+        let rules = rules("[[access]]\nname = 'a'\nread = '*,!secret.*'\npost = 'misc.*'\n");
+        let grant = rules.find(&who("192.0.2.1", "")).unwrap();
+        assert!(grant.reads("misc.test") && !grant.reads("secret.x") && !grant.reads_all());
+        assert!(grant.is_for_readers() && !grant.feed && !grant.approve);
+        assert!(Grant::everything("x").reads_all());
+    }
+
+    #[test]
+    fn everything_that_is_wrong_is_told() {
+        let entry = |name: &str| AccessRule {
+            name: name.into(),
+            ..AccessRule::default()
+        };
+        let bad = [
+            entry(""),
+            entry("a"),
+            AccessRule {
+                addresses: vec!["local".into(), "192.0.2.1/24".into()],
+                read: "a,,b".into(),
+                post: "[".into(),
+                ..entry("a")
+            },
+        ];
+        let problems = Rules::parse(&bad).unwrap_err();
+        let keys: Vec<&str> = problems.iter().map(|(key, _)| key.as_str()).collect();
+        let expect = [
+            "[0].name",
+            "[2].name",
+            "[2].addresses[1]",
+            "[2].read",
+            "[2].post",
+        ];
+        assert_eq!(keys, expect);
+    }
+}

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use newsreel_engine::{Engine, EngineConfig, GroupSpec};
 use newsreel_host::{Clock, Disk, Effect, FakeClock, Fault, FaultyDisk, MemoryDisk, Op};
 use newsreel_net::Drain;
+use newsreel_net::access::Grant;
 use newsreel_service::{Connection, ConnectionId};
-use newsreel_session::{Metrics, SessionConfig, Shared, serve};
+use newsreel_session::{Lists, Metrics, SessionConfig, Shared, serve};
 use newsreel_store::StoreConfig;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, duplex};
 
@@ -77,15 +78,20 @@ impl World {
 
     async fn connect(&self) -> Client {
         let (ours, theirs) = duplex(64 << 10);
-        let shared = Shared::new(SessionConfig::default(), Arc::new(Metrics::default()));
+        let shared = Shared::new(
+            SessionConfig::default(),
+            Lists::default(),
+            Arc::new(Metrics::default()),
+        );
         let connection = Connection::new(ConnectionId(1), None, None);
         let watch = Drain::new().watch();
+        let grant = Arc::new(Grant::everything("test"));
         let service = self.engine.service();
         #[expect(
             clippy::disallowed_methods,
             reason = "a test's runtime ends all its tasks"
         )]
-        tokio::spawn(serve(theirs, service, shared, connection, watch));
+        tokio::spawn(serve(theirs, service, shared, connection, grant, watch));
         let mut client = Client(BufReader::new(ours));
         assert!(client.line().await.starts_with("20"));
         client

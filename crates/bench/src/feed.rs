@@ -6,6 +6,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use memchr::memmem;
+
 use crate::client::outgoing::Outgoing;
 use crate::client::script::word;
 use crate::client::tally::Tally;
@@ -75,7 +77,7 @@ pub fn run(args: &FeedArgs, corpus: &Corpus, machine: Machine<'_>) -> Result<Rep
     let plan = Plan {
         name: args.mode.clone(),
         kinds: pass.kinds,
-        hello: pass.streams.then_some(("MODE STREAM", &[203])),
+        hello: pass.hello,
         depth: match args.window {
             _ if !pass.streams => 1,
             0 => usize::MAX,
@@ -100,6 +102,7 @@ pub fn run(args: &FeedArgs, corpus: &Corpus, machine: Machine<'_>) -> Result<Rep
             corpus,
             supply,
             id: Vec::with_capacity(128),
+            head: Vec::new(),
         })
     })
 }
@@ -123,6 +126,8 @@ pub(crate) struct FeedContext<'c> {
     supply: Arc<Supply>,
     /// Room for the message-id that a reply must name.
     id: Vec<u8>,
+    /// Room for a header block.
+    head: Vec<u8>,
 }
 
 impl<'c> FeedContext<'c> {
@@ -151,6 +156,22 @@ impl<'c> FeedContext<'c> {
         out.text().extend_from_slice(b".\r\n");
     }
 
+    /// Puts article `n` as somebody would post it, without what servers add, with its terminating line.
+    pub(crate) fn write_proto_article(&mut self, n: u64, out: &mut Outgoing<'c>) {
+        self.head.clear();
+        let rest = self.corpus.write_article(n, &mut self.head);
+        // A real article lies whole in memory.
+        let cut = match self.head.is_empty() {
+            true => memmem::find(rest, b"\r\n\r\n").map_or(rest.len(), |at| at + 4),
+            false => 0,
+        };
+        let (head, body) = rest.split_at(cut);
+        self.head.extend_from_slice(head);
+        write_without_servers_fields(&self.head, out.text());
+        out.lend(body);
+        out.text().extend_from_slice(b".\r\n");
+    }
+
     /// Complains unless the reply names article `n` (RFC 4644 wants it in every reply).
     pub(crate) fn verify_id(&mut self, n: u64, line: &[u8], tally: &mut Tally) {
         self.id.clear();
@@ -164,5 +185,49 @@ impl<'c> FeedContext<'c> {
                 format!("the reply to {id} was \"{line}\"")
             });
         }
+    }
+}
+
+/// Header fields that servers add, or that only they may.
+const SERVERS_FIELDS: &[&str] = &[
+    "Path",
+    "Xref",
+    "Injection-Date",
+    "Injection-Info",
+    "NNTP-Posting-Host",
+    "NNTP-Posting-Date",
+    "X-Trace",
+    "X-Complaints-To",
+];
+
+/// Appends a header block (wire form) without them.
+fn write_without_servers_fields(head: &[u8], out: &mut Vec<u8>) {
+    let mut is_left_out = false;
+    for line in head.split_inclusive(|octet| *octet == b'\n') {
+        if !line.starts_with(b" ") && !line.starts_with(b"\t") {
+            let name = line
+                .split(|octet| *octet == b':')
+                .next()
+                .unwrap_or_default();
+            let mut names = SERVERS_FIELDS.iter();
+            is_left_out = names.any(|one| name.eq_ignore_ascii_case(one.as_bytes()));
+        }
+        if !is_left_out {
+            out.extend_from_slice(line);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_servers_add_is_left_out() {
+        let head = b"path: a!b\r\nFrom: a@b.example\r\nXref: x a:1\r\n\tb:2\r\nSubject: a\r\n folded\r\nPaths: stay\r\n\r\n";
+        let mut out = Vec::new();
+        write_without_servers_fields(head, &mut out);
+        let left = "From: a@b.example\r\nSubject: a\r\n folded\r\nPaths: stay\r\n\r\n";
+        assert_eq!(String::from_utf8(out).unwrap(), left);
     }
 }

@@ -34,9 +34,9 @@ pub struct Report {
     pub received_mb_per_second: f64,
     /// Octets sent, in megabytes a second.
     pub sent_mb_per_second: f64,
-    /// Articles the server took (235, 239).
+    /// Articles the server took (235, 239, 240).
     pub accepted: u64,
-    /// Articles that the server did not want (435, 437, 438, 439).
+    /// Articles that the server did not want (435, 437, 438, 439, 441).
     pub refused: u64,
     /// Why the server did not take articles, in its own words, the most frequent first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -203,8 +203,8 @@ impl Report {
             per_second: operations as f64 / seconds,
             received_mb_per_second: tally.octets_in as f64 / seconds / 1e6,
             sent_mb_per_second: tally.octets_out as f64 / seconds / 1e6,
-            accepted: coded(&[235, 239]),
-            refused: coded(&[435, 437, 438, 439]),
+            accepted: coded(&[235, 239, 240]),
+            refused: coded(&[435, 437, 438, 439, 441]),
             reasons: reasons(&tally.reasons),
             missing: coded(&[423, 430]),
             damaged: tally.damaged,

@@ -148,6 +148,13 @@ fn every_pass_runs_and_finds_nothing_wrong() {
             say(&format!("read {mode} by {by}"), &found);
         }
     }
+    // What is posted gets other fields, so it is no part of what was compared.
+    let (from, count) = (first.to_string(), step.to_string());
+    let words = ["feed", "--mode", "post", "--connections", "16"];
+    let range = ["--first", &from, "--articles", &count];
+    let found = run(&[&words[..], &range].concat(), &server);
+    assert_eq!(found["accepted"], step, "{found}");
+    say("feed post", &found);
     assert_eq!(spool.json(&["check"])["problems"], json!([]));
     server.stop();
 }
@@ -243,6 +250,7 @@ fn a_feed_says_why_the_server_did_not_take_it() {
         ("takethis", "Duplicate"),
         ("check", ""),
         ("ihave", "Not wanted"),
+        ("post", "An article with this Message-ID is here already"),
     ] {
         fed(&server, mode, "0", reason);
     }
@@ -250,7 +258,7 @@ fn a_feed_says_why_the_server_did_not_take_it() {
     let later = (1_767_225_600 + 10 * 86_400).to_string();
     let server = spool.serve_with(&["--clock", &later]);
     spool.text(&["clock", "confirm"]);
-    for mode in ["takethis", "check", "ihave"] {
+    for mode in ["takethis", "check", "ihave", "post"] {
         fed(&server, mode, "100", "Too old");
     }
     server.stop();

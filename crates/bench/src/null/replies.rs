@@ -129,6 +129,9 @@ impl Replies {
         } else if is(b"IHAVE") {
             out.extend_from_slice(b"335 send it\r\n");
             return After::Article(b"235 ");
+        } else if is(b"POST") {
+            out.extend_from_slice(b"340 send it\r\n");
+            return After::Article(b"240 ");
         } else if is(b"LISTGROUP") {
             self.selected(out, argument);
             out.extend_from_slice(&self.numbers);
@@ -140,7 +143,7 @@ impl Replies {
             out.extend_from_slice(if stream {
                 b"203 stream on\r\n"
             } else {
-                b"201 reader\r\n"
+                b"200 reader\r\n"
             });
         } else if is(b"DATE") {
             out.extend_from_slice(b"111 20240101000000\r\n");

@@ -29,6 +29,7 @@ pub(super) const PASS: FeedPass = FeedPass {
     help: "CHECK, and TAKETHIS for what is wanted, as streaming peers do",
     sends: true,
     streams: true,
+    hello: Some(("MODE STREAM", &[203])),
     kinds: KINDS,
     make,
 };

@@ -19,6 +19,7 @@ pub(super) const KNOWN: FeedPass = FeedPass {
     help: "CHECK only, of articles that the server has",
     sends: false,
     streams: true,
+    hello: Some(("MODE STREAM", &[203])),
     kinds: KINDS,
     make: make_known,
 };
@@ -28,6 +29,7 @@ pub(super) const UNKNOWN_IDS: FeedPass = FeedPass {
     help: "CHECK only, of articles that do not exist",
     sends: false,
     streams: true,
+    hello: Some(("MODE STREAM", &[203])),
     kinds: KINDS,
     make: make_unknown,
 };

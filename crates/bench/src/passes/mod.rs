@@ -5,12 +5,12 @@
 //! test that runs every pass against the do-nothing server follow from the row.
 //! Invariant: a row's `kinds` are in the order of the script's kind numbers.
 
+mod asked;
 mod check;
 mod check_only;
 mod date;
 mod fetch;
 mod group;
-mod ihave;
 mod list;
 mod listgroup;
 mod over;
@@ -33,6 +33,8 @@ pub struct FeedPass {
     pub sends: bool,
     /// Whether commands may follow one another without waiting; if not, the window is one article.
     pub(crate) streams: bool,
+    /// What is said first on a connection, and which answers are right.
+    pub(crate) hello: Option<(&'static str, &'static [u16])>,
     pub(crate) kinds: &'static [Kind],
     pub(crate) make: for<'c> fn(FeedContext<'c>) -> Box<dyn Script<'c> + 'c>,
 }
@@ -52,7 +54,8 @@ pub struct ReadPass {
 pub static FEED: &[FeedPass] = &[
     takethis::PASS,
     check::PASS,
-    ihave::PASS,
+    asked::IHAVE_PASS,
+    asked::POST_PASS,
     check_only::KNOWN,
     check_only::UNKNOWN_IDS,
 ];

@@ -18,6 +18,7 @@ pub(super) const PASS: FeedPass = FeedPass {
     help: "TAKETHIS without asking first",
     sends: true,
     streams: true,
+    hello: Some(("MODE STREAM", &[203])),
     kinds: KINDS,
     make,
 };

@@ -21,6 +21,7 @@ mod random;
 pub mod read;
 pub mod report;
 pub mod rivals;
+pub mod usenetfs;
 mod verify;
 
 pub use error::Error;

@@ -7,6 +7,7 @@
 )]
 
 mod convert_cut;
+mod figures;
 mod inn;
 mod power_cut;
 

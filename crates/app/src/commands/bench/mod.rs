@@ -4,6 +4,7 @@
 
 mod compare;
 mod options;
+mod usenetfs;
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -85,6 +86,9 @@ pub(crate) enum Verb {
         after_help = "Example:\n  newsreel bench compare --directory /tmp/compare --null --inn ./inn2.sh"
     )]
     Compare(compare::CompareOptions),
+    /// Measure large directories, flat and managed
+    #[command(subcommand)]
+    Usenetfs(usenetfs::Verb),
 }
 
 #[derive(Debug, clap::Args)]
@@ -202,6 +206,7 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
         }
         Verb::Beside(options) => compare::beside(options, machine),
         Verb::Compare(options) => compare::run(options, machine),
+        Verb::Usenetfs(verb) => usenetfs::run(verb, machine),
     }
 }
 

@@ -21,7 +21,7 @@ const DRAWN: &[(&str, &[&str])] = &[
     ("feed", &["engine", "net"]),
     ("cache", &["service", "store", "index", "net"]),
     ("usenetfs", &["layout", "wire", "host"]),
-    ("bench", &["engine", "net"]),
+    ("bench", &["engine", "net", "layout"]),
     ("engine", &["service", "store", "index", "journal"]),
     ("net", &["wire"]),
     ("mail", &["service", "host"]),

@@ -1,0 +1,71 @@
+//! The figures of the paper, little of them: every layout natively and mounted, drawn, and nothing left behind.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::{Place, names, skipped};
+use crate::spool::{newsreel, said};
+
+const FIGURES: [&str; 5] = ["3-random", "3-sequential", "4", "5", "6"];
+
+#[test]
+fn small_figures_are_measured_and_drawn() {
+    let Some(place) = Place::new() else {
+        return;
+    };
+    let (work, report) = (place.lower("work"), place.lower("report"));
+    let mut command = newsreel();
+    command.args(["bench", "usenetfs", "figures", "--json", "--directory"]);
+    command.arg(&work).arg("--report").arg(&report);
+    command.args(["--file-systems", "ext2,ext4", "--exponent-max", "6"]);
+    command.args(["--step", "3", "--rounds", "2", "--articles", "20"]);
+    let rows = match said(command.output().unwrap()) {
+        Ok(rows) => rows,
+        Err(why) if why.contains("mke2fs") || why.contains("mount:") => {
+            return skipped(&format!("no file system can be made and mounted: {why}"));
+        }
+        Err(why) => panic!("{why}"),
+    };
+    let rows: Vec<Value> = serde_json::from_str(&rows).unwrap();
+    // Two file systems, six layouts, three sizes, natively and mounted.
+    assert_eq!(rows.len(), 2 * 6 * 3 * 2);
+    for row in &rows {
+        for what in [
+            "random_us",
+            "sequential_us",
+            "add_us",
+            "remove_us",
+            "list_us",
+        ] {
+            let took = row[what].as_f64().unwrap();
+            assert!(took > 0.0 && took < 1e8, "{what}: {row}");
+        }
+    }
+    let of = |name: &str, value: Value| rows.iter().filter(|row| row[name] == value).count();
+    assert_eq!(of("mounted", true.into()), rows.len() / 2);
+    assert_eq!(of("layout", "34/56".into()), rows.len() / 6);
+    assert_eq!(of("files", 64.into()), rows.len() / 3);
+
+    for figure in FIGURES {
+        for file_system in ["ext2", "ext4"] {
+            let path = report.join(format!("{file_system}-{figure}.svg"));
+            let picture = fs::read_to_string(path).unwrap();
+            let curves = picture.matches(", mounted").count() + picture.matches(", native").count();
+            assert!(
+                picture.starts_with("<svg") && curves == 12,
+                "{figure}: {curves} curves"
+            );
+        }
+    }
+    let page = fs::read_to_string(report.join("figures.md")).unwrap();
+    assert_eq!(page.matches("| 64 |").count(), 2 * 6 * 2, "{page}");
+    // Neither images nor mount points stay.
+    assert!(names(&work).is_empty(), "{:?}", names(&work));
+    let again = newsreel()
+        .args(["bench", "usenetfs", "figures", "--directory"])
+        .arg(&report)
+        .output();
+    let refused = said(again.unwrap()).unwrap_err();
+    assert!(refused.contains("not empty"), "{refused}");
+}

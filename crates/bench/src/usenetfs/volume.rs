@@ -1,0 +1,166 @@
+//! A file system in an image file, mounted for as long as it is measured, and a view of it mounted by the program.
+//!
+//! Invariant: what is mounted here is unmounted when it goes, and its image file is removed.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the files of a measurement are no spool of ours"
+)]
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::error::Error;
+
+/// A file system to measure on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileSystem {
+    /// ext2 whose directories are searched from their beginning, as in 1998.
+    Ext2,
+    /// ext4 with its defaults: names are found by a hash.
+    Ext4,
+    /// XFS with its defaults: names are found in a tree.
+    Xfs,
+}
+
+impl FileSystem {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Ext2, Self::Ext4, Self::Xfs];
+
+    /// Its name, on the command line and in tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ext2 => "ext2",
+            Self::Ext4 => "ext4",
+            Self::Xfs => "xfs",
+        }
+    }
+
+    /// The command that makes it in a file, for so many inodes.
+    fn command(self, inodes: u64) -> Vec<String> {
+        let words: &[&str] = match self {
+            Self::Ext2 => &["mke2fs", "-qF", "-t", "ext2", "-O", "^dir_index"],
+            Self::Ext4 => &["mke2fs", "-qF", "-t", "ext4"],
+            Self::Xfs => &["mkfs.xfs", "-qf"],
+        };
+        let mut words: Vec<_> = words.iter().map(|&word| word.to_owned()).collect();
+        if self != Self::Xfs {
+            words.extend(["-N".to_owned(), inodes.to_string()]);
+        }
+        words
+    }
+}
+
+/// An image, mounted.
+#[derive(Debug)]
+pub(super) struct Volume {
+    image: PathBuf,
+    at: PathBuf,
+}
+
+/// Inodes for buckets and what the file system needs itself: the two-level algorithms make ten thousand directories.
+const INODES_BESIDE: u64 = 16_384;
+/// A file of 2 KiB takes a block of 4 KiB, and its share of everything else.
+const BYTES_A_FILE: u64 = 12 << 10;
+const BYTES_BESIDE: u64 = 512 << 20;
+
+impl Volume {
+    /// Makes one for so many files in `directory` and mounts it there.
+    pub(super) fn new(
+        directory: &Path,
+        file_system: FileSystem,
+        files: u64,
+    ) -> Result<Self, Error> {
+        let image = directory.join(format!("{}.image", file_system.name()));
+        let at = directory.join(file_system.name());
+        // Removed with it, however far this comes.
+        let volume = Self { image, at };
+        let octets = (files * BYTES_A_FILE + BYTES_BESIDE).to_string();
+        let (image, at) = (volume.image.as_os_str(), volume.at.as_os_str());
+        call("truncate", ["-s".as_ref(), octets.as_ref(), image])?;
+        let words = file_system.command(files + INODES_BESIDE);
+        let (program, options) = words.split_first().ok_or(Error::WorkerLost)?;
+        call(program, options.iter().map(OsStr::new).chain([image]))?;
+        call("mkdir", ["-p".as_ref(), at])?;
+        call("mount", ["-o".as_ref(), "loop,noatime".as_ref(), image, at])?;
+        Ok(volume)
+    }
+
+    pub(super) fn at(&self) -> &Path {
+        &self.at
+    }
+}
+
+impl Drop for Volume {
+    fn drop(&mut self) {
+        // Whatever went wrong has been told; here only nothing may stay.
+        let _ = call("umount", [self.at.as_os_str()])
+            .or_else(|_| call("umount", ["-l".as_ref(), self.at.as_os_str()]));
+        let _ = fs::remove_file(&self.image);
+        let _ = fs::remove_dir(&self.at);
+    }
+}
+
+/// A directory, mounted by the program at another place.
+#[derive(Debug)]
+pub(super) struct View<'a> {
+    program: &'a Path,
+    at: PathBuf,
+}
+
+impl<'a> View<'a> {
+    pub(super) fn new(program: &'a Path, lower: &Path, at: &Path) -> Result<Self, Error> {
+        call("mkdir", ["-p".as_ref(), at.as_os_str()])?;
+        let words = ["usenetfs", "mount"].map(OsStr::new);
+        let words = words.into_iter().chain([lower.as_os_str(), at.as_os_str()]);
+        call(program, words)?;
+        Ok(Self {
+            program,
+            at: at.to_path_buf(),
+        })
+    }
+
+    pub(super) fn at(&self) -> &Path {
+        &self.at
+    }
+}
+
+impl Drop for View<'_> {
+    fn drop(&mut self) {
+        let words = ["usenetfs", "umount"].map(OsStr::new);
+        let _ = call(self.program, words.into_iter().chain([self.at.as_os_str()]));
+        let _ = fs::remove_dir(&self.at);
+    }
+}
+
+/// Forgets names and inodes, of everything on this machine; what lies in blocks stays.
+pub(super) fn forget_names() -> Result<(), Error> {
+    fs::write("/proc/sys/vm/drop_caches", "2").map_err(|source| Error::Stream {
+        what: "cannot make the kernel forget names (as root, /proc/sys/vm/drop_caches)".to_owned(),
+        source,
+    })
+}
+
+fn call<'a>(
+    program: impl AsRef<OsStr>,
+    words: impl IntoIterator<Item = &'a OsStr>,
+) -> Result<(), Error> {
+    let program = program.as_ref();
+    let failed = |why: String| Error::Program {
+        program: program.to_string_lossy().into_owned(),
+        why,
+    };
+    let mut command = Command::new(program);
+    command.args(words).stdin(Stdio::null());
+    let output = command
+        .output()
+        .map_err(|error| failed(error.to_string()))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(failed(
+        String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+    ))
+}

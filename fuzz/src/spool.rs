@@ -19,6 +19,7 @@ pub const TARGETS: &[Target] = &[
     ("sealed_parts", sealed_parts),
     ("sealed_run", sealed_run),
     ("spool_identity", spool_identity),
+    ("users", users),
     ("waiting_mail", waiting_mail),
     ("xref", xref),
 ];
@@ -116,6 +117,12 @@ pub fn xref(data: &[u8]) {
         };
         assert!(words.any(is_it), "{name}:{number}");
     }
+}
+
+/// The file of users: what is read is written the same way.
+pub fn users(data: &[u8]) {
+    let _ = newsreel_users::fuzz::decode(data);
+    let _ = newsreel_users::fuzz::decode_made(data);
 }
 
 /// The file of a mail that waits, as it is and behind a right checksum: what is read is written the same way.

@@ -6,12 +6,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use newsreel_net::access::{Grant, Pace};
+use newsreel_net::access::{Door, Grant, Pace};
 use newsreel_service::posting::{Post, Poster};
 use newsreel_service::{Connection, Features, NewsService, OfferedId, ServiceError};
 use newsreel_wire::{ArticleNumber, GroupId};
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use crate::dispatch::{LOG_IN_FIRST, NOT_PERMITTED};
 use crate::end::End;
 use crate::link::Link;
 use crate::memory::Account;
@@ -54,6 +55,10 @@ pub(crate) struct Core<S, Io> {
     pub(crate) group_name: String,
     /// Set by a handler that wants an article next.
     pub(crate) incoming: Option<Incoming>,
+    /// The way in, and who came.
+    pub(crate) door: Door,
+    /// The name that AUTHINFO USER said, until the password has come.
+    pub(crate) login: Option<Box<str>>,
     /// What who is there may do.
     pub(crate) grant: Arc<Grant>,
     /// How fast commands are taken.
@@ -88,6 +93,32 @@ fn code_of(line: &[u8]) -> u16 {
 impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Core<S, Io> {
     pub(crate) fn scratch(&mut self) -> &mut Scratch {
         scratch_of(&mut self.scratch)
+    }
+
+    /// Takes over what the door grants: at the beginning, and after a login.
+    pub(crate) fn take_grant(&mut self) {
+        let grant = Arc::clone(self.door.grant());
+        self.poster = grant.post.clone().map(|groups| {
+            Arc::new(Poster {
+                user: self.door.user().map(Box::from),
+                groups: (!groups.matches_all()).then_some(groups),
+                may_approve: grant.approve,
+            })
+        });
+        self.link.pace = Pace::new(grant.octets_per_s_max);
+        self.commands = Pace::new(grant.commands_per_s_max.into());
+        if !grant.reads(&self.group_name) {
+            self.selected = None;
+        }
+        self.grant = grant;
+    }
+
+    /// What is asked for may not be had: not yet, where logging in could help (RFC 4643 section 2.1).
+    pub(crate) fn not_permitted(&self) -> &'static str {
+        match self.door.may_log_in() {
+            true => LOG_IN_FIRST,
+            false => NOT_PERMITTED,
+        }
     }
 
     /// Whether POST is permitted here and now: what the greeting, MODE READER and CAPABILITIES say too.

@@ -15,6 +15,9 @@ use crate::slots::Answer;
 /// What whoever may not do something is told (RFC 3977 section 3.2.1).
 pub(crate) const NOT_PERMITTED: &str = "502 Not permitted\r\n";
 
+/// What whoever may not do something yet is told (RFC 4643 section 2.1).
+pub(crate) const LOG_IN_FIRST: &str = "480 Log in first\r\n";
+
 /// The first line of a session.
 pub(crate) fn greet<S, Io>(core: &mut Core<S, Io>)
 where
@@ -55,7 +58,8 @@ where
         return Ok(());
     }
     if !spec.needs.granted(&core.grant) {
-        refuse(core, verb, NOT_PERMITTED);
+        let line = core.not_permitted();
+        refuse(core, verb, line);
         return Ok(());
     }
     dispatch(core, verb, command).await

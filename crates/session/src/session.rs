@@ -13,8 +13,8 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use newsreel_net::DrainWatch;
-use newsreel_net::access::{Grant, Pace};
-use newsreel_service::posting::{self, Post, Poster};
+use newsreel_net::access::{Door, Pace};
+use newsreel_service::posting::{self, Post};
 use newsreel_service::{
     Connection, NewsService, OfferedId, Outcome, Reject, Transfer, TransferKind,
 };
@@ -71,13 +71,13 @@ impl Shared {
     }
 }
 
-/// Serves one connection until it ends; `grant` says what it may do.
+/// Serves one connection until it ends; `door` says what it may do.
 pub async fn serve<S, Io>(
     io: Io,
     service: Arc<S>,
     shared: Arc<Shared>,
     connection: Connection,
-    grant: Arc<Grant>,
+    door: Door,
     drain: DrainWatch,
 ) -> End
 where
@@ -86,7 +86,7 @@ where
 {
     let config = &shared.config;
     let memory = shared.memory.account(connection.address());
-    let poster = poster_of(&grant);
+    let grant = Arc::clone(door.grant());
     let mut session = Session {
         input: Input::new(
             config.input_chunk_bytes,
@@ -102,22 +102,25 @@ where
                 io,
                 pulse: Pulse::new(shared.beats, memory.clone()),
                 drain,
-                pace: Pace::new(grant.octets_per_s_max),
+                pace: Pace::new(0),
                 sent_at: tokio::time::Instant::now(),
             },
             scratch: None,
             selected: None,
             group_name: String::new(),
             incoming: None,
-            commands: Pace::new(grant.commands_per_s_max.into()),
+            commands: Pace::new(0),
+            door,
+            login: None,
             grant,
-            poster,
+            poster: None,
             post: None,
             ending: None,
             memory,
             shared,
         },
     };
+    session.core.take_grant();
     session.core.shared.metrics.add(Tally::SessionsOpened, 1);
     let end = session.run().await;
     session.core.shared.metrics.end(end);
@@ -130,16 +133,6 @@ where
         "session ended"
     );
     end
-}
-
-/// What somebody may post; none: nothing.
-fn poster_of(grant: &Grant) -> Option<Arc<Poster>> {
-    let groups = grant.post.clone()?;
-    Some(Arc::new(Poster {
-        user: None,
-        groups: (!groups.matches_all()).then_some(groups),
-        may_approve: grant.approve,
-    }))
 }
 
 struct Session<S: NewsService, Io> {

@@ -57,7 +57,7 @@ pub struct Spec {
     pub capability: Option<&'static str>,
     /// Whether it is answered through reply slots (RFC 4644); others wait for the answers before them.
     pub pipelined: bool,
-    /// Every code it can answer, but for 400, 403, 500, 501 and 502, which any command can.
+    /// Every code it can answer, but for 400, 403, 480, 500, 501 and 502, which any command can.
     pub codes: &'static [u16],
 }
 

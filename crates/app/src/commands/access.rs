@@ -4,12 +4,16 @@
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use anyhow::Result;
-use newsreel_net::access::{Grant, Who};
+use newsreel_host::RealDisk;
+use newsreel_net::access::{Grant, User, Who};
+use newsreel_users::Users;
 use serde_json::{Value, json};
 
 use crate::access::{self, SpoolArgs};
+use crate::config::Config;
 use crate::output;
 
 #[derive(Debug, clap::Subcommand)]
@@ -18,11 +22,13 @@ pub(crate) enum Verb {
     #[command(
         after_help = "Ends with 0 when an entry fits, with 1 when none does.\n\nExamples:\n  \
                       newsreel access explain 192.0.2.7 --config /etc/newsreel.toml\n  \
-                      newsreel access explain ::1 --json"
+                      newsreel access explain ::1 ada --json"
     )]
     Explain {
         /// Where the connection comes from
         address: IpAddr,
+        /// Who has logged in; the groups of a user of the spool are known
+        user: Option<String>,
         /// Which of the server's addresses it comes to, for entries with `listen`
         #[arg(long, value_name = "ADDRESS:PORT", value_parser = super::address)]
         listen: Option<SocketAddr>,
@@ -34,13 +40,17 @@ pub(crate) enum Verb {
 pub(crate) fn run(verb: &Verb) -> Result<()> {
     let Verb::Explain {
         address,
+        user,
         listen,
         spool,
     } = verb;
-    let rules = access::config_of(spool)?.access_rules();
+    let config = access::config_of(spool)?;
+    let rules = config.access_rules();
+    let user = user.as_ref().map(|name| known(&config, name)).transpose()?;
     let who = Who {
         address: *address,
         listen: *listen,
+        user,
     };
     let passed = rules.explain(&who);
     let passed: Vec<_> = passed
@@ -62,8 +72,28 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
     }
     match grant {
         Some(_) => Ok(()),
+        None if rules.login_helps(&who) && who.user.is_none() => {
+            anyhow::bail!("no access rule is for {address} before a login")
+        }
         None => anyhow::bail!("no access rule is for {address}: it is refused"),
     }
+}
+
+/// A user of the spool, with its groups.
+fn known(config: &Config, name: &str) -> Result<User> {
+    let users = Users::new(
+        Arc::new(RealDisk),
+        config.server.spool.join(newsreel_users::FILE),
+    );
+    let found = users.all()?.into_iter().find(|user| user.name == name);
+    let groups = match found {
+        Some(user) => user.groups,
+        None => anyhow::bail!("there is no user {name}; `newsreel user list` shows who there is"),
+    };
+    Ok(User {
+        name: name.to_owned(),
+        groups,
+    })
 }
 
 /// What a rule grants.

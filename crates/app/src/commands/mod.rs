@@ -18,6 +18,7 @@ mod serve;
 mod status;
 mod store;
 pub(crate) mod usenetfs;
+mod user;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -61,6 +62,9 @@ enum Verb {
     /// Confirm that the clock is right although it jumped
     #[command(subcommand)]
     Clock(clock::Verb),
+    /// Add, change, list and remove who can log in
+    #[command(subcommand)]
+    User(user::Verb),
     /// Say what somebody may do, and by which rule
     #[command(subcommand)]
     Access(access::Verb),
@@ -91,6 +95,7 @@ pub(crate) fn run(cli: Cli) -> Result<()> {
         Verb::Store(verb) => store::run(&verb),
         Verb::Check(args) => check::run(&args),
         Verb::Clock(verb) => clock::run(&verb),
+        Verb::User(verb) => user::run(&verb),
         Verb::Access(verb) => access::run(&verb),
         Verb::Config(verb) => config::run(&verb),
         Verb::Bench(verb) => bench::run(&verb),

@@ -2,6 +2,7 @@
 //!
 //! Each number comes from the constant that is in force, so the reference page cannot say another.
 
+use newsreel_net::access::{CHECKS_AT_ONCE, FAILURES_KEPT_MAX};
 use newsreel_service::posting::{HEADER_LINE_OCTETS_MAX, LIMITED_KEYS_MAX};
 use newsreel_wire::nntp::line::COMMAND_OCTETS_MAX;
 use newsreel_wire::wildmat::WILDMAT_PATTERNS_MAX;
@@ -25,6 +26,7 @@ pub(super) struct Fixed {
 /// All of them.
 pub(super) fn fixed() -> Vec<Fixed> {
     let mut rows = of_articles_and_groups();
+    rows.extend(of_users());
     rows.extend(of_the_server());
     rows.extend(of_the_spool());
     rows
@@ -103,6 +105,39 @@ fn of_articles_and_groups() -> Vec<Fixed> {
             "Sets",
             format!("{} sets", u8::MAX),
             "a token has 8 bits for its set",
+        ),
+    ]
+}
+
+fn of_users() -> Vec<Fixed> {
+    vec![
+        row(
+            "Networks whose failed logins are counted",
+            format!("{FAILURES_KEPT_MAX} of them"),
+            "so that nobody fills the memory from many addresses; beyond it those that failed longest ago begin anew",
+        ),
+        row(
+            "Passwords compared at the same time",
+            format!("{CHECKS_AT_ONCE} of them"),
+            "each takes a core and 19 MiB for a moment; others wait, and each connection waits for one",
+        ),
+        row(
+            "Users of the built-in store",
+            format!(
+                "{} of a file",
+                octets(newsreel_users::FILE_OCTETS_MAX as u64)
+            ),
+            "some 100,000; the file is read whole at each login",
+        ),
+        row(
+            "The name of a user",
+            octets(newsreel_users::NAME_OCTETS_MAX as u64),
+            "it stands in logs and configurations",
+        ),
+        row(
+            "A password",
+            octets(newsreel_users::PASSWORD_OCTETS_MAX as u64),
+            "a command line can hold it",
         ),
     ]
 }

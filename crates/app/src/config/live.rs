@@ -5,6 +5,7 @@
 /// Keys, or whole sections, that are taken over while the server runs; all others wait for a start.
 pub(super) const LIVE: &[&str] = &[
     "access",
+    "login",
     "server.clients",
     "logging.level",
     "logging.articles",

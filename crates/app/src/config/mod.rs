@@ -24,7 +24,7 @@ use newsreel_engine::{ArticlesConfig, EngineConfig, ScrubConfig, SequencerConfig
 use newsreel_index::IndexConfig;
 use newsreel_journal::JournalConfig;
 use newsreel_net::ListenConfig;
-use newsreel_net::access::{AccessRule, Rules};
+use newsreel_net::access::{AccessRule, LoginConfig, Rules};
 use newsreel_service::posting::{ModerationConfig, PostingConfig};
 use newsreel_session::{ListsConfig, SessionConfig};
 use newsreel_store::StoreConfig;
@@ -130,6 +130,8 @@ sections! {
     session: SessionConfig, |session| owned(session.problems());
     /// `[lists]`
     lists: ListsConfig, |lists| lists.problems();
+    /// `[login]`
+    login: LoginConfig, |_login| Vec::new();
     /// `[[access]]`
     access: Vec<AccessRule>, |access| Rules::parse(access).err().unwrap_or_default();
     /// `[articles]`

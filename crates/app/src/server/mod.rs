@@ -6,6 +6,7 @@
 
 pub(crate) mod clock;
 pub(crate) mod logging;
+mod logins;
 mod mail;
 mod running;
 mod signals;
@@ -15,10 +16,11 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, bail};
 use newsreel_engine::Engine;
 use newsreel_host::{Clock, Disk, RealDisk};
-use newsreel_net::access::Who;
+use newsreel_net::access::{Counted, Who};
 use newsreel_net::{Admission, Drain, Limits, LineLimit, Listeners};
 use newsreel_service::{Connection, ConnectionId};
 use newsreel_session::Metrics;
+use newsreel_users::Users;
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 
@@ -187,17 +189,21 @@ async fn until_drained(
         .context("cannot make the control socket in the spool")?;
     let connections_max = config.server.control_connections_max as usize;
     let metrics = Arc::new(Metrics::default());
+    let users = Users::new(
+        Arc::clone(disk),
+        config.server.spool.join(newsreel_users::FILE),
+    );
+    let counted = Counted::new(Some(logins::Builtin::shared(users)));
     let server = Arc::new(Server {
         engine: Arc::clone(engine),
         limits,
         drain: drain.clone(),
         addresses: addresses.clone(),
-        settings: running::Settings::new(config, &metrics),
+        settings: running::Settings::new(config, &metrics, counted),
         metrics,
         logging,
         overrides,
         strangers: LineLimit::default(),
-        places: Arc::default(),
     });
     let answering = Answering {
         engine: Arc::clone(engine),
@@ -240,29 +246,28 @@ fn session(
         let who = Who {
             address: peer.ip(),
             listen: stream.local_addr().ok(),
+            user: None,
         };
-        // A fresh socket has room for one line.
-        let refuse = |why: &str, line: &[u8]| {
-            if let Some(more) = server.strangers.admit() {
-                tracing::info!(target: "newsreel::net", %peer, more, "refused: {why}");
+        let door = match server.settings.gate().enter(who) {
+            Ok(door) => door,
+            Err(denied) => {
+                if let Some(more) = server.strangers.admit() {
+                    let why = denied.why();
+                    tracing::info!(target: "newsreel::net", %peer, more, "refused: {why}");
+                }
+                // A fresh socket has room for one line.
+                let _ = stream.try_write(denied.reply().as_bytes());
+                return;
             }
-            let _ = stream.try_write(line);
-        };
-        let Some(grant) = server.settings.access().find(&who).cloned() else {
-            return refuse("no access rule is for it", b"502 Access denied\r\n");
-        };
-        let Some(_place) = server.places.take(&grant, peer.ip()) else {
-            let why = format!("too many connections under access rule {}", grant.name);
-            return refuse(&why, b"400 Too many connections, try again later\r\n");
         };
         let id = ConnectionId(admission.id());
-        let rule = &grant.name;
+        let rule = &door.grant().name;
         tracing::debug!(target: "newsreel::net", connection = %id, %peer, rule, "connected");
         let connection = Connection::new(id, Some(peer.ip()), None);
         let shared = server.settings.session();
         let watch = server.drain.watch();
         let service = server.engine.service();
-        let end = newsreel_session::serve(stream, service, shared, connection, grant, watch).await;
+        let end = newsreel_session::serve(stream, service, shared, connection, door, watch).await;
         tracing::debug!(target: "newsreel::net", connection = %id, ?end, "ended");
     }
 }

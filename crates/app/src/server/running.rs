@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use anyhow::Result;
 use newsreel_engine::Engine;
-use newsreel_net::access::{Places, Rules};
+use newsreel_net::access::{Counted, Gate};
 use newsreel_net::{Drain, Limits, LineLimit};
 use newsreel_session::{Lists, Metrics, MetricsSnapshot, Shared};
 use serde_json::{Value, json};
@@ -30,8 +30,6 @@ pub(crate) struct Server {
     pub(super) settings: Settings,
     /// Lines about connections that are refused.
     pub(super) strangers: LineLimit,
-    /// Connections by access rule.
-    pub(super) places: Arc<Places>,
 }
 
 impl std::fmt::Debug for Server {
@@ -51,23 +49,26 @@ struct InForce {
     started: Config,
     config: Config,
     session: Arc<Shared>,
-    access: Arc<Rules>,
+    gate: Arc<Gate>,
+    counted: Arc<Counted>,
 }
 
 impl Settings {
-    pub(super) fn new(config: Config, metrics: &Arc<Metrics>) -> Self {
+    pub(super) fn new(config: Config, metrics: &Arc<Metrics>, counted: Arc<Counted>) -> Self {
         let session = session_of(&config, &config, metrics);
         Self(RwLock::new(InForce {
-            access: Arc::new(config.access_rules()),
+            gate: gate_of(&config, &counted),
+            counted,
             started: config.clone(),
             config,
             session,
         }))
     }
 
-    /// Who may do what.
-    pub(super) fn access(&self) -> Arc<Rules> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner).access)
+    /// The way in.
+    pub(super) fn gate(&self) -> Arc<Gate> {
+        let in_force = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&in_force.gate)
     }
 
     /// What new sessions begin with.
@@ -99,10 +100,19 @@ impl Settings {
 
     fn set(&self, config: Config, session: Arc<Shared>) {
         let mut in_force = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        in_force.access = Arc::new(config.access_rules());
+        in_force.gate = gate_of(&config, &in_force.counted);
         in_force.config = config;
         in_force.session = session;
     }
+}
+
+/// The way in as a configuration has it; what is counted goes on.
+fn gate_of(config: &Config, counted: &Arc<Counted>) -> Arc<Gate> {
+    Gate::new(
+        config.access_rules(),
+        config.login.clone(),
+        Arc::clone(counted),
+    )
 }
 
 /// What sessions share; whose group is whose cannot change before a start.

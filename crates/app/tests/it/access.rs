@@ -64,6 +64,75 @@ fn what_is_explained_is_what_the_server_does() {
     );
 }
 
+/// Users are changed beside a running server, and the next login knows.
+#[test]
+fn users_log_in_as_they_are_at_that_moment() {
+    let rules = "[[access]]\nname = \"staff\"\nusers = [\"@staff\"]\nread = \"*\"\n\
+                 [[access]]\nname = \"any\"\nusers = [\"*\"]\nread = \"misc.*\"\n";
+    let spool = Spool::with(&(Spool::changed(&[]) + "[login]\nfailures_max = 0\n" + rules));
+    let add = |words: &[&str], password: &str| {
+        spool.piped(&[&["user"][..], words].concat(), &format!("{password}\n"))
+    };
+    let none = add(&["add", "ada"], "correct-horse").unwrap_err();
+    assert!(none.contains("there is no spool in"), "{none}");
+    let server = spool.serve();
+    let group = |name: &str, password: &str| {
+        let mut client = NewsClient::connect(server.address);
+        assert!(
+            client
+                .ask(&format!("AUTHINFO USER {name}"))
+                .starts_with("381")
+        );
+        let said = client.ask(&format!("AUTHINFO PASS {password}"));
+        let said = said[..3].to_owned() + " " + &client.ask("GROUP news.none")[..3];
+        said + " " + &client.ask("LIST ACTIVE")[..3]
+    };
+    assert_eq!(group("ada", "correct-horse"), "481 480 480");
+    assert_eq!(
+        add(&["add", "ada", "--group", "staff"], "correct-horse").unwrap(),
+        "ada: added\n"
+    );
+    assert_eq!(group("ada", "correct-horse"), "281 411 215");
+    let again = add(&["add", "ada"], "correct-horse").unwrap_err();
+    assert!(again.contains("there is a user ada already"), "{again}");
+    let explained = |who: &str| spool.json(&["access", "explain", "192.0.2.1", who]);
+    assert_eq!(explained("ada")["rule"], "staff");
+    spool.text(&["user", "groups", "ada"]);
+    assert_eq!(explained("ada")["rule"], "any");
+    let unknown = spool.error(&["access", "explain", "192.0.2.1", "eve"]);
+    assert!(unknown.contains("there is no user eve"), "{unknown}");
+    let nobody = spool.error(&["access", "explain", "192.0.2.1"]);
+    assert!(
+        nobody.contains("no access rule is for 192.0.2.1 before a login"),
+        "{nobody}"
+    );
+    spool.text(&["user", "lock", "ada"]);
+    assert_eq!(group("ada", "correct-horse"), "481 480 480");
+    assert_eq!(
+        spool.text(&["user", "list"]),
+        "ada                        locked\n"
+    );
+    spool.text(&["user", "unlock", "ada"]);
+    add(&["passwd", "ada"], "battery-staple").unwrap();
+    assert_eq!(group("ada", "correct-horse"), "481 480 480");
+    assert_eq!(group("ada", "battery-staple"), "281 411 215");
+    let listed = spool.json(&["user", "list"]);
+    assert_eq!(
+        listed,
+        serde_json::json!([{"name": "ada", "groups": [], "locked": false}])
+    );
+    spool.text(&["user", "remove", "ada"]);
+    assert_eq!(group("ada", "battery-staple"), "481 480 480");
+    let short = add(&["add", "ada"], "short").unwrap_err();
+    assert!(short.contains("too short: give 8 to 256 octets"), "{short}");
+    let log = spool.log();
+    assert!(
+        !log.contains("correct-horse") && !log.contains("battery-staple"),
+        "{log}"
+    );
+    server.stop();
+}
+
 #[test]
 fn without_rules_the_keys_are_explained() {
     let spool = Spool::new();

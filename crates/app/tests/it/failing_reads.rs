@@ -2,13 +2,14 @@
 //!
 //! All in one process: the session, the engine, and a disk in memory that fails when it is told to.
 
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use newsreel_engine::{Engine, EngineConfig, GroupSpec};
 use newsreel_host::{Clock, Disk, Effect, FakeClock, Fault, FaultyDisk, MemoryDisk, Op};
 use newsreel_net::Drain;
-use newsreel_net::access::Grant;
+use newsreel_net::access::{Door, Grant};
 use newsreel_service::{Connection, ConnectionId};
 use newsreel_session::{Lists, Metrics, SessionConfig, Shared, serve};
 use newsreel_store::StoreConfig;
@@ -78,6 +79,7 @@ impl World {
 
     async fn connect(&self) -> Client {
         let (ours, theirs) = duplex(64 << 10);
+        let door = Door::open(Grant::everything("test"), Ipv4Addr::LOCALHOST.into());
         let shared = Shared::new(
             SessionConfig::default(),
             Lists::default(),
@@ -85,13 +87,12 @@ impl World {
         );
         let connection = Connection::new(ConnectionId(1), None, None);
         let watch = Drain::new().watch();
-        let grant = Arc::new(Grant::everything("test"));
         let service = self.engine.service();
         #[expect(
             clippy::disallowed_methods,
             reason = "a test's runtime ends all its tasks"
         )]
-        tokio::spawn(serve(theirs, service, shared, connection, grant, watch));
+        tokio::spawn(serve(theirs, service, shared, connection, door, watch));
         let mut client = Client(BufReader::new(ours));
         assert!(client.line().await.starts_with("20"));
         client

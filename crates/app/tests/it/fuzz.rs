@@ -130,6 +130,7 @@ fn whole_inputs_are_taken() {
         );
     }
     assert!(newsreel_mail::fuzz::decode(&input("waiting_mail/one")));
+    assert!(newsreel_users::fuzz::decode(&input("users/two")));
     parts_are_taken(&input);
     files_are_taken(&input);
     for name in ["yyy", "pairs", "range", "on", "off", "to"] {

@@ -232,6 +232,35 @@ const ROWS: &[Row] = &[
         },
         ["211 238", "411 502"],
     ),
+    beside(
+        LOGINS,
+        row(
+            "login.clear_text",
+            ["'loopback'", "'nowhere'"],
+            |world| {
+                NewsClient::connect(world.server.address).ask("AUTHINFO USER ada")[..3].to_owned()
+            },
+            ["381", "483"],
+        ),
+    ),
+    beside(
+        LOGINS,
+        row(
+            "login.failures_max",
+            ["0", "1"],
+            after_a_failed_login,
+            ["201", "400"],
+        ),
+    ),
+    beside(
+        ONE_FAILURE,
+        row(
+            "login.ban_s",
+            ["1", "600"],
+            after_a_failed_login,
+            ["201", "400"],
+        ),
+    ),
     row("session.idle_s", ["600", "1"], silence, ["nothing", "400"]),
     row(
         "session.command_s",
@@ -342,6 +371,14 @@ const ROWS: &[Row] = &[
         ["239", "439"],
     ),
 ];
+
+/// Somebody can log in, and do nothing before.
+const LOGINS: &[(&str, &str)] = &[USERS];
+
+/// And they are refused after one failure.
+const ONE_FAILURE: &[(&str, &str)] = &[USERS, ("login.failures_max", "1")];
+
+const USERS: (&str, &str) = ("access", "[{ name = 'users', users = ['*'], read = '*' }]");
 
 impl World {
     fn start(values: &[(&str, &str)]) -> Self {
@@ -545,6 +582,20 @@ fn greeting(world: &World) -> String {
 fn listed(world: &World, keyword: &str) -> String {
     let said = NewsClient::connect(world.server.address).ask(&format!("LIST {keyword}"));
     said.get(..3).unwrap_or_default().to_owned()
+}
+
+/// The greeting a moment after a login has failed.
+fn after_a_failed_login(world: &World) -> String {
+    let greeted = || greeting(world)[..3].to_owned();
+    std::thread::sleep(Duration::from_millis(1200));
+    if greeted() == "400" {
+        return "400".to_owned();
+    }
+    let mut client = NewsClient::connect(world.server.address);
+    assert_eq!(&client.ask("AUTHINFO USER ada")[..3], "381");
+    assert_eq!(&client.ask("AUTHINFO PASS wrong")[..3], "481");
+    std::thread::sleep(Duration::from_millis(1200));
+    greeted()
 }
 
 fn silence(world: &World) -> String {

@@ -206,6 +206,16 @@ impl Driver for ProcessDriver {
 
     async fn act(&mut self, action: &Action) -> anyhow::Result<Support> {
         match action {
+            Action::User {
+                name,
+                password,
+                groups,
+            } => {
+                let mut words = vec!["user", "add", name];
+                words.extend(groups.iter().flat_map(|group| ["--group", group]));
+                let added = self.running()?.0.piped(&words, &format!("{password}\n"));
+                added.map_err(anyhow::Error::msg)?;
+            }
             Action::Group {
                 name,
                 status,

@@ -25,6 +25,9 @@ pub struct AccessRule {
     /// Which of the server's own addresses it is for, where one server is several (virtual hosts); port 0 is any port.
     /// Empty: any.
     pub listen: Vec<SocketAddr>,
+    /// Users it is for, of those who have logged in: names, `@` and a group's name, or `*` for all of them. Empty: who has
+    /// logged in and who has not.
+    pub users: Vec<String>,
     /// Groups that may be read, a wildmat; empty: none. Articles in other groups are not shown by message-id either.
     pub read: String,
     /// Groups that may be posted to, a wildmat; empty: posting is not permitted.
@@ -53,6 +56,7 @@ impl Default for AccessRule {
             name: String::new(),
             addresses: Vec::new(),
             listen: Vec::new(),
+            users: Vec::new(),
             read: String::new(),
             post: String::new(),
             approve: false,

@@ -1,15 +1,19 @@
 //! Access: who may connect and what they may do there.
 //!
-//! `rules` says it, without a clock and without I/O; `places` and `pace` hold the numbers it sets.  Nothing here knows what
+//! `rules` says it, without a clock and without I/O; `places` and `pace` hold the numbers it sets; `door` lets a connection in
+//! and somebody log in.  Nothing here knows what
 //! a command is: sessions ask.
 
 mod config;
+mod door;
+mod login;
 mod network;
 mod pace;
 mod places;
 mod rules;
 
 pub use config::{AccessConfig, AccessRule};
+pub use door::{Counted, Denied, Door, Gate, Login};
+pub use login::{CHECKS_AT_ONCE, ClearText, FAILURES_KEPT_MAX, LoginConfig, Logins, User};
 pub use pace::Pace;
-pub use places::{Place, Places};
 pub use rules::{Grant, Rules, Who};

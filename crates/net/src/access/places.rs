@@ -16,11 +16,11 @@ type Key = (Arc<Grant>, Option<IpAddr>);
 
 /// The counts.
 #[derive(Debug, Default)]
-pub struct Places(Mutex<HashMap<(String, Option<IpAddr>), u32>>);
+pub(super) struct Places(Mutex<HashMap<(String, Option<IpAddr>), u32>>);
 
 /// One connection's place.
 #[derive(Debug)]
-pub struct Place {
+pub(super) struct Place {
     places: Arc<Places>,
     key: Key,
 }
@@ -28,7 +28,7 @@ pub struct Place {
 impl Places {
     /// A place for one more connection; none: there are as many as there may be.
     #[must_use]
-    pub fn take(self: &Arc<Self>, grant: &Arc<Grant>, address: IpAddr) -> Option<Place> {
+    pub(super) fn take(self: &Arc<Self>, grant: &Arc<Grant>, address: IpAddr) -> Option<Place> {
         let network = Some(network_of(address));
         let of_all = (grant.name.clone(), None);
         let of_address = (grant.name.clone(), network);

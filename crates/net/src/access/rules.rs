@@ -8,15 +8,18 @@ use std::sync::Arc;
 use newsreel_wire::Wildmat;
 
 use super::config::AccessRule;
+use super::login::User;
 use super::network::Network;
 
 /// Whom an entry is asked about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Who {
     /// Where the connection comes from.
     pub address: IpAddr,
     /// Which of our addresses it came to; none: it is not known.
     pub listen: Option<SocketAddr>,
+    /// Who has logged in.
+    pub user: Option<User>,
 }
 
 /// What somebody may do.
@@ -47,6 +50,20 @@ pub struct Grant {
 }
 
 impl Grant {
+    /// Nothing: for who has to log in first, or is for no entry then.
+    #[must_use]
+    pub fn nothing() -> Self {
+        Self {
+            read: None,
+            post: None,
+            approve: false,
+            feed: false,
+            newnews: false,
+            list: false,
+            ..Self::everything("nobody")
+        }
+    }
+
     /// Everything.
     #[must_use]
     pub fn everything(name: &str) -> Self {
@@ -89,6 +106,7 @@ impl Grant {
 struct Rule {
     networks: Vec<Network>,
     listen: Vec<SocketAddr>,
+    users: Vec<String>,
     grant: Arc<Grant>,
 }
 
@@ -123,6 +141,13 @@ impl Rules {
                     ),
                 }
             }
+            for (at, user) in entry.users.iter().enumerate() {
+                let name = user.strip_prefix('@').unwrap_or(user);
+                if name.is_empty() || name.contains([' ', '@', ',']) {
+                    let right = format!("{user:?} must be a name, @ and the name of a group, or *");
+                    wrong(&format!("users[{at}]"), right);
+                }
+            }
             let mut groups = |key: &str, text: &str| match Wildmat::parse(text) {
                 _ if text.is_empty() => None,
                 Ok(wildmat) => Some(wildmat),
@@ -135,6 +160,7 @@ impl Rules {
             rules.push(Rule {
                 networks,
                 listen: entry.listen.clone(),
+                users: entry.users.clone(),
                 grant: Arc::new(Grant {
                     name: entry.name.clone(),
                     read,
@@ -163,6 +189,13 @@ impl Rules {
         Some(&rule.grant)
     }
 
+    /// Whether logging in could make another entry fit.
+    #[must_use]
+    pub fn login_helps(&self, who: &Who) -> bool {
+        let mut for_users = self.0.iter().filter(|rule| !rule.users.is_empty());
+        for_users.any(|rule| rule.misplaced(who).is_none())
+    }
+
     /// Every entry's name up to the one that fits, with why those before it do not.
     pub fn explain(&self, who: &Who) -> Vec<(&str, Option<&'static str>)> {
         let mut said = Vec::new();
@@ -180,6 +213,23 @@ impl Rules {
 impl Rule {
     /// Why this entry is not for somebody; none: it is.
     fn misfit(&self, who: &Who) -> Option<&'static str> {
+        if let Some(why) = self.misplaced(who) {
+            return Some(why);
+        }
+        let is_one = |pattern: &String, user: &User| match pattern.strip_prefix('@') {
+            Some(group) => user.groups.iter().any(|one| one == group),
+            None => pattern == "*" || *pattern == user.name,
+        };
+        match &who.user {
+            _ if self.users.is_empty() => None,
+            None => Some("is for users who have logged in"),
+            Some(user) if self.users.iter().any(|one| is_one(one, user)) => None,
+            Some(_) => Some("is for other users"),
+        }
+    }
+
+    /// Why this entry is not for where somebody is.
+    fn misplaced(&self, who: &Who) -> Option<&'static str> {
         let address = who.address.to_canonical();
         if !self.networks.is_empty() && !self.networks.iter().any(|net| net.has(address)) {
             return Some("is for other addresses");
@@ -205,6 +255,7 @@ mod tests {
         Who {
             address: address.parse().unwrap(),
             listen: listen.parse().ok(),
+            user: None,
         }
     }
 
@@ -248,6 +299,35 @@ mod tests {
     }
 
     #[test]
+    fn users_have_entries_of_their_own() {
+        let rules = rules(
+            "[[access]]\nname = 'a'\nusers = ['ada', '@staff']\n[[access]]\nname = 'b'\nusers = ['*']\n\
+             addresses = ['192.0.2.1']\n[[access]]\nname = 'c'\naddresses = ['local']\n",
+        );
+        let found = |address: &str, user: Option<(&str, &str)>| {
+            let user = user.map(|(name, group)| User {
+                name: name.to_owned(),
+                groups: vec![group.to_owned()],
+            });
+            let who = Who {
+                user,
+                ..who(address, "")
+            };
+            rules.find(&who).map(|it| it.name.clone())
+        };
+        assert_eq!(found("192.0.2.9", Some(("ada", "x"))), Some("a".into()));
+        assert_eq!(found("192.0.2.9", Some(("bob", "staff"))), Some("a".into()));
+        assert_eq!(found("192.0.2.9", Some(("staff", "x"))), None);
+        assert_eq!(found("192.0.2.1", Some(("bob", "x"))), Some("b".into()));
+        assert_eq!(found("127.0.0.1", Some(("bob", "x"))), Some("c".into()));
+        assert_eq!(found("127.0.0.1", None), Some("c".into()));
+        assert_eq!(found("192.0.2.1", None), None);
+        assert!(rules.login_helps(&who("203.0.113.1", "")));
+        let said = rules.explain(&who("203.0.113.1", ""));
+        assert_eq!(said[0], ("a", Some("is for users who have logged in")));
+    }
+
+    #[test]
     fn what_is_granted() {
         let rules = rules("[[access]]\nname = 'a'\nread = '*,!secret.*'\npost = 'misc.*'\n");
         let grant = rules.find(&who("192.0.2.1", "")).unwrap();
@@ -268,6 +348,13 @@ mod tests {
             AccessRule {
                 addresses: vec!["local".into(), "192.0.2.1/24".into()],
                 read: "a,,b".into(),
+                users: vec![
+                    "ada".into(),
+                    "@staff".into(),
+                    "*".into(),
+                    "@".into(),
+                    "a b".into(),
+                ],
                 post: "[".into(),
                 ..entry("a")
             },
@@ -278,6 +365,8 @@ mod tests {
             "[0].name",
             "[2].name",
             "[2].addresses[1]",
+            "[2].users[3]",
+            "[2].users[4]",
             "[2].read",
             "[2].post",
         ];

@@ -6,7 +6,7 @@ use newsreel_service::NewsService;
 use newsreel_wire::nntp::line::Command;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::TABLE;
+use super::{TABLE, authinfo};
 use crate::core::Core;
 use crate::end::End;
 use crate::spec::{Needs, Spec};
@@ -32,6 +32,8 @@ where
     }
     core.reply("101 Capability list follows\r\n");
     let (features, may_post) = (core.features, core.may_post());
+    let may_log_in = core.door.may_log_in();
+    let takes_clear_text = core.door.takes_clear_text();
     let (shared, grant) = (Arc::clone(&core.shared), Arc::clone(&core.grant));
     let out = core.out();
     out.extend_from_slice(b"VERSION 2\r\nIMPLEMENTATION newsreel ");
@@ -43,6 +45,12 @@ where
             let is_here = spec.needs.met(features) && spec.needs.granted(&grant);
             spec.capability == Some(capability) && is_here
         });
+        let offered = match *capability {
+            authinfo::CAPABILITY => may_log_in,
+            // Who has to log in first is a reader all the same.
+            "READER" => offered || may_log_in && features.reader,
+            _ => offered,
+        };
         if !offered || seen == Some(capability) || *capability == "POST" && !may_post {
             continue;
         }
@@ -50,6 +58,9 @@ where
         out.extend_from_slice(capability.as_bytes());
         if *capability == "OVER" && features.over_by_id {
             out.extend_from_slice(b" MSGID");
+        }
+        if *capability == authinfo::CAPABILITY && takes_clear_text {
+            out.extend_from_slice(b" USER");
         }
         if *capability == super::list::CAPABILITY {
             let kept = super::list::KEYWORDS.iter();
@@ -67,6 +78,7 @@ where
 
 /// Lines in the order they are shown; those without a command in the table are not.
 const CAPABILITIES: &[&str] = &[
+    authinfo::CAPABILITY,
     "READER",
     "POST",
     "IHAVE",

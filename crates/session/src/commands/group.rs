@@ -6,6 +6,7 @@ use newsreel_wire::nntp::line::Command;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::core::{Core, Selected};
+use crate::dispatch::LOG_IN_FIRST;
 use crate::end::End;
 use crate::spec::{Needs, Spec};
 
@@ -48,9 +49,14 @@ where
     S: NewsService,
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
+    // What may not be read is not told to be there.
+    let is_readable = core.grant.reads(name.as_str());
+    if !is_readable && core.door.may_log_in() {
+        core.reply(LOG_IN_FIRST);
+        return None;
+    }
     match core.service.group(name).await {
-        Ok(Some(info)) if core.grant.reads(name.as_str()) => return Some(info),
-        // What may not be read is not told to be there.
+        Ok(Some(info)) if is_readable => return Some(info),
         Ok(_) => core.reply("411 No such newsgroup\r\n"),
         Err(error) => core.reply_error(&error),
     }

@@ -8,7 +8,6 @@ use newsreel_wire::{Wildmat, overview};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::core::{Core, scratch_of};
-use crate::dispatch::NOT_PERMITTED;
 use crate::end::End;
 use crate::listing::Listing;
 use crate::lists::Kept;
@@ -186,7 +185,8 @@ where
     let readable = match &grant.read {
         Some(read) if grant.list => read,
         Some(_) => {
-            core.reply(NOT_PERMITTED);
+            let line = core.not_permitted();
+            core.reply(line);
             return Ok(());
         }
         // Who may only post is shown none.

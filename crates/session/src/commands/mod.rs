@@ -6,6 +6,7 @@
 //! a file is not in the table or a transcript is missing.
 
 mod article;
+mod authinfo;
 mod body;
 mod capabilities;
 mod check;
@@ -69,6 +70,7 @@ macro_rules! table {
 
 table! {
     Article => article::SPEC,
+    Authinfo => authinfo::SPEC,
     Body => body::SPEC,
     Capabilities => capabilities::SPEC,
     Check => check::SPEC,

@@ -8,6 +8,7 @@ use newsreel_wire::nntp::line::Command;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::core::{Core, Incoming};
+use crate::dispatch::LOG_IN_FIRST;
 use crate::end::End;
 use crate::spec::{Needs, Spec};
 
@@ -27,7 +28,11 @@ where
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
     if !core.may_post() {
-        core.reply("440 Posting not permitted\r\n");
+        let line = match core.door.may_log_in() {
+            true => LOG_IN_FIRST,
+            false => "440 Posting not permitted\r\n",
+        };
+        core.reply(line);
         return Ok(());
     }
     let made = core.service.new_message_id();

@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use newsreel_net::Drain;
-use newsreel_net::access::Grant;
+use newsreel_net::access::{Door, Grant};
 use newsreel_service::memory::{MemoryConfig, MemoryService, Trouble};
 use newsreel_service::{Connection, ConnectionId, Outcome};
 use newsreel_session::{End, Lists, ListsConfig, Metrics, SessionConfig, Shared, serve};
 use newsreel_wire::{ArticleNumber, UnixTime};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
-use crate::driver::MemoryDriver;
+use crate::driver::{ADDRESS, MemoryDriver};
 
 fn article(id: &str) -> String {
     format!(
@@ -417,7 +417,7 @@ async fn a_session_that_is_cut_releases_its_offers() {
         driver.service.clone(),
         shared,
         connection,
-        Arc::new(Grant::everything("test")),
+        Door::open(Grant::everything("test"), ADDRESS),
         watch,
     ));
     say(&mut ours, "CHECK <1@t>\r\n").await;
@@ -449,7 +449,7 @@ async fn a_session_is_small() {
         service,
         shared,
         connection,
-        Arc::new(Grant::everything("test")),
+        Door::open(Grant::everything("test"), ADDRESS),
         Drain::new().watch(),
     );
     let octets = size_of_val(&session);
@@ -548,11 +548,11 @@ async fn an_article_that_was_too_large_may_be_asked_of_others() {
 /// A driver whose clients may do everything, at a pace.
 fn paced(octets_per_s_max: u64, commands_per_s_max: u32) -> MemoryDriver {
     let mut driver = driver(SessionConfig::default());
-    driver.grant = Arc::new(Grant {
+    driver.grant = Grant {
         octets_per_s_max,
         commands_per_s_max,
         ..Grant::everything("paced")
-    });
+    };
     driver
 }
 

@@ -1,11 +1,12 @@
 //! Transcripts over the memory service: everything in one process, on a paused clock.
 
+use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use newsreel_net::Drain;
-use newsreel_net::access::{AccessConfig, Grant, Rules, Who};
+use newsreel_net::access::{AccessConfig, Counted, Door, Gate, Grant, Logins, Rules, User, Who};
 use newsreel_service::memory::{MemoryConfig, MemoryService, Trouble};
 use newsreel_service::posting::{ModerationConfig, PostingClients};
 use newsreel_service::{Connection, ConnectionId, Defer, Features, NewsService, Outcome};
@@ -19,7 +20,30 @@ use tokio::io::{DuplexStream, duplex};
 const PIPE_BYTES: usize = 64 << 10;
 
 /// Where all connections come from.
-const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+pub(crate) const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+/// Users, their passwords in clear, and their groups.
+#[derive(Debug, Default)]
+struct KnownUsers(Mutex<HashMap<String, (String, Vec<String>)>>);
+
+impl Logins for KnownUsers {
+    fn check(&self, name: &str, password: &str) -> Result<Option<User>, String> {
+        let users = self.0.lock().unwrap();
+        let found = users.get(name).filter(|(theirs, _)| theirs == password);
+        Ok(found.map(|(_, groups)| User {
+            name: name.to_owned(),
+            groups: groups.clone(),
+        }))
+    }
+}
+
+fn who() -> Who {
+    Who {
+        address: ADDRESS,
+        listen: None,
+        user: None,
+    }
+}
 
 pub(crate) struct MemoryDriver {
     pub(crate) service: Arc<MemoryService>,
@@ -27,7 +51,10 @@ pub(crate) struct MemoryDriver {
     pub(crate) drain: Drain,
     shared: Arc<Shared>,
     connections: u64,
-    pub(crate) grant: Arc<Grant>,
+    /// What may be done without rules.
+    pub(crate) grant: Grant,
+    gate: Option<Arc<Gate>>,
+    users: Arc<KnownUsers>,
 }
 
 impl MemoryDriver {
@@ -38,13 +65,15 @@ impl MemoryDriver {
         let metrics = Arc::new(Metrics::default());
         let everything = Grant::everything("memory");
         Self {
-            grant: Arc::new(match memory.posting.clients {
+            grant: match memory.posting.clients {
                 PostingClients::Loopback => everything,
                 PostingClients::Nobody => Grant {
                     post: None,
                     ..everything
                 },
-            }),
+            },
+            gate: None,
+            users: Arc::default(),
             service: Arc::new(MemoryService::new(memory, UnixTime(CLOCK_START_S))),
             shared: Shared::new(session, lists, metrics.clone()),
             metrics,
@@ -68,10 +97,17 @@ impl MemoryDriver {
             service,
             shared,
             connection,
-            self.grant.clone(),
+            self.door(),
             self.drain.watch(),
         ));
         ours
+    }
+
+    fn door(&self) -> Door {
+        match &self.gate {
+            Some(gate) => gate.enter(who()).unwrap(),
+            None => Door::open(self.grant.clone(), ADDRESS),
+        }
     }
 
     fn inject(
@@ -123,7 +159,7 @@ impl Driver for MemoryDriver {
         let mut session = SessionConfig::default();
         let mut memory = MemoryConfig::default();
         let mut rules = None;
-        let mut sections = [const { String::new() }; 4];
+        let mut sections = [const { String::new() }; 5];
         for (key, value) in &setup.config {
             if key == "access" {
                 let access: AccessConfig = toml::from_str(&format!("{key} = {value}"))?;
@@ -131,7 +167,7 @@ impl Driver for MemoryDriver {
                     Some(Rules::parse(&access.access).map_err(|why| anyhow::anyhow!("{why:?}"))?);
                 continue;
             }
-            let known = ["session.", "posting.", "moderation.", "lists."];
+            let known = ["session.", "posting.", "moderation.", "lists.", "login."];
             let found = known.iter().zip(&mut sections);
             let mut found = found.filter_map(|(name, text)| Some((key.strip_prefix(name)?, text)));
             let Some((key, text)) = found.next() else {
@@ -167,17 +203,19 @@ impl Driver for MemoryDriver {
         }
         *self = Self::new(session, memory, &lists);
         if let Some(rules) = rules {
-            let who = Who {
-                address: ADDRESS,
-                listen: None,
-            };
-            let may_connect = |grant: &&Arc<Grant>| grant.connections_per_address_max == 0;
-            let Some(grant) = rules.find(&who).filter(may_connect) else {
+            let counted = Counted::new(Some(self.users.clone()));
+            let gate = Gate::new(rules, toml::from_str(&sections[4])?, counted);
+            if gate.enter(who()).is_err()
+                || setup
+                    .config
+                    .iter()
+                    .any(|(key, value)| value.contains("connections_") || key == "login.ban_s")
+            {
                 return Ok(Support::Cannot(
                     "who may connect is not held in memory".to_owned(),
                 ));
-            };
-            self.grant = Arc::clone(grant);
+            }
+            self.gate = Some(gate);
         }
         Ok(Support::Done)
     }
@@ -197,6 +235,14 @@ impl Driver for MemoryDriver {
             }
             Action::Article { id, groups, file } => {
                 self.inject(id, groups, &read_article(file)?)?;
+            }
+            Action::User {
+                name,
+                password,
+                groups,
+            } => {
+                let user = (password.clone(), groups.clone());
+                self.users.0.lock().unwrap().insert(name.clone(), user);
             }
             Action::Stop => self.drain.start(),
             Action::Clock(now) => self.service.set_now(UnixTime(*now)),

@@ -93,6 +93,15 @@ pub enum Action {
         /// Its description, perhaps empty.
         description: String,
     },
+    /// `@user name password [group ...]`.
+    User {
+        /// Their name.
+        name: String,
+        /// Their password.
+        password: String,
+        /// The groups they are in.
+        groups: Vec<String>,
+    },
     /// `@article <id> group[:number],... file`.
     Article {
         /// Its message-id.

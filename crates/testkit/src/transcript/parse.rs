@@ -137,6 +137,7 @@ fn directive_of(out: &mut Transcript, files: &Path, text: &str) -> Result<Option
     let connection = rest.trim().to_owned();
     Ok(Some(match word {
         "group" => group_of(rest)?,
+        "user" => user_of(&words())?,
         "article" => article_of(files, rest)?,
         "clock" => Action::Clock(seconds_of(rest).ok_or("@clock wants 2026-01-31T12:00:00Z")?),
         "advance" => Action::Advance(duration_of(rest).ok_or("@advance wants 90s, 5m, 2h or 10d")?),
@@ -193,6 +194,17 @@ fn group_of(rest: &str) -> Result<Action, String> {
         name: text_of(name)?,
         status: words.next().unwrap_or("y").to_owned(),
         description: text_of(words.next().unwrap_or_default())?,
+    })
+}
+
+fn user_of(words: &[String]) -> Result<Action, String> {
+    let [name, password, groups @ ..] = words else {
+        return Err("@user wants a name and a password".into());
+    };
+    Ok(Action::User {
+        name: name.clone(),
+        password: password.clone(),
+        groups: groups.to_vec(),
     })
 }
 

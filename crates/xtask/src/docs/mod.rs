@@ -23,6 +23,7 @@ const SECTIONS: &[(&str, &str, &str)] = &[
     ("session", "crates/session/src/config.rs", "SessionConfig"),
     ("lists", "crates/session/src/lists.rs", "ListsConfig"),
     ("", "crates/store/src/config/mod.rs", "StoreConfig"),
+    ("login", "crates/net/src/access/login.rs", "LoginConfig"),
     ("", "crates/net/src/access/config.rs", "AccessConfig"),
     ("articles", "crates/engine/src/config.rs", "ArticlesConfig"),
     (

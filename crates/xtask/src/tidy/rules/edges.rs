@@ -10,7 +10,7 @@ use crate::tree::Tree;
 
 const EVERYTHING: &[&str] = &[
     "web", "session", "feed", "cache", "usenetfs", "bench", "engine", "net", "service", "store",
-    "index", "journal", "layout", "mail", "wire", "host",
+    "index", "journal", "layout", "mail", "users", "wire", "host",
 ];
 
 /// The drawing, top to bottom: a crate and what it points at.
@@ -25,6 +25,7 @@ const DRAWN: &[(&str, &[&str])] = &[
     ("engine", &["service", "store", "index", "journal"]),
     ("net", &["wire"]),
     ("mail", &["service", "host"]),
+    ("users", &["host"]),
     ("service", &["wire"]),
     ("store", &["wire", "host"]),
     ("index", &["wire", "host"]),

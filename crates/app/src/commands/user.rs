@@ -1,0 +1,147 @@
+//! `newsreel user add|passwd|groups|list|lock|unlock|remove`: who can log in.
+//!
+//! The file of users is changed in place, beside a running server too, which reads it at each login.  Passwords are read from
+//! the standard input, never from the command line, where others could see them.
+
+use std::io::{BufRead as _, IsTerminal as _};
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, bail};
+use newsreel_host::{Disk, RealDisk};
+use newsreel_users::{Change, FILE, PASSWORD_OCTETS_MAX, Users};
+use serde_json::{Value, json};
+
+use crate::access::{self, SpoolArgs};
+use crate::output;
+
+/// One user of a spool.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Named {
+    /// The user's name
+    name: String,
+    #[command(flatten)]
+    spool: SpoolArgs,
+}
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Verb {
+    /// Add a user; the password is the first line of the standard input
+    #[command(
+        after_help = "Passwords have 8 to 256 octets and no spaces.\n\nExample:\n  newsreel user add ada --group staff < password.txt"
+    )]
+    Add {
+        #[command(flatten)]
+        named: Named,
+        /// A group of users that it is in, for entries of [[access]] with @GROUP; may be given several times
+        #[arg(long, value_name = "GROUP")]
+        group: Vec<String>,
+    },
+    /// Give a user another password: the first line of the standard input
+    #[command(after_help = "Example:\n  newsreel user passwd ada < password.txt")]
+    Passwd(Named),
+    /// Put a user into these groups, and out of all others
+    #[command(after_help = "Example:\n  newsreel user groups ada --group staff --group moderators")]
+    Groups {
+        #[command(flatten)]
+        named: Named,
+        /// A group of users; may be given several times, or not at all
+        #[arg(long, value_name = "GROUP")]
+        group: Vec<String>,
+    },
+    /// Show who can log in
+    #[command(after_help = "Example:\n  newsreel user list --json")]
+    List(SpoolArgs),
+    /// Let a user log in no more; who is logged in stays so until the connection ends
+    #[command(after_help = "Example:\n  newsreel user lock ada")]
+    Lock(Named),
+    /// Let a locked user log in again
+    #[command(after_help = "Example:\n  newsreel user unlock ada")]
+    Unlock(Named),
+    /// Remove a user
+    #[command(after_help = "Example:\n  newsreel user remove ada")]
+    Remove(Named),
+}
+
+pub(crate) fn run(verb: &Verb) -> Result<()> {
+    match verb {
+        Verb::List(spool) => list(spool),
+        Verb::Add { named, group } => {
+            let password = password()?;
+            let groups = group.clone();
+            change(named, Change::Add { password, groups }, "added")
+        }
+        Verb::Passwd(named) => change(named, Change::Password(password()?), "has a new password"),
+        Verb::Groups { named, group } => {
+            change(named, Change::Groups(group.clone()), "has these groups")
+        }
+        Verb::Lock(named) => change(named, Change::Lock(true), "locked"),
+        Verb::Unlock(named) => change(named, Change::Lock(false), "unlocked"),
+        Verb::Remove(named) => change(named, Change::Remove, "removed"),
+    }
+}
+
+/// The users of a spool that is there.
+fn users(spool: &SpoolArgs) -> Result<Users> {
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+    let path = access::config_of(spool)?.server.spool;
+    if !disk.exists(&path)? {
+        let path = path.display();
+        bail!("there is no spool in {path}; `newsreel serve` makes one");
+    }
+    access::no_foreign_root(&disk, &path)?;
+    Ok(Users::new(disk, path.join(FILE)))
+}
+
+fn change(named: &Named, change: Change, done: &str) -> Result<()> {
+    users(&named.spool)?.change(&named.name, change)?;
+    if named.spool.json {
+        return output::json(&json!({"user": named.name, "done": done}));
+    }
+    output::text(&format!("{}: {done}\n", named.name))
+}
+
+fn list(spool: &SpoolArgs) -> Result<()> {
+    let rows: Vec<Value> = users(spool)?
+        .all()?
+        .into_iter()
+        .map(|user| json!({"name": user.name, "groups": user.groups, "locked": user.is_locked}))
+        .collect();
+    if spool.json {
+        return output::json(&json!(rows));
+    }
+    let mut out = String::new();
+    for row in &rows {
+        let groups: Vec<&str> = row["groups"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
+        let state = if row["locked"] == true {
+            "  locked"
+        } else {
+            ""
+        };
+        let name = row["name"].as_str().unwrap_or_default();
+        out.push_str(format!("{name:24} {}{state}", groups.join(",")).trim_end());
+        out.push('\n');
+    }
+    output::text(&out)
+}
+
+/// The first line of the standard input.
+fn password() -> Result<String> {
+    let stdin = std::io::stdin();
+    if stdin.is_terminal() {
+        bail!(
+            "give the password on the standard input, as in `newsreel user add ada < password.txt`: here it would be shown"
+        );
+    }
+    let mut line = String::new();
+    let most = PASSWORD_OCTETS_MAX as u64 + 3;
+    let mut input = std::io::Read::take(stdin.lock(), most);
+    input
+        .read_line(&mut line)
+        .context("cannot read the password")?;
+    Ok(line.trim_end_matches(['\r', '\n']).to_owned())
+}

@@ -1,0 +1,29 @@
+//! The spool's users as those who can log in.
+
+use std::sync::Arc;
+
+use newsreel_net::access::{Logins, User};
+use newsreel_users::Users;
+
+/// The built-in store, for sessions.
+#[derive(Debug)]
+pub(super) struct Builtin(Users);
+
+impl Builtin {
+    pub(super) fn shared(users: Users) -> Arc<dyn Logins> {
+        Arc::new(Self(users))
+    }
+}
+
+impl Logins for Builtin {
+    fn check(&self, name: &str, password: &str) -> Result<Option<User>, String> {
+        let found = self
+            .0
+            .check(name, password)
+            .map_err(|error| error.to_string())?;
+        Ok(found.map(|user| User {
+            name: user.name,
+            groups: user.groups,
+        }))
+    }
+}

@@ -1,0 +1,333 @@
+//! Coming in: the rules in force, what is counted beside them, and one connection's way through both.
+//!
+//! A connection has the grant of the entry that fits it; a login looks again.  Who may do nothing yet, but could by logging
+//! in, is let in with nothing.  A password is held against its hash on a thread of its own kind, never on a session's.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+
+use super::login::{CHECKS_AT_ONCE, ClearText, Failures, LoginConfig, Logins};
+use super::places::{Place, Places};
+use super::rules::{Grant, Rules, Who};
+
+/// What outlives a change of the rules.
+#[derive(Debug)]
+pub struct Counted {
+    places: Arc<Places>,
+    failures: Failures,
+    checks: Semaphore,
+    logins: Option<Arc<dyn Logins>>,
+}
+
+impl Counted {
+    /// Nothing counted yet; without `logins` nobody can log in.
+    #[must_use]
+    pub fn new(logins: Option<Arc<dyn Logins>>) -> Arc<Self> {
+        Arc::new(Self {
+            places: Arc::default(),
+            failures: Failures::default(),
+            checks: Semaphore::new(CHECKS_AT_ONCE),
+            logins,
+        })
+    }
+}
+
+/// The rules in force.
+#[derive(Debug)]
+pub struct Gate {
+    rules: Rules,
+    login: LoginConfig,
+    counted: Arc<Counted>,
+}
+
+/// Why somebody is not let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Denied {
+    /// No entry is for them.
+    NoRule,
+    /// Their entry has as many connections as it may.
+    Full,
+    /// They failed to log in too often.
+    Banned,
+}
+
+impl Denied {
+    /// The line the peer gets.
+    #[must_use]
+    pub const fn reply(self) -> &'static str {
+        match self {
+            Self::NoRule => "502 Access denied\r\n",
+            Self::Full => "400 Too many connections, try again later\r\n",
+            Self::Banned => "400 Too many failed logins, try again later\r\n",
+        }
+    }
+
+    /// For the log.
+    #[must_use]
+    pub const fn why(self) -> &'static str {
+        match self {
+            Self::NoRule => "no access rule is for it",
+            Self::Full => "its access rule has as many connections as it may",
+            Self::Banned => "too many failed logins",
+        }
+    }
+}
+
+/// What became of a login.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Login {
+    /// They are who they say, and have what their entry grants.
+    In,
+    /// Name or password is wrong, or they may not log in.
+    Wrong,
+    /// Their entry has as many connections as it may.
+    Full,
+    /// It cannot be said now; it was logged.
+    Failed,
+}
+
+/// One connection that was let in.
+#[derive(Debug)]
+pub struct Door {
+    gate: Arc<Gate>,
+    who: Who,
+    grant: Arc<Grant>,
+    place: Option<Place>,
+}
+
+impl Gate {
+    /// Rules, and what is counted beside them.
+    #[must_use]
+    pub fn new(rules: Rules, login: LoginConfig, counted: Arc<Counted>) -> Arc<Self> {
+        Arc::new(Self {
+            rules,
+            login,
+            counted,
+        })
+    }
+
+    /// Lets somebody in, or says why not.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn enter(self: &Arc<Self>, who: Who) -> Result<Door, Denied> {
+        if self.counted.failures.are_too_many(who.address, &self.login) {
+            return Err(Denied::Banned);
+        }
+        let (grant, place) = match self.rules.find(&who) {
+            Some(grant) => {
+                let place = self.counted.places.take(grant, who.address);
+                (Arc::clone(grant), Some(place.ok_or(Denied::Full)?))
+            }
+            None if self.can_log_in(&who) => (Arc::new(Grant::nothing()), None),
+            None => return Err(Denied::NoRule),
+        };
+        Ok(Door {
+            gate: Arc::clone(self),
+            who,
+            grant,
+            place,
+        })
+    }
+
+    fn can_log_in(&self, who: &Who) -> bool {
+        self.counted.logins.is_some() && self.rules.login_helps(who)
+    }
+}
+
+impl Door {
+    /// A door that nobody watches: everything may be done, by whoever it is.
+    #[must_use]
+    pub fn open(grant: Grant, address: IpAddr) -> Self {
+        Self {
+            gate: Gate::new(Rules::default(), LoginConfig::default(), Counted::new(None)),
+            who: Who {
+                address,
+                listen: None,
+                user: None,
+            },
+            grant: Arc::new(grant),
+            place: None,
+        }
+    }
+
+    /// What may be done.
+    #[must_use]
+    pub const fn grant(&self) -> &Arc<Grant> {
+        &self.grant
+    }
+
+    /// The name of who has logged in.
+    #[must_use]
+    pub fn user(&self) -> Option<&str> {
+        Some(self.who.user.as_ref()?.name.as_str())
+    }
+
+    /// Whether logging in could let more be done.
+    #[must_use]
+    pub fn may_log_in(&self) -> bool {
+        self.who.user.is_none() && self.gate.can_log_in(&self.who)
+    }
+
+    /// Whether a password may come in clear.
+    #[must_use]
+    pub fn takes_clear_text(&self) -> bool {
+        match self.gate.login.clear_text {
+            ClearText::Loopback => self.who.address.to_canonical().is_loopback(),
+            ClearText::Everywhere => true,
+            ClearText::Nowhere => false,
+        }
+    }
+
+    /// Holds a name and a password against the users.  A wrong one is answered late.
+    pub async fn log_in(&mut self, name: &str, password: &str) -> Login {
+        let counted = Arc::clone(&self.gate.counted);
+        let address = self.who.address;
+        let Some(logins) = counted.logins.clone().filter(|_| self.may_log_in()) else {
+            return Login::Wrong;
+        };
+        let checked = {
+            let _one_of_few = counted.checks.acquire().await;
+            let (name, password) = (name.to_owned(), password.to_owned());
+            tokio::task::spawn_blocking(move || logins.check(&name, &password)).await
+        };
+        match checked.unwrap_or_else(|error| Err(error.to_string())) {
+            Ok(Some(user)) => {
+                tracing::info!(target: "newsreel::net", %address, user = %user.name, "logged in");
+                let who = Who {
+                    user: Some(user),
+                    ..self.who.clone()
+                };
+                self.pass(who)
+            }
+            Ok(None) => {
+                let pause = counted.failures.note(address, &self.gate.login);
+                tracing::info!(target: "newsreel::net", %address, "a login failed");
+                tokio::time::sleep(pause).await;
+                Login::Wrong
+            }
+            Err(error) => {
+                tracing::error!(target: "newsreel::net", %error, "nobody can log in");
+                Login::Failed
+            }
+        }
+    }
+
+    /// Becomes somebody else, with what they may do.
+    fn pass(&mut self, who: Who) -> Login {
+        let (grant, place) = match self.gate.rules.find(&who) {
+            Some(grant) if grant.name == self.grant.name => (Arc::clone(grant), self.place.take()),
+            Some(grant) => match self.gate.counted.places.take(grant, who.address) {
+                Some(place) => (Arc::clone(grant), Some(place)),
+                None => return Login::Full,
+            },
+            None => (Arc::new(Grant::nothing()), None),
+        };
+        self.who = who;
+        self.grant = grant;
+        self.place = place;
+        Login::In
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{AccessConfig, User};
+    use super::*;
+
+    /// Everybody's password is their name twice; nobody else is there.
+    #[derive(Debug)]
+    struct Names(&'static [&'static str]);
+
+    impl Logins for Names {
+        fn check(&self, name: &str, password: &str) -> Result<Option<User>, String> {
+            if name == "broken" {
+                return Err("the disk failed".to_owned());
+            }
+            let is_right = self.0.contains(&name) && password == name.repeat(2);
+            let groups = match name {
+                "ada" => vec!["staff".to_owned()],
+                _ => Vec::new(),
+            };
+            Ok(is_right.then(|| User {
+                name: name.to_owned(),
+                groups,
+            }))
+        }
+    }
+
+    fn gate(text: &str) -> Arc<Gate> {
+        let config: AccessConfig = toml::from_str(text).unwrap();
+        let rules = Rules::parse(&config.access).unwrap();
+        let logins = Names(&["ada", "bob", "eve"]);
+        Gate::new(
+            rules,
+            LoginConfig::default(),
+            Counted::new(Some(Arc::new(logins))),
+        )
+    }
+
+    fn who(address: &str) -> Who {
+        Who {
+            address: address.parse().unwrap(),
+            listen: None,
+            user: None,
+        }
+    }
+
+    const RULES: &str = "[[access]]\nname = 'staff'\nusers = ['@staff', 'bob']\nread = '*'\nconnections_max = 1\n\
+         [[access]]\nname = 'users'\naddresses = ['192.0.2.0/24']\nusers = ['*']\nread = 'misc.*'\n\
+         [[access]]\nname = 'local'\naddresses = ['local']\nread = 'local.*'\n";
+
+    #[tokio::test(start_paused = true)]
+    async fn a_login_looks_again() {
+        let gate = gate(RULES);
+        let mut door = gate.enter(who("192.0.2.1")).unwrap();
+        assert_eq!(**door.grant(), Grant::nothing());
+        assert!(door.may_log_in() && !door.takes_clear_text());
+        assert_eq!(door.log_in("ada", "ada").await, Login::Wrong);
+        assert_eq!(door.log_in("mallory", "mallorymallory").await, Login::Wrong);
+        assert_eq!(door.log_in("broken", "x").await, Login::Failed);
+        assert_eq!(door.log_in("ada", "adaada").await, Login::In);
+        assert_eq!(
+            (door.grant().name.as_str(), door.user()),
+            ("staff", Some("ada"))
+        );
+        assert!(!door.may_log_in());
+        // One connection of staff at a time; what was before stays.
+        let mut other = gate.enter(who("127.0.0.1")).unwrap();
+        assert_eq!(other.grant().name, "local");
+        assert!(other.may_log_in() && other.takes_clear_text());
+        assert_eq!(other.log_in("bob", "bobbob").await, Login::Full);
+        assert_eq!((other.grant().name.as_str(), other.user()), ("local", None));
+        drop(door);
+        assert_eq!(other.log_in("bob", "bobbob").await, Login::In);
+        assert_eq!(other.grant().name, "staff");
+        // Who logs in may have less than before, or what everybody has.
+        let mut plain = gate.enter(who("192.0.2.2")).unwrap();
+        assert_eq!(plain.log_in("eve", "eveeve").await, Login::In);
+        assert_eq!(plain.grant().name, "users");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_fails_too_often_is_not_let_in() {
+        let gate = gate(RULES);
+        for _ in 0..10 {
+            let mut door = gate.enter(who("192.0.2.1")).unwrap();
+            assert_eq!(door.log_in("ada", "x").await, Login::Wrong);
+        }
+        assert_eq!(gate.enter(who("192.0.2.1")).unwrap_err(), Denied::Banned);
+        assert!(gate.enter(who("192.0.2.2")).is_ok());
+    }
+
+    #[test]
+    fn whom_no_login_helps_is_not_let_in() {
+        let gate = gate("[[access]]\nname = 'a'\naddresses = ['192.0.2.1']\nusers = ['ada']\n");
+        assert!(gate.enter(who("192.0.2.1")).is_ok());
+        assert_eq!(gate.enter(who("192.0.2.2")).unwrap_err(), Denied::NoRule);
+        let nobody = Gate::new(Rules::default(), LoginConfig::default(), Counted::new(None));
+        assert_eq!(nobody.enter(who("127.0.0.1")).unwrap_err(), Denied::NoRule);
+    }
+}

@@ -112,8 +112,9 @@ fn every_way_to_feed_offers_each_article_once() {
             assert!(report.is_sound(), "{}", report.human());
             assert_eq!(report.operations, 500, "{}", report.human());
             assert_eq!(report.accepted, if pass.sends { 500 } else { 0 });
-            // As many as there are, and each of them is known now: none was sent twice.
-            if pass.sends {
+            // As many as there are, and each of them is known now: none was sent twice.  POST names none of them to a
+            // server that does nothing; a real one takes all of them (`every_pass` of the app's tests).
+            if pass.sends && pass.name != "post" {
                 let known = FeedArgs {
                     mode: "check-known".to_owned(),
                     ..args.clone()

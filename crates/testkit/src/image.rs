@@ -33,8 +33,8 @@ impl ImageKind {
     }
 }
 
-/// So often it is tried to unmount: whoever still used it may take a moment to end.
-const TRIES: u32 = 250;
+/// So often it is tried to unmount, and looked whether it is gone: whoever still used it may take a moment to end.
+const TRIES: u32 = 1500;
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// A mounted file system.
@@ -78,7 +78,7 @@ impl Image {
     /// When it cannot be cut.
     pub fn cut_power(&self) -> Result<()> {
         let words = ["-x", "-c", "shutdown"].map(OsStr::new);
-        run("xfs_io", words.into_iter().chain([self.at.as_os_str()]))
+        run("xfs_io", words.into_iter().chain([self.at.as_os_str()])).map(drop)
     }
 
     /// Mounts it again, as after a power cut.
@@ -86,21 +86,25 @@ impl Image {
     /// # Errors
     /// When somebody goes on using it, or it cannot be mounted.
     pub fn restart(&self) -> Result<()> {
-        let mut tried = 1;
-        while let Err(error) = run("umount", [self.at.as_os_str()]) {
-            if tried == TRIES {
-                return Err(error);
-            }
-            tried += 1;
-            std::thread::sleep(PAUSE);
-        }
+        patiently(|| run("umount", [self.at.as_os_str()]).map(drop))?;
+        patiently(|| self.is_gone())?;
         self.mount()
+    }
+
+    /// A name space for mounts that somebody made meanwhile has it too.  For as long as that lives, the file system that was
+    /// cut off lives on, and would be what is mounted again.
+    fn is_gone(&self) -> Result<()> {
+        let held = run("losetup", [OsStr::new("-j"), self.file.as_os_str()])?;
+        if !held.is_empty() {
+            bail!("{} is still in use: {held}", self.file.display());
+        }
+        Ok(())
     }
 
     fn mount(&self) -> Result<()> {
         let words = [OsStr::new("-o"), OsStr::new("loop")];
         let paths = [self.file.as_os_str(), self.at.as_os_str()];
-        run("mount", words.into_iter().chain(paths))
+        run("mount", words.into_iter().chain(paths)).map(drop)
     }
 }
 
@@ -111,7 +115,19 @@ impl Drop for Image {
     }
 }
 
-fn run<'a>(program: &str, words: impl IntoIterator<Item = &'a OsStr>) -> Result<()> {
+/// Tries something until it works, or that is not to be hoped for any more.
+fn patiently(mut act: impl FnMut() -> Result<()>) -> Result<()> {
+    for _ in 1..TRIES {
+        if act().is_ok() {
+            return Ok(());
+        }
+        std::thread::sleep(PAUSE);
+    }
+    act()
+}
+
+/// Runs a program; what it printed.
+fn run<'a>(program: &str, words: impl IntoIterator<Item = &'a OsStr>) -> Result<String> {
     let mut command = Command::new(program);
     command.args(words).stdin(Stdio::null());
     let output = command
@@ -121,5 +137,5 @@ fn run<'a>(program: &str, words: impl IntoIterator<Item = &'a OsStr>) -> Result<
         let why = String::from_utf8_lossy(&output.stderr);
         bail!("{program}: {}", why.trim_end());
     }
-    Ok(())
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -3,15 +3,18 @@
 //!
 //! Each file system is made in an image file of its own and mounted; root is needed.  Names are looked for with nothing
 //! known of them and the blocks of the directories in memory: the search itself, which is what the paper measures.
+//! And a soak: INN on a mount, fed, read and expired at the same time.
 //! Must not know FUSE: what is mounted is mounted by the program, as anybody would.
 
 mod directory;
 mod figures;
 mod page;
 mod plot;
+mod soak;
 mod volume;
 
 pub use self::figures::{FiguresArgs, Row, run};
 pub use self::page::{human, markdown};
 pub use self::plot::{Figure, svg};
+pub use self::soak::{SoakArgs, SoakReport, run as soak};
 pub use self::volume::FileSystem;

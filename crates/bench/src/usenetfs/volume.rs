@@ -112,9 +112,18 @@ pub(super) struct View<'a> {
 
 impl<'a> View<'a> {
     pub(super) fn new(program: &'a Path, lower: &Path, at: &Path) -> Result<Self, Error> {
+        Self::with(program, &["usenetfs", "mount"], lower, at)
+    }
+
+    /// One in which directories made in managed ones are managed.
+    pub(super) fn inheriting(program: &'a Path, lower: &Path, at: &Path) -> Result<Self, Error> {
+        Self::with(program, &["usenetfs", "mount", "--inherit"], lower, at)
+    }
+
+    fn with(program: &'a Path, words: &[&str], lower: &Path, at: &Path) -> Result<Self, Error> {
         call("mkdir", ["-p".as_ref(), at.as_os_str()])?;
-        let words = ["usenetfs", "mount"].map(OsStr::new);
-        let words = words.into_iter().chain([lower.as_os_str(), at.as_os_str()]);
+        let words = words.iter().map(OsStr::new);
+        let words = words.chain([lower.as_os_str(), at.as_os_str()]);
         call(program, words)?;
         Ok(Self {
             program,

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 /// Articles of a run: indices beyond are ids that no server knows.
 const ARTICLES_MAX: u64 = 1 << 40;
 /// Groups of generated articles.
-const GROUPS_MAX: usize = 1_000_000;
+pub(super) const GROUPS_MAX: usize = 1_000_000;
 /// Connections of a run: one address has no more ports.
 pub(super) const CONNECTIONS_MAX: usize = 60_000;
 /// Threads of a client or of the server that does nothing.

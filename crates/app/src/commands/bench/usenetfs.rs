@@ -1,15 +1,16 @@
-//! `newsreel bench usenetfs`: the figures of the Usenetfs paper, measured anew.
+//! `newsreel bench usenetfs`: the figures of the Usenetfs paper, measured anew, and a soak.
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use clap::builder::PossibleValuesParser;
 use newsreel_bench::compare::make_directory;
 use newsreel_bench::load::Machine;
-use newsreel_bench::usenetfs::{self, Figure, FiguresArgs, FileSystem, Row};
+use newsreel_bench::rivals::{INN_PROGRAMS, Inn};
+use newsreel_bench::usenetfs::{self, Figure, FiguresArgs, FileSystem, Row, SoakArgs, SoakReport};
 use newsreel_host::OpenMode;
 
-use super::options::count;
+use super::options::{GROUPS_MAX, above_zero, count};
 use crate::output;
 
 /// The paper's largest directory has two to the power of 19 files; two more than that fit on a disk of today.
@@ -31,6 +32,41 @@ pub(crate) enum Verb {
                       Example:\n  newsreel bench usenetfs figures --directory /tmp/figures --exponent-max 13 --report /tmp/report"
     )]
     Figures(FiguresOptions),
+    /// Run INN on a mount, with a feed, readers and expiry at the same time
+    #[command(
+        after_help = "INN must be installed, and root runs it: it is made anew in the directory, with every directory of its articles managed. \
+                      Every article that is read is compared octet for octet; at the end the whole directory is verified.\n\n\
+                      Example:\n  newsreel bench usenetfs soak --directory /tmp/soak --duration 14400"
+    )]
+    Soak(SoakOptions),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct SoakOptions {
+    /// An empty or new directory for INN and its articles
+    #[arg(long, value_name = "DIR")]
+    directory: PathBuf,
+    /// How long, in seconds
+    #[arg(long, default_value_t = 120.0, value_name = "SECONDS", value_parser = above_zero)]
+    duration: f64,
+    /// From one expiry to the next
+    #[arg(long, default_value_t = 15.0, value_name = "SECONDS", value_parser = above_zero)]
+    cycle: f64,
+    /// Articles fed a second, and as many read
+    #[arg(long, default_value_t = 100.0, value_parser = above_zero)]
+    rate: f64,
+    /// Groups
+    #[arg(long, default_value_t = 20, value_parser = count(1, GROUPS_MAX))]
+    groups: usize,
+    /// Where INN listens, on 127.0.0.1
+    #[arg(long, default_value_t = 11_950)]
+    port: u16,
+    /// Where INN's programs are
+    #[arg(long, value_name = "DIR", default_value = INN_PROGRAMS)]
+    inn: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -68,7 +104,52 @@ fn file_systems() -> PossibleValuesParser {
 pub(super) fn run(verb: &Verb, machine: Machine<'_>) -> Result<()> {
     match verb {
         Verb::Figures(options) => figures(options, machine),
+        Verb::Soak(options) => soak(options, machine),
     }
+}
+
+fn soak(options: &SoakOptions, machine: Machine<'_>) -> Result<()> {
+    if !Inn::is_installed(&options.inn) {
+        bail!("INN is not installed in {} (--inn)", options.inn.display());
+    }
+    make_directory(&options.directory, machine)?;
+    let args = SoakArgs {
+        directory: options.directory.clone(),
+        program: std::env::current_exe().context("where is this program?")?,
+        inn: options.inn.clone(),
+        port: options.port,
+        seconds: options.duration,
+        cycle_seconds: options.cycle,
+        rate: options.rate,
+        groups: options.groups,
+    };
+    let mut told = Ok(());
+    let report = usenetfs::soak(&args, machine, &mut |so_far| {
+        if !options.json && told.is_ok() {
+            told = output::text(&said(so_far));
+        }
+    })?;
+    told?;
+    if options.json {
+        output::json(&serde_json::to_value(&report)?)?;
+    } else {
+        output::text(&format!("verified: {}\n", report.verified))?;
+    }
+    if !report.is_sound() {
+        bail!(
+            "{} articles were refused, {} replies damaged or connections lost",
+            report.refused,
+            report.damaged
+        );
+    }
+    Ok(())
+}
+
+fn said(report: &SoakReport) -> String {
+    format!(
+        "{:.0} s: {} articles fed, {} read, {} of those asked for expired, {} expiries, {} damaged\n",
+        report.seconds, report.fed, report.read, report.expired, report.expiries, report.damaged
+    )
 }
 
 fn figures(options: &FiguresOptions, machine: Machine<'_>) -> Result<()> {

@@ -146,3 +146,30 @@ fn inn_keeps_on_a_mount_what_it_keeps_on_a_plain_directory() {
         "{verified}"
     );
 }
+
+/// A feed, readers and expiries at the same time; two minutes of it in CI.
+#[test]
+fn inn_soaks_on_a_mount() {
+    let Some(place) = Place::new() else {
+        return;
+    };
+    if !Inn::is_installed(Path::new(INN_PROGRAMS)) {
+        return skipped("INN is not installed (apt-get install inn2)");
+    }
+    let seconds = scaled(6.0, 120.0);
+    let mut soak = newsreel();
+    soak.args(["bench", "usenetfs", "soak", "--json"]);
+    soak.args(["--port", &free_ports().unwrap().to_string()]);
+    soak.args(["--duration", &seconds.to_string()]);
+    soak.args(["--cycle", &(seconds / 6.0).to_string()]);
+    let report = soak.arg("--directory").arg(place.lower("soak")).output();
+    let report: Value = serde_json::from_str(&said(report.unwrap()).unwrap()).unwrap();
+    let of = |what: &str| report[what].as_u64().unwrap();
+    assert_eq!((of("refused"), of("damaged")), (0, 0), "{report}");
+    assert!(of("fed") > seconds as u64 * 30, "{report}");
+    assert!(of("read") > seconds as u64 * 10, "{report}");
+    // About half of what was fed is old enough to go.
+    assert!(of("expired") > 0 && of("expiries") > 2, "{report}");
+    let verified = report["verified"].as_str().unwrap();
+    assert!(verified.contains(" 0 findings"), "{report}");
+}

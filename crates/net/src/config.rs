@@ -11,6 +11,8 @@ pub struct ListenConfig {
     /// Addresses to listen on, `host:port` with a numeric host. `[::]:119` is every address of IPv6 only: give
     /// `["0.0.0.0:119", "[::]:119"]` for both.
     pub addresses: Vec<SocketAddr>,
+    /// Addresses where TLS is spoken from the first octet on (port 563), with the certificate of `[tls]`.
+    pub tls_addresses: Vec<SocketAddr>,
     /// Connections at the same time, in all.
     pub connections_max: usize,
     /// Connections at the same time from one address (IPv6: one /64 network); no more than `connections_max`.
@@ -29,6 +31,7 @@ impl Default for ListenConfig {
     fn default() -> Self {
         Self {
             addresses: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 1119))],
+            tls_addresses: Vec::new(),
             connections_max: 10_000,
             connections_per_address_max: 256,
             loopback_unlimited: true,
@@ -44,21 +47,28 @@ impl ListenConfig {
     #[must_use]
     pub fn problems(&self) -> Vec<(String, String)> {
         let mut problems = Vec::new();
-        if self.addresses.is_empty() {
+        if self.addresses.is_empty() && self.tls_addresses.is_empty() {
             problems.push((
                 "addresses".to_owned(),
                 "give at least one, as in [\"127.0.0.1:1119\"]".to_owned(),
             ));
         }
-        for (at, address) in self.addresses.iter().enumerate() {
-            let mut before = self.addresses.iter().take(at);
+        let tls = (0..)
+            .zip(&self.tls_addresses)
+            .map(|(at, address)| ("tls_addresses", at, address));
+        let plain = (0..)
+            .zip(&self.addresses)
+            .map(|(at, address)| ("addresses", at, address));
+        for (place, (key, at, address)) in plain.chain(tls).enumerate() {
+            let all = self.addresses.iter().chain(&self.tls_addresses);
+            let mut before = all.take(place);
             if let Some(other) = before.find(|other| is_taken_by(address, other)) {
                 let right = if other == address {
                     format!("{address} is there already: give each address once")
                 } else {
                     format!("{address} and {other} cannot both be listened on: keep one of them")
                 };
-                problems.push((format!("addresses[{at}]"), right));
+                problems.push((format!("{key}[{at}]"), right));
             }
         }
         for (key, value) in [

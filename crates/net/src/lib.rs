@@ -12,6 +12,7 @@ mod error;
 mod limits;
 mod lines;
 mod listener;
+mod tls;
 
 pub use config::ListenConfig;
 pub use drain::{Drain, DrainWatch};
@@ -20,3 +21,4 @@ pub use limits::{Admission, Limits, LimitsSnapshot, Refusal};
 pub use lines::LineLimit;
 pub use listener::Listeners;
 pub use newsreel_wire::network_of;
+pub use tls::{Tls, TlsConfig, TlsStream};

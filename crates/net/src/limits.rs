@@ -60,9 +60,16 @@ pub struct Admission {
     key: Option<IpAddr>,
     id: u64,
     peer: SocketAddr,
+    pub(crate) is_tls: bool,
 }
 
 impl Admission {
+    /// Whether it came to an address where TLS is spoken from the first octet on.
+    #[must_use]
+    pub const fn is_tls(&self) -> bool {
+        self.is_tls
+    }
+
     /// The connection's number, never used twice by this process.
     #[must_use]
     pub const fn id(&self) -> u64 {
@@ -170,6 +177,7 @@ impl Limits {
             key: counted.then_some(key),
             id,
             peer,
+            is_tls: false,
         })
     }
 

@@ -27,7 +27,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Bound sockets, not yet accepting.
 #[derive(Debug)]
 pub struct Listeners {
-    sockets: Vec<TcpListener>,
+    /// Each with whether TLS is spoken there.
+    sockets: Vec<(TcpListener, bool)>,
     limits: Arc<Limits>,
     drain: Drain,
     drain_for: Duration,
@@ -35,7 +36,7 @@ pub struct Listeners {
 }
 
 enum Event {
-    Accepted(io::Result<(TcpStream, SocketAddr)>),
+    Accepted(io::Result<(TcpStream, SocketAddr)>, bool),
     Ended,
     Drain,
 }
@@ -46,18 +47,19 @@ impl Listeners {
     /// # Errors
     /// When there is no address, or one cannot be listened on.
     pub fn bind(config: &ListenConfig, limits: Arc<Limits>, drain: Drain) -> Result<Self, Error> {
-        if config.addresses.is_empty() {
+        let plain = config.addresses.iter().map(|&address| (address, false));
+        let tls = config.tls_addresses.iter().map(|&address| (address, true));
+        let bind = |(address, is_tls): (SocketAddr, bool)| {
+            let socket = listen(address, config.backlog);
+            let socket = socket.map_err(|source| Error::Listen { address, source })?;
+            Ok((socket, is_tls))
+        };
+        let sockets: Vec<_> = plain.chain(tls).map(bind).collect::<Result<_, _>>()?;
+        if sockets.is_empty() {
             return Err(Error::NoAddress);
         }
-        let bind = |&address: &SocketAddr| {
-            listen(address, config.backlog).map_err(|source| Error::Listen { address, source })
-        };
         Ok(Self {
-            sockets: config
-                .addresses
-                .iter()
-                .map(bind)
-                .collect::<Result<_, _>>()?,
+            sockets,
             limits,
             drain,
             drain_for: Duration::from_secs(config.drain_s),
@@ -65,12 +67,12 @@ impl Listeners {
         })
     }
 
-    /// The addresses really bound (port 0 has become a number).
+    /// The addresses really bound (port 0 has become a number), those with TLS last.
     #[must_use]
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.sockets
             .iter()
-            .filter_map(|socket| socket.local_addr().ok())
+            .filter_map(|(socket, _)| socket.local_addr().ok())
             .collect()
     }
 
@@ -95,8 +97,9 @@ impl Listeners {
             let event =
                 poll_fn(|cx| next_event(cx, &sockets, &mut first, &mut connections, &mut watch));
             match event.await {
-                Event::Accepted(Ok((stream, peer))) => match limits.admit(peer) {
-                    Ok(admission) => {
+                Event::Accepted(Ok((stream, peer)), is_tls) => match limits.admit(peer) {
+                    Ok(mut admission) => {
+                        admission.is_tls = is_tls;
                         prepare(&stream, keepalive);
                         connections.spawn(serve(stream, admission));
                     }
@@ -105,10 +108,12 @@ impl Listeners {
                             tracing::info!(target: "newsreel::net", %peer, ?refusal, more, "refused");
                         }
                         // A fresh socket has room for one line; whoever cannot take it is cut.
-                        let _ = stream.try_write(refusal.reply().as_bytes());
+                        if !is_tls {
+                            let _ = stream.try_write(refusal.reply().as_bytes());
+                        }
                     }
                 },
-                Event::Accepted(Err(error)) => {
+                Event::Accepted(Err(error), _) => {
                     limits.count_accept_error();
                     if !is_the_peers_fault(&error) {
                         tracing::error!(target: "newsreel::net", %error,
@@ -149,7 +154,7 @@ fn prepare(stream: &TcpStream, keepalive: Duration) {
 
 fn next_event(
     cx: &mut Context<'_>,
-    sockets: &[TcpListener],
+    sockets: &[(TcpListener, bool)],
     first: &mut usize,
     connections: &mut JoinSet<()>,
     watch: &mut DrainWatch,
@@ -166,12 +171,12 @@ fn next_event(
     // Begin with another socket each time, so that a flood on one does not starve the others.
     for step in 0..sockets.len() {
         let at = (*first + step) % sockets.len();
-        let Some(socket) = sockets.get(at) else {
+        let Some((socket, is_tls)) = sockets.get(at) else {
             continue;
         };
         if let Poll::Ready(accepted) = socket.poll_accept(cx) {
             *first = at + 1;
-            return Poll::Ready(Event::Accepted(accepted));
+            return Poll::Ready(Event::Accepted(accepted, *is_tls));
         }
     }
     Poll::Pending

@@ -45,6 +45,8 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Link<Io> {
                 tokio::time::sleep(pause).await;
             }
         }
+        // What was encrypted may not have left yet.
+        poll_fn(|cx| self.poll_flush(cx)).await?;
         self.sent_at = Instant::now();
         metrics.add(Tally::OctetsOut, all as u64);
         Ok(())
@@ -80,13 +82,25 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Link<Io> {
                 self.pulse.moved(len);
                 Poll::Ready(Ok(len))
             }
-            Poll::Pending => loop {
-                match self.pulse.poll_beat(cx, Waiting::Writing) {
-                    Poll::Ready(Some(end)) => return Poll::Ready(Err(end)),
-                    Poll::Ready(None) => {}
-                    Poll::Pending => return Poll::Pending,
-                }
-            },
+            Poll::Pending => self.poll_stalled(cx).map(Err),
+        }
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
+        match Pin::new(&mut self.io).poll_flush(cx) {
+            Poll::Ready(flushed) => Poll::Ready(flushed.map_err(|_| End::Broken)),
+            Poll::Pending => self.poll_stalled(cx).map(Err),
+        }
+    }
+
+    /// Ready when the other side has taken nothing for too long.
+    fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        loop {
+            match self.pulse.poll_beat(cx, Waiting::Writing) {
+                Poll::Ready(Some(end)) => return Poll::Ready(end),
+                Poll::Ready(None) => {}
+                Poll::Pending => return Poll::Pending,
+            }
         }
     }
 

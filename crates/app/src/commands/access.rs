@@ -32,6 +32,9 @@ pub(crate) enum Verb {
         /// Which of the server's addresses it comes to, for entries with `listen`
         #[arg(long, value_name = "ADDRESS:PORT", value_parser = super::address)]
         listen: Option<SocketAddr>,
+        /// The connection is over TLS
+        #[arg(long)]
+        tls: bool,
         #[command(flatten)]
         spool: SpoolArgs,
     },
@@ -42,6 +45,7 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
         address,
         user,
         listen,
+        tls,
         spool,
     } = verb;
     let config = access::config_of(spool)?;
@@ -50,6 +54,7 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
     let who = Who {
         address: *address,
         listen: *listen,
+        is_tls: *tls,
         user,
     };
     let passed = rules.explain(&who);

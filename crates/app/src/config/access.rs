@@ -58,6 +58,7 @@ mod tests {
         let grant = rules.find(&Who {
             address: address.parse().unwrap(),
             listen: None,
+            is_tls: false,
             user: None,
         })?;
         Some((grant.reads_all(), grant.post.is_some(), grant.feed))

@@ -81,6 +81,7 @@ pub(super) fn settle(
     across.remember();
     across.parts();
     across.access();
+    across.tls();
     across.problems
 }
 
@@ -158,6 +159,23 @@ impl Across<'_> {
             self.problem(key, bound.keys, what, bound.right.clone());
         }
         value
+    }
+
+    /// `listen.tls_addresses`: nothing is secured without a certificate and its key.
+    fn tls(&mut self) {
+        const KEY: &str = "listen.tls_addresses";
+        let tls = &self.config.tls;
+        let missing = [("tls.certificate", &tls.certificate), ("tls.key", &tls.key)];
+        let missing = missing
+            .into_iter()
+            .find(|(_, path)| path.as_os_str().is_empty());
+        let Some((missing, _)) = missing.filter(|_| !self.config.listen.tls_addresses.is_empty())
+        else {
+            return;
+        };
+        let what = format!("{KEY} is of no use without {missing}");
+        let right = "give tls.certificate and tls.key, files in PEM".to_owned();
+        self.problem(KEY, &[missing], what, right);
     }
 
     /// `[[access]]` decides alone: keys that decide without it would be in force nowhere.

@@ -23,6 +23,7 @@ pub(super) const LIMITS: &[(&str, RangeInclusive<i64>)] = &[
     ("listen.backlog", 1..=65_535),
     ("listen.keepalive_s", 1..=DAY_S),
     ("listen.drain_s", 0..=3600),
+    ("tls.handshake_s", 1..=3600),
     ("session.idle_s", 1..=7 * DAY_S),
     ("session.command_s", 1..=DAY_S),
     ("session.article_stall_s", 1..=DAY_S),

@@ -23,8 +23,8 @@ use anyhow::{Context as _, Result};
 use newsreel_engine::{ArticlesConfig, EngineConfig, ScrubConfig, SequencerConfig};
 use newsreel_index::IndexConfig;
 use newsreel_journal::JournalConfig;
-use newsreel_net::ListenConfig;
 use newsreel_net::access::{AccessRule, LoginConfig, Rules};
+use newsreel_net::{ListenConfig, TlsConfig};
 use newsreel_service::posting::{ModerationConfig, PostingConfig};
 use newsreel_session::{ListsConfig, SessionConfig};
 use newsreel_store::StoreConfig;
@@ -126,6 +126,8 @@ sections! {
     logging: LoggingConfig, |logging| owned(logging.problems());
     /// `[listen]`
     listen: ListenConfig, |listen| listen.problems();
+    /// `[tls]`
+    tls: TlsConfig, |_tls| Vec::new();
     /// `[session]`
     session: SessionConfig, |session| owned(session.problems());
     /// `[lists]`
@@ -310,6 +312,11 @@ fn settled(mut config: Config, file: &Path) -> Result<Config> {
 /// Makes paths count from a directory.
 fn at_home(config: &mut Config, folder: &Path) {
     config.server.spool = folder.join(&config.server.spool);
+    for path in [&mut config.tls.certificate, &mut config.tls.key] {
+        if !path.as_os_str().is_empty() {
+            *path = folder.join(&path);
+        }
+    }
     let buffers = config.store.buffers.iter_mut();
     let paths = buffers.filter_map(|buffer| buffer.path.as_mut());
     let sets = config.store.sets.iter_mut();

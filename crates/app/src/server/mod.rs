@@ -11,16 +11,18 @@ mod mail;
 mod running;
 mod signals;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
 use newsreel_engine::Engine;
 use newsreel_host::{Clock, Disk, RealDisk};
-use newsreel_net::access::{Counted, Who};
+use newsreel_net::access::{Counted, Door, Who};
 use newsreel_net::{Admission, Drain, Limits, LineLimit, Listeners};
 use newsreel_service::{Connection, ConnectionId};
-use newsreel_session::Metrics;
+use newsreel_session::{End, Metrics};
 use newsreel_users::Users;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 
@@ -189,6 +191,7 @@ async fn until_drained(
         .context("cannot make the control socket in the spool")?;
     let connections_max = config.server.control_connections_max as usize;
     let metrics = Arc::new(Metrics::default());
+    let tls = running::certificate(disk.as_ref(), &config)?;
     let users = Users::new(
         Arc::clone(disk),
         config.server.spool.join(newsreel_users::FILE),
@@ -199,7 +202,7 @@ async fn until_drained(
         limits,
         drain: drain.clone(),
         addresses: addresses.clone(),
-        settings: running::Settings::new(config, &metrics, counted),
+        settings: running::Settings::new(config, &metrics, counted, tls),
         metrics,
         logging,
         overrides,
@@ -246,6 +249,7 @@ fn session(
         let who = Who {
             address: peer.ip(),
             listen: stream.local_addr().ok(),
+            is_tls: admission.is_tls(),
             user: None,
         };
         let door = match server.settings.gate().enter(who) {
@@ -256,20 +260,41 @@ fn session(
                     tracing::info!(target: "newsreel::net", %peer, more, "refused: {why}");
                 }
                 // A fresh socket has room for one line.
-                let _ = stream.try_write(denied.reply().as_bytes());
+                if !admission.is_tls() {
+                    let _ = stream.try_write(denied.reply().as_bytes());
+                }
                 return;
             }
         };
         let id = ConnectionId(admission.id());
         let rule = &door.grant().name;
         tracing::debug!(target: "newsreel::net", connection = %id, %peer, rule, "connected");
-        let connection = Connection::new(id, Some(peer.ip()), None);
-        let shared = server.settings.session();
-        let watch = server.drain.watch();
-        let service = server.engine.service();
-        let end = newsreel_session::serve(stream, service, shared, connection, door, watch).await;
+        let end = match server.settings.tls().filter(|_| admission.is_tls()) {
+            None => serve(&server, stream, id, peer, door).await,
+            Some(tls) => match tls.accept(stream).await {
+                Ok(stream) => serve(&server, stream, id, peer, door).await,
+                Err(error) => {
+                    tracing::debug!(target: "newsreel::net", connection = %id, %error, "no TLS");
+                    return;
+                }
+            },
+        };
         tracing::debug!(target: "newsreel::net", connection = %id, ?end, "ended");
     }
+}
+
+async fn serve(
+    server: &Server,
+    io: impl AsyncRead + AsyncWrite + Unpin + Send,
+    id: ConnectionId,
+    peer: SocketAddr,
+    door: Door,
+) -> End {
+    let connection = Connection::new(id, Some(peer.ip()), None);
+    let shared = server.settings.session();
+    let watch = server.drain.watch();
+    let service = server.engine.service();
+    newsreel_session::serve(io, service, shared, connection, door, watch).await
 }
 
 #[cfg(test)]

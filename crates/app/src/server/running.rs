@@ -8,8 +8,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use anyhow::Result;
 use newsreel_engine::Engine;
+use newsreel_host::{Disk, RealDisk, read_whole};
 use newsreel_net::access::{Counted, Gate};
-use newsreel_net::{Drain, Limits, LineLimit};
+use newsreel_net::{Drain, Limits, LineLimit, Tls, TlsConfig};
 use newsreel_session::{Lists, Metrics, MetricsSnapshot, Shared};
 use serde_json::{Value, json};
 
@@ -51,18 +52,31 @@ struct InForce {
     session: Arc<Shared>,
     gate: Arc<Gate>,
     counted: Arc<Counted>,
+    tls: Option<Arc<Tls>>,
 }
 
 impl Settings {
-    pub(super) fn new(config: Config, metrics: &Arc<Metrics>, counted: Arc<Counted>) -> Self {
+    pub(super) fn new(
+        config: Config,
+        metrics: &Arc<Metrics>,
+        counted: Arc<Counted>,
+        tls: Option<Arc<Tls>>,
+    ) -> Self {
         let session = session_of(&config, &config, metrics);
         Self(RwLock::new(InForce {
             gate: gate_of(&config, &counted),
             counted,
+            tls,
             started: config.clone(),
             config,
             session,
         }))
+    }
+
+    /// What connections with TLS are secured with.
+    pub(super) fn tls(&self) -> Option<Arc<Tls>> {
+        let in_force = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        in_force.tls.clone()
     }
 
     /// The way in.
@@ -98,12 +112,36 @@ impl Settings {
             .clone()
     }
 
-    fn set(&self, config: Config, session: Arc<Shared>) {
+    fn set(&self, config: Config, session: Arc<Shared>, tls: Option<Arc<Tls>>) {
         let mut in_force = self.0.write().unwrap_or_else(PoisonError::into_inner);
         in_force.gate = gate_of(&config, &in_force.counted);
         in_force.config = config;
         in_force.session = session;
+        in_force.tls = tls;
     }
+}
+
+/// The largest file of certificates or of a key that is read.
+const PEM_OCTETS_MAX: usize = 1 << 20;
+
+/// The certificate and its key, as their files are now; none where nothing is secured.
+pub(super) fn certificate(disk: &dyn Disk, config: &Config) -> Result<Option<Arc<Tls>>> {
+    if config.listen.tls_addresses.is_empty() {
+        return Ok(None);
+    }
+    let TlsConfig {
+        certificate,
+        key,
+        handshake_s,
+    } = &config.tls;
+    let read = |path| read_whole(disk, path, PEM_OCTETS_MAX);
+    let (chain, own_key) = (read(certificate)?, read(key)?);
+    let tls = Tls::from_pem(&chain, &own_key, *handshake_s);
+    let tls = tls.map_err(|why| {
+        let (certificate, key) = (certificate.display(), key.display());
+        anyhow::anyhow!("TLS cannot be spoken with {certificate} and {key}: {why}")
+    })?;
+    Ok(Some(Arc::new(tls)))
 }
 
 /// The way in as a configuration has it; what is counted goes on.
@@ -166,11 +204,12 @@ impl Server {
             .map(|key| said(key, &config, &started))
             .collect();
         let resized = config::resized(&started, &config);
+        let tls = certificate(&RealDisk, &started)?;
         self.engine.reload(&config.engine_config())?;
         self.logging.set(&config.logging)?;
         self.limits.set(&config.listen);
         let session = session_of(&config, &started, &self.metrics);
-        self.settings.set(config, session);
+        self.settings.set(config, session, tls);
         Ok(json!({"changed": changed, "needs_restart": restart, "cannot_change": resized}))
     }
 

@@ -28,5 +28,6 @@ mod soak;
 mod spool;
 mod store_files;
 mod store_tools;
+mod tls;
 mod transcripts;
 mod usenetfs;

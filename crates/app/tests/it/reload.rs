@@ -840,6 +840,11 @@ fn every_key_that_needs_a_restart_is_named_and_keeps_its_value() {
             "buffer" => Spool::changed(&[("8MiB", "16MiB")]),
             "set" => Spool::changed(&[]) + "[[set]]\nname = \"other\"\nbuffers = [\"A\", \"B\"]\n",
             "rule" => Spool::changed(&[]) + "[[rule]]\ngroups = \"misc.*\"\nset = \"main\"\n",
+            "listen.tls_addresses" => configuration(&[
+                (path, "['127.0.0.2:0']"),
+                ("tls.certificate", "'cert.pem'"),
+                ("tls.key", "'key.pem'"),
+            ]),
             _ => configuration(&[(path, &another(&scratch, key))]),
         };
         let told = world.reload(&config);

@@ -25,6 +25,8 @@ pub struct AccessRule {
     /// Which of the server's own addresses it is for, where one server is several (virtual hosts); port 0 is any port.
     /// Empty: any.
     pub listen: Vec<SocketAddr>,
+    /// Whether it is for connections over TLS only.
+    pub tls: bool,
     /// Users it is for, of those who have logged in: names, `@` and a group's name, or `*` for all of them. Empty: who has
     /// logged in and who has not.
     pub users: Vec<String>,
@@ -56,6 +58,7 @@ impl Default for AccessRule {
             name: String::new(),
             addresses: Vec::new(),
             listen: Vec::new(),
+            tls: false,
             users: Vec::new(),
             read: String::new(),
             post: String::new(),

@@ -146,6 +146,7 @@ impl Door {
             who: Who {
                 address,
                 listen: None,
+                is_tls: false,
                 user: None,
             },
             grant: Arc::new(grant),
@@ -171,10 +172,11 @@ impl Door {
         self.who.user.is_none() && self.gate.can_log_in(&self.who)
     }
 
-    /// Whether a password may come in clear.
+    /// Whether a password may come as it is: nobody can listen in, or that is allowed.
     #[must_use]
     pub fn takes_clear_text(&self) -> bool {
         match self.gate.login.clear_text {
+            _ if self.who.is_tls => true,
             ClearText::Loopback => self.who.address.to_canonical().is_loopback(),
             ClearText::Everywhere => true,
             ClearText::Nowhere => false,
@@ -273,6 +275,7 @@ mod tests {
         Who {
             address: address.parse().unwrap(),
             listen: None,
+            is_tls: false,
             user: None,
         }
     }
@@ -320,6 +323,18 @@ mod tests {
         }
         assert_eq!(gate.enter(who("192.0.2.1")).unwrap_err(), Denied::Banned);
         assert!(gate.enter(who("192.0.2.2")).is_ok());
+    }
+
+    #[test]
+    fn over_tls_passwords_are_taken() {
+        let gate = gate(RULES);
+        for is_tls in [false, true] {
+            let who = Who {
+                is_tls,
+                ..who("192.0.2.1")
+            };
+            assert_eq!(gate.enter(who).unwrap().takes_clear_text(), is_tls);
+        }
     }
 
     #[test]

@@ -18,6 +18,8 @@ pub struct Who {
     pub address: IpAddr,
     /// Which of our addresses it came to; none: it is not known.
     pub listen: Option<SocketAddr>,
+    /// Whether it is over TLS.
+    pub is_tls: bool,
     /// Who has logged in.
     pub user: Option<User>,
 }
@@ -106,6 +108,7 @@ impl Grant {
 struct Rule {
     networks: Vec<Network>,
     listen: Vec<SocketAddr>,
+    needs_tls: bool,
     users: Vec<String>,
     grant: Arc<Grant>,
 }
@@ -160,6 +163,7 @@ impl Rules {
             rules.push(Rule {
                 networks,
                 listen: entry.listen.clone(),
+                needs_tls: entry.tls,
                 users: entry.users.clone(),
                 grant: Arc::new(Grant {
                     name: entry.name.clone(),
@@ -230,6 +234,9 @@ impl Rule {
 
     /// Why this entry is not for where somebody is.
     fn misplaced(&self, who: &Who) -> Option<&'static str> {
+        if self.needs_tls && !who.is_tls {
+            return Some("is for connections over TLS");
+        }
         let address = who.address.to_canonical();
         if !self.networks.is_empty() && !self.networks.iter().any(|net| net.has(address)) {
             return Some("is for other addresses");
@@ -255,6 +262,7 @@ mod tests {
         Who {
             address: address.parse().unwrap(),
             listen: listen.parse().ok(),
+            is_tls: false,
             user: None,
         }
     }
@@ -296,6 +304,20 @@ mod tests {
         );
         assert_eq!(rules.explain(&who("203.0.113.1", "")).len(), 3);
         assert!(Rules::default().find(&who("127.0.0.1", "")).is_none());
+    }
+
+    #[test]
+    fn what_is_for_tls_is_for_nothing_else() {
+        let rules = rules("[[access]]\nname = 'safe'\ntls = true\n[[access]]\nname = 'any'\n");
+        let found = |is_tls| {
+            let who = Who {
+                is_tls,
+                ..who("192.0.2.1", "")
+            };
+            rules.find(&who).map(|it| it.name.clone())
+        };
+        assert_eq!(found(true), Some("safe".into()));
+        assert_eq!(found(false), Some("any".into()));
     }
 
     #[test]

@@ -41,6 +41,7 @@ fn who() -> Who {
     Who {
         address: ADDRESS,
         listen: None,
+        is_tls: false,
         user: None,
     }
 }

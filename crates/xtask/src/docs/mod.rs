@@ -20,6 +20,7 @@ const SECTIONS: &[(&str, &str, &str)] = &[
     ("server", "crates/app/src/config/own.rs", "ServerConfig"),
     ("logging", "crates/app/src/config/own.rs", "LoggingConfig"),
     ("listen", "crates/net/src/config.rs", "ListenConfig"),
+    ("tls", "crates/net/src/tls.rs", "TlsConfig"),
     ("session", "crates/session/src/config.rs", "SessionConfig"),
     ("lists", "crates/session/src/lists.rs", "ListsConfig"),
     ("", "crates/store/src/config/mod.rs", "StoreConfig"),

@@ -1,0 +1,208 @@
+//! TLS from the first octet on: articles and logins over it, certificates that change, and what is no TLS.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use newsreel_host::{Clock as _, RealClock, RealDisk, replace_file};
+use rustls::crypto::ring;
+use rustls::pki_types::CertificateDer;
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+use crate::client::{NewsClient, article};
+use crate::spool::{Server, Spool};
+
+const NAME: &str = "news.test.example";
+
+const CONFIG: &str = r#"
+[tls]
+certificate = "cert.pem"
+key = "key.pem"
+handshake_s = 1
+
+[login]
+clear_text = "nowhere"
+
+[[access]]
+name = "staff"
+users = ["*"]
+read = "*"
+
+[[access]]
+name = "safe"
+tls = true
+read = "misc.*"
+
+[[access]]
+name = "plain"
+feed = true
+"#;
+
+/// Puts a certificate of its own issue into a spool's folder.
+fn certify(spool: &Spool) -> CertificateDer<'static> {
+    let made = rcgen::generate_simple_self_signed([NAME.to_owned()]).unwrap();
+    for (name, text) in [
+        ("cert.pem", made.cert.pem()),
+        ("key.pem", made.signing_key.serialize_pem()),
+    ] {
+        replace_file(&RealDisk, &spool.folder().join(name), text.as_bytes()).unwrap();
+    }
+    made.cert.der().clone()
+}
+
+fn start() -> (Spool, Server, SocketAddr, CertificateDer<'static>) {
+    let listen = ("[listen]", "[listen]\ntls_addresses = [\"127.0.0.1:0\"]");
+    let spool = Spool::with(&(Spool::changed(&[listen]) + CONFIG));
+    let certificate = certify(&spool);
+    let server = spool.serve();
+    let status = spool.json(&["status"]);
+    let listening = status["server"]["listening"].as_array().unwrap();
+    let address = listening[1].as_str().unwrap().parse().unwrap();
+    (spool, server, address, certificate)
+}
+
+struct Secure(BufReader<StreamOwned<ClientConnection, TcpStream>>);
+
+impl Secure {
+    /// Connects, believing one certificate only, and takes the greeting.
+    fn connect(address: SocketAddr, believed: &CertificateDer<'static>) -> std::io::Result<Self> {
+        let mut roots = RootCertStore::empty();
+        roots.add(believed.clone()).unwrap();
+        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let name = NAME.try_into().unwrap();
+        let connection = ClientConnection::new(Arc::new(config), name).unwrap();
+        let stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(Duration::from_secs(30)))?;
+        let mut client = Self(BufReader::new(StreamOwned::new(connection, stream)));
+        let mut greeting = String::new();
+        client.0.read_line(&mut greeting)?;
+        assert!(greeting.starts_with("201 "), "{greeting}");
+        Ok(client)
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.0.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
+    fn ask(&mut self, command: &str) -> String {
+        write!(self.0.get_mut(), "{command}\r\n").unwrap();
+        self.line()
+    }
+}
+
+#[test]
+fn articles_are_read_and_users_log_in_over_tls() {
+    let (spool, server, address, certificate) = start();
+    spool.text(&["group", "add", "misc.test", "staff.test"]);
+    let mut feeder = NewsClient::connect(server.address);
+    let large = article("<large@tls.example>", "misc.test").replace(
+        "\r\n\r\n",
+        &format!("\r\n\r\n{}", "a long line of the body\r\n".repeat(20_000)),
+    );
+    feeder.send(format!("TAKETHIS <large@tls.example>\r\n{large}").as_bytes());
+    assert_eq!(feeder.line(), "239 <large@tls.example>");
+    assert_eq!(feeder.ask("GROUP misc.test"), "480 Log in first");
+    assert_eq!(&feeder.ask("AUTHINFO USER ada")[..3], "483");
+    spool
+        .piped(&["user", "add", "ada"], "correct-horse\n")
+        .unwrap();
+
+    let mut reader = Secure::connect(address, &certificate).unwrap();
+    assert!(reader.ask("GROUP misc.test").starts_with("211 1 1 1 "));
+    assert!(reader.ask("ARTICLE 1").starts_with("220 1 "));
+    let mut body = 0;
+    loop {
+        let line = reader.line();
+        if line == "." {
+            break;
+        }
+        body += usize::from(line == "a long line of the body");
+    }
+    assert_eq!(body, 20_000);
+    assert_eq!(reader.ask("CHECK <a@tls.example>"), "480 Log in first");
+    assert_eq!(&reader.ask("GROUP staff.test")[..3], "480");
+    assert_eq!(&reader.ask("AUTHINFO USER ada")[..3], "381");
+    assert_eq!(&reader.ask("AUTHINFO PASS correct-horse")[..3], "281");
+    assert_eq!(&reader.ask("GROUP staff.test")[..3], "211");
+    assert_eq!(&reader.ask("QUIT")[..3], "205");
+    // The end is said, not cut: without close_notify this would be an error.
+    assert_eq!(reader.0.read(&mut [0]).unwrap(), 0);
+    server.stop();
+}
+
+#[test]
+fn a_certificate_is_changed_without_a_restart() {
+    let (spool, server, address, first) = start();
+    let mut old = Secure::connect(address, &first).unwrap();
+    let reload = |said: &str| {
+        let before = spool.log().matches(said).count();
+        server.signal("HUP");
+        for _ in 0..1500 {
+            if spool.log().matches(said).count() > before {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        panic!("the log never said {said}: {}", spool.log());
+    };
+    let second = certify(&spool);
+    reload("configuration read again");
+    assert!(Secure::connect(address, &first).is_err());
+    let mut new = Secure::connect(address, &second).unwrap();
+    assert_eq!(&old.ask("DATE")[..3], "111");
+    assert_eq!(&new.ask("DATE")[..3], "111");
+    // What cannot be used changes nothing.
+    replace_file(&RealDisk, &spool.folder().join("key.pem"), b"no key").unwrap();
+    reload("TLS cannot be spoken with");
+    assert!(Secure::connect(address, &second).is_ok());
+    server.stop();
+}
+
+#[test]
+fn what_is_no_tls_ends_and_hurts_nobody() {
+    let (_spool, server, address, certificate) = start();
+    let connect = || {
+        let stream = TcpStream::connect(address).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(30)))
+            .unwrap();
+        stream
+    };
+    // Who says nothing is cut when the time of a handshake is over, not before.
+    let (begun, mut silent) = (RealClock::new(), connect());
+    let mut plain = connect();
+    plain.write_all(b"MODE READER\r\n").unwrap();
+    let mut said = Vec::new();
+    let _ = plain.read_to_end(&mut said);
+    assert!(
+        !said.windows(3).any(|code| code == b"200" || code == b"201"),
+        "{said:?}"
+    );
+    let mut reader = Secure::connect(address, &certificate).unwrap();
+    assert_eq!(&reader.ask("DATE")[..3], "111");
+    assert_eq!(silent.read(&mut [0; 8]).unwrap_or(0), 0);
+    let passed = begun.monotonic();
+    assert!((900..5000).contains(&passed.as_millis()), "{passed:?}");
+    server.stop();
+}
+
+#[test]
+fn without_a_certificate_nothing_is_started() {
+    let listen = ("[listen]", "[listen]\ntls_addresses = [\"127.0.0.1:0\"]");
+    let spool = Spool::with(&Spool::changed(&[listen]));
+    let why = spool.error(&["serve"]);
+    assert!(
+        why.contains("listen.tls_addresses is of no use without tls.certificate"),
+        "{why}"
+    );
+    spool.configure(&(Spool::changed(&[listen]) + CONFIG));
+    let why = spool.error(&["serve"]);
+    assert!(why.contains("cert.pem"), "{why}");
+}

@@ -20,7 +20,7 @@ pub(crate) fn buffer(report: &Value) -> String {
         Some(_) => format!("{} a day", output::octets(&report["octets_a_day"])),
         None => "not known yet".to_owned(),
     };
-    let is_endless = report["method"] == "segment";
+    let is_endless = report["method"] != "cnfs";
     let (cycle, offset) = (number("cycle"), number("free_offset"));
     let mut facts = vec![
         ("buffer", output::cell(&report["name"])),

@@ -57,6 +57,14 @@ pub(crate) struct Candidate {
     pub(crate) line: Range<usize>,
 }
 
+impl Candidate {
+    /// Its message-id.
+    pub(crate) fn id(&self) -> &[u8] {
+        let id = self.id.start as usize..self.id.end as usize;
+        self.article.get(id).unwrap_or_default()
+    }
+}
+
 /// Candidates of one connection that came together.
 #[derive(Debug)]
 pub(crate) struct CandidateBatch {

@@ -255,6 +255,7 @@ impl Sequencer {
             sequence,
             arrival: record.arrival,
             id_hash: record.id_hash,
+            id: record.id,
             set: record.token.set(),
             article: &[article],
             head_len,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use newsreel_host::Disk;
 use newsreel_index::Views;
 use newsreel_journal::{Record, SpoolId};
-use newsreel_store::methods::cnfs::end_of;
+use newsreel_store::methods::end_of;
 use newsreel_store::{Left, Marks, STARTS_MAX};
 use newsreel_wire::{BufferId, Position, Sequence, Token};
 

@@ -310,6 +310,7 @@ impl Sequencer {
                 sequence: self.next,
                 arrival,
                 id_hash: candidate.hash,
+                id: candidate.id(),
                 set: candidate.set,
                 article: &parts,
                 head_len: u32::try_from(head_len).unwrap_or(u32::MAX),
@@ -352,7 +353,7 @@ impl Sequencer {
         let octets = candidate.octets
             + u32::try_from(batch.path_entry.len() + self.scratch.xref.len()).unwrap_or(0);
         let article = &candidate.article[..];
-        let id = &article[candidate.id.start as usize..candidate.id.end as usize];
+        let id = candidate.id();
         let path = &article[candidate.path.start as usize..candidate.path.end as usize];
         let path_len = batch.path_entry.len() + path.len();
         let out = self.open.frame.record(kind::ARTICLE);

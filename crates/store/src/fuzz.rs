@@ -11,6 +11,7 @@ use newsreel_wire::Sequence;
 
 use crate::config::StoreConfig;
 use crate::error::Result;
+use crate::files::card::Card;
 use crate::method::{Blocking, ScanRange, Scanned, Want};
 use crate::methods::cnfs::{FileHeader, FileKey, RECORD_HEADER, RecordHeader};
 use crate::store::{Access, Store};
@@ -204,13 +205,14 @@ fn walk(store: &Store) -> Result<BufferDigest> {
     Ok(digest)
 }
 
-/// Decodes `octets` as a record header and as a file header, under a key that the octets themselves choose.
+/// Decodes `octets` as a record header, a file header and a card, under a key that the octets themselves choose.
 pub fn decode_record(octets: &[u8]) {
     let key = FileKey::of(octets.first_chunk::<16>().unwrap_or(&[0; 16]));
     for from in [0, 16] {
         let octets = octets.get(from..).unwrap_or_default();
         let _ = RecordHeader::decode(octets, key).map(|header| header.encode(key));
         let _ = FileHeader::decode(octets).map(|header| header.encode());
+        let _ = Card::decode(octets).map(|card| card.encode(&mut Vec::new()));
     }
 }
 

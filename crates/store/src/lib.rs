@@ -10,6 +10,7 @@ mod config;
 pub mod conformance;
 mod error;
 mod facts;
+mod files;
 pub mod fuzz;
 mod method;
 pub mod methods;
@@ -25,6 +26,9 @@ pub use config::{
 };
 pub use error::{Error, PlaceError, ReadError, Result};
 pub use facts::{BufferFacts, Oldest, PlannedBuffer};
+pub use files::CATALOGUE_OCTETS;
+pub use files::card::NAME_OCTETS_MAX;
+pub use files::folder::COLLISIONS_MAX;
 pub use method::{
     BatchWrite, Blocking, BufferReader, CheckpointWrite, Left, Marks, Missing, Place, RecordScan,
     Reservation, ScanRange, Scanned, StorageMethod, Stored, Want,

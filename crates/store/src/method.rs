@@ -22,6 +22,8 @@ pub struct Place<'a> {
     pub arrival: UnixTime,
     /// The hash of its message-id.
     pub id_hash: IdHash,
+    /// Its message-id, angle brackets included.
+    pub id: &'a [u8],
     /// The set the rules chose.
     pub set: SetId,
     /// Its final text in wire form, terminator included, in pieces.

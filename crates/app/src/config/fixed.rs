@@ -29,6 +29,7 @@ pub(super) fn fixed() -> Vec<Fixed> {
     rows.extend(of_users());
     rows.extend(of_the_server());
     rows.extend(of_the_spool());
+    rows.extend(of_articles_in_files());
     rows
 }
 
@@ -196,6 +197,26 @@ fn of_the_server() -> Vec<Fixed> {
             "This file",
             octets(FILE_OCTETS_MAX as u64),
             "it is read before anything is known",
+        ),
+    ]
+}
+
+fn of_articles_in_files() -> Vec<Fixed> {
+    vec![
+        row(
+            "Cards in one file of a catalogue (`md5spool`, `timehash`)",
+            octets(newsreel_store::CATALOGUE_OCTETS),
+            "some thousand articles; another file is made when it is full",
+        ),
+        row(
+            "Articles whose files want the same name",
+            format!("{} articles", newsreel_store::COLLISIONS_MAX),
+            "each gets a `+` more; even two are rare among millions (a 44-bit hash)",
+        ),
+        row(
+            "The name of an article's file",
+            octets(newsreel_store::NAME_OCTETS_MAX as u64),
+            "the system's longest path is 4096 octets, the directory of the set included",
         ),
     ]
 }

@@ -195,6 +195,10 @@ impl Disk for Watched {
         self.inner.sync_dir(dir)
     }
 
+    fn sync_file_system(&self, dir: &Path) -> Result<(), HostError> {
+        self.inner.sync_file_system(dir)
+    }
+
     fn free_bytes(&self, path: &Path) -> Result<u64, HostError> {
         self.inner.free_bytes(path)
     }

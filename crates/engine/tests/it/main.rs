@@ -11,6 +11,7 @@ mod damage;
 mod each;
 mod faults;
 mod feeding;
+mod files;
 mod limits;
 mod looking;
 mod old_log;

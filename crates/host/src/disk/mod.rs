@@ -59,6 +59,12 @@ pub trait Disk: Send + Sync + Debug {
     /// Opens or makes a file.
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>>;
 
+    /// Opens a file to read as [`Disk::open`] does, but only when that needs nothing that is not in memory already; `None`
+    /// means it would have to wait, or that it cannot be told.
+    fn open_cached(&self, path: &Path) -> Result<Option<Arc<dyn File>>> {
+        self.open(path, OpenMode::Read).map(Some)
+    }
+
     /// Gives a file another name, replacing a file of that name.
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
 
@@ -68,6 +74,11 @@ pub trait Disk: Send + Sync + Debug {
     /// Makes a directory and those above it; durable when it returns.
     fn create_dir_all(&self, path: &Path) -> Result<()>;
 
+    /// Makes a directory and those above it; durable after [`Disk::sync_file_system`].
+    fn make_dirs(&self, path: &Path) -> Result<()> {
+        self.create_dir_all(path)
+    }
+
     /// What is in a directory, sorted by name.  Names that are not UTF-8 are left out: nothing of ours has one.
     fn list(&self, dir: &Path) -> Result<Vec<DirEntry>>;
 
@@ -76,6 +87,14 @@ pub trait Disk: Send + Sync + Debug {
 
     /// Makes the names in a directory durable.
     fn sync_dir(&self, dir: &Path) -> Result<()>;
+
+    /// Makes everything durable that was written so far on the file system which holds `dir`: octets of files, names,
+    /// directories.  Far cheaper than syncing many small files one by one.
+    fn sync_file_system(&self, dir: &Path) -> Result<()>;
+
+    /// What a scripted failing sync of the file system does instead of syncing: all pages become clean and their data is lost.
+    #[doc(hidden)]
+    fn lose_unsynced(&self) {}
 
     /// Room left for an ordinary user on the file system that holds `path`, in octets.
     fn free_bytes(&self, path: &Path) -> Result<u64>;

@@ -16,7 +16,7 @@ use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use rustix::fs::{Advice, FallocateFlags, FlockOperation, Mode, OFlags};
+use rustix::fs::{Advice, CWD, FallocateFlags, FlockOperation, Mode, OFlags, ResolveFlags};
 use rustix::io::{Errno, ReadWriteFlags};
 
 use super::aligned::is_aligned;
@@ -150,28 +150,36 @@ fn no_link(error: io::Error) -> io::Error {
 impl Disk for RealDisk {
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
         let mut options = fs::OpenOptions::new();
-        options.read(true);
+        options.read(true).mode(0o640);
         match mode {
             OpenMode::Read => &mut options,
             OpenMode::ReadWrite => options.write(true),
             OpenMode::CreateNew => options.write(true).create_new(true),
             OpenMode::CreateOrOpen => options.write(true).create(true).truncate(false),
         };
-        let file = options
-            .mode(0o640)
-            .custom_flags(as_flags(OFlags::NONBLOCK))
-            .open(path)
-            .map_err(|error| no_file(path, error))?;
-        if let Some(what) = other_than_file(&file, path)? {
-            let (op, path) = (Op::Open, path.to_path_buf());
-            return Err(Error::NotAFile { op, path, what });
+        let mut open = |flags| options.custom_flags(as_flags(flags)).open(path);
+        let opened = match mode {
+            // Reading writes no time of access where the kernel lets us say so: to the owner of the file.
+            OpenMode::Read => match open(OFlags::NONBLOCK | OFlags::NOATIME) {
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    open(OFlags::NONBLOCK)
+                }
+                opened => opened,
+            },
+            _ => open(OFlags::NONBLOCK),
+        };
+        RealFile::of(opened.map_err(|error| no_file(path, error))?, path)
+    }
+
+    fn open_cached(&self, path: &Path) -> Result<Option<Arc<dyn File>>> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOATIME;
+        let (mode, resolve) = (Mode::empty(), ResolveFlags::CACHED);
+        match retry(|| rustix::fs::openat2(CWD, path, flags, mode, resolve)) {
+            Ok(fd) => RealFile::of(fd.into(), path).map(Some),
+            Err(Errno::NOENT) => Err(failed(Op::Open, path)(Errno::NOENT)),
+            // It would wait; or a kernel that does not know, a file of somebody else: who may wait finds out.
+            Err(_) => Ok(None),
         }
-        Ok(Arc::new(RealFile {
-            file,
-            path: path.to_path_buf(),
-            direct: OnceLock::new(),
-            direct_reads: OnceLock::new(),
-        }))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
@@ -203,6 +211,10 @@ impl Disk for RealDisk {
             self.sync_dir(parent)?;
         }
         Ok(())
+    }
+
+    fn make_dirs(&self, path: &Path) -> Result<()> {
+        fs::create_dir_all(path).map_err(|e| Error::from_io(Op::CreateDir, path, e))
     }
 
     fn list(&self, dir: &Path) -> Result<Vec<DirEntry>> {
@@ -244,6 +256,11 @@ impl Disk for RealDisk {
             .map_err(|e| Error::from_io(Op::SyncDir, dir, e))
     }
 
+    fn sync_file_system(&self, dir: &Path) -> Result<()> {
+        let at = fs::File::open(dir).map_err(|e| Error::from_io(Op::SyncDir, dir, e))?;
+        retry(|| rustix::fs::syncfs(&at)).map_err(failed(Op::SyncDir, dir))
+    }
+
     fn free_bytes(&self, path: &Path) -> Result<u64> {
         let facts = retry(|| rustix::fs::statvfs(path)).map_err(failed(Op::Stat, path))?;
         Ok(facts.f_bavail.saturating_mul(facts.f_frsize))
@@ -282,6 +299,20 @@ impl Disk for RealDisk {
 }
 
 impl RealFile {
+    /// An open file, if it is one.
+    fn of(file: fs::File, path: &Path) -> Result<Arc<dyn File>> {
+        if let Some(what) = other_than_file(&file, path)? {
+            let (op, path) = (Op::Open, path.to_path_buf());
+            return Err(Error::NotAFile { op, path, what });
+        }
+        Ok(Arc::new(Self {
+            file,
+            path: path.to_path_buf(),
+            direct: OnceLock::new(),
+            direct_reads: OnceLock::new(),
+        }))
+    }
+
     /// Another descriptor for the same file that goes around the page cache, where the file system can do that.
     fn open_direct(&self, access: OFlags) -> Option<OwnedFd> {
         let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());

@@ -4,6 +4,7 @@ use std::io::IoSlice;
 use std::path::Path;
 
 use super::*;
+use crate::Op;
 
 /// Runs `check` on the real disk (in a fresh directory) and on the memory disk.
 fn on_every_disk(check: impl Fn(&dyn Disk, &Path)) {
@@ -317,4 +318,71 @@ fn replacing_a_file_is_all_or_nothing_at_every_stop() {
             break;
         }
     }
+}
+
+#[test]
+fn one_sync_makes_files_names_and_directories_durable() {
+    on_every_disk(|disk, dir| {
+        let deep = dir.join("a/b");
+        disk.make_dirs(&deep).unwrap();
+        let file = disk.open(&deep.join("1"), OpenMode::CreateNew).unwrap();
+        file.write_at(b"text", 0).unwrap();
+        disk.sync_file_system(dir).unwrap();
+        assert!(disk.exists(&deep.join("1")).unwrap());
+        assert!(disk.sync_file_system(&dir.join("none")).is_err());
+    });
+    let memory = MemoryDisk::new();
+    let path = Path::new("/spool/a/1");
+    memory.make_dirs(Path::new("/spool/a")).unwrap();
+    let file = memory.open(path, OpenMode::CreateNew).unwrap();
+    file.write_at(b"text", 0).unwrap();
+    assert!(!memory.crash_losing_all().exists(path).unwrap());
+    memory.sync_file_system(Path::new("/spool")).unwrap();
+    file.write_at(b"TEXT", 0).unwrap();
+    let left = memory.crash_losing_all();
+    assert_eq!(
+        read_all(&*left.open(path, OpenMode::Read).unwrap()),
+        b"text"
+    );
+}
+
+#[test]
+fn a_failing_sync_of_the_file_system_loses_what_was_not_synced() {
+    let memory = MemoryDisk::new();
+    let path = Path::new("/spool/1");
+    memory.make_dirs(Path::new("/spool")).unwrap();
+    let faulty = FaultyDisk::new(Arc::new(memory.clone()));
+    let file = faulty.open(path, OpenMode::CreateNew).unwrap();
+    faulty.sync_file_system(Path::new("/spool")).unwrap();
+    file.write_at(b"text", 0).unwrap();
+    let syncs = faulty.counts().syncs();
+    faulty.add(Fault::new(Op::SyncDir, "/spool", Effect::Medium));
+    assert!(faulty.sync_file_system(Path::new("/spool")).is_err());
+    assert_eq!(faulty.counts().syncs(), syncs + 1);
+    faulty.sync_file_system(Path::new("/spool")).unwrap();
+    let left = memory.crash_losing_all();
+    let mut octets = [0; 4];
+    let _ = left
+        .open(path, OpenMode::Read)
+        .unwrap()
+        .read_at(&mut octets, 0);
+    assert_ne!(
+        &octets, b"text",
+        "a second sync saved what the first one lost"
+    );
+}
+
+#[test]
+fn what_is_in_memory_is_opened_without_waiting() {
+    on_every_disk(|disk, dir| {
+        let path = dir.join("a");
+        let made = disk.open(&path, OpenMode::CreateNew).unwrap();
+        made.write_at(b"x", 0).unwrap();
+        if let Some(file) = disk.open_cached(&path).unwrap() {
+            assert_eq!(read_all(&*file), b"x");
+        }
+        let missing = disk.open_cached(&dir.join("none"));
+        let is_known = missing.map(|file| file.is_some());
+        assert!(!is_known.unwrap_or(false));
+    });
 }

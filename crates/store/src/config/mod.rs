@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::methods;
 use crate::methods::cnfs::{self, BLOCK_MIN, Geometry};
 use crate::methods::segment;
 
@@ -78,17 +79,19 @@ pub struct SetConfig {
     pub method: String,
     /// Memory for the newest articles of the set, octets: they are served without asking the disk. None: one
     /// thirty-second of the machine's memory, at most 1 GiB, for all sets that do not say, and 64 MiB at least for each.
-    /// It is taken as articles come.
+    /// It is taken as articles come. Where each article is a file the system keeps the newest in memory, and this is for
+    /// what is kept about them: 4 MiB at most.
     #[serde(default)]
     pub recent_octets: Option<u64>,
     /// Overwrite the text of articles that are withdrawn (cancelled, superseded); otherwise nobody is shown it any more,
     /// and it stays in its buffer until that comes around. It costs a write for each.
     #[serde(default)]
     pub erase_withdrawn: bool,
-    /// Where the files of a set lie that has no buffers (`segment`); none: `segments/NAME` in the spool.
+    /// Where the files of a set lie that has no buffers; none: `segments/NAME` in the spool, `articles/NAME` where each
+    /// article is a file (`md5spool`, `timehash`).
     #[serde(default)]
     pub directory: Option<PathBuf>,
-    /// Size of one segment, octets: what goes at once.
+    /// Size of one segment, octets: what goes at once. Only for `segment`.
     #[serde(default = "usual_segment")]
     pub segment_octets: u64,
     /// Articles of segments go when they are older than this, seconds. As the only limit it is a guarantee: nothing goes
@@ -98,7 +101,8 @@ pub struct SetConfig {
     /// The oldest segments go when all together have more octets than this.
     #[serde(default)]
     pub keep_octets: Option<u64>,
-    /// The oldest segments go when fewer octets than this are free on their disk.
+    /// The oldest segments go when fewer octets than this are free on their disk. Where each article is a file new articles
+    /// are put off then; none: 16 MiB there.
     #[serde(default)]
     pub free_octets_min: Option<u64>,
 }
@@ -126,6 +130,12 @@ impl SetConfig {
     #[must_use]
     pub fn has_buffers(&self) -> bool {
         self.method == cnfs::NAME
+    }
+
+    /// Whether each article is a file of its own.
+    #[must_use]
+    pub fn is_in_files(&self) -> bool {
+        methods::find(&self.method).is_some_and(|method| method.in_files)
     }
 }
 
@@ -294,6 +304,9 @@ impl StoreConfig {
         if set.method == segment::NAME {
             let layout = Geometry::of(set.segment_octets, BLOCK_MIN)?;
             return Some(segment::article_octets_max(layout.capacity()));
+        }
+        if set.is_in_files() {
+            return Some(cnfs::ARTICLE_OCTETS_MAX);
         }
         let buffers = self.buffers.iter();
         let buffers = buffers.filter(|buffer| set.buffers.contains(&buffer.name));

@@ -158,8 +158,13 @@ impl StoreConfig {
             let right = format!("set {:?} has no buffer: name one or more", set.name);
             wrong("buffers", right);
         }
+        if !set.has_buffers() && methods::find(&set.method).is_some() {
+            self.check_own_files(at, &mut wrong);
+        }
         if set.method == segment::NAME {
             self.check_segments(at, &mut wrong);
+        } else if set.is_in_files() {
+            self.check_files(at, &mut wrong);
         }
         if self.sets[..at].iter().any(|other| other.name == set.name) {
             wrong("name", is_taken("set", &set.name));
@@ -181,7 +186,7 @@ impl StoreConfig {
     }
 
     /// A set without buffers, which has a name in tokens itself.
-    fn check_segments(&self, at: usize, wrong: &mut dyn FnMut(&'static str, String)) {
+    fn check_own_files(&self, at: usize, wrong: &mut dyn FnMut(&'static str, String)) {
         let set = &self.sets[at];
         if !set.buffers.is_empty() {
             let right = format!("{:?} has files of its own: leave the key out", set.name);
@@ -194,6 +199,15 @@ impl StoreConfig {
         if self.buffers.iter().any(|buffer| buffer.name == set.name) {
             wrong("name", is_taken("buffer", &set.name));
         }
+        let directories = self.sets[..at].iter().map(|other| &other.directory);
+        if set.directory.is_some() && directories.into_iter().any(|other| *other == set.directory) {
+            let right = "another set has it already: give each set a directory of its own";
+            wrong("directory", right.to_owned());
+        }
+    }
+
+    fn check_segments(&self, at: usize, wrong: &mut dyn FnMut(&'static str, String)) {
+        let set = &self.sets[at];
         let octets = set.segment_octets;
         if Geometry::of(octets, BLOCK_MIN).is_none() || octets < SEGMENT_OCTETS_MIN {
             let right = format!("{octets} is not within {SEGMENT_OCTETS_MIN} to {OFFSET_MAX}");
@@ -203,10 +217,23 @@ impl StoreConfig {
             let right = format!("less than two segments of {octets} octets: give more");
             wrong("keep_octets", right);
         }
-        let directories = self.sets[..at].iter().map(|other| &other.directory);
-        if set.directory.is_some() && directories.into_iter().any(|other| *other == set.directory) {
-            let right = "another set has it already: give each set a directory of its own";
-            wrong("directory", right.to_owned());
+    }
+
+    /// A set whose articles are files of their own: nothing of it goes by itself.
+    fn check_files(&self, at: usize, wrong: &mut dyn FnMut(&'static str, String)) {
+        let set = &self.sets[at];
+        let limits = [
+            ("keep_s", set.keep_s.is_some()),
+            ("keep_octets", set.keep_octets.is_some()),
+        ];
+        for (key, is_given) in limits {
+            if is_given {
+                let right = format!(
+                    "the articles of {:?} stay until they are withdrawn: leave the key out, or take method \"segment\"",
+                    set.method
+                );
+                wrong(key, right);
+            }
         }
     }
 
@@ -330,7 +357,23 @@ mod tests {
         );
         assert_eq!(
             problems(|config| config.sets[0].method = "dbz".to_owned()),
-            ["set[0].method: \"dbz\" is none of cnfs, segment"]
+            ["set[0].method: \"dbz\" is none of cnfs, segment, md5spool, timehash"]
+        );
+        assert_eq!(
+            problems(|config| {
+                let set = &mut config.sets[0];
+                (set.method, set.name) = ("md5spool".to_owned(), "C0".to_owned());
+                (set.keep_s, set.keep_octets) = (Some(1), Some(1));
+                config.rules[0].set = "C0".to_owned();
+            }),
+            [
+                "set[0].buffers: \"C0\" has files of its own: leave the key out",
+                "set[0].name: another buffer is called \"C0\": give each buffer a name of its own",
+                "set[0].keep_s: the articles of \"md5spool\" stay until they are withdrawn: leave the key out, or take \
+                 method \"segment\"",
+                "set[0].keep_octets: the articles of \"md5spool\" stay until they are withdrawn: leave the key out, or take \
+                 method \"segment\"",
+            ]
         );
         assert_eq!(
             problems(|config| config.sets[0].buffers.push("C1".to_owned())),

@@ -5,12 +5,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use newsreel_host::{Disk, Effect, Fault, FaultyDisk, File, MemoryDisk, Op, OpenMode};
-use newsreel_wire::{BufferId, Sequence, TokenText};
+use newsreel_wire::{BufferId, Sequence, SetId, TokenText, UnixTime};
 
 use super::config_of;
 use super::rig::{Rig, article, id_hash};
 use crate::error::{PlaceError, ReadError};
-use crate::method::{Blocking, ScanRange, Scanned, Want};
+use crate::method::{Blocking, Place, ScanRange, Scanned, Want};
+use crate::methods;
+use crate::methods::cnfs::ARTICLE_OCTETS_MAX;
 use crate::store::Access;
 
 /// One promise.
@@ -177,6 +179,9 @@ fn verify(method: &str) {
 
 fn too_large(method: &str) {
     let (_, mut rig) = memory_rig(method);
+    if methods::find(method).unwrap().in_files {
+        return larger_than_any(&mut rig);
+    }
     let Err(PlaceError::TooLarge { limit }) = rig.place(1, len_of(OCTETS)) else {
         panic!("an article larger than its buffer found a place");
     };
@@ -223,6 +228,26 @@ fn failed_batch(method: &str) {
             assert_eq!(moved.len(), 2);
         }
     }
+}
+
+/// Where articles are files there is no limit but that of every article.
+fn larger_than_any(rig: &mut Rig) {
+    let piece = vec![b'x'; 1 << 20];
+    let pieces: Vec<&[u8]> = (0..=ARTICLE_OCTETS_MAX >> 20).map(|_| &piece[..]).collect();
+    let placed = rig.store.place(&Place {
+        sequence: Sequence(1),
+        arrival: UnixTime(1),
+        id_hash: id_hash(1),
+        id: b"<1@t.example>",
+        set: SetId(0),
+        article: &pieces,
+        head_len: 9,
+    });
+    let limit = ARTICLE_OCTETS_MAX;
+    assert_eq!(placed, Err(PlaceError::TooLarge { limit }));
+    rig.place(2, len_of(2 * OCTETS)).unwrap();
+    rig.commit().unwrap();
+    assert_eq!(rig.read_all().read, 1);
 }
 
 /// The store's own files.

@@ -1,20 +1,24 @@
 //! The storage methods, one folder each, and the table of them.
 //!
-//! To add one: a folder with its format, placing, writing and reading, a row in [`METHODS`], a format page
+//! To add one: a folder with its format (or, where articles are files, with their names), placing, writing and reading, a row in [`METHODS`], a format page
 //! `docs/formats/<page>.md`; `tests/it` then runs the conformance suite over it.
 
 pub mod cnfs;
+pub mod md5spool;
 pub mod segment;
+pub mod timehash;
 
 use std::path::Path;
 use std::sync::Arc;
 
 use newsreel_host::Disk;
-use newsreel_wire::{BufferId, SetId};
+use newsreel_wire::{BufferId, Position, SetId, Token};
 
 use crate::config::{SetConfig, StoreConfig};
 use crate::error::Result;
+use crate::files;
 use crate::method::{BufferReader, StorageMethod};
+use crate::records::reading::end_of as record_end;
 use crate::register::Register;
 use crate::store::Access;
 
@@ -29,6 +33,8 @@ pub struct Method {
     pub number: u8,
     /// Its page in `docs/formats/`.
     pub format_page: &'static str,
+    /// Each article is a file of its own.
+    pub in_files: bool,
     /// Opens a set of it, making what is missing.
     pub(crate) open: fn(&mut Opening<'_>, SetId, &SetConfig) -> Result<OpenedSet>,
 }
@@ -40,6 +46,7 @@ pub const METHODS: &[Method] = &[
         doc: "Cyclic buffers: the newest articles overwrite the oldest.",
         number: cnfs::METHOD,
         format_page: "cyclic-buffer",
+        in_files: false,
         open: cnfs::open,
     },
     Method {
@@ -47,7 +54,24 @@ pub const METHODS: &[Method] = &[
         doc: "Files one behind the other, dropped whole by age, size or room.",
         number: segment::METHOD,
         format_page: "segment",
+        in_files: false,
         open: segment::open,
+    },
+    Method {
+        name: md5spool::NAME,
+        doc: "A file for each article, named by the MD5 of its message-id.",
+        number: md5spool::METHOD,
+        format_page: "md5spool",
+        in_files: true,
+        open: md5spool::open,
+    },
+    Method {
+        name: timehash::NAME,
+        doc: "A file for each article, named by its arrival.",
+        number: timehash::METHOD,
+        format_page: "timehash",
+        in_files: true,
+        open: timehash::open,
     },
 ];
 
@@ -55,6 +79,18 @@ pub const METHODS: &[Method] = &[
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Method> {
     METHODS.iter().find(|method| method.name == name)
+}
+
+/// The position behind what a token leads to, for recovery: there it need not be known which blocks a buffer has, because
+/// what follows begins on a page.
+#[must_use]
+pub fn end_of(token: &Token) -> Position {
+    let mut methods = METHODS.iter();
+    let in_files = methods.any(|method| method.number == token.method() && method.in_files);
+    match in_files {
+        true => record_end(&files::card_token(token)),
+        false => record_end(token),
+    }
 }
 
 /// What a method gets to open a set.

@@ -18,6 +18,8 @@ pub(crate) struct Kind {
     pub(crate) number: u8,
     /// Its name in the configuration.
     pub(crate) name: &'static str,
+    /// The records are articles: who waits for one brings its neighbours along.
+    pub(crate) is_of_articles: bool,
 }
 
 /// A file, borrowed or held.

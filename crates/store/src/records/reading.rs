@@ -146,10 +146,8 @@ impl BufferReader for Buffer {
     }
 }
 
-/// The position behind the record of a token, for recovery: there it need not be known which blocks a buffer has,
-/// because what follows begins on a page.
-#[must_use]
-pub fn end_of(token: &Token) -> Position {
+/// The position behind the record of a token.
+pub(crate) fn end_of(token: &Token) -> Position {
     let start = token.position();
     let octets = RECORD_HEADER as u64 + u64::from(token.len());
     let end = start
@@ -292,7 +290,8 @@ impl Buffer {
         if self.copy_recent(position, len, memory) {
             return Ok(0..len);
         }
-        if blocking == Blocking::Yes && len <= AROUND_FOR {
+        let is_small = len <= AROUND_FOR && self.home.kind().is_of_articles;
+        if blocking == Blocking::Yes && is_small {
             // Who waits for the disk anyway brings the neighbours along: they arrived together and are read together.
             let offset = position.offset();
             let from = (offset - offset % AROUND).max(self.geometry.data_start);

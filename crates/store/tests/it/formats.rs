@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use newsreel_host::{Disk, MemoryDisk, OpenMode};
-use newsreel_store::conformance::{article, config_of, id_hash};
+use newsreel_store::conformance::{article, config_of, id, id_hash};
 use newsreel_store::methods::cnfs::{FileHeader, FileKey, RecordHeader};
 use newsreel_store::{
     Access, Blocking, Marks, Place, ScanRange, Scanned, Store, StoreConfig, Want,
@@ -163,6 +163,7 @@ fn version_1_is_still_written_as_it_was() {
             sequence: Sequence(100 + number),
             arrival: UnixTime(873_194_497 + number),
             id_hash: id_hash(number),
+            id: id(number).as_bytes(),
             set: SetId(0),
             article: &[&text],
             head_len,

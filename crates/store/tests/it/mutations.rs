@@ -98,6 +98,7 @@ fn an_article_that_imitates_records_stays_an_article() {
             sequence: Sequence(50),
             arrival: UnixTime(1),
             id_hash: IdHash([5; 16]),
+            id: b"<trap@t.example>",
             set: SetId(0),
             article: &[&text],
             head_len: 15,

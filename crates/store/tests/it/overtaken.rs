@@ -116,6 +116,10 @@ impl Disk for HookedDisk {
         self.inner.sync_dir(dir)
     }
 
+    fn sync_file_system(&self, dir: &Path) -> Result<()> {
+        self.inner.sync_file_system(dir)
+    }
+
     fn free_bytes(&self, path: &Path) -> Result<u64> {
         self.inner.free_bytes(path)
     }

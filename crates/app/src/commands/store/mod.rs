@@ -297,7 +297,7 @@ fn overview(buffers: &Value) -> String {
         for (key, said) in said {
             row[key] = said.into();
         }
-        if row["method"] == "segment" {
+        if row["method"] != "cnfs" {
             // What goes follows from `keep_s` and `keep_octets`.
             row["stays"] = Value::Null;
         }

@@ -108,6 +108,14 @@ impl FaultyDisk {
         self.script.octets_read(path_part)
     }
 
+    fn around(&self, inner: Arc<dyn File>) -> Arc<dyn File> {
+        Arc::new(FaultyFile {
+            inner,
+            script: Arc::clone(&self.script),
+            waits: Arc::clone(&self.waits),
+        })
+    }
+
     /// Counts an operation and shows it to the script; an open folder asks here too.
     pub(crate) fn strike(&self, op: Op, path: &Path) -> Result<()> {
         let call = Call::new(op, path);
@@ -144,12 +152,13 @@ impl Disk for FaultyDisk {
         if let Some(effect) = self.script.strike(&call)? {
             refuse(effect, &call)?;
         }
-        let inner = self.inner.open(path, mode)?;
-        Ok(Arc::new(FaultyFile {
-            inner,
-            script: Arc::clone(&self.script),
-            waits: Arc::clone(&self.waits),
-        }))
+        Ok(self.around(self.inner.open(path, mode)?))
+    }
+
+    fn open_cached(&self, path: &Path) -> Result<Option<Arc<dyn File>>> {
+        self.strike(Op::Open, path)?;
+        let opened = self.inner.open_cached(path)?;
+        Ok(opened.map(|inner| self.around(inner)))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
@@ -167,6 +176,11 @@ impl Disk for FaultyDisk {
         self.inner.create_dir_all(path)
     }
 
+    fn make_dirs(&self, path: &Path) -> Result<()> {
+        self.strike(Op::CreateDir, path)?;
+        self.inner.make_dirs(path)
+    }
+
     fn list(&self, dir: &Path) -> Result<Vec<DirEntry>> {
         self.strike(Op::List, dir)?;
         self.inner.list(dir)
@@ -180,6 +194,22 @@ impl Disk for FaultyDisk {
     fn sync_dir(&self, dir: &Path) -> Result<()> {
         self.strike(Op::SyncDir, dir)?;
         self.inner.sync_dir(dir)
+    }
+
+    fn sync_file_system(&self, dir: &Path) -> Result<()> {
+        let struck = self.strike(Op::SyncDir, dir);
+        if struck
+            .as_ref()
+            .is_err_and(|e| e.kind() != ErrorKind::Stopped)
+        {
+            self.inner.lose_unsynced();
+        }
+        struck?;
+        self.inner.sync_file_system(dir)
+    }
+
+    fn lose_unsynced(&self) {
+        self.inner.lose_unsynced();
     }
 
     fn free_bytes(&self, path: &Path) -> Result<u64> {

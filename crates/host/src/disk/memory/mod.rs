@@ -279,6 +279,28 @@ impl Disk for MemoryDisk {
         Ok(())
     }
 
+    fn sync_file_system(&self, dir: &Path) -> Result<()> {
+        let mut names = self.names.lock();
+        if !names.has_dir(dir) {
+            return Err(Error::NotFound {
+                op: Op::SyncDir,
+                path: dir.to_path_buf(),
+            });
+        }
+        names
+            .files()
+            .values()
+            .for_each(|content| content.write().sync());
+        names.sync_all();
+        Ok(())
+    }
+
+    fn lose_unsynced(&self) {
+        let names = self.names.lock();
+        let files = names.files().values();
+        files.for_each(|content| content.write().lose_unsynced());
+    }
+
     fn free_bytes(&self, _path: &Path) -> Result<u64> {
         Ok(self.room.free())
     }

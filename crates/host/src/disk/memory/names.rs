@@ -123,6 +123,13 @@ impl Names {
         self.pending = later;
     }
 
+    /// Makes every pending change durable.
+    pub(super) fn sync_all(&mut self) {
+        for change in std::mem::take(&mut self.pending) {
+            change.apply(&mut self.durable);
+        }
+    }
+
     /// The names a power cut leaves.
     pub(super) fn crashed(&self, dice: &mut Dice, worst: bool) -> Files {
         let how = if worst {

@@ -163,6 +163,7 @@ impl Home for CyclicFile {
         Kind {
             number: METHOD,
             name: NAME,
+            is_of_articles: true,
         }
     }
 

@@ -9,7 +9,6 @@ mod alone;
 mod bitmap;
 mod checkpoint;
 mod create;
-mod erase;
 mod file;
 mod open;
 mod rescue;
@@ -24,7 +23,6 @@ pub use crate::records::format::{FileHeader, FileKey, Hints, Mark, RECORD_HEADER
 pub use crate::records::geometry::{BLOCK_MAX, BLOCK_MIN, Geometry, PAGE};
 pub use crate::records::placing::ARTICLE_OCTETS_MAX;
 pub(crate) use crate::records::placing::article_octets_max;
-pub use crate::records::reading::end_of;
 
 /// The first octet of its tokens.
 pub const METHOD: u8 = 1;

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use newsreel_wire::{BufferId, Position, Sequence, Token, UnixTime};
 
 use super::checkpoint::BufferCheckpoint;
-use super::erase::Erasure;
 use super::file::Cyclic;
 use crate::config::{SetConfig, SetOrder};
 use crate::error::{PlaceError, Result};
@@ -16,6 +15,7 @@ use crate::method::{
     BatchWrite, CheckpointWrite, Left, Marks, Missing, Place, Reservation, StorageMethod,
 };
 use crate::records::Home as _;
+use crate::records::erase::Erasure;
 use crate::records::placing::Filling;
 
 /// An interleaved set turns to the next buffer after a batch, but not before this much.

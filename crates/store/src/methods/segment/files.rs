@@ -13,7 +13,6 @@ use newsreel_host::{Disk, ErrorKind, File, OpenMode, set_aside};
 use newsreel_wire::{CYCLE_MAX, Position, UnixTime};
 use parking_lot::Mutex;
 
-use super::{METHOD, NAME};
 use crate::error::{PlaceError, Result};
 use crate::records::Home;
 use crate::records::format::{FileHeader, FileKey, Hints, SECOND_HEADER};
@@ -33,6 +32,7 @@ const UNFINISHED: &str = ".unfinished";
 /// The files of one set.
 #[derive(Debug)]
 pub(super) struct Segments {
+    kind: Kind,
     disk: Arc<dyn Disk>,
     dir: PathBuf,
     read_only: bool,
@@ -101,6 +101,7 @@ pub(super) struct Found {
 
 impl Segments {
     pub(super) fn new(
+        kind: Kind,
         disk: &Arc<dyn Disk>,
         dir: PathBuf,
         read_only: bool,
@@ -113,6 +114,7 @@ impl Segments {
             newest_at,
         } = found;
         Self {
+            kind,
             disk: Arc::clone(disk),
             dir,
             read_only,
@@ -258,10 +260,7 @@ impl Segments {
 
 impl Home for Segments {
     fn kind(&self) -> Kind {
-        Kind {
-            number: METHOD,
-            name: NAME,
-        }
+        self.kind
     }
 
     fn file(&self, cycle: u32) -> newsreel_host::Result<FileRef<'_>> {

@@ -11,7 +11,8 @@ mod open;
 mod set;
 
 pub use files::{OPEN_SEGMENTS_MAX, SEGMENT_OCTETS_MIN};
-pub(crate) use open::open;
+pub(crate) use open::{open, open_as};
+pub(crate) use set::SegmentSet;
 
 use crate::records::format::RECORD_HEADER;
 use crate::records::placing::ARTICLE_OCTETS_MAX;

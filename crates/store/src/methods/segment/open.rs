@@ -1,14 +1,14 @@
 //! Opening a set of segments: its directory, and the newest sound header in it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use newsreel_host::{Disk, OpenMode, random_bytes};
 use newsreel_wire::{BufferId, SetId};
 
-use super::NAME;
 use super::files::{Found, Segments, first_header, key_of, list, path_of};
 use super::set::SegmentSet;
+use super::{METHOD, NAME};
 use crate::config::SetConfig;
 use crate::error::{Error, Result};
 use crate::method::BufferReader;
@@ -18,14 +18,34 @@ use crate::records::buffer::{Buffer, Parts};
 use crate::records::format::{FileHeader, Hints};
 use crate::records::geometry::{BLOCK_MIN, Geometry};
 use crate::records::headers::{Headers, read_headers};
+use crate::records::home::Kind;
 use crate::records::memory::Pool;
 use crate::records::recent::Recent;
 use crate::store::Access;
 
 /// Opens the segments of a set.
 pub(crate) fn open(opening: &mut Opening<'_>, set: SetId, config: &SetConfig) -> Result<OpenedSet> {
+    let kind = Kind {
+        number: METHOD,
+        name: NAME,
+        is_of_articles: true,
+    };
     let own = || opening.spool_dir.join("segments").join(&config.name);
     let dir = config.directory.clone().unwrap_or_else(own);
+    let placing = open_as(kind, opening, set, (config, dir))?;
+    Ok(OpenedSet {
+        readers: vec![placing.buffer() as Arc<dyn BufferReader>],
+        placing: Box::new(placing),
+    })
+}
+
+/// Opens segments whose records are of this kind.
+pub(crate) fn open_as(
+    kind: Kind,
+    opening: &mut Opening<'_>,
+    set: SetId,
+    (config, dir): (&SetConfig, PathBuf),
+) -> Result<SegmentSet> {
     let read_only = opening.access == Access::ReadOnly;
     let Some(geometry) = Geometry::of(config.segment_octets, BLOCK_MIN) else {
         let why = format!("segments of {} octets cannot be", config.segment_octets);
@@ -33,11 +53,11 @@ pub(crate) fn open(opening: &mut Opening<'_>, set: SetId, config: &SetConfig) ->
     };
     let found = find(opening, config, &dir, &geometry)?;
     let (id, key) = (BufferId(found.header.buffer), key_of(&found.header));
-    opening.register.enter(id, NAME, &config.name)?;
+    opening.register.enter(id, kind.name, &config.name)?;
     if !read_only {
         opening.register.save(opening.disk.as_ref())?;
     }
-    let files = Segments::new(opening.disk, dir, read_only, geometry, found);
+    let files = Segments::new(kind, opening.disk, dir, read_only, geometry, found);
     let files = Arc::new(files);
     let buffer = Buffer::new(Parts {
         id,
@@ -52,11 +72,7 @@ pub(crate) fn open(opening: &mut Opening<'_>, set: SetId, config: &SetConfig) ->
         recent: Recent::new(opening.recent_octets(config), Arc::new(Pool::default())),
         is_cached: false,
     });
-    let placing = SegmentSet::new(buffer, files, config.clone());
-    Ok(OpenedSet {
-        readers: vec![placing.buffer() as Arc<dyn BufferReader>],
-        placing: Box::new(placing),
-    })
+    Ok(SegmentSet::new(buffer, files, config.clone()))
 }
 
 /// What is in the directory, if it is of this set.

@@ -17,7 +17,7 @@ use crate::records::placing::Filling;
 
 /// A set of segments, filled by one thread.
 #[derive(Debug)]
-pub(super) struct SegmentSet {
+pub(crate) struct SegmentSet {
     filling: Filling,
     files: Arc<Segments>,
     limits: SetConfig,
@@ -35,7 +35,7 @@ impl SegmentSet {
         }
     }
 
-    pub(super) fn buffer(&self) -> Arc<Buffer> {
+    pub(crate) fn buffer(&self) -> Arc<Buffer> {
         Arc::clone(&self.filling.buffer)
     }
 

@@ -9,17 +9,17 @@ use std::sync::Arc;
 use newsreel_host::AlignedBuf;
 use newsreel_wire::{BufferId, Position, Token};
 
+use super::buffer::Buffer;
+use super::format::{Mark, RECORD_HEADER, RecordHeader};
+use super::geometry::{PAGE, in_memory};
 use crate::error::Result;
 use crate::method::BatchWrite;
-use crate::records::buffer::Buffer;
-use crate::records::format::{Mark, RECORD_HEADER, RecordHeader};
-use crate::records::geometry::{PAGE, in_memory};
 
 /// Articles to be overwritten in one buffer.
 #[derive(Debug)]
-pub(super) struct Erasure {
-    pub(super) buffer: Arc<Buffer>,
-    pub(super) starts: Vec<Position>,
+pub(crate) struct Erasure {
+    pub(crate) buffer: Arc<Buffer>,
+    pub(crate) starts: Vec<Position>,
 }
 
 impl Erasure {

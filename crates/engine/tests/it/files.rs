@@ -1,0 +1,183 @@
+//! Sets whose articles are files, under the engine: what is served is what came, what is withdrawn leaves no file, and what
+//! others do to the files costs those alone.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use newsreel_engine::{ArticleRef, EngineConfig, Reason, Withdrawal};
+use newsreel_host::disk::{Effect, Fault, FaultyDisk};
+use newsreel_host::{Disk, MemoryDisk, Op, read_whole};
+use newsreel_service::Outcome;
+use newsreel_store::SetConfig;
+use newsreel_store::methods::METHODS;
+
+use crate::world::{World, article, config, open_on};
+
+const DIR: &str = "/spool/articles/main";
+
+fn files_config(method: &str, change: impl FnOnce(&mut SetConfig)) -> EngineConfig {
+    let mut config = config(4 << 20);
+    config.store.buffers.clear();
+    let set = &mut config.store.sets[0];
+    set.buffers.clear();
+    method.clone_into(&mut set.method);
+    change(set);
+    config
+}
+
+fn methods() -> impl Iterator<Item = &'static str> {
+    let in_files = METHODS.iter().filter(|method| method.in_files);
+    in_files.map(|method| method.name)
+}
+
+/// The files of articles below a directory.
+fn files(disk: &dyn Disk, dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in disk.list(dir).unwrap() {
+        let path = dir.join(&entry.name);
+        match entry.is_dir {
+            true if entry.name != ".catalogue" => found.extend(files(disk, &path)),
+            true => {}
+            false => found.push(path),
+        }
+    }
+    found
+}
+
+async fn feed(world: &World, from: usize, count: usize) -> Vec<Outcome> {
+    let articles: Vec<_> = (from..from + count)
+        .map(|n| article(n, "misc.test"))
+        .collect();
+    world.send(&articles).await
+}
+
+async fn alive(world: &World, count: usize) -> Vec<usize> {
+    let mut alive = Vec::new();
+    for n in 0..count {
+        let Some(text) = world.by_id(&format!("<{n}@t.example>")).await else {
+            continue;
+        };
+        let (_, sent) = article(n, "misc.test");
+        let sent = String::from_utf8(sent).unwrap();
+        let (_, body) = sent.split_once("\r\n\r\n").unwrap();
+        assert!(text.ends_with(&format!("\r\n\r\n{body}")), "{n}: {text:?}");
+        alive.push(n);
+    }
+    alive
+}
+
+fn ids(of: &[usize]) -> Vec<ArticleRef> {
+    let id = |n: &usize| ArticleRef::Id(format!("<{n}@t.example>"));
+    of.iter().map(id).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_withdrawn_leaves_no_file_and_everything_else_stays() {
+    for method in methods() {
+        let world = World::new(files_config(method, |_| {}));
+        assert_eq!(feed(&world, 0, 60).await, [Outcome::Accepted; 60]);
+        assert_eq!(alive(&world, 60).await.len(), 60);
+        let disk = world.disk.clone();
+        let made = files(disk.as_ref(), Path::new(DIR));
+        assert_eq!(made.len(), 60, "{method}");
+        // What any program reads.
+        let text = read_whole(disk.as_ref(), &made[0], 1 << 20).unwrap();
+        assert!(!text.contains(&b'\r') && text.ends_with(b"\n"), "{method}");
+        let gone = [3, 20, 59];
+        let outcomes = world.engine.withdraw(&ids(&gone), Reason::Cancelled);
+        assert_eq!(outcomes.unwrap(), [const { Withdrawal::Done }; 3]);
+        // With the next commit.
+        assert_eq!(feed(&world, 60, 5).await, [Outcome::Accepted; 5]);
+        let kept: Vec<usize> = (0..65).filter(|n| !gone.contains(n)).collect();
+        assert_eq!(alive(&world, 65).await, kept);
+        assert_eq!(files(disk.as_ref(), Path::new(DIR)).len(), 62, "{method}");
+        assert_eq!(world.lines("misc.test").await.len(), 62);
+        assert_eq!(world.problems(), Vec::<String>::new());
+        // From the log alone, and from a checkpoint.
+        let world = world.restart();
+        assert_eq!(alive(&world, 65).await, kept);
+        world.seal();
+        let world = world.restart();
+        assert_eq!(alive(&world, 65).await, kept);
+        assert_eq!(feed(&world, 65, 5).await, [Outcome::Accepted; 5]);
+        assert_eq!(files(disk.as_ref(), Path::new(DIR)).len(), 67, "{method}");
+        assert_eq!(world.problems(), Vec::<String>::new());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_that_somebody_removed_or_changed_costs_its_article_alone() {
+    for method in methods() {
+        let memory = MemoryDisk::new();
+        let disk = Arc::new(memory.clone());
+        let world = World::on(disk, files_config(method, |_| {}));
+        feed(&world, 0, 20).await;
+        let made = files(&memory, Path::new(DIR));
+        memory.remove(&made[4]).unwrap();
+        memory.flip_bit(&made[9], 200, 1).unwrap();
+        let left = alive(&world, 20).await;
+        assert_eq!(left.len(), 18, "{method}");
+        // Both are found, and no other.
+        let problems = world.problems().join("\n");
+        for n in 0..20 {
+            let is_named = problems.contains(&format!("<{n}@t.example>"));
+            assert_eq!(is_named, !left.contains(&n), "{method}: {problems}");
+        }
+        let world = world.restart();
+        assert_eq!(alive(&world, 20).await.len(), 18);
+        assert_eq!(feed(&world, 20, 5).await, [Outcome::Accepted; 5]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_room_articles_are_put_off_until_there_is_some() {
+    for method in methods() {
+        let memory = MemoryDisk::with_capacity(200 << 20);
+        let disk = Arc::new(memory.clone());
+        // Everything but a little is to stay free.
+        let free = memory.free_bytes(Path::new("/")).unwrap();
+        let world = World::on(
+            disk,
+            files_config(method, |set| set.free_octets_min = Some(free)),
+        );
+        assert_eq!(feed(&world, 0, 5).await, [Outcome::Failed; 5], "{method}");
+        assert_eq!(world.lines("misc.test").await.len(), 0);
+        let clock = Arc::clone(&world.clock);
+        drop(world);
+        let config = files_config(method, |set| set.free_octets_min = Some(1 << 20));
+        let world = open_on(Arc::new(memory.clone()), &config, &clock);
+        assert_eq!(feed(&world, 0, 5).await, [Outcome::Accepted; 5], "{method}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failing_disk_costs_no_acknowledged_article() {
+    for method in methods() {
+        for (op, part) in [
+            (Op::Write, "main/"),
+            (Op::SyncDir, "main"),
+            (Op::Open, "main/"),
+        ] {
+            let memory = MemoryDisk::new();
+            let faulty = FaultyDisk::new(Arc::new(memory.clone()));
+            let disk = Arc::new(faulty.clone());
+            let world = World::on(disk, files_config(method, |_| {}));
+            assert_eq!(feed(&world, 0, 20).await, [Outcome::Accepted; 20]);
+            faulty.add(Fault::new(op, part, Effect::Medium).nth(2));
+            let outcomes = feed(&world, 20, 40).await;
+            faulty.clear();
+            let taken = outcomes.iter().enumerate();
+            let taken = taken.filter(|(_, outcome)| **outcome == Outcome::Accepted);
+            let mut expected: Vec<usize> = (0..20).collect();
+            expected.extend(taken.map(|(at, _)| 20 + at));
+            assert_eq!(alive(&world, 60).await, expected, "{method} {op}");
+            assert_eq!(world.problems(), Vec::<String>::new());
+            let left = memory.crash_losing_all();
+            let (config, clock) = (world.config.clone(), Arc::clone(&world.clock));
+            drop(world);
+            let world = open_on(Arc::new(left), &config, &clock);
+            assert_eq!(alive(&world, 60).await, expected, "{method} {op}, later");
+            assert_eq!(world.problems(), Vec::<String>::new());
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! What one commit writes into a set of files: the files, then their cards.
+//!
+//! Whatever fails, the set is suspended before anyone is told, and the articles stay readable here until the batch is dropped.
+//! Where writing failed, the files that were made are removed; a sync that failed may have concerned earlier ones too.
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use newsreel_wire::{BufferId, Position, Token};
+
+use super::folder::{Folder, Scratch};
+use crate::error::Result;
+use crate::method::BatchWrite;
+use crate::records::buffer::Buffer;
+
+/// An article that has its card and no file yet.
+#[derive(Debug)]
+pub(super) struct Unwritten {
+    /// Where its card lies.
+    pub(super) position: Position,
+    /// Where it lies in the batch.
+    pub(super) text: Range<usize>,
+    pub(super) head_len: u32,
+    pub(super) name: String,
+}
+
+/// Articles collected for one commit.
+#[derive(Debug, Default)]
+pub(super) struct Collected {
+    pub(super) text: Vec<u8>,
+    pub(super) articles: Vec<Unwritten>,
+}
+
+/// A batch for one set.
+#[derive(Debug)]
+pub(super) struct FileBatch {
+    pub(super) buffer: Arc<Buffer>,
+    pub(super) folder: Arc<Folder>,
+    /// The cards.
+    pub(super) cards: Box<dyn BatchWrite>,
+    pub(super) collected: Collected,
+    /// How many files of the catalogue had been given up when it was sealed.
+    pub(super) given_up: u64,
+    /// The files that are there.
+    pub(super) made: Vec<PathBuf>,
+}
+
+impl FileBatch {
+    fn write_files(&mut self) -> newsreel_host::Result<()> {
+        let mut scratch = Scratch::default();
+        for article in self.collected.articles.iter().skip(self.made.len()) {
+            let text = self.collected.text.get(article.text.clone());
+            let text = text.unwrap_or_default();
+            self.made
+                .push(self.folder.write(&article.name, text, &mut scratch)?);
+        }
+        Ok(())
+    }
+
+    fn remove_files(&mut self) {
+        for path in self.made.drain(..) {
+            if let Err(error) = self.folder.disk.remove(&path) {
+                tracing::warn!(%error, "a file of an article that was not taken stays");
+            }
+        }
+    }
+}
+
+impl BatchWrite for FileBatch {
+    fn buffer(&self) -> BufferId {
+        self.buffer.id
+    }
+
+    fn write(&mut self) -> Result<()> {
+        if let Some(error) = self.buffer.refuses(self.given_up) {
+            return Err(error);
+        }
+        let written = self.write_files();
+        let written = self.buffer.unless_failed(written);
+        let written = written.and_then(|()| self.cards.write());
+        if written.is_err() {
+            self.remove_files();
+        }
+        written
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        if let Some(error) = self.buffer.refuses(self.given_up) {
+            return Err(error);
+        }
+        self.buffer.unless_failed(self.folder.sync())?;
+        self.cards.sync()
+    }
+
+    fn article(&self, token: &Token) -> Option<(&[u8], u32)> {
+        if token.buffer() != self.buffer.id {
+            return None;
+        }
+        let articles = &self.collected.articles;
+        let found = articles.binary_search_by_key(&token.position(), |article| article.position);
+        let article = articles.get(found.ok()?)?;
+        let text = self.collected.text.get(article.text.clone())?;
+        Some((text, article.head_len))
+    }
+}

@@ -1,0 +1,345 @@
+//! The directory of a set: writing, finding, reading and removing the files of articles.
+//!
+//! A file has the form in which any old tool reads it, lines that end with LF and no stuffed dots, unless that would not
+//! give the same octets back: then it has the wire form.  Which of the two follows from its length.  A name that is taken gets
+//! a `+`; whose file it is, the checksums of the card say.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use newsreel_host::{Disk, Error as HostError, ErrorKind, File, OpenMode};
+use newsreel_wire::nntp::framing::{lf_to_wire, wire_to_lf};
+
+use super::card::Card;
+use crate::method::{Blocking, Want};
+
+/// So many files may want the same name.
+pub const COLLISIONS_MAX: usize = 8;
+
+/// Why the text of a card was not read.
+#[derive(Debug)]
+pub(crate) enum TextError {
+    /// There is no such file.
+    Missing,
+    /// It would have to wait.
+    WouldBlock,
+    /// There is one, but not with this text.
+    Damaged(&'static str),
+    /// The disk failed.
+    Host(HostError),
+}
+
+impl From<HostError> for TextError {
+    fn from(error: HostError) -> Self {
+        match error.kind() {
+            ErrorKind::NotFound => Self::Missing,
+            _ => Self::Host(error),
+        }
+    }
+}
+
+/// The directory of a set.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) dir: PathBuf,
+}
+
+impl Folder {
+    /// The path of a file, of those that want the name the one that came so many later.
+    fn path(&self, name: &str, collisions: usize) -> PathBuf {
+        let mut path = self.dir.join(name).into_os_string();
+        for _ in 0..collisions {
+            path.push("+");
+        }
+        path.into()
+    }
+
+    /// Writes an article under its name, or the next that is free; says under which.
+    pub(crate) fn write(
+        &self,
+        name: &str,
+        text: &[u8],
+        scratch: &mut Scratch,
+    ) -> newsreel_host::Result<PathBuf> {
+        for collisions in 0..COLLISIONS_MAX {
+            let path = self.path(name, collisions);
+            let file = match self.create(&path) {
+                Err(error) if error.kind() == ErrorKind::Exists => continue,
+                file => file?,
+            };
+            let written = file.write_at(scratch.stored_form(text), 0);
+            if written.is_err() {
+                // Half a file is no use; what its removal says does not matter beside the cause.
+                let _ = self.disk.remove(&path);
+            }
+            return written.map(|()| path);
+        }
+        Err(HostError::Exists {
+            op: newsreel_host::Op::Open,
+            path: self.path(name, COLLISIONS_MAX - 1),
+        })
+    }
+
+    fn create(&self, path: &Path) -> newsreel_host::Result<Arc<dyn File>> {
+        match self.disk.open(path, OpenMode::CreateNew) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                self.disk.make_dirs(path.parent().unwrap_or(&self.dir))?;
+                self.disk.open(path, OpenMode::CreateNew)
+            }
+            file => file,
+        }
+    }
+
+    /// Makes durable what was written.
+    pub(crate) fn sync(&self) -> newsreel_host::Result<()> {
+        self.disk.sync_file_system(&self.dir)
+    }
+
+    /// Reads what a card tells of, from which file it says too; it passed its checksums.  Where it does not, what may be left of
+    /// it is in `text` all the same.
+    pub(crate) fn read(
+        &self,
+        card: &Card,
+        want: Want,
+        blocking: Blocking,
+        text: &mut Vec<u8>,
+    ) -> Result<PathBuf, TextError> {
+        let mut why = TextError::Missing;
+        for collisions in 0..COLLISIONS_MAX {
+            let path = self.path(&card.name, collisions);
+            match self.read_file(&path, card, want, blocking, text) {
+                Ok(()) => return Ok(path),
+                Err(TextError::Missing) => {}
+                // A directory may have the name, and another article's file.
+                Err(TextError::Host(error)) if error.kind() == ErrorKind::NotAFile => {}
+                Err(TextError::Damaged(what)) => why = TextError::Damaged(what),
+                Err(error) => return Err(error),
+            }
+        }
+        Err(why)
+    }
+
+    fn read_file(
+        &self,
+        path: &Path,
+        card: &Card,
+        want: Want,
+        blocking: Blocking,
+        text: &mut Vec<u8>,
+    ) -> Result<(), TextError> {
+        let file = match blocking {
+            Blocking::Yes => self.disk.open(path, OpenMode::Read)?,
+            Blocking::No => match self.disk.open_cached(path)? {
+                Some(file) => file,
+                None => return Err(TextError::WouldBlock),
+            },
+        };
+        let file_len = file.len()?;
+        let is_wire = file_len == u64::from(card.article_len);
+        if file_len > u64::from(card.article_len) {
+            return Err(TextError::Damaged("the file is longer than its article"));
+        }
+        let wanted = match want {
+            Want::Whole => file_len,
+            // In whichever form it is, the header block is no longer than this.
+            Want::Head => file_len.min(u64::from(card.head_len)),
+        };
+        let mut stored = vec![0; usize::try_from(wanted).unwrap_or_default()];
+        let got = match blocking {
+            Blocking::Yes => file.read_at(&mut stored, 0)?,
+            Blocking::No => match file.read_cached_at(&mut stored, 0)? {
+                Some(got) if got == stored.len() => got,
+                _ => return Err(TextError::WouldBlock),
+            },
+        };
+        stored.truncate(got);
+        if is_wire {
+            *text = stored;
+        } else {
+            text.clear();
+            lf_to_wire(&stored, text);
+        }
+        check(card, want, text)
+    }
+}
+
+/// Whether this is what a card tells of; cuts it to what was wanted.
+fn check(card: &Card, want: Want, text: &mut Vec<u8>) -> Result<(), TextError> {
+    let head_len = card.head_len as usize;
+    if want == Want::Head {
+        text.truncate(head_len);
+    }
+    let Some((head, body)) = text.split_at_checked(head_len) else {
+        return Err(TextError::Damaged("the file ends in the header block"));
+    };
+    if crc32c::crc32c(head) != card.crc_head {
+        return Err(TextError::Damaged("checksum of the header block"));
+    }
+    let is_body = text.len() == card.article_len as usize && crc32c::crc32c(body) == card.crc_body;
+    if want == Want::Whole && !is_body {
+        return Err(TextError::Damaged("checksum of the body"));
+    }
+    Ok(())
+}
+
+/// Memory in which articles get the form of their files.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    native: Vec<u8>,
+    again: Vec<u8>,
+}
+
+impl Scratch {
+    /// An article as its file has it.
+    fn stored_form<'a>(&'a mut self, text: &'a [u8]) -> &'a [u8] {
+        self.native.clear();
+        self.again.clear();
+        wire_to_lf(text, &mut self.native);
+        lf_to_wire(&self.native, &mut self.again);
+        // The length tells the forms apart.
+        match self.again == text && self.native.len() < text.len() {
+            true => &self.native,
+            false => text,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use newsreel_host::{MemoryDisk, RealDisk};
+
+    use super::*;
+
+    fn folder() -> Folder {
+        let dir = PathBuf::from("/articles");
+        let disk = MemoryDisk::new();
+        disk.make_dirs(&dir).unwrap();
+        Folder {
+            disk: Arc::new(disk),
+            dir,
+        }
+    }
+
+    fn read(folder: &Folder, card: &Card, want: Want) -> Result<Vec<u8>, TextError> {
+        let mut text = vec![b'x'; 7];
+        folder.read(card, want, Blocking::Yes, &mut text)?;
+        Ok(text)
+    }
+
+    fn stored(folder: &Folder, path: &Path) -> Vec<u8> {
+        newsreel_host::read_whole(folder.disk.as_ref(), path, 1 << 20).unwrap()
+    }
+
+    #[test]
+    fn what_is_written_is_read_back_whatever_its_form() {
+        let folder = folder();
+        let head = "Subject: x\r\nXref: us a:1\r\n";
+        for (at, (body, native)) in [
+            (
+                "\r\ntext\r\n..dot\r\n.\r\n",
+                Some("Subject: x\nXref: us a:1\n\ntext\n.dot\n"),
+            ),
+            ("\r\n.\r\n", Some("Subject: x\nXref: us a:1\n\n")),
+            (
+                "\r\n...\r\n..\r\n.\r\n",
+                Some("Subject: x\nXref: us a:1\n\n..\n.\n"),
+            ),
+            (
+                "\r\na\rb\r\r\n.\r\n",
+                Some("Subject: x\nXref: us a:1\n\na\rb\r\n"),
+            ),
+            // LF alone, and a dot that nobody stuffed: these octets would not come back.
+            ("\r\na\nb\r\n.\r\n", None),
+            ("\r\n.a\r\n.\r\n", None),
+            ("\r\nno terminator\r\n", None),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let text = format!("{head}{body}").into_bytes();
+            let card = Card::of(&text, head.len() as u32, format!("d/{at}")).unwrap();
+            let path = folder
+                .write(&card.name, &text, &mut Scratch::default())
+                .unwrap();
+            let expected = native.map_or(text.clone(), |native| native.as_bytes().to_vec());
+            assert_eq!(stored(&folder, &path), expected, "{body:?}");
+            assert_eq!(read(&folder, &card, Want::Whole).unwrap(), text);
+            assert_eq!(
+                read(&folder, &card, Want::Head).unwrap(),
+                head.as_bytes(),
+                "{body:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn files_that_want_one_name_are_told_apart() {
+        let folder = folder();
+        let mut cards = Vec::new();
+        for n in 0..COLLISIONS_MAX {
+            let text = format!("Subject: {n}\r\n\r\nx\r\n.\r\n").into_bytes();
+            let card = Card::of(&text, 12, "d/name".to_owned()).unwrap();
+            let path = folder
+                .write(&card.name, &text, &mut Scratch::default())
+                .unwrap();
+            assert_eq!(path, folder.path("d/name", n));
+            cards.push((card, text, path));
+        }
+        let full = folder.write("d/name", b"\r\n.\r\n", &mut Scratch::default());
+        assert_eq!(full.unwrap_err().kind(), ErrorKind::Exists);
+        for gone in 0..cards.len() {
+            for (at, (card, text, path)) in cards.iter().enumerate() {
+                let read = read(&folder, card, Want::Whole);
+                let found = folder.read(card, Want::Head, Blocking::Yes, &mut Vec::new());
+                if at < gone {
+                    assert!(read.is_err() && found.is_err());
+                } else {
+                    assert_eq!((&read.unwrap(), &found.unwrap()), (text, path));
+                }
+            }
+            folder.disk.remove(&cards[gone].2).unwrap();
+        }
+        let missing = read(&folder, &cards[0].0, Want::Head);
+        assert!(matches!(missing, Err(TextError::Missing)));
+    }
+
+    #[test]
+    fn a_directory_in_the_way_is_stepped_over() {
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = Folder {
+            disk: Arc::new(RealDisk),
+            dir: temporary.path().to_path_buf(),
+        };
+        folder.disk.make_dirs(&folder.path("d/1", 0)).unwrap();
+        let text = b"Subject: x\r\n\r\n.\r\n";
+        let card = Card::of(text, 12, "d/1".to_owned()).unwrap();
+        let path = folder.write(&card.name, text, &mut Scratch::default());
+        assert_eq!(path.unwrap(), folder.path("d/1", 1));
+        assert_eq!(read(&folder, &card, Want::Whole).unwrap(), text);
+    }
+
+    #[test]
+    fn what_was_changed_in_a_file_is_noticed() {
+        let folder = folder();
+        let text = b"Subject: x\r\n\r\nbody\r\n.\r\n";
+        let card = Card::of(text, 12, "d/1".to_owned()).unwrap();
+        let path = folder
+            .write(&card.name, text, &mut Scratch::default())
+            .unwrap();
+        let good = stored(&folder, &path);
+        let file = folder.disk.open(&path, OpenMode::ReadWrite).unwrap();
+        for at in 0..good.len() {
+            file.write_at(&[good[at] ^ 1], at as u64).unwrap();
+            let whole = read(&folder, &card, Want::Whole);
+            assert!(matches!(whole, Err(TextError::Damaged(_))), "octet {at}");
+            assert_eq!(read(&folder, &card, Want::Head).is_ok(), at > 10);
+            file.write_at(&good[at..=at], at as u64).unwrap();
+        }
+        for len in [0, 5, good.len() as u64 - 1, 100] {
+            file.set_len(len).unwrap();
+            let whole = read(&folder, &card, Want::Whole);
+            assert!(matches!(whole, Err(TextError::Damaged(_))), "cut at {len}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Removing the files of withdrawn articles.
+//!
+//! It goes the way of batches, on their thread, and after the log has told of the withdrawal durably.  A file is removed only if
+//! it is the article's that was withdrawn; then its card is overwritten, so that it is never removed again.
+
+use std::sync::Arc;
+
+use newsreel_host::ErrorKind;
+use newsreel_wire::{BufferId, Token};
+
+use super::card::Card;
+use super::folder::{Folder, TextError};
+use crate::error::{ReadError, Result};
+use crate::method::{BatchWrite, Blocking, BufferReader as _, Want};
+use crate::records::buffer::Buffer;
+use crate::records::erase::Erasure;
+
+/// Articles of one set that are to go.
+#[derive(Debug)]
+pub(super) struct Removal {
+    pub(super) cards: Arc<Buffer>,
+    pub(super) folder: Arc<Folder>,
+    /// The tokens of their cards.
+    pub(super) tokens: Vec<Token>,
+}
+
+impl Removal {
+    /// Removes the file of this card; `false` when there is no such card any more.
+    fn remove(&self, token: &Token, memory: &mut Vec<u8>) -> Result<bool> {
+        let read = self.cards.read(token, Want::Whole, Blocking::Yes, memory);
+        let card = match read {
+            Ok(stored) => Card::decode(memory.get(stored.octets).unwrap_or_default()),
+            Err(ReadError::Host(error)) if !error.is_medium() => return Err(error.into()),
+            // It was removed before; or nothing tells any more which file it was.
+            Err(_) => return Ok(false),
+        };
+        let Ok(card) = card else {
+            return Ok(false);
+        };
+        let removed = match self
+            .folder
+            .read(&card, Want::Head, Blocking::Yes, &mut Vec::new())
+        {
+            Ok(path) => self.folder.disk.remove(&path),
+            Err(TextError::Host(error)) => Err(error),
+            Err(_) => return Ok(true),
+        };
+        match removed {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
+            _ => Ok(true),
+        }
+    }
+
+    fn erasure(&self) -> Erasure {
+        let starts = self.tokens.iter().map(|token| token.position());
+        Erasure {
+            buffer: Arc::clone(&self.cards),
+            starts: starts.collect(),
+        }
+    }
+}
+
+impl BatchWrite for Removal {
+    fn buffer(&self) -> BufferId {
+        self.cards.id
+    }
+
+    fn write(&mut self) -> Result<()> {
+        if let Some(error) = self.cards.suspended_error() {
+            return Err(error);
+        }
+        let mut memory = Vec::new();
+        let mut tokens = std::mem::take(&mut self.tokens);
+        tokens.retain(|token| {
+            self.remove(token, &mut memory).unwrap_or_else(|error| {
+                // Nobody is shown it any more, and articles are taken all the same.
+                tracing::error!(%error, "the file of a withdrawn article stays");
+                false
+            })
+        });
+        self.tokens = tokens;
+        self.erasure().write()
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        let removed = self.cards.unless_failed(self.folder.sync());
+        removed.and_then(|()| self.erasure().sync())
+    }
+
+    fn article(&self, _: &Token) -> Option<(&[u8], u32)> {
+        None
+    }
+}

@@ -1,0 +1,237 @@
+//! A set of files, filled by one thread: a card for each article into the open batch of the catalogue, its text beside it.
+//!
+//! Nothing is written here, and no directory is looked at.  Where the file system has no room left, articles are put off.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use newsreel_wire::{BufferId, Sequence, SetId, Token, UnixTime};
+
+use super::batch::{Collected, FileBatch, Unwritten};
+use super::card::{Card, NAME_OCTETS_MAX};
+use super::folder::Folder;
+use super::reader::FileReader;
+use super::removal::Removal;
+use super::{CATALOGUE, CATALOGUE_OCTETS, Naming, article_token, card_token};
+use crate::config::SetConfig;
+use crate::error::{PlaceError, Result};
+use crate::method::{
+    BatchWrite, BufferReader, CheckpointWrite, Left, Marks, Missing, Place, Reservation,
+    StorageMethod,
+};
+use crate::methods::segment::{self, SegmentSet};
+use crate::methods::{OpenedSet, Opening};
+use crate::records::home::Kind;
+use crate::records::placing::ARTICLE_OCTETS_MAX;
+
+/// So much stays free on the file system of a set, where the set does not say more.
+const FREE_OCTETS_MIN: u64 = 16 << 20;
+/// What a file costs beside its text: the rest of its last block, its inode, its name.
+const FILE_OCTETS: u64 = 8192;
+/// A catalogue keeps so much of its newest cards in memory, whatever the set keeps of articles.
+const RECENT_CARDS_OCTETS: u64 = 4 << 20;
+
+/// A set of files.
+#[derive(Debug)]
+struct FileSet {
+    reader: Arc<FileReader>,
+    cards: SegmentSet,
+    naming: Naming,
+    collected: Collected,
+    /// A card on its way.
+    card: Vec<u8>,
+    /// Octets that may be written before the file system is asked again.
+    room: u64,
+    free_octets_min: u64,
+}
+
+/// Opens a set of files whose names follow from this.
+pub(crate) fn open(
+    (kind, naming): (Kind, Naming),
+    opening: &mut Opening<'_>,
+    set: SetId,
+    config: &SetConfig,
+) -> Result<OpenedSet> {
+    let own = || opening.spool_dir.join("articles").join(&config.name);
+    let dir: PathBuf = config.directory.clone().unwrap_or_else(own);
+    let recent = config.recent_octets.unwrap_or(RECENT_CARDS_OCTETS);
+    let catalogue = SetConfig {
+        name: config.name.clone(),
+        method: kind.name.to_owned(),
+        segment_octets: CATALOGUE_OCTETS,
+        recent_octets: Some(recent.min(RECENT_CARDS_OCTETS)),
+        ..SetConfig::default()
+    };
+    let of = (&catalogue, dir.join(CATALOGUE));
+    let cards = segment::open_as(kind, opening, set, of)?;
+    let folder = Folder {
+        disk: Arc::clone(opening.disk),
+        dir,
+    };
+    let reader = Arc::new(FileReader {
+        cards: cards.buffer(),
+        folder: Arc::new(folder),
+    });
+    let placing = FileSet {
+        reader: Arc::clone(&reader),
+        cards,
+        naming,
+        collected: Collected::default(),
+        card: Vec::new(),
+        room: u64::MAX,
+        free_octets_min: config.free_octets_min.unwrap_or(FREE_OCTETS_MIN),
+    };
+    Ok(OpenedSet {
+        placing: Box::new(placing),
+        readers: vec![reader as Arc<dyn BufferReader>],
+    })
+}
+
+impl FileSet {
+    /// The card of an article whose text is behind `start` in the batch.
+    fn write_card(&mut self, place: &Place<'_>, start: usize) -> Option<Card> {
+        let text = self.collected.text.get(start..)?;
+        let name = (self.naming)(place);
+        let card = Card::of(text, place.head_len, name)?;
+        self.card.clear();
+        card.encode(&mut self.card);
+        (card.name.len() <= NAME_OCTETS_MAX).then_some(card)
+    }
+
+    /// Room as the file system tells it now.
+    fn ask_for_room(&mut self) {
+        let folder = &self.reader.folder;
+        match folder.disk.free_bytes(&folder.dir) {
+            Ok(free) => self.room = free.saturating_sub(self.free_octets_min),
+            // Before the first article there is no directory.
+            Err(_) => self.room = u64::MAX,
+        }
+    }
+}
+
+impl StorageMethod for FileSet {
+    fn place(&mut self, place: &Place<'_>) -> std::result::Result<Token, PlaceError> {
+        let limit = ARTICLE_OCTETS_MAX;
+        let len: usize = place.article.iter().map(|part| part.len()).sum();
+        if len as u64 > limit {
+            return Err(PlaceError::TooLarge { limit });
+        }
+        if !self.reader.cards.is_usable() {
+            return Err(PlaceError::Suspended);
+        }
+        let octets = len as u64 + FILE_OCTETS;
+        if octets > self.room {
+            return Err(PlaceError::NeedsReservation);
+        }
+        let start = self.collected.text.len();
+        for part in place.article {
+            self.collected.text.extend_from_slice(part);
+        }
+        let card = self.write_card(place, start);
+        let placed = card.ok_or(PlaceError::TooLarge { limit }).and_then(|card| {
+            let token = self.cards.place(&Place {
+                article: &[&self.card],
+                head_len: 0,
+                ..*place
+            })?;
+            Ok((token, card))
+        });
+        let (token, card) = placed.inspect_err(|_| self.collected.text.truncate(start))?;
+        self.room -= octets;
+        self.collected.articles.push(Unwritten {
+            position: token.position(),
+            text: start..start + len,
+            head_len: card.head_len,
+            name: card.name,
+        });
+        Ok(article_token(&token, card.article_len))
+    }
+
+    fn reservations(&mut self, now: Option<UnixTime>, out: &mut Vec<Reservation>) {
+        self.cards.reservations(now, out);
+        self.ask_for_room();
+    }
+
+    fn reserved(&mut self, reservation: Reservation) {
+        self.cards.reserved(reservation);
+    }
+
+    fn seal(&mut self, out: &mut Vec<Box<dyn BatchWrite>>) {
+        let mut cards = Vec::new();
+        self.cards.seal(&mut cards);
+        let buffer = &self.reader.cards;
+        // One at most: a set has one catalogue.
+        for cards in cards {
+            out.push(Box::new(FileBatch {
+                given_up: buffer.given_up(),
+                buffer: Arc::clone(buffer),
+                folder: Arc::clone(&self.reader.folder),
+                cards,
+                collected: std::mem::take(&mut self.collected),
+                made: Vec::new(),
+            }));
+        }
+    }
+
+    fn suspend(&mut self, buffer: BufferId, why: &str) {
+        self.cards.suspend(buffer, why);
+    }
+
+    fn marks(&self, out: &mut Vec<Marks>) {
+        self.cards.marks(out);
+    }
+
+    fn replayed(&mut self, token: &Token) {
+        self.cards.replayed(token);
+    }
+
+    fn withdrawn(&mut self, tokens: &[Token], out: &mut Vec<Box<dyn BatchWrite>>) {
+        let cards = &self.reader.cards;
+        let own = tokens.iter().filter(|token| token.buffer() == cards.id);
+        let tokens: Vec<Token> = own.map(card_token).collect();
+        if !tokens.is_empty() && cards.is_usable() {
+            out.push(Box::new(Removal {
+                cards: Arc::clone(cards),
+                folder: Arc::clone(&self.reader.folder),
+                tokens,
+            }));
+        }
+    }
+
+    fn is_ahead(&self, marks: &[Marks], log_end: Sequence) -> Result<bool> {
+        self.cards.is_ahead(marks, log_end)
+    }
+
+    fn may_have_left(&self, marks: &[Marks], missing: Missing) -> Result<bool> {
+        self.cards.may_have_left(marks, missing)
+    }
+
+    fn left_over(&self, marks: &[Marks], missing: Missing, out: &mut Vec<Left>) -> Result<bool> {
+        let first = out.len();
+        let is_all = self.cards.left_over(marks, missing, out)?;
+        let mut memory = Vec::new();
+        let found = out.iter_mut().skip(first);
+        for (_, token) in found.flat_map(|left| &mut left.articles) {
+            // Of a card that cannot be read nothing is told: its article is damaged.
+            let read = self.reader.token_of(token, &mut memory);
+            *token = read.unwrap_or_else(|_| article_token(token, 0));
+        }
+        Ok(is_all)
+    }
+
+    fn distrust(&mut self) {
+        self.cards.distrust();
+    }
+
+    fn resume(&mut self, marks: &[Marks], log_end: Sequence) -> Result<()> {
+        self.cards.resume(marks, log_end)?;
+        if self.reader.cards.is_usable() {
+            self.ask_for_room();
+        }
+        Ok(())
+    }
+
+    fn checkpoint(&mut self, out: &mut Vec<Box<dyn CheckpointWrite>>) {
+        self.cards.checkpoint(out);
+    }
+}

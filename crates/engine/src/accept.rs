@@ -341,7 +341,11 @@ fn find_groups(
         let Some(group) = shared.views.groups().by_name(name.as_str()) else {
             continue;
         };
-        match GroupStatus::parse(group.status()) {
+        // An alias is as moderated and as closed as what it leads to.
+        let target = group.status().strip_prefix('=');
+        let target = target.and_then(|target| shared.views.groups().by_name(target));
+        let status = target.as_ref().map_or(group.status(), |it| it.status());
+        match GroupStatus::parse(status) {
             Some(GroupStatus::Moderated) if headers.get(Known::Approved).is_none() => {
                 return Err(Reject::NotApproved);
             }

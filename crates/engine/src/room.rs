@@ -1,7 +1,7 @@
 //! Room: accepting stops at a mark that leaves enough for a checkpoint, cancels and control, and resumes by itself.
 //!
-//! Looked at by the sequencer: the log's room each time round, the disk's and the memory's once a second.  Articles
-//! are given back, readers and administrators go on, and a checkpoint is made, because it lets old segments of the
+//! Looked at by the sequencer: the log's room each time round, the disk's and the memory's once a second, and when so much has
+//! gone to the log that a second would be too long.  Articles are given back, readers and administrators go on, and a checkpoint is made, because it lets old segments of the
 //! log be used again.
 
 use newsreel_host::said_octets;
@@ -15,6 +15,9 @@ use crate::shared::Shared;
 
 /// How often disk and memory are looked at, milliseconds.
 const LOOK_EVERY_MS: u64 = 1000;
+
+/// What goes to the log between two looks, octets.  What it makes the views grow by stays below the margin with it.
+const LOOK_EVERY_OCTETS: u64 = 4 << 20;
 
 /// Room of the log for state, groups and cancels, octets.
 const CONTROL_OCTETS: u64 = 1 << 20;
@@ -76,17 +79,27 @@ fn kept_octets(shared: &Shared) -> u64 {
 #[derive(Debug, Default)]
 pub(crate) struct Room {
     next_look_ms: u64,
+    /// What went to the log since the last look, octets.
+    logged: u64,
     /// What disk and memory lacked at the last look.
     lacking: Option<String>,
     /// Nothing is taken.
     pub(crate) is_full: bool,
 }
 
+impl Room {
+    /// So much goes to the log.
+    pub(crate) const fn note(&mut self, octets: usize) {
+        self.logged = self.logged.saturating_add(octets as u64);
+    }
+}
+
 impl Sequencer {
     /// Stops accepting when room runs out, and takes it up again when there is some.
     pub(crate) fn look_for_room(&mut self) {
         let now_ms = self.shared.now_ms();
-        if self.room.next_look_ms <= now_ms {
+        if self.room.next_look_ms <= now_ms || self.room.logged >= LOOK_EVERY_OCTETS {
+            self.room.logged = 0;
             self.room.next_look_ms = now_ms + LOOK_EVERY_MS;
             self.room.lacking = self.lacking();
         }

@@ -432,6 +432,7 @@ impl Sequencer {
     /// Hands a commit to its thread.
     pub(crate) fn send(&mut self, mut commit: Box<Commit>) {
         commit.frame.vouch(self.sync.durable_before);
+        self.room.note(commit.frame.bytes().len());
         let sync = self.sync_now(&commit);
         self.committing = true;
         if let Err(SendError(job)) = self.jobs.send(Job::Commit { commit, sync }) {

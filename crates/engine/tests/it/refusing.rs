@@ -122,3 +122,48 @@ fn changes_of_one_group_at_the_same_time_lose_nothing() {
         assert_eq!((group.status, group.description), (status.to_owned(), text));
     }
 }
+
+/// Who posted to an alias got around the moderator.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_alias_is_as_moderated_and_as_closed_as_what_it_leads_to() {
+    let world = World::on(Arc::new(MemoryDisk::new()), config(4 << 20));
+    let group = |name: &str, status: &str| GroupSpec {
+        status: status.to_owned(),
+        ..GroupSpec::new(name)
+    };
+    let groups = [
+        group("alt.m", "m"),
+        group("alt.by", "=alt.m"),
+        group("alt.x", "x"),
+        group("alt.shut", "=alt.x"),
+    ];
+    world.engine.add_groups(groups.to_vec()).unwrap();
+    let approved = |n: usize, group: &str| {
+        let (id, text) = article(n, group);
+        let text = String::from_utf8(text).unwrap();
+        (
+            id,
+            text.replace("Subject:", "Approved: m@t.example\r\nSubject:")
+                .into_bytes(),
+        )
+    };
+    let sent = [
+        article(1, "alt.by"),
+        article(2, "alt.shut"),
+        article(3, "misc.test,alt.by"),
+        approved(4, "alt.by"),
+        article(5, "misc.test,alt.shut"),
+    ];
+    let refused = |why| Outcome::Rejected(why);
+    assert_eq!(
+        world.send(&sent).await,
+        [
+            refused(Reject::NotApproved),
+            refused(Reject::GroupClosed),
+            refused(Reject::NotApproved),
+            Outcome::Accepted,
+            Outcome::Accepted,
+        ]
+    );
+    assert_eq!((world.high("alt.m"), world.high("misc.test")), (1, 1));
+}

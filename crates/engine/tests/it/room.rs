@@ -90,6 +90,39 @@ async fn a_full_disk_stops_accepting_at_a_mark_and_room_lets_it_go_on() {
     assert_eq!(world.problems(), Vec::<String>::new());
 }
 
+/// A feed took the disk's last octets between two looks, a second apart; then no checkpoint had room, for good.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_feed_does_not_run_over_the_mark_and_a_checkpoint_has_room() {
+    let memory = MemoryDisk::with_capacity(120 << 20);
+    let world = World::on(Arc::new(memory.clone()), config(4 << 20));
+    let long = |at: usize| {
+        let (id, text) = article(at, "misc.test");
+        let text = String::from_utf8(text).unwrap();
+        let subject = format!("Subject: {}", "words of a long subject ".repeat(60));
+        (id, text.replace("Subject:", &subject).into_bytes())
+    };
+    // The clock stands still, so that no time passes between looks.
+    let mut sent = 0;
+    while !is_paused(&world) {
+        let articles: Vec<_> = (sent..sent + 500).map(long).collect();
+        for outcome in world.send(&articles).await {
+            assert!(
+                matches!(outcome, Outcome::Accepted | Outcome::Deferred(Defer::Full)),
+                "{outcome:?}"
+            );
+        }
+        sent += 500;
+        assert!(sent < 200_000, "{:?}", world.engine.disk_room());
+    }
+    let room = world.engine.disk_room().unwrap();
+    // What one look may miss, and the segment that is made ahead.
+    let missed = (8 << 20) + (2 << 20);
+    assert!(room.free + missed >= room.kept, "{room:?} after {sent}");
+    world.seal();
+    assert_eq!(world.engine.status().counters.disk_errors, 0);
+    assert_eq!(world.problems(), Vec::<String>::new());
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_log_without_room_stops_accepting_before_a_commit_fails() {
     let memory = MemoryDisk::new();

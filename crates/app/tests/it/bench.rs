@@ -159,6 +159,31 @@ fn every_pass_runs_and_finds_nothing_wrong() {
     server.stop();
 }
 
+/// Articles of another corpus passed as right when they were asked for by number.
+#[test]
+fn what_is_no_article_of_the_corpus_is_told() {
+    let (_spool, server) = server(&Spool::changed(&[("8MiB", "64MiB")]));
+    run(&["feed", "--articles", "300"], &server);
+    for (mode, by) in [("article", "number"), ("head", "number"), ("session", "id")] {
+        let read = |first: &str| {
+            let words = ["read", "--mode", mode, "--by", by, "--verify", "contents"];
+            let more = ["--operations", "200", "--articles", "300", "--first", first];
+            let words = [&words[..], &more].concat();
+            let output = start(&words, &server, true).wait_with_output().unwrap();
+            let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+            (output.status.success(), report)
+        };
+        let (success, report) = read("0");
+        let compared = report["compared"].as_u64().unwrap();
+        assert!(success && compared > 100, "{mode}: {report}");
+        let (success, report) = read("1000");
+        let damaged = report["damaged"].as_u64().unwrap();
+        assert!(!success && damaged > 100, "{mode}: {report}");
+        assert_eq!(report["compared"], 0, "{mode}: {report}");
+    }
+    server.stop();
+}
+
 /// What a server counts and has in its groups: name, largest number, articles.
 fn contents(spool: &Spool) -> (Value, Value) {
     let groups = spool.json(&["group", "list"]);

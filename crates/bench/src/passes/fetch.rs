@@ -8,8 +8,8 @@ use crate::client::outgoing::Outgoing;
 use crate::client::script::{Issue, Next, Op, Script, code, number, word};
 use crate::client::tally::{Kind, Tally};
 use crate::passes::ReadPass;
-use crate::read::{By, Choice, Order, ReadContext, Verify, write_number};
-use crate::verify::same_header;
+use crate::passes::compare::{Comparison, Part};
+use crate::read::{By, Choice, Order, ReadContext, write_number};
 
 const GROUP_KIND: Kind = Kind {
     name: "GROUP",
@@ -76,15 +76,6 @@ pub(super) const STAT_PASS: ReadPass = ReadPass {
     make: make_stat,
 };
 
-/// Which part of the article is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
-    Whole,
-    Head,
-    Body,
-    Nothing,
-}
-
 #[derive(Debug)]
 struct Fetch<'c> {
     read: ReadContext<'c>,
@@ -95,8 +86,7 @@ struct Fetch<'c> {
     /// Numbers still to be asked for in the group: so many at random, or those from `next` on.
     left: u64,
     next: u64,
-    /// The article that a block belongs to, when its contents are verified.
-    current: Option<u64>,
+    comparison: Comparison,
     scratch: Vec<u8>,
 }
 
@@ -116,7 +106,7 @@ impl<'c> Fetch<'c> {
             group: 0,
             left: 0,
             next: 0,
-            current: None,
+            comparison: Comparison::default(),
             scratch,
         })
     }
@@ -204,22 +194,6 @@ impl<'c> Fetch<'c> {
         self.read.corpus.write_message_id(op.key, &mut self.scratch);
         word(line, 2) == self.scratch
     }
-
-    /// Whether a block is the part that was asked for, of the article it should be.
-    fn is_right(&mut self, octets: &[u8]) -> bool {
-        let split = memchr::memmem::find(octets, b"\r\n\r\n").map(|at| at + 4);
-        let (head, body) = match (self.part, split) {
-            (Part::Body, _) => (None, Some(octets)),
-            (Part::Whole, Some(at)) => (octets.get(..at), octets.get(at..)),
-            (Part::Head, None) if octets.ends_with(b"\r\n") => (Some(octets), None),
-            _ => return false,
-        };
-        let Some(n) = self.current else { return true };
-        let sent = self.read.corpus.parts(n, &mut self.scratch);
-        let unknown = self.read.corpus.unknown_fields();
-        head.is_none_or(|head| same_header(sent.0, head, unknown))
-            && body.is_none_or(|body| body == sent.1)
-    }
 }
 
 fn make_article(read: ReadContext<'_>) -> Box<dyn Script<'_> + '_> {
@@ -270,17 +244,14 @@ impl<'c> Script<'c> for Fetch<'c> {
         if !success || self.part == Part::Nothing {
             return Next::Complete;
         }
-        let compared = self.read.verify == Verify::Contents;
-        self.current = if compared {
-            self.read.corpus.find(word(line, 2))
-        } else {
-            None
-        };
+        self.comparison.named(&self.read, word(line, 2));
         Next::Whole
     }
 
     fn block(&mut self, op: Op, octets: &[u8], _last: bool, tally: &mut Tally) {
-        if !self.is_right(octets) {
+        let numbered = (self.read.by == By::Number).then_some(op);
+        let (comparison, part) = (&mut self.comparison, self.part);
+        if !comparison.is_right(&self.read, part, numbered, octets) {
             let verb = self.verb;
             tally.complain(|| {
                 let verb = String::from_utf8_lossy(verb);
@@ -291,7 +262,7 @@ impl<'c> Script<'c> for Fetch<'c> {
                     octets.len()
                 )
             });
-        } else if self.current.is_some() {
+        } else if self.comparison.has_article() {
             tally.compared += 1;
         }
     }

@@ -8,6 +8,7 @@
 mod asked;
 mod check;
 mod check_only;
+mod compare;
 mod date;
 mod fetch;
 mod group;

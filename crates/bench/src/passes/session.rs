@@ -1,13 +1,15 @@
 //! As a newsreader does: choose a group, fetch the newest overview, read some of its articles.
 //!
-//! Invariant: everything is asked for within the group that is selected; every command counts.
+//! Invariant: everything is asked for within the group that is selected; every command counts; where contents are verified,
+//! articles are held against the corpus.
 
 use crate::client::outgoing::Outgoing;
 use crate::client::script::{Issue, Next, Op, Script, code, number, word};
 use crate::client::tally::{Kind, Tally};
 use crate::passes::ReadPass;
+use crate::passes::compare::{Comparison, Part};
 use crate::passes::over::write_over;
-use crate::read::{Choice, ReadContext, write_number};
+use crate::read::{Choice, ReadContext, Verify, write_number};
 
 const KINDS: &[Kind] = &[
     Kind {
@@ -44,6 +46,7 @@ struct Session<'c> {
     group: u32,
     /// 0: select a group; 1: fetch the overview; then articles.
     step: u8,
+    comparison: Comparison,
 }
 
 fn make(read: ReadContext<'_>) -> Box<dyn Script<'_> + '_> {
@@ -51,6 +54,7 @@ fn make(read: ReadContext<'_>) -> Box<dyn Script<'_> + '_> {
         read,
         group: 0,
         step: 0,
+        comparison: Comparison::default(),
     })
 }
 
@@ -103,7 +107,13 @@ impl<'c> Script<'c> for Session<'c> {
         tally.code(op.kind, code(line));
         match (op.kind, code(line)) {
             (OVER, Some(224)) => Next::Parts,
-            (ARTICLE, Some(220)) if number(word(line, 1)) == Some(op.key) => Next::Parts,
+            (ARTICLE, Some(220)) if number(word(line, 1)) == Some(op.key) => {
+                self.comparison.named(&self.read, word(line, 2));
+                match self.read.verify {
+                    Verify::Contents => Next::Whole,
+                    Verify::Replies => Next::Parts,
+                }
+            }
             (_, Some(423)) => Next::Complete,
             (_, code) => {
                 tally.complain(|| format!("the server said \"{}\"", String::from_utf8_lossy(line)));
@@ -119,6 +129,15 @@ impl<'c> Script<'c> for Session<'c> {
     fn block(&mut self, op: Op, octets: &[u8], _last: bool, tally: &mut Tally) {
         if op.kind == OVER {
             tally.lines += memchr::memchr_iter(b'\n', octets).count() as u64;
+        } else if self.read.verify == Verify::Replies {
+            // Taken in parts, and not looked at.
+        } else if self
+            .comparison
+            .is_right(&self.read, Part::Whole, Some(op), octets)
+        {
+            tally.compared += 1;
+        } else {
+            tally.complain(|| format!("article {} is not what was sent", op.key));
         }
     }
 

@@ -18,6 +18,8 @@ pub struct SessionConfig {
     pub article_s: u64,
     /// How long the other side may take nothing of a reply, in seconds.
     pub write_stall_s: u64,
+    /// Unknown commands in a row after which a connection is closed: what talks like that is no newsreader and no peer.
+    pub bad_commands_max: u32,
     /// The largest article, in octets on the wire; a larger one is read to its end and refused.
     pub article_bytes_max: usize,
     /// Replies owed on one connection before reading stops (CHECK and TAKETHIS).
@@ -43,6 +45,7 @@ impl Default for SessionConfig {
             article_stall_s: 120,
             article_s: 1800,
             write_stall_s: 120,
+            bad_commands_max: 100,
             article_bytes_max: 4 << 20,
             pipeline_replies_max: 4096,
             pipeline_bytes_max: 16 << 20,
@@ -85,6 +88,9 @@ impl SessionConfig {
             if value == 0 {
                 problems.push((key, "must be at least 1".into()));
             }
+        }
+        if self.bad_commands_max == 0 {
+            problems.push(("bad_commands_max", "must be at least 1".into()));
         }
         for (key, value, least, most) in [
             (

@@ -61,6 +61,8 @@ pub(crate) struct Core<S, Io> {
     pub(crate) login: Option<Box<str>>,
     /// What who is there may do.
     pub(crate) grant: Arc<Grant>,
+    /// Unknown commands since the last that was one.
+    pub(crate) bad_commands: u32,
     /// How fast commands are taken.
     pub(crate) commands: Pace,
     /// Who is there and may post; none: posting is not permitted.

@@ -44,10 +44,16 @@ where
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
     core.shared.metrics.command(verb.map(|verb| verb as usize));
+    if is_http(command) {
+        core.reply("400 This is a news server, not a web server\r\n");
+        core.ending = Some(End::NotNntp);
+        return Ok(());
+    }
     let Some(verb) = verb else {
-        core.reply("500 Unknown command\r\n");
+        unknown(core);
         return Ok(());
     };
+    core.bad_commands = 0;
     let spec = verb.spec();
     if !spec.needs.met(core.features) {
         refuse(core, verb, "500 Command not offered by this server\r\n");
@@ -63,6 +69,30 @@ where
         return Ok(());
     }
     dispatch(core, verb, command).await
+}
+
+/// Whether a browser sent this.  Whoever shows a page to somebody on this machine can have anything sent here behind such a
+/// line, and loopback may post and feed.
+fn is_http(command: &Command<'_>) -> bool {
+    let [target, version] = &*command.args else {
+        return false;
+    };
+    let is_target = target.starts_with(b"/") || target.starts_with(b"http") || *target == b"*";
+    is_target && version.starts_with(b"HTTP/")
+}
+
+fn unknown<S, Io>(core: &mut Core<S, Io>)
+where
+    S: NewsService,
+    Io: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    core.bad_commands += 1;
+    if core.bad_commands < core.shared.config.bad_commands_max {
+        core.reply("500 Unknown command\r\n");
+    } else {
+        core.reply("400 Too many unknown commands\r\n");
+        core.ending = Some(End::NotNntp);
+    }
 }
 
 /// Refuses a command in its turn; after a TAKETHIS its article is read first.

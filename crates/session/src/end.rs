@@ -26,11 +26,13 @@ pub enum End {
     CutShort,
     /// MODE READER where there is no reading service.
     NoService,
+    /// What came was not meant for a news server: HTTP, or one unknown command after the other.
+    NotNntp,
 }
 
 impl End {
     /// Every way; `end as usize` is its place.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Quit,
         Self::PeerClosed,
         Self::Broken,
@@ -42,6 +44,7 @@ impl End {
         Self::NoMemory,
         Self::CutShort,
         Self::NoService,
+        Self::NotNntp,
     ];
 
     /// The metric label.
@@ -59,6 +62,7 @@ impl End {
             Self::NoMemory => "no_memory",
             Self::CutShort => "cut_short",
             Self::NoService => "no_service",
+            Self::NotNntp => "not_nntp",
         }
     }
 }

@@ -16,6 +16,9 @@ use crate::listing::Listing;
 use crate::overview::{Range, Style, after_number, next_line, range_of};
 use crate::retrieve::shown;
 
+/// Articles of one list that cannot be read, and are left out, before it is given up.
+const UNREADABLE_MAX: usize = 64;
+
 /// Octets of overview asked for at a time.
 const OVERVIEW_BYTES_MAX: usize = 32 << 10;
 
@@ -313,6 +316,7 @@ impl Numbers<'_> {
         S: NewsService,
         Io: AsyncRead + AsyncWrite + Unpin + Send,
     {
+        let mut unreadable = Vec::new();
         while let Some(from) = self.next {
             let mut numbers = std::mem::take(&mut core.scratch().numbers);
             numbers.clear();
@@ -335,6 +339,11 @@ impl Numbers<'_> {
                     Ok(Some(_)) => {}
                     // Gone meanwhile: then it is not listed.
                     Ok(None) => continue,
+                    // One bad sector takes no other article's line away.
+                    Err(error) if unreadable.len() < UNREADABLE_MAX => {
+                        unreadable.push(error);
+                        continue;
+                    }
                     Err(error) => return listing.failed(core, &error),
                 }
                 listing.stands(core);
@@ -351,6 +360,9 @@ impl Numbers<'_> {
                 consume_budget().await;
             }
             core.scratch().numbers = numbers;
+        }
+        if let Some(error) = unreadable.first().filter(|_| !listing.has_begun()) {
+            return listing.failed(core, error);
         }
         self.end(core, listing, empty);
         Ok(())

@@ -46,6 +46,11 @@ impl Listing {
         }
     }
 
+    /// Whether something was listed.
+    pub(crate) const fn has_begun(&self) -> bool {
+        self.begun
+    }
+
     /// Between two steps of the list.
     pub(crate) async fn step<S, Io>(&self, core: &mut Core<S, Io>) -> Result<(), End>
     where

@@ -109,6 +109,7 @@ where
             selected: None,
             group_name: String::new(),
             incoming: None,
+            bad_commands: 0,
             commands: Pace::new(0),
             door,
             login: None,

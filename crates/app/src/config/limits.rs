@@ -29,6 +29,7 @@ pub(super) const LIMITS: &[(&str, RangeInclusive<i64>)] = &[
     ("session.article_stall_s", 1..=DAY_S),
     ("session.article_s", 1..=7 * DAY_S),
     ("session.write_stall_s", 1..=DAY_S),
+    ("session.bad_commands_max", 1..=1_000_000),
     ("session.article_bytes_max", KIB..=ARTICLE_OCTETS_MAX),
     ("session.pipeline_replies_max", 1..=1 << 20),
     ("session.pipeline_bytes_max", 64 * KIB..=16 * GIB),

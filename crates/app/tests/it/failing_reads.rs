@@ -193,3 +193,44 @@ async fn what_cannot_be_read_now_is_403_and_comes_back() {
         [""; 0]
     );
 }
+
+/// One sector that could not be read took the line of every article behind it.
+#[tokio::test]
+async fn one_article_that_cannot_be_read_takes_no_other_out_of_a_list() {
+    let world = World::new().await;
+    let mut client = world.connect().await;
+    client.ask("GROUP misc.test").await;
+    let (_, whole) = client.ask("HDR Organization 1-").await;
+    assert_eq!(whole.len(), ARTICLES);
+    for nth in [1, 20, ARTICLES as u64] {
+        let sector = Fault::new(Op::Read, "/buffers/", Effect::Medium);
+        world.disk.add(sector.nth(nth));
+        let (reply, lines) = client.ask("HDR Organization 1-").await;
+        assert!(reply.starts_with("225 "), "{reply}");
+        let mut expected = whole.clone();
+        expected.remove(nth as usize - 1);
+        assert_eq!(lines, expected);
+        world.disk.clear();
+    }
+    world.fail("/buffers/");
+    let both = ["HDR Organization 1-", "XPAT Organization 1- *"].map(str::to_owned);
+    client.assert_codes("403 ", &both).await;
+}
+
+/// The overview of what was sealed is on the disk only.
+#[tokio::test]
+async fn an_overview_that_cannot_be_read_now_is_403_and_comes_back() {
+    let world = World::new().await;
+    let mut client = world.connect().await;
+    let before = client.ask("GROUP misc.test").await.0;
+    world.fail("/index/");
+    let commands = ["OVER 1-", "XOVER 3", "HDR Subject 1-"].map(str::to_owned);
+    client.assert_codes("403 ", &commands).await;
+    let (reply, _) = client.ask("DATE").await;
+    assert!(reply.starts_with("111 "), "{reply}");
+    world.disk.clear();
+    let (reply, lines) = client.ask("OVER 1-").await;
+    assert!(reply.starts_with("224 "), "{reply}");
+    assert_eq!(lines.len(), ARTICLES);
+    assert_eq!(client.ask("GROUP misc.test").await.0, before);
+}

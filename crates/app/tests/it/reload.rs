@@ -263,6 +263,12 @@ const ROWS: &[Row] = &[
     ),
     row("session.idle_s", ["600", "1"], silence, ["nothing", "400"]),
     row(
+        "session.bad_commands_max",
+        ["100", "1"],
+        unknown_command,
+        ["500", "400"],
+    ),
+    row(
         "session.command_s",
         ["60", "1"],
         half_a_command,
@@ -600,6 +606,12 @@ fn after_a_failed_login(world: &World) -> String {
 
 fn silence(world: &World) -> String {
     hear(&mut world.greeted())
+}
+
+fn unknown_command(world: &World) -> String {
+    let mut stream = world.greeted();
+    stream.get_mut().write_all(b"FOO\r\n").unwrap();
+    hear(&mut stream)
 }
 
 fn half_a_command(world: &World) -> String {

@@ -8,6 +8,7 @@
 pub mod beside;
 mod client;
 pub mod compare;
+mod comparison;
 pub mod corpus;
 mod error;
 pub mod feed;

@@ -7,8 +7,8 @@
 use crate::client::outgoing::Outgoing;
 use crate::client::script::{Issue, Next, Op, Script, code, number, word};
 use crate::client::tally::{Kind, Tally};
+use crate::comparison::{Comparison, Part};
 use crate::passes::ReadPass;
-use crate::passes::compare::{Comparison, Part};
 use crate::read::{By, Choice, Order, ReadContext, write_number};
 
 const GROUP_KIND: Kind = Kind {

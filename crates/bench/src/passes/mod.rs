@@ -8,7 +8,6 @@
 mod asked;
 mod check;
 mod check_only;
-mod compare;
 mod date;
 mod fetch;
 mod group;

@@ -6,8 +6,8 @@
 use crate::client::outgoing::Outgoing;
 use crate::client::script::{Issue, Next, Op, Script, code, number, word};
 use crate::client::tally::{Kind, Tally};
+use crate::comparison::{Comparison, Part};
 use crate::passes::ReadPass;
-use crate::passes::compare::{Comparison, Part};
 use crate::passes::over::write_over;
 use crate::read::{Choice, ReadContext, Verify, write_number};
 

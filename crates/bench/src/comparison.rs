@@ -9,7 +9,7 @@ use crate::verify::same_header;
 
 /// Which part of an article is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub(crate) enum Part {
     Whole,
     Head,
     Body,
@@ -18,14 +18,14 @@ pub(super) enum Part {
 
 /// The article that a block belongs to.
 #[derive(Debug, Default)]
-pub(super) struct Comparison {
+pub(crate) struct Comparison {
     article: Option<u64>,
     scratch: Vec<u8>,
 }
 
 impl Comparison {
     /// The reply named this message-id.
-    pub(super) fn named(&mut self, read: &ReadContext<'_>, id: &[u8]) {
+    pub(crate) fn named(&mut self, read: &ReadContext<'_>, id: &[u8]) {
         self.article = match read.verify {
             Verify::Contents => read.corpus.find(id),
             Verify::Replies => None,
@@ -33,12 +33,12 @@ impl Comparison {
     }
 
     /// Whether what is held against the corpus was found there.
-    pub(super) const fn has_article(&self) -> bool {
+    pub(crate) const fn has_article(&self) -> bool {
         self.article.is_some()
     }
 
     /// Whether a block is the part that was asked for, of the article it should be; `numbered`: `op` has its number.
-    pub(super) fn is_right(
+    pub(crate) fn is_right(
         &mut self,
         read: &ReadContext<'_>,
         part: Part,

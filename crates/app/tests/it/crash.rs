@@ -77,13 +77,16 @@ fn feed(mut stream: BufReader<TcpStream>, name: &str, replies: &AtomicU64) -> Se
     sent
 }
 
+/// An article's number in a group, and how it was served by its id.
+type Numbered = (String, Vec<String>);
+
 /// Asks for every id; which are there, each whole, and the same under each of its numbers.
 fn present<'a>(address: SocketAddr, ids: impl Iterator<Item = &'a String>) -> HashSet<&'a str> {
     let mut client = NewsClient::connect(address);
     let mut found = HashSet::new();
-    let mut places: BTreeMap<String, Vec<(String, Vec<String>)>> = BTreeMap::new();
     let ids: Vec<&String> = ids.collect();
-    for ids in ids.chunks(64) {
+    for ids in ids.chunks(256) {
+        let mut places: BTreeMap<String, Vec<Numbered>> = BTreeMap::new();
         let commands: String = ids.iter().map(|id| format!("ARTICLE {id}\r\n")).collect();
         client.send(commands.as_bytes());
         for id in ids {
@@ -99,26 +102,29 @@ fn present<'a>(address: SocketAddr, ids: impl Iterator<Item = &'a String>) -> Ha
             }
             found.insert(id.as_str());
         }
-    }
-    for (group, places) in places {
-        assert!(client.ask(&format!("GROUP {group}")).starts_with("211 "));
-        for places in places.chunks(64) {
-            let numbers = places.iter().map(|(number, _)| number);
-            let commands: String = numbers
-                .map(|number| format!("ARTICLE {number}\r\n"))
-                .collect();
-            client.send(commands.as_bytes());
-            for (number, served) in places {
-                let reply = client.line();
-                assert!(
-                    reply.starts_with(&format!("220 {number} ")),
-                    "{group}:{number}: {reply}"
-                );
-                assert_eq!(&client.block(), served, "{group}:{number}");
-            }
+        for (group, places) in places {
+            assert_served(&mut client, &group, &places);
         }
     }
     found
+}
+
+/// The articles of a group have these numbers and are served by them as by their ids.
+fn assert_served(client: &mut NewsClient, group: &str, places: &[Numbered]) {
+    assert!(client.ask(&format!("GROUP {group}")).starts_with("211 "));
+    let numbers = places.iter().map(|(number, _)| number);
+    let commands: String = numbers
+        .map(|number| format!("ARTICLE {number}\r\n"))
+        .collect();
+    client.send(commands.as_bytes());
+    for (number, served) in places {
+        let reply = client.line();
+        assert!(
+            reply.starts_with(&format!("220 {number} ")),
+            "{group}:{number}: {reply}"
+        );
+        assert_eq!(&client.block(), served, "{group}:{number}");
+    }
 }
 
 /// Compares an article that is served with what was sent, line by line; the places that its Xref names.

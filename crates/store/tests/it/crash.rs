@@ -167,8 +167,13 @@ fn stop_everywhere(
         ..
     } in METHODS
     {
-        // Files do not wrap, and each article is several changes: a third has everything that can be stopped.
-        let commits = if *in_files { commits / 3 } else { commits };
+        // Files do not wrap, and each article is several changes: a third of the commits has everything that can be stopped,
+        // and where not every place is stopped at, a fifth of the places.
+        let (commits, stride) = match (*in_files, stride) {
+            (false, _) => (commits, stride),
+            (true, 1) => (commits / 3, 1),
+            (true, _) => (commits / 3, 5 * stride),
+        };
         let whole = FaultyDisk::new(Arc::new(MemoryDisk::new()));
         run(Arc::new(whole.clone()), method, commits);
         let total = count(&whole);

@@ -1,7 +1,7 @@
 //! The CNFS paper's "Solution #1": a file for each article in 64 times 64 directories, named by the MD5 of its message-id.
 //!
 //! What is hashed is the message-id with its angle brackets and nothing behind it.  No number of a group is needed, so it
-//! suits a feeder.  What it has beside files is in [`crate::files`]; names are told in `docs/formats/md5spool.md`.
+//! suits a feeder.  What it has beside files is in `crate::files`; names are told in `docs/formats/md5spool.md`.
 
 use md5::{Digest as _, Md5};
 use newsreel_wire::SetId;

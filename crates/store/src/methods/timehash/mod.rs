@@ -1,6 +1,6 @@
 //! A file for each article, in directories by the time of its arrival: a new one every 256 seconds.
 //!
-//! What arrived together lies together, and goes together.  What it has beside files is in [`crate::files`]; names are told in
+//! What arrived together lies together, and goes together.  What it has beside files is in `crate::files`; names are told in
 //! `docs/formats/timehash.md`.
 
 use newsreel_wire::{Sequence, SetId, UnixTime};

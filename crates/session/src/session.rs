@@ -414,7 +414,7 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
         let core = &mut self.core;
         if let Some(post) = core.post.take() {
             let (service, connection) = (Arc::clone(&core.service), Arc::clone(&core.connection));
-            Self::await_taking(core, service.post(post, &connection)).await?;
+            Self::await_taking(core, Box::pin(service.post(post, &connection))).await?;
         }
         let Some(scratch) = &mut core.scratch else {
             return Ok(());

@@ -11,14 +11,13 @@ mod mail;
 mod running;
 mod signals;
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
 use newsreel_engine::Engine;
 use newsreel_host::{Clock, Disk, RealDisk};
 use newsreel_net::access::{Counted, Door, Who};
-use newsreel_net::{Admission, Drain, Limits, LineLimit, Listeners};
+use newsreel_net::{Admission, Drain, Limits, LineLimit, Listeners, Tls};
 use newsreel_service::{Connection, ConnectionId};
 use newsreel_session::{End, Metrics};
 use newsreel_users::Users;
@@ -245,56 +244,81 @@ fn session(
 ) -> impl Future<Output = ()> + Send + 'static {
     let server = Arc::clone(server);
     async move {
-        let peer = admission.peer();
-        let who = Who {
-            address: peer.ip(),
-            listen: stream.local_addr().ok(),
-            is_tls: admission.is_tls(),
-            user: None,
+        let Some(door) = let_in(&server, &stream, &admission) else {
+            return;
         };
-        let door = match server.settings.gate().enter(who) {
-            Ok(door) => door,
-            Err(denied) => {
-                if let Some(more) = server.strangers.admit() {
-                    let why = denied.why();
-                    tracing::info!(target: "newsreel::net", %peer, more, "refused: {why}");
-                }
-                // A fresh socket has room for one line.
-                if !admission.is_tls() {
-                    let _ = stream.try_write(denied.reply().as_bytes());
-                }
-                return;
-            }
-        };
-        let id = ConnectionId(admission.id());
-        let rule = &door.grant().name;
-        tracing::debug!(target: "newsreel::net", connection = %id, %peer, rule, "connected");
         let end = match server.settings.tls().filter(|_| admission.is_tls()) {
-            None => serve(&server, stream, id, peer, door).await,
-            Some(tls) => match tls.accept(stream).await {
-                Ok(stream) => serve(&server, stream, id, peer, door).await,
-                Err(error) => {
-                    tracing::debug!(target: "newsreel::net", connection = %id, %error, "no TLS");
-                    return;
-                }
-            },
+            None => Some(serve(&server, stream, &admission, door).await),
+            // In a box: an idle connection without TLS shall not pay for the room that TLS takes.
+            Some(tls) => Box::pin(serve_over(&tls, &server, stream, &admission, door)).await,
         };
-        tracing::debug!(target: "newsreel::net", connection = %id, ?end, "ended");
+        tracing::debug!(target: "newsreel::net", connection = admission.id(), ?end, "ended");
     }
 }
 
-async fn serve(
+/// The connection's way in, or none: then it was told why not.
+fn let_in(server: &Server, stream: &TcpStream, admission: &Admission) -> Option<Door> {
+    let peer = admission.peer();
+    let who = Who {
+        address: peer.ip(),
+        listen: stream.local_addr().ok(),
+        is_tls: admission.is_tls(),
+        user: None,
+    };
+    match server.settings.gate().enter(who) {
+        Ok(door) => {
+            let (connection, rule) = (admission.id(), &door.grant().name);
+            tracing::debug!(target: "newsreel::net", connection, %peer, rule, "connected");
+            Some(door)
+        }
+        Err(denied) => {
+            if let Some(more) = server.strangers.admit() {
+                let why = denied.why();
+                tracing::info!(target: "newsreel::net", %peer, more, "refused: {why}");
+            }
+            // A fresh socket has room for one line.
+            if !admission.is_tls() {
+                let _ = stream.try_write(denied.reply().as_bytes());
+            }
+            None
+        }
+    }
+}
+
+/// A session over TLS; none where the other side does not speak it as we do.
+async fn serve_over(
+    tls: &Tls,
     server: &Server,
-    io: impl AsyncRead + AsyncWrite + Unpin + Send,
-    id: ConnectionId,
-    peer: SocketAddr,
+    stream: TcpStream,
+    admission: &Admission,
     door: Door,
-) -> End {
-    let connection = Connection::new(id, Some(peer.ip()), None);
+) -> Option<End> {
+    match tls.accept(stream).await {
+        Ok(stream) => Some(serve(server, stream, admission, door).await),
+        Err(error) => {
+            let connection = admission.id();
+            tracing::debug!(target: "newsreel::net", connection, %error, "no TLS");
+            None
+        }
+    }
+}
+
+/// The session itself: no more than its own task, which is what an idle connection costs.
+fn serve<Io>(
+    server: &Server,
+    io: Io,
+    admission: &Admission,
+    door: Door,
+) -> impl Future<Output = End> + Send + use<Io>
+where
+    Io: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    let id = ConnectionId(admission.id());
+    let connection = Connection::new(id, Some(admission.peer().ip()), None);
     let shared = server.settings.session();
     let watch = server.drain.watch();
     let service = server.engine.service();
-    newsreel_session::serve(io, service, shared, connection, door, watch).await
+    newsreel_session::serve(io, service, shared, connection, door, watch)
 }
 
 #[cfg(test)]
@@ -303,6 +327,16 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+
+    /// 5,000 idle readers must cost less than 150 MB in all.
+    #[test]
+    fn the_task_of_a_connection_is_small() {
+        fn task_octets<F>(_: impl Fn(&'static Arc<Server>, TcpStream, Admission) -> F) -> usize {
+            size_of::<F>()
+        }
+        let octets = task_octets(session);
+        assert!(octets < 3584, "a connection's task has {octets} octets");
+    }
 
     #[test]
     fn no_more_threads_wait_than_the_configuration_says() {

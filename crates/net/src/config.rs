@@ -11,7 +11,8 @@ pub struct ListenConfig {
     /// Addresses to listen on, `host:port` with a numeric host. `[::]:119` is every address of IPv6 only: give
     /// `["0.0.0.0:119", "[::]:119"]` for both.
     pub addresses: Vec<SocketAddr>,
-    /// Addresses where TLS is spoken from the first octet on (port 563), with the certificate of `[tls]`.
+    /// Addresses where TLS is spoken from the first octet on (port 563), with the certificate of `[tls]`. With one, TLS can be begun
+    /// by STARTTLS at the other addresses.
     pub tls_addresses: Vec<SocketAddr>,
     /// Connections at the same time, in all.
     pub connections_max: usize,

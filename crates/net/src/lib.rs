@@ -7,18 +7,22 @@
 
 pub mod access;
 mod config;
+mod deflate;
 mod drain;
 mod error;
 mod limits;
 mod lines;
 mod listener;
+mod stream;
 mod tls;
 
 pub use config::ListenConfig;
+pub use deflate::Deflatable;
 pub use drain::{Drain, DrainWatch};
 pub use error::Error;
 pub use limits::{Admission, Limits, LimitsSnapshot, Refusal};
 pub use lines::LineLimit;
 pub use listener::Listeners;
 pub use newsreel_wire::network_of;
-pub use tls::{Tls, TlsConfig, TlsStream};
+pub use stream::Stream;
+pub use tls::{Tls, TlsConfig};

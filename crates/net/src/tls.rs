@@ -12,11 +12,11 @@ use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde::{Deserialize, Serialize};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsAcceptor;
-pub use tokio_rustls::server::TlsStream;
+use tokio_rustls::server::TlsStream;
 
-/// `[tls]`: what connections to `listen.tls_addresses` are secured with.
+/// `[tls]`: what connections to `listen.tls_addresses`, and those that begin TLS by STARTTLS, are secured with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TlsConfig {
@@ -80,7 +80,10 @@ impl Tls {
     ///
     /// # Errors
     /// When the other side speaks no TLS that we do, or takes too long.
-    pub async fn accept(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+    pub(crate) async fn accept<Io>(&self, stream: Io) -> io::Result<TlsStream<Io>>
+    where
+        Io: AsyncRead + AsyncWrite + Unpin,
+    {
         let handshake = tokio::time::timeout(self.handshake, self.acceptor.accept(stream));
         handshake
             .await

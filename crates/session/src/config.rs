@@ -30,6 +30,8 @@ pub struct SessionConfig {
     /// connection that needs more is asked to come back, unless a slow one has it: that one is ended instead.  One network
     /// (an IPv4 address, an IPv6 /64) gets a quarter of it, and always enough for one article.
     pub large_articles_bytes_max: usize,
+    /// Connections that are compressed (COMPRESS, RFC 8054) at the same time; each takes some 300 KiB. 0: none are.
+    pub compressed_connections_max: usize,
     /// Octets read at once.
     pub input_chunk_bytes: usize,
     /// Octets of a long reply gathered before they are sent.
@@ -50,6 +52,7 @@ impl Default for SessionConfig {
             pipeline_replies_max: 4096,
             pipeline_bytes_max: 16 << 20,
             large_articles_bytes_max: 256 << 20,
+            compressed_connections_max: 500,
             input_chunk_bytes: 256 << 10,
             reply_chunk_bytes: 64 << 10,
         }
@@ -92,7 +95,17 @@ impl SessionConfig {
         if self.bad_commands_max == 0 {
             problems.push(("bad_commands_max", "must be at least 1".into()));
         }
-        for (key, value, least, most) in [
+        for (key, value, least, most) in self.sizes() {
+            if !(least..=most).contains(&value) {
+                problems.push((key, format!("must be from {least} to {most}")));
+            }
+        }
+        problems
+    }
+
+    /// Sizes and numbers, with the least and the most that they may be.
+    const fn sizes(&self) -> [(&'static str, usize, usize, usize); 7] {
+        [
             (
                 "article_bytes_max",
                 self.article_bytes_max,
@@ -118,6 +131,12 @@ impl SessionConfig {
                 1 << 40,
             ),
             (
+                "compressed_connections_max",
+                self.compressed_connections_max,
+                0,
+                1 << 20,
+            ),
+            (
                 "input_chunk_bytes",
                 self.input_chunk_bytes,
                 4 << 10,
@@ -129,12 +148,7 @@ impl SessionConfig {
                 1 << 10,
                 1 << 20,
             ),
-        ] {
-            if !(least..=most).contains(&value) {
-                problems.push((key, format!("must be from {least} to {most}")));
-            }
-        }
-        problems
+        ]
     }
 }
 

@@ -11,12 +11,14 @@ use newsreel_service::posting::{Post, Poster};
 use newsreel_service::{Connection, Features, NewsService, OfferedId, ServiceError};
 use newsreel_wire::{ArticleNumber, GroupId};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::OwnedSemaphorePermit;
 
-use crate::dispatch::{LOG_IN_FIRST, NOT_PERMITTED};
+use crate::dispatch::{LOG_IN_FIRST, NOT_PERMITTED, START_TLS_FIRST};
 use crate::end::End;
 use crate::link::Link;
 use crate::memory::Account;
 use crate::pool::{self, Scratch};
+use crate::sasl::Mechanism;
 use crate::session::Shared;
 
 /// Content from here on is sent from where it lies instead of being copied behind other replies.
@@ -59,6 +61,12 @@ pub(crate) struct Core<S, Io> {
     pub(crate) door: Door,
     /// The name that AUTHINFO USER said, until the password has come.
     pub(crate) login: Option<Box<str>>,
+    /// Set by a handler that wants a line of this exchange next.
+    pub(crate) exchange: Option<Mechanism>,
+    /// Whether something came behind the command that is carried out.
+    pub(crate) has_more_come: bool,
+    /// Its place among the compressed connections.
+    pub(crate) compressing: Option<OwnedSemaphorePermit>,
     /// What who is there may do.
     pub(crate) grant: Arc<Grant>,
     /// Unknown commands since the last that was one.
@@ -115,12 +123,34 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Core<S, Io> {
         self.grant = grant;
     }
 
-    /// What is asked for may not be had: not yet, where logging in could help (RFC 4643 section 2.1).
-    pub(crate) fn not_permitted(&self) -> &'static str {
-        match self.door.may_log_in() {
-            true => LOG_IN_FIRST,
-            false => NOT_PERMITTED,
+    /// What must come first, where that could let be had what may not be had yet: a login (RFC 4643 section 2.1) or TLS
+    /// (RFC 4642 section 2.2.2).
+    pub(crate) fn not_yet(&self) -> Option<&'static str> {
+        if self.may_log_in() {
+            return Some(LOG_IN_FIRST);
         }
+        (!self.is_compressed() && self.door.tls_helps()).then_some(START_TLS_FIRST)
+    }
+
+    /// Whether COMPRESS was said.
+    pub(crate) const fn is_compressed(&self) -> bool {
+        self.link.io.is_deflated()
+    }
+
+    /// Whether AUTHINFO may come: behind COMPRESS a password's length and more could be told from the octets' number
+    /// (RFC 8054 section 2.2.2).
+    pub(crate) fn may_log_in(&self) -> bool {
+        !self.is_compressed() && self.door.may_log_in()
+    }
+
+    /// Whether STARTTLS may come.
+    pub(crate) fn may_start_tls(&self) -> bool {
+        !self.is_compressed() && self.door.may_start_tls()
+    }
+
+    /// What is asked for may not be had, perhaps only not yet.
+    pub(crate) fn not_permitted(&self) -> &'static str {
+        self.not_yet().unwrap_or(NOT_PERMITTED)
     }
 
     /// Whether POST is permitted here and now: what the greeting, MODE READER and CAPABILITIES say too.

@@ -18,6 +18,9 @@ pub(crate) const NOT_PERMITTED: &str = "502 Not permitted\r\n";
 /// What whoever may not do something yet is told (RFC 4643 section 2.1).
 pub(crate) const LOG_IN_FIRST: &str = "480 Log in first\r\n";
 
+/// What whoever may not do something without TLS is told (RFC 4642 section 2.2.2).
+pub(crate) const START_TLS_FIRST: &str = "483 Start TLS first\r\n";
+
 /// The first line of a session.
 pub(crate) fn greet<S, Io>(core: &mut Core<S, Io>)
 where

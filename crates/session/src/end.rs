@@ -28,11 +28,15 @@ pub enum End {
     NoService,
     /// What came was not meant for a news server: HTTP, or one unknown command after the other.
     NotNntp,
+    /// STARTTLS: over TLS another session begins.
+    StartTls,
+    /// The handshake of TLS failed.
+    NoTls,
 }
 
 impl End {
     /// Every way; `end as usize` is its place.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::Quit,
         Self::PeerClosed,
         Self::Broken,
@@ -45,6 +49,8 @@ impl End {
         Self::CutShort,
         Self::NoService,
         Self::NotNntp,
+        Self::StartTls,
+        Self::NoTls,
     ];
 
     /// The metric label.
@@ -63,6 +69,8 @@ impl End {
             Self::CutShort => "cut_short",
             Self::NoService => "no_service",
             Self::NotNntp => "not_nntp",
+            Self::StartTls => "starttls",
+            Self::NoTls => "no_tls",
         }
     }
 }

@@ -7,6 +7,10 @@
 use newsreel_wire::nntp::framing::find_end;
 use newsreel_wire::nntp::line::{BadLine, LineSplitter, Split};
 
+/// The longest line in an exchange of AUTHINFO SASL, CRLF included: twice what a name and a password of the longest kind take
+/// (RFC 4643 section 2.4.2 lets it be longer than a command line).
+pub const RESPONSE_OCTETS_MAX: usize = 1024;
+
 /// How many octets of a terminator may be cut off at the end of what has come.
 const TERMINATOR_CUT_MAX: usize = 4;
 
@@ -27,6 +31,8 @@ pub(crate) enum Framed {
     Article { used: usize },
     /// The end of an article that was too large; drop `used`.
     Oversized { used: usize },
+    /// What was asked for in an exchange of AUTHINFO: the first `len` octets, or none that could be it; drop `used`.
+    Response { len: Option<usize>, used: usize },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,12 +44,15 @@ enum State {
     },
     /// In an article that is too large and is being dropped.
     Dropping,
+    /// Before a line of an exchange.
+    Response,
 }
 
 /// Where a connection is between commands and articles.
 #[derive(Debug)]
 pub(crate) struct Framer {
     lines: LineSplitter,
+    responses: LineSplitter,
     state: State,
     article_bytes_max: usize,
     /// Whether the overlong line that is being skipped began with TAKETHIS.
@@ -54,6 +63,7 @@ impl Framer {
     pub(crate) fn new(article_bytes_max: usize) -> Self {
         Self {
             lines: LineSplitter::default(),
+            responses: LineSplitter::new(RESPONSE_OCTETS_MAX),
             state: State::Command,
             article_bytes_max,
             skipped_takethis: None,
@@ -65,9 +75,14 @@ impl Framer {
         self.state = State::Article { scanned: 0 };
     }
 
+    /// What comes next is a line of an exchange.
+    pub(crate) const fn expect_response(&mut self) {
+        self.state = State::Response;
+    }
+
     /// Whether an article is being read.
     pub(crate) const fn in_article(&self) -> bool {
-        !matches!(self.state, State::Command)
+        matches!(self.state, State::Article { .. } | State::Dropping)
     }
 
     /// Whether the rest of an overlong command line is being dropped.
@@ -82,6 +97,7 @@ impl Framer {
             State::Command => self.next_line(buf),
             State::Article { scanned } => self.next_article(buf, scanned),
             State::Dropping => self.drop_article(buf),
+            State::Response => self.next_response(buf),
         }
     }
 
@@ -109,6 +125,16 @@ impl Framer {
                 }
             }
         }
+    }
+
+    fn next_response(&mut self, buf: &[u8]) -> Framed {
+        let (len, used) = match self.responses.next(buf) {
+            Split::Incomplete { used } => return Framed::More { used },
+            Split::Line { line, used } => (Some(line.len()), used),
+            Split::Bad { used, .. } => (None, used),
+        };
+        self.state = State::Command;
+        Framed::Response { len, used }
     }
 
     fn next_article(&mut self, buf: &[u8], scanned: usize) -> Framed {
@@ -171,9 +197,9 @@ pub(crate) fn is_takethis(line: &[u8]) -> bool {
 mod tests {
     use proptest::prelude::*;
 
-    use crate::fuzz::{Came, frame_pieces};
+    use crate::fuzz::{Came, Follows, frame_pieces};
 
-    /// Feeds `input` in pieces; lines that begin with A announce an article.
+    /// Feeds `input` in pieces; lines that begin with A announce an article, those with R a response.
     fn frames(input: &[u8], cuts: &[usize]) -> Vec<String> {
         let mut from = 0;
         let pieces = cuts.iter().copied().chain([input.len()]).map(|to| {
@@ -182,12 +208,18 @@ mod tests {
             piece
         });
         let text = |octets: Vec<u8>| String::from_utf8_lossy(&octets).into_owned();
-        let came = frame_pieces(40, pieces, |line| line.starts_with(b"A"));
+        let came = frame_pieces(40, pieces, |line| match line {
+            [b'A', ..] => Follows::Article,
+            [b'R', ..] => Follows::Response,
+            _ => Follows::Command,
+        });
         let shown = came.into_iter().map(|came| match came {
             Came::Line(line) => format!("line {}", text(line)),
             Came::Bad(why, takethis) => format!("bad {why} {takethis}"),
             Came::Article(article) => format!("article {}", text(article)),
             Came::Oversized => "oversized".to_owned(),
+            Came::Response(Some(line)) => format!("response {}", text(line)),
+            Came::Response(None) => "no response".to_owned(),
         });
         shown.collect()
     }
@@ -265,7 +297,35 @@ mod tests {
         );
     }
 
+    #[test]
+    fn responses_may_be_longer_than_commands() {
+        let long = vec![b'x'; super::RESPONSE_OCTETS_MAX - 2];
+        let response = format!("response {}", String::from_utf8_lossy(&long));
+        let input = [
+            b"R\r\n",
+            &long[..],
+            b"\r\nB\r\nR\r\n",
+            &long,
+            b"x\r\nR\r\n\0\r\nB\r\n",
+        ]
+        .concat();
+        let expected = [
+            "line R",
+            &response,
+            "line B",
+            "line R",
+            "no response",
+            "line R",
+            "no response",
+            "line B",
+        ];
+        assert_eq!(frames(&input, &[]), expected);
+        let all: Vec<usize> = (0..input.len()).collect();
+        assert_eq!(frames(&input, &all), expected);
+    }
+
     const PIECES: &[&[u8]] = &[
+        b"R",
         b"\r\n",
         b".",
         b"\r\n.\r\n",

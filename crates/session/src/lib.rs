@@ -25,12 +25,14 @@ mod overview;
 mod pool;
 mod pulse;
 mod retrieve;
+mod sasl;
 mod session;
 mod slots;
 mod spec;
 
 pub use config::SessionConfig;
 pub use end::End;
+pub use framer::RESPONSE_OCTETS_MAX;
 pub use link::LINGER_OCTETS_MAX;
 pub use lists::{Lists, ListsConfig};
 pub use metrics::{Metrics, MetricsSnapshot};

@@ -7,8 +7,8 @@ use std::io::IoSlice;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use newsreel_net::DrainWatch;
 use newsreel_net::access::Pace;
+use newsreel_net::{Deflatable, DrainWatch};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 
@@ -22,7 +22,7 @@ pub const LINGER_OCTETS_MAX: usize = 16 << 20;
 
 #[derive(Debug)]
 pub(crate) struct Link<Io> {
-    pub(crate) io: Io,
+    pub(crate) io: Deflatable<Io>,
     pub(crate) pulse: Pulse,
     pub(crate) drain: DrainWatch,
     /// How fast octets are sent.

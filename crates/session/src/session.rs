@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use newsreel_net::DrainWatch;
 use newsreel_net::access::{Door, Pace};
+use newsreel_net::{Deflatable, DrainWatch, Stream};
 use newsreel_service::posting::{self, Post};
 use newsreel_service::{
     Connection, NewsService, OfferedId, Outcome, Reject, Transfer, TransferKind,
@@ -21,10 +21,11 @@ use newsreel_service::{
 use newsreel_wire::MessageId;
 use newsreel_wire::nntp::line::{BadLine, Command};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::Semaphore;
 use tokio::task::coop::consume_budget;
 
 use crate::answers;
-use crate::commands::Verb;
+use crate::commands::{Verb, authinfo};
 use crate::config::SessionConfig;
 use crate::core::{Core, Incoming, scratch_of};
 use crate::dispatch;
@@ -51,6 +52,8 @@ pub struct Shared {
     pub(crate) beats: Beats,
     /// What large articles may take together.
     pub(crate) memory: Arc<Budget>,
+    /// Connections that may still be compressed.
+    pub(crate) compressed: Arc<Semaphore>,
 }
 
 impl Shared {
@@ -63,6 +66,7 @@ impl Shared {
                 config.large_articles_bytes_max,
                 config.article_room(),
             )),
+            compressed: Arc::new(Semaphore::new(config.compressed_connections_max)),
             config,
             lists,
             metrics,
@@ -71,9 +75,21 @@ impl Shared {
     }
 }
 
+/// What a connection offered may be asked of others when it ends, also when its task is cut.
+struct Offering<S: NewsService> {
+    service: Arc<S>,
+    connection: Arc<Connection>,
+}
+
+impl<S: NewsService> Drop for Offering<S> {
+    fn drop(&mut self) {
+        self.service.release(&self.connection);
+    }
+}
+
 /// Serves one connection until it ends; `door` says what it may do.
 pub async fn serve<S, Io>(
-    io: Io,
+    io: Stream<Io>,
     service: Arc<S>,
     shared: Arc<Shared>,
     connection: Connection,
@@ -84,48 +100,73 @@ where
     S: NewsService,
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
-    let config = &shared.config;
-    let memory = shared.memory.account(connection.address());
-    let grant = Arc::clone(door.grant());
-    let mut session = Session {
-        input: Input::new(
-            config.input_chunk_bytes,
-            config.article_bytes_max,
-            memory.clone(),
-        ),
-        framer: Framer::new(config.article_bytes_max),
-        core: Core {
-            features: service.features(),
-            service,
-            connection: Arc::new(connection),
-            link: Link {
-                io,
-                pulse: Pulse::new(shared.beats, memory.clone()),
-                drain,
-                pace: Pace::new(0),
-                sent_at: tokio::time::Instant::now(),
-            },
-            scratch: None,
-            selected: None,
-            group_name: String::new(),
-            incoming: None,
-            bad_commands: 0,
-            commands: Pace::new(0),
-            door,
-            login: None,
-            grant,
-            poster: None,
-            post: None,
-            ending: None,
-            memory,
-            shared,
-        },
+    let connection = Arc::new(connection);
+    let _offering = Offering {
+        service: Arc::clone(&service),
+        connection: Arc::clone(&connection),
     };
-    session.core.take_grant();
-    session.core.shared.metrics.add(Tally::SessionsOpened, 1);
-    let end = session.run().await;
-    session.core.shared.metrics.end(end);
-    let connection = &session.core.connection;
+    let mut session = Session::new(io, service, shared, connection, door, drain);
+    dispatch::greet(&mut session.core);
+    loop {
+        let end = session.run().await;
+        if end != End::StartTls {
+            note_end(&session.core.shared, &session.core.connection, end);
+            return end;
+        }
+        // Boxed: a handshake is short, and a session's task is held for all its time.
+        match Box::pin(session.secured()).await {
+            Ok(over_tls) => session = over_tls,
+            Err(end) => return end,
+        }
+    }
+}
+
+struct Session<S, Io> {
+    input: Input,
+    framer: Framer,
+    core: Core<S, Io>,
+}
+
+impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Stream<Io>> {
+    /// The session over TLS that STARTTLS begins: it has nothing of this one but who is connected (RFC 4642 section 2.2.2).
+    async fn secured(self) -> Result<Self, End> {
+        let Self { input, core, .. } = self;
+        // What came behind the command in clear is no part of what is secured.
+        drop(input);
+        let Core {
+            service,
+            shared,
+            connection,
+            mut door,
+            link: Link { io, drain, .. },
+            ..
+        } = core;
+        let secured = match door.tls().map(Arc::clone) {
+            Some(tls) => io.into_inner().secure(&tls).await,
+            None => Err(io::ErrorKind::Unsupported.into()),
+        };
+        let end = match &secured {
+            Ok(_) => End::StartTls,
+            Err(_) => End::NoTls,
+        };
+        note_end(&shared, &connection, end);
+        let io = secured.map_err(|error| {
+            tracing::debug!(target: "newsreel::session", connection = connection.id().0, %error, "no TLS");
+            end
+        })?;
+        let secured = door.secured();
+        let mut session = Self::new(io, service, shared, connection, door, drain);
+        if let Err(denied) = secured {
+            session.core.reply(denied.reply());
+            session.core.ending = Some(End::NoService);
+        }
+        Ok(session)
+    }
+}
+
+/// Counts a session's end, and tells the log.
+fn note_end(shared: &Shared, connection: &Connection, end: End) {
+    shared.metrics.end(end);
     tracing::debug!(
         target: "newsreel::session",
         connection = connection.id().0,
@@ -133,23 +174,6 @@ where
         end = end.label(),
         "session ended"
     );
-    end
-}
-
-struct Session<S: NewsService, Io> {
-    input: Input,
-    framer: Framer,
-    core: Core<S, Io>,
-}
-
-impl<S: NewsService, Io> Drop for Session<S, Io> {
-    /// Also when the task is cut: what was offered here may be asked of others.
-    fn drop(&mut self) {
-        self.core.service.release(&self.core.connection);
-        if let Some(scratch) = self.core.scratch.take() {
-            pool::give_scratch(scratch);
-        }
-    }
 }
 
 /// Why using up what has come stopped.
@@ -175,8 +199,69 @@ enum Woken {
 }
 
 impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
+    fn new(
+        io: Io,
+        service: Arc<S>,
+        shared: Arc<Shared>,
+        connection: Arc<Connection>,
+        door: Door,
+        drain: DrainWatch,
+    ) -> Self {
+        let config = &shared.config;
+        let memory = shared.memory.account(connection.address());
+        let grant = Arc::clone(door.grant());
+        let mut session = Self {
+            input: Input::new(
+                config.input_chunk_bytes,
+                config.article_bytes_max,
+                memory.clone(),
+            ),
+            framer: Framer::new(config.article_bytes_max),
+            core: Core {
+                features: service.features(),
+                service,
+                connection,
+                link: Link {
+                    io: Deflatable::new(io),
+                    pulse: Pulse::new(shared.beats, memory.clone()),
+                    drain,
+                    pace: Pace::new(0),
+                    sent_at: tokio::time::Instant::now(),
+                },
+                scratch: None,
+                selected: None,
+                group_name: String::new(),
+                incoming: None,
+                bad_commands: 0,
+                commands: Pace::new(0),
+                door,
+                login: None,
+                exchange: None,
+                has_more_come: false,
+                compressing: None,
+                grant,
+                poster: None,
+                post: None,
+                ending: None,
+                memory,
+                shared,
+            },
+        };
+        session.core.take_grant();
+        session
+    }
+
+    /// From the greeting, or what stands for it, to the end.
     async fn run(&mut self) -> End {
-        dispatch::greet(&mut self.core);
+        self.core.shared.metrics.add(Tally::SessionsOpened, 1);
+        let end = self.turns().await;
+        if let Some(scratch) = self.core.scratch.take() {
+            pool::give_scratch(scratch);
+        }
+        end
+    }
+
+    async fn turns(&mut self) -> End {
         let end = loop {
             match self.turn().await {
                 Ok(()) => {}
@@ -198,7 +283,8 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
         }
         // Before the other side can see the end, so that what it was asked for is free when it does.
         self.core.service.release(&self.core.connection);
-        if !matches!(end, End::PeerClosed | End::Broken | End::WriteStalled) {
+        let goes_on = end == End::StartTls;
+        if !goes_on && !matches!(end, End::PeerClosed | End::Broken | End::WriteStalled) {
             self.core.link.linger(&mut self.input).await;
         }
         end
@@ -231,6 +317,10 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
         match poll_fn(|cx| self.poll_wait(cx, reading, owed > 0)).await {
             Woken::Read(len) => {
                 self.core.shared.metrics.add(Tally::OctetsIn, len as u64);
+                if self.core.is_compressed() {
+                    // A little that comes may inflate to much, which does not keep other connections waiting.
+                    consume_budget().await;
+                }
                 Ok(())
             }
             Woken::Closed | Woken::Drain => Ok(()),
@@ -283,6 +373,7 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
                 } => self.bad_line(why, takethis, used),
                 Framed::Article { used } => self.article(used),
                 Framed::Oversized { used } => self.oversized(used),
+                Framed::Response { len, used } => self.response(len, used).await?,
             }
             self.core.link.pulse.completed();
             self.core.room().await?;
@@ -313,6 +404,7 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
             core.flush().await?;
             tokio::time::sleep(pause).await;
         }
+        core.has_more_come = input.octets().len() > used;
         dispatch::run(core, verb, &command).await?;
         if !pipelined {
             // Many in one write that are answered from memory do not keep other connections waiting.
@@ -321,10 +413,23 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
         }
         if core.incoming.is_some() {
             framer.expect_article();
+        } else if core.exchange.is_some() {
+            framer.expect_response();
         }
         drop(command);
         input.consume(used);
         Ok(true)
+    }
+
+    /// A line of an exchange of AUTHINFO has come; none: one that cannot be it.
+    async fn response(&mut self, len: Option<usize>, used: usize) -> Result<(), End> {
+        let line = len.and_then(|len| self.input.octets().get(..len));
+        authinfo::respond(&mut self.core, line).await?;
+        self.input.consume(used);
+        if self.core.exchange.is_some() {
+            self.framer.expect_response();
+        }
+        Ok(())
     }
 
     fn bad_line(&mut self, why: BadLine, takethis: bool, used: usize) {

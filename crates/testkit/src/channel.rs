@@ -9,7 +9,11 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use async_compression::tokio::bufread::DeflateDecoder;
+use async_compression::tokio::write::DeflateEncoder;
+use tokio::io::{AsyncRead, AsyncWrite, BufReader, ReadBuf};
+
+use crate::tls;
 
 /// What came.
 #[derive(Debug, PartialEq, Eq)]
@@ -22,9 +26,13 @@ pub(crate) enum Came {
     Nothing(Vec<u8>),
 }
 
-#[derive(Debug)]
-pub(crate) struct Channel<Io> {
-    io: Io,
+/// What octets go over, whatever it is.
+trait Octets: AsyncRead + AsyncWrite + Unpin {}
+
+impl<Io: AsyncRead + AsyncWrite + Unpin> Octets for Io {}
+
+pub(crate) struct Channel {
+    io: Box<dyn Octets>,
     pub(crate) outgoing: Vec<u8>,
     incoming: Vec<u8>,
     taken: usize,
@@ -35,10 +43,13 @@ pub(crate) struct Channel<Io> {
     wait: Duration,
 }
 
-impl<Io: AsyncRead + AsyncWrite + Unpin> Channel<Io> {
-    pub(crate) fn new(io: Io, wait: Duration) -> Self {
+impl Channel {
+    pub(crate) fn new<Io>(io: Io, wait: Duration) -> Self
+    where
+        Io: AsyncRead + AsyncWrite + Unpin + 'static,
+    {
         Self {
-            io,
+            io: Box::new(io),
             outgoing: Vec::new(),
             incoming: Vec::new(),
             taken: 0,
@@ -147,6 +158,33 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Channel<Io> {
         let octets = there[..len.min(there.len())].to_vec();
         self.taken += octets.len();
         octets
+    }
+
+    /// From here on over TLS; an error if the handshake fails or something came that it does not belong to.
+    pub(crate) async fn secure(&mut self) -> io::Result<()> {
+        if self.taken < self.incoming.len() {
+            return Err(io::Error::other("octets came in front of the handshake"));
+        }
+        let io = std::mem::replace(&mut self.io, Box::new(tokio::io::empty()));
+        match tokio::time::timeout(self.wait, tls::secure(io)).await {
+            Ok(secured) => self.io = Box::new(secured?),
+            Err(_) => return Err(io::ErrorKind::TimedOut.into()),
+        }
+        Ok(())
+    }
+
+    /// From here on compressed in both directions; an error if something came that it does not belong to.
+    pub(crate) fn deflate(&mut self) -> io::Result<()> {
+        if self.taken < self.incoming.len() {
+            return Err(io::Error::other(
+                "octets came in front of what is compressed",
+            ));
+        }
+        let io = std::mem::replace(&mut self.io, Box::new(tokio::io::empty()));
+        let (from, to) = tokio::io::split(io);
+        let from = DeflateDecoder::new(BufReader::new(from));
+        self.io = Box::new(tokio::io::join(from, DeflateEncoder::new(to)));
+        Ok(())
     }
 
     /// Closes our half.

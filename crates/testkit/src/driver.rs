@@ -36,7 +36,7 @@ pub enum Support {
 /// A server under test.
 pub trait Driver {
     /// One connection's two directions.
-    type Io: AsyncRead + AsyncWrite + Unpin;
+    type Io: AsyncRead + AsyncWrite + Unpin + 'static;
 
     /// Starts with an empty spool, on [`CLOCK_START_S`](crate::CLOCK_START_S) where the clock can be set.
     fn start(&mut self, setup: &Setup) -> impl Future<Output = anyhow::Result<Support>>;

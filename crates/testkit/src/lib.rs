@@ -13,6 +13,7 @@ mod expect;
 mod image;
 mod play;
 mod run;
+mod tls;
 pub mod transcript;
 
 use std::net::TcpListener;
@@ -21,6 +22,7 @@ pub use article::{same_article, wire_form};
 pub use driver::{Driver, Setup, Support};
 pub use image::{Image, ImageKind};
 pub use run::{Report, Runner, Verdict};
+pub use tls::{Certificate, certificate};
 
 /// The time at which every play starts, where the driver can set a clock: 2026-01-01 00:00:00 UTC.
 pub const CLOCK_START_S: u64 = 1_767_225_600;

@@ -35,7 +35,7 @@ pub(crate) struct Play<'p, D: Driver> {
     pub(crate) transcript: &'p Transcript,
     pub(crate) wait: Duration,
     pub(crate) bless: bool,
-    pub(crate) channels: BTreeMap<String, Channel<D::Io>>,
+    pub(crate) channels: BTreeMap<String, Channel>,
     pub(crate) bindings: Bindings,
     pub(crate) context: Vec<String>,
     pub(crate) output: std::vec::IntoIter<String>,
@@ -199,7 +199,7 @@ impl<D: Driver> Play<'_, D> {
         fail(line, format!("the greeting is {:?}", show(&greeting)))
     }
 
-    pub(crate) fn channel(&mut self, line: usize, name: &str) -> Played<&mut Channel<D::Io>> {
+    pub(crate) fn channel(&mut self, line: usize, name: &str) -> Played<&mut Channel> {
         match self.channels.get_mut(name) {
             Some(channel) => Ok(channel),
             None => fail(line, format!("connection {name:?} is not open")),
@@ -314,6 +314,18 @@ impl<D: Driver> Play<'_, D> {
                 return match self.channel(line, name)?.shutdown().await {
                     Ok(()) => Ok(()),
                     Err(error) => fail(line, format!("shutdown: {error}")),
+                };
+            }
+            Action::Tls(name) => {
+                return match self.channel(line, name)?.secure().await {
+                    Ok(()) => Ok(()),
+                    Err(error) => fail(line, format!("TLS: {error}")),
+                };
+            }
+            Action::Deflate(name) => {
+                return match self.channel(line, name)?.deflate() {
+                    Ok(()) => Ok(()),
+                    Err(error) => fail(line, format!("deflate: {error}")),
                 };
             }
             Action::Wait(time) => {

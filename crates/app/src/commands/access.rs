@@ -80,6 +80,9 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
         None if rules.login_helps(&who) && who.user.is_none() => {
             anyhow::bail!("no access rule is for {address} before a login")
         }
+        None if rules.tls_helps(&who) && !config.tls.certificate.as_os_str().is_empty() => {
+            anyhow::bail!("no access rule is for {address} without TLS")
+        }
         None => anyhow::bail!("no access rule is for {address}: it is refused"),
     }
 }

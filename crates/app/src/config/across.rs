@@ -161,21 +161,23 @@ impl Across<'_> {
         value
     }
 
-    /// `listen.tls_addresses`: nothing is secured without a certificate and its key.
+    /// Nothing is secured without a certificate and its key.
     fn tls(&mut self) {
-        const KEY: &str = "listen.tls_addresses";
         let tls = &self.config.tls;
-        let missing = [("tls.certificate", &tls.certificate), ("tls.key", &tls.key)];
-        let missing = missing
-            .into_iter()
-            .find(|(_, path)| path.as_os_str().is_empty());
-        let Some((missing, _)) = missing.filter(|_| !self.config.listen.tls_addresses.is_empty())
-        else {
+        let (given, missing): (Vec<_>, Vec<_>) =
+            [("tls.certificate", &tls.certificate), ("tls.key", &tls.key)]
+                .into_iter()
+                .partition(|(_, path)| !path.as_os_str().is_empty());
+        let needed_by = match self.config.listen.tls_addresses.is_empty() {
+            true => given.first().map(|(key, _)| *key),
+            false => Some("listen.tls_addresses"),
+        };
+        let (Some(key), Some((missing, _))) = (needed_by, missing.first()) else {
             return;
         };
-        let what = format!("{KEY} is of no use without {missing}");
+        let what = format!("{key} is of no use without {missing}");
         let right = "give tls.certificate and tls.key, files in PEM".to_owned();
-        self.problem(KEY, &[missing], what, right);
+        self.problem(key, &[missing], what, right);
     }
 
     /// `[[access]]` decides alone: keys that decide without it would be in force nowhere.

@@ -140,6 +140,11 @@ fn of_users() -> Vec<Fixed> {
             octets(newsreel_users::PASSWORD_OCTETS_MAX as u64),
             "a command line can hold it",
         ),
+        row(
+            "A line in an exchange of AUTHINFO SASL",
+            octets(newsreel_session::RESPONSE_OCTETS_MAX as u64),
+            "twice what the longest name and password take in base64",
+        ),
     ]
 }
 

@@ -34,6 +34,7 @@ pub(super) const LIMITS: &[(&str, RangeInclusive<i64>)] = &[
     ("session.pipeline_replies_max", 1..=1 << 20),
     ("session.pipeline_bytes_max", 64 * KIB..=16 * GIB),
     ("session.large_articles_bytes_max", MIB..=TIB),
+    ("session.compressed_connections_max", 0..=1 << 20),
     ("session.input_chunk_bytes", 4 * KIB..=16 * MIB),
     ("session.reply_chunk_bytes", KIB..=MIB),
     ("access.octets_per_s_max", 0..=TIB),

@@ -17,11 +17,10 @@ use anyhow::{Context as _, Result, bail};
 use newsreel_engine::Engine;
 use newsreel_host::{Clock, Disk, RealDisk};
 use newsreel_net::access::{Counted, Door, Who};
-use newsreel_net::{Admission, Drain, Limits, LineLimit, Listeners, Tls};
+use newsreel_net::{Admission, Drain, Limits, LineLimit, Listeners, Stream};
 use newsreel_service::{Connection, ConnectionId};
 use newsreel_session::{End, Metrics};
 use newsreel_users::Users;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 
@@ -247,12 +246,22 @@ fn session(
         let Some(door) = let_in(&server, &stream, &admission) else {
             return;
         };
-        let end = match server.settings.tls().filter(|_| admission.is_tls()) {
-            None => Some(serve(&server, stream, &admission, door).await),
-            // In a box: an idle connection without TLS shall not pay for the room that TLS takes.
-            Some(tls) => Box::pin(serve_over(&tls, &server, stream, &admission, door)).await,
+        let stream = Stream::Plain(stream);
+        let stream = match door.tls().filter(|_| admission.is_tls()) {
+            None => Ok(stream),
+            // Boxed: a handshake is short, and a connection's task is held for all its time.
+            Some(tls) => Box::pin(stream.secure(tls)).await,
         };
-        tracing::debug!(target: "newsreel::net", connection = admission.id(), ?end, "ended");
+        let connection = admission.id();
+        match stream {
+            Ok(stream) => {
+                let end = serve(&server, stream, &admission, door).await;
+                tracing::debug!(target: "newsreel::net", connection, ?end, "ended");
+            }
+            Err(error) => {
+                tracing::debug!(target: "newsreel::net", connection, %error, "no TLS");
+            }
+        }
     }
 }
 
@@ -285,34 +294,13 @@ fn let_in(server: &Server, stream: &TcpStream, admission: &Admission) -> Option<
     }
 }
 
-/// A session over TLS; none where the other side does not speak it as we do.
-async fn serve_over(
-    tls: &Tls,
-    server: &Server,
-    stream: TcpStream,
-    admission: &Admission,
-    door: Door,
-) -> Option<End> {
-    match tls.accept(stream).await {
-        Ok(stream) => Some(serve(server, stream, admission, door).await),
-        Err(error) => {
-            let connection = admission.id();
-            tracing::debug!(target: "newsreel::net", connection, %error, "no TLS");
-            None
-        }
-    }
-}
-
 /// The session itself: no more than its own task, which is what an idle connection costs.
-fn serve<Io>(
+fn serve(
     server: &Server,
-    io: Io,
+    io: Stream<TcpStream>,
     admission: &Admission,
     door: Door,
-) -> impl Future<Output = End> + Send + use<Io>
-where
-    Io: AsyncRead + AsyncWrite + Unpin + Send,
-{
+) -> impl Future<Output = End> + Send + use<> {
     let id = ConnectionId(admission.id());
     let connection = Connection::new(id, Some(admission.peer().ip()), None);
     let shared = server.settings.session();

@@ -52,7 +52,6 @@ struct InForce {
     session: Arc<Shared>,
     gate: Arc<Gate>,
     counted: Arc<Counted>,
-    tls: Option<Arc<Tls>>,
 }
 
 impl Settings {
@@ -64,19 +63,12 @@ impl Settings {
     ) -> Self {
         let session = session_of(&config, &config, metrics);
         Self(RwLock::new(InForce {
-            gate: gate_of(&config, &counted),
+            gate: gate_of(&config, &counted, tls),
             counted,
-            tls,
             started: config.clone(),
             config,
             session,
         }))
-    }
-
-    /// What connections with TLS are secured with.
-    pub(super) fn tls(&self) -> Option<Arc<Tls>> {
-        let in_force = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        in_force.tls.clone()
     }
 
     /// The way in.
@@ -114,19 +106,18 @@ impl Settings {
 
     fn set(&self, config: Config, session: Arc<Shared>, tls: Option<Arc<Tls>>) {
         let mut in_force = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        in_force.gate = gate_of(&config, &in_force.counted);
+        in_force.gate = gate_of(&config, &in_force.counted, tls);
         in_force.config = config;
         in_force.session = session;
-        in_force.tls = tls;
     }
 }
 
 /// The largest file of certificates or of a key that is read.
 const PEM_OCTETS_MAX: usize = 1 << 20;
 
-/// The certificate and its key, as their files are now; none where nothing is secured.
+/// The certificate and its key, as their files are now; none where none is configured.
 pub(super) fn certificate(disk: &dyn Disk, config: &Config) -> Result<Option<Arc<Tls>>> {
-    if config.listen.tls_addresses.is_empty() {
+    if config.tls.certificate.as_os_str().is_empty() {
         return Ok(None);
     }
     let TlsConfig {
@@ -145,11 +136,12 @@ pub(super) fn certificate(disk: &dyn Disk, config: &Config) -> Result<Option<Arc
 }
 
 /// The way in as a configuration has it; what is counted goes on.
-fn gate_of(config: &Config, counted: &Arc<Counted>) -> Arc<Gate> {
+fn gate_of(config: &Config, counted: &Arc<Counted>, tls: Option<Arc<Tls>>) -> Arc<Gate> {
     Gate::new(
         config.access_rules(),
         config.login.clone(),
         Arc::clone(counted),
+        tls,
     )
 }
 

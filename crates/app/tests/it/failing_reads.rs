@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use newsreel_engine::{Engine, EngineConfig, GroupSpec};
 use newsreel_host::{Clock, Disk, Effect, FakeClock, Fault, FaultyDisk, MemoryDisk, Op};
-use newsreel_net::Drain;
 use newsreel_net::access::{Door, Grant};
+use newsreel_net::{Drain, Stream};
 use newsreel_service::{Connection, ConnectionId};
 use newsreel_session::{Lists, Metrics, SessionConfig, Shared, serve};
 use newsreel_store::StoreConfig;
@@ -92,7 +92,14 @@ impl World {
             clippy::disallowed_methods,
             reason = "a test's runtime ends all its tasks"
         )]
-        tokio::spawn(serve(theirs, service, shared, connection, door, watch));
+        tokio::spawn(serve(
+            Stream::Plain(theirs),
+            service,
+            shared,
+            connection,
+            door,
+            watch,
+        ));
         let mut client = Client(BufReader::new(ours));
         assert!(client.line().await.starts_with("20"));
         client

@@ -269,6 +269,12 @@ const ROWS: &[Row] = &[
         ["500", "400"],
     ),
     row(
+        "session.compressed_connections_max",
+        ["500", "0"],
+        |world| code_of(world, "COMPRESS DEFLATE"),
+        ["206", "403"],
+    ),
+    row(
         "session.command_s",
         ["60", "1"],
         half_a_command,
@@ -586,7 +592,12 @@ fn greeting(world: &World) -> String {
 }
 
 fn listed(world: &World, keyword: &str) -> String {
-    let said = NewsClient::connect(world.server.address).ask(&format!("LIST {keyword}"));
+    code_of(world, &format!("LIST {keyword}"))
+}
+
+/// What a new connection gets for its first command.
+fn code_of(world: &World, command: &str) -> String {
+    let said = NewsClient::connect(world.server.address).ask(command);
     said.get(..3).unwrap_or_default().to_owned()
 }
 
@@ -857,6 +868,10 @@ fn every_key_that_needs_a_restart_is_named_and_keeps_its_value() {
                 ("tls.certificate", "'cert.pem'"),
                 ("tls.key", "'key.pem'"),
             ]),
+            // Neither is of use without the other.
+            "tls.certificate" | "tls.key" => {
+                configuration(&[("tls.certificate", "'cert.pem'"), ("tls.key", "'key.pem'")])
+            }
             _ => configuration(&[(path, &another(&scratch, key))]),
         };
         let told = world.reload(&config);

@@ -6,9 +6,13 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use newsreel_host::{Clock as _, Disk as _, OpenMode, RealClock, RealDisk, read_whole};
+use newsreel_host::{
+    Clock as _, Disk as _, OpenMode, RealClock, RealDisk, read_whole, replace_file,
+};
 use newsreel_testkit::transcript::{Action, parse};
-use newsreel_testkit::{CLOCK_START_S, Driver, Runner, Setup, Support, Verdict, read_article};
+use newsreel_testkit::{
+    CLOCK_START_S, Driver, Runner, Setup, Support, Verdict, certificate, read_article,
+};
 use tokio::net::TcpStream;
 
 use crate::client::NewsClient;
@@ -185,6 +189,11 @@ impl Driver for ProcessDriver {
             Err(why) => return Ok(Support::Cannot(why)),
         };
         let spool = Spool::with(&config);
+        if setup.config.iter().any(|(key, _)| key.starts_with("tls.")) {
+            for (name, text) in certificate()?.files() {
+                replace_file(&RealDisk, &spool.folder().join(name), text.as_bytes())?;
+            }
+        }
         *self = Self {
             clock_s: CLOCK_START_S,
             since: RealClock::new(),

@@ -11,6 +11,7 @@ use tokio::sync::Semaphore;
 use super::login::{CHECKS_AT_ONCE, ClearText, Failures, LoginConfig, Logins};
 use super::places::{Place, Places};
 use super::rules::{Grant, Rules, Who};
+use crate::tls::Tls;
 
 /// What outlives a change of the rules.
 #[derive(Debug)]
@@ -40,6 +41,7 @@ pub struct Gate {
     rules: Rules,
     login: LoginConfig,
     counted: Arc<Counted>,
+    tls: Option<Arc<Tls>>,
 }
 
 /// Why somebody is not let in.
@@ -98,13 +100,19 @@ pub struct Door {
 }
 
 impl Gate {
-    /// Rules, and what is counted beside them.
+    /// Rules, what is counted beside them, and what connections are secured with.
     #[must_use]
-    pub fn new(rules: Rules, login: LoginConfig, counted: Arc<Counted>) -> Arc<Self> {
+    pub fn new(
+        rules: Rules,
+        login: LoginConfig,
+        counted: Arc<Counted>,
+        tls: Option<Arc<Tls>>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             rules,
             login,
             counted,
+            tls,
         })
     }
 
@@ -121,7 +129,9 @@ impl Gate {
                 let place = self.counted.places.take(grant, who.address);
                 (Arc::clone(grant), Some(place.ok_or(Denied::Full)?))
             }
-            None if self.can_log_in(&who) => (Arc::new(Grant::nothing()), None),
+            None if self.can_log_in(&who) || self.can_secure(&who) => {
+                (Arc::new(Grant::nothing()), None)
+            }
             None => return Err(Denied::NoRule),
         };
         Ok(Door {
@@ -135,6 +145,10 @@ impl Gate {
     fn can_log_in(&self, who: &Who) -> bool {
         self.counted.logins.is_some() && self.rules.login_helps(who)
     }
+
+    fn can_secure(&self, who: &Who) -> bool {
+        self.tls.is_some() && self.rules.tls_helps(who)
+    }
 }
 
 impl Door {
@@ -142,7 +156,12 @@ impl Door {
     #[must_use]
     pub fn open(grant: Grant, address: IpAddr) -> Self {
         Self {
-            gate: Gate::new(Rules::default(), LoginConfig::default(), Counted::new(None)),
+            gate: Gate::new(
+                Rules::default(),
+                LoginConfig::default(),
+                Counted::new(None),
+                None,
+            ),
             who: Who {
                 address,
                 listen: None,
@@ -170,6 +189,35 @@ impl Door {
     #[must_use]
     pub fn may_log_in(&self) -> bool {
         self.who.user.is_none() && self.gate.can_log_in(&self.who)
+    }
+
+    /// What the connection is or can be secured with; none: it cannot.
+    #[must_use]
+    pub fn tls(&self) -> Option<&Arc<Tls>> {
+        self.gate.tls.as_ref()
+    }
+
+    /// Whether TLS may begin now: not twice, and not for who has logged in (RFC 4642 section 2.2.2).
+    #[must_use]
+    pub fn may_start_tls(&self) -> bool {
+        self.gate.tls.is_some() && !self.who.is_tls && self.who.user.is_none()
+    }
+
+    /// Whether more could be done over TLS.
+    #[must_use]
+    pub fn tls_helps(&self) -> bool {
+        self.may_start_tls() && self.gate.can_secure(&self.who)
+    }
+
+    /// From here on the connection is over TLS.
+    ///
+    /// # Errors
+    /// When the entry that is for it now has as many connections as it may.
+    pub fn secured(&mut self) -> Result<(), Denied> {
+        self.pass(Who {
+            is_tls: true,
+            ..self.who.clone()
+        })
     }
 
     /// Whether a password may come as it is: nobody can listen in, or that is allowed.
@@ -202,7 +250,10 @@ impl Door {
                     user: Some(user),
                     ..self.who.clone()
                 };
-                self.pass(who)
+                match self.pass(who) {
+                    Ok(()) => Login::In,
+                    Err(_) => Login::Full,
+                }
             }
             Ok(None) => {
                 let pause = counted.failures.note(address, &self.gate.login);
@@ -218,19 +269,19 @@ impl Door {
     }
 
     /// Becomes somebody else, with what they may do.
-    fn pass(&mut self, who: Who) -> Login {
+    fn pass(&mut self, who: Who) -> Result<(), Denied> {
         let (grant, place) = match self.gate.rules.find(&who) {
             Some(grant) if grant.name == self.grant.name => (Arc::clone(grant), self.place.take()),
-            Some(grant) => match self.gate.counted.places.take(grant, who.address) {
-                Some(place) => (Arc::clone(grant), Some(place)),
-                None => return Login::Full,
-            },
+            Some(grant) => {
+                let place = self.gate.counted.places.take(grant, who.address);
+                (Arc::clone(grant), Some(place.ok_or(Denied::Full)?))
+            }
             None => (Arc::new(Grant::nothing()), None),
         };
         self.who = who;
         self.grant = grant;
         self.place = place;
-        Login::In
+        Ok(())
     }
 }
 
@@ -261,6 +312,10 @@ mod tests {
     }
 
     fn gate(text: &str) -> Arc<Gate> {
+        secured_by(text, None)
+    }
+
+    fn secured_by(text: &str, tls: Option<Arc<Tls>>) -> Arc<Gate> {
         let config: AccessConfig = toml::from_str(text).unwrap();
         let rules = Rules::parse(&config.access).unwrap();
         let logins = Names(&["ada", "bob", "eve"]);
@@ -268,6 +323,7 @@ mod tests {
             rules,
             LoginConfig::default(),
             Counted::new(Some(Arc::new(logins))),
+            tls,
         )
     }
 
@@ -337,12 +393,52 @@ mod tests {
         }
     }
 
+    fn some_tls() -> Option<Arc<Tls>> {
+        let made = rcgen::generate_simple_self_signed(["a.example".to_owned()]).unwrap();
+        let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+        let tls = Tls::from_pem(certificate.as_bytes(), key.as_bytes(), 1);
+        Some(Arc::new(tls.unwrap()))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_begins_tls_has_what_is_for_tls() {
+        const RULES: &str = "[[access]]\nname = 'safe'\naddresses = ['192.0.2.1']\ntls = true\n\
+             connections_max = 1\n[[access]]\nname = 'users'\naddresses = ['192.0.2.2']\nusers = ['ada']\n";
+        // Without a certificate nobody is let in for TLS.
+        let none = gate(RULES).enter(who("192.0.2.1"));
+        assert_eq!(none.unwrap_err(), Denied::NoRule);
+        let gate = secured_by(RULES, some_tls());
+        let mut door = gate.enter(who("192.0.2.1")).unwrap();
+        assert_eq!(**door.grant(), Grant::nothing());
+        assert!(door.tls_helps() && door.may_start_tls() && !door.takes_clear_text());
+        let mut late = gate.enter(who("192.0.2.1")).unwrap();
+        door.secured().unwrap();
+        assert_eq!(door.grant().name, "safe");
+        assert!(!door.tls_helps() && !door.may_start_tls() && door.takes_clear_text());
+        // Its places are taken as those of any entry.
+        assert_eq!(late.secured(), Err(Denied::Full));
+        assert_eq!(late.grant().name, "nobody");
+        drop(door);
+        late.secured().unwrap();
+        // Who has logged in begins no TLS (RFC 4642 section 2.2.2).
+        let mut user = gate.enter(who("192.0.2.2")).unwrap();
+        assert!(user.may_start_tls() && !user.tls_helps());
+        assert_eq!(user.log_in("ada", "adaada").await, Login::In);
+        assert!(!user.may_start_tls());
+        assert_eq!(gate.enter(who("192.0.2.3")).unwrap_err(), Denied::NoRule);
+    }
+
     #[test]
     fn whom_no_login_helps_is_not_let_in() {
         let gate = gate("[[access]]\nname = 'a'\naddresses = ['192.0.2.1']\nusers = ['ada']\n");
         assert!(gate.enter(who("192.0.2.1")).is_ok());
         assert_eq!(gate.enter(who("192.0.2.2")).unwrap_err(), Denied::NoRule);
-        let nobody = Gate::new(Rules::default(), LoginConfig::default(), Counted::new(None));
+        let nobody = Gate::new(
+            Rules::default(),
+            LoginConfig::default(),
+            Counted::new(None),
+            None,
+        );
         assert_eq!(nobody.enter(who("127.0.0.1")).unwrap_err(), Denied::NoRule);
     }
 }

@@ -200,6 +200,17 @@ impl Rules {
         for_users.any(|rule| rule.misplaced(who).is_none())
     }
 
+    /// Whether TLS could make another entry fit, at once or after a login.
+    #[must_use]
+    pub fn tls_helps(&self, who: &Who) -> bool {
+        let secured = Who {
+            is_tls: true,
+            ..who.clone()
+        };
+        let mut for_tls = self.0.iter().filter(|rule| rule.needs_tls);
+        !who.is_tls && for_tls.any(|rule| rule.misplaced(&secured).is_none())
+    }
+
     /// Every entry's name up to the one that fits, with why those before it do not.
     pub fn explain(&self, who: &Who) -> Vec<(&str, Option<&'static str>)> {
         let mut said = Vec::new();
@@ -318,6 +329,14 @@ mod tests {
         };
         assert_eq!(found(true), Some("safe".into()));
         assert_eq!(found(false), Some("any".into()));
+        let here = who("192.0.2.1", "");
+        assert!(rules.tls_helps(&here));
+        let secured = Who {
+            is_tls: true,
+            ..here.clone()
+        };
+        assert!(!rules.tls_helps(&secured));
+        assert!(!self::rules("[[access]]\nname = 'a'\n").tls_helps(&here));
     }
 
     #[test]

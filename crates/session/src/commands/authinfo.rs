@@ -1,4 +1,4 @@
-//! AUTHINFO USER and PASS: who is there says so (RFC 4643 section 2.3).
+//! AUTHINFO: who is there says so, with USER and PASS (RFC 4643 section 2.3) or in an exchange of SASL (section 2.4).
 //!
 //! Whether a name is known cannot be told from a reply.  What was selected and may not be read by who has logged in is
 //! selected no more.
@@ -9,40 +9,52 @@ use newsreel_wire::nntp::line::Command;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::core::Core;
-use crate::dispatch::NOT_PERMITTED;
 use crate::end::End;
+use crate::sasl::{self, Mechanism, Plain};
 use crate::spec::{Needs, Spec};
 
 /// What CAPABILITIES has one line for.
 pub(super) const CAPABILITY: &str = "AUTHINFO";
 
+/// The line of CAPABILITIES for the mechanisms of AUTHINFO SASL.
+pub(super) const MECHANISMS: &str = "SASL PLAIN";
+
 pub(super) const SPEC: Spec = Spec {
     name: "AUTHINFO",
-    usage: "USER name|PASS password",
-    args: (2, 2),
+    usage: "USER name|PASS password|SASL mechanism [initial-response]",
+    args: (2, 3),
     needs: Needs::Nothing,
     capability: Some(CAPABILITY),
     pipelined: false,
-    codes: &[281, 381, 481, 482, 483, 502],
+    codes: &[281, 381, 383, 481, 482, 483, 502, 503, 504],
 };
+
+const USAGE: &str =
+    "501 AUTHINFO USER name, PASS password or SASL mechanism [initial-response]\r\n";
+const NOT_IN_CLEAR: &str = "483 Passwords are not taken in clear here\r\n";
 
 pub(super) async fn run<S, Io>(core: &mut Core<S, Io>, command: &Command<'_>) -> Result<(), End>
 where
     S: NewsService,
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
+    if command.arg_is(0, "SASL") {
+        return begin(core, command).await;
+    }
     let is_user = command.arg_is(0, "USER");
     let said = command
         .arg(1)
-        .and_then(|said| std::str::from_utf8(said).ok());
+        .and_then(|said| std::str::from_utf8(said).ok())
+        .filter(|_| command.args.len() == 2);
     let Some(said) = said.filter(|_| is_user || command.arg_is(0, "PASS")) else {
-        core.reply("501 AUTHINFO USER name or AUTHINFO PASS password, in UTF-8\r\n");
+        core.reply(USAGE);
         return Ok(());
     };
-    if !core.door.may_log_in() {
-        core.reply(NOT_PERMITTED);
+    if !core.may_log_in() {
+        let line = core.not_permitted();
+        core.reply(line);
     } else if !core.door.takes_clear_text() {
-        core.reply("483 Passwords are not taken in clear here\r\n");
+        core.reply(NOT_IN_CLEAR);
     } else if is_user {
         core.login = Some(said.into());
         core.reply("381 Password required\r\n");
@@ -50,6 +62,62 @@ where
         return log_in(core, &name, said).await;
     } else {
         core.reply("482 Say AUTHINFO USER first\r\n");
+    }
+    Ok(())
+}
+
+/// AUTHINFO SASL: the exchange begins, and may be over with the initial response.
+async fn begin<S, Io>(core: &mut Core<S, Io>, command: &Command<'_>) -> Result<(), End>
+where
+    S: NewsService,
+    Io: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    if !core.may_log_in() {
+        let line = core.not_permitted();
+        core.reply(line);
+        return Ok(());
+    }
+    let Some(mechanism) = command.arg(1).and_then(Mechanism::find) else {
+        core.reply("503 No such mechanism\r\n");
+        return Ok(());
+    };
+    if !core.door.takes_clear_text() {
+        core.reply(NOT_IN_CLEAR);
+        return Ok(());
+    }
+    core.exchange = Some(mechanism);
+    if command.arg(2).is_some() {
+        return respond(core, command.arg(2)).await;
+    }
+    // PLAIN has nothing to ask: an empty challenge.
+    core.reply("383 =\r\n");
+    Ok(())
+}
+
+/// What the client says in an exchange; none: something that it cannot say.
+pub(crate) async fn respond<S, Io>(core: &mut Core<S, Io>, said: Option<&[u8]>) -> Result<(), End>
+where
+    S: NewsService,
+    Io: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    let (Some(mechanism), Some(said)) = (core.exchange.take(), said) else {
+        core.reply("482 The response is too long or has NUL, CR or LF\r\n");
+        return Ok(());
+    };
+    if said == b"*" {
+        core.reply("481 Cancelled\r\n");
+        return Ok(());
+    }
+    let Some(message) = sasl::decode(said) else {
+        core.reply("504 The response is not base64\r\n");
+        return Ok(());
+    };
+    match mechanism {
+        Mechanism::Plain => match sasl::plain(&message) {
+            Plain::Login(name, password) => return log_in(core, name, password).await,
+            Plain::SomebodyElse => core.reply("481 Nobody acts for somebody else here\r\n"),
+            Plain::Malformed => core.reply("482 Not a message of this mechanism\r\n"),
+        },
     }
     Ok(())
 }

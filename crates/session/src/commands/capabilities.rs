@@ -6,7 +6,7 @@ use newsreel_service::NewsService;
 use newsreel_wire::nntp::line::Command;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::{TABLE, authinfo};
+use super::{TABLE, authinfo, compress, starttls};
 use crate::core::Core;
 use crate::end::End;
 use crate::spec::{Needs, Spec};
@@ -32,7 +32,9 @@ where
     }
     core.reply("101 Capability list follows\r\n");
     let (features, may_post) = (core.features, core.may_post());
-    let may_log_in = core.door.may_log_in();
+    let (may_log_in, may_start_tls) = (core.may_log_in(), core.may_start_tls());
+    let may_compress = compress::is_offered(core);
+    let may_read_later = core.features.reader && core.not_yet().is_some();
     let takes_clear_text = core.door.takes_clear_text();
     let (shared, grant) = (Arc::clone(&core.shared), Arc::clone(&core.grant));
     let out = core.out();
@@ -47,8 +49,11 @@ where
         });
         let offered = match *capability {
             authinfo::CAPABILITY => may_log_in,
-            // Who has to log in first is a reader all the same.
-            "READER" => offered || may_log_in && features.reader,
+            authinfo::MECHANISMS => may_log_in && takes_clear_text,
+            starttls::CAPABILITY => may_start_tls,
+            compress::CAPABILITY => may_compress,
+            // Who has to log in or to begin TLS first is a reader all the same.
+            "READER" => offered || may_read_later,
             _ => offered,
         };
         if !offered || seen == Some(capability) || *capability == "POST" && !may_post {
@@ -60,7 +65,7 @@ where
             out.extend_from_slice(b" MSGID");
         }
         if *capability == authinfo::CAPABILITY && takes_clear_text {
-            out.extend_from_slice(b" USER");
+            out.extend_from_slice(b" USER SASL");
         }
         if *capability == super::list::CAPABILITY {
             let kept = super::list::KEYWORDS.iter();
@@ -78,7 +83,10 @@ where
 
 /// Lines in the order they are shown; those without a command in the table are not.
 const CAPABILITIES: &[&str] = &[
+    starttls::CAPABILITY,
+    compress::CAPABILITY,
     authinfo::CAPABILITY,
+    authinfo::MECHANISMS,
     "READER",
     "POST",
     "IHAVE",

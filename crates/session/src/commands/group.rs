@@ -6,7 +6,6 @@ use newsreel_wire::nntp::line::Command;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::core::{Core, Selected};
-use crate::dispatch::LOG_IN_FIRST;
 use crate::end::End;
 use crate::spec::{Needs, Spec};
 
@@ -51,8 +50,8 @@ where
 {
     // What may not be read is not told to be there.
     let is_readable = core.grant.reads(name.as_str());
-    if !is_readable && core.door.may_log_in() {
-        core.reply(LOG_IN_FIRST);
+    if let Some(line) = core.not_yet().filter(|_| !is_readable) {
+        core.reply(line);
         return None;
     }
     match core.service.group(name).await {

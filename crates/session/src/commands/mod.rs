@@ -6,10 +6,11 @@
 //! a file is not in the table or a transcript is missing.
 
 mod article;
-mod authinfo;
+pub(crate) mod authinfo;
 mod body;
 mod capabilities;
 mod check;
+mod compress;
 mod date;
 mod group;
 mod hdr;
@@ -26,6 +27,7 @@ mod next;
 mod over;
 mod post;
 mod quit;
+mod starttls;
 mod stat;
 mod takethis;
 mod xgtitle;
@@ -74,6 +76,7 @@ table! {
     Body => body::SPEC,
     Capabilities => capabilities::SPEC,
     Check => check::SPEC,
+    Compress => compress::SPEC,
     Date => date::SPEC,
     Group => group::SPEC,
     Hdr => hdr::SPEC,
@@ -90,6 +93,7 @@ table! {
     Over => over::SPEC,
     Post => post::SPEC,
     Quit => quit::SPEC,
+    StartTls => starttls::SPEC,
     Stat => stat::SPEC,
     TakeThis => takethis::SPEC,
     Xgtitle => xgtitle::SPEC,

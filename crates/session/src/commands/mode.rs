@@ -26,7 +26,8 @@ where
     if command.arg_is(0, "READER") {
         if core.may_post() {
             core.reply("200 Reading and posting\r\n");
-        } else if core.features.reader && (core.grant.is_for_readers() || core.door.may_log_in()) {
+        } else if core.features.reader && (core.grant.is_for_readers() || core.not_yet().is_some())
+        {
             core.reply("201 Reading, no posting\r\n");
         } else {
             core.reply("502 No reading service here\r\n");

@@ -8,7 +8,6 @@ use newsreel_wire::nntp::line::Command;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::core::{Core, Incoming};
-use crate::dispatch::LOG_IN_FIRST;
 use crate::end::End;
 use crate::spec::{Needs, Spec};
 
@@ -28,11 +27,8 @@ where
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
     if !core.may_post() {
-        let line = match core.door.may_log_in() {
-            true => LOG_IN_FIRST,
-            false => "440 Posting not permitted\r\n",
-        };
-        core.reply(line);
+        let line = core.not_yet();
+        core.reply(line.unwrap_or("440 Posting not permitted\r\n"));
         return Ok(());
     }
     let made = core.service.new_message_id();

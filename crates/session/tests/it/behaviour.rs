@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use newsreel_net::Drain;
 use newsreel_net::access::{Door, Grant};
+use newsreel_net::{Drain, Stream};
 use newsreel_service::memory::{MemoryConfig, MemoryService, Trouble};
 use newsreel_service::{Connection, ConnectionId, Outcome};
 use newsreel_session::{End, Lists, ListsConfig, Metrics, SessionConfig, Shared, serve};
@@ -413,7 +413,7 @@ async fn a_session_that_is_cut_releases_its_offers() {
         reason = "a test's runtime ends all its tasks"
     )]
     let task = tokio::spawn(serve(
-        theirs,
+        Stream::Plain(theirs),
         driver.service.clone(),
         shared,
         connection,
@@ -445,7 +445,7 @@ async fn a_session_is_small() {
     let connection = Connection::new(ConnectionId(1), None, None);
     let (ours, theirs) = duplex(64);
     let session = serve(
-        theirs,
+        Stream::Plain(theirs),
         service,
         shared,
         connection,

@@ -5,19 +5,22 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use newsreel_net::Drain;
 use newsreel_net::access::{AccessConfig, Counted, Door, Gate, Grant, Logins, Rules, User, Who};
+use newsreel_net::{Drain, Stream, Tls};
 use newsreel_service::memory::{MemoryConfig, MemoryService, Trouble};
 use newsreel_service::posting::{ModerationConfig, PostingClients};
 use newsreel_service::{Connection, ConnectionId, Defer, Features, NewsService, Outcome};
 use newsreel_session::{Lists, ListsConfig, Metrics, SessionConfig, Shared, serve};
 use newsreel_testkit::transcript::Action;
-use newsreel_testkit::{CLOCK_START_S, Driver, Setup, Support, read_article};
+use newsreel_testkit::{CLOCK_START_S, Driver, Setup, Support, certificate, read_article};
 use newsreel_wire::{ArticleNumber, UnixTime};
 use tokio::io::{DuplexStream, duplex};
 
 /// Octets between client and session that are under way.
 const PIPE_BYTES: usize = 64 << 10;
+
+/// How long a handshake of TLS may take, seconds.
+pub(crate) const HANDSHAKE_S: u64 = 20;
 
 /// Where all connections come from.
 pub(crate) const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -94,7 +97,7 @@ impl MemoryDriver {
             reason = "a test's runtime ends all its tasks"
         )]
         tokio::spawn(serve(
-            theirs,
+            Stream::Plain(theirs),
             service,
             shared,
             connection,
@@ -161,11 +164,18 @@ impl Driver for MemoryDriver {
         let mut memory = MemoryConfig::default();
         let mut rules = None;
         let mut sections = [const { String::new() }; 5];
+        let mut tls = None;
         for (key, value) in &setup.config {
             if key == "access" {
                 let access: AccessConfig = toml::from_str(&format!("{key} = {value}"))?;
                 rules =
                     Some(Rules::parse(&access.access).map_err(|why| anyhow::anyhow!("{why:?}"))?);
+                continue;
+            }
+            if key.starts_with("tls.") {
+                let [(_, certificate), (_, key)] = certificate()?.files();
+                let made = Tls::from_pem(certificate.as_bytes(), key.as_bytes(), HANDSHAKE_S);
+                tls = Some(Arc::new(made.map_err(anyhow::Error::msg)?));
                 continue;
             }
             let known = ["session.", "posting.", "moderation.", "lists.", "login."];
@@ -205,7 +215,7 @@ impl Driver for MemoryDriver {
         *self = Self::new(session, memory, &lists);
         if let Some(rules) = rules {
             let counted = Counted::new(Some(self.users.clone()));
-            let gate = Gate::new(rules, toml::from_str(&sections[4])?, counted);
+            let gate = Gate::new(rules, toml::from_str(&sections[4])?, counted, tls);
             if gate.enter(who()).is_err()
                 || setup
                     .config

@@ -5,4 +5,5 @@ mod behaviour;
 mod driver;
 mod properties;
 mod table;
+mod tls;
 mod transcripts;

@@ -135,6 +135,10 @@ pub enum Action {
     Closed(String),
     /// `@shutdown [connection]`: the client's half is closed.
     Shutdown(String),
+    /// `@tls [connection]`: the client begins TLS.
+    Tls(String),
+    /// `@deflate [connection]`: the client begins to compress.
+    Deflate(String),
     /// `@drop [connection]`: the connection is gone.
     Drop(String),
 }

@@ -156,6 +156,8 @@ fn directive_of(out: &mut Transcript, files: &Path, text: &str) -> Result<Option
         }
         "closed" => Action::Closed(connection),
         "shutdown" => Action::Shutdown(connection),
+        "tls" => Action::Tls(connection),
+        "deflate" => Action::Deflate(connection),
         "drop" => Action::Drop(connection),
         _ => return Err(format!("no directive @{word}")),
     }))

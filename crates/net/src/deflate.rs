@@ -1,0 +1,358 @@
+//! Octets that may become compressed in both directions: raw DEFLATE (RFC 1951), as RFC 8054 has it.
+//!
+//! Of what comes no more is inflated than is asked for, and of what is sent no more is kept than [`HELD_OCTETS_MAX`], so
+//! memory is bounded whatever the other side sends.  What was written has left whole after a flush.
+
+use std::future::Future;
+use std::io::{self, IoSlice};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, ready};
+
+use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
+
+/// Compressed octets of one direction that are kept.
+const HELD_OCTETS_MAX: usize = 16 << 10;
+
+/// Octets that are inflated at once.
+const INFLATED_OCTETS_MAX: usize = 64 << 10;
+
+/// Octets that may be compressed.
+#[derive(Debug)]
+pub struct Deflatable<Io> {
+    io: Io,
+    both: Option<Box<Both>>,
+}
+
+/// Both directions of a compressed connection.
+#[derive(Debug)]
+struct Both {
+    inflate: Decompress,
+    /// What came and is not inflated yet.
+    came: Held,
+    /// The other side has ended its stream.
+    is_over: bool,
+    deflate: Compress,
+    /// What is compressed and not sent yet.
+    going: Held,
+    /// What was written since the last flush may still be in the compressor.
+    is_unflushed: bool,
+    /// Our stream is ended.
+    is_ended: bool,
+}
+
+/// Octets between one side and the other.
+#[derive(Debug)]
+struct Held {
+    octets: Vec<u8>,
+    from: usize,
+}
+
+impl Held {
+    fn new() -> Self {
+        Self {
+            octets: Vec::with_capacity(HELD_OCTETS_MAX),
+            from: 0,
+        }
+    }
+
+    fn left(&self) -> &[u8] {
+        self.octets.get(self.from..).unwrap_or_default()
+    }
+
+    /// So many octets from the front are done with.
+    fn used(&mut self, len: usize) {
+        self.from += len;
+        if self.from >= self.octets.len() {
+            self.octets.clear();
+            self.from = 0;
+        }
+    }
+
+    const fn is_full(&self) -> bool {
+        self.octets.len() == self.octets.capacity()
+    }
+}
+
+impl<Io> Deflatable<Io> {
+    /// Not compressed.
+    pub const fn new(io: Io) -> Self {
+        Self { io, both: None }
+    }
+
+    /// From here on compressed, in both directions.
+    pub fn deflate(&mut self) {
+        self.both = Some(Box::new(Both {
+            inflate: Decompress::new(false),
+            came: Held::new(),
+            is_over: false,
+            deflate: Compress::new(Compression::fast(), false),
+            going: Held::new(),
+            is_unflushed: false,
+            is_ended: false,
+        }));
+    }
+
+    /// Whether it is compressed.
+    pub const fn is_deflated(&self) -> bool {
+        self.both.is_some()
+    }
+
+    /// What the octets go over.
+    pub fn into_inner(self) -> Io {
+        self.io
+    }
+}
+
+impl Both {
+    /// Inflates some of what came; false: more must come first.
+    fn inflate(&mut self, buf: &mut ReadBuf<'_>) -> io::Result<bool> {
+        while !self.is_over {
+            let (taken_before, given_before) = (self.inflate.total_in(), self.inflate.total_out());
+            let room = buf.initialize_unfilled_to(buf.remaining().min(INFLATED_OCTETS_MAX));
+            let left = self.came.left();
+            let inflated = self.inflate.decompress(left, room, FlushDecompress::None);
+            let status =
+                inflated.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+            let taken = len_of(self.inflate.total_in() - taken_before);
+            let given = len_of(self.inflate.total_out() - given_before);
+            self.came.used(taken);
+            buf.advance(given);
+            self.is_over = status == Status::StreamEnd;
+            if given > 0 {
+                return Ok(true);
+            }
+            if taken == 0 {
+                return Ok(self.is_over);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Compresses some octets, as far as there is room; how many.
+    fn compress(&mut self, octets: &[u8], flush: FlushCompress) -> io::Result<usize> {
+        let before = self.deflate.total_in();
+        let deflated = self
+            .deflate
+            .compress_vec(octets, &mut self.going.octets, flush);
+        deflated.map_err(io::Error::other)?;
+        Ok(len_of(self.deflate.total_in() - before))
+    }
+
+    /// Sends what is compressed.
+    fn poll_going<Io>(&mut self, cx: &mut Context<'_>, io: &mut Io) -> Poll<io::Result<()>>
+    where
+        Io: AsyncWrite + Unpin,
+    {
+        while !self.going.left().is_empty() {
+            let sent = ready!(Pin::new(&mut *io).poll_write(cx, self.going.left()))?;
+            if sent == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.going.used(sent);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Gets all out of the compressor, and sends it.
+    fn poll_emptied<Io>(
+        &mut self,
+        cx: &mut Context<'_>,
+        io: &mut Io,
+        flush: FlushCompress,
+    ) -> Poll<io::Result<()>>
+    where
+        Io: AsyncWrite + Unpin,
+    {
+        while self.is_unflushed {
+            ready!(self.poll_going(cx, io))?;
+            self.compress(&[], flush)?;
+            // What filled the room may have left something behind.
+            self.is_unflushed = self.going.is_full();
+        }
+        self.poll_going(cx, io)
+    }
+}
+
+/// What one call moved; more than the buffers have it cannot be.
+fn len_of(octets: u64) -> usize {
+    usize::try_from(octets).unwrap_or(usize::MAX)
+}
+
+impl<Io: AsyncRead + AsyncWrite + Unpin> AsyncRead for Deflatable<Io> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let Self { io, both } = self.get_mut();
+        let Some(both) = both else {
+            return Pin::new(io).poll_read(cx, buf);
+        };
+        while !both.inflate(buf)? {
+            // All that came is used up, so there is room for a whole portion.
+            let reading = pin!(io.read_buf(&mut both.came.octets));
+            if ready!(reading.poll(cx))? == 0 {
+                break;
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<Io: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Deflatable<Io> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let Self { io, both } = self.get_mut();
+        let Some(both) = both else {
+            return Pin::new(io).poll_write(cx, buf);
+        };
+        loop {
+            if both.going.is_full() {
+                ready!(both.poll_going(cx, io))?;
+            }
+            let used = both.compress(buf, FlushCompress::None)?;
+            both.is_unflushed = true;
+            if used > 0 || buf.is_empty() {
+                return Poll::Ready(Ok(used));
+            }
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        if self.both.is_none() {
+            return Pin::new(&mut self.get_mut().io).poll_write_vectored(cx, slices);
+        }
+        let first = slices.iter().find(|slice| !slice.is_empty());
+        self.poll_write(cx, first.map_or(&[], |slice| slice))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.both.is_none() && self.io.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Self { io, both } = self.get_mut();
+        if let Some(both) = both {
+            ready!(both.poll_emptied(cx, io, FlushCompress::Sync))?;
+        }
+        Pin::new(io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Self { io, both } = self.get_mut();
+        if let Some(both) = both.as_mut().filter(|both| !both.is_ended) {
+            // Asked again after a pause it adds nothing to a stream that is ended.
+            both.is_unflushed = true;
+            ready!(both.poll_emptied(cx, io, FlushCompress::Finish))?;
+            both.is_ended = true;
+        }
+        Pin::new(io).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncWriteExt as _, DuplexStream, duplex};
+
+    use super::*;
+
+    /// Two ends, compressed.
+    fn ends(pipe_octets: usize) -> (Deflatable<DuplexStream>, Deflatable<DuplexStream>) {
+        let (one, other) = duplex(pipe_octets);
+        let mut ends = (Deflatable::new(one), Deflatable::new(other));
+        ends.0.deflate();
+        ends.1.deflate();
+        ends
+    }
+
+    /// Octets that nothing can make short.
+    fn noise(len: usize) -> Vec<u8> {
+        let mut state = 1_u32;
+        let mut next = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 24) as u8
+        };
+        (0..len).map(|_| next()).collect()
+    }
+
+    #[tokio::test]
+    async fn what_is_flushed_has_come_whole() {
+        let (mut one, mut other) = ends(64 << 10);
+        for said in [&b"DATE\r\n"[..], b"", b"211 1 2 3\r\n"] {
+            one.write_all(said).await.unwrap();
+            one.flush().await.unwrap();
+            let mut came = vec![0; said.len()];
+            other.read_exact(&mut came).await.unwrap();
+            assert_eq!(came, said);
+        }
+        // A flush of nothing sends nothing.
+        one.flush().await.unwrap();
+        one.io.shutdown().await.unwrap();
+        assert_eq!(other.read(&mut [0; 8]).await.unwrap(), 0);
+    }
+
+    #[tokio::test]
+    async fn much_goes_through_a_narrow_pipe() {
+        for pipe_octets in [1, 100, 64 << 10] {
+            let len = if pipe_octets == 1 { 20_000 } else { 300_000 };
+            let (mut one, mut other) = ends(pipe_octets);
+            let said = [noise(len), vec![b'x'; len], noise(len)].concat();
+            let sending = async {
+                one.write_all(&said).await.unwrap();
+                one.shutdown().await.unwrap();
+                one
+            };
+            let mut came = Vec::new();
+            let (_one, read) = tokio::join!(sending, other.read_to_end(&mut came));
+            read.unwrap();
+            assert!(came == said, "{pipe_octets}");
+        }
+    }
+
+    /// What inflates to a thousand times itself is inflated as far as it is asked for.
+    #[tokio::test]
+    async fn a_bomb_is_inflated_in_portions() {
+        let mut bomb = Vec::with_capacity(64 << 10);
+        let mut deflate = Compress::new(Compression::best(), false);
+        let zeros = vec![0; 32 << 20];
+        let finish = FlushCompress::Finish;
+        deflate.compress_vec(&zeros, &mut bomb, finish).unwrap();
+        assert!(bomb.len() < 40 << 10);
+        let (mut one, other) = duplex(64 << 10);
+        let mut other = Deflatable::new(other);
+        other.deflate();
+        one.write_all(&bomb).await.unwrap();
+        drop(one);
+        let (mut all, mut portion) = (0, Vec::with_capacity(1 << 20));
+        loop {
+            portion.clear();
+            let len = other.read_buf(&mut portion).await.unwrap();
+            assert!(len <= INFLATED_OCTETS_MAX, "{len}");
+            let held = other.both.as_ref().unwrap().came.octets.capacity();
+            assert_eq!(held, HELD_OCTETS_MAX);
+            all += len;
+            if len == 0 {
+                break;
+            }
+        }
+        assert_eq!(all, zeros.len());
+    }
+
+    #[tokio::test]
+    async fn what_is_not_deflated_is_an_error() {
+        let (mut one, other) = duplex(64);
+        let mut other = Deflatable::new(other);
+        other.deflate();
+        one.write_all(b"\xffGROUP misc.test\r\n").await.unwrap();
+        let why = other.read(&mut [0; 8]).await.unwrap_err();
+        assert_eq!(why.kind(), io::ErrorKind::InvalidData);
+    }
+}

@@ -1,0 +1,93 @@
+//! What is said in an exchange of AUTHINFO SASL (RFC 4422, RFC 4643 section 2.4), without I/O and without knowing anybody.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+/// How somebody can say who they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mechanism {
+    /// Name and password as they are (RFC 4616).
+    Plain,
+}
+
+impl Mechanism {
+    /// The one of this name, in any case.
+    pub(crate) fn find(name: &[u8]) -> Option<Self> {
+        name.eq_ignore_ascii_case(b"PLAIN").then_some(Self::Plain)
+    }
+}
+
+/// The octets of an argument: base64, and `=` for none (RFC 4643 section 2.4.2).
+pub(crate) fn decode(said: &[u8]) -> Option<Vec<u8>> {
+    match said {
+        b"=" => Some(Vec::new()),
+        b"" => None,
+        said => STANDARD.decode(said).ok(),
+    }
+}
+
+/// Name and password of a message of PLAIN (RFC 4616 section 2).
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Plain<'m> {
+    /// Who says so, and their password.
+    Login(&'m str, &'m str),
+    /// They want to be somebody else, which nobody may.
+    SomebodyElse,
+    /// It is no such message.
+    Malformed,
+}
+
+/// Reads a message of PLAIN.
+pub(crate) fn plain(message: &[u8]) -> Plain<'_> {
+    let Ok(message) = std::str::from_utf8(message) else {
+        return Plain::Malformed;
+    };
+    let mut parts = message.split('\0');
+    match (parts.next(), parts.next(), parts.next(), parts.next()) {
+        (_, Some(""), ..) | (_, _, Some(""), _) => Plain::Malformed,
+        (Some(wanted), Some(name), Some(password), None) => {
+            match wanted.is_empty() || wanted == name {
+                true => Plain::Login(name, password),
+                false => Plain::SomebodyElse,
+            }
+        }
+        _ => Plain::Malformed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_of_plain() {
+        let ada = Plain::Login("ada", "correct-horse");
+        assert_eq!(plain(b"\0ada\0correct-horse"), ada);
+        assert_eq!(plain(b"ada\0ada\0correct-horse"), ada);
+        assert_eq!(
+            plain("\0j\u{e9}\0p\u{e9}".as_bytes()),
+            Plain::Login("j\u{e9}", "p\u{e9}")
+        );
+        assert_eq!(plain(b"eve\0ada\0correct-horse"), Plain::SomebodyElse);
+        for bad in [
+            &b""[..],
+            b"ada",
+            b"\0ada",
+            b"\0\0correct-horse",
+            b"\0ada\0",
+            b"\0ada\0correct-horse\0",
+            b"\0\xff\0correct-horse",
+        ] {
+            assert_eq!(plain(bad), Plain::Malformed, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn arguments_are_base64() {
+        assert_eq!(decode(b"="), Some(Vec::new()));
+        assert_eq!(decode(b"AGFkYQ=="), Some(b"\0ada".to_vec()));
+        for bad in [&b""[..], b"AGFkYQ", b"AGFk YQ==", b"*", b"==", b"AGFkYR=="] {
+            assert_eq!(decode(bad), None, "{bad:?}");
+        }
+    }
+}

@@ -55,8 +55,8 @@ pub(crate) struct Framer {
     responses: LineSplitter,
     state: State,
     article_bytes_max: usize,
-    /// Whether the overlong line that is being skipped began with TAKETHIS.
-    skipped_takethis: Option<bool>,
+    /// The verb of the overlong line that is being skipped.
+    skipped: Option<Verb>,
 }
 
 impl Framer {
@@ -66,7 +66,7 @@ impl Framer {
             responses: LineSplitter::new(RESPONSE_OCTETS_MAX),
             state: State::Command,
             article_bytes_max,
-            skipped_takethis: None,
+            skipped: None,
         }
     }
 
@@ -87,7 +87,7 @@ impl Framer {
 
     /// Whether the rest of an overlong command line is being dropped.
     pub(crate) const fn is_skipping(&self) -> bool {
-        self.skipped_takethis.is_some()
+        self.skipped.is_some()
     }
 
     /// Looks at the front of `buf`, which must begin where the last answer's `used` left it; asked again without
@@ -108,19 +108,17 @@ impl Framer {
                 used,
             },
             Split::Incomplete { used } => {
-                if used > 0 && self.skipped_takethis.is_none() {
-                    self.skipped_takethis = Some(is_takethis(buf));
+                if let Some(dropped) = buf.get(..used).filter(|dropped| !dropped.is_empty()) {
+                    self.skipped.get_or_insert_default().take(dropped);
                 }
                 Framed::More { used }
             }
             Split::Bad { why, used } => {
-                let takethis = self
-                    .skipped_takethis
-                    .take()
-                    .unwrap_or_else(|| is_takethis(buf));
+                let mut verb = self.skipped.take().unwrap_or_default();
+                verb.take(buf.get(..used).unwrap_or_default());
                 Framed::Bad {
                     why,
-                    takethis,
+                    takethis: verb.is_takethis(),
                     used,
                 }
             }
@@ -179,18 +177,41 @@ impl Framer {
     }
 }
 
-/// Whether a line's verb is TAKETHIS, as far as can be seen.
+/// Finds out whether a line's verb is TAKETHIS, from the pieces in which the line comes.
+#[derive(Debug, Default)]
+struct Verb {
+    /// Octets of TAKETHIS that have come.
+    matched: usize,
+    verdict: Option<bool>,
+}
+
+impl Verb {
+    const TAKETHIS: &'static [u8] = b"TAKETHIS";
+
+    fn take(&mut self, piece: &[u8]) {
+        for octet in piece {
+            match octet {
+                _ if self.verdict.is_some() => return,
+                b' ' | b'\t' if self.matched == 0 => {}
+                b' ' | b'\t' | b'\r' => self.verdict = Some(self.is_takethis()),
+                _ => match Self::TAKETHIS.get(self.matched) {
+                    Some(expected) if octet.eq_ignore_ascii_case(expected) => self.matched += 1,
+                    _ => self.verdict = Some(false),
+                },
+            }
+        }
+    }
+
+    fn is_takethis(&self) -> bool {
+        self.verdict.unwrap_or(self.matched == Self::TAKETHIS.len())
+    }
+}
+
+/// Whether a line's verb is TAKETHIS.
 pub(crate) fn is_takethis(line: &[u8]) -> bool {
-    let blank = |octet: &u8| matches!(octet, b' ' | b'\t');
-    let start = line
-        .iter()
-        .position(|octet| !blank(octet))
-        .unwrap_or(line.len());
-    let verb = &line[start..];
-    let end = verb
-        .iter()
-        .position(|octet| blank(octet) || *octet == b'\r');
-    verb[..end.unwrap_or(verb.len())].eq_ignore_ascii_case(b"TAKETHIS")
+    let mut verb = Verb::default();
+    verb.take(line);
+    verb.is_takethis()
 }
 
 #[cfg(test)]
@@ -287,6 +308,15 @@ mod tests {
                 "{cut}"
             );
         }
+        // Also behind more blanks than a line may have octets.
+        let blanks = [&[b' '; 600][..], b"TAKETHIS <a@b>\r\nQUIT\r\n.\r\nB\r\n"].concat();
+        for cut in 0..blanks.len() {
+            assert_eq!(
+                frames(&blanks, &[cut]),
+                ["bad TooLong true", "article QUIT\r\n.\r\n", "line B"],
+                "{cut}"
+            );
+        }
         assert_eq!(
             frames(b"\tTAKETHIS <a\0b>\r\nQUIT\r\n.\r\nB\r\n", &[]),
             ["bad Octet true", "article QUIT\r\n.\r\n", "line B"]
@@ -334,6 +364,7 @@ mod tests {
         b"\r",
         b"\0",
         b"takethis ",
+        &[b' '; 300],
         b"0123456789012345678901234567890123456789",
         b"b",
     ];

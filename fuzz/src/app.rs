@@ -10,6 +10,7 @@ pub type Target = (&'static str, fn(&[u8]));
 pub const TARGETS: &[Target] = &[
     ("answers", answers),
     ("article_ref", article_ref),
+    ("cancel_lock", cancel_lock),
     ("configuration", configuration),
     ("control_request", control_request),
     ("framer", framer),
@@ -52,10 +53,33 @@ pub fn article_ref(data: &[u8]) {
     }
 }
 
+/// A Cancel-Lock and a Cancel-Key, with a line between them: what was made for an article opens it, whatever stands beside.
+pub fn cancel_lock(data: &[u8]) {
+    use newsreel_service::cancel_lock::{ELEMENTS_MAX, Locksmith, Owner, locks, opened};
+    let mut parts = data.splitn(2, |octet| *octet == b'\n');
+    let (lock, key) = (
+        parts.next().unwrap_or_default(),
+        parts.next().unwrap_or_default(),
+    );
+    assert!(locks(lock).len() <= ELEMENTS_MAX && opened(key).len() <= ELEMENTS_MAX);
+    let (smith, owner) = (Locksmith::new(&[7; 32]), Owner::User("ada"));
+    let Ok(id) = newsreel_wire::MessageId::parse(b"<1@a.example>") else {
+        return;
+    };
+    let with = |made: String, text: &[u8]| [made.as_bytes(), b"\r\n\t", text].concat();
+    let (locks, keys) = (
+        locks(&with(smith.lock(owner, id), lock)),
+        opened(&with(smith.key(owner, id), key)),
+    );
+    assert_eq!(locks.first(), keys.first());
+    assert!(!locks.is_empty());
+}
+
 /// A proto-article: what may be posted can be relayed when it was injected, with its body as it was; as a mail it has
 /// one recipient field and its header block ends where it should.
 pub fn proto_article(data: &[u8]) {
-    use newsreel_service::posting::{PostingConfig, Site, check};
+    use newsreel_service::cancel_lock::{Locksmith, Owner};
+    use newsreel_service::posting::{Locks, PostingConfig, Site, check};
     use newsreel_wire::article::{ArticleFacts, HeaderLimits, Headers, Known, check_relay};
     let (config, now) = (
         PostingConfig::default(),
@@ -69,6 +93,10 @@ pub fn proto_article(data: &[u8]) {
         config: &config,
         account: Some([7; newsreel_service::posting::ACCOUNT_OCTETS]),
         address: Some([192, 0, 2, 1].into()),
+        locks: Some(Locks {
+            smith: &Locksmith::new(&[7; 32]),
+            owner: Some(Owner::User("ada")),
+        }),
         now,
     };
     let made = newsreel_wire::MessageId::parse(b"<made@a.example>");

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use newsreel_index::{Error as IndexError, HistoryEntry};
 use newsreel_service::{Connection, GroupStatus, OfferedId, Outcome, Reject, Transfer};
 use newsreel_store::RuleSubject;
-use newsreel_wire::article::{ArticleFacts, Headers, Known, RelayFacts, check_relay};
+use newsreel_wire::article::{ArticleFacts, Control, Headers, Known, RelayFacts, check_relay};
 use newsreel_wire::path::{self, Diagnostic};
 use newsreel_wire::{
     ArticleFault, GroupId, IdHash, MessageId, SetId, UnixTime, Verdict, newsgroups, overview,
@@ -23,6 +23,8 @@ use smallvec::SmallVec;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::config::{ArticlesConfig, Mode};
+use crate::control::cancel::{self, Cancel};
+use crate::control;
 use crate::counters::Counters;
 use crate::shared::{Policy, Shared};
 
@@ -55,6 +57,12 @@ pub(crate) struct Candidate {
     pub(crate) groups: SmallVec<[GroupId; 4]>,
     /// Subject to References of its overview line, in the batch's text.
     pub(crate) line: Range<usize>,
+    /// The content of Cancel-Lock in it.
+    pub(crate) locks: Option<Range<u32>>,
+    /// A control message: it is kept even where no group files it.
+    pub(crate) is_control: bool,
+    /// What it takes out.
+    pub(crate) cancel: Option<Box<Cancel>>,
 }
 
 impl Candidate {
@@ -62,6 +70,12 @@ impl Candidate {
     pub(crate) fn id(&self) -> &[u8] {
         let id = self.id.start as usize..self.id.end as usize;
         self.article.get(id).unwrap_or_default()
+    }
+
+    /// The content of its Cancel-Lock.
+    pub(crate) fn locks(&self) -> Option<&[u8]> {
+        let locks = self.locks.as_ref()?;
+        self.article.get(locks.start as usize..locks.end as usize)
     }
 }
 
@@ -238,7 +252,11 @@ pub(crate) fn judge(
         }
     }
     check_policy(shared, articles, now, &relay)?;
-    let groups = find_groups(shared, &policy, &headers, &relay)?;
+    let mut groups = find_groups(shared, &policy, &headers, &relay)?;
+    let control = relay.control.and_then(Control::parse);
+    if let Some(control) = &control {
+        groups = control::filed_in(shared, control);
+    }
     let set = choose_set(shared, now, &headers, wire.len())?;
     let from = batch.text.len();
     if shared.config.sequencer.mode == Mode::Reader {
@@ -261,6 +279,11 @@ pub(crate) fn judge(
         set,
         groups,
         line: from..batch.text.len(),
+        locks: headers
+            .content(Known::CancelLock)
+            .map(|locks| span_of(wire, locks)),
+        is_control: control.is_some(),
+        cancel: cancel::asked(shared, &policy, &headers, &relay),
     });
     Ok(())
 }
@@ -410,6 +433,9 @@ pub(crate) mod tests {
             set: SetId(0),
             groups: SmallVec::new(),
             line: 0..0,
+            locks: None,
+            is_control: false,
+            cancel: None,
         }
     }
 }

@@ -24,6 +24,9 @@ const GROUPS_WITHIN_MS: u64 = 5000;
 /// A checkpoint that failed is tried again after this, milliseconds.
 const RETRY_MS: u64 = 10_000;
 
+/// Octets of what the engine says of its own state, the cancels that wait apart: some for each of many buffers.
+const STATE_OCTETS: usize = 16 * 1024;
+
 /// Octets of a record's entry in the frame, at most.
 const RECORD_OCTETS: usize = 32;
 
@@ -327,6 +330,10 @@ impl Sequencer {
         if !due || !matches!(checkpoints.stage, Stage::Idle) || self.broken.is_some() {
             return;
         }
+        if !self.open.frame.is_empty() && !self.fits(self.shared.pending.octets() + STATE_OCTETS) {
+            // The next frame has room.
+            return;
+        }
         if let Err(error) = self.begin_checkpoint(stops) {
             tracing::error!(%error, "a checkpoint could not be begun");
         }
@@ -367,6 +374,7 @@ impl Sequencer {
                 .collect(),
         };
         state.encode(self.record(kind::STATE));
+        self.write_pending();
     }
 
     /// Sends a frozen checkpoint to its thread once its state record is durable.

@@ -13,6 +13,8 @@ use newsreel_wire::GROUP_NAME_OCTETS_MAX;
 use newsreel_wire::article::HeaderLimits;
 use serde::{Deserialize, Serialize};
 
+use crate::control::config::ControlConfig;
+
 /// When an article is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]
@@ -221,6 +223,8 @@ pub struct EngineConfig {
     pub posting: PostingConfig,
     /// `[moderation]`.
     pub moderation: ModerationConfig,
+    /// `[control]`.
+    pub control: ControlConfig,
 }
 
 impl EngineConfig {
@@ -236,6 +240,7 @@ impl EngineConfig {
             journal: JournalConfig::default(),
             posting: PostingConfig::default(),
             moderation: ModerationConfig::default(),
+            control: ControlConfig::default(),
         }
     }
 }

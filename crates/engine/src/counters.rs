@@ -36,6 +36,8 @@ counters! {
     rejected,
     /// Copies of articles already here.
     duplicates,
+    /// Articles that a cancel or a newer article took out, or kept out.
+    cancelled,
     /// Articles that could not be taken because of a failure here.
     failed,
     /// CHECK and IHAVE offers answered "send it".

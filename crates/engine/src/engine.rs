@@ -24,6 +24,7 @@ use crate::accept::Accept;
 use crate::checkpoint;
 use crate::commit;
 use crate::config::EngineConfig;
+use crate::control::pending::Pending;
 use crate::counters::Counters;
 use crate::error::Error;
 use crate::inbox::Inbox;
@@ -157,10 +158,9 @@ impl Engine {
             hash_key,
             ..
         } = opened;
-        let policy = Policy::new(&config.articles, &config.posting)?;
-        let posts = Posts::new(&config.moderation, clock.as_ref())?;
+        let policy = Policy::new(&config)?;
+        let posts = Posts::new(&config.moderation, clock.as_ref(), &hash_key)?;
         let sequencer = &config.sequencer;
-        let path_identity = own_name(&sequencer.path_identity);
         let committed = recovered.next.0.saturating_sub(1);
         let queue_kib = sequencer.queue_octets_max as usize / 1024;
         let shared = Arc::new(Shared {
@@ -171,7 +171,7 @@ impl Engine {
             ),
             rules: Rules::new(&config.store)?,
             policy: ArcSwap::from_pointee(policy),
-            path_identity,
+            path_identity: own_name(&sequencer.path_identity),
             hash_key,
             store: store.reader(),
             accept: Accept::default(),
@@ -183,6 +183,7 @@ impl Engine {
             scrubs: Mutex::new(ScrubState::load(disk.as_ref(), &config.spool)),
             time: Timekeeper::new(Arc::clone(&clock), views.time()),
             posts,
+            pending: Pending::new(opened.pending, clock.as_ref(), config.articles.age_s_max),
             queue: Arc::new(Semaphore::new(queue_kib.max(1))),
             journal,
             views,
@@ -296,7 +297,7 @@ impl Engine {
     /// When something in it cannot be used, or the log that runs cannot hold the records of such articles.
     pub fn reload(&self, config: &EngineConfig) -> Result<(), Error> {
         let articles = &config.articles;
-        let policy = Policy::new(articles, &config.posting)?;
+        let policy = Policy::new(config)?;
         let (needed, there) = (
             articles.segment_octets_min(),
             self.shared.config.journal.segment_octets,

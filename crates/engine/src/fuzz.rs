@@ -5,8 +5,8 @@
 use newsreel_wire::Sequence;
 
 use crate::record::{
-    ArticleRecord, GroupRecord, GroupRemovedRecord, ReservedRecord, StateRecord, WithdrawnRecord,
-    decode_jump, decode_spool_made, decode_time, kind,
+    ArticleRecord, GroupRecord, GroupRemovedRecord, PendingRecord, ReservedRecord, StateRecord,
+    WithdrawnRecord, decode_jump, decode_spool_made, decode_time, kind,
 };
 
 /// Decodes `octets` as the payload of a record of this kind; says whether it took them.
@@ -30,6 +30,11 @@ pub fn decode_record(record_kind: u8, octets: &[u8]) -> bool {
         kind::WITHDRAWN => WithdrawnRecord::decode(at, octets).is_ok_and(|withdrawn| {
             let mut again = Vec::new();
             withdrawn.encode(&mut again);
+            octets.starts_with(&again)
+        }),
+        kind::CANCEL_PENDING => PendingRecord::decode(at, octets).is_ok_and(|pending| {
+            let mut again = Vec::new();
+            pending.encode(&mut again);
             octets.starts_with(&again)
         }),
         _ => false,

@@ -17,6 +17,7 @@ mod check_stored;
 mod checkpoint;
 mod commit;
 mod config;
+mod control;
 mod counters;
 mod create;
 mod engine;
@@ -57,6 +58,8 @@ pub use check::{GAPS_MAX, PROBLEMS_MAX};
 pub use config::{
     ArticlesConfig, Durability, EngineConfig, Mode, NumberOverflow, ScrubConfig, SequencerConfig,
 };
+pub use control::config::{Cancels, ControlConfig};
+pub use control::pending::{PENDING_KEYS_MAX, PENDING_OCTETS_MAX};
 pub use counters::{CounterValues, Counters};
 pub use engine::{Engine, Progress};
 pub use error::Error;

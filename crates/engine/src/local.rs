@@ -355,6 +355,7 @@ impl LocalService {
         if !answered.is_empty() {
             from.complete(answered);
         }
+        self.settle_cancels(&mut candidates, from).await;
         if candidates.candidates.is_empty() {
             shared.accept.recycle(candidates);
             return;

@@ -231,6 +231,12 @@ impl Offers {
         }
     }
 
+    /// Whether the sequencer gave it a place and its commit is not done with.
+    pub(crate) fn is_sequenced(&self, id: &IdHash) -> bool {
+        let shard = self.shard(id).lock();
+        matches!(shard.stages.get(id), Some(Stage::Sequenced { .. }))
+    }
+
     /// The article itself has come: it goes to the sequencer.
     pub(crate) fn queue(&self, id: &IdHash) {
         let mut shard = self.shard(id).lock();

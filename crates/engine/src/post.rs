@@ -8,8 +8,10 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use newsreel_host::Clock;
+use newsreel_service::cancel_lock::Locksmith;
 use newsreel_service::posting::{
-    self, IdMaker, Mail, MailDrop, ModerationConfig, Moderators, Post, PostLimits, Proto, Site,
+    self, IdMaker, Locks, Mail, MailDrop, ModerationConfig, Moderators, Post, PostLimits, Proto,
+    Site,
 };
 use newsreel_service::{
     Completion, Connection, GroupStatus, OfferedId, Outcome, Reject, Transfer, TransferKind,
@@ -32,13 +34,19 @@ pub(crate) struct Posts {
     pub(crate) limits: Mutex<PostLimits>,
     /// Whose groups are whose.
     moderators: Moderators,
+    /// Makes locks for what is posted here, and keys.
+    locksmith: Locksmith,
     /// Where mails to moderators go; nowhere until it is said.
     pub(crate) mail: OnceLock<Arc<dyn MailDrop>>,
 }
 
 impl Posts {
     /// With ids that were not made before, whatever the clock did.
-    pub(crate) fn new(config: &ModerationConfig, clock: &dyn Clock) -> Result<Self, Error> {
+    pub(crate) fn new(
+        config: &ModerationConfig,
+        clock: &dyn Clock,
+        hash_key: &[u8; 32],
+    ) -> Result<Self, Error> {
         let random = u64::from_le_bytes(newsreel_host::random_bytes()?);
         let moderators = Moderators::parse(&config.moderators)
             .map_err(|why| Error::Setting(format!("moderation.moderators: {why}")))?;
@@ -46,6 +54,7 @@ impl Posts {
             ids: IdMaker::new(UnixTime(clock.now().secs), random),
             limits: Mutex::default(),
             moderators,
+            locksmith: Locksmith::new(hash_key),
             mail: OnceLock::new(),
         })
     }
@@ -170,6 +179,10 @@ fn judge(
         config,
         account: posting::account(&shared.hash_key, user, address.map(network_of)),
         address: address.filter(|_| config.tell_address),
+        locks: Some(Locks {
+            smith: &shared.posts.locksmith,
+            owner: post.poster.owner(address),
+        }),
         now,
     };
     match moderated {

@@ -6,6 +6,7 @@
 //! its input as hostile: a damaged record is an error that says where, never a panic.
 //! The byte layout is in `docs/formats/log-records.md`.
 
+use newsreel_service::cancel_lock::{LockPrint, LockPrints};
 use newsreel_wire::{
     ArticleNumber, BufferId, GroupId, IdHash, Position, Sequence, Token, UnixTime,
 };
@@ -39,6 +40,8 @@ pub(crate) mod kind {
     pub(crate) const TIME: u8 = 11;
     /// An article is not offered any more; its id stays known.
     pub(crate) const WITHDRAWN: u8 = 12;
+    /// A cancel came before the article it is about.
+    pub(crate) const CANCEL_PENDING: u8 = 13;
 }
 
 /// An accepted article, as the log tells it.
@@ -234,6 +237,47 @@ impl WithdrawnRecord {
             id_hash,
             arrival,
             groups,
+        })
+    }
+}
+
+/// A cancel whose target was not here: that is judged when it comes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PendingRecord {
+    /// The keyed hash of the target's message-id.
+    pub(crate) target: IdHash,
+    /// When the cancel came.
+    pub(crate) since: UnixTime,
+    /// The locks that its keys open.
+    pub(crate) keys: LockPrints,
+}
+
+impl PendingRecord {
+    /// Octets of the payload apart from the keys.
+    pub(crate) const OCTETS: usize = 16 + 8 + 1;
+
+    /// Writes the payload; a cancel has fewer keys than an octet counts.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.target.0);
+        out.extend_from_slice(&self.since.0.to_le_bytes());
+        let count = u8::try_from(self.keys.len()).unwrap_or(u8::MAX);
+        out.push(count);
+        for key in self.keys.iter().take(usize::from(count)) {
+            out.extend_from_slice(&key.0);
+        }
+    }
+
+    /// Reads the payload.
+    pub(crate) fn decode(sequence: Sequence, payload: &[u8]) -> Result<Self, Error> {
+        let mut cursor = Cursor::new(sequence, kind::CANCEL_PENDING, payload);
+        let target = IdHash(cursor.array()?);
+        let since = UnixTime(cursor.u64()?);
+        let [count] = cursor.array()?;
+        let keys: Result<_, Error> = (0..count).map(|_| Ok(LockPrint(cursor.array()?))).collect();
+        Ok(Self {
+            target,
+            since,
+            keys: keys?,
         })
     }
 }
@@ -476,6 +520,7 @@ mod tests {
             let _ = GroupRecord::decode(Sequence(1), kind, &bytes);
             let _ = GroupRemovedRecord::decode(Sequence(1), &bytes);
             let _ = StateRecord::decode(Sequence(1), &bytes);
+            let _ = PendingRecord::decode(Sequence(1), &bytes);
         }
     }
 
@@ -504,6 +549,17 @@ mod tests {
         };
         state.encode(&mut out);
         assert_eq!(StateRecord::decode(Sequence(1), &out).unwrap(), state);
+        let pending = PendingRecord {
+            target: IdHash([3; 16]),
+            since: UnixTime(7),
+            keys: [LockPrint([1; 32]), LockPrint([2; 32])]
+                .into_iter()
+                .collect(),
+        };
+        let mut text = Vec::new();
+        pending.encode(&mut text);
+        assert_eq!(PendingRecord::decode(Sequence(1), &text).unwrap(), pending);
+        assert!(PendingRecord::decode(Sequence(1), &text[..text.len() - 1]).is_err());
         out.pop();
         let error = StateRecord::decode(Sequence(44), &out)
             .unwrap_err()

@@ -23,7 +23,7 @@ use crate::config::EngineConfig;
 use crate::error::Error;
 use crate::finish::SYNC_EVERY_RECORDS as RESERVE;
 use crate::lost_groups;
-use crate::record::{ArticleRecord, kind};
+use crate::record::{ArticleRecord, PendingRecord, kind};
 use crate::replay::Replay;
 use crate::roll_forward::{self, LeftArticle, LeftOver};
 use crate::room::MEMORY_TIMES_MAX;
@@ -62,6 +62,8 @@ pub(crate) struct Opened {
     pub(crate) writes: Vec<Box<dyn BatchWrite>>,
     /// What is not given again.
     pub(crate) passed: Passed,
+    /// Cancels that came before their targets.
+    pub(crate) pending: Vec<PendingRecord>,
 }
 
 /// Opens a spool to serve and write it (`Access::Write`) or to look at it.
@@ -123,6 +125,7 @@ pub(crate) fn open(
     Ok(Opened {
         hash_key,
         passed: Passed { jump, unfinished },
+        pending: replay.pending,
         spool,
         views,
         applier,

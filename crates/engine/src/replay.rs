@@ -14,7 +14,8 @@ use newsreel_wire::{BufferId, Position, Sequence, Token};
 
 use crate::error::Error;
 use crate::record::{
-    ArticleRecord, ReservedRecord, StateRecord, WithdrawnRecord, decode_spool_made, kind,
+    ArticleRecord, PendingRecord, ReservedRecord, StateRecord, WithdrawnRecord, decode_spool_made,
+    kind,
 };
 use crate::recover::whole_log;
 
@@ -26,6 +27,8 @@ pub(crate) struct Replay {
     /// The articles behind the checkpoint, for the tools of the buffers, and those withdrawn there.
     pub(crate) placed: Vec<Token>,
     pub(crate) withdrawn: Vec<Token>,
+    /// Cancels that came before their targets.
+    pub(crate) pending: Vec<PendingRecord>,
     pub(crate) is_volatile: bool,
     pub(crate) stopped: bool,
     /// Frames of the log that are good.
@@ -65,6 +68,7 @@ impl Replay {
                 let withdrawn = WithdrawnRecord::decode(sequence, payload)?;
                 self.withdrawn.push(withdrawn.token);
             }
+            kind::CANCEL_PENDING => self.pending.push(PendingRecord::decode(sequence, payload)?),
             _ => {}
         }
         Ok(())

@@ -272,6 +272,9 @@ impl Sequencer {
                     return Step::Answer(Outcome::Failed);
                 }
             }
+            if self.is_cancelled(candidate) {
+                return Step::Answer(Outcome::Rejected(Reject::Cancelled));
+            }
         }
         self.file(batch, candidate, arrival)
     }
@@ -283,7 +286,7 @@ impl Sequencer {
             Mode::Transit => Default::default(),
             Mode::Reader => {
                 let numbers = self.groups.numbers(&candidate.groups);
-                if numbers.is_empty() {
+                if numbers.is_empty() && !candidate.is_control {
                     let why = match self.groups.is_any_full(&candidate.groups) {
                         true => Reject::GroupFull,
                         false => Reject::UnknownGroups,
@@ -294,7 +297,7 @@ impl Sequencer {
             }
         };
         self.scratch.xref.clear();
-        if config.mode == Mode::Reader {
+        if !numbers.is_empty() {
             self.scratch.xref.extend_from_slice(b"Xref: ");
             filing::write_xref(
                 &mut self.scratch.xref,
@@ -338,6 +341,7 @@ impl Sequencer {
         self.open.articles += 1;
         let sequence = self.next;
         self.next = Sequence(self.next.0 + 1);
+        self.take_out(candidate);
         Step::Filed(sequence)
     }
 
@@ -369,7 +373,7 @@ impl Sequencer {
         out.extend_from_slice(id);
         out.extend_from_slice(&batch.path_entry);
         out.extend_from_slice(path);
-        if self.shared.config.sequencer.mode == Mode::Reader {
+        if !numbers.is_empty() {
             out.extend_from_slice(&batch.text[candidate.line.clone()]);
             let mut digits = itoa::Buffer::new();
             for number in [octets, candidate.lines] {

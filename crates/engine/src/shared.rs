@@ -17,6 +17,8 @@ use tokio::sync::Semaphore;
 
 use crate::accept::{Accept, CandidateBatch};
 use crate::config::{ArticlesConfig, EngineConfig};
+use crate::control::config::ControlConfig;
+use crate::control::pending::Pending;
 use crate::counters::Counters;
 use crate::error::Error;
 use crate::holds::Holds;
@@ -56,6 +58,8 @@ pub(crate) struct Shared {
     pub(crate) scrubs: Mutex<ScrubState>,
     /// What only posts need.
     pub(crate) posts: Posts,
+    /// Cancels that came before their targets.
+    pub(crate) pending: Pending,
     /// Room in front of the sequencer, KiB.
     pub(crate) queue: Arc<Semaphore>,
 }
@@ -111,17 +115,20 @@ pub(crate) struct Policy {
     /// Groups taken at all.
     pub(crate) wanted: Wildmat,
     pub(crate) posting: PostingConfig,
+    pub(crate) control: ControlConfig,
 }
 
 impl Policy {
-    pub(crate) fn new(articles: &ArticlesConfig, posting: &PostingConfig) -> Result<Self, Error> {
+    pub(crate) fn new(config: &EngineConfig) -> Result<Self, Error> {
+        let articles = &config.articles;
         let wanted = Wildmat::parse(&articles.accept).map_err(|why| {
             Error::Setting(format!("articles.accept {:?}: {why}", articles.accept))
         })?;
         Ok(Self {
             articles: articles.clone(),
             wanted,
-            posting: posting.clone(),
+            posting: config.posting.clone(),
+            control: config.control.clone(),
         })
     }
 }

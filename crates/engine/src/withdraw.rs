@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use newsreel_index::Wait;
+use newsreel_service::cancel_lock::{LockPrints, locks};
 use newsreel_store::{Blocking, ReadError, Want};
 use newsreel_wire::article::{Headers, Known};
 use newsreel_wire::{IdHash, Token};
@@ -16,6 +17,7 @@ use crate::places::{Places, Retired, places};
 use crate::record::{Reason, WithdrawnRecord};
 use crate::report::ArticleRef;
 use crate::requests::Request;
+use crate::shared::Shared;
 
 /// Articles withdrawn in one step of the log.
 const AT_ONCE: usize = 1000;
@@ -107,46 +109,71 @@ impl Engine {
         let Some(token) = self.find(article)? else {
             return Ok(None);
         };
-        let store = &self.shared.store;
-        let stored = match store.read(&token, Want::Head, Blocking::Yes, memory) {
-            Ok(stored) => stored,
-            Err(ReadError::Gone) => return Ok(None),
-            Err(error) => return Err(Error::Read(error)),
-        };
-        memory.truncate(stored.octets.end);
-        memory.extend_from_slice(b"\r\n");
-        let headers = Headers::scan_stored(&memory[stored.octets.start..]).ok();
-        let xref = headers.and_then(|headers| headers.content(Known::Xref).map(<[u8]>::to_vec));
-        let id_hash = stored.id_hash;
-        if !self.leads_to(&id_hash, &token)? {
-            return Ok(None);
-        }
-        Ok(Some(WithdrawnRecord {
+        let leaving = leaving(&self.shared, &token, reason, retired, memory)?;
+        Ok(leaving.map(|leaving| leaving.record))
+    }
+}
+
+/// An article that is here, as it would be withdrawn.
+#[derive(Debug)]
+pub(crate) struct Leaving {
+    /// What the log will say.
+    pub(crate) record: WithdrawnRecord,
+    /// Its locks; `None`: it has no Cancel-Lock.
+    pub(crate) locks: Option<LockPrints>,
+}
+
+/// What withdrawing the article at this token would take; `None` when it is not here any more.  Waits for the disk.
+pub(crate) fn leaving(
+    shared: &Shared,
+    token: &Token,
+    reason: Reason,
+    retired: &Retired,
+    memory: &mut Vec<u8>,
+) -> Result<Option<Leaving>, Error> {
+    let read = shared.store.read(token, Want::Head, Blocking::Yes, memory);
+    let stored = match read {
+        Ok(stored) => stored,
+        Err(ReadError::Gone) => return Ok(None),
+        Err(error) => return Err(Error::Read(error)),
+    };
+    memory.truncate(stored.octets.end);
+    memory.extend_from_slice(b"\r\n");
+    let headers = Headers::scan_stored(&memory[stored.octets.start..]).ok();
+    let content = |known| headers.as_ref().and_then(|headers| headers.content(known));
+    let id_hash = stored.id_hash;
+    if !leads_to(shared, &id_hash, token)? {
+        return Ok(None);
+    }
+    let xref = content(Known::Xref).unwrap_or_default();
+    Ok(Some(Leaving {
+        record: WithdrawnRecord {
             reason,
-            token,
+            token: *token,
             id_hash,
             arrival: stored.arrival,
-            groups: self.places_of(&token, &xref.unwrap_or_default(), retired),
-        }))
-    }
+            groups: places_of(shared, token, xref, retired),
+        },
+        locks: content(Known::CancelLock).map(locks),
+    }))
+}
 
-    /// Whether the history leads to this copy: a withdrawn one it does not.
-    fn leads_to(&self, id_hash: &IdHash, token: &Token) -> Result<bool, Error> {
-        let entry = self.shared.views.history().lookup(id_hash)?;
-        Ok(entry.is_some_and(|entry| entry.token == Some(*token)))
-    }
+/// Whether the history leads to this copy: a withdrawn one it does not.
+fn leads_to(shared: &Shared, id_hash: &IdHash, token: &Token) -> Result<bool, Error> {
+    let entry = shared.views.history().lookup(id_hash)?;
+    Ok(entry.is_some_and(|entry| entry.token == Some(*token)))
+}
 
-    /// Where an article is filed, as far as the overview does not say otherwise.
-    fn places_of(&self, token: &Token, xref: &[u8], retired: &Retired) -> Places {
-        let (overview, mut id) = (self.shared.views.overview(), Vec::new());
-        let mut places = places(self.shared.views.groups(), retired, xref);
-        places.retain(|(group, number)| {
-            match overview.column(*group, *number, Wait::Yes, &mut id) {
-                Ok(column) => column.is_some_and(|column| column.token == *token),
-                // A lost file of the overview may have it.
-                Err(_) => true,
-            }
-        });
-        places
-    }
+/// Where an article is filed, as far as the overview does not say otherwise.
+fn places_of(shared: &Shared, token: &Token, xref: &[u8], retired: &Retired) -> Places {
+    let (overview, mut id) = (shared.views.overview(), Vec::new());
+    let mut places = places(shared.views.groups(), retired, xref);
+    places.retain(|(group, number)| {
+        match overview.column(*group, *number, Wait::Yes, &mut id) {
+            Ok(column) => column.is_some_and(|column| column.token == *token),
+            // A lost file of the overview may have it.
+            Err(_) => true,
+        }
+    });
+    places
 }

@@ -7,6 +7,7 @@
 #![deny(missing_docs)]
 
 mod article;
+pub mod cancel_lock;
 pub mod conformance;
 mod connection;
 mod error;

@@ -79,6 +79,7 @@ rejects! {
     TooOld "too_old" "Too old";
     TooManyGroups "too_many_groups" "Crossposted to too many groups";
     TooManyFollowups "too_many_followups" "Followups to too many groups";
+    Cancelled "cancelled" "Cancelled before it came";
     TooMuchQuoted "too_much_quoted" "Too much quoted text";
     // What we want.
     UnknownGroups "unknown_groups" "No such newsgroups here";

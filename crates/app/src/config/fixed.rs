@@ -26,6 +26,7 @@ pub(super) struct Fixed {
 /// All of them.
 pub(super) fn fixed() -> Vec<Fixed> {
     let mut rows = of_articles_and_groups();
+    rows.extend(of_control_messages());
     rows.extend(of_users());
     rows.extend(of_the_server());
     rows.extend(of_the_spool());
@@ -106,6 +107,27 @@ fn of_articles_and_groups() -> Vec<Fixed> {
             "Sets",
             format!("{} sets", u8::MAX),
             "a token has 8 bits for its set",
+        ),
+    ]
+}
+
+fn of_control_messages() -> Vec<Fixed> {
+    vec![
+        row(
+            "Locks in a Cancel-Lock, keys in a Cancel-Key",
+            format!("{} of them", newsreel_service::cancel_lock::ELEMENTS_MAX),
+            "real ones have up to four, and each key costs a hash; those behind are not looked at",
+        ),
+        row(
+            "Cancels that wait for their targets",
+            octets(newsreel_engine::PENDING_OCTETS_MAX as u64),
+            "in the log, some 2,000 with a key each: any checkpoint can say all of them again; beyond it those that \
+             waited longest are forgotten",
+        ),
+        row(
+            "Keys of all cancels that wait for one target",
+            format!("{} keys", newsreel_engine::PENDING_KEYS_MAX),
+            "so that nobody fills the table under one message-id; later ones are not looked at",
         ),
     ]
 }
@@ -236,7 +258,7 @@ fn of_the_spool() -> Vec<Fixed> {
         row(
             "Articles that are cancelled and not overwritten yet",
             "as many as the buffers hold".to_owned(),
-            "some 100 octets of memory each, until its buffer gets there; only the server's own user and root can cancel",
+            "some 100 octets of memory each, until its buffer gets there; `control.cancels` says whose cancels are heeded",
         ),
         row(
             "What the views keep in memory while no checkpoint succeeds",

@@ -15,6 +15,7 @@ pub(super) const LIVE: &[&str] = &[
     "articles",
     "lists",
     "posting",
+    "control",
     "session",
 ];
 

@@ -20,7 +20,7 @@ mod units;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use newsreel_engine::{ArticlesConfig, EngineConfig, ScrubConfig, SequencerConfig};
+use newsreel_engine::{ArticlesConfig, ControlConfig, EngineConfig, ScrubConfig, SequencerConfig};
 use newsreel_index::IndexConfig;
 use newsreel_journal::JournalConfig;
 use newsreel_net::access::{AccessRule, LoginConfig, Rules};
@@ -142,6 +142,8 @@ sections! {
     posting: PostingConfig, |posting| owned(posting.problems());
     /// `[moderation]`
     moderation: ModerationConfig, |moderation| owned(moderation.problems());
+    /// `[control]`
+    control: ControlConfig, |_control| Vec::new();
     /// `[engine]`
     engine: SequencerConfig, |engine| engine_complaints(engine);
     /// `[scrub]`
@@ -186,6 +188,7 @@ impl Config {
             journal: self.log.clone(),
             posting: self.posting.clone(),
             moderation: self.moderation.clone(),
+            control: self.control.clone(),
             ..EngineConfig::new(self.server.spool.clone())
         }
     }

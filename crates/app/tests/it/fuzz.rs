@@ -120,6 +120,7 @@ fn whole_inputs_are_taken() {
         "state",
         "jumped",
         "withdrawn",
+        "cancel-pending",
     ];
     for name in records {
         let octets = input(&format!("log_record/{name}"));

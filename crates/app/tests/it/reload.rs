@@ -382,6 +382,12 @@ const ROWS: &[Row] = &[
         elsewhere,
         ["239", "439"],
     ),
+    row(
+        "control.cancels",
+        ["'require-auth'", "'all'"],
+        cancelled_without_key,
+        ["223", "430"],
+    ),
 ];
 
 /// Somebody can log in, and do nothing before.
@@ -733,6 +739,16 @@ fn two_groups(world: &World) -> String {
 
 fn elsewhere(world: &World) -> String {
     world.feed("alt.test", YESTERDAY, "", 0)
+}
+
+fn cancelled_without_key(world: &World) -> String {
+    let (id, article) = article("misc.test", YESTERDAY, "", 1);
+    let mut client = NewsClient::connect(world.server.address);
+    client.send(format!("TAKETHIS {id}\r\n{article}").as_bytes());
+    assert_eq!(code(&client.line()), "239");
+    let control = format!("Control: cancel {id}\r\n");
+    assert_eq!(world.feed("misc.test", YESTERDAY, &control, 1), "239");
+    code(&client.ask(&format!("STAT {id}")))
 }
 
 /// One key: its old value, SIGHUP, its new one, and back.

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
 
 mod by_id;
+mod cancelling;
 mod checking;
 mod clock;
 mod conformance;

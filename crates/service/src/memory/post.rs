@@ -7,8 +7,9 @@ use newsreel_wire::article::HeaderLimits;
 use newsreel_wire::path::Diagnostic;
 
 use super::{MemoryService, State};
+use crate::cancel_lock::Locksmith;
 use crate::group::GroupStatus;
-use crate::posting::{self, Moderators, Post, Refused, Site, destination};
+use crate::posting::{self, Locks, Moderators, Post, Refused, Site, destination};
 use crate::reject::Reject;
 use crate::service::NewsService;
 use crate::transfer::Outcome;
@@ -50,6 +51,10 @@ impl MemoryService {
             config,
             account: posting::account(&[0; 32], user, address),
             address: address.filter(|_| config.tell_address),
+            locks: Some(Locks {
+                smith: &Locksmith::new(&[0; 32]),
+                owner: post.poster.owner(address),
+            }),
             now,
         };
         if let Some(group) = moderated {

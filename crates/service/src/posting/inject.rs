@@ -3,12 +3,13 @@
 //! Fields stay in their order and as they are; new ones stand behind them.  Only Lines is taken out, which says what
 //! nobody can trust.  The entry of the path with its `POSTED` is put in front where all articles get theirs.
 
-use newsreel_wire::article::Known;
+use newsreel_wire::article::{Control, Known};
 use newsreel_wire::date::print_rfc5322;
 use newsreel_wire::nntp::framing::dot_unstuff;
 use newsreel_wire::{MessageId, UnixTime};
 
 use super::{PostingConfig, Proto};
+use crate::cancel_lock::{Locksmith, Owner};
 
 /// Octets of an account's hash; twice as many digits.
 pub const ACCOUNT_OCTETS: usize = 12;
@@ -24,8 +25,19 @@ pub struct Site<'a> {
     pub account: Option<[u8; ACCOUNT_OCTETS]>,
     /// The poster's address, where it may be told.
     pub address: Option<std::net::IpAddr>,
+    /// The locks it gets; none if it is to have none.
+    pub locks: Option<Locks<'a>>,
     /// The time.
     pub now: UnixTime,
+}
+
+/// By whom an article can be taken back.
+#[derive(Debug, Clone, Copy)]
+pub struct Locks<'a> {
+    /// Who makes its locks, and keys for what it takes back.
+    pub smith: &'a Locksmith,
+    /// Whose it is, as far as anybody can tell.
+    pub owner: Option<Owner<'a>>,
 }
 
 /// The hash that stands for a poster: the user if there is one, else the network.  Whoever has not the key can neither
@@ -56,7 +68,7 @@ impl Proto<'_> {
         if !self.has(Known::Path) {
             field("Path", b"not-for-mail", &mut out);
         }
-        self.completed(id, site, &mut out);
+        self.completed(id, site, &self.locks(id, site), &mut out);
         // Another injecting agent may have it too, and one that is older than the field (RFC 5537 section 3.5).
         let may_be_elsewhere = self.has(Known::Date) && self.has(Known::MessageId);
         if !self.has(Known::InjectionDate) && !may_be_elsewhere {
@@ -73,7 +85,7 @@ impl Proto<'_> {
     #[must_use]
     pub fn mail(&self, id: MessageId<'_>, site: &Site<'_>, to: &str, encapsulate: bool) -> Vec<u8> {
         let mut article = Vec::with_capacity(self.headers.wire().len() + 512);
-        self.completed(id, site, &mut article);
+        self.completed(id, site, &[], &mut article);
         article.extend_from_slice(b"\r\n");
         article.extend_from_slice(self.headers.body());
         let mut out = Vec::with_capacity(article.len() + 512);
@@ -102,12 +114,43 @@ impl Proto<'_> {
         self.headers.present().contains(field)
     }
 
-    /// The header block with all that an author could have written, without its empty line.
-    fn completed(&self, id: MessageId<'_>, site: &Site<'_>, out: &mut Vec<u8>) {
+    /// What goes behind the author's own locks and keys (RFC 8315 sections 3.1 and 3.3): locks by which the site and the
+    /// poster can take the article back, and the poster's key for what this one takes back.
+    fn locks(&self, id: MessageId<'_>, site: &Site<'_>) -> Vec<(Known, String)> {
+        let Some(Locks { smith, owner }) = site.locks else {
+            return Vec::new();
+        };
+        let owners = owner.into_iter().chain([Owner::Site]);
+        let locks = owners.map(|owner| (Known::CancelLock, smith.lock(owner, id)));
+        let key = owner.zip(self.taken_back());
+        let key = key.map(|(owner, target)| (Known::CancelKey, smith.key(owner, target)));
+        locks.chain(key).collect()
+    }
+
+    /// The article that this one cancels or supersedes.
+    fn taken_back(&self) -> Option<MessageId<'_>> {
+        let control = self.headers.content(Known::Control).map(Control::parse);
+        match (control, self.headers.content(Known::Supersedes)) {
+            (Some(control), _) => control?.cancelled(),
+            (None, Some(id)) => MessageId::parse(id).ok(),
+            (None, None) => None,
+        }
+    }
+
+    /// The header block with all that an author could have written, without its empty line; what is `added` to a field
+    /// stands behind what it has.
+    fn completed(
+        &self,
+        id: MessageId<'_>,
+        site: &Site<'_>,
+        added: &[(Known, String)],
+        out: &mut Vec<u8>,
+    ) {
         for one in self.headers.fields() {
             if one.known() != Some(Known::Lines) {
                 let octets = self.headers.wire().get(one.start..one.end);
                 out.extend_from_slice(octets.unwrap_or_default());
+                continue_field(one.known(), added, out);
             }
         }
         let config = site.config;
@@ -123,6 +166,25 @@ impl Proto<'_> {
         if !self.has(Known::Organization) && !config.organization.is_empty() {
             field("Organization", config.organization.as_bytes(), out);
         }
+        for known in [Known::CancelLock, Known::CancelKey] {
+            let first = added.iter().position(|(of, _)| *of == known);
+            if let Some((_, text)) = first.and_then(|first| added.get(first))
+                && !self.has(known)
+            {
+                field(known.name(), text.as_bytes(), out);
+                let rest = first.and_then(|first| added.get(first + 1..));
+                continue_field(Some(known), rest.unwrap_or_default(), out);
+            }
+        }
+    }
+}
+
+/// Adds to the field that was written last, each on a line of its own.
+fn continue_field(known: Option<Known>, added: &[(Known, String)], out: &mut Vec<u8>) {
+    for (_, text) in added.iter().filter(|(of, _)| Some(*of) == known) {
+        out.extend_from_slice(b"\t");
+        out.extend_from_slice(text.as_bytes());
+        out.extend_from_slice(b"\r\n");
     }
 }
 
@@ -178,6 +240,7 @@ mod tests {
         }
     }
 
+    /// The article of this text, its id, and a site without locks.
     fn with<R>(text: &str, then: impl FnOnce(&Proto<'_>, MessageId<'_>, &Site<'_>) -> R) -> R {
         let (wire, config) = (text.replace('\n', "\r\n"), config());
         let proto = check(wire.as_bytes(), HeaderLimits::USUAL, &config, NOW).unwrap();
@@ -186,6 +249,7 @@ mod tests {
             config: &config,
             account: Some([0xab; ACCOUNT_OCTETS]),
             address: Some([192, 0, 2, 7].into()),
+            locks: None,
             now: NOW,
         };
         let id = proto
@@ -232,6 +296,77 @@ mod tests {
         ));
         assert_eq!(dated.matches("Injection-Date:").count(), 1);
         assert!(dated.contains("Injection-Date: Wed, 31 Dec 2025"));
+    }
+
+    /// RFC 8315 sections 3.1 and 3.3.
+    #[test]
+    fn locks_and_keys_stand_behind_the_authors_own() {
+        let smith = Locksmith::new(&[7; 32]);
+        let fields = |text: &str, owner| {
+            let octets = with(text, |proto, id, site| {
+                let locks = Some(Locks {
+                    smith: &smith,
+                    owner,
+                });
+                proto.inject(id, &Site { locks, ..*site })
+            });
+            let text = String::from_utf8(octets).unwrap().replace("\r\n", "\n");
+            let from = text.find("Cancel-").unwrap();
+            let (mut kept, mut is_kept) = (String::new(), false);
+            for line in text[from..].split("\n\n").next().unwrap().lines() {
+                is_kept = line.starts_with("Cancel-") || is_kept && line.starts_with('\t');
+                kept.push_str(if is_kept { line } else { "" });
+                kept.push_str(if is_kept { "\n" } else { "" });
+            }
+            kept
+        };
+        let (own, target) = ("<1@b.example>", "<0@b.example>");
+        let id = |text: &'static str| MessageId::parse(text.as_bytes()).unwrap();
+        let (ada, site) = (Owner::User("ada"), Owner::Site);
+        let lock = |owner| smith.lock(owner, id(own));
+        let key = |owner| smith.key(owner, id(target));
+        let text = format!("From: a@b.example\nNewsgroups: a.b\nSubject: s\nMessage-ID: {own}\n");
+        let body = "\nx\n.\n";
+        assert_eq!(
+            fields(&format!("{text}{body}"), None),
+            format!("Cancel-Lock: {}\n", lock(site))
+        );
+        assert_eq!(
+            fields(&format!("{text}{body}"), Some(ada)),
+            format!("Cancel-Lock: {}\n\t{}\n", lock(ada), lock(site))
+        );
+        for taking in [
+            format!("Control: cancel {target}"),
+            format!("Supersedes: {target}"),
+        ] {
+            assert_eq!(
+                fields(&format!("{text}{taking}\n{body}"), Some(ada)),
+                format!(
+                    "Cancel-Lock: {}\n\t{}\nCancel-Key: {}\n",
+                    lock(ada),
+                    lock(site),
+                    key(ada)
+                )
+            );
+            let unnamed = fields(&format!("{text}{taking}\n{body}"), None);
+            assert!(
+                !unnamed.contains("Cancel-Key"),
+                "nobody in particular has no key"
+            );
+        }
+        let mine = "Cancel-Key: sha256:a\n\tsha256:b\nCancel-Lock: sha256:c\n";
+        assert_eq!(
+            fields(
+                &format!("{text}{mine}Control: cancel {target}\n{body}"),
+                Some(ada)
+            ),
+            format!(
+                "Cancel-Key: sha256:a\n\tsha256:b\n\t{}\nCancel-Lock: sha256:c\n\t{}\n\t{}\n",
+                key(ada),
+                lock(ada),
+                lock(site)
+            )
+        );
     }
 
     #[test]
@@ -294,7 +429,14 @@ mod tests {
             }
             let config = config();
             let proto = check(&wire, HeaderLimits::USUAL, &config, NOW).unwrap();
-            let site = Site { path_identity: "news.a.example", config: &config, account: None, address: None, now: NOW };
+            let site = Site {
+                path_identity: "news.a.example",
+                config: &config,
+                account: None,
+                address: None,
+                locks: None,
+                now: NOW,
+            };
             let made = MessageId::parse(b"<made@a.example>").unwrap();
             let out = proto.inject(proto.message_id.unwrap_or(made), &site);
             let headers = newsreel_wire::article::Headers::scan(&out).unwrap();

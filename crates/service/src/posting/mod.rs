@@ -14,6 +14,7 @@ mod limits;
 mod moderators;
 mod quoted;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -24,10 +25,11 @@ pub use check::{HEADER_LINE_OCTETS_MAX, Proto, check, own_id};
 pub use config::{ModerationConfig, PostingClients, PostingConfig};
 pub use groups::destination;
 pub use ids::IdMaker;
-pub use inject::{ACCOUNT_OCTETS, Site, account};
+pub use inject::{ACCOUNT_OCTETS, Locks, Site, account};
 pub use limits::{KEYS_MAX as LIMITED_KEYS_MAX, PostLimits};
 pub use moderators::{Moderators, address_of};
 
+use crate::cancel_lock::Owner;
 use crate::reject::Reject;
 use crate::transfer::{Defer, OfferedId, Outcome};
 
@@ -85,6 +87,17 @@ pub struct Poster {
 }
 
 impl Poster {
+    /// Whose the articles are that come from here: the user's, or, without one, this machine's; nobody's in particular
+    /// from anywhere else, where the next one at the same address may be another person.
+    #[must_use]
+    pub fn owner(&self, address: Option<IpAddr>) -> Option<Owner<'_>> {
+        match self.user.as_deref() {
+            Some(name) => Some(Owner::User(name)),
+            None if address.is_some_and(|address| address.is_loopback()) => Some(Owner::Machine),
+            None => None,
+        }
+    }
+
     /// Whether this group may be posted to.
     #[must_use]
     pub fn may_post_to(&self, group: &str) -> bool {

@@ -4,6 +4,7 @@
 //! borrows from it; nothing here changes an article or knows what the server's policy is.
 
 mod content;
+mod control;
 mod from;
 mod headers;
 #[cfg(test)]
@@ -15,6 +16,7 @@ mod optional;
 mod relay;
 
 pub use content::Content;
+pub use control::Control;
 pub use headers::{Field, HeaderLimits, Headers};
 pub(crate) use headers::{is_blank, trim};
 pub use known::{Known, KnownSet};

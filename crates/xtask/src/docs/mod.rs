@@ -37,6 +37,11 @@ const SECTIONS: &[(&str, &str, &str)] = &[
         "crates/service/src/posting/config.rs",
         "ModerationConfig",
     ),
+    (
+        "control",
+        "crates/engine/src/control/config.rs",
+        "ControlConfig",
+    ),
     ("engine", "crates/engine/src/config.rs", "SequencerConfig"),
     ("scrub", "crates/engine/src/config.rs", "ScrubConfig"),
     ("log", "crates/journal/src/config.rs", "JournalConfig"),

@@ -1,0 +1,213 @@
+//! cancel and Supersedes: an article that takes another one out (RFC 5537 sections 5.3 and 5.4).
+//!
+//! What comes of it is decided on a thread that may wait for the disk: the target is looked up, its locks are read from
+//! its header block, and what the log will say is made ready.  A target that is not here is waited for ([`Pending`](super::pending::Pending)):
+//! that is said first and looked up then, and the sequencer marks an article as under way before it looks whether a
+//! cancel waits for it, so that of two that pass each other one sees the other.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use newsreel_service::cancel_lock::{LockPrints, locks, opened};
+use newsreel_service::{Completion, Connection, Outcome};
+use newsreel_wire::article::{Control, Headers, Known, RelayFacts};
+use newsreel_wire::{IdHash, UnixTime};
+
+use crate::accept::{Candidate, CandidateBatch};
+use crate::counters::Counters;
+use crate::error::Error;
+use crate::local::{LocalService, blocking};
+use crate::places::Retired;
+use crate::record::{PendingRecord, Reason, WithdrawnRecord, kind};
+use crate::sequencer::Sequencer;
+use crate::shared::{Policy, Shared};
+use crate::withdraw::leaving;
+
+/// How often a target is looked for whose commit is under way, and how long each time.
+const TRIES: u32 = 1000;
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// What an article takes out.
+#[derive(Debug)]
+pub(crate) struct Cancel {
+    target: IdHash,
+    keys: LockPrints,
+    effect: Effect,
+}
+
+/// What comes of it.
+#[derive(Debug)]
+enum Effect {
+    /// Nothing: the target is gone already, or it is not allowed.
+    None,
+    /// This is withdrawn.
+    Withdraw(WithdrawnRecord),
+    /// The target is not here: it is judged when it comes.
+    Wait,
+}
+
+/// What an article asks to have taken out, as far as anything could come of it.
+pub(crate) fn asked(
+    shared: &Shared,
+    policy: &Policy,
+    headers: &Headers<'_>,
+    relay: &RelayFacts<'_>,
+) -> Option<Box<Cancel>> {
+    let target = match relay.control {
+        Some(control) => Control::parse(control)?.cancelled(),
+        None => relay.supersedes,
+    };
+    let target = target.filter(|target| *target != relay.message_id)?;
+    let keys = headers.content(Known::CancelKey);
+    let keys = keys.map(opened).unwrap_or_default();
+    policy.control.cancels.may_allow(&keys).then(|| {
+        Box::new(Cancel {
+            target: shared.id_hash(target),
+            keys,
+            effect: Effect::None,
+        })
+    })
+}
+
+impl LocalService {
+    /// Decides what comes of the cancels among these candidates; answers those for which it cannot be decided now.
+    pub(crate) async fn settle_cancels(&self, batch: &mut CandidateBatch, from: &Arc<Connection>) {
+        let shared = &self.shared;
+        let cancels = batch.candidates.iter().enumerate();
+        let open: Vec<(usize, IdHash, LockPrints)> = cancels
+            .filter_map(|(at, it)| {
+                let cancel = it.cancel.as_ref()?;
+                Some((at, cancel.target, cancel.keys.clone()))
+            })
+            .collect();
+        if open.is_empty() {
+            return;
+        }
+        let decided = open.clone();
+        let decided = blocking(shared, move |shared| decide(shared, &decided)).await;
+        let mut decided = decided.unwrap_or_default().into_iter();
+        let mut failed = Vec::new();
+        for (at, ..) in &open {
+            match (decided.next().flatten(), batch.candidates.get_mut(*at)) {
+                (
+                    Some(effect),
+                    Some(Candidate {
+                        cancel: Some(cancel),
+                        ..
+                    }),
+                ) => {
+                    cancel.effect = effect;
+                }
+                _ => failed.push(*at),
+            }
+        }
+        for at in failed.into_iter().rev() {
+            let candidate = batch.candidates.remove(at);
+            let outcome = Outcome::Failed;
+            shared.accept.count(&shared.counters, &outcome);
+            shared.offers.unclaim(&candidate.hash, from.id());
+            let ticket = candidate.ticket;
+            from.complete([Completion { ticket, outcome }]);
+        }
+    }
+}
+
+/// What comes of each; `None`: it cannot be told.
+fn decide(shared: &Shared, open: &[(usize, IdHash, LockPrints)]) -> Vec<Option<Effect>> {
+    let retired = shared.views.groups().retired();
+    let mut memory = Vec::new();
+    let mut effects = Vec::with_capacity(open.len());
+    for (_, target, keys) in open {
+        effects.push(match effect(shared, target, keys, &retired, &mut memory) {
+            Ok(effect) => effect,
+            Err(error) => {
+                tracing::error!(%error, "what a cancel is about cannot be read; it is put off");
+                None
+            }
+        });
+    }
+    effects
+}
+
+fn effect(
+    shared: &Shared,
+    target: &IdHash,
+    keys: &LockPrints,
+    retired: &Retired,
+    memory: &mut Vec<u8>,
+) -> Result<Option<Effect>, Error> {
+    let (now, policy) = (UnixTime(shared.clock.now().secs), shared.policy.load());
+    shared.pending.expect(*target, keys, now);
+    shared.pending.tidy(now, policy.articles.age_s_max);
+    for _ in 0..TRIES {
+        // In this order: what is under way is in the history before it is no longer under way.
+        let is_under_way = shared.offers.is_sequenced(target);
+        match shared.views.history().lookup(target)? {
+            None if is_under_way => std::thread::sleep(PAUSE),
+            None => return Ok(Some(Effect::Wait)),
+            Some(entry) => {
+                shared.pending.forget(target);
+                let Some(token) = entry.token else {
+                    return Ok(Some(Effect::None));
+                };
+                let leaving = leaving(shared, &token, Reason::Cancelled, retired, memory)?;
+                let allowed =
+                    leaving.filter(|it| policy.control.cancels.allows(it.locks.as_deref(), keys));
+                return Ok(Some(
+                    allowed.map_or(Effect::None, |it| Effect::Withdraw(it.record)),
+                ));
+            }
+        }
+    }
+    tracing::error!(
+        "what a cancel is about has been on its way for very long; the cancel is put off"
+    );
+    Ok(None)
+}
+
+impl Sequencer {
+    /// Whether a cancel that came before this article may take it out.
+    pub(crate) fn is_cancelled(&self, candidate: &Candidate) -> bool {
+        let Some(keys) = self.shared.pending.keys(&candidate.hash) else {
+            return false;
+        };
+        let cancels = self.shared.policy.load().control.cancels;
+        let is_cancelled = cancels.allows(candidate.locks().map(locks).as_deref(), &keys);
+        if is_cancelled {
+            Counters::add(&self.shared.counters.cancelled, 1);
+        }
+        is_cancelled
+    }
+
+    /// Puts what comes of a cancel behind it, into the same frame.
+    pub(crate) fn take_out(&mut self, candidate: &Candidate) {
+        let Some(cancel) = candidate.cancel.as_deref() else {
+            return;
+        };
+        match &cancel.effect {
+            Effect::None => {}
+            Effect::Withdraw(record) => {
+                record.encode(self.record(kind::WITHDRAWN));
+                self.open.withdrawn.push(record.token);
+                Counters::add(&self.shared.counters.cancelled, 1);
+            }
+            Effect::Wait => {
+                let since = UnixTime(self.shared.clock.now().secs);
+                let (target, keys) = (cancel.target, cancel.keys.clone());
+                let record = PendingRecord {
+                    target,
+                    since,
+                    keys,
+                };
+                record.encode(self.record(kind::CANCEL_PENDING));
+            }
+        }
+    }
+
+    /// Tells the log again what waits for targets, so that what it said before may go.
+    pub(crate) fn write_pending(&mut self) {
+        for record in self.shared.pending.all() {
+            record.encode(self.record(kind::CANCEL_PENDING));
+        }
+    }
+}

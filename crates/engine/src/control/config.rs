@@ -1,0 +1,100 @@
+//! The section `[control]` of the configuration: which control messages are heeded.
+
+use newsreel_service::cancel_lock::LockPrint;
+use serde::{Deserialize, Serialize};
+
+/// Whose cancels, and whose Supersedes, take an article out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cancels {
+    /// Those that open a Cancel-Lock of the article.
+    #[default]
+    RequireAuth,
+    /// Those, and anybody's where the article has no Cancel-Lock.
+    Auth,
+    /// Anybody's.
+    All,
+    /// Nobody's.
+    None,
+}
+
+/// `[control]`: which control messages are heeded. All are filed and fed, whatever comes of them.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ControlConfig {
+    /// Whose cancels, and whose Supersedes, take an article out: of those with a Cancel-Key for one of its locks
+    /// (RFC 8315, `require-auth`), also anybody's where it has no lock (`auth`), `all`, or `none`. Without keys anybody
+    /// can write a cancel in the author's name.
+    pub cancels: Cancels,
+}
+
+impl Cancels {
+    /// Whether an article with these locks may be taken out by who has these keys; `None`: it has no Cancel-Lock.
+    pub(crate) fn allows(self, locks: Option<&[LockPrint]>, keys: &[LockPrint]) -> bool {
+        let is_open = || locks.is_some_and(|locks| locks.iter().any(|lock| keys.contains(lock)));
+        match self {
+            Self::None => false,
+            Self::RequireAuth => is_open(),
+            Self::Auth => locks.is_none() || is_open(),
+            Self::All => true,
+        }
+    }
+
+    /// Whether there is an article that these keys could take out.
+    pub(crate) const fn may_allow(self, keys: &[LockPrint]) -> bool {
+        match self {
+            Self::None => false,
+            Self::RequireAuth => !keys.is_empty(),
+            Self::Auth | Self::All => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_may_take_an_article_out() {
+        let (mine, other) = (LockPrint([1; 32]), LockPrint([2; 32]));
+        let keys = [mine];
+        // No lock, only ones that do not count, another's, mine among others.
+        let locks: [Option<&[LockPrint]>; 4] =
+            [None, Some(&[]), Some(&[other]), Some(&[other, mine])];
+        for (cancels, with_key, without) in [
+            (Cancels::None, [false; 4], [false; 4]),
+            (
+                Cancels::RequireAuth,
+                [false, false, false, true],
+                [false; 4],
+            ),
+            (
+                Cancels::Auth,
+                [true, false, false, true],
+                [true, false, false, false],
+            ),
+            (Cancels::All, [true; 4], [true; 4]),
+        ] {
+            assert_eq!(
+                locks.map(|it| cancels.allows(it, &keys)),
+                with_key,
+                "{cancels:?}"
+            );
+            assert_eq!(
+                locks.map(|it| cancels.allows(it, &[])),
+                without,
+                "{cancels:?}"
+            );
+            assert_eq!(
+                cancels.may_allow(&[]),
+                without.contains(&true),
+                "{cancels:?}"
+            );
+            assert_eq!(
+                cancels.may_allow(&keys),
+                with_key.contains(&true),
+                "{cancels:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! Control messages: what an article says to the server besides what it says to readers (RFC 5537 section 5).
+//!
+//! Whoever reads one here decides on the session's thread what comes of it; the sequencer puts that into the log in one
+//! frame with the message itself, so that neither is there without the other.  A message that is malformed, forged or
+//! not allowed is an article like others and changes nothing.
+
+pub(crate) mod cancel;
+pub(crate) mod config;
+pub(crate) mod pending;
+
+use newsreel_wire::GroupId;
+use newsreel_wire::article::Control;
+use smallvec::SmallVec;
+
+use crate::config::Mode;
+use crate::shared::Shared;
+
+/// The group that control messages of this verb are filed in: its own, or the one for all; none where neither is there.
+/// Never a group that its Newsgroups names: that is for people.
+pub(crate) fn filed_in(shared: &Shared, control: &Control<'_>) -> SmallVec<[GroupId; 4]> {
+    if shared.config.sequencer.mode == Mode::Transit {
+        return SmallVec::new();
+    }
+    let groups = shared.views.groups();
+    let own = format!("control.{}", control.verb().to_ascii_lowercase());
+    let group = groups.by_name(&own).or_else(|| groups.by_name("control"));
+    group.map(|group| group.id()).into_iter().collect()
+}

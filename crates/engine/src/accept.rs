@@ -22,9 +22,9 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::config::{ArticlesConfig, Mode};
-use crate::control::cancel::{self, Cancel};
+use crate::config::{ArticlesConfig, Mode, UnknownGroups};
 use crate::control;
+use crate::control::cancel::{self, Cancel};
 use crate::counters::Counters;
 use crate::shared::{Policy, Shared};
 
@@ -345,7 +345,8 @@ fn find_groups(
     relay: &RelayFacts<'_>,
 ) -> Result<SmallVec<[GroupId; 4]>, Reject> {
     let mut found = SmallVec::new();
-    let (mut named, mut wanted, mut closed) = (0, false, false);
+    let (mut named, mut wanted, mut closed) = (0, 0u32, 0u32);
+    let mut is_junk = false;
     for name in newsgroups::split(relay.newsgroups) {
         named += 1;
         if named > policy.articles.groups_max {
@@ -356,7 +357,7 @@ fn find_groups(
         match policy.wanted.verdict(name.as_str()) {
             Verdict::Poison => return Err(Reject::Poisoned),
             Verdict::NoMatch => continue,
-            Verdict::Match => wanted = true,
+            Verdict::Match => wanted += 1,
         }
         if shared.config.sequencer.mode == Mode::Transit {
             continue;
@@ -372,21 +373,32 @@ fn find_groups(
             Some(GroupStatus::Moderated) if headers.get(Known::Approved).is_none() => {
                 return Err(Reject::NotApproved);
             }
-            Some(GroupStatus::Junk | GroupStatus::Closed) => closed = true,
+            Some(GroupStatus::Junk) => is_junk = true,
+            Some(GroupStatus::Closed) => closed += 1,
             _ => found.push(group.id()),
         }
     }
-    if !wanted {
+    if wanted == 0 {
         return Err(Reject::Unwanted);
     }
     if found.is_empty() && shared.config.sequencer.mode == Mode::Reader {
-        return Err(if closed {
-            Reject::GroupClosed
-        } else {
-            Reject::UnknownGroups
-        });
+        let is_closed = is_junk || closed > 0;
+        // Where all are closed nobody is to read it.
+        let junk = (wanted > closed).then(|| junk(shared, policy)).flatten();
+        found.push(junk.ok_or(match is_closed {
+            true => Reject::GroupClosed,
+            false => Reject::UnknownGroups,
+        })?);
     }
     Ok(found)
+}
+
+/// The group of articles that no other group here files, if there is to be one.
+fn junk(shared: &Shared, policy: &Policy) -> Option<GroupId> {
+    match policy.articles.unknown_groups {
+        UnknownGroups::Refuse => None,
+        UnknownGroups::Junk => Some(shared.views.groups().by_name("junk")?.id()),
+    }
 }
 
 /// Which buffer set takes it, by the storage rules.

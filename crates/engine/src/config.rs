@@ -51,6 +51,17 @@ pub enum Mode {
     Transit,
 }
 
+/// What becomes of articles of groups that are not here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum UnknownGroups {
+    /// They are refused.
+    #[default]
+    Refuse,
+    /// They are filed in the group `junk`.
+    Junk,
+}
+
 /// `[articles]`: what a relayed article must be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -69,6 +80,9 @@ pub struct ArticlesConfig {
     pub groups_max: u32,
     /// Groups taken at all, a wildmat; an article that meets a poison pattern (`@`) is refused.
     pub accept: String,
+    /// What becomes of an article whose groups are not here, or only such as file nothing (status `j`): `refuse` it, or
+    /// file it in the group `junk`, if there is one, to be fed on and read by who cares.
+    pub unknown_groups: UnknownGroups,
 }
 
 impl Default for ArticlesConfig {
@@ -81,6 +95,7 @@ impl Default for ArticlesConfig {
             future_s_max: 86_400,
             groups_max: 100,
             accept: "*".to_owned(),
+            unknown_groups: UnknownGroups::Refuse,
         }
     }
 }

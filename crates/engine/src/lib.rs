@@ -57,6 +57,7 @@ pub use admin::{GROUP_HIGH_END, GROUP_TEXT_OCTETS_MAX};
 pub use check::{GAPS_MAX, PROBLEMS_MAX};
 pub use config::{
     ArticlesConfig, Durability, EngineConfig, Mode, NumberOverflow, ScrubConfig, SequencerConfig,
+    UnknownGroups,
 };
 pub use control::config::{Cancels, ControlConfig};
 pub use control::pending::{PENDING_KEYS_MAX, PENDING_OCTETS_MAX};

@@ -383,6 +383,12 @@ const ROWS: &[Row] = &[
         ["239", "439"],
     ),
     row(
+        "articles.unknown_groups",
+        ["'refuse'", "'junk'"],
+        |world| world.feed("no.such", YESTERDAY, "", 0),
+        ["439", "239"],
+    ),
+    row(
         "control.cancels",
         ["'require-auth'", "'all'"],
         cancelled_without_key,
@@ -402,7 +408,14 @@ impl World {
     fn start(values: &[(&str, &str)]) -> Self {
         let spool = Spool::with(&configuration(values));
         let server = spool.serve_with(&["--clock", CLOCK]);
-        spool.text(&["group", "add", "misc.test", "misc.other", "alt.test"]);
+        spool.text(&[
+            "group",
+            "add",
+            "misc.test",
+            "misc.other",
+            "alt.test",
+            "junk",
+        ]);
         Self { spool, server }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use newsreel_engine::{GroupChange, GroupSpec, NumberOverflow};
+use newsreel_engine::{GroupChange, GroupSpec, NumberOverflow, UnknownGroups};
 use newsreel_host::MemoryDisk;
 use newsreel_service::{Outcome, Reject};
 use newsreel_wire::ArticleNumber;
@@ -166,4 +166,62 @@ async fn an_alias_is_as_moderated_and_as_closed_as_what_it_leads_to() {
         ]
     );
     assert_eq!((world.high("alt.m"), world.high("misc.test")), (1, 1));
+}
+
+/// Articles that no group here files go to `junk` where that is wanted and there is one; those of closed groups never.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn articles_of_unknown_groups_are_refused_or_kept_apart() {
+    let mut config = config(4 << 20);
+    let group = |name: &str, status: &str| GroupSpec {
+        status: status.to_owned(),
+        ..GroupSpec::new(name)
+    };
+    let groups = [
+        group("alt.j", "j"),
+        group("alt.x", "x"),
+        group("alt.m", "m"),
+        group("alt.to.j", "=alt.j"),
+    ];
+    let wanted = |from: usize| {
+        [
+            article(from, "no.such"),
+            article(from + 1, "alt.j,no.such"),
+            article(from + 2, "alt.to.j"),
+            article(from + 3, "alt.x"),
+            article(from + 4, "alt.x,no.such"),
+            article(from + 5, "alt.m,no.such"),
+            article(from + 6, "misc.test,no.such"),
+        ]
+    };
+    let [unknown, closed, moderated] = [
+        Reject::UnknownGroups,
+        Reject::GroupClosed,
+        Reject::NotApproved,
+    ]
+    .map(Outcome::Rejected);
+    let taken = Outcome::Accepted;
+    let refused = [unknown, closed, closed, closed, closed, moderated, taken];
+    let kept = [taken, taken, taken, closed, taken, moderated, taken];
+
+    let world = World::on(Arc::new(MemoryDisk::new()), config.clone());
+    world.engine.add_groups(groups.to_vec()).unwrap();
+    assert_eq!(world.send(&wanted(1)).await, refused);
+    config.articles.unknown_groups = UnknownGroups::Junk;
+    world.engine.reload(&config).unwrap();
+    assert_eq!(
+        world.send(&wanted(11)).await,
+        refused,
+        "there is no such group"
+    );
+    let junk = vec![GroupSpec::new("junk")];
+    world.engine.add_groups(junk).unwrap();
+    assert_eq!(world.send(&wanted(21)).await, kept);
+    let lines = world.lines("junk").await;
+    let xrefs = lines.iter().filter_map(|line| line.split('\t').next_back());
+    assert_eq!(
+        xrefs.collect::<Vec<_>>(),
+        [1, 2, 3, 4].map(|n| format!("Xref: news.example junk:{n}"))
+    );
+    assert_eq!(world.high("misc.test"), 3);
+    assert_eq!(world.problems(), [""; 0]);
 }

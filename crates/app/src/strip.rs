@@ -10,6 +10,14 @@ const WIDTH: u64 = 64;
 /// What the characters mean.
 pub(crate) const KEY: &str = "# this cycle   > the next article   ~ reserved, about to be overwritten   = the cycle before   . empty\n";
 
+/// Room for articles; where each of them is a file, what is free there.
+pub(crate) fn room(report: &Value) -> String {
+    match report["octets"].is_null() {
+        true => format!("{} free", output::octets(&report["free_octets"])),
+        false => output::octets(&report["octets"]),
+    }
+}
+
 /// A buffer as `store inspect` shows it.
 pub(crate) fn buffer(report: &Value) -> String {
     let number = |key: &str| report[key].as_u64().unwrap_or(0);
@@ -20,39 +28,39 @@ pub(crate) fn buffer(report: &Value) -> String {
         Some(_) => format!("{} a day", output::octets(&report["octets_a_day"])),
         None => "not known yet".to_owned(),
     };
-    let is_endless = report["method"] != "cnfs";
+    let (is_cyclic, is_in_files) = (report["method"] == "cnfs", report["octets"].is_null());
     let (cycle, offset) = (number("cycle"), number("free_offset"));
     let mut facts = vec![
         ("buffer", output::cell(&report["name"])),
         ("set", output::cell(&report["set"])),
         ("file", output::cell(&report["path"])),
-        ("room", output::octets(&report["octets"])),
-        (
-            "alive",
-            format!("{} ({} %)", output::octets(&live.into()), percent(live)),
-        ),
-        (
-            "next article",
-            match is_endless {
-                true => format!("segment {cycle}, offset {offset:#x}"),
-                false => format!(
-                    "cycle {cycle}, offset {offset:#x}, {} % of the way",
-                    percent(behind)
-                ),
-            },
-        ),
-        ("oldest article", output::date(&report["oldest"])),
-        ("comes in", rate),
+        ("room", room(report)),
     ];
-    if !is_endless {
+    if !is_in_files {
+        let alive = output::octets(&live.into());
+        facts.push(("alive", format!("{alive} ({} %)", percent(live))));
+        let next = match is_cyclic {
+            false => format!("segment {cycle}, offset {offset:#x}"),
+            true => format!(
+                "cycle {cycle}, offset {offset:#x}, {} % of the way",
+                percent(behind)
+            ),
+        };
+        facts.push(("next article", next));
+    }
+    facts.push(("oldest article", output::date(&report["oldest"])));
+    if !is_in_files {
+        facts.push(("comes in", rate));
+    }
+    if is_cyclic {
         facts.push(("an article stays", output::duration(&report["lasts_s"])));
     }
     facts.push(("state", output::cell(&report["state"])));
     let facts = output::facts(&facts);
-    match is_endless {
+    match is_cyclic {
+        true => format!("{facts}[{}]\n", strip(report)),
         // Nothing of it is overwritten.
-        true => facts,
-        false => format!("{facts}[{}]\n", strip(report)),
+        false => facts,
     }
 }
 
@@ -97,9 +105,23 @@ mod tests {
     #[test]
     fn offsets_are_marked_as_hexadecimal() {
         for method in ["cnfs", "segment"] {
-            let said = buffer(&json!({"method": method, "cycle": 3, "free_offset": 0x22000}));
+            let said = buffer(&json!({"method": method, "octets": 1 << 20, "cycle": 3,
+                "free_offset": 0x22000}));
             assert!(said.contains(" 3, offset 0x22000"), "{said}");
         }
+    }
+
+    #[test]
+    fn where_articles_are_files_nothing_is_made_up() {
+        let said = buffer(
+            &json!({"method": "timehash", "name": "T", "set": "T", "path": "/t", "cycle": 3,
+            "free_offset": 0x22000, "free_octets": 5 << 20, "state": "ok"}),
+        );
+        assert_eq!(
+            said,
+            "buffer          T\nset             T\nfile            /t\nroom            5120 KiB free\n\
+             oldest article  -\nstate           ok\n"
+        );
     }
 
     #[test]

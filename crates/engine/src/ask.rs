@@ -13,7 +13,6 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::filing::number_max;
 use crate::mend::describe;
-use crate::places::named;
 use crate::report::{
     ArticleRef, ArticleReport, BufferReport, BufferStatus, GroupReport, HistoryStatus, LogStatus,
     OverviewStatus, Status, TOKEN_SHAPE,
@@ -323,7 +322,7 @@ impl Engine {
             message_id: content(Known::MessageId),
             token: self.shared.store.token_text(token).unwrap_or_default(),
             set: self.set_name(token.set()),
-            xref: named(content(Known::Xref).as_bytes())
+            xref: newsreel_wire::xref::places(content(Known::Xref).as_bytes())
                 .map(|(group, number)| (group.to_owned(), number.0))
                 .collect(),
             arrival: stored.arrival.0,

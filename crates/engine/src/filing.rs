@@ -175,6 +175,9 @@ impl GroupTable {
     }
 }
 
+/// In front of the content of Xref.
+const XREF: &[u8] = b"Xref: ";
+
 /// Writes the content of Xref: `server group:number ...` (RFC 5536 section 3.2.14).
 pub(crate) fn write_xref(
     out: &mut Vec<u8>,
@@ -193,6 +196,24 @@ pub(crate) fn write_xref(
         out.push(b':');
         out.extend_from_slice(digits.format(number.0).as_bytes());
     }
+}
+
+/// The same as a header line.
+pub(crate) fn write_xref_line(
+    out: &mut Vec<u8>,
+    server: &str,
+    numbers: &[(GroupId, ArticleNumber)],
+    groups: &GroupTable,
+) {
+    out.extend_from_slice(XREF);
+    write_xref(out, server, numbers, groups);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// What such a line says; nothing where there is none.
+pub(crate) fn xref_content(line: &[u8]) -> &[u8] {
+    let content = line.strip_prefix(XREF).unwrap_or_default();
+    content.trim_ascii_end()
 }
 
 /// The pieces of the final article, in order, and the length of its header block.
@@ -268,8 +289,10 @@ mod tests {
         table.take(&numbers);
         assert_eq!(table.numbers(&[GroupId(0)])[0].1, ArticleNumber(8));
         let mut xref = Vec::new();
-        write_xref(&mut xref, "news.example", &numbers, &table);
-        assert_eq!(xref, b"news.example misc.test:7");
+        write_xref_line(&mut xref, "news.example", &numbers, &table);
+        assert_eq!(xref, b"Xref: news.example misc.test:7\r\n");
+        assert_eq!(xref_content(&xref), b"news.example misc.test:7");
+        assert_eq!(xref_content(b""), b"");
     }
 
     #[test]

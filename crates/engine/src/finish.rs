@@ -19,6 +19,7 @@ use crate::commit::{Commit, Entry, Failure, Job};
 use crate::config::Durability;
 use crate::counters::Counters;
 use crate::error::Error;
+use crate::filing;
 use crate::record::{ArticleRecord, kind};
 use crate::sequencer::{Sequencer, SyncState};
 use crate::start::group_table;
@@ -251,12 +252,18 @@ impl Sequencer {
         let Some((article, head_len)) = kept else {
             return Err(PlaceError::Suspended);
         };
+        let mut xref = Vec::new();
+        if !record.groups.is_empty() {
+            let server = &self.shared.path_identity;
+            filing::write_xref(&mut xref, server, &record.groups, &self.groups);
+        }
         self.store.place(&Place {
             sequence,
             arrival: record.arrival,
             id_hash: record.id_hash,
             id: record.id,
             set: record.token.set(),
+            xref: &xref,
             article: &[article],
             head_len,
         })

@@ -61,5 +61,5 @@ pub fn decode_scrub(octets: &[u8]) -> bool {
 
 /// Takes `octets` for the Xref of a stored article: names and numbers, each as it stands there.
 pub fn named(octets: &[u8]) -> impl Iterator<Item = (&str, u64)> {
-    crate::places::named(octets).map(|(name, number)| (name, number.0))
+    newsreel_wire::xref::places(octets).map(|(name, number)| (name, number.0))
 }

@@ -18,7 +18,6 @@ use newsreel_wire::article::{Headers, Known};
 use newsreel_wire::{ArticleNumber, GroupId, GroupName, UnixTime};
 
 use crate::error::Error;
-use crate::places::named;
 use crate::record::{GroupRecord, GroupRemovedRecord, kind};
 use crate::recover::whole_log;
 
@@ -257,7 +256,7 @@ fn names_of(
             row.is_ok_and(|row| row.is_some_and(|row| row.token == column.token))
         })
     };
-    let names = named(xref).filter(|(name, number)| {
+    let names = newsreel_wire::xref::places(xref).filter(|(name, number)| {
         let is_name = GroupName::parse(name.as_bytes()).is_ok();
         is_name && *number == column.number && !is_another(name)
     });

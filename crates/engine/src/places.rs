@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use newsreel_index::Groups;
 use newsreel_wire::article::{ArticleFacts, Headers, Known};
-use newsreel_wire::{ArticleNumber, GroupId, overview};
+use newsreel_wire::{ArticleNumber, GroupId, overview, xref};
 use smallvec::SmallVec;
 
 /// Groups and numbers of one article.
@@ -17,22 +17,13 @@ pub(crate) type Places = SmallVec<[(GroupId, ArticleNumber); 4]>;
 pub(crate) type Retired = HashMap<String, ArticleNumber>;
 
 /// The groups and numbers that an Xref of ours names, as far as the groups are still there.
-pub(crate) fn places(groups: &Groups, retired: &Retired, xref: &[u8]) -> Places {
+pub(crate) fn places(groups: &Groups, retired: &Retired, content: &[u8]) -> Places {
     let place = |(name, number): (&str, ArticleNumber)| {
         let group = groups.by_name(name)?;
         let is_former = retired.get(name).is_some_and(|high| number <= *high);
         (!is_former).then_some((group.id(), number))
     };
-    named(xref).filter_map(place).collect()
-}
-
-/// What an Xref names, groups that are gone included.
-pub(crate) fn named(xref: &[u8]) -> impl Iterator<Item = (&str, ArticleNumber)> {
-    let xref = std::str::from_utf8(xref).unwrap_or_default();
-    xref.split_ascii_whitespace().skip(1).filter_map(|place| {
-        let (name, number) = place.rsplit_once(':')?;
-        Some((name, ArticleNumber(number.parse().ok()?)))
-    })
+    xref::places(content).filter_map(place).collect()
 }
 
 /// Appends the overview line of a stored article, without the number in front.
@@ -40,21 +31,5 @@ pub(crate) fn write_line(headers: &Headers<'_>, facts: &ArticleFacts, out: &mut 
     overview::write_fields(headers, facts.bytes, facts.lines, out);
     if let Some(xref) = headers.content(Known::Xref) {
         overview::write_named("Xref", xref, out);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_xref_is_taken_apart() {
-        let named: Vec<_> = named(b"us misc.test:7 x\r\n misc.a:b:8 misc.c:x").collect();
-        let expect = [
-            ("misc.test", ArticleNumber(7)),
-            ("misc.a:b", ArticleNumber(8)),
-        ];
-        assert_eq!(named, expect);
-        assert_eq!(super::named(b"us \xff:1").count(), 0);
     }
 }

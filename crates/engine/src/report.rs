@@ -218,8 +218,8 @@ pub struct BufferStatus {
     pub set: String,
     /// Its file.
     pub path: String,
-    /// Room for articles, octets.
-    pub octets: u64,
+    /// Room for articles, octets; none where each article is a file.
+    pub octets: Option<u64>,
     /// How often it has wrapped.
     pub cycle: u32,
     /// Where the next article goes.
@@ -244,8 +244,10 @@ pub struct BufferReport {
     pub data_offset: u64,
     /// Articles begin at multiples of this.
     pub block_octets: u64,
-    /// How much of it is alive, octets.
-    pub live_octets: u64,
+    /// How much of it is alive, octets; none where each article is a file.
+    pub live_octets: Option<u64>,
+    /// Octets that are free where each article is a file.
+    pub free_octets: Option<u64>,
     /// When the oldest article in it arrived, seconds since 1970.
     pub oldest: Option<u64>,
     /// How long ago that was, seconds.
@@ -279,15 +281,19 @@ impl BufferReport {
             u64::try_from(rate).unwrap_or(u64::MAX)
         };
         let took_s = took_s.filter(|took_s| *took_s >= RATE_S_MIN);
-        let octets_a_day = took_s.map(|took_s| rate(facts.live_octets, DAY_S, took_s));
+        let live_octets = facts.capacity_octets.map(|_| facts.live_octets);
+        let came = live_octets.zip(took_s);
+        let octets_a_day = came.map(|(octets, took_s)| rate(octets, DAY_S, took_s));
         let flowing = octets_a_day.filter(|octets| *octets > 0);
+        let lasts = facts.capacity_octets.zip(flowing);
         Self {
-            lasts_s: flowing.map(|octets| rate(facts.capacity_octets, DAY_S, octets)),
+            lasts_s: lasts.map(|(room, a_day)| rate(room, DAY_S, a_day)),
             id: facts.id,
             method: facts.method,
             data_offset: facts.data_offset,
             block_octets: facts.block_octets,
-            live_octets: facts.live_octets,
+            live_octets,
+            free_octets: facts.free_octets,
             status,
             oldest,
             oldest_age_s: oldest.map(|oldest| now.0.saturating_sub(oldest)),

@@ -296,16 +296,10 @@ impl Sequencer {
                 numbers
             }
         };
-        self.scratch.xref.clear();
+        let xref = &mut self.scratch.xref;
+        xref.clear();
         if !numbers.is_empty() {
-            self.scratch.xref.extend_from_slice(b"Xref: ");
-            filing::write_xref(
-                &mut self.scratch.xref,
-                &self.shared.path_identity,
-                &numbers,
-                &self.groups,
-            );
-            self.scratch.xref.extend_from_slice(b"\r\n");
+            filing::write_xref_line(xref, &self.shared.path_identity, &numbers, &self.groups);
         }
         let placed = {
             let (parts, head_len) = filing::parts(candidate, &batch.path_entry, &self.scratch.xref);
@@ -315,6 +309,7 @@ impl Sequencer {
                 id_hash: candidate.hash,
                 id: candidate.id(),
                 set: candidate.set,
+                xref: filing::xref_content(&self.scratch.xref),
                 article: &parts,
                 head_len: u32::try_from(head_len).unwrap_or(u32::MAX),
             })

@@ -8,10 +8,9 @@ use std::sync::Arc;
 use newsreel_index::Wait;
 use newsreel_store::{BufferReader, Error as StoreError, RecordScan, ScanRange, Scanned};
 use newsreel_wire::{
-    ArticleNumber, GroupId, IdHash, MessageId, Position, Sequence, Token, TokenText,
+    ArticleNumber, GroupId, IdHash, MessageId, Position, Sequence, Token, TokenText, xref,
 };
 
-use crate::places::named;
 use crate::record::{ArticleRecord, kind};
 use crate::report::Damage;
 use crate::shared::Shared;
@@ -187,7 +186,7 @@ impl<'a> Walk<'a> {
         let id = field(text, b"message-id").and_then(|id| MessageId::parse(id).ok());
         let id = id.filter(|id| is_it(&self.shared.id_hash(*id)));
         let groups = self.shared.views.groups();
-        let places = named(field(text, b"xref").unwrap_or_default());
+        let places = xref::places(field(text, b"xref").unwrap_or_default());
         let places = places.filter_map(|(name, number)| Some((groups.by_name(name)?.id(), number)));
         Whose {
             id: id.map(|id| id.as_str().to_owned()),

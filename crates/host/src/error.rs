@@ -45,6 +45,8 @@ pub enum Op {
     Rename,
     /// Remove a name.
     Remove,
+    /// Give a file one more name.
+    Link,
     /// Make directories.
     CreateDir,
     /// Change mode, owner or an extended attribute.
@@ -61,7 +63,7 @@ pub enum Op {
 
 impl Op {
     /// Every operation, in the order of their numbers.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Open,
         Self::Read,
         Self::Write,
@@ -72,6 +74,7 @@ impl Op {
         Self::Reserve,
         Self::Rename,
         Self::Remove,
+        Self::Link,
         Self::CreateDir,
         Self::SetAttribute,
         Self::List,
@@ -103,6 +106,7 @@ impl fmt::Display for Op {
             Self::Reserve => "reserve room in",
             Self::Rename => "rename",
             Self::Remove => "remove",
+            Self::Link => "link",
             Self::CreateDir => "create directory",
             Self::SetAttribute => "set an attribute of",
             Self::List => "list",

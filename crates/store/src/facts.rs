@@ -18,8 +18,10 @@ pub struct BufferFacts {
     pub path: String,
     /// Size of the file, octets.
     pub octets: u64,
-    /// Room for articles, octets.
-    pub capacity_octets: u64,
+    /// Room for articles, octets; none where each is a file: that is the file system's.
+    pub capacity_octets: Option<u64>,
+    /// Octets that are free there, if that is what it has for room.
+    pub free_octets: Option<u64>,
     /// Articles begin at multiples of this.
     pub block_octets: u64,
     /// The largest article it takes, octets.
@@ -32,7 +34,7 @@ pub struct BufferFacts {
     pub data_offset: u64,
     /// Up to where it may be overwritten without asking the log.
     pub reserved_offset: u64,
-    /// How much of it is alive, octets.
+    /// How much of it is alive, octets; where each article is a file, of what is kept about them.
     pub live_octets: u64,
     /// Why it takes nothing, if so.
     pub suspended: Option<String>,

@@ -6,6 +6,7 @@
 #![deny(missing_docs)]
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
+mod alone;
 mod config;
 pub mod conformance;
 mod error;
@@ -20,9 +21,10 @@ mod register;
 mod rules;
 mod store;
 
+pub use alone::open_alone;
 pub use config::{
-    BUFFER_OCTETS_MIN, BufferConfig, GroupMatch, RuleConfig, RuleContent, SetConfig, SetOrder,
-    StoreConfig, StoreProblem,
+    BUFFER_OCTETS_MIN, BufferConfig, FileFormat, GroupMatch, RuleConfig, RuleContent, SetConfig,
+    SetOrder, StoreConfig, StoreProblem,
 };
 pub use error::{Error, PlaceError, ReadError, Result};
 pub use facts::{BufferFacts, Oldest, PlannedBuffer};
@@ -33,7 +35,7 @@ pub use method::{
     BatchWrite, Blocking, BufferReader, CheckpointWrite, Left, Marks, Missing, Place, RecordScan,
     Reservation, ScanRange, Scanned, StorageMethod, Stored, Want,
 };
-pub use methods::cnfs::{ARTICLE_OCTETS_MAX, CreateProgress, STARTS_MAX, open_file};
+pub use methods::cnfs::{ARTICLE_OCTETS_MAX, CreateProgress, STARTS_MAX};
 pub use methods::segment::OPEN_SEGMENTS_MAX;
 pub use reader::StoreReader;
 pub use register::OCTETS_MAX as REGISTER_OCTETS_MAX;

@@ -26,6 +26,8 @@ pub struct Place<'a> {
     pub id: &'a [u8],
     /// The set the rules chose.
     pub set: SetId,
+    /// The content of its Xref: a server's name, and `group:number` for each place.  Empty where nothing is filed.
+    pub xref: &'a [u8],
     /// Its final text in wire form, terminator included, in pieces.
     pub article: &'a [&'a [u8]],
     /// Octets of the header block, empty line not included.

@@ -21,6 +21,7 @@ pub mod path;
 pub mod range;
 mod token;
 pub mod wildmat;
+pub mod xref;
 
 pub use error::{
     ArticleFault, BatchDamage, DateError, Error, FromError, GroupNameError, HeaderFault,

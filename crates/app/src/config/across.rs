@@ -6,8 +6,10 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
+use newsreel_engine::Mode;
 use newsreel_service::posting::PostingClients;
 use newsreel_session::SessionConfig;
+use newsreel_store::methods::tradspool;
 use newsreel_store::{BufferConfig, StoreConfig};
 
 use super::problem::Problem;
@@ -77,6 +79,7 @@ pub(super) fn settle(
     across.article_octets();
     across.header_octets();
     across.rules();
+    across.names();
     across.log_segment();
     across.remember();
     across.parts();
@@ -322,6 +325,23 @@ impl Across<'_> {
                 let right = "give less, or a larger articles.octets_max".to_owned();
                 self.problem(&key, &["articles.octets_max"], what, right);
             }
+        }
+    }
+
+    /// `tradspool` names files by group and number, and in transit mode nothing has a number.
+    fn names(&mut self) {
+        if self.config.engine.mode != Mode::Transit {
+            return;
+        }
+        let sets = self.config.store.sets.iter().enumerate();
+        let named = sets.filter(|(_, set)| set.method == tradspool::NAME);
+        let keys: Vec<String> = named.map(|(at, _)| format!("set[{at}].method")).collect();
+        for key in keys {
+            let what = format!(
+                "{key} = \"tradspool\" names files by the numbers of articles, and engine.mode = \"transit\" gives none"
+            );
+            let right = "take another method, or engine.mode = \"reader\"".to_owned();
+            self.problem(&key, &["engine.mode"], what, right);
         }
     }
 

@@ -9,6 +9,7 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 
 use newsreel_host::{RealDisk, read_whole, replace_file};
+use newsreel_store::methods::METHODS;
 use newsreel_testkit::{same_article, wire_form};
 
 use crate::client::NewsClient;
@@ -92,12 +93,13 @@ struct Sample {
     is_bad: bool,
 }
 
-fn samples(folder: &Path) -> Vec<Sample> {
+/// So many of each batch: in the daily run, and in CI.
+fn samples(folder: &Path, little: usize, full: usize) -> Vec<Sample> {
     let mut samples = Vec::new();
     for name in ["news1993.rnews.zst", "cobol1994-2022.rnews.zst"] {
         let batch = unpacked(&folder.join(name));
         let articles = articles(&batch);
-        let wanted = scaled(1500, articles.len());
+        let wanted = scaled(little, full);
         samples.extend(articles.into_iter().take(wanted).map(|article| {
             let wire = wire_form(article);
             let is_bad = wire
@@ -114,14 +116,40 @@ fn samples(folder: &Path) -> Vec<Sample> {
     samples
 }
 
+/// Sets of all methods that keep a file for each article, and rules that share the articles among them.
+fn sets_of_files() -> String {
+    let mut config = String::new();
+    let methods: Vec<&str> = METHODS
+        .iter()
+        .filter(|method| method.in_files)
+        .map(|method| method.name)
+        .collect();
+    for name in &methods {
+        config += &format!("[[set]]\nname = {name:?}\nmethod = {name:?}\n\n");
+    }
+    // A third of the corpus each, about.
+    let shares = [Some(1500), Some(2300)];
+    let mut shares = shares.into_iter().take(methods.len() - 1).chain([None]);
+    for name in &methods {
+        let octets_max = shares.next().flatten();
+        let octets_max = octets_max.map_or(String::new(), |max| format!("octets_max = {max}\n"));
+        config += &format!("[[rule]]\nset = {name:?}\n{octets_max}\n");
+    }
+    config
+}
+
 /// A spool with room for all, and all groups that are named.
-fn server(samples: &[Sample]) -> (Spool, Server, HashSet<String>) {
+fn server(samples: &[Sample], store: Option<&str>) -> (Spool, Server, HashSet<String>) {
     let config = Spool::changed(&[
         ("8MiB", "96MiB"),
         ("1MiB", "64MiB"),
         ("age_s_max = 0", "age_s_max = 0\ngroups_max = 1000"),
     ]);
-    let spool = Spool::with(&config);
+    let buffers = config.find("[[buffer]]").unwrap();
+    let spool = Spool::with(&match store {
+        Some(store) => format!("{}{store}", &config[..buffers]),
+        None => config,
+    });
     let server = spool.serve();
     let names: HashSet<&str> = samples
         .iter()
@@ -202,8 +230,8 @@ fn real_articles_come_back_as_they_were_sent() {
     let Some(folder) = folder() else {
         return skipped();
     };
-    let samples = samples(&folder);
-    let (spool, server, known) = server(&samples);
+    let samples = samples(&folder, 1500, usize::MAX);
+    let (spool, server, known) = server(&samples, None);
     let replies = feed(server.address, &samples);
     let refused = samples.iter().filter(|sample| sample.is_bad).count();
     assert_eq!(refused, scaled(0, 5));
@@ -253,6 +281,40 @@ fn real_articles_come_back_as_they_were_sent() {
     let check = spool.json(&["check"]);
     assert_eq!(check["problems"], serde_json::json!([]));
     assert_eq!(check["articles"], taken.len());
+    server.stop();
+}
+
+/// What is served does not depend on the form that an article has on disk.
+#[test]
+fn real_articles_come_back_from_files_of_their_own() {
+    let Some(folder) = folder() else {
+        return skipped();
+    };
+    let mut samples = samples(&folder, 300, 3000);
+    samples.retain(|sample| !sample.is_bad);
+    let (spool, server, _) = server(&samples, Some(&sets_of_files()));
+    let replies = feed(server.address, &samples);
+    let wrong: Vec<&String> = replies.iter().filter(|r| !r.starts_with("239 ")).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    ask_all(
+        server.address,
+        &samples,
+        |s| format!("ARTICLE {}", s.id),
+        |client, sample| {
+            assert_eq!(client.line(), format!("220 0 {}", sample.id));
+            compare(sample, &client.raw_block());
+        },
+    );
+    let check = spool.json(&["check"]);
+    assert_eq!(check["problems"], serde_json::json!([]));
+    assert_eq!(check["articles"], samples.len());
+    let listed = spool.json(&["store", "list"]);
+    for set in listed.as_array().unwrap() {
+        assert!(
+            set["oldest"].is_u64(),
+            "every method has its share: {listed}"
+        );
+    }
     server.stop();
 }
 

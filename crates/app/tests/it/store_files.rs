@@ -1,4 +1,4 @@
-//! `newsreel store verify|dump|export`: what lies in a file of articles, when nothing is left but the file.
+//! `newsreel store verify|dump|export`: what lies in a file or directory of articles, when nothing is left but that.
 
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
@@ -10,6 +10,8 @@ use crate::client::NewsClient;
 use crate::spool::{Spool, newsreel, said};
 
 const ARTICLES: usize = 60;
+/// ... and so many more that are files.
+const HEAPED: usize = 9;
 
 const CONFIG: &str = r#"
 [server]
@@ -34,9 +36,17 @@ name = "pile"
 method = "segment"
 segment_octets = "1MiB"
 
+[[set]]
+name = "heap"
+method = "md5spool"
+
 [[rule]]
 groups = "misc.pile"
 set = "pile"
+
+[[rule]]
+groups = "misc.heap"
+set = "heap"
 
 [[rule]]
 set = "ring"
@@ -71,8 +81,7 @@ fn ids(records: &[Value]) -> Vec<String> {
 fn left() -> (Spool, PathBuf, PathBuf) {
     let spool = Spool::with(CONFIG);
     let server = spool.serve();
-    spool.text(&["group", "add", "misc.ring"]);
-    spool.text(&["group", "add", "misc.pile"]);
+    spool.text(&["group", "add", "misc.ring", "misc.pile", "misc.heap"]);
     let mut client = NewsClient::connect(server.address);
     let padding = "x".repeat(60) + "\r\n";
     for n in 0..ARTICLES {
@@ -89,6 +98,23 @@ fn left() -> (Spool, PathBuf, PathBuf) {
         client.send(format!("TAKETHIS {id}\r\n{article}").as_bytes());
         assert!(client.line().starts_with("239"), "{n}");
     }
+    for n in ARTICLES..ARTICLES + HEAPED {
+        assert!(client.takethis(&id(n), "misc.heap").starts_with("239"));
+    }
+    // Nothing is made up of what there is no figure for.
+    let listed = spool.json(&["store", "list"]);
+    let heap = &listed.as_array().unwrap()[2];
+    assert_eq!(
+        (&heap["name"], &heap["octets"], &heap["live_octets"]),
+        (&"heap".into(), &Value::Null, &Value::Null)
+    );
+    assert!(
+        heap["free_octets"].as_u64() > Some(0) && heap["oldest"].is_u64(),
+        "{heap}"
+    );
+    let text = spool.text(&["store", "list"]);
+    let heap = text.lines().find(|line| line.starts_with("heap")).unwrap();
+    assert!(heap.contains(" free ") && !heap.contains('%'), "{heap}");
     server.kill();
     for gone in ["log", "index"] {
         let aside = spool.folder().join(gone);
@@ -191,4 +217,55 @@ fn damage_in_a_file_is_named_and_costs_what_it_touches() {
         text.display()
     );
     assert!(error.ends_with(&why), "{error}");
+}
+
+/// One of the files in the directories below.
+fn some_file(dir: &Path) -> PathBuf {
+    let entries = RealDisk.list(dir).unwrap();
+    let entry = entries.iter().find(|entry| entry.name != ".catalogue");
+    let entry = entry.unwrap();
+    let path = dir.join(&entry.name);
+    match entry.is_dir {
+        true => some_file(&path),
+        false => path,
+    }
+}
+
+#[test]
+fn a_directory_of_articles_as_files_tells_what_lies_in_it() {
+    let (spool, ..) = left();
+    let heap = spool.path().join("articles/heap");
+    let catalogue = heap.join(".catalogue/00000001.seg");
+    let all: Vec<String> = (ARTICLES..ARTICLES + HEAPED).map(id).collect();
+    for path in [&heap, &catalogue] {
+        assert_eq!(ids(&dumped(path)), all);
+        let text = said(run(&["verify"], path)).unwrap();
+        assert!(
+            text.contains(": 9 articles") && text.contains(" 0 damaged"),
+            "{text}"
+        );
+    }
+    // All segments of a set at once, too.
+    assert_eq!(
+        dumped(&spool.path().join("segments/pile")).len(),
+        ARTICLES / 2
+    );
+    let batch = run(&["export"], &heap).stdout;
+    let marks = batch.windows(8).filter(|found| found == b"#! rnews");
+    assert_eq!(marks.count(), HEAPED);
+    RealDisk.remove(&some_file(&heap)).unwrap();
+    let failed = run(&["verify", "--json"], &heap);
+    assert_eq!(failed.status.code(), Some(1));
+    let report: Value = serde_json::from_slice(&failed.stdout).unwrap();
+    assert_eq!(
+        (&report[0]["damaged"], &report[0]["articles"]),
+        (&1.into(), &9.into())
+    );
+    let error = said(run(&["verify"], spool.folder())).unwrap_err();
+    assert!(error.contains("no articles of a set"), "{error}");
+    // Cards are no articles, wherever their file is brought.
+    let away = spool.folder().join("00000001.seg");
+    RealDisk.rename(&catalogue, &away).unwrap();
+    let error = said(run(&["dump"], &away)).unwrap_err();
+    assert!(error.contains("it is of a catalogue"), "{error}");
 }

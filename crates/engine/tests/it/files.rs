@@ -4,12 +4,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use newsreel_engine::{ArticleRef, EngineConfig, Reason, Withdrawal};
+use newsreel_engine::{ArticleRef, EngineConfig, GroupSpec, Reason, Withdrawal};
 use newsreel_host::disk::{Effect, Fault, FaultyDisk};
 use newsreel_host::{Disk, MemoryDisk, Op, read_whole};
-use newsreel_service::Outcome;
-use newsreel_store::SetConfig;
+use newsreel_service::{Outcome, Part};
 use newsreel_store::methods::METHODS;
+use newsreel_store::{FileFormat, SetConfig};
 
 use crate::world::{World, article, config, open_on};
 
@@ -180,4 +180,91 @@ async fn a_failing_disk_costs_no_acknowledged_article() {
             assert_eq!(world.problems(), Vec::<String>::new());
         }
     }
+}
+
+/// Names of the files of a set, below its directory.
+fn names(disk: &dyn Disk) -> Vec<String> {
+    let dir = Path::new(DIR);
+    let files = files(disk, dir).into_iter();
+    let name = |path: PathBuf| path.strip_prefix(dir).unwrap().to_str().unwrap().to_owned();
+    let mut names: Vec<String> = files.map(name).collect();
+    names.sort_unstable();
+    names
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn groups_are_directories_numbers_files_and_crossposts_links() {
+    for format in [FileFormat::Native, FileFormat::Wire] {
+        let world = World::new(files_config("tradspool", |set| {
+            set.format = Some(format);
+            set.layouts = vec!["misc.other range2".to_owned()];
+        }));
+        let groups = ["misc", "misc.1"].map(GroupSpec::new).to_vec();
+        world.engine.add_groups(groups).unwrap();
+        let posted = [
+            "misc.test",
+            "misc.test,misc.other",
+            // Article 1 of `misc`, and the directory of `misc.1`.
+            "misc,misc.1,misc.other",
+            "misc.1",
+        ];
+        let posted = posted.iter().enumerate();
+        let articles: Vec<_> = posted.map(|(n, groups)| article(n, groups)).collect();
+        assert_eq!(world.send(&articles).await, [Outcome::Accepted; 4]);
+        let disk = Arc::clone(&world.disk);
+        let all = [
+            "misc/1",
+            "misc/1,/1",
+            "misc/1,/2",
+            "misc/other/r0/1",
+            "misc/other/r2/2",
+            "misc/test/1",
+            "misc/test/2",
+        ];
+        assert_eq!(names(disk.as_ref()), all);
+        let read = |name: &str| {
+            let octets = read_whole(disk.as_ref(), &Path::new(DIR).join(name), 1 << 20);
+            String::from_utf8(octets.unwrap()).unwrap()
+        };
+        let crossposted = read("misc/1");
+        assert!(crossposted.contains("Xref: news.example misc:1 misc.1:1 misc.other:2"));
+        for link in ["misc/1,/1", "misc/other/r2/2"] {
+            assert_eq!(read(link), crossposted);
+        }
+        let is_wire = crossposted.ends_with("Body of 2\r\n..dots\r\n.\r\n");
+        let is_native = crossposted.ends_with("Body of 2\n.dots\n");
+        let expected = (format == FileFormat::Wire, format == FileFormat::Native);
+        assert_eq!((is_wire, is_native), expected, "{crossposted:?}");
+        // By any of its names, as long as one is left.
+        disk.remove(&Path::new(DIR).join("misc/1")).unwrap();
+        for (group, number) in [("misc", 1), ("misc.1", 1), ("misc.other", 2)] {
+            let query = world.numbered(group, number).await;
+            let text = world.read(query, Part::Whole).await.unwrap();
+            assert!(text.ends_with("Body of 2\r\n..dots\r\n.\r\n"), "{text}");
+        }
+        assert_eq!(world.problems(), Vec::<String>::new());
+        let world = world.restart();
+        let outcomes = world.engine.withdraw(&ids(&[1, 2]), Reason::Cancelled);
+        assert_eq!(outcomes.unwrap(), [const { Withdrawal::Done }; 2]);
+        assert_eq!(feed(&world, 4, 1).await, [Outcome::Accepted]);
+        let left = ["misc/1,/2", "misc/test/1", "misc/test/3"];
+        assert_eq!(names(disk.as_ref()), left);
+        assert_eq!(world.problems(), Vec::<String>::new());
+    }
+}
+
+/// What is placed again after a failure gets the same names.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_link_that_cannot_be_made_is_made_again() {
+    let memory = MemoryDisk::new();
+    let faulty = FaultyDisk::new(Arc::new(memory.clone()));
+    let world = World::on(Arc::new(faulty.clone()), files_config("tradspool", |_| {}));
+    assert_eq!(feed(&world, 0, 2).await, [Outcome::Accepted; 2]);
+    faulty.add(Fault::new(Op::Link, "other", Effect::Medium));
+    let sent = [article(2, "misc.test,misc.other")];
+    assert_eq!(world.send(&sent).await, [Outcome::Accepted]);
+    let expected = ["misc/other/1", "misc/test/1", "misc/test/2", "misc/test/3"];
+    assert_eq!(names(&memory), expected);
+    assert_eq!(alive(&world, 3).await, [0, 1, 2]);
+    assert_eq!(world.problems(), Vec::<String>::new());
 }

@@ -179,6 +179,10 @@ impl Disk for Watched {
         self.inner.remove(path)
     }
 
+    fn link(&self, from: &Path, to: &Path) -> newsreel_host::Result<()> {
+        self.inner.link(from, to)
+    }
+
     fn create_dir_all(&self, path: &Path) -> Result<(), HostError> {
         self.inner.create_dir_all(path)
     }

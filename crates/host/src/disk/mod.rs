@@ -71,6 +71,10 @@ pub trait Disk: Send + Sync + Debug {
     /// Removes a file's name.
     fn remove(&self, path: &Path) -> Result<()>;
 
+    /// Gives a file one more name, which must not be there; where that lies on another file system, a symbolic link to the
+    /// first name, for which a full path is given.
+    fn link(&self, from: &Path, to: &Path) -> Result<()>;
+
     /// Makes a directory and those above it; durable when it returns.
     fn create_dir_all(&self, path: &Path) -> Result<()>;
 
@@ -91,6 +95,11 @@ pub trait Disk: Send + Sync + Debug {
     /// Makes everything durable that was written so far on the file system which holds `dir`: octets of files, names,
     /// directories.  Far cheaper than syncing many small files one by one.
     fn sync_file_system(&self, dir: &Path) -> Result<()>;
+
+    /// Which file system holds a directory: the same number for all of one.
+    fn file_system(&self, _dir: &Path) -> Result<u64> {
+        Ok(0)
+    }
 
     /// What a scripted failing sync of the file system does instead of syncing: all pages become clean and their data is lost.
     #[doc(hidden)]

@@ -136,6 +136,13 @@ fn no_stream(file: fs::File) -> io::Result<fs::File> {
     Ok(file)
 }
 
+/// Whether a hard link cannot be made because of where the two names lie, or how many there are.
+fn is_not_linkable(error: &io::Error) -> bool {
+    let errno = error.raw_os_error();
+    let reasons = [Errno::XDEV, Errno::MLINK, Errno::OPNOTSUPP, Errno::PERM];
+    errno.is_some_and(|errno| reasons.iter().any(|reason| reason.raw_os_error() == errno))
+}
+
 /// A lock is written to, so it must not be a link that leads to somebody's file.
 fn no_link(error: io::Error) -> io::Error {
     if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) {
@@ -188,6 +195,15 @@ impl Disk for RealDisk {
 
     fn remove(&self, path: &Path) -> Result<()> {
         fs::remove_file(path).map_err(|e| Error::from_io(Op::Remove, path, e))
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> Result<()> {
+        let linked = match fs::hard_link(from, to) {
+            // Also what the file system cannot link, or not as often.
+            Err(error) if is_not_linkable(&error) => std::os::unix::fs::symlink(from, to),
+            linked => linked,
+        };
+        linked.map_err(|e| Error::from_io(Op::Link, to, e))
     }
 
     fn create_dir_all(&self, path: &Path) -> Result<()> {
@@ -259,6 +275,11 @@ impl Disk for RealDisk {
     fn sync_file_system(&self, dir: &Path) -> Result<()> {
         let at = fs::File::open(dir).map_err(|e| Error::from_io(Op::SyncDir, dir, e))?;
         retry(|| rustix::fs::syncfs(&at)).map_err(failed(Op::SyncDir, dir))
+    }
+
+    fn file_system(&self, dir: &Path) -> Result<u64> {
+        let facts = retry(|| rustix::fs::stat(dir)).map_err(failed(Op::Stat, dir))?;
+        Ok(facts.st_dev)
     }
 
     fn free_bytes(&self, path: &Path) -> Result<u64> {

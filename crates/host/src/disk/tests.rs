@@ -211,6 +211,83 @@ fn names() {
 }
 
 #[test]
+fn a_file_may_have_several_names() {
+    on_every_disk(|disk, dir| {
+        let [first, second] = ["a", "b"].map(|name| dir.join(name));
+        let link = disk.link(&first, &second);
+        assert_eq!(kind(link), ErrorKind::NotFound, "nothing to link to");
+        let file = disk.open(&first, OpenMode::CreateNew).unwrap();
+        file.write_at(b"text", 0).unwrap();
+        disk.link(&first, &second).unwrap();
+        assert_eq!(kind(disk.link(&first, &second)), ErrorKind::Exists);
+        assert_eq!(kind(disk.link(&first, dir)), ErrorKind::Exists);
+        let lost = disk.link(&first, &dir.join("no/such/dir"));
+        assert_eq!(kind(lost), ErrorKind::NotFound);
+        let other = disk.open(&second, OpenMode::ReadWrite).unwrap();
+        other.write_at(b"T", 0).unwrap();
+        disk.remove(&first).unwrap();
+        assert_eq!(read_all(&*file), b"Text");
+        assert_eq!(read_all(&*other), b"Text");
+    });
+    let memory = MemoryDisk::new();
+    let dir = Path::new("/spool");
+    memory.create_dir_all(dir).unwrap();
+    let [first, second] = ["a", "b"].map(|name| dir.join(name));
+    let file = memory.open(&first, OpenMode::CreateNew).unwrap();
+    memory.link(&first, &second).unwrap();
+    memory.sync_file_system(dir).unwrap();
+    file.write_at(b"x", 0).unwrap();
+    // Whatever a power cut leaves, it leaves under both names.
+    for seed in 0..20 {
+        let left = memory.crash(seed);
+        let read = |path| read_all(&*left.open(path, OpenMode::Read).unwrap());
+        assert_eq!(read(&first), read(&second), "{seed}");
+    }
+    let left = memory.crash_losing_all();
+    left.open(&first, OpenMode::ReadWrite)
+        .unwrap()
+        .write_at(b"y", 0)
+        .unwrap();
+    assert_eq!(
+        read_all(&*left.open(&second, OpenMode::Read).unwrap()),
+        b"y"
+    );
+}
+
+/// Where two file systems are to be had, as memory and a disk mostly are.
+#[test]
+fn a_name_on_another_file_system_is_a_symbolic_link() {
+    let here = tempfile::tempdir().unwrap();
+    let Ok(there) = tempfile::tempdir_in("/dev/shm") else {
+        return skip("there is no /dev/shm");
+    };
+    let device = |dir: &Path| std::os::unix::fs::MetadataExt::dev(&dir.metadata().unwrap());
+    if device(here.path()) == device(there.path()) {
+        return skip("/dev/shm is on the same file system");
+    }
+    let system = |dir: &Path| RealDisk.file_system(dir).unwrap();
+    assert!(system(here.path()) != system(there.path()));
+    RealDisk.make_dirs(&here.path().join("sub")).unwrap();
+    assert_eq!(system(here.path()), system(&here.path().join("sub")));
+    let [first, second] = [here.path().join("a"), there.path().join("b")];
+    let file = RealDisk.open(&first, OpenMode::CreateNew).unwrap();
+    file.write_at(b"text", 0).unwrap();
+    RealDisk.link(&first, &second).unwrap();
+    assert_eq!(kind(RealDisk.link(&first, &second)), ErrorKind::Exists);
+    let read = RealDisk.open_cached(&second).unwrap().unwrap();
+    assert_eq!(read_all(&*read), b"text");
+    RealDisk.remove(&second).unwrap();
+    assert_eq!(
+        read_all(&*RealDisk.open(&first, OpenMode::Read).unwrap()),
+        b"text"
+    );
+}
+
+fn skip(why: &str) {
+    println!("skipped: {why}");
+}
+
+#[test]
 fn an_open_file_outlives_its_name() {
     on_every_disk(|disk, dir| {
         let path = dir.join("a");

@@ -62,6 +62,18 @@ pub enum SetOrder {
     Sequential,
 }
 
+/// The form of a file that has one article.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum FileFormat {
+    /// Lines end with LF and no dot is stuffed, so that any program reads it; where that would not give the same octets back,
+    /// as on the wire.
+    #[default]
+    Native,
+    /// As on the wire.
+    Wire,
+}
+
 /// `[[set]]`: buffers that share what a rule gives them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -88,9 +100,17 @@ pub struct SetConfig {
     #[serde(default)]
     pub erase_withdrawn: bool,
     /// Where the files of a set lie that has no buffers; none: `segments/NAME` in the spool, `articles/NAME` where each
-    /// article is a file (`md5spool`, `timehash`).
+    /// article is a file (`md5spool`, `timehash`, `tradspool`).
     #[serde(default)]
     pub directory: Option<PathBuf>,
+    /// The form of new files where each article is one; none: `native`. What readers are served is the same.
+    #[serde(default)]
+    pub format: Option<FileFormat>,
+    /// How the directories of groups are kept, each a wildmat and a layout, as in `alt.binaries.* range1024`; the first that
+    /// matches decides. `flat`, also where none matches: all articles of a group in its directory. The others keep many small
+    /// ones, see docs/buffers.md. Only for `tradspool`, and only for what is written from now on.
+    #[serde(default)]
+    pub layouts: Vec<String>,
     /// Size of one segment, octets: what goes at once. Only for `segment`.
     #[serde(default = "usual_segment")]
     pub segment_octets: u64,
@@ -117,6 +137,8 @@ impl Default for SetConfig {
             recent_octets: None,
             erase_withdrawn: false,
             directory: None,
+            format: None,
+            layouts: Vec::new(),
             segment_octets: usual_segment(),
             keep_s: None,
             keep_octets: None,

@@ -6,6 +6,7 @@ use super::{BUFFER_OCTETS_MIN, StoreConfig};
 use crate::methods;
 use crate::methods::cnfs::{BLOCK_MAX, BLOCK_MIN, Geometry};
 use crate::methods::segment::{self, SEGMENT_OCTETS_MIN};
+use crate::methods::tradspool;
 
 /// A message lists so many names.
 const NAMES_SHOWN_MAX: usize = 20;
@@ -160,6 +161,24 @@ impl StoreConfig {
         }
         if !set.has_buffers() && methods::find(&set.method).is_some() {
             self.check_own_files(at, &mut wrong);
+        }
+        if set.format.is_some() && methods::find(&set.method).is_some() && !set.is_in_files() {
+            let right = format!(
+                "{:?} keeps no file for each article: leave the key out",
+                set.method
+            );
+            wrong("format", right);
+        }
+        if set.method == tradspool::NAME {
+            if let Err(right) = tradspool::Layouts::parse(&set.layouts) {
+                wrong("layouts", right);
+            }
+        } else if !set.layouts.is_empty() {
+            let right = format!(
+                "{:?} has no directories of groups: leave the key out",
+                set.method
+            );
+            wrong("layouts", right);
         }
         if set.method == segment::NAME {
             self.check_segments(at, &mut wrong);
@@ -340,6 +359,7 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
+    use crate::config::FileFormat;
 
     fn problems(change: impl FnOnce(&mut StoreConfig)) -> Vec<String> {
         let mut config = StoreConfig::default();
@@ -357,7 +377,7 @@ mod tests {
         );
         assert_eq!(
             problems(|config| config.sets[0].method = "dbz".to_owned()),
-            ["set[0].method: \"dbz\" is none of cnfs, segment, md5spool, timehash"]
+            ["set[0].method: \"dbz\" is none of cnfs, segment, md5spool, timehash, tradspool"]
         );
         assert_eq!(
             problems(|config| {
@@ -373,6 +393,28 @@ mod tests {
                  method \"segment\"",
                 "set[0].keep_octets: the articles of \"md5spool\" stay until they are withdrawn: leave the key out, or take \
                  method \"segment\"",
+            ]
+        );
+        assert_eq!(
+            problems(|config| {
+                let set = &mut config.sets[0];
+                (set.format, set.layouts) = (Some(FileFormat::Wire), vec!["* yyy".to_owned()]);
+            }),
+            [
+                "set[0].format: \"cnfs\" keeps no file for each article: leave the key out",
+                "set[0].layouts: \"cnfs\" has no directories of groups: leave the key out",
+            ]
+        );
+        assert_eq!(
+            problems(|config| {
+                let set = &mut config.sets[0];
+                set.method = "tradspool".to_owned();
+                (set.format, set.layouts) = (Some(FileFormat::Wire), vec!["yyy".to_owned()]);
+                set.buffers.clear();
+                config.buffers.clear();
+            }),
+            [
+                "set[0].layouts: \"yyy\" is no wildmat of groups and a layout, as in \"alt.binaries.* range1024\""
             ]
         );
         assert_eq!(

@@ -13,7 +13,7 @@ mod cases;
 mod rig;
 
 pub use cases::{CASES, Case};
-pub use rig::{Log, Logged, Rig, Tally, article, id, id_hash};
+pub use rig::{Log, Logged, Rig, Tally, article, id, id_hash, xref};
 
 use crate::config::StoreConfig;
 use crate::methods;

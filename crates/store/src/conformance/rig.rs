@@ -104,6 +104,16 @@ pub fn id(number: u64) -> String {
     format!("<{number}@t.example>")
 }
 
+/// Where article `number` is filed, as its Xref would say: every third in two groups.
+#[must_use]
+pub fn xref(number: u64) -> String {
+    let first = format!("t.example misc.test:{number}");
+    match number % 3 {
+        0 => format!("{first} misc.other:{}", number / 3),
+        _ => first,
+    }
+}
+
 /// The hash of the message-id of article `number`.
 #[must_use]
 pub fn id_hash(number: u64) -> IdHash {
@@ -279,6 +289,7 @@ impl Rig {
             id_hash: id_hash(number),
             id: id(number).as_bytes(),
             set: SetId(0),
+            xref: xref(number).as_bytes(),
             article: &[&text[..cut], &[], &text[cut..]],
             head_len,
         })?;
@@ -351,6 +362,7 @@ impl Rig {
                     id_hash: id_hash(logged.number),
                     id: id(logged.number).as_bytes(),
                     set: SetId(0),
+                    xref: xref(logged.number).as_bytes(),
                     article: &[text],
                     head_len,
                 });

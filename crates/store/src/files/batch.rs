@@ -22,7 +22,8 @@ pub(super) struct Unwritten {
     /// Where it lies in the batch.
     pub(super) text: Range<usize>,
     pub(super) head_len: u32,
-    pub(super) name: String,
+    /// The first is its file's, the others are links to it.
+    pub(super) names: Vec<String>,
 }
 
 /// Articles collected for one commit.
@@ -42,18 +43,26 @@ pub(super) struct FileBatch {
     pub(super) collected: Collected,
     /// How many files of the catalogue had been given up when it was sealed.
     pub(super) given_up: u64,
-    /// The files that are there.
+    /// The files and links that are there.
     pub(super) made: Vec<PathBuf>,
 }
 
 impl FileBatch {
     fn write_files(&mut self) -> newsreel_host::Result<()> {
         let mut scratch = Scratch::default();
-        for article in self.collected.articles.iter().skip(self.made.len()) {
+        if !self.made.is_empty() {
+            return Ok(());
+        }
+        for article in &self.collected.articles {
             let text = self.collected.text.get(article.text.clone());
             let text = text.unwrap_or_default();
-            self.made
-                .push(self.folder.write(&article.name, text, &mut scratch)?);
+            let mut names = article.names.iter();
+            let Some(name) = names.next() else { continue };
+            let file = self.folder.write(name, text, &mut scratch)?;
+            self.made.push(file.clone());
+            for name in names {
+                self.made.push(self.folder.link(&file, name)?);
+            }
         }
         Ok(())
     }
@@ -89,7 +98,8 @@ impl BatchWrite for FileBatch {
         if let Some(error) = self.buffer.refuses(self.given_up) {
             return Err(error);
         }
-        self.buffer.unless_failed(self.folder.sync())?;
+        let made = self.made.iter().map(PathBuf::as_path);
+        self.buffer.unless_failed(self.folder.sync(made))?;
         self.cards.sync()
     }
 

@@ -5,8 +5,10 @@
 use std::path::{Component, Path};
 
 /// The version of this format.
-const VERSION: u8 = 1;
-/// Octets in front of the name.
+const VERSION: u8 = 2;
+/// The version that had one name and no Xref.
+const VERSION_1: u8 = 1;
+/// Octets in front of the names.
 const FRONT: usize = 24;
 /// No name is longer: what the kernel takes for a path, the directory of the set included, is 4096.
 pub const NAME_OCTETS_MAX: usize = 3072;
@@ -24,19 +26,35 @@ pub(crate) struct Card {
     pub(crate) crc_body: u32,
     /// Its file below the directory of the set, without what a collision appended.
     pub(crate) name: String,
+    /// Further names of that file.
+    pub(crate) links: Vec<String>,
+    /// What its Xref says: where it is filed, also when the file is gone.
+    pub(crate) xref: Vec<u8>,
 }
 
 impl Card {
-    /// Of an article with this text and header block.
-    pub(crate) fn of(text: &[u8], head_len: u32, name: String) -> Option<Self> {
+    /// Of an article with this text and header block, its names and its Xref; none where a name is no right one.
+    pub(crate) fn of(text: &[u8], head_len: u32, names: Vec<String>, xref: &[u8]) -> Option<Self> {
         let (head, body) = text.split_at_checked(head_len as usize)?;
+        let is_right = names.iter().all(|name| is_inside(name));
+        let mut links = names.into_iter();
+        let name = links.next().filter(|_| is_right)?;
         Some(Self {
             article_len: u32::try_from(text.len()).ok()?,
             head_len,
             crc_head: crc32c::crc32c(head),
             crc_body: crc32c::crc32c(body),
             name,
+            links: links.collect(),
+            xref: xref.to_vec(),
         })
+    }
+
+    /// All its names.
+    pub(crate) fn names(&self) -> impl DoubleEndedIterator<Item = &str> {
+        std::iter::once(&self.name)
+            .chain(&self.links)
+            .map(String::as_str)
     }
 
     /// The stored form.
@@ -44,16 +62,22 @@ impl Card {
         out.extend_from_slice(&[VERSION, 0]);
         let name_len = u16::try_from(self.name.len()).unwrap_or(u16::MAX);
         out.extend_from_slice(&name_len.to_le_bytes());
+        let links_len: usize = self.links.iter().map(|link| 1 + link.len()).sum();
         for number in [
             self.article_len,
             self.head_len,
             self.crc_head,
             self.crc_body,
-            0,
+            u32::try_from(links_len).unwrap_or(u32::MAX),
         ] {
             out.extend_from_slice(&number.to_le_bytes());
         }
         out.extend_from_slice(self.name.as_bytes());
+        for link in &self.links {
+            out.push(0);
+            out.extend_from_slice(link.as_bytes());
+        }
+        out.extend_from_slice(&self.xref);
     }
 
     /// Reads the stored form.
@@ -61,26 +85,44 @@ impl Card {
     /// # Errors
     /// What does not agree.
     pub(crate) fn decode(octets: &[u8]) -> Result<Self, &'static str> {
-        let Some((front, name)) = octets.split_at_checked(FRONT) else {
+        let Some((front, rest)) = octets.split_at_checked(FRONT) else {
             return Err("card is cut off");
         };
-        if front.first() != Some(&VERSION) {
+        let version = front.first().copied().unwrap_or_default();
+        if !(VERSION_1..=VERSION).contains(&version) {
             return Err("card of a version this newsreel does not know");
         }
         let number = |at: usize| {
             let four = front.get(at..at + 4).and_then(<[u8]>::first_chunk);
             four.map_or(0, |four: &[u8; 4]| u32::from_le_bytes(*four))
         };
-        let name_len = number(0) >> 16;
-        let name = std::str::from_utf8(name).ok();
+        let name_len = (number(0) >> 16) as usize;
+        if version == VERSION_1 && rest.len() != name_len {
+            return Err("name in a card");
+        }
+        let links_len = match version {
+            VERSION_1 => 0,
+            _ => number(20) as usize,
+        };
+        let split = rest.split_at_checked(name_len);
+        let split = split.and_then(|(name, rest)| Some((name, rest.split_at_checked(links_len)?)));
+        let (name, (links, xref)) = split.ok_or("card is cut off")?;
+        let mut links = links.split(|octet| *octet == 0).map(name_of);
+        // In front of each is a NUL.
+        if links.next() != Some(Some(String::new())) {
+            return Err("name in a card");
+        }
+        let links: Option<Vec<String>> = links.collect();
         let card = Self {
             article_len: number(4),
             head_len: number(8),
             crc_head: number(12),
             crc_body: number(16),
-            name: name.ok_or("name in a card")?.to_owned(),
+            name: name_of(name).ok_or("name in a card")?,
+            links: links.ok_or("name in a card")?,
+            xref: xref.to_vec(),
         };
-        if card.name.len() != name_len as usize || !is_inside(&card.name) {
+        if !card.names().all(is_inside) {
             return Err("name in a card");
         }
         if card.head_len > card.article_len {
@@ -88,6 +130,10 @@ impl Card {
         }
         Ok(card)
     }
+}
+
+fn name_of(octets: &[u8]) -> Option<String> {
+    std::str::from_utf8(octets).ok().map(str::to_owned)
 }
 
 /// Whether a name leads to a file below its directory and nowhere else.
@@ -104,7 +150,9 @@ mod tests {
     use super::*;
 
     fn card() -> Card {
-        Card::of(b"Subject: x\r\n\r\ntext\r\n.\r\n", 12, "a/b/7".to_owned()).unwrap()
+        let names = ["a/b/7", "c/8", "d/9"].map(str::to_owned).to_vec();
+        let text = b"Subject: x\r\n\r\ntext\r\n.\r\n";
+        Card::of(text, 12, names, b"us a.b:7").unwrap()
     }
 
     #[test]
@@ -115,12 +163,28 @@ mod tests {
             crc32c::crc32c(b"Subject: x\r\n"),
             crc32c::crc32c(b"\r\ntext\r\n.\r\n"),
         );
-        let mut expected = vec![1, 0, 5, 0, 23, 0, 0, 0, 12, 0, 0, 0];
+        let mut expected = vec![2, 0, 5, 0, 23, 0, 0, 0, 12, 0, 0, 0];
         expected.extend_from_slice(&head.to_le_bytes());
         expected.extend_from_slice(&body.to_le_bytes());
-        expected.extend_from_slice(b"\0\0\0\0a/b/7");
+        expected.extend_from_slice(b"\x08\0\0\0a/b/7\0c/8\0d/9us a.b:7");
         assert_eq!(out, expected);
         assert_eq!(Card::decode(&out), Ok(card()));
+    }
+
+    #[test]
+    fn version_1_had_one_name_and_nothing_behind_it() {
+        let mut old = Vec::new();
+        card().encode(&mut old);
+        old[0] = 1;
+        old[20..24].fill(0);
+        assert_eq!(Card::decode(&old), Err("name in a card"));
+        old.truncate(FRONT + 5);
+        let expected = Card {
+            links: Vec::new(),
+            xref: Vec::new(),
+            ..card()
+        };
+        assert_eq!(Card::decode(&old), Ok(expected));
     }
 
     #[test]
@@ -137,8 +201,20 @@ mod tests {
         ] {
             let mut out = Vec::new();
             let name = name.to_owned();
-            Card { name, ..card() }.encode(&mut out);
+            let card_of = |name: &String| Card {
+                name: name.clone(),
+                ..card()
+            };
+            card_of(&name).encode(&mut out);
             assert_eq!(Card::decode(&out).is_ok(), is_right, "{out:?}");
+            let names = vec!["a".to_owned(), name];
+            assert_eq!(Card::of(b"", 0, names.clone(), b"").is_some(), is_right);
+            if !names[1].contains('\0') {
+                let mut out = Vec::new();
+                let links = names[1..].to_vec();
+                Card { links, ..card() }.encode(&mut out);
+                assert_eq!(Card::decode(&out).is_ok(), is_right, "{out:?}");
+            }
         }
     }
 
@@ -146,15 +222,17 @@ mod tests {
     fn what_cannot_be_is_refused() {
         let mut good = Vec::new();
         card().encode(&mut good);
-        for at in 0..good.len() {
+        // Behind the names is what says where it is filed, and how much of that is for the record to tell.
+        for at in 0..good.len() - 8 {
             assert!(Card::decode(&good[..at]).is_err(), "cut at {at}");
         }
-        for (at, octet) in [(0, 2), (2, 4), (8, 24)] {
+        for (at, octet) in [(0, 3), (0, 0), (2, 4), (2, 6), (8, 24), (20, 1), (20, 200)] {
             let mut bad = good.clone();
             bad[at] = octet;
             assert!(Card::decode(&bad).is_err(), "octet {at}");
         }
-        assert_eq!(Card::of(b"short", 6, "a".to_owned()), None);
+        assert_eq!(Card::of(b"short", 6, vec!["a".to_owned()], b""), None);
+        assert_eq!(Card::of(b"short", 5, Vec::new(), b""), None);
     }
 
     proptest! {

@@ -1,9 +1,10 @@
 //! The directory of a set: writing, finding, reading and removing the files of articles.
 //!
 //! A file has the form in which any old tool reads it, lines that end with LF and no stuffed dots, unless that would not
-//! give the same octets back: then it has the wire form.  Which of the two follows from its length.  A name that is taken gets
-//! a `+`; whose file it is, the checksums of the card say.
+//! give the same octets back, or the set wants it otherwise: then it has the wire form.  Which of the two follows from its
+//! length.  A name that is taken gets a `+`; whose file it is, the checksums of the card say.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use newsreel_host::{Disk, Error as HostError, ErrorKind, File, OpenMode};
 use newsreel_wire::nntp::framing::{lf_to_wire, wire_to_lf};
 
 use super::card::Card;
+use crate::config::FileFormat;
 use crate::method::{Blocking, Want};
 
 /// So many files may want the same name.
@@ -43,6 +45,8 @@ impl From<HostError> for TextError {
 pub(crate) struct Folder {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) dir: PathBuf,
+    /// The form that new files get.
+    pub(crate) format: FileFormat,
 }
 
 impl Folder {
@@ -68,46 +72,116 @@ impl Folder {
                 Err(error) if error.kind() == ErrorKind::Exists => continue,
                 file => file?,
             };
-            let written = file.write_at(scratch.stored_form(text), 0);
+            let written = file.write_at(scratch.stored_form(self.format, text), 0);
             if written.is_err() {
                 // Half a file is no use; what its removal says does not matter beside the cause.
                 let _ = self.disk.remove(&path);
             }
             return written.map(|()| path);
         }
-        Err(HostError::Exists {
-            op: newsreel_host::Op::Open,
-            path: self.path(name, COLLISIONS_MAX - 1),
-        })
+        Err(self.all_taken(name))
     }
 
-    fn create(&self, path: &Path) -> newsreel_host::Result<Arc<dyn File>> {
-        match self.disk.open(path, OpenMode::CreateNew) {
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                self.disk.make_dirs(path.parent().unwrap_or(&self.dir))?;
-                self.disk.open(path, OpenMode::CreateNew)
+    /// Gives a file that was written another name, or the next that is free; says which.
+    pub(crate) fn link(&self, file: &Path, name: &str) -> newsreel_host::Result<PathBuf> {
+        for collisions in 0..COLLISIONS_MAX {
+            let path = self.path(name, collisions);
+            match self.with_directory(&path, || self.disk.link(file, &path)) {
+                Err(error) if error.kind() == ErrorKind::Exists => {}
+                linked => return linked.map(|()| path),
             }
-            file => file,
+        }
+        Err(self.all_taken(name))
+    }
+
+    fn all_taken(&self, name: &str) -> HostError {
+        HostError::Exists {
+            op: newsreel_host::Op::Open,
+            path: self.path(name, COLLISIONS_MAX - 1),
         }
     }
 
-    /// Makes durable what was written.
-    pub(crate) fn sync(&self) -> newsreel_host::Result<()> {
-        self.disk.sync_file_system(&self.dir)
+    fn create(&self, path: &Path) -> newsreel_host::Result<Arc<dyn File>> {
+        self.with_directory(path, || self.disk.open(path, OpenMode::CreateNew))
     }
 
-    /// Reads what a card tells of, from which file it says too; it passed its checksums.  Where it does not, what may be left of
-    /// it is in `text` all the same.
+    /// Makes something of this path, and its directory where it is missing.
+    fn with_directory<T>(
+        &self,
+        path: &Path,
+        make: impl Fn() -> newsreel_host::Result<T>,
+    ) -> newsreel_host::Result<T> {
+        match make() {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                self.disk.make_dirs(path.parent().unwrap_or(&self.dir))?;
+                make()
+            }
+            made => made,
+        }
+    }
+
+    /// Octets that are free where files are made.
+    pub(crate) fn free_octets(&self) -> newsreel_host::Result<u64> {
+        self.disk.free_bytes(&self.dir)
+    }
+
+    /// Makes durable what was written or removed at these paths; a hierarchy may lie on a file system of its own, mounted
+    /// there or behind a link.
+    pub(crate) fn sync<'p>(
+        &self,
+        paths: impl Iterator<Item = &'p Path>,
+    ) -> newsreel_host::Result<()> {
+        let dirs: BTreeSet<&Path> = paths.filter_map(Path::parent).collect();
+        let mut synced = BTreeSet::new();
+        for dir in std::iter::once(self.dir.as_path()).chain(dirs) {
+            let file_system = match self.disk.file_system(dir) {
+                // Somebody removed it, and what was in it.
+                Err(error) if error.kind() == ErrorKind::NotFound && dir != self.dir => continue,
+                file_system => file_system?,
+            };
+            if synced.insert(file_system) {
+                self.disk.sync_file_system(dir)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what a card tells of; it passed its checksums.  Where it does not, what may be left of it is in `text` all the
+    /// same.
     pub(crate) fn read(
         &self,
         card: &Card,
         want: Want,
         blocking: Blocking,
         text: &mut Vec<u8>,
+    ) -> Result<(), TextError> {
+        let mut why = TextError::Missing;
+        for name in card.names() {
+            match self.read_named(name, card, (want, blocking), text) {
+                Ok(_) => return Ok(()),
+                Err(TextError::Missing) => {}
+                Err(TextError::Damaged(what)) => why = TextError::Damaged(what),
+                Err(error) => return Err(error),
+            }
+        }
+        Err(why)
+    }
+
+    /// Which file has the text of a card under one of its names.
+    pub(crate) fn find(&self, name: &str, card: &Card) -> Result<PathBuf, TextError> {
+        self.read_named(name, card, (Want::Head, Blocking::Yes), &mut Vec::new())
+    }
+
+    fn read_named(
+        &self,
+        name: &str,
+        card: &Card,
+        (want, blocking): (Want, Blocking),
+        text: &mut Vec<u8>,
     ) -> Result<PathBuf, TextError> {
         let mut why = TextError::Missing;
         for collisions in 0..COLLISIONS_MAX {
-            let path = self.path(&card.name, collisions);
+            let path = self.path(name, collisions);
             match self.read_file(&path, card, want, blocking, text) {
                 Ok(()) => return Ok(path),
                 Err(TextError::Missing) => {}
@@ -192,7 +266,10 @@ pub(crate) struct Scratch {
 
 impl Scratch {
     /// An article as its file has it.
-    fn stored_form<'a>(&'a mut self, text: &'a [u8]) -> &'a [u8] {
+    fn stored_form<'a>(&'a mut self, format: FileFormat, text: &'a [u8]) -> &'a [u8] {
+        if format == FileFormat::Wire {
+            return text;
+        }
         self.native.clear();
         self.again.clear();
         wire_to_lf(text, &mut self.native);
@@ -218,7 +295,12 @@ mod tests {
         Folder {
             disk: Arc::new(disk),
             dir,
+            format: FileFormat::Native,
         }
+    }
+
+    fn card(text: &[u8], head_len: u32, name: &str) -> Card {
+        Card::of(text, head_len, vec![name.to_owned()], b"").unwrap()
     }
 
     fn read(folder: &Folder, card: &Card, want: Want) -> Result<Vec<u8>, TextError> {
@@ -233,7 +315,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_back_whatever_its_form() {
-        let folder = folder();
+        let mut folder = folder();
         let head = "Subject: x\r\nXref: us a:1\r\n";
         for (at, (body, native)) in [
             (
@@ -258,11 +340,17 @@ mod tests {
         .enumerate()
         {
             let text = format!("{head}{body}").into_bytes();
-            let card = Card::of(&text, head.len() as u32, format!("d/{at}")).unwrap();
+            let card = card(&text, head.len() as u32, &format!("d/{at}"));
             let path = folder
                 .write(&card.name, &text, &mut Scratch::default())
                 .unwrap();
             let expected = native.map_or(text.clone(), |native| native.as_bytes().to_vec());
+            if native.is_some() {
+                folder.format = FileFormat::Wire;
+                let other = folder.write("w", &text, &mut Scratch::default()).unwrap();
+                assert_eq!(stored(&folder, &other), text, "{body:?}");
+                folder.format = FileFormat::Native;
+            }
             assert_eq!(stored(&folder, &path), expected, "{body:?}");
             assert_eq!(read(&folder, &card, Want::Whole).unwrap(), text);
             assert_eq!(
@@ -279,7 +367,7 @@ mod tests {
         let mut cards = Vec::new();
         for n in 0..COLLISIONS_MAX {
             let text = format!("Subject: {n}\r\n\r\nx\r\n.\r\n").into_bytes();
-            let card = Card::of(&text, 12, "d/name".to_owned()).unwrap();
+            let card = card(&text, 12, "d/name");
             let path = folder
                 .write(&card.name, &text, &mut Scratch::default())
                 .unwrap();
@@ -291,7 +379,7 @@ mod tests {
         for gone in 0..cards.len() {
             for (at, (card, text, path)) in cards.iter().enumerate() {
                 let read = read(&folder, card, Want::Whole);
-                let found = folder.read(card, Want::Head, Blocking::Yes, &mut Vec::new());
+                let found = folder.find("d/name", card);
                 if at < gone {
                     assert!(read.is_err() && found.is_err());
                 } else {
@@ -310,20 +398,49 @@ mod tests {
         let folder = Folder {
             disk: Arc::new(RealDisk),
             dir: temporary.path().to_path_buf(),
+            format: FileFormat::Native,
         };
         folder.disk.make_dirs(&folder.path("d/1", 0)).unwrap();
         let text = b"Subject: x\r\n\r\n.\r\n";
-        let card = Card::of(text, 12, "d/1".to_owned()).unwrap();
+        let card = card(text, 12, "d/1");
         let path = folder.write(&card.name, text, &mut Scratch::default());
-        assert_eq!(path.unwrap(), folder.path("d/1", 1));
+        let path = path.unwrap();
+        assert_eq!(path, folder.path("d/1", 1));
         assert_eq!(read(&folder, &card, Want::Whole).unwrap(), text);
+        folder.disk.make_dirs(&folder.path("d/2", 0)).unwrap();
+        let link = folder.link(&path, "d/2").unwrap();
+        assert_eq!(link, folder.path("d/2", 1));
+        assert_eq!(stored(&folder, &link), stored(&folder, &path));
+    }
+
+    #[test]
+    fn an_article_is_there_as_long_as_one_of_its_names() {
+        let folder = folder();
+        let text = b"Subject: x\r\n\r\n.\r\n";
+        let names = ["a/1", "b/2", "c/3"].map(str::to_owned).to_vec();
+        let card = Card::of(text, 12, names, b"").unwrap();
+        let mut paths: Vec<PathBuf> = Vec::new();
+        for name in card.names() {
+            let made = match paths.first() {
+                None => folder.write(name, text, &mut Scratch::default()),
+                Some(first) => folder.link(first, name),
+            };
+            paths.push(made.unwrap());
+            assert_eq!(folder.find(name, &card).unwrap(), paths[paths.len() - 1]);
+        }
+        for path in paths {
+            assert_eq!(read(&folder, &card, Want::Whole).unwrap(), text);
+            folder.disk.remove(&path).unwrap();
+        }
+        let missing = read(&folder, &card, Want::Whole);
+        assert!(matches!(missing, Err(TextError::Missing)));
     }
 
     #[test]
     fn what_was_changed_in_a_file_is_noticed() {
         let folder = folder();
         let text = b"Subject: x\r\n\r\nbody\r\n.\r\n";
-        let card = Card::of(text, 12, "d/1".to_owned()).unwrap();
+        let card = card(text, 12, "d/1");
         let path = folder
             .write(&card.name, text, &mut Scratch::default())
             .unwrap();

@@ -15,6 +15,8 @@ pub(crate) mod removal;
 pub(crate) mod scan;
 pub(crate) mod set;
 
+use std::fmt::Debug;
+
 use newsreel_wire::{Token, TokenParts};
 
 use crate::method::Place;
@@ -24,9 +26,13 @@ pub(crate) const CATALOGUE: &str = ".catalogue";
 /// Size of one file of a catalogue: some thousand cards.
 pub const CATALOGUE_OCTETS: u64 = 1 << 20;
 
-/// The name that an article's file gets, below the directory of its set: by the article alone, so that it is known before
-/// anything is written.  Where another file has it already, a `+` is appended.
-pub(crate) type Naming = fn(&Place<'_>) -> String;
+/// How the files of a method are named.
+pub(crate) trait Naming: Send + Debug {
+    /// The names that an article's file gets, below the directory of its set: by the article alone, so that they are known
+    /// before anything is written.  The first is the file's, the others are links to it.  Where another file has one
+    /// already, a `+` is appended.
+    fn names(&self, place: &Place<'_>) -> Vec<String>;
+}
 
 /// The token of an article's card among the records of the catalogue.
 pub(crate) fn card_token(token: &Token) -> Token {

@@ -170,6 +170,8 @@ impl BufferReader for FileReader {
     fn facts(&self) -> BufferFacts {
         BufferFacts {
             path: self.folder.dir.display().to_string(),
+            capacity_octets: None,
+            free_octets: self.folder.free_octets().ok(),
             article_octets_max: ARTICLE_OCTETS_MAX,
             ..self.cards.facts()
         }

@@ -3,6 +3,7 @@
 //! It goes the way of batches, on their thread, and after the log has told of the withdrawal durably.  A file is removed only if
 //! it is the article's that was withdrawn; then its card is overwritten, so that it is never removed again.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use newsreel_host::ErrorKind;
@@ -22,11 +23,13 @@ pub(super) struct Removal {
     pub(super) folder: Arc<Folder>,
     /// The tokens of their cards.
     pub(super) tokens: Vec<Token>,
+    /// The files that were removed.
+    pub(super) removed: Vec<PathBuf>,
 }
 
 impl Removal {
-    /// Removes the file of this card; `false` when there is no such card any more.
-    fn remove(&self, token: &Token, memory: &mut Vec<u8>) -> Result<bool> {
+    /// Removes the file of this card, under all its names; `false` when there is no such card any more.
+    fn remove(&mut self, token: &Token, memory: &mut Vec<u8>) -> Result<bool> {
         let read = self.cards.read(token, Want::Whole, Blocking::Yes, memory);
         let card = match read {
             Ok(stored) => Card::decode(memory.get(stored.octets).unwrap_or_default()),
@@ -37,18 +40,19 @@ impl Removal {
         let Ok(card) = card else {
             return Ok(false);
         };
-        let removed = match self
-            .folder
-            .read(&card, Want::Head, Blocking::Yes, &mut Vec::new())
-        {
-            Ok(path) => self.folder.disk.remove(&path),
-            Err(TextError::Host(error)) => Err(error),
-            Err(_) => return Ok(true),
-        };
-        match removed {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
-            _ => Ok(true),
+        // The first name last: a link may be a symbolic one that leads to it.
+        for name in card.names().rev() {
+            let path = match self.folder.find(name, &card) {
+                Ok(path) => path,
+                Err(TextError::Host(error)) => return Err(error.into()),
+                Err(_) => continue,
+            };
+            match self.folder.disk.remove(&path) {
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
+                _ => self.removed.push(path),
+            }
         }
+        Ok(true)
     }
 
     fn erasure(&self) -> Erasure {
@@ -83,7 +87,8 @@ impl BatchWrite for Removal {
     }
 
     fn sync(&mut self) -> Result<()> {
-        let removed = self.cards.unless_failed(self.folder.sync());
+        let removed = self.removed.iter().map(PathBuf::as_path);
+        let removed = self.cards.unless_failed(self.folder.sync(removed));
         removed.and_then(|()| self.erasure().sync())
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use newsreel_wire::{BufferId, Sequence, SetId, Token, UnixTime};
 
 use super::batch::{Collected, FileBatch, Unwritten};
-use super::card::{Card, NAME_OCTETS_MAX};
+use super::card::Card;
 use super::folder::Folder;
 use super::reader::FileReader;
 use super::removal::Removal;
@@ -36,7 +36,7 @@ const RECENT_CARDS_OCTETS: u64 = 4 << 20;
 struct FileSet {
     reader: Arc<FileReader>,
     cards: SegmentSet,
-    naming: Naming,
+    naming: Box<dyn Naming>,
     collected: Collected,
     /// A card on its way.
     card: Vec<u8>,
@@ -47,7 +47,7 @@ struct FileSet {
 
 /// Opens a set of files whose names follow from this.
 pub(crate) fn open(
-    (kind, naming): (Kind, Naming),
+    (kind, naming): (Kind, Box<dyn Naming>),
     opening: &mut Opening<'_>,
     set: SetId,
     config: &SetConfig,
@@ -67,6 +67,7 @@ pub(crate) fn open(
     let folder = Folder {
         disk: Arc::clone(opening.disk),
         dir,
+        format: config.format.unwrap_or_default(),
     };
     let reader = Arc::new(FileReader {
         cards: cards.buffer(),
@@ -88,20 +89,18 @@ pub(crate) fn open(
 }
 
 impl FileSet {
-    /// The card of an article whose text is behind `start` in the batch.
-    fn write_card(&mut self, place: &Place<'_>, start: usize) -> Option<Card> {
+    /// The card of an article of these names whose text is behind `start` in the batch.
+    fn write_card(&mut self, place: &Place<'_>, names: Vec<String>, start: usize) -> Option<Card> {
         let text = self.collected.text.get(start..)?;
-        let name = (self.naming)(place);
-        let card = Card::of(text, place.head_len, name)?;
+        let card = Card::of(text, place.head_len, names, place.xref)?;
         self.card.clear();
         card.encode(&mut self.card);
-        (card.name.len() <= NAME_OCTETS_MAX).then_some(card)
+        Some(card)
     }
 
     /// Room as the file system tells it now.
     fn ask_for_room(&mut self) {
-        let folder = &self.reader.folder;
-        match folder.disk.free_bytes(&folder.dir) {
+        match self.reader.folder.free_octets() {
             Ok(free) => self.room = free.saturating_sub(self.free_octets_min),
             // Before the first article there is no directory.
             Err(_) => self.room = u64::MAX,
@@ -123,11 +122,15 @@ impl StorageMethod for FileSet {
         if octets > self.room {
             return Err(PlaceError::NeedsReservation);
         }
+        let names = self.naming.names(place);
+        if names.is_empty() {
+            return Err(PlaceError::NoName);
+        }
         let start = self.collected.text.len();
         for part in place.article {
             self.collected.text.extend_from_slice(part);
         }
-        let card = self.write_card(place, start);
+        let card = self.write_card(place, names, start);
         let placed = card.ok_or(PlaceError::TooLarge { limit }).and_then(|card| {
             let token = self.cards.place(&Place {
                 article: &[&self.card],
@@ -142,7 +145,7 @@ impl StorageMethod for FileSet {
             position: token.position(),
             text: start..start + len,
             head_len: card.head_len,
-            name: card.name,
+            names: std::iter::once(card.name).chain(card.links).collect(),
         });
         Ok(article_token(&token, card.article_len))
     }
@@ -194,6 +197,7 @@ impl StorageMethod for FileSet {
                 cards: Arc::clone(cards),
                 folder: Arc::clone(&self.reader.folder),
                 tokens,
+                removed: Vec::new(),
             }));
         }
     }

@@ -7,6 +7,7 @@ pub mod cnfs;
 pub mod md5spool;
 pub mod segment;
 pub mod timehash;
+pub mod tradspool;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -72,6 +73,14 @@ pub const METHODS: &[Method] = &[
         format_page: "timehash",
         in_files: true,
         open: timehash::open,
+    },
+    Method {
+        name: tradspool::NAME,
+        doc: "A file for each article in a directory for each group, named by its number.",
+        number: tradspool::METHOD,
+        format_page: "tradspool",
+        in_files: true,
+        open: tradspool::open,
     },
 ];
 

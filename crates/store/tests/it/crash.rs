@@ -161,6 +161,8 @@ fn stop_everywhere(
     count: fn(&FaultyDisk) -> u64,
     stop_at: fn(&FaultyDisk, u64),
 ) {
+    let in_files = METHODS.iter().filter(|method| method.in_files);
+    let (shares, mut share) = (in_files.count(), 0);
     for Method {
         name: method,
         in_files,
@@ -168,17 +170,19 @@ fn stop_everywhere(
     } in METHODS
     {
         // Files do not wrap, and each article is several changes: a third of the commits has everything that can be stopped,
-        // and where not every place is stopped at, a fifth of the places.
-        let (commits, stride) = match (*in_files, stride) {
-            (false, _) => (commits, stride),
-            (true, 1) => (commits / 3, 1),
-            (true, _) => (commits / 3, 5 * stride),
+        // and where not every place is stopped at, a fifth of the places.  Only names differ among these methods: they share
+        // the places.
+        let (commits, stride, first) = match (*in_files, stride) {
+            (false, _) => (commits, stride, 1),
+            (true, 1) => (commits / 3, shares, 1 + share),
+            (true, _) => (commits / 3, 5 * stride * shares, 1 + 5 * stride * share),
         };
+        share += usize::from(*in_files);
         let whole = FaultyDisk::new(Arc::new(MemoryDisk::new()));
         run(Arc::new(whole.clone()), method, commits);
         let total = count(&whole);
         assert!(total > commits, "{method}: {total} places to stop at");
-        for nth in (1..=total).step_by(stride) {
+        for nth in (first as u64..=total).step_by(stride) {
             let memory = MemoryDisk::new();
             let faulty = FaultyDisk::new(Arc::new(memory.clone()));
             stop_at(&faulty, nth);

@@ -165,6 +165,7 @@ fn version_1_is_still_written_as_it_was() {
             id_hash: id_hash(number),
             id: id(number).as_bytes(),
             set: SetId(0),
+            xref: b"",
             article: &[&text],
             head_len,
         });

@@ -100,6 +100,10 @@ impl Disk for HookedDisk {
         self.inner.remove(path)
     }
 
+    fn link(&self, from: &Path, to: &Path) -> Result<()> {
+        self.inner.link(from, to)
+    }
+
     fn create_dir_all(&self, path: &Path) -> Result<()> {
         self.inner.create_dir_all(path)
     }

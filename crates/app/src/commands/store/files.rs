@@ -1,17 +1,18 @@
-//! `newsreel store verify|dump|export FILE`: what lies in one file of articles, a buffer or a segment of whatever spool.
+//! `newsreel store verify|dump|export PATH`: what lies in a buffer, a segment, or the directory of a set, of whatever spool.
 //!
-//! The file is only read, by itself: no spool is needed, no log and no views.  Beside a server that writes it what comes
+//! It is only read, by itself: no spool is needed, no log and no views.  Beside a server that writes it what comes
 //! meanwhile may be missed.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
-use newsreel_host::{Disk as _, File, OpenMode, RealDisk};
-use newsreel_store::{BufferReader, RecordScan, ScanRange, Scanned, open_file};
+use indicatif::ProgressBar;
+use newsreel_host::{Disk, File, OpenMode, RealDisk};
+use newsreel_store::{BufferReader, ScanRange, Scanned, open_alone};
 use newsreel_wire::article::{Headers, Known};
 use newsreel_wire::nntp::framing::wire_to_lf;
-use newsreel_wire::{Position, Sequence, TokenText, UnixTime, batch};
+use newsreel_wire::{Sequence, TokenText, UnixTime, batch};
 use serde_json::{Value, json};
 
 use crate::{access, output};
@@ -24,7 +25,6 @@ const WRITE_OCTETS: usize = 1 << 20;
 
 /// A record whose header is sound.
 struct Found<'a> {
-    at: Position,
     sequence: Sequence,
     arrival: UnixTime,
     is_sound: bool,
@@ -61,80 +61,88 @@ impl Totals {
     }
 }
 
-fn open(path: &Path) -> Result<Arc<dyn BufferReader>> {
-    let reader = open_file(&RealDisk, path)?;
-    if let Some(complaint) = reader.facts().complaint {
-        output::warning(&format!("{}: {complaint}", path.display()));
+fn open(path: &Path) -> Result<Vec<Arc<dyn BufferReader>>> {
+    let readers = open_alone(&(Arc::new(RealDisk) as Arc<dyn Disk>), path)?;
+    for reader in &readers {
+        let facts = reader.facts();
+        if let Some(complaint) = facts.complaint {
+            output::warning(&format!("{}: {complaint}", path.display()));
+        }
     }
-    Ok(reader)
+    Ok(readers)
 }
 
 /// Walks what was not overwritten, oldest first, with a progress bar for a person who waits.
 fn walk(
-    reader: &Arc<dyn BufferReader>,
+    readers: &[Arc<dyn BufferReader>],
     mut each: impl FnMut(&Found<'_>, &str) -> Result<()>,
 ) -> Result<Totals> {
     let mut totals = Totals::default();
-    let facts = reader.facts();
     let bar = access::bar();
-    bar.set_length(facts.live_octets);
-    let name = reader.name().to_owned();
-    let token = |position| {
-        TokenText {
-            name: &name,
-            position,
-        }
-        .to_string()
-    };
+    let live = |reader: &Arc<dyn BufferReader>| reader.facts().live_octets;
+    bar.set_length(readers.iter().map(live).sum());
+    for reader in readers {
+        walk_one(reader, &bar, &mut totals, &mut each)?;
+    }
+    bar.finish_and_clear();
+    Ok(totals)
+}
+
+fn walk_one(
+    reader: &Arc<dyn BufferReader>,
+    bar: &ProgressBar,
+    totals: &mut Totals,
+    each: &mut impl FnMut(&Found<'_>, &str) -> Result<()>,
+) -> Result<()> {
+    let name = reader.name();
     let mut scan = Arc::clone(reader).scan(ScanRange::Live);
-    while let Some(scanned) = scan.step()? {
+    loop {
+        let before = scan.at();
+        let Some(scanned) = scan.step()? else {
+            return Ok(());
+        };
+        // Where a cycle ends the rest of it is not counted, which nobody sees.
+        bar.inc(scan.at().offset().saturating_sub(before.offset()));
         match scanned {
             Scanned::Passed => {}
             Scanned::Damaged { from, to, .. } => {
                 totals.damage(format!("nothing can be read from {from:#x} to {to:#x}"));
             }
             Scanned::Record {
-                token: at,
+                token,
                 sequence,
                 arrival,
                 sound,
                 ..
             } => {
                 let found = Found {
-                    at: at.position(),
                     sequence,
                     arrival,
                     is_sound: sound,
-                    article: article_of(scan.as_ref()),
+                    article: scan.article(),
                 };
-                let text = token(found.at);
+                let position = token.position();
+                let text = TokenText { name, position }.to_string();
                 if !sound {
                     totals.damage(format!("the article {text} is damaged"));
                 }
                 totals.articles += 1;
                 totals.octets += found.article.len() as u64;
-                bar.inc(found.article.len() as u64);
                 each(&found, &text)?;
             }
         }
     }
-    bar.finish_and_clear();
-    Ok(totals)
-}
-
-fn article_of(scan: &dyn RecordScan) -> &[u8] {
-    scan.article()
 }
 
 /// Reads every article and compares its checksums.
-pub(super) fn verify(files: &[PathBuf], as_json: bool) -> Result<()> {
+pub(super) fn verify(paths: &[PathBuf], as_json: bool) -> Result<()> {
     let (mut rows, mut damaged) = (Vec::new(), 0);
-    for path in files {
-        let reader = open(path)?;
-        let totals = walk(&reader, |_, _| Ok(()))?;
+    for path in paths {
+        let readers = open(path)?;
+        let totals = walk(&readers, |_, _| Ok(()))?;
         damaged += totals.damaged;
         rows.push(json!({
-            "file": path, "name": reader.name(), "articles": totals.articles, "octets": totals.octets,
+            "file": path, "name": readers.first().map(|reader| reader.name()), "articles": totals.articles, "octets": totals.octets,
             "damaged": totals.damaged, "places": totals.places,
         }));
     }
@@ -168,8 +176,7 @@ pub(super) fn verify(files: &[PathBuf], as_json: bool) -> Result<()> {
 
 /// Lists the records.
 pub(super) fn dump(path: &Path, as_json: bool) -> Result<()> {
-    let reader = open(path)?;
-    let totals = walk(&reader, |found, token| {
+    let totals = walk(&open(path)?, |found, token| {
         let (sequence, arrival, octets) = (found.sequence.0, found.arrival.0, found.article.len());
         let id = found.id();
         output::text(&if as_json {
@@ -211,7 +218,7 @@ impl Target {
 
 /// Writes the sound articles as one batch.
 pub(super) fn export(path: &Path, to: Option<&Path>) -> Result<()> {
-    let reader = open(path)?;
+    let readers = open(path)?;
     let mut target = match to {
         None => Target::Output,
         Some(to) => {
@@ -220,7 +227,7 @@ pub(super) fn export(path: &Path, to: Option<&Path>) -> Result<()> {
         }
     };
     let (mut text, mut out, mut articles) = (Vec::new(), Vec::new(), 0_u64);
-    let totals = walk(&reader, |found, _| {
+    let totals = walk(&readers, |found, _| {
         if found.is_sound {
             text.clear();
             wire_to_lf(found.article, &mut text);

@@ -122,42 +122,44 @@ pub(crate) enum Verb {
         #[command(flatten)]
         spool: LookArgs,
     },
-    /// Read every article of a buffer's or segment's file, and compare its checksums
+    /// Read every article of a buffer, a segment or a set's directory, and compare its checksums
     #[command(
-        after_help = "The file is only read; no spool is needed. Ends with 0 when all is sound, with 1 when something is \
+        after_help = "It is only read; no spool is needed. Ends with 0 when all is sound, with 1 when something is \
                       damaged.\n\n\
                       Examples:\n  newsreel store verify newsreel-spool/buffers/C0\n  \
+                      newsreel store verify newsreel-spool/articles/text\n  \
                       newsreel store verify segments/main/*.seg --json"
     )]
     Verify {
-        /// The files
-        #[arg(required = true, value_name = "FILE")]
-        files: Vec<PathBuf>,
+        /// Files of buffers or segments, or directories of sets whose articles are segments or files of their own
+        #[arg(required = true, value_name = "PATH")]
+        paths: Vec<PathBuf>,
         /// Answer in JSON
         #[arg(long)]
         json: bool,
     },
-    /// List the articles in a buffer's or segment's file: token, sequence, arrival, octets, message-id
+    /// List the articles of a buffer, a segment or a set's directory: token, sequence, arrival, octets, message-id
     #[command(
-        after_help = "The file is only read; no spool is needed. With --json there is one object a line.\n\n\
-                      Example:\n  newsreel store dump newsreel-spool/buffers/C0"
+        after_help = "It is only read; no spool is needed. With --json there is one object a line.\n\n\
+                      Examples:\n  newsreel store dump newsreel-spool/buffers/C0\n  \
+                      newsreel store dump newsreel-spool/articles/text"
     )]
     Dump {
-        /// The file
-        file: PathBuf,
+        /// The file of a buffer or segment, or the directory of a set
+        path: PathBuf,
         /// Answer in JSON, an object a line
         #[arg(long)]
         json: bool,
     },
-    /// Write the articles of a buffer's or segment's file as a batch (`#! rnews`)
+    /// Write the articles of a buffer, a segment or a set's directory as a batch (`#! rnews`)
     #[command(
-        after_help = "The file is only read; no spool is needed. What is damaged is left out, and told.\n\n\
+        after_help = "It is only read; no spool is needed. What is damaged is left out, and told.\n\n\
                       Examples:\n  newsreel store export newsreel-spool/buffers/C0 --to articles.rnews\n  \
                       newsreel store export 00000007.seg > articles.rnews"
     )]
     Export {
-        /// The file
-        file: PathBuf,
+        /// The file of a buffer or segment, or the directory of a set
+        path: PathBuf,
         /// Write it here, not to the standard output; it must not be there
         #[arg(long, value_name = "PATH")]
         to: Option<PathBuf>,
@@ -179,9 +181,9 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
             spool,
         } => scrub::run(buffers, *rate, spool),
         Verb::Explain { article, spool } => explain(article, spool),
-        Verb::Verify { files, json } => files::verify(files, *json),
-        Verb::Dump { file, json } => files::dump(file, *json),
-        Verb::Export { file, to } => files::export(file, to.as_deref()),
+        Verb::Verify { paths, json } => files::verify(paths, *json),
+        Verb::Dump { path, json } => files::dump(path, *json),
+        Verb::Export { path, to } => files::export(path, to.as_deref()),
     }
 }
 
@@ -285,11 +287,15 @@ fn list(spool: &LookArgs) -> Result<()> {
 fn overview(buffers: &Value) -> String {
     let mut rows = buffers.as_array().cloned().unwrap_or_default();
     for row in &mut rows {
-        let number = |key: &str| row[key].as_u64().unwrap_or(0);
-        let percent = u128::from(number("live_octets")) * 100 / u128::from(number("octets").max(1));
+        let number = |key: &str| row[key].as_u64();
+        let used = number("live_octets").zip(number("octets"));
+        let used = used.map(|(live, room)| u128::from(live) * 100 / u128::from(room.max(1)));
         let said = [
-            ("used", format!("{percent} %")),
-            ("room", output::octets(&row["octets"])),
+            (
+                "used",
+                used.map_or("-".to_owned(), |percent| format!("{percent} %")),
+            ),
+            ("room", strip::room(row)),
             ("age", output::duration(&row["oldest_age_s"])),
             ("rate", output::octets(&row["octets_a_day"])),
             ("stays", output::duration(&row["lasts_s"])),

@@ -171,6 +171,11 @@ impl Disk for FaultyDisk {
         self.inner.remove(path)
     }
 
+    fn link(&self, from: &Path, to: &Path) -> Result<()> {
+        self.strike(Op::Link, to)?;
+        self.inner.link(from, to)
+    }
+
     fn create_dir_all(&self, path: &Path) -> Result<()> {
         self.strike(Op::CreateDir, path)?;
         self.inner.create_dir_all(path)
@@ -206,6 +211,11 @@ impl Disk for FaultyDisk {
         }
         struck?;
         self.inner.sync_file_system(dir)
+    }
+
+    fn file_system(&self, dir: &Path) -> Result<u64> {
+        self.strike(Op::Stat, dir)?;
+        self.inner.file_system(dir)
     }
 
     fn lose_unsynced(&self) {

@@ -132,9 +132,14 @@ impl MemoryDisk {
             .into_iter()
             .map(|(of, content)| (of, content.read()));
         let held: BTreeMap<_, _> = held.collect();
+        let mut made: BTreeMap<_, Shared> = BTreeMap::new();
         let after = |(path, content): (&PathBuf, &Shared)| {
-            let after = held[&Arc::as_ptr(content)].crashed(&mut dice, &room, worst);
-            (path.clone(), Arc::new(RwLock::new(after)))
+            // A file of several names is one file.
+            let made = made.entry(Arc::as_ptr(content)).or_insert_with(|| {
+                let after = held[&Arc::as_ptr(content)].crashed(&mut dice, &room, worst);
+                Arc::new(RwLock::new(after))
+            });
+            (path.clone(), Arc::clone(made))
         };
         let files: Files = left.iter().map(after).collect();
         drop(held);
@@ -210,6 +215,20 @@ impl Disk for MemoryDisk {
             op: Op::Remove,
             path: path.to_path_buf(),
         })
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> Result<()> {
+        let (op, path) = (Op::Link, to.to_path_buf());
+        let mut names = self.names.lock();
+        check_parent(&names, op, to)?;
+        if names.files().contains_key(to) || names.has_dir(to) {
+            return Err(Error::Exists { op, path });
+        }
+        match names.files().get(from).cloned() {
+            Some(content) => names.create(to, content),
+            None => return Err(Error::NotFound { op, path }),
+        }
+        Ok(())
     }
 
     fn create_dir_all(&self, path: &Path) -> Result<()> {

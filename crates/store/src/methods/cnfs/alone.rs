@@ -1,4 +1,4 @@
-//! One file of articles by itself, a cyclic buffer or a segment, of whatever spool: read, and never written.
+//! One file of records by itself, a cyclic buffer or a segment, of whatever spool: read, and never written.
 //!
 //! What it says of itself in its header is only where to begin: its records tell where it ends.
 
@@ -14,7 +14,6 @@ use super::file::{Cyclic, Owner};
 use super::rescue;
 use crate::config::BufferConfig;
 use crate::error::{Error, Result};
-use crate::method::BufferReader;
 use crate::records::buffer::Buffer;
 use crate::records::format::{RECORD_HEADER, RecordHeader};
 use crate::records::geometry::BLOCK_MIN;
@@ -22,11 +21,8 @@ use crate::records::headers::{Headers, read_headers};
 use crate::records::memory::Pool;
 use crate::records::placing::true_end;
 
-/// Opens a file of articles.  Everything in it that was not overwritten since can be read and walked.
-///
-/// # Errors
-/// When it cannot be read, is no such file, or nothing in it tells how to read it.
-pub fn open_file(disk: &dyn Disk, path: &Path) -> Result<Arc<dyn BufferReader>> {
+/// Opens a file of records.  Everything in it that was not overwritten since can be read and walked.
+pub(crate) fn open_file(disk: &dyn Disk, path: &Path) -> Result<Arc<Buffer>> {
     let file = disk.open(path, OpenMode::Read)?;
     let wrong = |why: String| Error::Buffer {
         name: path.file_name().unwrap_or_default().display().to_string(),

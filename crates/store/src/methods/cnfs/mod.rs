@@ -14,7 +14,7 @@ mod open;
 mod rescue;
 mod set;
 
-pub use alone::open_file;
+pub(crate) use alone::open_file;
 pub use bitmap::STARTS_MAX;
 pub use create::CreateProgress;
 pub(crate) use open::{create, open, planned};

@@ -8,7 +8,7 @@ use newsreel_wire::SetId;
 
 use crate::config::SetConfig;
 use crate::error::Result;
-use crate::files::set;
+use crate::files::{Naming, set};
 use crate::method::Place;
 use crate::methods::{OpenedSet, Opening};
 use crate::records::home::Kind;
@@ -25,12 +25,17 @@ pub(crate) fn open(opening: &mut Opening<'_>, set: SetId, config: &SetConfig) ->
         name: NAME,
         is_of_articles: false,
     };
-    set::open(
-        (kind, |place: &Place<'_>| name(place.id)),
-        opening,
-        set,
-        config,
-    )
+    set::open((kind, Box::new(ByHash)), opening, set, config)
+}
+
+/// Names by message-id.
+#[derive(Debug)]
+struct ByHash;
+
+impl Naming for ByHash {
+    fn names(&self, place: &Place<'_>) -> Vec<String> {
+        vec![name(place.id)]
+    }
 }
 
 /// The name of an article's file: six bits each of the first two octets, then the next four.

@@ -89,6 +89,12 @@ pub(super) fn path_of(dir: &Path, cycle: u32) -> PathBuf {
     dir.join(format!("{cycle:08}{SUFFIX}"))
 }
 
+/// The segments in a directory, oldest first; nothing there is touched.
+pub(crate) fn files_in(disk: &dyn Disk, dir: &Path) -> Result<Vec<PathBuf>> {
+    let cycles = list(disk, dir, true)?;
+    Ok(cycles.iter().map(|cycle| path_of(dir, *cycle)).collect())
+}
+
 /// What is in a directory of segments.
 #[derive(Debug)]
 pub(super) struct Found {

@@ -10,6 +10,7 @@ mod files;
 mod open;
 mod set;
 
+pub(crate) use files::files_in;
 pub use files::{OPEN_SEGMENTS_MAX, SEGMENT_OCTETS_MIN};
 pub(crate) use open::{open, open_as};
 pub(crate) use set::SegmentSet;

@@ -7,7 +7,7 @@ use newsreel_wire::{Sequence, SetId, UnixTime};
 
 use crate::config::SetConfig;
 use crate::error::Result;
-use crate::files::set;
+use crate::files::{Naming, set};
 use crate::method::Place;
 use crate::methods::{OpenedSet, Opening};
 use crate::records::home::Kind;
@@ -24,8 +24,17 @@ pub(crate) fn open(opening: &mut Opening<'_>, set: SetId, config: &SetConfig) ->
         name: NAME,
         is_of_articles: false,
     };
-    let naming = |place: &Place<'_>| name(place.arrival, place.sequence);
-    set::open((kind, naming), opening, set, config)
+    set::open((kind, Box::new(ByTime)), opening, set, config)
+}
+
+/// Names by arrival.
+#[derive(Debug)]
+struct ByTime;
+
+impl Naming for ByTime {
+    fn names(&self, place: &Place<'_>) -> Vec<String> {
+        vec![name(place.arrival, place.sequence)]
+    }
 }
 
 /// The name of an article's file.  INN counts up to 65,535 where this has the place in the log, which is never given again.

@@ -27,7 +27,7 @@ const DRAWN: &[(&str, &[&str])] = &[
     ("mail", &["service", "host"]),
     ("users", &["host"]),
     ("service", &["wire"]),
-    ("store", &["wire", "host"]),
+    ("store", &["layout", "wire", "host"]),
     ("index", &["wire", "host"]),
     ("journal", &["wire", "host"]),
     ("layout", &["host"]),

@@ -213,7 +213,7 @@ impl Engine {
             .read(&token, Want::Whole, Blocking::Yes, &mut memory)
         {
             Ok(stored) => Ok(Some(self.article_report(&token, &stored, &memory))),
-            Err(ReadError::Gone) => Ok(None),
+            Err(ReadError::Gone | ReadError::Removed) => Ok(None),
             Err(error) => Err(Error::Read(error)),
         }
     }

@@ -10,7 +10,7 @@ use std::ops::RangeInclusive;
 use newsreel_index::{Error as IndexError, Wait};
 use newsreel_journal::Record;
 use newsreel_store::{Blocking, ReadError, Want};
-use newsreel_wire::{ArticleNumber, GroupId, IdHash, Sequence};
+use newsreel_wire::{ArticleNumber, GroupId, IdHash, Sequence, Token};
 
 use crate::engine::Engine;
 use crate::error::Error;
@@ -100,6 +100,9 @@ fn explain(record: &Record<'_>, report: &mut CheckReport, gone: &mut Unexplained
         Err(error) => report.problem(error.to_string()),
     }
 }
+
+/// What the overview has in one place: a token, a message-id; which place that is.
+type Row = (Option<Token>, Vec<u8>, GroupId, ArticleNumber);
 
 impl Engine {
     /// Compares log, store and views; `progress` is told how many records of the log are done, of how many, and then how
@@ -200,6 +203,7 @@ impl Engine {
         let name = String::from_utf8_lossy(article.id).into_owned();
         let token = article.token;
         report.articles += 1;
+        let mut is_removed = false;
         match shared
             .store
             .read(&token, Want::Whole, Blocking::Yes, memory)
@@ -210,22 +214,11 @@ impl Engine {
                 "{name}: the store has another article in its place"
             )),
             Err(ReadError::Gone) => {}
+            Err(ReadError::Removed) => is_removed = true,
             Err(error) => report.problem(format!("{name}: {error}")),
         }
         let history = report.unless_damaged(shared.views.history().lookup(&article.id_hash))?;
-        let mut rows = Vec::new();
-        for (group, number) in &article.groups {
-            if !shared.views.groups().exists(*group) {
-                // It was removed: nobody is shown its rows.
-                continue;
-            }
-            let mut id = Vec::new();
-            let overview = shared.views.overview();
-            let column = overview.column(*group, *number, Wait::Yes, &mut id);
-            if let Some(column) = report.unless_damaged(column)? {
-                rows.push((column.map(|column| column.token), id, *group, *number));
-            }
-        }
+        let rows = self.rows_of(&article, report)?;
         // Judged only now: what is alive at the end was alive all along.
         if !shared.store.is_live(&token) {
             report.overwritten += 1;
@@ -235,6 +228,10 @@ impl Engine {
         if is_withdrawn && rows.iter().all(|(found, ..)| *found != Some(token)) {
             gone.insert(article.id_hash, name);
             return Ok(());
+        }
+        if is_removed {
+            // Whoever removed it may have been seen meanwhile.
+            report.problem(format!("{name}: {}", ReadError::Removed));
         }
         if history.is_some_and(|entry| entry.and_then(|entry| entry.token) != Some(token)) {
             report.problem(format!("{name}: the history does not lead to it"));
@@ -250,6 +247,28 @@ impl Engine {
             }
         }
         Ok(())
+    }
+
+    /// What the overview has in the places of an article: its token and message-id there.
+    fn rows_of(
+        &self,
+        article: &ArticleRecord<'_>,
+        report: &mut CheckReport,
+    ) -> Result<Vec<Row>, Error> {
+        let (views, mut rows) = (&self.shared.views, Vec::new());
+        for (group, number) in &article.groups {
+            if !views.groups().exists(*group) {
+                // It was removed: nobody is shown its rows.
+                continue;
+            }
+            let mut id = Vec::new();
+            let overview = views.overview();
+            let column = overview.column(*group, *number, Wait::Yes, &mut id);
+            if let Some(column) = report.unless_damaged(column)? {
+                rows.push((column.map(|column| column.token), id, *group, *number));
+            }
+        }
+        Ok(rows)
     }
 
     /// Tells of an alias that leads nowhere.

@@ -160,7 +160,9 @@ impl Engine {
             }
             match met {
                 Met::Passed => {}
-                Met::Damaged(_, damage) => report.problem(damage.to_string()),
+                Met::Damaged(_, damage) | Met::Removed(.., damage) => {
+                    report.problem(damage.to_string());
+                }
                 Met::Sound { sequence, .. } if sequence > seen.last => report.uncompared(NEWER),
                 Met::Sound {
                     token,

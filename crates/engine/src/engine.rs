@@ -180,6 +180,7 @@ impl Engine {
             committed: AtomicU64::new(committed),
             closing: AtomicBool::new(false),
             holds: Mutex::default(),
+            removing: Mutex::new(()),
             scrubs: Mutex::new(ScrubState::load(disk.as_ref(), &config.spool)),
             time: Timekeeper::new(Arc::clone(&clock), views.time()),
             posts,

@@ -215,6 +215,10 @@ impl LocalService {
                 Ok(true)
             }
             Err(ReadError::Gone) => Ok(false),
+            Err(ReadError::Removed) => {
+                blocking(shared, move |shared| shared.withdraw_removed(&token)).await?;
+                Ok(false)
+            }
             Err(error @ ReadError::Corrupt { .. }) => {
                 Counters::add(&shared.counters.corrupt_reads, 1);
                 tracing::error!(%error, "an article is damaged and not served");

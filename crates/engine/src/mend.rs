@@ -174,7 +174,7 @@ impl Work {
             .read(&token, Want::Whole, Blocking::Yes, &mut self.memory);
         let stored = match read {
             Ok(stored) if stored.sequence == sequence => stored,
-            Ok(_) | Err(ReadError::Gone) => return Ok(()),
+            Ok(_) | Err(ReadError::Gone | ReadError::Removed) => return Ok(()),
             Err(ReadError::Host(error)) if !error.is_medium() => return Err(error.into()),
             Err(error) => {
                 tracing::error!(%error, "an article is damaged and left out");

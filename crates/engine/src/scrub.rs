@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use newsreel_store::{BufferReader, Error as StoreError};
-use newsreel_wire::{BufferId, Position};
+use newsreel_wire::{BufferId, Position, Token};
 
 use crate::counters::Counters;
 use crate::engine::Engine;
@@ -75,6 +75,11 @@ trait Scrubber {
 
     /// Told of each damaged place.
     fn damaged(&mut self, damage: Damage);
+
+    /// Told of each article whose file is not there; whether that is no damage.
+    fn removed(&mut self, _token: &Token) -> bool {
+        false
+    }
 }
 
 /// Compares what is alive in a buffer from a position on, up to what is the newest now.  Says whether it came to the end.
@@ -107,6 +112,12 @@ fn scrub_buffer(
             Some(Met::Damaged(at, damage)) => {
                 shared.found_damaged((buffer.id(), at), &damage);
                 scrubber.damaged(*damage);
+            }
+            Some(Met::Removed(token, damage)) => {
+                if !scrubber.removed(&token) {
+                    shared.found_damaged((buffer.id(), token.position()), &damage);
+                    scrubber.damaged(*damage);
+                }
             }
             Some(Met::Passed) => {}
         }
@@ -276,6 +287,10 @@ impl Scrubber for Background<'_> {
     }
 
     fn damaged(&mut self, _: Damage) {}
+
+    fn removed(&mut self, token: &Token) -> bool {
+        self.shared.withdraw_removed(token)
+    }
 }
 
 /// A scrub that somebody waits for.

@@ -56,6 +56,8 @@ pub(crate) struct Shared {
     pub(crate) holds: Mutex<Holds>,
     /// What is known of scrubs.
     pub(crate) scrubs: Mutex<ScrubState>,
+    /// Held by who withdraws an article whose file somebody removed.
+    pub(crate) removing: Mutex<()>,
     /// What only posts need.
     pub(crate) posts: Posts,
     /// Cancels that came before their targets.

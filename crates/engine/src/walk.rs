@@ -26,6 +26,8 @@ pub(crate) enum Met {
     },
     /// An article that does not, or a stretch where none can be read; where it begins.
     Damaged(Position, Box<Damage>),
+    /// An article whose file somebody removed: where it lay, and what that means where it is not withdrawn.
+    Removed(Token, Box<Damage>),
     /// Nothing to tell of; a piece was read.
     Passed,
 }
@@ -78,7 +80,13 @@ impl<'a> Walk<'a> {
                 id_hash,
                 ..
             }) => match self.shared.is_wanted(&token, &id_hash) {
-                true => self.damaged_article(&token, sequence, id_hash),
+                true => {
+                    let damage = self.damaged_article(&token, sequence, id_hash);
+                    match self.shared.store.removed(&token) {
+                        Some(_) => Met::Removed(token, damage),
+                        None => Met::Damaged(token.position(), damage),
+                    }
+                }
                 false => Met::Passed,
             },
             Some(Scanned::Damaged { cycle, from, to }) => self.damaged_stretch(cycle, from, to),
@@ -112,26 +120,23 @@ impl<'a> Walk<'a> {
         TokenText { name, position }.to_string()
     }
 
-    fn damaged_article(&self, token: &Token, sequence: Sequence, id_hash: IdHash) -> Met {
+    fn damaged_article(&self, token: &Token, sequence: Sequence, id_hash: IdHash) -> Box<Damage> {
         let position = token.position();
         let whose = self.logged(token, sequence).unwrap_or_else(|| {
             let is_it = |hash: &IdHash| *hash == id_hash;
             self.written(position, &is_it)
         });
-        Met::Damaged(
-            position,
-            Box::new(Damage {
-                buffer: self.buffer.name().to_owned(),
-                cycle: Some(position.cycle()),
-                from: position.offset(),
-                to: position.offset() + u64::from(token.len()),
-                sequence: Some(sequence.0),
-                token: Some(self.token_text(position)),
-                message_id: whose.id,
-                groups: whose.places,
-                means: "its text is lost, and readers are told that it is not there",
-            }),
-        )
+        Box::new(Damage {
+            buffer: self.buffer.name().to_owned(),
+            cycle: Some(position.cycle()),
+            from: position.offset(),
+            to: position.offset() + u64::from(token.len()),
+            sequence: Some(sequence.0),
+            token: Some(self.token_text(position)),
+            message_id: whose.id,
+            groups: whose.places,
+            means: "its text is lost, and readers are told that it is not there",
+        })
     }
 
     fn damaged_stretch(&self, cycle: Option<u32>, from: u64, to: u64) -> Met {

@@ -3,11 +3,12 @@
 //! What a withdrawn article leaves is its message-id, which stays known, and the octets in its buffer, which nobody is
 //! shown.  Its places are those its own Xref names and the overview confirms.
 
+use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use newsreel_index::Wait;
 use newsreel_service::cancel_lock::{LockPrints, locks};
-use newsreel_store::{Blocking, ReadError, Want};
+use newsreel_store::{Blocking, ReadError, Removed, Want};
 use newsreel_wire::article::{Headers, Known};
 use newsreel_wire::{IdHash, Token};
 
@@ -17,6 +18,7 @@ use crate::places::{Places, Retired, places};
 use crate::record::{Reason, WithdrawnRecord};
 use crate::report::ArticleRef;
 use crate::requests::Request;
+use crate::sequencer::Event;
 use crate::shared::Shared;
 
 /// Articles withdrawn in one step of the log.
@@ -25,6 +27,9 @@ const AT_ONCE: usize = 1000;
 /// How often a full commit is waited for, and how long each time.
 const TRIES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(20);
+
+/// How long a commit is waited for that withdraws an article whose file was removed.
+const REMOVAL_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What became of an article that was to be withdrawn.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,6 +119,79 @@ impl Engine {
     }
 }
 
+impl Shared {
+    /// Withdraws an article whose file somebody removed, if that is certain; whether it is gone now, by whomever.  One at a
+    /// time: who comes meanwhile leaves it to the next who looks.
+    pub(crate) fn withdraw_removed(&self, token: &Token) -> bool {
+        let Some(_one) = self.removing.try_lock() else {
+            return false;
+        };
+        let Some(removed) = self.store.removed(token).filter(|it| it.is_certain) else {
+            return false;
+        };
+        let retired = self.views.groups().retired();
+        let record = match self.record_of_removed(*token, &removed, &retired) {
+            Ok(Some(record)) => record,
+            Ok(None) => return true,
+            Err(error) => {
+                tracing::error!(%error, "an article whose file was removed cannot be withdrawn");
+                return false;
+            }
+        };
+        let (answer, answered) = sync_channel(1);
+        let request = Request::Withdraw(vec![record]);
+        self.inbox.push_event(Event::Request(request, answer));
+        // A sequencer that stops, or whose commit is full, leaves it to the next who looks.
+        let is_withdrawn = matches!(answered.recv_timeout(REMOVAL_PATIENCE), Ok(Ok(())));
+        if is_withdrawn {
+            let article = self.store.token_text(token).unwrap_or_default();
+            tracing::warn!(article, "its file was removed: it is withdrawn");
+        }
+        is_withdrawn
+    }
+
+    /// What the log will say of an article whose file is not there; `None` when it is withdrawn already.
+    fn record_of_removed(
+        &self,
+        token: Token,
+        removed: &Removed,
+        retired: &Retired,
+    ) -> Result<Option<WithdrawnRecord>, Error> {
+        let id_hash = removed.id_hash;
+        if !self.leads_to(&id_hash, &token)? {
+            return Ok(None);
+        }
+        Ok(Some(WithdrawnRecord {
+            // Who may remove the file may have it withdrawn.
+            reason: Reason::Cancelled,
+            token,
+            id_hash,
+            arrival: removed.arrival,
+            groups: self.places_of(&token, &removed.xref, retired),
+        }))
+    }
+
+    /// Whether the history leads to this copy: a withdrawn one it does not.
+    fn leads_to(&self, id_hash: &IdHash, token: &Token) -> Result<bool, Error> {
+        let entry = self.views.history().lookup(id_hash)?;
+        Ok(entry.is_some_and(|entry| entry.token == Some(*token)))
+    }
+
+    /// Where an article is filed, as far as the overview does not say otherwise.
+    fn places_of(&self, token: &Token, xref: &[u8], retired: &Retired) -> Places {
+        let (overview, mut id) = (self.views.overview(), Vec::new());
+        let mut places = places(self.views.groups(), retired, xref);
+        places.retain(|(group, number)| {
+            match overview.column(*group, *number, Wait::Yes, &mut id) {
+                Ok(column) => column.is_some_and(|column| column.token == *token),
+                // A lost file of the overview may have it.
+                Err(_) => true,
+            }
+        });
+        places
+    }
+}
+
 /// An article that is here, as it would be withdrawn.
 #[derive(Debug)]
 pub(crate) struct Leaving {
@@ -135,6 +213,14 @@ pub(crate) fn leaving(
     let stored = match read {
         Ok(stored) => stored,
         Err(ReadError::Gone) => return Ok(None),
+        Err(ReadError::Removed) => {
+            let removed = shared.store.removed(token).ok_or(ReadError::Removed)?;
+            let record = shared.record_of_removed(*token, &removed, retired)?;
+            return Ok(record.map(|record| Leaving {
+                record,
+                locks: None,
+            }));
+        }
         Err(error) => return Err(Error::Read(error)),
     };
     memory.truncate(stored.octets.end);
@@ -142,7 +228,7 @@ pub(crate) fn leaving(
     let headers = Headers::scan_stored(&memory[stored.octets.start..]).ok();
     let content = |known| headers.as_ref().and_then(|headers| headers.content(known));
     let id_hash = stored.id_hash;
-    if !leads_to(shared, &id_hash, token)? {
+    if !shared.leads_to(&id_hash, token)? {
         return Ok(None);
     }
     let xref = content(Known::Xref).unwrap_or_default();
@@ -152,28 +238,8 @@ pub(crate) fn leaving(
             token: *token,
             id_hash,
             arrival: stored.arrival,
-            groups: places_of(shared, token, xref, retired),
+            groups: shared.places_of(token, xref, retired),
         },
         locks: content(Known::CancelLock).map(locks),
     }))
-}
-
-/// Whether the history leads to this copy: a withdrawn one it does not.
-fn leads_to(shared: &Shared, id_hash: &IdHash, token: &Token) -> Result<bool, Error> {
-    let entry = shared.views.history().lookup(id_hash)?;
-    Ok(entry.is_some_and(|entry| entry.token == Some(*token)))
-}
-
-/// Where an article is filed, as far as the overview does not say otherwise.
-fn places_of(shared: &Shared, token: &Token, xref: &[u8], retired: &Retired) -> Places {
-    let (overview, mut id) = (shared.views.overview(), Vec::new());
-    let mut places = places(shared.views.groups(), retired, xref);
-    places.retain(|(group, number)| {
-        match overview.column(*group, *number, Wait::Yes, &mut id) {
-            Ok(column) => column.is_some_and(|column| column.token == *token),
-            // A lost file of the overview may have it.
-            Err(_) => true,
-        }
-    });
-    places
 }

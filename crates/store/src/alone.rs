@@ -35,6 +35,7 @@ pub fn open_alone(disk: &Arc<dyn Disk>, path: &Path) -> Result<Vec<Arc<dyn Buffe
                     disk: Arc::clone(disk),
                     dir: dir.to_path_buf(),
                     format: FileFormat::Native,
+                    has_hierarchies: true,
                 }),
             }) as Arc<dyn BufferReader>,
             None if has_cards(&buffer)? => {

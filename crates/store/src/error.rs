@@ -82,6 +82,9 @@ pub enum ReadError {
     /// It was overwritten, or its buffer is not there.
     #[error("overwritten")]
     Gone,
+    /// It is a file of its own, and that is not there.
+    #[error("its file was removed")]
+    Removed,
     /// It is not in memory and the caller did not want to wait.
     #[error("not in memory")]
     WouldBlock,

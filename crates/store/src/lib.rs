@@ -33,7 +33,7 @@ pub use files::card::NAME_OCTETS_MAX;
 pub use files::folder::COLLISIONS_MAX;
 pub use method::{
     BatchWrite, Blocking, BufferReader, CheckpointWrite, Left, Marks, Missing, Place, RecordScan,
-    Reservation, ScanRange, Scanned, StorageMethod, Stored, Want,
+    Removed, Reservation, ScanRange, Scanned, StorageMethod, Stored, Want,
 };
 pub use methods::cnfs::{ARTICLE_OCTETS_MAX, CreateProgress, STARTS_MAX};
 pub use methods::segment::OPEN_SEGMENTS_MAX;

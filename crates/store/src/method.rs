@@ -199,6 +199,20 @@ pub struct Stored {
     pub id_hash: IdHash,
 }
 
+/// An article whose file is not there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Removed {
+    /// The hash of its message-id.
+    pub id_hash: IdHash,
+    /// When it arrived.
+    pub arrival: UnixTime,
+    /// The content of its Xref.
+    pub xref: Vec<u8>,
+    /// Its directory is there, and not empty where it might be a file system that is not mounted: so somebody removed it, and
+    /// who has opened the spool to write may withdraw it.
+    pub is_certain: bool,
+}
+
 /// One buffer as readers, recovery and tools see it.
 pub trait BufferReader: Send + Sync + Debug {
     /// Its id in the spool.
@@ -234,6 +248,11 @@ pub trait BufferReader: Send + Sync + Debug {
         id_hash: &IdHash,
         memory: &mut Vec<u8>,
     ) -> std::result::Result<(), ReadError>;
+
+    /// What is known of an article whose file is not there; none where it is there, or no file of its own.
+    fn removed(&self, _token: &Token) -> Option<Removed> {
+        None
+    }
 
     /// The token of the article at a position, by looking there.
     fn token_at(&self, position: Position) -> std::result::Result<Token, ReadError>;

@@ -10,7 +10,9 @@ use newsreel_wire::{BufferId, IdHash, Position, Sequence, Token, TokenText};
 
 use crate::error::{ReadError, Result};
 use crate::facts::{BufferFacts, Oldest};
-use crate::method::{Blocking, BufferReader, RecordScan, ScanRange, Scanned, Stored, Want};
+use crate::method::{
+    Blocking, BufferReader, RecordScan, Removed, ScanRange, Scanned, Stored, Want,
+};
 
 /// All buffers of a spool, to be read.
 #[derive(Debug)]
@@ -95,6 +97,12 @@ impl StoreReader {
     ) -> std::result::Result<Stored, ReadError> {
         let buffer = self.buffer(token.buffer()).ok_or(ReadError::Gone)?;
         buffer.read(token, want, blocking, memory)
+    }
+
+    /// What is known of an article whose file is not there; none where it is there, or no file of its own.
+    #[must_use]
+    pub fn removed(&self, token: &Token) -> Option<Removed> {
+        self.buffer(token.buffer())?.removed(token)
     }
 
     /// For recovery: whether the record that the log tells of is whole and is the log's, alive or not.

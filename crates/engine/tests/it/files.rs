@@ -113,18 +113,40 @@ async fn a_file_that_somebody_removed_or_changed_costs_its_article_alone() {
         let world = World::on(disk, files_config(method, |_| {}));
         feed(&world, 0, 20).await;
         let made = files(&memory, Path::new(DIR));
+        let id_of = |path: &Path| {
+            let octets = read_whole(&memory, path, 1 << 20).unwrap();
+            let text = String::from_utf8(octets).unwrap();
+            let (_, id) = text.split_once("Message-ID: ").unwrap();
+            id.lines().next().unwrap().to_owned()
+        };
+        let [removed, damaged] = [id_of(&made[4]), id_of(&made[9])];
         memory.remove(&made[4]).unwrap();
         memory.flip_bit(&made[9], 200, 1).unwrap();
-        let left = alive(&world, 20).await;
-        assert_eq!(left.len(), 18, "{method}");
         // Both are found, and no other.
         let problems = world.problems().join("\n");
         for n in 0..20 {
-            let is_named = problems.contains(&format!("<{n}@t.example>"));
-            assert_eq!(is_named, !left.contains(&n), "{method}: {problems}");
+            let id = format!("<{n}@t.example>");
+            let is_found = [&removed, &damaged].contains(&&id);
+            assert_eq!(problems.contains(&id), is_found, "{method}: {problems}");
         }
+        assert!(
+            problems.contains(&format!("{removed}: its file was removed")),
+            "{problems}"
+        );
+        assert_eq!(world.lines("misc.test").await.len(), 20);
+        assert_eq!(alive(&world, 20).await.len(), 18, "{method}");
+        // The one whose file is gone was seen; of the other somebody must see to it.
+        let lines = world.lines("misc.test").await;
+        assert_eq!(lines.len(), 19, "{method}");
+        assert!(!lines.concat().contains(&removed), "{method}");
         let world = world.restart();
         assert_eq!(alive(&world, 20).await.len(), 18);
+        assert_eq!(world.lines("misc.test").await.len(), 19, "{method}");
+        let problems = world.problems().join("\n");
+        assert!(
+            problems.contains(&damaged) && !problems.contains(&removed),
+            "{problems}"
+        );
         assert_eq!(feed(&world, 20, 5).await, [Outcome::Accepted; 5]);
     }
 }
@@ -267,4 +289,69 @@ async fn a_link_that_cannot_be_made_is_made_again() {
     assert_eq!(names(&memory), expected);
     assert_eq!(alive(&world, 3).await, [0, 1, 2]);
     assert_eq!(world.problems(), Vec::<String>::new());
+}
+
+/// Nobody asks for it: the scrub sees it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_scrub_sees_that_a_file_was_removed() {
+    let memory = MemoryDisk::new();
+    let mut config = files_config("tradspool", |_| {});
+    config.scrub.octets_per_s = 1 << 30;
+    let world = World::on(Arc::new(memory.clone()), config);
+    let sent = [0, 1, 2].map(|n| article(n, "misc.test,misc.other"));
+    assert_eq!(world.send(&sent).await, [Outcome::Accepted; 3]);
+    let links = files(&memory, Path::new(DIR)).into_iter();
+    // Article 2 under all its names.
+    let lost: Vec<PathBuf> = links
+        .filter(|path| {
+            let octets = read_whole(&memory, path, 1 << 20).unwrap();
+            String::from_utf8(octets).unwrap().contains("number 2")
+        })
+        .collect();
+    for path in lost {
+        memory.remove(&path).unwrap();
+    }
+    let counted = |world: &World| {
+        ["misc.test", "misc.other"].map(|group| world.engine.group(group).unwrap().count)
+    };
+    assert_eq!(counted(&world), [3, 3]);
+    world.wait_until("the scrub", |world| {
+        world.wait_s(1 << 20);
+        counted(world) == [2, 2]
+    });
+    let status = world.engine.status();
+    assert_eq!(
+        (status.counters.damaged_articles, status.scrub.damaged),
+        (0, 0)
+    );
+    assert_eq!(world.problems(), Vec::<String>::new());
+}
+
+/// A directory whose disk is not mounted is there and empty: what it should have may come back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_empty_directory_of_a_group_costs_nothing_but_reading() {
+    let memory = MemoryDisk::new();
+    let world = World::on(Arc::new(memory.clone()), files_config("tradspool", |_| {}));
+    feed(&world, 0, 3).await;
+    let away = |name: &str| [DIR, "/away"].map(|dir| Path::new(dir).join(name));
+    memory.create_dir_all(Path::new("/away/misc/test")).unwrap();
+    let all = names(&memory);
+    for name in &all {
+        let [here, there] = away(name);
+        memory.rename(&here, &there).unwrap();
+    }
+    assert_eq!(alive(&world, 3).await, []);
+    assert_eq!(world.lines("misc.test").await.len(), 3);
+    for name in &all {
+        let [here, there] = away(name);
+        memory.rename(&there, &here).unwrap();
+    }
+    assert_eq!(alive(&world, 3).await, [0, 1, 2]);
+    // Who knows that it is gone for good may say so.
+    for name in &all {
+        memory.remove(&Path::new(DIR).join(name)).unwrap();
+    }
+    let outcomes = world.engine.withdraw(&ids(&[0, 2]), Reason::Cancelled);
+    assert_eq!(outcomes.unwrap(), [const { Withdrawal::Done }; 2]);
+    assert_eq!(world.lines("misc.test").await.len(), 1);
 }

@@ -86,6 +86,11 @@ pub trait Disk: Send + Sync + Debug {
     /// What is in a directory, sorted by name.  Names that are not UTF-8 are left out: nothing of ours has one.
     fn list(&self, dir: &Path) -> Result<Vec<DirEntry>>;
 
+    /// Whether anything is in a directory.
+    fn has_entries(&self, dir: &Path) -> Result<bool> {
+        Ok(!self.list(dir)?.is_empty())
+    }
+
     /// Whether a file or directory of that name exists.
     fn exists(&self, path: &Path) -> Result<bool>;
 

@@ -256,6 +256,11 @@ impl Disk for RealDisk {
         Ok(entries)
     }
 
+    fn has_entries(&self, dir: &Path) -> Result<bool> {
+        let entries = fs::read_dir(dir).map_err(|e| Error::from_io(Op::List, dir, e))?;
+        Ok(entries.take(1).count() > 0)
+    }
+
     fn exists(&self, path: &Path) -> Result<bool> {
         path.try_exists()
             .map_err(|e| Error::from_io(Op::Stat, path, e))

@@ -214,11 +214,14 @@ fn names() {
 fn a_file_may_have_several_names() {
     on_every_disk(|disk, dir| {
         let [first, second] = ["a", "b"].map(|name| dir.join(name));
+        assert!(!disk.has_entries(dir).unwrap());
+        assert_eq!(kind(disk.has_entries(&first)), ErrorKind::NotFound);
         let link = disk.link(&first, &second);
         assert_eq!(kind(link), ErrorKind::NotFound, "nothing to link to");
         let file = disk.open(&first, OpenMode::CreateNew).unwrap();
         file.write_at(b"text", 0).unwrap();
         disk.link(&first, &second).unwrap();
+        assert!(disk.has_entries(dir).unwrap());
         assert_eq!(kind(disk.link(&first, &second)), ErrorKind::Exists);
         assert_eq!(kind(disk.link(&first, dir)), ErrorKind::Exists);
         let lost = disk.link(&first, &dir.join("no/such/dir"));

@@ -47,6 +47,8 @@ pub(crate) struct Folder {
     pub(crate) dir: PathBuf,
     /// The form that new files get.
     pub(crate) format: FileFormat,
+    /// Other file systems may be mounted below.
+    pub(crate) has_hierarchies: bool,
 }
 
 impl Folder {
@@ -165,6 +167,16 @@ impl Folder {
             }
         }
         Err(why)
+    }
+
+    /// Whether the directory is there, and no other file system is missed, where the files of a card should be.
+    pub(crate) fn is_there(&self, card: &Card) -> bool {
+        card.names().all(|name| {
+            let path = self.path(name, 0);
+            let dir = path.parent().unwrap_or(&self.dir);
+            let has_entries = self.disk.has_entries(dir);
+            has_entries.is_ok_and(|has_entries| has_entries || !self.has_hierarchies)
+        })
     }
 
     /// Which file has the text of a card under one of its names.
@@ -296,6 +308,7 @@ mod tests {
             disk: Arc::new(disk),
             dir,
             format: FileFormat::Native,
+            has_hierarchies: true,
         }
     }
 
@@ -399,6 +412,7 @@ mod tests {
             disk: Arc::new(RealDisk),
             dir: temporary.path().to_path_buf(),
             format: FileFormat::Native,
+            has_hierarchies: true,
         };
         folder.disk.make_dirs(&folder.path("d/1", 0)).unwrap();
         let text = b"Subject: x\r\n\r\n.\r\n";
@@ -434,6 +448,16 @@ mod tests {
         }
         let missing = read(&folder, &card, Want::Whole);
         assert!(matches!(missing, Err(TextError::Missing)));
+        // Each of its directories is empty now, as one is whose disk is not mounted.
+        let mut others = ["a/x", "b/x", "c/x"].into_iter();
+        assert!(others.all(|other| {
+            let was_there = folder.is_there(&card);
+            folder.write(other, text, &mut Scratch::default()).unwrap();
+            !was_there
+        }));
+        assert!(folder.is_there(&card));
+        let elsewhere = Card::of(text, 12, vec!["d/1".to_owned()], b"").unwrap();
+        assert!(!folder.is_there(&elsewhere), "there is no such directory");
     }
 
     #[test]

@@ -32,6 +32,11 @@ pub(crate) trait Naming: Send + Debug {
     /// before anything is written.  The first is the file's, the others are links to it.  Where another file has one
     /// already, a `+` is appended.
     fn names(&self, place: &Place<'_>) -> Vec<String>;
+
+    /// Whether somebody may keep some of the directories on other disks.
+    fn has_hierarchies(&self) -> bool {
+        false
+    }
 }
 
 /// The token of an article's card among the records of the catalogue.

@@ -1,7 +1,7 @@
 //! Reading articles of a set of files: the card by the token, the file by the card.
 //!
-//! Whether an article is alive is the catalogue's to say, before and after its file is read.  A file that somebody removed is
-//! an article that is gone.
+//! Whether an article is alive is the catalogue's to say, before and after its file is read.  Where a file is not there
+//! somebody removed it, or its disk: which of the two is told apart as far as it can be.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::scan::FileScan;
 use super::{article_token, card_token};
 use crate::error::ReadError;
 use crate::facts::BufferFacts;
-use crate::method::{Blocking, BufferReader, RecordScan, ScanRange, Stored, Want};
+use crate::method::{Blocking, BufferReader, RecordScan, Removed, ScanRange, Stored, Want};
 use crate::records::buffer::Buffer;
 use crate::records::format::RECORD_HEADER;
 use crate::records::placing::ARTICLE_OCTETS_MAX;
@@ -60,7 +60,7 @@ impl FileReader {
         let mut text = Vec::new();
         let read = self.folder.read(card, want, blocking, &mut text);
         read.map_err(|error| match error {
-            TextError::Missing => ReadError::Gone,
+            TextError::Missing => ReadError::Removed,
             TextError::WouldBlock => ReadError::WouldBlock,
             TextError::Damaged(what) => self.corrupt(token, what),
             TextError::Host(error) => error.into(),
@@ -153,6 +153,20 @@ impl BufferReader for FileReader {
         let card = self.decoded(token, octets.unwrap_or_default())?;
         let wanted = (Want::Whole, Blocking::Yes);
         self.text(token, &card, wanted, memory).map(|_| ())
+    }
+
+    fn removed(&self, token: &Token) -> Option<Removed> {
+        let mut memory = Vec::new();
+        let (card, record) = self.card(token, Blocking::Yes, &mut memory).ok()?;
+        let read = self
+            .folder
+            .read(&card, Want::Head, Blocking::Yes, &mut memory);
+        matches!(read, Err(TextError::Missing)).then(|| Removed {
+            id_hash: record.id_hash,
+            arrival: record.arrival,
+            is_certain: !self.cards.read_only && self.folder.is_there(&card),
+            xref: card.xref,
+        })
     }
 
     fn token_at(&self, position: Position) -> Result<Token, ReadError> {

@@ -68,6 +68,7 @@ pub(crate) fn open(
         disk: Arc::clone(opening.disk),
         dir,
         format: config.format.unwrap_or_default(),
+        has_hierarchies: naming.has_hierarchies(),
     };
     let reader = Arc::new(FileReader {
         cards: cards.buffer(),

@@ -191,6 +191,11 @@ impl Disk for FaultyDisk {
         self.inner.list(dir)
     }
 
+    fn has_entries(&self, dir: &Path) -> Result<bool> {
+        self.strike(Op::List, dir)?;
+        self.inner.has_entries(dir)
+    }
+
     fn exists(&self, path: &Path) -> Result<bool> {
         self.strike(Op::Stat, path)?;
         self.inner.exists(path)

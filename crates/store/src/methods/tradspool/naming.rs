@@ -28,6 +28,10 @@ impl Naming for ByNumber {
         let name = |(group, number)| name(group, number, self.layouts.of(group));
         xref::places(place.xref).map(name).collect()
     }
+
+    fn has_hierarchies(&self) -> bool {
+        true
+    }
 }
 
 /// The name of an article in one group.

@@ -1,8 +1,8 @@
 //! LIST ACTIVE for all groups, ready to send: rendered in chunks, redone only where groups changed.
 //!
 //! A chunk holds the lines of up to [`CHUNK_GROUPS`] neighbouring groups.  It is rendered again
-//! when a mark of one of its groups moved; everything is when groups came or went, or when
-//! articles were overwritten (low marks).  GROUP is exact; this may lag behind by a moment, and where rows of a group
+//! when a mark of one of its groups moved or an article of theirs was withdrawn; everything is when groups came or went,
+//! or when articles were overwritten (low marks).  GROUP is exact; this may lag behind by a moment, and where rows of a group
 //! cannot be read its low mark may be too low.  Such a chunk is rendered every time.
 
 use std::sync::Arc;
@@ -29,11 +29,18 @@ pub(crate) struct ActiveList {
 
 #[derive(Debug)]
 struct Chunk {
-    /// Sum of the high marks of its groups: rises whenever one of them does.
-    highs: u64,
+    holds_for: State,
     lines: Bytes,
     /// Nothing of it was estimated.
     is_exact: bool,
+}
+
+/// What the lines of a chunk follow from, beside what all chunks do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct State {
+    /// Sum of the high marks of its groups: rises whenever one of them does.
+    highs: u64,
+    withdrawals: u64,
 }
 
 impl ActiveList {
@@ -67,18 +74,21 @@ impl ActiveList {
         let groups = views.groups();
         let order = Arc::clone(self.order.get_or_insert_with(|| groups.sorted()));
         for (at, ids) in order.chunks(CHUNK_GROUPS).enumerate() {
-            let highs = ids.iter().map(|id| groups.high(*id).0).sum();
+            let state = State {
+                highs: ids.iter().map(|id| groups.high(*id).0).sum(),
+                withdrawals: views.withdrawal_mark(ids),
+            };
             match self.chunks.get_mut(at) {
-                Some(chunk) if chunk.highs == highs && chunk.is_exact => {}
-                Some(chunk) => *chunk = render(views, ids, highs, wait)?,
-                None => self.chunks.push(render(views, ids, highs, wait)?),
+                Some(chunk) if chunk.holds_for == state && chunk.is_exact => {}
+                Some(chunk) => *chunk = render(views, ids, state, wait)?,
+                None => self.chunks.push(render(views, ids, state, wait)?),
             }
         }
         Ok(())
     }
 }
 
-fn render(views: &Views, ids: &[GroupId], highs: u64, wait: Wait) -> Result<Chunk, Error> {
+fn render(views: &Views, ids: &[GroupId], state: State, wait: Wait) -> Result<Chunk, Error> {
     let mut is_all_exact = true;
     let mut out = Vec::with_capacity(ids.len() * 40);
     let mut digits = itoa::Buffer::new();
@@ -98,7 +108,7 @@ fn render(views: &Views, ids: &[GroupId], highs: u64, wait: Wait) -> Result<Chun
         out.extend_from_slice(b"\r\n");
     }
     Ok(Chunk {
-        highs,
+        holds_for: state,
         lines: Bytes::from(out),
         is_exact: is_all_exact,
     })

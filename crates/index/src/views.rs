@@ -184,6 +184,12 @@ impl Views {
         self.withdrawals.load(Ordering::Acquire)
     }
 
+    /// Differs from what it was before whenever something was withdrawn of these groups.
+    #[must_use]
+    pub fn withdrawal_mark(&self, groups: &[GroupId]) -> u64 {
+        self.overview.withdrawn().mark_of(groups)
+    }
+
     /// A group's marks and count, exact at this moment.
     ///
     /// # Errors

@@ -7,7 +7,7 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use newsreel_wire::{ArticleNumber, BufferId, GroupId, Position, Token};
 use parking_lot::RwLock;
@@ -60,12 +60,15 @@ struct List {
     by_number: BTreeMap<u64, Place>,
     /// The same in the order in which buffers overwrite them.
     by_place: BTreeSet<(Place, u64)>,
+    /// Which of all that was ever added to the set was added here last.
+    last: u64,
 }
 
 type Place = (BufferId, Position);
 
 impl List {
-    fn add(&mut self, withdrawn: Withdrawn) {
+    fn add(&mut self, withdrawn: Withdrawn, added: u64) {
+        self.last = self.last.max(added);
         let place = (withdrawn.buffer, withdrawn.position);
         if let Entry::Vacant(free) = self.by_number.entry(withdrawn.number) {
             free.insert(place);
@@ -119,17 +122,19 @@ impl OfGroup {
 /// All that is withdrawn.
 #[derive(Debug, Default)]
 pub(crate) struct WithdrawnSet {
-    any: AtomicBool,
+    /// Counts what was ever added.
+    added: AtomicU64,
     groups: RwLock<HashMap<GroupId, OfGroup>>,
 }
 
 impl WithdrawnSet {
     /// Adds one.
     pub(crate) fn add(&self, withdrawn: Withdrawn) {
+        let added = self.added.fetch_add(1, Ordering::AcqRel) + 1;
         // Under the lock: an empty list may be taken out any moment.
         let is_known = match self.groups.read().get(&withdrawn.group) {
             Some(of_group) => {
-                of_group.0.write().add(withdrawn);
+                of_group.0.write().add(withdrawn, added);
                 true
             }
             None => false,
@@ -138,9 +143,8 @@ impl WithdrawnSet {
             let mut groups = self.groups.write();
             let made = || OfGroup(Arc::default());
             let of_group = groups.entry(withdrawn.group).or_insert_with(made);
-            of_group.0.write().add(withdrawn);
+            of_group.0.write().add(withdrawn, added);
         }
-        self.any.store(true, Ordering::Release);
     }
 
     /// All of it.
@@ -162,9 +166,26 @@ impl WithdrawnSet {
         all
     }
 
+    fn is_untouched(&self) -> bool {
+        self.added.load(Ordering::Acquire) == 0
+    }
+
+    /// Differs from what it was before whenever something was withdrawn of these groups.
+    pub(crate) fn mark_of(&self, groups: &[GroupId]) -> u64 {
+        if self.is_untouched() {
+            return 0;
+        }
+        let lists = self.groups.read();
+        let of_these = groups.iter().filter_map(|group| lists.get(group));
+        of_these
+            .map(|of_group| of_group.0.read().last)
+            .max()
+            .unwrap_or_default()
+    }
+
     /// What is withdrawn of a group; `None`: nothing.
     pub(crate) fn of(&self, group: GroupId) -> Option<OfGroup> {
-        if !self.any.load(Ordering::Acquire) {
+        if self.is_untouched() {
             return None;
         }
         self.groups.read().get(&group).cloned()
@@ -172,7 +193,7 @@ impl WithdrawnSet {
 
     /// Forgets those whose articles are dead by now.
     pub(crate) fn drop_dead(&self, floors: &mut Floors<'_>) {
-        if !self.any.load(Ordering::Acquire) {
+        if self.is_untouched() {
             return;
         }
         self.groups.write().retain(|_, of_group| {
@@ -207,10 +228,18 @@ mod tests {
         }
         let marks = Marks::default();
         marks.raise(0, 50);
+        let groups = [GroupId(1), GroupId(2)];
+        let before = set.mark_of(&groups);
+        assert_eq!(set.mark_of(&groups), before);
+        assert_eq!(set.mark_of(&groups[1..]), 0);
         let list = set.of(GroupId(1)).unwrap();
         assert!(list.has(3) && !list.has(4));
         assert_eq!(list.still_alive(&mut Floors::new(&marks)), 2);
         set.drop_dead(&mut Floors::new(&marks));
         assert_eq!(set.len(), 2);
+        // As many as before, but not the same.
+        let other = token(0, 80);
+        set.add(Withdrawn::new(GroupId(1), ArticleNumber(8), &other));
+        assert_ne!(set.mark_of(&groups), before);
     }
 }

@@ -18,7 +18,7 @@ use crate::end::End;
 use crate::link::Link;
 use crate::memory::Account;
 use crate::pool::{self, Scratch};
-use crate::sasl::Mechanism;
+use crate::sasl::Exchange;
 use crate::session::Shared;
 
 /// Content from here on is sent from where it lies instead of being copied behind other replies.
@@ -62,7 +62,7 @@ pub(crate) struct Core<S, Io> {
     /// The name that AUTHINFO USER said, until the password has come.
     pub(crate) login: Option<Box<str>>,
     /// Set by a handler that wants a line of this exchange next.
-    pub(crate) exchange: Option<Mechanism>,
+    pub(crate) exchange: Option<Exchange>,
     /// Whether something came behind the command that is carried out.
     pub(crate) has_more_come: bool,
     /// Its place among the compressed connections.

@@ -13,6 +13,7 @@ mod expect;
 mod image;
 mod play;
 mod run;
+mod scram;
 mod tls;
 pub mod transcript;
 

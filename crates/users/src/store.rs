@@ -6,14 +6,16 @@ use std::sync::Arc;
 use newsreel_host::{Disk, random_bytes, read_whole, replace_file};
 
 use crate::error::Error;
-use crate::file::{self, FILE_OCTETS_MAX, User, is_name};
+use crate::file::{self, Contents, FILE_OCTETS_MAX, User, is_name};
 use crate::password;
+use crate::scram::{self, ScramKeys};
 
 /// The users of a spool.
 #[derive(Debug, Clone)]
 pub struct Users {
     disk: Arc<dyn Disk>,
     path: PathBuf,
+    keeps_scram: bool,
 }
 
 /// What is changed of a user.
@@ -40,7 +42,20 @@ impl Users {
     /// Those in a file; it need not be there.
     #[must_use]
     pub fn new(disk: Arc<dyn Disk>, path: PathBuf) -> Self {
-        Self { disk, path }
+        Self {
+            disk,
+            path,
+            keeps_scram: false,
+        }
+    }
+
+    /// Whether what SCRAM needs is kept of passwords that are set from here on; else none of what there was.
+    #[must_use]
+    pub fn keeping_scram(self, keeps_scram: bool) -> Self {
+        Self {
+            keeps_scram,
+            ..self
+        }
     }
 
     /// All, in the order of their names.
@@ -48,8 +63,12 @@ impl Users {
     /// # Errors
     /// When the file cannot be read or is damaged.
     pub fn all(&self) -> Result<Vec<User>, Error> {
+        Ok(self.contents()?.users)
+    }
+
+    fn contents(&self) -> Result<Contents, Error> {
         if !self.disk.exists(&self.path)? {
-            return Ok(Vec::new());
+            return Ok(Contents::default());
         }
         let octets = read_whole(self.disk.as_ref(), &self.path, FILE_OCTETS_MAX)?;
         file::decode(&octets).map_err(|(line, why)| Error::Damaged {
@@ -70,6 +89,21 @@ impl Users {
         Ok(found.filter(|user| is_right && !user.is_locked))
     }
 
+    /// What a proof of this name is held against, and who has it and may log in.  Of whom nobody knows, who is locked, or of
+    /// whom nothing is kept for SCRAM, there are keys too, and nobody has them.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is damaged.
+    pub fn scram(&self, name: &str) -> Result<(ScramKeys, Option<User>), Error> {
+        let Contents { secret, users } = self.contents()?;
+        // Without a secret nobody has keys either, so there is nobody to be told from others.
+        let nobody = scram::of_nobody(&secret.unwrap_or_default(), name);
+        let found = users.into_iter().find(|user| user.name == name);
+        let keys = found.as_ref().and_then(|user| user.scram.clone());
+        let user = found.filter(|user| user.scram.is_some() && !user.is_locked);
+        Ok((keys.unwrap_or(nobody), user))
+    }
+
     /// Changes one user; two changes at the same time wait for each other.
     ///
     /// # Errors
@@ -78,7 +112,7 @@ impl Users {
         let mut lock = self.path.as_os_str().to_owned();
         lock.push(".lock");
         let _lock = self.disk.lock(&PathBuf::from(lock))?;
-        let mut users = self.all()?;
+        let Contents { secret, mut users } = self.contents()?;
         let place = users.binary_search_by(|user| user.name.as_str().cmp(name));
         match (change, place) {
             (Change::Add { .. }, Ok(_)) => return Err(Error::Known(name.to_owned())),
@@ -94,6 +128,7 @@ impl Users {
                         groups,
                         is_locked: false,
                         hash: hash(&password)?,
+                        scram: self.scram_keys(&password)?,
                     },
                 );
             }
@@ -103,11 +138,12 @@ impl Users {
             }
             (change, Ok(place)) => {
                 if let Some(user) = users.get_mut(place) {
-                    alter(user, change)?;
+                    self.alter(user, change)?;
                 }
             }
         }
-        let text = file::encode(&users);
+        let secret = secret.map_or_else(random_bytes, Ok)?;
+        let text = file::encode(&secret, &users);
         if text.len() > FILE_OCTETS_MAX {
             return Err(Error::Full(FILE_OCTETS_MAX));
         }
@@ -117,21 +153,31 @@ impl Users {
             text.as_bytes(),
         )?)
     }
-}
 
-fn alter(user: &mut User, change: Change) -> Result<(), Error> {
-    match change {
-        Change::Password(password) => user.hash = hash(&password)?,
-        Change::Lock(is_locked) => user.is_locked = is_locked,
-        Change::Groups(groups) => {
-            if let Some(bad) = groups.iter().find(|group| !is_name(group)) {
-                return Err(Error::BadName(bad.clone()));
+    fn alter(&self, user: &mut User, change: Change) -> Result<(), Error> {
+        match change {
+            Change::Password(password) => {
+                user.hash = hash(&password)?;
+                user.scram = self.scram_keys(&password)?;
             }
-            user.groups = groups;
+            Change::Lock(is_locked) => user.is_locked = is_locked,
+            Change::Groups(groups) => {
+                if let Some(bad) = groups.iter().find(|group| !is_name(group)) {
+                    return Err(Error::BadName(bad.clone()));
+                }
+                user.groups = groups;
+            }
+            Change::Add { .. } | Change::Remove => {}
         }
-        Change::Add { .. } | Change::Remove => {}
+        Ok(())
     }
-    Ok(())
+
+    fn scram_keys(&self, password: &str) -> Result<Option<ScramKeys>, Error> {
+        match self.keeps_scram {
+            true => Ok(scram::keys(password, &random_bytes()?)),
+            false => Ok(None),
+        }
+    }
 }
 
 fn hash(password: &str) -> Result<String, Error> {
@@ -188,6 +234,42 @@ mod tests {
         change(Change::Remove).unwrap();
         assert!(!may(&users, "ada", "another-one") && may(&users, "eve", "eve-password"));
         assert!(matches!(change(Change::Lock(true)), Err(Error::Unknown(_))));
+    }
+
+    /// Who is not known, is locked, or has nothing for SCRAM looks like anybody else, and nobody is found for them.
+    #[test]
+    fn keys_of_scram_are_there_for_every_name_and_a_user_for_few() {
+        let (users, disk) = users();
+        add(&users, "old", &[]).unwrap();
+        let scram = users.clone().keeping_scram(true);
+        add(&scram, "ada", &["staff"]).unwrap();
+        let found = |name: &str| {
+            let (keys, user) = users.scram(name).unwrap();
+            (keys, user.map(|user| user.name))
+        };
+        let (keys, user) = found("ada");
+        assert_eq!(user.as_deref(), Some("ada"));
+        assert_eq!(
+            scram::keys("ada-password", &keys.salt).as_ref(),
+            Some(&keys)
+        );
+        for name in ["old", "eve"] {
+            let (nobodys, user) = found(name);
+            assert_eq!((nobodys.iterations, user), (keys.iterations, None));
+            assert_eq!(found(name).0, nobodys, "the same after a restart too");
+        }
+        let change = |users: &Users, change| users.change("ada", change).unwrap();
+        change(&users, Change::Lock(true));
+        assert_eq!(found("ada"), (keys.clone(), None));
+        change(&users, Change::Lock(false));
+        // Another password has other keys, or none; the old ones are of no use.
+        change(&scram, Change::Password("another-one".into()));
+        let (other, user) = found("ada");
+        assert!(other != keys && user.is_some());
+        change(&users, Change::Password("the-third-one".into()));
+        assert_eq!(found("ada").1, None);
+        let text = read_whole(&disk, Path::new("/spool/users"), FILE_OCTETS_MAX).unwrap();
+        assert!(text.starts_with(b"newsreel users 2 "));
     }
 
     #[test]

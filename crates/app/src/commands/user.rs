@@ -83,13 +83,14 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
 /// The users of a spool that is there.
 fn users(spool: &SpoolArgs) -> Result<Users> {
     let disk: Arc<dyn Disk> = Arc::new(RealDisk);
-    let path = access::config_of(spool)?.server.spool;
+    let config = access::config_of(spool)?;
+    let path = config.server.spool;
     if !disk.exists(&path)? {
         let path = path.display();
         bail!("there is no spool in {path}; `newsreel serve` makes one");
     }
     access::no_foreign_root(&disk, &path)?;
-    Ok(Users::new(disk, path.join(FILE)))
+    Ok(Users::new(disk, path.join(FILE)).keeping_scram(config.login.scram))
 }
 
 fn change(named: &Named, change: Change, done: &str) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use newsreel_net::access::{Logins, User};
+use newsreel_net::access::{Logins, ScramKeys, User};
 use newsreel_users::Users;
 
 /// The built-in store, for sessions.
@@ -21,9 +21,24 @@ impl Logins for Builtin {
             .0
             .check(name, password)
             .map_err(|error| error.to_string())?;
-        Ok(found.map(|user| User {
-            name: user.name,
-            groups: user.groups,
-        }))
+        Ok(found.map(user_of))
+    }
+
+    fn scram(&self, name: &str) -> Result<(ScramKeys, Option<User>), String> {
+        let (keys, user) = self.0.scram(name).map_err(|error| error.to_string())?;
+        let keys = ScramKeys {
+            salt: keys.salt.to_vec(),
+            iterations: keys.iterations,
+            stored: keys.stored,
+            server: keys.server,
+        };
+        Ok((keys, user.map(user_of)))
+    }
+}
+
+fn user_of(user: newsreel_users::User) -> User {
+    User {
+        name: user.name,
+        groups: user.groups,
     }
 }

@@ -261,6 +261,15 @@ const ROWS: &[Row] = &[
             ["201", "400"],
         ),
     ),
+    beside(
+        &[USERS],
+        row(
+            "login.scram",
+            ["false", "true"],
+            |world| code_of(world, "AUTHINFO SASL SCRAM-SHA-256"),
+            ["503", "383"],
+        ),
+    ),
     row("session.idle_s", ["600", "1"], silence, ["nothing", "400"]),
     row(
         "session.bad_commands_max",

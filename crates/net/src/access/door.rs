@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-use super::login::{CHECKS_AT_ONCE, ClearText, Failures, LoginConfig, Logins};
+use super::login::{CHECKS_AT_ONCE, ClearText, Failures, LoginConfig, Logins, ScramKeys, User};
 use super::places::{Place, Places};
 use super::rules::{Grant, Rules, Who};
 use crate::tls::Tls;
@@ -231,40 +231,65 @@ impl Door {
         }
     }
 
+    /// Whether SCRAM-SHA-256 is spoken.
+    #[must_use]
+    pub fn takes_scram(&self) -> bool {
+        self.gate.login.scram
+    }
+
     /// Holds a name and a password against the users.  A wrong one is answered late.
     pub async fn log_in(&mut self, name: &str, password: &str) -> Login {
-        let counted = Arc::clone(&self.gate.counted);
+        let (name, password) = (name.to_owned(), password.to_owned());
+        match self.ask(move |logins| logins.check(&name, &password)).await {
+            Some(user) => self.let_in(user).await,
+            None => Login::Failed,
+        }
+    }
+
+    /// What a proof of this name is held against, and who has it; none: it cannot be said now, which was logged.
+    pub async fn scram(&self, name: &str) -> Option<(ScramKeys, Option<User>)> {
+        let name = name.to_owned();
+        self.ask(move |logins| logins.scram(&name)).await
+    }
+
+    /// Asks the users on a thread that may wait; none: it cannot be said now.
+    async fn ask<T: Send + 'static>(
+        &self,
+        what: impl FnOnce(&dyn Logins) -> Result<T, String> + Send + 'static,
+    ) -> Option<T> {
+        let counted = &self.gate.counted;
+        let logins = counted.logins.clone().filter(|_| self.may_log_in());
+        let asked = match logins {
+            None => Err("there are no users".to_owned()),
+            Some(logins) => {
+                let _one_of_few = counted.checks.acquire().await;
+                let asked = tokio::task::spawn_blocking(move || what(logins.as_ref())).await;
+                asked.unwrap_or_else(|error| Err(error.to_string()))
+            }
+        };
+        if let Err(error) = &asked {
+            tracing::error!(target: "newsreel::net", %error, "nobody can log in");
+        }
+        asked.ok()
+    }
+
+    /// Lets in who has proved to be a user; nobody has: that is answered late.
+    pub async fn let_in(&mut self, user: Option<User>) -> Login {
         let address = self.who.address;
-        let Some(logins) = counted.logins.clone().filter(|_| self.may_log_in()) else {
+        let Some(user) = user else {
+            let pause = self.gate.counted.failures.note(address, &self.gate.login);
+            tracing::info!(target: "newsreel::net", %address, "a login failed");
+            tokio::time::sleep(pause).await;
             return Login::Wrong;
         };
-        let checked = {
-            let _one_of_few = counted.checks.acquire().await;
-            let (name, password) = (name.to_owned(), password.to_owned());
-            tokio::task::spawn_blocking(move || logins.check(&name, &password)).await
+        tracing::info!(target: "newsreel::net", %address, user = %user.name, "logged in");
+        let who = Who {
+            user: Some(user),
+            ..self.who.clone()
         };
-        match checked.unwrap_or_else(|error| Err(error.to_string())) {
-            Ok(Some(user)) => {
-                tracing::info!(target: "newsreel::net", %address, user = %user.name, "logged in");
-                let who = Who {
-                    user: Some(user),
-                    ..self.who.clone()
-                };
-                match self.pass(who) {
-                    Ok(()) => Login::In,
-                    Err(_) => Login::Full,
-                }
-            }
-            Ok(None) => {
-                let pause = counted.failures.note(address, &self.gate.login);
-                tracing::info!(target: "newsreel::net", %address, "a login failed");
-                tokio::time::sleep(pause).await;
-                Login::Wrong
-            }
-            Err(error) => {
-                tracing::error!(target: "newsreel::net", %error, "nobody can log in");
-                Login::Failed
-            }
+        match self.pass(who) {
+            Ok(()) => Login::In,
+            Err(_) => Login::Full,
         }
     }
 
@@ -287,7 +312,7 @@ impl Door {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{AccessConfig, User};
+    use super::super::AccessConfig;
     use super::*;
 
     /// Everybody's password is their name twice; nobody else is there.
@@ -308,6 +333,10 @@ mod tests {
                 name: name.to_owned(),
                 groups,
             }))
+        }
+
+        fn scram(&self, name: &str) -> Result<(ScramKeys, Option<User>), String> {
+            Err(format!("nothing is kept of {name}"))
         }
     }
 

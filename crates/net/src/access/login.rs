@@ -46,6 +46,10 @@ pub struct LoginConfig {
     pub failures_max: u32,
     /// How long that lasts, from the last failed login on, seconds. Counted in memory: a start begins anew.
     pub ban_s: u64,
+    /// Whether users can log in by SCRAM-SHA-256 (RFC 7677), which shows no password to anybody on the way. What it needs is
+    /// kept when a user is added or gets another password, from then on; it is easier to try passwords against than the
+    /// hash that is kept besides, for whoever gets hold of the file.
+    pub scram: bool,
 }
 
 impl Default for LoginConfig {
@@ -54,6 +58,7 @@ impl Default for LoginConfig {
             clear_text: ClearText::Loopback,
             failures_max: 10,
             ban_s: 600,
+            scram: false,
         }
     }
 }
@@ -67,6 +72,19 @@ pub struct User {
     pub groups: Vec<String>,
 }
 
+/// What a proof of SCRAM-SHA-256 is held against (RFC 5802 section 3).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScramKeys {
+    /// What is mixed with the password.
+    pub salt: Vec<u8>,
+    /// Rounds over it.
+    pub iterations: u32,
+    /// The hash of the client's key.
+    pub stored: [u8; 32],
+    /// The server's key.
+    pub server: [u8; 32],
+}
+
 /// What names and passwords are held against.
 pub trait Logins: Debug + Send + Sync + 'static {
     /// Who has this name and password and may log in.  It takes as long for a name that nobody has.  Blocks.
@@ -74,6 +92,13 @@ pub trait Logins: Debug + Send + Sync + 'static {
     /// # Errors
     /// Why it cannot be said now, for the log.
     fn check(&self, name: &str, password: &str) -> Result<Option<User>, String>;
+
+    /// What a proof of this name is held against, and who has it and may log in so.  Nothing tells from the keys whether
+    /// there is such a user.  Blocks.
+    ///
+    /// # Errors
+    /// Why it cannot be said now, for the log.
+    fn scram(&self, name: &str) -> Result<(ScramKeys, Option<User>), String>;
 }
 
 /// Failed logins by network.

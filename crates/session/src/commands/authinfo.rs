@@ -6,18 +6,19 @@
 use newsreel_net::access::Login;
 use newsreel_service::NewsService;
 use newsreel_wire::nntp::line::Command;
+use ring::rand;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::core::Core;
 use crate::end::End;
-use crate::sasl::{self, Mechanism, Plain};
+use crate::sasl::{self, Bad, Challenge, Exchange, First, Mechanism, Plain, Proof};
 use crate::spec::{Needs, Spec};
 
 /// What CAPABILITIES has one line for.
 pub(super) const CAPABILITY: &str = "AUTHINFO";
 
 /// The line of CAPABILITIES for the mechanisms of AUTHINFO SASL.
-pub(super) const MECHANISMS: &str = "SASL PLAIN";
+pub(super) const MECHANISMS: &str = "SASL";
 
 pub(super) const SPEC: Spec = Spec {
     name: "AUTHINFO",
@@ -26,11 +27,14 @@ pub(super) const SPEC: Spec = Spec {
     needs: Needs::Nothing,
     capability: Some(CAPABILITY),
     pipelined: false,
-    codes: &[281, 381, 383, 481, 482, 483, 502, 503, 504],
+    codes: &[281, 283, 381, 383, 481, 482, 483, 502, 503, 504],
 };
 
 const USAGE: &str =
     "501 AUTHINFO USER name, PASS password or SASL mechanism [initial-response]\r\n";
+const NOBODY_NOW: &str = "403 Nobody can log in now; try again later\r\n";
+const SOMEBODY_ELSE: &str = "481 Nobody acts for somebody else here\r\n";
+const MALFORMED: &str = "482 Not a message of this mechanism\r\n";
 const NOT_IN_CLEAR: &str = "483 Passwords are not taken in clear here\r\n";
 
 pub(super) async fn run<S, Io>(core: &mut Core<S, Io>, command: &Command<'_>) -> Result<(), End>
@@ -77,19 +81,21 @@ where
         core.reply(line);
         return Ok(());
     }
-    let Some(mechanism) = command.arg(1).and_then(Mechanism::find) else {
+    let mechanism = command.arg(1).and_then(Mechanism::find);
+    let takes_scram = core.door.takes_scram();
+    let Some(mechanism) = mechanism.filter(|one| *one != Mechanism::Scram || takes_scram) else {
         core.reply("503 No such mechanism\r\n");
         return Ok(());
     };
-    if !core.door.takes_clear_text() {
+    if mechanism == Mechanism::Plain && !core.door.takes_clear_text() {
         core.reply(NOT_IN_CLEAR);
         return Ok(());
     }
-    core.exchange = Some(mechanism);
+    core.exchange = Some(Exchange::First(mechanism));
     if command.arg(2).is_some() {
         return respond(core, command.arg(2)).await;
     }
-    // PLAIN has nothing to ask: an empty challenge.
+    // In both it is the client who begins: an empty challenge.
     core.reply("383 =\r\n");
     Ok(())
 }
@@ -100,7 +106,7 @@ where
     S: NewsService,
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
-    let (Some(mechanism), Some(said)) = (core.exchange.take(), said) else {
+    let (Some(exchange), Some(said)) = (core.exchange.take(), said) else {
         core.reply("482 The response is too long or has NUL, CR or LF\r\n");
         return Ok(());
     };
@@ -112,13 +118,65 @@ where
         core.reply("504 The response is not base64\r\n");
         return Ok(());
     };
-    match mechanism {
-        Mechanism::Plain => match sasl::plain(&message) {
-            Plain::Login(name, password) => return log_in(core, name, password).await,
-            Plain::SomebodyElse => core.reply("481 Nobody acts for somebody else here\r\n"),
-            Plain::Malformed => core.reply("482 Not a message of this mechanism\r\n"),
+    match exchange {
+        Exchange::First(Mechanism::Plain) => match sasl::plain(&message) {
+            Plain::Login(name, password) => log_in(core, name, password).await,
+            Plain::SomebodyElse => refuse(core, SOMEBODY_ELSE),
+            Plain::Malformed => refuse(core, MALFORMED),
+        },
+        Exchange::First(Mechanism::Scram) => match First::parse(&message) {
+            Ok(first) => challenge(core, first).await,
+            Err(Bad::SomebodyElse) => refuse(core, SOMEBODY_ELSE),
+            Err(Bad::Malformed) => refuse(core, MALFORMED),
+        },
+        Exchange::Proof(challenge) => match challenge.verify(&message) {
+            Proof::Malformed => refuse(core, MALFORMED),
+            proof => prove(core, proof).await,
         },
     }
+}
+
+fn refuse<S, Io>(core: &mut Core<S, Io>, line: &str) -> Result<(), End>
+where
+    S: NewsService,
+    Io: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    core.reply(line);
+    Ok(())
+}
+
+/// SCRAM: who they say they are gets something to prove it with.
+async fn challenge<S, Io>(core: &mut Core<S, Io>, first: First) -> Result<(), End>
+where
+    S: NewsService,
+    Io: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    core.flush().await?;
+    let known = core.door.scram(&first.name).await;
+    let more = rand::generate::<[u8; 18]>(&rand::SystemRandom::new());
+    let (Some((keys, user)), Ok(more)) = (known, more) else {
+        return refuse(core, NOBODY_NOW);
+    };
+    let challenge = Challenge::new(first, keys, user, &more.expose());
+    core.reply_parts(&[b"383 ", sasl::encode(challenge.text()).as_bytes()]);
+    core.exchange = Some(Exchange::Proof(Box::new(challenge)));
+    Ok(())
+}
+
+/// SCRAM: the proof has come.
+async fn prove<S, Io>(core: &mut Core<S, Io>, proof: Proof) -> Result<(), End>
+where
+    S: NewsService,
+    Io: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    core.flush().await?;
+    let (user, ours) = match proof {
+        Proof::Right(user, ours) => (Some(user), ours),
+        Proof::Wrong | Proof::Malformed => (None, String::new()),
+    };
+    let login = core.door.let_in(user).await;
+    // Success has our own proof with it (RFC 4643 section 2.4.1).
+    tell(core, login, &["283 ", &sasl::encode(&ours)].concat());
     Ok(())
 }
 
@@ -129,17 +187,27 @@ where
 {
     // What was said before must not wait for this.
     core.flush().await?;
-    match core.door.log_in(name, password).await {
+    let login = core.door.log_in(name, password).await;
+    tell(core, login, "281 Logged in");
+    Ok(())
+}
+
+/// Says what became of a login, and takes over what it grants.
+fn tell<S, Io>(core: &mut Core<S, Io>, login: Login, success: &str)
+where
+    S: NewsService,
+    Io: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    match login {
         Login::In => {
             core.take_grant();
-            core.reply("281 Logged in\r\n");
+            core.reply_parts(&[success.as_bytes()]);
         }
         Login::Wrong => core.reply("481 Wrong name or password\r\n"),
-        Login::Failed => core.reply("403 Nobody can log in now; try again later\r\n"),
+        Login::Failed => core.reply(NOBODY_NOW),
         Login::Full => {
             core.reply("400 Too many connections of this user; try again later\r\n");
             core.ending = Some(End::NoService);
         }
     }
-    Ok(())
 }

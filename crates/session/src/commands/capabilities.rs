@@ -35,7 +35,7 @@ where
     let (may_log_in, may_start_tls) = (core.may_log_in(), core.may_start_tls());
     let may_compress = compress::is_offered(core);
     let may_read_later = core.features.reader && core.not_yet().is_some();
-    let takes_clear_text = core.door.takes_clear_text();
+    let (takes_clear_text, takes_scram) = (core.door.takes_clear_text(), core.door.takes_scram());
     let (shared, grant) = (Arc::clone(&core.shared), Arc::clone(&core.grant));
     let out = core.out();
     out.extend_from_slice(b"VERSION 2\r\nIMPLEMENTATION newsreel ");
@@ -49,7 +49,7 @@ where
         });
         let offered = match *capability {
             authinfo::CAPABILITY => may_log_in,
-            authinfo::MECHANISMS => may_log_in && takes_clear_text,
+            authinfo::MECHANISMS => may_log_in && (takes_clear_text || takes_scram),
             starttls::CAPABILITY => may_start_tls,
             compress::CAPABILITY => may_compress,
             // Who has to log in or to begin TLS first is a reader all the same.
@@ -64,8 +64,19 @@ where
         if *capability == "OVER" && features.over_by_id {
             out.extend_from_slice(b" MSGID");
         }
-        if *capability == authinfo::CAPABILITY && takes_clear_text {
-            out.extend_from_slice(b" USER SASL");
+        for (of, argument, offered) in [
+            (authinfo::CAPABILITY, " USER", takes_clear_text),
+            (
+                authinfo::CAPABILITY,
+                " SASL",
+                takes_clear_text || takes_scram,
+            ),
+            (authinfo::MECHANISMS, " PLAIN", takes_clear_text),
+            (authinfo::MECHANISMS, " SCRAM-SHA-256", takes_scram),
+        ] {
+            if *capability == of && offered {
+                out.extend_from_slice(argument.as_bytes());
+            }
         }
         if *capability == super::list::CAPABILITY {
             let kept = super::list::KEYWORDS.iter();

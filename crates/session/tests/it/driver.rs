@@ -2,10 +2,13 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
+use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use newsreel_net::access::{AccessConfig, Counted, Door, Gate, Grant, Logins, Rules, User, Who};
+use newsreel_net::access::{
+    AccessConfig, Counted, Door, Gate, Grant, Logins, Rules, ScramKeys, User, Who,
+};
 use newsreel_net::{Drain, Stream, Tls};
 use newsreel_service::memory::{MemoryConfig, MemoryService, Trouble};
 use newsreel_service::posting::{ModerationConfig, PostingClients};
@@ -14,6 +17,7 @@ use newsreel_session::{Lists, ListsConfig, Metrics, SessionConfig, Shared, serve
 use newsreel_testkit::transcript::Action;
 use newsreel_testkit::{CLOCK_START_S, Driver, Setup, Support, certificate, read_article};
 use newsreel_wire::{ArticleNumber, UnixTime};
+use ring::{digest, hmac, pbkdf2};
 use tokio::io::{DuplexStream, duplex};
 
 /// Octets between client and session that are under way.
@@ -37,6 +41,29 @@ impl Logins for KnownUsers {
             name: name.to_owned(),
             groups: groups.clone(),
         }))
+    }
+
+    fn scram(&self, name: &str) -> Result<(ScramKeys, Option<User>), String> {
+        let users = self.0.lock().unwrap();
+        let (password, groups) = users.get(name).cloned().unwrap_or_default();
+        let (salt, rounds) = (b"salt".to_vec(), NonZeroU32::MIN);
+        let mut salted = [0; 32];
+        let algorithm = pbkdf2::PBKDF2_HMAC_SHA256;
+        pbkdf2::derive(algorithm, rounds, &salt, password.as_bytes(), &mut salted);
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &salted);
+        let key_of = |what: &[u8]| hmac::sign(&key, what);
+        let stored = digest::digest(&digest::SHA256, key_of(b"Client Key").as_ref());
+        let keys = ScramKeys {
+            salt,
+            iterations: rounds.get(),
+            stored: stored.as_ref().try_into().unwrap(),
+            server: key_of(b"Server Key").as_ref().try_into().unwrap(),
+        };
+        let user = users.contains_key(name).then(|| User {
+            name: name.to_owned(),
+            groups,
+        });
+        Ok((keys, user))
     }
 }
 

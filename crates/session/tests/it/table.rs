@@ -31,6 +31,8 @@ struct Talk {
     asked: VecDeque<String>,
     in_article: bool,
     in_block: bool,
+    /// What is said next belongs to an exchange.
+    in_exchange: bool,
     /// Octets without line ends were said: what is answered to what is not known any more.
     is_lost: bool,
 }
@@ -41,6 +43,7 @@ impl Talk {
             '|' => self.is_lost = true,
             '<' => self.in_article = false,
             _ if self.in_article => self.in_article = text != ".",
+            _ if self.in_exchange => self.in_exchange = false,
             '*' => {
                 let (times, line) = text.split_once(' ').unwrap_or((text, ""));
                 for _ in 0..times.parse().unwrap_or(0) {
@@ -74,6 +77,10 @@ impl Talk {
         let verb = match code {
             335 | 340 => {
                 self.in_article = true;
+                self.asked.front().cloned()
+            }
+            383 => {
+                self.in_exchange = true;
                 self.asked.front().cloned()
             }
             _ => self.asked.pop_front(),
@@ -221,10 +228,13 @@ fn answers_belong_to_what_was_asked() {
     answers(
         "C: TAKETHIS <a@b>\nC: QUIT\nC: .\nC@b: LIST\nS: 439 <a@b> x\nS@b: 215 x\nS@b: 400 no reply\nS@b: .\n\
          C: IHAVE <a@b>\nS: 335 x\nC: DATE\nC: .\nS: 235 x\nC: GROUP x\nC: STAT\nS: 411 x\nS: 412 x\n\
+         C: AUTHINFO SASL PLAIN\nS: 383 =\nC: AGE=\nS: 482 x\n\
          C| QU\nC: IT\nS: 205 x\n",
         &mut shown,
     );
     let expect = [
+        ("AUTHINFO", 383),
+        ("AUTHINFO", 482),
         ("GROUP", 411),
         ("IHAVE", 235),
         ("IHAVE", 335),

@@ -75,7 +75,7 @@ macro_rules! transcripts {
 transcripts! {
     reader {
         access_connections, access_denied, access_groups, access_poster, access_reader,
-        authinfo, authinfo_banned, authinfo_clear, authinfo_first, authinfo_full, authinfo_sasl, article, body, cancel_posted, cancelled, capabilities, chunks, compress, compress_full, compress_none, compress_tls, damaged, date, date_form, faults, group, half_close, hdr, head, help, idle, last, line_ends,
+        authinfo, authinfo_banned, authinfo_clear, authinfo_first, authinfo_full, authinfo_sasl, authinfo_scram, article, body, cancel_posted, cancelled, capabilities, chunks, compress, compress_full, compress_none, compress_tls, damaged, date, date_form, faults, group, half_close, hdr, head, help, idle, last, line_ends,
         list, list_site, list_times, listgroup, mode, newgroups, newgroups_all, newnews, newnews_all, next, no_posting, not_nntp, over, pipelining, post,
         post_faults, post_limits, post_moderated, post_refused, post_smuggling,
         quit, removed, starttls, starttls_first, starttls_login, starttls_none, stat, stopping, syntax, too_many, too_many_from_one, unreadable, wildmat, xgtitle, xhdr, xover, xpat,

@@ -1,5 +1,5 @@
 //! Lines with holes: `{*}` any text, `{name}` the same word everywhere, `{a|b}` one of these, `{x*600}` a repetition,
-//! `\xHH` an octet.
+//! `\xHH` an octet, `{scram PASSWORD FIRST name}` what a client of SCRAM says last: FIRST is what it said first, name what it was asked.
 //!
 //! A name is bound at first sight, to a run of octets without blanks, and compared later.  Matching backtracks over
 //! holes only, so its cost is bounded by the square of a line's length per hole; lines in tests are short.
@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::article::show;
+use crate::scram;
 
 /// What `{name}` stands for, in one run.
 pub type Bindings = BTreeMap<String, Vec<u8>>;
@@ -24,6 +25,8 @@ enum Piece {
     Name(String),
     /// One of these texts.
     Either(Vec<Vec<u8>>),
+    /// A proof: the password, what was said first, and the name of what was asked.
+    Scram(String, String, String),
 }
 
 impl Template {
@@ -82,10 +85,12 @@ impl Template {
                 Piece::Literal(octets) => out.extend_from_slice(octets),
                 Piece::Any => return Err("{*} in a line that is sent".into()),
                 Piece::Either(_) => return Err("{a|b} in a line that is sent".into()),
-                Piece::Name(name) => match bindings.get(name) {
-                    Some(octets) => out.extend_from_slice(octets),
-                    None => return Err(format!("{{{name}}} has not been seen yet")),
-                },
+                Piece::Name(name) => out.extend_from_slice(seen(name, bindings)?),
+                Piece::Scram(password, first, challenge) => {
+                    let asked = seen(challenge, bindings)?;
+                    let proof = scram::proof(password.as_bytes(), first.as_bytes(), asked);
+                    out.extend_from_slice(proof.ok_or("that is no challenge of SCRAM")?.as_bytes());
+                }
             }
         }
         Ok(out)
@@ -126,6 +131,11 @@ impl Template {
     }
 }
 
+fn seen<'b>(name: &str, bindings: &'b Bindings) -> Result<&'b [u8], String> {
+    let octets = bindings.get(name).map(Vec::as_slice);
+    octets.ok_or_else(|| format!("{{{name}}} has not been seen yet"))
+}
+
 /// `x*600`, but not `*`.
 fn repetition(hole: &str) -> Option<(&str, usize)> {
     let (what, times) = hole.rsplit_once('*')?;
@@ -142,6 +152,14 @@ fn hole_piece(hole: &str) -> Result<Piece, String> {
     if hole.contains('|') {
         let texts = hole.split('|').map(|text| text.as_bytes().to_vec());
         return Ok(Piece::Either(texts.collect()));
+    }
+    if let Some(rest) = hole.strip_prefix("scram ") {
+        let words: Vec<&str> = rest.split(' ').collect();
+        let [password, first, challenge] = words.as_slice() else {
+            return Err("{scram} wants a password, what was said first, and a name".to_owned());
+        };
+        let [password, first, challenge] = [password, first, challenge].map(|it| (*it).to_owned());
+        return Ok(Piece::Scram(password, first, challenge));
     }
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if !hole.is_empty() && hole.chars().all(word) {
@@ -164,6 +182,8 @@ fn fits(pieces: &[Piece], line: &[u8], bindings: &mut Bindings) -> bool {
             line.strip_prefix(text.as_slice())
                 .is_some_and(|rest| fits(others, rest, bindings))
         }),
+        // It is for lines that are sent.
+        Piece::Scram(..) => false,
         Piece::Any => (0..=line.len()).any(|at| fits(others, &line[at..], bindings)),
         Piece::Name(name) => {
             if let Some(bound) = bindings.get(name).cloned() {

@@ -1,20 +1,44 @@
 //! What is said in an exchange of AUTHINFO SASL (RFC 4422, RFC 4643 section 2.4), without I/O and without knowing anybody.
 
+mod scram;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+
+pub(crate) use self::scram::{Bad, Challenge, First, Proof};
 
 /// How somebody can say who they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mechanism {
     /// Name and password as they are (RFC 4616).
     Plain,
+    /// A proof of the password, which it does not show (RFC 7677).
+    Scram,
+}
+
+/// Where an exchange is: what the client's next line is taken for.
+#[derive(Debug)]
+pub(crate) enum Exchange {
+    /// The first of a mechanism.
+    First(Mechanism),
+    /// The proof of SCRAM.
+    Proof(Box<Challenge>),
 }
 
 impl Mechanism {
     /// The one of this name, in any case.
     pub(crate) fn find(name: &[u8]) -> Option<Self> {
-        name.eq_ignore_ascii_case(b"PLAIN").then_some(Self::Plain)
+        let all = [("PLAIN", Self::Plain), ("SCRAM-SHA-256", Self::Scram)];
+        let found = all
+            .into_iter()
+            .find(|(one, _)| name.eq_ignore_ascii_case(one.as_bytes()));
+        Some(found?.1)
     }
+}
+
+/// A message as it is said.
+pub(crate) fn encode(message: &str) -> String {
+    STANDARD.encode(message)
 }
 
 /// The octets of an argument: base64, and `=` for none (RFC 4643 section 2.4.2).
@@ -80,6 +104,13 @@ mod tests {
         ] {
             assert_eq!(plain(bad), Plain::Malformed, "{bad:?}");
         }
+    }
+
+    #[test]
+    fn mechanisms_have_names_in_any_case() {
+        assert_eq!(Mechanism::find(b"plain"), Some(Mechanism::Plain));
+        assert_eq!(Mechanism::find(b"Scram-SHA-256"), Some(Mechanism::Scram));
+        assert_eq!(Mechanism::find(b"SCRAM-SHA-256-PLUS"), None);
     }
 
     #[test]

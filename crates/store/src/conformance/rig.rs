@@ -73,6 +73,8 @@ pub struct Rig {
     pub log: Log,
     /// The time to judge by.
     pub now: Option<UnixTime>,
+    /// Octets that Xref is made longer by, where that is what is to be large.
+    pub xref_octets: usize,
     open: Frame,
     next: u64,
 }
@@ -233,6 +235,7 @@ impl Rig {
             next: last + 1,
             log,
             now: None,
+            xref_octets: 0,
             open: Frame::default(),
         })
     }
@@ -289,7 +292,7 @@ impl Rig {
             id_hash: id_hash(number),
             id: id(number).as_bytes(),
             set: SetId(0),
-            xref: xref(number).as_bytes(),
+            xref: (xref(number) + &" ".repeat(self.xref_octets)).as_bytes(),
             article: &[&text[..cut], &[], &text[cut..]],
             head_len,
         })?;

@@ -11,6 +11,7 @@ pub(crate) mod batch;
 pub(crate) mod card;
 pub(crate) mod folder;
 pub(crate) mod reader;
+mod reclaim;
 pub(crate) mod removal;
 pub(crate) mod scan;
 pub(crate) mod set;

@@ -34,11 +34,13 @@ impl Removal {
         let card = match read {
             Ok(stored) => Card::decode(memory.get(stored.octets).unwrap_or_default()),
             Err(ReadError::Host(error)) if !error.is_medium() => return Err(error.into()),
-            // It was removed before; or nothing tells any more which file it was.
-            Err(_) => return Ok(false),
+            // It was removed before.
+            Err(ReadError::Gone) => return Ok(false),
+            // Nothing tells any more which file it was: perhaps a power cut while it was overwritten.
+            Err(_) => return Ok(true),
         };
         let Ok(card) = card else {
-            return Ok(false);
+            return Ok(true);
         };
         // The first name last: a link may be a symbolic one that leads to it.
         for name in card.names().rev() {

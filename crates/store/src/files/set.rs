@@ -4,6 +4,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use newsreel_wire::{BufferId, Sequence, SetId, Token, UnixTime};
 
@@ -11,6 +12,7 @@ use super::batch::{Collected, FileBatch, Unwritten};
 use super::card::Card;
 use super::folder::Folder;
 use super::reader::FileReader;
+use super::reclaim::Reclaim;
 use super::removal::Removal;
 use super::{CATALOGUE, CATALOGUE_OCTETS, Naming, article_token, card_token};
 use crate::config::SetConfig;
@@ -43,6 +45,10 @@ struct FileSet {
     /// Octets that may be written before the file system is asked again.
     room: u64,
     free_octets_min: u64,
+    /// In the files of the catalogue below this cycle there is no card.
+    empty_below: Arc<AtomicU32>,
+    /// It may have become more since that was looked at.
+    may_be_emptier: bool,
 }
 
 /// Opens a set of files whose names follow from this.
@@ -82,6 +88,8 @@ pub(crate) fn open(
         card: Vec::new(),
         room: u64::MAX,
         free_octets_min: config.free_octets_min.unwrap_or(FREE_OCTETS_MIN),
+        empty_below: Arc::default(),
+        may_be_emptier: true,
     };
     Ok(OpenedSet {
         placing: Box::new(placing),
@@ -153,6 +161,10 @@ impl StorageMethod for FileSet {
 
     fn reservations(&mut self, now: Option<UnixTime>, out: &mut Vec<Reservation>) {
         self.cards.reservations(now, out);
+        let empty_below = self.empty_below.load(Ordering::Relaxed);
+        if empty_below > self.reader.cards.floor().cycle().max(1) {
+            out.extend(self.cards.dropping(empty_below));
+        }
         self.ask_for_room();
     }
 
@@ -194,6 +206,7 @@ impl StorageMethod for FileSet {
         let own = tokens.iter().filter(|token| token.buffer() == cards.id);
         let tokens: Vec<Token> = own.map(card_token).collect();
         if !tokens.is_empty() && cards.is_usable() {
+            self.may_be_emptier = true;
             out.push(Box::new(Removal {
                 cards: Arc::clone(cards),
                 folder: Arc::clone(&self.reader.folder),
@@ -238,5 +251,11 @@ impl StorageMethod for FileSet {
 
     fn checkpoint(&mut self, out: &mut Vec<Box<dyn CheckpointWrite>>) {
         self.cards.checkpoint(out);
+        if self.reader.cards.is_usable() && std::mem::take(&mut self.may_be_emptier) {
+            out.push(Box::new(Reclaim {
+                cards: Arc::clone(&self.reader.cards),
+                empty_below: Arc::clone(&self.empty_below),
+            }));
+        }
     }
 }

@@ -39,6 +39,18 @@ impl SegmentSet {
         Arc::clone(&self.filling.buffer)
     }
 
+    /// What the log must say so that the files below this cycle go.
+    pub(crate) fn dropping(&self, cycle: u32) -> Option<Reservation> {
+        let buffer = &self.filling.buffer;
+        let may_go = buffer.is_usable() && cycle <= self.filling.cycle();
+        // What lies one cycle before is gone.
+        let up_to = cycle.checked_add(1).filter(|_| may_go);
+        Some(Reservation {
+            buffer: buffer.id,
+            up_to: buffer.geometry.start_of(up_to?)?,
+        })
+    }
+
     /// When the newest article of the oldest file arrived.
     fn oldest_arrival(&mut self, cycle: u32) -> Option<UnixTime> {
         if let Some((known, arrival)) = self.oldest
@@ -99,14 +111,7 @@ impl StorageMethod for SegmentSet {
             return;
         };
         tracing::info!(set = buffer.name, segment = cycle, why, "a segment goes");
-        // What lies one cycle before is gone.
-        let up_to = next.checked_add(1);
-        if let Some(up_to) = up_to.and_then(|cycle| buffer.geometry.start_of(cycle)) {
-            out.push(Reservation {
-                buffer: buffer.id,
-                up_to,
-            });
-        }
+        out.extend(self.dropping(next));
     }
 
     fn reserved(&mut self, reservation: Reservation) {

@@ -110,7 +110,9 @@ impl Engine {
     pub fn check(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<CheckReport, Error> {
         let mut report = CheckReport::default();
         let looked = self.shared.views.check_files();
-        report.unless_damaged(looked)?;
+        if let Some(Some(manifest)) = report.unless_damaged(looked)? {
+            report.problem(manifest);
+        }
         for damaged in self.shared.views.damaged() {
             report.problem(describe(&damaged));
         }

@@ -292,13 +292,15 @@ impl Views {
         [lost, worn].concat()
     }
 
-    /// Looks at all that is kept twice, in both places; [`Views::damaged`] tells afterwards what is bad.
+    /// Looks at all that is kept twice, in both places; [`Views::damaged`] tells afterwards what is bad.  Returns what is wrong
+    /// with the manifest, which the next checkpoint writes anew.
     ///
     /// # Errors
     /// When the disk fails otherwise than by damage.
-    pub fn check_files(&self) -> Result<()> {
+    pub fn check_files(&self) -> Result<Option<String>> {
         self.history.layers.check_files()?;
-        self.group_files.check_files()
+        self.group_files.check_files()?;
+        self.catalog.damage()
     }
 
     /// Numbers for reports.

@@ -52,7 +52,7 @@ impl Catalog {
         };
         let manifest = match read_whole(place.disk.as_ref(), &path, OCTETS_MAX) {
             Ok(bytes) => match Manifest::decode(&bytes, &place.spool) {
-                Ok(manifest) => manifest,
+                Ok((manifest, _)) => manifest,
                 Err(Unusable::Damaged(Bad(why))) => return lost(why),
                 Err(Unusable::Foreign) => {
                     let why = "it belongs to another spool";
@@ -107,17 +107,39 @@ impl Catalog {
         let opened = self.manifest.lock();
         match read_whole(disk.as_ref(), &dir.join(NAME), OCTETS_MAX) {
             Ok(bytes) => Ok(Manifest::decode(&bytes, spool)
-                .is_ok_and(|manifest| manifest.generation == opened.generation)),
+                .is_ok_and(|(manifest, _)| manifest.generation == opened.generation)),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(opened.generation == 0),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Makes the directory, and removes runs that the manifest does not name (sets directories aside).  Only who has the spool's lock may: beside
+    /// What is wrong with the manifest as it is on the disk now; none: nothing, or there is none.
+    pub(crate) fn damage(&self) -> Result<Option<String>> {
+        let Place { disk, dir, spool } = &self.place;
+        let path = dir.join(NAME);
+        let why = match read_whole(disk.as_ref(), &path, OCTETS_MAX) {
+            Ok(bytes) => match Manifest::decode(&bytes, spool) {
+                Ok((_, None)) => return Ok(None),
+                Ok((_, Some(Bad(why)))) | Err(Unusable::Damaged(Bad(why))) => why,
+                Err(Unusable::Foreign | Unusable::Newer) => "it is not the one that was opened",
+            },
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Some(format!("{}: {why}", path.display())))
+    }
+
+    /// Makes the directory, writes a manifest again of which a copy is damaged, and removes runs that the manifest does not name (sets directories aside).  Only who has the spool's lock may: beside
     /// a writer they are what the next manifest will name.
     pub(crate) fn sweep(&self) -> Result<()> {
         let manifest = self.manifest.lock();
         self.place.disk.create_dir_all(&self.place.dir)?;
+        if let Some(damage) = self.damage()? {
+            tracing::warn!(target: "newsreel::index", damage, "the manifest is written again");
+            let path = self.place.dir.join(NAME);
+            let content = manifest.encode(&self.place.spool);
+            replace_file(self.place.disk.as_ref(), &path, &content)?;
+        }
         for entry in self.place.disk.list(&self.place.dir)? {
             let Some(of) = parse_run_name(&entry.name) else {
                 continue;

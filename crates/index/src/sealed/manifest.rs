@@ -115,16 +115,18 @@ impl Manifest {
         out
     }
 
-    /// Reads a file's content: the first copy that is good.
-    pub(crate) fn decode(bytes: &[u8], spool: &SpoolId) -> Result<Self, Unusable> {
+    /// Reads a file's content: the first copy that is good, and what is wrong with the other one.
+    pub(crate) fn decode(bytes: &[u8], spool: &SpoolId) -> Result<(Self, Option<Bad>), Unusable> {
         let (first, second) = bytes.split_at(bytes.len() / 2);
-        decode_copy(first, spool).or_else(|first| {
-            decode_copy(second, spool).map_err(|second| match (first, second) {
-                (Unusable::Foreign, _) | (_, Unusable::Foreign) => Unusable::Foreign,
-                // One copy alone may have rotted there.
-                (Unusable::Newer, damaged) | (damaged, _) => damaged,
-            })
-        })
+        match (decode_copy(first, spool), decode_copy(second, spool)) {
+            (Ok(manifest), Ok(other)) if manifest == other => Ok((manifest, None)),
+            (Ok(manifest), Ok(_)) => Ok((manifest, Some(Bad("its two copies differ")))),
+            (Ok(manifest), Err(_)) => Ok((manifest, Some(Bad("its second copy is damaged")))),
+            (Err(_), Ok(manifest)) => Ok((manifest, Some(Bad("its first copy is damaged")))),
+            (Err(Unusable::Foreign), _) | (_, Err(Unusable::Foreign)) => Err(Unusable::Foreign),
+            // One copy alone may have rotted there.
+            (Err(Unusable::Newer), Err(damaged)) | (Err(damaged), Err(_)) => Err(damaged),
+        }
     }
 }
 
@@ -206,7 +208,7 @@ mod tests {
     fn it_survives_damage_in_one_copy() {
         let good = manifest();
         let bytes = good.encode(&[1; 16]);
-        assert_eq!(Manifest::decode(&bytes, &[1; 16]), Ok(good.clone()));
+        assert_eq!(Manifest::decode(&bytes, &[1; 16]), Ok((good.clone(), None)));
         assert_eq!(Manifest::decode(&bytes, &[2; 16]), Err(Unusable::Foreign));
         let mut newer = bytes.clone();
         newer[8] = 9;
@@ -215,9 +217,11 @@ mod tests {
         for at in 0..240 {
             let mut bad = bytes.clone();
             bad[at] ^= 0x40;
-            assert_eq!(Manifest::decode(&bad, &[1; 16]), Ok(good.clone()));
+            let (manifest, worn) = Manifest::decode(&bad, &[1; 16]).unwrap();
+            assert_eq!(manifest, good, "octet {at}");
             bad[bytes.len() / 2 + at] ^= 0x04;
             if at < 16 + 16 + 32 + 3 * ENTRY_OCTETS + 4 {
+                assert_eq!(worn, Some(Bad("its first copy is damaged")), "octet {at}");
                 assert!(Manifest::decode(&bad, &[1; 16]).is_err(), "octet {at}");
             }
         }

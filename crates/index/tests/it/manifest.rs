@@ -100,6 +100,27 @@ fn a_manifest_lost_at_any_stage_is_made_again() {
     }
 }
 
+#[test]
+fn a_damaged_copy_is_told_and_written_again() {
+    let memory = Arc::new(MemoryDisk::new());
+    let disk: Arc<dyn Disk> = Arc::clone(&memory) as _;
+    let mut world = World::with_groups(&disk, small(), 4);
+    (1..4).for_each(|nth| stage(&mut world, nth));
+    let path = Path::new(DIR).join("manifest");
+    let len = disk.open(&path, OpenMode::Read).unwrap().len().unwrap();
+    for (at, copy) in [(60, "first"), (len / 2 + 60, "second")] {
+        assert_eq!(world.views.check_files().unwrap(), None);
+        memory.flip_bit(&path, at, 3).unwrap();
+        let damage = world.views.check_files().unwrap();
+        let expected = format!("{}: its {copy} copy is damaged", path.display());
+        assert_eq!(damage, Some(expected));
+        // Who will write sweeps first.
+        world.reopen(&disk);
+        world.check();
+    }
+    assert_eq!(world.views.check_files().unwrap(), None);
+}
+
 /// The power goes at any change of checkpoints and merges, and the manifest is gone besides.
 #[test]
 fn a_manifest_lost_in_a_crash_is_made_again() {

@@ -23,8 +23,7 @@ use smallvec::SmallVec;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::config::{ArticlesConfig, Mode, UnknownGroups};
-use crate::control;
-use crate::control::cancel::{self, Cancel};
+use crate::control::{self, Asked};
 use crate::counters::Counters;
 use crate::shared::{Policy, Shared};
 
@@ -61,8 +60,8 @@ pub(crate) struct Candidate {
     pub(crate) locks: Option<Range<u32>>,
     /// A control message: it is kept even where no group files it.
     pub(crate) is_control: bool,
-    /// What it takes out.
-    pub(crate) cancel: Option<Box<Cancel>>,
+    /// What it asks of the server.
+    pub(crate) asked: Option<Box<Asked>>,
 }
 
 impl Candidate {
@@ -252,11 +251,11 @@ pub(crate) fn judge(
         }
     }
     check_policy(shared, articles, now, &relay)?;
-    let mut groups = find_groups(shared, &policy, &headers, &relay)?;
     let control = relay.control.and_then(Control::parse);
-    if let Some(control) = &control {
-        groups = control::filed_in(shared, control);
-    }
+    let groups = match &control {
+        Some(control) => control_groups(shared, &policy, &headers, &relay, control)?,
+        None => find_groups(shared, &policy, &headers, &relay)?,
+    };
     let set = choose_set(shared, now, &headers, wire.len())?;
     let from = batch.text.len();
     if shared.config.sequencer.mode == Mode::Reader {
@@ -283,7 +282,7 @@ pub(crate) fn judge(
             .content(Known::CancelLock)
             .map(|locks| span_of(wire, locks)),
         is_control: control.is_some(),
-        cancel: cancel::asked(shared, &policy, &headers, &relay),
+        asked: control::asked(shared, &policy, &headers, &relay),
     });
     Ok(())
 }
@@ -393,6 +392,22 @@ fn find_groups(
     Ok(found)
 }
 
+/// The groups that a control message is filed in; why it is not taken.
+fn control_groups(
+    shared: &Shared,
+    policy: &Policy,
+    headers: &Headers<'_>,
+    relay: &RelayFacts<'_>,
+    control: &Control<'_>,
+) -> Result<SmallVec<[GroupId; 4]>, Reject> {
+    match find_groups(shared, policy, headers, relay) {
+        // Groups that are to be made are not here yet.
+        Err(Reject::UnknownGroups | Reject::GroupClosed) if control::is_of_groups(control) => {}
+        found => drop(found?),
+    }
+    Ok(control::filed_in(shared, control))
+}
+
 /// The group of articles that no other group here files, if there is to be one.
 fn junk(shared: &Shared, policy: &Policy) -> Option<GroupId> {
     match policy.articles.unknown_groups {
@@ -447,7 +462,7 @@ pub(crate) mod tests {
             line: 0..0,
             locks: None,
             is_control: false,
-            cancel: None,
+            asked: None,
         }
     }
 }

@@ -75,18 +75,24 @@ impl Sequencer {
             Request::AddGroups(groups) => self.add_groups(&groups),
             Request::SetGroups(changes) => self.set_groups(&changes),
             Request::RemoveGroup { name } => self.remove_group(&name),
+            Request::ChangeGroups(changes) => self.change_groups(&changes),
             Request::Withdraw(articles) => self.withdraw(&articles),
             Request::TrustClock => Ok(()),
         };
         if is_of_groups && result.is_ok() {
-            let by = self.shared.now_ms() + GROUPS_WITHIN_MS;
-            self.checkpoints.groups_by_ms.get_or_insert(by);
+            self.groups_changed();
         }
         let waiting = Waiting { answer, result };
         match waiting.result {
             Ok(()) => self.open.waiting.push(waiting),
             Err(_) => waiting.tell(),
         }
+    }
+
+    /// They are in a checkpoint soon.
+    pub(crate) fn groups_changed(&mut self) {
+        let by = self.shared.now_ms() + GROUPS_WITHIN_MS;
+        self.checkpoints.groups_by_ms.get_or_insert(by);
     }
 
     fn now(&self) -> UnixTime {
@@ -121,7 +127,7 @@ impl Sequencer {
         Ok(())
     }
 
-    fn add_groups(&mut self, groups: &[GroupSpec]) -> Result<(), Error> {
+    pub(crate) fn add_groups(&mut self, groups: &[GroupSpec]) -> Result<(), Error> {
         let text = |group: &GroupSpec| {
             group.name.len() + group.status.len() + group.description.len() + group.creator.len()
         };
@@ -209,7 +215,7 @@ impl Sequencer {
         }
     }
 
-    fn set_groups(&mut self, changes: &[(String, GroupChange)]) -> Result<(), Error> {
+    pub(crate) fn set_groups(&mut self, changes: &[(String, GroupChange)]) -> Result<(), Error> {
         let changed: Result<Vec<(GroupId, GroupSpec)>, Error> = changes
             .iter()
             .map(|(name, change)| self.changed(name, change))
@@ -300,7 +306,7 @@ impl Sequencer {
         Some((group.status().to_owned(), group.description().to_owned()))
     }
 
-    fn remove_group(&mut self, name: &str) -> Result<(), Error> {
+    pub(crate) fn remove_group(&mut self, name: &str) -> Result<(), Error> {
         let id = self.existing(name)?;
         let time = self.now();
         GroupRemovedRecord { id, time }.encode(self.record(kind::GROUP_REMOVED));

@@ -49,6 +49,8 @@ pub(crate) struct Commit {
     pub(crate) withdrawn: Vec<Token>,
     pub(crate) octets: usize,
     pub(crate) articles: u64,
+    /// A control message in it changes groups.
+    pub(crate) changes_groups: bool,
 }
 
 impl Commit {
@@ -68,6 +70,7 @@ impl Commit {
         self.withdrawn.clear();
         self.octets = 0;
         self.articles = 0;
+        self.changes_groups = false;
     }
 }
 

@@ -289,7 +289,7 @@ impl Sequencer {
 
     /// Answers everyone of a commit that failed.
     pub(crate) fn refuse(&mut self, mut commit: Box<Commit>, why: &str) {
-        if !commit.waiting.is_empty() {
+        if !commit.waiting.is_empty() || commit.changes_groups {
             // What administrators asked for has not happened.
             let groups = group_table(&self.shared, 0);
             self.groups = groups.above(&self.groups);

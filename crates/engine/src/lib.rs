@@ -60,6 +60,8 @@ pub use config::{
     UnknownGroups,
 };
 pub use control::config::{Cancels, ControlConfig};
+pub use control::groups::{CHECKGROUPS_LINES_MAX, GroupAsked};
+pub use control::heed::{AskedByRule, ControlReport, WAITING_LOOKED_AT_MAX};
 pub use control::pending::{PENDING_KEYS_MAX, PENDING_OCTETS_MAX};
 pub use counters::{CounterValues, Counters};
 pub use engine::{Engine, Progress};

@@ -8,6 +8,7 @@ use std::sync::mpsc::SyncSender;
 use newsreel_wire::ArticleNumber;
 use smallvec::SmallVec;
 
+use crate::control::groups::Changes;
 use crate::error::Error;
 use crate::record::WithdrawnRecord;
 
@@ -59,6 +60,8 @@ pub(crate) enum Request {
     SetGroups(SmallVec<[(String, GroupChange); 1]>),
     /// Remove a group.
     RemoveGroup { name: String },
+    /// Do what a control message asks for.
+    ChangeGroups(Changes),
     /// Offer these articles no more.
     Withdraw(Vec<WithdrawnRecord>),
     /// The calendar is right as it is.
@@ -74,7 +77,10 @@ impl Request {
     pub(crate) const fn is_of_groups(&self) -> bool {
         matches!(
             self,
-            Self::AddGroups(_) | Self::SetGroups(_) | Self::RemoveGroup { .. }
+            Self::AddGroups(_)
+                | Self::SetGroups(_)
+                | Self::RemoveGroup { .. }
+                | Self::ChangeGroups(_)
         )
     }
 }

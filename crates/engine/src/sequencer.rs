@@ -23,6 +23,7 @@ use crate::applier::Applier;
 use crate::checkpoint::{self, Checkpoints};
 use crate::commit::{Commit, Delivery, Done, Entry, Job};
 use crate::config::{Durability, Mode};
+use crate::control::Asked;
 use crate::counters::Counters;
 use crate::error::Error;
 use crate::filing::{self, GroupTable};
@@ -336,7 +337,11 @@ impl Sequencer {
         self.open.articles += 1;
         let sequence = self.next;
         self.next = Sequence(self.next.0 + 1);
-        self.take_out(candidate);
+        match candidate.asked.as_deref() {
+            Some(Asked::Cancel(cancel)) => self.take_out(cancel),
+            Some(Asked::Groups(changes)) => self.heed(changes),
+            None => {}
+        }
         Step::Filed(sequence)
     }
 

@@ -19,6 +19,7 @@ use crate::accept::{Accept, CandidateBatch};
 use crate::config::{ArticlesConfig, EngineConfig};
 use crate::control::config::ControlConfig;
 use crate::control::pending::Pending;
+use crate::control::rules::Rules as ControlRules;
 use crate::counters::Counters;
 use crate::error::Error;
 use crate::holds::Holds;
@@ -118,6 +119,8 @@ pub(crate) struct Policy {
     pub(crate) wanted: Wildmat,
     pub(crate) posting: PostingConfig,
     pub(crate) control: ControlConfig,
+    /// Whose messages about groups are heeded.
+    pub(crate) rules: ControlRules,
 }
 
 impl Policy {
@@ -131,6 +134,8 @@ impl Policy {
             wanted,
             posting: config.posting.clone(),
             control: config.control.clone(),
+            rules: ControlRules::parse(&config.control.rules)
+                .map_err(|why| Error::Setting(format!("control.rules: {why}")))?,
         })
     }
 }

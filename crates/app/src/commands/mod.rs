@@ -10,6 +10,7 @@ mod check;
 mod clock;
 mod completions;
 mod config;
+mod control;
 pub(crate) mod group;
 pub(crate) mod inews;
 mod man;
@@ -68,6 +69,9 @@ enum Verb {
     /// Say what somebody may do, and by which rule
     #[command(subcommand)]
     Access(access::Verb),
+    /// List, show and approve messages that ask for groups to be made, changed or removed
+    #[command(subcommand)]
+    Control(control::Verb),
     /// Check, show and explain the configuration
     #[command(subcommand)]
     Config(config::Verb),
@@ -97,6 +101,7 @@ pub(crate) fn run(cli: Cli) -> Result<()> {
         Verb::Clock(verb) => clock::run(&verb),
         Verb::User(verb) => user::run(&verb),
         Verb::Access(verb) => access::run(&verb),
+        Verb::Control(verb) => control::run(&verb),
         Verb::Config(verb) => config::run(&verb),
         Verb::Bench(verb) => bench::run(&verb),
         Verb::Usenetfs(verb) => usenetfs::run(&verb),

@@ -119,6 +119,16 @@ fn of_control_messages() -> Vec<Fixed> {
             "real ones have up to four, and each key costs a hash; those behind are not looked at",
         ),
         row(
+            "Lines of a checkgroups message",
+            format!("{} lines", newsreel_engine::CHECKGROUPS_LINES_MAX),
+            "no hierarchy has a tenth of it; those behind are not looked at",
+        ),
+        row(
+            "Messages of a group of control messages that `control list` looks at",
+            format!("{} messages", newsreel_engine::WAITING_LOOKED_AT_MAX),
+            "the newest; each is read from the disk",
+        ),
+        row(
             "Cancels that wait for their targets",
             octets(newsreel_engine::PENDING_OCTETS_MAX as u64),
             "in the log, some 2,000 with a key each: any checkpoint can say all of them again; beyond it those that \

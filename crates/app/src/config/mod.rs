@@ -143,7 +143,7 @@ sections! {
     /// `[moderation]`
     moderation: ModerationConfig, |moderation| owned(moderation.problems());
     /// `[control]`
-    control: ControlConfig, |_control| Vec::new();
+    control: ControlConfig, |control| owned(control.problems());
     /// `[engine]`
     engine: SequencerConfig, |engine| engine_complaints(engine);
     /// `[scrub]`

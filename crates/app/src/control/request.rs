@@ -82,6 +82,20 @@ pub(crate) enum Request {
         /// Only say what would be done.
         dry_run: bool,
     },
+    /// The messages about groups that still ask for something.
+    ControlList,
+    /// One of them.
+    ControlShow {
+        /// Message-id, `group:number` or token.
+        which: String,
+    },
+    /// Do what one asks for.
+    ControlApprove {
+        /// Message-id, `group:number` or token.
+        which: String,
+        /// Only say what would be done.
+        dry_run: bool,
+    },
     /// The buffers.
     Store,
     /// Compare the checksums of what is stored.
@@ -136,6 +150,7 @@ impl Request {
                     which.first().map_or("", String::as_str)
                 ),
             },
+            Self::ControlApprove { which, .. } => format!("approve control message {which}"),
             other => format!("{other:?}"),
         }
     }
@@ -146,6 +161,7 @@ impl Request {
             Self::GroupAdd { dry_run, .. } => dry_run.is_none(),
             Self::GroupRemove { dry_run, .. }
             | Self::GroupDescribe { dry_run, .. }
+            | Self::ControlApprove { dry_run, .. }
             | Self::ArticleCancel { dry_run, .. } => !dry_run,
             Self::GroupSet { .. } | Self::GroupForgetLost | Self::ClockConfirm => true,
             _ => false,
@@ -220,6 +236,9 @@ pub(crate) fn answer(
         }
         Request::Article { which } => article(engine, &which),
         Request::ArticleCancel { which, dry_run } => article_cancel(engine, &which, dry_run),
+        Request::ControlList => value(&engine.control_waiting().map_err(said)?),
+        Request::ControlShow { which } => control_message(engine, &which),
+        Request::ControlApprove { which, dry_run } => control_approve(engine, &which, dry_run),
         Request::Store => value(&engine.inspect_store().map_err(said)?),
         Request::Scrub {
             buffers,
@@ -287,6 +306,27 @@ fn article(engine: &Engine, which: &str) -> Result<Value, String> {
             let why = engine.absence(&which.parse()?).map_err(said)?;
             Err(format!("no article {which}: {why}"))
         }
+    }
+}
+
+/// A message about groups; why there is none.
+fn control_message(engine: &Engine, which: &str) -> Result<Value, String> {
+    match engine.control_message(&which.parse()?).map_err(said)? {
+        Some(found) => value(&found),
+        None => {
+            article(engine, which)?;
+            Err(format!(
+                "article {which} is no newgroup, rmgroup or checkgroups message"
+            ))
+        }
+    }
+}
+
+fn control_approve(engine: &Engine, which: &str, dry_run: bool) -> Result<Value, String> {
+    let found = control_message(engine, which)?;
+    match dry_run {
+        true => Ok(found),
+        false => value(&engine.control_approve(&which.parse()?).map_err(said)?),
     }
 }
 

@@ -8,6 +8,7 @@ mod cancel;
 mod cli;
 mod client;
 mod control;
+mod control_messages;
 mod corpus;
 mod crash;
 mod docs;

@@ -403,6 +403,21 @@ const ROWS: &[Row] = &[
         cancelled_without_key,
         ["223", "430"],
     ),
+    row(
+        "control.rules",
+        ["[]", "['newgroup:*:made.*:doit']"],
+        group_is_made,
+        ["no", "yes"],
+    ),
+    beside(
+        &[("control.rules", "['checkgroups:*:made.*:doit']")],
+        row(
+            "control.checkgroups_changes_max",
+            ["10", "1"],
+            two_groups_are_made,
+            ["yes", "no"],
+        ),
+    ),
 ];
 
 /// Somebody can log in, and do nothing before.
@@ -761,6 +776,29 @@ fn two_groups(world: &World) -> String {
 
 fn elsewhere(world: &World) -> String {
     world.feed("alt.test", YESTERDAY, "", 0)
+}
+
+/// A group of a name that was not there before.
+fn new_group() -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    format!("made.g{}", NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+fn group_is_made(world: &World) -> String {
+    let name = new_group();
+    let control = format!("Approved: a@b.example\r\nControl: newgroup {name}\r\n");
+    assert_eq!(world.feed("misc.test", YESTERDAY, &control, 0), "239");
+    let is_there = world.spool.run(&["group", "show", &name]).status.success();
+    if is_there { "yes" } else { "no" }.to_owned()
+}
+
+fn two_groups_are_made(world: &World) -> String {
+    let (one, other) = (new_group(), new_group());
+    let control = "Approved: a@b.example\r\nControl: checkgroups made.none\r\n";
+    let list = format!("{control}\r\n{one}\tOne\r\n{other}\tOther\r\n");
+    assert_eq!(world.feed("misc.test", YESTERDAY, &list, 0), "239");
+    let is_there = world.spool.run(&["group", "show", &one]).status.success();
+    if is_there { "yes" } else { "no" }.to_owned()
 }
 
 fn cancelled_without_key(world: &World) -> String {

@@ -13,6 +13,7 @@ use newsreel_service::{Completion, Connection, Outcome};
 use newsreel_wire::article::{Control, Headers, Known, RelayFacts};
 use newsreel_wire::{IdHash, UnixTime};
 
+use super::Asked;
 use crate::accept::{Candidate, CandidateBatch};
 use crate::counters::Counters;
 use crate::error::Error;
@@ -52,7 +53,7 @@ pub(crate) fn asked(
     policy: &Policy,
     headers: &Headers<'_>,
     relay: &RelayFacts<'_>,
-) -> Option<Box<Cancel>> {
+) -> Option<Cancel> {
     let target = match relay.control {
         Some(control) => Control::parse(control)?.cancelled(),
         None => relay.supersedes,
@@ -60,12 +61,10 @@ pub(crate) fn asked(
     let target = target.filter(|target| *target != relay.message_id)?;
     let keys = headers.content(Known::CancelKey);
     let keys = keys.map(opened).unwrap_or_default();
-    policy.control.cancels.may_allow(&keys).then(|| {
-        Box::new(Cancel {
-            target: shared.id_hash(target),
-            keys,
-            effect: Effect::None,
-        })
+    policy.control.cancels.may_allow(&keys).then(|| Cancel {
+        target: shared.id_hash(target),
+        keys,
+        effect: Effect::None,
     })
 }
 
@@ -73,11 +72,11 @@ impl LocalService {
     /// Decides what comes of the cancels among these candidates; answers those for which it cannot be decided now.
     pub(crate) async fn settle_cancels(&self, batch: &mut CandidateBatch, from: &Arc<Connection>) {
         let shared = &self.shared;
-        let cancels = batch.candidates.iter().enumerate();
-        let open: Vec<(usize, IdHash, LockPrints)> = cancels
-            .filter_map(|(at, it)| {
-                let cancel = it.cancel.as_ref()?;
-                Some((at, cancel.target, cancel.keys.clone()))
+        let asking = batch.candidates.iter().enumerate();
+        let open: Vec<(usize, IdHash, LockPrints)> = asking
+            .filter_map(|(at, it)| match it.asked.as_deref()? {
+                Asked::Cancel(cancel) => Some((at, cancel.target, cancel.keys.clone())),
+                Asked::Groups(_) => None,
             })
             .collect();
         if open.is_empty() {
@@ -88,16 +87,10 @@ impl LocalService {
         let mut decided = decided.unwrap_or_default().into_iter();
         let mut failed = Vec::new();
         for (at, ..) in &open {
-            match (decided.next().flatten(), batch.candidates.get_mut(*at)) {
-                (
-                    Some(effect),
-                    Some(Candidate {
-                        cancel: Some(cancel),
-                        ..
-                    }),
-                ) => {
-                    cancel.effect = effect;
-                }
+            let asking = batch.candidates.get_mut(*at);
+            let asked = asking.and_then(|it| it.asked.as_deref_mut());
+            match (decided.next().flatten(), asked) {
+                (Some(effect), Some(Asked::Cancel(cancel))) => cancel.effect = effect,
                 _ => failed.push(*at),
             }
         }
@@ -180,10 +173,7 @@ impl Sequencer {
     }
 
     /// Puts what comes of a cancel behind it, into the same frame.
-    pub(crate) fn take_out(&mut self, candidate: &Candidate) {
-        let Some(cancel) = candidate.cancel.as_deref() else {
-            return;
-        };
+    pub(crate) fn take_out(&mut self, cancel: &Cancel) {
         match &cancel.effect {
             Effect::None => {}
             Effect::Withdraw(record) => {

@@ -3,6 +3,8 @@
 use newsreel_service::cancel_lock::LockPrint;
 use serde::{Deserialize, Serialize};
 
+use super::rules::Rules;
+
 /// Whose cancels, and whose Supersedes, take an article out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]
@@ -19,13 +21,40 @@ pub enum Cancels {
 }
 
 /// `[control]`: which control messages are heeded. All are filed and fed, whatever comes of them.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ControlConfig {
     /// Whose cancels, and whose Supersedes, take an article out: of those with a Cancel-Key for one of its locks
     /// (RFC 8315, `require-auth`), also anybody's where it has no lock (`auth`), `all`, or `none`. Without keys anybody
     /// can write a cancel in the author's name.
     pub cancels: Cancels,
+    /// Whose newgroup, rmgroup and checkgroups messages are heeded, as in INN's `control.ctl`:
+    /// `message:from:newsgroups:action`, where the message is one of these or `all`, the sender and the groups are shell
+    /// patterns with `|` between them, and the action is `doit`, `log` (it waits for `newsreel control approve`) or
+    /// `drop`; the last that matches holds, and without one it is `log`. Senders are not proved: who knows an address
+    /// can write in its name.
+    pub rules: Vec<String>,
+    /// A checkgroups message that would change more groups than this waits for approval, whatever the rules say.
+    pub checkgroups_changes_max: u32,
+}
+
+impl Default for ControlConfig {
+    fn default() -> Self {
+        Self {
+            cancels: Cancels::default(),
+            rules: Vec::new(),
+            checkgroups_changes_max: 10,
+        }
+    }
+}
+
+impl ControlConfig {
+    /// Everything that is wrong with the values, as `(key, what would be right)`.
+    #[must_use]
+    pub fn problems(&self) -> Vec<(&'static str, String)> {
+        let wrong = Rules::parse(&self.rules).err();
+        wrong.map(|why| ("rules", why)).into_iter().collect()
+    }
 }
 
 impl Cancels {

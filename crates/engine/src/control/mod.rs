@@ -6,14 +6,47 @@
 
 pub(crate) mod cancel;
 pub(crate) mod config;
+pub(crate) mod groups;
+pub(crate) mod heed;
 pub(crate) mod pending;
+pub(crate) mod rules;
 
 use newsreel_wire::GroupId;
-use newsreel_wire::article::Control;
+use newsreel_wire::article::{Control, Headers, RelayFacts};
 use smallvec::SmallVec;
 
 use crate::config::Mode;
-use crate::shared::Shared;
+use crate::shared::{Policy, Shared};
+use cancel::Cancel;
+use groups::Changes;
+
+/// What an article asks of the server.
+#[derive(Debug)]
+pub(crate) enum Asked {
+    /// Another article is to go.
+    Cancel(Cancel),
+    /// Groups are to be changed, and the rules let it.
+    Groups(Changes),
+}
+
+/// What an article asks for, as far as anything could come of it.
+pub(crate) fn asked(
+    shared: &Shared,
+    policy: &Policy,
+    headers: &Headers<'_>,
+    relay: &RelayFacts<'_>,
+) -> Option<Box<Asked>> {
+    let asked = match cancel::asked(shared, policy, headers, relay) {
+        Some(cancel) => Asked::Cancel(cancel),
+        None => Asked::Groups(heed::at_once(shared, policy, headers, relay.message_id)?),
+    };
+    Some(Box::new(asked))
+}
+
+/// Whether it is about groups, which need not be here then.
+pub(crate) fn is_of_groups(control: &Control<'_>) -> bool {
+    groups::Verb::parse(control.verb()).is_some()
+}
 
 /// The group that control messages of this verb are filed in: its own, or the one for all; none where neither is there.
 /// Never a group that its Newsgroups names: that is for people.

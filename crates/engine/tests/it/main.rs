@@ -7,6 +7,7 @@ mod cancelling;
 mod checking;
 mod clock;
 mod conformance;
+mod control_groups;
 mod crash;
 mod damage;
 mod each;

@@ -1,0 +1,177 @@
+//! `newsreel control`: what newgroup, rmgroup and checkgroups messages ask for, and doing it.
+
+use anyhow::Result;
+use serde_json::{Value, json};
+
+use crate::access::{self, LookArgs, SpoolArgs};
+use crate::control::request::Request;
+use crate::output;
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Verb {
+    /// List the messages about groups that still ask for something
+    #[command(
+        after_help = "They are looked for in control.newgroup, control.rmgroup, control.checkgroups and control.\n\n\
+                      Example:\n  newsreel control list"
+    )]
+    List {
+        #[command(flatten)]
+        spool: LookArgs,
+    },
+    /// Show what one message asks for, and what `control.rules` say to it
+    #[command(
+        after_help = "Examples:\n  newsreel control show '<1@host.example>'\n  newsreel control show control.newgroup:12"
+    )]
+    Show {
+        /// `<MESSAGE-ID>`, `GROUP:NUMBER` or `TOKEN`
+        message: String,
+        #[command(flatten)]
+        spool: LookArgs,
+    },
+    /// Do what one message asks for, whatever the rules say
+    #[command(
+        after_help = "The message itself may be forged: its From proves nothing.\n\nExamples:\n  \
+                      newsreel control approve '<1@host.example>'\n  newsreel control approve --dry-run control.newgroup:12"
+    )]
+    Approve {
+        /// `<MESSAGE-ID>`, `GROUP:NUMBER` or `TOKEN`
+        message: String,
+        /// Only say what would be done
+        #[arg(long)]
+        dry_run: bool,
+        #[command(flatten)]
+        spool: SpoolArgs,
+    },
+}
+
+pub(crate) fn run(verb: &Verb) -> Result<()> {
+    match verb {
+        Verb::List { spool } => list(spool),
+        Verb::Show { message, spool } => {
+            let which = message.clone();
+            let found = access::ask(spool, Request::ControlShow { which })?;
+            if spool.json {
+                return output::json(&found);
+            }
+            output::text(&shown(&found))
+        }
+        Verb::Approve {
+            message,
+            dry_run,
+            spool,
+        } => approve(message, *dry_run, spool),
+    }
+}
+
+fn list(spool: &LookArgs) -> Result<()> {
+    let found = access::ask(spool, Request::ControlList)?;
+    if spool.json {
+        return output::json(&found);
+    }
+    let messages = found.as_array().map(Vec::as_slice).unwrap_or_default();
+    if messages.is_empty() {
+        return output::text("no message about groups asks for anything\n");
+    }
+    let rows: Vec<Value> = messages
+        .iter()
+        .map(|message| {
+            json!({
+                "id": message["message_id"],
+                "came": output::date(&message["arrival"]),
+                "from": message["sender"],
+                "asks": in_words(message),
+            })
+        })
+        .collect();
+    let columns = [
+        ("message-id", "id"),
+        ("came", "came"),
+        ("from", "from"),
+        ("asks for", "asks"),
+    ];
+    output::text(&output::table(&columns, &rows))
+}
+
+/// What a message asks for, in a few words.
+fn in_words(message: &Value) -> String {
+    let lines = lines(message);
+    match lines.as_slice() {
+        [one] => one.clone(),
+        [first, rest @ ..] => format!("{first}, and {} more", rest.len()),
+        [] => String::new(),
+    }
+}
+
+/// What a message asks for, a line each.
+fn lines(message: &Value) -> Vec<String> {
+    let asks = message["asks"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    let line = |ask: &Value| {
+        let name = output::cell(&ask["name"]);
+        let text = |key: &str| ask[key].as_str().filter(|text| !text.is_empty());
+        let status = text("status").map(|status| match status {
+            "m" => " moderated",
+            _ => " unmoderated",
+        });
+        let description =
+            text("description").map(|text| format!(" \"{}\"", output::printable(text)));
+        let rest = format!(
+            "{}{}",
+            status.unwrap_or_default(),
+            description.unwrap_or_default()
+        );
+        match ask["change"].as_str() {
+            Some("make") => format!("make {name}{rest}"),
+            Some("set") => format!("change {name}{rest}"),
+            _ => format!("remove {name}"),
+        }
+    };
+    asks.iter().map(line).collect()
+}
+
+fn shown(message: &Value) -> String {
+    let asks = message["asks"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    let ruled = lines(message).into_iter().zip(asks);
+    let mut text = output::facts(&[
+        ("message-id", output::cell(&message["message_id"])),
+        ("came", output::date(&message["arrival"])),
+        ("from", output::cell(&message["sender"])),
+        ("control", output::cell(&message["control"])),
+    ]);
+    for (line, ask) in ruled {
+        text.push_str(&format!(
+            "{line} (by the rules: {})\n",
+            output::cell(&ask["rule"])
+        ));
+    }
+    if asks.is_empty() {
+        let why = message["problem"]
+            .as_str()
+            .unwrap_or("all is here as it wants it");
+        text.push_str(&format!("it asks for nothing: {why}\n"));
+    }
+    text
+}
+
+fn approve(message: &str, dry_run: bool, spool: &SpoolArgs) -> Result<()> {
+    let which = message.to_owned();
+    let done = access::change(spool, Request::ControlApprove { which, dry_run })?;
+    if spool.json {
+        return output::json(&done);
+    }
+    let lines = lines(&done);
+    if lines.is_empty() {
+        return output::text("nothing was to be done: all is here as it wants it\n");
+    }
+    let said = if dry_run { "would" } else { "did" };
+    let lines: Vec<String> = lines
+        .iter()
+        .map(|line| format!("{said}: {line}\n"))
+        .collect();
+    output::text(&lines.concat())
+}

@@ -1,0 +1,104 @@
+//! `newsreel control`: messages about groups, listed, shown and approved, live and offline.
+
+use serde_json::json;
+
+use crate::client::NewsClient;
+use crate::spool::Spool;
+
+fn feed(client: &mut NewsClient, name: &str, control: &str, body: &str) {
+    let id = format!("<{name}@control.example>");
+    let date = "Wed, 31 Dec 2025 12:00:00 +0000";
+    client.send(
+        format!(
+            "TAKETHIS {id}\r\nPath: a!b\r\nFrom: Admin <admin@a.example>\r\nNewsgroups: alt.new\r\nSubject: s\r\n\
+             Date: {date}\r\nMessage-ID: {id}\r\nApproved: admin@a.example\r\nControl: {control}\r\n\r\n{body}.\r\n"
+        )
+        .as_bytes(),
+    );
+    assert_eq!(client.line(), format!("239 {id}"));
+}
+
+#[test]
+fn what_messages_ask_for_is_listed_shown_and_approved() {
+    let spool =
+        Spool::with("[articles]\nage_s_max = 0\n[control]\nrules = ['rmgroup:*:misc.*:log']\n");
+    let server = spool.serve();
+    spool.text(&["group", "add", "misc.test", "control"]);
+    assert_eq!(
+        spool.text(&["control", "list"]),
+        "no message about groups asks for anything\n"
+    );
+    let mut client = NewsClient::connect(server.address);
+    let body = "For your newsgroups file:\r\nalt.new\tWhat is new.\r\n";
+    feed(&mut client, "1", "newgroup alt.new moderated", body);
+    feed(&mut client, "2", "rmgroup misc.test", "");
+    feed(&mut client, "3", "newgroup alt..bad", "");
+    let listed = spool.text(&["control", "list"]);
+    let lines: Vec<_> = listed
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>())
+        .collect();
+    assert_eq!(lines.len(), 3, "{listed}");
+    let first = lines[1].join(" ");
+    assert!(
+        first.starts_with("<1@control.example>")
+            && first.ends_with("make alt.new moderated \"What is new.\""),
+        "{listed}"
+    );
+    assert!(
+        lines[2]
+            .join(" ")
+            .ends_with("admin@a.example remove misc.test"),
+        "{listed}"
+    );
+    let shown = spool.text(&["control", "show", "<1@control.example>"]);
+    for part in [
+        "newgroup alt.new moderated",
+        "make alt.new moderated \"What is new.\" (by the rules: log)",
+    ] {
+        assert!(shown.contains(part), "{shown}");
+    }
+    let shown = spool.text(&["control", "show", "control:3"]);
+    assert!(
+        shown.contains("it asks for nothing: a group's name in it is malformed"),
+        "{shown}"
+    );
+    for verb in ["show", "approve"] {
+        let error = spool.error(&["control", verb, "<none@control.example>"]);
+        assert!(error.contains("it was never here"), "{error}");
+    }
+    let tried = spool.text(&["control", "approve", "--dry-run", "control:1"]);
+    assert_eq!(tried, "would: make alt.new moderated \"What is new.\"\n");
+    assert_eq!(
+        spool.json(&["control", "list"]).as_array().unwrap().len(),
+        2
+    );
+    let done = spool.json(&["control", "approve", "control:1"]);
+    assert_eq!(done["asks"][0]["name"], "alt.new");
+    let group = spool.json(&["group", "show", "alt.new"]);
+    assert_eq!(
+        (&group["status"], &group["description"]),
+        (&json!("m"), &json!("What is new."))
+    );
+    let error = spool.error(&["control", "approve", "control:3"]);
+    assert!(error.contains("malformed"), "{error}");
+    assert_eq!(
+        client.takethis("<4@t.example>", "misc.test"),
+        "239 <4@t.example>"
+    );
+    let error = spool.error(&["control", "show", "<4@t.example>"]);
+    assert!(error.contains("is no newgroup"), "{error}");
+    server.stop();
+    // Without a server, too.
+    let again = spool.text(&["control", "approve", "control:1"]);
+    assert_eq!(
+        again,
+        "nothing was to be done: all is here as it wants it\n"
+    );
+    let done = spool.text(&["control", "approve", "<2@control.example>"]);
+    assert_eq!(done, "did: remove misc.test\n");
+    assert_eq!(
+        spool.text(&["control", "list"]),
+        "no message about groups asks for anything\n"
+    );
+}

@@ -1,0 +1,276 @@
+//! What comes of newgroup, rmgroup and checkgroups: done by a rule, or told and done when somebody approves it.
+//!
+//! The rules are asked on the session's thread; what is to be done goes into the log in one frame with the message.  What
+//! waits for approval is kept nowhere: it is the messages in the groups of control messages that still ask for something.
+
+use std::collections::HashSet;
+
+use newsreel_index::Wait;
+use newsreel_store::{Blocking, ReadError, Want};
+use newsreel_wire::article::{Headers, Known};
+use newsreel_wire::{ArticleNumber, MessageId, Sequence};
+use serde::Serialize;
+
+use super::groups::{self, Changes, GroupAsked, Message, Verb};
+use super::rules::Action;
+use crate::admin::GROUP_TEXT_OCTETS_MAX;
+use crate::config::Mode;
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::report::ArticleRef;
+use crate::requests::Request;
+use crate::sequencer::Sequencer;
+use crate::shared::{Policy, Shared};
+
+/// Messages of a group that are looked at for those that wait, the newest.
+pub const WAITING_LOOKED_AT_MAX: u64 = 1000;
+
+/// One thing that a message asks for, and what the rules say to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AskedByRule {
+    /// What.
+    #[serde(flatten)]
+    pub asked: GroupAsked,
+    /// `doit`, `log` or `drop`.
+    pub rule: &'static str,
+}
+
+/// A message about groups, as administrators see it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ControlReport {
+    /// Its message-id.
+    pub message_id: String,
+    /// When it came, seconds since 1970.
+    pub arrival: u64,
+    /// The content of Control.
+    pub control: String,
+    /// The address in From; nobody has proved that it is theirs.
+    pub sender: String,
+    /// What it would change here now.
+    pub asks: Vec<AskedByRule>,
+    /// Why it asks for nothing, if something is wrong with it.
+    pub problem: Option<&'static str>,
+}
+
+fn ruled(policy: &Policy, message: &Message) -> Vec<(GroupAsked, Action)> {
+    let rule = |asked: &GroupAsked| {
+        policy
+            .rules
+            .action(message.verb, &message.sender, asked.name())
+    };
+    let asked = message.asked.iter();
+    asked.map(|asked| (asked.clone(), rule(asked))).collect()
+}
+
+/// Who LIST ACTIVE.TIMES names for what this message makes.
+fn creator(message: &Message) -> &str {
+    let is_plain = |text: &str| !text.contains(|c: char| c.is_control() || c == ' ');
+    match &message.sender {
+        sender if sender.len() <= GROUP_TEXT_OCTETS_MAX && is_plain(sender) => sender,
+        _ => "control",
+    }
+}
+
+/// What is to be done at once for this article.
+pub(crate) fn at_once(
+    shared: &Shared,
+    policy: &Policy,
+    headers: &Headers<'_>,
+    id: MessageId<'_>,
+) -> Option<Changes> {
+    if shared.config.sequencer.mode == Mode::Transit {
+        return None;
+    }
+    let message = match groups::read(headers, shared.views.groups())? {
+        Ok(message) => message,
+        Err(why) => {
+            tracing::info!(%id, why, "a control message is malformed and changes nothing");
+            return None;
+        }
+    };
+    let ruled = ruled(policy, &message);
+    let with = |action| ruled.iter().filter(move |(_, rule)| *rule == action);
+    let done: Vec<GroupAsked> = with(Action::Doit).map(|(asked, _)| asked.clone()).collect();
+    let most = policy.control.checkgroups_changes_max as usize;
+    let is_too_much = message.verb == Verb::Checkgroups && done.len() > most;
+    let waiting = with(Action::Log).count() + if is_too_much { done.len() } else { 0 };
+    if waiting > 0 {
+        let (verb, sender) = (message.verb.name(), &message.sender);
+        tracing::info!(
+            %id, verb, sender, waiting,
+            "a control message waits for approval: `newsreel control show` says what it asks for, `newsreel control \
+             approve` does it"
+        );
+    }
+    if done.is_empty() || is_too_much {
+        return None;
+    }
+    tracing::info!(%id, verb = message.verb.name(), sender = message.sender, changes = done.len(), "a control message is heeded");
+    Some(Changes::of(done, creator(&message)))
+}
+
+impl Sequencer {
+    /// Puts the changes that a message asks for behind it, into the same frame.
+    pub(crate) fn heed(&mut self, changes: &Changes) {
+        if let Err(error) = self.change_groups(changes) {
+            // Somebody else changed them since it was read.
+            tracing::error!(%error, "what a control message asks for was not done, or not all of it");
+        }
+        self.open.changes_groups = true;
+        self.groups_changed();
+    }
+
+    /// Changes groups as a message asked; each kind of change all or none.
+    ///
+    /// # Errors
+    /// What cannot be done; what was done before stays.
+    pub(crate) fn change_groups(&mut self, changes: &Changes) -> Result<(), Error> {
+        self.set_groups(&changes.set)?;
+        self.add_groups(&changes.make)?;
+        for name in &changes.remove {
+            self.remove_group(name)?;
+        }
+        Ok(())
+    }
+}
+
+impl Engine {
+    /// The messages about groups that wait for approval, oldest first: what they ask for is not so here, no rule drops it,
+    /// and no newer message that was heeded says something of the same group.
+    ///
+    /// # Errors
+    /// When one cannot be read.
+    pub fn control_waiting(&self) -> Result<Vec<ControlReport>, Error> {
+        let mut found = Vec::new();
+        let own = Verb::ALL.map(|verb| format!("control.{}", verb.name()));
+        for name in own.iter().map(String::as_str).chain(["control"]) {
+            let Some(group) = self.shared.views.groups().by_name(name) else {
+                continue;
+            };
+            let high = self.shared.views.groups().high(group.id());
+            let low = ArticleNumber(high.0.saturating_sub(WAITING_LOOKED_AT_MAX) + 1);
+            let (mut numbers, most) = (Vec::new(), WAITING_LOOKED_AT_MAX as usize);
+            let overview = self.shared.views.overview();
+            overview.numbers(group.id(), (low, high), most, Wait::Yes, &mut numbers)?;
+            for number in numbers {
+                let which = ArticleRef::Number(name.to_owned(), number.0);
+                found.extend(self.control(&which)?);
+            }
+        }
+        found.sort_by_key(|found| std::cmp::Reverse(found.sequence));
+        let mut heeded = HashSet::new();
+        let mut waiting = Vec::new();
+        for Found {
+            mut report, done, ..
+        } in found
+        {
+            let waits = |it: &AskedByRule| {
+                it.rule != Action::Drop.name() && !heeded.contains(it.asked.name())
+            };
+            report.asks.retain(waits);
+            heeded.extend(done);
+            if !report.asks.is_empty() {
+                waiting.push(report);
+            }
+        }
+        waiting.reverse();
+        Ok(waiting)
+    }
+
+    /// One message about groups; `None`: it is not here, or is none.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn control_message(&self, which: &ArticleRef) -> Result<Option<ControlReport>, Error> {
+        Ok(self.control(which)?.map(|found| found.report))
+    }
+
+    /// Does what a message asks for, whatever the rules say; durable when it returns.
+    ///
+    /// # Errors
+    /// When there is no such message, or what it asks for cannot be done.
+    pub fn control_approve(&self, which: &ArticleRef) -> Result<ControlReport, Error> {
+        let none = || Error::Request("there is no such control message about groups".to_owned());
+        let Found {
+            report, changes, ..
+        } = self.control(which)?.ok_or_else(none)?;
+        if let Some(why) = report.problem {
+            return Err(Error::Request(format!(
+                "the message is malformed: {why}; nothing was changed"
+            )));
+        }
+        if !report.asks.is_empty() {
+            self.ask_until_it_fits(|| Request::ChangeGroups(changes.clone()))?;
+        }
+        Ok(report)
+    }
+
+    fn control(&self, which: &ArticleRef) -> Result<Option<Found>, Error> {
+        let Some(token) = self.find(which)? else {
+            return Ok(None);
+        };
+        let (mut memory, store) = (Vec::new(), &self.shared.store);
+        let stored = match store.read(&token, Want::Whole, Blocking::Yes, &mut memory) {
+            Ok(stored) => stored,
+            Err(ReadError::Gone) => return Ok(None),
+            Err(error) => return Err(Error::Read(error)),
+        };
+        let Ok(headers) = Headers::scan_stored(&memory[stored.octets.clone()]) else {
+            return Ok(None);
+        };
+        let content = |known| {
+            let content = headers.content(known).unwrap_or_default();
+            String::from_utf8_lossy(content).into_owned()
+        };
+        let Some(read) = groups::read(&headers, self.shared.views.groups()) else {
+            return Ok(None);
+        };
+        let mut found = Found {
+            sequence: stored.sequence,
+            report: ControlReport {
+                message_id: content(Known::MessageId),
+                arrival: stored.arrival.0,
+                control: content(Known::Control),
+                sender: content(Known::From),
+                asks: Vec::new(),
+                problem: None,
+            },
+            changes: Changes::default(),
+            done: Vec::new(),
+        };
+        match read {
+            Ok(message) => found.read(message, &self.shared.policy.load()),
+            Err(why) => found.report.problem = Some(why),
+        }
+        Ok(Some(found))
+    }
+}
+
+/// A message that was found.
+#[derive(Debug)]
+struct Found {
+    sequence: Sequence,
+    report: ControlReport,
+    /// What it asks for.
+    changes: Changes,
+    /// The groups of which the rules let it say something.
+    done: Vec<String>,
+}
+
+impl Found {
+    fn read(&mut self, message: Message, policy: &Policy) {
+        let ruled = ruled(policy, &message).into_iter();
+        let asks = ruled.map(|(asked, rule)| AskedByRule {
+            asked,
+            rule: rule.name(),
+        });
+        self.report.asks = asks.collect();
+        self.report.sender.clone_from(&message.sender);
+        let rule = |name: &str| policy.rules.action(message.verb, &message.sender, name);
+        let about = message.about.iter();
+        let done = about.filter(|name| rule(name) == Action::Doit);
+        self.done = done.cloned().collect();
+        let creator = creator(&message).to_owned();
+        self.changes = Changes::of(message.asked, &creator);
+    }
+}

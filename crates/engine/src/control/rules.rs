@@ -1,0 +1,166 @@
+//! Whose newgroup, rmgroup and checkgroups are heeded: rules in the form of INN's `control.ctl`.
+//!
+//! `message:from:newsgroups:action`: a message (or `all`), whose (the address in From, shell patterns with `|` between them),
+//! of which groups (the same), and what becomes of it.  The last rule that matches holds, as in INN, so that general ones
+//! come first.  What no rule matches waits for somebody who approves it.
+
+use newsreel_wire::Wildmat;
+
+use super::groups::Verb;
+
+/// What becomes of a message, for one group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Action {
+    /// It is done.
+    Doit,
+    /// It is told in the log, and can be approved.
+    #[default]
+    Log,
+    /// Nothing, and nothing is said.
+    Drop,
+}
+
+impl Action {
+    /// As it is written in a rule.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Doit => "doit",
+            Self::Log => "log",
+            Self::Drop => "drop",
+        }
+    }
+}
+
+/// One line.
+#[derive(Debug, Clone)]
+struct Rule {
+    /// None: all of them.
+    verb: Option<Verb>,
+    from: Wildmat,
+    groups: Wildmat,
+    action: Action,
+}
+
+/// All of them, in order.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Rules(Vec<Rule>);
+
+impl Rules {
+    /// Reads the rules; the first that is wrong is told.
+    pub(crate) fn parse(lines: &[String]) -> Result<Self, String> {
+        let rules = lines.iter().map(|line| {
+            rule(line).map_err(|why| {
+                format!("{line:?}: {why}, as in \"newgroup:admin@a.example:a.*:doit\"")
+            })
+        });
+        Ok(Self(rules.collect::<Result<_, _>>()?))
+    }
+
+    /// What becomes of a message of this sender about this group.
+    pub(crate) fn action(&self, verb: Verb, sender: &str, group: &str) -> Action {
+        let fits = |rule: &&Rule| {
+            rule.verb.is_none_or(|of| of == verb)
+                && rule.from.matches(sender)
+                && rule.groups.matches(group)
+        };
+        self.0
+            .iter()
+            .rfind(fits)
+            .map_or_else(Action::default, |rule| rule.action)
+    }
+}
+
+fn rule(line: &str) -> Result<Rule, String> {
+    let [message, from, groups, action] = line.split(':').collect::<Vec<_>>()[..] else {
+        return Err("four parts with a colon between them are wanted".to_owned());
+    };
+    let verb = match message {
+        "all" => None,
+        name => Some(
+            Verb::parse(name).ok_or("the message is one of all, newgroup, rmgroup, checkgroups")?,
+        ),
+    };
+    let all = [Action::Doit, Action::Log, Action::Drop];
+    let action = all.into_iter().find(|one| one.name() == action);
+    let action = action.ok_or("the action is one of doit, log, drop")?;
+    Ok(Rule {
+        verb,
+        from: patterns(&from.to_ascii_lowercase())?,
+        groups: patterns(groups)?,
+        action,
+    })
+}
+
+/// Shell patterns with `|` between them.
+fn patterns(text: &str) -> Result<Wildmat, String> {
+    // What makes a wildmat more than shell patterns.
+    if text.contains(',')
+        || text
+            .split('|')
+            .any(|one| one.is_empty() || one.starts_with(['!', '@']))
+    {
+        return Err(format!(
+            "{text:?} is no list of patterns with | between them"
+        ));
+    }
+    Wildmat::parse(&text.replace('|', ",")).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(lines: &[&str]) -> Result<Rules, String> {
+        Rules::parse(
+            &lines
+                .iter()
+                .map(|line| (*line).to_owned())
+                .collect::<Vec<_>>(),
+        )
+    }
+
+    #[test]
+    fn the_last_that_matches_holds() {
+        let rules = rules(&[
+            "all:*:*:log",
+            "newgroup:Admin@A.example|*@b.example:a.*|b.*:doit",
+            "rmgroup:*:a.*:drop",
+            "all:*:a.local.*:log",
+        ])
+        .unwrap();
+        for (verb, sender, group, action) in [
+            (Verb::Newgroup, "admin@a.example", "a.b", Action::Doit),
+            (Verb::Newgroup, "x@b.example", "b.c", Action::Doit),
+            (Verb::Newgroup, "x@c.example", "b.c", Action::Log),
+            (Verb::Newgroup, "x@b.example", "c.d", Action::Log),
+            (Verb::Newgroup, "x@b.example", "a.local.x", Action::Log),
+            (Verb::Rmgroup, "x@b.example", "a.b", Action::Drop),
+            (Verb::Checkgroups, "x@b.example", "a.b", Action::Log),
+        ] {
+            assert_eq!(
+                rules.action(verb, sender, group),
+                action,
+                "{verb:?} {sender} {group}"
+            );
+        }
+        let none = Rules::default();
+        assert_eq!(none.action(Verb::Newgroup, "a@b.c", "a.b"), Action::Log);
+    }
+
+    #[test]
+    fn what_is_wrong_is_told() {
+        for (line, why) in [
+            ("newgroup:*:*", "four parts"),
+            ("newgroup:*:*:doit:", "four parts"),
+            ("sendme:*:*:doit", "the message is one of"),
+            ("newgroup:*:*:verify-a", "the action is one of"),
+            ("newgroup::*:doit", "patterns"),
+            ("newgroup:*:!a.*:doit", "patterns"),
+            ("newgroup:*:a.*,b.*:doit", "patterns"),
+            ("newgroup:*:a.*|:doit", "patterns"),
+        ] {
+            let told = rules(&["all:*:*:log", line]).unwrap_err();
+            assert!(told.contains(why) && told.contains(line), "{line}: {told}");
+        }
+    }
+}

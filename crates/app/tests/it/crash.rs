@@ -1,6 +1,6 @@
 //! A server that is killed at random moments of a feed: nothing acknowledged is lost, nothing is half there.
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,6 +22,8 @@ const WINDOW: usize = 32;
 const GROUPS: [&str; 3] = ["crash.one", "crash.two", "crash.three"];
 /// Room for all that is fed in all rounds, without taking it from the disk before.
 const LARGE: &str = "\"2GiB\"\nsparse = true";
+/// A checkpoint for each mebibyte of log, and merges all the time: kills meet both.
+const BUSY: &str = "[engine]\ncheckpoint_log_octets = \"1MiB\"\n\n[index]\nruns_max = 4\nmerge_runs_max = 2\n\n[log]";
 /// What an article costs at most in a buffer, alone in its batch: a batch is written in whole pages.
 const ARTICLE_PAGES: usize = 4096;
 
@@ -80,10 +82,16 @@ fn feed(mut stream: BufReader<TcpStream>, name: &str, replies: &AtomicU64) -> Se
 /// An article's number in a group, and how it was served by its id.
 type Numbered = (String, Vec<String>);
 
+/// Where articles are filed: group and number.
+type Places = Vec<(String, String)>;
+
 /// Asks for every id; which are there, each whole, and the same under each of its numbers.
-fn present<'a>(address: SocketAddr, ids: impl Iterator<Item = &'a String>) -> HashSet<&'a str> {
+fn present<'a>(
+    address: SocketAddr,
+    ids: impl Iterator<Item = &'a String>,
+) -> HashMap<&'a str, Places> {
     let mut client = NewsClient::connect(address);
-    let mut found = HashSet::new();
+    let mut found = HashMap::new();
     let ids: Vec<&String> = ids.collect();
     for ids in ids.chunks(256) {
         let mut places: BTreeMap<String, Vec<Numbered>> = BTreeMap::new();
@@ -96,11 +104,12 @@ fn present<'a>(address: SocketAddr, ids: impl Iterator<Item = &'a String>) -> Ha
             }
             assert_eq!(reply, format!("220 0 {id}"));
             let served = client.block();
-            for (group, number) in whole(id, &served) {
+            let filed = whole(id, &served);
+            for (group, number) in filed.clone() {
                 let place = (number, served.clone());
                 places.entry(group).or_default().push(place);
             }
-            found.insert(id.as_str());
+            found.insert(id.as_str(), filed);
         }
         for (group, places) in places {
             assert_served(&mut client, &group, &places);
@@ -128,7 +137,7 @@ fn assert_served(client: &mut NewsClient, group: &str, places: &[Numbered]) {
 }
 
 /// Compares an article that is served with what was sent, line by line; the places that its Xref names.
-fn whole(id: &str, served: &[String]) -> Vec<(String, String)> {
+fn whole(id: &str, served: &[String]) -> Places {
     let text = article(id);
     let sent: Vec<&[u8]> = text
         .strip_suffix(".\r\n")
@@ -142,7 +151,7 @@ fn whole(id: &str, served: &[String]) -> Vec<(String, String)> {
     }
     let xref = served.iter().find_map(|line| line.strip_prefix("Xref: "));
     let places = xref.unwrap().split(' ').skip(1);
-    let places: Vec<(String, String)> = places
+    let places: Places = places
         .map(|place| place.split_once(':').unwrap())
         .map(|(group, number)| (group.to_owned(), number.to_owned()))
         .collect();
@@ -164,6 +173,8 @@ struct Killed {
     /// What was acknowledged, in the order of the replies, and what was not and is there.
     acknowledged: Vec<String>,
     maybe: Vec<String>,
+    /// Where articles were filed when they were seen first.
+    filed: HashMap<String, Places>,
     rounds: usize,
     /// Rounds in which something was acknowledged, and those in which the server died over articles it had not answered.
     with_answers: usize,
@@ -181,6 +192,7 @@ impl Killed {
             replies: AtomicU64::new(0),
             acknowledged: Vec::new(),
             maybe: Vec::new(),
+            filed: HashMap::new(),
             rounds: 0,
             with_answers: 0,
             in_the_middle: 0,
@@ -227,14 +239,18 @@ impl Killed {
         };
         let newest = &self.acknowledged[newest..];
         let found = present(self.server.address, newest.iter());
-        let is_lost = |id: &&String| !found.contains(id.as_str());
+        let is_lost = |id: &&String| !found.contains_key(id.as_str());
         let lost: Vec<&String> = newest.iter().filter(is_lost).collect();
         assert!(
             lost.is_empty(),
             "round {round}, killed after {wait:?}: lost {lost:?}"
         );
         let kept = present(self.server.address, open.iter());
-        self.maybe.extend(kept.into_iter().map(str::to_owned));
+        self.maybe.extend(kept.keys().map(|id| (*id).to_owned()));
+        for (id, places) in found.into_iter().chain(kept) {
+            let before = self.filed.entry(id.to_owned());
+            assert_eq!(before.or_insert_with(|| places.clone()), &places, "{id}");
+        }
         self
     }
 
@@ -265,7 +281,8 @@ impl Killed {
 
 #[test]
 fn nothing_acknowledged_is_lost_when_the_server_is_killed() {
-    let mut killed = Killed::new(&Spool::changed(&[("\"8MiB\"", LARGE)]));
+    let config = Spool::changed(&[("\"8MiB\"", LARGE), ("[log]", BUSY)]);
+    let mut killed = Killed::new(&config);
     for round in 0..scaled(3, 50) {
         killed = killed.round(None);
         if round % 3 == 0 {
@@ -275,7 +292,11 @@ fn nothing_acknowledged_is_lost_when_the_server_is_killed() {
     killed.assert_in_the_middle();
     let address = killed.server.address;
     let all: Vec<&String> = killed.acknowledged.iter().chain(&killed.maybe).collect();
-    assert_eq!(present(address, all.iter().copied()).len(), all.len());
+    let found = present(address, all.iter().copied());
+    assert_eq!(found.len(), all.len());
+    for (id, places) in found {
+        assert_eq!(killed.filed.get(id), Some(&places), "{id}");
+    }
     for (place, group) in GROUPS.iter().enumerate() {
         let filed = |id: &&&String| id.bytes().map(usize::from).sum::<usize>() % 3 >= place;
         let count = all.iter().filter(filed).count();
@@ -293,7 +314,7 @@ fn nothing_acknowledged_is_lost_when_the_server_is_killed() {
 /// Two buffers of a mebibyte that wrap while the server is killed: the oldest articles go, and only they.
 #[test]
 fn the_newest_are_kept_when_the_server_is_killed_while_buffers_wrap() {
-    let mut killed = Killed::new(&Spool::changed(&[("8MiB", "1MiB")]));
+    let mut killed = Killed::new(&Spool::changed(&[("8MiB", "1MiB"), ("[log]", BUSY)]));
     // Half of the room: the rest is what may be reserved ahead, and skipped by a start.
     let kept = (1 << 20) / ARTICLE_PAGES;
     let mut cycles = 0;

@@ -296,7 +296,7 @@ impl Scratch {
 
 #[cfg(test)]
 mod tests {
-    use newsreel_host::{MemoryDisk, RealDisk};
+    use newsreel_host::{FaultyDisk, MemoryDisk, RealDisk};
 
     use super::*;
 
@@ -458,6 +458,61 @@ mod tests {
         assert!(folder.is_there(&card));
         let elsewhere = Card::of(text, 12, vec!["d/1".to_owned()], b"").unwrap();
         assert!(!folder.is_there(&elsewhere), "there is no such directory");
+    }
+
+    /// Where two file systems are to be had, as memory and a disk mostly are.
+    #[test]
+    fn every_file_system_that_was_touched_is_synced() {
+        let here = tempfile::tempdir().unwrap();
+        let Ok(there) = tempfile::tempdir_in("/dev/shm") else {
+            return println!("skipped: there is no /dev/shm");
+        };
+        let disk = FaultyDisk::new(Arc::new(RealDisk));
+        let system = |dir: &Path| disk.file_system(dir).unwrap();
+        if system(here.path()) == system(there.path()) {
+            return println!("skipped: /dev/shm is on the same file system");
+        }
+        let hierarchy = here.path().join("alt");
+        // A symbolic link: no file system links directories.
+        disk.link(there.path(), &hierarchy).unwrap();
+        let folder = Folder {
+            disk: Arc::new(disk.clone()),
+            dir: here.path().to_path_buf(),
+            ..folder()
+        };
+        let text = b"Subject: x\r\n\r\n.\r\n";
+        let card = Card::of(
+            text,
+            12,
+            ["misc/1", "alt/a/1"].map(str::to_owned).to_vec(),
+            b"",
+        );
+        let card = card.unwrap();
+        let first = folder
+            .write("misc/1", text, &mut Scratch::default())
+            .unwrap();
+        let link = folder.link(&first, "alt/a/1").unwrap();
+        assert_eq!(read(&folder, &card, Want::Whole).unwrap(), text);
+        for (paths, syncs) in [(&[&first][..], 1), (&[&first, &link], 2), (&[], 1)] {
+            let before = disk.counts().syncs();
+            folder
+                .sync(paths.iter().map(|path| path.as_path()))
+                .unwrap();
+            assert_eq!(disk.counts().syncs() - before, syncs, "{paths:?}");
+        }
+        // The article is lost with the disk of its first name: the link leads there.
+        folder.disk.remove(&first).unwrap();
+        assert!(folder.find("alt/a/1", &card).is_err());
+        // A disk that is not there is told from a file that was removed.
+        assert!(!folder.is_there(&card));
+        folder
+            .write("misc/2", text, &mut Scratch::default())
+            .unwrap();
+        assert!(folder.is_there(&card));
+        let away = there.path().with_extension("away");
+        folder.disk.rename(there.path(), &away).unwrap();
+        assert!(!folder.is_there(&card));
+        folder.disk.rename(&away, there.path()).unwrap();
     }
 
     #[test]

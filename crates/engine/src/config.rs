@@ -76,7 +76,7 @@ pub struct ArticlesConfig {
     pub age_s_max: u64,
     /// Articles dated further ahead than this are refused, seconds.
     pub future_s_max: u64,
-    /// Articles filed in more groups than this are refused.
+    /// Articles whose Newsgroups names more groups than this are refused, whether those groups are here or not.
     pub groups_max: u32,
     /// Groups taken at all, a wildmat; an article that meets a poison pattern (`@`) is refused.
     pub accept: String,

@@ -121,6 +121,7 @@ fn granted(grant: &Grant) -> Value {
         "commands_per_s_max": grant.commands_per_s_max,
         "connections_max": grant.connections_max,
         "connections_per_address_max": grant.connections_per_address_max,
+        "connections_per_user_max": grant.connections_per_user_max,
     })
 }
 

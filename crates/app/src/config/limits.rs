@@ -41,6 +41,7 @@ pub(super) const LIMITS: &[(&str, RangeInclusive<i64>)] = &[
     ("access.commands_per_s_max", 0..=1_000_000),
     ("access.connections_max", 0..=1_000_000),
     ("access.connections_per_address_max", 0..=1_000_000),
+    ("access.connections_per_user_max", 0..=1_000_000),
     ("login.failures_max", 0..=1_000_000),
     ("login.ban_s", 1..=30 * DAY_S),
     ("articles.octets_max", KIB..=ARTICLE_OCTETS_MAX),

@@ -50,6 +50,8 @@ pub struct AccessRule {
     pub connections_max: u32,
     /// Connections at the same time from one address (IPv6: one /64 network); 0: any number.
     pub connections_per_address_max: u32,
+    /// Connections at the same time of one user who has logged in; 0: any number.
+    pub connections_per_user_max: u32,
 }
 
 impl Default for AccessRule {
@@ -70,6 +72,7 @@ impl Default for AccessRule {
             commands_per_s_max: 0,
             connections_max: 0,
             connections_per_address_max: 0,
+            connections_per_user_max: 0,
         }
     }
 }

@@ -126,7 +126,7 @@ impl Gate {
         }
         let (grant, place) = match self.rules.find(&who) {
             Some(grant) => {
-                let place = self.counted.places.take(grant, who.address);
+                let place = self.counted.places.take(grant, who.address, None);
                 (Arc::clone(grant), Some(place.ok_or(Denied::Full)?))
             }
             None if self.can_log_in(&who) || self.can_secure(&who) => {
@@ -296,9 +296,17 @@ impl Door {
     /// Becomes somebody else, with what they may do.
     fn pass(&mut self, who: Who) -> Result<(), Denied> {
         let (grant, place) = match self.gate.rules.find(&who) {
-            Some(grant) if grant.name == self.grant.name => (Arc::clone(grant), self.place.take()),
+            Some(grant) if grant.name == self.grant.name => {
+                if let (Some(place), Some(user)) = (&mut self.place, &who.user)
+                    && !place.count_user(&user.name)
+                {
+                    return Err(Denied::Full);
+                }
+                (Arc::clone(grant), self.place.take())
+            }
             Some(grant) => {
-                let place = self.gate.counted.places.take(grant, who.address);
+                let user = who.user.as_ref().map(|user| user.name.as_str());
+                let place = self.gate.counted.places.take(grant, who.address, user);
                 (Arc::clone(grant), Some(place.ok_or(Denied::Full)?))
             }
             None => (Arc::new(Grant::nothing()), None),
@@ -408,6 +416,24 @@ mod tests {
         }
         assert_eq!(gate.enter(who("192.0.2.1")).unwrap_err(), Denied::Banned);
         assert!(gate.enter(who("192.0.2.2")).is_ok());
+    }
+
+    /// Whether their entry is the same as before or another one.
+    #[tokio::test(start_paused = true)]
+    async fn a_user_has_so_many_connections() {
+        for entry in ["", "users = ['*']\n"] {
+            let gate = gate(&format!(
+                "[[access]]\nname = 'a'\nconnections_per_user_max = 1\n{entry}[[access]]\nname = 'b'\nusers = ['ada']\n"
+            ));
+            let mut one = gate.enter(who("192.0.2.1")).unwrap();
+            let mut other = gate.enter(who("192.0.2.2")).unwrap();
+            assert_eq!(one.log_in("ada", "adaada").await, Login::In);
+            assert_eq!(other.log_in("ada", "adaada").await, Login::Full, "{entry}");
+            assert_eq!(other.log_in("eve", "eveeve").await, Login::In);
+            let mut third = gate.enter(who("192.0.2.2")).unwrap();
+            drop(one);
+            assert_eq!(third.log_in("ada", "adaada").await, Login::In);
+        }
     }
 
     #[test]

@@ -49,6 +49,8 @@ pub struct Grant {
     pub connections_max: u32,
     /// Connections from one address; 0: any number.
     pub connections_per_address_max: u32,
+    /// Connections of one user; 0: any number.
+    pub connections_per_user_max: u32,
 }
 
 impl Grant {
@@ -81,6 +83,7 @@ impl Grant {
             commands_per_s_max: 0,
             connections_max: 0,
             connections_per_address_max: 0,
+            connections_per_user_max: 0,
         }
     }
 
@@ -177,6 +180,7 @@ impl Rules {
                     commands_per_s_max: entry.commands_per_s_max,
                     connections_max: entry.connections_max,
                     connections_per_address_max: entry.connections_per_address_max,
+                    connections_per_user_max: entry.connections_per_user_max,
                 }),
             });
         }

@@ -32,7 +32,8 @@ pub struct SessionConfig {
     pub large_articles_bytes_max: usize,
     /// Connections that are compressed (COMPRESS, RFC 8054) at the same time; each takes some 300 KiB. 0: none are.
     pub compressed_connections_max: usize,
-    /// Octets read at once.
+    /// Octets read at once. A connection in the middle of an article may hold as many that count nowhere else: at worst
+    /// `listen.connections_max` times this in all.
     pub input_chunk_bytes: usize,
     /// Octets of a long reply gathered before they are sent.
     pub reply_chunk_bytes: usize,

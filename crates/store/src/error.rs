@@ -70,9 +70,6 @@ pub enum PlaceError {
     /// There is no such set.
     #[error("no such set")]
     NoSet,
-    /// Its method names files by group and number, and it has neither.
-    #[error("it has no group and number to be named by; send it to a set of another method")]
-    NoName,
 }
 
 /// Why an article could not be read.

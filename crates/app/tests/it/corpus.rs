@@ -245,8 +245,9 @@ fn real_articles_come_back_as_they_were_sent() {
     let refused = samples.iter().filter(|sample| sample.is_bad).count();
     assert_eq!(refused, scaled(0, 5));
     assert!(!is_full() || samples.len() == 60_849, "{}", samples.len());
-    let is_right = |sample: &Sample, reply: &str| {
-        reply.starts_with(if sample.is_bad { "439 " } else { "239 " })
+    let is_right = |sample: &Sample, reply: &str| match sample.is_bad {
+        true => reply.trim_end() == format!("439 {} CR without LF in article", sample.id),
+        false => reply.starts_with("239 "),
     };
     let pairs = samples.iter().zip(&replies);
     let wrong: Vec<&String> = pairs

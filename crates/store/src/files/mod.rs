@@ -29,7 +29,7 @@ pub const CATALOGUE_OCTETS: u64 = 1 << 20;
 
 /// How the files of a method are named.
 pub(crate) trait Naming: Send + Debug {
-    /// The names that an article's file gets, below the directory of its set: by the article alone, so that they are known
+    /// The names that an article's file gets (one at least), below the directory of its set: by the article alone, so that they are known
     /// before anything is written.  The first is the file's, the others are links to it.  Where another file has one
     /// already, a `+` is appended.
     fn names(&self, place: &Place<'_>) -> Vec<String>;

@@ -132,9 +132,6 @@ impl StorageMethod for FileSet {
             return Err(PlaceError::NeedsReservation);
         }
         let names = self.naming.names(place);
-        if names.is_empty() {
-            return Err(PlaceError::NoName);
-        }
         let start = self.collected.text.len();
         for part in place.article {
             self.collected.text.extend_from_slice(part);

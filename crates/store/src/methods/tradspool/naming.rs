@@ -2,6 +2,7 @@
 //!
 //! A name follows from group, number and layout alone.  A part of a group's name that could be an article, or a directory that
 //! keeps some, gets a comma behind it, which no group's name has: article 5 of `a` is `a/5`, and `a.5` lies in `a/5,`.
+//! An article that is in no group (a control message, where no group is for it) is named by its sequence, below `,`.
 
 use std::ffi::OsStr;
 
@@ -26,7 +27,11 @@ pub(super) struct ByNumber {
 impl Naming for ByNumber {
     fn names(&self, place: &Place<'_>) -> Vec<String> {
         let name = |(group, number)| name(group, number, self.layouts.of(group));
-        xref::places(place.xref).map(name).collect()
+        let mut names: Vec<String> = xref::places(place.xref).map(name).collect();
+        if names.is_empty() {
+            names.push(format!("{MARK}/{}", place.sequence.0));
+        }
+        names
     }
 
     fn has_hierarchies(&self) -> bool {
@@ -133,7 +138,7 @@ mod tests {
         let naming = ByNumber { layouts };
         let names = |xref: &[u8]| naming.names(&place(xref));
         assert_eq!(names(b"us a:7 b.c:12345"), ["a/7", "b/c/234/12345"]);
-        assert!(names(b"").is_empty());
+        assert_eq!(names(b""), [",/1"]);
     }
 
     fn place(xref: &[u8]) -> Place<'_> {

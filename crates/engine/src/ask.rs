@@ -1,6 +1,7 @@
 //! What the engine tells administrators about itself, its groups, its articles and its buffers.
 
 use newsreel_index::{Group, Wait};
+use newsreel_service::cancel_lock::Owner;
 use newsreel_store::{Blocking, BufferFacts, ReadError, Stored, Want};
 use newsreel_wire::article::{Headers, Known};
 use newsreel_wire::date::print_rfc5322;
@@ -199,6 +200,16 @@ impl Engine {
             }
             Some(_) => None,
         }
+    }
+
+    /// The Cancel-Key by which the site takes back an article that was posted here.
+    ///
+    /// # Errors
+    /// When this is no message-id.
+    pub fn site_key(&self, id: &str) -> Result<String, Error> {
+        let id = MessageId::parse(id.as_bytes())
+            .map_err(|error| Error::Request(format!("{id:?}: {error}")))?;
+        Ok(self.shared.posts.locksmith.key(Owner::Site, id))
     }
 
     /// An article and where it lies; `None` when it is not here.

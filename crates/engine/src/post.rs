@@ -35,7 +35,7 @@ pub(crate) struct Posts {
     /// Whose groups are whose.
     moderators: Moderators,
     /// Makes locks for what is posted here, and keys.
-    locksmith: Locksmith,
+    pub(crate) locksmith: Locksmith,
     /// Where mails to moderators go; nowhere until it is said.
     pub(crate) mail: OnceLock<Arc<dyn MailDrop>>,
 }

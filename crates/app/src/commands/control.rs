@@ -1,4 +1,4 @@
-//! `newsreel control`: what newgroup, rmgroup and checkgroups messages ask for, and doing it.
+//! `newsreel control`: what newgroup, rmgroup and checkgroups messages ask for, and doing it; the site's keys for cancels.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -28,6 +28,16 @@ pub(crate) enum Verb {
         #[command(flatten)]
         spool: LookArgs,
     },
+    /// Print the Cancel-Key by which the site takes an article back that was posted here
+    #[command(
+        after_help = "Whoever has it can cancel that article everywhere.\n\nExample:\n  newsreel control key '<1@host.example>'"
+    )]
+    Key {
+        /// `<MESSAGE-ID>`
+        id: String,
+        #[command(flatten)]
+        spool: LookArgs,
+    },
     /// Do what one message asks for, whatever the rules say
     #[command(
         after_help = "The message itself may be forged: its From proves nothing.\n\nExamples:\n  \
@@ -46,6 +56,16 @@ pub(crate) enum Verb {
 
 pub(crate) fn run(verb: &Verb) -> Result<()> {
     match verb {
+        Verb::Key { id, spool } => {
+            let made = access::ask(spool, Request::ControlKey { id: id.clone() })?;
+            match spool.json {
+                true => output::json(&made),
+                false => output::text(&format!(
+                    "Cancel-Key: {}\n",
+                    output::cell(&made["cancel_key"])
+                )),
+            }
+        }
         Verb::List { spool } => list(spool),
         Verb::Show { message, spool } => {
             let which = message.clone();

@@ -89,6 +89,11 @@ pub(crate) enum Request {
         /// Message-id, `group:number` or token.
         which: String,
     },
+    /// The site's key for an article that was posted here.
+    ControlKey {
+        /// Its message-id.
+        id: String,
+    },
     /// Do what one asks for.
     ControlApprove {
         /// Message-id, `group:number` or token.
@@ -238,6 +243,7 @@ pub(crate) fn answer(
         Request::ArticleCancel { which, dry_run } => article_cancel(engine, &which, dry_run),
         Request::ControlList => value(&engine.control_waiting().map_err(said)?),
         Request::ControlShow { which } => control_message(engine, &which),
+        Request::ControlKey { id } => control_key(engine, &id),
         Request::ControlApprove { which, dry_run } => control_approve(engine, &which, dry_run),
         Request::Store => value(&engine.inspect_store().map_err(said)?),
         Request::Scrub {
@@ -320,6 +326,11 @@ fn control_message(engine: &Engine, which: &str) -> Result<Value, String> {
             ))
         }
     }
+}
+
+fn control_key(engine: &Engine, id: &str) -> Result<Value, String> {
+    let key = engine.site_key(id).map_err(said)?;
+    Ok(json!({"message_id": id, "cancel_key": key}))
 }
 
 fn control_approve(engine: &Engine, which: &str, dry_run: bool) -> Result<Value, String> {

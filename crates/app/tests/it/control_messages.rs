@@ -6,12 +6,21 @@ use crate::client::NewsClient;
 use crate::spool::Spool;
 
 fn feed(client: &mut NewsClient, name: &str, control: &str, body: &str) {
+    feed_with(
+        client,
+        name,
+        &format!("{control}\r\nApproved: admin@a.example"),
+        body,
+    );
+}
+
+fn feed_with(client: &mut NewsClient, name: &str, control: &str, body: &str) {
     let id = format!("<{name}@control.example>");
     let date = "Wed, 31 Dec 2025 12:00:00 +0000";
     client.send(
         format!(
             "TAKETHIS {id}\r\nPath: a!b\r\nFrom: Admin <admin@a.example>\r\nNewsgroups: alt.new\r\nSubject: s\r\n\
-             Date: {date}\r\nMessage-ID: {id}\r\nApproved: admin@a.example\r\nControl: {control}\r\n\r\n{body}.\r\n"
+             Date: {date}\r\nMessage-ID: {id}\r\nControl: {control}\r\n\r\n{body}.\r\n"
         )
         .as_bytes(),
     );
@@ -20,8 +29,8 @@ fn feed(client: &mut NewsClient, name: &str, control: &str, body: &str) {
 
 #[test]
 fn what_messages_ask_for_is_listed_shown_and_approved() {
-    let spool =
-        Spool::with("[articles]\nage_s_max = 0\n[control]\nrules = ['rmgroup:*:misc.*:log']\n");
+    let rules = "[control]\nrules = ['rmgroup:*:misc.*:log']\n";
+    let spool = Spool::with(&(Spool::changed(&[]) + rules));
     let server = spool.serve();
     spool.text(&["group", "add", "misc.test", "control"]);
     assert_eq!(
@@ -101,4 +110,36 @@ fn what_messages_ask_for_is_listed_shown_and_approved() {
         spool.text(&["control", "list"]),
         "no message about groups asks for anything\n"
     );
+}
+
+/// What anybody posted here the administrator takes back, everywhere.
+#[test]
+fn the_sites_key_opens_what_was_posted_here() {
+    let spool = Spool::new();
+    let server = spool.serve();
+    spool.text(&["group", "add", "alt.new"]);
+    let mut client = NewsClient::connect(server.address);
+    assert!(client.ask("POST").starts_with("340"));
+    let article = "From: a@b.example\r\nNewsgroups: alt.new\r\nSubject: s\r\nMessage-ID: <0@control.example>\r\n\r\nbody\r\n.\r\n";
+    client.send(article.as_bytes());
+    assert!(client.line().starts_with("240"));
+    let key = |id: &str| spool.text(&["control", "key", id]);
+    let made = spool.json(&["control", "key", "<0@control.example>"]);
+    let right = key("<0@control.example>");
+    assert_eq!(
+        right,
+        format!("Cancel-Key: {}\n", made["cancel_key"].as_str().unwrap())
+    );
+    let other = key("<1@control.example>");
+    let mut cancel = |name: &str, key: &str| {
+        let control = format!("cancel <0@control.example>\r\n{}", key.trim_end());
+        feed_with(&mut client, name, &control, "");
+        client.ask("STAT <0@control.example>")[..3].to_owned()
+    };
+    assert_eq!(cancel("2", &other), "223");
+    assert_eq!(cancel("3", &right), "430");
+    let error = spool.error(&["control", "key", "nonsense"]);
+    assert!(error.contains("nonsense"), "{error}");
+    server.stop();
+    assert_eq!(key("<0@control.example>"), right, "offline too");
 }

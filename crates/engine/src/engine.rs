@@ -193,7 +193,6 @@ impl Engine {
             clock,
         });
         shared.journal.publish_before(Sequence(committed + 1));
-        let opened_ms = shared.now_ms();
         let service = Arc::new(LocalService::new(Arc::clone(&shared)));
         let parts = Parts {
             store,
@@ -205,11 +204,11 @@ impl Engine {
             passed: opened.passed,
         };
         let engine = Self {
+            opened_ms: shared.now_ms(),
             shared,
             service,
             threads: Mutex::new(None),
             spool,
-            opened_ms,
         };
         Ok((engine, parts))
     }

@@ -40,6 +40,15 @@ impl From<HostError> for TextError {
     }
 }
 
+/// The name of the file that came so many later than the one that has this name.
+fn later(path: &Path, collisions: usize) -> PathBuf {
+    let mut later = path.as_os_str().to_owned();
+    for _ in 0..collisions {
+        later.push("+");
+    }
+    later.into()
+}
+
 /// The directory of a set.
 #[derive(Debug)]
 pub(crate) struct Folder {
@@ -54,11 +63,7 @@ pub(crate) struct Folder {
 impl Folder {
     /// The path of a file, of those that want the name the one that came so many later.
     fn path(&self, name: &str, collisions: usize) -> PathBuf {
-        let mut path = self.dir.join(name).into_os_string();
-        for _ in 0..collisions {
-            path.push("+");
-        }
-        path.into()
+        later(&self.dir.join(name), collisions)
     }
 
     /// Writes an article under its name, or the next that is free; says under which.
@@ -113,13 +118,39 @@ impl Folder {
         path: &Path,
         make: impl Fn() -> newsreel_host::Result<T>,
     ) -> newsreel_host::Result<T> {
-        match make() {
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                self.disk.make_dirs(path.parent().unwrap_or(&self.dir))?;
-                make()
-            }
-            made => made,
+        let made = make();
+        let why = made.as_ref().err().map(HostError::kind);
+        let dir = path.parent().unwrap_or(&self.dir);
+        // What a file in a directory's place is called is no kind of its own.
+        let may_be_in_the_way = matches!(why, Some(ErrorKind::NotFound | ErrorKind::Io));
+        let is_cleared = may_be_in_the_way && self.clear_the_way(dir)?;
+        if why != Some(ErrorKind::NotFound) && !is_cleared {
+            return made;
         }
+        self.disk.make_dirs(dir)?;
+        make()
+    }
+
+    /// Gives a file a later name that stands where a directory should be: it is somebody's, who must not keep a whole set from
+    /// taking articles, or an article from before its group had such directories, which is found under that name, too.
+    /// Whether there was one.
+    fn clear_the_way(&self, dir: &Path) -> newsreel_host::Result<bool> {
+        let mut above: Vec<&Path> = dir.ancestors().take_while(|at| *at != self.dir).collect();
+        above.reverse();
+        for at in above {
+            if self.disk.open(at, OpenMode::Read).is_err() {
+                continue;
+            }
+            for collisions in 1..COLLISIONS_MAX {
+                let later = later(at, collisions);
+                if !self.disk.exists(&later)? {
+                    self.disk.rename(at, &later)?;
+                    tracing::warn!(path = %later.display(), "a file stood in the place of a directory of articles");
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
     }
 
     /// Octets that are free where files are made.
@@ -458,6 +489,35 @@ mod tests {
         assert!(folder.is_there(&card));
         let elsewhere = Card::of(text, 12, vec!["d/1".to_owned()], b"").unwrap();
         assert!(!folder.is_there(&elsewhere), "there is no such directory");
+    }
+
+    #[test]
+    fn a_file_in_the_place_of_a_directory_gets_a_later_name() {
+        let temporary = tempfile::tempdir().unwrap();
+        let real = Folder {
+            disk: Arc::new(RealDisk),
+            dir: temporary.path().to_path_buf(),
+            ..folder()
+        };
+        let text = b"Subject: x\r\n\r\n.\r\n";
+        for folder in [real, folder()] {
+            // An article of a group that has buckets by now, or somebody's file.
+            let old = b"Subject: y\r\n\r\n.\r\n";
+            for (there, name) in [
+                ("a/123", "a/123/41239"),
+                ("b", "b/c/d/1"),
+                ("c/d", "c/d/e/1"),
+            ] {
+                let old_card = card(old, 12, there);
+                let card = card(text, 12, name);
+                folder.write(there, old, &mut Scratch::default()).unwrap();
+                folder.write(name, text, &mut Scratch::default()).unwrap();
+                assert_eq!(read(&folder, &card, Want::Whole).unwrap(), text);
+                assert_eq!(read(&folder, &old_card, Want::Whole).unwrap(), old);
+                let found = folder.find(there, &old_card).unwrap();
+                assert_eq!(found, folder.path(there, 1));
+            }
+        }
     }
 
     /// Where two file systems are to be had, as memory and a disk mostly are.

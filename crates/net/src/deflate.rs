@@ -14,6 +14,9 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
 /// Compressed octets of one direction that are kept.
 const HELD_OCTETS_MAX: usize = 16 << 10;
 
+/// How much work is made of compressing: the most that leaves a core 100 MB of overview in a second (decision 0016).
+const LEVEL: Compression = Compression::new(2);
+
 /// Octets that are inflated at once.
 const INFLATED_OCTETS_MAX: usize = 64 << 10;
 
@@ -86,7 +89,7 @@ impl<Io> Deflatable<Io> {
             inflate: Decompress::new(false),
             came: Held::new(),
             is_over: false,
-            deflate: Compress::new(Compression::fast(), false),
+            deflate: Compress::new(LEVEL, false),
             going: Held::new(),
             is_unflushed: false,
             is_ended: false,

@@ -1,6 +1,6 @@
 //! COMPRESS: from the next octet on both directions are compressed (RFC 8054).
 //!
-//! A compressed connection takes some 300 KiB for as long as it is there, so there are only so many.
+//! A compressed connection takes some 400 KiB for as long as it is there, so there are only so many.
 
 use std::sync::Arc;
 

@@ -134,6 +134,27 @@ fn users_log_in_as_they_are_at_that_moment() {
 }
 
 #[test]
+fn where_tls_would_help_that_is_explained() {
+    const RULE: &str = "[[access]]\nname = \"safe\"\ntls = true\nread = \"*\"\n";
+    const TLS: &str = "[tls]\ncertificate = \"cert.pem\"\nkey = \"key.pem\"\n";
+    let spool = Spool::with(&(Spool::changed(&[]) + TLS + RULE));
+    let why = spool.error(&["access", "explain", "192.0.2.1"]);
+    assert!(
+        why.contains("no access rule is for 192.0.2.1 without TLS"),
+        "{why}"
+    );
+    let json = spool.json(&["access", "explain", "192.0.2.1", "--tls"]);
+    assert_eq!(json["rule"], "safe");
+    // Nobody can speak TLS with a server that has no certificate.
+    spool.configure(&(Spool::changed(&[]) + RULE));
+    let why = spool.error(&["access", "explain", "192.0.2.1"]);
+    assert!(
+        why.contains("no access rule is for 192.0.2.1: it is refused"),
+        "{why}"
+    );
+}
+
+#[test]
 fn without_rules_the_keys_are_explained() {
     let spool = Spool::new();
     let json = spool.json(&["access", "explain", "127.0.0.1"]);

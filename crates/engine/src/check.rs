@@ -145,6 +145,12 @@ impl Engine {
                     report.problem(damage.to_string());
                     continue;
                 }
+                // Retired before it was read: what it told is compared from the store.
+                Err(newsreel_journal::Error::Gone { oldest, .. }) => {
+                    gone.clear();
+                    cursor.seek(oldest);
+                    continue;
+                }
                 Err(error) => {
                     let error = Error::from(error);
                     if !self.only_looks() || error.missing().is_none() {

@@ -111,6 +111,29 @@ async fn articles_that_the_log_forgot_are_compared_from_the_store() {
     assert_eq!(report.articles, 600);
 }
 
+/// A check of a busy server failed, because a checkpoint had retired the log that it was about to read.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_that_is_retired_while_a_check_reads_it_is_compared_from_the_store() {
+    let world = World::on(Arc::new(MemoryDisk::new()), short_log());
+    for round in 0..12 {
+        let numbers = round * 100..round * 100 + 100;
+        let articles: Vec<_> = numbers.map(|at| article(at, "misc.test")).collect();
+        let outcomes = world.send(&articles).await;
+        assert!(outcomes.iter().all(|outcome| *outcome == Outcome::Accepted));
+    }
+    let begun = world.engine.status().log.oldest;
+    let mut is_retired = false;
+    let report = world.engine.check(&mut |_, _| {
+        if !std::mem::replace(&mut is_retired, true) {
+            world.seal();
+        }
+    });
+    let report = report.unwrap();
+    assert!(world.engine.status().log.oldest > begun + 1);
+    assert_eq!(report.problems, Vec::<String>::new());
+    assert_eq!((report.articles, report.rows), (1200, 1200));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_check_tells_how_far_it_is_in_the_log_and_in_the_buffers() {
     let world = forgetful(&MemoryDisk::new(), 4).await;

@@ -90,6 +90,14 @@ async fn a_full_disk_stops_accepting_at_a_mark_and_room_lets_it_go_on() {
     assert_eq!(world.problems(), Vec::<String>::new());
 }
 
+/// The octets that a text ends with, such as `80.5 MiB`.
+fn octets(text: &str) -> u64 {
+    let mut words = text.rsplit(' ');
+    let (unit, figure) = (words.next().unwrap(), words.next().unwrap());
+    assert_eq!(unit, "MiB", "{text}");
+    figure.parse::<u64>().unwrap() << 20
+}
+
 /// A feed took the disk's last octets between two looks, a second apart; then no checkpoint had room, for good.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_feed_does_not_run_over_the_mark_and_a_checkpoint_has_room() {
@@ -103,7 +111,13 @@ async fn a_feed_does_not_run_over_the_mark_and_a_checkpoint_has_room() {
     };
     // The clock stands still, so that no time passes between looks.
     let mut sent = 0;
-    while !is_paused(&world) {
+    let why = loop {
+        match world.engine.status().paused {
+            Some(why) if why.contains(" left, ") => break why,
+            // Checkpoints cannot keep up, on a busy machine.
+            Some(_) => std::thread::sleep(Duration::from_millis(1)),
+            None => {}
+        }
         let articles: Vec<_> = (sent..sent + 500).map(long).collect();
         for outcome in world.send(&articles).await {
             assert!(
@@ -113,11 +127,13 @@ async fn a_feed_does_not_run_over_the_mark_and_a_checkpoint_has_room() {
         }
         sent += 500;
         assert!(sent < 200_000, "{:?}", world.engine.disk_room());
-    }
-    let room = world.engine.disk_room().unwrap();
+    };
+    // As the look had it: the checkpoint that it called for uses the disk already.
+    let (free, kept) = why.split_once(" left, ").unwrap();
+    let (free, kept) = (octets(free), octets(kept.split(" are ").next().unwrap()));
     // What one look may miss, and the segment that is made ahead.
     let missed = (8 << 20) + (2 << 20);
-    assert!(room.free + missed >= room.kept, "{room:?} after {sent}");
+    assert!(free + missed >= kept, "{why} after {sent}");
     world.seal();
     assert_eq!(world.engine.status().counters.disk_errors, 0);
     assert_eq!(world.problems(), Vec::<String>::new());

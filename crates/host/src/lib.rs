@@ -12,6 +12,7 @@ pub mod folder;
 mod memory;
 pub mod mounts;
 pub mod node;
+mod patient;
 pub mod process;
 mod random;
 mod size;
@@ -25,5 +26,6 @@ pub use disk::{
 pub use error::{Error, ErrorKind, Op, Result};
 pub use folder::Folder;
 pub use memory::{machine_octets, take_small_pages};
+pub use patient::PatientWriter;
 pub use random::random_bytes;
 pub use size::said_octets;

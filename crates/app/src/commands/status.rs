@@ -70,6 +70,10 @@ fn server(status: &Value, read_only: bool) -> Facts {
         facts.push(("server", format!("pid {}, up {up}", cell(&server["pid"]))));
         facts.push(("listening", listening.collect::<Vec<_>>().join(" ")));
         facts.push(("connections", connections(&server["connections"])));
+        let lost = &server["log_lines_lost"];
+        if lost.as_u64().is_some_and(|lost| lost > 0) {
+            facts.push(("log lines lost", cell(lost)));
+        }
     }
     let mode = format!("{}, {}", cell(&status["mode"]), cell(&status["durability"]));
     facts.push(("version", cell(&status["version"])));

@@ -15,6 +15,7 @@ use super::units::Unit;
 use crate::commands::group::FILE_OCTETS_MAX as IMPORT_OCTETS_MAX;
 use crate::control::server::{PROGRESS_LINES_MAX, STALL};
 use crate::control::{REPLY_OCTETS_MAX, REQUEST_OCTETS_MAX};
+use crate::server::logging::PATIENCE;
 
 /// One limit: of what, how much, and why it is fixed.
 pub(super) struct Fixed {
@@ -194,6 +195,11 @@ fn of_the_server() -> Vec<Fixed> {
             "A request to the control socket",
             octets(REQUEST_OCTETS_MAX),
             "only the server's own user and root may send one, and `group import` sends many small ones",
+        ),
+        row(
+            "The time that the log waits for who reads it",
+            format!("{} s, once", PATIENCE.as_secs()),
+            "behind it lines are lost, and counted in `newsreel status`, until they are taken again: the server goes on",
         ),
         row(
             "The time until a request to the control socket is there, or a line of its answer taken",

@@ -1,27 +1,54 @@
 //! Where events go: standard error, as text or JSON, filtered; the filter can change while the server runs.
+//!
+//! Whoever reads them may stop, and the server goes on: what nobody takes is lost, and counted.
 
-use std::io::IsTerminal as _;
+use std::io::{self, IsTerminal as _, Stderr, Write};
+use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use newsreel_host::PatientWriter;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _, Registry, fmt, reload};
 
 use crate::config::{LogFormat, LoggingConfig};
 
+/// How long the server waits, once, for who reads its log.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
+
 /// The handle on what is logged.
 #[derive(Debug)]
 pub(crate) struct Logging {
     filter: reload::Handle<EnvFilter, Registry>,
+    out: Arc<PatientWriter<Stderr>>,
+}
+
+/// Takes each line at once, as tracing gives them.
+struct Out(Arc<PatientWriter<Stderr>>);
+
+impl Write for Out {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.0.write_line(line);
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 impl Logging {
     /// Starts logging, once in a process.
     pub(crate) fn start(config: &LoggingConfig) -> Result<Self> {
         let (filter, handle) = reload::Layer::new(filter(config)?);
-        let lines = fmt::layer().with_writer(std::io::stderr);
+        let out = Arc::new(PatientWriter::new(io::stderr(), PATIENCE));
+        let lines = {
+            let out = Arc::clone(&out);
+            fmt::layer().with_writer(move || Out(Arc::clone(&out)))
+        };
         let lines = match config.format {
-            LogFormat::Text => lines.with_ansi(std::io::stderr().is_terminal()).boxed(),
+            LogFormat::Text => lines.with_ansi(io::stderr().is_terminal()).boxed(),
             LogFormat::Json => lines.json().flatten_event(true).boxed(),
         };
         Registry::default()
@@ -29,7 +56,13 @@ impl Logging {
             .with(lines)
             .try_init()
             .context("cannot start logging")?;
-        Ok(Self { filter: handle })
+        let filter = handle;
+        Ok(Self { filter, out })
+    }
+
+    /// Lines that nobody took in time.
+    pub(crate) fn lines_lost(&self) -> u64 {
+        self.out.lost()
     }
 
     /// Takes a new filter over; the format stays.

@@ -231,6 +231,7 @@ impl Running for Server {
                 "accept_errors": limits.accept_errors,
             },
             "sessions": sessions(&self.metrics.snapshot()),
+            "log_lines_lost": self.logging.lines_lost(),
         })
     }
 

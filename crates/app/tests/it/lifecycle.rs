@@ -468,6 +468,29 @@ fn a_server_that_is_being_killed_is_waited_for() {
     server.stop();
 }
 
+/// With a line for each article, the server stood still for good when whoever took its log did.
+#[test]
+fn a_log_that_nobody_reads_holds_nobody_up() {
+    let articles = Spool::changed(&[("[log]", "[logging]\narticles = true\n\n[log]")]);
+    let spool = Spool::with(&articles);
+    let mut child = starting(&spool);
+    spool.text(&["group", "add", "misc.test"]);
+    let lost = |status: &Value| status["server"]["log_lines_lost"].as_u64().unwrap();
+    let status = spool.json(&["status"]);
+    assert_eq!(lost(&status), 0);
+    let address = status["server"]["listening"][0].as_str().unwrap();
+    let mut client = NewsClient::connect(address.parse().unwrap());
+    // More than a pipe holds.
+    for at in 0..1000 {
+        let id = format!("<{at}@t.example>");
+        assert_eq!(client.takethis(&id, "misc.test"), format!("239 {id}"));
+    }
+    assert!(lost(&spool.json(&["status"])) > 0);
+    assert!(spool.text(&["status"]).contains("log lines lost"));
+    send("TERM", &child);
+    assert!(child.wait().unwrap().success());
+}
+
 #[test]
 fn logs_are_json_on_demand_and_articles_have_lines() {
     let spool = Spool::new();

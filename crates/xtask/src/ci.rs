@@ -155,6 +155,7 @@ const STEPS: &[Step] = &[
             "cargo",
             "install",
             "--locked",
+            "--debug",
             "--root",
             "target/tools",
             "pjdfstest@0.2.2",

@@ -4,6 +4,8 @@
 //! inside the server is skipped with its reason; those files are played over the memory service by the session crate.
 
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use newsreel_host::{
@@ -23,6 +25,9 @@ const STALE: Duration = Duration::from_millis(500);
 
 /// What a buffer has before its articles.
 const HEADERS_OCTETS: usize = 16 << 10;
+
+/// Files that are played at the same time.
+const AT_ONCE: usize = 3;
 
 /// The longest `@advance` that is simply waited for.
 const WAIT_MAX: Duration = Duration::from_secs(5);
@@ -284,56 +289,79 @@ fn tests_folder() -> PathBuf {
         .unwrap()
 }
 
-/// Plays every file of a folder but `skipped`, which cannot be played; the failures in words.
+/// What became of files that were played.
+#[derive(Default)]
+struct Played {
+    plays: usize,
+    failures: Vec<String>,
+    skipped: Vec<String>,
+}
+
+/// Plays one file of a folder.
 #[expect(clippy::print_stdout, reason = "a skipped file says why")]
-fn play(folder: &str, skipped: &[&str]) {
+fn play_one(folder: &str, name: &str) -> Played {
     let tests = tests_folder();
-    let path = tests.join("transcripts").join(folder);
+    let shown = Path::new("tests/transcripts").join(folder).join(name);
+    let path = tests.join("transcripts").join(folder).join(name);
+    let text = String::from_utf8(read_whole(&RealDisk, &path, 1 << 20).unwrap()).unwrap();
+    let transcript = parse(&shown, &tests, &text).unwrap_or_else(|error| panic!("{error}"));
+    let mut driver = ProcessDriver {
+        running: None,
+        clock_s: 0,
+        since: RealClock::new(),
+        connected: false,
+        spoilt: Vec::new(),
+    };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .unwrap();
-    let (mut played, mut failures) = (0, Vec::new());
-    let mut not_played = Vec::new();
-    for entry in RealDisk.list(&path).unwrap() {
-        let text = read_whole(&RealDisk, &path.join(&entry.name), 1 << 20).unwrap();
-        let text = String::from_utf8(text).unwrap();
-        let shown = Path::new("tests/transcripts")
-            .join(folder)
-            .join(&entry.name);
-        let transcript = parse(&shown, &tests, &text).unwrap_or_else(|error| panic!("{error}"));
-        let mut driver = ProcessDriver {
-            running: None,
-            clock_s: 0,
-            since: RealClock::new(),
-            connected: false,
-            spoilt: Vec::new(),
-        };
-        let report = runtime.block_on(async {
-            Runner::new(&mut driver, Duration::from_secs(20))
-                .play(&transcript)
-                .await
-        });
-        for (with, verdict) in &report.verdicts {
-            match verdict {
-                Verdict::Skipped(why) => {
-                    println!("{} {with}: skipped: {why}", shown.display());
-                    not_played.push(entry.name.clone());
-                }
-                Verdict::Passed | Verdict::Failed(_) => played += 1,
+    let mut runner = Runner::new(&mut driver, Duration::from_secs(20));
+    let report = runtime.block_on(runner.play(&transcript));
+    let mut played = Played::default();
+    for (with, verdict) in &report.verdicts {
+        match verdict {
+            Verdict::Skipped(why) => {
+                println!("{} {with}: skipped: {why}", shown.display());
+                played.skipped.push(name.to_owned());
             }
+            Verdict::Passed | Verdict::Failed(_) => played.plays += 1,
         }
-        failures.extend(report.failure());
     }
-    println!("{folder}: {played} plays");
-    not_played.sort();
-    assert_eq!(not_played, skipped);
-    assert!(played > 0, "nothing was played");
+    played.failures.extend(report.failure());
+    played
+}
+
+/// Plays every file of a folder but `skipped`, which cannot be played; some at the same time, because they mostly wait.
+#[expect(clippy::print_stdout, reason = "the figure of the test")]
+fn play(folder: &str, skipped: &[&str]) {
+    let files = RealDisk.list(&tests_folder().join("transcripts").join(folder));
+    let names: Vec<String> = files.unwrap().into_iter().map(|file| file.name).collect();
+    let (next, all) = (AtomicUsize::new(0), Mutex::new(Played::default()));
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                while let Some(name) = names.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let played = play_one(folder, name);
+                    let mut all = all.lock().unwrap();
+                    all.plays += played.plays;
+                    all.failures.extend(played.failures);
+                    all.skipped.extend(played.skipped);
+                }
+            });
+        }
+    });
+    let mut all = all.into_inner().unwrap();
+    println!("{folder}: {} plays", all.plays);
+    all.skipped.sort();
+    assert_eq!(all.skipped, skipped);
+    assert!(all.plays > 0, "nothing was played");
+    all.failures.sort();
     assert!(
-        failures.is_empty(),
+        all.failures.is_empty(),
         "{} failed:\n{}",
-        failures.len(),
-        failures.join("\n\n")
+        all.failures.len(),
+        all.failures.join("\n\n")
     );
 }
 

@@ -12,6 +12,7 @@ use newsreel_wire::{ArticleNumber, GroupId, IdHash, Token, UnixTime};
 use crate::error::{Error, Result};
 use crate::history::HistoryEntry;
 use crate::history::page::Stored;
+use crate::narrow::u32_of;
 use crate::overview::tail::TailRow;
 use crate::overview::withdrawn::Withdrawn;
 use crate::views::Views;
@@ -86,8 +87,8 @@ impl Applier {
             token: article.token,
             arrival: u32::try_from(article.arrival.0).unwrap_or(u32::MAX),
             chunk: 0,
-            at: self.texts.len() as u32,
-            text_len: article.text.len() as u32,
+            at: u32_of(self.texts.len()),
+            text_len: u32_of(article.text.len()),
             id_len: u16::try_from(article.id.len()).unwrap_or(0),
             flags: article.flags,
         };

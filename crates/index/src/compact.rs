@@ -136,7 +136,7 @@ impl Compact for Pack {
     fn dead(&self, views: &Views) -> u64 {
         let (rows, meta) = (Self::dead(self, &mut views.overview.floors()), self.meta());
         let dead = u128::from(rows) * u128::from(meta.len) / u128::from(meta.rows.max(1));
-        dead as u64
+        u64::try_from(dead).unwrap_or(u64::MAX)
     }
 
     fn begin(views: &Views, id: u64, inputs: &[Arc<Self>]) -> Result<PackMerge> {

@@ -3,6 +3,7 @@
 //! A view keeps its newest part in memory, covered by the log, and its older parts in immutable sealed files.  Replaying
 //! the log from the last checkpoint brings it up to date, so there is no repair tool.  What is alive is computed from
 //! the buffers' marks ([`Liveness`]) and never stored.  The crate reads no article, no clock and no configuration file.
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 mod apply;
 mod checkpoint;
@@ -17,6 +18,7 @@ mod history;
 mod layers;
 mod liveness;
 mod lost;
+mod narrow;
 mod overview;
 mod rebuild;
 mod sealed;

@@ -181,7 +181,8 @@ pub(crate) fn dead_estimate(list: &[BufferFacts], floors: &mut Floors<'_>) -> u6
             floor.saturating_sub(first),
             (last + 1).saturating_sub(first),
         );
-        (u128::from(facts.rows) * gone.min(span) / span.max(1)) as u64
+        let dead = u128::from(facts.rows) * gone.min(span) / span.max(1);
+        u64::try_from(dead).unwrap_or(u64::MAX)
     };
     list.iter().map(&mut dead).sum()
 }

@@ -16,6 +16,7 @@ use crate::history::memory::MemoryPart;
 use crate::history::page::{PAGE_OCTETS, Stored};
 use crate::history::write::BucketWriter;
 use crate::layers::{Layers, Run, Turn};
+use crate::narrow::u32_of;
 use crate::overview::pack::Pack;
 use crate::overview::tail::{TailPart, TailRow};
 use crate::overview::write::write_tails;
@@ -132,7 +133,7 @@ impl Rebuild {
                 arrival: u32::try_from(article.arrival.0).unwrap_or(u32::MAX),
                 chunk,
                 at: 0,
-                text_len: article.text.len() as u32,
+                text_len: u32_of(article.text.len()),
                 id_len,
                 flags: article.flags,
             };

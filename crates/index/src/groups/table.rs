@@ -13,6 +13,8 @@ use smallvec::SmallVec;
 
 use super::row::Group;
 
+use crate::narrow::halves;
+
 const SHARDS: usize = 32;
 
 /// A name's hash and its group's id.
@@ -61,7 +63,8 @@ fn hash(name: &str) -> u32 {
     let mut last = [0; 8];
     last[..rest.len()].copy_from_slice(rest);
     state = (state ^ u64::from_le_bytes(last)).wrapping_mul(FACTOR);
-    (state ^ (state >> 32)) as u32
+    let [low, high] = halves(state);
+    low ^ high
 }
 
 /// What the hash table wants: the whole width mixed.

@@ -15,6 +15,7 @@ use crate::cursor::{Bad, Cursor, array_at};
 use crate::error::Result;
 use crate::layers::Run;
 use crate::liveness::{BufferFacts, FactsList, Floors, alive, dead_estimate};
+use crate::narrow::u32_of;
 use crate::sealed::ends::HEADER_OCTETS;
 use crate::sealed::filter::Filter;
 use crate::sealed::reader::{RunFile, Wait};
@@ -178,7 +179,7 @@ impl Bucket {
         let span = u64::from(facts.arrival_max.saturating_sub(facts.arrival_min)) + 1;
         let old = u64::from(remember.since.saturating_sub(facts.arrival_min)).min(span);
         let forgotten = u128::from(self.meta().rows) * u128::from(old) / u128::from(span);
-        gone.min(forgotten as u64)
+        gone.min(u64::try_from(forgotten).unwrap_or(u64::MAX))
     }
 
     /// The entry with this hash.
@@ -198,7 +199,7 @@ impl Bucket {
             if self.fences[page] > prefix {
                 break;
             }
-            let number = page as u32;
+            let number = u32_of(page);
             let held = match cache.get(self.meta().id, number) {
                 Some(held) => held,
                 None => {
@@ -219,7 +220,8 @@ impl Bucket {
     fn fence_above(&self, prefix: u64) -> usize {
         const NEAR: usize = 64;
         let fences = &self.fences[..];
-        let guess = ((u128::from(prefix) * fences.len() as u128) >> 64) as usize;
+        let guess = (u128::from(prefix) * fences.len() as u128) >> 64;
+        let guess = usize::try_from(guess).unwrap_or(fences.len());
         let low = guess.saturating_sub(NEAR);
         let high = (guess + NEAR).min(fences.len());
         let is_within = (low == 0 || fences[low - 1] < prefix)
@@ -232,7 +234,7 @@ impl Bucket {
 
     /// How many entries a good page has.
     fn entries(&self, octets: &[u8], offset: u64, page: u64) -> Result<usize, (u64, Bad)> {
-        Page::decode(octets, self.meta().id, offset, page as u32)
+        Page::decode(octets, self.meta().id, offset, u32_of(page))
             .map(|page| page.len())
             .map_err(|why| (offset, why))
     }
@@ -257,7 +259,7 @@ impl Bucket {
         let id = self.meta().id;
         window.checked(&self.run, offset, PAGE_OCTETS, |octets| {
             let page =
-                Page::decode(octets, id, offset, page as u32).map_err(|why| (offset, why))?;
+                Page::decode(octets, id, offset, u32_of(page)).map_err(|why| (offset, why))?;
             out.clear();
             out.extend((0..page.len()).map(|at| page.get(at)));
             Ok(())

@@ -16,6 +16,7 @@ use newsreel_wire::{IdHash, Token, UnixTime};
 
 use super::HistoryEntry;
 use crate::cursor::{Bad, array_at};
+use crate::narrow::u16_of;
 use crate::sealed::frame::{self, FRAME_HEADER};
 
 /// A page in the file.
@@ -109,7 +110,7 @@ impl PageBuilder {
 
     /// The finished page for this place; it must be [cleared](Self::clear) before it is filled again.
     pub(crate) fn seal(&mut self, run: u64, offset: u64, number: u32) -> &[u8; PAGE_OCTETS] {
-        let count = self.entries as u16;
+        let count = u16_of(self.entries);
         self.octets[8..10].copy_from_slice(&count.to_le_bytes());
         self.octets[12..16].copy_from_slice(&number.to_le_bytes());
         let header = frame::header(run, offset, &[&self.octets[FRAME_HEADER..]]);

@@ -6,6 +6,7 @@ use super::bucket::{BucketFacts, FACTS, FENCES, FILTER, page_offset};
 use super::page::{PageBuilder, Stored};
 use crate::error::Result;
 use crate::liveness::count_in;
+use crate::narrow::u32_of;
 use crate::sealed::filter::Filter;
 use crate::sealed::writer::{Place, RunWriter};
 use crate::sealed::{RunKind, RunMeta};
@@ -72,7 +73,7 @@ impl BucketWriter {
         let number = self.fences.len() as u64 - 1;
         let (id, offset) = (self.run.id(), self.run.offset());
         debug_assert_eq!(offset, page_offset(number));
-        let octets = self.page.seal(id, offset, number as u32);
+        let octets = self.page.seal(id, offset, u32_of(number));
         self.run.raw(&octets[..])?;
         self.page.clear();
         Ok(())

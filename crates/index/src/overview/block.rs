@@ -8,6 +8,7 @@ use newsreel_wire::{ArticleNumber, GroupId, Token};
 
 use crate::cursor::{Bad, Cursor, array_at};
 use crate::liveness::{FactsList, count_in};
+use crate::narrow::u32_of;
 
 /// The fixed part of a block's columns.
 const HEAD_OCTETS: usize = 32;
@@ -92,14 +93,14 @@ impl BlockBuilder {
         if self.rows == 0 {
             self.first = row.number;
         }
-        let delta = (row.number - self.first) as u32;
+        let delta = u32_of(row.number - self.first);
         self.numbers.extend_from_slice(&delta.to_le_bytes());
         self.ids.extend_from_slice(row.id);
         self.id_ends
-            .extend_from_slice(&(self.ids.len() as u32).to_le_bytes());
+            .extend_from_slice(&u32_of(self.ids.len()).to_le_bytes());
         self.text.extend_from_slice(row.line);
         self.text_ends
-            .extend_from_slice(&(self.text.len() as u32).to_le_bytes());
+            .extend_from_slice(&u32_of(self.text.len()).to_le_bytes());
         self.arrivals.extend_from_slice(&row.arrival.to_le_bytes());
         self.flags.extend_from_slice(&row.flags.to_le_bytes());
         self.tokens.extend_from_slice(row.token.as_bytes());
@@ -120,8 +121,8 @@ impl BlockBuilder {
         head[..4].copy_from_slice(&self.group.to_le_bytes());
         head[4..8].copy_from_slice(&self.rows.to_le_bytes());
         head[8..16].copy_from_slice(&self.first.to_le_bytes());
-        head[16..20].copy_from_slice(&(self.text.len() as u32).to_le_bytes());
-        head[20..24].copy_from_slice(&(self.ids.len() as u32).to_le_bytes());
+        head[16..20].copy_from_slice(&u32_of(self.text.len()).to_le_bytes());
+        head[20..24].copy_from_slice(&u32_of(self.ids.len()).to_le_bytes());
         head[24] = match codec {
             Codec::Raw => RAW,
             Codec::Zstd => ZSTD,

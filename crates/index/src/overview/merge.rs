@@ -16,6 +16,7 @@ use crate::config::IndexConfig;
 use crate::cursor::Bad;
 use crate::error::Result;
 use crate::liveness::{Floors, Share};
+use crate::narrow::u32_of;
 use crate::sealed::RunMeta;
 use crate::sealed::window::Window;
 use crate::sealed::writer::Place;
@@ -137,7 +138,7 @@ impl PackMerge {
                 group: block.group,
                 rows: block.rows,
                 first: block.first,
-                span: (block.last - block.first) as u32,
+                span: u32_of(block.last - block.first),
                 arrival_max: block.arrival_max,
                 offset: 0,
                 columns_len: block.columns_len,

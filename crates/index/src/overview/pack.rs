@@ -17,6 +17,7 @@ use crate::error::Result;
 use crate::groups::GROUPS_MAX;
 use crate::layers::Run;
 use crate::liveness::{Alive, BufferFacts, FactsList, Floors, alive, dead_estimate};
+use crate::narrow::{halves, u16_of, u32_of};
 use crate::sealed::ends::HEADER_OCTETS;
 use crate::sealed::frame::FRAME_HEADER;
 use crate::sealed::reader::{RunFile, Wait};
@@ -59,7 +60,7 @@ impl BlockEntry {
         out.extend_from_slice(&self.offset.to_le_bytes());
         out.extend_from_slice(&self.columns_len.to_le_bytes());
         out.extend_from_slice(&self.text_len.to_le_bytes());
-        out.extend_from_slice(&(self.buffers.len() as u32).to_le_bytes());
+        out.extend_from_slice(&u32_of(self.buffers.len()).to_le_bytes());
         self.buffers.iter().for_each(|facts| facts.encode(out));
     }
 
@@ -119,10 +120,6 @@ pub(crate) struct PackedFacts {
     buffer: u16,
 }
 
-const fn split(number: u64) -> [u32; 2] {
-    [number as u32, (number >> 32) as u32]
-}
-
 const fn join([low, high]: [u32; 2]) -> u64 {
     low as u64 | ((high as u64) << 32)
 }
@@ -130,9 +127,9 @@ const fn join([low, high]: [u32; 2]) -> u64 {
 impl PackedFacts {
     fn new(facts: &BufferFacts) -> Self {
         Self {
-            first: split(facts.first.0),
-            last: split(facts.last.0),
-            rows: facts.rows as u16,
+            first: halves(facts.first.0),
+            last: halves(facts.last.0),
+            rows: u16_of(facts.rows),
             buffer: facts.buffer.0,
         }
     }
@@ -213,7 +210,7 @@ impl Run for Pack {
             entries: entries.into(),
             facts: facts.into(),
             buffers,
-            blocks_end: run.blocks_end() as u32,
+            blocks_end: u32_of(run.blocks_end()),
             run,
         })
     }
@@ -262,9 +259,9 @@ impl Pack {
             .entries
             .get(nth + 1)
             .map_or(self.blocks_end, |next| next.offset);
-        let text_len = end - entry.offset - entry.columns_len - 2 * FRAME_HEADER as u32;
+        let text_len = end - entry.offset - entry.columns_len - 2 * u32_of(FRAME_HEADER);
         Some(Block {
-            nth: nth as u32,
+            nth: u32_of(nth),
             group: entry.group,
             rows: u32::from(entry.rows),
             first,
@@ -418,15 +415,15 @@ pub(crate) fn decode_entries(
         }
         after = Some((entry.group, entry.first + u64::from(entry.span)));
         entries.push(Entry {
-            first: split(entry.first),
-            offset: entry.offset as u32,
+            first: halves(entry.first),
+            offset: u32_of(entry.offset),
             group: entry.group,
             span: entry.span,
             columns_len: entry.columns_len,
             arrival_max: entry.arrival_max,
-            buffers_at: facts.len() as u32,
-            rows: entry.rows as u16,
-            buffers: entry.buffers.len() as u16,
+            buffers_at: u32_of(facts.len()),
+            rows: u16_of(entry.rows),
+            buffers: u16_of(entry.buffers.len()),
         });
         facts.extend(entry.buffers.iter().map(PackedFacts::new));
     }
@@ -441,7 +438,7 @@ fn fences(entries: &[Entry]) -> Box<[u32]> {
     let mut fences = Vec::with_capacity(groups as usize);
     for (at, entry) in entries.iter().enumerate() {
         while fences.len() <= (entry.group / FENCE) as usize {
-            fences.push(at as u32);
+            fences.push(u32_of(at));
         }
     }
     fences.into()

@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 
 use crate::layers::Part;
 use crate::liveness::{FactsList, Floors, Share, alive, count_in};
+use crate::narrow::u32_of;
 use crate::stable::StableVec;
 
 const SHARDS: usize = 64;
@@ -75,7 +76,7 @@ impl Shard {
                 rows: Vec::new(),
                 buffers: FactsList::new(),
             });
-            self.places[at] = self.tails.len() as u32;
+            self.places[at] = u32_of(self.tails.len());
         }
         self.tails.get_mut(self.places[at] as usize - 1)
     }
@@ -174,7 +175,7 @@ impl Part for TailPart {
                 tail.rows.clear();
                 tail.buffers.clear();
                 tail.arrival_max = 0;
-                shard.places[tail.group as usize / SHARDS] = at as u32 + 1;
+                shard.places[tail.group as usize / SHARDS] = u32_of(at) + 1;
             }
         }
         Self {

@@ -15,6 +15,7 @@ use super::tail::{Copied, TailPart};
 use crate::config::IndexConfig;
 use crate::error::Result;
 use crate::liveness::{BufferFacts, FactsList, Floors};
+use crate::narrow::u32_of;
 use crate::sealed::writer::{Place, RunWriter};
 use crate::sealed::{RunKind, RunMeta};
 
@@ -118,11 +119,11 @@ impl PackWriter {
             group: builder.group,
             rows: builder.rows,
             first: builder.first,
-            span: (builder.last - builder.first) as u32,
+            span: u32_of(builder.last - builder.first),
             arrival_max: builder.arrival_max,
             offset,
-            columns_len: parts.iter().map(|part| part.len()).sum::<usize>() as u32,
-            text_len: text.len() as u32,
+            columns_len: u32_of(parts.iter().map(|part| part.len()).sum::<usize>()),
+            text_len: u32_of(text.len()),
             buffers: builder.buffers.clone(),
         };
         self.list_block(&entry);

@@ -5,6 +5,7 @@
 //! passes.  Keys must be well mixed already; a filter never says no for a key that was put in.
 
 use crate::cursor::Bad;
+use crate::narrow::halves;
 
 /// Memory a key takes.
 const BITS_PER_KEY: u64 = 16;
@@ -44,7 +45,7 @@ impl Filter {
     /// Puts a key in.
     pub(crate) fn insert(&mut self, key: u64) {
         let at = self.block_of(key);
-        let mask = mask(key as u32);
+        let mask = mask(halves(key)[0]);
         for (word, bit) in self.blocks[at].iter_mut().zip(mask) {
             *word |= bit;
         }
@@ -53,7 +54,7 @@ impl Filter {
     /// Whether the key may have been put in.
     pub(crate) fn may_contain(&self, key: u64) -> bool {
         let block = &self.blocks[self.block_of(key)];
-        let mask = mask(key as u32);
+        let mask = mask(halves(key)[0]);
         block
             .iter()
             .zip(mask)

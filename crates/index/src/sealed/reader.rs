@@ -177,7 +177,7 @@ impl RunFile {
             return Err(self.damage(offset, Bad("a block lies outside the file")));
         }
         buf.clear();
-        buf.resize(whole as usize, 0);
+        buf.resize(usize::try_from(whole).unwrap_or(usize::MAX), 0);
         self.checked(buf, offset, wait, |buf| {
             check_frames(self.meta.id, offset, &lens, buf)
         })
@@ -186,7 +186,8 @@ impl RunFile {
     /// Looks at all sections in every file.
     pub(crate) fn check_sections(&self) -> Result<()> {
         for section in &self.sections {
-            let mut buf = vec![0; framed(u64::from(section.len)) as usize];
+            let mut buf =
+                vec![0; usize::try_from(framed(u64::from(section.len))).unwrap_or(usize::MAX)];
             self.check_all(&mut buf, section.offset, |buf| {
                 check_frames(self.meta.id, section.offset, &[section.len as usize], buf)
             })?;

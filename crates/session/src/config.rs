@@ -18,7 +18,7 @@ pub struct SessionConfig {
     pub article_s: u64,
     /// How long the other side may take nothing of a reply, in seconds.
     pub write_stall_s: u64,
-    /// Unknown commands in a row after which a connection is closed: what talks like that is no newsreader and no peer.
+    /// Unknown commands, and lines that cannot be commands, in a row after which a connection is closed: what talks like that is no newsreader and no peer.
     pub bad_commands_max: u32,
     /// The largest article, in octets on the wire; a larger one is read to its end and refused.
     pub article_bytes_max: usize,

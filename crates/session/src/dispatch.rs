@@ -89,13 +89,25 @@ where
     S: NewsService,
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
+    let line = count_bad(core).unwrap_or("500 Unknown command\r\n");
+    core.reply(line);
+}
+
+/// Counts what cannot be a command, which begins anew with one that is; after too many in a row, what the last gets.
+pub(crate) fn count_bad<S, Io>(core: &mut Core<S, Io>) -> Option<&'static str>
+where
+    S: NewsService,
+    Io: AsyncRead + AsyncWrite + Unpin + Send,
+{
     core.bad_commands += 1;
-    if core.bad_commands < core.shared.config.bad_commands_max {
-        core.reply("500 Unknown command\r\n");
-    } else {
-        core.reply("400 Too many unknown commands\r\n");
-        core.ending = Some(End::NotNntp);
+    let scratch = core.scratch.as_ref();
+    let is_owed = scratch.is_some_and(|scratch| !scratch.slots.is_empty());
+    // Answers that are owed for what was taken are given first.
+    if core.bad_commands < core.shared.config.bad_commands_max || is_owed {
+        return None;
     }
+    core.ending = Some(End::NotNntp);
+    Some("400 Too many unknown commands\r\n")
 }
 
 /// Refuses a command in its turn; after a TAKETHIS its article is read first.

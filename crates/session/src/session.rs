@@ -443,6 +443,7 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
             self.core.incoming = Some(Incoming::Refused(line));
             self.framer.expect_article();
         } else {
+            let line = dispatch::count_bad(&mut self.core).unwrap_or(line);
             answers::push(&mut self.core, Answer::Fixed(line), b"");
         }
     }

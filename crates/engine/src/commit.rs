@@ -1,6 +1,7 @@
-//! One commit, and the thread that makes it durable: buffers first, log second, reply third.
+//! One commit, and what makes it durable: buffers first, log second, reply third.
 //!
-//! The commit thread owns the log's writer and does nothing but write and sync.  It never decides
+//! The [`Committer`] has the log's writer and does nothing but write and sync: on a thread of its own, so that the next
+//! commit grows meanwhile, or on the sequencer's, where nothing would grow.  It never decides
 //! anything: whatever happens, the commit goes back to the sequencer with what happened.
 //! A sync that failed is not tried again on the same pages; the sequencer places the articles
 //! elsewhere, or, when the log itself fails, gives the commit up.
@@ -14,6 +15,7 @@ use newsreel_journal::{FrameBuilder, JournalWriter};
 use newsreel_service::{Connection, Outcome};
 use newsreel_store::{BatchWrite, Reservation};
 use newsreel_wire::{BufferId, IdHash, Sequence, Token};
+use parking_lot::Mutex;
 
 use crate::requests::Waiting;
 
@@ -109,39 +111,61 @@ pub(crate) enum Done {
     },
 }
 
-/// Runs until its queue is closed; then gives the log's writer back.
-pub(crate) fn run(
-    mut journal: JournalWriter,
-    clock: &Arc<dyn Clock>,
-    jobs: &Receiver<Job>,
-    mut done: impl FnMut(Done),
-) -> JournalWriter {
-    let mut unsynced = Unsynced::default();
-    while let Ok(job) = jobs.recv() {
+/// Makes commits durable, one after the other.
+#[derive(Debug)]
+pub(crate) struct Committer {
+    journal: JournalWriter,
+    unsynced: Unsynced,
+}
+
+impl Committer {
+    /// Nothing is under way.
+    pub(crate) fn new(journal: JournalWriter) -> Self {
+        Self {
+            journal,
+            unsynced: Unsynced::default(),
+        }
+    }
+
+    /// Does what the sequencer asks.  Waits for the disk.
+    pub(crate) fn carry_out(&mut self, job: Job, clock: &dyn Clock) -> Done {
+        let Self { journal, unsynced } = self;
         match job {
             Job::Commit { mut commit, sync } => {
                 let start = clock.monotonic();
-                let failure = write(&mut journal, &mut commit, sync, &mut unsynced).err();
+                let failure = write(journal, &mut commit, sync, unsynced).err();
                 let took_us = u64::try_from((clock.monotonic() - start).as_micros()).unwrap_or(0);
-                done(Done::Commit {
+                Done::Commit {
                     commit,
                     synced: sync,
                     failure,
                     took_us,
-                });
+                }
             }
             Job::Abort { first, last } => {
                 let result = journal
                     .abort(first, last)
                     .map_err(|error| error.to_string());
-                done(Done::Abort {
+                Done::Abort {
                     aborted: (first, last),
                     result,
-                });
+                }
             }
         }
     }
-    journal
+}
+
+/// Runs until its queue is closed.
+pub(crate) fn run(
+    committer: &Mutex<Committer>,
+    clock: &dyn Clock,
+    jobs: &Receiver<Job>,
+    mut done: impl FnMut(Done),
+) {
+    while let Ok(job) = jobs.recv() {
+        let ended = committer.lock().carry_out(job, clock);
+        done(ended);
+    }
 }
 
 /// One batch of every buffer that was written and not synced since: by it the buffer is synced.

@@ -22,7 +22,7 @@ use tokio::sync::Semaphore;
 
 use crate::accept::Accept;
 use crate::checkpoint;
-use crate::commit;
+use crate::commit::{self, Committer};
 use crate::config::EngineConfig;
 use crate::control::pending::Pending;
 use crate::counters::Counters;
@@ -38,7 +38,7 @@ use crate::scrub_state::ScrubState;
 use crate::sequencer::Event;
 use crate::shared::{Policy, Shared};
 use crate::spool::Spool;
-use crate::start::{self, Parts};
+use crate::start::{self, Parts, Writing};
 use crate::timekeeper::Timekeeper;
 
 /// An open spool.
@@ -54,7 +54,7 @@ pub struct Engine {
 #[derive(Debug)]
 struct Threads {
     sequencer: JoinHandle<Store>,
-    commit: JoinHandle<JournalWriter>,
+    commit: JoinHandle<()>,
     checkpoint: JoinHandle<()>,
     scrub: Option<Scrubbing>,
 }
@@ -394,7 +394,14 @@ impl Drop for Engine {
 fn start(shared: &Arc<Shared>, writer: JournalWriter, parts: Parts) -> Result<Threads, Error> {
     let (jobs, job_queue) = commit::queue();
     let (tasks, task_queue) = sync_channel(1);
-    let sequencer = start::sequencer(shared, parts, &writer, jobs, tasks);
+    let frame_octets_max = writer.frame_octets_max();
+    let committer = Arc::new(Mutex::new(Committer::new(writer)));
+    let writing = Writing {
+        jobs,
+        committer: Arc::clone(&committer),
+        frame_octets_max,
+    };
+    let sequencer = start::sequencer(shared, parts, writing, tasks);
     let spawn_error = |name| move |source| Error::Thread { name, source };
     let commit = {
         let shared = Arc::clone(shared);
@@ -402,9 +409,9 @@ fn start(shared: &Arc<Shared>, writer: JournalWriter, parts: Parts) -> Result<Th
             .name("commit".to_owned())
             .spawn(move || {
                 let inbox = &shared.inbox;
-                commit::run(writer, &shared.clock, &job_queue, |done| {
+                commit::run(&committer, shared.clock.as_ref(), &job_queue, |done| {
                     inbox.push_event(Event::Done(done));
-                })
+                });
             })
             .map_err(spawn_error("commit"))?
     };

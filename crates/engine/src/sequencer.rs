@@ -13,15 +13,16 @@ use std::sync::Arc;
 use std::sync::mpsc::{SendError, SyncSender};
 use std::time::Duration;
 
-use newsreel_service::{Connection, Defer, Outcome, Reject};
+use newsreel_service::{Connection, ConnectionId, Defer, Outcome, Reject};
 use newsreel_store::{Place, PlaceError, Store};
 use newsreel_wire::{ArticleNumber, GroupId, Sequence, Token, UnixTime};
+use parking_lot::Mutex;
 
 use crate::accept::{Candidate, CandidateBatch};
 use crate::admin::Unsettled;
 use crate::applier::Applier;
 use crate::checkpoint::{self, Checkpoints};
-use crate::commit::{Commit, Delivery, Done, Entry, Job};
+use crate::commit::{Commit, Committer, Delivery, Done, Entry, Job};
 use crate::config::{Durability, Mode};
 use crate::control::Asked;
 use crate::counters::Counters;
@@ -51,6 +52,9 @@ const LOOK_EVERY: u32 = 32;
 /// How long it sleeps at most: the grain of checkpoints by time.
 const NAP: Duration = Duration::from_secs(1);
 
+/// So many commits for one connection, and it is taken for the only one.
+const LONE_COMMITS: u32 = 8;
+
 /// How an article came out.
 enum Step {
     /// It has this place in the log.
@@ -73,6 +77,10 @@ pub(crate) struct Sequencer {
     /// The sequence the next record gets.
     pub(crate) next: Sequence,
     pub(crate) jobs: SyncSender<Job>,
+    pub(crate) committer: Arc<Mutex<Committer>>,
+    pub(crate) lone: Lone,
+    /// What became of a commit that was made durable on this thread.
+    pub(crate) ended_here: Option<Done>,
     pub(crate) checkpoints: Checkpoints,
     pub(crate) applier: Applier,
     pub(crate) open: Box<Commit>,
@@ -95,6 +103,33 @@ pub(crate) struct Sequencer {
     pub(crate) stopping: Vec<Waiting>,
     /// Changes of groups that the views do not have yet.
     pub(crate) unsettled: Vec<Unsettled>,
+}
+
+/// Whether one connection alone has been feeding.  It waits for its answers before it sends more, so nothing would grow while
+/// another thread writes: the sequencer writes itself, and two threads less are woken for each commit.
+#[derive(Debug, Default)]
+pub(crate) struct Lone {
+    connection: Option<ConnectionId>,
+    /// Commits in a row with answers for it alone.
+    commits: u32,
+}
+
+impl Lone {
+    /// Notes whom a commit has answers for; whether it has been one alone for some time.
+    fn note(&mut self, deliveries: &[Delivery]) -> bool {
+        let connection = match deliveries {
+            [only] => Some(only.sink.id()),
+            _ => None,
+        };
+        if self.connection != connection {
+            *self = Self {
+                connection,
+                commits: 0,
+            };
+        }
+        self.commits = self.commits.saturating_add(1);
+        self.connection.is_some() && self.commits > LONE_COMMITS
+    }
 }
 
 /// When a commit without durability is synced all the same.
@@ -145,6 +180,9 @@ impl Sequencer {
             self.sync_if_due();
             self.checkpoint_if_due();
             self.launch();
+            while let Some(done) = self.ended_here.take() {
+                self.handle(Event::Done(done));
+            }
             if self.has_stopped() {
                 break;
             }
@@ -439,7 +477,14 @@ impl Sequencer {
         self.room.note(commit.frame.bytes().len());
         let sync = self.sync_now(&commit);
         self.committing = true;
-        if let Err(SendError(job)) = self.jobs.send(Job::Commit { commit, sync }) {
+        let is_lone = self.lone.note(&commit.deliveries);
+        let job = Job::Commit { commit, sync };
+        if is_lone {
+            let clock = self.shared.clock.as_ref();
+            self.ended_here = Some(self.committer.lock().carry_out(job, clock));
+            return;
+        }
+        if let Err(SendError(job)) = self.jobs.send(job) {
             self.committing = false;
             let why = "the commit thread has ended".to_owned();
             self.break_down(why.clone());

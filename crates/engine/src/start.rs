@@ -6,19 +6,19 @@
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
-use newsreel_journal::JournalWriter;
 use newsreel_store::{BatchWrite, Store};
 use newsreel_wire::Sequence;
+use parking_lot::Mutex;
 
 use crate::applier::Applier;
 use crate::checkpoint::{self, Checkpoints, Stage};
-use crate::commit::{self, Commit};
+use crate::commit::{self, Commit, Committer};
 use crate::config::Mode;
 use crate::filing::{Filing, GroupSlot, GroupTable};
 use crate::record::kind;
 use crate::recover::Passed;
 use crate::room::Room;
-use crate::sequencer::{Scratch, Sequencer, SyncState};
+use crate::sequencer::{Lone, Scratch, Sequencer, SyncState};
 use crate::shared::Shared;
 use crate::timing::Timing;
 
@@ -42,12 +42,18 @@ pub(crate) struct Prologue {
     jump: u64,
 }
 
+/// What the sequencer writes with.
+pub(crate) struct Writing {
+    pub(crate) jobs: SyncSender<commit::Job>,
+    pub(crate) committer: Arc<Mutex<Committer>>,
+    pub(crate) frame_octets_max: u64,
+}
+
 /// The sequencer, ready to run.
 pub(crate) fn sequencer(
     shared: &Arc<Shared>,
     parts: Parts,
-    writer: &JournalWriter,
-    jobs: SyncSender<commit::Job>,
+    writing: Writing,
     tasks: SyncSender<checkpoint::Task>,
 ) -> Sequencer {
     let Parts {
@@ -62,7 +68,7 @@ pub(crate) fn sequencer(
     // What was acknowledged and lost may have been seen: nothing of it is used again.
     let next = Sequence(next.0 + jump + unfinished);
     let now_ms = shared.now_ms();
-    let frame_octets_max = usize::try_from(writer.frame_octets_max()).unwrap_or(usize::MAX);
+    let frame_octets_max = usize::try_from(writing.frame_octets_max).unwrap_or(usize::MAX);
     let commit_octets_max = shared.config.sequencer.commit_octets_max as usize;
     let mut sequencer = Sequencer {
         shared: Arc::clone(shared),
@@ -70,7 +76,10 @@ pub(crate) fn sequencer(
         groups: group_table(shared, jump),
         epoch,
         next,
-        jobs,
+        jobs: writing.jobs,
+        committer: writing.committer,
+        lone: Lone::default(),
+        ended_here: None,
         checkpoints: Checkpoints {
             tasks,
             log_octets: 0,

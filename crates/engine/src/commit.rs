@@ -28,8 +28,19 @@ pub(crate) struct Entry {
     pub(crate) sequence: Option<Sequence>,
     /// Its message-id, as the table of offers holds it.
     pub(crate) id: IdHash,
-    /// Whether this copy was the one sequenced.
-    pub(crate) holds_offer: bool,
+    /// How it stands in the table of offers.
+    pub(crate) offer: Offered,
+}
+
+/// How an answer that waits stands in the table of offers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Offered {
+    /// It was given its place: it is in the table until its commit has ended.
+    Sequenced,
+    /// It is a copy of one that was, and still counted.
+    Copy,
+    /// It was answered by the sequencer: it is out, so that a copy behind it is judged for itself.
+    Finished,
 }
 
 /// The answers of one connection in one commit, in the order of its commands.

@@ -15,7 +15,7 @@ use newsreel_wire::{BufferId, Sequence, Token};
 use smallvec::SmallVec;
 
 use crate::checkpoint::Stage;
-use crate::commit::{Commit, Entry, Failure, Job};
+use crate::commit::{Commit, Entry, Failure, Job, Offered};
 use crate::config::Durability;
 use crate::counters::Counters;
 use crate::error::Error;
@@ -145,10 +145,13 @@ impl Sequencer {
         let mut outcome = entry.outcome;
         // A copy is a duplicate only if the first one is really here now: its commit may have
         // failed since.
-        if !entry.holds_offer && !matches!(self.shared.is_known(&entry.id, None), Ok(true)) {
+        let is_copy = entry.offer == Offered::Copy;
+        if is_copy && !matches!(self.shared.is_known(&entry.id, None), Ok(true)) {
             outcome = Outcome::Failed;
         }
-        self.shared.offers.finish(&entry.id, entry.holds_offer);
+        if entry.offer != Offered::Finished {
+            self.shared.offers.finish(&entry.id, !is_copy);
+        }
         match &outcome {
             Outcome::Accepted => {}
             Outcome::Duplicate => Counters::add(&counters.duplicates, 1),

@@ -22,7 +22,7 @@ use crate::accept::{Candidate, CandidateBatch};
 use crate::admin::Unsettled;
 use crate::applier::Applier;
 use crate::checkpoint::{self, Checkpoints};
-use crate::commit::{Commit, Committer, Delivery, Done, Entry, Job};
+use crate::commit::{Commit, Committer, Delivery, Done, Entry, Job, Offered};
 use crate::config::{Durability, Mode};
 use crate::control::Asked;
 use crate::counters::Counters;
@@ -59,7 +59,7 @@ const LONE_COMMITS: u32 = 8;
 enum Step {
     /// It has this place in the log.
     Filed(Sequence),
-    /// It is answered with this; it was the sequenced copy of its id.
+    /// It is answered with this.
     Answer(Outcome),
     /// Another copy of it is on its way to the disk.
     Copy,
@@ -241,19 +241,24 @@ impl Sequencer {
             };
             let arrival = UnixTime(self.shared.clock.now().secs);
             while let Some(candidate) = batch.candidates.get(batch.next) {
-                let (outcome, sequence, holds_offer) =
-                    match self.sequence_one(&batch, candidate, arrival) {
-                        Step::Filed(sequence) => (Outcome::Accepted, Some(sequence), true),
-                        Step::Answer(outcome) => (outcome, None, true),
-                        Step::Copy => (Outcome::Duplicate, None, false),
-                        Step::Blocked => break,
-                    };
+                let (outcome, sequence, offer) = match self.sequence_one(&batch, candidate, arrival)
+                {
+                    Step::Filed(sequence) => {
+                        (Outcome::Accepted, Some(sequence), Offered::Sequenced)
+                    }
+                    Step::Answer(outcome) => {
+                        self.shared.offers.finish(&candidate.hash, true);
+                        (outcome, None, Offered::Finished)
+                    }
+                    Step::Copy => (Outcome::Duplicate, None, Offered::Copy),
+                    Step::Blocked => break,
+                };
                 let entry = Entry {
                     ticket: candidate.ticket,
                     outcome,
                     sequence,
                     id: candidate.hash,
-                    holds_offer,
+                    offer,
                 };
                 batch.next += 1;
                 self.deliver_with_open(&batch.sink, entry);

@@ -80,6 +80,34 @@ async fn a_group_that_is_full_says_so_and_larger_numbers_live_through_everything
     assert_eq!(world.problems(), Vec::<String>::new());
 }
 
+/// A copy behind one that is refused is judged for itself: it is no copy of anything that is here.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn copies_of_what_is_refused_are_judged_for_themselves() {
+    let world = World::on(Arc::new(MemoryDisk::new()), config(4 << 20));
+    world.engine.set_group("misc.test", high(LAST - 1)).unwrap();
+    let last = [article(9, "misc.test")];
+    assert_eq!(world.send(&last).await, [Outcome::Accepted]);
+    let (id, text) = article(1, "misc.test");
+    let elsewhere = String::from_utf8(text.clone()).unwrap();
+    let elsewhere = elsewhere.replace("misc.test", "misc.other").into_bytes();
+    let copies =
+        [&text, &text, &text, &elsewhere, &text, &elsewhere].map(|text| (id.clone(), text.clone()));
+    let full = || Outcome::Rejected(Reject::GroupFull);
+    // The transfer of many is sequenced in one go, behind each other.
+    assert_eq!(
+        world.send(&copies).await,
+        [
+            full(),
+            full(),
+            full(),
+            Outcome::Accepted,
+            Outcome::Duplicate,
+            Outcome::Duplicate
+        ]
+    );
+    assert_eq!(world.high("misc.other"), 1);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn high_marks_that_no_command_could_name_are_refused() {
     let world = World::on(Arc::new(MemoryDisk::new()), config(4 << 20));

@@ -29,32 +29,18 @@ struct Step {
     environment: &'static [(&'static str, &'static str)],
 }
 
-/// Tests of the release binary that do everything now.
+/// Tests with these words in their names do all they can now, to the release binary.
 const FULL: &[(&str, &str)] = &[("NEWSREEL_TEST_SCALE", "full")];
 
-/// The tests of the release binary with these words in their names, one at a time, with their figures.
-macro_rules! release_tests {
-    ("--no-run") => {
-        &[
-            "cargo",
-            "test",
-            "--locked",
-            "--release",
-            "--package",
-            "newsreel-app",
-            "--test",
-            "it",
-            "--no-run",
-        ]
-    };
+/// The tests with these words in their names, one at a time, with their figures.  All packages are named so that what
+/// the step of all tests has built is used again.
+macro_rules! full_tests {
     ($words:literal) => {
         &[
             "cargo",
             "test",
             "--locked",
-            "--release",
-            "--package",
-            "newsreel-app",
+            "--workspace",
             "--test",
             "it",
             "--",
@@ -94,18 +80,14 @@ const STEPS: &[Step] = &[
         environment: &[],
     },
     Step {
-        name: "tests: unit, property, conformance, fault, transcripts, fuzz corpus",
+        name: "tests: unit, property, conformance, fault, transcripts, fuzz corpus, documentation",
         quick: true,
-        command: &[
-            "cargo",
-            "test",
-            "--locked",
-            "--workspace",
-            "--lib",
-            "--bins",
-            "--tests",
+        command: &["cargo", "test", "--locked", "--workspace"],
+        // Many of them wait, for disks, clocks and processes.
+        environment: &[
+            ("RUST_TEST_THREADS", "4"),
+            ("RUSTDOCFLAGS", "--deny warnings"),
         ],
-        environment: &[],
     },
     Step {
         name: "fuzz targets: that they build",
@@ -124,12 +106,6 @@ const STEPS: &[Step] = &[
         environment: &[("CUSTOM_LIBFUZZER_PATH", "/usr/lib/libFuzzer.a")],
     },
     Step {
-        name: "doc tests",
-        quick: false,
-        command: &["cargo", "test", "--locked", "--workspace", "--doc"],
-        environment: &[("RUSTDOCFLAGS", "--deny warnings")],
-    },
-    Step {
         name: "documentation",
         quick: false,
         command: &[
@@ -145,7 +121,14 @@ const STEPS: &[Step] = &[
     Step {
         name: "release build",
         quick: false,
-        command: release_tests!("--no-run"),
+        command: &[
+            "cargo",
+            "build",
+            "--locked",
+            "--release",
+            "--package",
+            "newsreel-app",
+        ],
         environment: &[],
     },
     Step {
@@ -166,49 +149,37 @@ const STEPS: &[Step] = &[
     Step {
         name: "release: a mounted file system",
         quick: false,
-        command: release_tests!("usenetfs::"),
+        command: full_tests!("usenetfs::"),
         environment: FULL,
     },
     Step {
         name: "release: transcripts over loopback",
         quick: false,
-        command: release_tests!("transcripts::"),
+        command: full_tests!("transcripts::"),
         environment: FULL,
     },
     Step {
-        name: "release: a hundred thousand groups",
+        name: "a hundred thousand groups",
         quick: false,
-        command: &[
-            "cargo",
-            "test",
-            "--locked",
-            "--release",
-            "--package",
-            "newsreel-engine",
-            "--test",
-            "it",
-            "--",
-            "scale::",
-            "--nocapture",
-        ],
+        command: full_tests!("scale::"),
         environment: FULL,
     },
     Step {
         name: "release: the memory of a hundred thousand groups",
         quick: false,
-        command: release_tests!("many_groups::"),
+        command: full_tests!("many_groups::"),
         environment: FULL,
     },
     Step {
         name: "release: the real corpus",
         quick: false,
-        command: release_tests!("corpus::"),
+        command: full_tests!("corpus::"),
         environment: FULL,
     },
     Step {
         name: "release: 50 kills in the middle of a feed",
         quick: false,
-        command: release_tests!("crash::"),
+        command: full_tests!("crash::"),
         environment: FULL,
     },
     Step {
@@ -220,13 +191,13 @@ const STEPS: &[Step] = &[
     Step {
         name: "release: small bench",
         quick: false,
-        command: release_tests!("bench::every_pass"),
+        command: full_tests!("bench::every_pass"),
         environment: FULL,
     },
     Step {
         name: "release: soak of 60 seconds",
         quick: false,
-        command: release_tests!("bench::feed_readers"),
+        command: full_tests!("bench::feed_readers"),
         environment: FULL,
     },
 ];

@@ -9,6 +9,7 @@ use newsreel_host::{Disk as _, RealDisk, read_whole};
 use serde_json::{Value, json};
 
 use crate::client::NewsClient;
+use crate::scale::binary;
 use crate::spool::{Server, Spool, newsreel, said};
 
 #[test]
@@ -149,7 +150,7 @@ fn a_configuration_from_a_pipe_is_read_once() {
     let spool = Spool::new();
     let mut command = std::process::Command::new("bash");
     let script = "exec \"$0\" serve --config <(cat newsreel.toml)";
-    command.args(["-c", script, env!("CARGO_BIN_EXE_newsreel")]);
+    command.args(["-c", script]).arg(binary());
     command.current_dir(spool.folder());
     let log = spool.folder().join("log.txt");
     let server = Server::start(command, log, |child| {
@@ -326,7 +327,7 @@ fn a_disk_that_is_too_small_is_told_before_anybody_is_listened_to() {
             &script,
             "sh",
         ]);
-        command.arg(&place).args([env!("CARGO_BIN_EXE_newsreel")]);
+        command.arg(&place).arg(binary());
         command.stderr(std::process::Stdio::piped());
         command
     };

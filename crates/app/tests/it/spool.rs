@@ -12,6 +12,8 @@ use newsreel_host::{RealDisk, read_whole, replace_file};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::Value;
 
+use crate::scale::binary;
+
 /// How long a server may take to come up or to go away.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(20);
@@ -152,9 +154,9 @@ impl Spool {
     }
 }
 
-/// The binary under test.
+/// A call of the binary under test.
 pub(crate) fn newsreel() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_newsreel"))
+    Command::new(binary())
 }
 
 /// Standard output of a success, or standard error of a failure.

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::scale::is_full;
+use crate::scale::{binary, is_full};
 use crate::spool::{newsreel, said};
 
 /// A directory to be mounted; what is mounted goes with it.
@@ -213,7 +213,7 @@ fn mount_8_calls_a_helper() {
         return;
     };
     let helper = place.dir.path().join("mount.fuse.newsreel");
-    symlink(env!("CARGO_BIN_EXE_newsreel"), &helper).unwrap();
+    symlink(binary(), &helper).unwrap();
     let both = place.path("");
     fs::write(both.join("file"), "").unwrap();
     let run = |options: &str| {
@@ -352,7 +352,7 @@ fn an_ordinary_user_mounts_for_themselves() {
     };
     let mut command = Command::new("unshare");
     let command = command.args(["--user", "--map-root-user", "--mount", "sh", "-c"]);
-    let command = command.args([AS_A_USER, env!("CARGO_BIN_EXE_newsreel")]);
+    let command = command.args([AS_A_USER]).arg(binary());
     let output = command.current_dir(place.dir.path()).output().unwrap();
     let complained = String::from_utf8_lossy(&output.stderr);
     if complained.contains("unshare failed") {

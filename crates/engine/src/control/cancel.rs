@@ -129,13 +129,19 @@ fn effect(
     retired: &Retired,
     memory: &mut Vec<u8>,
 ) -> Result<Option<Effect>, Error> {
-    let (now, policy) = (UnixTime(shared.clock.now().secs), shared.policy.load());
-    shared.pending.expect(*target, keys, now);
-    shared.pending.tidy(now, policy.articles.age_s_max);
+    let policy = shared.policy.load();
+    let mut is_expected = false;
     for _ in 0..TRIES {
         // In this order: what is under way is in the history before it is no longer under way.
         let is_under_way = shared.offers.is_sequenced(target);
         match shared.views.history().lookup(target)? {
+            // Most targets are here.  What is not is waited for before it is looked for again.
+            None if !is_expected => {
+                let now = UnixTime(shared.clock.now().secs);
+                let age_s_max = policy.articles.age_s_max;
+                shared.pending.expect(*target, keys, now, age_s_max);
+                is_expected = true;
+            }
             None if is_under_way => std::thread::sleep(PAUSE),
             None => return Ok(Some(Effect::Wait)),
             Some(entry) => {

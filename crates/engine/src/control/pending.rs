@@ -4,7 +4,7 @@
 //! the cancel's own commit, and again beside the state of each checkpoint, so that the log before it may go.  A
 //! target is never refused for being in here, only for what its own locks say.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use newsreel_host::Clock;
@@ -38,13 +38,16 @@ pub(crate) struct Pending {
 #[derive(Debug, Default)]
 struct Table {
     entries: HashMap<IdHash, Entry>,
-    /// Oldest first.
-    order: VecDeque<IdHash>,
+    /// Oldest first, by their numbers.
+    order: BTreeMap<u64, IdHash>,
+    /// The number of the next one.
+    next: u64,
     octets: usize,
 }
 
 #[derive(Debug)]
 struct Entry {
+    number: u64,
     since: UnixTime,
     keys: LockPrints,
 }
@@ -54,9 +57,30 @@ const fn octets_of(keys: usize) -> usize {
 }
 
 impl Table {
-    /// The order has it still.
+    fn add(&mut self, target: IdHash, keys: &[LockPrint], since: UnixTime) {
+        let entry = self.entries.entry(target).or_insert_with(|| {
+            let number = self.next;
+            self.next += 1;
+            self.order.insert(number, target);
+            self.octets += octets_of(0);
+            let keys = LockPrints::new();
+            Entry {
+                number,
+                since,
+                keys,
+            }
+        });
+        for key in keys {
+            if entry.keys.len() < PENDING_KEYS_MAX && !entry.keys.contains(key) {
+                entry.keys.push(*key);
+                self.octets += PRINT_OCTETS;
+            }
+        }
+    }
+
     fn remove(&mut self, target: &IdHash) {
         if let Some(entry) = self.entries.remove(target) {
+            self.order.remove(&entry.number);
             self.octets -= octets_of(entry.keys.len());
         }
     }
@@ -64,13 +88,14 @@ impl Table {
     /// Forgets what is too old or too much.
     fn tidy(&mut self, now: UnixTime, age_s: u64) {
         let age_s = if age_s == 0 { AGE_S } else { age_s };
-        while let Some(oldest) = self.order.front().copied() {
-            let since = self.entries.get(&oldest).map_or(0, |entry| entry.since.0);
+        while let Some(oldest) = self.order.first_entry() {
+            let since = self.entries.get(oldest.get());
+            let since = since.map_or(0, |entry| entry.since.0);
             let is_old = now.0 > since.saturating_add(age_s);
             if !is_old && self.octets <= PENDING_OCTETS_MAX {
                 return;
             }
-            self.order.pop_front();
+            let oldest = oldest.remove();
             self.remove(&oldest);
         }
     }
@@ -80,45 +105,34 @@ impl Pending {
     /// With what the log tells, as far as it is still of use.
     pub(crate) fn new(told: Vec<PendingRecord>, clock: &dyn Clock, age_s: u64) -> Self {
         let pending = Self::default();
-        for record in told {
-            pending.expect(record.target, &record.keys, record.since);
-        }
-        pending.tidy(UnixTime(clock.now().secs), age_s);
+        pending.change(|table| {
+            for record in told {
+                table.add(record.target, &record.keys, record.since);
+            }
+            table.tidy(UnixTime(clock.now().secs), age_s);
+        });
         pending
     }
 
-    /// From now on a target is judged by these keys, too.
-    pub(crate) fn expect(&self, target: IdHash, keys: &[LockPrint], since: UnixTime) {
+    fn change(&self, change: impl FnOnce(&mut Table)) {
         let mut table = self.table.lock();
-        let table = &mut *table;
-        let entry = table.entries.entry(target).or_insert_with(|| {
-            table.order.push_back(target);
-            table.octets += octets_of(0);
-            let keys = LockPrints::new();
-            Entry { since, keys }
-        });
-        for key in keys {
-            if entry.keys.len() < PENDING_KEYS_MAX && !entry.keys.contains(key) {
-                entry.keys.push(*key);
-                table.octets += PRINT_OCTETS;
-            }
-        }
+        change(&mut table);
         self.count.store(table.entries.len(), Ordering::Release);
     }
 
-    /// Forgets what is too old or too much.
-    pub(crate) fn tidy(&self, now: UnixTime, age_s: u64) {
-        let mut table = self.table.lock();
-        table.tidy(now, age_s);
-        self.count.store(table.entries.len(), Ordering::Release);
+    /// From now on a target is judged by these keys, too.  What is too old or too much by now is forgotten.
+    pub(crate) fn expect(&self, target: IdHash, keys: &[LockPrint], now: UnixTime, age_s: u64) {
+        self.change(|table| {
+            table.add(target, keys, now);
+            table.tidy(now, age_s);
+        });
     }
 
     /// The target is here, or was: nothing has to wait for it.
     pub(crate) fn forget(&self, target: &IdHash) {
-        let mut table = self.table.lock();
-        table.remove(target);
-        table.order.retain(|other| other != target);
-        self.count.store(table.entries.len(), Ordering::Release);
+        if self.count.load(Ordering::Acquire) > 0 {
+            self.change(|table| table.remove(target));
+        }
     }
 
     /// The keys that came for this target; `None`: no cancel waits for it.
@@ -146,7 +160,7 @@ impl Pending {
                 keys: entry.keys.clone(),
             })
         };
-        table.order.iter().filter_map(record).collect()
+        table.order.values().filter_map(record).collect()
     }
 }
 
@@ -172,23 +186,30 @@ mod tests {
         let octets: usize = all.iter().map(|it| octets_of(it.keys.len())).sum();
         assert_eq!(octets, pending.octets());
         assert_eq!(pending.count.load(Ordering::Acquire), all.len());
-        assert_eq!(all.len(), pending.table.lock().entries.len());
+        let table = pending.table.lock();
+        assert_eq!(
+            (all.len(), all.len()),
+            (table.entries.len(), table.order.len())
+        );
     }
+
+    /// For ever, as far as the age goes.
+    const ANY: u64 = u64::MAX;
 
     #[test]
     fn keys_of_several_cancels_come_together() {
         let pending = Pending::default();
         assert_eq!(pending.keys(&id(1)), None);
-        pending.expect(id(1), &[key(1)], UnixTime(100));
-        pending.expect(id(1), &[key(2), key(1)], UnixTime(200));
-        pending.expect(id(2), &[], UnixTime(200));
+        pending.expect(id(1), &[key(1)], UnixTime(100), ANY);
+        pending.expect(id(1), &[key(2), key(1)], UnixTime(200), ANY);
+        pending.expect(id(2), &[], UnixTime(200), ANY);
         assert_eq!(pending.keys(&id(1)).unwrap()[..], [key(1), key(2)]);
         assert_eq!(pending.keys(&id(2)).unwrap()[..], []);
         check(&pending);
         let again = Pending::new(pending.all(), &FakeClock::new(200), 1000);
         assert_eq!(again.all(), pending.all());
         for n in 0..100 {
-            pending.expect(id(2), &[key(n)], UnixTime(200));
+            pending.expect(id(2), &[key(n)], UnixTime(200), ANY);
         }
         assert_eq!(pending.keys(&id(2)).unwrap().len(), PENDING_KEYS_MAX);
         check(&pending);
@@ -201,19 +222,20 @@ mod tests {
     #[test]
     fn it_is_bounded_by_age_and_octets() {
         let pending = Pending::default();
-        pending.expect(id(1), &[key(1)], UnixTime(100));
-        pending.expect(id(2), &[key(1)], UnixTime(200));
-        pending.tidy(UnixTime(1100), 1000);
+        let tidy = |now, age_s| pending.change(|table| table.tidy(UnixTime(now), age_s));
+        pending.expect(id(1), &[key(1)], UnixTime(100), ANY);
+        pending.expect(id(2), &[key(1)], UnixTime(200), ANY);
+        tidy(1100, 1000);
         assert_eq!(pending.all().len(), 2);
-        pending.tidy(UnixTime(1101), 1000);
+        tidy(1101, 1000);
         assert_eq!(pending.all()[0].target, id(2));
-        pending.tidy(UnixTime(200 + AGE_S), 0);
+        check(&pending);
+        tidy(200 + AGE_S, 0);
         assert_eq!(pending.all().len(), 1, "any age, but not for ever");
-        pending.tidy(UnixTime(201 + AGE_S), 0);
+        tidy(201 + AGE_S, 0);
         assert_eq!(pending.all(), []);
         for n in 0..10_000 {
-            pending.expect(id(n), &[key(1)], UnixTime(n as u64));
-            pending.tidy(UnixTime(n as u64), 1_000_000);
+            pending.expect(id(n), &[key(1)], UnixTime(n as u64), 1_000_000);
             assert!(pending.octets() <= PENDING_OCTETS_MAX);
         }
         check(&pending);

@@ -189,7 +189,8 @@ fn open_by(spool: &Path, open: impl Fn() -> Result<Engine, Refusal>) -> Result<A
                 Some(true) => return Ok(Access::Live(client)),
                 Some(false) => {}
                 None => bail!(
-                    "the spool {} is in use by a server that does not answer; stop or kill it",
+                    "the spool {} is in use by a server that does not answer: wait if as many programs as \
+                     `server.control_connections_max` says ask it already, else stop or kill it",
                     spool.display()
                 ),
             }

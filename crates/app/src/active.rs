@@ -157,10 +157,11 @@ pub(crate) fn forbidden(name: &str) -> Option<&'static str> {
     (has("all") || has("ctl")).then_some("no component may be `all` or `ctl`")
 }
 
-/// Whether a name is reserved there for what is no newsgroup; old servers list such names beside their groups.
+/// Whether a name is reserved there for what is no newsgroup; old servers list such names beside their groups.  Not meant
+/// are the groups of control messages, which are filed there.
 pub(crate) fn is_reserved(name: &str) -> bool {
     let first = name.split('.').next().unwrap_or_default();
-    matches!(first, "to" | "control" | "junk" | "example")
+    matches!(first, "to" | "junk" | "example")
 }
 
 /// A group, and what is strange about its line.

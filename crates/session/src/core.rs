@@ -126,7 +126,7 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Core<S, Io> {
     /// What must come first, where that could let be had what may not be had yet: a login (RFC 4643 section 2.1) or TLS
     /// (RFC 4642 section 2.2.2).
     pub(crate) fn not_yet(&self) -> Option<&'static str> {
-        if self.may_log_in() {
+        if !self.is_compressed() && self.door.login_helps() {
             return Some(LOG_IN_FIRST);
         }
         (!self.is_compressed() && self.door.tls_helps()).then_some(START_TLS_FIRST)

@@ -58,6 +58,12 @@ impl Users {
         }
     }
 
+    /// Whether there may be any: somebody was added once.  One look for the file's name, which the system has in memory.
+    #[must_use]
+    pub fn may_be_any(&self) -> bool {
+        self.disk.exists(&self.path).unwrap_or(true)
+    }
+
     /// All, in the order of their names.
     ///
     /// # Errors

@@ -92,7 +92,8 @@ impl Client {
                 Some(true) => Ok(()),
                 Some(false) => bail!("the server has gone away"),
                 None => bail!(
-                    "the server of {} does not answer: its process is stopped, or hangs; what was asked may still be done",
+                    "the server of {} does not answer: its process is stopped, or hangs, or as many programs as \
+                     `server.control_connections_max` says ask it already; what was asked may still be done",
                     spool.display()
                 ),
             }
@@ -206,7 +207,8 @@ mod tests {
         assert_eq!(ask(1).unwrap(), json!(7));
         let error = ask(3).unwrap_err().to_string();
         assert!(
-            error.contains("does not answer: its process is stopped"),
+            error.contains("does not answer: its process is stopped")
+                && error.contains("server.control_connections_max"),
             "{error}"
         );
     }

@@ -16,6 +16,10 @@ impl Builtin {
 }
 
 impl Logins for Builtin {
+    fn may_be_any(&self) -> bool {
+        self.0.may_be_any()
+    }
+
     fn check(&self, name: &str, password: &str) -> Result<Option<User>, String> {
         let found = self
             .0

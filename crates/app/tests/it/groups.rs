@@ -538,10 +538,13 @@ fn all_that_is_wrong_with_what_was_asked_for_is_said_at_once() {
             && error.contains("; misc.all cannot be a group: "),
         "{error}"
     );
-    let reserved = spool.run(&["group", "add", "junk", "misc.fine"]);
+    let reserved = spool.run(&["group", "add", "junk", "misc.fine", "control.cancel"]);
     let said = String::from_utf8(reserved.stderr).unwrap();
     assert!(
-        reserved.status.success() && said.starts_with("warning: junk ") && !said.contains("fine"),
+        reserved.status.success()
+            && said.starts_with("warning: junk ")
+            && !said.contains("fine")
+            && !said.contains("cancel"),
         "{said}"
     );
     spool.text(&["group", "set", "misc.test", "--high", "100"]);

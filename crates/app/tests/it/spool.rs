@@ -120,10 +120,34 @@ impl Spool {
 
     /// Runs a command that must fail; what it said.
     pub(crate) fn error(&self, words: &[&str]) -> String {
-        match said(self.run(words)) {
+        let output = match words.first() {
+            Some(&"serve") => self.serve_in_vain(words),
+            _ => self.run(words),
+        };
+        match said(output) {
             Ok(text) => panic!("{words:?} should have failed, and said {text}"),
             Err(error) => error,
         }
+    }
+
+    /// Starts a server that is to refuse; one that comes up after all is killed when its time is over.
+    fn serve_in_vain(&self, words: &[&str]) -> Output {
+        let mut command = newsreel();
+        command.args(words).arg("--config").arg(self.config());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut waited = Duration::ZERO;
+        while child.try_wait().unwrap().is_none() && waited < PATIENCE {
+            std::thread::sleep(PAUSE);
+            waited += PAUSE;
+        }
+        let ended = child.try_wait().unwrap();
+        if ended.is_none() {
+            child.kill().unwrap();
+        }
+        let output = child.wait_with_output().unwrap();
+        assert!(ended.is_some(), "{words:?} came up: {output:?}");
+        output
     }
 
     /// Starts a server and waits until it answers.

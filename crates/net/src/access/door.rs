@@ -187,8 +187,19 @@ impl Door {
 
     /// Whether logging in could let more be done.
     #[must_use]
-    pub fn may_log_in(&self) -> bool {
+    pub fn login_helps(&self) -> bool {
         self.who.user.is_none() && self.gate.can_log_in(&self.who)
+    }
+
+    /// Whether a login is taken: also of who can do no more by it, where there are users.  Programs that have a name and a
+    /// password log in everywhere, and take a refusal for a wrong password.
+    #[must_use]
+    pub fn may_log_in(&self) -> bool {
+        let are_any = || {
+            let logins = self.gate.counted.logins.as_ref();
+            self.place.is_some() && logins.is_some_and(|logins| logins.may_be_any())
+        };
+        self.login_helps() || self.who.user.is_none() && are_any()
     }
 
     /// What the connection is or can be secured with; none: it cannot.
@@ -328,6 +339,10 @@ mod tests {
     struct Names(&'static [&'static str]);
 
     impl Logins for Names {
+        fn may_be_any(&self) -> bool {
+            !self.0.is_empty()
+        }
+
         fn check(&self, name: &str, password: &str) -> Result<Option<User>, String> {
             if name == "broken" {
                 return Err("the disk failed".to_owned());
@@ -391,7 +406,7 @@ mod tests {
             (door.grant().name.as_str(), door.user()),
             ("staff", Some("ada"))
         );
-        assert!(!door.may_log_in());
+        assert!(!door.may_log_in() && !door.login_helps());
         // One connection of staff at a time; what was before stays.
         let mut other = gate.enter(who("127.0.0.1")).unwrap();
         assert_eq!(other.grant().name, "local");
@@ -405,6 +420,27 @@ mod tests {
         let mut plain = gate.enter(who("192.0.2.2")).unwrap();
         assert_eq!(plain.log_in("eve", "eveeve").await, Login::In);
         assert_eq!(plain.grant().name, "users");
+    }
+
+    /// A program with a name and a password logs in wherever it is, and takes a refusal for a wrong password.
+    #[tokio::test(start_paused = true)]
+    async fn who_may_do_everything_can_log_in_where_there_are_users() {
+        const RULES: &str = "[[access]]\nname = 'all'\nread = '*'\npost = '*'\n";
+        let gate = gate(RULES);
+        let mut door = gate.enter(who("127.0.0.1")).unwrap();
+        assert!(door.may_log_in() && !door.login_helps());
+        assert_eq!(door.log_in("ada", "ada").await, Login::Wrong);
+        assert_eq!(door.log_in("ada", "adaada").await, Login::In);
+        assert_eq!(
+            (door.grant().name.as_str(), door.user()),
+            ("all", Some("ada"))
+        );
+        assert!(!door.may_log_in());
+        let config: AccessConfig = toml::from_str(RULES).unwrap();
+        let rules = Rules::parse(&config.access).unwrap();
+        let none = Counted::new(Some(Arc::new(Names(&[]))));
+        let gate = Gate::new(rules, LoginConfig::default(), none, None);
+        assert!(!gate.enter(who("127.0.0.1")).unwrap().may_log_in());
     }
 
     #[tokio::test(start_paused = true)]

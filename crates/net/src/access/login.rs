@@ -87,6 +87,9 @@ pub struct ScramKeys {
 
 /// What names and passwords are held against.
 pub trait Logins: Debug + Send + Sync + 'static {
+    /// Whether there may be anybody who can log in.  Asked on the threads of sessions.
+    fn may_be_any(&self) -> bool;
+
     /// Who has this name and password and may log in.  It takes as long for a name that nobody has.  Blocks.
     ///
     /// # Errors

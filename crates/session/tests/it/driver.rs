@@ -34,6 +34,10 @@ pub(crate) const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 struct KnownUsers(Mutex<HashMap<String, (String, Vec<String>)>>);
 
 impl Logins for KnownUsers {
+    fn may_be_any(&self) -> bool {
+        !self.0.lock().unwrap().is_empty()
+    }
+
     fn check(&self, name: &str, password: &str) -> Result<Option<User>, String> {
         let users = self.0.lock().unwrap();
         let found = users.get(name).filter(|(theirs, _)| theirs == password);

@@ -80,6 +80,7 @@ transcripts! {
         access_poster,
         access_reader,
         authinfo,
+        authinfo_all,
         authinfo_banned,
         authinfo_clear,
         authinfo_first,

@@ -159,7 +159,6 @@ impl Engine {
             ..
         } = opened;
         let policy = Policy::new(&config)?;
-        let posts = Posts::new(&config.moderation, clock.as_ref(), &hash_key)?;
         let sequencer = &config.sequencer;
         let committed = recovered.next.0.saturating_sub(1);
         let queue_kib = sequencer.queue_octets_max as usize / 1024;
@@ -174,6 +173,7 @@ impl Engine {
             path_identity: own_name(&sequencer.path_identity),
             hash_key,
             store: store.reader(),
+            retirement: store.retirement(),
             accept: Accept::default(),
             inbox: Inbox::new(),
             counters: Counters::default(),
@@ -183,7 +183,7 @@ impl Engine {
             removing: Mutex::new(()),
             scrubs: Mutex::new(ScrubState::load(disk.as_ref(), &config.spool)),
             time: Timekeeper::new(Arc::clone(&clock), views.time()),
-            posts,
+            posts: Posts::new(&config.moderation, clock.as_ref(), &hash_key)?,
             pending: Pending::new(opened.pending, clock.as_ref(), config.articles.age_s_max),
             queue: Arc::new(Semaphore::new(queue_kib.max(1))),
             journal,
@@ -260,6 +260,26 @@ impl Engine {
     /// Has a checkpoint begun.
     pub fn checkpoint(&self) -> Result<(), Error> {
         self.ask(Request::Checkpoint)
+    }
+
+    /// Has a cyclic buffer take nothing new, and drain as the rest of its set is overwritten; or take articles again.  Whether
+    /// that is new; durable when it returns.
+    ///
+    /// # Errors
+    /// When there is no such buffer, or no other one in its set takes articles.
+    pub fn retire_buffer(&self, name: &str, retired: bool) -> Result<bool, Error> {
+        if self.only_looks() {
+            return Err(Error::Stopping);
+        }
+        Ok(self.shared.retirement.retire(name, retired)?)
+    }
+
+    /// Whether that would be new, without doing it.
+    ///
+    /// # Errors
+    /// As [`Engine::retire_buffer`].
+    pub fn try_retire_buffer(&self, name: &str, retired: bool) -> Result<bool, Error> {
+        Ok(self.shared.retirement.try_retire(name, retired)?)
     }
 
     /// Says that the calendar is right although it jumped; durable when it returns.

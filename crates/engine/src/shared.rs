@@ -9,7 +9,7 @@ use newsreel_index::{Liveness, Views};
 use newsreel_journal::Journal;
 use newsreel_service::posting::PostingConfig;
 use newsreel_service::{Completion, Defer, Outcome};
-use newsreel_store::{Rules, StoreReader};
+use newsreel_store::{Retirement, Rules, StoreReader};
 use newsreel_wire::{BufferId, IdHash, MessageId, Position, Sequence, Wildmat};
 
 use parking_lot::Mutex;
@@ -41,6 +41,8 @@ pub(crate) struct Shared {
     pub(crate) hash_key: [u8; 32],
     pub(crate) views: Arc<Views>,
     pub(crate) store: Arc<StoreReader>,
+    /// Which buffers take nothing new.
+    pub(crate) retirement: Arc<Retirement>,
     pub(crate) rules: Rules,
     /// What an article must be; changed while the server runs.
     pub(crate) policy: ArcSwap<Policy>,

@@ -44,6 +44,14 @@ pub enum Error {
         /// What happened to it.
         why: String,
     },
+    /// There is no such cyclic buffer.
+    #[error("there is no cyclic buffer {name:?}; there are {there}")]
+    NoBuffer {
+        /// What was asked for.
+        name: String,
+        /// Those that there are.
+        there: String,
+    },
     /// Buffers, sets or rules contradict each other.
     #[error("storage configuration: {0}")]
     Config(String),

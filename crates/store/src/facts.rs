@@ -40,6 +40,10 @@ pub struct BufferFacts {
     pub suspended: Option<String>,
     /// Whether it is only read.
     pub is_read_only: bool,
+    /// Whether it takes nothing new, and what it has goes as the rest of its set is overwritten.
+    pub is_retired: bool,
+    /// ... and nothing of that is left.
+    pub is_drained: bool,
     /// What was wrong when it was opened, if anything.
     pub complaint: Option<String>,
     /// The last sequence in its header.
@@ -56,6 +60,13 @@ impl BufferFacts {
     pub fn state(&self) -> String {
         match (&self.suspended, &self.complaint) {
             (Some(why), _) => format!("suspended: {why}"),
+            _ if self.is_drained => {
+                "drained: nothing is left in it; take it out of the configuration".to_owned()
+            }
+            _ if self.is_retired => {
+                "retired: it takes nothing, and drains as the rest of its set is overwritten"
+                    .to_owned()
+            }
             (None, Some(complaint)) => complaint.clone(),
             (None, None) => "ok".to_owned(),
         }

@@ -18,6 +18,7 @@ pub mod methods;
 mod reader;
 mod records;
 mod register;
+mod retirement;
 mod rules;
 mod store;
 
@@ -39,5 +40,6 @@ pub use methods::cnfs::{ARTICLE_OCTETS_MAX, CreateProgress, STARTS_MAX};
 pub use methods::segment::OPEN_SEGMENTS_MAX;
 pub use reader::StoreReader;
 pub use register::OCTETS_MAX as REGISTER_OCTETS_MAX;
+pub use retirement::Retirement;
 pub use rules::{RuleNote, RuleSubject, Rules};
 pub use store::{Access, Store};

@@ -1,9 +1,9 @@
 //! The register of buffers: every one this spool ever had, so that an id is never given twice and a buffer whose disk
 //! is not mounted, or that a configuration forgot, is missed, not made again.
 //!
-//! A line of text each: id, method, name, and `dropped` for one that was let go; the first line has a checksum of the
-//! others.  It is written after the buffer was made, twice; one of the two is enough.  A buffer that is not in it yet is
-//! taken in when it is opened.
+//! A line of text each: id, method, name, and a word for one that takes nothing new (`retired`), of which nothing is left
+//! (`drained`), or that was let go (`dropped`); the first line has a checksum of the others.  It is written after the buffer
+//! was made, twice; one of the two is enough.  A buffer that is not in it yet is taken in when it is opened.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -17,9 +17,9 @@ use crate::error::{Error, Result};
 const FIRST_LINE_1: &str = "newsreel buffers 1";
 /// The first line of every later one: these words, the version, and the crc32c of all lines behind it, hexadecimal.
 const WORDS: &str = "newsreel buffers ";
-const VERSION: u32 = 2;
-/// Behind the name of a buffer that was let go.
-const DROPPED: &str = " dropped";
+const VERSION: u32 = 3;
+/// As long as no buffer has one of the words that version 3 brought.
+const VERSION_PLAIN: u32 = 2;
 /// 65536 buffers of at most 80 octets a line.
 pub const OCTETS_MAX: usize = 6 << 20;
 
@@ -36,8 +36,34 @@ struct Entry {
     id: BufferId,
     method: String,
     name: String,
+    standing: Standing,
+}
+
+/// How a buffer stands in its spool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// It takes articles.
+    InUse,
+    /// It takes none, and what it has goes as the rest of its set is overwritten.
+    Retired,
+    /// Nothing is left in it: the configuration may forget it.
+    Drained,
     /// It was let go: its articles are gone, and neither its id nor its name is given again.
-    is_dropped: bool,
+    Dropped,
+}
+
+impl Standing {
+    /// Behind the name.
+    const WORDS: [(Self, &str); 3] = [
+        (Self::Retired, " retired"),
+        (Self::Drained, " drained"),
+        (Self::Dropped, " dropped"),
+    ];
+
+    /// Only version 3 has it.
+    const fn is_late(self) -> bool {
+        matches!(self, Self::Retired | Self::Drained)
+    }
 }
 
 impl Register {
@@ -92,8 +118,23 @@ impl Register {
     /// The id of the buffer of this name, if it is still in use.
     pub(crate) fn id_of(&self, name: &str) -> Option<BufferId> {
         let mut entries = self.entries.iter();
-        let entry = entries.find(|entry| entry.name == name && !entry.is_dropped);
+        let entry = entries.find(|entry| entry.name == name && entry.standing != Standing::Dropped);
         entry.map(|entry| entry.id)
+    }
+
+    /// How the buffer of this name stands, if there ever was one.
+    pub(crate) fn standing(&self, name: &str) -> Option<Standing> {
+        let entry = self.entries.iter().find(|entry| entry.name == name);
+        entry.map(|entry| entry.standing)
+    }
+
+    /// Says how the buffer of this name stands.
+    pub(crate) fn set_standing(&mut self, name: &str, standing: Standing) {
+        let entry = self.entries.iter_mut().find(|entry| entry.name == name);
+        if let Some(entry) = entry {
+            self.is_changed |= entry.standing != standing;
+            entry.standing = standing;
+        }
     }
 
     /// Lets these buffers go, and refuses to do without any other that is not `named`: the articles in it would be gone.
@@ -114,10 +155,20 @@ impl Register {
                     "buffer {name:?} is to be dropped, but the configuration still has it; take it out there"
                 )));
             }
-            self.is_changed |= !entry.is_dropped;
-            entry.is_dropped = true;
+            self.is_changed |= entry.standing != Standing::Dropped;
+            entry.standing = Standing::Dropped;
         }
-        let missed = |entry: &&Entry| !entry.is_dropped && !named(&entry.name);
+        for entry in &mut self.entries {
+            // Nothing is left in it that could be missed.
+            if entry.standing == Standing::Drained && !named(&entry.name) {
+                tracing::warn!(
+                    buffer = entry.name,
+                    "a buffer that was drained is let go; its file may be removed"
+                );
+                (entry.standing, self.is_changed) = (Standing::Dropped, true);
+            }
+        }
+        let missed = |entry: &&Entry| entry.standing != Standing::Dropped && !named(&entry.name);
         let missed: Vec<&str> = self
             .entries
             .iter()
@@ -148,7 +199,9 @@ impl Register {
     pub(crate) fn enter(&mut self, id: BufferId, method: &str, name: &str) -> Result<()> {
         let same = |entry: &&Entry| entry.id == id || entry.name == name;
         match self.entries.iter().find(same) {
-            Some(entry) if entry.id == id && entry.name == name && entry.is_dropped => {
+            Some(entry)
+                if entry.id == id && entry.name == name && entry.standing == Standing::Dropped =>
+            {
                 Err(Error::Config(format!(
                     "buffer {name:?} was dropped, and its articles with it; remove its file, and give a new buffer \
                      another name"
@@ -165,7 +218,7 @@ impl Register {
                     id,
                     method: method.to_owned(),
                     name: name.to_owned(),
-                    is_dropped: false,
+                    standing: Standing::InUse,
                 });
                 self.is_changed = true;
                 Ok(())
@@ -196,11 +249,17 @@ fn copy_of(path: &Path) -> PathBuf {
 fn print(entries: &[Entry]) -> String {
     let mut out = String::new();
     for entry in entries {
-        let dropped = if entry.is_dropped { DROPPED } else { "" };
-        let _ = writeln!(out, "{} {} {}{dropped}", entry.id, entry.method, entry.name);
+        let mut words = Standing::WORDS.iter();
+        let word = words.find(|(standing, _)| *standing == entry.standing);
+        let word = word.map_or("", |(_, word)| word);
+        let _ = writeln!(out, "{} {} {}{word}", entry.id, entry.method, entry.name);
     }
     let crc = crc32c::crc32c(out.as_bytes());
-    format!("{WORDS}{VERSION} {crc:08x}\n{out}")
+    let version = match entries.iter().any(|entry| entry.standing.is_late()) {
+        true => VERSION,
+        false => VERSION_PLAIN,
+    };
+    format!("{WORDS}{version} {crc:08x}\n{out}")
 }
 
 /// The version of a sound text, and the lines behind the first.
@@ -220,22 +279,25 @@ fn is_newer(text: &[u8]) -> bool {
 }
 
 fn parse(text: &[u8]) -> Option<Vec<Entry>> {
-    let (_, rest) = opened(text).filter(|(version, _)| (1..=VERSION).contains(version))?;
+    let (version, rest) = opened(text).filter(|(version, _)| (1..=VERSION).contains(version))?;
     if !rest.is_empty() && !rest.ends_with('\n') {
         return None;
     }
     rest.split_terminator('\n')
         .map(|line| {
-            let (line, is_dropped) = match line.strip_suffix(DROPPED) {
-                Some(line) => (line, true),
-                None => (line, false),
-            };
+            let mut words = Standing::WORDS.iter();
+            let word =
+                words.find_map(|(standing, word)| Some((line.strip_suffix(word)?, *standing)));
+            let (line, standing) = word.unwrap_or((line, Standing::InUse));
+            if standing.is_late() && version < VERSION {
+                return None;
+            }
             let mut words = line.split(' ');
             let entry = Entry {
                 id: BufferId(words.next()?.parse().ok()?),
                 method: words.next()?.to_owned(),
                 name: words.next()?.to_owned(),
-                is_dropped,
+                standing,
             };
             words.next().is_none().then_some(entry)
         })
@@ -306,6 +368,42 @@ mod tests {
     }
 
     #[test]
+    fn a_drained_buffer_may_be_forgotten_and_a_retired_one_not() {
+        let disk = MemoryDisk::new();
+        let dir = Path::new("/spool/buffers");
+        let mut register = Register::open(&disk, dir).unwrap();
+        for (id, name) in [(1, "A"), (2, "B")] {
+            register.enter(BufferId(id), "cnfs", name).unwrap();
+        }
+        let only_b = |name: &str| name == "B";
+        let first_line = |disk: &MemoryDisk| {
+            let text = read_whole(disk, &dir.join("register"), OCTETS_MAX).unwrap();
+            text.get(..WORDS.len() + 1).map(<[u8]>::to_vec).unwrap()
+        };
+        for (standing, version) in [
+            (Standing::InUse, b'2'),
+            (Standing::Retired, b'3'),
+            (Standing::Drained, b'3'),
+        ] {
+            register.set_standing("A", standing);
+            register.save(&disk).unwrap();
+            assert_eq!(first_line(&disk).last(), Some(&version), "{standing:?}");
+            register = Register::open(&disk, dir).unwrap();
+            assert_eq!(register.standing("A"), Some(standing));
+            if standing != Standing::Drained {
+                let error = register.reconcile(&only_b, &[]).unwrap_err();
+                assert!(error.to_string().contains(": A;"), "{error}");
+            }
+        }
+        register.reconcile(&only_b, &[]).unwrap();
+        register.save(&disk).unwrap();
+        assert_eq!(first_line(&disk).last(), Some(&b'2'));
+        let register = Register::open(&disk, dir).unwrap();
+        assert_eq!(register.standing("A"), Some(Standing::Dropped));
+        assert_eq!(register.standing("B"), Some(Standing::InUse));
+    }
+
+    #[test]
     fn one_sound_register_of_two_is_enough() {
         let disk = MemoryDisk::new();
         let dir = Path::new("/spool/buffers");
@@ -328,7 +426,7 @@ mod tests {
         let error = Register::open(&disk, dir).unwrap_err().to_string();
         assert!(error.contains("so is its copy"), "{error}");
         // A later version is not passed over for an older copy, nor called damaged.
-        let later = format!("newsreel buffers 3 {:08x}\n?\n", crc32c::crc32c(b"?\n"));
+        let later = format!("newsreel buffers 4 {:08x}\n?\n", crc32c::crc32c(b"?\n"));
         replace_file(&disk, &files[0], later.as_bytes()).unwrap();
         let error = Register::open(&disk, dir).unwrap_err().to_string();
         assert!(error.contains("later newsreel"), "{error}");
@@ -357,6 +455,7 @@ mod tests {
             "newsreel buffers 1\n1 cnfs C0",
             "newsreel buffers 2 00000000\n1 cnfs C0\n",
             "newsreel buffers 2\n1 cnfs C0\n",
+            "newsreel buffers 1\n1 cnfs C0 retired\n",
         ] {
             assert_eq!(parse(bad.as_bytes()), None, "{bad:?}");
         }

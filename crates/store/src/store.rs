@@ -20,12 +20,14 @@ use crate::methods::cnfs::{self, CreateProgress};
 use crate::methods::{self, Opening};
 use crate::reader::StoreReader;
 use crate::register::Register;
+use crate::retirement::Retirement;
 
 /// The sequencer's half: all sets.
 #[derive(Debug)]
 pub struct Store {
     sets: Vec<Box<dyn StorageMethod>>,
     reader: Arc<StoreReader>,
+    retirement: Arc<Retirement>,
 }
 
 /// The register of a spool's buffers, which a sound configuration names all.
@@ -94,7 +96,7 @@ impl Store {
             machine_octets: machine_octets(),
             progress,
         };
-        let (mut sets, mut readers) = (Vec::new(), Vec::new());
+        let (mut sets, mut readers, mut cyclic) = (Vec::new(), Vec::new(), Vec::new());
         for (at, set) in config.sets.iter().enumerate() {
             let id = set_id(at)?;
             let Some(method) = methods::find(&set.method) else {
@@ -106,6 +108,7 @@ impl Store {
             let mut opened = (method.open)(&mut opening, id, set)?;
             sets.push(opened.placing);
             readers.append(&mut opened.readers);
+            cyclic.append(&mut opened.cyclic);
         }
         if access == Access::Write {
             register.save(disk.as_ref())?;
@@ -113,6 +116,7 @@ impl Store {
         Ok(Self {
             sets,
             reader: Arc::new(StoreReader::new(readers)),
+            retirement: Arc::new(Retirement::new(Arc::clone(disk), register, cyclic)),
         })
     }
 
@@ -170,6 +174,12 @@ impl Store {
     #[must_use]
     pub fn reader(&self) -> Arc<StoreReader> {
         Arc::clone(&self.reader)
+    }
+
+    /// What says which buffers take nothing new.
+    #[must_use]
+    pub fn retirement(&self) -> Arc<Retirement> {
+        Arc::clone(&self.retirement)
     }
 
     /// Gives an article a place in the set of `place` and copies it into that set's open batch.
@@ -313,6 +323,7 @@ impl Store {
         for set in &mut self.sets {
             set.checkpoint(out);
         }
+        out.extend(self.retirement.checkpoint());
     }
 
     fn set_of(&mut self, buffer: BufferId) -> Option<&mut Box<dyn StorageMethod>> {

@@ -103,6 +103,15 @@ pub(crate) enum Request {
     },
     /// The buffers.
     Store,
+    /// Have a cyclic buffer take nothing new.
+    StoreRetire {
+        /// Its name.
+        buffer: String,
+        /// Have it take articles again.
+        undo: bool,
+        /// Only say what would be done.
+        dry_run: bool,
+    },
     /// Compare the checksums of what is stored.
     Scrub {
         /// The buffers; none: all.
@@ -167,6 +176,7 @@ impl Request {
             Self::GroupRemove { dry_run, .. }
             | Self::GroupDescribe { dry_run, .. }
             | Self::ControlApprove { dry_run, .. }
+            | Self::StoreRetire { dry_run, .. }
             | Self::ArticleCancel { dry_run, .. } => !dry_run,
             Self::GroupSet { .. } | Self::GroupForgetLost | Self::ClockConfirm => true,
             _ => false,
@@ -246,6 +256,11 @@ pub(crate) fn answer(
         Request::ControlKey { id } => control_key(engine, &id),
         Request::ControlApprove { which, dry_run } => control_approve(engine, &which, dry_run),
         Request::Store => value(&engine.inspect_store().map_err(said)?),
+        Request::StoreRetire {
+            buffer,
+            undo,
+            dry_run,
+        } => store_retire(engine, &buffer, !undo, dry_run),
         Request::Scrub {
             buffers,
             octets_per_s,
@@ -254,11 +269,7 @@ pub(crate) fn answer(
             scrub(engine, &buffers, octets_per_s.unwrap_or(usual), progress)
         }
         Request::Check => check(engine, progress),
-        Request::ClockConfirm => {
-            let was = engine.status().clock;
-            engine.confirm_clock().map_err(said)?;
-            Ok(json!({"was": was}))
-        }
+        Request::ClockConfirm => confirm_clock(engine),
         Request::Reload => server.ok_or_else(needs_server)?.reload(),
         Request::Stop => {
             server.ok_or_else(needs_server)?.stop();
@@ -286,6 +297,34 @@ fn check(engine: &Engine, progress: &mut dyn FnMut(Progress) -> bool) -> Result<
         progress(Progress { done, total });
     };
     value(&engine.check(&mut told).map_err(said)?)
+}
+
+fn confirm_clock(engine: &Engine) -> Result<Value, String> {
+    let was = engine.status().clock;
+    engine.confirm_clock().map_err(said)?;
+    Ok(json!({"was": was}))
+}
+
+/// The buffer as it stands then, and whether that is new.
+fn store_retire(
+    engine: &Engine,
+    buffer: &str,
+    retired: bool,
+    dry_run: bool,
+) -> Result<Value, String> {
+    let is_new = match dry_run {
+        true => engine.try_retire_buffer(buffer, retired),
+        false => engine.retire_buffer(buffer, retired),
+    };
+    let is_new = is_new.map_err(said)?;
+    let buffers = engine.inspect_store().map_err(said)?;
+    let report = buffers.iter().find(|report| report.status.name == buffer);
+    let mut done =
+        json!({"buffer": report.map(value).transpose()?, "retired": retired, "new": is_new});
+    if dry_run {
+        done["dry_run"] = true.into();
+    }
+    Ok(done)
 }
 
 /// Each damaged place also says itself in a line.

@@ -24,6 +24,7 @@ mod many_groups;
 mod path;
 mod posting;
 mod reload;
+mod retiring;
 mod scale;
 mod soak;
 mod spool;

@@ -94,6 +94,7 @@ pub(crate) fn open(
     Ok(OpenedSet {
         placing: Box::new(placing),
         readers: vec![reader as Arc<dyn BufferReader>],
+        cyclic: Vec::new(),
     })
 }
 

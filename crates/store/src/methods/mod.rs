@@ -19,6 +19,7 @@ use crate::config::{SetConfig, StoreConfig};
 use crate::error::Result;
 use crate::files;
 use crate::method::{BufferReader, StorageMethod};
+use crate::records::buffer::Buffer;
 use crate::records::reading::end_of as record_end;
 use crate::register::Register;
 use crate::store::Access;
@@ -129,4 +130,6 @@ impl Opening<'_> {
 pub(crate) struct OpenedSet {
     pub(crate) placing: Box<dyn StorageMethod>,
     pub(crate) readers: Vec<Arc<dyn BufferReader>>,
+    /// Its cyclic buffers.
+    pub(crate) cyclic: Vec<Arc<Buffer>>,
 }

@@ -31,6 +31,8 @@ pub(crate) struct Buffer {
     /// What was wrong when it was opened, if anything.
     complaint: Mutex<Option<String>>,
     pub(crate) read_only: bool,
+    /// It takes nothing new, and what it has goes as the rest of its set is overwritten.
+    retired: AtomicBool,
     /// Positions below are gone.
     floor: AtomicU64,
     /// Behind the last record that was placed.
@@ -83,6 +85,7 @@ impl Buffer {
             is_rescued: parts.is_rescued,
             complaint: Mutex::new(parts.complaint),
             read_only: parts.read_only,
+            retired: AtomicBool::new(false),
             floor: AtomicU64::new(hints.reserved.one_cycle_before().0),
             end: AtomicU64::new(hints.end.0),
             arrival: AtomicU64::new(hints.arrival.0),
@@ -125,9 +128,34 @@ impl Buffer {
         self.floor.store(floor.0, Ordering::SeqCst);
     }
 
-    /// Whether it takes articles.
+    /// Whether it may be written.
     pub(crate) fn is_usable(&self) -> bool {
         !self.read_only && !self.suspended.load(Ordering::Relaxed)
+    }
+
+    /// Whether it takes articles.
+    pub(crate) fn takes_articles(&self) -> bool {
+        self.is_usable() && !self.is_retired()
+    }
+
+    /// Whether it takes articles, unless it fails.
+    pub(crate) fn is_for_articles(&self) -> bool {
+        !self.read_only && !self.is_retired()
+    }
+
+    /// Whether it takes nothing new, and drains.
+    pub(crate) fn is_retired(&self) -> bool {
+        self.retired.load(Ordering::SeqCst)
+    }
+
+    /// It takes nothing new from the next article on, or takes articles again.
+    pub(crate) fn retire(&self, retired: bool) {
+        self.retired.store(retired, Ordering::SeqCst);
+    }
+
+    /// Whether it is retired and nothing in it is alive any more.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.is_retired() && self.floor().0 >= self.end.load(Ordering::SeqCst)
     }
 
     /// Takes it out of use; what is in it can still be read.

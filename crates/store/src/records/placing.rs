@@ -30,6 +30,8 @@ const QUIET_REGIONS: u64 = 4;
 const FIRST_LOOK_OCTETS: u64 = 1 << 20;
 /// So much the last commits may leave in any buffer: two of several times the usual size.
 const LEFT_OCTETS_USUAL: u64 = 16 << 20;
+/// What is owed is counted in parts of an octet: buffers of a set may differ much in size.
+const OWED_SHIFT: u32 = 32;
 /// Replayed articles noted at once.
 const REPLAYED_AT_ONCE: usize = 4096;
 /// No article is larger, whatever the buffer's size: what a damaged index asks for must fit into memory.
@@ -62,6 +64,8 @@ pub(crate) struct Filling {
     pub(crate) run_octets: u64,
     /// What is left of this cycle stays empty: the next record begins another.
     close_cycle: bool,
+    /// Room that others of its set have overwritten while it drains, in its own size: octets times 2^32.
+    owed: u128,
     /// The cycle that this buffer's turn fills, in a set that is filled in sequence.
     turn_cycle: u32,
     placed: Hints,
@@ -124,6 +128,7 @@ impl Filling {
             starts: Vec::new(),
             run_octets: 0,
             close_cycle: false,
+            owed: 0,
             turn_cycle: hints.end.cycle(),
             placed: hints,
             sealed: hints,
@@ -345,7 +350,7 @@ impl Filling {
 
     /// What must be reserved so that a region's worth of room lies ahead.  What was asked for before and is not
     /// reserved now was in a commit that failed: it is asked for again.
-    pub(crate) fn reservation(&mut self) -> Option<Reservation> {
+    pub(crate) fn reservation(&self) -> Option<Reservation> {
         let geometry = self.buffer.geometry;
         let region = self.region();
         let ahead = geometry.distance(self.next, self.reserved);
@@ -360,8 +365,39 @@ impl Filling {
         })
     }
 
-    /// A reservation is durable.
-    pub(crate) fn reserved(&mut self, up_to: Position) {
+    /// It is retired, and others of its set, with so much room together, are about to overwrite `octets`: the same share of
+    /// it goes.
+    pub(crate) fn owe(&mut self, octets: u64, others: u64) {
+        let share = u128::from(octets) * u128::from(self.buffer.geometry.capacity());
+        let share = (share << OWED_SHIFT) / u128::from(others.max(1));
+        self.owed = self.owed.saturating_add(share);
+    }
+
+    /// What goes next of a buffer that is retired: its articles, oldest first, as if something overwrote them, and as fast as
+    /// others of its set are overwritten.  Asked for in vain it is asked for again.
+    pub(crate) fn drain(&self) -> Option<Reservation> {
+        let geometry = self.buffer.geometry;
+        // One cycle behind this is where its last article ends.
+        let next = geometry.page_up(self.next)?;
+        let last = Position::checked(next.cycle().checked_add(1)?, next.offset())?;
+        let owed = u64::try_from(self.owed >> OWED_SHIFT).unwrap_or(u64::MAX);
+        let left = geometry.distance(self.reserved, last);
+        if owed < left.min(self.region()) {
+            return None;
+        }
+        // All of these marks lie on pages; what is less than a page stays owed.
+        let up_to = geometry.advance(self.reserved, (owed - owed % PAGE).min(left));
+        let up_to = up_to.map_or(last, |up_to| up_to.min(last));
+        (up_to > self.reserved).then_some(Reservation {
+            buffer: self.buffer.id,
+            up_to,
+        })
+    }
+
+    /// A reservation is durable.  Returns how many octets further it reaches.
+    pub(crate) fn reserved(&mut self, up_to: Position) -> u64 {
+        let further = self.buffer.geometry.distance(self.reserved, up_to);
+        self.owed = self.owed.saturating_sub(u128::from(further) << OWED_SHIFT);
         // Readers must see the floor before the first octet of the region is touched.
         self.buffer.raise_floor(up_to.one_cycle_before());
         self.reserved = self.reserved.max(up_to);
@@ -374,6 +410,7 @@ impl Filling {
             ..self.sealed
         };
         self.header_due = true;
+        further
     }
 
     /// Where it stands.  A buffer that failed stands where it was sound: what it did not take was placed elsewhere.
@@ -426,8 +463,11 @@ impl Filling {
             // What was dropped is below the mark by a cycle: the end may be there, or further on.
             let page = geometry.page_up(end);
             page.map(|page| page.max(reserved.one_cycle_before()))
-        } else if geometry.distance(end, reserved) < geometry.capacity() {
-            geometry.page_up(end)
+        } else if let Some(page) = geometry.page_up(end)
+            && geometry.distance(page, reserved) <= geometry.capacity()
+        {
+            // As far as one cycle ahead: then it was drained.
+            Some(page)
         } else {
             // It had begun another cycle in which no article was committed yet.
             geometry.start_of(reserved.cycle())

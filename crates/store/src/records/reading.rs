@@ -139,6 +139,8 @@ impl BufferReader for Buffer {
             live_octets: self.live_octets(oldest, end),
             suspended: self.suspension(),
             is_read_only: self.read_only,
+            is_retired: self.is_retired(),
+            is_drained: self.is_drained(),
             complaint: self.complaint(),
             header_sequence: hints.sequence.0,
             header_arrival: hints.arrival.0,

@@ -11,4 +11,5 @@ mod formats;
 mod mutations;
 mod overtaken;
 mod race;
+mod retiring;
 mod sets;

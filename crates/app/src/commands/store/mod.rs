@@ -1,8 +1,9 @@
-//! `newsreel store list|inspect|create|scrub|explain|verify|dump|export`: the buffers, what lies in them, and which rule takes an
-//! article.
+//! `newsreel store list|inspect|create|retire|scrub|explain|verify|dump|export`: the buffers, what lies in them, and which rule
+//! takes an article.
 
 mod create;
 mod files;
+mod retire;
 mod scrub;
 
 use std::path::{Path, PathBuf};
@@ -78,6 +79,25 @@ pub(crate) enum Verb {
         /// Only these buffers; each must not be there yet
         buffers: Vec<String>,
         /// Only say what would be made, where, and how large
+        #[arg(long)]
+        dry_run: bool,
+        #[command(flatten)]
+        spool: SpoolArgs,
+    },
+    /// Have a cyclic buffer take nothing new, so that it can be taken away when nothing is left in it
+    #[command(
+        after_help = "Its articles go oldest first, at the pace at which the rest of its set is overwritten: when that has come around \
+                      once the buffer is drained. Then, and not earlier, `newsreel store list` says that it may be taken out of the \
+                      configuration. Beside a running server it holds from the next article on.\n\n\
+                      Examples:\n  newsreel store retire C0\n  newsreel store retire C0 --undo"
+    )]
+    Retire {
+        /// The buffer
+        buffer: String,
+        /// Have it take articles again
+        #[arg(long)]
+        undo: bool,
+        /// Only say what would be done
         #[arg(long)]
         dry_run: bool,
         #[command(flatten)]
@@ -175,6 +195,12 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
             dry_run,
             spool,
         } => create::run(buffers, *dry_run, spool),
+        Verb::Retire {
+            buffer,
+            undo,
+            dry_run,
+            spool,
+        } => retire::run(buffer, *undo, *dry_run, spool),
         Verb::Scrub {
             buffers,
             rate,
@@ -355,7 +381,7 @@ fn with_states(columns: &[(&str, &str)], mut rows: Vec<Value>) -> String {
 fn word(state: &str) -> &str {
     match state.split_once(": ") {
         _ if state == "ok" => state,
-        Some((word @ "suspended", _)) => word,
+        Some((word @ ("suspended" | "retired" | "drained"), _)) => word,
         _ => "impaired",
     }
 }

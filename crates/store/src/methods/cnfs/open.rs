@@ -30,11 +30,12 @@ pub(crate) fn open(opening: &mut Opening<'_>, set: SetId, config: &SetConfig) ->
         let buffer = configured(&opening.config.buffers, config, name)?;
         buffers.push(open_buffer(opening, (set, recent_octets, &pool), buffer)?);
     }
-    let readers = buffers
-        .iter()
-        .map(|cyclic| Arc::clone(&cyclic.buffer) as Arc<dyn BufferReader>);
+    let cyclic = buffers.iter().map(|cyclic| Arc::clone(&cyclic.buffer));
+    let cyclic: Vec<_> = cyclic.collect();
+    let readers = cyclic.iter().cloned();
     Ok(OpenedSet {
-        readers: readers.collect(),
+        readers: readers.map(|one| one as Arc<dyn BufferReader>).collect(),
+        cyclic,
         placing: Box::new(Cnfs::new(buffers, config)),
     })
 }

@@ -1,7 +1,8 @@
 //! A set of cyclic buffers: which one takes the next article.
 //!
 //! It turns to another buffer between batches only (`interleave`), because each buffer that a commit touches must be
-//! synced; or when one has come to its end (`sequential`).
+//! synced; or when one has come to its end (`sequential`).  One that is retired gets no turn, and its articles go at the
+//! pace at which the others are overwritten: once those have come around nothing is left in it.
 
 use std::sync::Arc;
 
@@ -74,7 +75,7 @@ impl Cnfs {
 
     fn is_usable(&self, at: usize) -> bool {
         let filling = self.fillings.get(at);
-        filling.is_some_and(|filling| filling.buffer.is_usable())
+        filling.is_some_and(|filling| filling.buffer.takes_articles())
     }
 
     /// The buffer for an article of this length: the current one, unless it is suspended, too small for it, or full
@@ -92,7 +93,10 @@ impl Cnfs {
             let limits = usable.map(|at| (self.fillings[at].article_octets_max(), at));
             let (limit, largest) = limits.max().unwrap_or((0, at));
             // One that failed might have taken it: then that is our trouble, and not the article's.
-            let ever = self.fillings.iter().filter(|one| !one.buffer.read_only);
+            let ever = self
+                .fillings
+                .iter()
+                .filter(|one| one.buffer.is_for_articles());
             let ever = ever.map(Filling::article_octets_max).max().unwrap_or(limit);
             return if len > ever {
                 Err(PlaceError::TooLarge { limit: ever })
@@ -129,16 +133,32 @@ impl StorageMethod for Cnfs {
     }
 
     fn reservations(&mut self, _: Option<UnixTime>, out: &mut Vec<Reservation>) {
-        let usable = self
-            .fillings
-            .iter_mut()
-            .filter(|filling| filling.buffer.is_usable());
-        out.extend(usable.filter_map(Filling::reservation));
+        for filling in &self.fillings {
+            out.extend(if filling.buffer.is_retired() {
+                filling.drain()
+            } else if filling.buffer.is_usable() {
+                filling.reservation()
+            } else {
+                None
+            });
+        }
     }
 
     fn reserved(&mut self, reservation: Reservation) {
-        if let Some(filling) = self.find(reservation.buffer) {
-            filling.reserved(reservation.up_to);
+        let Some(filling) = self.find(reservation.buffer) else {
+            return;
+        };
+        let octets = filling.reserved(reservation.up_to);
+        if filling.buffer.is_retired() {
+            return;
+        }
+        let fillings = self.fillings.iter();
+        let others = fillings.filter(|one| one.buffer.is_for_articles());
+        let others = others.map(|one| one.buffer.geometry.capacity()).sum();
+        for filling in &mut self.fillings {
+            if filling.buffer.is_retired() {
+                filling.owe(octets, others);
+            }
         }
     }
 

@@ -36,6 +36,7 @@ pub(crate) fn open(opening: &mut Opening<'_>, set: SetId, config: &SetConfig) ->
     Ok(OpenedSet {
         readers: vec![placing.buffer() as Arc<dyn BufferReader>],
         placing: Box::new(placing),
+        cyclic: Vec::new(),
     })
 }
 

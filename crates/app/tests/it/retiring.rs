@@ -1,0 +1,94 @@
+//! `newsreel store retire`, beside a server that is killed between the steps: a buffer drains, and is forgotten.
+
+use std::ops::Range;
+
+use newsreel_host::{Disk as _, RealDisk};
+
+use crate::client::{NewsClient, article};
+use crate::spool::{Server, Spool};
+
+fn id(n: usize) -> String {
+    format!("<{n}@retiring.example>")
+}
+
+/// Feeds articles of some 60,000 octets.
+fn feed(server: &Server, range: Range<usize>) {
+    let mut client = NewsClient::connect(server.address);
+    let body = "a line of a body that is not short and not long\r\n".repeat(1200);
+    for n in range.clone() {
+        let text = article(&id(n), "misc.test");
+        let text = text.strip_suffix(".\r\n").unwrap();
+        client.send(format!("TAKETHIS {}\r\n{text}{body}.\r\n", id(n)).as_bytes());
+        // No more than its connection holds.
+        assert_eq!(client.line(), format!("239 {}", id(n)));
+    }
+}
+
+/// State and live octets of a buffer.
+fn state(spool: &Spool, name: &str) -> (String, u64) {
+    let buffers = spool.json(&["store", "list"]);
+    let mut buffers = buffers.as_array().unwrap().iter();
+    let buffer = buffers.find(|buffer| buffer["name"] == name).unwrap();
+    let state = buffer["state"].as_str().unwrap();
+    let word = state.split(':').next().unwrap();
+    (word.to_owned(), buffer["live_octets"].as_u64().unwrap())
+}
+
+/// Which of these are still here.
+fn here(server: &Server, range: Range<usize>) -> Vec<usize> {
+    let mut client = NewsClient::connect(server.address);
+    range
+        .filter(|n| client.ask(&format!("STAT {}", id(*n))).starts_with("223"))
+        .collect()
+}
+
+#[test]
+fn a_retired_buffer_drains_over_crashes_and_is_forgotten() {
+    let spool = Spool::new();
+    let server = spool.serve();
+    spool.text(&["group", "add", "misc.test"]);
+    feed(&server, 0..40);
+    let (_, before) = state(&spool, "A");
+    assert!(before > 0 && state(&spool, "B").1 > 0, "both have some");
+
+    let only_said = spool.json(&["store", "retire", "A", "--dry-run"]);
+    assert_eq!(
+        (&only_said["new"], &only_said["dry_run"]),
+        (&true.into(), &true.into())
+    );
+    assert_eq!(state(&spool, "A").0, "ok");
+    let done = spool.text(&["store", "retire", "A"]);
+    assert!(
+        done.starts_with("take no more articles: A, of set main"),
+        "{done}"
+    );
+    server.kill();
+    let error = spool.error(&["store", "retire", "B"]);
+    assert!(error.contains("no other buffer of its set"), "{error}");
+
+    let server = spool.serve();
+    feed(&server, 40..100);
+    let (word, alive) = state(&spool, "A");
+    assert_eq!(word, "retired");
+    assert!(alive >= before, "its turn has not come");
+    assert_eq!(here(&server, 0..100).len(), 100);
+    feed(&server, 100..150);
+    server.kill();
+    let server = spool.serve();
+    feed(&server, 150..210);
+    assert_eq!(state(&spool, "A"), ("drained".to_owned(), 0));
+    let left = here(&server, 0..210);
+    assert!(!left.is_empty() && left.len() < 150, "{}", left.len());
+    let text = spool.text(&["store", "list"]);
+    assert!(text.contains("A: drained: nothing is left in it"), "{text}");
+    server.stop();
+
+    spool.configure(&Spool::changed(&[("name = \"A\"\n", "name = \"C\"\n")]));
+    RealDisk.remove(&spool.path().join("buffers/A")).unwrap();
+    let server = spool.serve();
+    assert_eq!(here(&server, 0..210), left);
+    feed(&server, 210..240);
+    assert!(state(&spool, "C").1 > 0, "the new one takes its share");
+    assert_eq!(spool.json(&["check"])["problems"], serde_json::json!([]));
+    server.stop();
+}

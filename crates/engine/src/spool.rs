@@ -13,6 +13,8 @@ use crate::error::Error;
 
 /// The file that makes a directory a spool.
 const IDENTITY: &str = "spool.newsreel";
+/// What a first start leaves of it that is killed before it has its name (`replace_file`).
+const IDENTITY_BEGUN: &str = "spool.newsreel.new";
 /// The same again: one rotten block must not cost the spool.
 const COPY: &str = "spool.copy";
 /// The lock a running server (or an offline writer) holds.
@@ -74,8 +76,8 @@ pub(crate) struct Spool {
     pub(crate) id: [u8; 16],
     /// The key of the message-id hash, as far as the identity tells it.
     pub(crate) key: Option<[u8; 32]>,
-    /// Held while we may write.
-    _lock: Option<Box<dyn Lock>>,
+    /// Held while we may write: the lock's file, which names us, and the directory, which nobody can remove to be rid of it.
+    _locks: Vec<Box<dyn Lock>>,
 }
 
 impl Spool {
@@ -87,13 +89,17 @@ impl Spool {
         if foreign.is_some() && Self::find(disk, dir)?.is_none() {
             return Err(Self::not_empty(dir, foreign));
         }
-        let lock = disk.lock(&dir.join(LOCK)).map_err(|error| match error {
-            HostError::Locked { pid, .. } => Error::Locked {
-                path: dir.to_path_buf(),
-                pid,
-            },
-            other => Error::Host(other),
-        })?;
+        let locks = [dir.join(LOCK), dir.to_path_buf()]
+            .iter()
+            .map(|path| disk.lock(path))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|error| match error {
+                HostError::Locked { pid, .. } => Error::Locked {
+                    path: dir.to_path_buf(),
+                    pid,
+                },
+                other => Error::Host(other),
+            })?;
         let identity = match Self::find(disk, dir)? {
             Some(identity) => identity,
             None => Self::make(disk, dir)?,
@@ -103,7 +109,7 @@ impl Spool {
             dir: dir.to_path_buf(),
             id: identity.id,
             key: identity.key,
-            _lock: Some(lock),
+            _locks: locks,
         })
     }
 
@@ -119,7 +125,7 @@ impl Spool {
             dir: dir.to_path_buf(),
             id: identity.id,
             key: identity.key,
-            _lock: None,
+            _locks: Vec::new(),
         })
     }
 
@@ -191,10 +197,12 @@ impl Spool {
         Ok(parse(&read_whole(disk.as_ref(), &dir.join(name), 4096)?))
     }
 
-    /// Something in the directory that a new spool would not have.
+    /// Something in the directory that a new spool would not have: it has the lock, and an identity that is not whole yet;
+    /// and where a file system is mounted, what that has.
     fn foreign(disk: &Arc<dyn Disk>, dir: &Path) -> Result<Option<String>, Error> {
+        let ours = [LOCK, IDENTITY_BEGUN, "lost+found"];
         let mut names = disk.list(dir)?.into_iter().map(|entry| entry.name);
-        Ok(names.find(|name| name != LOCK && !name.starts_with('.')))
+        Ok(names.find(|name| !ours.contains(&name.as_str()) && !name.starts_with('.')))
     }
 
     fn not_empty(dir: &Path, foreign: Option<String>) -> Error {
@@ -283,6 +291,31 @@ mod tests {
         let id = first.id;
         drop(first);
         assert_eq!(Spool::open(&disk, dir).unwrap().id, id);
+        assert_eq!(Spool::open_read_only(&disk, dir).unwrap().id, id);
+    }
+
+    /// A lock is often taken for what a dead server left, and removed.
+    #[test]
+    fn a_lock_that_was_removed_still_locks() {
+        let disk: Arc<dyn Disk> = Arc::new(newsreel_host::RealDisk);
+        let folder = tempfile::tempdir().unwrap();
+        let spool = Spool::open(&disk, folder.path()).unwrap();
+        disk.remove(&folder.path().join(LOCK)).unwrap();
+        let error = Spool::open(&disk, folder.path()).unwrap_err();
+        assert!(matches!(error, Error::Locked { .. }), "{error}");
+        drop(spool);
+        Spool::open(&disk, folder.path()).unwrap();
+    }
+
+    #[test]
+    fn a_first_start_that_was_killed_is_begun_again() {
+        let disk = disk();
+        let dir = Path::new("/spool");
+        disk.create_dir_all(&dir.join("lost+found")).unwrap();
+        let begun = dir.join(format!("{IDENTITY}.new"));
+        disk.open(&begun, OpenMode::CreateNew).unwrap();
+        disk.open(&dir.join(LOCK), OpenMode::CreateNew).unwrap();
+        let id = Spool::open(&disk, dir).unwrap().id;
         assert_eq!(Spool::open_read_only(&disk, dir).unwrap().id, id);
     }
 

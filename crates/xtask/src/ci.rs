@@ -32,10 +32,13 @@ struct Step {
 /// Tests with these words in their names do all they can now, to the release binary.
 const FULL: &[(&str, &str)] = &[("NEWSREEL_TEST_SCALE", "full")];
 
-/// The tests with these words in their names, one at a time, with their figures.  All packages are named so that what
+/// The tests with these words in their names, one at a time where nothing else is said, with their figures.  All packages are named so that what
 /// the step of all tests has built is used again.
 macro_rules! full_tests {
     ($words:literal) => {
+        full_tests!($words, "--test-threads=1")
+    };
+    ($words:literal, $threads:literal) => {
         &[
             "cargo",
             "test",
@@ -46,7 +49,7 @@ macro_rules! full_tests {
             "--",
             $words,
             "--nocapture",
-            "--test-threads=1",
+            $threads,
         ]
     };
 }
@@ -149,7 +152,8 @@ const STEPS: &[Step] = &[
     Step {
         name: "release: a mounted file system",
         quick: false,
-        command: full_tests!("usenetfs::"),
+        // One of them waits for a soak of two minutes.
+        command: full_tests!("usenetfs::", "--test-threads=2"),
         environment: FULL,
     },
     Step {
@@ -179,7 +183,7 @@ const STEPS: &[Step] = &[
     Step {
         name: "release: 50 kills in the middle of a feed",
         quick: false,
-        command: full_tests!("crash::"),
+        command: full_tests!("kills::"),
         environment: FULL,
     },
     Step {

@@ -113,7 +113,8 @@ pub trait Disk: Send + Sync + Debug {
     /// Room left for an ordinary user on the file system that holds `path`, in octets.
     fn free_bytes(&self, path: &Path) -> Result<u64>;
 
-    /// Takes the exclusive lock at `path` at once or says who holds it.
+    /// Takes the exclusive lock at `path` at once or says who holds it: a file, which is made and names the holder, or a
+    /// directory that is there.
     fn lock(&self, path: &Path) -> Result<Box<dyn Lock>>;
 }
 

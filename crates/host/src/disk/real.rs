@@ -293,18 +293,26 @@ impl Disk for RealDisk {
     }
 
     fn lock(&self, path: &Path) -> Result<Box<dyn Lock>> {
+        let is_dir = fs::metadata(path).is_ok_and(|facts| facts.is_dir());
+        // A directory may be reached by a link, a file that is written to may not.
+        let flags = match is_dir {
+            true => OFlags::DIRECTORY,
+            false => OFlags::NONBLOCK | OFlags::NOFOLLOW,
+        };
         let file = fs::OpenOptions::new()
             .read(true)
-            .write(true)
-            .create(true)
+            .write(!is_dir)
+            .create(!is_dir)
             .truncate(false)
             .mode(0o640)
-            .custom_flags(as_flags(OFlags::NONBLOCK | OFlags::NOFOLLOW))
+            .custom_flags(as_flags(flags))
             .open(path)
-            .and_then(no_stream)
+            .and_then(|file| if is_dir { Ok(file) } else { no_stream(file) })
             .map_err(|e| Error::from_io(Op::Lock, path, no_link(e)))?;
         match retry(|| rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)) {
             Ok(()) => {}
+            // File systems of other machines lock only what is open for writing.
+            Err(Errno::BADF | Errno::OPNOTSUPP | Errno::NOLCK) if is_dir => {}
             Err(Errno::WOULDBLOCK) => {
                 return Err(Error::Locked {
                     path: path.to_path_buf(),
@@ -314,9 +322,11 @@ impl Disk for RealDisk {
             Err(errno) => return Err(failed(Op::Lock, path)(errno)),
         }
         let holder = format!("{}\n", std::process::id());
-        file.set_len(0)
-            .and_then(|()| file.write_all_at(holder.as_bytes(), 0))
-            .map_err(|e| Error::from_io(Op::Lock, path, e))?;
+        if !is_dir {
+            file.set_len(0)
+                .and_then(|()| file.write_all_at(holder.as_bytes(), 0))
+                .map_err(|e| Error::from_io(Op::Lock, path, e))?;
+        }
         Ok(Box::new(RealLock {
             _file: file,
             path: path.to_path_buf(),

@@ -321,6 +321,25 @@ fn locks_are_exclusive_and_name_their_holder() {
 }
 
 #[test]
+fn directories_are_locked_as_files_are() {
+    on_every_disk(|disk, dir| {
+        let lock = disk.lock(dir).unwrap();
+        let error = disk.lock(dir).unwrap_err();
+        assert!(matches!(error, Error::Locked { .. }), "{error}");
+        drop(lock);
+        disk.lock(dir).unwrap();
+    });
+    // One may be reached by a link.
+    let folder = tempfile::tempdir().unwrap();
+    let link = folder.path().join("link");
+    let dir = folder.path().join("dir");
+    RealDisk.create_dir_all(&dir).unwrap();
+    std::os::unix::fs::symlink(&dir, &link).unwrap();
+    let _lock = RealDisk.lock(&link).unwrap();
+    RealDisk.lock(&dir).unwrap_err();
+}
+
+#[test]
 fn a_pipe_in_a_files_place_holds_nobody() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("pipe");

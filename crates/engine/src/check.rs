@@ -116,6 +116,11 @@ impl Engine {
         for damaged in self.shared.views.damaged() {
             report.problem(describe(&damaged));
         }
+        if let Some(doubt) = self.doubt.as_ref().filter(|_| self.is_at_rest) {
+            report.problem(format!(
+                "{doubt}; a start takes in again what is whole in the buffers"
+            ));
+        }
         let last = self.shared.committed();
         let untold = self.check_log(&mut report, last, progress)?;
         self.check_store(&mut report, &untold, last, progress)?;

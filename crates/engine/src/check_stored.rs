@@ -26,6 +26,8 @@ const SUPERSEDED: &str = "another copy took its place";
 const WITHDRAWN: &str = "withdrawn";
 /// It came while the check was running.
 const NEWER: &str = "newer than the check";
+/// It is behind the end of the log, and nobody writes: left by a commit that was not finished, or the log lost its end.
+const BEHIND: &str = "behind the end of the log: the next start takes them in";
 /// A view could not be read; that is a problem of its own.
 const UNREADABLE: &str = "a view could not be read";
 
@@ -163,7 +165,9 @@ impl Engine {
                 Met::Damaged(_, damage) | Met::Removed(.., damage) => {
                     report.problem(damage.to_string());
                 }
-                Met::Sound { sequence, .. } if sequence > seen.last => report.uncompared(NEWER),
+                Met::Sound { sequence, .. } if sequence > seen.last => {
+                    report.uncompared(if self.is_at_rest { BEHIND } else { NEWER });
+                }
                 Met::Sound {
                     token,
                     sequence,

@@ -49,6 +49,10 @@ pub struct Engine {
     threads: Mutex<Option<Threads>>,
     pub(crate) spool: Spool,
     pub(crate) opened_ms: u64,
+    /// Only looked at, while nobody wrote.
+    pub(crate) is_at_rest: bool,
+    /// What spoke against the end of the log at the start.
+    pub(crate) doubt: Option<String>,
 }
 
 #[derive(Debug)]
@@ -209,6 +213,8 @@ impl Engine {
             service,
             threads: Mutex::new(None),
             spool,
+            is_at_rest: opened.is_at_rest,
+            doubt: opened.doubt,
         };
         Ok((engine, parts))
     }

@@ -64,6 +64,10 @@ pub(crate) struct Opened {
     pub(crate) passed: Passed,
     /// Cancels that came before their targets.
     pub(crate) pending: Vec<PendingRecord>,
+    /// Opened to look, while nobody writes: what is behind the end of the log was left there.
+    pub(crate) is_at_rest: bool,
+    /// What speaks against the end of the log.
+    pub(crate) doubt: Option<String>,
 }
 
 /// Opens a spool to serve and write it (`Access::Write`) or to look at it.
@@ -110,9 +114,12 @@ pub(crate) fn open(
     let (mut left, look) = (LeftOver::default(), (&*views, from));
     if writer.is_some() {
         spool.keep_key(disk, hash_key);
+    }
+    let is_at_rest = access == Access::ReadOnly && !Spool::is_held(disk, &config.spool);
+    if writer.is_some() || is_at_rest {
         left = left_over(config, &mut store, &mut replay, &recovered, look)?;
     }
-    let writes = resume(&mut store, &mut replay, (&recovered, left.last), look)?;
+    let (writes, doubt) = resume(&mut store, &mut replay, (&recovered, left.last), look)?;
     if let Some(writer) = &mut writer {
         keep_durable(&mut left, &store);
         roll_forward::commit(&left, writer, &mut applier, &mut recovered)?;
@@ -126,6 +133,8 @@ pub(crate) fn open(
         hash_key,
         passed: Passed { jump, unfinished },
         pending: replay.pending,
+        is_at_rest,
+        doubt,
         spool,
         views,
         applier,
@@ -348,31 +357,36 @@ fn keep_durable(left: &mut LeftOver, store: &Store) {
 }
 
 /// Every buffer goes on where the log says; where the log is known to be too old, behind all that was written.  Returns
-/// what the first commit writes besides: a crash may have come between a withdrawal and the erasing of its article.
+/// what the first commit writes besides (a crash may have come between a withdrawal and the erasing of its article), and
+/// what speaks against the log.
 fn resume(
     store: &mut Store,
     replay: &mut Replay,
     (recovered, left): (&Recovered, Sequence),
     (views, from): (&Views, Sequence),
-) -> Result<Vec<Box<dyn BatchWrite>>, Error> {
+) -> Result<(Vec<Box<dyn BatchWrite>>, Option<String>), Error> {
     let mut writes = Vec::new();
     for token in replay.placed.drain(..) {
         store.replayed(&token);
     }
     store.withdrawn(&replay.withdrawn, &mut writes);
     let last = Sequence(recovered.end.0.saturating_sub(1));
-    if recovered.end < from || is_behind(views, replay, store) {
-        tracing::error!(
-            ends = last.0,
-            wanted = from.0,
-            "the log is older than its views, or lost what it said of the buffers: an old one was put back, or a disk lost \
-             what it had acknowledged; every buffer goes on behind its last record"
-        );
+    let is_old = recovered.end < from || is_behind(views, replay, store);
+    let doubt = is_old.then(|| {
+        format!(
+            "the log ends at {}, and is older than its views ({}), or lost what it said of the buffers: it was lost, an old \
+             one was put back, or a disk lost what it had acknowledged",
+            last.0,
+            from.0.saturating_sub(1)
+        )
+    });
+    if let Some(doubt) = &doubt {
+        tracing::error!("{doubt}; every buffer goes on behind its last record");
         replay.raise_to(views);
         store.distrust();
     }
     store.resume(&replay.marks(), last.max(left))?;
-    Ok(writes)
+    Ok((writes, doubt))
 }
 
 /// Whether the views know of an article in a buffer that stands in front of it by the log: it must not be overwritten.

@@ -129,6 +129,12 @@ impl Spool {
         })
     }
 
+    /// Whether somebody may write now.  Where directories cannot be locked, whoever the lock's file names.
+    pub(crate) fn is_held(disk: &Arc<dyn Disk>, dir: &Path) -> bool {
+        let is_locked = matches!(disk.lock(dir), Err(HostError::Locked { .. }));
+        is_locked || newsreel_host::process::lock_holder(&dir.join(LOCK)).is_some()
+    }
+
     /// Sees to it that the identity has this key, which the log told.
     pub(crate) fn keep_key(&mut self, disk: &Arc<dyn Disk>, key: [u8; 32]) {
         if self.key != Some(key) {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use newsreel_engine::{Engine, EngineConfig};
+use newsreel_engine::{CheckReport, Engine, EngineConfig};
 use newsreel_host::{Clock, Disk, FakeClock, MemoryDisk, OpenMode};
 use newsreel_service::Outcome;
 
@@ -162,17 +162,35 @@ async fn an_old_log_beside_newer_views_and_buffers_reuses_no_number_and_mixes_no
     }
 }
 
+/// What a check finds that looks while nobody writes.
+fn looked(disk: MemoryDisk, config: &EngineConfig, clock: &Arc<FakeClock>) -> CheckReport {
+    let clock = Arc::clone(clock) as Arc<dyn Clock>;
+    let look = Engine::open_read_only(config.clone(), Arc::new(disk), clock).unwrap();
+    look.check(&mut |_, _| {}).unwrap()
+}
+
+/// The log is complained of, first of all; what else is.
+fn doubted<'a>(report: &'a CheckReport, what: &str) -> &'a [String] {
+    let first = report.problems.split_first();
+    let (_, others) = first
+        .filter(|(first, _)| first.contains("older than its views"))
+        .unwrap_or_else(|| panic!("{what}: {:?}", report.problems.first()));
+    others
+}
+
 async fn beside_an_old_log(octets: u64, hints: Hints) {
     let what = format!("{octets} octets, {hints:?}");
     let (memory, config, clock, lines) = with_an_old_log(octets, hints).await;
+    // What was written over since is known to be gone only when the buffers go on behind it.
+    let report = looked(memory.clone(), &config, &clock);
+    assert!(doubted(&report, &what).is_empty() || octets == TIGHT);
     let world = open_on(Arc::new(memory.clone()), &config, &clock);
-    // Who looks at what a kill leaves now sees the same, before the log has any of it.
-    let killed: Arc<dyn Disk> = Arc::new(memory.crash_losing_all());
-    let clock = Arc::clone(&clock) as Arc<dyn Clock>;
-    let look = Engine::open_read_only(config.clone(), killed, clock).unwrap();
-    let problems = look.check(&mut |_, _| {}).unwrap().problems;
-    assert_eq!(problems, Vec::<String>::new(), "{what}, looked at");
-    drop(look);
+    // Who looks beside it finds nothing wrong: it has begun to go on behind.  Who looks at what a kill leaves now sees what
+    // it saw before, since the log has nothing of it yet.
+    let beside = looked(memory.clone(), &config, &clock);
+    assert_eq!(beside.problems, Vec::<String>::new(), "{what}, beside it");
+    let killed = looked(memory.crash_losing_all(), &config, &clock);
+    assert_eq!(doubted(&killed, &what), Vec::<String>::new(), "{what}");
     for buffer in world.engine.status().buffers {
         let is_told = buffer.state.contains("an old log was put back");
         assert!(is_told, "{what}: {buffer:?}");
@@ -258,6 +276,14 @@ async fn a_spool_without_its_log_goes_on_from_the_last_checkpoint() {
             }
         }
         let clock = Arc::new(FakeClock::new(crate::world::NOW));
+        let report = looked(left.clone(), &config, &clock);
+        assert_eq!(doubted(&report, &what), Vec::<String>::new(), "{what}");
+        let behind = report
+            .uncompared
+            .iter()
+            .map(|left| (left.why, left.articles));
+        let why = "behind the end of the log: the next start takes them in";
+        assert_eq!(behind.collect::<Vec<_>>(), [(why, 200)], "{what}");
         let world = open_on(Arc::new(left), &config, &clock);
         assert!(world.lines("misc.test").await == lines, "{what}");
         assert_sound(&world, &lines, &what).await;

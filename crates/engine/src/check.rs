@@ -113,6 +113,12 @@ impl Engine {
         if let Some(Some(manifest)) = report.unless_damaged(looked)? {
             report.problem(manifest);
         }
+        let disk = &self.shared.disk;
+        let buffers = self.spool.buffers();
+        let register = newsreel_store::register_damage(disk.as_ref(), &buffers)?;
+        for damage in self.spool.damage(disk).into_iter().chain(register) {
+            report.problem(damage);
+        }
         for damaged in self.shared.views.damaged() {
             report.problem(describe(&damaged));
         }

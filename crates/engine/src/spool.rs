@@ -129,6 +129,22 @@ impl Spool {
         })
     }
 
+    /// What is wrong with either of the two files that say which spool this is.
+    pub(crate) fn damage(&self, disk: &Arc<dyn Disk>) -> Vec<String> {
+        let mut damage = Vec::new();
+        for name in [IDENTITY, COPY] {
+            let why = match Self::read(disk, &self.dir, name) {
+                Ok(Ok(said)) if said.id == self.id => continue,
+                Ok(Ok(_)) => "it is another spool's".to_owned(),
+                Ok(Err(Unreadable::Newer(version))) => format!("it is of version {version}"),
+                Ok(Err(Unreadable::Damaged(why))) => why.to_owned(),
+                Err(error) => error.to_string(),
+            };
+            damage.push(format!("{}: {why}", self.dir.join(name).display()));
+        }
+        damage
+    }
+
     /// Whether somebody may write now.  Where directories cannot be locked, whoever the lock's file names.
     pub(crate) fn is_held(disk: &Arc<dyn Disk>, dir: &Path) -> bool {
         let is_locked = matches!(disk.lock(dir), Err(HostError::Locked { .. }));
@@ -152,6 +168,11 @@ impl Spool {
     /// The views' directory.
     pub(crate) fn index(&self) -> PathBuf {
         self.dir.join("index")
+    }
+
+    /// The directory of the buffers that lie in the spool, and of their register.
+    pub(crate) fn buffers(&self) -> PathBuf {
+        self.dir.join("buffers")
     }
 
     /// The identity, from its copy when the file itself is gone, damaged or without the key.  What a later newsreel wrote is not passed
@@ -348,8 +369,13 @@ mod tests {
             let disk = disk();
             let id = Spool::open(&disk, dir).unwrap().id;
             harm(disk.as_ref(), &dir.join(name));
-            assert_eq!(Spool::open_read_only(&disk, dir).unwrap().id, id, "{name}");
+            let looked = Spool::open_read_only(&disk, dir).unwrap();
+            assert_eq!(looked.id, id, "{name}");
+            let damage = looked.damage(&disk);
+            let is_told = matches!(&damage[..], [one] if one.contains(name));
+            assert!(is_told, "{damage:?}");
             assert_eq!(Spool::open(&disk, dir).unwrap().id, id, "{name}");
+            assert_eq!(looked.damage(&disk), Vec::<String>::new());
             for name in [IDENTITY, COPY] {
                 let bytes = read_whole(disk.as_ref(), &dir.join(name), 4096).unwrap();
                 let said = parse(&bytes).map(|identity| identity.id);

@@ -39,7 +39,7 @@ pub use method::{
 pub use methods::cnfs::{ARTICLE_OCTETS_MAX, CreateProgress, STARTS_MAX};
 pub use methods::segment::OPEN_SEGMENTS_MAX;
 pub use reader::StoreReader;
-pub use register::OCTETS_MAX as REGISTER_OCTETS_MAX;
+pub use register::{OCTETS_MAX as REGISTER_OCTETS_MAX, register_damage};
 pub use retirement::Retirement;
 pub use rules::{RuleNote, RuleSubject, Rules};
 pub use store::{Access, Store};

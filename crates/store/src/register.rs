@@ -8,7 +8,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use newsreel_host::{Disk, ErrorKind, read_whole, replace_file};
+use newsreel_host::{Disk, ErrorKind, read_what_is_left, replace_file};
 use newsreel_wire::BufferId;
 
 use crate::error::{Error, Result};
@@ -72,7 +72,7 @@ impl Register {
         let path = dir.join("register");
         let (mut found, mut damaged) = (Vec::new(), false);
         for path in [path.clone(), copy_of(&path)] {
-            match read_whole(disk, &path, OCTETS_MAX) {
+            match read_what_is_left(disk, &path, OCTETS_MAX) {
                 Ok(text) if is_newer(&text) => {
                     return Err(Error::Config(format!(
                         "{} was written by a later newsreel; run that one",
@@ -241,6 +241,33 @@ impl Register {
     }
 }
 
+/// What is wrong with the two files of the register in this directory: they are as they were written, or not there.
+///
+/// # Errors
+/// When they cannot be read for another reason than damage.
+pub fn register_damage(disk: &dyn Disk, dir: &Path) -> Result<Vec<String>> {
+    let path = dir.join("register");
+    let mut damage = Vec::new();
+    let mut missing = Vec::new();
+    for path in [path.clone(), copy_of(&path)] {
+        let why = match read_what_is_left(disk, &path, OCTETS_MAX) {
+            Ok(text) if is_newer(&text) || parse(&text).is_some() => continue,
+            Ok(_) => "it is damaged",
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                missing.push(path);
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        damage.push(format!("{}: {why}", path.display()));
+    }
+    // A new spool has neither.
+    if let [missing] = &missing[..] {
+        damage.push(format!("{}: it is not there", missing.display()));
+    }
+    Ok(damage)
+}
+
 /// The second of the two files; no buffer's name has a dot.
 fn copy_of(path: &Path) -> PathBuf {
     path.with_extension("copy")
@@ -318,7 +345,9 @@ pub(crate) fn again(text: &[u8]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use newsreel_host::MemoryDisk;
+    use std::sync::Arc;
+
+    use newsreel_host::{Effect, Fault, FaultyDisk, MemoryDisk, Op, read_whole};
 
     use super::*;
 
@@ -430,6 +459,34 @@ mod tests {
         replace_file(&disk, &files[0], later.as_bytes()).unwrap();
         let error = Register::open(&disk, dir).unwrap_err().to_string();
         assert!(error.contains("later newsreel"), "{error}");
+    }
+
+    /// What the medium does not give is damage like any other.
+    #[test]
+    fn a_bad_sector_in_one_register_of_two_costs_nothing() {
+        let disk = FaultyDisk::new(Arc::new(MemoryDisk::new()));
+        let dir = Path::new("/spool/buffers");
+        assert!(register_damage(&disk, dir).unwrap().is_empty());
+        let mut register = Register::open(&disk, dir).unwrap();
+        register.enter(BufferId(7), "cnfs", "A").unwrap();
+        register.save(&disk).unwrap();
+        for (nth, name) in [(1, "register"), (2, "register.copy")] {
+            let fault = || Fault::new(Op::Read, "/register", Effect::Medium).nth(nth);
+            disk.add(fault());
+            let damage = register_damage(&disk, dir).unwrap();
+            let expected = format!("{}: it is damaged", dir.join(name).display());
+            assert_eq!(damage, [expected]);
+            disk.clear();
+            disk.add(fault());
+            let mut register = Register::open(&disk, dir).unwrap();
+            assert!(register.has("A") && register.is_changed, "{name}");
+            register.save(&disk).unwrap();
+            disk.clear();
+            assert!(register_damage(&disk, dir).unwrap().is_empty());
+        }
+        disk.remove(&dir.join("register")).unwrap();
+        let damage = register_damage(&disk, dir).unwrap();
+        assert_eq!(damage, ["/spool/buffers/register: it is not there"]);
     }
 
     #[test]

@@ -207,6 +207,36 @@ fn exactly(path: &Path, offset: u64, wanted: usize, got: usize) -> Result<()> {
 
 /// Reads a file of at most `limit` octets; a longer one is an error, so that no file makes us grow without bound.
 pub fn read_whole(disk: &dyn Disk, path: &Path, limit: usize) -> Result<Vec<u8>> {
+    read_all_of(disk, path, limit, |file, octets| {
+        file.read_exact_at(octets, 0)
+    })
+}
+
+/// The same with zeros where the medium has bad spots: for what is written twice, with checksums, so that what is left of it
+/// is enough.
+pub fn read_what_is_left(disk: &dyn Disk, path: &Path, limit: usize) -> Result<Vec<u8>> {
+    read_all_of(disk, path, limit, |file, octets| {
+        let mut offset = 0;
+        for page in octets.chunks_mut(PAGE_OCTETS) {
+            match file.read_exact_at(page, offset) {
+                Err(error) if error.is_medium() => page.fill(0),
+                read => read?,
+            }
+            offset += page.len() as u64;
+        }
+        Ok(())
+    })
+}
+
+/// What a bad spot costs of a small file.
+const PAGE_OCTETS: usize = 4096;
+
+fn read_all_of(
+    disk: &dyn Disk,
+    path: &Path,
+    limit: usize,
+    read: impl FnOnce(&dyn File, &mut [u8]) -> Result<()>,
+) -> Result<Vec<u8>> {
     let file = disk.open(path, OpenMode::Read)?;
     let len = usize::try_from(file.len()?)
         .ok()
@@ -220,7 +250,7 @@ pub fn read_whole(disk: &dyn Disk, path: &Path, limit: usize) -> Result<Vec<u8>>
             }
         })?;
     let mut bytes = vec![0; len];
-    file.read_exact_at(&mut bytes, 0)?;
+    read(&*file, &mut bytes)?;
     Ok(bytes)
 }
 

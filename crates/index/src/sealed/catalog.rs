@@ -7,7 +7,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use newsreel_host::{ErrorKind, Op, OpenMode, read_whole, replace_file, set_aside};
+use newsreel_host::{ErrorKind, Op, OpenMode, read_what_is_left, replace_file, set_aside};
 use newsreel_wire::{Sequence, UnixTime};
 use parking_lot::Mutex;
 
@@ -38,6 +38,8 @@ pub(crate) struct Catalog {
     manifest: Mutex<Manifest>,
     next_run: AtomicU64,
     time: AtomicU64,
+    /// What was wrong with one of its copies when it was opened.
+    found: Option<Bad>,
 }
 
 impl Catalog {
@@ -50,9 +52,9 @@ impl Catalog {
                 why,
             })
         };
-        let manifest = match read_whole(place.disk.as_ref(), &path, OCTETS_MAX) {
+        let (manifest, found) = match read_what_is_left(place.disk.as_ref(), &path, OCTETS_MAX) {
             Ok(bytes) => match Manifest::decode(&bytes, &place.spool) {
-                Ok((manifest, _)) => manifest,
+                Ok(read) => read,
                 Err(Unusable::Damaged(Bad(why))) => return lost(why),
                 Err(Unusable::Foreign) => {
                     let why = "it belongs to another spool";
@@ -67,7 +69,7 @@ impl Catalog {
                 if has_runs(&place)? {
                     return lost("it is missing, and sealed files are there");
                 }
-                Manifest::default()
+                (Manifest::default(), None)
             }
             Err(error) if error.kind() == ErrorKind::NotAFile => {
                 return lost("something else stands in its place");
@@ -79,6 +81,7 @@ impl Catalog {
             time: AtomicU64::new(manifest.time.0),
             manifest: Mutex::new(manifest),
             place,
+            found,
         })
     }
 
@@ -105,7 +108,7 @@ impl Catalog {
     pub(crate) fn is_current(&self) -> Result<bool> {
         let Place { disk, dir, spool } = &self.place;
         let opened = self.manifest.lock();
-        match read_whole(disk.as_ref(), &dir.join(NAME), OCTETS_MAX) {
+        match read_what_is_left(disk.as_ref(), &dir.join(NAME), OCTETS_MAX) {
             Ok(bytes) => Ok(Manifest::decode(&bytes, spool)
                 .is_ok_and(|(manifest, _)| manifest.generation == opened.generation)),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(opened.generation == 0),
@@ -117,7 +120,7 @@ impl Catalog {
     pub(crate) fn damage(&self) -> Result<Option<String>> {
         let Place { disk, dir, spool } = &self.place;
         let path = dir.join(NAME);
-        let why = match read_whole(disk.as_ref(), &path, OCTETS_MAX) {
+        let why = match read_what_is_left(disk.as_ref(), &path, OCTETS_MAX) {
             Ok(bytes) => match Manifest::decode(&bytes, spool) {
                 Ok((_, None)) => return Ok(None),
                 Ok((_, Some(Bad(why)))) | Err(Unusable::Damaged(Bad(why))) => why,
@@ -129,14 +132,15 @@ impl Catalog {
         Ok(Some(format!("{}: {why}", path.display())))
     }
 
-    /// Makes the directory, writes a manifest again of which a copy is damaged, and removes runs that the manifest does not name (sets directories aside).  Only who has the spool's lock may: beside
-    /// a writer they are what the next manifest will name.
+    /// Makes the directory, writes a manifest again of which a copy was damaged when it was opened, and removes runs that the
+    /// manifest does not name (sets directories aside).  Only who has the spool's lock may: beside a writer they are what the
+    /// next manifest will name.
     pub(crate) fn sweep(&self) -> Result<()> {
         let manifest = self.manifest.lock();
         self.place.disk.create_dir_all(&self.place.dir)?;
-        if let Some(damage) = self.damage()? {
-            tracing::warn!(target: "newsreel::index", damage, "the manifest is written again");
+        if let Some(Bad(damage)) = self.found {
             let path = self.place.dir.join(NAME);
+            tracing::warn!(target: "newsreel::index", path = %path.display(), damage, "the manifest is written again");
             let content = manifest.encode(&self.place.spool);
             replace_file(self.place.disk.as_ref(), &path, &content)?;
         }

@@ -103,19 +103,34 @@ fn a_manifest_lost_at_any_stage_is_made_again() {
 #[test]
 fn a_damaged_copy_is_told_and_written_again() {
     let memory = Arc::new(MemoryDisk::new());
-    let disk: Arc<dyn Disk> = Arc::clone(&memory) as _;
+    let faulty = Arc::new(FaultyDisk::new(Arc::clone(&memory) as Arc<dyn Disk>));
+    let disk: Arc<dyn Disk> = Arc::clone(&faulty) as _;
     let mut world = World::with_groups(&disk, small(), 4);
     (1..4).for_each(|nth| stage(&mut world, nth));
     let path = Path::new(DIR).join("manifest");
     let len = disk.open(&path, OpenMode::Read).unwrap().len().unwrap();
-    for (at, copy) in [(60, "first"), (len / 2 + 60, "second")] {
+    let copies = [(60, "first"), (len / 2 + 60, "second")];
+    // What the medium does not give is no better than what it gives wrong.
+    for (is_bad_sector, (at, copy)) in [false, true]
+        .iter()
+        .flat_map(|is| copies.map(|at| (is, at)))
+    {
         assert_eq!(world.views.check_files().unwrap(), None);
-        memory.flip_bit(&path, at, 3).unwrap();
+        match is_bad_sector {
+            false => memory.flip_bit(&path, at, 3).unwrap(),
+            true => {
+                let fault = Fault::new(Op::Read, "/manifest", Effect::Medium);
+                faulty.add(fault.covering(at).forever());
+            }
+        }
         let damage = world.views.check_files().unwrap();
         let expected = format!("{}: its {copy} copy is damaged", path.display());
         assert_eq!(damage, Some(expected));
-        // Who will write sweeps first.
+        // Who will write sweeps first; that gives the file other sectors.
+        let before = faulty.counts().changes();
         world.reopen(&disk);
+        assert!(faulty.counts().changes() > before, "it is written again");
+        faulty.clear();
         world.check();
     }
     assert_eq!(world.views.check_files().unwrap(), None);

@@ -2,7 +2,7 @@
 
 use newsreel_index::{Group, Wait};
 use newsreel_service::cancel_lock::Owner;
-use newsreel_store::{Blocking, BufferFacts, ReadError, Stored, Want};
+use newsreel_store::{Blocking, BufferConfig, BufferFacts, ReadError, Stored, Want};
 use newsreel_wire::article::{Headers, Known};
 use newsreel_wire::date::print_rfc5322;
 use newsreel_wire::nntp::framing::dot_unstuff;
@@ -94,8 +94,14 @@ impl Engine {
     }
 
     fn buffer_status(&self, facts: &BufferFacts) -> BufferStatus {
+        let buffers = &self.shared.config.store.buffers;
+        let is_said = |one: &BufferConfig| one.read_only && one.name == facts.name;
+        let mut state = facts.state();
+        if state == "ok" && buffers.iter().any(is_said) {
+            "read-only".clone_into(&mut state);
+        }
         BufferStatus {
-            state: facts.state(),
+            state,
             name: facts.name.clone(),
             set: self.set_name(SetId(facts.set)),
             path: facts.path.clone(),

@@ -530,6 +530,6 @@ fn largest_buffer(store: &StoreConfig, set: &str) -> u64 {
     let buffers = store
         .buffers
         .iter()
-        .filter(|buffer| names.contains(&buffer.name));
+        .filter(|buffer| !buffer.read_only && names.contains(&buffer.name));
     buffers.map(|buffer| buffer.octets).max().unwrap_or(0)
 }

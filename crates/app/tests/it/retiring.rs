@@ -1,8 +1,9 @@
 //! `newsreel store retire`, beside a server that is killed between the steps: a buffer drains, and is forgotten.
 
 use std::ops::Range;
+use std::path::Path;
 
-use newsreel_host::{Disk as _, RealDisk};
+use newsreel_host::{Disk as _, OpenMode, RealDisk, read_whole};
 
 use crate::client::{NewsClient, article};
 use crate::spool::{Server, Spool};
@@ -91,4 +92,54 @@ fn a_retired_buffer_drains_over_crashes_and_is_forgotten() {
     assert!(state(&spool, "C").1 > 0, "the new one takes its share");
     assert_eq!(spool.json(&["check"])["problems"], serde_json::json!([]));
     server.stop();
+}
+
+/// The flags with which a server has a file open, each time.
+fn open_flags(server: &Server, path: &Path) -> Vec<u32> {
+    let proc = Path::new("/proc").join(server.pid().to_string());
+    let mut found = Vec::new();
+    for entry in RealDisk.list(&proc.join("fd")).unwrap() {
+        let fd = proc.join("fd").join(&entry.name);
+        if fd.read_link().is_ok_and(|to| to == path) {
+            // Its length is said to be 0.
+            let mut info = [0; 4096];
+            let file = RealDisk.open(&proc.join("fdinfo").join(&entry.name), OpenMode::Read);
+            let len = file.unwrap().read_at(&mut info, 0).unwrap();
+            let info = std::str::from_utf8(&info[..len]).unwrap();
+            let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
+            found.push(u32::from_str_radix(flags.unwrap().trim(), 8).unwrap());
+        }
+    }
+    found
+}
+
+/// Behind a crash, too: a start writes nothing of it.
+#[test]
+fn a_read_only_buffer_is_opened_to_read() {
+    let spool = Spool::new();
+    let server = spool.serve();
+    spool.text(&["group", "add", "misc.test"]);
+    feed(&server, 0..40);
+    server.kill();
+    let path = spool.path().join("buffers/A").canonicalize().unwrap();
+    let before = read_whole(&RealDisk, &path, 16 << 20).unwrap();
+    let read_only = "name = \"A\"\nread_only = true\n";
+    spool.configure(&Spool::changed(&[("name = \"A\"\n", read_only)]));
+    let server = spool.serve();
+    feed(&server, 40..60);
+    assert_eq!(here(&server, 0..60).len(), 60);
+    assert_eq!(state(&spool, "A").0, "read-only");
+    let flags = open_flags(&server, &path);
+    // The last two bits: 0 to read, 1 to write, 2 for both.
+    assert!(
+        !flags.is_empty() && flags.iter().all(|flags| flags & 3 == 0),
+        "{flags:?}"
+    );
+    let other = open_flags(&server, &path.with_file_name("B"));
+    assert!(other.iter().any(|flags| flags & 3 == 2), "{other:?}");
+    server.stop();
+    assert!(
+        read_whole(&RealDisk, &path, 16 << 20).unwrap() == before,
+        "it was written"
+    );
 }

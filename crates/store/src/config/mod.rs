@@ -41,6 +41,10 @@ pub struct BufferConfig {
     /// Do not write the file out when it is made; room on the disk is then not certain.
     #[serde(default)]
     pub sparse: bool,
+    /// Serve what is in it and never write it, its header included: for one on NFS, or in a snapshot. It must be there, takes
+    /// no articles, and keeps those that it has until it is retired (`newsreel store retire`) or let go.
+    #[serde(default)]
+    pub read_only: bool,
 }
 
 impl BufferConfig {
@@ -307,6 +311,7 @@ impl StoreConfig {
             block_octets: None,
             cached: false,
             sparse: false,
+            read_only: false,
         };
         Self {
             buffers: vec![buffer("C0"), buffer("C1")],
@@ -319,7 +324,8 @@ impl StoreConfig {
         }
     }
 
-    /// The largest article that a set takes, octets as stored; `None` when there is no such set, or no sound buffer.
+    /// The largest article that a set takes, octets as stored; `None` when there is no such set, or no buffer
+    /// that takes any.
     #[must_use]
     pub fn article_octets_max(&self, set: &str) -> Option<u64> {
         let set = self.sets.iter().find(|one| one.name == set)?;
@@ -331,7 +337,7 @@ impl StoreConfig {
             return Some(cnfs::ARTICLE_OCTETS_MAX);
         }
         let buffers = self.buffers.iter();
-        let buffers = buffers.filter(|buffer| set.buffers.contains(&buffer.name));
+        let buffers = buffers.filter(|one| !one.read_only && set.buffers.contains(&one.name));
         let layouts = buffers.filter_map(|buffer| Geometry::of(buffer.octets, buffer.block()));
         layouts
             .map(|layout| cnfs::article_octets_max(layout.capacity()))

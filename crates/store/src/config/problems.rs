@@ -2,7 +2,7 @@
 
 use newsreel_wire::{BUFFER_NAME_OCTETS_MAX, OFFSET_MAX, Wildmat};
 
-use super::{BUFFER_OCTETS_MIN, StoreConfig};
+use super::{BUFFER_OCTETS_MIN, BufferConfig, SetConfig, StoreConfig};
 use crate::methods;
 use crate::methods::cnfs::{BLOCK_MAX, BLOCK_MIN, Geometry};
 use crate::methods::segment::{self, SEGMENT_OCTETS_MIN};
@@ -143,12 +143,30 @@ impl StoreConfig {
             }
         }
         for (at, rule) in self.rules.iter().enumerate() {
+            if self
+                .sets
+                .iter()
+                .any(|set| set.name == rule.set && self.is_read_only(set))
+            {
+                let right = format!(
+                    "every buffer of set {:?} is `read_only`: name a set that takes articles",
+                    rule.set
+                );
+                wrong("rule", at, "set", right, "buffer.read_only");
+            }
             if !self.sets.iter().any(|set| set.name == rule.set) {
                 let names = self.sets.iter().map(|set| &set.name);
                 let right = is_missing("set", &rule.set, names);
                 wrong("rule", at, "set", right, "set.name");
             }
         }
+    }
+
+    /// Whether it has buffers, and none of them is written.
+    fn is_read_only(&self, set: &SetConfig) -> bool {
+        let mut buffers = self.buffers.iter();
+        let is_written = |one: &BufferConfig| !one.read_only && set.buffers.contains(&one.name);
+        !set.buffers.is_empty() && !buffers.any(is_written)
     }
 
     fn check_set(&self, at: usize, problems: &mut Vec<StoreProblem>) {

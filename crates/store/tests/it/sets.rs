@@ -1,8 +1,9 @@
 //! Which buffer of a set takes an article.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use newsreel_host::{Effect, Fault, FaultyDisk, MemoryDisk, Op};
+use newsreel_host::{Disk, Effect, Fault, FaultyDisk, MemoryDisk, Op};
 use newsreel_store::conformance::{Rig, article, config_of};
 use newsreel_store::{Access, Blocking, PlaceError, SetOrder, Want};
 
@@ -207,4 +208,69 @@ fn many_terabytes_open_at_once() {
     drop(rig);
     let rig = Rig::recover(disk, &config, log, Access::Write).unwrap();
     assert_eq!(rig.read_all().read, 1);
+}
+
+/// What is served and never written: not by articles, cancels that erase, or checkpoints, and nothing of it is made.
+#[test]
+fn a_read_only_buffer_is_served_and_never_written() {
+    let faulty = FaultyDisk::new(Arc::new(MemoryDisk::new()));
+    let disk: Arc<dyn Disk> = Arc::new(faulty.clone());
+    let mut config = config_of("cnfs", 4 << 20);
+    config.sets[0].erase_withdrawn = true;
+    let mut rig = Rig::new(Arc::clone(&disk), &config).unwrap();
+    for number in 0..600 {
+        rig.place(number, 20_000).unwrap();
+    }
+    rig.commit().unwrap();
+    let log = rig.log.clone();
+    drop(rig);
+
+    config.buffers[0].read_only = true;
+    let counted = faulty.octets_written("buffers/C0");
+    let old: Vec<_> = log
+        .articles()
+        .filter(|it| it.token.buffer().0 == 1)
+        .copied()
+        .collect();
+    let mut rig = Rig::recover(Arc::clone(&disk), &config, log, Access::Write).unwrap();
+    let before: Vec<bool> = old.iter().map(|it| rig.read(it).is_ok()).collect();
+    assert!(before.iter().filter(|is_there| **is_there).count() > 100);
+    for number in 600..1500 {
+        let token = rig.place(number, 20_000).unwrap();
+        assert_eq!(token.buffer().0, 2);
+    }
+    let mut erasures = Vec::new();
+    rig.store
+        .withdrawn(&[old[old.len() - 1].token], &mut erasures);
+    assert!(erasures.is_empty(), "nothing of it is overwritten");
+    rig.checkpoint().unwrap();
+    let after: Vec<bool> = old.iter().map(|it| rig.read(it).is_ok()).collect();
+    assert_eq!(
+        before, after,
+        "others came around, and nothing of it is gone"
+    );
+    assert!(rig.reader.facts()[0].is_read_only);
+    // It drains as others do: that is a matter of the log.
+    rig.store.retirement().retire("C0", true).unwrap();
+    for number in 1500..1800 {
+        rig.place(number, 20_000).unwrap();
+    }
+    rig.checkpoint().unwrap();
+    assert!(rig.reader.facts()[0].is_drained);
+    assert_eq!(faulty.octets_written("buffers/C0"), counted);
+
+    let log = rig.log.clone();
+    drop(rig);
+    let path = Path::new("/spool/buffers/C0");
+    disk.remove(path).unwrap();
+    let error = Rig::recover(Arc::clone(&disk), &config, log, Access::Write).unwrap_err();
+    assert!(error.to_string().contains("C0"), "{error}");
+    config.buffers[0].name = "NEW".to_owned();
+    config.sets[0].buffers[0] = "NEW".to_owned();
+    config.dropped = vec!["C0".to_owned()];
+    let error = Rig::new(Arc::clone(&disk), &config)
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("`read_only` forbids to make it"), "{error}");
+    assert!(!disk.exists(Path::new("/spool/buffers/NEW")).unwrap());
 }

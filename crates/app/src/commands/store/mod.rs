@@ -380,7 +380,7 @@ fn with_states(columns: &[(&str, &str)], mut rows: Vec<Value>) -> String {
 /// One word for a state.
 fn word(state: &str) -> &str {
     match state.split_once(": ") {
-        _ if state == "ok" => state,
+        _ if state == "ok" || state == "read-only" => state,
         Some((word @ ("suspended" | "retired" | "drained"), _)) => word,
         _ => "impaired",
     }

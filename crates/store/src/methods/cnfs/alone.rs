@@ -36,6 +36,7 @@ pub(crate) fn open_file(disk: &dyn Disk, path: &Path) -> Result<Arc<Buffer>> {
         block_octets: Some(BLOCK_MIN),
         cached: false,
         sparse: false,
+        read_only: true,
     };
     let headers = read_headers(file.as_ref())?;
     if let Headers::Sound(header, ..) = &headers {

@@ -117,7 +117,7 @@ fn open_buffer(
         recent_octets,
         pool,
     };
-    let read_only = opening.access == Access::ReadOnly;
+    let read_only = opening.access == Access::ReadOnly || config.read_only;
     if !opening.disk.exists(&path)? {
         make(opening, &owner, "its file is missing", create_file)?;
     }
@@ -146,7 +146,7 @@ fn open_buffer(
     };
     let opened = &buffer.buffer;
     opening.register.enter(opened.id, NAME, &opened.name)?;
-    if !read_only {
+    if opening.access == Access::Write {
         opening.register.save(opening.disk.as_ref())?;
     }
     Ok(buffer)
@@ -189,6 +189,11 @@ fn make(opening: &mut Opening<'_>, owner: &Owner<'_>, what: &str, create: Create
     }
     if opening.access == Access::ReadOnly {
         return Err(owner.wrong(format!("{what}; it is made when the server starts")));
+    }
+    if owner.config.read_only {
+        return Err(owner.wrong(format!(
+            "{what}, and `read_only` forbids to make it; mount its disk, or correct its path"
+        )));
     }
     // Those that are there keep their ids, also when the register was lost.
     for other in &opening.config.buffers {

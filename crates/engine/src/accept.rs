@@ -58,6 +58,8 @@ pub(crate) struct Candidate {
     pub(crate) line: Range<usize>,
     /// The content of Cancel-Lock in it.
     pub(crate) locks: Option<Range<u32>>,
+    /// When it asks to go.
+    pub(crate) expires: Option<UnixTime>,
     /// A control message: it is kept even where no group files it.
     pub(crate) is_control: bool,
     /// What it asks of the server.
@@ -281,6 +283,7 @@ pub(crate) fn judge(
         locks: headers
             .content(Known::CancelLock)
             .map(|locks| span_of(wire, locks)),
+        expires: relay.expires,
         is_control: control.is_some(),
         asked: control::asked(shared, &policy, &headers, &relay),
     });
@@ -461,6 +464,7 @@ pub(crate) mod tests {
             groups: SmallVec::new(),
             line: 0..0,
             locks: None,
+            expires: None,
             is_control: false,
             asked: None,
         }

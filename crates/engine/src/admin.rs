@@ -13,7 +13,10 @@ use crate::config::{Durability, NumberOverflow};
 use crate::counters::Counters;
 use crate::error::Error;
 use crate::filing::{Filing, GroupSlot, NUMBER_LARGER_MAX, NUMBER_MAX};
-use crate::record::{GroupRecord, GroupRemovedRecord, StateRecord, WithdrawnRecord, kind};
+use crate::places::Places;
+use crate::record::{
+    GroupRecord, GroupRemovedRecord, LeftRecord, StateRecord, WithdrawnRecord, kind,
+};
 use crate::requests::{GroupChange, GroupSpec, Request, Waiting};
 use crate::sequencer::Sequencer;
 use crate::shared::Shared;
@@ -76,7 +79,8 @@ impl Sequencer {
             Request::SetGroups(changes) => self.set_groups(&changes),
             Request::RemoveGroup { name } => self.remove_group(&name),
             Request::ChangeGroups(changes) => self.change_groups(&changes),
-            Request::Withdraw(articles) => self.withdraw(&articles),
+            Request::Withdraw(articles) => self.withdraw(&articles, &[]),
+            Request::Expire { withdrawn, left } => self.withdraw(&withdrawn, &left),
             Request::TrustClock => Ok(()),
         };
         if is_of_groups && result.is_ok() {
@@ -111,14 +115,19 @@ impl Sequencer {
         octets <= self.frame_octets_max.saturating_sub(taken)
     }
 
-    fn withdraw(&mut self, articles: &[WithdrawnRecord]) -> Result<(), Error> {
-        let octets = |it: &WithdrawnRecord| {
-            WithdrawnRecord::OCTETS
-                + it.groups.len() * WithdrawnRecord::GROUP_OCTETS
-                + RECORD_OCTETS
-        };
-        if !self.fits(articles.iter().map(octets).sum()) {
+    fn withdraw(&mut self, articles: &[WithdrawnRecord], left: &[LeftRecord]) -> Result<(), Error> {
+        let places = |groups: &Places| groups.len() * WithdrawnRecord::GROUP_OCTETS;
+        let octets = |it: &WithdrawnRecord| WithdrawnRecord::OCTETS + places(&it.groups);
+        let octets_left = |it: &LeftRecord| LeftRecord::OCTETS + places(&it.groups);
+        let octets = articles
+            .iter()
+            .map(octets)
+            .chain(left.iter().map(octets_left));
+        if !self.fits(octets.map(|octets| octets + RECORD_OCTETS).sum()) {
             return Err(Error::FrameFull);
+        }
+        for article in left {
+            article.encode(self.record(kind::LEFT));
         }
         for article in articles {
             article.encode(self.record(kind::WITHDRAWN));

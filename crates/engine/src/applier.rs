@@ -7,17 +7,21 @@ use std::sync::Arc;
 
 use newsreel_index::{self as index, ArticleRow, Frozen, GroupChange, GroupRow, Views};
 use newsreel_journal::Record;
-use newsreel_wire::{ArticleNumber, Sequence};
+use newsreel_wire::{ArticleNumber, Sequence, UnixTime};
 
 use crate::error::Error;
+use crate::expire::expires;
 use crate::record::{
-    ArticleRecord, GroupRecord, GroupRemovedRecord, WithdrawnRecord, decode_jump, decode_time, kind,
+    ArticleRecord, GroupRecord, GroupRemovedRecord, LeftRecord, WithdrawnRecord, decode_expires,
+    decode_jump, decode_time, kind,
 };
 
 /// Applies records to the views, in the order of the log, from one thread.
 #[derive(Debug)]
 pub(crate) struct Applier {
     inner: index::Applier,
+    /// What the last record said of the next one.
+    expires: Option<UnixTime>,
 }
 
 impl Applier {
@@ -25,6 +29,7 @@ impl Applier {
     pub(crate) fn new(views: Arc<Views>) -> Self {
         Self {
             inner: index::Applier::new(views),
+            expires: None,
         }
     }
 
@@ -55,14 +60,16 @@ impl Applier {
             kind,
             payload,
         } = *record;
+        let expires = self.expires.take();
         match kind {
+            kind::EXPIRES => self.expires = Some(decode_expires(sequence, payload)?),
             kind::ARTICLE => {
                 let article = ArticleRecord::decode(sequence, payload)?;
                 self.inner.article(&ArticleRow {
                     hash: article.id_hash,
                     token: article.token,
                     arrival: article.arrival,
-                    flags: 0,
+                    flags: expires.map_or(0, |at| expires::flags(article.arrival, at)),
                     places: &article.groups,
                     id: article.id,
                     text: article.line,
@@ -81,6 +88,10 @@ impl Applier {
                 let it = WithdrawnRecord::decode(sequence, payload)?;
                 let (hash, arrival) = (it.id_hash, it.arrival);
                 self.inner.withdraw(hash, &it.token, arrival, &it.groups)?;
+            }
+            kind::LEFT => {
+                let left = LeftRecord::decode(sequence, payload)?;
+                self.inner.leave(&left.token, &left.groups)?;
             }
             kind::TIME => self
                 .inner

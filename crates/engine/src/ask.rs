@@ -78,6 +78,7 @@ impl Engine {
             },
             damaged: shared.views.damaged().iter().map(describe).collect(),
             scrub: shared.scrub_status(),
+            expiry: shared.expiry_status(),
             groups: facts.groups as u64,
             high_end: number_max(config.number_overflow),
             buffers: self.buffers(),

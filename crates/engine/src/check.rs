@@ -257,7 +257,8 @@ impl Engine {
         }
         for (found, id, group, number) in rows {
             report.rows += 1;
-            let is_removed = !shared.views.groups().exists(group);
+            let is_removed = !shared.views.groups().exists(group)
+                || shared.views.overview().is_withdrawn(group, number);
             if !is_removed && (found != Some(token) || id != article.id) {
                 report.problem(format!(
                     "{name}: the overview of group {} does not have it as number {}",

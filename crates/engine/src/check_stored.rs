@@ -249,7 +249,7 @@ impl Engine {
             report.problem(format!("{name}: its record has the hash of another id"));
         }
         for ((group, number), is_right) in rows.rows {
-            if !is_right {
+            if !is_right && !self.shared.views.overview().is_withdrawn(group, number) {
                 report.problem(format!(
                     "{name}: the overview of group {} does not have it as number {}",
                     group.0, number.0

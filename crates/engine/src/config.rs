@@ -14,6 +14,7 @@ use newsreel_wire::article::HeaderLimits;
 use serde::{Deserialize, Serialize};
 
 use crate::control::config::ControlConfig;
+use crate::expire::{ExpireRule, ExpiryConfig};
 
 /// When an article is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
@@ -230,6 +231,10 @@ pub struct EngineConfig {
     pub store: StoreConfig,
     /// `[scrub]`.
     pub scrub: ScrubConfig,
+    /// `[[expire]]`.
+    pub expire: Vec<ExpireRule>,
+    /// `[expiry]`.
+    pub expiry: ExpiryConfig,
     /// `[index]`.
     pub index: IndexConfig,
     /// `[log]`.
@@ -251,6 +256,8 @@ impl EngineConfig {
             sequencer: SequencerConfig::default(),
             store: StoreConfig::default(),
             scrub: ScrubConfig::default(),
+            expire: Vec::new(),
+            expiry: ExpiryConfig::default(),
             index: IndexConfig::default(),
             journal: JournalConfig::default(),
             posting: PostingConfig::default(),

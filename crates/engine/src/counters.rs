@@ -38,6 +38,12 @@ counters! {
     duplicates,
     /// Articles that a cancel or a newer article took out, or kept out.
     cancelled,
+    /// Articles that the rules of expiry let go, with their last group.
+    expired,
+    /// Octets of them, as stored.
+    expired_octets,
+    /// Places that they let articles leave which stayed in other groups.
+    expired_places,
     /// Articles that could not be taken because of a failure here.
     failed,
     /// CHECK and IHAVE offers answered "send it".

@@ -1,12 +1,13 @@
 //! The local news database: its threads, and what the app may ask of it.
 //!
 //! Three threads: the sequencer decides the order, the commit thread writes and syncs, the
-//! checkpoint thread seals views and compacts; and one beside them that scrubs.  Everything else runs on the caller's thread.
+//! checkpoint thread seals views and compacts; beside them one that scrubs, and one that expires.  Everything else runs on the
+//! caller's thread.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -27,6 +28,7 @@ use crate::config::EngineConfig;
 use crate::control::pending::Pending;
 use crate::counters::Counters;
 use crate::error::Error;
+use crate::expire::background::{self, Expiry};
 use crate::inbox::Inbox;
 use crate::local::LocalService;
 use crate::offers::Offers;
@@ -60,12 +62,13 @@ struct Threads {
     sequencer: JoinHandle<Store>,
     commit: JoinHandle<()>,
     checkpoint: JoinHandle<()>,
-    scrub: Option<Scrubbing>,
+    /// Those that work in the background, with their names.
+    background: Vec<(&'static str, Background)>,
 }
 
-/// The thread that scrubs; it ends when the channel is closed.
+/// A thread in the background; it ends when the channel is closed.
 #[derive(Debug)]
-struct Scrubbing {
+struct Background {
     stop: SyncSender<()>,
     thread: JoinHandle<()>,
 }
@@ -162,7 +165,6 @@ impl Engine {
             hash_key,
             ..
         } = opened;
-        let policy = Policy::new(&config)?;
         let sequencer = &config.sequencer;
         let committed = recovered.next.0.saturating_sub(1);
         let queue_kib = sequencer.queue_octets_max as usize / 1024;
@@ -173,7 +175,7 @@ impl Engine {
                 sequencer.offer_wait_ms,
             ),
             rules: Rules::new(&config.store)?,
-            policy: ArcSwap::from_pointee(policy),
+            policy: ArcSwap::from_pointee(Policy::new(&config)?),
             path_identity: own_name(&sequencer.path_identity),
             hash_key,
             store: store.reader(),
@@ -184,6 +186,7 @@ impl Engine {
             committed: AtomicU64::new(committed),
             closing: AtomicBool::new(false),
             holds: Mutex::default(),
+            expiry: Expiry::default(),
             removing: Mutex::new(()),
             scrubs: Mutex::new(ScrubState::load(disk.as_ref(), &config.spool)),
             time: Timekeeper::new(Arc::clone(&clock), views.time()),
@@ -385,14 +388,18 @@ impl Engine {
     /// Finishes what is under way, makes a last checkpoint, stops the threads.
     pub fn shutdown(&self) -> Result<(), Error> {
         self.shared.closing.store(true, Ordering::Release);
-        let scrub = self.threads.lock().as_mut().and_then(|it| it.scrub.take());
-        let scrub = scrub.map(|Scrubbing { stop, thread }| {
+        let taken = |threads: &mut Threads| std::mem::take(&mut threads.background);
+        let background = self.threads.lock().as_mut().map(taken);
+        let ending = |(name, Background { stop, thread })| {
             drop(stop);
-            thread
-        });
+            (name, thread)
+        };
+        let ending: Vec<_> = background.into_iter().flatten().map(ending).collect();
         let result = self.ask(Request::Stop);
-        if scrub.is_some_and(|thread| thread.join().is_err()) {
-            tracing::error!("the scrub ended by a defect");
+        for (name, thread) in ending {
+            if thread.join().is_err() {
+                tracing::error!("the thread {name:?} ended by a defect");
+            }
         }
         let Some(threads) = self.threads.lock().take() else {
             return Ok(());
@@ -460,22 +467,26 @@ fn start(shared: &Arc<Shared>, writer: JournalWriter, parts: Parts) -> Result<Th
         sequencer,
         commit,
         checkpoint,
-        scrub: start_scrub(shared)?,
+        background: start_background(shared)?,
     })
 }
 
-fn start_scrub(shared: &Arc<Shared>) -> Result<Option<Scrubbing>, Error> {
-    if shared.config.scrub.octets_per_s == 0 {
-        return Ok(None);
+fn start_background(shared: &Arc<Shared>) -> Result<Vec<(&'static str, Background)>, Error> {
+    type Run = fn(&Shared, &Receiver<()>);
+    let config = &shared.config;
+    let threads: [(&str, bool, Run); 2] = [
+        ("scrub", config.scrub.octets_per_s > 0, scrub::run),
+        ("expire", config.expiry.rows_per_s > 0, background::run),
+    ];
+    let mut started = Vec::new();
+    for (name, _, run) in threads.into_iter().filter(|(_, is_wanted, _)| *is_wanted) {
+        let (stop, stopped) = sync_channel(0);
+        let shared = Arc::clone(shared);
+        let thread = std::thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || run(&shared, &stopped))
+            .map_err(|source| Error::Thread { name, source })?;
+        started.push((name, Background { stop, thread }));
     }
-    let (stop, stopped) = sync_channel(0);
-    let shared = Arc::clone(shared);
-    let thread = std::thread::Builder::new()
-        .name("scrub".to_owned())
-        .spawn(move || scrub::run(&shared, &stopped))
-        .map_err(|source| Error::Thread {
-            name: "scrub",
-            source,
-        })?;
-    Ok(Some(Scrubbing { stop, thread }))
+    Ok(started)
 }

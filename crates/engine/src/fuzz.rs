@@ -5,8 +5,9 @@
 use newsreel_wire::Sequence;
 
 use crate::record::{
-    ArticleRecord, GroupRecord, GroupRemovedRecord, PendingRecord, ReservedRecord, StateRecord,
-    WithdrawnRecord, decode_jump, decode_spool_made, decode_time, kind,
+    ArticleRecord, GroupRecord, GroupRemovedRecord, LeftRecord, PendingRecord, ReservedRecord,
+    StateRecord, WithdrawnRecord, decode_expires, decode_jump, decode_spool_made, decode_time,
+    kind,
 };
 
 /// Decodes `octets` as the payload of a record of this kind; says whether it took them.
@@ -32,6 +33,12 @@ pub fn decode_record(record_kind: u8, octets: &[u8]) -> bool {
             withdrawn.encode(&mut again);
             octets.starts_with(&again)
         }),
+        kind::LEFT => LeftRecord::decode(at, octets).is_ok_and(|left| {
+            let mut again = Vec::new();
+            left.encode(&mut again);
+            octets.starts_with(&again)
+        }),
+        kind::EXPIRES => decode_expires(at, octets).is_ok(),
         kind::CANCEL_PENDING => PendingRecord::decode(at, octets).is_ok_and(|pending| {
             let mut again = Vec::new();
             pending.encode(&mut again);

@@ -22,6 +22,7 @@ mod counters;
 mod create;
 mod engine;
 mod error;
+mod expire;
 mod filing;
 mod finish;
 pub mod fuzz;
@@ -33,6 +34,7 @@ mod lost_groups;
 mod mend;
 mod newnews;
 mod offers;
+mod pace;
 mod places;
 mod post;
 mod record;
@@ -66,6 +68,10 @@ pub use control::pending::{PENDING_KEYS_MAX, PENDING_OCTETS_MAX};
 pub use counters::{CounterValues, Counters};
 pub use engine::{Engine, Progress};
 pub use error::Error;
+pub use expire::{
+    ExpireConfig, ExpireReport, ExpireRule, ExpiryConfig, ExpiryStatus, Going,
+    LISTED_MAX as EXPIRED_LISTED_MAX, RuleCount,
+};
 pub use in_order::HELD_MAX;
 pub use local::LocalService;
 pub use newnews::NewnewsCursor;

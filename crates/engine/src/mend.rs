@@ -13,10 +13,12 @@ use std::sync::mpsc::sync_channel;
 use newsreel_index::{ArticleRow, DamagedRun, Rebuild, RunKind};
 use newsreel_store::{Blocking, ReadError, Stored, Want};
 use newsreel_wire::article::{ArticleFacts, Headers, Known};
-use newsreel_wire::{Sequence, Token};
+use newsreel_wire::date::parse_relaxed;
+use newsreel_wire::{Sequence, Token, UnixTime};
 
 use crate::counters::Counters;
 use crate::error::Error;
+use crate::expire::expires;
 use crate::in_order::InOrder;
 use crate::lost_groups::WHAT_TO_DO;
 use crate::places::{Retired, places, write_line};
@@ -206,13 +208,20 @@ impl Work {
             hash: stored.id_hash,
             token,
             arrival: stored.arrival,
-            flags: 0,
+            flags: expires_of(&headers, stored.arrival),
             places: &places,
             id,
             text: &self.text,
         })?;
         Ok(())
     }
+}
+
+/// What a row keeps of the Expires field.
+fn expires_of(headers: &Headers<'_>, arrival: UnixTime) -> u16 {
+    let content = headers.content(Known::Expires);
+    let expires = content.and_then(|content| parse_relaxed(content).ok());
+    expires.map_or(0, |at| expires::flags(arrival, at))
 }
 
 /// Whether the history leads to this copy, as far as it can tell.  A withdrawn article has no token there.

@@ -42,6 +42,10 @@ pub(crate) mod kind {
     pub(crate) const WITHDRAWN: u8 = 12;
     /// A cancel came before the article it is about.
     pub(crate) const CANCEL_PENDING: u8 = 13;
+    /// An article is not offered in some of its groups any more.
+    pub(crate) const LEFT: u8 = 14;
+    /// When the article of the next record asks to go.
+    pub(crate) const EXPIRES: u8 = 15;
 }
 
 /// An accepted article, as the log tells it.
@@ -141,6 +145,15 @@ fn put_len(out: &mut Vec<u8>, len: usize) {
     out.extend_from_slice(&u16::try_from(len).unwrap_or(u16::MAX).to_le_bytes());
 }
 
+/// Groups and numbers, with their count in front.
+fn put_places(out: &mut Vec<u8>, places: &[(GroupId, ArticleNumber)]) {
+    put_len(out, places.len());
+    for (group, number) in places {
+        out.extend_from_slice(&group.0.to_le_bytes());
+        out.extend_from_slice(&number.0.to_le_bytes());
+    }
+}
+
 /// A region of a buffer that may be overwritten once this record is durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ReservedRecord {
@@ -173,12 +186,15 @@ impl ReservedRecord {
 pub enum Reason {
     /// Somebody who may asked for it.
     Cancelled = 1,
+    /// A rule let it go.
+    Expired = 2,
 }
 
 impl Reason {
     fn from_octet(octet: u8) -> Option<Self> {
         match octet {
             1 => Some(Self::Cancelled),
+            2 => Some(Self::Expired),
             _ => None,
         }
     }
@@ -193,7 +209,7 @@ pub(crate) struct WithdrawnRecord {
     pub(crate) token: Token,
     /// The keyed hash of its message-id.
     pub(crate) id_hash: IdHash,
-    /// When it arrived: its id is remembered from then on.
+    /// From when on its id is remembered: when it arrived, or was expired.
     pub(crate) arrival: UnixTime,
     /// Its groups and numbers.
     pub(crate) groups: SmallVec<[(GroupId, ArticleNumber); 4]>,
@@ -210,11 +226,7 @@ impl WithdrawnRecord {
         out.extend_from_slice(self.token.as_bytes());
         out.extend_from_slice(&self.id_hash.0);
         out.extend_from_slice(&self.arrival.0.to_le_bytes());
-        put_len(out, self.groups.len());
-        for (group, number) in &self.groups {
-            out.extend_from_slice(&group.0.to_le_bytes());
-            out.extend_from_slice(&number.0.to_le_bytes());
-        }
+        put_places(out, &self.groups);
     }
 
     /// Reads the payload.
@@ -227,16 +239,41 @@ impl WithdrawnRecord {
         let token = Token::from_bytes(cursor.array()?);
         let id_hash = IdHash(cursor.array()?);
         let arrival = UnixTime(cursor.u64()?);
-        let mut groups = SmallVec::new();
-        for _ in 0..cursor.u16()? {
-            groups.push((GroupId(cursor.u32()?), ArticleNumber(cursor.u64()?)));
-        }
         Ok(Self {
             reason,
             token,
             id_hash,
             arrival,
-            groups,
+            groups: cursor.places()?,
+        })
+    }
+}
+
+/// An article that is not offered in some of its groups any more, and stays in others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LeftRecord {
+    /// Where it lies.
+    pub(crate) token: Token,
+    /// The groups and numbers that it leaves.
+    pub(crate) groups: SmallVec<[(GroupId, ArticleNumber); 4]>,
+}
+
+impl LeftRecord {
+    /// Octets of the payload apart from the groups, which take as many as in [`WithdrawnRecord`].
+    pub(crate) const OCTETS: usize = 24 + 2;
+
+    /// Writes the payload.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.token.as_bytes());
+        put_places(out, &self.groups);
+    }
+
+    /// Reads the payload.
+    pub(crate) fn decode(sequence: Sequence, payload: &[u8]) -> Result<Self, Error> {
+        let mut cursor = Cursor::new(sequence, kind::LEFT, payload);
+        Ok(Self {
+            token: Token::from_bytes(cursor.array()?),
+            groups: cursor.places()?,
         })
     }
 }
@@ -412,6 +449,13 @@ pub(crate) fn decode_time(sequence: Sequence, payload: &[u8]) -> Result<UnixTime
         .map(UnixTime)
 }
 
+/// Reads the payload of an `EXPIRES` record.
+pub(crate) fn decode_expires(sequence: Sequence, payload: &[u8]) -> Result<UnixTime, Error> {
+    Cursor::new(sequence, kind::EXPIRES, payload)
+        .u64()
+        .map(UnixTime)
+}
+
 /// Reads the payload of a `SPOOL_MADE` record: the key of the message-id hash.
 pub(crate) fn decode_spool_made(sequence: Sequence, payload: &[u8]) -> Result<[u8; 32], Error> {
     Cursor::new(sequence, kind::SPOOL_MADE, payload).array()
@@ -465,6 +509,13 @@ impl<'a> Cursor<'a> {
 
     fn u64(&mut self) -> Result<u64, Error> {
         Ok(u64::from_le_bytes(self.array()?))
+    }
+
+    /// What [`put_places`] wrote.
+    fn places(&mut self) -> Result<SmallVec<[(GroupId, ArticleNumber); 4]>, Error> {
+        let count = self.u16()?;
+        let mut place = || Ok((GroupId(self.u32()?), ArticleNumber(self.u64()?)));
+        (0..count).map(|_| place()).collect()
     }
 
     fn text(&mut self) -> Result<&'a str, Error> {
@@ -521,6 +572,7 @@ mod tests {
             let _ = GroupRemovedRecord::decode(Sequence(1), &bytes);
             let _ = StateRecord::decode(Sequence(1), &bytes);
             let _ = PendingRecord::decode(Sequence(1), &bytes);
+            let _ = LeftRecord::decode(Sequence(1), &bytes);
         }
     }
 
@@ -560,6 +612,19 @@ mod tests {
         pending.encode(&mut text);
         assert_eq!(PendingRecord::decode(Sequence(1), &text).unwrap(), pending);
         assert!(PendingRecord::decode(Sequence(1), &text[..text.len() - 1]).is_err());
+        let left = LeftRecord {
+            token: Token::from_bytes([7; 24]),
+            groups: [
+                (GroupId(1), ArticleNumber(2)),
+                (GroupId(3), ArticleNumber(4)),
+            ]
+            .into_iter()
+            .collect(),
+        };
+        text.clear();
+        left.encode(&mut text);
+        assert_eq!(LeftRecord::decode(Sequence(1), &text).unwrap(), left);
+        assert!(LeftRecord::decode(Sequence(1), &text[..text.len() - 1]).is_err());
         out.pop();
         let error = StateRecord::decode(Sequence(44), &out)
             .unwrap_err()

@@ -7,6 +7,7 @@ use newsreel_wire::UnixTime;
 use serde::Serialize;
 
 use crate::counters::CounterValues;
+use crate::expire::ExpiryStatus;
 
 /// A server or spool at one moment.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -41,6 +42,8 @@ pub struct Status {
     pub damaged: Vec<String>,
     /// The scrub in the background.
     pub scrub: ScrubStatus,
+    /// Expiry in the background.
+    pub expiry: ExpiryStatus,
     /// Number of groups.
     pub groups: u64,
     /// High marks of new groups are below this, so that there are numbers to go on with.

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use crate::control::groups::Changes;
 use crate::error::Error;
-use crate::record::WithdrawnRecord;
+use crate::record::{LeftRecord, WithdrawnRecord};
 
 /// A group to make.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,6 +64,11 @@ pub(crate) enum Request {
     ChangeGroups(Changes),
     /// Offer these articles no more.
     Withdraw(Vec<WithdrawnRecord>),
+    /// Offer these articles no more, or in these groups.
+    Expire {
+        withdrawn: Vec<WithdrawnRecord>,
+        left: Vec<LeftRecord>,
+    },
     /// The calendar is right as it is.
     TrustClock,
     /// Make a checkpoint now.

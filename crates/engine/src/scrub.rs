@@ -15,6 +15,7 @@ use newsreel_wire::{BufferId, Position, Token};
 use crate::counters::Counters;
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::pace::Pace;
 use crate::report::{Damage, ScrubReport, ScrubStatus, ScrubbedBuffer};
 use crate::scrub_state::{KNOWN_MAX, ScrubState, Tally};
 use crate::shared::Shared;
@@ -26,35 +27,6 @@ const LOOK: Duration = Duration::from_secs(1);
 const TELL: Duration = Duration::from_millis(200);
 /// How far a pass is, is kept so often: so much of it is done again after a crash.
 const KEEP_EVERY: Duration = Duration::from_secs(600);
-
-/// How fast octets are read.
-#[derive(Debug)]
-struct Pace {
-    /// 0: as fast as it goes.
-    octets_per_s: u64,
-    /// When what was read so far should have been read.
-    due: Duration,
-}
-
-impl Pace {
-    const fn new(octets_per_s: u64) -> Self {
-        Self {
-            octets_per_s,
-            due: Duration::ZERO,
-        }
-    }
-
-    /// The pause behind a read of so many octets.  Time that was not used is not saved up.
-    fn pause(&mut self, octets: u64, now: Duration) -> Duration {
-        if self.octets_per_s == 0 {
-            return Duration::ZERO;
-        }
-        let nanos = u128::from(octets) * 1_000_000_000 / u128::from(self.octets_per_s);
-        let takes = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
-        self.due = self.due.max(now).saturating_add(takes);
-        self.due.saturating_sub(now)
-    }
-}
 
 /// What was done since it was told last.
 struct Piece {
@@ -411,22 +383,5 @@ impl Engine {
         let mut report = asked.report;
         report.seconds = shared.clock.monotonic().saturating_sub(began).as_secs();
         Ok(report)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_pace_is_kept_and_nothing_is_saved_up() {
-        let (second, ms) = (Duration::from_secs(1), Duration::from_millis);
-        let mut pace = Pace::new(1000);
-        assert_eq!(pace.pause(500, second), ms(500));
-        assert_eq!(pace.pause(500, second + ms(200)), ms(800));
-        // The disk took its time.
-        assert_eq!(pace.pause(100, 10 * second), ms(100));
-        assert_eq!(Pace::new(0).pause(u64::MAX, second), Duration::ZERO);
-        assert!(Pace::new(1).pause(u64::MAX, second) > 100 * second);
     }
 }

@@ -345,10 +345,13 @@ impl Sequencer {
         if !numbers.is_empty() {
             filing::write_xref_line(xref, &self.shared.path_identity, &numbers, &self.groups);
         }
+        // Only the overview keeps it.
+        let expires = candidate.expires.filter(|_| !numbers.is_empty());
+        let sequence = Sequence(self.next.0 + u64::from(expires.is_some()));
         let placed = {
             let (parts, head_len) = filing::parts(candidate, &batch.path_entry, &self.scratch.xref);
             self.store.place(&Place {
-                sequence: self.next,
+                sequence,
                 arrival,
                 id_hash: candidate.hash,
                 id: candidate.id(),
@@ -375,11 +378,14 @@ impl Sequencer {
         };
         self.scratch.hopeless = false;
         self.groups.take(&numbers);
+        if let Some(expires) = expires {
+            let record = self.open.frame.record(kind::EXPIRES);
+            record.extend_from_slice(&expires.0.to_le_bytes());
+        }
         self.write_record(batch, candidate, arrival, &token, &numbers);
         self.open.octets += token.len() as usize;
         self.open.articles += 1;
-        let sequence = self.next;
-        self.next = Sequence(self.next.0 + 1);
+        self.next = sequence.next();
         match candidate.asked.as_deref() {
             Some(Asked::Cancel(cancel)) => self.take_out(cancel),
             Some(Asked::Groups(changes)) => self.heed(changes),

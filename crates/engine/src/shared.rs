@@ -22,6 +22,8 @@ use crate::control::pending::Pending;
 use crate::control::rules::Rules as ControlRules;
 use crate::counters::Counters;
 use crate::error::Error;
+use crate::expire::background::Expiry;
+use crate::expire::rules::ExpireRules;
 use crate::holds::Holds;
 use crate::inbox::Inbox;
 use crate::offers::Offers;
@@ -59,6 +61,8 @@ pub(crate) struct Shared {
     pub(crate) holds: Mutex<Holds>,
     /// What is known of scrubs.
     pub(crate) scrubs: Mutex<ScrubState>,
+    /// What is known of expiry.
+    pub(crate) expiry: Expiry,
     /// Held by who withdraws an article whose file somebody removed.
     pub(crate) removing: Mutex<()>,
     /// What only posts need.
@@ -107,6 +111,11 @@ impl Shared {
         }));
     }
 
+    /// The server stops.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+    }
+
     /// The last committed sequence.
     pub(crate) fn committed(&self) -> Sequence {
         Sequence(self.committed.load(Ordering::Acquire))
@@ -123,6 +132,8 @@ pub(crate) struct Policy {
     pub(crate) control: ControlConfig,
     /// Whose messages about groups are heeded.
     pub(crate) rules: ControlRules,
+    /// When articles go.
+    pub(crate) expire: ExpireRules,
 }
 
 impl Policy {
@@ -138,6 +149,7 @@ impl Policy {
             control: config.control.clone(),
             rules: ControlRules::parse(&config.control.rules)
                 .map_err(|why| Error::Setting(format!("control.rules: {why}")))?,
+            expire: ExpireRules::new(&config.expire, &config.store)?,
         })
     }
 }

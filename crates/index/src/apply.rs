@@ -26,7 +26,7 @@ pub struct ArticleRow<'a> {
     pub token: Token,
     /// When it arrived.
     pub arrival: UnixTime,
-    /// Kept with the row, not looked at.
+    /// Kept with the row, not looked at here.
     pub flags: u16,
     /// Its groups and numbers; none in transit mode.
     pub places: &'a [(GroupId, ArticleNumber)],
@@ -165,6 +165,15 @@ impl Applier {
             is_withdrawn: true,
             ..Stored::new(hash, &entry)
         });
+        self.leave(token, places)
+    }
+
+    /// An article is not offered in these places any more, whatever else holds of it.
+    ///
+    /// # Errors
+    /// As [`Applier::publish`]: what was added before comes first.
+    pub fn leave(&mut self, token: &Token, places: &[(GroupId, ArticleNumber)]) -> Result<()> {
+        self.publish()?;
         for (group, number) in places {
             let withdrawn = Withdrawn::new(*group, *number, token);
             self.views.overview.withdrawn().add(withdrawn);

@@ -11,6 +11,7 @@ mod clock;
 mod completions;
 mod config;
 mod control;
+mod expire;
 pub(crate) mod group;
 pub(crate) mod inews;
 mod man;
@@ -58,6 +59,8 @@ enum Verb {
     /// Look at the buffers and segments
     #[command(subcommand)]
     Store(store::Verb),
+    /// Let articles go that the rules of expiry let go, or say which
+    Expire(expire::Args),
     /// Prove that store, log and views agree
     Check(check::Args),
     /// Confirm that the clock is right although it jumped
@@ -97,6 +100,7 @@ pub(crate) fn run(cli: Cli) -> Result<()> {
         Verb::Post(args) => post::run(&args),
         Verb::Inews(args) => inews::run(&args),
         Verb::Store(verb) => store::run(&verb),
+        Verb::Expire(args) => expire::run(&args),
         Verb::Check(args) => check::run(&args),
         Verb::Clock(verb) => clock::run(&verb),
         Verb::User(verb) => user::run(&verb),

@@ -109,6 +109,7 @@ fn views(status: &Value) -> Facts {
         ("overview", view(overview, "pack")),
         ("damaged", damaged(&status["damaged"])),
         ("scrub", scrub(&status["scrub"])),
+        ("expiry", expiry(&status["expiry"])),
     ]
 }
 
@@ -155,6 +156,34 @@ fn scrub(scrub: &Value) -> String {
         ),
     };
     format!("{now}; {last}{unreadable}; {damaged}")
+}
+
+/// Expiry in the background: what it is at, what the last pass let go.
+fn expiry(expiry: &Value) -> String {
+    let number = |key: &str| expiry[key].as_u64().unwrap_or(0);
+    if number("rules") == 0 {
+        return "no rules".to_owned();
+    }
+    let now = match (&expiry["began"], number("rows_per_s")) {
+        _ if !expiry["held"].is_null() => cell(&expiry["held"]),
+        (_, 0) => "off".to_owned(),
+        (Value::Null, _) => "rests".to_owned(),
+        (began, _) => format!(
+            "under way since {}, {} of {} done",
+            date(began),
+            expiry["groups"][0],
+            some(&expiry["groups"][1], "group")
+        ),
+    };
+    let last = match &expiry["last_ended"] {
+        Value::Null => "no whole pass yet".to_owned(),
+        ended => format!(
+            "last pass ended {}, {} went",
+            date(ended),
+            some(&expiry["last_articles"], "article")
+        ),
+    };
+    format!("{}; {now}; {last}", some(&expiry["rules"], "rule"))
 }
 
 fn counted(counters: &Value) -> String {

@@ -80,6 +80,7 @@ pub(super) fn settle(
     across.header_octets();
     across.rules();
     across.names();
+    across.classes();
     across.log_segment();
     across.remember();
     across.parts();
@@ -342,6 +343,29 @@ impl Across<'_> {
             );
             let right = "take another method, or engine.mode = \"reader\"".to_owned();
             self.problem(&key, &["engine.mode"], what, right);
+        }
+    }
+
+    /// `[[expire]]` names classes that there are, and groups, which transit has none of.
+    fn classes(&mut self) {
+        let entries = self.config.expire.clone();
+        for (at, entry) in entries.iter().enumerate() {
+            let mut classes = self.config.store.sets.iter().map(|set| set.class());
+            if entry.class.is_empty() || classes.any(|class| class == entry.class) {
+                continue;
+            }
+            let key = format!("expire[{at}].class");
+            let what = format!("{key} = {:?} is the class of no set", entry.class);
+            let right =
+                "name a set, or what `class` of one or more says, or take the key out".to_owned();
+            self.problem(&key, STORE, what, right);
+        }
+        if !entries.is_empty() && self.config.engine.mode == Mode::Transit {
+            let what =
+                "[[expire]] goes by groups, and engine.mode = \"transit\" has none".to_owned();
+            let right =
+                "take it out: buffers and segments drop their articles by themselves".to_owned();
+            self.problem("expire", &["engine.mode"], what, right);
         }
     }
 

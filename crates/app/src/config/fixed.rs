@@ -247,6 +247,11 @@ fn of_the_server() -> Vec<Fixed> {
 fn of_articles_in_files() -> Vec<Fixed> {
     vec![
         row(
+            "Articles that `newsreel expire` lists one by one",
+            format!("{} articles", newsreel_engine::EXPIRED_LISTED_MAX),
+            "the others are counted, by rule",
+        ),
+        row(
             "Cards in one file of a catalogue (`md5spool`, `timehash`)",
             octets(newsreel_store::CATALOGUE_OCTETS),
             "some thousand articles; another file is made when it is full",

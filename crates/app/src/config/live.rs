@@ -16,6 +16,7 @@ pub(super) const LIVE: &[&str] = &[
     "lists",
     "posting",
     "control",
+    "expire",
     "session",
 ];
 

@@ -20,7 +20,10 @@ mod units;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use newsreel_engine::{ArticlesConfig, ControlConfig, EngineConfig, ScrubConfig, SequencerConfig};
+use newsreel_engine::{
+    ArticlesConfig, ControlConfig, EngineConfig, ExpireConfig, ExpireRule, ExpiryConfig,
+    ScrubConfig, SequencerConfig,
+};
 use newsreel_index::IndexConfig;
 use newsreel_journal::JournalConfig;
 use newsreel_net::access::{AccessRule, LoginConfig, Rules};
@@ -148,6 +151,10 @@ sections! {
     engine: SequencerConfig, |engine| engine_complaints(engine);
     /// `[scrub]`
     scrub: ScrubConfig, |_scrub| Vec::new();
+    /// `[[expire]]`
+    expire: Vec<ExpireRule>, |expire| ExpireConfig::problems(expire);
+    /// `[expiry]`
+    expiry: ExpiryConfig, |_expiry| Vec::new();
     /// `[log]`
     log: JournalConfig, |log| owned(log.problems());
     /// `[index]`
@@ -184,6 +191,8 @@ impl Config {
             articles: self.articles.clone(),
             sequencer: self.engine.clone(),
             scrub: self.scrub.clone(),
+            expire: self.expire.clone(),
+            expiry: self.expiry.clone(),
             index: self.index.clone(),
             journal: self.log.clone(),
             posting: self.posting.clone(),

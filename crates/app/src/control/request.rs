@@ -119,6 +119,11 @@ pub(crate) enum Request {
         /// Octets read a second, at most; 0: as fast as it goes.  None: as the background does, offline as fast as it goes.
         octets_per_s: Option<u64>,
     },
+    /// Let go what the rules of expiry let go.
+    Expire {
+        /// Only say what would go.
+        dry_run: bool,
+    },
     /// Whether store, log and views agree.
     Check,
     /// The clock jumped and is right.
@@ -177,6 +182,7 @@ impl Request {
             | Self::GroupDescribe { dry_run, .. }
             | Self::ControlApprove { dry_run, .. }
             | Self::StoreRetire { dry_run, .. }
+            | Self::Expire { dry_run }
             | Self::ArticleCancel { dry_run, .. } => !dry_run,
             Self::GroupSet { .. } | Self::GroupForgetLost | Self::ClockConfirm => true,
             _ => false,
@@ -268,6 +274,7 @@ pub(crate) fn answer(
             let usual = server.map_or(0, |_| engine.scrub_rate());
             scrub(engine, &buffers, octets_per_s.unwrap_or(usual), progress)
         }
+        Request::Expire { dry_run } => expire(engine, dry_run, progress),
         Request::Check => check(engine, progress),
         Request::ClockConfirm => confirm_clock(engine),
         Request::Reload => server.ok_or_else(needs_server)?.reload(),
@@ -325,6 +332,15 @@ fn store_retire(
         done["dry_run"] = true.into();
     }
     Ok(done)
+}
+
+fn expire(
+    engine: &Engine,
+    dry_run: bool,
+    progress: &mut dyn FnMut(Progress) -> bool,
+) -> Result<Value, String> {
+    let mut told = |done, total| progress(Progress { done, total });
+    value(&engine.expire(dry_run, &mut told).map_err(said)?)
 }
 
 /// Each damaged place also says itself in a line.

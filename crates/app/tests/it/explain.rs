@@ -14,6 +14,7 @@ buffers = ["A"]
 [[set]]
 name = "large"
 buffers = ["B"]
+class = "binaries"
 
 [[rule]]
 groups = "misc.*"
@@ -54,7 +55,9 @@ fn rules_say_why_they_take_an_article_or_not() {
     }
     let large = article("<2@explain.example>", "misc.test")
         .replace("\r\n\r\n", &format!("\r\n\r\n{}\r\n", "x".repeat(1000)));
-    assert!(say(large, &["--json"]).contains(r#""set": "large""#));
+    let said = say(large.clone(), &["--json"]);
+    assert!(said.contains(r#""set": "large""#) && said.contains(r#""class": "binaries""#));
+    assert!(say(large, &[]).ends_with("\nit is of class binaries\n"));
     let nowhere = say(article("<3@explain.example>", "misc.none"), &[]);
     assert!(
         nowhere.ends_with("no rule takes it: it is refused\n"),
@@ -78,6 +81,7 @@ fn rules_say_why_they_take_an_article_or_not() {
     );
     let said = spool.json(&["store", "explain", "<1@explain.example>"]);
     assert_eq!(said["set"], json!("text"), "{said}");
+    assert_eq!(said["class"], json!("text"), "{said}");
     assert_eq!(said["stored"]["set"], json!("text"), "{said}");
     assert_eq!(said["rules"][1]["taken"], json!(true), "{said}");
     // Without a configuration: by what the server runs with.

@@ -12,6 +12,7 @@ mod control_messages;
 mod corpus;
 mod docs;
 mod edge_cases;
+mod expire;
 mod explain;
 mod failing_reads;
 mod foreign;

@@ -219,6 +219,15 @@ const ROWS: &[Row] = &[
         ["503", "215"],
     ),
     row(
+        "expire",
+        ["[]", "[{ articles_max = 1000 }]"],
+        |world| match world.spool.run(&["expire", "--dry-run"]).status.success() {
+            true => "yes".to_owned(),
+            false => "no".to_owned(),
+        },
+        ["no", "yes"],
+    ),
+    row(
         "access",
         [
             "[{ name = 'all', read = '*', feed = true }]",

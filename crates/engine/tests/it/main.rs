@@ -11,6 +11,7 @@ mod control_groups;
 mod crash;
 mod damage;
 mod each;
+mod expiring;
 mod faults;
 mod feeding;
 mod files;

@@ -137,6 +137,19 @@ impl Overview {
         self.layers.load().active.octets()
     }
 
+    /// How many articles are withdrawn and not overwritten yet, once for each group; each takes memory.
+    #[must_use]
+    pub fn withdrawn_len(&self) -> usize {
+        self.withdrawn.len()
+    }
+
+    /// Whether the article of this number was withdrawn from this group, and is not overwritten yet.
+    #[must_use]
+    pub fn is_withdrawn(&self, group: GroupId, number: ArticleNumber) -> bool {
+        let withdrawn = self.withdrawn.of(group);
+        withdrawn.is_some_and(|withdrawn| withdrawn.has(number.0))
+    }
+
     pub(crate) fn withdrawn(&self) -> &WithdrawnSet {
         &self.withdrawn
     }

@@ -389,6 +389,50 @@ impl Overview {
         Ok(None)
     }
 
+    /// Visits the columns and message-ids of the articles alive with numbers from `low`, ascending, until the visitor
+    /// breaks; the number to go on from, if it did.
+    ///
+    /// # Errors
+    /// As [`Overview::lines`].
+    pub fn rows(
+        &self,
+        group: GroupId,
+        low: ArticleNumber,
+        wait: Wait,
+        mut visit: impl FnMut(&Column, &[u8]) -> ControlFlow<()>,
+    ) -> Result<Option<ArticleNumber>> {
+        let parts = self.layers.load();
+        let mut range = self.range(group, low.0, u64::MAX, wait);
+        let next = self.in_blocks(&parts, &mut range, |pack, block, range| {
+            if pack.alive(block, &mut range.floors).share == Share::None {
+                return Ok(None);
+            }
+            let columns = pack.columns(block, &self.cache, range.wait)?;
+            for row in columns.position(range.from)..columns.len() {
+                let seen = Seen::Block(&columns, row);
+                let column = seen.column();
+                let number = column.number.0;
+                if range.offers(number, &column.token) && visit(&column, seen.id()).is_break() {
+                    return Ok(Some(ArticleNumber(number.saturating_add(1))));
+                }
+            }
+            Ok(None)
+        })?;
+        if next.is_some() {
+            return Ok(next);
+        }
+        for part in parts.parts() {
+            let stopped = tail_rows(part, &mut range, |row| {
+                let seen = Seen::Tail(part, row);
+                visit(&seen.column(), seen.id())
+            });
+            if stopped {
+                return Ok(Some(ArticleNumber(range.from)));
+            }
+        }
+        Ok(None)
+    }
+
     /// Visits the rows of a group whose articles are alive, as far as they can be read, until the visitor breaks.
     pub fn sample(&self, group: GroupId, mut visit: impl FnMut(&Column) -> ControlFlow<()>) {
         let parts = self.layers.load();

@@ -103,6 +103,9 @@ pub struct SetConfig {
     /// and it stays in its buffer until that comes around. It costs a write for each.
     #[serde(default)]
     pub erase_withdrawn: bool,
+    /// What `[[expire]]` rules call its articles; none: the name of the set. Several sets may be of one class.
+    #[serde(default)]
+    pub class: Option<String>,
     /// Where the files of a set lie that has no buffers; none: `segments/NAME` in the spool, `articles/NAME` where each
     /// article is a file (`md5spool`, `timehash`, `tradspool`).
     #[serde(default)]
@@ -140,6 +143,7 @@ impl Default for SetConfig {
             method: usual_method(),
             recent_octets: None,
             erase_withdrawn: false,
+            class: None,
             directory: None,
             format: None,
             layouts: Vec::new(),
@@ -152,6 +156,12 @@ impl Default for SetConfig {
 }
 
 impl SetConfig {
+    /// The class of its articles.
+    #[must_use]
+    pub fn class(&self) -> &str {
+        self.class.as_ref().unwrap_or(&self.name)
+    }
+
     /// Whether its articles lie in cyclic buffers.
     #[must_use]
     pub fn has_buffers(&self) -> bool {

@@ -203,6 +203,10 @@ impl StoreConfig {
         } else if set.is_in_files() {
             self.check_files(at, &mut wrong);
         }
+        if set.class.as_ref().is_some_and(String::is_empty) {
+            let right = "an empty name: give one, or leave the key out for the name of the set";
+            wrong("class", right.to_owned());
+        }
         if self.sets[..at].iter().any(|other| other.name == set.name) {
             wrong("name", is_taken("set", &set.name));
         }
@@ -266,7 +270,7 @@ impl StoreConfig {
         for (key, is_given) in limits {
             if is_given {
                 let right = format!(
-                    "the articles of {:?} stay until they are withdrawn: leave the key out, or take method \"segment\"",
+                    "the articles of {:?} go by [[expire]] or when they are withdrawn: leave the key out, or take method \"segment\"",
                     set.method
                 );
                 wrong(key, right);
@@ -407,9 +411,9 @@ mod tests {
             [
                 "set[0].buffers: \"C0\" has files of its own: leave the key out",
                 "set[0].name: another buffer is called \"C0\": give each buffer a name of its own",
-                "set[0].keep_s: the articles of \"md5spool\" stay until they are withdrawn: leave the key out, or take \
+                "set[0].keep_s: the articles of \"md5spool\" go by [[expire]] or when they are withdrawn: leave the key out, or take \
                  method \"segment\"",
-                "set[0].keep_octets: the articles of \"md5spool\" stay until they are withdrawn: leave the key out, or take \
+                "set[0].keep_octets: the articles of \"md5spool\" go by [[expire]] or when they are withdrawn: leave the key out, or take \
                  method \"segment\"",
             ]
         );

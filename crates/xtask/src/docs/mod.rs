@@ -44,6 +44,12 @@ const SECTIONS: &[(&str, &str, &str)] = &[
     ),
     ("engine", "crates/engine/src/config.rs", "SequencerConfig"),
     ("scrub", "crates/engine/src/config.rs", "ScrubConfig"),
+    ("", "crates/engine/src/expire/config.rs", "ExpireConfig"),
+    (
+        "expiry",
+        "crates/engine/src/expire/config.rs",
+        "ExpiryConfig",
+    ),
     ("log", "crates/journal/src/config.rs", "JournalConfig"),
     ("index", "crates/index/src/config.rs", "IndexConfig"),
 ];

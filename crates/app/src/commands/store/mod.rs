@@ -265,7 +265,8 @@ fn explain(article: &str, spool: &LookArgs) -> Result<()> {
     } else {
         bail!("{article:?} is no file that is there, and no <message-id>, group:number or token");
     };
-    let rules = Rules::new(&access::config_of(spool)?.engine_config().store)?;
+    let store = access::config_of(spool)?.engine_config().store;
+    let rules = Rules::new(&store)?;
     let headers =
         Headers::scan_stored(&subject.wire).with_context(|| format!("{article} is no article"))?;
     let notes = rules.explain(&RuleSubject {
@@ -274,6 +275,8 @@ fn explain(article: &str, spool: &LookArgs) -> Result<()> {
         arrival: subject.arrival,
     });
     let taken = notes.last().filter(|note| note.taken);
+    let set = taken.and_then(|note| store.sets.iter().find(|set| set.name == note.set));
+    let class = set.map(|set| set.class());
     let rows: Vec<Value> = notes
         .iter()
         .map(|note| {
@@ -283,15 +286,22 @@ fn explain(article: &str, spool: &LookArgs) -> Result<()> {
         .collect();
     if spool.json {
         let set = taken.map(|note| note.set.clone());
-        return output::json(&json!({"rules": rows, "set": set, "stored": subject.stored}));
+        let (rules, stored) = (rows, subject.stored);
+        return output::json(
+            &json!({"rules": rules, "set": set, "class": class, "stored": stored}),
+        );
     }
     let mut shown = rows;
     for row in &mut shown {
         row["taken"] = if row["taken"] == true { "yes" } else { "no" }.into();
     }
     let mut said = output::table(RULE_COLUMNS, &shown);
-    if taken.is_none() {
-        said.push_str("no rule takes it: it is refused\n");
+    match set {
+        None => said.push_str("no rule takes it: it is refused\n"),
+        Some(set) if set.class() != set.name => {
+            said.push_str(&format!("it is of class {}\n", set.class()));
+        }
+        Some(_) => {}
     }
     if !subject.stored.is_null() {
         let (set, token) = (&subject.stored["set"], &subject.stored["token"]);

@@ -1,0 +1,292 @@
+//! Expiry: what the rules let go is gone for everybody at once, group by group, and what they do not stays.
+
+use std::sync::Arc;
+
+use newsreel_engine::{EngineConfig, ExpireReport, ExpireRule, GroupSpec};
+use newsreel_host::{MemoryDisk, WallTime};
+use newsreel_service::Outcome;
+use newsreel_store::methods::METHODS;
+
+use crate::damage::newnews;
+use crate::world::{NOW, World, article, config, open_on};
+
+const DAY: u64 = 86_400;
+
+fn rule(groups: &str, change: impl FnOnce(&mut ExpireRule)) -> ExpireRule {
+    let mut rule = ExpireRule {
+        groups: groups.to_owned(),
+        ..ExpireRule::default()
+    };
+    change(&mut rule);
+    rule
+}
+
+fn days(groups: &str, days: u64) -> ExpireRule {
+    rule(groups, |it| it.keep_s = Some(days * DAY))
+}
+
+/// Nothing goes in the background but where a test wants it.
+fn with(rules: Vec<ExpireRule>) -> EngineConfig {
+    let mut config = config(8 << 20);
+    config.expire = rules;
+    config.expiry.rows_per_s = 0;
+    // Days pass, and articles come all the same.
+    config.articles.age_s_max = 0;
+    config
+}
+
+async fn feed(world: &World, numbers: impl Iterator<Item = usize>, groups: &str) {
+    let sent: Vec<_> = numbers.map(|n| article(n, groups)).collect();
+    let outcomes = world.send(&sent).await;
+    assert!(outcomes.iter().all(|it| *it == Outcome::Accepted));
+}
+
+/// Article `n` with an Expires field so many days ahead.
+fn expiring(n: usize, groups: &str, days: u64) -> (String, Vec<u8>) {
+    let (id, text) = article(n, groups);
+    let text = String::from_utf8(text).unwrap();
+    let field = format!("Expires: {} Nov 2023 22:13:20 +0000\r\n", 14 + days);
+    let text = text.replacen("Message-ID:", &format!("{field}Message-ID:"), 1);
+    (id, text.into_bytes())
+}
+
+fn expire(world: &World) -> ExpireReport {
+    world.engine.expire(false, &mut |_, _| true).unwrap()
+}
+
+/// The articles of a group, as everything that shows articles has them.
+async fn there(world: &World, group: &str) -> Vec<u64> {
+    let lines = world.lines(group).await;
+    let number = |line: &String| line.split('\t').next().unwrap().parse().unwrap();
+    let numbers: Vec<u64> = lines.iter().map(number).collect();
+    let facts = world.engine.group(group).unwrap();
+    assert_eq!(facts.count, numbers.len() as u64, "{group}");
+    if let Some(first) = numbers.first() {
+        assert_eq!(facts.low, *first, "{group}");
+    }
+    let news = newnews(world, group).await.unwrap();
+    assert_eq!(news, numbers.len(), "{group}");
+    numbers
+}
+
+async fn is_there(world: &World, n: usize) -> bool {
+    world.by_id(&format!("<{n}@t.example>")).await.is_some()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_too_old_goes_whatever_the_method() {
+    for method in METHODS.iter().map(|method| method.name) {
+        let memory = MemoryDisk::new();
+        let mut config = with(vec![days("misc.*", 3)]);
+        if method != "cnfs" {
+            config.store.buffers.clear();
+            let set = &mut config.store.sets[0];
+            set.buffers.clear();
+            method.clone_into(&mut set.method);
+        }
+        let world = World::on(Arc::new(memory.clone()), config);
+        feed(&world, 1..=700, "misc.test").await;
+        world.seal();
+        world.wait_s(2 * DAY);
+        feed(&world, 701..=720, "misc.test").await;
+        world.wait_s(DAY - 1);
+        assert_eq!(expire(&world).articles, 0, "{method}: a second too early");
+        world.wait_s(1);
+        let dry = world.engine.expire(true, &mut |_, _| true).unwrap();
+        assert_eq!((dry.articles, dry.going.len()), (700, 700), "{method}");
+        assert_eq!(there(&world, "misc.test").await.len(), 720, "{method}");
+        let done = expire(&world);
+        assert_eq!((done.articles, done.octets), (700, dry.octets), "{method}");
+        assert_eq!(done.rules, dry.rules, "{method}");
+        let left: Vec<u64> = (701..=720).collect();
+        assert_eq!(there(&world, "misc.test").await, left, "{method}");
+        assert!(!is_there(&world, 1).await && is_there(&world, 701).await);
+        // Its id is remembered.
+        let again = world.send(&[article(1, "misc.test")]).await;
+        assert_eq!(again, [Outcome::Duplicate], "{method}");
+        assert_eq!(world.problems(), [""; 0], "{method}");
+        // From the log alone, and sealed.
+        let crashed = Arc::new(memory.crash_losing_all());
+        let after = open_on(crashed, &world.config, &world.clock);
+        assert_eq!(there(&after, "misc.test").await, left, "{method}");
+        drop(after);
+        world.seal();
+        let world = world.restart();
+        assert_eq!(there(&world, "misc.test").await, left, "{method}");
+        assert_eq!(world.problems(), [""; 0], "{method}");
+        assert_eq!(expire(&world).articles, 0, "{method}");
+    }
+}
+
+/// Each group lets go by itself; the text goes with the last one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crosspost_leaves_its_groups_one_by_one() {
+    let memory = MemoryDisk::new();
+    let rules = vec![days("misc.test", 1), days("misc.other", 3)];
+    let world = World::on(Arc::new(memory.clone()), with(rules));
+    feed(&world, 1..=300, "misc.test,misc.other").await;
+    world.wait_s(DAY);
+    let report = expire(&world);
+    assert_eq!((report.left, report.articles), (300, 0));
+    assert!(
+        report
+            .going
+            .iter()
+            .all(|it| it.stays && it.group == "misc.test")
+    );
+    assert_eq!(there(&world, "misc.test").await, [0; 0]);
+    assert_eq!(there(&world, "misc.other").await.len(), 300);
+    assert!(is_there(&world, 300).await);
+    assert_eq!(world.problems(), [""; 0]);
+    // From the log alone, and sealed.
+    let crashed = Arc::new(memory.crash_losing_all());
+    let after = open_on(crashed, &world.config, &world.clock);
+    assert_eq!(there(&after, "misc.test").await, [0; 0]);
+    assert_eq!(there(&after, "misc.other").await.len(), 300);
+    drop(after);
+    world.seal();
+    let world = world.restart();
+    assert_eq!(there(&world, "misc.test").await, [0; 0]);
+    assert_eq!(world.problems(), [""; 0]);
+    world.wait_s(2 * DAY);
+    let report = expire(&world);
+    assert_eq!((report.left, report.articles), (0, 300));
+    assert_eq!(there(&world, "misc.other").await, [0; 0]);
+    assert!(!is_there(&world, 300).await);
+    // Both at once.
+    feed(&world, 1001..=1010, "misc.test,misc.other").await;
+    world.wait_s(3 * DAY);
+    let dry = world.engine.expire(true, &mut |_, _| true).unwrap();
+    let report = expire(&world);
+    assert_eq!((report.left, report.articles), (10, 10));
+    assert_eq!((dry.left, dry.articles), (10, 10));
+    assert!(!is_there(&world, 1010).await);
+    assert_eq!(world.problems(), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn limits_expires_and_classes_hold_for_each_group() {
+    let mut config = with(vec![
+        rule("misc.limited", |it| it.articles_max = Some(600)),
+        rule("misc.small", |it| it.octets_max = Some(2000)),
+        rule("misc.test", |it| {
+            it.keep_s_min = Some(DAY);
+            it.keep_s = Some(4 * DAY);
+            it.keep_s_max = Some(8 * DAY);
+        }),
+        rule("misc.other", |it| {
+            it.class = "short".to_owned();
+            it.keep_s = Some(DAY);
+        }),
+    ]);
+    let mut long = config.store.sets[0].clone();
+    let mut short = long.clone();
+    long.buffers.truncate(1);
+    short.buffers.remove(0);
+    (short.name, short.class) = ("second".to_owned(), Some("short".to_owned()));
+    let mut to_short = config.store.rules[0].clone();
+    (to_short.set, to_short.header) = ("second".to_owned(), Some("Expires".to_owned()));
+    config.store.sets = vec![long, short];
+    config.store.rules.insert(0, to_short);
+    let world = World::new(config);
+    let groups = ["misc.limited", "misc.small"].map(GroupSpec::new).to_vec();
+    world.engine.add_groups(groups).unwrap();
+    feed(&world, 1..=2000, "misc.limited").await;
+    feed(&world, 2001..=2020, "misc.small").await;
+    feed(&world, 3001..=3001, "misc.test").await;
+    let asks = [0, 2, 6, 15].into_iter().zip(3002..);
+    let asks: Vec<_> = asks
+        .map(|(days, n)| expiring(n, "misc.test", days))
+        .collect();
+    world.send(&asks).await;
+    world.send(&[expiring(4001, "misc.other", 9)]).await;
+    feed(&world, 4002..=4002, "misc.other").await;
+    world.seal();
+    let report = expire(&world);
+    let newest: Vec<u64> = (1401..=2000).collect();
+    assert_eq!(there(&world, "misc.limited").await, newest);
+    let small = there(&world, "misc.small").await;
+    let sizes: u64 = report.rules[1].octets / report.rules[1].articles;
+    assert_eq!(small.len() as u64, 2000 / sizes, "the newest that fit");
+    assert_eq!(small.last(), Some(&20));
+    assert_eq!(there(&world, "misc.test").await, [1, 2, 3, 4, 5]);
+    // Number 1 asks for nothing, the others for 0, 2, 6 and 15 days.
+    let mut now = 0;
+    for (day, left) in [
+        (1, &[1, 3, 4, 5][..]),
+        (2, &[1, 4, 5]),
+        (4, &[4, 5]),
+        (6, &[5]),
+        (7, &[5]),
+        (8, &[]),
+    ] {
+        world.wait_s(DAY * (day - now));
+        now = day;
+        expire(&world);
+        assert_eq!(there(&world, "misc.test").await, left, "day {day}");
+        let other = there(&world, "misc.other").await;
+        assert_eq!(other, [2], "of class short, and not: day {day}");
+    }
+    assert_eq!(world.problems(), [""; 0]);
+}
+
+/// It comes by itself, at its rate, and not while nobody knows the time or too much lies behind what stays.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn in_the_background_it_comes_by_itself_unless_it_is_held() {
+    let mut config = with(vec![days("misc.*", 1)]);
+    config.expiry.rows_per_s = 1_000_000;
+    config.expiry.every_s = 1;
+    config.expiry.withdrawn_max = 20;
+    let world = World::new(config);
+    feed(&world, 1..=30, "misc.test").await;
+    let expired = |world: &World| world.engine.status().counters.expired;
+    let goes_on = |world: &World, count: u64| {
+        world.wait_s(1);
+        expired(world) == count
+    };
+    world.wait_until("a pass", |world| {
+        world.wait_s(1);
+        world.engine.status().expiry.last_ended.is_some()
+    });
+    assert_eq!(expired(&world), 0);
+    world.wait_s(DAY);
+    world.wait_until("the first", |world| goes_on(world, 30));
+    assert_eq!(there(&world, "misc.test").await, [0; 0]);
+    feed(&world, 31..=40, "misc.test").await;
+    world.wait_s(DAY);
+    world.wait_until("it to be held", |world| {
+        world.wait_s(1);
+        let held = world.engine.status().expiry.held;
+        held.is_some_and(|why| why.contains("expiry.withdrawn_max = 20"))
+    });
+    let error = world.engine.expire(false, &mut |_, _| true).unwrap_err();
+    assert!(error.to_string().contains("withdrawn_max"), "{error}");
+    assert_eq!(there(&world, "misc.test").await.len(), 10);
+}
+
+/// Rules are taken over while it runs, and the clock has to be right.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rules_may_change_and_the_clock_must_be_right() {
+    let world = World::new(with(Vec::new()));
+    feed(&world, 1..=10, "misc.test").await;
+    let error = world.engine.expire(false, &mut |_, _| true).unwrap_err();
+    assert!(error.to_string().contains("no [[expire]]"), "{error}");
+    let mut config = world.config.clone();
+    config.expire = vec![days("*", 1)];
+    world.engine.reload(&config).unwrap();
+    assert_eq!(expire(&world).articles, 0);
+    let secs = NOW + 5 * DAY;
+    world.clock.set(WallTime { secs, nanos: 0 });
+    let error = world.engine.expire(false, &mut |_, _| true).unwrap_err();
+    assert!(error.to_string().contains("the clock jumped"), "{error}");
+    assert_eq!(there(&world, "misc.test").await.len(), 10);
+    world.engine.confirm_clock().unwrap();
+    let mut told = 0;
+    let cut = world.engine.expire(false, &mut |_, _| {
+        told += 1;
+        false
+    });
+    assert!(cut.unwrap().is_cut && told > 0);
+    expire(&world);
+    assert_eq!(there(&world, "misc.test").await, [0; 0]);
+}

@@ -9,11 +9,14 @@ pub type Target = (&'static str, fn(&[u8]));
 /// Every target of the spool's files.
 pub const TARGETS: &[Target] = &[
     ("buffer", buffer),
+    ("control_keys", control_keys),
+    ("control_message", control_message),
     ("directory_mark", directory_mark),
     ("history_page", history_page),
     ("log_record", log_record),
     ("log_segment", log_segment),
     ("manifest", manifest),
+    ("openpgp", openpgp),
     ("register", register),
     ("scrub", scrub),
     ("sealed_parts", sealed_parts),
@@ -116,6 +119,30 @@ pub fn xref(data: &[u8]) {
                 .is_some_and(|(before, after)| before == name && after.parse() == Ok(number))
         };
         assert!(words.any(is_it), "{name}:{number}");
+    }
+}
+
+/// Rows of the keyring of control messages: what is read is written the same way.
+pub fn control_keys(data: &[u8]) {
+    let _ = newsreel_engine::fuzz::decode_keyring(data);
+}
+
+/// A newgroup, rmgroup or checkgroups message, signed or not: what it asks for is about what it names.
+pub fn control_message(data: &[u8]) {
+    let _ = newsreel_engine::fuzz::control_message(data);
+}
+
+/// Public keys, or a signature: what is read of a key is read again from its own octets, and says the same of itself.
+pub fn openpgp(data: &[u8]) {
+    use newsreel_openpgp::{Signature, certificates};
+    let signature = Signature::read(data);
+    for key in certificates(data).into_iter().flatten().flatten() {
+        let again = certificates(key.octets()).map(|mut all| all.pop());
+        let again = again.ok().flatten().and_then(Result::ok);
+        assert_eq!(again.map(|again| again.standing()), Some(key.standing()));
+        if let Ok(signature) = &signature {
+            assert!(key.verify(signature, data).is_err());
+        }
     }
 }
 

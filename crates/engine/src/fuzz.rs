@@ -1,8 +1,13 @@
-//! Takes any octets for a record of the log, a spool's identity, the notes of a scrub, an Xref: the doors for fuzzers.
+//! Takes any octets for a record of the log, a spool's identity, the notes of a scrub, an Xref, a keyring, a control message:
+//! the doors for fuzzers.
 //!
 //! Must never panic, whatever comes.
 
+use newsreel_index::Groups;
 use newsreel_wire::Sequence;
+use newsreel_wire::article::Headers;
+
+use crate::control::{groups, keyring, signed};
 
 use crate::record::{
     ArticleRecord, GroupRecord, GroupRemovedRecord, LeftRecord, PendingRecord, ReservedRecord,
@@ -69,4 +74,27 @@ pub fn decode_scrub(octets: &[u8]) -> bool {
 /// Takes `octets` for the Xref of a stored article: names and numbers, each as it stands there.
 pub fn named(octets: &[u8]) -> impl Iterator<Item = (&str, u64)> {
     newsreel_wire::xref::places(octets).map(|(name, number)| (name, number.0))
+}
+
+/// Takes `rows` for those of a keyring, behind a right checksum; says whether they are that.
+#[must_use]
+pub fn decode_keyring(rows: &[u8]) -> bool {
+    keyring::decode_made(rows)
+}
+
+/// Takes `octets` for a message about groups: how many changes it asks for where there is no group yet, and of how many octets a
+/// signature is.
+#[must_use]
+pub fn control_message(octets: &[u8]) -> Option<(usize, Option<usize>)> {
+    let headers = Headers::scan(octets).ok()?;
+    let text = signed::read(&headers).ok().map(|signed| signed.text.len());
+    let message = groups::read(&headers, &Groups::default())?.ok()?;
+    // Whatever the rules say is about what it says something of.
+    assert!(
+        message
+            .asked
+            .iter()
+            .all(|one| message.about.iter().any(|name| name == one.name()))
+    );
+    Some((message.asked.len(), text))
 }

@@ -360,6 +360,7 @@ impl LocalService {
             from.complete(answered);
         }
         self.settle_cancels(&mut candidates, from).await;
+        self.settle_signed(&mut candidates).await;
         if candidates.candidates.is_empty() {
             shared.accept.recycle(candidates);
             return;

@@ -389,6 +389,7 @@ impl Sequencer {
         match candidate.asked.as_deref() {
             Some(Asked::Cancel(cancel)) => self.take_out(cancel),
             Some(Asked::Groups(changes)) => self.heed(changes),
+            Some(Asked::Signed(_)) => debug_assert!(false, "a signature was not looked at"),
             None => {}
         }
         Step::Filed(sequence)

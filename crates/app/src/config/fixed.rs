@@ -130,6 +130,16 @@ fn of_control_messages() -> Vec<Fixed> {
             "the newest; each is read from the disk",
         ),
         row(
+            "Fields that a control message's signature is of",
+            format!("{} fields", newsreel_engine::SIGNED_FIELDS_MAX),
+            "real ones have six or seven; one with more counts as not signed",
+        ),
+        row(
+            "The keyring of control messages, or a file of keys to import",
+            octets(newsreel_engine::KEYRING_OCTETS_MAX as u64),
+            "some thousand keys; it is read for each message that is verified",
+        ),
+        row(
             "Cancels that wait for their targets",
             octets(newsreel_engine::PENDING_OCTETS_MAX as u64),
             "in the log, some 2,000 with a key each: any checkpoint can say all of them again; beyond it those that \

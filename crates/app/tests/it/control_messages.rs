@@ -1,9 +1,17 @@
 //! `newsreel control`: messages about groups, listed, shown and approved, live and offline.
 
+use std::path::Path;
+
 use serde_json::json;
 
 use crate::client::NewsClient;
 use crate::spool::Spool;
+
+/// A message that a DSA key signed, as it goes over the wire.
+const FUZZED: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../fuzz/corpus/control_message/newgroup-signed"
+);
 
 fn feed(client: &mut NewsClient, name: &str, control: &str, body: &str) {
     feed_with(
@@ -142,4 +150,72 @@ fn the_sites_key_opens_what_was_posted_here() {
     assert!(error.contains("nonsense"), "{error}");
     server.stop();
     assert_eq!(key("<0@control.example>"), right, "offline too");
+}
+
+/// The keyring is changed beside a running server; what its keys signed is done, and what they did not sign is told.
+#[test]
+fn keys_are_kept_and_what_they_signed_is_done() {
+    let rules = "[control]\nrules = ['all:*:*:verify-dsa.a.example']\n";
+    let spool = Spool::with(&(Spool::changed(&[]) + rules));
+    let server = spool.serve();
+    spool.text(&["group", "add", "control"]);
+    let keys = ["control", "keys"];
+    let say = |words: &[&str]| spool.text(&[&keys, words].concat());
+    assert_eq!(say(&["list"]), "there are no keys\n");
+    let file = |name: &str| {
+        format!(
+            "{}/../../tests/fixtures/openpgp/{name}",
+            env!("CARGO_MANIFEST_DIR")
+        )
+    };
+    let found = say(&["import", "--dry-run", &file("dsa.asc")]);
+    assert!(
+        found.contains("264F18F95E8964302A62A09DC006314CDDE406A3  DSA 1024  -"),
+        "{found}"
+    );
+    assert_eq!(say(&["list"]), "there are no keys\n");
+    assert_eq!(say(&["import", &file("dsa.asc")]), found);
+    say(&["import", &file("revoked.asc")]);
+    let listed = spool.json(&["control", "keys", "list"]);
+    assert_eq!(
+        (&listed[0]["names"][0], &listed[1]["revoked"]),
+        (&json!("dsa.a.example"), &json!(true))
+    );
+    let error = spool.error(&["control", "keys", "import", &file("newgroup.txt")]);
+    assert!(
+        error.contains("there is no block of public keys in it"),
+        "{error}"
+    );
+    let article =
+        newsreel_host::read_whole(&newsreel_host::RealDisk, Path::new(FUZZED), 1 << 20).unwrap();
+    let mut client = NewsClient::connect(server.address);
+    client.send(b"TAKETHIS <signed@control.example>\r\n");
+    client.send(&article);
+    assert_eq!(client.line(), "239 <signed@control.example>");
+    assert_eq!(spool.json(&["group", "show", "alt.new"])["status"], "m");
+    feed(&mut client, "2", "rmgroup alt.new", "");
+    assert!(client.ask("GROUP alt.new").starts_with("211"));
+    let shown = spool.text(&["control", "show", "<signed@control.example>"]);
+    assert!(
+        shown.contains("signature   good, by dsa.a.example\n"),
+        "{shown}"
+    );
+    let shown = spool.text(&["control", "show", "<2@control.example>"]);
+    assert!(
+        shown.contains("remove alt.new (by the rules: verify-dsa.a.example, so drop)"),
+        "{shown}"
+    );
+    assert!(spool.log().contains("is not signed as the rules want it"));
+    assert_eq!(
+        say(&["remove", "dsa.a.example"]),
+        "dsa.a.example: removed\n"
+    );
+    let shown = spool.text(&["control", "show", "<signed@control.example>"]);
+    assert!(
+        shown.contains("bad: no key in the keyring made it"),
+        "{shown}"
+    );
+    let error = spool.error(&["control", "keys", "remove", "dsa.a.example"]);
+    assert!(error.contains("there is no key dsa.a.example"), "{error}");
+    server.stop();
 }

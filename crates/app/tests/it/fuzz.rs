@@ -132,6 +132,17 @@ fn whole_inputs_are_taken() {
     }
     assert!(newsreel_mail::fuzz::decode(&input("waiting_mail/one")));
     assert!(newsreel_users::fuzz::decode(&input("users/two")));
+    assert!(newsreel_engine::fuzz::decode_keyring(&input(
+        "control_keys/two"
+    )));
+    let unsorted = input("control_keys/not-in-order");
+    assert!(!newsreel_engine::fuzz::decode_keyring(&unsorted));
+    let asked = |name: &str| {
+        newsreel_engine::fuzz::control_message(&input(&format!("control_message/{name}")))
+    };
+    assert_eq!(asked("newgroup-signed"), Some((1, Some(385))));
+    assert_eq!(asked("newgroup"), Some((1, None)));
+    assert_eq!(asked("checkgroups"), Some((2, None)));
     parts_are_taken(&input);
     files_are_taken(&input);
     for name in ["yyy", "pairs", "range", "on", "off", "to"] {

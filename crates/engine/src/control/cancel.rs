@@ -76,7 +76,7 @@ impl LocalService {
         let open: Vec<(usize, IdHash, LockPrints)> = asking
             .filter_map(|(at, it)| match it.asked.as_deref()? {
                 Asked::Cancel(cancel) => Some((at, cancel.target, cancel.keys.clone())),
-                Asked::Groups(_) => None,
+                Asked::Groups(_) | Asked::Signed(_) => None,
             })
             .collect();
         if open.is_empty() {

@@ -30,9 +30,9 @@ pub struct ControlConfig {
     pub cancels: Cancels,
     /// Whose newgroup, rmgroup and checkgroups messages are heeded, as in INN's `control.ctl`:
     /// `message:from:newsgroups:action`, where the message is one of these or `all`, the sender and the groups are shell
-    /// patterns with `|` between them, and the action is `doit`, `log` (it waits for `newsreel control approve`) or
-    /// `drop`; the last that matches holds, and without one it is `log`. Senders are not proved: who knows an address
-    /// can write in its name.
+    /// patterns with `|` between them, and the action is `doit`, `log` (it waits for `newsreel control approve`),
+    /// `drop`, or `verify-KEY` (done if that key of `newsreel control keys` signed it); the last that matches holds, and
+    /// without one it is `log`. Senders are not proved but by a signature: who knows an address can write in its name.
     pub rules: Vec<String>,
     /// A checkgroups message that would change more groups than this waits for approval, whatever the rules say.
     pub checkgroups_changes_max: u32,

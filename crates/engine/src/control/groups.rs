@@ -219,12 +219,17 @@ fn usable(name: &str) -> Result<String, &'static str> {
     }
 }
 
-/// The body as text: UTF-8, or octets as ISO 8859-1 where it is none, which is what old messages are mostly in.
-fn text(headers: &Headers<'_>) -> String {
+/// The body without what the wire adds to it, but for the CR at the ends of lines.
+pub(crate) fn plain_body(headers: &Headers<'_>) -> Vec<u8> {
     let body = headers.body();
     let mut plain = Vec::with_capacity(body.len());
     dot_unstuff(body.strip_suffix(b".\r\n").unwrap_or(body), &mut plain);
-    String::from_utf8(plain).unwrap_or_else(|error| {
+    plain
+}
+
+/// The body as text: UTF-8, or octets as ISO 8859-1 where it is none, which is what old messages are mostly in.
+fn text(headers: &Headers<'_>) -> String {
+    String::from_utf8(plain_body(headers)).unwrap_or_else(|error| {
         error
             .as_bytes()
             .iter()

@@ -1,22 +1,27 @@
 //! What comes of newgroup, rmgroup and checkgroups: done by a rule, or told and done when somebody approves it.
 //!
-//! The rules are asked on the session's thread; what is to be done goes into the log in one frame with the message.  What
-//! waits for approval is kept nowhere: it is the messages in the groups of control messages that still ask for something.
+//! The rules are asked on the session's thread; where they want a signature it is verified on one that may wait.  What is to be
+//! done goes into the log in one frame with the message.  What waits for approval is kept nowhere: it is the messages in the
+//! groups of control messages that still ask for something.
 
 use std::collections::HashSet;
 
 use newsreel_index::Wait;
 use newsreel_store::{Blocking, ReadError, Want};
-use newsreel_wire::article::{Headers, Known};
-use newsreel_wire::{ArticleNumber, MessageId, Sequence};
+use newsreel_wire::article::{Headers, Known, RelayFacts};
+use newsreel_wire::{ArticleNumber, Sequence, UnixTime};
 use serde::Serialize;
 
 use super::groups::{self, Changes, GroupAsked, Message, Verb};
+use super::keyring::{Keyring, Signer};
 use super::rules::Action;
+use super::{Asked, signed};
+use crate::accept::CandidateBatch;
 use crate::admin::GROUP_TEXT_OCTETS_MAX;
 use crate::config::Mode;
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::local::{LocalService, blocking};
 use crate::report::ArticleRef;
 use crate::requests::Request;
 use crate::sequencer::Sequencer;
@@ -31,8 +36,10 @@ pub struct AskedByRule {
     /// What.
     #[serde(flatten)]
     pub asked: GroupAsked,
-    /// `doit`, `log` or `drop`.
-    pub rule: &'static str,
+    /// `doit`, `log`, `drop` or `verify-` and a key.
+    pub rule: String,
+    /// What becomes of it so: `doit`, `log` or `drop`.
+    pub becomes: String,
 }
 
 /// A message about groups, as administrators see it.
@@ -46,6 +53,8 @@ pub struct ControlReport {
     pub control: String,
     /// The address in From; nobody has proved that it is theirs.
     pub sender: String,
+    /// Whose signature it has, or what is wrong with it; none: it has none.
+    pub signature: Option<String>,
     /// What it would change here now.
     pub asks: Vec<AskedByRule>,
     /// Why it asks for nothing, if something is wrong with it.
@@ -62,6 +71,39 @@ fn ruled(policy: &Policy, message: &Message) -> Vec<(GroupAsked, Action)> {
     asked.map(|asked| (asked.clone(), rule(asked))).collect()
 }
 
+/// Who signed a message, or why it counts as not signed.
+type Signed = Result<Signer, String>;
+
+/// What becomes of what a rule is for, now that it is known who signed.
+fn becomes(rule: &Action, signed: &Signed) -> Action {
+    match rule {
+        Action::Verify(key) => match signed {
+            Ok(signer) if signer.is(key) => Action::Doit,
+            _ => Action::Drop,
+        },
+        rule => rule.clone(),
+    }
+}
+
+/// Who signed a message, by the spool's keyring.
+fn signer(shared: &Shared, headers: &Headers<'_>) -> Result<Signed, Error> {
+    let signed = match signed::read(headers) {
+        Ok(signed) => signed,
+        Err(why) => return Ok(Err(why)),
+    };
+    let keyring = Keyring::of_spool(shared.disk.clone(), &shared.config.spool);
+    keyring.signer(&signed.signature, &signed.text)
+}
+
+/// A message of which the rules want to know who signed it.
+#[derive(Debug)]
+pub(crate) struct Unproved {
+    message: Message,
+    ruled: Vec<(GroupAsked, Action)>,
+    /// Its Date.
+    date: UnixTime,
+}
+
 /// Who LIST ACTIVE.TIMES names for what this message makes.
 fn creator(message: &Message) -> &str {
     let is_plain = |text: &str| !text.contains(|c: char| c.is_control() || c == ' ');
@@ -71,16 +113,17 @@ fn creator(message: &Message) -> &str {
     }
 }
 
-/// What is to be done at once for this article.
+/// What is to be done at once for this article, as far as it can be told here.
 pub(crate) fn at_once(
     shared: &Shared,
     policy: &Policy,
     headers: &Headers<'_>,
-    id: MessageId<'_>,
-) -> Option<Changes> {
+    relay: &RelayFacts<'_>,
+) -> Option<Asked> {
     if shared.config.sequencer.mode == Mode::Transit {
         return None;
     }
+    let id = relay.message_id;
     let message = match groups::read(headers, shared.views.groups())? {
         Ok(message) => message,
         Err(why) => {
@@ -89,11 +132,38 @@ pub(crate) fn at_once(
         }
     };
     let ruled = ruled(policy, &message);
-    let with = |action| ruled.iter().filter(move |(_, rule)| *rule == action);
-    let done: Vec<GroupAsked> = with(Action::Doit).map(|(asked, _)| asked.clone()).collect();
+    if ruled
+        .iter()
+        .any(|(_, rule)| matches!(rule, Action::Verify(_)))
+    {
+        let date = relay.date;
+        return Some(Asked::Signed(Box::new(Unproved {
+            message,
+            ruled,
+            date,
+        })));
+    }
+    decide(policy, id.as_str(), &message, ruled).map(Asked::Groups)
+}
+
+/// What is to be done by rules that are for it; the log is told of what is not.
+fn decide(
+    policy: &Policy,
+    id: &str,
+    message: &Message,
+    ruled: Vec<(GroupAsked, Action)>,
+) -> Option<Changes> {
+    let (mut done, mut waiting) = (Vec::new(), 0);
+    for (asked, rule) in ruled {
+        match rule {
+            Action::Doit => done.push(asked),
+            Action::Log => waiting += 1,
+            Action::Drop | Action::Verify(_) => {}
+        }
+    }
     let most = policy.control.checkgroups_changes_max as usize;
     let is_too_much = message.verb == Verb::Checkgroups && done.len() > most;
-    let waiting = with(Action::Log).count() + if is_too_much { done.len() } else { 0 };
+    waiting += if is_too_much { done.len() } else { 0 };
     if waiting > 0 {
         let (verb, sender) = (message.verb.name(), &message.sender);
         tracing::info!(
@@ -106,7 +176,65 @@ pub(crate) fn at_once(
         return None;
     }
     tracing::info!(%id, verb = message.verb.name(), sender = message.sender, changes = done.len(), "a control message is heeded");
-    Some(Changes::of(done, creator(&message)))
+    Some(Changes::of(done, creator(message)))
+}
+
+/// What is to be done for a message that was signed, or was not.
+fn proved(shared: &Shared, wire: &[u8], unproved: Unproved) -> Option<Changes> {
+    let policy = shared.policy.load();
+    let headers = Headers::scan_within(wire, policy.articles.header_limits()).ok()?;
+    let id = headers.content(Known::MessageId).unwrap_or_default();
+    let id = String::from_utf8_lossy(id);
+    let signed = signer(shared, &headers).unwrap_or_else(|error| {
+        tracing::error!(%id, %error, "a control message cannot be verified and changes nothing");
+        Err("the keyring cannot be read".to_owned())
+    });
+    // Injection-Date is not signed: with a new one anybody could send an old message again.
+    let age_s = shared.clock.now().secs.saturating_sub(unproved.date.0);
+    let most = policy.articles.age_s_max;
+    let signed = match signed {
+        Ok(_) if most > 0 && age_s > most => Err("it is too old".to_owned()),
+        signed => signed,
+    };
+    let Unproved { message, ruled, .. } = unproved;
+    let wants = |key: &str| signed.as_ref().is_ok_and(|signer| signer.is(key));
+    for (asked, rule) in &ruled {
+        if let Action::Verify(key) = rule
+            && !wants(key)
+        {
+            let why = match &signed {
+                Ok(signer) => format!("{} signed it", signer.names.join(", ")),
+                Err(why) => why.clone(),
+            };
+            tracing::info!(
+                %id, verb = message.verb.name(), group = asked.name(), key = &**key, why,
+                "a control message is not signed as the rules want it, and changes nothing"
+            );
+            break;
+        }
+    }
+    let ruled = ruled.into_iter();
+    let ruled = ruled.map(|(asked, rule)| (asked, becomes(&rule, &signed)));
+    decide(&policy, &id, &message, ruled.collect())
+}
+
+impl LocalService {
+    /// Decides what comes of the messages among these candidates that somebody must have signed.
+    pub(crate) async fn settle_signed(&self, batch: &mut CandidateBatch) {
+        for candidate in &mut batch.candidates {
+            let unproved = match candidate.asked.take().map(|asked| *asked) {
+                Some(Asked::Signed(unproved)) => unproved,
+                other => {
+                    candidate.asked = other.map(Box::new);
+                    continue;
+                }
+            };
+            let wire = candidate.article.clone();
+            let work = move |shared: &Shared| proved(shared, &wire, *unproved);
+            let changes = blocking(&self.shared, work).await.ok().flatten();
+            candidate.asked = changes.map(|changes| Box::new(Asked::Groups(changes)));
+        }
+    }
 }
 
 impl Sequencer {
@@ -165,7 +293,7 @@ impl Engine {
         } in found
         {
             let waits = |it: &AskedByRule| {
-                it.rule != Action::Drop.name() && !heeded.contains(it.asked.name())
+                it.becomes != Action::Drop.name() && !heeded.contains(it.asked.name())
             };
             report.asks.retain(waits);
             heeded.extend(done);
@@ -232,6 +360,7 @@ impl Engine {
                 arrival: stored.arrival.0,
                 control: content(Known::Control),
                 sender: content(Known::From),
+                signature: None,
                 asks: Vec::new(),
                 problem: None,
             },
@@ -239,7 +368,13 @@ impl Engine {
             done: Vec::new(),
         };
         match read {
-            Ok(message) => found.read(message, &self.shared.policy.load()),
+            Ok(message) => {
+                let signed = match signed::is_signed(&headers) {
+                    true => Some(signer(&self.shared, &headers)?),
+                    false => None,
+                };
+                found.read(message, &self.shared.policy.load(), signed);
+            }
             Err(why) => found.report.problem = Some(why),
         }
         Ok(Some(found))
@@ -258,17 +393,23 @@ struct Found {
 }
 
 impl Found {
-    fn read(&mut self, message: Message, policy: &Policy) {
+    fn read(&mut self, message: Message, policy: &Policy, signed: Option<Signed>) {
+        self.report.signature = signed.as_ref().map(|signed| match signed {
+            Ok(signer) => format!("good, by {}", signer.names.join(", ")),
+            Err(why) => format!("bad: {why}"),
+        });
+        let signed = signed.unwrap_or_else(|| Err(String::new()));
         let ruled = ruled(policy, &message).into_iter();
         let asks = ruled.map(|(asked, rule)| AskedByRule {
             asked,
             rule: rule.name(),
+            becomes: becomes(&rule, &signed).name(),
         });
         self.report.asks = asks.collect();
         self.report.sender.clone_from(&message.sender);
         let rule = |name: &str| policy.rules.action(message.verb, &message.sender, name);
         let about = message.about.iter();
-        let done = about.filter(|name| rule(name) == Action::Doit);
+        let done = about.filter(|name| becomes(&rule(name), &signed) == Action::Doit);
         self.done = done.cloned().collect();
         let creator = creator(&message).to_owned();
         self.changes = Changes::of(message.asked, &creator);

@@ -8,8 +8,10 @@ pub(crate) mod cancel;
 pub(crate) mod config;
 pub(crate) mod groups;
 pub(crate) mod heed;
+pub(crate) mod keyring;
 pub(crate) mod pending;
 pub(crate) mod rules;
+pub(crate) mod signed;
 
 use newsreel_wire::GroupId;
 use newsreel_wire::article::{Control, Headers, RelayFacts};
@@ -19,6 +21,7 @@ use crate::config::Mode;
 use crate::shared::{Policy, Shared};
 use cancel::Cancel;
 use groups::Changes;
+use heed::Unproved;
 
 /// What an article asks of the server.
 #[derive(Debug)]
@@ -27,6 +30,8 @@ pub(crate) enum Asked {
     Cancel(Cancel),
     /// Groups are to be changed, and the rules let it.
     Groups(Changes),
+    /// Groups are to be changed if somebody signed it whom the rules name; settled before the sequencer sees it.
+    Signed(Box<Unproved>),
 }
 
 /// What an article asks for, as far as anything could come of it.
@@ -38,7 +43,7 @@ pub(crate) fn asked(
 ) -> Option<Box<Asked>> {
     let asked = match cancel::asked(shared, policy, headers, relay) {
         Some(cancel) => Asked::Cancel(cancel),
-        None => Asked::Groups(heed::at_once(shared, policy, headers, relay.message_id)?),
+        None => heed::at_once(shared, policy, headers, relay)?,
     };
     Some(Box::new(asked))
 }

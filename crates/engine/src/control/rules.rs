@@ -1,18 +1,22 @@
 //! Whose newgroup, rmgroup and checkgroups are heeded: rules in the form of INN's `control.ctl`.
 //!
-//! `message:from:newsgroups:action`: a message (or `all`), whose (the address in From, shell patterns with `|` between them),
+//! Where a key is named (`verify-KEY`) the sender is not what it depends on.  `message:from:newsgroups:action`: a message (or `all`), whose (the address in From, shell patterns with `|` between them),
 //! of which groups (the same), and what becomes of it.  The last rule that matches holds, as in INN, so that general ones
 //! come first.  What no rule matches waits for somebody who approves it.
+
+use std::sync::Arc;
 
 use newsreel_wire::Wildmat;
 
 use super::groups::Verb;
 
 /// What becomes of a message, for one group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) enum Action {
     /// It is done.
     Doit,
+    /// It is done if the key with this name or fingerprint signed it, and else nothing.
+    Verify(Arc<str>),
     /// It is told in the log, and can be approved.
     #[default]
     Log,
@@ -22,14 +26,31 @@ pub(crate) enum Action {
 
 impl Action {
     /// As it is written in a rule.
-    pub(crate) const fn name(self) -> &'static str {
+    pub(crate) fn name(&self) -> String {
         match self {
-            Self::Doit => "doit",
-            Self::Log => "log",
-            Self::Drop => "drop",
+            Self::Doit => "doit".to_owned(),
+            Self::Verify(key) => format!("{VERIFY}{key}"),
+            Self::Log => "log".to_owned(),
+            Self::Drop => "drop".to_owned(),
         }
     }
+
+    /// What one is written so.
+    fn parse(text: &str) -> Option<Self> {
+        Some(match text {
+            "doit" => Self::Doit,
+            "log" => Self::Log,
+            "drop" => Self::Drop,
+            other => {
+                let key = other.strip_prefix(VERIFY)?;
+                Self::Verify(Some(key).filter(|key| !key.is_empty())?.into())
+            }
+        })
+    }
 }
+
+/// In front of a key.
+const VERIFY: &str = "verify-";
 
 /// One line.
 #[derive(Debug, Clone)]
@@ -66,7 +87,7 @@ impl Rules {
         self.0
             .iter()
             .rfind(fits)
-            .map_or_else(Action::default, |rule| rule.action)
+            .map_or_else(Action::default, |rule| rule.action.clone())
     }
 }
 
@@ -80,9 +101,7 @@ fn rule(line: &str) -> Result<Rule, String> {
             Verb::parse(name).ok_or("the message is one of all, newgroup, rmgroup, checkgroups")?,
         ),
     };
-    let all = [Action::Doit, Action::Log, Action::Drop];
-    let action = all.into_iter().find(|one| one.name() == action);
-    let action = action.ok_or("the action is one of doit, log, drop")?;
+    let action = Action::parse(action).ok_or("the action is one of doit, log, drop, verify-KEY")?;
     Ok(Rule {
         verb,
         from: patterns(&from.to_ascii_lowercase())?,
@@ -126,6 +145,7 @@ mod tests {
             "newgroup:Admin@A.example|*@b.example:a.*|b.*:doit",
             "rmgroup:*:a.*:drop",
             "all:*:a.local.*:log",
+            "checkgroups:*:d.*:verify-News Admin <admin@d.example>",
         ])
         .unwrap();
         for (verb, sender, group, action) in [
@@ -136,6 +156,12 @@ mod tests {
             (Verb::Newgroup, "x@b.example", "a.local.x", Action::Log),
             (Verb::Rmgroup, "x@b.example", "a.b", Action::Drop),
             (Verb::Checkgroups, "x@b.example", "a.b", Action::Log),
+            (
+                Verb::Checkgroups,
+                "x@b.example",
+                "d.b",
+                Action::Verify("News Admin <admin@d.example>".into()),
+            ),
         ] {
             assert_eq!(
                 rules.action(verb, sender, group),
@@ -153,7 +179,8 @@ mod tests {
             ("newgroup:*:*", "four parts"),
             ("newgroup:*:*:doit:", "four parts"),
             ("sendme:*:*:doit", "the message is one of"),
-            ("newgroup:*:*:verify-a", "the action is one of"),
+            ("newgroup:*:*:verify-", "the action is one of"),
+            ("newgroup:*:*:verify", "the action is one of"),
             ("newgroup::*:doit", "patterns"),
             ("newgroup:*:!a.*:doit", "patterns"),
             ("newgroup:*:a.*,b.*:doit", "patterns"),

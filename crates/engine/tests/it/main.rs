@@ -8,6 +8,7 @@ mod checking;
 mod clock;
 mod conformance;
 mod control_groups;
+mod control_signed;
 mod crash;
 mod damage;
 mod each;

@@ -10,7 +10,7 @@ use crate::tree::Tree;
 
 const EVERYTHING: &[&str] = &[
     "web", "session", "feed", "cache", "usenetfs", "bench", "engine", "net", "service", "store",
-    "index", "journal", "layout", "mail", "users", "wire", "host",
+    "index", "journal", "layout", "mail", "users", "openpgp", "wire", "host",
 ];
 
 /// The drawing, top to bottom: a crate and what it points at.
@@ -22,7 +22,10 @@ const DRAWN: &[(&str, &[&str])] = &[
     ("cache", &["service", "store", "index", "net"]),
     ("usenetfs", &["layout", "wire", "host"]),
     ("bench", &["engine", "net", "layout"]),
-    ("engine", &["service", "store", "index", "journal"]),
+    (
+        "engine",
+        &["service", "store", "index", "journal", "openpgp"],
+    ),
     ("net", &["wire"]),
     ("mail", &["service", "host"]),
     ("users", &["host"]),
@@ -31,6 +34,7 @@ const DRAWN: &[(&str, &[&str])] = &[
     ("index", &["wire", "host"]),
     ("journal", &["wire", "host"]),
     ("layout", &["host"]),
+    ("openpgp", &[]),
     ("wire", &[]),
     ("host", &[]),
     ("testkit", &["service", "wire", "host"]),

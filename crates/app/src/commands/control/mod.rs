@@ -1,4 +1,7 @@
-//! `newsreel control`: what newgroup, rmgroup and checkgroups messages ask for, and doing it; the site's keys for cancels.
+//! `newsreel control`: what newgroup, rmgroup and checkgroups messages ask for, and doing it; the site's keys for cancels, and
+//! the keys of those who sign.
+
+mod keys;
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -38,6 +41,9 @@ pub(crate) enum Verb {
         #[command(flatten)]
         spool: LookArgs,
     },
+    /// Keep the keys that `verify-KEY` of `control.rules` name
+    #[command(subcommand)]
+    Keys(keys::Verb),
     /// Do what one message asks for, whatever the rules say
     #[command(
         after_help = "The message itself may be forged: its From proves nothing.\n\nExamples:\n  \
@@ -56,6 +62,7 @@ pub(crate) enum Verb {
 
 pub(crate) fn run(verb: &Verb) -> Result<()> {
     match verb {
+        Verb::Keys(verb) => keys::run(verb),
         Verb::Key { id, spool } => {
             let made = access::ask(spool, Request::ControlKey { id: id.clone() })?;
             match spool.json {
@@ -157,17 +164,23 @@ fn shown(message: &Value) -> String {
         .map(Vec::as_slice)
         .unwrap_or_default();
     let ruled = lines(message).into_iter().zip(asks);
-    let mut text = output::facts(&[
+    let mut facts = vec![
         ("message-id", output::cell(&message["message_id"])),
         ("came", output::date(&message["arrival"])),
         ("from", output::cell(&message["sender"])),
         ("control", output::cell(&message["control"])),
-    ]);
+    ];
+    if !message["signature"].is_null() {
+        facts.push(("signature", output::cell(&message["signature"])));
+    }
+    let mut text = output::facts(&facts);
     for (line, ask) in ruled {
-        text.push_str(&format!(
-            "{line} (by the rules: {})\n",
-            output::cell(&ask["rule"])
-        ));
+        let (rule, becomes) = (output::cell(&ask["rule"]), output::cell(&ask["becomes"]));
+        let becomes = match rule == becomes {
+            true => String::new(),
+            false => format!(", so {becomes}"),
+        };
+        text.push_str(&format!("{line} (by the rules: {rule}{becomes})\n"));
     }
     if asks.is_empty() {
         let why = message["problem"]

@@ -13,6 +13,7 @@ pub const TARGETS: &[Target] = &[
     ("cancel_lock", cancel_lock),
     ("configuration", configuration),
     ("control_request", control_request),
+    ("control_rules", control_rules),
     ("framer", framer),
     ("group_list", group_list),
     ("mount_table", mount_table),
@@ -25,6 +26,13 @@ pub fn answers(data: &[u8]) {
     if let Ok(said) = newsreel_app::fuzz::answers(data) {
         assert!(said.starts_with("240"), "{said}");
     }
+}
+
+/// A `control.ctl` or the policy of a hierarchy: no more rules than a policy has, or than there are lines.
+pub fn control_rules(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let (rules, _) = newsreel_app::fuzz::policies(&text);
+    assert!(rules <= text.lines().count().max(3));
 }
 
 /// What the kernel says of mounts, or whoever chose their names: no more of them than lines.

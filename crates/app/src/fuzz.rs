@@ -100,3 +100,15 @@ impl std::io::Write for Talker<'_> {
         Ok(())
     }
 }
+
+/// Takes a file of rules of another system; how many rules are made of it, which the configuration takes, and how many lines
+/// are left out.
+#[must_use]
+pub fn policies(text: &str) -> (usize, usize) {
+    let mut made = crate::policies::Made::default();
+    made.take("file", text, true);
+    let printed = made.printed();
+    let read: Result<toml::Table, _> = printed.parse();
+    assert!(read.is_ok(), "{printed}");
+    (made.rules.len(), made.left.len())
+}

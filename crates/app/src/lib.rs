@@ -10,6 +10,7 @@ mod control;
 pub mod fuzz;
 mod input;
 mod output;
+mod policies;
 mod posting;
 mod server;
 mod strip;

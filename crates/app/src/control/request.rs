@@ -4,6 +4,8 @@
 
 use std::fmt;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use newsreel_engine::{ArticleRef, Engine, GroupChange, Reason, Withdrawal};
 use newsreel_wire::ArticleNumber;
 use serde::{Deserialize, Serialize};
@@ -89,6 +91,11 @@ pub(crate) enum Request {
         /// Message-id, `group:number` or token.
         which: String,
     },
+    /// What would come of a message about groups if it came now.
+    ControlTry {
+        /// The article in wire form, in base64.
+        article: String,
+    },
     /// The site's key for an article that was posted here.
     ControlKey {
         /// Its message-id.
@@ -169,6 +176,7 @@ impl Request {
                     which.first().map_or("", String::as_str)
                 ),
             },
+            Self::ControlTry { .. } => "try a control message".to_owned(),
             Self::ControlApprove { which, .. } => format!("approve control message {which}"),
             other => format!("{other:?}"),
         }
@@ -259,6 +267,7 @@ pub(crate) fn answer(
         Request::ArticleCancel { which, dry_run } => article_cancel(engine, &which, dry_run),
         Request::ControlList => value(&engine.control_waiting().map_err(said)?),
         Request::ControlShow { which } => control_message(engine, &which),
+        Request::ControlTry { article } => control_try(engine, &article),
         Request::ControlKey { id } => control_key(engine, &id),
         Request::ControlApprove { which, dry_run } => control_approve(engine, &which, dry_run),
         Request::Store => value(&engine.inspect_store().map_err(said)?),
@@ -380,6 +389,15 @@ fn control_message(engine: &Engine, which: &str) -> Result<Value, String> {
                 "article {which} is no newgroup, rmgroup or checkgroups message"
             ))
         }
+    }
+}
+
+/// A message that has not come.
+fn control_try(engine: &Engine, article: &str) -> Result<Value, String> {
+    let wire = STANDARD.decode(article).map_err(said)?;
+    match engine.control_try(&wire).map_err(said)? {
+        Some(found) => value(&found),
+        None => Err("it is no newgroup, rmgroup or checkgroups message".to_owned()),
     }
 }
 

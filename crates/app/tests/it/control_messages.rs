@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
+use newsreel_host::{RealDisk, read_whole, replace_file};
+use newsreel_wire::nntp::framing::wire_to_lf;
 use serde_json::json;
 
 use crate::client::NewsClient;
-use crate::spool::Spool;
+use crate::spool::{Spool, newsreel};
 
 /// A message that a DSA key signed, as it goes over the wire.
 const FUZZED: &str = concat!(
@@ -186,8 +188,7 @@ fn keys_are_kept_and_what_they_signed_is_done() {
         error.contains("there is no block of public keys in it"),
         "{error}"
     );
-    let article =
-        newsreel_host::read_whole(&newsreel_host::RealDisk, Path::new(FUZZED), 1 << 20).unwrap();
+    let article = read_whole(&RealDisk, Path::new(FUZZED), 1 << 20).unwrap();
     let mut client = NewsClient::connect(server.address);
     client.send(b"TAKETHIS <signed@control.example>\r\n");
     client.send(&article);
@@ -218,4 +219,90 @@ fn keys_are_kept_and_what_they_signed_is_done() {
     let error = spool.error(&["control", "keys", "remove", "dsa.a.example"]);
     assert!(error.contains("there is no key dsa.a.example"), "{error}");
     server.stop();
+}
+
+/// What is printed is a part of a configuration, and its rules are those in force then.
+#[test]
+fn rules_are_imported_and_tried_on_a_file() {
+    let spool = Spool::new();
+    let write = |name: &str, text: &str| {
+        let path = spool.folder().join(name);
+        replace_file(&RealDisk, &path, text.as_bytes()).unwrap();
+        path.display().to_string()
+    };
+    let ctl = write(
+        "control.ctl",
+        "## ALT\nnewgroup:*:alt.*:doit=mail\nsendsys:*:*:drop\n",
+    );
+    let policy = "hierarchy: ALT.NEW\ngroups: alt.new|alt.new.*\ntype: public\ndescription: \"A \\ \u{7} test\"\n\
+                  sender: [ admin@a.example ]\npgp: yes\nkey-id: dsa.a.example\nkey-url: \"http://a.example/\"\n";
+    let policy = write("alt.new", policy);
+    let words = ["control", "import", &ctl, &policy];
+    let made = newsreel().args(words).output().unwrap();
+    let warned = String::from_utf8(made.stderr).unwrap();
+    assert_eq!(warned.lines().count(), 1, "{warned}");
+    assert!(
+        warned.contains("control.ctl:3: left out: only newgroup, rmgroup and checkgroups"),
+        "{warned}"
+    );
+    let printed = String::from_utf8(made.stdout).unwrap();
+    assert!(
+        printed.starts_with("# Keys to import")
+            && printed.contains("#   dsa.a.example  http://a.example/\n"),
+        "{printed}"
+    );
+    assert!(
+        printed.contains("# ALT\n  \"newgroup:*:alt.*:doit\",\n"),
+        "{printed}"
+    );
+    spool.configure(&(Spool::changed(&[]) + &printed));
+    let try_it = |file: &str| spool.text(&["control", "dry-run", file]);
+    let fixture = |name: &str| {
+        format!(
+            "{}/../../tests/fixtures/openpgp/{name}",
+            env!("CARGO_MANIFEST_DIR")
+        )
+    };
+    let server = spool.serve();
+    let said = try_it(&fixture("newgroup.txt"));
+    assert!(said.contains("make alt.new moderated \"What is new. (Moderated)\" (by the rules: verify-dsa.a.example, so drop)"), "{said}");
+    spool.text(&["control", "keys", "import", &fixture("dsa.asc")]);
+    let mut signed = Vec::new();
+    wire_to_lf(
+        &read_whole(&RealDisk, Path::new(FUZZED), 1 << 20).unwrap(),
+        &mut signed,
+    );
+    let signed = write("signed", std::str::from_utf8(&signed).unwrap());
+    assert!(
+        try_it(&signed).contains("verify-dsa.a.example, so doit"),
+        "{}",
+        try_it(&signed)
+    );
+    let other = write(
+        "other",
+        "From: x@b.example\nApproved: x\nControl: newgroup alt.other\n\nbody\n",
+    );
+    assert!(try_it(&other).contains("make alt.other unmoderated (by the rules: doit)"));
+    server.stop();
+    assert!(
+        try_it(&other).contains("make alt.other unmoderated (by the rules: doit)"),
+        "offline too"
+    );
+    for (text, why) in [
+        ("Subject: x\n\nbody\n", "it is no newgroup"),
+        ("no header\n", "header"),
+    ] {
+        let error = spool.error(&["control", "dry-run", &write("bad", text)]);
+        assert!(error.contains(why), "{error}");
+    }
+    assert!(
+        spool
+            .error(&["group", "show", "alt.new"])
+            .contains("alt.new")
+    );
+    let nothing = newsreel()
+        .args(["control", "import", &write("none", "# nothing\n")])
+        .output()
+        .unwrap();
+    assert!(!nothing.status.success());
 }

@@ -143,6 +143,11 @@ fn whole_inputs_are_taken() {
     assert_eq!(asked("newgroup-signed"), Some((1, Some(385))));
     assert_eq!(asked("newgroup"), Some((1, None)));
     assert_eq!(asked("checkgroups"), Some((2, None)));
+    let rules = |name: &str| {
+        let text = String::from_utf8(input(&format!("control_rules/{name}")));
+        newsreel_app::fuzz::policies(&text.unwrap())
+    };
+    assert_eq!((rules("control-ctl"), rules("policy")), ((4, 1), (3, 0)));
     parts_are_taken(&input);
     files_are_taken(&input);
     for name in ["yyy", "pairs", "range", "on", "off", "to"] {
@@ -187,6 +192,7 @@ fn whole_inputs_are_taken() {
         "forget-lost",
         "article",
         "article-cancel",
+        "control-try",
     ] {
         let line = input(&format!("control_request/{name}"));
         assert!(newsreel_app::fuzz::control(&line), "{name}");

@@ -62,13 +62,11 @@ pub struct ControlReport {
 }
 
 fn ruled(policy: &Policy, message: &Message) -> Vec<(GroupAsked, Action)> {
-    let rule = |asked: &GroupAsked| {
-        policy
-            .rules
-            .action(message.verb, &message.sender, asked.name())
-    };
+    let rules = policy.rules.of(message.verb, &message.sender);
     let asked = message.asked.iter();
-    asked.map(|asked| (asked.clone(), rule(asked))).collect()
+    asked
+        .map(|asked| (asked.clone(), rules.action(asked.name())))
+        .collect()
 }
 
 /// Who signed a message, or why it counts as not signed.
@@ -346,18 +344,40 @@ impl Engine {
         let Ok(headers) = Headers::scan_stored(&memory[stored.octets.clone()]) else {
             return Ok(None);
         };
+        self.found(&headers, stored.sequence, stored.arrival)
+    }
+
+    /// What would come of a message about groups if it came now, in wire form; `None`: it is none.
+    ///
+    /// # Errors
+    /// When the keyring cannot be read.
+    pub fn control_try(&self, wire: &[u8]) -> Result<Option<ControlReport>, Error> {
+        let limits = self.shared.policy.load().articles.header_limits();
+        let headers = Headers::scan_within(wire, limits);
+        let headers = headers.map_err(|why| Error::Request(why.to_string()))?;
+        let now = UnixTime(self.shared.clock.now().secs);
+        let found = self.found(&headers, Sequence(0), now)?;
+        Ok(found.map(|found| found.report))
+    }
+
+    fn found(
+        &self,
+        headers: &Headers<'_>,
+        sequence: Sequence,
+        arrival: UnixTime,
+    ) -> Result<Option<Found>, Error> {
         let content = |known| {
             let content = headers.content(known).unwrap_or_default();
             String::from_utf8_lossy(content).into_owned()
         };
-        let Some(read) = groups::read(&headers, self.shared.views.groups()) else {
+        let Some(read) = groups::read(headers, self.shared.views.groups()) else {
             return Ok(None);
         };
         let mut found = Found {
-            sequence: stored.sequence,
+            sequence,
             report: ControlReport {
                 message_id: content(Known::MessageId),
-                arrival: stored.arrival.0,
+                arrival: arrival.0,
                 control: content(Known::Control),
                 sender: content(Known::From),
                 signature: None,
@@ -369,8 +389,8 @@ impl Engine {
         };
         match read {
             Ok(message) => {
-                let signed = match signed::is_signed(&headers) {
-                    true => Some(signer(&self.shared, &headers)?),
+                let signed = match signed::is_signed(headers) {
+                    true => Some(signer(&self.shared, headers)?),
                     false => None,
                 };
                 found.read(message, &self.shared.policy.load(), signed);
@@ -407,9 +427,9 @@ impl Found {
         });
         self.report.asks = asks.collect();
         self.report.sender.clone_from(&message.sender);
-        let rule = |name: &str| policy.rules.action(message.verb, &message.sender, name);
+        let rules = policy.rules.of(message.verb, &message.sender);
         let about = message.about.iter();
-        let done = about.filter(|name| becomes(&rule(name), &signed) == Action::Doit);
+        let done = about.filter(|name| becomes(&rules.action(name), &signed) == Action::Doit);
         self.done = done.cloned().collect();
         let creator = creator(&message).to_owned();
         self.changes = Changes::of(message.asked, &creator);

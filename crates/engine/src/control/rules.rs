@@ -77,17 +77,23 @@ impl Rules {
         Ok(Self(rules.collect::<Result<_, _>>()?))
     }
 
-    /// What becomes of a message of this sender about this group.
-    pub(crate) fn action(&self, verb: Verb, sender: &str, group: &str) -> Action {
-        let fits = |rule: &&Rule| {
-            rule.verb.is_none_or(|of| of == verb)
-                && rule.from.matches(sender)
-                && rule.groups.matches(group)
-        };
-        self.0
-            .iter()
-            .rfind(fits)
-            .map_or_else(Action::default, |rule| rule.action.clone())
+    /// Those that may be for a message of this sender, so that each of its groups is held against these only.
+    pub(crate) fn of(&self, verb: Verb, sender: &str) -> Chosen<'_> {
+        let is_for =
+            |rule: &&Rule| rule.verb.is_none_or(|of| of == verb) && rule.from.matches(sender);
+        Chosen(self.0.iter().filter(is_for).collect())
+    }
+}
+
+/// Rules for one message, in order.
+#[derive(Debug)]
+pub(crate) struct Chosen<'a>(Vec<&'a Rule>);
+
+impl Chosen<'_> {
+    /// What becomes of the message for this group.
+    pub(crate) fn action(&self, group: &str) -> Action {
+        let last = self.0.iter().rfind(|rule| rule.groups.matches(group));
+        last.map_or_else(Action::default, |rule| rule.action.clone())
     }
 }
 
@@ -164,13 +170,13 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                rules.action(verb, sender, group),
+                rules.of(verb, sender).action(group),
                 action,
                 "{verb:?} {sender} {group}"
             );
         }
         let none = Rules::default();
-        assert_eq!(none.action(Verb::Newgroup, "a@b.c", "a.b"), Action::Log);
+        assert_eq!(none.of(Verb::Newgroup, "a@b.c").action("a.b"), Action::Log);
     }
 
     #[test]

@@ -1,14 +1,19 @@
 //! `newsreel control`: what newgroup, rmgroup and checkgroups messages ask for, and doing it; the site's keys for cancels, and
 //! the keys of those who sign.
 
+mod import;
 mod keys;
 
+use std::path::PathBuf;
+
 use anyhow::Result;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::access::{self, LookArgs, SpoolArgs};
 use crate::control::request::Request;
-use crate::output;
+use crate::{input, output, posting};
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Verb {
@@ -31,6 +36,19 @@ pub(crate) enum Verb {
         #[command(flatten)]
         spool: LookArgs,
     },
+    /// Say what would come of a message in a file if it came now; nothing is changed
+    #[command(
+        after_help = "A file has header fields, an empty line and the text, with LF or CRLF line ends.\n\n\
+                      Example:\n  newsreel control dry-run newgroup.txt"
+    )]
+    DryRun {
+        /// The message; `-` is the standard input
+        file: PathBuf,
+        #[command(flatten)]
+        spool: LookArgs,
+    },
+    /// Make rules from INN's control.ctl, or from the policies of hierarchies that it is made from
+    Import(import::Args),
     /// Print the Cancel-Key by which the site takes an article back that was posted here
     #[command(
         after_help = "Whoever has it can cancel that article everywhere.\n\nExample:\n  newsreel control key '<1@host.example>'"
@@ -63,6 +81,12 @@ pub(crate) enum Verb {
 pub(crate) fn run(verb: &Verb) -> Result<()> {
     match verb {
         Verb::Keys(verb) => keys::run(verb),
+        Verb::Import(args) => import::run(args),
+        Verb::DryRun { file, spool } => {
+            let wire = posting::wire_of(&input::read(file, posting::ARTICLE_OCTETS_MAX)?.octets);
+            let article = STANDARD.encode(wire);
+            told(spool, Request::ControlTry { article })
+        }
         Verb::Key { id, spool } => {
             let made = access::ask(spool, Request::ControlKey { id: id.clone() })?;
             match spool.json {
@@ -76,17 +100,22 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
         Verb::List { spool } => list(spool),
         Verb::Show { message, spool } => {
             let which = message.clone();
-            let found = access::ask(spool, Request::ControlShow { which })?;
-            if spool.json {
-                return output::json(&found);
-            }
-            output::text(&shown(&found))
+            told(spool, Request::ControlShow { which })
         }
         Verb::Approve {
             message,
             dry_run,
             spool,
         } => approve(message, *dry_run, spool),
+    }
+}
+
+/// Asks for one message and says what it is.
+fn told(spool: &LookArgs, request: Request) -> Result<()> {
+    let found = access::ask(spool, request)?;
+    match spool.json {
+        true => output::json(&found),
+        false => output::text(&shown(&found)),
     }
 }
 

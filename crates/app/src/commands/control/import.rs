@@ -1,0 +1,58 @@
+//! `newsreel control import`: rules for `control.rules`, printed for the configuration, from files of other systems.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::policies::Made;
+use crate::{input, output};
+
+/// A file of rules is no larger, octets: INN's has 100 KB.
+const FILE_OCTETS_MAX: usize = 4 << 20;
+
+/// Lines that were left out and are told.
+const LEFT_SHOWN_MAX: usize = 20;
+
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "What it prints belongs into the configuration; nothing is changed here. The last rule that matches holds, so give general \
+                  files first. Where a hierarchy signs, its key has to be imported: `newsreel control keys import`.\n\n\
+                  Examples:\n  newsreel control import /etc/news/control.ctl > control.toml\n  \
+                  newsreel control import control-config/*"
+)]
+pub(crate) struct Args {
+    /// Files: INN's control.ctl, or policies, a hierarchy each; `-` is the standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Do what is said by the senders that a policy without a key names, instead of asking first: anybody can write in
+    /// their names
+    #[arg(long)]
+    trust_senders: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let mut made = Made::default();
+    for file in &args.files {
+        let octets = input::read(file, FILE_OCTETS_MAX)?.octets;
+        let text = String::from_utf8(octets);
+        let text = text.with_context(|| format!("{} is not UTF-8", file.display()))?;
+        made.take(&file.display().to_string(), &text, args.trust_senders);
+    }
+    if args.json {
+        return output::json(&serde_json::to_value(&made)?);
+    }
+    for left in made.left.iter().take(LEFT_SHOWN_MAX) {
+        let (file, line) = (&left.file, left.line);
+        output::warning(&format!("{file}:{line}: left out: {}", left.why));
+    }
+    if let Some(more @ 1..) = made.left.len().checked_sub(LEFT_SHOWN_MAX) {
+        output::warning(&format!("{more} more were left out; --json shows them"));
+    }
+    if made.rules.is_empty() {
+        bail!("nothing in these files is a rule about groups");
+    }
+    output::text(&made.printed())
+}

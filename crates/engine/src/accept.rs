@@ -25,6 +25,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::config::{ArticlesConfig, Mode, UnknownGroups};
 use crate::control::{self, Asked};
 use crate::counters::Counters;
+use crate::places::Places;
 use crate::shared::{Policy, Shared};
 
 /// An article that may be taken, ready for the sequencer.
@@ -64,6 +65,17 @@ pub(crate) struct Candidate {
     pub(crate) is_control: bool,
     /// What it asks of the server.
     pub(crate) asked: Option<Box<Asked>>,
+    /// What it was given elsewhere, if it comes from there.
+    pub(crate) kept: Option<Box<Kept>>,
+}
+
+/// What an article keeps of the place it had in another spool, or in this one before its log was lost.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    /// When it arrived there.
+    pub(crate) arrival: UnixTime,
+    /// Its numbers there; 0 where none is known.
+    pub(crate) places: Places,
 }
 
 impl Candidate {
@@ -286,6 +298,7 @@ pub(crate) fn judge(
         expires: relay.expires,
         is_control: control.is_some(),
         asked: control::asked(shared, &policy, &headers, &relay),
+        kept: None,
     });
     Ok(())
 }
@@ -302,16 +315,16 @@ fn check_syntax<'a>(
 }
 
 /// Offsets inside an article fit 32 bits: `octets_max` does.
-fn small(n: usize) -> u32 {
+pub(crate) fn small(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
 
-fn span(start: usize, end: usize) -> Range<u32> {
+pub(crate) fn span(start: usize, end: usize) -> Range<u32> {
     small(start)..small(end)
 }
 
 /// Where a part borrowed from the article lies in it.
-fn span_of(wire: &[u8], part: &[u8]) -> Range<u32> {
+pub(crate) fn span_of(wire: &[u8], part: &[u8]) -> Range<u32> {
     let start = part.as_ptr().addr().wrapping_sub(wire.as_ptr().addr());
     debug_assert!(start + part.len() <= wire.len());
     span(start, start + part.len())
@@ -467,6 +480,7 @@ pub(crate) mod tests {
             expires: None,
             is_control: false,
             asked: None,
+            kept: None,
         }
     }
 }

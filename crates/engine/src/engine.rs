@@ -378,7 +378,7 @@ impl Engine {
         }
     }
 
-    fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         let threads = self.threads.lock();
         threads
             .as_ref()

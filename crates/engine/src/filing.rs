@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 
 use crate::accept::Candidate;
 use crate::config::NumberOverflow;
+use crate::places::Places;
 
 /// How articles posted to a group are filed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,19 +136,27 @@ impl GroupTable {
 
     /// Where an article of these groups is filed, with the numbers it would get; nothing changes
     /// until [`GroupTable::take`].
-    pub(crate) fn numbers(&self, groups: &[GroupId]) -> SmallVec<[(GroupId, ArticleNumber); 4]> {
-        let mut out: SmallVec<[(GroupId, ArticleNumber); 4]> = SmallVec::new();
-        for group in groups {
-            let id = self.target(*group);
-            match self.get(id) {
-                Some(slot)
-                    if slot.filing == Filing::Here
-                        && slot.next <= self.number_max
-                        && out.iter().all(|(seen, _)| *seen != id) =>
-                {
-                    out.push((id, ArticleNumber(slot.next)));
-                }
-                _ => {}
+    pub(crate) fn numbers(&self, groups: &[GroupId]) -> Places {
+        self.numbers_from(groups.iter().map(|group| (*group, ArticleNumber(0))))
+    }
+
+    /// The same for an article that had these numbers elsewhere: it keeps each, unless the group has given that one or a later
+    /// one.
+    pub(crate) fn numbers_from(
+        &self,
+        places: impl Iterator<Item = (GroupId, ArticleNumber)>,
+    ) -> Places {
+        let mut out = Places::new();
+        for (group, wanted) in places {
+            let id = self.target(group);
+            let Some(slot) = self.get(id) else { continue };
+            let kept = Some(wanted.0).filter(|wanted| *wanted <= self.number_max);
+            let number = slot.next.max(kept.unwrap_or(0));
+            if slot.filing == Filing::Here
+                && number <= self.number_max
+                && out.iter().all(|(seen, _)| *seen != id)
+            {
+                out.push((id, ArticleNumber(number)));
             }
         }
         out
@@ -293,6 +302,20 @@ mod tests {
         assert_eq!(xref, b"Xref: news.example misc.test:7\r\n");
         assert_eq!(xref_content(&xref), b"news.example misc.test:7");
         assert_eq!(xref_content(b""), b"");
+    }
+
+    #[test]
+    fn a_number_from_elsewhere_is_kept_if_it_is_to_come() {
+        let table = table();
+        for (wanted, number) in [(0, 7), (6, 7), (7, 7), (9, 9), (NUMBER_MAX + 1, 7)] {
+            let places = [(GroupId(1), ArticleNumber(wanted))];
+            let numbers = table.numbers_from(places.into_iter());
+            assert_eq!(
+                numbers[..],
+                [(GroupId(0), ArticleNumber(number))],
+                "{wanted}"
+            );
+        }
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod active;
 mod admin;
 mod applier;
 mod ask;
+mod attach;
 mod by_id;
 mod check;
 mod check_stored;
@@ -56,6 +57,7 @@ mod walk;
 mod withdraw;
 
 pub use admin::{GROUP_HIGH_END, GROUP_TEXT_OCTETS_MAX};
+pub use attach::{ATTACHED_AT_ONCE_OCTETS, Attached, Attaching};
 pub use check::{GAPS_MAX, PROBLEMS_MAX};
 pub use config::{
     ArticlesConfig, Durability, EngineConfig, Mode, NumberOverflow, ScrubConfig, SequencerConfig,

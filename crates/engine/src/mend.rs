@@ -12,8 +12,7 @@ use std::sync::mpsc::sync_channel;
 
 use newsreel_index::{ArticleRow, DamagedRun, Rebuild, RunKind};
 use newsreel_store::{Blocking, ReadError, Stored, Want};
-use newsreel_wire::article::{ArticleFacts, Headers, Known};
-use newsreel_wire::date::parse_relaxed;
+use newsreel_wire::article::{self, ArticleFacts, Headers, Known};
 use newsreel_wire::{Sequence, Token, UnixTime};
 
 use crate::counters::Counters;
@@ -219,9 +218,7 @@ impl Work {
 
 /// What a row keeps of the Expires field.
 fn expires_of(headers: &Headers<'_>, arrival: UnixTime) -> u16 {
-    let content = headers.content(Known::Expires);
-    let expires = content.and_then(|content| parse_relaxed(content).ok());
-    expires.map_or(0, |at| expires::flags(arrival, at))
+    article::expires(headers).map_or(0, |at| expires::flags(arrival, at))
 }
 
 /// Whether the history leads to this copy, as far as it can tell.  A withdrawn article has no token there.

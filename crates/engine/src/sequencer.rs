@@ -325,11 +325,14 @@ impl Sequencer {
 
     /// Gives an article that is not here yet its numbers, its place and its record.
     fn file(&mut self, batch: &CandidateBatch, candidate: &Candidate, arrival: UnixTime) -> Step {
-        let config = &self.shared.config.sequencer;
-        let numbers = match config.mode {
+        let arrival = candidate.kept.as_ref().map_or(arrival, |kept| kept.arrival);
+        let numbers = match self.shared.config.sequencer.mode {
             Mode::Transit => Default::default(),
             Mode::Reader => {
-                let numbers = self.groups.numbers(&candidate.groups);
+                let numbers = match &candidate.kept {
+                    None => self.groups.numbers(&candidate.groups),
+                    Some(kept) => self.groups.numbers_from(kept.places.iter().copied()),
+                };
                 if numbers.is_empty() && !candidate.is_control {
                     let why = match self.groups.is_any_full(&candidate.groups) {
                         true => Reject::GroupFull,

@@ -109,6 +109,11 @@ fn of_articles_and_groups() -> Vec<Fixed> {
             format!("{} sets", u8::MAX),
             "a token has 8 bits for its set",
         ),
+        row(
+            "Articles that `store attach` hands on at once",
+            octets(newsreel_engine::ATTACHED_AT_ONCE_OCTETS as u64),
+            "about as much as one commit holds",
+        ),
     ]
 }
 

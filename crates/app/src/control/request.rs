@@ -3,10 +3,11 @@
 //! Both the control socket and the offline commands come here.  An answer is JSON; nothing here prints.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use newsreel_engine::{ArticleRef, Engine, GroupChange, Reason, Withdrawal};
+use newsreel_engine::{ArticleRef, Attaching, Engine, GroupChange, Reason, Withdrawal};
 use newsreel_wire::ArticleNumber;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -110,6 +111,15 @@ pub(crate) enum Request {
     },
     /// The buffers.
     Store,
+    /// Take in the articles of files from elsewhere.
+    StoreAttach {
+        /// Absolute paths of buffers, segments, and directories of sets.
+        paths: Vec<PathBuf>,
+        /// Make groups that are not here.
+        make_groups: bool,
+        /// Only say what would be done.
+        dry_run: bool,
+    },
     /// Have a cyclic buffer take nothing new.
     StoreRetire {
         /// Its name.
@@ -191,6 +201,7 @@ impl Request {
             | Self::ControlApprove { dry_run, .. }
             | Self::StoreRetire { dry_run, .. }
             | Self::Expire { dry_run }
+            | Self::StoreAttach { dry_run, .. }
             | Self::ArticleCancel { dry_run, .. } => !dry_run,
             Self::GroupSet { .. } | Self::GroupForgetLost | Self::ClockConfirm => true,
             _ => false,
@@ -228,7 +239,6 @@ pub(crate) fn answer(
     request: Request,
     progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Value, String> {
-    let needs_server = || "no server is running on this spool".to_owned();
     match request {
         Request::Status => status(engine, server),
         Request::GroupList { wildmat } => groups::list(engine, &wildmat),
@@ -259,10 +269,7 @@ pub(crate) fn answer(
         Request::GroupRemove { names, dry_run } => {
             groups::remove(engine, &names, dry_run, progress)
         }
-        Request::GroupForgetLost => {
-            let files = engine.forget_lost_groups().map_err(said)?;
-            Ok(json!({"files": files}))
-        }
+        Request::GroupForgetLost => forget_lost_groups(engine),
         Request::Article { which } => article(engine, &which),
         Request::ArticleCancel { which, dry_run } => article_cancel(engine, &which, dry_run),
         Request::ControlList => value(&engine.control_waiting().map_err(said)?),
@@ -271,6 +278,11 @@ pub(crate) fn answer(
         Request::ControlKey { id } => control_key(engine, &id),
         Request::ControlApprove { which, dry_run } => control_approve(engine, &which, dry_run),
         Request::Store => value(&engine.inspect_store().map_err(said)?),
+        Request::StoreAttach {
+            paths,
+            make_groups,
+            dry_run,
+        } => store_attach(engine, (paths, make_groups, dry_run), progress),
         Request::StoreRetire {
             buffer,
             undo,
@@ -315,10 +327,37 @@ fn check(engine: &Engine, progress: &mut dyn FnMut(Progress) -> bool) -> Result<
     value(&engine.check(&mut told).map_err(said)?)
 }
 
+fn needs_server() -> String {
+    "no server is running on this spool".to_owned()
+}
+
+fn forget_lost_groups(engine: &Engine) -> Result<Value, String> {
+    let files = engine.forget_lost_groups().map_err(said)?;
+    Ok(json!({"files": files}))
+}
+
 fn confirm_clock(engine: &Engine) -> Result<Value, String> {
     let was = engine.status().clock;
     engine.confirm_clock().map_err(said)?;
     Ok(json!({"was": was}))
+}
+
+fn store_attach(
+    engine: &Engine,
+    (paths, make_groups, dry_run): (Vec<PathBuf>, bool, bool),
+    progress: &mut dyn FnMut(Progress) -> bool,
+) -> Result<Value, String> {
+    let what = Attaching {
+        paths,
+        make_groups,
+        dry_run,
+    };
+    let mut told = |done, total| progress(Progress { done, total });
+    let mut report = value(&engine.attach(&what, &mut told).map_err(said)?)?;
+    if dry_run {
+        report["dry_run"] = true.into();
+    }
+    Ok(report)
 }
 
 /// The buffer as it stands then, and whether that is new.

@@ -1,4 +1,4 @@
-//! `newsreel store list|create|scrub`, beside a server and without one.
+//! `newsreel store list|create|scrub|attach`, beside a server and without one.
 
 use std::process::Output;
 
@@ -273,4 +273,37 @@ fn the_list_is_a_table_of_all_buffers_live_and_offline() {
             assert_eq!(live[key], offline[key], "{key}");
         }
     }
+}
+
+/// Another server takes in what one left behind, while it runs.
+#[test]
+fn what_another_server_left_is_attached() {
+    let old = Spool::new();
+    fed(&old).kill();
+    let old_buffers = old.path().join("buffers");
+    let paths = ["A", "B"].map(|name| old_buffers.join(name).display().to_string());
+    let command = ["store", "attach", &paths[0], &paths[1]];
+    let spool = Spool::new();
+    let server = spool.serve();
+    let error = spool.error(&command);
+    assert!(error.contains("some articles were not taken"), "{error}");
+    let dry = spool.json(&[&command[..], &["--make-groups", "--dry-run"]].concat());
+    assert_eq!(dry["dry_run"], true);
+    assert_eq!((&dry["taken"], &dry["renumbered"]), (&json!(30), &json!(0)));
+    assert_eq!(dry["groups_made"], json!(["misc.test"]));
+    let text = spool.text(&[&command[..], &["--make-groups"]].concat());
+    assert!(
+        text.starts_with("30 articles taken in, 0 of them under other numbers; 0 known"),
+        "{text}"
+    );
+    assert!(text.contains("groups made: misc.test\n"), "{text}");
+    let mut client = NewsClient::connect(server.address);
+    assert!(client.ask("GROUP misc.test").starts_with("211 30 1 30 "));
+    assert!(client.ask(&format!("STAT {}", id(29))).starts_with("223"));
+    server.stop();
+    let again = spool.json(&command);
+    assert_eq!((&again["taken"], &again["known"]), (&json!(0), &json!(30)));
+    let error = spool.error(&["store", "attach", "/nowhere"]);
+    assert!(error.contains("/nowhere cannot be attached"), "{error}");
+    assert_eq!(spool.json(&["check"])["problems"], json!([]));
 }

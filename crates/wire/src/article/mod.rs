@@ -23,4 +23,4 @@ pub use known::{Known, KnownSet};
 pub use mailbox::{first_mailbox, is_address};
 pub use octets::{OctetFacts, octets};
 pub use optional::odd_fields;
-pub use relay::{ArticleFacts, ONCE, RelayFacts, check_octets, check_relay};
+pub use relay::{ArticleFacts, ONCE, RelayFacts, check_octets, check_relay, expires};

@@ -161,10 +161,14 @@ fn check_acted_on<'a>(
     if relay.control.is_some() && relay.supersedes.is_some() {
         return Err(ArticleFault::ControlAndSupersedes);
     }
-    relay.expires = headers
-        .content(Known::Expires)
-        .and_then(|content| parse_relaxed(content).ok());
+    relay.expires = expires(headers);
     Ok(())
+}
+
+/// When the article asks to be removed (RFC 5536 section 3.2.5); what is no date says nothing.
+pub fn expires(headers: &Headers<'_>) -> Option<UnixTime> {
+    let content = headers.content(Known::Expires)?;
+    parse_relaxed(content).ok()
 }
 
 /// NUL, bare CR and bare LF, which no article may have (RFC 5536 section 2.2).

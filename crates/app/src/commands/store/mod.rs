@@ -1,6 +1,7 @@
-//! `newsreel store list|inspect|create|retire|scrub|explain|verify|dump|export`: the buffers, what lies in them, and which rule
+//! `newsreel store list|inspect|create|attach|retire|scrub|explain|verify|dump|export`: the buffers, what lies in them, and which rule
 //! takes an article.
 
+mod attach;
 mod create;
 mod files;
 mod retire;
@@ -79,6 +80,31 @@ pub(crate) enum Verb {
         /// Only these buffers; each must not be there yet
         buffers: Vec<String>,
         /// Only say what would be made, where, and how large
+        #[arg(long)]
+        dry_run: bool,
+        #[command(flatten)]
+        spool: SpoolArgs,
+    },
+    /// Take in the articles of buffers, segments or sets' directories from elsewhere, with their arrivals and numbers
+    #[command(
+        after_help = "From another machine, or of a spool of which nothing else is left. Each article that is not known here is stored \
+                      as one that has just come, by this server's rules; PATH is only read, and may go afterwards. Groups and numbers \
+                      are those of its Xref; where a group has given a number already the article gets the next one, so give all files \
+                      of one server at once: they are merged in the order in which their articles came. What was cancelled \
+                      there comes back unless its text was overwritten (set.erase_withdrawn).\n\n\
+                      It may be ended and begun again at any time: what is known is passed over. Beside a running server that one reads \
+                      the files, so it must be able to. Ends with 1 where something is damaged or was not taken.\n\n\
+                      Examples:\n  newsreel store attach /mnt/old/buffers/C0 /mnt/old/buffers/C1 --make-groups --dry-run\n  \
+                      newsreel store attach /mnt/old/segments/main"
+    )]
+    Attach {
+        /// Files of buffers or segments, or directories of sets
+        #[arg(required = true, value_name = "PATH")]
+        paths: Vec<PathBuf>,
+        /// Make the groups that are not here; otherwise an article is filed in those that are, and not taken where none is
+        #[arg(long)]
+        make_groups: bool,
+        /// Only say what would be taken
         #[arg(long)]
         dry_run: bool,
         #[command(flatten)]
@@ -195,6 +221,12 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
             dry_run,
             spool,
         } => create::run(buffers, *dry_run, spool),
+        Verb::Attach {
+            paths,
+            make_groups,
+            dry_run,
+            spool,
+        } => attach::run(paths, *make_groups, *dry_run, spool),
         Verb::Retire {
             buffer,
             undo,

@@ -1,0 +1,81 @@
+//! `newsreel store attach`: the articles of buffers and segments from elsewhere.
+//!
+//! Whoever has the spool open reads the files: paths are made absolute here.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::Value;
+
+use crate::access::{self, SpoolArgs};
+use crate::control::request::Request;
+use crate::output;
+
+pub(super) fn run(
+    paths: &[PathBuf],
+    make_groups: bool,
+    dry_run: bool,
+    spool: &SpoolArgs,
+) -> Result<()> {
+    let absolute = |path: &PathBuf| {
+        let found = Path::canonicalize(path);
+        found.with_context(|| format!("{} cannot be attached", path.display()))
+    };
+    let paths: Result<Vec<PathBuf>> = paths.iter().map(absolute).collect();
+    let request = Request::StoreAttach {
+        paths: paths?,
+        make_groups,
+        dry_run,
+    };
+    let report = access::change(spool, request)?;
+    if spool.json {
+        output::json(&report)?;
+    } else {
+        output::text(&said(&report))?;
+    }
+    let refused = report["refused"].as_object();
+    let refused = refused.is_some_and(|refused| !refused.is_empty());
+    let damaged = report["damaged"].as_u64().unwrap_or(0);
+    let unreadable = report["unreadable"]
+        .as_array()
+        .is_some_and(|it| !it.is_empty());
+    match (report["is_cut"] == true, unreadable, damaged, refused) {
+        (true, ..) => bail!("it was ended early; the same again goes on where it was"),
+        (_, true, ..) => bail!("not everything could be read"),
+        (.., damaged @ 1.., _) => bail!("{}", output::count(damaged, "damaged place")),
+        (.., true) => bail!("some articles were not taken"),
+        _ => Ok(()),
+    }
+}
+
+/// The report for people.
+fn said(report: &Value) -> String {
+    let count = |key: &str| report[key].as_u64().unwrap_or(0);
+    let would = match report["dry_run"] == true {
+        true => "would be taken in",
+        false => "taken in",
+    };
+    let mut said = format!(
+        "{} {would}, {} of them under other numbers; {} known here already\n",
+        output::count(count("taken"), "article"),
+        count("renumbered"),
+        count("known")
+    );
+    for (why, count) in report["refused"].as_object().into_iter().flatten() {
+        said.push_str(&format!("not taken: {count} ({why})\n"));
+    }
+    let list = |key: &str| report[key].as_array().cloned().unwrap_or_default();
+    let made = list("groups_made");
+    if !made.is_empty() {
+        let made: Vec<String> = made.iter().map(output::cell).collect();
+        let what = match report["dry_run"] == true {
+            true => "groups that would be made",
+            false => "groups made",
+        };
+        said.push_str(&format!("{what}: {}\n", made.join(", ")));
+    }
+    for why in list("unreadable") {
+        said.push_str(&format!("{}\n", output::cell(&why)));
+    }
+    said
+}

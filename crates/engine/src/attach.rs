@@ -1,0 +1,434 @@
+//! Articles of buffers, segments and sets of files from elsewhere, taken in: from another machine, or from a spool of which
+//! nothing else is left.
+//!
+//! The records are read by themselves, in the order of the log they came from, and each article that is not known here is
+//! filed like one that has just come: stored by our rules, in our log, with our Xref.  It keeps its arrival, and its number in
+//! each group unless that group has given it or a later one already; then it gets the next: no number is given twice.  The
+//! files are only read.  What is known is passed over, so that the same again, or the rest after a stop, does no harm.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
+use std::time::Duration;
+
+use bytes::Bytes;
+use newsreel_service::{Completion, Connection, ConnectionId, Outcome, Reject};
+use newsreel_store::{BufferReader, RecordScan, RuleSubject, ScanRange, Scanned, open_alone};
+use newsreel_wire::article::{self, ArticleFacts, Headers, Known};
+use newsreel_wire::{
+    ArticleNumber, GroupId, GroupName, MessageId, Sequence, SetId, UnixTime, newsgroups, overview,
+    xref,
+};
+use serde::Serialize;
+
+use crate::accept::{Candidate, CandidateBatch, Kept, small, span, span_of};
+use crate::config::Mode;
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::places::Places;
+use crate::requests::GroupSpec;
+
+/// So much is handed to the sequencer at once: about as much as one commit holds.
+pub const ATTACHED_AT_ONCE_OCTETS: usize = 1 << 20;
+/// How long an answer is waited for before it is asked whether any can come.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What is to be taken in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attaching {
+    /// Files of buffers or segments, or directories of sets.
+    pub paths: Vec<PathBuf>,
+    /// Make the groups that are not here; otherwise articles are filed in those that are.
+    pub make_groups: bool,
+    /// Only say what would become of the articles.
+    pub dry_run: bool,
+}
+
+/// What became of the articles of attached files.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Attached {
+    /// Taken in.
+    pub taken: u64,
+    /// ... of which so many have another number in a group than they had: it was given already.
+    pub renumbered: u64,
+    /// Their message-ids are known here: they are here, or were.
+    pub known: u64,
+    /// Damaged, or nothing can be read where they should be.
+    pub damaged: u64,
+    /// Not taken, and why.
+    pub refused: BTreeMap<&'static str, u64>,
+    /// Groups that were made, or would be.
+    pub groups_made: Vec<String>,
+    /// Files that could not be read to their ends.
+    pub unreadable: Vec<String>,
+    /// It was ended before all was done.
+    pub is_cut: bool,
+}
+
+/// A file on its way through, and the article it has come to.
+struct Walk {
+    reader: Arc<dyn BufferReader>,
+    scan: Box<dyn RecordScan>,
+    here: Option<(Sequence, UnixTime)>,
+}
+
+impl Walk {
+    fn new(reader: &Arc<dyn BufferReader>) -> Self {
+        Self {
+            reader: Arc::clone(reader),
+            scan: Arc::clone(reader).scan(ScanRange::Live),
+            here: None,
+        }
+    }
+
+    /// Goes on to the next whole article, or the end.
+    fn advance(&mut self, report: &mut Attached) {
+        self.here = None;
+        loop {
+            match self.scan.step() {
+                Ok(None) => return,
+                Ok(Some(Scanned::Record {
+                    sequence,
+                    arrival,
+                    sound: true,
+                    ..
+                })) => {
+                    self.here = Some((sequence, arrival));
+                    return;
+                }
+                Ok(Some(Scanned::Passed)) => {}
+                Ok(Some(Scanned::Record { .. } | Scanned::Damaged { .. })) => report.damaged += 1,
+                Err(error) => {
+                    let path = self.reader.facts().path;
+                    report.unreadable.push(format!("{path}: {error}"));
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Wakes the thread that waits for answers.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+impl Engine {
+    /// Takes in the articles of files from elsewhere; durable when it returns.  `progress` is told octets read, and of how many
+    /// about, and says whether to go on.
+    ///
+    /// # Errors
+    /// When a file is none of ours, or this server cannot take articles at present; what was taken until then is here.
+    pub fn attach(
+        &self,
+        what: &Attaching,
+        progress: &mut dyn FnMut(u64, u64) -> bool,
+    ) -> Result<Attached, Error> {
+        if !what.dry_run && self.only_looks() {
+            return Err(Error::Stopping);
+        }
+        let mut readers = Vec::new();
+        for path in &what.paths {
+            readers.append(&mut open_alone(&self.shared.disk, path)?);
+        }
+        let total = readers
+            .iter()
+            .map(|reader| reader.facts().live_octets)
+            .sum();
+        let mut attach = Attach {
+            engine: self,
+            what,
+            report: Attached::default(),
+            highs: HashMap::new(),
+            sink: Arc::new(Connection::new(ConnectionId(u64::MAX), None, None)),
+            batch: None,
+            octets: 0,
+        };
+        let mut walks: Vec<Walk> = readers.iter().map(Walk::new).collect();
+        for walk in &mut walks {
+            walk.advance(&mut attach.report);
+        }
+        loop {
+            let next = walks.iter_mut().filter(|walk| walk.here.is_some());
+            let next = next.min_by_key(|walk| walk.here);
+            let Some((walk, (_, arrival))) = next.and_then(|walk| walk.here.map(|it| (walk, it)))
+            else {
+                break;
+            };
+            attach.article(walk.scan.article(), arrival)?;
+            walk.advance(&mut attach.report);
+            if attach.octets >= ATTACHED_AT_ONCE_OCTETS {
+                attach.file()?;
+                let read = walks.iter().map(|walk| walk.scan.octets_read()).sum();
+                if !progress(read, total) {
+                    attach.report.is_cut = true;
+                    break;
+                }
+            }
+        }
+        attach.file()?;
+        Ok(attach.report)
+    }
+}
+
+/// A run of it.
+struct Attach<'a> {
+    engine: &'a Engine,
+    what: &'a Attaching,
+    report: Attached,
+    /// The highest number that each group has given, those of this run included.
+    highs: HashMap<GroupId, ArticleNumber>,
+    sink: Arc<Connection>,
+    batch: Option<CandidateBatch>,
+    /// Octets in the batch.
+    octets: usize,
+}
+
+impl Attach<'_> {
+    fn refuse(&mut self, why: &'static str) {
+        *self.report.refused.entry(why).or_default() += 1;
+    }
+
+    /// Puts one article into the batch, or counts why not.
+    fn article(&mut self, wire: &[u8], arrival: UnixTime) -> Result<(), Error> {
+        let policy = self.engine.shared.policy.load();
+        let headers = Headers::scan_within(wire, policy.articles.header_limits());
+        drop(policy);
+        let Ok(headers) = headers else {
+            self.refuse("header block");
+            return Ok(());
+        };
+        let path = headers.content(Known::Path);
+        // The log has sixteen bits for its length.
+        let path = path.filter(|path| path.len() <= usize::from(u16::MAX));
+        let id = headers.content(Known::MessageId);
+        let id = id.and_then(|id| MessageId::parse(id).ok());
+        let (Ok(facts), Some(id), Some(path)) = (ArticleFacts::of(&headers), id, path) else {
+            self.refuse("header fields");
+            return Ok(());
+        };
+        let history = self.engine.shared.views.history();
+        let (hash, generation) = (self.engine.shared.id_hash(id), history.generation());
+        if history.lookup(&hash)?.is_some() {
+            self.report.known += 1;
+            return Ok(());
+        }
+        let Some((set, places)) = self.destination(&headers, wire.len(), arrival)? else {
+            return Ok(());
+        };
+        self.number(&places);
+        if self.what.dry_run {
+            self.report.taken += 1;
+            return Ok(());
+        }
+        let xref = headers.get(Known::Xref);
+        let xref = xref.map(|field| span(field.start, field.end));
+        let locks = headers.content(Known::CancelLock);
+        self.put(
+            &headers,
+            Candidate {
+                // Both follow from where it comes in the batch.
+                ticket: 0,
+                line: 0..0,
+                hash,
+                generation,
+                article: Bytes::copy_from_slice(wire),
+                id: span_of(wire, id.as_bytes()),
+                path: span_of(wire, path),
+                head_end: small(headers.body_start().saturating_sub(2)),
+                octets: small(facts.bytes - xref.as_ref().map_or(0, |xref| xref.len())),
+                xref,
+                lines: small(facts.lines),
+                set,
+                groups: places.iter().map(|(group, _)| *group).collect(),
+                locks: locks.map(|locks| span_of(wire, locks)),
+                is_control: headers.get(Known::Control).is_some(),
+                asked: None,
+                expires: article::expires(&headers),
+                kept: Some(Box::new(Kept { arrival, places })),
+            },
+        );
+        Ok(())
+    }
+
+    fn put(&mut self, headers: &Headers<'_>, candidate: Candidate) {
+        let batch = self.batch.get_or_insert_with(|| CandidateBatch {
+            sink: Arc::clone(&self.sink),
+            path_entry: Vec::new(),
+            candidates: Vec::new(),
+            next: 0,
+            text: Vec::new(),
+            permit: None,
+        });
+        let from = batch.text.len();
+        if self.engine.shared.config.sequencer.mode == Mode::Reader {
+            overview::write_front(headers, &mut batch.text);
+        }
+        self.octets += candidate.article.len();
+        batch.candidates.push(Candidate {
+            ticket: batch.candidates.len() as u64,
+            line: from..batch.text.len(),
+            ..candidate
+        });
+    }
+
+    /// The set that the rules choose, and the places; counts why there are none.
+    fn destination(
+        &mut self,
+        headers: &Headers<'_>,
+        octets: usize,
+        arrival: UnixTime,
+    ) -> Result<Option<(SetId, Places)>, Error> {
+        let subject = RuleSubject {
+            headers,
+            octets: octets as u64,
+            arrival,
+        };
+        let Some((set, _)) = self.engine.shared.rules.choose(&subject) else {
+            self.refuse(Reject::NoStorageRule.label());
+            return Ok(None);
+        };
+        if self.engine.shared.config.sequencer.mode == Mode::Transit {
+            return Ok(Some((set, Places::new())));
+        }
+        let places = self.places(headers)?;
+        if places.is_empty() && headers.get(Known::Control).is_none() {
+            self.refuse(Reject::UnknownGroups.label());
+            return Ok(None);
+        }
+        Ok(Some((set, places)))
+    }
+
+    /// Where it was filed, as far as the groups are here: by Xref, or, where it has none, by Newsgroups and without numbers.
+    fn places(&mut self, headers: &Headers<'_>) -> Result<Places, Error> {
+        let mut named: Vec<(String, ArticleNumber)> = Vec::new();
+        match headers.content(Known::Xref) {
+            Some(content) => {
+                named.extend(xref::places(content).map(|(name, at)| (name.to_owned(), at)));
+            }
+            None => {
+                let names =
+                    newsgroups::split(headers.content(Known::Newsgroups).unwrap_or_default());
+                named.extend(
+                    names
+                        .flatten()
+                        .map(|name| (name.as_str().to_owned(), ArticleNumber(0))),
+                );
+            }
+        }
+        let groups_max = self.engine.shared.policy.load().articles.groups_max as usize;
+        named.truncate(groups_max);
+        let mut places = Places::new();
+        for (name, number) in named {
+            if let Some(group) = self.group(&name)? {
+                places.push((group, number));
+            }
+        }
+        Ok(places)
+    }
+
+    /// The group of this name, made if it is to be.
+    fn group(&mut self, name: &str) -> Result<Option<GroupId>, Error> {
+        let there = || {
+            let groups = self.engine.shared.views.groups();
+            groups.by_name(name).map(|group| group.id())
+        };
+        let is_name = GroupName::parse(name.as_bytes()).is_ok();
+        if let Some(group) = there() {
+            return Ok(Some(group));
+        }
+        if !self.what.make_groups || !is_name {
+            return Ok(None);
+        }
+        if self.what.dry_run {
+            return Ok(Some(self.thought_of(name)));
+        }
+        let spec = GroupSpec {
+            creator: "attach".to_owned(),
+            ..GroupSpec::new(name)
+        };
+        self.engine.add_groups(vec![spec])?;
+        self.report.groups_made.push(name.to_owned());
+        Ok(there())
+    }
+
+    /// An id that no group has, for one that would be made.
+    fn thought_of(&mut self, name: &str) -> GroupId {
+        let made = &mut self.report.groups_made;
+        let at = made.iter().position(|one| one == name);
+        let at = at.unwrap_or_else(|| {
+            made.push(name.to_owned());
+            made.len() - 1
+        });
+        GroupId(u32::MAX - u32::try_from(at).unwrap_or(u32::MAX))
+    }
+
+    /// Counts an article that cannot keep a number, as the sequencer will find unless others file in the group meanwhile.
+    fn number(&mut self, places: &Places) {
+        let mut is_kept = true;
+        for (group, wanted) in places {
+            let views = &self.engine.shared.views;
+            let high = self.highs.entry(*group);
+            let high = high.or_insert_with(|| views.groups().high(*group));
+            is_kept &= *wanted > *high || wanted.0 == 0;
+            *high = (*wanted).max(ArticleNumber(high.0.saturating_add(1)));
+        }
+        self.report.renumbered += u64::from(!is_kept);
+    }
+
+    /// Has the batch filed, and counts what became of it.
+    fn file(&mut self) -> Result<(), Error> {
+        self.octets = 0;
+        let Some(batch) = self.batch.take() else {
+            return Ok(());
+        };
+        let shared = &self.engine.shared;
+        let count = batch.candidates.len();
+        for candidate in &batch.candidates {
+            shared.offers.queue(&candidate.hash);
+        }
+        if let Err(late) = shared.inbox.push_batch(batch) {
+            shared.give_back(late);
+        }
+        let mut stopped = None;
+        for outcome in self.outcomes(count)? {
+            match outcome {
+                Outcome::Accepted => self.report.taken += 1,
+                Outcome::Duplicate => self.report.known += 1,
+                Outcome::Rejected(why) | Outcome::RejectedField(why, _) => self.refuse(why.label()),
+                Outcome::Deferred(_) | Outcome::Failed => stopped = Some(outcome),
+            }
+        }
+        match stopped {
+            None => Ok(()),
+            Some(why) => Err(Error::Request(format!(
+                "this server takes no articles at present ({why:?}; its log says more): {} were taken in; the same again goes \
+                 on behind them",
+                self.report.taken
+            ))),
+        }
+    }
+
+    /// Waits for so many answers.
+    fn outcomes(&self, count: usize) -> Result<Vec<Outcome>, Error> {
+        let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+        let context = Context::from_waker(&waker);
+        let (mut outcomes, mut done) = (Vec::new(), Vec::new());
+        while outcomes.len() < count {
+            match self.sink.poll_completions(&context, &mut done) {
+                Poll::Ready(()) => {
+                    outcomes.extend(done.drain(..).map(|it: Completion| it.outcome));
+                }
+                Poll::Pending if self.engine.is_over() => return Err(Error::Stopping),
+                Poll::Pending => std::thread::park_timeout(PATIENCE),
+            }
+        }
+        Ok(outcomes)
+    }
+}

@@ -1,0 +1,251 @@
+//! Buffers and segments from elsewhere: taken in by another spool, with their numbers, also where nothing else is left.
+
+use std::path::{Path, PathBuf};
+
+use newsreel_engine::{Attached, Attaching, GroupChange, GroupSpec};
+use newsreel_host::{Disk, MemoryDisk, OpenMode};
+use newsreel_service::Outcome;
+use newsreel_wire::{ArticleNumber, MessageId};
+
+use crate::world::{NOW, World, article, config};
+
+/// More than is handed on at once, twice.
+const ARTICLES: usize = 1000;
+const GROUPS: [&str; 2] = ["misc.test", "misc.other"];
+const ROOM: u64 = 8 << 20;
+
+fn groups_of(n: usize) -> &'static str {
+    match n % 3 {
+        0 => "misc.test,misc.other",
+        1 => "misc.other",
+        _ => "misc.test",
+    }
+}
+
+fn filled(n: usize) -> (String, Vec<u8>) {
+    let (id, mut text) = article(n, groups_of(n));
+    text.truncate(text.len() - 3);
+    text.extend_from_slice(
+        "some words of a body that goes on\r\n"
+            .repeat(70)
+            .as_bytes(),
+    );
+    text.extend_from_slice(b".\r\n");
+    (id, text)
+}
+
+/// A spool with articles, and what its groups show.
+async fn source(segments: bool) -> (World, Vec<Vec<String>>) {
+    let mut config = config(ROOM);
+    if segments {
+        let set = &mut config.store.sets[0];
+        set.buffers.clear();
+        (set.method, set.segment_octets) = ("segment".to_owned(), 1 << 20);
+        config.store.buffers.clear();
+    }
+    let world = World::new(config);
+    if segments {
+        // What came first may be gone: numbers begin anywhere.
+        let high = Some(ArticleNumber(7000));
+        for group in GROUPS {
+            let change = GroupChange {
+                high,
+                ..GroupChange::default()
+            };
+            world.engine.set_group(group, change).unwrap();
+        }
+    }
+    for some in (0..ARTICLES).collect::<Vec<_>>().chunks(100) {
+        let some: Vec<_> = some.iter().map(|n| filled(*n)).collect();
+        let outcomes = world.send(&some).await;
+        assert!(outcomes.iter().all(|it| *it == Outcome::Accepted));
+    }
+    let mut lines = Vec::new();
+    for group in GROUPS {
+        lines.push(world.lines(group).await);
+    }
+    (world, lines)
+}
+
+/// Copies what is in a directory to another disk.
+fn copy(from: &World, dir: &str, to: &dyn Disk) -> Vec<PathBuf> {
+    let elsewhere = Path::new("/elsewhere");
+    to.create_dir_all(elsewhere).unwrap();
+    let names = from.disk.list(Path::new(dir)).unwrap().into_iter();
+    let names = names.map(|entry| entry.name);
+    let copied = names
+        .filter(|name| !name.starts_with("register"))
+        .map(|name| {
+            let file = from
+                .disk
+                .open(&Path::new(dir).join(&name), OpenMode::Read)
+                .unwrap();
+            let mut octets = vec![0; file.len().unwrap() as usize];
+            file.read_exact_at(&mut octets, 0).unwrap();
+            let path = elsewhere.join(name);
+            let copy = to.open(&path, OpenMode::CreateNew).unwrap();
+            copy.write_at(&octets, 0).unwrap();
+            path
+        });
+    copied.collect()
+}
+
+fn attach(world: &World, paths: &[PathBuf], make_groups: bool, dry_run: bool) -> Attached {
+    let what = Attaching {
+        paths: paths.to_vec(),
+        make_groups,
+        dry_run,
+    };
+    world.engine.attach(&what, &mut |_, _| true).unwrap()
+}
+
+fn count(taken: usize, known: usize) -> (u64, u64, u64) {
+    (taken as u64, known as u64, 0)
+}
+
+fn counts(report: &Attached) -> (u64, u64, u64) {
+    assert_eq!(report.refused.len(), 0, "{report:?}");
+    assert_eq!(report.unreadable.len(), 0, "{report:?}");
+    (report.taken, report.known, report.renumbered)
+}
+
+/// Nothing is left but the buffers, of a spool of another key: its readers find everything where it was.
+#[tokio::test]
+async fn a_spool_of_which_only_articles_are_left_is_made_again() {
+    for segments in [false, true] {
+        let (world, lines) = source(segments).await;
+        let disk = MemoryDisk::new();
+        let dir = if segments {
+            "/spool/segments/main"
+        } else {
+            "/spool/buffers"
+        };
+        let mut paths = copy(&world, dir, &disk);
+        paths.reverse();
+        if segments {
+            paths = vec![PathBuf::from("/elsewhere")];
+        }
+        let texts = texts(&world).await;
+        let mut world = World::on(std::sync::Arc::new(disk), config(ROOM));
+        for group in GROUPS {
+            world.engine.remove_group(group).unwrap();
+        }
+        let refused = attach(&world, &paths, false, false);
+        assert_eq!(refused.refused.values().sum::<u64>(), ARTICLES as u64);
+        assert_eq!(refused.taken, 0, "no group is here");
+
+        world.wait_s(3600);
+        for dry_run in [true, false] {
+            let what = attach(&world, &paths, true, dry_run);
+            assert_eq!(counts(&what), count(ARTICLES, 0), "{dry_run}");
+            assert_eq!(what.groups_made.len(), 2);
+        }
+        for _ in 0..2 {
+            for (group, lines) in GROUPS.iter().zip(&lines) {
+                assert_eq!(&world.lines(group).await, lines, "{group}");
+            }
+            assert_eq!(self::texts(&world).await, texts);
+            assert_eq!(world.problems(), Vec::<String>::new());
+            // The same again does no harm.
+            assert_eq!(
+                counts(&attach(&world, &paths, true, false)),
+                count(0, ARTICLES)
+            );
+            world = world.restart();
+        }
+        // When they came is kept, too.
+        let id = MessageId::parse(b"<7@t.example>").unwrap();
+        let found = world
+            .engine
+            .article(&id.to_string().parse().unwrap())
+            .unwrap();
+        assert_eq!(found.unwrap().arrival, NOW);
+    }
+}
+
+async fn texts(world: &World) -> Vec<Option<String>> {
+    let mut texts = Vec::new();
+    for n in (0..ARTICLES).step_by(37) {
+        texts.push(world.by_id(&format!("<{n}@t.example>")).await);
+    }
+    assert!(texts.iter().all(Option::is_some));
+    texts
+}
+
+/// A number that its group has given is not given again; later ones are kept.
+#[tokio::test]
+async fn numbers_that_were_given_here_are_not_given_again() {
+    let (old, lines) = source(false).await;
+    let disk = MemoryDisk::new();
+    let paths = copy(&old, "/spool/buffers", &disk);
+    let world = World::on(std::sync::Arc::new(disk), config(ROOM));
+    let own: Vec<_> = (5000..5003).map(|n| article(n, "misc.test")).collect();
+    world.send(&own).await;
+    let before = world.lines("misc.test").await;
+    // One of those that come is here already.
+    world.send(&[filled(1)]).await;
+    let report = attach(&world, &paths, false, false);
+    let filed = |group: &str| {
+        (0..ARTICLES)
+            .filter(|n| groups_of(*n).contains(group))
+            .count()
+    };
+    assert_eq!((report.taken, report.known), (ARTICLES as u64 - 1, 1));
+    assert_eq!(report.renumbered, filed("misc.test") as u64, "{report:?}");
+    let after = world.lines("misc.test").await;
+    assert_eq!(after[..3], before);
+    assert_eq!(after.len(), 3 + filed("misc.test"));
+    assert_eq!(world.high("misc.test"), 3 + filed("misc.test") as u64);
+    // In the other group all keep theirs but for the one that had come here as the first.
+    let other = world.lines("misc.other").await;
+    let number = |line: &String| line.split('\t').next().unwrap().to_owned();
+    let numbers = |lines: &[String]| lines.iter().map(number).collect::<Vec<_>>();
+    assert_eq!(other.len(), lines[1].len());
+    assert_eq!(numbers(&other)[2..], numbers(&lines[1])[2..]);
+    assert_eq!(world.problems(), Vec::<String>::new());
+}
+
+/// Ended in the middle it goes on where it was; what is damaged is left out, and told.
+#[tokio::test]
+async fn it_is_resumed_and_damage_costs_what_is_damaged() {
+    let (old, lines) = source(false).await;
+    let disk = MemoryDisk::new();
+    let paths = copy(&old, "/spool/buffers", &disk);
+    assert_eq!(paths.len(), 2);
+    let token = old
+        .engine
+        .article(&"misc.test:400".parse().unwrap())
+        .unwrap()
+        .unwrap()
+        .token;
+    let mut parts = token.split(':');
+    let path = Path::new("/elsewhere").join(parts.next().unwrap());
+    let at = u64::from_str_radix(parts.next().unwrap(), 16).unwrap();
+    disk.corrupt(&path, at + 1000, b"rot").unwrap();
+
+    let world = World::on(std::sync::Arc::new(disk), config(ROOM));
+    let what = Attaching {
+        paths: paths.clone(),
+        make_groups: false,
+        dry_run: false,
+    };
+    let first = world.engine.attach(&what, &mut |_, _| false).unwrap();
+    assert!(
+        first.is_cut && (100..900).contains(&first.taken),
+        "{first:?}"
+    );
+    let world = world.restart();
+    let rest = attach(&world, &paths, false, false);
+    assert_eq!(rest.known, first.taken);
+    assert_eq!(first.taken + rest.taken, ARTICLES as u64 - 1);
+    assert_eq!(rest.damaged, 1);
+    assert_eq!((first.renumbered, rest.renumbered), (0, 0));
+    let after = world.lines("misc.test").await;
+    let without = lines[0].iter().filter(|line| !line.starts_with("400\t"));
+    assert_eq!(after, without.cloned().collect::<Vec<_>>());
+    world
+        .engine
+        .add_groups(vec![GroupSpec::new("misc.late")])
+        .unwrap();
+    assert_eq!(world.problems(), Vec::<String>::new());
+}

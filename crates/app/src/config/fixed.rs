@@ -2,6 +2,7 @@
 //!
 //! Each number comes from the constant that is in force, so the reference page cannot say another.
 
+use newsreel_host::LOG_LINES_MAX;
 use newsreel_net::access::{CHECKS_AT_ONCE, FAILURES_KEPT_MAX};
 use newsreel_service::posting::{HEADER_LINE_OCTETS_MAX, LIMITED_KEYS_MAX};
 use newsreel_wire::nntp::line::COMMAND_OCTETS_MAX;
@@ -212,9 +213,14 @@ fn of_the_server() -> Vec<Fixed> {
             "only the server's own user and root may send one, and `group import` sends many small ones",
         ),
         row(
-            "The time that the log waits for who reads it",
-            format!("{} s, once", PATIENCE.as_secs()),
-            "behind it lines are lost, and counted in `newsreel status`, until they are taken again: the server goes on",
+            "Lines of the log that wait for who reads it",
+            format!("{LOG_LINES_MAX}"),
+            "the server goes on, however slowly they are read: more lines are lost, and counted in `newsreel status`",
+        ),
+        row(
+            "The time that a server which ends waits for who reads its log",
+            format!("{} s", PATIENCE.as_secs()),
+            "what is not taken then is lost",
         ),
         row(
             "The time until a request to the control socket is there, or a line of its answer taken",

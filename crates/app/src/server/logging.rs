@@ -1,31 +1,31 @@
 //! Where events go: standard error, as text or JSON, filtered; the filter can change while the server runs.
 //!
-//! Whoever reads them may stop, and the server goes on: what nobody takes is lost, and counted.
+//! Whoever reads them may stop, and the server goes on: what nobody takes in time is lost, and counted.
 
-use std::io::{self, IsTerminal as _, Stderr, Write};
+use std::io::{self, IsTerminal as _, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use newsreel_host::PatientWriter;
+use newsreel_host::LogWriter;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _, Registry, fmt, reload};
 
 use crate::config::{LogFormat, LoggingConfig};
 
-/// How long the server waits, once, for who reads its log.
+/// How long a server that ends waits for who reads its log.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The handle on what is logged.
 #[derive(Debug)]
 pub(crate) struct Logging {
     filter: reload::Handle<EnvFilter, Registry>,
-    out: Arc<PatientWriter<Stderr>>,
+    out: Arc<LogWriter>,
 }
 
 /// Takes each line at once, as tracing gives them.
-struct Out(Arc<PatientWriter<Stderr>>);
+struct Out(Arc<LogWriter>);
 
 impl Write for Out {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
@@ -42,7 +42,8 @@ impl Logging {
     /// Starts logging, once in a process.
     pub(crate) fn start(config: &LoggingConfig) -> Result<Self> {
         let (filter, handle) = reload::Layer::new(filter(config)?);
-        let out = Arc::new(PatientWriter::new(io::stderr(), PATIENCE));
+        let out = LogWriter::start(io::stderr()).context("cannot start the log's thread")?;
+        let out = Arc::new(out);
         let lines = {
             let out = Arc::clone(&out);
             fmt::layer().with_writer(move || Out(Arc::clone(&out)))
@@ -63,6 +64,11 @@ impl Logging {
     /// Lines that nobody took in time.
     pub(crate) fn lines_lost(&self) -> u64 {
         self.out.lost()
+    }
+
+    /// Where lines go, which outlives what is done with them.
+    pub(crate) fn out(&self) -> Arc<LogWriter> {
+        Arc::clone(&self.out)
     }
 
     /// Takes a new filter over; the format stays.

@@ -24,7 +24,7 @@ use newsreel_users::Users;
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 
-use self::logging::Logging;
+use self::logging::{Logging, PATIENCE};
 use self::mail::Mailing;
 use self::running::Server;
 use self::signals::Signals;
@@ -40,6 +40,19 @@ pub(crate) type Overrides = Box<dyn Fn(&mut Config) + Send + Sync>;
 /// Runs a server until it is told to stop.
 pub(crate) fn run(config: Config, overrides: Overrides, clock: Arc<dyn Clock>) -> Result<()> {
     let logging = Logging::start(&config.logging)?;
+    let log = logging.out();
+    let result = run_logged(config, overrides, clock, logging);
+    // Nobody is there any more to be told that it is not all written.
+    let _ = log.flush(PATIENCE);
+    result
+}
+
+fn run_logged(
+    config: Config,
+    overrides: Overrides,
+    clock: Arc<dyn Clock>,
+    logging: Logging,
+) -> Result<()> {
     let runtime = runtime(&config)?;
     let signals = {
         let _inside = runtime.enter();

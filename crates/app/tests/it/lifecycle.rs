@@ -1,14 +1,14 @@
 //! A server's life: one a spool, a clean stop, a configuration read again, a crash.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixListener;
 use std::time::Duration;
 
 use newsreel_host::process::host_name;
-use newsreel_host::{Disk as _, RealDisk, read_whole};
+use newsreel_host::{Disk as _, LOG_LINES_MAX, RealDisk, read_whole};
 use serde_json::{Value, json};
 
-use crate::client::NewsClient;
+use crate::client::{NewsClient, article};
 use crate::scale::binary;
 use crate::spool::{Server, Spool, newsreel, said};
 
@@ -66,6 +66,16 @@ fn starting(spool: &Spool) -> std::process::Child {
         .unwrap();
     assert!(line.contains("starting"), "{line}");
     child
+}
+
+/// A server that goes with its test, however that ends.
+struct Ending(std::process::Child);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 fn send(signal: &str, child: &std::process::Child) {
@@ -474,22 +484,33 @@ fn a_server_that_is_being_killed_is_waited_for() {
 fn a_log_that_nobody_reads_holds_nobody_up() {
     let articles = Spool::changed(&[("[log]", "[logging]\narticles = true\n\n[log]")]);
     let spool = Spool::with(&articles);
-    let mut child = starting(&spool);
+    let mut server = Ending(starting(&spool));
     spool.text(&["group", "add", "misc.test"]);
     let lost = |status: &Value| status["server"]["log_lines_lost"].as_u64().unwrap();
     let status = spool.json(&["status"]);
     assert_eq!(lost(&status), 0);
     let address = status["server"]["listening"][0].as_str().unwrap();
     let mut client = NewsClient::connect(address.parse().unwrap());
-    // More than a pipe holds.
-    for at in 0..1000 {
-        let id = format!("<{at}@t.example>");
-        assert_eq!(client.takethis(&id, "misc.test"), format!("239 {id}"));
+    // More than a pipe holds, and what may wait before it: articles of no group here have a line, too.
+    let count = LOG_LINES_MAX + 2000;
+    let id = |at: usize| format!("<{at}@t.example>");
+    let mut writer = client.writer();
+    let sending = std::thread::spawn(move || {
+        for at in 0..count {
+            let article = article(&id(at), "no.such.group");
+            let command = format!("TAKETHIS {}\r\n{article}", id(at));
+            writer.write_all(command.as_bytes()).unwrap();
+        }
+    });
+    for at in 0..count {
+        let line = client.line();
+        assert!(line.starts_with(&format!("439 {} ", id(at))), "{line}");
     }
+    sending.join().unwrap();
     assert!(lost(&spool.json(&["status"])) > 0);
     assert!(spool.text(&["status"]).contains("log lines lost"));
-    send("TERM", &child);
-    assert!(child.wait().unwrap().success());
+    send("TERM", &server.0);
+    assert!(server.0.wait().unwrap().success());
 }
 
 #[test]

@@ -48,11 +48,16 @@ pub(crate) fn buffer(report: &Value) -> String {
         };
         facts.push(("next article", next));
     }
-    facts.push(("oldest article", output::date(&report["oldest"])));
+    let (date, age) = (output::date(&report["oldest"]), &report["oldest_age_s"]);
+    let age = match age.is_null() {
+        true => String::new(),
+        false => format!(", {} old", output::duration(age)),
+    };
+    facts.push(("oldest article", format!("{date}{age}")));
     if !is_in_files {
         facts.push(("comes in", rate));
     }
-    if is_cyclic {
+    if is_cyclic && report["takes_articles"] != false {
         facts.push(("an article stays", output::duration(&report["lasts_s"])));
     }
     facts.push(("state", output::cell(&report["state"])));
@@ -78,12 +83,20 @@ fn strip(report: &Value) -> String {
             at >= free || at < reserved
         }
     };
+    // Where nothing new comes all that is alive lies right in front of the free pointer, around the end of the file.
+    let (live, is_filled) = (number("live_octets"), report["takes_articles"] != false);
+    let is_gone = |end: u64| {
+        let behind = (free + octets).saturating_sub(end) % octets.max(1);
+        !is_filled && behind >= live
+    };
     let character = |column: u64| {
         let at = octets * column / WIDTH;
         let end = octets * (column + 1) / WIDTH;
         if (at..end.max(at + 1)).contains(&free) {
             '>'
-        } else if is_reserved(at) {
+        } else if is_gone(end) {
+            '.'
+        } else if is_filled && is_reserved(at) {
             '~'
         } else if at < free {
             '#'
@@ -140,6 +153,22 @@ mod tests {
             strip(7, 1100, 2200),
             format!("{}>{}{rest}", "#".repeat(10), "~".repeat(10))
         );
+        let retired = |cycle: u64, free: u64, live: u64| {
+            self::strip(
+                &json!({"octets": 6400, "data_offset": 100, "cycle": cycle, "free_offset": free,
+                "reserved_offset": free, "live_octets": live, "takes_articles": false}),
+            )
+        };
+        assert_eq!(
+            retired(7, 1100, 0),
+            format!("{}>{}", ".".repeat(10), ".".repeat(53))
+        );
+        assert_eq!(
+            retired(7, 1100, 400),
+            format!("......####>{}", ".".repeat(53))
+        );
+        let around = format!("{}>{}{}", "#".repeat(10), ".".repeat(50), "=".repeat(3));
+        assert_eq!(retired(7, 1100, 1300), around);
         // What is reserved goes on from the start.
         assert_eq!(strip(2, 6300, 400), format!("~~~{}>~", "#".repeat(59)));
     }

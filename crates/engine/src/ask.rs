@@ -95,10 +95,8 @@ impl Engine {
     }
 
     fn buffer_status(&self, facts: &BufferFacts) -> BufferStatus {
-        let buffers = &self.shared.config.store.buffers;
-        let is_said = |one: &BufferConfig| one.read_only && one.name == facts.name;
         let mut state = facts.state();
-        if state == "ok" && buffers.iter().any(is_said) {
+        if state == "ok" && self.is_never_written(facts) {
             "read-only".clone_into(&mut state);
         }
         BufferStatus {
@@ -113,6 +111,12 @@ impl Engine {
         }
     }
 
+    /// Whether the configuration says so; who only looks writes none.
+    fn is_never_written(&self, facts: &BufferFacts) -> bool {
+        let mut buffers = self.shared.config.store.buffers.iter();
+        buffers.any(|one: &BufferConfig| one.read_only && one.name == facts.name)
+    }
+
     /// The buffers, one by one, with their oldest articles.
     pub fn inspect_store(&self) -> Result<Vec<BufferReport>, Error> {
         let store = &self.shared.store;
@@ -123,6 +127,7 @@ impl Engine {
                 status,
                 &facts,
                 oldest.map(|it| it.arrival),
+                !facts.is_retired && !self.is_never_written(&facts),
                 self.shared.time.calendar(),
             ))
         };

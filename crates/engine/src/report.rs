@@ -261,6 +261,8 @@ pub struct BufferReport {
     pub octets_a_day: Option<u64>,
     /// At that rate an article that comes now is overwritten after so many seconds.
     pub lasts_s: Option<u64>,
+    /// Whether new articles come to it: it is neither retired nor read only.
+    pub takes_articles: bool,
 }
 
 /// Seconds of a day.
@@ -273,6 +275,7 @@ impl BufferReport {
         status: BufferStatus,
         facts: &BufferFacts,
         oldest: Option<UnixTime>,
+        takes_articles: bool,
         now: UnixTime,
     ) -> Self {
         let oldest = oldest.map(|arrival| arrival.0);
@@ -289,6 +292,7 @@ impl BufferReport {
         let octets_a_day = came.map(|(octets, took_s)| rate(octets, DAY_S, took_s));
         let flowing = octets_a_day.filter(|octets| *octets > 0);
         let lasts = facts.capacity_octets.zip(flowing);
+        let lasts = lasts.filter(|_| takes_articles);
         Self {
             lasts_s: lasts.map(|(room, a_day)| rate(room, DAY_S, a_day)),
             id: facts.id,
@@ -302,6 +306,7 @@ impl BufferReport {
             oldest_age_s: oldest.map(|oldest| now.0.saturating_sub(oldest)),
             newest,
             octets_a_day,
+            takes_articles,
         }
     }
 }

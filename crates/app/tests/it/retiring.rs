@@ -82,6 +82,20 @@ fn a_retired_buffer_drains_over_crashes_and_is_forgotten() {
     assert!(!left.is_empty() && left.len() < 150, "{}", left.len());
     let text = spool.text(&["store", "list"]);
     assert!(text.contains("A: drained: nothing is left in it"), "{text}");
+    let strip = |name: &str| {
+        let text = spool.text(&["store", "inspect", name]);
+        let strip = text.lines().find(|line| line.starts_with('[')).unwrap();
+        (strip.to_owned(), text)
+    };
+    let (drawn, text) = strip("A");
+    assert_eq!(drawn.trim_matches(['[', ']', '.']), ">", "{text}");
+    assert!(!text.contains("an article stays"), "{text}");
+    let (drawn, text) = strip("B");
+    assert!(drawn.contains('=') && drawn.contains('#'), "{text}");
+    assert!(
+        text.contains(" old\n") && text.contains("an article stays"),
+        "{text}"
+    );
     server.stop();
 
     spool.configure(&Spool::changed(&[("name = \"A\"\n", "name = \"C\"\n")]));

@@ -48,6 +48,9 @@ trait Scrubber {
     /// Told of each damaged place.
     fn damaged(&mut self, damage: Damage);
 
+    /// Told what was wrong with a buffer's header, and what was done.
+    fn mended(&mut self, _what: String) {}
+
     /// Told of each article whose file is not there; whether that is no damage.
     fn removed(&mut self, _token: &Token) -> bool {
         false
@@ -62,6 +65,7 @@ fn scrub_buffer(
     pace: &mut Pace,
     scrubber: &mut dyn Scrubber,
 ) -> Result<bool, StoreError> {
+    mend_header(shared, buffer, scrubber);
     let facts = buffer.facts();
     let until = Position::checked(facts.cycle, facts.free_offset).unwrap_or_default();
     let mut walk = Walk::new(shared, buffer, from);
@@ -116,6 +120,25 @@ fn scrub_buffer(
         }
     }
     Ok(true)
+}
+
+/// A header is there to find the articles by; while it is in memory it can be written again.
+fn mend_header(shared: &Shared, buffer: &Arc<dyn BufferReader>, scrubber: &mut dyn Scrubber) {
+    match buffer.mend_header() {
+        Ok(None) => {}
+        Ok(Some(what)) => {
+            tracing::error!(buffer = buffer.name(), "{what}");
+            scrubber.mended(format!("buffer {}: {what}", buffer.name()));
+        }
+        Err(error) => {
+            Counters::add(&shared.counters.disk_errors, 1);
+            tracing::error!(buffer = buffer.name(), %error, "its header cannot be looked at");
+            scrubber.mended(format!(
+                "buffer {}: its header cannot be looked at: {error}",
+                buffer.name()
+            ));
+        }
+    }
 }
 
 impl Shared {
@@ -308,6 +331,10 @@ impl Scrubber for Asked<'_> {
         } else {
             self.report.damaged_omitted += 1;
         }
+    }
+
+    fn mended(&mut self, what: String) {
+        self.report.headers.push(what);
     }
 }
 

@@ -257,6 +257,12 @@ pub trait BufferReader: Send + Sync + Debug {
     /// The token of the article at a position, by looking there.
     fn token_at(&self, position: Position) -> std::result::Result<Token, ReadError>;
 
+    /// Looks whether what its file says of itself is as it was written, and writes it again where it is not; says what was
+    /// wrong, and what was done.  Who only looks writes nothing.
+    fn mend_header(&self) -> Result<Option<String>> {
+        Ok(None)
+    }
+
     /// Walks the records.
     fn scan(self: Arc<Self>, range: ScanRange) -> Box<dyn RecordScan>;
 

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use newsreel_engine::{EngineConfig, ScrubReport};
+use newsreel_engine::{Engine, EngineConfig, ScrubReport};
 use newsreel_host::disk::{Effect, Fault, FaultyDisk};
-use newsreel_host::{Disk, MemoryDisk, Op};
+use newsreel_host::{Clock, Disk, MemoryDisk, Op};
 use newsreel_service::Outcome;
 use newsreel_store::SetConfig;
 
@@ -368,4 +368,32 @@ async fn a_stop_ends_the_scrub_at_once() {
         std::thread::sleep(Duration::from_millis(50));
     }
     panic!("it does not stop");
+}
+
+/// Nobody reads headers while a server runs: the scrub does, and what rots is written again while it is known.
+#[tokio::test]
+async fn a_header_that_rots_is_written_again_by_the_scrub() {
+    let memory = MemoryDisk::new();
+    let world = World::on(Arc::new(memory.clone()), config(4 << 20));
+    world.send(&[article(1, "misc.test")]).await;
+    world.seal();
+    let path = Path::new("/spool/buffers/C1");
+    let scrub = |engine: &Engine| {
+        let names = ["C1".to_owned()];
+        engine.scrub(&names, 0, &mut |_, _| true).unwrap().headers
+    };
+    assert_eq!(scrub(&world.engine), Vec::<String>::new());
+    memory.flip_bit(path, 4096 + 96, 0).unwrap();
+    let clock = Arc::clone(&world.clock) as Arc<dyn Clock>;
+    let looking = Engine::open_read_only(world.config.clone(), Arc::clone(&world.disk), clock);
+    let said = scrub(&looking.unwrap());
+    assert!(
+        said[0].ends_with("header is damaged; nothing was written"),
+        "{said:?}"
+    );
+    let said = scrub(&world.engine);
+    let expected = "buffer C1: one copy of its header is damaged; it was written again";
+    assert_eq!(said, [expected]);
+    assert_eq!(scrub(&world.engine), Vec::<String>::new());
+    assert_eq!(world.problems(), Vec::<String>::new());
 }

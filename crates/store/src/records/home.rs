@@ -9,7 +9,7 @@ use newsreel_host::File;
 use newsreel_wire::{Position, UnixTime};
 
 use super::format::Hints;
-use crate::error::PlaceError;
+use crate::error::{PlaceError, Result};
 
 /// The method, as its tokens and reports name it.
 #[derive(Debug, Clone, Copy)]
@@ -67,7 +67,7 @@ pub(crate) trait Home: Send + Sync + Debug {
 
     /// Makes sure that there is room to write this cycle; costs nothing when it was made sure before.  The last article
     /// before it arrived at `arrival`.
-    fn make(&self, cycle: u32, arrival: UnixTime) -> Result<(), PlaceError>;
+    fn make(&self, cycle: u32, arrival: UnixTime) -> std::result::Result<(), PlaceError>;
 
     /// Makes durable what was written in these cycles.
     fn sync(&self, cycles: RangeInclusive<u32>) -> newsreel_host::Result<()>;
@@ -92,4 +92,10 @@ pub(crate) trait Home: Send + Sync + Debug {
 
     /// The floor as its files have it now, for who looks beside a server.
     fn floor_by_now(&self) -> Position;
+
+    /// Looks whether its header is as it was written, and writes it again where it is not, if it may; says what was wrong, and
+    /// what was done.
+    fn mend_header(&self, _may_write: bool) -> Result<Option<String>> {
+        Ok(None)
+    }
 }

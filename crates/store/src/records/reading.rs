@@ -107,6 +107,14 @@ impl BufferReader for Buffer {
         Box::new(CyclicScan::new(self, range))
     }
 
+    fn mend_header(&self) -> crate::error::Result<Option<String>> {
+        let found = self.home.mend_header(self.is_usable())?;
+        if let Some(found) = &found {
+            self.complain(found.clone());
+        }
+        Ok(found)
+    }
+
     fn take_memory(&self) {
         self.recent.take_memory();
     }

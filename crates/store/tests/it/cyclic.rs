@@ -300,6 +300,62 @@ fn headers_are_kept_twice_and_repaired() {
     }
 }
 
+/// An octet flips in either copy of a header, or in both, while the buffer is open; it is written again from memory, and with
+/// one copy left there is one at any moment of that.
+#[test]
+fn a_header_that_rots_is_written_again() {
+    let config = config_of("cnfs", 1 << 20);
+    let path = Path::new("/spool/buffers/C0");
+    for (at, what) in [
+        (&[5][..], "one copy"),
+        (&[4096 + 90], "one copy"),
+        (&[4095], "one copy"),
+        (&[100, 4096 + 100], "both copies"),
+    ] {
+        let mut step = 0;
+        loop {
+            step += 1;
+            let memory = MemoryDisk::new();
+            let faulty = FaultyDisk::new(Arc::new(memory.clone()));
+            let mut rig = Rig::new(Arc::new(faulty.clone()), &config).unwrap();
+            for number in 0..30 {
+                rig.place(number, 3000).unwrap();
+            }
+            rig.checkpoint().unwrap();
+            let buffer = Arc::clone(&rig.reader.buffers()[0]);
+            assert_eq!(buffer.mend_header().unwrap(), None);
+            at.iter()
+                .for_each(|at| memory.flip_bit(path, *at, 3).unwrap());
+            faulty.stop_at_change(faulty.counts().changes() + step);
+            let mended = buffer.mend_header();
+            let disk = Arc::new(memory.crash(step));
+            let log = rig.log.clone();
+            drop(rig);
+            let Ok(mended) = mended else {
+                // Stopped on the way.
+                let again = Rig::recover(disk, &config, log, Access::ReadOnly).unwrap();
+                assert_eq!(again.read_all().read, 30);
+                let state = again.reader.facts()[0].state();
+                let is_lost = state.contains("neither copy");
+                assert!(!is_lost || what == "both copies", "step {step}: {state}");
+                continue;
+            };
+            assert_eq!(
+                mended.unwrap(),
+                format!(
+                    "{what} of its header {} damaged; it was written again",
+                    if at.len() == 1 { "is" } else { "are" }
+                )
+            );
+            let again = Rig::recover(disk, &config, log, Access::Write).unwrap();
+            assert_eq!(again.reader.facts()[0].state(), "ok");
+            assert_eq!(again.reader.buffers()[0].mend_header().unwrap(), None);
+            break;
+        }
+        assert!(step > 4, "{what}: {step}");
+    }
+}
+
 /// The newest part of the log is lost, and no header was written since: that there is more than the one batch which an
 /// unfinished commit may leave tells that the log had more.
 #[test]

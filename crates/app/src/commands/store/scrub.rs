@@ -30,6 +30,9 @@ pub(super) fn run(buffers: &[String], rate: Option<u64>, spool: &LookArgs) -> Re
         for damage in &damaged {
             output::text(&format!("{}\n", said(damage)))?;
         }
+        for what in list("headers") {
+            output::text(&format!("{}\n", output::cell(&what)))?;
+        }
         for why in &unreadable {
             output::text(&format!("{}\n", output::cell(why)))?;
         }

@@ -61,6 +61,14 @@ pub(super) struct CyclicFile {
     pub(super) starts: Mutex<Starts>,
 }
 
+/// What is wrong with the copies of a header.
+#[derive(Debug, Clone, Copy)]
+enum Wrong {
+    One,
+    Both,
+    Foreign,
+}
+
 /// A buffer, and the file that is its home.
 #[derive(Debug, Clone)]
 pub(super) struct Cyclic {
@@ -147,7 +155,10 @@ impl CyclicFile {
 
     /// Brings both copies of the header up to date, one after the other, so that one is sound at any moment.
     pub(super) fn write_both_headers(&self, hints: Hints) -> newsreel_host::Result<()> {
-        let mut written = self.header.lock();
+        self.write_both(&mut self.header.lock(), hints)
+    }
+
+    fn write_both(&self, written: &mut Written, hints: Hints) -> newsreel_host::Result<()> {
         // What a batch wrote last must be safe before the other copy is touched.
         self.side.sync_data()?;
         for _ in 0..2 {
@@ -155,6 +166,18 @@ impl CyclicFile {
             self.side.sync_data()?;
         }
         Ok(())
+    }
+
+    /// What is wrong with the two copies as the file has them, and where the sound one is, if one is.
+    fn look(&self) -> Result<Option<(Wrong, u64)>> {
+        let is_ours = |header: &FileHeader| FileKey::of(&header.uuid) == self.key;
+        Ok(match read_headers(self.side.as_ref())? {
+            Headers::Sound(header, _, None) if is_ours(&header) => None,
+            Headers::Sound(header, at, Some(_)) if is_ours(&header) => Some((Wrong::One, at)),
+            // Any of the two is the first that is written.
+            Headers::Blank | Headers::Lost(_) => Some((Wrong::Both, 0)),
+            Headers::Sound(..) | Headers::Damaged(_) => Some((Wrong::Foreign, 0)),
+        })
     }
 }
 
@@ -238,6 +261,36 @@ impl Home for CyclicFile {
             }
         }
         Position::ZERO
+    }
+
+    fn mend_header(&self, may_write: bool) -> Result<Option<String>> {
+        // Who writes holds this; who only looks may see half of what another one writes.
+        let mut written = self.header.lock();
+        let mut found = self.look()?;
+        for _ in 1..LOOKS_MAX {
+            if found.is_some() && !may_write {
+                found = self.look()?;
+            }
+        }
+        let Some((wrong, sound_at)) = found else {
+            return Ok(None);
+        };
+        let what = match wrong {
+            Wrong::One => "one copy of its header is damaged",
+            Wrong::Both => "both copies of its header are damaged",
+            Wrong::Foreign => {
+                let why = "its header is that of another buffer: somebody has written over it; it is left as it is";
+                return Ok(Some(why.to_owned()));
+            }
+        };
+        if !may_write {
+            return Ok(Some(format!("{what}; nothing was written")));
+        }
+        // So the damaged copy is written first, and one is sound at any moment.
+        written.newest_at = sound_at;
+        let hints = written.header.hints;
+        self.write_both(&mut written, hints)?;
+        Ok(Some(format!("{what}; it was written again")))
     }
 }
 

@@ -67,20 +67,44 @@ pub struct Attached {
     pub is_cut: bool,
 }
 
-/// A file on its way through, and the article it has come to.
+/// A path on its way through, and the article it has come to.  The files of a directory follow each other, so one of them is
+/// read at a time.
 struct Walk {
     reader: Arc<dyn BufferReader>,
     scan: Box<dyn RecordScan>,
+    later: std::vec::IntoIter<Arc<dyn BufferReader>>,
     here: Option<(Sequence, UnixTime)>,
+    /// Octets that were read of the files before this one.
+    before: u64,
 }
 
 impl Walk {
-    fn new(reader: &Arc<dyn BufferReader>) -> Self {
-        Self {
-            reader: Arc::clone(reader),
-            scan: Arc::clone(reader).scan(ScanRange::Live),
+    /// `None`: there is no file.
+    fn new(readers: Vec<Arc<dyn BufferReader>>) -> Option<Self> {
+        let mut later = readers.into_iter();
+        let reader = later.next()?;
+        Some(Self {
+            scan: Arc::clone(&reader).scan(ScanRange::Live),
+            reader,
+            later,
             here: None,
-        }
+            before: 0,
+        })
+    }
+
+    fn octets_read(&self) -> u64 {
+        self.before + self.scan.octets_read()
+    }
+
+    /// Goes on with the next file; whether there is one.
+    fn turn(&mut self) -> bool {
+        let Some(reader) = self.later.next() else {
+            return false;
+        };
+        self.before += self.scan.octets_read();
+        self.scan = Arc::clone(&reader).scan(ScanRange::Live);
+        self.reader = reader;
+        true
     }
 
     /// Goes on to the next whole article, or the end.
@@ -88,6 +112,7 @@ impl Walk {
         self.here = None;
         loop {
             match self.scan.step() {
+                Ok(None) if self.turn() => {}
                 Ok(None) => return,
                 Ok(Some(Scanned::Record {
                     sequence,
@@ -103,7 +128,9 @@ impl Walk {
                 Err(error) => {
                     let path = self.reader.facts().path;
                     report.unreadable.push(format!("{path}: {error}"));
-                    return;
+                    if !self.turn() {
+                        return;
+                    }
                 }
             }
         }
@@ -133,14 +160,13 @@ impl Engine {
         if !what.dry_run && self.only_looks() {
             return Err(Error::Stopping);
         }
-        let mut readers = Vec::new();
+        let (mut walks, mut total) = (Vec::new(), 0);
         for path in &what.paths {
-            readers.append(&mut open_alone(&self.shared.disk, path)?);
+            let readers = open_alone(&self.shared.disk, path)?;
+            let live = readers.iter().map(|reader| reader.facts().live_octets);
+            total += live.sum::<u64>();
+            walks.extend(Walk::new(readers));
         }
-        let total = readers
-            .iter()
-            .map(|reader| reader.facts().live_octets)
-            .sum();
         let mut attach = Attach {
             engine: self,
             what,
@@ -150,7 +176,6 @@ impl Engine {
             batch: None,
             octets: 0,
         };
-        let mut walks: Vec<Walk> = readers.iter().map(Walk::new).collect();
         for walk in &mut walks {
             walk.advance(&mut attach.report);
         }
@@ -165,7 +190,7 @@ impl Engine {
             walk.advance(&mut attach.report);
             if attach.octets >= ATTACHED_AT_ONCE_OCTETS {
                 attach.file()?;
-                let read = walks.iter().map(|walk| walk.scan.octets_read()).sum();
+                let read = walks.iter().map(Walk::octets_read).sum();
                 if !progress(read, total) {
                     attach.report.is_cut = true;
                     break;

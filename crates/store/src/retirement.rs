@@ -79,7 +79,7 @@ impl Retirement {
         })?;
         let mut others = self.buffers.iter();
         let takes = |one: &Arc<Buffer>| one.name != name && one.set == buffer.set;
-        if retired && !others.any(|one| takes(one) && one.is_for_articles()) {
+        if retired && !others.any(|one| takes(one) && one.takes_articles()) {
             return Err(Error::Buffer {
                 name: name.to_owned(),
                 path: buffer.home.path().to_path_buf(),

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use newsreel_engine::{Attached, Attaching, GroupChange, GroupSpec};
+use newsreel_engine::{Attached, Attaching, GroupChange, GroupSpec, Mode};
 use newsreel_host::{Disk, MemoryDisk, OpenMode};
 use newsreel_service::Outcome;
 use newsreel_wire::{ArticleNumber, MessageId};
@@ -203,6 +203,27 @@ async fn numbers_that_were_given_here_are_not_given_again() {
     assert_eq!(other.len(), lines[1].len());
     assert_eq!(numbers(&other)[2..], numbers(&lines[1])[2..]);
     assert_eq!(world.problems(), Vec::<String>::new());
+}
+
+/// A server in transit mode files nothing, and needs no groups.
+#[tokio::test]
+async fn a_server_in_transit_takes_all() {
+    let (old, _) = source(true).await;
+    let disk = MemoryDisk::new();
+    copy(&old, "/spool/segments/main", &disk);
+    let mut config = config(ROOM);
+    config.sequencer.mode = Mode::Transit;
+    let world = World::on(std::sync::Arc::new(disk), config);
+    let paths = [PathBuf::from("/elsewhere")];
+    assert_eq!(
+        counts(&attach(&world, &paths, false, false)),
+        count(ARTICLES, 0)
+    );
+    assert!(world.by_id("<7@t.example>").await.is_some());
+    assert_eq!(
+        counts(&attach(&world, &paths, false, false)),
+        count(0, ARTICLES)
+    );
 }
 
 /// Ended in the middle it goes on where it was; what is damaged is left out, and told.

@@ -172,6 +172,12 @@ fn the_last_buffer_of_a_set_is_not_retired() {
     let error = retirement.retire("C9", true).unwrap_err().to_string();
     assert!(error.contains("there are C0, C1"), "{error}");
     assert!(!facts(&rig)["C1"].is_retired);
+
+    // One that failed is none that takes articles.
+    let mut rig = Rig::new(Arc::new(MemoryDisk::new()), &config).unwrap();
+    rig.store.suspend(BufferId(2));
+    let error = rig.store.retirement().retire("C0", true).unwrap_err();
+    assert!(error.to_string().contains("no other buffer"), "{error}");
 }
 
 /// The machine stops at each step of saying it: what was said holds behind the restart, and either way nothing is lost.

@@ -164,11 +164,14 @@ async fn many_are_withdrawn_at_once() {
     assert_eq!(world.problems(), [""; 0]);
 }
 
-/// What lies in the buffers.
-fn buffers(disk: &MemoryDisk) -> Vec<u8> {
-    let dir = Path::new("/spool/buffers");
+/// What lies in the buffers or segments.
+fn buffers(disk: &MemoryDisk, method: &str) -> Vec<u8> {
+    let dir = match method {
+        "cnfs" => Path::new("/spool/buffers"),
+        _ => Path::new("/spool/segments/main"),
+    };
     let mut all = Vec::new();
-    for file in disk.list(dir).unwrap() {
+    for file in disk.list(dir).unwrap_or_default() {
         all.extend(read_whole(disk, &dir.join(file.name), 8 << 20).unwrap());
     }
     all
@@ -184,9 +187,10 @@ fn has(octets: &[u8], n: usize) -> bool {
 /// is killed between the two.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_text_is_overwritten_where_that_is_wanted() {
-    for erases in [false, true] {
+    let cases = ["cnfs", "segment"].map(|method| [(method, false), (method, true)]);
+    for (method, erases) in cases.into_iter().flatten() {
         let memory = MemoryDisk::new();
-        let world = World::on(Arc::new(memory.clone()), config_of(erases));
+        let world = World::on(Arc::new(memory.clone()), config_of(method, erases));
         let sent: Vec<_> = (1..=COUNT)
             .map(|n| article(n, "misc.test,misc.other"))
             .collect();
@@ -197,7 +201,7 @@ async fn the_text_is_overwritten_where_that_is_wanted() {
         world.engine.withdraw(&which, Reason::Cancelled).unwrap();
         let crashed = memory.crash_losing_all();
         let is_done = |disk: &MemoryDisk| {
-            let octets = buffers(disk);
+            let octets = buffers(disk, method);
             let left = (1..=COUNT).filter(|n| has(&octets, *n)).count();
             left == if erases { COUNT - gone.len() } else { COUNT }
         };
@@ -214,7 +218,7 @@ async fn the_text_is_overwritten_where_that_is_wanted() {
         }
         let after = open_on(
             Arc::new(crashed.clone()),
-            &config_of(erases),
+            &config_of(method, erases),
             &Arc::new(FakeClock::new(NOW)),
         );
         after.wait_until("the text to be gone", |_| is_done(&crashed));
@@ -224,9 +228,15 @@ async fn the_text_is_overwritten_where_that_is_wanted() {
     }
 }
 
-fn config_of(erases: bool) -> EngineConfig {
+fn config_of(method: &str, erases: bool) -> EngineConfig {
     let mut config = config(4 << 20);
-    config.store.sets[0].erase_withdrawn = erases;
+    let set = &mut config.store.sets[0];
+    set.erase_withdrawn = erases;
+    if method == "segment" {
+        (set.method, set.segment_octets) = (method.to_owned(), 1 << 20);
+        set.buffers.clear();
+        config.store.buffers.clear();
+    }
     config
 }
 
@@ -298,4 +308,34 @@ async fn a_removed_group_shows_nothing_and_is_no_reason_for_complaints() {
     let world = world.restart();
     assert_eq!(world.problems(), Vec::<String>::new());
     assert!(world.by_id("<2@t.example>").await.is_some());
+}
+
+/// Somebody removed the segment in which it lay before its text was overwritten: the set goes on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_cannot_be_overwritten_any_more_stops_nothing() {
+    let memory = MemoryDisk::new();
+    let config = config_of("segment", true);
+    let world = World::on(Arc::new(memory.clone()), config);
+    let large = |n: usize| {
+        let (id, text) = article(n, "misc.test");
+        let text = String::from_utf8(text).unwrap();
+        let body = format!("\r\n\r\n{}", format!("{}\r\n", "x".repeat(70)).repeat(6000));
+        (id, text.replacen("\r\n\r\n", &body, 1).into_bytes())
+    };
+    for n in 1..=8 {
+        assert_eq!(world.send(&[large(n)]).await, [Outcome::Accepted]);
+    }
+    let which = world.engine.article(&id(3)).unwrap().unwrap();
+    let cycle = which.token.split(':').next_back().unwrap();
+    let cycle = u32::from_str_radix(cycle, 16).unwrap();
+    world.engine.withdraw(&[id(3)], Reason::Cancelled).unwrap();
+    // The log tells of it, so it is overwritten at the next start.
+    let crashed = memory.crash_losing_all();
+    let file = format!("/spool/segments/main/{cycle:08}.seg");
+    crashed.remove(Path::new(&file)).unwrap();
+    let world = open_on(Arc::new(crashed), &world.config, &world.clock);
+    assert_eq!(world.send(&[large(9)]).await, [Outcome::Accepted]);
+    assert!(world.by_id("<8@t.example>").await.is_some());
+    let buffers = world.engine.status().buffers;
+    assert!(buffers.iter().all(|it| it.state == "ok"), "{buffers:?}");
 }

@@ -99,8 +99,9 @@ pub struct SetConfig {
     /// what is kept about them: 4 MiB at most.
     #[serde(default)]
     pub recent_octets: Option<u64>,
-    /// Overwrite the text of articles that are withdrawn (cancelled, superseded); otherwise nobody is shown it any more,
-    /// and it stays in its buffer until that comes around. It costs a write for each.
+    /// Overwrite the text of articles that are withdrawn (cancelled, superseded, expired by a rule); otherwise nobody is shown
+    /// it any more, and it stays in its buffer until that comes around, or its segment is dropped. It costs a write for each.
+    /// Where each article is a file that is removed in any case.
     #[serde(default)]
     pub erase_withdrawn: bool,
     /// What `[[expire]]` rules call its articles; none: the name of the set. Several sets may be of one class.

@@ -25,6 +25,8 @@ pub(super) struct Removal {
     pub(super) tokens: Vec<Token>,
     /// The files that were removed.
     pub(super) removed: Vec<PathBuf>,
+    /// Their cards, as far as they are to be overwritten.
+    pub(super) erasure: Option<Erasure>,
 }
 
 impl Removal {
@@ -56,14 +58,6 @@ impl Removal {
         }
         Ok(true)
     }
-
-    fn erasure(&self) -> Erasure {
-        let starts = self.tokens.iter().map(|token| token.position());
-        Erasure {
-            buffer: Arc::clone(&self.cards),
-            starts: starts.collect(),
-        }
-    }
 }
 
 impl BatchWrite for Removal {
@@ -84,14 +78,16 @@ impl BatchWrite for Removal {
                 false
             })
         });
-        self.tokens = tokens;
-        self.erasure().write()
+        let starts = tokens.iter().map(Token::position).collect();
+        let erasure = Erasure::new(Arc::clone(&self.cards), starts);
+        self.erasure.insert(erasure).write()
     }
 
     fn sync(&mut self) -> Result<()> {
         let removed = self.removed.iter().map(PathBuf::as_path);
         let removed = self.cards.unless_failed(self.folder.sync(removed));
-        removed.and_then(|()| self.erasure().sync())
+        removed?;
+        self.erasure.as_mut().map_or(Ok(()), Erasure::sync)
     }
 
     fn article(&self, _: &Token) -> Option<(&[u8], u32)> {

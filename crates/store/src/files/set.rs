@@ -210,6 +210,7 @@ impl StorageMethod for FileSet {
                 folder: Arc::clone(&self.reader.folder),
                 tokens,
                 removed: Vec::new(),
+                erasure: None,
             }));
         }
     }

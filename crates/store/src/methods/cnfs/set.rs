@@ -208,7 +208,7 @@ impl StorageMethod for Cnfs {
             drop(bitmap);
             if self.erase_withdrawn && buffer.is_usable() {
                 let buffer = Arc::clone(buffer);
-                out.push(Box::new(Erasure { buffer, starts }));
+                out.push(Box::new(Erasure::new(buffer, starts)));
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use newsreel_wire::{BufferId, Sequence, Token, UnixTime};
+use newsreel_wire::{BufferId, Position, Sequence, Token, UnixTime};
 
 use super::files::Segments;
 use crate::config::SetConfig;
@@ -12,6 +12,7 @@ use crate::method::{
 };
 use crate::records::Home as _;
 use crate::records::buffer::Buffer;
+use crate::records::erase::Erasure;
 use crate::records::format::Hints;
 use crate::records::placing::Filling;
 
@@ -136,7 +137,17 @@ impl StorageMethod for SegmentSet {
 
     fn replayed(&mut self, _: &Token) {}
 
-    fn withdrawn(&mut self, _: &[Token], _: &mut Vec<Box<dyn BatchWrite>>) {}
+    fn withdrawn(&mut self, tokens: &[Token], out: &mut Vec<Box<dyn BatchWrite>>) {
+        let buffer = self.buffer();
+        if !self.limits.erase_withdrawn || !buffer.is_usable() {
+            return;
+        }
+        let here = tokens.iter().filter(|token| token.buffer() == buffer.id);
+        let starts: Vec<Position> = here.map(Token::position).collect();
+        if !starts.is_empty() {
+            out.push(Box::new(Erasure::new(buffer, starts)));
+        }
+    }
 
     fn is_ahead(&self, marks: &[Marks], log_end: Sequence) -> Result<bool> {
         let buffer = &self.filling.buffer;

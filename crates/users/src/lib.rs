@@ -13,7 +13,7 @@ mod scram;
 mod store;
 
 pub use error::Error;
-pub use file::{FILE_OCTETS_MAX, NAME_OCTETS_MAX, User};
+pub use file::{FILE_OCTETS_MAX, NAME_OCTETS_MAX, User, is_name};
 pub use password::PASSWORD_OCTETS_MAX;
 pub use scram::ScramKeys;
 pub use store::{Change, Users};

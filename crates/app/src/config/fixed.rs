@@ -172,6 +172,11 @@ fn of_users() -> Vec<Fixed> {
             "each takes a core and 19 MiB for a moment; others wait, and each connection waits for one",
         ),
         row(
+            "What a program that knows users may say",
+            octets(crate::server::login_program::SAID_OCTETS_MAX as u64),
+            "a name and its groups; one that says more lets nobody in",
+        ),
+        row(
             "Users of the built-in store",
             format!(
                 "{} of a file",

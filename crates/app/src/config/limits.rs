@@ -44,6 +44,7 @@ pub(super) const LIMITS: &[(&str, RangeInclusive<i64>)] = &[
     ("access.connections_per_user_max", 0..=1_000_000),
     ("login.failures_max", 0..=1_000_000),
     ("login.ban_s", 1..=30 * DAY_S),
+    ("login.program_s_max", 1..=600),
     ("articles.octets_max", KIB..=ARTICLE_OCTETS_MAX),
     ("articles.header_octets_max", KIB..=MIB),
     ("articles.header_fields_max", 16..=10_000),

@@ -1,9 +1,11 @@
-//! The spool's users as those who can log in.
+//! The spool's users as those who can log in, and whom a program knows besides.
 
 use std::sync::Arc;
 
-use newsreel_net::access::{Logins, ScramKeys, User};
+use newsreel_net::access::{Credentials, LoginConfig, Logins, ScramKeys, User};
 use newsreel_users::Users;
+
+use super::login_program;
 
 /// The built-in store, for sessions.
 #[derive(Debug)]
@@ -20,12 +22,20 @@ impl Logins for Builtin {
         self.0.may_be_any()
     }
 
-    fn check(&self, name: &str, password: &str) -> Result<Option<User>, String> {
-        let found = self
-            .0
-            .check(name, password)
-            .map_err(|error| error.to_string())?;
-        Ok(found.map(user_of))
+    fn check(&self, login: &LoginConfig, said: &Credentials) -> Result<Option<User>, String> {
+        let found = self.0.check(&said.name, &said.password);
+        if let Some(user) = found.map_err(|error| error.to_string())? {
+            return Ok(Some(user_of(user)));
+        }
+        if login.program.is_empty() {
+            return Ok(None);
+        }
+        // Of a name that is here the program's word does not count, but it is asked all the same: how long an answer takes
+        // must not tell which names are here.
+        let found = login_program::ask(login, said)?;
+        let here = self.0.all().map_err(|error| error.to_string())?;
+        let is_here = |name: &str| here.iter().any(|user| user.name == name);
+        Ok(found.filter(|user| !is_here(&user.name) && !is_here(&said.name)))
     }
 
     fn scram(&self, name: &str) -> Result<(ScramKeys, Option<User>), String> {

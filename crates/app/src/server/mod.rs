@@ -6,6 +6,7 @@
 
 pub(crate) mod clock;
 pub(crate) mod logging;
+pub(crate) mod login_program;
 mod logins;
 mod mail;
 mod running;

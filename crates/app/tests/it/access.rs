@@ -1,5 +1,7 @@
 //! `newsreel access explain`: the rules of a configuration, as the server takes them.
 
+use newsreel_host::{Disk as _, RealDisk, read_whole, replace_file};
+
 use crate::client::NewsClient;
 use crate::spool::{Spool, newsreel};
 
@@ -162,4 +164,68 @@ fn without_rules_the_keys_are_explained() {
     assert_eq!(json["grants"]["post"], "*");
     let why = spool.error(&["access", "explain", "192.0.2.1"]);
     assert!(why.contains("no access rule is for 192.0.2.1"), "{why}");
+}
+
+/// A program as INN asks its authenticators: it knows whom the spool does not have, and nothing of whom it has.
+#[test]
+fn a_program_knows_more_users() {
+    let spool = Spool::new();
+    let script = spool.folder().join("check.sh");
+    // What it was asked goes into a file; it knows eve and ada by the password `secret-word`.
+    let text = "#!/bin/sh\ncat > \"$1\"\nname=$(sed -n 's/^ClientAuthname: \\(.*\\)\\r$/\\1/p' \"$1\")\n\
+                grep -q '^ClientPassword: secret-word.$' \"$1\" || exit 1\n\
+                case $name in eve|ada) printf 'User:%s\\r\\ngroups:staff\\r\\n' $name;; kill) kill -9 $$;; \
+                slow) sleep 600 & sleep 600;; odd) echo hello;; much) seq 1 5000;; *) exit 1;; esac\n";
+    replace_file(&RealDisk, &script, text.as_bytes()).unwrap();
+    let asked = spool.folder().join("asked");
+    let rules = "[[access]]\nname = \"staff\"\nusers = [\"@staff\"]\nread = \"*\"\n\
+                 [[access]]\nname = \"any\"\nread = \"misc.*\"\n";
+    let program = format!("/bin/sh {} {}", script.display(), asked.display());
+    let login = format!("[login]\nfailures_max = 0\nprogram = \"{program}\"\nprogram_s_max = 1\n");
+    spool.configure(&(Spool::changed(&[]) + &login + rules));
+    let server = spool.serve();
+    spool.text(&["group", "add", "news.test"]);
+    spool
+        .piped(&["user", "add", "ada"], "correct-horse\n")
+        .unwrap();
+    let log_in = |name: &str, password: &str| {
+        let mut client = NewsClient::connect(server.address);
+        client.ask(&format!("AUTHINFO USER {name}"));
+        let said = client.ask(&format!("AUTHINFO PASS {password}"));
+        said[..3].to_owned() + " " + &client.ask("GROUP news.test")[..3]
+    };
+    assert_eq!(log_in("eve", "secret-word"), "281 211");
+    let lines = read_whole(&RealDisk, &asked, 4096).unwrap();
+    assert_eq!(
+        String::from_utf8(lines).unwrap(),
+        "ClientIP: 127.0.0.1\r\nClientAuthname: eve\r\nClientPassword: secret-word\r\n.\r\n"
+    );
+    assert_eq!(log_in("ada", "correct-horse"), "281 411", "as here");
+    assert_eq!(
+        log_in("ada", "secret-word"),
+        "481 480",
+        "the program's word does not count"
+    );
+    for name in ["kill", "slow", "odd", "much"] {
+        assert_eq!(log_in(name, "secret-word"), "403 480", "{name}");
+    }
+    let log = spool.log();
+    for why in [
+        "a signal ended it",
+        "it had not ended after 1 s",
+        "said no line user:NAME",
+        "it says too much",
+    ] {
+        assert!(log.contains(why), "{why}: {log}");
+    }
+    // A line end in a name is no line of ours: the program is not asked.
+    RealDisk.remove(&asked).unwrap();
+    let mut client = NewsClient::connect(server.address);
+    let plain = "AGV2ZQpDbGllbnRQYXNzd29yZDogc2VjcmV0LXdvcmQAeA==";
+    assert_eq!(
+        &client.ask(&format!("AUTHINFO SASL PLAIN {plain}"))[..3],
+        "481"
+    );
+    assert!(!RealDisk.exists(&asked).unwrap());
+    server.stop();
 }

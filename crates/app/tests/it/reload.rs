@@ -279,6 +279,22 @@ const ROWS: &[Row] = &[
             ["503", "383"],
         ),
     ),
+    beside(
+        &[USERS],
+        row(
+            "login.program",
+            ["''", "'/bin/echo user:ada'"],
+            log_in,
+            ["481", "281"],
+        ),
+    ),
+    beside(
+        &[
+            USERS,
+            ("login.program", "'/usr/bin/timeout 1.2 /bin/sleep 3'"),
+        ],
+        row("login.program_s_max", ["1", "10"], log_in, ["403", "481"]),
+    ),
     row("session.idle_s", ["600", "1"], silence, ["nothing", "400"]),
     row(
         "session.bad_commands_max",
@@ -651,6 +667,13 @@ fn listed(world: &World, keyword: &str) -> String {
 fn code_of(world: &World, command: &str) -> String {
     let said = NewsClient::connect(world.server.address).ask(command);
     said.get(..3).unwrap_or_default().to_owned()
+}
+
+/// What a login gets.
+fn log_in(world: &World) -> String {
+    let mut client = NewsClient::connect(world.server.address);
+    assert_eq!(&client.ask("AUTHINFO USER ada")[..3], "381");
+    client.ask("AUTHINFO PASS wrong")[..3].to_owned()
 }
 
 /// The greeting a moment after a login has failed.

@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-use super::login::{CHECKS_AT_ONCE, ClearText, Failures, LoginConfig, Logins, ScramKeys, User};
+use super::login::{
+    CHECKS_AT_ONCE, ClearText, Credentials, Failures, LoginConfig, Logins, ScramKeys, User,
+};
 use super::places::{Place, Places};
 use super::rules::{Grant, Rules, Who};
 use crate::tls::Tls;
@@ -197,7 +199,8 @@ impl Door {
     pub fn may_log_in(&self) -> bool {
         let are_any = || {
             let logins = self.gate.counted.logins.as_ref();
-            self.place.is_some() && logins.is_some_and(|logins| logins.may_be_any())
+            let has_program = !self.gate.login.program.is_empty();
+            self.place.is_some() && logins.is_some_and(|it| has_program || it.may_be_any())
         };
         self.login_helps() || self.who.user.is_none() && are_any()
     }
@@ -250,8 +253,14 @@ impl Door {
 
     /// Holds a name and a password against the users.  A wrong one is answered late.
     pub async fn log_in(&mut self, name: &str, password: &str) -> Login {
-        let (name, password) = (name.to_owned(), password.to_owned());
-        match self.ask(move |logins| logins.check(&name, &password)).await {
+        let said = Credentials {
+            name: name.to_owned(),
+            password: password.to_owned(),
+            address: self.who.address,
+        };
+        let gate = Arc::clone(&self.gate);
+        let asked = self.ask(move |logins| logins.check(&gate.login, &said));
+        match asked.await {
             Some(user) => self.let_in(user).await,
             None => Login::Failed,
         }
@@ -343,11 +352,12 @@ mod tests {
             !self.0.is_empty()
         }
 
-        fn check(&self, name: &str, password: &str) -> Result<Option<User>, String> {
+        fn check(&self, _: &LoginConfig, said: &Credentials) -> Result<Option<User>, String> {
+            let name = said.name.as_str();
             if name == "broken" {
                 return Err("the disk failed".to_owned());
             }
-            let is_right = self.0.contains(&name) && password == name.repeat(2);
+            let is_right = self.0.contains(&name) && said.password == name.repeat(2);
             let groups = match name {
                 "ada" => vec!["staff".to_owned()],
                 _ => Vec::new(),

@@ -50,6 +50,12 @@ pub struct LoginConfig {
     /// kept when a user is added or gets another password, from then on; it is easier to try passwords against than the
     /// hash that is kept besides, for whoever gets hold of the file.
     pub scram: bool,
+    /// A program that is asked of whom the spool's users do not have, or not with this password, as INN asks its
+    /// authenticators (`ckpasswd`, `radius`): its path and arguments, with spaces between them. It reads the name and the
+    /// password from its standard input and says who that is. Empty: none.
+    pub program: String,
+    /// How long it may take, seconds; then it is killed, and nobody is let in.
+    pub program_s_max: u64,
 }
 
 impl Default for LoginConfig {
@@ -59,6 +65,8 @@ impl Default for LoginConfig {
             failures_max: 10,
             ban_s: 600,
             scram: false,
+            program: String::new(),
+            program_s_max: 10,
         }
     }
 }
@@ -85,16 +93,37 @@ pub struct ScramKeys {
     pub server: [u8; 32],
 }
 
+/// What somebody says of who they are.
+#[derive(Clone)]
+pub struct Credentials {
+    /// The name.
+    pub name: String,
+    /// The password.
+    pub password: String,
+    /// Where they are.
+    pub address: IpAddr,
+}
+
+impl Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The password is nobody's business.
+        f.debug_struct("Credentials")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
 /// What names and passwords are held against.
 pub trait Logins: Debug + Send + Sync + 'static {
     /// Whether there may be anybody who can log in.  Asked on the threads of sessions.
     fn may_be_any(&self) -> bool;
 
-    /// Who has this name and password and may log in.  It takes as long for a name that nobody has.  Blocks.
+    /// Who has this name and password and may log in, by the settings in force.  It takes as long for a name that nobody has.
+    /// Blocks.
     ///
     /// # Errors
     /// Why it cannot be said now, for the log.
-    fn check(&self, name: &str, password: &str) -> Result<Option<User>, String>;
+    fn check(&self, login: &LoginConfig, said: &Credentials) -> Result<Option<User>, String>;
 
     /// What a proof of this name is held against, and who has it and may log in so.  Nothing tells from the keys whether
     /// there is such a user.  Blocks.

@@ -15,7 +15,7 @@ mod rules;
 pub use config::{AccessConfig, AccessRule};
 pub use door::{Counted, Denied, Door, Gate, Login};
 pub use login::{
-    CHECKS_AT_ONCE, ClearText, FAILURES_KEPT_MAX, LoginConfig, Logins, ScramKeys, User,
+    CHECKS_AT_ONCE, ClearText, Credentials, FAILURES_KEPT_MAX, LoginConfig, Logins, ScramKeys, User,
 };
 pub use pace::Pace;
 pub use rules::{Grant, Rules, Who};

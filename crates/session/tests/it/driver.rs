@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use newsreel_net::access::{
-    AccessConfig, Counted, Door, Gate, Grant, Logins, Rules, ScramKeys, User, Who,
+    AccessConfig, Counted, Credentials, Door, Gate, Grant, LoginConfig, Logins, Rules, ScramKeys,
+    User, Who,
 };
 use newsreel_net::{Drain, Stream, Tls};
 use newsreel_service::memory::{MemoryConfig, MemoryService, Trouble};
@@ -38,11 +39,13 @@ impl Logins for KnownUsers {
         !self.0.lock().unwrap().is_empty()
     }
 
-    fn check(&self, name: &str, password: &str) -> Result<Option<User>, String> {
+    fn check(&self, _: &LoginConfig, said: &Credentials) -> Result<Option<User>, String> {
         let users = self.0.lock().unwrap();
-        let found = users.get(name).filter(|(theirs, _)| theirs == password);
+        let found = users
+            .get(&said.name)
+            .filter(|(theirs, _)| *theirs == said.password);
         Ok(found.map(|(_, groups)| User {
-            name: name.to_owned(),
+            name: said.name.clone(),
             groups: groups.clone(),
         }))
     }

@@ -1,0 +1,174 @@
+//! A program that knows names and passwords, asked as INN asks its authenticators (its page external-auth): lines
+//! `ClientAuthname: NAME`, `ClientPassword: PASSWORD` and a dot on the standard input; status 0 and a line `user:NAME` when it
+//! knows them, any other status when not.
+//!
+//! No shell is involved, and nothing a client says is a word of the command line.  A program that is late is killed; one that
+//! cannot be run, or says what cannot be, lets nobody in and is reported.
+
+use std::io::{Read as _, Write as _};
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use newsreel_host::{Clock as _, RealClock};
+use newsreel_net::access::{Credentials, LoginConfig, User};
+use newsreel_users::is_name;
+
+/// Of what a program says no more is read, octets: a name and its groups.
+pub(crate) const SAID_OCTETS_MAX: usize = 4096;
+
+/// How often it is looked whether a program has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// Who that is, by the program.  Blocks.
+///
+/// # Errors
+/// Why it cannot be said.
+pub(super) fn ask(login: &LoginConfig, said: &Credentials) -> Result<Option<User>, String> {
+    // A line end in a name would be a line of our own.
+    if [&said.name, &said.password]
+        .iter()
+        .any(|text| text.contains(char::is_control))
+    {
+        return Ok(None);
+    }
+    let mut words = login.program.split_ascii_whitespace();
+    let path = words.next().unwrap_or_default();
+    let failed =
+        |what: &str, error: &dyn std::fmt::Display| format!("login.program {path} {what}: {error}");
+    // A socket and no pipe, as what it says must not be waited for longer than its time, whoever has its other end by then.
+    let (ours, theirs) =
+        UnixStream::pair().map_err(|error| failed("cannot be spoken to", &error))?;
+    let input = theirs.try_clone();
+    let input = input.map_err(|error| failed("cannot be spoken to", &error))?;
+    let mut child = Command::new(path)
+        .args(words)
+        .stdin(OwnedFd::from(input))
+        .stdout(OwnedFd::from(theirs))
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|error| failed("cannot be run", &error))?;
+    let lines = format!(
+        "ClientIP: {}\r\nClientAuthname: {}\r\nClientPassword: {}\r\n.\r\n",
+        said.address.to_canonical(),
+        said.name,
+        said.password
+    );
+    let limit = Duration::from_secs(login.program_s_max);
+    match converse(&mut child, ours, lines.as_bytes(), limit) {
+        Ok(Some(text)) => user_of(&text).map(Some),
+        Ok(None) => Ok(None),
+        Err(why) => {
+            let _ = child.kill();
+            let _ = child.wait();
+            Err(failed("lets nobody in", &why))
+        }
+    }
+}
+
+/// What a program says that ends with status 0; none: it ends with another.
+fn converse(
+    child: &mut Child,
+    mut stream: UnixStream,
+    lines: &[u8],
+    limit: Duration,
+) -> Result<Option<Vec<u8>>, String> {
+    let said = |error: std::io::Error| error.to_string();
+    stream.set_read_timeout(Some(LOOK_EVERY)).map_err(said)?;
+    stream.set_write_timeout(Some(limit)).map_err(said)?;
+    // It may end without reading all of it; what it says then counts.
+    let _ = stream.write_all(lines);
+    stream.shutdown(Shutdown::Write).map_err(said)?;
+    let (mut text, mut part) = (Vec::new(), [0; 512]);
+    let (begun, mut ended) = (RealClock::new(), None);
+    loop {
+        match stream.read(&mut part) {
+            // It has closed its side, and ends soon.
+            Ok(0) if ended.is_none() => std::thread::sleep(LOOK_EVERY),
+            Ok(0) => break,
+            Ok(octets) => {
+                text.extend_from_slice(part.get(..octets).unwrap_or_default());
+                if text.len() > SAID_OCTETS_MAX {
+                    return Err("it says too much".to_owned());
+                }
+                continue;
+            }
+            Err(_) if ended.is_some() => break,
+            Err(_) => {}
+        }
+        ended = child.try_wait().map_err(said)?;
+        if ended.is_none() && begun.monotonic() >= limit {
+            let limit_s = limit.as_secs();
+            return Err(format!(
+                "it had not ended after {limit_s} s (login.program_s_max)"
+            ));
+        }
+    }
+    match ended.map(|status| (status.success(), status.code())) {
+        Some((true, _)) => Ok(Some(text)),
+        Some((false, Some(_))) => Ok(None),
+        _ => Err("a signal ended it".to_owned()),
+    }
+}
+
+/// Who it says that is: a line `user:NAME`, and perhaps one `groups:GROUP,GROUP`.
+fn user_of(text: &[u8]) -> Result<User, String> {
+    let bad = |why: &str| format!("login.program said {why}");
+    if text.len() > SAID_OCTETS_MAX {
+        return Err(bad("too much"));
+    }
+    let text = std::str::from_utf8(text).map_err(|_| bad("what is no UTF-8"))?;
+    let (mut name, mut groups) = (None, Vec::new());
+    for line in text.lines() {
+        match line.split_once(':') {
+            Some((key, value)) if key.eq_ignore_ascii_case("user") => name = Some(value),
+            Some((key, value)) if key.eq_ignore_ascii_case("groups") => {
+                groups = value.split(',').map(str::to_owned).collect();
+            }
+            _ => {}
+        }
+    }
+    let name = name.ok_or_else(|| bad("no line user:NAME"))?;
+    if !is_name(name) || !groups.iter().all(|group| is_name(group)) {
+        return Err(bad("a name that no user or group can have here"));
+    }
+    Ok(User {
+        name: name.to_owned(),
+        groups,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_program_says() {
+        for (text, name, groups) in [
+            ("User:ada\r\n", "ada", &[][..]),
+            ("user:ada\ngroups:staff,news\n", "ada", &["staff", "news"]),
+            ("hello\nuser:ada", "ada", &[]),
+        ] {
+            let user = user_of(text.as_bytes()).unwrap();
+            assert_eq!(
+                (user.name.as_str(), user.groups),
+                (name, groups.iter().map(|it| (*it).to_owned()).collect())
+            );
+        }
+        for text in [
+            "",
+            "ada\n",
+            "user: ada\n",
+            "user:\n",
+            "user:a@b\n",
+            "user:ada\ngroups:\n",
+            "user:ada\ngroups:a b\n",
+        ] {
+            assert!(user_of(text.as_bytes()).is_err(), "{text}");
+        }
+        assert!(user_of(&[b'x'; SAID_OCTETS_MAX + 1]).is_err());
+        assert!(user_of(b"user:\xff\n").is_err());
+    }
+}

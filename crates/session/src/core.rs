@@ -115,8 +115,8 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Core<S, Io> {
                 may_approve: grant.approve,
             })
         });
-        self.link.pace = Pace::new(grant.octets_per_s_max);
-        self.commands = Pace::new(grant.commands_per_s_max.into());
+        self.link.pace = self.door.octets();
+        self.commands = self.door.commands();
         if !grant.reads(&self.group_name) {
             self.selected = None;
         }

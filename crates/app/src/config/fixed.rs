@@ -167,6 +167,11 @@ fn of_users() -> Vec<Fixed> {
             "so that nobody fills the memory from many addresses; beyond it those that failed longest ago begin anew",
         ),
         row(
+            "Addresses and users that have gone whose paces are kept",
+            format!("{} of them", newsreel_net::access::PACES_KEPT_MAX),
+            "until they are paid for, so that nobody is faster on a new connection; beyond it those that went first begin anew",
+        ),
+        row(
             "Passwords compared at the same time",
             format!("{CHECKS_AT_ONCE} of them"),
             "each takes a core and 19 MiB for a moment; others wait, and each connection waits for one",

@@ -46,6 +46,14 @@ pub struct AccessRule {
     pub octets_per_s_max: u64,
     /// Commands taken on one connection in a second; what comes faster waits. 0: any number.
     pub commands_per_s_max: u32,
+    /// Octets sent in a second on all connections from one address (IPv6: one /64 network) together; 0: any number.
+    pub octets_per_s_per_address_max: u64,
+    /// Commands taken in a second on all connections from one address together; 0: any number.
+    pub commands_per_s_per_address_max: u32,
+    /// Octets sent in a second on all connections of one user who has logged in together; 0: any number.
+    pub octets_per_s_per_user_max: u64,
+    /// Commands taken in a second on all connections of one user together; 0: any number.
+    pub commands_per_s_per_user_max: u32,
     /// Connections at the same time of all whom it is for; 0: any number.
     pub connections_max: u32,
     /// Connections at the same time from one address (IPv6: one /64 network); 0: any number.
@@ -70,6 +78,10 @@ impl Default for AccessRule {
             list: true,
             octets_per_s_max: 0,
             commands_per_s_max: 0,
+            octets_per_s_per_address_max: 0,
+            commands_per_s_per_address_max: 0,
+            octets_per_s_per_user_max: 0,
+            commands_per_s_per_user_max: 0,
             connections_max: 0,
             connections_per_address_max: 0,
             connections_per_user_max: 0,

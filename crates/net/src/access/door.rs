@@ -11,6 +11,7 @@ use tokio::sync::Semaphore;
 use super::login::{
     CHECKS_AT_ONCE, ClearText, Credentials, Failures, LoginConfig, Logins, ScramKeys, User,
 };
+use super::pace::Pace;
 use super::places::{Place, Places};
 use super::rules::{Grant, Rules, Who};
 use crate::tls::Tls;
@@ -185,6 +186,20 @@ impl Door {
     #[must_use]
     pub fn user(&self) -> Option<&str> {
         Some(self.who.user.as_ref()?.name.as_str())
+    }
+
+    /// How fast octets may be sent: anew after each change of what may be done.
+    #[must_use]
+    pub fn octets(&self) -> Pace {
+        let own = || Pace::new(self.grant.octets_per_s_max);
+        self.place.as_ref().map_or_else(own, Place::octets)
+    }
+
+    /// How fast commands are taken.
+    #[must_use]
+    pub fn commands(&self) -> Pace {
+        let own = || Pace::new(self.grant.commands_per_s_max.into());
+        self.place.as_ref().map_or_else(own, Place::commands)
     }
 
     /// Whether logging in could let more be done.

@@ -18,4 +18,5 @@ pub use login::{
     CHECKS_AT_ONCE, ClearText, Credentials, FAILURES_KEPT_MAX, LoginConfig, Logins, ScramKeys, User,
 };
 pub use pace::Pace;
+pub use places::PACES_KEPT_MAX;
 pub use rules::{Grant, Rules, Who};

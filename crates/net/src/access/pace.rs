@@ -1,42 +1,37 @@
 //! How fast something may go: a second's worth at once, then only so much a second.
+//!
+//! A connection has a pace of its own, and shares others: with all connections of its address, and with all of its user.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// What may be run up before it must be waited for.
 const AT_ONCE: Duration = Duration::from_secs(1);
 
-/// One connection's pace of one thing.
+/// One pace of one thing.
 #[derive(Debug, Clone, Copy)]
-pub struct Pace {
+pub(super) struct Bucket {
     per_s: u64,
     /// When what has been spent will have been paid for.
     paid_at: Option<Instant>,
 }
 
-impl Pace {
-    /// So many a second; 0: any number.
-    #[must_use]
-    pub const fn new(per_s: u64) -> Self {
+impl Bucket {
+    const fn new(per_s: u64) -> Self {
         Self {
             per_s,
             paid_at: None,
         }
     }
 
-    /// The most that is spent at once; none: any number.
-    #[must_use]
-    pub fn at_once_max(&self) -> Option<usize> {
-        (self.per_s > 0).then(|| usize::try_from(self.per_s).unwrap_or(usize::MAX))
-    }
-
     /// So many were spent now; how long to wait before anything more is.
-    pub fn spend(&mut self, count: u64) -> Duration {
+    fn spend(&mut self, count: u64, now: Instant) -> Duration {
         if self.per_s == 0 {
             return Duration::ZERO;
         }
-        let now = Instant::now();
         let from = self.paid_at.map_or(now, |paid_at| paid_at.max(now));
         // A day is more than anything that is sent at once costs; a clock has room for it.
         const LONGEST: Duration = Duration::from_secs(86_400);
@@ -44,6 +39,68 @@ impl Pace {
         let paid_at = from + cost.unwrap_or(LONGEST).min(LONGEST);
         self.paid_at = Some(paid_at);
         (paid_at - now).saturating_sub(AT_ONCE)
+    }
+}
+
+/// A pace that several connections share; none: any number.
+#[derive(Debug, Clone, Default)]
+pub(super) struct SharedPace(Option<Arc<Mutex<Bucket>>>);
+
+impl SharedPace {
+    /// So many a second; 0: any number.
+    pub(super) fn new(per_s: u64) -> Self {
+        Self((per_s > 0).then(|| Arc::new(Mutex::new(Bucket::new(per_s)))))
+    }
+
+    /// Whether what has been spent is paid for, so that a new one would be the same.
+    pub(super) fn is_paid(&self, now: Instant) -> bool {
+        let paid_at = self.0.as_ref().and_then(|bucket| bucket.lock().paid_at);
+        paid_at.is_none_or(|paid_at| paid_at <= now)
+    }
+}
+
+/// One connection's pace of one thing.
+#[derive(Debug, Clone)]
+pub struct Pace {
+    own: Bucket,
+    shared: [SharedPace; 2],
+}
+
+impl Pace {
+    /// So many a second; 0: any number.
+    #[must_use]
+    pub fn new(per_s: u64) -> Self {
+        Self {
+            own: Bucket::new(per_s),
+            shared: [const { SharedPace(None) }; 2],
+        }
+    }
+
+    /// The same, and no faster than these let it together with others.
+    pub(super) fn shared(self, shared: [SharedPace; 2]) -> Self {
+        Self { shared, ..self }
+    }
+
+    /// The most that is spent at once; none: any number.
+    #[must_use]
+    pub fn at_once_max(&self) -> Option<usize> {
+        let shared = self.shared.iter().filter_map(|shared| shared.0.as_ref());
+        let shared = shared.map(|bucket| bucket.lock().per_s);
+        let all = std::iter::once(self.own.per_s).chain(shared);
+        let least = all.filter(|per_s| *per_s > 0).min()?;
+        Some(usize::try_from(least).unwrap_or(usize::MAX))
+    }
+
+    /// So many were spent now; how long to wait before anything more is.
+    pub fn spend(&mut self, count: u64) -> Duration {
+        let is_any = self.own.per_s == 0 && self.shared.iter().all(|shared| shared.0.is_none());
+        if is_any {
+            return Duration::ZERO;
+        }
+        let now = Instant::now();
+        let shared = self.shared.iter().filter_map(|shared| shared.0.as_ref());
+        let longest = shared.map(|bucket| bucket.lock().spend(count, now)).max();
+        self.own.spend(count, now).max(longest.unwrap_or_default())
     }
 }
 
@@ -66,5 +123,28 @@ mod tests {
         assert_eq!(pace.at_once_max(), Some(100));
         assert_eq!(Pace::new(0).at_once_max(), None);
         assert_eq!(Pace::new(0).spend(u64::MAX), Duration::ZERO);
+    }
+
+    /// Two who share a pace have it together, and each has their own besides.
+    #[tokio::test(start_paused = true)]
+    async fn what_is_shared_is_spent_by_all() {
+        let shared = SharedPace::new(100);
+        let pace = |own| Pace::new(own).shared([SharedPace::default(), shared.clone()]);
+        let (mut one, mut other) = (pace(0), pace(50));
+        assert_eq!(
+            (one.at_once_max(), other.at_once_max()),
+            (Some(100), Some(50))
+        );
+        assert_eq!(one.spend(100), Duration::ZERO);
+        assert_eq!(other.spend(50), Duration::from_millis(500));
+        assert!(!shared.is_paid(Instant::now()));
+        tokio::time::advance(Duration::from_millis(1500)).await;
+        assert!(shared.is_paid(Instant::now()));
+        assert_eq!(one.spend(50), Duration::ZERO);
+        assert_eq!(
+            other.spend(100),
+            Duration::from_secs(1),
+            "its own is slower"
+        );
     }
 }

@@ -45,6 +45,14 @@ pub struct Grant {
     pub octets_per_s_max: u64,
     /// Commands taken in a second; 0: any number.
     pub commands_per_s_max: u32,
+    /// Octets sent in a second to one address; 0: any number.
+    pub octets_per_s_per_address_max: u64,
+    /// Commands taken in a second from one address; 0: any number.
+    pub commands_per_s_per_address_max: u32,
+    /// Octets sent in a second to one user; 0: any number.
+    pub octets_per_s_per_user_max: u64,
+    /// Commands taken in a second from one user; 0: any number.
+    pub commands_per_s_per_user_max: u32,
     /// Connections of all whom it is for; 0: any number.
     pub connections_max: u32,
     /// Connections from one address; 0: any number.
@@ -81,6 +89,10 @@ impl Grant {
             list: true,
             octets_per_s_max: 0,
             commands_per_s_max: 0,
+            octets_per_s_per_address_max: 0,
+            commands_per_s_per_address_max: 0,
+            octets_per_s_per_user_max: 0,
+            commands_per_s_per_user_max: 0,
             connections_max: 0,
             connections_per_address_max: 0,
             connections_per_user_max: 0,
@@ -178,6 +190,10 @@ impl Rules {
                     list: entry.list,
                     octets_per_s_max: entry.octets_per_s_max,
                     commands_per_s_max: entry.commands_per_s_max,
+                    octets_per_s_per_address_max: entry.octets_per_s_per_address_max,
+                    commands_per_s_per_address_max: entry.commands_per_s_per_address_max,
+                    octets_per_s_per_user_max: entry.octets_per_s_per_user_max,
+                    commands_per_s_per_user_max: entry.commands_per_s_per_user_max,
                     connections_max: entry.connections_max,
                     connections_per_address_max: entry.connections_per_address_max,
                     connections_per_user_max: entry.connections_per_user_max,

@@ -9,6 +9,8 @@ use newsreel_net::{Drain, Stream};
 use newsreel_service::memory::{MemoryConfig, MemoryService, Trouble};
 use newsreel_service::{Connection, ConnectionId, Outcome};
 use newsreel_session::{End, Lists, ListsConfig, Metrics, SessionConfig, Shared, serve};
+use newsreel_testkit::transcript::Action;
+use newsreel_testkit::{Driver as _, Setup};
 use newsreel_wire::{ArticleNumber, UnixTime};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
@@ -567,6 +569,56 @@ async fn commands_are_taken_no_faster_than_they_may_come() {
     assert_eq!(said.matches("111 ").count(), 60);
     let passed = begun.elapsed().as_millis();
     assert!((5000..5200).contains(&passed), "{passed} ms");
+}
+
+/// Two connections from one address are together as fast as it may be, and a login adds the pace of the user.
+#[tokio::test(start_paused = true)]
+async fn connections_of_one_address_share_its_pace() {
+    for (key, login) in [
+        ("address", ""),
+        (
+            "user",
+            "AUTHINFO USER ada\r\nAUTHINFO PASS correct-horse\r\n",
+        ),
+    ] {
+        let mut driver = driver(SessionConfig::default());
+        let entry = format!(
+            "[{{ name = 'all', read = '*', post = '*', commands_per_s_per_{key}_max = 10 }}]"
+        );
+        let setup = Setup {
+            config: vec![("access".to_owned(), entry)],
+            ..Setup::default()
+        };
+        driver.start(&setup).await.unwrap();
+        let ada = ["ada", "correct-horse"].map(str::to_owned);
+        let [name, password] = ada;
+        let user = Action::User {
+            name,
+            password,
+            groups: Vec::new(),
+        };
+        driver.act(&user).await.unwrap();
+        let (mut one, mut other) = (greeted(&mut driver).await, greeted(&mut driver).await);
+        for stream in [&mut one, &mut other] {
+            say(stream, login).await;
+            so_far(stream).await;
+        }
+        let begun = tokio::time::Instant::now();
+        let dates = format!("{}QUIT\r\n", "DATE\r\n".repeat(29));
+        for stream in [&mut one, &mut other] {
+            say(stream, &dates).await;
+        }
+        let (mut said, mut by_other) = (String::new(), String::new());
+        let reading = (
+            one.read_to_string(&mut said),
+            other.read_to_string(&mut by_other),
+        );
+        let (first, second) = tokio::join!(reading.0, reading.1);
+        first.and(second).unwrap();
+        assert_eq!((said + &by_other).matches("111 ").count(), 58);
+        let passed = begun.elapsed().as_millis();
+        assert!((5000..5600).contains(&passed), "{passed} ms by {key}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

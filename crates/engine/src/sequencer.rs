@@ -182,6 +182,8 @@ impl Sequencer {
             self.launch();
             while let Some(done) = self.ended_here.take() {
                 self.handle(Event::Done(done));
+                // What came of it has nobody else to wait for.
+                self.launch();
             }
             if self.has_stopped() {
                 break;
@@ -507,5 +509,34 @@ impl Sequencer {
                 self.refuse(commit, &why);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Deliveries to these connections.
+    fn to(ids: &[u64]) -> Vec<Delivery> {
+        let delivery = |id: &u64| Delivery {
+            sink: Arc::new(Connection::new(ConnectionId(*id), None, None)),
+            entries: Vec::new(),
+        };
+        ids.iter().map(delivery).collect()
+    }
+
+    /// Its commits are made here from the ninth on; whoever comes beside it has them made elsewhere again at once.
+    #[test]
+    fn who_feeds_alone_is_known_after_some_commits_and_forgotten_at_once() {
+        let mut lone = Lone::default();
+        for others in [to(&[2]), to(&[1, 2]), Vec::new()] {
+            for _ in 0..LONE_COMMITS {
+                assert!(!lone.note(&to(&[1])));
+            }
+            assert!(lone.note(&to(&[1])) && lone.note(&to(&[1])));
+            assert!(!lone.note(&others), "{others:?}");
+        }
+        // Answers for nobody are nobody alone.
+        assert!((0..=LONE_COMMITS).all(|_| !lone.note(&[])));
     }
 }

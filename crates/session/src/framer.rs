@@ -193,7 +193,8 @@ impl Verb {
             match octet {
                 _ if self.verdict.is_some() => return,
                 b' ' | b'\t' if self.matched == 0 => {}
-                b' ' | b'\t' | b'\r' => self.verdict = Some(self.is_takethis()),
+                // What is no blank in a command, yet ends a word: the article behind it is meant all the same.
+                b' ' | b'\t' | b'\r' | b'\n' => self.verdict = Some(self.is_takethis()),
                 _ => match Self::TAKETHIS.get(self.matched) {
                     Some(expected) if octet.eq_ignore_ascii_case(expected) => self.matched += 1,
                     _ => self.verdict = Some(false),
@@ -321,6 +322,17 @@ mod tests {
             frames(b"\tTAKETHIS <a\0b>\r\nQUIT\r\n.\r\nB\r\n", &[]),
             ["bad Octet true", "article QUIT\r\n.\r\n", "line B"]
         );
+        // An LF ends no line, and what it parts are two words to whoever wrote it.
+        for end in ["\n", "\r", "\r \n"] {
+            let parted = format!("TAKETHIS{end}<a@b>\r\nQUIT\r\n.\r\nB\r\n");
+            for cut in 0..parted.len() {
+                assert_eq!(
+                    frames(parted.as_bytes(), &[cut]),
+                    ["bad Octet true", "article QUIT\r\n.\r\n", "line B"],
+                    "{end:?} {cut}"
+                );
+            }
+        }
         assert_eq!(
             frames(b"TAKETHISX\0\r\nB\r\n", &[]),
             ["bad Octet false", "line B"]

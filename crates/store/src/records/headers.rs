@@ -69,7 +69,7 @@ pub(crate) fn left_as_it_is(why: &str) -> String {
 
 fn one_damaged(why: &str) -> String {
     format!(
-        "one copy of its header is damaged ({why}); the other is used, and both are written at the next checkpoint"
+        "one copy of its header is damaged ({why}); the other is used, and a server writes it again"
     )
 }
 

@@ -297,6 +297,19 @@ fn headers_are_kept_twice_and_repaired() {
         let rig = Rig::recover(Arc::clone(&disk), &config, log.clone(), Access::ReadOnly).unwrap();
         assert!(!rig.reader.facts()[0].state().contains("damaged"));
         file.write_at(&pages, 0).unwrap();
+
+        // Nothing need come for that.
+        file.write_at(&[0xff; 50], damaged + 100).unwrap();
+        let rig = Rig::recover(Arc::clone(&disk), &config, log.clone(), Access::Write).unwrap();
+        let state = rig.reader.facts()[0].state();
+        assert!(
+            state.contains("one copy of its header is damaged"),
+            "{state}"
+        );
+        drop(rig);
+        let rig = Rig::recover(Arc::clone(&disk), &config, log.clone(), Access::ReadOnly).unwrap();
+        assert_eq!(rig.reader.facts()[0].state(), "ok");
+        file.write_at(&pages, 0).unwrap();
     }
 }
 

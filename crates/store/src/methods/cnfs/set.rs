@@ -13,7 +13,8 @@ use super::file::Cyclic;
 use crate::config::{SetConfig, SetOrder};
 use crate::error::{PlaceError, Result};
 use crate::method::{
-    BatchWrite, CheckpointWrite, Left, Marks, Missing, Place, Reservation, StorageMethod,
+    BatchWrite, BufferReader as _, CheckpointWrite, Left, Marks, Missing, Place, Reservation,
+    StorageMethod,
 };
 use crate::records::Home as _;
 use crate::records::erase::Erasure;
@@ -275,6 +276,11 @@ impl StorageMethod for Cnfs {
             if let Err(error) = synced {
                 tracing::error!(%error, buffer = buffer.name, "the buffer is suspended");
                 buffer.suspend(&error.to_string());
+            } else if !buffer.is_rescued && buffer.complaint().is_some() {
+                // A buffer to which nothing comes has no checkpoint that would do it.
+                let _ = buffer.mend_header().inspect_err(|error| {
+                    tracing::error!(%error, buffer = buffer.name, "its header cannot be looked at");
+                });
             }
         }
         self.turn_to_newest();

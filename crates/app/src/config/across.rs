@@ -173,6 +173,7 @@ impl Across<'_> {
                 .into_iter()
                 .partition(|(_, path)| !path.as_os_str().is_empty());
         let needed_by = match self.config.listen.tls_addresses.is_empty() {
+            true if !tls.more.is_empty() => Some("tls.more"),
             true => given.first().map(|(key, _)| *key),
             false => Some("listen.tls_addresses"),
         };

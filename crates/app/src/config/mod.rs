@@ -324,7 +324,8 @@ fn settled(mut config: Config, file: &Path) -> Result<Config> {
 /// Makes paths count from a directory.
 fn at_home(config: &mut Config, folder: &Path) {
     config.server.spool = folder.join(&config.server.spool);
-    for path in [&mut config.tls.certificate, &mut config.tls.key] {
+    let own = [&mut config.tls.certificate, &mut config.tls.key];
+    for path in own.into_iter().chain(&mut config.tls.more) {
         if !path.as_os_str().is_empty() {
             *path = folder.join(&path);
         }

@@ -123,14 +123,19 @@ pub(super) fn certificate(disk: &dyn Disk, config: &Config) -> Result<Option<Arc
     let TlsConfig {
         certificate,
         key,
+        more,
         handshake_s,
     } = &config.tls;
     let read = |path| read_whole(disk, path, PEM_OCTETS_MAX);
     let (chain, own_key) = (read(certificate)?, read(key)?);
-    let tls = Tls::from_pem(&chain, &own_key, *handshake_s);
-    let tls = tls.map_err(|why| {
-        let (certificate, key) = (certificate.display(), key.display());
-        anyhow::anyhow!("TLS cannot be spoken with {certificate} and {key}: {why}")
+    let others: Result<Vec<_>, _> = more.iter().map(|path| read(path)).collect();
+    let tls = Tls::from_several(&chain, &own_key, &others?, *handshake_s);
+    let tls = tls.map_err(|(at, why)| match at.and_then(|at| more.get(at)) {
+        Some(path) => anyhow::anyhow!("TLS cannot be spoken with {}: {why}", path.display()),
+        None => {
+            let (certificate, key) = (certificate.display(), key.display());
+            anyhow::anyhow!("TLS cannot be spoken with {certificate} and {key}: {why}")
+        }
     })?;
     Ok(Some(Arc::new(tls)))
 }

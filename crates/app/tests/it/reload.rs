@@ -980,6 +980,11 @@ fn every_key_that_needs_a_restart_is_named_and_keeps_its_value() {
             "tls.certificate" | "tls.key" => {
                 configuration(&[("tls.certificate", "'cert.pem'"), ("tls.key", "'key.pem'")])
             }
+            "tls.more" => configuration(&[
+                (path, "['other.pem']"),
+                ("tls.certificate", "'cert.pem'"),
+                ("tls.key", "'key.pem'"),
+            ]),
             _ => configuration(&[(path, &another(&scratch, key))]),
         };
         let told = world.reload(&config);

@@ -67,6 +67,15 @@ struct Secure(BufReader<StreamOwned<ClientConnection, TcpStream>>);
 impl Secure {
     /// Connects, believing one certificate only, and takes the greeting.
     fn connect(address: SocketAddr, believed: &CertificateDer<'static>) -> std::io::Result<Self> {
+        Self::connect_to(address, believed, NAME)
+    }
+
+    /// The same, to a server of this name.
+    fn connect_to(
+        address: SocketAddr,
+        believed: &CertificateDer<'static>,
+        name: &'static str,
+    ) -> std::io::Result<Self> {
         let mut roots = RootCertStore::empty();
         roots.add(believed.clone()).unwrap();
         let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -74,7 +83,7 @@ impl Secure {
             .unwrap()
             .with_root_certificates(roots)
             .with_no_client_auth();
-        let name = NAME.try_into().unwrap();
+        let name = name.try_into().unwrap();
         let connection = ClientConnection::new(Arc::new(config), name).unwrap();
         let stream = TcpStream::connect(address)?;
         stream.set_read_timeout(Some(Duration::from_secs(30)))?;
@@ -205,4 +214,43 @@ fn without_a_certificate_nothing_is_started() {
     spool.configure(&(Spool::changed(&[listen]) + CONFIG));
     let why = spool.error(&["serve"]);
     assert!(why.contains("cert.pem"), "{why}");
+}
+
+/// A server of several names shows each its certificate; SIGHUP reads them again.
+#[test]
+fn a_server_of_several_names_has_a_certificate_for_each() {
+    const OTHER: &str = "other.example";
+    let listen = ("[listen]", "[listen]\ntls_addresses = [\"127.0.0.1:0\"]");
+    let text = Spool::changed(&[listen]) + &CONFIG.replace("[tls]", "[tls]\nmore = [\"both.pem\"]");
+    let spool = Spool::with(&text);
+    let first = certify(&spool);
+    let write_other = || {
+        let made = rcgen::generate_simple_self_signed([OTHER.to_owned()]).unwrap();
+        let both = made.cert.pem() + &made.signing_key.serialize_pem();
+        replace_file(&RealDisk, &spool.folder().join("both.pem"), both.as_bytes()).unwrap();
+        made.cert.der().clone()
+    };
+    let other = write_other();
+    let server = spool.serve();
+    let status = spool.json(&["status"]);
+    let address = status["server"]["listening"][1].as_str().unwrap();
+    let address = address.parse().unwrap();
+    assert!(Secure::connect(address, &first).is_ok());
+    assert!(Secure::connect_to(address, &other, OTHER).is_ok());
+    assert!(Secure::connect_to(address, &first, OTHER).is_err());
+    let newer = write_other();
+    server.signal("HUP");
+    let is_shown = |_| {
+        std::thread::sleep(Duration::from_millis(20));
+        Secure::connect_to(address, &newer, OTHER).is_ok()
+    };
+    assert!((0..1500).any(is_shown), "{}", spool.log());
+    assert!(Secure::connect(address, &first).is_ok());
+    server.stop();
+    replace_file(&RealDisk, &spool.folder().join("both.pem"), b"none").unwrap();
+    let why = spool.error(&["serve"]);
+    assert!(
+        why.contains("both.pem: there is no certificate in PEM"),
+        "{why}"
+    );
 }

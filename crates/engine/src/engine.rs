@@ -24,7 +24,7 @@ use tokio::sync::Semaphore;
 use crate::accept::Accept;
 use crate::checkpoint;
 use crate::commit::{self, Committer};
-use crate::config::EngineConfig;
+use crate::config::{EngineConfig, SequencerConfig};
 use crate::control::pending::Pending;
 use crate::counters::Counters;
 use crate::error::Error;
@@ -101,6 +101,14 @@ fn look(config: &EngineConfig, disk: &Arc<dyn Disk>) -> Result<Opened, Error> {
     recover::open(config, disk, Access::ReadOnly, &mut |_, _, _| {})
 }
 
+fn offers(config: &SequencerConfig) -> Offers {
+    Offers::new(
+        config.offers_max,
+        config.offers_per_connection_max,
+        config.offer_wait_ms,
+    )
+}
+
 /// The name in Path and Xref: the configured one, or the machine's.
 fn own_name(configured: &str) -> String {
     match configured {
@@ -165,18 +173,13 @@ impl Engine {
             hash_key,
             ..
         } = opened;
-        let sequencer = &config.sequencer;
         let committed = recovered.next.0.saturating_sub(1);
-        let queue_kib = sequencer.queue_octets_max as usize / 1024;
+        let queue_kib = config.sequencer.queue_octets_max as usize / 1024;
         let shared = Arc::new(Shared {
-            offers: Offers::new(
-                sequencer.offers_max,
-                sequencer.offers_per_connection_max,
-                sequencer.offer_wait_ms,
-            ),
+            offers: offers(&config.sequencer),
             rules: Rules::new(&config.store)?,
             policy: ArcSwap::from_pointee(Policy::new(&config)?),
-            path_identity: own_name(&sequencer.path_identity),
+            path_identity: own_name(&config.sequencer.path_identity),
             hash_key,
             store: store.reader(),
             retirement: store.retirement(),

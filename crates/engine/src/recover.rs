@@ -34,6 +34,8 @@ use crate::spool::Spool;
 const LOOKS_MAX: u32 = 10;
 const LOOK_PAUSE: Duration = Duration::from_millis(200);
 
+type Writes = Vec<Box<dyn BatchWrite>>;
+
 /// What a start passes over.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Passed {
@@ -59,7 +61,7 @@ pub(crate) struct Opened {
     /// The spool is new.
     pub(crate) is_new: bool,
     /// What the first commit writes besides.
-    pub(crate) writes: Vec<Box<dyn BatchWrite>>,
+    pub(crate) writes: Writes,
     /// What is not given again.
     pub(crate) passed: Passed,
     /// Cancels that came before their targets.
@@ -86,15 +88,7 @@ pub(crate) fn open(
     let mut applier = Applier::new(Arc::clone(&views));
     let from = behind(checkpoint);
     let (log, id) = (spool.log(), SpoolId(spool.id));
-    let mut stores = Stores {
-        config,
-        disk,
-        spool: &spool,
-        access,
-        liveness,
-        progress,
-        open: None,
-    };
+    let mut stores = Stores::new((config, disk, &spool), access, liveness, progress);
     let mut replay = replay(&mut recovery, &mut applier, &mut stores, from)?;
     if replay.hash_key.is_none() && checkpoint.is_some() {
         // No state behind the checkpoint: the log is older than its views, or that record rots.
@@ -111,16 +105,15 @@ pub(crate) fn open(
     let told = lost_groups::told(&views, disk, (&spool.log(), id), access)?;
     let (mut writer, journal, mut recovered) = finish(recovery, access)?;
     tell(&recovered);
-    let (mut left, look) = (LeftOver::default(), (&*views, from));
-    if writer.is_some() {
-        spool.keep_key(disk, hash_key);
-    }
     let is_at_rest = access == Access::ReadOnly && !Spool::is_held(disk, &config.spool);
-    if writer.is_some() || is_at_rest {
-        left = left_over(config, &mut store, &mut replay, &recovered, look)?;
-    }
+    let look = (&*views, from);
+    let mut left = match writer.is_some() || is_at_rest {
+        true => left_over(config, &mut store, &mut replay, &recovered, look)?,
+        false => LeftOver::default(),
+    };
     let (writes, doubt) = resume(&mut store, &mut replay, (&recovered, left.last), look)?;
     if let Some(writer) = &mut writer {
+        spool.keep_key(disk, hash_key);
         keep_durable(&mut left, &store);
         roll_forward::commit(&left, writer, &mut applier, &mut recovered)?;
     }
@@ -364,8 +357,8 @@ fn resume(
     replay: &mut Replay,
     (recovered, left): (&Recovered, Sequence),
     (views, from): (&Views, Sequence),
-) -> Result<(Vec<Box<dyn BatchWrite>>, Option<String>), Error> {
-    let mut writes = Vec::new();
+) -> Result<(Writes, Option<String>), Error> {
+    let mut writes = Writes::new();
     for token in replay.placed.drain(..) {
         store.replayed(&token);
     }
@@ -480,7 +473,24 @@ struct Stores<'a> {
     open: Option<Store>,
 }
 
-impl Stores<'_> {
+impl<'a> Stores<'a> {
+    fn new(
+        (config, disk, spool): (&'a EngineConfig, &'a Arc<dyn Disk>, &'a Spool),
+        access: Access,
+        liveness: Arc<StoreLiveness>,
+        progress: CreateProgress<'a>,
+    ) -> Self {
+        Self {
+            config,
+            disk,
+            spool,
+            access,
+            liveness,
+            progress,
+            open: None,
+        }
+    }
+
     fn get(&mut self, replay: &Replay) -> Result<&mut Store, Error> {
         if self.open.is_none() {
             let known: Vec<BufferId> = replay.marks.keys().copied().collect();

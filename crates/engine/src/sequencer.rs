@@ -28,6 +28,7 @@ use crate::control::Asked;
 use crate::counters::Counters;
 use crate::error::Error;
 use crate::filing::{self, GroupTable};
+use crate::places::Places;
 use crate::record::{self, ReservedRecord, kind};
 use crate::requests::{Request, Waiting};
 use crate::room::Room;
@@ -54,6 +55,9 @@ const NAP: Duration = Duration::from_secs(1);
 
 /// So many commits for one connection, and it is taken for the only one.
 const LONE_COMMITS: u32 = 8;
+
+/// That there is no place for articles is said no more often.
+const TELL_EVERY_MS: u64 = 1000;
 
 /// How an article came out.
 enum Step {
@@ -155,6 +159,9 @@ pub(crate) struct Scratch {
     pub(crate) blocked: bool,
     /// ... and that commit could reserve nothing either.
     hopeless: bool,
+    /// Articles without a place since that was said last, and when that was.
+    put_off: u64,
+    put_off_told_ms: Option<u64>,
 }
 
 impl Sequencer {
@@ -325,25 +332,30 @@ impl Sequencer {
         self.file(batch, candidate, arrival)
     }
 
+    /// The numbers of an article in its groups; none of transit, and of control messages without a group of theirs.
+    fn numbers(&self, candidate: &Candidate) -> Result<Places, Reject> {
+        if self.shared.config.sequencer.mode == Mode::Transit {
+            return Ok(Places::default());
+        }
+        let numbers = match &candidate.kept {
+            None => self.groups.numbers(&candidate.groups),
+            Some(kept) => self.groups.numbers_from(kept.places.iter().copied()),
+        };
+        if numbers.is_empty() && !candidate.is_control {
+            return Err(match self.groups.is_any_full(&candidate.groups) {
+                true => Reject::GroupFull,
+                false => Reject::UnknownGroups,
+            });
+        }
+        Ok(numbers)
+    }
+
     /// Gives an article that is not here yet its numbers, its place and its record.
     fn file(&mut self, batch: &CandidateBatch, candidate: &Candidate, arrival: UnixTime) -> Step {
         let arrival = candidate.kept.as_ref().map_or(arrival, |kept| kept.arrival);
-        let numbers = match self.shared.config.sequencer.mode {
-            Mode::Transit => Default::default(),
-            Mode::Reader => {
-                let numbers = match &candidate.kept {
-                    None => self.groups.numbers(&candidate.groups),
-                    Some(kept) => self.groups.numbers_from(kept.places.iter().copied()),
-                };
-                if numbers.is_empty() && !candidate.is_control {
-                    let why = match self.groups.is_any_full(&candidate.groups) {
-                        true => Reject::GroupFull,
-                        false => Reject::UnknownGroups,
-                    };
-                    return Step::Answer(Outcome::Rejected(why));
-                }
-                numbers
-            }
+        let numbers = match self.numbers(candidate) {
+            Ok(numbers) => numbers,
+            Err(why) => return Step::Answer(Outcome::Rejected(why)),
         };
         let xref = &mut self.scratch.xref;
         xref.clear();
@@ -377,7 +389,7 @@ impl Sequencer {
                 return Step::Answer(Outcome::Rejected(Reject::TooLarge));
             }
             Err(error) => {
-                tracing::error!(%error, "no place for an article; it is put off");
+                self.tell_no_place(&error);
                 return Step::Answer(Outcome::Failed);
             }
         };
@@ -398,6 +410,18 @@ impl Sequencer {
             None => {}
         }
         Step::Filed(sequence)
+    }
+
+    /// Says why articles are put off, and how many since it was said last: peers offer them as fast as they can.
+    fn tell_no_place(&mut self, error: &PlaceError) {
+        let now_ms = self.shared.now_ms();
+        self.scratch.put_off += 1;
+        let told_ms = self.scratch.put_off_told_ms;
+        if told_ms.is_none_or(|told_ms| now_ms.saturating_sub(told_ms) >= TELL_EVERY_MS) {
+            let articles = std::mem::take(&mut self.scratch.put_off);
+            tracing::error!(%error, articles, "no place for articles; they are put off");
+            self.scratch.put_off_told_ms = Some(now_ms);
+        }
     }
 
     /// Puts the article's record into the open frame; Xref is in the scratch buffer.

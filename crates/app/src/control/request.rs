@@ -299,11 +299,13 @@ pub(crate) fn answer(
         Request::Check => check(engine, progress),
         Request::ClockConfirm => confirm_clock(engine),
         Request::Reload => server.ok_or_else(needs_server)?.reload(),
-        Request::Stop => {
-            server.ok_or_else(needs_server)?.stop();
-            Ok(json!({"stopping": true}))
-        }
+        Request::Stop => stop(server.ok_or_else(needs_server)?),
     }
+}
+
+fn stop(server: &dyn Running) -> Result<Value, String> {
+    server.stop();
+    Ok(json!({"stopping": true}))
 }
 
 pub(super) fn said(error: impl fmt::Display) -> String {

@@ -251,6 +251,8 @@ pub fn register_damage(disk: &dyn Disk, dir: &Path) -> Result<Vec<String>> {
     let mut missing = Vec::new();
     for path in [path.clone(), copy_of(&path)] {
         let why = match read_what_is_left(disk, &path, OCTETS_MAX) {
+            // It had no copy, and gets one at the next start.
+            Ok(text) if is_first_version(&text) => return Ok(damage),
             Ok(text) if is_newer(&text) || parse(&text).is_some() => continue,
             Ok(_) => "it is damaged",
             Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -298,6 +300,11 @@ fn opened(text: &[u8]) -> Option<(u32, &str)> {
     let (version, crc) = first.strip_prefix(WORDS)?.split_once(' ')?;
     let crc = u32::from_str_radix(crc, 16).ok()?;
     (crc == crc32c::crc32c(rest.as_bytes())).then_some((version.parse().ok()?, rest))
+}
+
+/// Whether it is of the version that had neither checksum nor copy.
+fn is_first_version(text: &[u8]) -> bool {
+    opened(text).is_some_and(|(version, _)| version == 1) && parse(text).is_some()
 }
 
 /// Whether it is of a later version, and not merely damaged.

@@ -85,7 +85,7 @@ const STEPS: &[Step] = &[
     Step {
         name: "tests: unit, property, conformance, fault, transcripts, fuzz corpus, documentation",
         quick: true,
-        command: &["cargo", "test", "--locked", "--workspace"],
+        command: &["cargo", "test", "--locked", "--workspace", "--no-fail-fast"],
         // Many of them wait, for disks, clocks and processes.
         environment: &[
             ("RUST_TEST_THREADS", "4"),

@@ -627,17 +627,29 @@ fn configuration(values: &[(&str, &str)]) -> String {
 }
 
 fn connection_is_logged(world: &World) -> String {
-    let count = || world.spool.log().matches("connected connection=").count();
-    let before = count();
-    world.greeted();
-    if count() > before { "yes" } else { "no" }.to_owned()
+    is_logged(world, "connected connection=", || {
+        world.greeted();
+    })
 }
 
 fn article_is_logged(world: &World) -> String {
-    let count = || world.spool.log().matches("newsreel::article").count();
+    is_logged(world, "newsreel::article", || {
+        assert_eq!(world.feed("misc.test", YESTERDAY, "", 0), "239");
+    })
+}
+
+/// Whether something is logged, a moment later.
+fn is_logged(world: &World, what: &str, act: impl Fn()) -> String {
+    let count = || world.spool.log().matches(what).count();
     let before = count();
-    assert_eq!(world.feed("misc.test", YESTERDAY, "", 0), "239");
-    if count() > before { "yes" } else { "no" }.to_owned()
+    act();
+    for _ in 0..20 {
+        if count() > before {
+            return "yes".to_owned();
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    "no".to_owned()
 }
 
 fn second_connection(world: &World) -> String {

@@ -500,8 +500,7 @@ pub(crate) fn resized(old: &Config, new: &Config) -> Vec<String> {
             Ordering::Equal => return None,
             Ordering::Greater => "for more room add another [[buffer]] beside it".to_owned(),
             Ordering::Less => format!(
-                "for less room give a smaller one of another name in its place, and let it go, with all that is in it, \
-                 by `newsreel serve --drop-buffer {name}`"
+                "for less room add a smaller one of another name to its set, and let this one drain: `newsreel store retire {name}`"
             ),
         };
         Some(format!(

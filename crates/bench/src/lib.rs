@@ -22,6 +22,7 @@ mod random;
 pub mod read;
 pub mod report;
 pub mod rivals;
+pub mod storage;
 pub mod usenetfs;
 mod verify;
 

@@ -261,10 +261,11 @@ fn monitor(
     let progress = Progress::new(args.progress, &plan.name, plan.total);
     let interval = args.timeline_secs.map(Duration::from_secs_f64);
     let mut next = interval.map(|interval| started + interval);
+    let pause = interval.map_or(MONITOR, |interval| interval.min(MONITOR));
     let mut timeline = Vec::new();
     let mut working = threads;
     while working > 0 {
-        match told.recv_timeout(MONITOR) {
+        match told.recv_timeout(pause) {
             Ok(()) => working -= 1,
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,

@@ -3,6 +3,7 @@
 
 mod access;
 mod bench;
+mod bench_storage;
 mod block_device;
 mod cancel;
 mod cli;

@@ -25,6 +25,8 @@ const NAMES: u64 = 0x26;
 const SIZE_MU: f64 = 7.5;
 const SIZE_SIGMA: f64 = 0.86;
 const SIZE_OCTETS_MAX: f64 = 32_000.0;
+/// Of small ones: an article ends with a whole line, and all of them stay below 4 KB.
+const SMALL_OCTETS_MAX: f64 = 3_900.0;
 
 const REPLIES_PER_MILLE: u64 = 620;
 const REFERENCES_MAX: usize = 10;
@@ -38,6 +40,8 @@ pub enum Size {
     /// As in a text feed: mean 2.65 KB, all below 32 KB.
     #[default]
     Text,
+    /// As in a text feed, and none above 4 KB.
+    Small,
     /// All of this many octets, to the nearest line.
     Fixed(u32),
 }
@@ -68,7 +72,7 @@ impl Generated {
     pub(crate) fn new(model: Model) -> Self {
         let words = Words::new(model.seed, 4000);
         let text_len = match model.size {
-            Size::Text => 4 << 20,
+            Size::Text | Size::Small => 4 << 20,
             Size::Fixed(octets) => (octets as usize * 2).max(4 << 20),
         };
         let mut dice = Dice::new(model.seed, NAMES, 0);
@@ -208,11 +212,15 @@ impl Generated {
     fn octets(&self, n: u64) -> usize {
         match self.model.size {
             Size::Fixed(octets) => octets as usize,
-            Size::Text => {
+            Size::Text | Size::Small => {
+                let most = match self.model.size {
+                    Size::Small => SMALL_OCTETS_MAX,
+                    Size::Text | Size::Fixed(_) => SIZE_OCTETS_MAX,
+                };
                 let mut dice = Dice::new(self.model.seed, SIZE, n);
                 loop {
                     let octets = exp(SIZE_MU + SIZE_SIGMA * dice.normal());
-                    if octets < SIZE_OCTETS_MAX {
+                    if octets < most {
                         break octets as usize;
                     }
                 }

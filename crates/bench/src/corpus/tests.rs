@@ -74,8 +74,27 @@ fn the_statistics_are_those_of_a_text_feed() {
 }
 
 #[test]
+fn small_articles_are_of_at_most_4_kb() {
+    let corpus = corpus(CorpusArgs {
+        size: Size::Small,
+        articles: Some(5_000),
+        ..CorpusArgs::default()
+    });
+    let facts = batch::facts(&corpus);
+    assert!(
+        (3_500..=4_096).contains(&facts.octets_max) && facts.octets_min > 300,
+        "{facts:?}"
+    );
+}
+
+#[test]
 fn every_article_is_one_that_a_server_takes() {
-    for size in [Size::Text, Size::Fixed(830), Size::Fixed(700_000)] {
+    for size in [
+        Size::Text,
+        Size::Small,
+        Size::Fixed(830),
+        Size::Fixed(700_000),
+    ] {
         let corpus = corpus(CorpusArgs {
             size,
             ..CorpusArgs::default()

@@ -1,4 +1,6 @@
 //! What is measured beside the replies: processes and progress. Contents only.
 
+pub(crate) mod calls;
+pub(crate) mod machine;
 pub(crate) mod process;
 pub(crate) mod progress;

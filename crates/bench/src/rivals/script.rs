@@ -1,8 +1,8 @@
 //! A server that a script starts and stops: INN, which is many programs and files.
 //!
-//! The script is called `SCRIPT start DIR PORT cnfs` and `SCRIPT stop DIR`, with the settings in its
+//! The script is called `SCRIPT start DIR PORT METHOD` (`cnfs`, `tradspool`, `timehash`) and `SCRIPT stop DIR`, with the settings in its
 //! environment: `ACTIVE` (a file of group names), `OVMETHOD`, `HISTSIZE` (entries), `CNFSSIZE` (MiB),
-//! `MAXART` (octets). When `start` returns the server answers on 127.0.0.1:PORT and its process id is
+//! `CNFSFILL` (how buffers are made), `MAXART` (octets). When `start` returns the server answers on 127.0.0.1:PORT and its process id is
 //! in `DIR/run/innd.pid`.
 //! Invariant: what was started is stopped by the same script in the same directory.
 
@@ -20,6 +20,7 @@ use crate::error::Error;
 pub struct ScriptRival {
     name: String,
     script: PathBuf,
+    method: String,
     environment: Vec<(String, String)>,
     started: Option<PathBuf>,
 }
@@ -36,11 +37,22 @@ impl ScriptRival {
         Self {
             name: "inn".to_owned(),
             script,
+            method: "cnfs".to_owned(),
             environment: settings
                 .map(|(name, value)| (name.to_owned(), value))
                 .into(),
             started: None,
         }
+    }
+
+    /// The same with another storage method, its buffers written out in full when they are made.
+    #[must_use]
+    pub fn with_method(mut self, method: &str) -> Self {
+        method.clone_into(&mut self.method);
+        let fill = ("CNFSFILL".to_owned(), "zero".to_owned());
+        self.environment.push(fill);
+        self.name = format!("inn {method}");
+        self
     }
 
     /// The same without overview, as a server that only passes articles on.
@@ -94,7 +106,7 @@ impl Rival for ScriptRival {
     ) -> Result<Running, Error> {
         let (place, port) = (directory.display().to_string(), address.port().to_string());
         self.started = Some(directory.to_path_buf());
-        self.run(&["start", &place, &port, "cnfs"], Some(groups))?;
+        self.run(&["start", &place, &port, &self.method], Some(groups))?;
         let path = directory.join("run/innd.pid");
         let text = read_whole(&RealDisk, &path, 64)?;
         let pid = String::from_utf8_lossy(&text)

@@ -11,7 +11,7 @@ mod figures;
 mod page;
 mod plot;
 mod soak;
-mod volume;
+pub(crate) mod volume;
 
 pub use self::figures::{FiguresArgs, Row, run};
 pub use self::page::{human, markdown};

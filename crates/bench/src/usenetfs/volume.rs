@@ -55,7 +55,7 @@ impl FileSystem {
 
 /// An image, mounted.
 #[derive(Debug)]
-pub(super) struct Volume {
+pub(crate) struct Volume {
     image: PathBuf,
     at: PathBuf,
 }
@@ -73,11 +73,22 @@ impl Volume {
         file_system: FileSystem,
         files: u64,
     ) -> Result<Self, Error> {
+        let octets = files * BYTES_A_FILE + BYTES_BESIDE;
+        Self::with_room(directory, file_system, files, octets)
+    }
+
+    /// Makes one with room for so many files and octets.
+    pub(crate) fn with_room(
+        directory: &Path,
+        file_system: FileSystem,
+        files: u64,
+        octets: u64,
+    ) -> Result<Self, Error> {
         let image = directory.join(format!("{}.image", file_system.name()));
         let at = directory.join(file_system.name());
         // Removed with it, however far this comes.
         let volume = Self { image, at };
-        let octets = (files * BYTES_A_FILE + BYTES_BESIDE).to_string();
+        let octets = octets.to_string();
         let (image, at) = (volume.image.as_os_str(), volume.at.as_os_str());
         call("truncate", ["-s".as_ref(), octets.as_ref(), image])?;
         let words = file_system.command(files + INODES_BESIDE);
@@ -88,7 +99,7 @@ impl Volume {
         Ok(volume)
     }
 
-    pub(super) fn at(&self) -> &Path {
+    pub(crate) fn at(&self) -> &Path {
         &self.at
     }
 }

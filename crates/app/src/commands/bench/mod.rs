@@ -4,6 +4,7 @@
 
 mod compare;
 mod options;
+mod storage;
 mod usenetfs;
 
 use std::io::Write as _;
@@ -86,6 +87,14 @@ pub(crate) enum Verb {
         after_help = "Example:\n  newsreel bench compare --directory /tmp/compare --null --inn ./inn2.sh"
     )]
     Compare(compare::CompareOptions),
+    /// Measure what each storage method makes of the same articles: figures 8 and 9 of the paper on cyclic buffers
+    #[command(
+        after_help = "Makes file systems in image files below the directory and mounts them, one for each server and method: root is \
+                      needed, and mke2fs. Where `perf` is installed it counts path look-ups and inodes. What is interrupted leaves its mount \
+                      below the directory: take it off (umount DIR/*), and start in another.\n\n\
+                      Example:\n  newsreel bench storage --directory /tmp/storage --inn ./inn2.sh --report /tmp/report"
+    )]
+    Storage(storage::Options),
     /// Measure large directories, flat and managed
     #[command(subcommand)]
     Usenetfs(usenetfs::Verb),
@@ -206,6 +215,7 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
         }
         Verb::Beside(options) => compare::beside(options, machine),
         Verb::Compare(options) => compare::run(options, machine),
+        Verb::Storage(options) => storage::run(options, machine),
         Verb::Usenetfs(verb) => usenetfs::run(verb, machine),
     }
 }

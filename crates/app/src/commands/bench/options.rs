@@ -32,7 +32,7 @@ pub(crate) struct ArticleArgs {
     /// Groups that generated articles are posted to
     #[arg(long, default_value_t = 3000, value_parser = count(1, GROUPS_MAX))]
     groups: usize,
-    /// Octets of a generated article, or `text`: as in real text groups, 2.65 KB in the mean
+    /// Octets of a generated article, or `text`: as in real text groups, 2.65 KB in the mean; `small`: of those the ones up to 4 KB
     #[arg(long, default_value = "text", value_parser = size)]
     size: Size,
     /// How many of a hundred go to more than one group
@@ -106,13 +106,15 @@ pub(super) fn above_zero(text: &str) -> Result<f64, String> {
     }
 }
 
-fn size(text: &str) -> Result<Size, String> {
-    if text == "text" {
-        return Ok(Size::Text);
+pub(super) fn size(text: &str) -> Result<Size, String> {
+    match text {
+        "text" => return Ok(Size::Text),
+        "small" => return Ok(Size::Small),
+        _ => {}
     }
     text.parse()
         .map(Size::Fixed)
-        .map_err(|_| "write `text` or a number of octets".to_owned())
+        .map_err(|_| "write `text`, `small` or a number of octets".to_owned())
 }
 
 impl ArticleArgs {

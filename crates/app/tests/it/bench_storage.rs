@@ -1,0 +1,128 @@
+//! `newsreel bench storage`, little of it: every method on a file system of its own, counted, drawn, and nothing left behind.
+
+use std::path::Path;
+
+use newsreel_host::{Disk as _, RealDisk, read_whole};
+use newsreel_testkit::free_ports;
+use serde_json::Value;
+
+use crate::scale::is_full;
+use crate::spool::{newsreel, said};
+
+/// One that keeps files, one that makes them on demand, one that has them; all of them where there is time.
+const SOME: [&str; 3] = ["tradspool-flat", "segment", "cnfs"];
+const ALL: [&str; 6] = [
+    "tradspool-flat",
+    "tradspool-range1024",
+    "timehash",
+    "md5spool",
+    "segment",
+    "cnfs",
+];
+
+#[expect(clippy::print_stdout, reason = "a test that is skipped says why")]
+fn skipped(why: &str) {
+    println!("skipped: {why}");
+}
+
+fn text(path: &Path) -> String {
+    String::from_utf8(read_whole(&RealDisk, path, 1 << 20).unwrap()).unwrap()
+}
+
+/// Each method has what it is made for: files are inodes, cyclic buffers are none.
+fn check(row: &Value, method: &str) {
+    let statistics = &row["statistics"];
+    let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{value} in {row}"));
+    let batches = row["batches"].as_array().unwrap();
+    assert_eq!((&row["method"], batches.len()), (&method.into(), 4));
+    for batch in batches {
+        assert_eq!(batch["articles"], 60, "{row}");
+        assert!(number(&batch["seconds"]) > 0.0 && number(&batch["octets"]) > 60_000.0);
+        assert!(
+            (2..=50).contains(&batch["groups"].as_u64().unwrap()),
+            "{row}"
+        );
+    }
+    assert_eq!(row["short"]["articles"], 100, "{row}");
+    let whole = &row["whole"];
+    assert!(number(&whole["written_ratio"]) > 0.9, "{row}");
+    let device = &statistics["device"];
+    assert!(number(&device["writes"]) >= 4.0, "{row}");
+    assert!(
+        number(&whole["device"]["writes"]) > number(&device["writes"]),
+        "{row}"
+    );
+    if let Some(made) = statistics["calls"]["inodes_made"].as_u64() {
+        let files = !matches!(method, "cnfs" | "segment");
+        assert_eq!(made >= 4 * 60, files, "{row}");
+    } else {
+        assert!(statistics["calls_untold"].is_string(), "{row}");
+    }
+}
+
+#[test]
+fn a_small_run_counts_and_draws() {
+    if newsreel_host::process::own_uid() != 0 {
+        return skipped("only root can mount");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let (work, report) = (dir.path().join("work"), dir.path().join("report"));
+    let port = free_ports().unwrap().to_string();
+    let mut command = newsreel();
+    command.args([
+        "bench",
+        "storage",
+        "--json",
+        "--file-systems",
+        "ext4",
+        "--port",
+        &port,
+    ]);
+    command.args([
+        "--articles",
+        "60",
+        "--small",
+        "100",
+        "--groups",
+        "50",
+        "--buffers",
+        "16",
+    ]);
+    command
+        .arg("--directory")
+        .arg(&work)
+        .arg("--report")
+        .arg(&report);
+    let methods = if is_full() { &ALL[..] } else { &SOME };
+    command.args(["--methods", &methods.join(",")]);
+    let rows = match said(command.output().unwrap()) {
+        Ok(rows) => rows,
+        Err(why) if why.contains("mke2fs") || why.contains("mount:") => {
+            return skipped(&format!("no file system can be made and mounted: {why}"));
+        }
+        Err(why) => panic!("{why}"),
+    };
+    let rows: Vec<Value> = serde_json::from_str(&rows).unwrap();
+    assert_eq!(rows.len(), methods.len());
+    for (row, method) in rows.iter().zip(methods) {
+        check(row, method);
+    }
+    let factors: Vec<bool> = rows.iter().map(|row| row["factor"].is_number()).collect();
+    let all_but_first: Vec<bool> = (0..methods.len()).map(|place| place > 0).collect();
+    assert_eq!(factors, all_but_first);
+    for figure in ["8", "9"] {
+        let picture = text(&report.join(format!("ext4-{figure}.svg")));
+        assert!(picture.starts_with("<svg"), "{figure}");
+        for method in methods {
+            let bars = picture.matches(&format!("newsreel {method}")).count();
+            assert_eq!(bars, 1, "{figure}: {method}");
+        }
+    }
+    let page = text(&report.join("figures.md"));
+    assert!(
+        page.contains("| path look-ups |") && page.contains("| newsreel cnfs |"),
+        "{page}"
+    );
+    // Neither images nor mount points stay.
+    assert_eq!(RealDisk.list(&work).unwrap(), []);
+}

@@ -1,0 +1,145 @@
+//! Who is measured: this program with each storage method, and INN with those that it has too.
+//!
+//! To add one: a row. Invariant: buffers of all contenders are as large together, and written out in full before the feed.
+
+use std::path::Path;
+
+use super::figures::StorageArgs;
+use crate::rivals::{CommandRival, Rival, ScriptRival};
+
+/// A storage method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Method {
+    /// Its name in tables and for choosing it.
+    pub name: &'static str,
+    /// The tables of its set; none for cyclic buffers.
+    set: Option<&'static str>,
+    /// What INN calls it, where INN has it.
+    inn: Option<&'static str>,
+}
+
+/// All of them; the one that figures are relative to comes first, as the paper's standard INN does.
+pub const METHODS: [Method; 6] = [
+    Method {
+        name: REFERENCE,
+        set: Some("method = \"tradspool\"\nlayouts = [\"* flat\"]\n"),
+        inn: Some("tradspool"),
+    },
+    Method {
+        name: "tradspool-range1024",
+        set: Some("method = \"tradspool\"\nlayouts = [\"* range1024\"]\n"),
+        inn: None,
+    },
+    Method {
+        name: "timehash",
+        set: Some("method = \"timehash\"\n"),
+        inn: Some("timehash"),
+    },
+    Method {
+        name: "md5spool",
+        set: Some("method = \"md5spool\"\n"),
+        inn: None,
+    },
+    Method {
+        name: "segment",
+        set: Some("method = \"segment\"\n"),
+        inn: None,
+    },
+    Method {
+        name: "cnfs",
+        set: None,
+        inn: Some("cnfs"),
+    },
+];
+
+/// What others are held against.
+pub(super) const REFERENCE: &str = "tradspool-flat";
+
+/// Entries that INN's history is made for.
+const INN_HISTORY: u64 = 1_000_000;
+const MIB: u64 = 1 << 20;
+
+impl Method {
+    /// The configuration of a server that stores everything so.
+    pub(super) fn config(&self, buffers_octets: u64) -> String {
+        if let Some(set) = self.set {
+            return format!("[[set]]\nname = \"all\"\n{set}\n[[rule]]\nset = \"all\"\n");
+        }
+        let buffer = |name| {
+            format!(
+                "[[buffer]]\nname = \"{name}\"\noctets = {}\n",
+                buffers_octets / 2
+            )
+        };
+        format!("{}\n{}", buffer("A"), buffer("B"))
+    }
+}
+
+/// One server with one method.
+#[derive(Debug)]
+pub(super) struct Contender {
+    pub(super) server: &'static str,
+    pub(super) method: Method,
+}
+
+impl Contender {
+    /// Those that were asked for, the reference of each server first.
+    pub(super) fn all(args: &StorageArgs) -> Vec<Self> {
+        let chosen = METHODS.into_iter().filter(|method| {
+            args.methods.is_empty() || args.methods.iter().any(|name| name == method.name)
+        });
+        let inn = chosen
+            .clone()
+            .filter(|m| args.inn.is_some() && m.inn.is_some());
+        let of = |server| move |method| Self { server, method };
+        chosen
+            .map(of("newsreel"))
+            .chain(inn.map(of("inn")))
+            .collect()
+    }
+
+    /// What starts it; `config` is where this program's configuration lies.
+    pub(super) fn rival(&self, args: &StorageArgs, config: &Path) -> Box<dyn Rival> {
+        let inn = args.inn.as_ref().zip(self.method.inn);
+        if let (Some((script, method)), "inn") = (inn, self.server) {
+            let size = args.buffers_octets / MIB;
+            let script = ScriptRival::inn(script.clone(), INN_HISTORY, size);
+            return Box::new(script.with_method(method));
+        }
+        let (program, config) = (args.program.display(), config.display());
+        let own = CommandRival::newsreel(&program.to_string());
+        Box::new(own.with_words(&["--config", &config.to_string()]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_chosen() {
+        let args = |methods: &[&str], inn| StorageArgs {
+            methods: methods.iter().map(|&name| name.to_owned()).collect(),
+            inn,
+            ..StorageArgs::new("/d".into(), "/p".into())
+        };
+        let names = |args: &StorageArgs| -> Vec<String> {
+            let all = Contender::all(args).into_iter();
+            all.map(|one| format!("{} {}", one.server, one.method.name))
+                .collect()
+        };
+        assert_eq!(names(&args(&[], None)).len(), METHODS.len());
+        assert_eq!(
+            names(&args(&["cnfs", "segment"], Some("/inn".into()))),
+            ["newsreel segment", "newsreel cnfs", "inn cnfs"]
+        );
+        assert!(METHODS.first().is_some_and(|first| first.name == REFERENCE));
+    }
+
+    #[test]
+    fn buffers_share_what_was_asked_for() {
+        let cnfs = METHODS.iter().find(|method| method.name == "cnfs").unwrap();
+        let config = cnfs.config(64 << 20);
+        assert_eq!(config.matches("octets = 33554432").count(), 2, "{config}");
+    }
+}

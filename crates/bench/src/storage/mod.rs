@@ -1,0 +1,15 @@
+//! Figures 8 and 9 of the paper on cyclic buffers, measured anew: what each storage method makes of the same batches.
+//!
+//! Each contender gets a file system of its own, made in an image file and mounted, so that what its device did is known;
+//! root is needed. Every batch is one streaming session, as in the paper.
+//! Invariant: all contenders get the same articles in the same order; what could not be counted is absent, never zero.
+
+mod contenders;
+mod figures;
+mod page;
+mod plot;
+
+pub use self::contenders::{METHODS, Method};
+pub use self::figures::{Batch, Row, Short, Statistics, StorageArgs, Whole, run};
+pub use self::page::{human, markdown};
+pub use self::plot::{Figure, svg};

@@ -172,10 +172,45 @@ impl<'c> FeedContext<'c> {
         out.text().extend_from_slice(b".\r\n");
     }
 
+    /// Puts TAKETHIS with a control message that cancels article `n` (RFC 5537 section 5.3), in the groups that `n` is in.
+    pub(crate) fn write_cancel(&mut self, n: u64, out: &mut Outgoing<'c>) {
+        let (head, _) = self.corpus.parts(n, &mut self.head);
+        let text = out.text();
+        text.extend_from_slice(b"TAKETHIS ");
+        self.corpus.write_cancel_id(n, text);
+        text.extend_from_slice(b"\r\nPath: cancel.example!not-for-mail\r\n");
+        let lines = head.split_inclusive(|octet| *octet == b'\n');
+        let same = |line: &&[u8]| SAME_IN_CANCELS.iter().any(|name| line.starts_with(name));
+        for line in lines.filter(same) {
+            text.extend_from_slice(line);
+        }
+        text.extend_from_slice(b"Message-ID: ");
+        self.corpus.write_cancel_id(n, text);
+        for name in [
+            b"\r\nSubject: cmsg cancel ".as_slice(),
+            b"\r\nControl: cancel ",
+        ] {
+            text.extend_from_slice(name);
+            self.corpus.write_message_id(n, text);
+        }
+        text.extend_from_slice(b"\r\n\r\nCancelled.\r\n.\r\n");
+    }
+
     /// Complains unless the reply names article `n` (RFC 4644 wants it in every reply).
     pub(crate) fn verify_id(&mut self, n: u64, line: &[u8], tally: &mut Tally) {
         self.id.clear();
         self.corpus.write_message_id(n, &mut self.id);
+        self.verify(line, tally);
+    }
+
+    /// The same of the message that cancels article `n`.
+    pub(crate) fn verify_cancel_id(&mut self, n: u64, line: &[u8], tally: &mut Tally) {
+        self.id.clear();
+        self.corpus.write_cancel_id(n, &mut self.id);
+        self.verify(line, tally);
+    }
+
+    fn verify(&self, line: &[u8], tally: &mut Tally) {
         if word(line, 1) != self.id {
             tally.complain(|| {
                 let (line, id) = (
@@ -187,6 +222,9 @@ impl<'c> FeedContext<'c> {
         }
     }
 }
+
+/// Header fields that the message which cancels an article has from it, each on one line where articles are generated.
+const SAME_IN_CANCELS: [&[u8]; 3] = [b"From: ", b"Newsgroups: ", b"Date: "];
 
 /// Header fields that servers add, or that only they may.
 const SERVERS_FIELDS: &[&str] = &[

@@ -74,7 +74,8 @@ fn server(config: &str) -> (Spool, Server) {
 
 #[test]
 fn every_pass_runs_and_finds_nothing_wrong() {
-    let (spool, server) = server(&Spool::changed(&[("8MiB", "64MiB")]));
+    let config = Spool::changed(&[("8MiB", "64MiB")]);
+    let (spool, server) = server(&format!("{config}\n[control]\ncancels = \"all\"\n"));
     let step = scaled(300, 3000);
     let mut first = 0;
     let say = |name: &str, found: &Value| {
@@ -155,6 +156,17 @@ fn every_pass_runs_and_finds_nothing_wrong() {
     let found = run(&[&words[..], &range].concat(), &server);
     assert_eq!(found["accepted"], step, "{found}");
     say("feed post", &found);
+    // The articles of the first pass go, and nothing else.
+    let words = ["feed", "--mode", "cancel", "--connections", "2"];
+    let count = step.to_string();
+    let found = run(&[&words[..], &["--articles", &count]].concat(), &server);
+    assert_eq!(found["accepted"], step, "{found}");
+    say("feed cancel", &found);
+    let words = ["read", "--mode", "stat", "--order", "sequential"];
+    let (all, twice) = (first.to_string(), (2 * step).to_string());
+    let range = ["--articles", &all, "--operations", &twice];
+    let found = run(&[&words[..], &range].concat(), &server);
+    assert_eq!(found["missing"], step, "{found}");
     assert_eq!(spool.json(&["check"])["problems"], json!([]));
     server.stop();
 }

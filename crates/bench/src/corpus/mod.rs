@@ -213,6 +213,13 @@ impl Corpus {
         }
     }
 
+    /// Appends the message-id of what cancels article `n`: no article of a corpus has it.
+    pub(crate) fn write_cancel_id(&self, n: u64, out: &mut Vec<u8>) {
+        let start = out.len();
+        self.write_message_id(n, out);
+        out.splice(start..=start, *b"<cancel.");
+    }
+
     /// The index of the article with this message-id.
     pub fn find(&self, message_id: &[u8]) -> Option<u64> {
         let n = match &*self.source {

@@ -6,6 +6,7 @@
 //! Invariant: a row's `kinds` are in the order of the script's kind numbers.
 
 mod asked;
+mod cancel;
 mod check;
 mod check_only;
 mod date;
@@ -56,6 +57,7 @@ pub static FEED: &[FeedPass] = &[
     check::PASS,
     asked::IHAVE_PASS,
     asked::POST_PASS,
+    cancel::PASS,
     check_only::KNOWN,
     check_only::UNKNOWN_IDS,
 ];

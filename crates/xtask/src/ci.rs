@@ -32,13 +32,10 @@ struct Step {
 /// Tests with these words in their names do all they can now, to the release binary.
 const FULL: &[(&str, &str)] = &[("NEWSREEL_TEST_SCALE", "full")];
 
-/// The tests with these words in their names, one at a time where nothing else is said, with their figures.  All packages are named so that what
+/// The tests with these words in their names, one at a time, with their figures.  All packages are named so that what
 /// the step of all tests has built is used again.
 macro_rules! full_tests {
     ($words:literal) => {
-        full_tests!($words, "--test-threads=1")
-    };
-    ($words:literal, $threads:literal) => {
         &[
             "cargo",
             "test",
@@ -49,7 +46,7 @@ macro_rules! full_tests {
             "--",
             $words,
             "--nocapture",
-            $threads,
+            "--test-threads=1",
         ]
     };
 }
@@ -152,8 +149,7 @@ const STEPS: &[Step] = &[
     Step {
         name: "release: a mounted file system",
         quick: false,
-        // One of them waits for a soak of two minutes.
-        command: full_tests!("usenetfs::", "--test-threads=2"),
+        command: full_tests!("usenetfs::"),
         environment: FULL,
     },
     Step {

@@ -1,8 +1,27 @@
 //! How fast work in the background goes: so many octets, rows or articles a second, whatever is counted.
 //!
-//! Time that was not used is not saved up.  It waits for nobody: who asks is told how long to.
+//! Time that was not used is not saved up.  Who works is told how long to rest, and rests so that a stop is not waited for.
 
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
+
+use newsreel_host::Clock;
+
+/// Who rests longer looks at the clock this often: it may be one that is set.
+pub(crate) const LOOK: Duration = Duration::from_secs(1);
+
+/// Waits; `false` when it is time to stop: `stop` was closed, or says so.
+pub(crate) fn rest(clock: &dyn Clock, stop: &Receiver<()>, pause: Duration) -> bool {
+    let until = clock.monotonic().saturating_add(pause);
+    loop {
+        let left = until.saturating_sub(clock.monotonic());
+        match stop.recv_timeout(left.min(LOOK)) {
+            Err(RecvTimeoutError::Timeout) if left.is_zero() => return true,
+            Err(RecvTimeoutError::Timeout) => {}
+            Ok(()) | Err(RecvTimeoutError::Disconnected) => return false,
+        }
+    }
+}
 
 /// A rate, and how far it is used up.
 #[derive(Debug)]

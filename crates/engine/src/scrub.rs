@@ -6,7 +6,7 @@
 //! oldest by then: what was overwritten is no damage.  Each damaged place is logged once.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use newsreel_store::{BufferReader, Error as StoreError};
@@ -15,14 +15,11 @@ use newsreel_wire::{BufferId, Position, Token};
 use crate::counters::Counters;
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::pace::Pace;
+use crate::pace::{LOOK, Pace, rest};
 use crate::report::{Damage, ScrubReport, ScrubStatus, ScrubbedBuffer};
 use crate::scrub_state::{KNOWN_MAX, ScrubState, Tally};
 use crate::shared::Shared;
 use crate::walk::{Met, Walk};
-
-/// The background looks so often whether a pass is due, and whether time has come while it waits.
-const LOOK: Duration = Duration::from_secs(1);
 /// Who waits for an answer hears so often how far it is.
 const TELL: Duration = Duration::from_millis(200);
 /// How far a pass is, is kept so often: so much of it is done again after a crash.
@@ -254,16 +251,7 @@ impl Background<'_> {
 
     /// Waits; `false` when it is time to stop.
     fn rest(&self, pause: Duration) -> bool {
-        let clock = &self.shared.clock;
-        let until = clock.monotonic().saturating_add(pause);
-        loop {
-            let left = until.saturating_sub(clock.monotonic());
-            match self.stop.recv_timeout(left.min(LOOK)) {
-                Err(RecvTimeoutError::Timeout) if left.is_zero() => return true,
-                Err(RecvTimeoutError::Timeout) => {}
-                Ok(()) | Err(RecvTimeoutError::Disconnected) => return false,
-            }
-        }
+        rest(self.shared.clock.as_ref(), self.stop, pause)
     }
 }
 

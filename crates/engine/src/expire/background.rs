@@ -3,7 +3,7 @@
 //! Nothing of where it is is kept: a pass over what is too young costs a piece of each group, and after a start it begins
 //! somewhere else than last time, so that no group waits for ever on a server that is restarted often.
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use newsreel_wire::UnixTime;
@@ -13,11 +13,8 @@ use super::pass::{Expirer, Pass};
 use super::report::ExpiryStatus;
 use crate::config::Mode;
 use crate::error::Error;
-use crate::pace::Pace;
+use crate::pace::{LOOK, Pace, rest};
 use crate::shared::Shared;
-
-/// So often it looks whether a pass is due, and whether time has come while it waits.
-const LOOK: Duration = Duration::from_secs(1);
 
 /// After a failure it is tried again behind this.
 const AGAIN: Duration = Duration::from_secs(60);
@@ -153,16 +150,7 @@ impl Background<'_> {
 
     /// Waits; `false` when it is time to stop.
     fn rest(&self, pause: Duration) -> bool {
-        let clock = &self.shared.clock;
-        let until = clock.monotonic().saturating_add(pause);
-        loop {
-            let left = until.saturating_sub(clock.monotonic());
-            match self.stop.recv_timeout(left.min(LOOK)) {
-                Err(RecvTimeoutError::Timeout) if left.is_zero() => return true,
-                Err(RecvTimeoutError::Timeout) => {}
-                Ok(()) | Err(RecvTimeoutError::Disconnected) => return false,
-            }
-        }
+        rest(self.shared.clock.as_ref(), self.stop, pause)
     }
 }
 

@@ -1,9 +1,10 @@
-//! Who is measured: this program with each storage method, and INN with those that it has too.
+//! Who is measured: this program with each storage method, INN with those that it has too, and the bare calls of those of files.
 //!
 //! To add one: a row. Invariant: buffers of all contenders are as large together, and written out in full before the feed.
 
 use std::path::Path;
 
+use super::bare::Bare;
 use super::figures::StorageArgs;
 use crate::rivals::{CommandRival, Rival, ScriptRival};
 
@@ -16,6 +17,8 @@ pub struct Method {
     set: Option<&'static str>,
     /// What INN calls it, where INN has it.
     inn: Option<&'static str>,
+    /// Held against bare calls, too; whether the names are those of groups.
+    bare: Option<bool>,
 }
 
 /// All of them; the one that figures are relative to comes first, as the paper's standard INN does.
@@ -24,36 +27,47 @@ pub const METHODS: [Method; 6] = [
         name: REFERENCE,
         set: Some("method = \"tradspool\"\nlayouts = [\"* flat\"]\n"),
         inn: Some("tradspool"),
+        bare: Some(true),
     },
     Method {
         name: "tradspool-range1024",
         set: Some("method = \"tradspool\"\nlayouts = [\"* range1024\"]\n"),
         inn: None,
+        bare: None,
     },
     Method {
         name: "timehash",
         set: Some("method = \"timehash\"\n"),
         inn: Some("timehash"),
+        bare: Some(false),
     },
     Method {
         name: "md5spool",
         set: Some("method = \"md5spool\"\n"),
         inn: None,
+        bare: None,
     },
     Method {
         name: "segment",
         set: Some("method = \"segment\"\n"),
         inn: None,
+        bare: None,
     },
     Method {
         name: "cnfs",
         set: None,
         inn: Some("cnfs"),
+        bare: None,
     },
 ];
 
 /// What others are held against.
 pub(super) const REFERENCE: &str = "tradspool-flat";
+
+/// The calls that a spool of files cannot do without, made durable as often as a server would.
+const BARE: &str = "bare";
+/// ... and never.
+const BARE_UNSYNCED: &str = "unsynced";
 
 /// Entries that INN's history is made for.
 const INN_HISTORY: u64 = 1_000_000;
@@ -91,11 +105,24 @@ impl Contender {
         let inn = chosen
             .clone()
             .filter(|m| args.inn.is_some() && m.inn.is_some());
+        let bare = chosen.clone().filter(|method| method.bare.is_some());
         let of = |server| move |method| Self { server, method };
         chosen
             .map(of("newsreel"))
             .chain(inn.map(of("inn")))
+            .chain(bare.clone().map(of(BARE)))
+            .chain(bare.map(of(BARE_UNSYNCED)))
             .collect()
+    }
+
+    /// The bare calls, below a directory, if it is they.
+    pub(super) fn bare(&self, args: &StorageArgs, at: &Path) -> Option<Bare> {
+        let durable = match self.server {
+            BARE => Some(args.window),
+            BARE_UNSYNCED => None,
+            _ => return None,
+        };
+        Some(Bare::new(at.to_path_buf(), self.method.bare?, durable))
     }
 
     /// What starts it; `config` is where this program's configuration lies.
@@ -128,7 +155,15 @@ mod tests {
             all.map(|one| format!("{} {}", one.server, one.method.name))
                 .collect()
         };
-        assert_eq!(names(&args(&[], None)).len(), METHODS.len());
+        let bare = METHODS
+            .iter()
+            .filter(|method| method.bare.is_some())
+            .count();
+        assert_eq!(names(&args(&[], None)).len(), METHODS.len() + 2 * bare);
+        assert_eq!(
+            names(&args(&["timehash"], None)),
+            ["newsreel timehash", "bare timehash", "unsynced timehash"]
+        );
         assert_eq!(
             names(&args(&["cnfs", "segment"], Some("/inn".into()))),
             ["newsreel segment", "newsreel cnfs", "inn cnfs"]

@@ -10,6 +10,7 @@ use newsreel_host::OpenMode;
 use newsreel_host::mounts::{canonical, mount_points};
 use serde::Serialize;
 
+use super::bare::{Bare, groups_of};
 use super::contenders::{Contender, REFERENCE};
 use crate::corpus::{self, Corpus, CorpusArgs, ListForm, Size};
 use crate::error::Error;
@@ -18,8 +19,8 @@ use crate::load::{LoadArgs, Machine};
 use crate::measure::calls::{Calls, Counting};
 use crate::measure::machine::{CpuLook, CpuShares, DeviceCost, DeviceLook};
 use crate::measure::process::ServerLook;
-use crate::report::{Moment, Report};
-use crate::rivals::Running;
+use crate::report::Moment;
+use crate::rivals::{Rival, Running};
 use crate::usenetfs::FileSystem;
 use crate::usenetfs::volume::Volume;
 
@@ -145,7 +146,7 @@ pub struct Whole {
 pub struct Row {
     /// The file system.
     pub file_system: String,
-    /// `newsreel` or `inn`.
+    /// `newsreel` or `inn`; `bare`: the calls alone, durable as often as in a session; `unsynced`: never.
     pub server: String,
     /// The storage method.
     pub method: String,
@@ -247,6 +248,12 @@ impl Feed {
         })
     }
 
+    /// In the order of the feed.
+    fn corpora(&self) -> impl Iterator<Item = &Corpus> {
+        let short = self.short.iter().map(|(short, _)| short);
+        self.batches.iter().map(|(part, _)| part).chain(short)
+    }
+
     fn articles(&self) -> u64 {
         let short = self.short.iter().map(|(short, _)| short.len());
         let batches = self.batches.iter().map(|(part, _)| part.len());
@@ -266,11 +273,7 @@ fn describe(corpus: &Corpus) -> Batch {
     for n in corpus.first()..corpus.end() {
         let (head, body) = corpus.parts(n, &mut scratch);
         octets += (head.len() + body.len()) as u64;
-        let mut lines = head.split(|octet| *octet == b'\n');
-        let named = lines.find_map(|line| line.strip_prefix(b"Newsgroups: "));
-        for group in named.unwrap_or_default().trim_ascii().split(|&o| o == b',') {
-            groups.insert(group.to_vec());
-        }
+        groups.extend(groups_of(head));
     }
     Batch {
         articles: corpus.len(),
@@ -291,32 +294,34 @@ fn measure(
     let room = feed.articles() * OCTETS_A_FILE + 3 * feed.octets();
     let room = room + 2 * args.buffers_octets + OCTETS_BESIDE;
     let volume = Volume::with_room(&args.directory, file_system, feed.articles() * 2, room)?;
-    let (server, config) = (volume.at().join("server"), volume.at().join("config"));
-    machine.disk.create_dir_all(&server)?;
-    let groups = volume.at().join("groups");
-    write(machine, &groups, &feed.names)?;
-    write(
-        machine,
-        &config,
-        &contender.method.config(args.buffers_octets),
-    )?;
-    let mut rival = contender.rival(args, &config);
-    let address = ([127, 0, 0, 1], args.port).into();
-    let running = rival.start(&server, address, &groups)?;
-    let device = device_of(volume.at())?;
+    let at = volume.at().join("server");
+    machine.disk.create_dir_all(&at)?;
+    let mut rival = None;
+    let worker = match contender.bare(args, &at) {
+        Some(mut bare) => {
+            feed.corpora().for_each(|corpus| bare.prepare(corpus));
+            Worker::Bare(bare)
+        }
+        None => {
+            let started = start((args, contender, machine), &volume, &at, feed)?;
+            Worker::Server(rival.insert(started).1)
+        }
+    };
     let mut stage = Stage {
         args,
         machine,
-        running,
+        worker,
         at: volume.at(),
-        device,
+        device: device_of(volume.at())?,
         complaints: Vec::new(),
     };
     machine.disk.sync_file_system(volume.at())?;
     let before = stage.look();
     let (batches, statistics) = stage.feed_batches(feed)?;
     let short = stage.feed_short(feed)?;
-    rival.stop()?;
+    if let Some((mut rival, _)) = rival {
+        rival.stop()?;
+    }
     machine.disk.sync_file_system(volume.at())?;
     let all = stage.since(before);
     let octets = feed.octets();
@@ -340,11 +345,50 @@ fn measure(
     })
 }
 
+/// Starts a server that has the groups.
+fn start(
+    (args, contender, machine): (&StorageArgs, &Contender, Machine<'_>),
+    volume: &Volume,
+    at: &Path,
+    feed: &Feed,
+) -> Result<(Box<dyn Rival>, Running), Error> {
+    let (config, groups) = (volume.at().join("config"), volume.at().join("groups"));
+    write(machine, &groups, &feed.names)?;
+    let words = contender.method.config(args.buffers_octets);
+    write(machine, &config, &words)?;
+    let mut rival = contender.rival(args, &config);
+    let address = ([127, 0, 0, 1], args.port).into();
+    let running = rival.start(at, address, &groups)?;
+    Ok((rival, running))
+}
+
+/// Who does the work.
+enum Worker {
+    Server(Running),
+    Bare(Bare),
+}
+
+impl Worker {
+    fn pid(&self) -> u32 {
+        match self {
+            Self::Server(running) => running.pid,
+            Self::Bare(_) => std::process::id(),
+        }
+    }
+}
+
+/// What came of a part of the feed.
+struct Fed {
+    accepted: u64,
+    seconds: f64,
+    timeline: Vec<Moment>,
+}
+
 /// A server at work on a file system.
 struct Stage<'a> {
     args: &'a StorageArgs,
     machine: Machine<'a>,
-    running: Running,
+    worker: Worker,
     at: &'a Path,
     device: String,
     complaints: Vec<String>,
@@ -360,16 +404,16 @@ impl Stage<'_> {
     }
 
     fn feed_batches(&mut self, feed: &Feed) -> Result<(Vec<Batch>, Statistics), Error> {
-        let (disk, pid) = (self.machine.disk, self.running.pid);
+        let (disk, pid) = (self.machine.disk, self.worker.pid());
         let counting = Counting::start(pid);
         let (device, cpu) = (self.look(), CpuLook::take(disk));
         let server = ServerLook::take(disk, pid);
         let mut batches = Vec::new();
         for (corpus, batch) in &feed.batches {
-            let report = self.feed(corpus, None)?;
+            let fed = self.feed(corpus, None)?;
             batches.push(Batch {
-                seconds: report.seconds,
-                per_second: report.per_second,
+                seconds: fed.seconds,
+                per_second: fed.accepted as f64 / fed.seconds.max(1e-9),
                 ..batch.clone()
             });
         }
@@ -400,20 +444,32 @@ impl Stage<'_> {
         let Some((corpus, _)) = &feed.short else {
             return Ok(None);
         };
-        let report = self.feed(corpus, Some(LOOK_SECS))?;
+        let fed = self.feed(corpus, Some(LOOK_SECS))?;
         Ok(Some(Short {
-            articles: report.accepted,
-            sustained: report.per_second,
-            peak: peak(&report.timeline),
+            articles: fed.accepted,
+            sustained: fed.accepted as f64 / fed.seconds.max(1e-9),
+            peak: peak(&fed.timeline),
         }))
     }
 
     /// One streaming session; whatever the server does not take is complained of.
-    fn feed(&mut self, corpus: &Corpus, timeline_secs: Option<f64>) -> Result<Report, Error> {
+    fn feed(&mut self, corpus: &Corpus, timeline_secs: Option<f64>) -> Result<Fed, Error> {
+        let address = match &mut self.worker {
+            Worker::Server(running) => running.address,
+            Worker::Bare(bare) => {
+                let (accepted, seconds) = bare.write(self.machine)?;
+                let timeline = Vec::new();
+                return Ok(Fed {
+                    accepted,
+                    seconds,
+                    timeline,
+                });
+            }
+        };
         let load = LoadArgs {
             progress: self.args.progress,
             timeline_secs,
-            ..LoadArgs::new(self.running.address)
+            ..LoadArgs::new(address)
         };
         let args = FeedArgs {
             window: self.args.window,
@@ -428,7 +484,11 @@ impl Stage<'_> {
             let complaint = format!("{taken} of {all} articles were taken: {reasons}");
             self.complaints.push(complaint);
         }
-        Ok(report)
+        Ok(Fed {
+            accepted: report.accepted,
+            seconds: report.seconds,
+            timeline: report.timeline,
+        })
     }
 }
 

@@ -4,6 +4,7 @@
 //! root is needed. Every batch is one streaming session, as in the paper.
 //! Invariant: all contenders get the same articles in the same order; what could not be counted is absent, never zero.
 
+mod bare;
 mod contenders;
 mod figures;
 mod page;

@@ -6,7 +6,7 @@
     reason = "the files of a measurement are no spool of ours"
 )]
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -65,6 +65,8 @@ const INODES_BESIDE: u64 = 16_384;
 /// A file of 2 KiB takes a block of 4 KiB, and its share of everything else.
 const BYTES_A_FILE: u64 = 12 << 10;
 const BYTES_BESIDE: u64 = 512 << 20;
+/// Octets of an image that are written with one call.
+const FILLED_AT_ONCE: u64 = 1 << 20;
 
 impl Volume {
     /// Makes one for so many files in `directory` and mounts it there.
@@ -88,9 +90,14 @@ impl Volume {
         let at = directory.join(file_system.name());
         // Removed with it, however far this comes.
         let volume = Self { image, at };
-        let octets = octets.to_string();
         let (image, at) = (volume.image.as_os_str(), volume.at.as_os_str());
-        call("truncate", ["-s".as_ref(), octets.as_ref(), image])?;
+        // Every block of it, as a disk has all of its own: else the file system below had to find room, and to keep its own
+        // journal, at each sync above.
+        let parts = format!("count={}", octets.div_ceil(FILLED_AT_ONCE));
+        let from = ["if=/dev/zero", "bs=1M", "conv=fsync", "status=none", &parts];
+        let mut of = OsString::from("of=");
+        of.push(image);
+        call("dd", from.iter().map(OsStr::new).chain([of.as_os_str()]))?;
         let words = file_system.command(files + INODES_BESIDE);
         let (program, options) = words.split_first().ok_or(Error::WorkerLost)?;
         call(program, options.iter().map(OsStr::new).chain([image]))?;

@@ -164,7 +164,8 @@ impl Folder {
         &self,
         paths: impl Iterator<Item = &'p Path>,
     ) -> newsreel_host::Result<()> {
-        let dirs: BTreeSet<&Path> = paths.filter_map(Path::parent).collect();
+        let may_be_elsewhere = paths.filter(|_| self.has_hierarchies);
+        let dirs: BTreeSet<&Path> = may_be_elsewhere.filter_map(Path::parent).collect();
         let mut synced = BTreeSet::new();
         for dir in std::iter::once(self.dir.as_path()).chain(dirs) {
             let file_system = match self.disk.file_system(dir) {

@@ -3,30 +3,43 @@
 //! What is said counts if the key itself said it.  A name of a key of version 3 may go without: programs of its time
 //! signed none.  That a key is whose name it bears is for whoever takes it into a keyring to know.
 
+use pgp::packet::{PacketHeader, SignatureType as Kind, UserId};
+use pgp::types::{KeyDetails as _, Tag};
+
 use crate::armor::key_blocks;
 use crate::error::Error;
 use crate::key::{Fingerprint, Key, KeyId};
-use crate::packet::Reader;
-use crate::signature::{Signature, kind};
+use crate::packet::next;
+use crate::signature::Signature;
 
 /// Names and signatures of one key that are looked at; real ones have some dozens.
 const PARTS_MAX: usize = 10_000;
 
 /// What a signature can be of.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 struct Part<T> {
     of: T,
     signatures: Vec<Signature>,
 }
 
+/// Takes one more of its parts; where the signatures of that go.
+fn added<T>(parts: &mut Vec<Part<T>>, of: T) -> Option<&mut Vec<Signature>> {
+    let signatures = Vec::new();
+    parts.push(Part { of, signatures });
+    parts.last_mut().map(|part| &mut part.signatures)
+}
+
 /// A public key with its names.
 #[derive(Debug, Clone)]
 pub struct Certificate {
-    primary: Part<Box<Key>>,
-    names: Vec<Part<Vec<u8>>>,
-    subkeys: Vec<Part<Box<Key>>>,
+    primary: Part<Key>,
+    names: Vec<Part<UserId>>,
+    subkeys: Vec<Part<Key>>,
     octets: Vec<u8>,
 }
+
+/// A packet's header and body.
+type Packet<'a> = (PacketHeader, &'a [u8]);
 
 /// What a key may be used for, by its own word.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,24 +59,24 @@ pub struct Standing {
 pub fn certificates(octets: &[u8]) -> Result<Vec<Result<Certificate, Error>>, Error> {
     let mut all = Vec::new();
     for block in key_blocks(octets)? {
-        let mut reader = Reader(&block);
+        let mut rest = block.as_slice();
         // From the start of one key to that of the next.
-        let (mut start, mut packets) = (block.as_slice(), Vec::new());
-        while !reader.is_empty() {
-            let before = reader.0;
-            let (tag, body) = reader.packet()?;
-            match tag {
-                5 | 7 => {
+        let (mut start, mut packets) = (rest, Vec::new());
+        while !rest.is_empty() {
+            let before = rest;
+            let packet = next(&mut rest)?;
+            match packet.0.tag() {
+                Tag::SecretKey | Tag::SecretSubkey => {
                     return Err(Error::Unsupported(
                         "there is a secret key in it: give the public one",
                     ));
                 }
-                6 => {
+                Tag::PublicKey => {
                     let octets = start.len() - before.len();
                     all.extend(made(&packets, start, octets));
-                    (start, packets) = (before, vec![(tag, body)]);
+                    (start, packets) = (before, vec![packet]);
                 }
-                _ => packets.push((tag, body)),
+                _ => packets.push(packet),
             }
         }
         all.extend(made(&packets, start, start.len()));
@@ -72,11 +85,7 @@ pub fn certificates(octets: &[u8]) -> Result<Vec<Result<Certificate, Error>>, Er
 }
 
 /// The certificate of these packets, which are the first so many octets; none: there is no packet.
-fn made(
-    packets: &[(u8, &[u8])],
-    start: &[u8],
-    octets: usize,
-) -> Option<Result<Certificate, Error>> {
+fn made(packets: &[Packet<'_>], start: &[u8], octets: usize) -> Option<Result<Certificate, Error>> {
     if packets.is_empty() {
         return None;
     }
@@ -85,51 +94,45 @@ fn made(
 }
 
 impl Certificate {
-    fn of(packets: &[(u8, &[u8])], octets: Vec<u8>) -> Result<Self, Error> {
-        let Some(((6, body), rest)) = packets.split_first() else {
+    fn of(packets: &[Packet<'_>], octets: Vec<u8>) -> Result<Self, Error> {
+        let Some(((_, body), rest)) = packets
+            .split_first()
+            .filter(|((header, _), _)| header.tag() == Tag::PublicKey)
+        else {
             return Err(Error::Malformed("it does not begin with a public key"));
         };
         if rest.len() > PARTS_MAX {
             return Err(Error::Unsupported("it has too many names and signatures"));
         }
-        let part = |body| {
-            Ok::<_, Error>(Part {
-                of: Box::new(Key::parse(body)?),
-                signatures: Vec::new(),
-            })
-        };
         let mut found = Self {
-            primary: part(body)?,
+            primary: Part {
+                of: Key::parse(body)?,
+                signatures: Vec::new(),
+            },
             names: Vec::new(),
             subkeys: Vec::new(),
             octets,
         };
-        // Signatures of what is not understood are of nothing.
-        let mut unknown = Vec::new();
-        let mut last = &mut found.primary.signatures;
-        for (tag, body) in rest {
-            match tag {
-                2 => last.extend(Signature::parse(body)),
-                13 => {
-                    found.names.push(Part {
-                        of: body.to_vec(),
-                        signatures: Vec::new(),
-                    });
-                    last = match found.names.last_mut() {
-                        Some(part) => &mut part.signatures,
-                        None => &mut unknown,
-                    };
+        // None: signatures of what is not understood are of nothing.
+        let mut last = Some(&mut found.primary.signatures);
+        for (header, body) in rest {
+            match header.tag() {
+                Tag::Signature => {
+                    if let Some(last) = &mut last {
+                        last.extend(Signature::parse(*header, body));
+                    }
                 }
-                14 => {
-                    found.subkeys.extend(part(body));
-                    last = match found.subkeys.last_mut() {
-                        Some(part) => &mut part.signatures,
-                        None => &mut unknown,
-                    };
+                Tag::UserId => {
+                    let name = UserId::try_from_reader(*header, *body).ok();
+                    last = name.and_then(|name| added(&mut found.names, name));
+                }
+                Tag::PublicSubkey => {
+                    let key = Key::parse(body).ok();
+                    last = key.and_then(|key| added(&mut found.subkeys, key));
                 }
                 // Markers, trust and padding are about nothing.
-                10 | 12 | 21 => {}
-                _ => last = &mut unknown,
+                Tag::Marker | Tag::Trust | Tag::Padding => {}
+                _ => last = None,
             }
         }
         Ok(found)
@@ -150,13 +153,13 @@ impl Certificate {
     /// When it was made, seconds since 1970.
     #[must_use]
     pub fn created(&self) -> u32 {
-        self.primary.of.created
+        self.primary.of.created()
     }
 
     /// Its kind and size, as in `RSA 2048`.
     #[must_use]
     pub fn algorithm(&self) -> String {
-        self.primary.of.material.name()
+        self.primary.of.name.clone()
     }
 
     /// Whether a signature that names this key may be its own, or one of its subkeys'.
@@ -166,50 +169,50 @@ impl Certificate {
     }
 
     fn keys(&self) -> impl Iterator<Item = &Key> {
-        let subkeys = self.subkeys.iter().map(|part| &*part.of);
-        std::iter::once(&*self.primary.of).chain(subkeys)
+        let subkeys = self.subkeys.iter().map(|part| &part.of);
+        std::iter::once(&self.primary.of).chain(subkeys)
     }
 
     /// What the key itself says of it.  Each signature of its own is verified for that.
     #[must_use]
     pub fn standing(&self) -> Standing {
         let primary = &self.primary.of;
-        let hashed = primary.hashed();
-        let own = |signature: &&Signature| signature.verify(primary, &[&hashed]).is_ok();
         let of_key = self.primary.signatures.iter();
+        let own = |it: &&Signature| it.packet.verify_key(&primary.packet).is_ok();
         let is_revoked = of_key
             .clone()
-            .any(|it| it.kind == kind::KEY_REVOKED && own(&it));
-        let direct = of_key.filter(|it| it.kind == kind::DIRECT && own(it));
+            .any(|it| it.kind == Kind::KeyRevocation && own(&it));
+        let direct = of_key.filter(|it| it.kind == Kind::Key && own(it));
         let mut says: Vec<&Signature> = direct.collect();
         let mut names = Vec::new();
         for name in &self.names {
+            // Of what else is said of a name the library says that it is no certification.
             let own = |it: &&Signature| {
-                let hashed_name = it.hashed_name(&name.of);
-                it.verify(primary, &[&hashed, &hashed_name]).is_ok()
+                let packet = &it.packet;
+                let said = packet.verify_certification(&primary.packet, Tag::UserId, &name.of);
+                said.is_ok()
             };
-            let is_about = |it: &&Signature| {
-                kind::CERTIFICATIONS.contains(&it.kind) || it.kind == kind::CERTIFICATION_REVOKED
-            };
-            let of_name = name.signatures.iter().filter(is_about).filter(own);
-            let newest = of_name.max_by_key(|it| it.created);
+            let of_name = name.signatures.iter().filter(own);
+            let newest = of_name.max_by_key(|it| it.created());
             let is_name = match newest {
-                None => primary.version < 4,
-                Some(newest) => newest.kind != kind::CERTIFICATION_REVOKED,
+                None => primary.version() < 4,
+                Some(newest) => newest.kind != Kind::CertRevocation,
             };
             if is_name {
-                names.push(String::from_utf8_lossy(&name.of).into_owned());
+                names.push(String::from_utf8_lossy(name.of.id()).into_owned());
                 says.extend(newest);
             }
         }
-        let newest = says.iter().max_by_key(|it| it.created);
-        let valid_s = match primary.version {
-            4 => newest.and_then(|it| it.key_valid_s).unwrap_or_default(),
-            _ => primary.valid_s,
+        let valid_s = match primary.packet.legacy_v3_expiration_days() {
+            Some(days) => u64::from(days) * 86_400,
+            None => {
+                let newest = says.iter().max_by_key(|it| it.created());
+                u64::from(newest.map_or(0, |it| it.key_valid_s()))
+            }
         };
         Standing {
             names,
-            expires: (valid_s > 0).then(|| u64::from(primary.created) + u64::from(valid_s)),
+            expires: (valid_s > 0).then(|| u64::from(primary.created()) + valid_s),
             is_revoked,
         }
     }
@@ -224,7 +227,7 @@ impl Certificate {
         let primary = &self.primary.of;
         for key in self.keys().filter(|key| signature.is_of(key)) {
             match signature.verify_text(key, text) {
-                Ok(()) if key.id == primary.id || self.signs_with(key, signature.created) => {
+                Ok(()) if key.id == primary.id || self.signs_with(key, signature.created()) => {
                     return self.at(signature);
                 }
                 Ok(()) => why = Error::Unusable("the key is not one for signing"),
@@ -237,11 +240,11 @@ impl Certificate {
     /// What the key says of itself, unless it did not hold when it signed.
     fn at(&self, signature: &Signature) -> Result<Standing, Error> {
         let standing = self.standing();
-        let created = signature.created;
+        let created = signature.created();
         if standing.is_revoked {
             return Err(Error::Unusable("the key has been revoked"));
         }
-        if created < self.primary.of.created {
+        if created < self.primary.of.created() {
             return Err(Error::Unusable("the key was made later than the signature"));
         }
         let is_over = |expires| u64::from(created) >= expires;
@@ -251,21 +254,27 @@ impl Certificate {
         Ok(standing)
     }
 
-    /// Whether the primary key says last that this one signed for it then.
+    /// Whether the primary key says last that this one signed for it then, and this one says so too: else a key could take
+    /// another's signatures for its own.
     fn signs_with(&self, key: &Key, then: u32) -> bool {
-        let primary = &self.primary.of;
-        let (hashed, other) = (primary.hashed(), key.hashed());
+        let primary = &self.primary.of.packet;
         let parts = self.subkeys.iter().filter(|part| part.of.id == key.id);
-        let said = parts.flat_map(|part| &part.signatures).filter(|it| {
-            matches!(it.kind, kind::SUBKEY | kind::SUBKEY_REVOKED)
-                && it.verify(primary, &[&hashed, &other]).is_ok()
+        let said = parts.flat_map(|part| &part.signatures);
+        // Of another kind than these two the library says that it is none.
+        let said = said.filter(|it| {
+            let verified = it.packet.verify_subkey_binding(primary, &key.packet);
+            verified.is_ok()
         });
-        let newest = said.max_by_key(|it| (it.created, it.kind));
+        let newest = said.max_by_key(|it| (it.created(), it.kind == Kind::SubkeyRevocation));
         newest.is_some_and(|it| {
-            let flags = it.key_flags.unwrap_or_default();
-            let valid_s = it.key_valid_s.unwrap_or_default();
-            let holds = valid_s == 0 || then < key.created.saturating_add(valid_s);
-            it.kind == kind::SUBKEY && flags & 2 != 0 && holds
+            let valid_s = it.key_valid_s();
+            let holds = valid_s == 0 || then < key.created().saturating_add(valid_s);
+            let back = it.packet.embedded_signature();
+            let back = back.map(|back| back.verify_primary_key_binding(&key.packet, primary));
+            it.kind == Kind::SubkeyBinding
+                && it.packet.key_flags().sign()
+                && matches!(back, Some(Ok(())))
+                && holds
         })
     }
 }

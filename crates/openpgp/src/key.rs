@@ -1,11 +1,22 @@
-//! Public keys: packets of versions 3 and 4 (RFC 4880 section 5.5.2), their fingerprints and what they verify with.
+//! Public keys: packets of versions 2 to 4 (RFC 4880 section 5.5.2), which of them are taken, and their fingerprints.
 
 use std::fmt;
 
+use pgp::crypto::hash::HashAlgorithm;
+use pgp::packet::{PacketHeader, PublicKey};
+use pgp::ser::Serialize as _;
+use pgp::types::{
+    KeyDetails as _, KeyVersion, Mpi, PacketHeaderVersion, PacketLength, PublicParams, Tag,
+};
+
 use crate::error::Error;
-use crate::hash::Hash;
-use crate::packet::{Reader, number};
-use crate::verify::Material;
+use crate::packet::said;
+
+/// Bits of an RSA modulus and of a DSA prime.  Shorter ones are factored by anybody; the library has the upper limits.
+const BITS_MIN: usize = 1024;
+
+/// Bits of the order of a DSA key.
+const ORDER_BITS_MIN: usize = 160;
 
 /// Eight octets by which a signature names its key; two keys can have the same.
 pub type KeyId = [u8; 8];
@@ -20,64 +31,85 @@ impl fmt::Display for Fingerprint {
     }
 }
 
-/// One public key.
+/// One public key, which may be another's subkey: what is hashed of it is the same.
 #[derive(Debug, Clone)]
 pub(crate) struct Key {
-    pub(crate) version: u8,
-    pub(crate) created: u32,
-    /// Seconds from then on for which a key of version 3 holds; 0: for ever.
-    pub(crate) valid_s: u32,
+    pub(crate) packet: PublicKey,
     pub(crate) id: KeyId,
     pub(crate) fingerprint: Fingerprint,
-    pub(crate) material: Material,
-    /// The packet's body, as it is hashed.
-    body: Vec<u8>,
+    /// Its kind and size, for people.
+    pub(crate) name: String,
 }
 
 impl Key {
     pub(crate) fn parse(body: &[u8]) -> Result<Self, Error> {
-        let mut reader = Reader(body);
-        let version = reader.octet()?;
-        if !matches!(version, 2..=4) {
+        if !matches!(body.first(), Some(2..=4)) {
             return Err(Error::Unsupported("its version is not 2, 3 or 4"));
         }
-        let created = reader.number(4)?;
-        let valid_days = if version < 4 { reader.number(2)? } else { 0 };
-        let algorithm = reader.octet()?;
-        let mut of_material = reader;
-        let material = Material::parse(algorithm, &mut reader)?;
-        let (id, fingerprint) = if version < 4 {
-            // Of the numbers' octets alone, without their lengths.
-            let (modulus, exponent) = (of_material.mpi()?, of_material.mpi()?);
-            let id = modulus.last_chunk::<8>().copied();
-            (id, Hash::Md5.of(&[modulus, exponent]))
-        } else {
-            let fingerprint = Hash::Sha1.of(&[&header(body), body]);
-            (fingerprint.last_chunk::<8>().copied(), fingerprint)
-        };
+        let length = u32::try_from(body.len()).unwrap_or(u32::MAX);
+        let length = PacketLength::Fixed(length);
+        let header = PacketHeader::from_parts(PacketHeaderVersion::New, Tag::PublicKey, length);
+        let header = header.map_err(said)?;
+        let packet = PublicKey::try_from_reader(header, body).map_err(said)?;
+        let id = packet.legacy_key_id().as_ref().try_into();
         Ok(Self {
-            version,
-            created,
-            valid_s: valid_days * 86_400,
-            id: id.ok_or(Error::Malformed("the key is too short"))?,
-            fingerprint: Fingerprint(fingerprint),
-            material,
-            body: body.to_vec(),
+            id: id.map_err(|_| Error::Malformed("its id is not 8 octets"))?,
+            fingerprint: Fingerprint(fingerprint(&packet)?),
+            name: name(&packet)?,
+            packet,
         })
     }
 
-    /// What is hashed of it where something is said of it (RFC 9580 section 5.2.4).
-    pub(crate) fn hashed(&self) -> Vec<u8> {
-        [&header(&self.body)[..], &self.body].concat()
+    pub(crate) fn version(&self) -> u8 {
+        self.packet.version().into()
+    }
+
+    /// When it was made, seconds since 1970.
+    pub(crate) fn created(&self) -> u32 {
+        self.packet.created_at().as_secs()
     }
 }
 
-/// In front of a key where it is hashed.
-fn header(body: &[u8]) -> [u8; 3] {
-    let octets = body.len().to_le_bytes();
-    debug_assert_eq!(
-        number(&[octets[1], octets[0]]) as usize,
-        body.len() & 0xffff
-    );
-    [0x99, octets[1], octets[0]]
+/// The library makes those of old keys of the numbers' lengths too, where RFC 4880 section 12.2 takes the numbers alone.
+fn fingerprint(packet: &PublicKey) -> Result<Vec<u8>, Error> {
+    if packet.version() >= KeyVersion::V4 {
+        return Ok(packet.fingerprint().as_bytes().to_vec());
+    }
+    let numbers = numbers(packet, 2)?;
+    let octets: Vec<&[u8]> = numbers.iter().map(Mpi::as_ref).collect();
+    let digest = HashAlgorithm::Md5.digest(&octets.concat());
+    digest.map_err(|_| Error::Unsupported("its fingerprint cannot be made here"))
+}
+
+/// Its kind and size, as in `RSA 2048`; a key that anybody can make signatures of is refused.
+fn name(packet: &PublicKey) -> Result<String, Error> {
+    let (kind, limits): (_, &[usize]) = match packet.public_params() {
+        PublicParams::RSA(_) => ("RSA", &[BITS_MIN]),
+        PublicParams::DSA(_) => ("DSA", &[BITS_MIN, ORDER_BITS_MIN]),
+        PublicParams::EdDSALegacy(_) | PublicParams::Ed25519(_) => return Ok("Ed25519".to_owned()),
+        PublicParams::ECDSA(_) => return Ok("ECDSA".to_owned()),
+        _ => return Ok("other".to_owned()),
+    };
+    let sizes = numbers(packet, limits.len())?;
+    let sizes: Vec<usize> = sizes.iter().map(bits).collect();
+    if sizes.iter().zip(limits).any(|(size, limit)| size < limit) {
+        return Err(Error::Unsupported(
+            "its numbers are too short: an RSA or DSA key has 1024 bits or more",
+        ));
+    }
+    Ok(format!("{kind} {}", sizes.first().unwrap_or(&0)))
+}
+
+/// The first of the numbers that it is made of.
+fn numbers(packet: &PublicKey, many: usize) -> Result<Vec<Mpi>, Error> {
+    let octets = packet.public_params().to_bytes().map_err(said)?;
+    let mut rest = octets.as_slice();
+    let numbers = (0..many).map(|_| Mpi::try_from_reader(&mut rest).map_err(said));
+    numbers.collect()
+}
+
+fn bits(number: &Mpi) -> usize {
+    let octets = number.as_ref();
+    let zeros = octets.first().map_or(0, |first| first.leading_zeros());
+    octets.len() * 8 - zeros as usize
 }

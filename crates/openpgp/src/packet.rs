@@ -1,93 +1,41 @@
-//! Octets taken apart: numbers, numbers of any length, packets (RFC 9580 sections 3 and 4).
+//! Octets as packets (RFC 9580 section 4), each with where it begins, and what the library says of one.
+//!
+//! Whoever reads on behind a packet that is not understood must know where it ends, so the packets are told apart here; what
+//! is in them the library reads.
+
+use pgp::packet::PacketHeader;
+use pgp::types::PacketLength;
 
 use crate::error::Error;
 
-const SHORT: Error = Error::Malformed("it ends too early");
-
-/// Octets that are read from the front.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
-
-impl<'a> Reader<'a> {
-    pub(crate) const fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    pub(crate) fn take(&mut self, octets: usize) -> Result<&'a [u8], Error> {
-        let (taken, rest) = self.0.split_at_checked(octets).ok_or(SHORT)?;
-        self.0 = rest;
-        Ok(taken)
-    }
-
-    pub(crate) fn rest(&mut self) -> &'a [u8] {
-        std::mem::take(&mut self.0)
-    }
-
-    /// A number of so many octets, the highest first; at most four.
-    pub(crate) fn number(&mut self, octets: usize) -> Result<u32, Error> {
-        Ok(number(self.take(octets)?))
-    }
-
-    pub(crate) fn octet(&mut self) -> Result<u8, Error> {
-        match self.take(1)? {
-            [octet] => Ok(*octet),
-            _ => Err(SHORT),
+/// The next packet: its header and its body.
+pub(crate) fn next<'a>(octets: &mut &'a [u8]) -> Result<(PacketHeader, &'a [u8]), Error> {
+    let header = PacketHeader::try_from_reader(&mut *octets)
+        .map_err(|_| Error::Malformed("no packet of OpenPGP begins so"))?;
+    let length = match header.packet_length() {
+        PacketLength::Fixed(length) => length as usize,
+        PacketLength::Indeterminate => octets.len(),
+        PacketLength::Partial(_) => {
+            return Err(Error::Malformed(
+                "a packet in pieces is neither key nor signature",
+            ));
         }
-    }
-
-    /// A number of any length, its octets (section 3.2).
-    pub(crate) fn mpi(&mut self) -> Result<&'a [u8], Error> {
-        let bits = self.number(2)? as usize;
-        self.take(bits.div_ceil(8))
-    }
-
-    /// The next packet: its tag and its body.
-    pub(crate) fn packet(&mut self) -> Result<(u8, &'a [u8]), Error> {
-        let first = self.octet()?;
-        if first & 0x80 == 0 {
-            return Err(Error::Malformed("no packet of OpenPGP begins so"));
-        }
-        if first & 0x40 != 0 {
-            let octets = match self.octet()? {
-                short @ 0..=191 => usize::from(short),
-                first @ 192..=223 => {
-                    ((usize::from(first) - 192) << 8) + usize::from(self.octet()?) + 192
-                }
-                255 => self.number(4)? as usize,
-                _ => {
-                    return Err(Error::Malformed(
-                        "a packet in pieces is neither key nor signature",
-                    ));
-                }
-            };
-            return Ok((first & 0x3f, self.take(octets)?));
-        }
-        let body = match first & 3 {
-            3 => self.rest(),
-            kind => {
-                let octets = self.number(1 << kind)? as usize;
-                self.take(octets)?
-            }
-        };
-        Ok((first >> 2 & 0xf, body))
-    }
+    };
+    let (body, rest) = octets
+        .split_at_checked(length)
+        .ok_or(Error::Malformed("it ends too early"))?;
+    *octets = rest;
+    Ok((header, body))
 }
 
-/// A number from its octets, the highest first.
-pub(crate) fn number(octets: &[u8]) -> u32 {
-    octets
-        .iter()
-        .fold(0, |number, octet| number << 8 | u32::from(*octet))
-}
-
-/// The octets of a number, the highest first.
-pub(crate) const fn octets_of(number: u32) -> [u8; 4] {
-    [
-        (number >> 24) as u8,
-        (number >> 16 & 0xff) as u8,
-        (number >> 8 & 0xff) as u8,
-        (number & 0xff) as u8,
-    ]
+/// Why the library does not take a packet.
+pub(crate) fn said(error: pgp::errors::Error) -> Error {
+    match error {
+        pgp::errors::Error::Unsupported { .. } => {
+            Error::Unsupported("it is of a kind that is not known here")
+        }
+        _ => Error::Malformed("its parts are not what they should be"),
+    }
 }
 
 #[cfg(test)]
@@ -97,9 +45,9 @@ mod tests {
     #[test]
     fn packets_of_both_forms() {
         let packet = |octets: &[u8]| {
-            let mut reader = Reader(octets);
-            let (tag, body) = reader.packet()?;
-            Ok::<_, Error>((tag, body.len(), reader.0.len()))
+            let mut rest = octets;
+            let (header, body) = next(&mut rest)?;
+            Ok::<_, Error>((u8::from(header.tag()), body.len(), rest.len()))
         };
         let long = |head: &[u8], octets: usize| [head, &vec![7; octets]].concat();
         for (octets, found) in [
@@ -116,8 +64,5 @@ mod tests {
         for bad in [&[][..], &[0x88], &[0x88, 3, 1], &[0x40, 1], &[0xc2, 224, 1]] {
             assert!(packet(bad).is_err(), "{bad:?}");
         }
-        assert_eq!(Reader(&[0, 9, 1, 2, 3]).mpi(), Ok(&[1, 2][..]));
-        assert!(Reader(&[0, 17, 1, 2]).mpi().is_err());
-        assert_eq!(number(&octets_of(0x0102_03fe)), 0x0102_03fe);
     }
 }

@@ -92,10 +92,11 @@ impl Default for LoggingConfig {
 const LEVELS: &[&str] = &["error", "warn", "info", "debug", "trace", "off"];
 
 impl LoggingConfig {
-    /// The filter for `tracing`.
+    /// The filter for `tracing`.  What the library `pgp` says of a signature anybody can make it say, and the server says
+    /// itself why a message counts for nothing; who wants it asks for `pgp=debug`.
     pub(crate) fn directives(&self) -> String {
         let articles = if self.articles { "debug" } else { "off" };
-        format!("{},newsreel::article={articles}", self.level)
+        format!("pgp=off,{},newsreel::article={articles}", self.level)
     }
 
     /// What is wrong with the values: key and what would be right.
@@ -118,6 +119,27 @@ impl LoggingConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_strangers_could_write_is_not_logged() {
+        use tracing_subscriber::layer::SubscriberExt as _;
+        let is_logged = |level: &str| {
+            let level = level.to_owned();
+            let config = LoggingConfig {
+                level,
+                ..Default::default()
+            };
+            let filter = tracing_subscriber::EnvFilter::new(config.directives());
+            let log = tracing_subscriber::registry().with(filter);
+            tracing::subscriber::with_default(log, || {
+                let ours = tracing::enabled!(target: "newsreel::control", tracing::Level::WARN);
+                let theirs = tracing::enabled!(target: "pgp::packet", tracing::Level::WARN);
+                (ours, theirs)
+            })
+        };
+        assert_eq!(is_logged("info"), (true, false));
+        assert_eq!(is_logged("info,pgp=debug"), (true, true));
+    }
 
     #[test]
     fn filters_are_checked() {

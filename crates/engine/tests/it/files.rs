@@ -340,7 +340,7 @@ async fn an_empty_directory_of_a_group_costs_nothing_but_reading() {
         let [here, there] = away(name);
         memory.rename(&here, &there).unwrap();
     }
-    assert_eq!(alive(&world, 3).await, []);
+    assert_eq!(alive(&world, 3).await, Vec::<usize>::new());
     assert_eq!(world.lines("misc.test").await.len(), 3);
     for name in &all {
         let [here, there] = away(name);

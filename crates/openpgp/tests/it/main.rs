@@ -23,6 +23,7 @@ const KEYS: &[(&str, &[u8], &str, &str)] = &[
         "ed25519.a.example",
         "Ed25519",
     ),
+    ("ecdsa", fixture!("ecdsa.asc"), "ecdsa.a.example", "ECDSA"),
     (
         "subkey",
         fixture!("subkey.asc"),
@@ -61,6 +62,7 @@ const SIGNATURES: &[(&str, &[u8])] = &[
     ("rsa-binary", fixture!("rsa-binary.sig")),
     ("dsa", fixture!("dsa.sig")),
     ("ed25519", fixture!("ed25519.sig")),
+    ("ecdsa", fixture!("ecdsa.sig")),
     ("subkey", fixture!("subkey.sig")),
     ("v3", fixture!("v3.sig")),
     ("v3-sha1", fixture!("v3-sha1.sig")),
@@ -111,7 +113,8 @@ fn keys_say_what_they_are() {
         fingerprint("dsa"),
         "264F18F95E8964302A62A09DC006314CDDE406A3"
     );
-    assert_eq!(fingerprint("v3").len(), 32);
+    // MD5 of the modulus and the exponent, without their lengths.
+    assert_eq!(fingerprint("v3"), "38D84D431B801627B2909B220DBB9935");
 }
 
 #[test]
@@ -121,6 +124,7 @@ fn a_signature_is_of_its_key_and_of_its_text() {
         ("rsa", "rsa-binary"),
         ("dsa", "dsa"),
         ("ed25519", "ed25519"),
+        ("ecdsa", "ecdsa"),
         ("subkey", "subkey"),
         ("v3", "v3"),
         ("v3", "v3-sha1"),
@@ -181,15 +185,30 @@ fn a_key_is_held_to_its_word() {
     assert!(found.iter().all(Result::is_err));
 }
 
-/// Of a signature all octets count but those that only help to find a key, or to see early that it is wrong: the first two
-/// of the hash, and bits of a number's length that leave its octets as many.
+/// A key could take another's signatures for its own if it were enough that it calls the other its subkey.
+#[test]
+fn a_subkey_says_itself_whose_it_is() {
+    let mut whole = key("subkey").octets().to_vec();
+    // What it says stands unhashed, in front of two octets of the hash and the primary key's RSA number.
+    let last = whole.len() - (2 + 2 + 256) - 1;
+    whole[last] ^= 1;
+    let found = certificates(&whole).unwrap().remove(0).unwrap();
+    let signature = Signature::read(&octets("subkey")).unwrap();
+    assert_eq!(
+        found.verify(&signature, TEXT.as_bytes()),
+        Err(Error::Unusable("the key is not one for signing"))
+    );
+}
+
+/// Of a signature all octets count but those that only help to find a key, and bits of a number's length that leave its
+/// octets as many.
 #[test]
 fn every_octet_counts() {
     // In versions from 4 on the key's id is not hashed: what stands there may be something else that helps nobody.
     for (name, free) in [
-        ("dsa", &[40, 49, 50, 52, 74][..]),
-        ("v3", &[3, 20, 21, 23]),
-        ("ed25519", &[40, 49, 50]),
+        ("dsa", &[40, 52, 74][..]),
+        ("v3", &[3, 23]),
+        ("ed25519", &[40]),
     ] {
         let whole = octets(name);
         let stands = |at: &usize| {
@@ -219,6 +238,16 @@ fn what_is_no_key_is_refused() {
     for bad in [&b""[..], &[0x88, 1, 9], &[0x88, 0], &octets("dsa")[..9]] {
         assert!(Signature::read(bad).is_err(), "{bad:?}");
     }
+    // Numbers that anybody can take apart.
+    let rsa = |octets: u8| {
+        let bits = [octets >> 5, octets << 3];
+        let body = [&[4, 0, 0, 0, 0, 1][..], &bits, &vec![0xff; octets.into()]].concat();
+        let body = [&body[..], &[0, 17, 1, 0, 1]].concat();
+        let packet = [&[0x98, body.len() as u8][..], &body].concat();
+        certificates(&packet).unwrap().remove(0)
+    };
+    assert!(matches!(rsa(127), Err(Error::Unsupported(why)) if why.contains("1024")));
+    assert_eq!(rsa(128).unwrap().algorithm(), "RSA 1024");
     let more = [octets("dsa"), vec![0]].concat();
     assert!(Signature::read(&more).is_err());
 }

@@ -14,8 +14,8 @@ use newsreel_index::{Error as IndexError, Group, GroupFacts, Wait};
 use newsreel_service::posting::Post;
 use newsreel_service::{
     ArticleBuf, ArticleQuery, Completion, Connection, Defer, Direction, Features, Found,
-    GroupCursor, GroupInfo, GroupRow, GroupSelect, GroupStatus, NewsService, Offer, OfferedId,
-    Outcome, OverviewRows, Part, ServiceError, Transfer,
+    GroupCursor, GroupInfo, GroupRow, GroupSelect, GroupStatus, LastChanges, NewsService, Offer,
+    OfferedId, Outcome, OverviewRows, Part, ServiceError, Transfer,
 };
 use newsreel_store::{Blocking, ReadError, Want};
 use newsreel_wire::{
@@ -36,6 +36,7 @@ use crate::shared::Shared;
 pub struct LocalService {
     pub(crate) shared: Arc<Shared>,
     active: Arc<Mutex<ActiveList>>,
+    changes: Mutex<LastChanges>,
 }
 
 /// Groups examined in one step of a listing at most, so that a listing never holds a task long.
@@ -122,6 +123,7 @@ impl LocalService {
         Self {
             shared,
             active: Arc::default(),
+            changes: Mutex::default(),
         }
     }
 
@@ -242,6 +244,12 @@ impl LocalService {
         visit: &mut (dyn FnMut(GroupRow<'_>) + Send),
     ) -> Result<ListStep, ServiceError> {
         let mut step = ListStep::default();
+        let since = select.changed_since;
+        let mut changes = since.map(|since| (since, self.changes.lock()));
+        let mut is_listed = |row: &GroupRow<'_>| match &mut changes {
+            Some((since, changes)) => changes.look(row, *since, self.now()),
+            None => true,
+        };
         let (mut fault, mut last) = (None, None);
         let after = Some(cursor.after()).filter(|after| !after.is_empty());
         let more = self.shared.views.groups().list(after, limit, |group| {
@@ -250,7 +258,12 @@ impl LocalService {
             if let (Ok(name), true) = (name, is_wanted) {
                 match (self.facts(group, read), step.cold.is_empty()) {
                     (Err(IndexError::WouldBlock), _) => step.cold.push(group.id()),
-                    (Ok(facts), true) => visit(row(group, name, facts)),
+                    (Ok(facts), true) => {
+                        let row = row(group, name, facts);
+                        if is_listed(&row) {
+                            visit(row);
+                        }
+                    }
                     (Err(error), true) => fault = Some(error),
                     _ => {}
                 }

@@ -77,12 +77,14 @@ pub struct GroupSelect<'a> {
     pub wildmat: Option<&'a Wildmat>,
     /// Only groups made at or after this time.
     pub created_since: Option<UnixTime>,
+    /// Only groups whose line in LIST ACTIVE changed at or after this time (see [`LastChanges`](crate::LastChanges)).
+    pub changed_since: Option<UnixTime>,
     /// Only groups with a description (LIST NEWSGROUPS).
     pub described: bool,
 }
 
 impl GroupSelect<'_> {
-    /// Whether a group belongs to the listing.
+    /// Whether a group belongs to the listing, for all that its attributes say.
     #[must_use]
     pub fn takes(&self, name: &str, created: UnixTime, description: &str) -> bool {
         self.created_since.is_none_or(|since| created >= since)

@@ -8,6 +8,7 @@
 
 mod article;
 pub mod cancel_lock;
+mod changes;
 pub mod conformance;
 mod connection;
 mod error;
@@ -20,6 +21,7 @@ mod service;
 mod transfer;
 
 pub use article::{ArticleBuf, ArticleQuery, Found, Part};
+pub use changes::LastChanges;
 pub use connection::{Completion, Connection, ConnectionId};
 pub use error::ServiceError;
 pub use group::{GroupCursor, GroupInfo, GroupRow, GroupSelect, GroupStatus};

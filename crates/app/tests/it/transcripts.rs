@@ -371,7 +371,12 @@ fn transcripts_of_readers_hold_for_the_binary() {
     // does a running process go to the next day.
     play(
         "reader",
-        &["faults.nntp", "post_limits.nntp", "unreadable.nntp"],
+        &[
+            "faults.nntp",
+            "list_modtime.nntp",
+            "post_limits.nntp",
+            "unreadable.nntp",
+        ],
     );
 }
 

@@ -5,6 +5,7 @@
 mod attaching;
 mod by_id;
 mod cancelling;
+mod changing;
 mod checking;
 mod clock;
 mod conformance;

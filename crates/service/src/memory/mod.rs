@@ -19,6 +19,7 @@ use newsreel_wire::{ArticleNumber, GroupId, GroupName, MessageId, UnixTime};
 use parking_lot::Mutex;
 
 use crate::article::{ArticleBuf, ArticleQuery, Found, Part};
+use crate::changes::LastChanges;
 use crate::connection::{Completion, Connection, ConnectionId};
 use crate::error::ServiceError;
 use crate::group::{GroupCursor, GroupInfo, GroupRow, GroupSelect};
@@ -105,6 +106,7 @@ struct State {
     /// Mails to moderators: address and text.
     mails: Vec<(String, Vec<u8>)>,
     limits: PostLimits,
+    changes: LastChanges,
     trouble: Trouble,
 }
 
@@ -286,6 +288,7 @@ impl NewsService for MemoryService {
         limit: usize,
         visit: &mut (dyn FnMut(GroupRow<'_>) + Send),
     ) -> Result<(), ServiceError> {
+        let select = (select, self.now());
         self.reading()?.list_groups(select, cursor, limit, visit);
         Ok(())
     }

@@ -91,8 +91,8 @@ impl State {
     }
 
     pub(super) fn list_groups(
-        &self,
-        select: GroupSelect<'_>,
+        &mut self,
+        (select, now): (GroupSelect<'_>, UnixTime),
         cursor: &mut GroupCursor,
         limit: usize,
         visit: &mut (dyn FnMut(GroupRow<'_>) + Send),
@@ -114,14 +114,18 @@ impl State {
             };
             if select.takes(name, group.created, &group.description) {
                 visited += 1;
-                visit(GroupRow {
+                let row = GroupRow {
                     name: parsed,
                     info: group.info(),
                     status: &group.status,
                     created: group.created,
                     creator: "test",
                     description: &group.description,
-                });
+                };
+                let since = select.changed_since;
+                if since.is_none_or(|since| self.changes.look(&row, since, now)) {
+                    visit(row);
+                }
             }
         }
         cursor.finish();

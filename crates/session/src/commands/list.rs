@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use newsreel_service::{GroupCursor, GroupRow, GroupSelect, NewsService};
+use newsreel_wire::date::parse_nntp;
 use newsreel_wire::nntp::line::Command;
 use newsreel_wire::{Wildmat, overview};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -19,6 +20,7 @@ pub(super) const CAPABILITY: &str = "LIST";
 /// The keywords, as CAPABILITIES shows those that this site has.
 pub(super) const KEYWORDS: &[&str] = &[
     "ACTIVE",
+    "ACTIVE.MODTIME",
     "ACTIVE.TIMES",
     "COUNTS",
     "DISTRIB.PATS",
@@ -32,16 +34,22 @@ pub(super) const KEYWORDS: &[&str] = &[
 ];
 
 /// Those that list groups, for whom may do that.
-pub(super) const OF_GROUPS: &[&str] = &["ACTIVE", "ACTIVE.TIMES", "COUNTS", "NEWSGROUPS"];
+pub(super) const OF_GROUPS: &[&str] = &[
+    "ACTIVE",
+    "ACTIVE.MODTIME",
+    "ACTIVE.TIMES",
+    "COUNTS",
+    "NEWSGROUPS",
+];
 
 /// Groups visited at a time.
 const GROUPS_MAX: usize = 1024;
 
 pub(super) const SPEC: Spec = Spec {
     name: "LIST",
-    usage: "[ACTIVE|ACTIVE.TIMES|COUNTS|NEWSGROUPS|SUBSCRIPTIONS [wildmat]|HEADERS [MSGID|RANGE]|DISTRIB.PATS|DISTRIBUTIONS|\
-            MODERATORS|MOTD|OVERVIEW.FMT]",
-    args: (0, 2),
+    usage: "[ACTIVE|ACTIVE.TIMES|COUNTS|NEWSGROUPS|SUBSCRIPTIONS [wildmat]|ACTIVE.MODTIME yyyymmddhhmmss [wildmat]|\
+            HEADERS [MSGID|RANGE]|DISTRIB.PATS|DISTRIBUTIONS|MODERATORS|MOTD|OVERVIEW.FMT]",
+    args: (0, 3),
     needs: Needs::Reader,
     capability: Some(CAPABILITY),
     pipelined: false,
@@ -63,6 +71,13 @@ where
     }
     if command.arg_is(0, "ACTIVE") && command.args.len() == 1 {
         return active(core).await;
+    }
+    if command.arg_is(0, "ACTIVE.MODTIME") {
+        return changed(core, command).await;
+    }
+    if command.args.len() > 2 {
+        core.reply("501 Too many arguments\r\n");
+        return Ok(());
     }
     let rows: Option<(WriteRow, bool)> = if command.arg_is(0, "ACTIVE") {
         Some((write_active, false))
@@ -89,6 +104,30 @@ where
     }
     fixed(core, command);
     Ok(())
+}
+
+/// LIST ACTIVE of what changed since (docs/active-modtime.md): the moment as DATE says it, then perhaps a wildmat.
+async fn changed<S, Io>(core: &mut Core<S, Io>, command: &Command<'_>) -> Result<(), End>
+where
+    S: NewsService,
+    Io: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    let moment = command.arg(1).and_then(|word| word.split_at_checked(8));
+    let since = moment.map(|(date, time)| parse_nntp(date, time, core.service.now()));
+    let Some(Ok(since)) = since else {
+        core.reply("501 Malformed time: yyyymmddhhmmss, as DATE says it\r\n");
+        return Ok(());
+    };
+    let Ok(wildmat) = command.arg(2).map(Wildmat::parse_argument).transpose() else {
+        core.reply("501 Malformed wildmat\r\n");
+        return Ok(());
+    };
+    let select = GroupSelect {
+        wildmat: wildmat.as_ref(),
+        changed_since: Some(since),
+        ..GroupSelect::default()
+    };
+    groups(core, FOLLOWS, select, write_active).await
 }
 
 /// What does not depend on groups.

@@ -111,6 +111,8 @@ transcripts! {
         last,
         line_ends,
         list,
+        list_modtime,
+        list_modtime_all,
         list_site,
         list_times,
         listgroup,

@@ -43,6 +43,10 @@ pub(crate) struct Candidate {
     pub(crate) id: Range<u32>,
     /// The content of Path in it.
     pub(crate) path: Range<u32>,
+    /// The content of Newsgroups in it.
+    pub(crate) newsgroups: Range<u32>,
+    /// The content of Distribution in it; empty where there is none.
+    pub(crate) distribution: Range<u32>,
     /// The whole Xref field in it, to be taken out.
     pub(crate) xref: Option<Range<u32>>,
     /// Where the empty line begins that ends the header block.
@@ -85,6 +89,12 @@ impl Candidate {
         self.article.get(id).unwrap_or_default()
     }
 
+    /// A part of it.
+    pub(crate) fn part(&self, part: &Range<u32>) -> &[u8] {
+        let part = part.start as usize..part.end as usize;
+        self.article.get(part).unwrap_or_default()
+    }
+
     /// The content of its Cancel-Lock.
     pub(crate) fn locks(&self) -> Option<&[u8]> {
         let locks = self.locks.as_ref()?;
@@ -98,6 +108,8 @@ pub(crate) struct CandidateBatch {
     pub(crate) sink: Arc<Connection>,
     /// What goes in front of the content of Path: our name and the diagnostic.
     pub(crate) path_entry: Vec<u8>,
+    /// They are injected here.
+    pub(crate) is_posted: bool,
     pub(crate) candidates: Vec<Candidate>,
     /// The first one the sequencer has not taken up yet.
     pub(crate) next: usize,
@@ -134,6 +146,7 @@ impl Accept {
         CandidateBatch {
             sink: Arc::clone(from),
             path_entry,
+            is_posted: matches!(origin, Origin::Post(_)),
             candidates,
             next: 0,
             text,
@@ -285,6 +298,8 @@ pub(crate) fn judge(
         article: transfer.article.clone(),
         id: span_of(wire, relay.message_id.as_bytes()),
         path: span_of(wire, relay.path.content()),
+        newsgroups: span_of(wire, relay.newsgroups),
+        distribution: span_in(wire, headers.content(Known::Distribution)),
         head_end: small(headers.body_start().saturating_sub(2)),
         octets: small(facts.bytes - xref.as_ref().map_or(0, |xref| xref.len())),
         xref,
@@ -328,6 +343,11 @@ pub(crate) fn span_of(wire: &[u8], part: &[u8]) -> Range<u32> {
     let start = part.as_ptr().addr().wrapping_sub(wire.as_ptr().addr());
     debug_assert!(start + part.len() <= wire.len());
     span(start, start + part.len())
+}
+
+/// The same of a part that may not be there.
+fn span_in(wire: &[u8], part: Option<&[u8]>) -> Range<u32> {
+    part.map_or(0..0, |part| span_of(wire, part))
 }
 
 /// Age, future, loop: what the article says, against our settings.
@@ -467,6 +487,8 @@ pub(crate) mod tests {
             article: Bytes::from_static(wire),
             id: 0..0,
             path: span_of(wire, path.content),
+            newsgroups: 0..0,
+            distribution: 0..0,
             xref: headers
                 .get(Known::Xref)
                 .map(|field| span(field.start, field.end)),

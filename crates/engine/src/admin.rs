@@ -446,7 +446,7 @@ impl Sequencer {
         self.shared.journal.retire_before(self.keep_from(before));
     }
 
-    /// The log is kept for outgoing feeds up to its configured size.
+    /// The log is kept for outgoing feeds up to its configured size; where there are some, only what they have not read.
     fn keep_from(&self, checkpoint: Sequence) -> Sequence {
         let mut room = match self.room.is_full {
             true => 0,
@@ -460,6 +460,14 @@ impl Sequencer {
             let Some(rest) = room.checked_sub(segment.octets) else {
                 break;
             };
+            if self
+                .shared
+                .feeds
+                .needed_from()
+                .is_some_and(|from| keep <= from)
+            {
+                break;
+            }
             room = rest;
             keep = segment.first;
         }

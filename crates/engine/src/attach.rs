@@ -266,6 +266,9 @@ impl Attach<'_> {
                 article: Bytes::copy_from_slice(wire),
                 id: span_of(wire, id.as_bytes()),
                 path: span_of(wire, path),
+                // What was here or elsewhere before is fed to nobody.
+                newsgroups: 0..0,
+                distribution: 0..0,
                 head_end: small(headers.body_start().saturating_sub(2)),
                 octets: small(facts.bytes - xref.as_ref().map_or(0, |xref| xref.len())),
                 xref,
@@ -286,6 +289,7 @@ impl Attach<'_> {
         let batch = self.batch.get_or_insert_with(|| CandidateBatch {
             sink: Arc::clone(&self.sink),
             path_entry: Vec::new(),
+            is_posted: false,
             candidates: Vec::new(),
             next: 0,
             text: Vec::new(),

@@ -29,6 +29,7 @@ use crate::control::pending::Pending;
 use crate::counters::Counters;
 use crate::error::Error;
 use crate::expire::background::{self, Expiry};
+use crate::feeds::Feeds;
 use crate::inbox::Inbox;
 use crate::local::LocalService;
 use crate::offers::Offers;
@@ -187,6 +188,7 @@ impl Engine {
             inbox: Inbox::new(),
             counters: Counters::default(),
             committed: AtomicU64::new(committed),
+            feeds: Feeds::new(Sequence(committed)),
             closing: AtomicBool::new(false),
             holds: Mutex::default(),
             expiry: Expiry::default(),

@@ -112,6 +112,7 @@ impl Sequencer {
             if commit.articles > 0 || !commit.waiting.is_empty() {
                 self.checkpoints.log_octets += commit.frame.bytes().len() as u64;
             }
+            self.shared.feeds.tell(last);
             self.checkpoint_after(last);
             let counters = &self.shared.counters;
             Counters::add(&counters.commits, 1);

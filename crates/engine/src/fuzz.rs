@@ -10,9 +10,9 @@ use newsreel_wire::article::Headers;
 use crate::control::{groups, keyring, signed};
 
 use crate::record::{
-    ArticleRecord, GroupRecord, GroupRemovedRecord, LeftRecord, PendingRecord, ReservedRecord,
-    StateRecord, WithdrawnRecord, decode_expires, decode_jump, decode_spool_made, decode_time,
-    kind,
+    ArticleRecord, FeedRecord, GroupRecord, GroupRemovedRecord, LeftRecord, PendingRecord,
+    ReservedRecord, StateRecord, WithdrawnRecord, decode_expires, decode_jump, decode_spool_made,
+    decode_time, kind,
 };
 
 /// Decodes `octets` as the payload of a record of this kind; says whether it took them.
@@ -44,6 +44,12 @@ pub fn decode_record(record_kind: u8, octets: &[u8]) -> bool {
             octets.starts_with(&again)
         }),
         kind::EXPIRES => decode_expires(at, octets).is_ok(),
+        kind::FEED => FeedRecord::decode(at, octets).is_ok_and(|feed| {
+            let mut again = Vec::new();
+            feed.encode(&mut again);
+            // Flags that this newsreel does not know are passed over.
+            again.get(1..) == octets.get(1..)
+        }),
         kind::CANCEL_PENDING => PendingRecord::decode(at, octets).is_ok_and(|pending| {
             let mut again = Vec::new();
             pending.encode(&mut again);

@@ -24,6 +24,7 @@ mod create;
 mod engine;
 mod error;
 mod expire;
+mod feeds;
 mod filing;
 mod finish;
 pub mod fuzz;
@@ -76,6 +77,7 @@ pub use expire::{
     ExpireConfig, ExpireReport, ExpireRule, ExpiryConfig, ExpiryStatus, Going,
     LISTED_MAX as EXPIRED_LISTED_MAX, RuleCount,
 };
+pub use feeds::{FedArticle, FeedCursor, FeedRead};
 pub use in_order::HELD_MAX;
 pub use local::LocalService;
 pub use newnews::NewnewsCursor;

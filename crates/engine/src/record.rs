@@ -46,6 +46,8 @@ pub(crate) mod kind {
     pub(crate) const LEFT: u8 = 14;
     /// When the article of the next record asks to go.
     pub(crate) const EXPIRES: u8 = 15;
+    /// What outgoing feeds must know of the article that follows.
+    pub(crate) const FEED: u8 = 16;
 }
 
 /// An accepted article, as the log tells it.
@@ -456,6 +458,43 @@ pub(crate) fn decode_expires(sequence: Sequence, payload: &[u8]) -> Result<UnixT
         .map(UnixTime)
 }
 
+/// What outgoing feeds must know of the article that follows and its own record does not say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FeedRecord<'a> {
+    /// It was injected here.
+    pub(crate) is_posted: bool,
+    /// It is a control message.
+    pub(crate) is_control: bool,
+    /// The content of Newsgroups, with the names that are not here.
+    pub(crate) newsgroups: &'a [u8],
+    /// The content of Distribution; empty where there is none.
+    pub(crate) distribution: &'a [u8],
+}
+
+impl<'a> FeedRecord<'a> {
+    /// Writes the payload.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.push(u8::from(self.is_posted) | u8::from(self.is_control) << 1);
+        let len = u32::try_from(self.newsgroups.len()).unwrap_or(u32::MAX);
+        out.extend_from_slice(&len.to_le_bytes());
+        out.extend_from_slice(self.newsgroups);
+        out.extend_from_slice(self.distribution);
+    }
+
+    /// Reads the payload.
+    pub(crate) fn decode(sequence: Sequence, payload: &'a [u8]) -> Result<Self, Error> {
+        let mut cursor = Cursor::new(sequence, kind::FEED, payload);
+        let [flags] = cursor.array()?;
+        let len = usize::try_from(cursor.u32()?).unwrap_or(usize::MAX);
+        Ok(Self {
+            is_posted: flags & 1 != 0,
+            is_control: flags & 2 != 0,
+            newsgroups: cursor.take(len)?,
+            distribution: cursor.rest(),
+        })
+    }
+}
+
 /// Reads the payload of a `SPOOL_MADE` record: the key of the message-id hash.
 pub(crate) fn decode_spool_made(sequence: Sequence, payload: &[u8]) -> Result<[u8; 32], Error> {
     Cursor::new(sequence, kind::SPOOL_MADE, payload).array()
@@ -573,6 +612,7 @@ mod tests {
             let _ = StateRecord::decode(Sequence(1), &bytes);
             let _ = PendingRecord::decode(Sequence(1), &bytes);
             let _ = LeftRecord::decode(Sequence(1), &bytes);
+            let _ = FeedRecord::decode(Sequence(1), &bytes);
         }
     }
 
@@ -625,6 +665,16 @@ mod tests {
         left.encode(&mut text);
         assert_eq!(LeftRecord::decode(Sequence(1), &text).unwrap(), left);
         assert!(LeftRecord::decode(Sequence(1), &text[..text.len() - 1]).is_err());
+        text.clear();
+        let feed = FeedRecord {
+            is_posted: false,
+            is_control: true,
+            newsgroups: b"misc.test,a.b",
+            distribution: b"",
+        };
+        feed.encode(&mut text);
+        assert_eq!(FeedRecord::decode(Sequence(1), &text).unwrap(), feed);
+        assert!(FeedRecord::decode(Sequence(1), &text[..text.len() - 1]).is_err());
         out.pop();
         let error = StateRecord::decode(Sequence(44), &out)
             .unwrap_err()

@@ -29,7 +29,7 @@ use crate::counters::Counters;
 use crate::error::Error;
 use crate::filing::{self, GroupTable};
 use crate::places::Places;
-use crate::record::{self, ReservedRecord, kind};
+use crate::record::{self, FeedRecord, ReservedRecord, kind};
 use crate::requests::{Request, Waiting};
 use crate::room::Room;
 use crate::shared::Shared;
@@ -375,7 +375,8 @@ impl Sequencer {
         }
         // Only the overview keeps it.
         let expires = candidate.expires.filter(|_| !numbers.is_empty());
-        let sequence = Sequence(self.next.0 + u64::from(expires.is_some()));
+        let is_fed = candidate.kept.is_none() && self.shared.feeds.are_there();
+        let sequence = Sequence(self.next.0 + u64::from(expires.is_some()) + u64::from(is_fed));
         let placed = {
             let (parts, head_len) = filing::parts(candidate, &batch.path_entry, &self.scratch.xref);
             self.store.place(&Place {
@@ -406,6 +407,15 @@ impl Sequencer {
         };
         self.scratch.hopeless = false;
         self.groups.take(&numbers);
+        if is_fed {
+            let facts = FeedRecord {
+                is_posted: batch.is_posted,
+                is_control: candidate.is_control,
+                newsgroups: candidate.part(&candidate.newsgroups),
+                distribution: candidate.part(&candidate.distribution),
+            };
+            facts.encode(self.open.frame.record(kind::FEED));
+        }
         if let Some(expires) = expires {
             let record = self.open.frame.record(kind::EXPIRES);
             record.extend_from_slice(&expires.0.to_le_bytes());

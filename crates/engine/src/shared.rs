@@ -24,6 +24,7 @@ use crate::counters::Counters;
 use crate::error::Error;
 use crate::expire::background::Expiry;
 use crate::expire::rules::ExpireRules;
+use crate::feeds::Feeds;
 use crate::holds::Holds;
 use crate::inbox::Inbox;
 use crate::offers::Offers;
@@ -55,6 +56,8 @@ pub(crate) struct Shared {
     pub(crate) counters: Counters,
     /// The last committed and applied sequence.
     pub(crate) committed: AtomicU64,
+    /// What outgoing feeds wait for, and what the log keeps for them.
+    pub(crate) feeds: Feeds,
     /// No more articles are taken: the server stops.
     pub(crate) closing: AtomicBool,
     /// Why nothing is taken at present, if so.

@@ -121,6 +121,7 @@ fn whole_inputs_are_taken() {
         "jumped",
         "withdrawn",
         "cancel-pending",
+        "feed",
     ];
     for name in records {
         let octets = input(&format!("log_record/{name}"));

@@ -21,6 +21,7 @@ mod files;
 mod limits;
 mod looking;
 mod old_log;
+mod outgoing;
 mod refusing;
 mod room;
 mod scale;

@@ -1,0 +1,207 @@
+//! What outgoing feeds need of the engine: the articles in the order of the log, a word when there are more, and that the log
+//! keeps what they have not read.
+//!
+//! An article's place in a feed is the sequence of its `feed` record.  An article without one, from before there were feeds or
+//! from another spool, is fed to nobody.  Who reads may stop anywhere and go on there later; what was lost meanwhile is said.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use newsreel_journal::{Cursor, Error as JournalError};
+use newsreel_wire::{Sequence, UnixTime};
+use tokio::sync::watch;
+
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::record::{ArticleRecord, FeedRecord, kind};
+
+/// Stands for: there are no outgoing feeds.
+const NOBODY: u64 = u64::MAX;
+
+/// The engine's side of outgoing feeds.
+#[derive(Debug)]
+pub(crate) struct Feeds {
+    /// The log is kept from here on, as far as it may be.
+    needed_from: AtomicU64,
+    committed: watch::Sender<Sequence>,
+}
+
+impl Feeds {
+    pub(crate) fn new(committed: Sequence) -> Self {
+        Self {
+            needed_from: AtomicU64::new(NOBODY),
+            committed: watch::Sender::new(committed),
+        }
+    }
+
+    /// Whether records for them are written.
+    pub(crate) fn are_there(&self) -> bool {
+        self.needed_from().is_some()
+    }
+
+    /// From where on they need the log.
+    pub(crate) fn needed_from(&self) -> Option<Sequence> {
+        let from = self.needed_from.load(Ordering::Relaxed);
+        (from != NOBODY).then_some(Sequence(from))
+    }
+
+    /// Everything up to here is committed.
+    pub(crate) fn tell(&self, committed: Sequence) {
+        self.committed.send_replace(committed);
+    }
+}
+
+/// An article as a feed sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FedArticle<'a> {
+    /// Its place.
+    pub sequence: Sequence,
+    /// When it arrived.
+    pub arrival: UnixTime,
+    /// Octets as served, without dot-stuffing and terminator.
+    pub octets: u32,
+    /// Its message-id, with brackets.
+    pub id: &'a [u8],
+    /// The content of Path as stored, our own name in front.
+    pub path: &'a [u8],
+    /// The content of Newsgroups, with the names that are not here.
+    pub newsgroups: &'a [u8],
+    /// The content of Distribution; empty where there is none.
+    pub distribution: &'a [u8],
+    /// It was injected here.
+    pub is_posted: bool,
+    /// It is a control message.
+    pub is_control: bool,
+}
+
+/// How a step of reading came out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FeedRead {
+    /// Articles were shown, or passed over; there may be more.
+    More,
+    /// Everything committed has been read.
+    End,
+    /// Everything from one sequence to before another is not there any more.
+    Missed {
+        /// The first that is lost.
+        from: Sequence,
+        /// The first that is there again.
+        before: Sequence,
+        /// Why, in words.
+        why: String,
+    },
+}
+
+/// A place in the order of all articles.
+#[derive(Debug)]
+pub struct FeedCursor(Cursor);
+
+impl FeedCursor {
+    /// What has not been read begins here.
+    #[must_use]
+    pub const fn position(&self) -> Sequence {
+        self.0.position()
+    }
+
+    /// Goes elsewhere.
+    pub fn seek(&mut self, to: Sequence) {
+        self.0.seek(to);
+    }
+
+    /// Shows the articles of one commit until `visit` breaks off; the one it breaks off at is shown again.  Waits for the disk
+    /// where the log is not in memory.
+    ///
+    /// # Errors
+    /// When the disk fails, or a record is not what this newsreel writes.
+    pub fn read(
+        &mut self,
+        mut visit: impl FnMut(&FedArticle<'_>) -> ControlFlow<()>,
+    ) -> Result<FeedRead, Error> {
+        let from = self.0.position();
+        let frame = match self.0.next_frame() {
+            Ok(Some(frame)) => frame,
+            Ok(None) => return Ok(FeedRead::End),
+            Err(JournalError::Gone { wanted, oldest }) => {
+                self.0.seek(oldest);
+                return Ok(FeedRead::Missed {
+                    from: wanted,
+                    before: oldest,
+                    why: "the log was kept no longer".to_owned(),
+                });
+            }
+            Err(JournalError::Damaged(damage)) => {
+                return Ok(FeedRead::Missed {
+                    from: damage.first,
+                    before: damage.before,
+                    why: format!("the log is damaged: {}", damage.why),
+                });
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let mut facts = None;
+        let mut stopped_at = None;
+        for record in frame.records().since(from) {
+            match record.kind {
+                kind::FEED => {
+                    let feed = FeedRecord::decode(record.sequence, record.payload)?;
+                    facts = Some((record.sequence, feed));
+                }
+                kind::EXPIRES => {}
+                kind::ARTICLE => {
+                    let Some((sequence, feed)) = facts.take() else {
+                        continue;
+                    };
+                    let article = ArticleRecord::decode(record.sequence, record.payload)?;
+                    if visit(&fed(sequence, &feed, &article)).is_break() {
+                        stopped_at = Some(sequence);
+                        break;
+                    }
+                }
+                _ => facts = None,
+            }
+        }
+        if let Some(sequence) = stopped_at {
+            self.0.seek(sequence);
+        }
+        Ok(FeedRead::More)
+    }
+}
+
+fn fed<'a>(
+    sequence: Sequence,
+    feed: &FeedRecord<'a>,
+    article: &ArticleRecord<'a>,
+) -> FedArticle<'a> {
+    FedArticle {
+        sequence,
+        arrival: article.arrival,
+        octets: article.octets,
+        id: article.id,
+        path: article.path,
+        newsgroups: feed.newsgroups,
+        distribution: feed.distribution,
+        is_posted: feed.is_posted,
+        is_control: feed.is_control,
+    }
+}
+
+impl Engine {
+    /// Reads the articles of the log from a place on.
+    #[must_use]
+    pub fn feed_from(&self, from: Sequence) -> FeedCursor {
+        FeedCursor(self.shared.journal.read_from(from))
+    }
+
+    /// Says from where on outgoing feeds need the log, which is kept for them as far as `engine.log_keep_octets` lets it; `None`:
+    /// there are no feeds.  From the first time on the log says what they must know.
+    pub fn keep_for_feeds(&self, from: Option<Sequence>) {
+        let from = from.map_or(NOBODY, |from| from.0.min(NOBODY - 1));
+        self.shared.feeds.needed_from.store(from, Ordering::Relaxed);
+    }
+
+    /// The last committed sequence, and word of each later one.
+    #[must_use]
+    pub fn watch_commits(&self) -> watch::Receiver<Sequence> {
+        self.shared.feeds.committed.subscribe()
+    }
+}

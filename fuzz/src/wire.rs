@@ -10,6 +10,7 @@ use newsreel_wire::article::{
 };
 use newsreel_wire::batch::{BatchReader, Step};
 use newsreel_wire::date::{UnixTime, parse_nntp, parse_relaxed, parse_rfc5322, print_rfc5322};
+use newsreel_wire::nntp::block::{BlockSplitter, Portion};
 use newsreel_wire::nntp::framing::{dot_stuff, dot_unstuff, find_end, lf_to_wire, wire_to_lf};
 use newsreel_wire::nntp::line::{COMMAND_OCTETS_MAX, Command, LineSplitter, Split};
 use newsreel_wire::overview::{self, OverviewFields};
@@ -170,6 +171,22 @@ pub fn date(data: &[u8]) {
     }
 }
 
+/// The first block passed on while it comes ends where it ends.
+fn in_portions(data: &[u8], whole: Option<usize>) {
+    let (mut splitter, mut front, mut given) = (BlockSplitter::default(), 0, 0);
+    for upto in (0..=data.len()).step_by(3).chain([data.len()]) {
+        match splitter.next(data.get(front..upto).unwrap_or_default()) {
+            Portion::More => {}
+            Portion::Part(len) => front += len,
+            Portion::Last(len) => {
+                given = front + len;
+                break;
+            }
+        }
+    }
+    assert_eq!((given > 0).then_some(given), whole);
+}
+
 /// Finding ends in pieces, stuffing and unstuffing.
 pub fn framing(data: &[u8]) {
     let whole = find_end(data, 0);
@@ -181,6 +198,7 @@ pub fn framing(data: &[u8]) {
         scanned = upto;
     }
     assert_eq!(in_pieces, whole);
+    in_portions(data, whole);
 
     let (mut wire, mut back) = (Vec::new(), Vec::new());
     dot_stuff(data, &mut wire);

@@ -1,11 +1,12 @@
 //! Listeners, access and limits: who may connect and what they may do, how many at a time, and how connections end when the
-//! server stops.
+//! server stops; and `client`, connections to servers elsewhere.
 //!
-//! Nothing a peer does stops the accept loop, and no table here grows without a limit.  This crate moves no NNTP but
-//! the one line a refused connection gets, and knows nothing of articles.
+//! Nothing a peer does stops the accept loop, and no table here grows without a limit.  To those who come this crate says
+//! no NNTP but the one line a refused connection gets, and it knows nothing of articles.
 #![deny(missing_docs)]
 
 pub mod access;
+pub mod client;
 mod config;
 mod deflate;
 mod drain;

@@ -7,8 +7,9 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio_rustls::server::TlsStream;
+use tokio_rustls::TlsStream;
 
+use crate::client::Trust;
 use crate::tls::Tls;
 
 /// A connection.
@@ -27,7 +28,18 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Stream<Io> {
     /// When the other side speaks no TLS that we do, or takes too long; and when this is over TLS already.
     pub async fn secure(self, tls: &Tls) -> io::Result<Self> {
         match self {
-            Self::Plain(io) => Ok(Self::Secure(Box::new(tls.accept(io).await?))),
+            Self::Plain(io) => Ok(Self::Secure(Box::new(tls.accept(io).await?.into()))),
+            Self::Secure(_) => Err(io::Error::other("this is over TLS already")),
+        }
+    }
+
+    /// The handshake of a client.
+    ///
+    /// # Errors
+    /// When the other side speaks no TLS that we do, or is not whom it should be; and when this is over TLS already.
+    pub(crate) async fn secure_to(self, trust: &Trust) -> io::Result<Self> {
+        match self {
+            Self::Plain(io) => Ok(Self::Secure(Box::new(trust.connect(io).await?.into()))),
             Self::Secure(_) => Err(io::Error::other("this is over TLS already")),
         }
     }

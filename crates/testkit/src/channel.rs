@@ -160,13 +160,21 @@ impl Channel {
         octets
     }
 
-    /// From here on over TLS; an error if the handshake fails or something came that it does not belong to.
-    pub(crate) async fn secure(&mut self) -> io::Result<()> {
+    /// From here on over TLS, as the client or as the server; an error if the handshake fails or something came that it does
+    /// not belong to.
+    pub(crate) async fn secure(&mut self, is_server: bool) -> io::Result<()> {
         if self.taken < self.incoming.len() {
             return Err(io::Error::other("octets came in front of the handshake"));
         }
         let io = std::mem::replace(&mut self.io, Box::new(tokio::io::empty()));
-        match tokio::time::timeout(self.wait, tls::secure(io)).await {
+        let handshake = async {
+            if is_server {
+                tls::accept(io).await
+            } else {
+                tls::secure(io).await
+            }
+        };
+        match tokio::time::timeout(self.wait, handshake).await {
             Ok(secured) => self.io = Box::new(secured?),
             Err(_) => return Err(io::ErrorKind::TimedOut.into()),
         }

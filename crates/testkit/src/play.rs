@@ -317,7 +317,12 @@ impl<D: Driver> Play<'_, D> {
                 };
             }
             Action::Tls(name) => {
-                return match self.channel(line, name)?.secure().await {
+                let is_server = self.transcript.reversed.contains(name);
+                if is_server {
+                    // TLS from the first octet on: nothing was said yet.
+                    self.open(line, name, false, true).await?;
+                }
+                return match self.channel(line, name)?.secure(is_server).await {
                     Ok(()) => Ok(()),
                     Err(error) => fail(line, format!("TLS: {error}")),
                 };

@@ -4,11 +4,11 @@ use std::io;
 use std::sync::{Arc, LazyLock};
 
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
+use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 
 /// Whom the certificate is for.
 const NAME: &str = "news.test.example";
@@ -61,5 +61,22 @@ where
         .with_root_certificates(roots)
         .with_no_client_auth();
     let name = ServerName::try_from(NAME).map_err(io::Error::other)?;
-    TlsConnector::from(Arc::new(config)).connect(name, io).await
+    let secured = TlsConnector::from(Arc::new(config)).connect(name, io);
+    Ok(secured.await?.into())
+}
+
+/// The handshake of a server.
+pub(crate) async fn accept<Io>(io: Io) -> io::Result<TlsStream<Io>>
+where
+    Io: AsyncRead + AsyncWrite + Unpin,
+{
+    let own = certificate().map_err(io::Error::other)?;
+    let key = PrivateKeyDer::from_pem_slice(own.key.as_bytes()).map_err(io::Error::other)?;
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(io::Error::other)?
+        .with_no_client_auth()
+        .with_single_cert(vec![own.der.clone()], key)
+        .map_err(io::Error::other)?;
+    Ok(TlsAcceptor::from(Arc::new(config)).accept(io).await?.into())
 }

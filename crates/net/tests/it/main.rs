@@ -1,5 +1,8 @@
-//! Listeners over real loopback sockets: admission, refusal, draining.
+//! Listeners over real loopback sockets: admission, refusal, draining; and the client over scripted servers.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod reaching;
+mod upstream;
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;

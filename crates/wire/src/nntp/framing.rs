@@ -26,6 +26,11 @@ pub fn find_end(buf: &[u8], scanned: usize) -> Option<usize> {
     if buf.starts_with(TERMINATOR_LINE) {
         return Some(TERMINATOR_LINE.len());
     }
+    find_terminator(buf, scanned)
+}
+
+/// The same behind the block's first octets, where a dot alone is the end only after a line.
+pub(super) fn find_terminator(buf: &[u8], scanned: usize) -> Option<usize> {
     let from = scanned.min(buf.len()).saturating_sub(TERMINATOR.len() - 1);
     let found = FINDER.find(buf.get(from..)?)?;
     Some(from + found + TERMINATOR.len())

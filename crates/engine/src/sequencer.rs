@@ -56,9 +56,6 @@ const NAP: Duration = Duration::from_secs(1);
 /// So many commits for one connection, and it is taken for the only one.
 const LONE_COMMITS: u32 = 8;
 
-/// A commit that took longer, microseconds, is worth another thread: the next grows meanwhile, however few feed it.
-const LONE_COMMIT_US_MAX: u64 = 3000;
-
 /// That there is no place for articles is said no more often.
 const TELL_EVERY_MS: u64 = 1000;
 
@@ -136,13 +133,6 @@ impl Lone {
         }
         self.commits = self.commits.saturating_add(1);
         self.connection.is_some() && self.commits > LONE_COMMITS
-    }
-
-    /// Notes how long a commit took.
-    const fn took(&mut self, us: u64) {
-        if us > LONE_COMMIT_US_MAX {
-            self.commits = 0;
-        }
     }
 }
 
@@ -236,7 +226,6 @@ impl Sequencer {
             }) => {
                 self.committing = false;
                 Counters::add(&self.shared.counters.commit_us, took_us);
-                self.lone.took(took_us);
                 match failure {
                     None => {
                         self.ended(&commit, synced);

@@ -74,6 +74,11 @@ const INN_HISTORY: u64 = 1_000_000;
 const MIB: u64 = 1 << 20;
 
 impl Method {
+    /// However much it is fed, it takes no more room.
+    pub(super) const fn is_cyclic(&self) -> bool {
+        self.set.is_none()
+    }
+
     /// The configuration of a server that stores everything so.
     pub(super) fn config(&self, buffers_octets: u64) -> String {
         if let Some(set) = self.set {

@@ -48,6 +48,8 @@ pub struct StorageArgs {
     pub methods: Vec<String>,
     /// Articles of a batch.
     pub articles: u64,
+    /// Articles fed before anything is counted: a server in use has been around its buffers.
+    pub warming_articles: u64,
     /// Small articles of the run after them; 0: no such run.
     pub short_articles: u64,
     /// Articles under way.
@@ -72,8 +74,9 @@ impl StorageArgs {
             file_systems: vec![FileSystem::Ext4, FileSystem::Ext2],
             methods: Vec::new(),
             articles: 5400,
+            warming_articles: 0,
             short_articles: 20_000,
-            window: 100,
+            window: 1000,
             buffers_octets: 512 << 20,
             corpus: CorpusArgs::default(),
             port: 11_930,
@@ -206,6 +209,7 @@ pub fn run(
 
 /// What every contender is fed.
 struct Feed {
+    warming: Option<Corpus>,
     batches: Vec<(Corpus, Batch)>,
     short: Option<(Corpus, u64)>,
     names: String,
@@ -214,7 +218,7 @@ struct Feed {
 impl Feed {
     fn new(args: &StorageArgs, machine: Machine<'_>) -> Result<Self, Error> {
         let corpus = CorpusArgs {
-            articles: Some(args.articles * BATCHES),
+            articles: Some(args.warming_articles + args.articles * BATCHES),
             base_time_secs: Some(machine.clock.now().secs),
             ..args.corpus.clone()
         };
@@ -230,8 +234,10 @@ impl Feed {
             0 => None,
             _ => Some(Corpus::new(&short, machine.disk, machine.clock)?),
         };
+        let begin = all.first() + args.warming_articles;
+        let warming = (begin > all.first()).then(|| all.part(all.first(), begin));
         let mut batches = Vec::new();
-        for first in (0..BATCHES).map(|n| all.first() + n * args.articles) {
+        for first in (0..BATCHES).map(|n| begin + n * args.articles) {
             let part = all.part(first, first + args.articles);
             let batch = describe(&part);
             batches.push((part, batch));
@@ -242,6 +248,7 @@ impl Feed {
             (short, octets)
         });
         Ok(Self {
+            warming,
             batches,
             short,
             names,
@@ -291,9 +298,13 @@ fn measure(
     feed: &Feed,
     machine: Machine<'_>,
 ) -> Result<Row, Error> {
-    let room = feed.articles() * OCTETS_A_FILE + 3 * feed.octets();
-    let room = room + 2 * args.buffers_octets + OCTETS_BESIDE;
-    let volume = Volume::with_room(&args.directory, file_system, feed.articles() * 2, room)?;
+    let files = feed.articles() + args.warming_articles;
+    let kept = match contender.method.is_cyclic() {
+        true => 0,
+        false => files * OCTETS_A_FILE + 3 * feed.octets(),
+    };
+    let room = kept + 2 * args.buffers_octets + OCTETS_BESIDE;
+    let volume = Volume::with_room(&args.directory, file_system, files * 2, room)?;
     let at = volume.at().join("server");
     machine.disk.create_dir_all(&at)?;
     let mut rival = None;
@@ -315,6 +326,9 @@ fn measure(
         device: device_of(volume.at())?,
         complaints: Vec::new(),
     };
+    if let (Some(warming), Worker::Server(_)) = (&feed.warming, &stage.worker) {
+        stage.feed(warming, None)?;
+    }
     machine.disk.sync_file_system(volume.at())?;
     let before = stage.look();
     let (batches, statistics) = stage.feed_batches(feed)?;

@@ -36,6 +36,9 @@ pub(crate) struct Options {
     /// Articles of each of the four batches
     #[arg(long, default_value_t = 5400, value_parser = count(1, ARTICLES_MAX))]
     articles: u64,
+    /// Articles fed before anything is counted, but to bare calls: a server in use has been around its buffers and its log
+    #[arg(long, default_value_t = 0, value_parser = count(0, ARTICLES_MAX))]
+    warming: u64,
     /// Articles of at most 4 KB fed after them
     #[arg(long, default_value_t = 20_000, value_parser = count(0, ARTICLES_MAX))]
     small: u64,
@@ -49,7 +52,7 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Articles under way
-    #[arg(long, default_value_t = 100, value_parser = count(1, 1_usize << 20))]
+    #[arg(long, default_value_t = 1000, value_parser = count(1, 1_usize << 20))]
     window: usize,
     /// Cyclic buffers of a server together
     #[arg(long, default_value_t = 512, value_name = "MIB", value_parser = count(BUFFERS_MIB.0, BUFFERS_MIB.1))]
@@ -85,6 +88,7 @@ pub(super) fn run(options: &Options, machine: Machine<'_>) -> Result<()> {
         file_systems: FileSystem::ALL.into_iter().filter(chosen).collect(),
         methods: options.methods.clone(),
         articles: options.articles,
+        warming_articles: options.warming,
         short_articles: options.small,
         window: options.window,
         buffers_octets: options.buffers << 20,

@@ -73,6 +73,15 @@ pub enum Fault {
     /// A password would be readable on the way.
     #[error("the password would go in clear: use TLS, or permit that")]
     InClear,
+    /// No connection came free.
+    #[error("all are in use, and none came back for {} s", .0.as_secs())]
+    Busy(Duration),
+    /// The server is left alone after a failure.
+    #[error("it is left alone for a while: {0}")]
+    Resting(Arc<str>),
+    /// We are stopping.
+    #[error("this server is stopping")]
+    Stopped,
     /// What was to be said cannot be: an error of ours.
     #[error("cannot be said: {0}")]
     Unsayable(&'static str),

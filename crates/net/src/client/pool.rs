@@ -1,0 +1,562 @@
+//! Connections to one server, lent one at a time to whoever has something to ask.
+//!
+//! No more than the configured number exist at any moment, lent and idle together: providers count them, and bar accounts
+//! that go beyond.  An idle one is looked at before it is lent, since servers close them.  A server that cannot be reached
+//! or turns us away is left alone for a while that doubles; meanwhile the connections that are there go on being used.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::future::Future;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use super::connection::Client;
+use super::error::{ClientError, Fault};
+use super::remote::Remote;
+use super::socket::Socket;
+
+/// How long a server is left alone after it could not be reached once.
+const REST_MIN: Duration = Duration::from_secs(1);
+
+/// How long at most, however often that happened.
+const REST_MAX: Duration = Duration::from_secs(120);
+
+/// The same after a refusal: whoever turned us away does not change its mind soon.
+const REST_REFUSED_MIN: Duration = Duration::from_secs(15);
+
+/// Makes connections for a pool.
+pub trait Connect: fmt::Debug + Send + Sync + 'static {
+    /// What they go over.
+    type Io: AsyncRead + AsyncWrite + fmt::Debug + Unpin + Send + 'static;
+
+    /// What errors call the server.
+    fn name(&self) -> String;
+
+    /// One connection, ready for commands.
+    fn connect(&self) -> impl Future<Output = Result<Client<Self::Io>, ClientError>> + Send;
+}
+
+impl Connect for Remote {
+    type Io = Socket;
+
+    fn name(&self) -> String {
+        Self::name(self)
+    }
+
+    fn connect(&self) -> impl Future<Output = Result<Client<Socket>, ClientError>> + Send {
+        Client::connect(self)
+    }
+}
+
+/// How many connections a pool has, and how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PoolLimits {
+    /// Connections at the same time, lent and idle together.
+    pub connections_max: u16,
+    /// How long an idle one is kept.
+    pub idle: Duration,
+    /// How long somebody waits for one.
+    pub wait: Duration,
+}
+
+/// Connections to one server.
+#[derive(Debug)]
+pub struct Pool<C: Connect> {
+    connect: C,
+    name: Arc<str>,
+    limits: PoolLimits,
+    /// One permit for each connection that may be lent.
+    places: Arc<Semaphore>,
+    state: Mutex<State<C::Io>>,
+    /// A connection came back, or the state of the server changed.
+    changed: Notify,
+}
+
+#[derive(Debug)]
+struct State<Io> {
+    /// The longest idle in front.
+    idle: VecDeque<Parked<Io>>,
+    lent: usize,
+    rest: Option<Rest>,
+    is_closed: bool,
+}
+
+#[derive(Debug)]
+struct Parked<Io> {
+    client: Client<Io>,
+    since: Instant,
+}
+
+/// The server is left alone.
+#[derive(Debug)]
+struct Rest {
+    since: Instant,
+    until: Instant,
+    length: Duration,
+    why: Arc<str>,
+}
+
+/// No new connection is made now.
+struct Resting {
+    until: Instant,
+    why: Arc<str>,
+    /// Somebody may give one back before.
+    is_lent: bool,
+}
+
+/// A connection that is lent: to be given back; dropped, it is closed.
+#[derive(Debug)]
+pub struct Lent<C: Connect> {
+    client: Client<C::Io>,
+    place: Place<C>,
+}
+
+/// The place of a connection that is lent.
+#[derive(Debug)]
+struct Place<C: Connect> {
+    pool: Arc<Pool<C>>,
+    /// Free again only when everything else has been put right.
+    _permit: OwnedSemaphorePermit,
+}
+
+impl<C: Connect> Pool<C> {
+    /// A pool without a connection yet.
+    pub fn new(connect: C, limits: PoolLimits) -> Arc<Self> {
+        Arc::new(Self {
+            name: connect.name().into(),
+            connect,
+            limits,
+            places: Arc::new(Semaphore::new(usize::from(limits.connections_max))),
+            state: Mutex::new(State {
+                idle: VecDeque::new(),
+                lent: 0,
+                rest: None,
+                is_closed: false,
+            }),
+            changed: Notify::new(),
+        })
+    }
+
+    /// How many connections are lent, and how many idle.
+    pub fn counts(&self) -> (usize, usize) {
+        let state = self.state.lock();
+        (state.lent, state.idle.len())
+    }
+
+    /// Lends a connection: an idle one that is still there, a new one, or the next that comes back.
+    ///
+    /// # Errors
+    /// When none can be had in time; at once while the server is left alone and no connection to it is lent.
+    pub async fn lend(self: &Arc<Self>) -> Result<Lent<C>, ClientError> {
+        let until = Instant::now() + self.limits.wait;
+        let permit = timeout_at(until, self.places.clone().acquire_owned()).await;
+        let permit = match permit {
+            Ok(Ok(permit)) => permit,
+            Ok(Err(_)) => return Err(self.error(Fault::Stopped)),
+            Err(_) => return Err(self.error(Fault::Busy(self.limits.wait))),
+        };
+        loop {
+            let changed = self.changed.notified();
+            match self.find() {
+                Ok(Some(mut client)) => {
+                    if client.is_fresh().await {
+                        return Ok(Lent::new(client, self, permit));
+                    }
+                }
+                Ok(None) => {
+                    let client = self.open().await?;
+                    return Ok(Lent::new(client, self, permit));
+                }
+                Err(resting) => {
+                    if resting.is_lent {
+                        tokio::select! {
+                            () = changed => {}
+                            () = sleep_until(resting.until.min(until)) => {}
+                        }
+                    }
+                    if !resting.is_lent || Instant::now() >= until {
+                        return Err(self.error(Fault::Resting(resting.why)));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Closes what was idle for too long, until the pool is closed; somebody has to run it.
+    pub async fn tend(&self) {
+        loop {
+            let changed = self.changed.notified();
+            // While it says goodbye it still counts for the server, so it takes a place.  Without one nothing is idle.
+            let place = self.places.try_acquire();
+            let overdue = place.as_ref().ok().and_then(|_| self.overdue());
+            if let Some(client) = overdue {
+                client.quit().await;
+                continue;
+            }
+            drop(place);
+            let next = {
+                let state = self.state.lock();
+                if state.is_closed {
+                    return;
+                }
+                let first = state.idle.front();
+                first.map(|parked| parked.since + self.limits.idle)
+            };
+            match next {
+                Some(next) if next > Instant::now() => tokio::select! {
+                    () = changed => {}
+                    () = sleep_until(next) => {}
+                },
+                _ => changed.await,
+            }
+        }
+    }
+
+    /// Lends none any more, and says goodbye on those that are idle.
+    pub async fn close(&self) {
+        self.places.close();
+        let idle = {
+            let mut state = self.state.lock();
+            state.is_closed = true;
+            std::mem::take(&mut state.idle)
+        };
+        self.changed.notify_waiters();
+        for parked in idle {
+            parked.client.quit().await;
+        }
+    }
+
+    /// The longest idle connection, if that is too long.
+    fn overdue(&self) -> Option<Client<C::Io>> {
+        let now = Instant::now();
+        let mut state = self.state.lock();
+        let is_overdue = |parked: &Parked<C::Io>| parked.since + self.limits.idle <= now;
+        state.idle.front().filter(|first| is_overdue(first))?;
+        Some(state.idle.pop_front()?.client)
+    }
+
+    /// An idle connection, or none: a new one may be made.
+    fn find(&self) -> Result<Option<Client<C::Io>>, Resting> {
+        let mut state = self.state.lock();
+        if let Some(parked) = state.idle.pop_back() {
+            return Ok(Some(parked.client));
+        }
+        let is_lent = state.lent > 0;
+        match &state.rest {
+            Some(rest) if rest.until > Instant::now() => Err(Resting {
+                until: rest.until,
+                why: rest.why.clone(),
+                is_lent,
+            }),
+            _ => Ok(None),
+        }
+    }
+
+    /// A new connection; how that went is remembered.
+    async fn open(&self) -> Result<Client<C::Io>, ClientError> {
+        let begun = Instant::now();
+        let opened = self.connect.connect().await;
+        let mut state = self.state.lock();
+        match &opened {
+            Ok(_) => state.rest = None,
+            Err(error) => {
+                let now = Instant::now();
+                // Several that failed together are one failure.
+                if state.rest.as_ref().is_none_or(|rest| rest.since < begun) {
+                    let first = if error.fault.is_refusal() {
+                        REST_REFUSED_MIN
+                    } else {
+                        REST_MIN
+                    };
+                    let last = state.rest.as_ref().map(|rest| rest.length * 2);
+                    let length = last.unwrap_or(first).clamp(first, REST_MAX);
+                    state.rest = Some(Rest {
+                        since: now,
+                        until: now + length,
+                        length,
+                        why: error.to_string().into(),
+                    });
+                }
+            }
+        }
+        opened
+    }
+
+    fn error(&self, fault: Fault) -> ClientError {
+        ClientError {
+            server: self.name.clone(),
+            doing: "waiting for a connection",
+            fault,
+        }
+    }
+}
+
+impl<C: Connect> Lent<C> {
+    fn new(client: Client<C::Io>, pool: &Arc<Pool<C>>, permit: OwnedSemaphorePermit) -> Self {
+        pool.state.lock().lent += 1;
+        let place = Place {
+            pool: pool.clone(),
+            _permit: permit,
+        };
+        Self { client, place }
+    }
+
+    /// Gives it back; it is closed if something is still under way on it.
+    pub fn give_back(self) {
+        let Self { client, place } = self;
+        if client.is_idle() {
+            let mut state = place.pool.state.lock();
+            if !state.is_closed {
+                let since = Instant::now();
+                state.idle.push_back(Parked { client, since });
+            }
+        }
+    }
+}
+
+impl<C: Connect> Drop for Place<C> {
+    fn drop(&mut self) {
+        self.pool.state.lock().lent -= 1;
+        self.pool.changed.notify_waiters();
+    }
+}
+
+impl<C: Connect> Deref for Lent<C> {
+    type Target = Client<C::Io>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.client
+    }
+}
+
+impl<C: Connect> DerefMut for Lent<C> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.client
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex};
+    use tokio::task::JoinSet;
+
+    use super::*;
+    use crate::client::Remote;
+
+    /// A server: how it greets, and what became of its connections.
+    #[derive(Debug, Default)]
+    struct Toy {
+        tasks: Mutex<JoinSet<()>>,
+        open: AtomicUsize,
+        open_max: AtomicUsize,
+        came: AtomicUsize,
+        refuses: Mutex<Option<&'static str>>,
+        silence: Option<Duration>,
+        /// How long it takes to say goodbye.
+        goodbye: Duration,
+    }
+
+    #[derive(Debug, Clone)]
+    struct To(Arc<Toy>);
+
+    async fn serve(io: DuplexStream, toy: Arc<Toy>) {
+        let mut io = BufReader::new(io);
+        let refused = *toy.refuses.lock();
+        let _ = io
+            .write_all(refused.unwrap_or("200 ready\r\n").as_bytes())
+            .await;
+        let silence = toy.silence.unwrap_or(Duration::from_secs(1_000_000));
+        let mut line = String::new();
+        while refused.is_none()
+            && let Ok(Ok(1..)) = tokio::time::timeout(silence, io.read_line(&mut line)).await
+        {
+            let answer: &[u8] = match line.as_str() {
+                "QUIT\r\n" => break,
+                "DATE\r\n" => b"111 20260101000000\r\n",
+                _ => b"101 list\r\nREADER\r\n.\r\n",
+            };
+            let _ = io.write_all(answer).await;
+            line.clear();
+        }
+        tokio::time::sleep(toy.goodbye).await;
+        toy.open.fetch_sub(1, Ordering::Relaxed);
+        let _ = io.write_all(b"205 bye\r\n").await;
+    }
+
+    impl Connect for To {
+        type Io = DuplexStream;
+
+        fn name(&self) -> String {
+            "news.example:119".to_owned()
+        }
+
+        async fn connect(&self) -> Result<Client<DuplexStream>, ClientError> {
+            let toy = &self.0;
+            let open = toy.open.fetch_add(1, Ordering::Relaxed) + 1;
+            toy.open_max.fetch_max(open, Ordering::Relaxed);
+            toy.came.fetch_add(1, Ordering::Relaxed);
+            let (ours, theirs) = duplex(1024);
+            toy.tasks.lock().spawn(serve(theirs, toy.clone()));
+            Client::open(ours, &Remote::reader("news.example")).await
+        }
+    }
+
+    fn pool(connections_max: u16, toy: Toy) -> (Arc<Toy>, Arc<Pool<To>>) {
+        let toy = Arc::new(toy);
+        let limits = PoolLimits {
+            connections_max,
+            idle: Duration::from_secs(60),
+            wait: Duration::from_secs(10),
+        };
+        (toy.clone(), Pool::new(To(toy), limits))
+    }
+
+    async fn asks(pool: Arc<Pool<To>>, is_given_back: bool) {
+        let mut lent = pool.lend().await.unwrap();
+        lent.command(&[b"DATE"]).unwrap();
+        if is_given_back {
+            assert_eq!(lent.reply("DATE").await.unwrap(), 111);
+        }
+        lent.give_back();
+    }
+
+    async fn settle() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn there_are_never_more_than_the_limit_and_those_are_used_again() {
+        let (toy, pool) = pool(3, Toy::default());
+        let mut asking = JoinSet::new();
+        for _ in 0..50 {
+            asking.spawn(asks(pool.clone(), true));
+        }
+        asking.join_all().await;
+        assert_eq!(toy.open_max.load(Ordering::Relaxed), 3);
+        assert_eq!(toy.came.load(Ordering::Relaxed), 3);
+        assert_eq!(pool.counts(), (0, 3));
+        // One that is given back half done is closed.
+        asks(pool.clone(), false).await;
+        assert_eq!(pool.counts(), (0, 2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_too_long_is_told() {
+        let (_toy, pool) = pool(1, Toy::default());
+        let lent = pool.lend().await.unwrap();
+        let told = pool.lend().await.unwrap_err().to_string();
+        let expected = "news.example:119: waiting for a connection: all are in use, and none came back for 10 s";
+        assert_eq!(told, expected);
+        lent.give_back();
+        pool.lend().await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_idle_one_that_the_server_closed_is_not_lent() {
+        let silence = Some(Duration::from_secs(30));
+        let (toy, pool) = pool(
+            2,
+            Toy {
+                silence,
+                ..Toy::default()
+            },
+        );
+        asks(pool.clone(), true).await;
+        tokio::time::sleep(Duration::from_secs(31)).await;
+        asks(pool.clone(), true).await;
+        assert_eq!(toy.came.load(Ordering::Relaxed), 2);
+        assert_eq!(pool.counts(), (0, 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn idle_ones_are_closed_in_time_and_all_of_them_at_the_end() {
+        let (toy, pool) = pool(2, Toy::default());
+        let (one, two) = (pool.lend().await.unwrap(), pool.lend().await.unwrap());
+        one.give_back();
+        let mut tending = JoinSet::new();
+        let tended = pool.clone();
+        tending.spawn(async move { tended.tend().await });
+        tokio::time::sleep(Duration::from_secs(50)).await;
+        two.give_back();
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        assert_eq!(pool.counts(), (0, 1));
+        assert_eq!(toy.open.load(Ordering::Relaxed), 1);
+        pool.close().await;
+        tending.join_all().await;
+        settle().await;
+        assert_eq!(toy.open.load(Ordering::Relaxed), 0);
+        let told = pool.lend().await.unwrap_err();
+        assert!(matches!(told.fault, Fault::Stopped), "{told}");
+    }
+
+    /// A connection that says goodbye still counts for the server.
+    #[tokio::test(start_paused = true)]
+    async fn nobody_takes_the_place_of_one_that_says_goodbye() {
+        let goodbye = Duration::from_secs(1);
+        let (toy, pool) = pool(
+            1,
+            Toy {
+                goodbye,
+                ..Toy::default()
+            },
+        );
+        let mut tending = JoinSet::new();
+        let tended = pool.clone();
+        tending.spawn(async move { tended.tend().await });
+        asks(pool.clone(), true).await;
+        tokio::time::sleep(Duration::from_millis(60_500)).await;
+        let lent = pool.lend().await.unwrap();
+        assert_eq!(toy.came.load(Ordering::Relaxed), 2);
+        assert_eq!(toy.open_max.load(Ordering::Relaxed), 1);
+        drop(lent);
+        settle().await;
+        // Nothing is idle, and who tends is woken all the same.
+        pool.close().await;
+        tending.join_all().await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_turns_us_away_is_left_alone_for_a_while_that_doubles() {
+        let (toy, pool) = pool(3, Toy::default());
+        let lent = pool.lend().await.unwrap();
+        *toy.refuses.lock() = Some("400 too many\r\n");
+        let came = || toy.came.swap(0, Ordering::Relaxed);
+        came();
+        // Several at once are one failure, and then nobody tries.
+        let (one, two) = tokio::join!(pool.lend(), pool.lend());
+        assert!(one.is_err() && two.is_err());
+        assert_eq!(came(), 2);
+        lent.give_back();
+        asks(pool.clone(), true).await;
+        let lent = pool.lend().await.unwrap();
+        // Who comes now gets the one that is lent as soon as it comes back.
+        let waiting = async { pool.lend().await.unwrap() };
+        let giving = async {
+            settle().await;
+            lent.give_back();
+        };
+        drop(tokio::join!(waiting, giving).0);
+        let told = pool.lend().await.unwrap_err().to_string();
+        assert!(told.contains("left alone for a while: "), "{told}");
+        assert!(told.contains("400 too many"), "{told}");
+        assert_eq!(came(), 0);
+        tokio::time::sleep(Duration::from_secs(15)).await;
+        assert!(pool.lend().await.is_err());
+        assert_eq!(came(), 1);
+        tokio::time::sleep(Duration::from_secs(29)).await;
+        assert!(pool.lend().await.is_err());
+        assert_eq!(came(), 0);
+        *toy.refuses.lock() = None;
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        asks(pool.clone(), true).await;
+        assert_eq!(came(), 1);
+    }
+}

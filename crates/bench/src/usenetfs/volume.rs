@@ -42,7 +42,8 @@ impl FileSystem {
     fn command(self, inodes: u64) -> Vec<String> {
         let words: &[&str] = match self {
             Self::Ext2 => &["mke2fs", "-qF", "-t", "ext2", "-O", "^dir_index"],
-            Self::Ext4 => &["mke2fs", "-qF", "-t", "ext4"],
+            // Nothing is left for the kernel to write while others are counted.
+            Self::Ext4 => &["mke2fs", "-qF", "-t", "ext4", "-E", LAZY_NOT],
             Self::Xfs => &["mkfs.xfs", "-qf"],
         };
         let mut words: Vec<_> = words.iter().map(|&word| word.to_owned()).collect();
@@ -52,6 +53,9 @@ impl FileSystem {
         words
     }
 }
+
+/// Tables of inodes and the journal are written when the file system is made.
+const LAZY_NOT: &str = "lazy_itable_init=0,lazy_journal_init=0";
 
 /// An image, mounted.
 #[derive(Debug)]

@@ -348,10 +348,10 @@ pub(crate) fn config_of(args: &SpoolArgs) -> Result<Config> {
     Ok(last.unwrap_or(config))
 }
 
-/// Notes in the spool what a server runs with, for offline commands after it.
+/// Notes in the spool what a server runs with, for offline commands after it: at its start, and when it gets a buffer.
 pub(crate) fn note_config(disk: &dyn Disk, config: &Config) -> Result<()> {
     let text = format!(
-        "# What the server last ran with; written at its start, read by offline commands.\n{}",
+        "# What the server last ran with, read by offline commands.\n{}",
         toml::to_string(&config.values()?)?
     );
     newsreel_host::replace_file(

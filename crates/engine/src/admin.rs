@@ -81,6 +81,10 @@ impl Sequencer {
             Request::ChangeGroups(changes) => self.change_groups(&changes),
             Request::Withdraw(articles) => self.withdraw(&articles, &[]),
             Request::Expire { withdrawn, left } => self.withdraw(&withdrawn, &left),
+            Request::AddBuffer(buffer) => {
+                self.store.add(*buffer);
+                Ok(())
+            }
             Request::TrustClock => Ok(()),
         };
         if is_of_groups && result.is_ok() {

@@ -1,4 +1,5 @@
-//! Making buffers before a start would: the same files, made by the same code, under the spool's lock.
+//! Making buffers: before a start would, the same files by the same code, under the spool's lock; or beside the server that
+//! runs, whose sequencer takes them in.
 
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use crate::config::EngineConfig;
 use crate::engine::{Engine, Progress};
 use crate::error::Error;
 use crate::replay::Replay;
+use crate::requests::Request;
 use crate::spool::Spool;
 
 impl Engine {
@@ -45,5 +47,28 @@ impl Engine {
         let place = (config.spool.as_path(), spool.id);
         Store::create(disk, place, &config.store, names, &known, progress)?;
         Ok(())
+    }
+
+    /// The buffers of a configuration that could be added now: new ones, of sets that are in use.
+    pub fn missing_buffers(&self, config: &EngineConfig) -> Vec<String> {
+        self.shared.addition.lock().missing(&config.store)
+    }
+
+    /// Makes one of them, which may take long, and has it take its share of its set from then on.
+    ///
+    /// # Errors
+    /// When it cannot be made or is not new, or the server stops.
+    pub fn add_buffer(
+        &self,
+        config: &EngineConfig,
+        name: &str,
+        progress: Progress<'_>,
+    ) -> Result<(), Error> {
+        if self.only_looks() {
+            return Err(Error::Stopping);
+        }
+        let addition = self.shared.addition.lock();
+        let buffer = addition.make(&config.store, name, progress)?;
+        self.ask(Request::AddBuffer(Box::new(buffer)))
     }
 }

@@ -184,6 +184,7 @@ impl Engine {
             hash_key,
             store: store.reader(),
             retirement: store.retirement(),
+            addition: Mutex::new(store.addition()),
             accept: Accept::default(),
             inbox: Inbox::new(),
             counters: Counters::default(),

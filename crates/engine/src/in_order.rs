@@ -35,14 +35,15 @@ pub(crate) struct InOrder {
 impl InOrder {
     /// Those of the sequences from `range.0` to `range.1`.
     pub(crate) fn new(store: &StoreReader, range: (Sequence, Sequence)) -> Self {
-        let scans = store.buffers().iter();
+        let buffers = store.buffers();
         let walk = |scan| Walk {
             scan,
             seen: Sequence::ZERO,
         };
         Self {
             range,
-            walks: scans
+            walks: buffers
+                .iter()
                 .filter_map(|buffer| store.scan(buffer.id(), ScanRange::Live))
                 .map(walk)
                 .collect(),

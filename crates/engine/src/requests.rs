@@ -5,6 +5,7 @@
 
 use std::sync::mpsc::SyncSender;
 
+use newsreel_store::NewBuffer;
 use newsreel_wire::ArticleNumber;
 use smallvec::SmallVec;
 
@@ -69,6 +70,8 @@ pub(crate) enum Request {
         withdrawn: Vec<WithdrawnRecord>,
         left: Vec<LeftRecord>,
     },
+    /// This buffer takes its share of its set.
+    AddBuffer(Box<NewBuffer>),
     /// The calendar is right as it is.
     TrustClock,
     /// Make a checkpoint now.

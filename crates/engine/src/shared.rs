@@ -9,7 +9,7 @@ use newsreel_index::{Liveness, Views};
 use newsreel_journal::Journal;
 use newsreel_service::posting::PostingConfig;
 use newsreel_service::{Completion, Defer, Outcome};
-use newsreel_store::{Retirement, Rules, StoreReader};
+use newsreel_store::{Addition, Retirement, Rules, StoreReader};
 use newsreel_wire::{BufferId, IdHash, MessageId, Position, Sequence, Wildmat};
 
 use parking_lot::Mutex;
@@ -46,6 +46,8 @@ pub(crate) struct Shared {
     pub(crate) store: Arc<StoreReader>,
     /// Which buffers take nothing new.
     pub(crate) retirement: Arc<Retirement>,
+    /// What makes buffers while the spool is open; held until the sequencer has the one that is made.
+    pub(crate) addition: Mutex<Arc<Addition>>,
     pub(crate) rules: Rules,
     /// What an article must be; changed while the server runs.
     pub(crate) policy: ArcSwap<Policy>,

@@ -6,6 +6,7 @@
 #![deny(missing_docs)]
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
+mod addition;
 mod alone;
 mod config;
 pub mod conformance;
@@ -22,6 +23,7 @@ mod retirement;
 mod rules;
 mod store;
 
+pub use addition::{Addition, NewBuffer};
 pub use alone::open_alone;
 pub use config::{
     BUFFER_OCTETS_MIN, BufferConfig, FileFormat, GroupMatch, RuleConfig, RuleContent, SetConfig,

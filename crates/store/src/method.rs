@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use newsreel_wire::{BufferId, IdHash, Position, Sequence, SetId, Token, UnixTime};
 
+use crate::addition::NewBuffer;
 use crate::error::{PlaceError, ReadError, Result};
 use crate::facts::BufferFacts;
 
@@ -106,6 +107,9 @@ pub trait StorageMethod: Send + Debug {
 
     /// Appends the collected batches, at most one a buffer.
     fn seal(&mut self, out: &mut Vec<Box<dyn BatchWrite>>);
+
+    /// It has one buffer more, the last of its order.  Only sets of buffers are asked.
+    fn add(&mut self, _buffer: NewBuffer) {}
 
     /// Takes a buffer out of use; what is in it can still be read.
     fn suspend(&mut self, buffer: BufferId, why: &str);

@@ -3,8 +3,8 @@
 //! Whether an article is alive costs a comparison and no I/O.  What is read was alive before and after it was copied
 //! and is what was stored, or it is an error.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use newsreel_wire::{BufferId, IdHash, Position, Sequence, Token, TokenText};
 
@@ -20,10 +20,16 @@ pub struct StoreReader {
     buffers: Vec<Arc<dyn BufferReader>>,
     /// Where in `buffers` each id is.
     by_id: Vec<Option<u16>>,
+    /// Those that came since, from the first place on.
+    added: Box<[OnceLock<Arc<dyn BufferReader>>]>,
     epoch: AtomicU64,
 }
 
 impl StoreReader {
+    /// So many buffers are added while the spool is open: the places for them are there from the beginning, so that readers
+    /// take no lock.
+    pub const ADDED_MAX: usize = 64;
+
     pub(crate) fn new(buffers: Vec<Arc<dyn BufferReader>>) -> Self {
         let mut by_id = Vec::new();
         for (at, buffer) in (0..).zip(&buffers) {
@@ -36,6 +42,7 @@ impl StoreReader {
         Self {
             buffers,
             by_id,
+            added: (0..Self::ADDED_MAX).map(|_| OnceLock::new()).collect(),
             epoch: AtomicU64::new(1),
         }
     }
@@ -48,14 +55,32 @@ impl StoreReader {
     /// A buffer by its id.
     #[must_use]
     pub fn buffer(&self, id: BufferId) -> Option<&Arc<dyn BufferReader>> {
-        let at = (*self.by_id.get(usize::from(id.0))?)?;
-        self.buffers.get(usize::from(at))
+        match self.by_id.get(usize::from(id.0)) {
+            Some(Some(at)) => self.buffers.get(usize::from(*at)),
+            _ => self.added().find(|buffer| buffer.id() == id),
+        }
     }
 
-    /// All buffers, set by set.
+    /// All buffers, set by set; behind them those that were added.
     #[must_use]
-    pub fn buffers(&self) -> &[Arc<dyn BufferReader>] {
-        &self.buffers
+    pub fn buffers(&self) -> Vec<&Arc<dyn BufferReader>> {
+        self.buffers.iter().chain(self.added()).collect()
+    }
+
+    fn added(&self) -> impl Iterator<Item = &Arc<dyn BufferReader>> {
+        self.added.iter().map_while(OnceLock::get)
+    }
+
+    /// Whether a buffer could be added.
+    pub(crate) fn has_room(&self) -> bool {
+        self.added().count() < Self::ADDED_MAX
+    }
+
+    /// A buffer more; by the sequencer's thread alone.
+    pub(crate) fn add(&self, buffer: &Arc<dyn BufferReader>) {
+        let free = self.added.iter().find(|place| place.get().is_none());
+        let is_added = free.is_some_and(|place| place.set(Arc::clone(buffer)).is_ok());
+        debug_assert!(is_added, "there is room for it");
     }
 
     /// Positions below this are gone; all of them when there is no such buffer.
@@ -156,7 +181,8 @@ impl StoreReader {
     /// What there is to know about every buffer; costs no I/O.
     #[must_use]
     pub fn facts(&self) -> Vec<BufferFacts> {
-        self.buffers.iter().map(|buffer| buffer.facts()).collect()
+        let buffers = self.buffers();
+        buffers.iter().map(|buffer| buffer.facts()).collect()
     }
 
     /// A token in its text form.
@@ -174,10 +200,8 @@ impl StoreReader {
     /// # Errors
     /// When there is no such buffer or article, or it is gone.
     pub fn token_at(&self, text: &TokenText<'_>) -> std::result::Result<Token, ReadError> {
-        let buffer = self
-            .buffers
-            .iter()
-            .find(|buffer| buffer.name() == text.name);
+        let mut buffers = self.buffers.iter().chain(self.added());
+        let buffer = buffers.find(|buffer| buffer.name() == text.name);
         buffer.ok_or(ReadError::Gone)?.token_at(text.position)
     }
 }

@@ -24,7 +24,7 @@ const VERSION_PLAIN: u32 = 2;
 pub const OCTETS_MAX: usize = 6 << 20;
 
 /// The register of a spool's buffers.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Register {
     path: PathBuf,
     entries: Vec<Entry>,

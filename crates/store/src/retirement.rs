@@ -7,10 +7,11 @@
 use std::sync::Arc;
 
 use newsreel_host::Disk;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 
 use crate::error::{Error, Result};
 use crate::method::CheckpointWrite;
+use crate::methods::cnfs;
 use crate::records::buffer::Buffer;
 use crate::register::{Register, Standing};
 
@@ -19,7 +20,7 @@ use crate::register::{Register, Standing};
 pub struct Retirement {
     disk: Arc<dyn Disk>,
     register: Mutex<Register>,
-    buffers: Vec<Arc<Buffer>>,
+    buffers: RwLock<Vec<Arc<Buffer>>>,
 }
 
 impl Retirement {
@@ -33,7 +34,7 @@ impl Retirement {
         Self {
             disk,
             register: Mutex::new(register),
-            buffers,
+            buffers: RwLock::new(buffers),
         }
     }
 
@@ -60,6 +61,23 @@ impl Retirement {
         Ok(is_news)
     }
 
+    /// The register as it is now.
+    pub(crate) fn register(&self) -> Register {
+        self.register.lock().clone()
+    }
+
+    /// A cyclic buffer was made: the register has it when this returns.
+    pub(crate) fn enter(&self, buffer: &Buffer) -> Result<()> {
+        let mut register = self.register.lock();
+        register.enter(buffer.id, cnfs::NAME, &buffer.name)?;
+        register.save(self.disk.as_ref())
+    }
+
+    /// A cyclic buffer takes articles from now on.
+    pub(crate) fn add(&self, buffer: Arc<Buffer>) {
+        self.buffers.write().push(buffer);
+    }
+
     /// Why that could not be done, without doing it.
     ///
     /// # Errors
@@ -68,16 +86,17 @@ impl Retirement {
         Ok(self.check(name, retired)?.is_retired() != retired)
     }
 
-    fn check(&self, name: &str, retired: bool) -> Result<&Arc<Buffer>> {
-        let buffer = self.buffers.iter().find(|buffer| buffer.name == name);
+    fn check(&self, name: &str, retired: bool) -> Result<Arc<Buffer>> {
+        let buffers = self.buffers.read();
+        let buffer = buffers.iter().find(|buffer| buffer.name == name);
         let buffer = buffer.ok_or_else(|| {
-            let names: Vec<&str> = self.buffers.iter().map(|one| one.name.as_str()).collect();
+            let names: Vec<&str> = buffers.iter().map(|one| one.name.as_str()).collect();
             Error::NoBuffer {
                 name: name.to_owned(),
                 there: names.join(", "),
             }
         })?;
-        let mut others = self.buffers.iter();
+        let mut others = buffers.iter();
         let takes = |one: &Arc<Buffer>| one.name != name && one.set == buffer.set;
         if retired && !others.any(|one| takes(one) && one.takes_articles()) {
             return Err(Error::Buffer {
@@ -87,12 +106,13 @@ impl Retirement {
                     .to_owned(),
             });
         }
-        Ok(buffer)
+        Ok(Arc::clone(buffer))
     }
 
     /// What a checkpoint writes: the register, if something was drained since.
     pub(crate) fn checkpoint(self: &Arc<Self>) -> Option<Box<dyn CheckpointWrite>> {
-        let drained = self.buffers.iter().filter(|buffer| buffer.is_drained());
+        let buffers = self.buffers.read();
+        let drained = buffers.iter().filter(|buffer| buffer.is_drained());
         let drained: Vec<String> = drained.map(|buffer| buffer.name.clone()).collect();
         let register = self.register.lock();
         let is_news = |name: &&String| register.standing(name) == Some(Standing::Retired);

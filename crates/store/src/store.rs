@@ -10,11 +10,13 @@ use std::sync::Arc;
 use newsreel_host::{Disk, machine_octets};
 use newsreel_wire::{BufferId, Sequence, SetId, Token, UnixTime};
 
+use crate::addition::{Addition, NewBuffer};
 use crate::config::StoreConfig;
 use crate::error::{Error, PlaceError, Result};
 use crate::facts::PlannedBuffer;
 use crate::method::{
-    BatchWrite, CheckpointWrite, Left, Marks, Missing, Place, Reservation, StorageMethod,
+    BatchWrite, BufferReader, CheckpointWrite, Left, Marks, Missing, Place, Reservation,
+    StorageMethod,
 };
 use crate::methods::cnfs::{self, CreateProgress};
 use crate::methods::{self, Opening};
@@ -28,6 +30,7 @@ pub struct Store {
     sets: Vec<Box<dyn StorageMethod>>,
     reader: Arc<StoreReader>,
     retirement: Arc<Retirement>,
+    addition: Arc<Addition>,
 }
 
 /// The register of a spool's buffers, which a sound configuration names all.
@@ -113,10 +116,22 @@ impl Store {
         if access == Access::Write {
             register.save(disk.as_ref())?;
         }
+        let reader = Arc::new(StoreReader::new(readers));
+        let retirement = Arc::new(Retirement::new(Arc::clone(disk), register, cyclic));
+        let addition = Addition {
+            disk: Arc::clone(disk),
+            spool_dir: spool_dir.to_path_buf(),
+            spool,
+            sets: config.sets.clone(),
+            known: known.to_vec(),
+            reader: Arc::clone(&reader),
+            retirement: Arc::clone(&retirement),
+        };
         Ok(Self {
             sets,
-            reader: Arc::new(StoreReader::new(readers)),
-            retirement: Arc::new(Retirement::new(Arc::clone(disk), register, cyclic)),
+            reader,
+            retirement,
+            addition: Arc::new(addition),
         })
     }
 
@@ -180,6 +195,23 @@ impl Store {
     #[must_use]
     pub fn retirement(&self) -> Arc<Retirement> {
         Arc::clone(&self.retirement)
+    }
+
+    /// What makes buffers to be added.
+    #[must_use]
+    pub fn addition(&self) -> Arc<Addition> {
+        Arc::clone(&self.addition)
+    }
+
+    /// A buffer takes its share of its set from now on.
+    pub fn add(&mut self, buffer: NewBuffer) {
+        let reader: Arc<dyn BufferReader> = Arc::clone(&buffer.cyclic.buffer) as _;
+        self.reader.add(&reader);
+        self.retirement.add(Arc::clone(&buffer.cyclic.buffer));
+        if let Some(set) = self.sets.get_mut(usize::from(buffer.set.0)) {
+            set.add(buffer);
+        }
+        self.reader.next_epoch();
     }
 
     /// Gives an article a place in the set of `place` and copies it into that set's open batch.

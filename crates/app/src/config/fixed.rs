@@ -32,6 +32,7 @@ pub(super) fn fixed() -> Vec<Fixed> {
     rows.extend(of_users());
     rows.extend(of_the_server());
     rows.extend(of_the_spool());
+    rows.extend(of_buffers());
     rows.extend(of_articles_in_files());
     rows
 }
@@ -300,6 +301,26 @@ fn of_articles_in_files() -> Vec<Fixed> {
     ]
 }
 
+fn of_buffers() -> Vec<Fixed> {
+    vec![
+        row(
+            "Records of a buffer that the bitmap learns of at a checkpoint",
+            format!("{} records", newsreel_store::STARTS_MAX),
+            "the bitmap is a hint for tools; those beyond get no bit",
+        ),
+        row(
+            "The register of buffers",
+            octets(newsreel_store::REGISTER_OCTETS_MAX as u64),
+            "a line for each of the 65536 ids there are",
+        ),
+        row(
+            "Buffers that a running server gets by SIGHUP",
+            format!("{} buffers", newsreel_store::StoreReader::ADDED_MAX),
+            "their places are there from the start on, so that readers take no lock; the next start has as many again",
+        ),
+    ]
+}
+
 fn of_the_spool() -> Vec<Fixed> {
     vec![
         row(
@@ -346,19 +367,9 @@ fn of_the_spool() -> Vec<Fixed> {
             "the others are counted",
         ),
         row(
-            "Records of a buffer that the bitmap learns of at a checkpoint",
-            format!("{} records", newsreel_store::STARTS_MAX),
-            "the bitmap is a hint for tools; those beyond get no bit",
-        ),
-        row(
             "Damaged places that a scrub keeps in mind and `store scrub` lists",
             format!("{} places", newsreel_engine::DAMAGED_KNOWN_MAX),
             "where there are more the disk is to be replaced; `store scrub` counts the others",
-        ),
-        row(
-            "The register of buffers",
-            octets(newsreel_store::REGISTER_OCTETS_MAX as u64),
-            "a line for each of the 65536 ids there are",
         ),
         row(
             "The manifest of the views",

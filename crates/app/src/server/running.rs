@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use super::Overrides;
 use super::logging::Logging;
+use crate::access::note_config;
 use crate::config::{self, Config};
 use crate::control::request::Running;
 
@@ -102,6 +103,12 @@ impl Settings {
             .unwrap_or_else(PoisonError::into_inner)
             .started
             .clone()
+    }
+
+    /// The server runs with this buffer of `config` now, as if it had been started so.
+    fn has_buffer(&self, name: &str, config: &Config) {
+        let mut in_force = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        in_force.started.store.take_in(name, &config.store);
     }
 
     fn set(&self, config: Config, session: Arc<Shared>, tls: Option<Arc<Tls>>) {
@@ -192,22 +199,51 @@ impl Server {
         let now = self.settings.config();
         let mut changed = differences(&now, &config)?;
         changed.retain(|path| config::is_live(path));
-        let started = self.settings.started();
-        let mut restart = differences(&started, &config)?;
-        restart.retain(|path| !config::is_live(path));
         let changed: Vec<String> = changed.iter().map(|key| said(key, &config, &now)).collect();
-        let restart: Vec<String> = restart
-            .iter()
-            .map(|key| said(key, &config, &started))
-            .collect();
+        let started = self.settings.started();
         let resized = config::resized(&started, &config);
         let tls = certificate(&RealDisk, &started)?;
         self.engine.reload(&config.engine_config())?;
         self.logging.set(&config.logging)?;
         self.limits.set(&config.listen);
         let session = session_of(&config, &started, &self.metrics);
-        self.settings.set(config, session, tls);
-        Ok(json!({"changed": changed, "needs_restart": restart, "cannot_change": resized}))
+        self.settings.set(config.clone(), session, tls);
+        let (added, not_added) = self.add_buffers(&config);
+        let started = self.settings.started();
+        let mut restart = differences(&started, &config)?;
+        restart.retain(|path| !config::is_live(path));
+        let restart: Vec<String> = restart
+            .iter()
+            .map(|key| said(key, &config, &started))
+            .collect();
+        Ok(json!({
+            "changed": changed, "needs_restart": restart, "cannot_change": resized, "added": added,
+            "not_added": not_added,
+        }))
+    }
+
+    /// Makes the buffers that are new and has them take articles: which, and why not others.
+    fn add_buffers(&self, config: &Config) -> (Vec<String>, Vec<String>) {
+        let (wanted, mut added, mut not_added) = (config.engine_config(), Vec::new(), Vec::new());
+        for buffer in self.engine.missing_buffers(&wanted) {
+            tracing::info!(target: "newsreel::server", buffer, "a buffer is made");
+            match self.engine.add_buffer(&wanted, &buffer, &mut |_, _, _| {}) {
+                Ok(()) => {
+                    tracing::info!(target: "newsreel::server", buffer, "it takes articles");
+                    self.settings.has_buffer(&buffer, config);
+                    added.push(buffer);
+                }
+                Err(error) => not_added.push(crate::output::chain(&error.into())),
+            }
+        }
+        if !added.is_empty()
+            && let Err(error) = note_config(&RealDisk, &self.settings.started())
+        {
+            let error = crate::output::chain(&error);
+            tracing::warn!(target: "newsreel::server", %error,
+                "offline commands will not know of the new buffers; give them --config");
+        }
+        (added, not_added)
     }
 
     fn read_again(&self) -> Result<Value> {
@@ -256,6 +292,10 @@ impl Running for Server {
                 for why in report["cannot_change"].as_array().into_iter().flatten() {
                     let why = crate::output::cell(why);
                     tracing::error!(target: "newsreel::server", %why, "the next start will be refused");
+                }
+                for why in report["not_added"].as_array().into_iter().flatten() {
+                    let why = crate::output::cell(why);
+                    tracing::error!(target: "newsreel::server", %why, "a buffer cannot be added");
                 }
                 tracing::info!(target: "newsreel::server", %changed, needs_restart = %restart,
                     "configuration read again");

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinSet;
 
 use super::running::Server;
 use crate::control::request::Running as _;
@@ -35,15 +36,18 @@ impl Signals {
 
     /// Obeys them until it is aborted.
     pub(super) async fn obey(mut self, server: Arc<Server>) {
+        let mut reading = JoinSet::new();
         loop {
             tokio::select! {
                 _ = self.terminate.recv() => server.stop(),
                 _ = self.interrupt.recv() => server.stop(),
-                _ = self.hangup.recv() => {
+                // Making a buffer takes its time: a stop does not wait for it, and the next SIGHUP does.
+                _ = self.hangup.recv(), if reading.is_empty() => {
                     let server = Arc::clone(&server);
-                    // Errors are logged where they are found; the server goes on as it was.
-                    let _ = tokio::task::spawn_blocking(move || server.reload()).await;
+                    reading.spawn_blocking(move || server.reload());
                 }
+                // Errors are logged where they are found; the server goes on as it was.
+                Some(_) = reading.join_next(), if !reading.is_empty() => {}
             }
         }
     }

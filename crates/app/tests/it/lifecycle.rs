@@ -175,7 +175,7 @@ fn a_configuration_from_a_pipe_is_read_once() {
 }
 
 /// Waits until the log has a line with this text; the line.
-fn wait_for(spool: &Spool, text: &str) -> String {
+pub(crate) fn wait_for(spool: &Spool, text: &str) -> String {
     for _ in 0..500 {
         let log = spool.log();
         if let Some(line) = log.lines().find(|line| line.contains(text)) {

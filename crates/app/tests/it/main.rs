@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod access;
+mod adding;
 mod bench;
 mod bench_storage;
 mod block_device;

@@ -84,7 +84,8 @@ pub enum FileFormat {
 pub struct SetConfig {
     /// Its name.
     pub name: String,
-    /// The names of its buffers; a buffer belongs to one set. Only cyclic buffers (`cnfs`) have any.
+    /// The names of its buffers; a buffer belongs to one set. Only cyclic buffers (`cnfs`) have any. SIGHUP adds one that is
+    /// new, with its `[[buffer]]`; what else changes waits for a restart.
     #[serde(default)]
     pub buffers: Vec<String>,
     /// How they are filled.
@@ -310,6 +311,24 @@ impl StoreConfig {
         let silent = self.sets.iter().filter(|set| set.recent_octets.is_none());
         let share = (machine_octets / RECENT_SHARE).min(RECENT_MAX) / silent.count().max(1) as u64;
         set.recent_octets.unwrap_or(share.max(RECENT_MIN))
+    }
+
+    /// These settings with one buffer more, which `other` has, in the place that it has there.
+    pub fn take_in(&mut self, name: &str, other: &Self) {
+        let named = |buffer: &&BufferConfig| buffer.name == name;
+        self.buffers
+            .extend(other.buffers.iter().find(named).cloned());
+        let place = |name: &str| other.buffers.iter().position(|buffer| buffer.name == name);
+        self.buffers.sort_by_key(|buffer| place(&buffer.name));
+        let wanting = |set: &&SetConfig| set.buffers.iter().any(|buffer| buffer == name);
+        let Some(like) = other.sets.iter().find(wanting) else {
+            return;
+        };
+        for set in self.sets.iter_mut().filter(|set| set.name == like.name) {
+            set.buffers.push(name.to_owned());
+            let place = |name: &String| like.buffers.iter().position(|buffer| buffer == name);
+            set.buffers.sort_by_key(place);
+        }
     }
 
     /// One set `main` of two buffers of this size, taking everything.

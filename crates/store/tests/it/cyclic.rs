@@ -335,7 +335,7 @@ fn a_header_that_rots_is_written_again() {
                 rig.place(number, 3000).unwrap();
             }
             rig.checkpoint().unwrap();
-            let buffer = Arc::clone(&rig.reader.buffers()[0]);
+            let buffer = Arc::clone(rig.reader.buffers()[0]);
             assert_eq!(buffer.mend_header().unwrap(), None);
             at.iter()
                 .for_each(|at| memory.flip_bit(path, *at, 3).unwrap());
@@ -916,7 +916,7 @@ fn what_older_cycles_left_behind_a_cycle_that_was_left_early_is_no_damage() {
     let disk: Arc<dyn Disk> = Arc::new(memory);
     let mut rig = Rig::recover(disk, &config, Log::default(), Access::ReadOnly).unwrap();
     rig.store.resume(&marks, Sequence(u64::MAX)).unwrap();
-    let buffer = Arc::clone(&rig.reader.buffers()[0]);
+    let buffer = Arc::clone(rig.reader.buffers()[0]);
     let mut scan = buffer.scan(ScanRange::Live);
     while let Some(scanned) = scan.step().unwrap() {
         assert!(

@@ -48,7 +48,7 @@ impl Owner<'_> {
 
 /// The file of one buffer.
 #[derive(Debug)]
-pub(super) struct CyclicFile {
+pub(crate) struct CyclicFile {
     /// Where articles are read and written.
     file: Arc<dyn File>,
     /// The same file opened once more, for headers and bitmap.  The kernel tells of lost writes once for each open
@@ -71,8 +71,8 @@ enum Wrong {
 
 /// A buffer, and the file that is its home.
 #[derive(Debug, Clone)]
-pub(super) struct Cyclic {
-    pub(super) buffer: Arc<Buffer>,
+pub(crate) struct Cyclic {
+    pub(crate) buffer: Arc<Buffer>,
     pub(super) file: Arc<CyclicFile>,
 }
 

@@ -17,7 +17,8 @@ mod set;
 pub(crate) use alone::open_file;
 pub use bitmap::STARTS_MAX;
 pub use create::CreateProgress;
-pub(crate) use open::{create, open, planned};
+pub(crate) use file::Cyclic;
+pub(crate) use open::{create, open, open_one, planned};
 
 pub use crate::records::format::{FileHeader, FileKey, Hints, Mark, RECORD_HEADER, RecordHeader};
 pub use crate::records::geometry::{BLOCK_MAX, BLOCK_MIN, Geometry, PAGE};

@@ -40,6 +40,16 @@ pub(crate) fn open(opening: &mut Opening<'_>, set: SetId, config: &SetConfig) ->
     })
 }
 
+/// Opens one of a set's buffers, made if it is not there; the register is not told.
+pub(crate) fn open_one(
+    opening: &mut Opening<'_>,
+    (set, config): (SetId, &SetConfig),
+    buffer: &BufferConfig,
+) -> Result<Cyclic> {
+    let recent_octets = opening.recent_octets(config) / config.buffers.len().max(1);
+    open_file(opening, (set, recent_octets, &Arc::default()), buffer)
+}
+
 /// Opens those of a set's buffers that have these names, so that they are made.
 pub(crate) fn create(
     opening: &mut Opening<'_>,
@@ -105,6 +115,21 @@ fn configured<'c>(
 
 fn open_buffer(
     opening: &mut Opening<'_>,
+    of_set: (SetId, usize, &Arc<Pool>),
+    config: &BufferConfig,
+) -> Result<Cyclic> {
+    let buffer = open_file(opening, of_set, config)?;
+    let opened = &buffer.buffer;
+    opening.register.enter(opened.id, NAME, &opened.name)?;
+    if opening.access == Access::Write {
+        opening.register.save(opening.disk.as_ref())?;
+    }
+    Ok(buffer)
+}
+
+/// The same, but the register is not told.
+fn open_file(
+    opening: &mut Opening<'_>,
     (set, recent_octets, pool): (SetId, usize, &Arc<Pool>),
     config: &BufferConfig,
 ) -> Result<Cyclic> {
@@ -126,7 +151,7 @@ fn open_buffer(
         make(opening, &owner, "its file is blank", create_in_place)?;
         headers = read_headers(opening.disk.open(&path, OpenMode::Read)?.as_ref())?;
     }
-    let buffer = match headers {
+    match headers {
         Headers::Sound(header, at, complaint) => {
             if let Some(complaint) = &complaint {
                 tracing::warn!(buffer = config.name, "{complaint}");
@@ -138,18 +163,12 @@ fn open_buffer(
                 read_only,
                 (*header, at),
                 told,
-            )?
+            )
         }
-        Headers::Blank => return Err(owner.wrong("its headers cannot be written")),
-        Headers::Damaged(why) => return Err(owner.wrong(why)),
-        Headers::Lost(why) => rescued(opening, &owner, read_only, &why)?,
-    };
-    let opened = &buffer.buffer;
-    opening.register.enter(opened.id, NAME, &opened.name)?;
-    if opening.access == Access::Write {
-        opening.register.save(opening.disk.as_ref())?;
+        Headers::Blank => Err(owner.wrong("its headers cannot be written")),
+        Headers::Damaged(why) => Err(owner.wrong(why)),
+        Headers::Lost(why) => rescued(opening, &owner, read_only, &why),
     }
-    Ok(buffer)
 }
 
 /// A buffer that this spool had, with a header made again: in memory, until a checkpoint writes it.

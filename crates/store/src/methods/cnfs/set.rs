@@ -10,6 +10,7 @@ use newsreel_wire::{BufferId, Position, Sequence, Token, UnixTime};
 
 use super::checkpoint::BufferCheckpoint;
 use super::file::Cyclic;
+use crate::addition::NewBuffer;
 use crate::config::{SetConfig, SetOrder};
 use crate::error::{PlaceError, Result};
 use crate::method::{
@@ -179,6 +180,11 @@ impl StorageMethod for Cnfs {
         {
             self.turn_to(next);
         }
+    }
+
+    fn add(&mut self, buffer: NewBuffer) {
+        self.fillings.push(buffer.filling);
+        self.cyclics.push(buffer.cyclic);
     }
 
     fn suspend(&mut self, buffer: BufferId, why: &str) {

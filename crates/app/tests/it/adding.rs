@@ -1,0 +1,86 @@
+//! A buffer more in the configuration, and SIGHUP: a running server makes it and fills it.
+
+use newsreel_host::{RealDisk, read_whole, replace_file};
+
+use crate::client::{NewsClient, article};
+use crate::lifecycle::wait_for;
+use crate::spool::{Server, Spool};
+
+/// Feeds articles of some 60,000 octets.
+fn feed(server: &Server, range: std::ops::Range<usize>) {
+    let mut client = NewsClient::connect(server.address);
+    let body = "a line of a body that is not short and not long\r\n".repeat(1200);
+    for n in range {
+        let id = format!("<{n}@adding.example>");
+        let text = article(&id, "misc.test");
+        let text = text.strip_suffix(".\r\n").unwrap();
+        client.send(format!("TAKETHIS {id}\r\n{text}{body}.\r\n").as_bytes());
+        assert_eq!(client.line(), format!("239 {id}"));
+    }
+}
+
+/// How many of the first articles are here.
+fn here(server: &Server, count: usize) -> usize {
+    let mut client = NewsClient::connect(server.address);
+    let mut is_here = |n: &usize| {
+        let asked = client.ask(&format!("STAT <{n}@adding.example>"));
+        asked.starts_with("223")
+    };
+    (0..count).filter(|n| is_here(n)).count()
+}
+
+fn live_octets(spool: &Spool, name: &str) -> Option<u64> {
+    let buffers = spool.json(&["store", "list"]);
+    let mut buffers = buffers.as_array().unwrap().iter();
+    let buffer = buffers.find(|buffer| buffer["name"] == name)?;
+    buffer["live_octets"].as_u64()
+}
+
+/// The usual configuration with these buffers in front of B.
+fn with(spool: &Spool, buffers: &str) {
+    let b = "[[buffer]]\nname = \"B\"";
+    spool.configure(&Spool::changed(&[(b, &format!("{buffers}\n{b}"))]));
+}
+
+#[test]
+fn a_buffer_is_added_to_a_running_server_and_outlives_its_kill() {
+    const C: &str = "[[buffer]]\nname = \"C\"\noctets = \"8MiB\"\n";
+    let spool = Spool::new();
+    let server = spool.serve();
+    spool.text(&["group", "add", "misc.test"]);
+    feed(&server, 0..30);
+    with(&spool, C);
+    server.signal("HUP");
+    wait_for(&spool, "it takes articles");
+    let told = wait_for(&spool, "configuration read again");
+    assert!(told.contains("needs_restart=[]"), "{told}");
+    assert_eq!(live_octets(&spool, "C"), Some(0));
+    feed(&server, 30..110);
+    let live = live_octets(&spool, "C").unwrap();
+    assert!(live > 1 << 20, "{live} octets");
+
+    // One that cannot be made is told, and nothing else suffers; what is there stays added.
+    let taken = spool.path().join("taken");
+    replace_file(&RealDisk, &taken, &vec![b'x'; 8 << 20]).unwrap();
+    let d = format!("[[buffer]]\nname = \"D\"\noctets = \"8MiB\"\npath = {taken:?}\n");
+    with(&spool, &format!("{C}\n{d}"));
+    server.signal("HUP");
+    let told = wait_for(&spool, "a buffer cannot be added");
+    assert!(told.contains("no newsreel buffer"), "{told}");
+    wait_for(&spool, "after a restart only");
+    assert_eq!(live_octets(&spool, "D"), None);
+    assert_eq!(here(&server, 110), 110);
+    server.kill();
+
+    let last = read_whole(&RealDisk, &spool.path().join("last-config.toml"), 1 << 20).unwrap();
+    let last = String::from_utf8(last).unwrap();
+    assert!(last.contains("\"C\"") && !last.contains("\"D\""), "{last}");
+    with(&spool, C);
+    let server = spool.serve();
+    assert_eq!(here(&server, 110), 110);
+    // Up to a page more or less: where the next article goes.
+    let again = live_octets(&spool, "C").unwrap();
+    assert!(again.abs_diff(live) <= 4096, "{again} and {live} octets");
+    assert_eq!(spool.json(&["check"])["problems"], serde_json::json!([]));
+    server.stop();
+}

@@ -362,6 +362,20 @@ pub(crate) fn note_config(disk: &dyn Disk, config: &Config) -> Result<()> {
     Ok(())
 }
 
+/// What the server ran with had these buffers in the sizes that they have now.
+pub(crate) fn note_sizes(disk: &dyn Disk, config: &Config, names: &[String]) -> Result<()> {
+    let Some(mut last) = last_config(&config.server.spool)? else {
+        return Ok(());
+    };
+    last.server.spool.clone_from(&config.server.spool);
+    for buffer in &mut last.store.buffers {
+        let mut now = config.store.buffers.iter();
+        let now = now.find(|it| it.name == buffer.name && names.contains(&it.name));
+        buffer.octets = now.map_or(buffer.octets, |now| now.octets);
+    }
+    note_config(disk, &last)
+}
+
 /// Who may look at a spool.
 pub(crate) const ONLY_THE_OWNER: &str = "only the spool's owner and root may do this";
 

@@ -1,9 +1,9 @@
 //! Making buffers: before a start would, the same files by the same code, under the spool's lock; or beside the server that
-//! runs, whose sequencer takes them in.
+//! runs, whose sequencer takes them in.  And making them larger, which takes a spool that was left in order.
 
 use std::sync::Arc;
 
-use newsreel_host::Disk;
+use newsreel_host::{Clock, Disk};
 use newsreel_journal::SpoolId;
 use newsreel_store::{PlannedBuffer, Store};
 use newsreel_wire::BufferId;
@@ -39,14 +39,53 @@ impl Engine {
     ) -> Result<(), Error> {
         let spool = Spool::open(disk, &config.spool)?;
         // As a start: no id is given that the log has, also where the register is lost.
-        let mut replay = Replay::default();
-        if disk.exists(&spool.log())? {
-            replay.look_back(disk, &spool.log(), SpoolId(spool.id))?;
-        }
+        let replay = of_the_log(disk, &spool)?;
         let known: Vec<BufferId> = replay.marks.keys().copied().collect();
         let place = (config.spool.as_path(), spool.id);
         Store::create(disk, place, &config.store, names, &known, progress)?;
         Ok(())
+    }
+
+    /// Makes the buffers of these names as large as the configuration says.  A spool that was not left in order is opened for
+    /// that, with the buffers as they are, and closed.
+    ///
+    /// # Errors
+    /// When somebody has the spool, or a buffer cannot become so large; those before are.
+    pub fn enlarge_buffers(
+        config: &EngineConfig,
+        disk: &Arc<dyn Disk>,
+        clock: &Arc<dyn Clock>,
+        names: &[String],
+        progress: Progress<'_>,
+    ) -> Result<(), Error> {
+        let spool = match Self::left_in_order(config, disk)? {
+            Ok(spool) => spool,
+            Err(spool) => {
+                drop(spool);
+                let as_it_is = as_they_are(config, disk)?;
+                let (disk_there, clock) = (Arc::clone(disk), Arc::clone(clock));
+                Self::open(as_it_is, disk_there, clock, &mut *progress)?.shutdown()?;
+                Self::left_in_order(config, disk)?.map_err(|_| Error::Locked {
+                    path: config.spool.clone(),
+                    pid: None,
+                })?
+            }
+        };
+        for name in names {
+            let place = (config.spool.as_path(), spool.id);
+            Store::enlarge(disk, place, &config.store, name, progress)?;
+        }
+        Ok(())
+    }
+
+    /// The spool, locked; `Err`: the last record of its log is not that somebody stopped.
+    fn left_in_order(
+        config: &EngineConfig,
+        disk: &Arc<dyn Disk>,
+    ) -> Result<Result<Spool, Spool>, Error> {
+        let spool = Spool::open(disk, &config.spool)?;
+        let was_stopped = of_the_log(disk, &spool)?.stopped;
+        Ok(if was_stopped { Ok(spool) } else { Err(spool) })
     }
 
     /// The buffers of a configuration that could be added now: new ones, of sets that are in use.
@@ -71,4 +110,25 @@ impl Engine {
         let buffer = addition.make(&config.store, name, progress)?;
         self.ask(Request::AddBuffer(Box::new(buffer)))
     }
+}
+
+/// What the whole log says.
+fn of_the_log(disk: &Arc<dyn Disk>, spool: &Spool) -> Result<Replay, Error> {
+    let mut replay = Replay::default();
+    if disk.exists(&spool.log())? {
+        replay.look_back(disk, &spool.log(), SpoolId(spool.id))?;
+    }
+    Ok(replay)
+}
+
+/// A configuration with the sizes that its buffers have.
+fn as_they_are(config: &EngineConfig, disk: &Arc<dyn Disk>) -> Result<EngineConfig, Error> {
+    let mut config = config.clone();
+    let planned = Store::planned(disk, &config.spool, &config.store)?;
+    for buffer in &mut config.store.buffers {
+        let there = planned.iter().find(|one| one.name == buffer.name);
+        let octets = there.and_then(|there| there.octets_there);
+        buffer.octets = octets.unwrap_or(buffer.octets);
+    }
+    Ok(config)
 }

@@ -103,6 +103,7 @@ impl Replay {
             }
         }
         self.hash_key = whole.hash_key;
+        self.stopped |= whole.stopped;
         self.is_volatile |= whole.is_volatile;
         for marks in whole.marks() {
             self.raise(marks.buffer, marks.end, marks.reserved);

@@ -88,6 +88,8 @@ pub struct PlannedBuffer {
     pub is_sparse: bool,
     /// It is there: its file is neither missing nor blank.
     pub is_there: bool,
+    /// The size that it has, as far as its header tells.
+    pub octets_there: Option<u64>,
     /// The spool has had a buffer of this name.
     pub was_made: bool,
     /// Octets that are free where it lies, or will.

@@ -185,6 +185,29 @@ impl Store {
         Ok(())
     }
 
+    /// Makes a cyclic buffer as large as the configuration says.  Nobody may have the store open, and the log must have ended in
+    /// order.
+    ///
+    /// # Errors
+    /// When it is not there, is larger already, or there is no room.
+    pub fn enlarge(
+        disk: &Arc<dyn Disk>,
+        place: (&Path, [u8; 16]),
+        config: &StoreConfig,
+        name: &str,
+        progress: CreateProgress<'_>,
+    ) -> Result<()> {
+        let buffer = config.buffers.iter().find(|buffer| buffer.name == name);
+        let buffer = buffer.ok_or_else(|| {
+            let names: Vec<&str> = config.buffers.iter().map(|it| it.name.as_str()).collect();
+            Error::NoBuffer {
+                name: name.to_owned(),
+                there: names.join(", "),
+            }
+        })?;
+        cnfs::enlarge(disk.as_ref(), place, buffer, progress)
+    }
+
     /// The readers' half.
     #[must_use]
     pub fn reader(&self) -> Arc<StoreReader> {

@@ -489,7 +489,7 @@ impl Across<'_> {
     }
 }
 
-/// Buffers that are to have another size than they were made with, and what to do: none can change it.
+/// Buffers that are to have another size than they were made with, and what to do: no start changes it.
 pub(crate) fn resized(old: &Config, new: &Config) -> Vec<String> {
     let size = |octets| printed("buffer.octets", octets);
     let resized = |buffer: &BufferConfig| {
@@ -498,7 +498,9 @@ pub(crate) fn resized(old: &Config, new: &Config) -> Vec<String> {
         let (there, wanted) = (before.octets, buffer.octets);
         let instead = match wanted.cmp(&there) {
             Ordering::Equal => return None,
-            Ordering::Greater => "for more room add another [[buffer]] beside it".to_owned(),
+            Ordering::Greater => format!(
+                "for more room stop the server and say `newsreel store resize {name}`, or add another [[buffer]] beside it"
+            ),
             Ordering::Less => format!(
                 "for less room add a smaller one of another name to its set, and let this one drain: `newsreel store retire {name}`"
             ),

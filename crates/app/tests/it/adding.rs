@@ -84,3 +84,46 @@ fn a_buffer_is_added_to_a_running_server_and_outlives_its_kill() {
     assert_eq!(spool.json(&["check"])["problems"], serde_json::json!([]));
     server.stop();
 }
+
+/// What it was when the server was killed is put in order first.
+#[test]
+fn a_buffer_is_made_larger_with_what_is_in_it() {
+    let spool = Spool::new();
+    let server = spool.serve();
+    spool.text(&["group", "add", "misc.test"]);
+    // Both come around.
+    feed(&server, 0..330);
+    let kept = here(&server, 330);
+    assert!(kept < 330, "{kept}");
+    let sized = |octets: &str| {
+        let b = format!("name = \"B\"\noctets = \"{octets}\"");
+        spool.configure(&Spool::changed(&[("name = \"B\"\noctets = \"8MiB\"", &b)]));
+    };
+    sized("20MiB");
+    let error = spool.error(&["store", "resize"]);
+    assert!(error.contains("stop it first"), "{error}");
+    server.kill();
+    let error = spool.error(&["serve"]);
+    assert!(error.contains("newsreel store resize B"), "{error}");
+
+    let what = |words: &[&str]| spool.json(words)[0]["what"].clone();
+    assert_eq!(
+        what(&["store", "resize", "--dry-run"]),
+        "would be made larger"
+    );
+    assert_eq!(what(&["store", "resize"]), "made larger");
+    assert_eq!(what(&["store", "resize", "B"]), "has it");
+    let said = spool.text(&["store", "resize"]);
+    assert!(said.contains("every buffer has the size"), "{said}");
+
+    let server = spool.serve();
+    assert_eq!(here(&server, 330), kept);
+    feed(&server, 330..500);
+    assert_eq!(spool.json(&["check"])["problems"], serde_json::json!([]));
+    let live = live_octets(&spool, "B").unwrap();
+    assert!(live > 9 << 20, "{live} octets");
+    server.stop();
+    sized("19MiB");
+    let error = spool.error(&["store", "resize"]);
+    assert!(error.contains("none becomes smaller"), "{error}");
+}

@@ -16,6 +16,8 @@ const RECORD_CRC: usize = RECORD_HEADER - 4;
 pub(crate) const SECOND_HEADER: u64 = PAGE;
 /// The version of this format.
 pub(crate) const VERSION: u8 = 1;
+/// The version of the header of a file that was made larger: it says where articles begin.
+const VERSION_LARGER: u32 = 2;
 
 const RECORD_MAGIC: [u8; 2] = *b"NA";
 /// The record is no article: nothing follows up to the end of the data area.
@@ -23,7 +25,8 @@ const FLAG_CYCLE_END: u8 = 1;
 /// The article was overwritten with zeros.
 const FLAG_ERASED: u8 = 2;
 const FILE_MAGIC: &[u8; 8] = b"NRCYCBUF";
-/// Octets of a file header that hold something; the rest of the page is zero, its checksum at the end.
+/// Octets of a file header that hold something, but for where articles begin in one that was made larger; the rest of the page
+/// is zero, its checksum at the end.
 const FILE_HEADER: usize = 128;
 /// Where the checksum of a file header lies.
 const FILE_CRC: usize = PAGE_LEN - 4;
@@ -213,6 +216,8 @@ pub struct FileHeader {
     pub octets: u64,
     /// Articles begin at multiples of this.
     pub block: u64,
+    /// The first of them here: where the bitmap of the size that the file was made with ends.
+    pub data_start: u64,
     /// Counts the writings of the header: of two sound copies the higher one is newer.
     pub generation: u64,
     /// Where it stood.
@@ -223,7 +228,18 @@ impl FileHeader {
     /// Where things lie in this buffer; decoding has checked that it makes sense.
     #[must_use]
     pub fn geometry(&self) -> Option<Geometry> {
-        Geometry::of(self.octets, self.block)
+        Geometry::of(self.octets, self.block)?.with_start(self.data_start)
+    }
+
+    /// The version that says all of it.
+    fn version(&self) -> u32 {
+        let usual = Geometry::of(self.octets, self.block);
+        let is_usual = usual.is_none_or(|usual| usual.data_start == self.data_start);
+        if is_usual {
+            u32::from(VERSION)
+        } else {
+            VERSION_LARGER
+        }
     }
 
     /// The stored form: one page.
@@ -231,7 +247,7 @@ impl FileHeader {
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(PAGE_LEN);
         out.extend_from_slice(FILE_MAGIC);
-        out.extend_from_slice(&u32::from(VERSION).to_le_bytes());
+        out.extend_from_slice(&self.version().to_le_bytes());
         out.extend_from_slice(&self.buffer.to_le_bytes());
         out.extend_from_slice(&[0; 2]);
         out.extend_from_slice(&self.spool);
@@ -254,6 +270,9 @@ impl FileHeader {
             out.extend_from_slice(&number.to_le_bytes());
         }
         assert_eq!(out.len(), FILE_HEADER, "the header's layout is fixed");
+        if self.version() == VERSION_LARGER {
+            out.extend_from_slice(&self.data_start.to_le_bytes());
+        }
         out.resize(FILE_CRC, 0);
         let crc = crc32c::crc32c(&out);
         out.extend_from_slice(&crc.to_le_bytes());
@@ -282,9 +301,14 @@ impl FileHeader {
         if u32_at(page, FILE_CRC) != crc32c::crc32c(&page[..FILE_CRC]) {
             return Err("checksum of the file header");
         }
-        if u32_at(page, 8) != u32::from(VERSION) {
-            return Err("a buffer of a version this newsreel does not know; use a newer one");
-        }
+        let (octets, block) = (u64_at(page, 64), u64_at(page, 72));
+        let data_start = match u32_at(page, 8) {
+            VERSION_LARGER => u64_at(page, FILE_HEADER),
+            version if version == u32::from(VERSION) => {
+                Geometry::of(octets, block).map_or(0, |geometry| geometry.data_start)
+            }
+            _ => return Err("a buffer of a version this newsreel does not know; use a newer one"),
+        };
         let name = page[48..64].split(|octet| *octet == 0).next();
         let name = std::str::from_utf8(name.unwrap_or_default());
         let header = Self {
@@ -292,8 +316,9 @@ impl FileHeader {
             uuid: sixteen_at(page, 32),
             buffer: u16::from_le_bytes([page[12], page[13]]),
             name: name.map_err(|_| "name in the file header")?.to_owned(),
-            octets: u64_at(page, 64),
-            block: u64_at(page, 72),
+            octets,
+            block,
+            data_start,
             generation: u64_at(page, 80),
             hints: Hints {
                 end: Position(u64_at(page, 88)),
@@ -404,6 +429,7 @@ mod tests {
             name: "SD1".to_owned(),
             octets: 1 << 20,
             block: 64,
+            data_start: start,
             generation: 5,
             hints: Hints {
                 end: Position::new(2, start + 64),
@@ -452,9 +478,28 @@ mod tests {
     }
 
     #[test]
+    fn a_header_says_where_articles_begin_where_the_size_does_not() {
+        let larger = FileHeader {
+            octets: 4 << 20,
+            ..file_header()
+        };
+        let page = larger.encode();
+        assert_eq!((file_header().encode()[8], page[8]), (1, 2));
+        assert_eq!(FileHeader::decode(&page), Ok(larger.clone()));
+        for data_start in [0, 8192, 12_289, 20_480, u64::MAX] {
+            let header = FileHeader {
+                data_start,
+                ..larger.clone()
+            };
+            let error = FileHeader::decode(&header.encode()).unwrap_err();
+            assert!(error.contains("sizes"), "{error}");
+        }
+    }
+
+    #[test]
     fn a_newer_version_is_told_apart_from_damage() {
         let mut page = file_header().encode();
-        page[8] = 2;
+        page[8] = 3;
         let crc = crc32c::crc32c(&page[..FILE_CRC]);
         page[FILE_CRC..].copy_from_slice(&crc.to_le_bytes());
         let error = FileHeader::decode(&page).unwrap_err();

@@ -66,6 +66,19 @@ impl Geometry {
         })
     }
 
+    /// The same with articles that begin here, behind a bitmap that is smaller than it should be.
+    #[must_use]
+    pub fn with_start(self, data_start: u64) -> Option<Self> {
+        let is_sound = data_start.is_multiple_of(PAGE)
+            && (BITMAP_START + PAGE..=self.data_start).contains(&data_start);
+        is_sound.then_some(Self { data_start, ..self })
+    }
+
+    /// So many blocks, from the beginning of the file on, have a bit.
+    pub(crate) const fn bitmap_blocks(&self) -> u64 {
+        (self.data_start - BITMAP_START) * 8
+    }
+
     /// Room for articles, octets.
     #[must_use]
     pub const fn capacity(&self) -> u64 {

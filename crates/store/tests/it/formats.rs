@@ -14,6 +14,11 @@ use newsreel_wire::{BufferId, Position, Sequence, SetId, Token, UnixTime};
 /// A buffer of version 1, 1 MiB: lines of offset and 32 octets, zeros left out.
 const VERSION_1: &str = include_str!("../../../../tests/fixtures/formats/1/cyclic-buffer.hexdump");
 
+/// The same, made larger: version 2.
+const VERSION_2: &str =
+    include_str!("../../../../tests/fixtures/formats/4/cyclic-buffer-2.hexdump");
+const LARGER: u64 = 4 << 20;
+
 /// The articles in it: number, asked length, token.  The third did not fit before the end.
 const ARTICLES: [(u64, usize, [u8; 24]); 4] = [
     (
@@ -47,7 +52,11 @@ const ARTICLES: [(u64, usize, [u8; 24]); 4] = [
 ];
 
 fn octets_of(hexdump: &str) -> Vec<u8> {
-    let mut octets = vec![0; 1 << 20];
+    octets_in(hexdump, 1 << 20)
+}
+
+fn octets_in(hexdump: &str, size: u64) -> Vec<u8> {
+    let mut octets = vec![0; size as usize];
     for line in hexdump.lines() {
         let (offset, hex) = line.split_once(' ').unwrap();
         let offset = usize::from_str_radix(offset, 16).unwrap();
@@ -59,6 +68,8 @@ fn octets_of(hexdump: &str) -> Vec<u8> {
     octets
 }
 
+const FILE: &str = "/spool/buffers/SD1";
+
 fn config() -> StoreConfig {
     let mut config = config_of("cnfs", 1 << 20);
     config.buffers.truncate(1);
@@ -67,17 +78,25 @@ fn config() -> StoreConfig {
     config
 }
 
-fn open(octets: &[u8], access: Access) -> (MemoryDisk, Store) {
+/// A disk with a buffer of these octets.
+fn disk_with(octets: &[u8]) -> MemoryDisk {
     let disk = MemoryDisk::new();
-    let path = Path::new("/spool/buffers/SD1");
+    let path = Path::new(FILE);
     disk.create_dir_all(path.parent().unwrap()).unwrap();
     let file = disk.open(path, OpenMode::CreateNew).unwrap();
     file.write_at(octets, 0).unwrap();
+    disk
+}
+
+fn open(octets: &[u8], access: Access) -> (MemoryDisk, Store) {
+    let disk = disk_with(octets);
+    let mut config = config();
+    config.buffers[0].octets = octets.len() as u64;
     let store = Store::open(
         &(Arc::new(disk.clone()) as Arc<dyn Disk>),
         Path::new("/spool"),
         [9; 16],
-        &config(),
+        &config,
         &[],
         access,
         &mut |_, _, _| {},
@@ -86,8 +105,13 @@ fn open(octets: &[u8], access: Access) -> (MemoryDisk, Store) {
 }
 
 #[test]
-fn a_buffer_of_version_1_is_read() {
-    let (_, store) = open(&octets_of(VERSION_1), Access::ReadOnly);
+fn buffers_of_both_versions_are_read() {
+    is_read(&octets_of(VERSION_1));
+    is_read(&octets_in(VERSION_2, LARGER));
+}
+
+fn is_read(octets: &[u8]) {
+    let (_, store) = open(octets, Access::ReadOnly);
     let reader = store.reader();
     let mut memory = Vec::new();
     for (number, len, token) in ARTICLES {
@@ -176,10 +200,25 @@ fn version_1_is_still_written_as_it_was() {
     for batch in &mut batches {
         batch.write().unwrap();
     }
-    let file = disk
-        .open(Path::new("/spool/buffers/SD1"), OpenMode::Read)
-        .unwrap();
+    let file = disk.open(Path::new(FILE), OpenMode::Read).unwrap();
     let mut now = vec![0; 1 << 20];
     file.read_exact_at(&mut now, 0).unwrap();
     assert!(now[12_288..] == good[12_288..], "the data area differs");
+}
+
+#[test]
+fn version_2_is_still_written_as_it_was() {
+    let good = octets_in(VERSION_2, LARGER);
+    let header = FileHeader::decode(&good).unwrap();
+    assert_eq!(header.encode(), &good[..4096]);
+    // The same buffer made larger gives the same file.
+    let disk = disk_with(&octets_of(VERSION_1));
+    let (there, mut config) = (Arc::new(disk.clone()) as Arc<dyn Disk>, config());
+    config.buffers[0].octets = LARGER;
+    let place = (Path::new("/spool"), [9; 16]);
+    Store::enlarge(&there, place, &config, "SD1", &mut |_, _, _| {}).unwrap();
+    let file = disk.open(Path::new(FILE), OpenMode::Read).unwrap();
+    let mut now = vec![0; LARGER as usize];
+    file.read_exact_at(&mut now, 0).unwrap();
+    assert!(now == good, "the file differs");
 }

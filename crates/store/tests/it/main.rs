@@ -7,6 +7,7 @@ mod catalogue;
 mod conformance;
 mod crash;
 mod cyclic;
+mod enlarging;
 mod faults;
 mod formats;
 mod mutations;

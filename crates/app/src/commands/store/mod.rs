@@ -4,6 +4,7 @@
 mod attach;
 mod create;
 mod files;
+mod resize;
 mod retire;
 mod scrub;
 
@@ -129,6 +130,22 @@ pub(crate) enum Verb {
         #[command(flatten)]
         spool: SpoolArgs,
     },
+    /// Make cyclic buffers as large as the configuration says, with the articles that are in them
+    #[command(
+        after_help = "Nothing in them moves, and none becomes smaller: for that, add a smaller one and retire the other. No server may be \
+                      running. Killed anywhere, it is begun again.\n\n\
+                      Examples:\n  newsreel store resize --config newsreel.toml --dry-run\n  \
+                      newsreel store resize TEXT2 --config newsreel.toml"
+    )]
+    Resize {
+        /// Only these buffers; otherwise all that have another size than the configuration says
+        buffers: Vec<String>,
+        /// Only say what would be done
+        #[arg(long)]
+        dry_run: bool,
+        #[command(flatten)]
+        spool: SpoolArgs,
+    },
     /// Read every article that is alive, and compare its checksums, at a limited rate
     #[command(
         after_help = "Each damaged article is told with its buffer, offset and token, and with message-id, groups and numbers where \
@@ -233,6 +250,11 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
             dry_run,
             spool,
         } => retire::run(buffer, *undo, *dry_run, spool),
+        Verb::Resize {
+            buffers,
+            dry_run,
+            spool,
+        } => resize::run(buffers, *dry_run, spool),
         Verb::Scrub {
             buffers,
             rate,

@@ -103,6 +103,8 @@ impl Change {
         blocks.sort_unstable();
         for (low, high) in geometry.ranges(self.from, self.end) {
             let (low, high) = (low / geometry.block, high.div_ceil(geometry.block));
+            // What a buffer has behind the end that it was made with has no bits.
+            let high = high.min(geometry.bitmap_blocks());
             write_bits(file, &blocks, low, high)?;
         }
         self.clear_withdrawn(file, geometry)
@@ -115,6 +117,7 @@ impl Change {
         let starts = self.withdrawn.iter().filter(|start| **start >= last_round);
         let mut blocks: Vec<u64> = starts
             .map(|start| start.offset() / geometry.block)
+            .filter(|block| *block < geometry.bitmap_blocks())
             .collect();
         blocks.sort_unstable();
         let mut page = vec![0; PAGE_LEN];

@@ -18,7 +18,7 @@ use crate::records::geometry::{Geometry, in_memory};
 pub type CreateProgress<'a> = &'a mut dyn FnMut(&str, u64, u64);
 
 /// Zeros are written in steps of this, between which progress is told.
-const FILL_STEP: u64 = 16 << 20;
+pub(super) const FILL_STEP: u64 = 16 << 20;
 /// So much at both ends of a device is looked at before it is taken: there file systems, volume managers and partition
 /// tables have their marks.
 const ENDS: u64 = 1 << 20;
@@ -109,8 +109,8 @@ fn fill(
 pub(super) fn new_header(owner: &Owner<'_>, id: BufferId) -> Result<FileHeader> {
     let config = owner.config;
     let geometry = Geometry::of(config.octets, config.block());
-    let start = geometry.and_then(|geometry| geometry.start_of(1));
-    let Some(start) = start else {
+    let start = geometry.and_then(|geometry| Some((geometry.data_start, geometry.start_of(1)?)));
+    let Some((data_start, start)) = start else {
         return Err(owner.wrong(format!(
             "{} octets in blocks of {} are no buffer",
             config.octets,
@@ -124,6 +124,7 @@ pub(super) fn new_header(owner: &Owner<'_>, id: BufferId) -> Result<FileHeader> 
         name: config.name.clone(),
         octets: config.octets,
         block: config.block(),
+        data_start,
         generation: 1,
         hints: Hints {
             end: start,
@@ -154,7 +155,7 @@ fn zero(file: &dyn File, config: &BufferConfig, progress: CreateProgress<'_>) ->
     Ok(())
 }
 
-fn parent(path: &Path) -> &Path {
+pub(super) fn parent(path: &Path) -> &Path {
     path.parent().unwrap_or_else(|| Path::new("/"))
 }
 

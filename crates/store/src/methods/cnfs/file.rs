@@ -37,6 +37,22 @@ pub(crate) struct Owner<'a> {
 }
 
 impl Owner<'_> {
+    /// Whether this is the buffer that is meant.
+    pub(super) fn check(&self, header: &FileHeader) -> Result<()> {
+        if header.spool != self.spool {
+            return Err(self.wrong(
+                "it belongs to another spool; give this one a file of its own, or attach it",
+            ));
+        }
+        if header.name != self.config.name {
+            return Err(self.wrong(format!(
+                "it is buffer {:?}; mend the paths in the configuration",
+                header.name
+            )));
+        }
+        Ok(())
+    }
+
     pub(super) fn wrong(&self, why: impl Into<String>) -> Error {
         Error::Buffer {
             name: self.config.name.clone(),
@@ -85,17 +101,7 @@ impl Cyclic {
         (header, newest_at): (FileHeader, u64),
         (complaint, is_rescued): (Option<String>, bool),
     ) -> Result<Self> {
-        if header.spool != owner.spool {
-            return Err(owner.wrong(
-                "it belongs to another spool; give this one a file of its own, or attach it",
-            ));
-        }
-        if header.name != owner.config.name {
-            return Err(owner.wrong(format!(
-                "it is buffer {:?}; mend the paths in the configuration",
-                header.name
-            )));
-        }
+        owner.check(&header)?;
         let mode = if read_only {
             OpenMode::Read
         } else {
@@ -310,12 +316,19 @@ fn check_sizes(owner: &Owner<'_>, header: &FileHeader) -> Result<()> {
     .into_iter()
     .flatten()
     .collect();
-    if !wrong.is_empty() {
-        return Err(Error::Sizes {
-            name: owner.config.name.clone(),
-            path: owner.path.to_path_buf(),
-            why: wrong.join("; "),
-        });
+    if wrong.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    let mut why = wrong.join("; ");
+    if octets < octets_said {
+        let name = &owner.config.name;
+        why.push_str(&format!(
+            ", or make it larger: `newsreel store resize {name}`"
+        ));
+    }
+    Err(Error::Sizes {
+        name: owner.config.name.clone(),
+        path: owner.path.to_path_buf(),
+        why,
+    })
 }

@@ -9,6 +9,7 @@ mod alone;
 mod bitmap;
 mod checkpoint;
 mod create;
+mod enlarge;
 mod file;
 mod open;
 mod rescue;
@@ -18,7 +19,7 @@ pub(crate) use alone::open_file;
 pub use bitmap::STARTS_MAX;
 pub use create::CreateProgress;
 pub(crate) use file::Cyclic;
-pub(crate) use open::{create, open, open_one, planned};
+pub(crate) use open::{create, enlarge, open, open_one, planned};
 
 pub use crate::records::format::{FileHeader, FileKey, Hints, Mark, RECORD_HEADER, RecordHeader};
 pub use crate::records::geometry::{BLOCK_MAX, BLOCK_MIN, Geometry, PAGE};

@@ -65,6 +65,28 @@ pub(crate) fn create(
     Ok(())
 }
 
+/// Makes a set's buffer of this name as large as the configuration says.
+pub(crate) fn enlarge(
+    disk: &dyn Disk,
+    (spool_dir, spool): (&Path, [u8; 16]),
+    config: &BufferConfig,
+    progress: CreateProgress<'_>,
+) -> Result<()> {
+    let path = path_of(spool_dir, config);
+    let owner = Owner {
+        config,
+        path: &path,
+        spool,
+        set: SetId(0),
+        recent_octets: 0,
+        pool: &Arc::default(),
+    };
+    if config.read_only {
+        return Err(owner.wrong("`read_only` forbids to write it"));
+    }
+    super::enlarge::enlarge(disk, &owner, progress)
+}
+
 /// What there is of a set's buffers.
 pub(crate) fn planned(
     disk: &Arc<dyn Disk>,
@@ -76,10 +98,14 @@ pub(crate) fn planned(
     let plan = |name: &String| {
         let config = configured(&store.buffers, set, name)?;
         let path = path_of(spool_dir, config);
-        let is_there = disk.exists(&path)? && {
-            let file = disk.open(&path, OpenMode::Read)?;
-            !matches!(read_headers(file.as_ref())?, Headers::Blank)
-        };
+        let (mut is_there, mut octets_there) = (false, None);
+        if disk.exists(&path)? {
+            let headers = read_headers(disk.open(&path, OpenMode::Read)?.as_ref())?;
+            is_there = !matches!(headers, Headers::Blank);
+            if let Headers::Sound(header, ..) = headers {
+                octets_there = Some(header.octets);
+            }
+        }
         let mut lies_in = path.as_path();
         while !disk.exists(lies_in)? {
             lies_in = lies_in.parent().unwrap_or_else(|| Path::new("/"));
@@ -90,6 +116,7 @@ pub(crate) fn planned(
             octets: config.octets,
             is_sparse: config.sparse,
             is_there,
+            octets_there,
             was_made: register.has(name),
             free_octets: disk.free_bytes(lies_in)?,
             path: path.display().to_string(),

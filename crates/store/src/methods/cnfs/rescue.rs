@@ -1,8 +1,8 @@
 //! The header of a buffer made again when both copies of it are damaged.
 //!
-//! Name and sizes are in the configuration, the id in the register, and where the buffer stands is in the log.  Only the
-//! key of its records is in the header alone, and each record gives it away: it is what makes its checksum right.  A file
-//! in which no sound records agree on one is not touched.
+//! Name and sizes are in the configuration, the id in the register, and where the buffer stands is in the log; where articles
+//! begin in one that was made larger its first record tells.  Only the key of its records is in the header alone, and each
+//! record gives it away: it is what makes its checksum right.  A file in which no sound records agree on one is not touched.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::create::new_header;
 use super::file::Owner;
 use crate::error::Result;
 use crate::records::format::{FileHeader, FileKey, Mark, RECORD_HEADER, RecordHeader};
-use crate::records::geometry::{Geometry, PAGE, in_memory};
+use crate::records::geometry::{BITMAP_START, Geometry, PAGE, PAGE_LEN, in_memory};
 
 /// Octets read at once.
 const WINDOW: u64 = 1 << 20;
@@ -42,11 +42,33 @@ pub(super) fn header(
     let Some((key, records)) = key_of(file, &geometry)? else {
         return Ok(None);
     };
+    header.data_start = data_start(file, &geometry, key)?;
     let random: [u8; 12] = random_bytes()?;
     Ok(key.uuid(&random).map(|uuid| {
         header.uuid = uuid;
         (header, records)
     }))
+}
+
+/// Where articles begin: in a buffer that was made larger before where its size says.  The first record of each cycle lies there.
+fn data_start(file: &dyn File, geometry: &Geometry, key: FileKey) -> Result<u64> {
+    let mut window = vec![0; in_memory(WINDOW)];
+    let mut at = BITMAP_START + PAGE;
+    while at < geometry.data_start {
+        let octets = &mut window[..in_memory(WINDOW.min(geometry.data_start - at))];
+        match file.read_exact_at(octets, at) {
+            Err(error) if error.is_medium() => octets.fill(0),
+            read => read?,
+        }
+        for (page, at) in octets.chunks(PAGE_LEN).zip((at..).step_by(PAGE_LEN)) {
+            let record = RecordHeader::decode(page, key);
+            if record.is_ok_and(|record| record.position.offset() == at) {
+                return Ok(at);
+            }
+        }
+        at += octets.len() as u64;
+    }
+    Ok(geometry.data_start)
 }
 
 /// The key that most of the first records agree on.

@@ -188,6 +188,7 @@ fn first(opening: &Opening<'_>, config: &SetConfig, geometry: &Geometry) -> Resu
         name: config.name.clone(),
         octets: config.segment_octets,
         block: BLOCK_MIN,
+        data_start: geometry.data_start,
         generation: 0,
         hints: Hints::default(),
     };

@@ -41,6 +41,8 @@ pub enum Op {
     ZeroFill,
     /// Reserve room for a range.
     Reserve,
+    /// Give room of a file back.
+    GiveBack,
     /// Give a file another name.
     Rename,
     /// Remove a name.
@@ -63,7 +65,7 @@ pub enum Op {
 
 impl Op {
     /// Every operation, in the order of their numbers.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Open,
         Self::Read,
         Self::Write,
@@ -72,6 +74,7 @@ impl Op {
         Self::SetLen,
         Self::ZeroFill,
         Self::Reserve,
+        Self::GiveBack,
         Self::Rename,
         Self::Remove,
         Self::Link,
@@ -104,6 +107,7 @@ impl fmt::Display for Op {
             Self::SetLen => "set length of",
             Self::ZeroFill => "zero-fill",
             Self::Reserve => "reserve room in",
+            Self::GiveBack => "give back room of",
             Self::Rename => "rename",
             Self::Remove => "remove",
             Self::Link => "link",

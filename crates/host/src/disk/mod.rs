@@ -172,6 +172,10 @@ pub trait File: Send + Sync + Debug {
     /// Reserves room, extending the file; what is reserved reads as zeros.
     fn reserve(&self, offset: u64, len: u64) -> Result<()>;
 
+    /// Gives the room of a range inside the file back to the file system, where that can take it: nobody needs what is there,
+    /// and what is read there later are the octets that were, or zeros.
+    fn give_back(&self, offset: u64, len: u64) -> Result<()>;
+
     /// Advises that a range will not be read soon.
     fn drop_cache(&self, offset: u64, len: u64) -> Result<()>;
 

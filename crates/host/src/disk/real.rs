@@ -583,6 +583,14 @@ impl File for RealFile {
         }
     }
 
+    fn give_back(&self, offset: u64, len: u64) -> Result<()> {
+        let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        match retry(|| rustix::fs::fallocate(&self.file, punch, offset, len)) {
+            Ok(()) | Err(Errno::OPNOTSUPP) => Ok(()),
+            Err(errno) => Err(failed(Op::GiveBack, &self.path)(errno)),
+        }
+    }
+
     fn drop_cache(&self, offset: u64, len: u64) -> Result<()> {
         let Some(len) = NonZeroU64::new(len) else {
             return Ok(());

@@ -175,6 +175,33 @@ fn zero_fill_reserve_and_set_len() {
 }
 
 #[test]
+fn room_is_given_back() {
+    on_every_disk(|disk, dir| {
+        let path = dir.join("a");
+        let file = disk.open(&path, OpenMode::CreateNew).unwrap();
+        file.write_at(&[7; 1 << 20], 0).unwrap();
+        file.sync_all().unwrap();
+        let blocks = || rustix::fs::stat(&path).map(|stat| stat.st_blocks);
+        let before = blocks();
+        file.give_back(8192, 1 << 19).unwrap();
+        file.sync_all().unwrap();
+        let (from, to) = (8192, 8192 + (1 << 19));
+        let octets = read_all(&*file);
+        assert_eq!(octets.len(), 1 << 20);
+        assert!(
+            octets[..from]
+                .iter()
+                .chain(&octets[to..])
+                .all(|octet| *octet == 7)
+        );
+        assert!(octets[from..to].iter().all(|octet| *octet == 0));
+        if let (Ok(before), Ok(after)) = (before, blocks()) {
+            assert!(after <= before - (1 << 10), "{before} and {after} blocks");
+        }
+    });
+}
+
+#[test]
 fn names() {
     on_every_disk(|disk, dir| {
         let deep = dir.join("x/y");

@@ -10,6 +10,7 @@
 pub(crate) mod batch;
 pub(crate) mod card;
 pub(crate) mod folder;
+mod hollows;
 pub(crate) mod reader;
 mod reclaim;
 pub(crate) mod removal;

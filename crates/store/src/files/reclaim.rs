@@ -1,4 +1,5 @@
-//! Finding the files of a catalogue that nothing is left of: those in front of the first card that was not overwritten.
+//! Finding the files of a catalogue that nothing is left of: those in front of the first card that was not overwritten; and giving
+//! back the room between cards that stay.
 //!
 //! It reads only, on the thread of checkpoints, and stops at the first card that may be alive: so it reads what was withdrawn since it
 //! looked last, and little more.  That they go is said in the log first, as of segments that are dropped.
@@ -8,6 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use newsreel_wire::Position;
 
+use super::hollows::Hollows;
 use crate::error::Result;
 use crate::method::{BufferReader as _, CheckpointWrite, ScanRange, Scanned};
 use crate::records::buffer::Buffer;
@@ -18,6 +20,7 @@ pub(super) struct Reclaim {
     pub(super) cards: Arc<Buffer>,
     /// In the files of cycles below this there is no card.
     pub(super) empty_below: Arc<AtomicU32>,
+    pub(super) hollows: Arc<Hollows>,
 }
 
 impl CheckpointWrite for Reclaim {
@@ -36,6 +39,7 @@ impl CheckpointWrite for Reclaim {
         };
         self.empty_below
             .fetch_max(first.min(written), Ordering::Relaxed);
+        self.hollows.look(&self.cards);
         Ok(())
     }
 }

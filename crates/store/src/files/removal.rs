@@ -11,6 +11,7 @@ use newsreel_wire::{BufferId, Token};
 
 use super::card::Card;
 use super::folder::{Folder, TextError};
+use super::hollows::Hollows;
 use crate::error::{ReadError, Result};
 use crate::method::{BatchWrite, Blocking, BufferReader as _, Want};
 use crate::records::buffer::Buffer;
@@ -21,6 +22,7 @@ use crate::records::erase::Erasure;
 pub(super) struct Removal {
     pub(super) cards: Arc<Buffer>,
     pub(super) folder: Arc<Folder>,
+    pub(super) hollows: Arc<Hollows>,
     /// The tokens of their cards.
     pub(super) tokens: Vec<Token>,
     /// The files that were removed.
@@ -80,7 +82,8 @@ impl BatchWrite for Removal {
         });
         let starts = tokens.iter().map(Token::position).collect();
         let erasure = Erasure::new(Arc::clone(&self.cards), starts);
-        self.erasure.insert(erasure).write()
+        let erasure = self.erasure.insert(erasure);
+        self.hollows.erase(&tokens, || erasure.write())
     }
 
     fn sync(&mut self) -> Result<()> {

@@ -11,6 +11,7 @@ use newsreel_wire::{BufferId, Sequence, SetId, Token, UnixTime};
 use super::batch::{Collected, FileBatch, Unwritten};
 use super::card::Card;
 use super::folder::Folder;
+use super::hollows::Hollows;
 use super::reader::FileReader;
 use super::reclaim::Reclaim;
 use super::removal::Removal;
@@ -47,6 +48,8 @@ struct FileSet {
     free_octets_min: u64,
     /// In the files of the catalogue below this cycle there is no card.
     empty_below: Arc<AtomicU32>,
+    /// What of the other files is overwritten.
+    hollows: Arc<Hollows>,
     /// It may have become more since that was looked at.
     may_be_emptier: bool,
 }
@@ -89,6 +92,7 @@ pub(crate) fn open(
         room: u64::MAX,
         free_octets_min: config.free_octets_min.unwrap_or(FREE_OCTETS_MIN),
         empty_below: Arc::default(),
+        hollows: Arc::default(),
         may_be_emptier: true,
     };
     Ok(OpenedSet {
@@ -208,6 +212,7 @@ impl StorageMethod for FileSet {
             out.push(Box::new(Removal {
                 cards: Arc::clone(cards),
                 folder: Arc::clone(&self.reader.folder),
+                hollows: Arc::clone(&self.hollows),
                 tokens,
                 removed: Vec::new(),
                 erasure: None,
@@ -250,10 +255,12 @@ impl StorageMethod for FileSet {
 
     fn checkpoint(&mut self, out: &mut Vec<Box<dyn CheckpointWrite>>) {
         self.cards.checkpoint(out);
-        if self.reader.cards.is_usable() && std::mem::take(&mut self.may_be_emptier) {
+        let has_news = std::mem::take(&mut self.may_be_emptier) || self.hollows.waits();
+        if self.reader.cards.is_usable() && has_news {
             out.push(Box::new(Reclaim {
                 cards: Arc::clone(&self.reader.cards),
                 empty_below: Arc::clone(&self.empty_below),
+                hollows: Arc::clone(&self.hollows),
             }));
         }
     }

@@ -11,6 +11,7 @@ pub(crate) mod erase;
 pub(crate) mod format;
 pub(crate) mod geometry;
 pub(crate) mod headers;
+pub(crate) mod hollow;
 pub(crate) mod home;
 pub(crate) mod memory;
 pub(crate) mod placing;

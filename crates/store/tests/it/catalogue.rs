@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use newsreel_host::{Disk, FaultyDisk, MemoryDisk};
+use newsreel_host::{Disk, FaultyDisk, MemoryDisk, Op, OpenMode};
 use newsreel_store::conformance::{Log, Logged, Rig, config_of};
-use newsreel_store::{Access, Result};
+use newsreel_store::{Access, Result, ScanRange, Scanned};
+use newsreel_wire::Token;
 
 /// A card is so long that a file has some dozen.
 const XREF_OCTETS: usize = 60_000;
@@ -19,9 +20,13 @@ fn files(disk: &dyn Disk) -> Vec<String> {
 }
 
 fn filled(disk: Arc<dyn Disk>) -> Rig {
+    filled_with(disk, XREF_OCTETS, ARTICLES)
+}
+
+fn filled_with(disk: Arc<dyn Disk>, xref_octets: usize, articles: u64) -> Rig {
     let mut rig = Rig::new(disk, &config_of("md5spool", 1 << 20)).unwrap();
-    rig.xref_octets = XREF_OCTETS;
-    for number in 0..ARTICLES {
+    rig.xref_octets = xref_octets;
+    for number in 0..articles {
         rig.place(number, 500).unwrap();
         if number % 10 == 9 {
             rig.commit().unwrap();
@@ -131,6 +136,121 @@ fn a_power_cut_while_files_go_costs_nothing() {
             all_there(&rig, &kept, &what);
             let first = kept[0].token.position().cycle();
             assert_eq!(files(&left)[0], format!("{first:08}.seg"), "{what}");
+        }
+    }
+}
+
+/// What a walk over everything alive meets; nothing is damaged.
+fn walked(rig: &Rig) -> Vec<Token> {
+    let buffer = rig.reader.buffers()[0].id();
+    let mut scan = rig.reader.scan(buffer, ScanRange::Live).unwrap();
+    let mut tokens = Vec::new();
+    while let Some(scanned) = scan.step().unwrap() {
+        match scanned {
+            Scanned::Record { token, sound, .. } => {
+                assert!(sound, "{token:?}");
+                tokens.push(token);
+            }
+            Scanned::Damaged { .. } => panic!("{scanned:?}"),
+            Scanned::Passed => {}
+        }
+    }
+    tokens
+}
+
+/// Pages of the catalogue in which there is something.
+fn used_pages(disk: &dyn Disk) -> usize {
+    let dir = Path::new("/spool/articles/main/.catalogue");
+    let used = |name: &String| {
+        let file = disk.open(&dir.join(name), OpenMode::Read).unwrap();
+        let mut octets = vec![0; usize::try_from(file.len().unwrap()).unwrap()];
+        file.read_exact_at(&mut octets, 0).unwrap();
+        let pages = octets.chunks(4096);
+        pages
+            .filter(|page| page.iter().any(|octet| *octet != 0))
+            .count()
+    };
+    files(disk).iter().map(used).sum()
+}
+
+/// Cards that stay keep their files and their places, but not what lay between them.
+#[test]
+fn the_room_between_cards_that_stay_is_given_back() {
+    for (xref_octets, articles, apart) in [(XREF_OCTETS, ARTICLES, 10), (3000, 1200, 150)] {
+        let memory = MemoryDisk::new();
+        let faulty = FaultyDisk::new(Arc::new(memory.clone()));
+        let mut rig = filled_with(Arc::new(faulty.clone()), xref_octets, articles);
+        let given_back = || faulty.counts().of(Op::GiveBack);
+        let all = rig.log.articles().copied();
+        let (kept, gone): (Vec<Logged>, Vec<Logged>) =
+            all.partition(|logged| logged.number % apart == 0);
+        let tokens: Vec<Token> = kept.iter().map(|logged| logged.token).collect();
+        let (before, pages) = (files(&memory), used_pages(&memory));
+        withdraw(&mut rig, &gone).unwrap();
+        reclaim(&mut rig).unwrap();
+        assert_eq!(given_back(), 0, "somebody may be on his way between them");
+        assert_eq!(walked(&rig), tokens);
+        // Nothing else was withdrawn, and it is done all the same, once.
+        reclaim(&mut rig).unwrap();
+        let times = given_back();
+        assert!(times + 1 >= before.len() as u64, "{times} of {before:?}");
+        reclaim(&mut rig).unwrap();
+        assert_eq!(given_back(), times);
+        let left = used_pages(&memory);
+        // The file that is written on is left alone.
+        assert!(left < pages * 6 / 10, "{left} of {pages} pages");
+        assert_eq!(files(&memory), before);
+        assert_eq!(walked(&rig), tokens);
+        all_there(&rig, &kept, "given back");
+
+        let log = rig.log.clone();
+        drop(rig);
+        let config = config_of("md5spool", 1 << 20);
+        let mut rig = Rig::recover(Arc::new(memory.clone()), &config, log, Access::Write).unwrap();
+        assert_eq!(walked(&rig), tokens);
+        all_there(&rig, &kept, "after a restart");
+        withdraw(&mut rig, &kept).unwrap();
+        reclaim(&mut rig).unwrap();
+        assert_eq!(files(&memory), before[before.len() - 1..]);
+    }
+}
+
+/// Cards of which one in ten stays, and what was withdrawn of them.
+fn sparse(disk: Arc<dyn Disk>) -> (Rig, Vec<Logged>, Vec<Logged>) {
+    let mut rig = filled(disk);
+    let all = rig.log.articles().copied();
+    let (kept, gone): (Vec<Logged>, Vec<Logged>) = all.partition(|logged| logged.number % 10 == 0);
+    withdraw(&mut rig, &gone).unwrap();
+    (rig, kept, gone)
+}
+
+#[test]
+fn a_power_cut_while_room_is_given_back_costs_nothing() {
+    let config = config_of("md5spool", 1 << 20);
+    let twice = |rig: &mut Rig| reclaim(rig).and_then(|()| reclaim(rig));
+    let whole = FaultyDisk::new(Arc::new(MemoryDisk::new()));
+    let (mut rig, ..) = sparse(Arc::new(whole.clone()));
+    let before = whole.counts().changes();
+    twice(&mut rig).unwrap();
+    let steps = whole.counts().changes() - before;
+    // Headers written and synced, room given back, of several files.
+    assert!(steps >= 9, "{steps}");
+    for nth in 1..=steps {
+        let memory = MemoryDisk::new();
+        let faulty = FaultyDisk::new(Arc::new(memory.clone()));
+        let (mut rig, kept, gone) = sparse(Arc::new(faulty.clone()));
+        faulty.stop_at_change(faulty.counts().changes() + nth);
+        // Some of it is no reason to do without the rest of a checkpoint.
+        let _ = twice(&mut rig);
+        let log = rig.log.clone();
+        for left in [memory.crash(nth), memory.crash_losing_all()] {
+            let disk: Arc<dyn Disk> = Arc::new(left);
+            let mut rig = Rig::recover(disk, &config, log.clone(), Access::Write).unwrap();
+            let what = format!("stopped at {nth} of {steps}");
+            all_there(&rig, &kept, &what);
+            withdraw(&mut rig, &gone).unwrap();
+            twice(&mut rig).unwrap();
+            all_there(&rig, &kept, &what);
         }
     }
 }

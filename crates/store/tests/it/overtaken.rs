@@ -180,6 +180,10 @@ impl File for HookedFile {
         self.inner.reserve(offset, len)
     }
 
+    fn give_back(&self, offset: u64, len: u64) -> Result<()> {
+        self.inner.give_back(offset, len)
+    }
+
     fn drop_cache(&self, offset: u64, len: u64) -> Result<()> {
         self.inner.drop_cache(offset, len)
     }

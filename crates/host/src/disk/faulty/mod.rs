@@ -385,6 +385,11 @@ impl File for FaultyFile {
         self.inner.reserve(offset, len)
     }
 
+    fn give_back(&self, offset: u64, len: u64) -> Result<()> {
+        self.strike(Op::GiveBack, offset, len)?;
+        self.inner.give_back(offset, len)
+    }
+
     fn drop_cache(&self, offset: u64, len: u64) -> Result<()> {
         self.strike(Op::Stat, offset, len)?;
         self.inner.drop_cache(offset, len)

@@ -417,6 +417,10 @@ impl File for MemoryFile {
         })
     }
 
+    fn give_back(&self, offset: u64, len: u64) -> Result<()> {
+        self.change(Op::GiveBack, |content| content.zero(offset, len))
+    }
+
     fn drop_cache(&self, offset: u64, len: u64) -> Result<()> {
         self.content.write().drop_cache(offset, len);
         Ok(())

@@ -95,6 +95,7 @@ rejects! {
     PostedTooOften "posted_too_often" "Too many articles in a short time; wait before posting again";
     QuotaUsed "quota_used" "No more articles today";
     NoStorageRule "no_storage_rule" "No storage rule takes it";
+    RefusedElsewhere "refused_elsewhere" "Refused by the server it was sent on to";
 }
 
 impl From<&ArticleFault> for Reject {

@@ -1,0 +1,11 @@
+//! News from servers elsewhere, as a [`NewsService`](newsreel_service::NewsService) like any other, after *NewsCache*
+//! (Gschwind and Hauswirth 1999).
+//!
+//! [`RServer`] is the paper's: it asks one server for everything and keeps no article.  Numbers are the server's, so what a
+//! reader has seen under one stays what it was.  This crate speaks as a client only; whoever serves readers puts the
+//! rules of access in front.
+#![deny(missing_docs)]
+
+mod remote;
+
+pub use remote::{RServer, RemoteNewnews, RemoteSettings};

@@ -1,0 +1,112 @@
+//! Asking: a connection is lent, used, and given back; one that turns out to be closed is replaced once.
+//!
+//! What goes wrong is logged here, once; whoever asked is told only that it did.
+
+use newsreel_net::client::{ClientError, Connect, Fault, Lent};
+use newsreel_service::ServiceError;
+use newsreel_wire::ArticleNumber;
+use newsreel_wire::range::parse_number;
+
+use super::RServer;
+
+/// What readers are told when the server cannot answer.
+pub(super) const NO_ANSWER: ServiceError =
+    ServiceError::Fault("the news server elsewhere cannot be asked at present");
+
+/// A question on a connection: `asked!(self, client => body)`.  The body may run twice, so it begins by clearing what it fills.
+macro_rules! asked {
+    ($server:ident, $client:ident => $body:expr) => {{
+        let mut is_again = false;
+        loop {
+            let mut $client = $server.lend().await?;
+            let answer: Result<_, newsreel_net::client::ClientError> = async { $body }.await;
+            match answer {
+                Ok(answer) => {
+                    $client.give_back();
+                    break answer;
+                }
+                Err(error) if !is_again && crate::remote::ask::is_stale(&error) => is_again = true,
+                Err(error) => return Err($server.failed(&error)),
+            }
+        }
+    }};
+}
+pub(super) use asked;
+
+/// The server may have closed the connection before it saw the question.
+pub(super) const fn is_stale(error: &ClientError) -> bool {
+    matches!(error.fault, Fault::Closed)
+}
+
+impl<C: Connect> RServer<C> {
+    pub(super) async fn lend(&self) -> Result<Lent<C>, ServiceError> {
+        match self.pool.lend().await {
+            Ok(lent) => {
+                let mut known = self.capabilities.lock();
+                if *known != *lent.capabilities() {
+                    known.clone_from(lent.capabilities());
+                }
+                drop(known);
+                Ok(lent)
+            }
+            Err(error) if matches!(error.fault, Fault::Stopped) => Err(ServiceError::Stopping),
+            Err(error) => Err(self.failed(&error)),
+        }
+    }
+
+    pub(super) fn failed(&self, error: &ClientError) -> ServiceError {
+        if let Some(more) = self.lines.admit() {
+            tracing::warn!(target: "newsreel::cache", %error, more, "a server elsewhere");
+        }
+        NO_ANSWER
+    }
+}
+
+/// What GROUP and LISTGROUP say: an estimate of the count, the low mark and the high mark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Marks {
+    pub(super) count: u64,
+    pub(super) low: u64,
+    pub(super) high: u64,
+}
+
+impl Marks {
+    /// From the text behind 211; an empty group has its low mark above the high one, as a service says it.
+    pub(super) fn parse(text: &[u8]) -> Option<Self> {
+        let mut words = text.split(u8::is_ascii_whitespace);
+        let mut number = || parse_number(words.next()?).ok().map(u64::from);
+        let (count, low, high) = (number()?, number()?, number()?);
+        let high = high.max(low.saturating_sub(1));
+        let low = if count == 0 { high + 1 } else { low.max(1) };
+        Some(Self { count, low, high })
+    }
+}
+
+/// The number at the front of a line, and what follows the separator.
+pub(super) fn numbered(line: &[u8], separator: u8) -> Option<(ArticleNumber, &[u8])> {
+    let end = line.iter().position(|octet| *octet == separator);
+    let (digits, rest) = line.split_at_checked(end.unwrap_or(line.len()))?;
+    Some((
+        parse_number(digits).ok()?,
+        rest.get(1..).unwrap_or_default(),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_group_has_its_low_mark_above() {
+        let marks = |text: &str| {
+            let marks = Marks::parse(text.as_bytes());
+            marks.map(|marks| (marks.count, marks.low, marks.high))
+        };
+        assert_eq!(marks("3 1 5 misc.test"), Some((3, 1, 5)));
+        assert_eq!(marks("0 0 0 misc.test"), Some((0, 1, 0)));
+        assert_eq!(marks("0 8 7 misc.test"), Some((0, 8, 7)));
+        assert_eq!(marks("0 7 7 misc.test"), Some((0, 8, 7)));
+        assert_eq!(marks("three 1 5"), None);
+        assert_eq!(marks("1 2"), None);
+    }
+}

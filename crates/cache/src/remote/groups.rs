@@ -1,0 +1,107 @@
+//! Groups: one asked for by name, and the listings.
+//!
+//! GROUP is always asked of the server.  A listing that goes on uses the list it began with, so that it neither repeats nor
+//! hides a group, unless another has fetched a newer one meanwhile.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use newsreel_net::client::Connect;
+use newsreel_service::{GroupCursor, GroupInfo, GroupRow, GroupSelect, GroupStatus, ServiceError};
+use newsreel_wire::{ArticleNumber, GroupName};
+
+use super::RServer;
+use super::ask::{NO_ANSWER, asked};
+use super::listing::{Listing, active_line, status_of};
+use super::numbers::marks_of;
+
+impl<C: Connect> RServer<C> {
+    pub(super) async fn group_of(
+        &self,
+        name: GroupName<'_>,
+    ) -> Result<Option<GroupInfo>, ServiceError> {
+        let asked = name.as_str().as_bytes();
+        let found = asked!(self, client => {
+            client.command(&[b"GROUP", asked])?;
+            client.command(&[b"LIST", b"ACTIVE", asked])?;
+            let marks = marks_of(&mut client).await?;
+            let mut status = GroupStatus::Open;
+            // Who cannot say the status of one group lets posting be tried.
+            if client.reply("LIST ACTIVE").await? == 215 {
+                while let Some(line) = client.line("LIST ACTIVE").await? {
+                    if let Some((_, row)) = active_line(line).filter(|(other, _)| *other == name) {
+                        status = status_of(&row.status);
+                    }
+                }
+            }
+            Ok(marks.map(|marks| (marks, status)))
+        });
+        let Some((marks, status)) = found else {
+            return Ok(None);
+        };
+        let id = self.names.lock().id(name).ok_or(NO_ANSWER)?;
+        Ok(Some(GroupInfo {
+            id,
+            low: ArticleNumber(marks.low),
+            high: ArticleNumber(marks.high),
+            count: marks.count,
+            status,
+        }))
+    }
+
+    pub(super) async fn visit_groups(
+        &self,
+        select: GroupSelect<'_>,
+        cursor: &mut GroupCursor,
+        limit: usize,
+        visit: &mut (dyn FnMut(GroupRow<'_>) + Send),
+    ) -> Result<(), ServiceError> {
+        let listing = self.listed(cursor.after().is_empty()).await?;
+        let from = Bound::Excluded(cursor.after());
+        let mut visited = 0;
+        let after = listing.rows.range::<str, _>((from, Bound::Unbounded));
+        for (name, row) in after {
+            if visited >= limit {
+                return Ok(());
+            }
+            cursor.advance(name);
+            let Ok(parsed) = GroupName::parse(name.as_bytes()) else {
+                continue;
+            };
+            if !select.takes(name, row.created, &row.description) {
+                continue;
+            }
+            let id = self.names.lock().id(parsed).ok_or(NO_ANSWER)?;
+            visited += 1;
+            visit(GroupRow {
+                name: parsed,
+                info: GroupInfo {
+                    id,
+                    low: row.low,
+                    high: row.high,
+                    count: row.high.0 + 1 - row.low.0,
+                    status: status_of(&row.status),
+                },
+                status: &row.status,
+                created: row.created,
+                creator: &row.creator,
+                description: &row.description,
+            });
+        }
+        cursor.finish();
+        Ok(())
+    }
+
+    /// The list; a listing that begins gets one that is not too old.
+    pub(super) async fn listed(&self, begins: bool) -> Result<Arc<Listing>, ServiceError> {
+        let mut kept = self.listing.lock().await;
+        if let Some(listing) = &*kept
+            && (!begins || listing.taken.elapsed() < self.settings.list_refresh)
+        {
+            return Ok(listing.clone());
+        }
+        let most = self.settings.groups_max;
+        let listing = asked!(self, client => Listing::fetch(&mut client, most).await);
+        Ok(kept.insert(Arc::new(listing)).clone())
+    }
+}

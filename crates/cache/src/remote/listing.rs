@@ -1,0 +1,206 @@
+//! The list of a server's groups, as it was at one moment.
+//!
+//! Fetched in one round trip: LIST ACTIVE, and where they are there LIST NEWSGROUPS and LIST ACTIVE.TIMES.  Lines that are no
+//! good are left out, and of a list that is too long what is too much.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use newsreel_net::client::{Client, ClientError};
+use newsreel_service::GroupStatus;
+use newsreel_wire::range::parse_number;
+use newsreel_wire::{ArticleNumber, GroupName, UnixTime};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::Instant;
+
+/// Octets of LIST ACTIVE in one piece.
+const PIECE_OCTETS: usize = 64 << 10;
+
+/// The longest description that is kept, octets.
+const DESCRIPTION_OCTETS_MAX: usize = 512;
+
+/// The longest name of a group's maker that is kept, octets.
+const CREATOR_OCTETS_MAX: usize = 256;
+
+#[derive(Debug)]
+pub(super) struct Listing {
+    pub(super) rows: BTreeMap<Box<str>, Row>,
+    /// The lines of LIST ACTIVE.
+    pub(super) active: Vec<Bytes>,
+    pub(super) taken: Instant,
+}
+
+/// What is listed of a group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Row {
+    pub(super) low: ArticleNumber,
+    pub(super) high: ArticleNumber,
+    pub(super) status: Box<str>,
+    pub(super) created: UnixTime,
+    pub(super) creator: Box<str>,
+    pub(super) description: Box<str>,
+}
+
+/// What a status field says; one that nobody knows lets nothing be posted.
+pub(super) fn status_of(text: &str) -> GroupStatus {
+    GroupStatus::parse(text).unwrap_or(GroupStatus::NoPosting)
+}
+
+/// A line of LIST ACTIVE: the name, and the row.
+pub(super) fn active_line(line: &[u8]) -> Option<(GroupName<'_>, Row)> {
+    let mut words = line
+        .split(u8::is_ascii_whitespace)
+        .filter(|word| !word.is_empty());
+    let name = GroupName::parse(words.next()?).ok()?;
+    let (high, low) = (
+        parse_number(words.next()?).ok()?,
+        parse_number(words.next()?).ok()?,
+    );
+    let status = std::str::from_utf8(words.next()?).ok()?;
+    let row = Row {
+        // A low mark is never more than one above the high one.
+        low: ArticleNumber(low.0.clamp(1, high.0 + 1)),
+        high,
+        status: status.into(),
+        created: UnixTime(0),
+        creator: "-".into(),
+        description: "".into(),
+    };
+    Some((name, row))
+}
+
+fn text_of(octets: &[u8], octets_max: usize) -> Box<str> {
+    let text = String::from_utf8_lossy(octets);
+    let mut ends = (0..=octets_max.min(text.len())).rev();
+    let end = ends.find(|end| text.is_char_boundary(*end));
+    let end = end.unwrap_or_default();
+    text.get(..end).unwrap_or_default().into()
+}
+
+/// The name in front of a line, and what follows it and blanks.
+fn named(line: &[u8]) -> Option<(&str, &[u8])> {
+    let end = line.iter().position(u8::is_ascii_whitespace)?;
+    let (name, rest) = line.split_at_checked(end)?;
+    Some((std::str::from_utf8(name).ok()?, rest.trim_ascii()))
+}
+
+/// Takes the lines of a list, if there is one.
+async fn lines_of<Io>(
+    client: &mut Client<Io>,
+    doing: &'static str,
+    mut take: impl FnMut(&[u8]),
+) -> Result<Option<u16>, ClientError>
+where
+    Io: AsyncRead + AsyncWrite + Unpin,
+{
+    let code = client.reply(doing).await?;
+    if code != 215 {
+        return Ok(Some(code));
+    }
+    while let Some(line) = client.line(doing).await? {
+        take(line);
+    }
+    Ok(None)
+}
+
+impl Listing {
+    /// Asks for it.
+    pub(super) async fn fetch<Io>(
+        client: &mut Client<Io>,
+        groups_max: usize,
+    ) -> Result<Self, ClientError>
+    where
+        Io: AsyncRead + AsyncWrite + Unpin,
+    {
+        client.command(&[b"LIST", b"ACTIVE"])?;
+        client.command(&[b"LIST", b"NEWSGROUPS"])?;
+        client.command(&[b"LIST", b"ACTIVE.TIMES"])?;
+        let mut rows = BTreeMap::new();
+        let refused = lines_of(client, "LIST ACTIVE", |line| {
+            if rows.len() < groups_max
+                && let Some((name, row)) = active_line(line)
+            {
+                rows.insert(name.as_str().into(), row);
+            }
+        });
+        if let Some(code) = refused.await? {
+            return Err(client.refused("LIST ACTIVE", code));
+        }
+        let describing = lines_of(client, "LIST NEWSGROUPS", |line| {
+            if let Some((name, rest)) = named(line)
+                && let Some(row) = rows.get_mut(name)
+            {
+                row.description = text_of(rest, DESCRIPTION_OCTETS_MAX);
+            }
+        });
+        describing.await?;
+        let dating = lines_of(client, "LIST ACTIVE.TIMES", |line| {
+            if let Some((name, rest)) = named(line)
+                && let Some(row) = rows.get_mut(name)
+            {
+                let end = rest.iter().position(u8::is_ascii_whitespace);
+                let (time, creator) = rest.split_at(end.unwrap_or(rest.len()));
+                row.created = UnixTime(parse_number(time).map_or(0, u64::from));
+                let creator = creator.trim_ascii();
+                if !creator.is_empty() && !creator.contains(&b' ') {
+                    row.creator = text_of(creator, CREATOR_OCTETS_MAX);
+                }
+            }
+        });
+        dating.await?;
+        Ok(Self {
+            active: active_of(&rows),
+            rows,
+            taken: Instant::now(),
+        })
+    }
+}
+
+/// The lines of LIST ACTIVE, in pieces.
+fn active_of(rows: &BTreeMap<Box<str>, Row>) -> Vec<Bytes> {
+    let (mut pieces, mut piece) = (Vec::new(), Vec::new());
+    for (name, row) in rows {
+        let (high, low) = (row.high, row.low);
+        let line = format!("{name} {high} {low} {}\r\n", row.status);
+        piece.extend_from_slice(line.as_bytes());
+        if piece.len() >= PIECE_OCTETS {
+            pieces.push(std::mem::take(&mut piece).into());
+        }
+    }
+    pieces.push(piece.into());
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_the_list_are_judged() {
+        let line = |text: &str| {
+            let read = active_line(text.as_bytes());
+            read.map(|(name, row)| {
+                let status = status_of(&row.status);
+                format!("{} {} {} {status:?}", name.as_str(), row.high, row.low)
+            })
+        };
+        let ok = |text: &str| Some(text.to_owned());
+        assert_eq!(
+            line("misc.test 0000000005 0000000002 y"),
+            ok("misc.test 5 2 Open")
+        );
+        assert_eq!(line("misc.test 0 1 m"), ok("misc.test 0 1 Moderated"));
+        assert_eq!(line("misc.test 0 0 =a.b"), ok("misc.test 0 1 Alias"));
+        assert_eq!(line("misc.test 5 99 ?"), ok("misc.test 5 6 NoPosting"));
+        for bad in [
+            "",
+            "misc.test",
+            "misc.test 1 1",
+            "misc..test 1 1 y",
+            "a.b x 1 y",
+        ] {
+            assert_eq!(line(bad), None, "{bad}");
+        }
+        assert_eq!(&*text_of("a\u{e9}".as_bytes(), 2), "a");
+    }
+}

@@ -1,0 +1,251 @@
+//! Numbers and overview of a group, window by window, and the neighbours of a number.
+//!
+//! A window is as wide as what was asked for at most, so that an answer is bounded whatever the group; GROUP goes in front of
+//! each in the same round trip and says where the group begins and ends, so that gaps are jumped.
+
+use newsreel_net::client::{Client, ClientError, Connect};
+use newsreel_service::{ArticleBuf, Direction, OverviewRows, ServiceError};
+use newsreel_wire::overview::{OverviewFields, message_id};
+use newsreel_wire::{ArticleNumber, GroupId, MessageId};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::RServer;
+use super::ask::{Marks, asked, numbered};
+
+/// The largest number that servers have to understand (RFC 3977 section 6).
+const NUMBER_MAX: u64 = (1 << 31) - 1;
+
+/// What an overview line has at least, so that a window is not much wider than what was asked for.
+const OVERVIEW_OCTETS_USUAL: usize = 256;
+
+/// The widest window of overview lines.
+const WINDOW_MAX: u64 = 1000;
+
+/// The first window in which a neighbour is looked for.
+const NEIGHBOUR_WINDOW: u64 = 32;
+
+/// Where a listing up to `high` goes on after a window that ended at `to`.
+fn go_on(to: u64, high: u64, marks: Marks) -> Option<ArticleNumber> {
+    let next = (to + 1).max(marks.low);
+    (next <= high.min(marks.high)).then_some(ArticleNumber(next))
+}
+
+/// The answer to GROUP; none: there is no such group.
+pub(super) async fn marks_of<Io>(client: &mut Client<Io>) -> Result<Option<Marks>, ClientError>
+where
+    Io: AsyncRead + AsyncWrite + Unpin,
+{
+    match client.reply("GROUP").await? {
+        411 => Ok(None),
+        code => {
+            let marks = Marks::parse(client.text()).filter(|_| code == 211);
+            marks.map_or_else(
+                || Err(client.refused("GROUP", code)),
+                |marks| Ok(Some(marks)),
+            )
+        }
+    }
+}
+
+/// Takes the overview lines of a window, each with its number; whether more are wanted is what `take` says.
+async fn overview_window<Io>(
+    client: &mut Client<Io>,
+    group: &str,
+    window: (u64, u64),
+    mut take: impl FnMut(ArticleNumber, &[u8]),
+) -> Result<Option<Marks>, ClientError>
+where
+    Io: AsyncRead + AsyncWrite + Unpin,
+{
+    let (low, high) = window;
+    let range = format!("{low}-{high}");
+    let over: &[u8] = if client.capabilities().has("OVER") {
+        b"OVER"
+    } else {
+        b"XOVER"
+    };
+    client.command(&[b"GROUP", group.as_bytes()])?;
+    client.command(&[over, range.as_bytes()])?;
+    let marks = marks_of(client).await?;
+    match client.reply("OVER").await? {
+        224 => {
+            let mut last = low.saturating_sub(1);
+            while let Some(line) = client.line("OVER").await? {
+                // In order and each once, as asked for; what is no overview line is left out.
+                if let Some((number, fields)) = numbered(line, b'\t')
+                    && number.0 > last
+                    && number.0 <= high
+                    && OverviewFields::parse(fields).is_ok()
+                {
+                    last = number.0;
+                    take(number, fields);
+                }
+            }
+        }
+        412 | 420 | 423 => {}
+        code => return Err(client.refused("OVER", code)),
+    }
+    Ok(marks)
+}
+
+impl<C: Connect> RServer<C> {
+    pub(super) async fn numbers_in(
+        &self,
+        group: GroupId,
+        range: (ArticleNumber, ArticleNumber),
+        limit: usize,
+        out: &mut Vec<ArticleNumber>,
+    ) -> Result<Option<ArticleNumber>, ServiceError> {
+        let Some(name) = self.names.lock().name(group) else {
+            return Ok(None);
+        };
+        let (low, high) = (range.0.0.max(1), range.1.0.min(NUMBER_MAX));
+        let width = u64::try_from(limit).unwrap_or(u64::MAX);
+        let to = high.min(low.saturating_add(width).saturating_sub(1));
+        if to < low {
+            return Ok(None);
+        }
+        let window = format!("{low}-{to}");
+        let begun = out.len();
+        let marks = asked!(self, client => {
+            out.truncate(begun);
+            client.command(&[b"GROUP", name.as_bytes()])?;
+            client.command(&[b"LISTGROUP", name.as_bytes(), window.as_bytes()])?;
+            let marks = marks_of(&mut client).await?;
+            match client.reply("LISTGROUP").await? {
+                211 => {
+                    let mut last = low - 1;
+                    while let Some(line) = client.line("LISTGROUP").await? {
+                        if let Some((number, _)) = numbered(line, b' ')
+                            && number.0 > last
+                            && number.0 <= to
+                        {
+                            last = number.0;
+                            out.push(number);
+                        }
+                    }
+                }
+                411 => {}
+                code => return Err(client.refused("LISTGROUP", code)),
+            }
+            Ok(marks)
+        });
+        Ok(marks.and_then(|marks| go_on(to, high, marks)))
+    }
+
+    pub(super) async fn overview_in(
+        &self,
+        group: GroupId,
+        range: (ArticleNumber, ArticleNumber),
+        limit_bytes: usize,
+        rows: &mut OverviewRows,
+    ) -> Result<Option<ArticleNumber>, ServiceError> {
+        let Some(name) = self.names.lock().name(group) else {
+            return Ok(None);
+        };
+        let (low, high) = (range.0.0.max(1), range.1.0.min(NUMBER_MAX));
+        let room = limit_bytes.saturating_sub(rows.len()) / OVERVIEW_OCTETS_USUAL;
+        let width = u64::try_from(room).unwrap_or(u64::MAX).clamp(1, WINDOW_MAX);
+        let to = high.min(low.saturating_add(width - 1));
+        if to < low {
+            return Ok(None);
+        }
+        let begun = rows.len();
+        let (marks, full) = asked!(self, client => {
+            rows.buffer().truncate(begun);
+            let mut full = None;
+            let taking = overview_window(&mut client, &name, (low, to), |number, line| {
+                // One line may go beyond the limit, so that every call gets on.
+                if full.is_none() && (rows.len() == begun || rows.len() < limit_bytes) {
+                    rows.push(number, line);
+                } else {
+                    full.get_or_insert(number);
+                }
+            });
+            let marks = taking.await?;
+            Ok((marks, full))
+        });
+        Ok(full.or_else(|| marks.and_then(|marks| go_on(to, high, marks))))
+    }
+
+    pub(super) async fn neighbour_of(
+        &self,
+        group: GroupId,
+        number: ArticleNumber,
+        direction: Direction,
+        out: &mut ArticleBuf,
+    ) -> Result<Option<ArticleNumber>, ServiceError> {
+        let Some(name) = self.names.lock().name(group) else {
+            return Ok(None);
+        };
+        let (mut at, mut width) = (number.0.min(NUMBER_MAX), NEIGHBOUR_WINDOW);
+        loop {
+            let (low, high) = match direction {
+                Direction::Next => (at + 1, at + width),
+                Direction::Last => (at.saturating_sub(width).max(1), at.saturating_sub(1)),
+            };
+            if high < low {
+                return Ok(None);
+            }
+            let (marks, found) = asked!(self, client => {
+                let mut found = None;
+                let taking = overview_window(&mut client, &name, (low, high), |number, line| {
+                    let is_nearer = found.is_none() || direction == Direction::Last;
+                    let id = message_id(line).filter(|id| MessageId::parse(id).is_ok());
+                    if let Some(id) = id.filter(|_| is_nearer) {
+                        out.set_id(id);
+                        found = Some(number);
+                    }
+                });
+                let marks = taking.await?;
+                Ok((marks, found))
+            });
+            let Some(marks) = marks else {
+                return Ok(None);
+            };
+            if found.is_some() {
+                return Ok(found);
+            }
+            (at, width) = match direction {
+                Direction::Next => (high.max(marks.low - 1), width * 2),
+                Direction::Last => (low.min(marks.high + 1), width * 2),
+            };
+            let is_over = match direction {
+                Direction::Next => at >= marks.high,
+                Direction::Last => at <= marks.low,
+            };
+            if is_over {
+                return Ok(None);
+            }
+            width = width.min(WINDOW_MAX);
+        }
+    }
+
+    pub(super) async fn overview_of(
+        &self,
+        id: MessageId<'_>,
+        rows: &mut OverviewRows,
+    ) -> Result<bool, ServiceError> {
+        let begun = rows.len();
+        let is_found = asked!(self, client => {
+            rows.buffer().truncate(begun);
+            client.command(&[b"OVER", id.as_bytes()])?;
+            match client.reply("OVER").await? {
+                224 => {
+                    while let Some(line) = client.line("OVER").await? {
+                        if let Some((_, fields)) = numbered(line, b'\t')
+                            && rows.len() == begun
+                            && message_id(fields) == Some(id.as_bytes())
+                        {
+                            rows.push(ArticleNumber(0), fields);
+                        }
+                    }
+                    Ok(rows.len() > begun)
+                }
+                430 => Ok(false),
+                code => Err(client.refused("OVER", code)),
+            }
+        });
+        Ok(is_found)
+    }
+}

@@ -1,0 +1,222 @@
+//! What a server elsewhere may say wrong, and when it may close: the service passes none of it on.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use newsreel_cache::{RServer, RemoteNewnews, RemoteSettings};
+use newsreel_host::FakeClock;
+use newsreel_net::client::{Client, ClientError, Connect, Pool, PoolLimits, Remote};
+use newsreel_service::posting::PostingConfig;
+use newsreel_service::{
+    ArticleBuf, ArticleQuery, GroupCursor, GroupSelect, NewsService, OverviewRows, Part,
+    ServiceError,
+};
+use newsreel_wire::wildmat::Wildmat;
+use newsreel_wire::{ArticleNumber, GroupId, GroupName, MessageId, UnixTime};
+use parking_lot::Mutex;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex};
+
+/// What one connection expects and answers; at its end it closes.
+type Script = &'static [(&'static str, &'static str)];
+
+/// A server that follows a script for each connection.
+#[derive(Debug)]
+struct Scripted(Mutex<VecDeque<Script>>);
+
+async fn follow(io: DuplexStream, script: Script) {
+    let mut io = BufReader::new(io);
+    let mut said = String::new();
+    io.write_all(b"200 ready\r\n").await.unwrap();
+    io.read_line(&mut said).await.unwrap();
+    io.write_all(b"101 list\r\nREADER\r\nOVER MSGID\r\nNEWNEWS\r\n.\r\n")
+        .await
+        .unwrap();
+    for (expected, answer) in script {
+        said.clear();
+        io.read_line(&mut said).await.unwrap();
+        assert_eq!(said, format!("{expected}\r\n"));
+        let answer = answer.replace('\n', "\r\n");
+        io.write_all(answer.as_bytes()).await.unwrap();
+    }
+}
+
+impl Connect for Scripted {
+    type Io = DuplexStream;
+
+    fn name(&self) -> String {
+        "up".to_owned()
+    }
+
+    async fn connect(&self) -> Result<Client<DuplexStream>, ClientError> {
+        let (ours, theirs) = duplex(64 << 10);
+        let script = self.0.lock().pop_front().unwrap();
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "a test's runtime ends all its tasks"
+        )]
+        tokio::spawn(follow(theirs, script));
+        Client::open(ours, &Remote::reader("up")).await
+    }
+}
+
+fn server(scripts: &[Script]) -> RServer<Scripted> {
+    let minute = Duration::from_secs(60);
+    let limits = PoolLimits {
+        connections_max: 1,
+        idle: minute,
+        wait: minute,
+    };
+    let scripts = Mutex::new(scripts.iter().copied().collect());
+    let settings = RemoteSettings {
+        article_octets_max: 1000,
+        groups_max: 2,
+        list_refresh: minute,
+        posting: PostingConfig::default(),
+        host: "here.example".to_owned(),
+    };
+    let clock = Arc::new(FakeClock::new(1_767_225_600));
+    RServer::new(Pool::new(Scripted(scripts), limits), clock, settings, 1)
+}
+
+const GROUP: (&str, &str) = ("GROUP misc.test", "211 3 1 5 misc.test\n");
+const ACTIVE: (&str, &str) = ("LIST ACTIVE misc.test", "215 list\nmisc.test 5 1 m\n.\n");
+
+async fn group(server: &RServer<Scripted>) -> GroupId {
+    let name = GroupName::parse(b"misc.test").unwrap();
+    server.group(name).await.unwrap().unwrap().id
+}
+
+async fn asked(server: &RServer<Scripted>, id: &str) -> Result<Option<String>, ServiceError> {
+    let mut out = ArticleBuf::new();
+    let id = ArticleQuery::ById(MessageId::parse(id.as_bytes()).unwrap());
+    let found = server.article(id, Part::Whole, &mut out).await?;
+    Ok(found.map(|_| String::from_utf8_lossy(out.content()).into_owned()))
+}
+
+/// The server closes an idle connection just as it is used: another one is asked, and nobody notices; a second time is
+/// an error.
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_closes_under_a_question_is_replaced_once() {
+    const WHOLE: &str = "220 0 <a@b>\nSubject: x\n\n.\n";
+    let server = server(&[
+        &[
+            ("ARTICLE <a@b>", WHOLE),
+            ("ARTICLE <a@b>", "220 0 <a@b>\nSubject: c"),
+        ],
+        &[("ARTICLE <a@b>", WHOLE), ("STAT <c@d>", "")],
+        &[],
+    ]);
+    let expected = "Subject: x\r\n\r\n.\r\n";
+    assert_eq!(asked(&server, "<a@b>").await.unwrap().unwrap(), expected);
+    assert_eq!(asked(&server, "<a@b>").await.unwrap().unwrap(), expected);
+    let mut out = ArticleBuf::new();
+    let id = ArticleQuery::ById(MessageId::parse(b"<c@d>").unwrap());
+    assert!(server.article(id, Part::Stat, &mut out).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_not_asked_for_is_not_passed_on() {
+    let long = format!("220 0 <long@b>\n{}.\n", "0123456789\n".repeat(100));
+    let first: Script = Box::leak(Box::new([
+        ("ARTICLE <a@b>", "220 0 <other@b>\nSubject: x\n\n.\n"),
+        ("ARTICLE <b@b>", "430 none\n"),
+        ("ARTICLE <long@b>", &*long.leak()),
+    ]));
+    let server = server(&[
+        first,
+        &[
+            GROUP,
+            ACTIVE,
+            GROUP,
+            ("HEAD 2", "221 3 <c@b>\nSubject: x\n.\n"),
+            GROUP,
+            (
+                "OVER 2-4",
+                "224 list\n1\ts\tf\td\t<1@b>\t\t1\t1\n3\ts\tf\td\t<3@b>\t\t1\t1\n3\ts\tf\td\t<4@b>\t\t1\t1\n\
+                 4\tnot\tenough\n9\ts\tf\td\t<9@b>\t\t1\t1\n.\n",
+            ),
+        ],
+    ]);
+    assert_eq!(asked(&server, "<a@b>").await, Ok(None));
+    assert_eq!(asked(&server, "<b@b>").await, Ok(None));
+    assert!(asked(&server, "<long@b>").await.is_err());
+    let group = group(&server).await;
+    let mut out = ArticleBuf::new();
+    let query = ArticleQuery::ByNumber(group, ArticleNumber(2));
+    assert_eq!(server.article(query, Part::Head, &mut out).await, Ok(None));
+    let mut rows = OverviewRows::default();
+    let (low, high) = (ArticleNumber(2), ArticleNumber(4));
+    let next = server.overview(group, low, high, 64 << 10, &mut rows).await;
+    assert_eq!(next, Ok(None));
+    let text = String::from_utf8_lossy(rows.text());
+    assert_eq!(text, "3\ts\tf\td\t<3@b>\t\t1\t1\r\n");
+}
+
+/// A list is fetched once while it is fresh; no more groups are taken than may be; a listing that goes on uses it.
+#[tokio::test(start_paused = true)]
+async fn the_list_is_fetched_once_and_has_a_limit() {
+    let server = server(&[&[
+        (
+            "LIST ACTIVE",
+            "215 list\nmisc.test 5 1 m\nbad..name 1 1 y\nalt.test 0 1 y\nrec.test 1 1 y\n.\n",
+        ),
+        (
+            "LIST NEWSGROUPS",
+            "215 list\nmisc.test\tFor \ttests\nother.test x\n.\n",
+        ),
+        ("LIST ACTIVE.TIMES", "503 no\n"),
+    ]]);
+    let mut cursor = GroupCursor::default();
+    let mut got = Vec::new();
+    while !cursor.is_done() {
+        let mut visit = |row: newsreel_service::GroupRow<'_>| {
+            let (name, status) = (row.name.as_str().to_owned(), row.status.to_owned());
+            got.push(format!("{name} {status} {}", row.description));
+        };
+        let select = GroupSelect::default();
+        server
+            .groups(select, &mut cursor, 1, &mut visit)
+            .await
+            .unwrap();
+    }
+    assert_eq!(got, ["alt.test y ", "misc.test m For \ttests"]);
+    let mut pieces = Vec::new();
+    server.active_list(&mut pieces).await.unwrap();
+    assert_eq!(pieces.concat(), b"alt.test 0 1 y\r\nmisc.test 5 1 m\r\n");
+}
+
+/// NEWNEWS comes in portions; one that is given up closes its connection and makes room for the next.
+#[tokio::test(start_paused = true)]
+async fn a_listing_that_is_given_up_gives_its_connection_up() {
+    let script: Script = &[(
+        "NEWNEWS misc.* 20260101 000000 GMT",
+        "230 list\n<1@b>\nno id\n<2@b>\n<3@b>\n.\n",
+    )];
+    let server = server(&[script, script]);
+    let wildmat = Wildmat::parse("misc.*").unwrap();
+    let since = UnixTime(1_767_225_600);
+    let mut cursor = RemoteNewnews::default();
+    let mut out = Vec::new();
+    let more = server
+        .newnews(&wildmat, since, &mut cursor, 1, &mut out)
+        .await;
+    assert_eq!(more, Ok(true));
+    assert_eq!(out, b"<1@b>\r\n");
+    drop(cursor);
+    let mut cursor = RemoteNewnews::default();
+    out.clear();
+    let mut rounds = 0;
+    while server
+        .newnews(&wildmat, since, &mut cursor, out.len() + 1, &mut out)
+        .await
+        .unwrap()
+    {
+        rounds += 1;
+    }
+    assert_eq!(
+        (out.as_slice(), rounds),
+        (&b"<1@b>\r\n<2@b>\r\n<3@b>\r\n"[..], 3)
+    );
+}

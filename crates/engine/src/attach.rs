@@ -15,7 +15,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use newsreel_service::{Completion, Connection, ConnectionId, Outcome, Reject};
-use newsreel_store::{BufferReader, RecordScan, RuleSubject, ScanRange, Scanned, open_alone};
+use newsreel_store::{
+    Alone, BufferReader, RecordScan, RuleSubject, ScanRange, Scanned, open_alone,
+};
 use newsreel_wire::article::{self, ArticleFacts, Headers, Known};
 use newsreel_wire::{
     ArticleNumber, GroupId, GroupName, MessageId, Sequence, SetId, UnixTime, newsgroups, overview,
@@ -61,7 +63,7 @@ pub struct Attached {
     pub refused: BTreeMap<&'static str, u64>,
     /// Groups that were made, or would be.
     pub groups_made: Vec<String>,
-    /// Files that could not be read to their ends.
+    /// Files that could not be opened, or not be read to their ends.
     pub unreadable: Vec<String>,
     /// It was ended before all was done.
     pub is_cut: bool,
@@ -72,7 +74,7 @@ pub struct Attached {
 struct Walk {
     reader: Arc<dyn BufferReader>,
     scan: Box<dyn RecordScan>,
-    later: std::vec::IntoIter<Arc<dyn BufferReader>>,
+    later: Alone,
     here: Option<(Sequence, UnixTime)>,
     /// Octets that were read of the files before this one.
     before: u64,
@@ -80,31 +82,37 @@ struct Walk {
 
 impl Walk {
     /// `None`: there is no file.
-    fn new(readers: Vec<Arc<dyn BufferReader>>) -> Option<Self> {
-        let mut later = readers.into_iter();
-        let reader = later.next()?;
-        Some(Self {
+    fn new(mut later: Alone) -> Result<Option<Self>, Error> {
+        let Some(reader) = later.next().transpose()? else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
             scan: Arc::clone(&reader).scan(ScanRange::Live),
             reader,
             later,
             here: None,
             before: 0,
-        })
+        }))
     }
 
     fn octets_read(&self) -> u64 {
         self.before + self.scan.octets_read()
     }
 
-    /// Goes on with the next file; whether there is one.
-    fn turn(&mut self) -> bool {
-        let Some(reader) = self.later.next() else {
-            return false;
-        };
-        self.before += self.scan.octets_read();
-        self.scan = Arc::clone(&reader).scan(ScanRange::Live);
-        self.reader = reader;
-        true
+    /// Goes on with the next file that can be opened; whether there is one.
+    fn turn(&mut self, report: &mut Attached) -> bool {
+        for next in self.later.by_ref() {
+            match next {
+                Ok(reader) => {
+                    self.before += self.scan.octets_read();
+                    self.scan = Arc::clone(&reader).scan(ScanRange::Live);
+                    self.reader = reader;
+                    return true;
+                }
+                Err(error) => report.unreadable.push(error.to_string()),
+            }
+        }
+        false
     }
 
     /// Goes on to the next whole article, or the end.
@@ -112,8 +120,11 @@ impl Walk {
         self.here = None;
         loop {
             match self.scan.step() {
-                Ok(None) if self.turn() => {}
-                Ok(None) => return,
+                Ok(None) => {
+                    if !self.turn(report) {
+                        return;
+                    }
+                }
                 Ok(Some(Scanned::Record {
                     sequence,
                     arrival,
@@ -128,7 +139,7 @@ impl Walk {
                 Err(error) => {
                     let path = self.reader.facts().path;
                     report.unreadable.push(format!("{path}: {error}"));
-                    if !self.turn() {
+                    if !self.turn(report) {
                         return;
                     }
                 }
@@ -162,10 +173,9 @@ impl Engine {
         }
         let (mut walks, mut total) = (Vec::new(), 0);
         for path in &what.paths {
-            let readers = open_alone(&self.shared.disk, path)?;
-            let live = readers.iter().map(|reader| reader.facts().live_octets);
-            total += live.sum::<u64>();
-            walks.extend(Walk::new(readers));
+            let files = open_alone(&self.shared.disk, path)?;
+            total += files.octets();
+            walks.extend(Walk::new(files)?);
         }
         let mut attach = Attach {
             engine: self,

@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use newsreel_host::Disk;
+use newsreel_host::{Disk, OpenMode};
 
 use crate::config::FileFormat;
 use crate::error::{Error, Result};
@@ -19,36 +19,81 @@ use crate::method::{BufferReader, ScanRange, Scanned};
 use crate::methods::{cnfs, segment};
 use crate::records::buffer::Buffer;
 
-/// Opens a file of a buffer, segment or catalogue, or the directory of a set, which has several of them: in order.
+/// The files of a path, in order, one of them open at a time: a set may have more of them than a program may open.
+#[derive(Debug)]
+pub struct Alone {
+    disk: Arc<dyn Disk>,
+    /// Opened at once, so that what is nothing of the kind is found out before anything is done.
+    first: Option<Arc<dyn BufferReader>>,
+    later: std::vec::IntoIter<PathBuf>,
+    octets: u64,
+}
+
+impl Alone {
+    /// Octets of all files together.
+    #[must_use]
+    pub const fn octets(&self) -> u64 {
+        self.octets
+    }
+}
+
+impl Iterator for Alone {
+    type Item = Result<Arc<dyn BufferReader>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self.first.take() {
+            Some(first) => Some(Ok(first)),
+            None => Some(open_file(&self.disk, &self.later.next()?)),
+        }
+    }
+}
+
+/// Opens a file of a buffer, segment or catalogue, or the directory of a set, which has several of them.
 /// Everything in them that was not overwritten since can be read and walked.
 ///
 /// # Errors
-/// When it cannot be read, is nothing of the kind, or nothing in a file tells how to read it.
-pub fn open_alone(disk: &Arc<dyn Disk>, path: &Path) -> Result<Vec<Arc<dyn BufferReader>>> {
-    let mut files = Vec::new();
-    for path in files_of(disk.as_ref(), path)? {
-        let buffer = cnfs::open_file(disk.as_ref(), &path)?;
-        files.push(match folder_of(&path) {
-            Some(dir) => Arc::new(FileReader {
-                cards: buffer,
-                folder: Arc::new(Folder {
-                    disk: Arc::clone(disk),
-                    dir: dir.to_path_buf(),
-                    format: FileFormat::Native,
-                    has_hierarchies: true,
-                }),
-            }) as Arc<dyn BufferReader>,
-            None if has_cards(&buffer)? => {
-                let why = format!(
-                    "it is of a catalogue, and tells of articles that are files of their own: put it into {CATALOGUE:?} in \
-                     the directory where they lie"
-                );
-                return Err(wrong(&path, why));
-            }
-            None => buffer,
-        });
+/// When it cannot be read, is nothing of the kind, or nothing in the first file tells how to read it.
+pub fn open_alone(disk: &Arc<dyn Disk>, path: &Path) -> Result<Alone> {
+    let files = files_of(disk.as_ref(), path)?;
+    let mut octets = 0_u64;
+    for path in &files {
+        let len = disk.open(path, OpenMode::Read)?.len()?;
+        octets = octets.saturating_add(len);
     }
-    Ok(files)
+    let mut later = files.into_iter();
+    let first = later
+        .next()
+        .map(|path| open_file(disk, &path))
+        .transpose()?;
+    Ok(Alone {
+        disk: Arc::clone(disk),
+        first,
+        later,
+        octets,
+    })
+}
+
+fn open_file(disk: &Arc<dyn Disk>, path: &Path) -> Result<Arc<dyn BufferReader>> {
+    let buffer = cnfs::open_file(disk.as_ref(), path)?;
+    Ok(match folder_of(path) {
+        Some(dir) => Arc::new(FileReader {
+            cards: buffer,
+            folder: Arc::new(Folder {
+                disk: Arc::clone(disk),
+                dir: dir.to_path_buf(),
+                format: FileFormat::Native,
+                has_hierarchies: true,
+            }),
+        }),
+        None if has_cards(&buffer)? => {
+            let why = format!(
+                "it is of a catalogue, and tells of articles that are files of their own: put it into {CATALOGUE:?} in \
+                 the directory where they lie"
+            );
+            return Err(wrong(path, why));
+        }
+        None => buffer,
+    })
 }
 
 /// The files of records at a path.

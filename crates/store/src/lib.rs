@@ -24,7 +24,7 @@ mod rules;
 mod store;
 
 pub use addition::{Addition, NewBuffer};
-pub use alone::open_alone;
+pub use alone::{Alone, open_alone};
 pub use config::{
     BUFFER_OCTETS_MIN, BufferConfig, FileFormat, GroupMatch, RuleConfig, RuleContent, SetConfig,
     SetOrder, StoreConfig, StoreProblem,

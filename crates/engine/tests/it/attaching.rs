@@ -1,10 +1,12 @@
 //! Buffers and segments from elsewhere: taken in by another spool, with their numbers, also where nothing else is left.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use newsreel_engine::{Attached, Attaching, GroupChange, GroupSpec, Mode};
-use newsreel_host::{Disk, MemoryDisk, OpenMode};
+use newsreel_host::{Disk, FaultyDisk, MemoryDisk, Op, OpenMode};
 use newsreel_service::Outcome;
+use newsreel_store::open_alone;
 use newsreel_wire::{ArticleNumber, MessageId};
 
 use crate::world::{NOW, World, article, config};
@@ -126,7 +128,7 @@ async fn a_spool_of_which_only_articles_are_left_is_made_again() {
             paths = vec![PathBuf::from("/elsewhere")];
         }
         let texts = texts(&world).await;
-        let mut world = World::on(std::sync::Arc::new(disk), config(ROOM));
+        let mut world = World::on(Arc::new(disk), config(ROOM));
         for group in GROUPS {
             world.engine.remove_group(group).unwrap();
         }
@@ -178,7 +180,7 @@ async fn numbers_that_were_given_here_are_not_given_again() {
     let (old, lines) = source(false).await;
     let disk = MemoryDisk::new();
     let paths = copy(&old, "/spool/buffers", &disk);
-    let world = World::on(std::sync::Arc::new(disk), config(ROOM));
+    let world = World::on(Arc::new(disk), config(ROOM));
     let own: Vec<_> = (5000..5003).map(|n| article(n, "misc.test")).collect();
     world.send(&own).await;
     let before = world.lines("misc.test").await;
@@ -213,7 +215,7 @@ async fn a_server_in_transit_takes_all() {
     copy(&old, "/spool/segments/main", &disk);
     let mut config = config(ROOM);
     config.sequencer.mode = Mode::Transit;
-    let world = World::on(std::sync::Arc::new(disk), config);
+    let world = World::on(Arc::new(disk), config);
     let paths = [PathBuf::from("/elsewhere")];
     assert_eq!(
         counts(&attach(&world, &paths, false, false)),
@@ -244,7 +246,7 @@ async fn it_is_resumed_and_damage_costs_what_is_damaged() {
     let at = u64::from_str_radix(parts.next().unwrap(), 16).unwrap();
     disk.corrupt(&path, at + 1000, b"rot").unwrap();
 
-    let world = World::on(std::sync::Arc::new(disk), config(ROOM));
+    let world = World::on(Arc::new(disk), config(ROOM));
     let what = Attaching {
         paths: paths.clone(),
         make_groups: false,
@@ -269,4 +271,37 @@ async fn it_is_resumed_and_damage_costs_what_is_damaged() {
         .add_groups(vec![GroupSpec::new("misc.late")])
         .unwrap();
     assert_eq!(world.problems(), Vec::<String>::new());
+}
+
+/// A set may have more files than a program may open, and all were held open until the last was read; one that cannot be
+/// opened kept all others out.
+#[tokio::test]
+async fn the_files_of_a_set_are_opened_one_at_a_time() {
+    let (world, _) = source(true).await;
+    let disk = FaultyDisk::new(Arc::new(MemoryDisk::new()));
+    let mut paths = copy(&world, "/spool/segments/main", &disk);
+    paths.sort();
+    let opened = || disk.counts().of(Op::Open);
+    let whole = Path::new("/elsewhere");
+    let there: Arc<dyn Disk> = Arc::new(disk.clone());
+    let before = opened();
+    let files = open_alone(&there, whole).unwrap();
+    // Each to see how large it is, the first to be read.
+    let (count, first) = (paths.len() as u64, opened() - before);
+    assert!(count >= 3 && first < 3 * count, "{first} of {count}");
+    let sound = files.filter(Result::is_ok);
+    assert_eq!(sound.count() as u64, count);
+    assert_eq!(opened() - before - count, count * (first - count));
+
+    let to = World::on(there, config(ROOM));
+    let taken = |path: &Path| attach(&to, &[path.to_path_buf()], true, true);
+    let (all, second) = (taken(whole), paths[1].as_path());
+    let lost = taken(second).taken;
+    assert!(lost > 0, "{all:?}");
+    let file = disk.open(second, OpenMode::ReadWrite).unwrap();
+    file.write_at(&vec![b'x'; 1 << 16], 0).unwrap();
+    file.set_len(1 << 16).unwrap();
+    let rest = taken(whole);
+    assert_eq!(rest.unreadable.len(), 1, "{rest:?}");
+    assert_eq!(rest.taken, all.taken - lost);
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, bail};
 use indicatif::ProgressBar;
 use newsreel_host::{Disk, File, OpenMode, RealDisk};
-use newsreel_store::{BufferReader, ScanRange, Scanned, open_alone};
+use newsreel_store::{Alone, BufferReader, ScanRange, Scanned, open_alone};
 use newsreel_wire::article::{Headers, Known};
 use newsreel_wire::nntp::framing::wire_to_lf;
 use newsreel_wire::{Sequence, TokenText, UnixTime, batch};
@@ -46,6 +46,8 @@ impl Found<'_> {
 /// What a walk found.
 #[derive(Default)]
 struct Totals {
+    /// The first buffer's.
+    name: Option<String>,
     articles: u64,
     octets: u64,
     damaged: u64,
@@ -61,28 +63,24 @@ impl Totals {
     }
 }
 
-fn open(path: &Path) -> Result<Vec<Arc<dyn BufferReader>>> {
-    let readers = open_alone(&(Arc::new(RealDisk) as Arc<dyn Disk>), path)?;
-    for reader in &readers {
-        let facts = reader.facts();
-        if let Some(complaint) = facts.complaint {
-            output::warning(&format!("{}: {complaint}", path.display()));
-        }
-    }
-    Ok(readers)
+fn open(path: &Path) -> Result<Alone> {
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+    Ok(open_alone(&disk, path)?)
 }
 
 /// Walks what was not overwritten, oldest first, with a progress bar for a person who waits.
-fn walk(
-    readers: &[Arc<dyn BufferReader>],
-    mut each: impl FnMut(&Found<'_>, &str) -> Result<()>,
-) -> Result<Totals> {
+fn walk(files: Alone, mut each: impl FnMut(&Found<'_>, &str) -> Result<()>) -> Result<Totals> {
     let mut totals = Totals::default();
     let bar = access::bar();
-    let live = |reader: &Arc<dyn BufferReader>| reader.facts().live_octets;
-    bar.set_length(readers.iter().map(live).sum());
-    for reader in readers {
-        walk_one(reader, &bar, &mut totals, &mut each)?;
+    bar.set_length(files.octets());
+    for reader in files {
+        let reader = reader?;
+        let facts = reader.facts();
+        if let Some(complaint) = facts.complaint {
+            output::warning(&format!("{}: {complaint}", facts.path));
+        }
+        totals.name.get_or_insert(facts.name);
+        walk_one(&reader, &bar, &mut totals, &mut each)?;
     }
     bar.finish_and_clear();
     Ok(totals)
@@ -138,11 +136,10 @@ fn walk_one(
 pub(super) fn verify(paths: &[PathBuf], as_json: bool) -> Result<()> {
     let (mut rows, mut damaged) = (Vec::new(), 0);
     for path in paths {
-        let readers = open(path)?;
-        let totals = walk(&readers, |_, _| Ok(()))?;
+        let totals = walk(open(path)?, |_, _| Ok(()))?;
         damaged += totals.damaged;
         rows.push(json!({
-            "file": path, "name": readers.first().map(|reader| reader.name()), "articles": totals.articles, "octets": totals.octets,
+            "file": path, "name": totals.name, "articles": totals.articles, "octets": totals.octets,
             "damaged": totals.damaged, "places": totals.places,
         }));
     }
@@ -176,7 +173,7 @@ pub(super) fn verify(paths: &[PathBuf], as_json: bool) -> Result<()> {
 
 /// Lists the records.
 pub(super) fn dump(path: &Path, as_json: bool) -> Result<()> {
-    let totals = walk(&open(path)?, |found, token| {
+    let totals = walk(open(path)?, |found, token| {
         let (sequence, arrival, octets) = (found.sequence.0, found.arrival.0, found.article.len());
         let id = found.id();
         output::text(&if as_json {
@@ -218,7 +215,7 @@ impl Target {
 
 /// Writes the sound articles as one batch.
 pub(super) fn export(path: &Path, to: Option<&Path>) -> Result<()> {
-    let readers = open(path)?;
+    let files = open(path)?;
     let mut target = match to {
         None => Target::Output,
         Some(to) => {
@@ -227,7 +224,7 @@ pub(super) fn export(path: &Path, to: Option<&Path>) -> Result<()> {
         }
     };
     let (mut text, mut out, mut articles) = (Vec::new(), Vec::new(), 0_u64);
-    let totals = walk(&readers, |found, _| {
+    let totals = walk(files, |found, _| {
         if found.is_sound {
             text.clear();
             wire_to_lf(found.article, &mut text);

@@ -60,6 +60,23 @@ fn check(row: &Value, method: &str) {
     }
 }
 
+/// The bare calls of the methods of files that have them, once made durable and once not.
+fn check_bare(rows: &[&Value], methods: &[&str]) {
+    let held = methods
+        .iter()
+        .filter(|method| matches!(**method, "tradspool-flat" | "timehash"));
+    let held: Vec<&str> = held.copied().collect();
+    let expected = ["bare", "unsynced"].map(|server| held.iter().map(move |one| (server, *one)));
+    let expected: Vec<(&str, &str)> = expected.into_iter().flatten().collect();
+    assert_eq!(rows.len(), expected.len(), "{rows:?}");
+    for (row, (server, method)) in rows.iter().zip(expected) {
+        assert_eq!(row["server"], server);
+        check(row, method);
+        let flushes = row["statistics"]["device"]["flushes"].as_u64();
+        assert!(server == "unsynced" || flushes >= Some(4), "{row}");
+    }
+}
+
 #[test]
 fn a_small_run_counts_and_draws() {
     if newsreel_host::process::own_uid() != 0 {
@@ -103,10 +120,13 @@ fn a_small_run_counts_and_draws() {
         Err(why) => panic!("{why}"),
     };
     let rows: Vec<Value> = serde_json::from_str(&rows).unwrap();
+    let (rows, bare): (Vec<&Value>, Vec<&Value>) =
+        rows.iter().partition(|row| row["server"] == "newsreel");
     assert_eq!(rows.len(), methods.len());
     for (row, method) in rows.iter().zip(methods) {
         check(row, method);
     }
+    check_bare(&bare, methods);
     let factors: Vec<bool> = rows.iter().map(|row| row["factor"].is_number()).collect();
     let all_but_first: Vec<bool> = (0..methods.len()).map(|place| place > 0).collect();
     assert_eq!(factors, all_but_first);

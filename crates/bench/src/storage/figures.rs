@@ -31,7 +31,7 @@ const LOOK_SECS: f64 = 0.05;
 /// Of an article as a file: its blocks, its inode, its share of everything else.
 const OCTETS_A_FILE: u64 = 16 << 10;
 /// Logs, views and what file systems need themselves; nothing is written to most of it.
-const OCTETS_BESIDE: u64 = 3 << 30;
+const OCTETS_BESIDE: u64 = 1 << 30;
 
 /// What to measure.
 #[derive(Debug, Clone)]

@@ -23,7 +23,11 @@ const SITE_LISTS: &[&str] = &[
 ];
 
 /// Refusals that no conversation brings about with a server of one set, or at all, whose tests are in the engine.
-const NOT_SHOWN: &[Reject] = &[Reject::NoStorageRule, Reject::Undecodable];
+const NOT_SHOWN: &[Reject] = &[
+    Reject::NoStorageRule,
+    Reject::Undecodable,
+    Reject::RefusedElsewhere,
+];
 
 /// One side of a conversation: what was asked and is not answered yet.
 #[derive(Default)]
@@ -124,10 +128,10 @@ fn answers(text: &str, shown: &mut BTreeSet<(String, u16)>) {
 #[expect(clippy::disallowed_methods, reason = "looks at the source tree")]
 fn transcripts() -> Vec<(String, String)> {
     let mut files = Vec::new();
-    for folder in std::fs::read_dir(tests_folder().join("transcripts")).unwrap() {
-        let Ok(entries) = std::fs::read_dir(folder.unwrap().path()) else {
-            continue;
-        };
+    // What clients of ours hear from others is in a third folder.
+    for folder in ["reader", "transit"] {
+        let folder = tests_folder().join("transcripts").join(folder);
+        let entries = std::fs::read_dir(folder).unwrap();
         for entry in entries {
             let path = entry.unwrap().path();
             let name = path.file_stem().unwrap().to_str().unwrap().to_owned();

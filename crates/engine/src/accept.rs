@@ -158,7 +158,9 @@ impl Accept {
     pub(crate) fn count(&self, counters: &Counters, outcome: &Outcome) {
         let counter = match outcome {
             Outcome::Duplicate => &counters.duplicates,
-            Outcome::Rejected(_) | Outcome::RejectedField(..) => &counters.rejected,
+            Outcome::Rejected(_) | Outcome::RejectedField(..) | Outcome::Filtered(_) => {
+                &counters.rejected
+            }
             _ => &counters.failed,
         };
         Counters::add(counter, 1);

@@ -441,6 +441,7 @@ impl Attach<'_> {
                 Outcome::Accepted => self.report.taken += 1,
                 Outcome::Duplicate => self.report.known += 1,
                 Outcome::Rejected(why) | Outcome::RejectedField(why, _) => self.refuse(why.label()),
+                Outcome::Filtered(why) => self.refuse(why),
                 Outcome::Deferred(_) | Outcome::Failed => stopped = Some(outcome),
             }
         }

@@ -34,6 +34,8 @@ counters! {
     accepted_octets,
     /// Articles refused for what they are (437, 439).
     rejected,
+    /// Articles that a filter had dropped though their senders were told that they were taken.
+    dropped,
     /// Copies of articles already here.
     duplicates,
     /// Articles that a cancel or a newer article took out, or kept out.

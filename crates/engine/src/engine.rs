@@ -15,10 +15,11 @@ use arc_swap::ArcSwap;
 use newsreel_host::{Clock, Disk};
 use newsreel_index::Error as IndexError;
 use newsreel_journal::JournalWriter;
+use newsreel_service::ArticleFilter;
 use newsreel_service::posting::{MailDrop, PostLimits, PostingConfig};
 use newsreel_store::{Access, Rules, Store};
 use newsreel_wire::Sequence;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use tokio::sync::Semaphore;
 
 use crate::accept::Accept;
@@ -196,6 +197,7 @@ impl Engine {
             removing: Mutex::new(()),
             scrubs: Mutex::new(ScrubState::load(disk.as_ref(), &config.spool)),
             time: Timekeeper::new(Arc::clone(&clock), views.time()),
+            filter: RwLock::default(),
             posts: Posts::new(&config.moderation, clock.as_ref(), &hash_key)?,
             pending: Pending::new(opened.pending, clock.as_ref(), config.articles.age_s_max),
             queue: Arc::new(Semaphore::new(queue_kib.max(1))),
@@ -363,6 +365,12 @@ impl Engine {
     /// Says where mails to moderators go.  Until then posts to moderated groups are put off; said again, nothing changes.
     pub fn set_mail_drop(&self, mail: Arc<dyn MailDrop>) {
         let _ = self.shared.posts.mail.set(mail);
+    }
+
+    /// From now on this judges articles before they are taken; none: nothing does.  What the one before it is asked
+    /// already goes on.
+    pub fn set_filter(&self, filter: Option<Arc<dyn ArticleFilter>>) {
+        *self.shared.filter.write() = filter;
     }
 
     pub(crate) fn ask(&self, request: Request) -> Result<(), Error> {

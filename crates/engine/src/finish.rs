@@ -156,7 +156,7 @@ impl Sequencer {
         match &outcome {
             Outcome::Accepted => {}
             Outcome::Duplicate => Counters::add(&counters.duplicates, 1),
-            Outcome::Rejected(_) | Outcome::RejectedField(..) => {
+            Outcome::Rejected(_) | Outcome::RejectedField(..) | Outcome::Filtered(_) => {
                 Counters::add(&counters.rejected, 1)
             }
             _ => Counters::add(&counters.failed, 1),

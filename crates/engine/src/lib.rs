@@ -26,6 +26,7 @@ mod error;
 mod expire;
 mod feeds;
 mod filing;
+mod filtering;
 mod finish;
 pub mod fuzz;
 mod holds;

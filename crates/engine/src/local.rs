@@ -372,6 +372,7 @@ impl LocalService {
         if !answered.is_empty() {
             from.complete(answered);
         }
+        self.settle_filtered(&mut candidates, from, origin).await;
         self.settle_cancels(&mut candidates, from).await;
         self.settle_signed(&mut candidates).await;
         if candidates.candidates.is_empty() {

@@ -8,11 +8,11 @@ use newsreel_host::{Clock, Disk};
 use newsreel_index::{Liveness, Views};
 use newsreel_journal::Journal;
 use newsreel_service::posting::PostingConfig;
-use newsreel_service::{Completion, Defer, Outcome};
+use newsreel_service::{ArticleFilter, Completion, Defer, Outcome};
 use newsreel_store::{Addition, Retirement, Rules, StoreReader};
 use newsreel_wire::{BufferId, IdHash, MessageId, Position, Sequence, Wildmat};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use tokio::sync::Semaphore;
 
 use crate::accept::{Accept, CandidateBatch};
@@ -70,6 +70,8 @@ pub(crate) struct Shared {
     pub(crate) expiry: Expiry,
     /// Held by who withdraws an article whose file somebody removed.
     pub(crate) removing: Mutex<()>,
+    /// What judges articles before they are taken, if anything does.
+    pub(crate) filter: RwLock<Option<Arc<dyn ArticleFilter>>>,
     /// What only posts need.
     pub(crate) posts: Posts,
     /// Cancels that came before their targets.

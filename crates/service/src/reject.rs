@@ -96,6 +96,7 @@ rejects! {
     QuotaUsed "quota_used" "No more articles today";
     NoStorageRule "no_storage_rule" "No storage rule takes it";
     RefusedElsewhere "refused_elsewhere" "Refused by the server it was sent on to";
+    Filtered "filtered" "Refused by a filter";
 }
 
 impl From<&ArticleFault> for Reject {

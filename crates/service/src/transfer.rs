@@ -83,6 +83,8 @@ pub enum Outcome {
     Rejected(Reject),
     /// The same, because of this header field.
     RejectedField(Reject, Known),
+    /// A filter does not want it, and says this of why: 437, 439, 441.
+    Filtered(&'static str),
     /// Not now, through no fault of the article: 436, 441; for TAKETHIS 400 and close.
     Deferred(Defer),
     /// This server could not keep it: 436, 441; for TAKETHIS 400 and close.  Never 437 or 439.
@@ -120,16 +122,19 @@ pub enum Defer {
     Paused,
     /// The server is stopping.
     Stopping,
+    /// A filter cannot judge it.
+    Unjudged,
 }
 
 impl Defer {
     /// Every reason.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::UnderWay,
         Self::TooManyOffers,
         Self::Full,
         Self::Paused,
         Self::Stopping,
+        Self::Unjudged,
     ];
 
     /// What the peer is told.
@@ -141,6 +146,7 @@ impl Defer {
             Self::Full => "no room at present",
             Self::Paused => "not accepting articles at present",
             Self::Stopping => "server is stopping",
+            Self::Unjudged => "what judges articles is down",
         }
     }
 
@@ -153,6 +159,7 @@ impl Defer {
             Self::Full => "full",
             Self::Paused => "paused",
             Self::Stopping => "stopping",
+            Self::Unjudged => "unjudged",
         }
     }
 }

@@ -149,6 +149,7 @@ impl Metrics {
             Outcome::Rejected(reason) | Outcome::RejectedField(reason, _) => {
                 bump(&self.shard().rejects, reason as usize, 1);
             }
+            Outcome::Filtered(_) => bump(&self.shard().rejects, Reject::Filtered as usize, 1),
             Outcome::Deferred(why) => self.defer(why),
         }
     }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use anyhow::{Result, bail};
 use newsreel_engine::ExpireRule;
+use newsreel_filter::FilterRule;
 use newsreel_net::access::AccessRule;
 use newsreel_store::StoreConfig;
 use serde_json::json;
@@ -175,6 +176,10 @@ fn of_table(key: &Key) -> Option<Option<toml::Value>> {
     let (list, name) = key.path.split_once('.')?;
     if list == "access" {
         let rule = toml::Table::try_from(AccessRule::default()).ok()?;
+        return Some(rule.get(name).cloned());
+    }
+    if list == "filter" {
+        let rule = toml::Table::try_from(FilterRule::default()).ok()?;
         return Some(rule.get(name).cloned());
     }
     if list == "expire" {

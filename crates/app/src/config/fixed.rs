@@ -29,6 +29,7 @@ pub(super) struct Fixed {
 pub(super) fn fixed() -> Vec<Fixed> {
     let mut rows = of_articles_and_groups();
     rows.extend(of_control_messages());
+    rows.extend(of_filters());
     rows.extend(of_users());
     rows.extend(of_the_server());
     rows.extend(of_the_spool());
@@ -156,6 +157,41 @@ fn of_control_messages() -> Vec<Fixed> {
             "Keys of all cancels that wait for one target",
             format!("{} keys", newsreel_engine::PENDING_KEYS_MAX),
             "so that nobody fills the table under one message-id; later ones are not looked at",
+        ),
+    ]
+}
+
+fn of_filters() -> Vec<Fixed> {
+    vec![
+        row(
+            "Bodies, and senders, that an entry of `[[filter]]` remembers",
+            format!("{} of them", newsreel_filter::REMEMBERED_MAX),
+            "some 5 MiB; beyond it those that were not seen for longest are forgotten",
+        ),
+        row(
+            "The shortest body that is counted as a copy",
+            octets(newsreel_filter::BODY_OCTETS_MIN as u64),
+            "without its blanks; many people write the same few words",
+        ),
+        row(
+            "Articles that wait for a filter's program",
+            format!("{} of them", newsreel_filter::WAITING_MAX),
+            "a program that is so far behind judges them too late; what finds no room is not judged",
+        ),
+        row(
+            "A line that a filter says",
+            octets(newsreel_filter::ANSWER_OCTETS_MAX as u64),
+            "a verdict and its text; a program that says more is started again",
+        ),
+        row(
+            "The text of a filter's refusal",
+            octets(newsreel_service::FILTER_TEXT_OCTETS_MAX as u64),
+            "with code and message-id it fits a reply; what is longer is cut",
+        ),
+        row(
+            "Different texts and classes that filters say",
+            format!("{} of them", newsreel_filter::TEXTS_MAX),
+            "they are kept for the life of the server; beyond it refusals have a text of ours, and classes are not heeded",
         ),
     ]
 }

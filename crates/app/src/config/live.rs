@@ -13,6 +13,7 @@ pub(super) const LIVE: &[&str] = &[
     "listen.connections_per_address_max",
     "listen.loopback_unlimited",
     "articles",
+    "filter",
     "lists",
     "posting",
     "control",

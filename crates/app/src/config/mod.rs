@@ -24,6 +24,7 @@ use newsreel_engine::{
     ArticlesConfig, ControlConfig, EngineConfig, ExpireConfig, ExpireRule, ExpiryConfig,
     ScrubConfig, SequencerConfig,
 };
+use newsreel_filter::{FilterConfig, FilterRule};
 use newsreel_index::IndexConfig;
 use newsreel_journal::JournalConfig;
 use newsreel_net::access::{AccessRule, LoginConfig, Rules};
@@ -52,6 +53,7 @@ const REQUIRED: &[&str] = &[
     "set.name",
     "rule.set",
     "access.name",
+    "filter.name",
 ];
 
 /// The largest configuration file that is read.
@@ -141,6 +143,8 @@ sections! {
     access: Vec<AccessRule>, |access| Rules::parse(access).err().unwrap_or_default();
     /// `[articles]`
     articles: ArticlesConfig, |articles| article_complaints(articles);
+    /// `[[filter]]`
+    filter: Vec<FilterRule>, |filter| FilterConfig::problems(filter);
     /// `[posting]`
     posting: PostingConfig, |posting| owned(posting.problems());
     /// `[moderation]`

@@ -86,10 +86,12 @@ fn run_logged(
     };
     tell_room(&engine, &spool);
     tell_path_identity(&engine, &config);
+    runtime.block_on(begin_filters(&engine, &config))?;
     let mailing = Mailing::start(&config, &disk, &clock)?;
     engine.set_mail_drop(mailing.queue());
     let serving = until_drained(&engine, &disk, config, doors, overrides, logging, signals);
     let result = runtime.block_on(serving);
+    engine.set_filter(None);
     runtime.shutdown_timeout(std::time::Duration::from_secs(5));
     mailing.stop();
     let stopped = engine.shutdown();
@@ -99,6 +101,15 @@ fn run_logged(
     }
     result?;
     Ok(stopped?)
+}
+
+/// Filters are ready before the first article comes.
+async fn begin_filters(engine: &Engine, config: &Config) -> Result<()> {
+    if let Some(filter) = running::filters(config)? {
+        filter.begun().await;
+        engine.set_filter(Some(filter));
+    }
+    Ok(())
 }
 
 /// Who has the spool.

@@ -8,9 +8,11 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use anyhow::Result;
 use newsreel_engine::Engine;
+use newsreel_filter::Filters;
 use newsreel_host::{Disk, RealDisk, read_whole};
 use newsreel_net::access::{Counted, Gate};
 use newsreel_net::{Drain, Limits, LineLimit, Tls, TlsConfig};
+use newsreel_service::ArticleFilter;
 use newsreel_session::{Lists, Metrics, MetricsSnapshot, Shared};
 use serde_json::{Value, json};
 
@@ -147,6 +149,15 @@ pub(super) fn certificate(disk: &dyn Disk, config: &Config) -> Result<Option<Arc
     Ok(Some(Arc::new(tls)))
 }
 
+/// What judges articles, if a configuration names anything: its programs begin to run.
+pub(super) fn filters(config: &Config) -> Result<Option<Arc<dyn ArticleFilter>>> {
+    if config.filter.is_empty() {
+        return Ok(None);
+    }
+    let filters = Filters::start(&config.filter).map_err(anyhow::Error::msg)?;
+    Ok(Some(Arc::new(filters)))
+}
+
 /// The way in as a configuration has it; what is counted goes on.
 fn gate_of(config: &Config, counted: &Arc<Counted>, tls: Option<Arc<Tls>>) -> Arc<Gate> {
     Gate::new(
@@ -204,6 +215,9 @@ impl Server {
         let resized = config::resized(&started, &config);
         let tls = certificate(&RealDisk, &started)?;
         self.engine.reload(&config.engine_config())?;
+        if self.settings.config().filter != config.filter {
+            self.engine.set_filter(filters(&config)?);
+        }
         self.logging.set(&config.logging)?;
         self.limits.set(&config.listen);
         let session = session_of(&config, &started, &self.metrics);

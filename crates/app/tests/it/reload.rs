@@ -219,6 +219,15 @@ const ROWS: &[Row] = &[
         ["503", "215"],
     ),
     row(
+        "filter",
+        [
+            "[]",
+            "[{ name = 'none', program = '/nonexistent', when_down = 'reject' }]",
+        ],
+        |world| world.post(TO_TEST, "", 1).0,
+        ["240", "441"],
+    ),
+    row(
         "expire",
         ["[]", "[{ articles_max = 1000 }]"],
         |world| match world.spool.run(&["expire", "--dry-run"]).status.success() {

@@ -19,6 +19,7 @@ mod expiring;
 mod faults;
 mod feeding;
 mod files;
+mod filtering;
 mod limits;
 mod looking;
 mod old_log;

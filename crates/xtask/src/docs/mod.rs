@@ -27,6 +27,7 @@ const SECTIONS: &[(&str, &str, &str)] = &[
     ("login", "crates/net/src/access/login.rs", "LoginConfig"),
     ("", "crates/net/src/access/config.rs", "AccessConfig"),
     ("articles", "crates/engine/src/config.rs", "ArticlesConfig"),
+    ("", "crates/filter/src/config.rs", "FilterConfig"),
     (
         "posting",
         "crates/service/src/posting/config.rs",

@@ -10,7 +10,7 @@ use crate::tree::Tree;
 
 const EVERYTHING: &[&str] = &[
     "web", "session", "feed", "cache", "usenetfs", "bench", "engine", "net", "service", "store",
-    "index", "journal", "layout", "mail", "users", "openpgp", "wire", "host",
+    "index", "journal", "layout", "mail", "filter", "users", "openpgp", "wire", "host",
 ];
 
 /// The drawing, top to bottom: a crate and what it points at.
@@ -28,6 +28,7 @@ const DRAWN: &[(&str, &[&str])] = &[
     ),
     ("net", &["wire"]),
     ("mail", &["service", "host"]),
+    ("filter", &["service"]),
     ("users", &["host"]),
     ("service", &["wire"]),
     ("store", &["layout", "wire", "host"]),

@@ -1,0 +1,77 @@
+//! Filters between judging and the order: what is sound, wanted and not here is shown to them, and what they do not want
+//! goes no further.
+//!
+//! It waits on the task of the connection that brought the articles and on no other, and no longer than the filter promises.  What
+//! is asked of the disk for cancels and signatures comes later, for what is left.
+
+use std::sync::Arc;
+
+use newsreel_service::{Completion, Connection, Defer, Outcome, Subject, Verdict};
+use newsreel_wire::SetId;
+
+use crate::accept::{CandidateBatch, Origin};
+use crate::counters::Counters;
+use crate::local::LocalService;
+use crate::shared::Shared;
+
+impl LocalService {
+    /// Has the filter judge these candidates; answers those that it does not take.
+    pub(crate) async fn settle_filtered(
+        &self,
+        batch: &mut CandidateBatch,
+        from: &Arc<Connection>,
+        origin: Origin,
+    ) {
+        let shared = &self.shared;
+        let filter = shared.filter.read().clone();
+        let Some(filter) = filter.filter(|_| !batch.candidates.is_empty()) else {
+            return;
+        };
+        let subjects = batch.candidates.iter().map(|candidate| Subject {
+            article: candidate.article.clone(),
+            from: from.address(),
+            is_post: matches!(origin, Origin::Post(_)),
+        });
+        let verdicts = filter.judge(subjects.collect()).await;
+        debug_assert_eq!(verdicts.len(), batch.candidates.len());
+        let mut answered = Vec::new();
+        for (at, verdict) in verdicts.into_iter().enumerate().rev() {
+            let outcome = match verdict {
+                Verdict::Accept => continue,
+                Verdict::Class(class) => {
+                    let candidate = batch.candidates.get_mut(at);
+                    if let Some((candidate, set)) = candidate.zip(set_of(shared, class)) {
+                        candidate.set = set;
+                    }
+                    continue;
+                }
+                Verdict::Reject(why) => Outcome::Filtered(why),
+                Verdict::Drop => Outcome::Accepted,
+                Verdict::Later => Outcome::Deferred(Defer::Unjudged),
+            };
+            let candidate = batch.candidates.remove(at);
+            match outcome {
+                Outcome::Accepted => Counters::add(&shared.counters.dropped, 1),
+                _ => shared.accept.count(&shared.counters, &outcome),
+            }
+            shared.offers.unclaim(&candidate.hash, from.id());
+            answered.push(Completion {
+                ticket: candidate.ticket,
+                outcome,
+            });
+        }
+        if !answered.is_empty() {
+            from.complete(answered);
+        }
+    }
+}
+
+/// The first set of a class; where there is none the storage rules have the last word.
+fn set_of(shared: &Shared, class: &str) -> Option<SetId> {
+    let mut sets = shared.config.store.sets.iter();
+    let Some(at) = sets.position(|set| set.class() == class) else {
+        tracing::warn!(target: "newsreel::filter", class, "no set is of the class that a filter names");
+        return None;
+    };
+    u8::try_from(at).ok().map(SetId)
+}

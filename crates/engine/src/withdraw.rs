@@ -172,7 +172,7 @@ impl Shared {
     }
 
     /// Whether the history leads to this copy: a withdrawn one it does not.
-    fn leads_to(&self, id_hash: &IdHash, token: &Token) -> Result<bool, Error> {
+    pub(crate) fn leads_to(&self, id_hash: &IdHash, token: &Token) -> Result<bool, Error> {
         let entry = self.views.history().lookup(id_hash)?;
         Ok(entry.is_some_and(|entry| entry.token == Some(*token)))
     }

@@ -270,6 +270,12 @@ pub trait BufferReader: Send + Sync + Debug {
     /// Walks the records.
     fn scan(self: Arc<Self>, range: ScanRange) -> Box<dyn RecordScan>;
 
+    /// Walks what is alive without reading the articles, where each is a file of its own: what the walk shows of one is the
+    /// content of its Xref.  What does not tell it is not sound.
+    fn cards(self: Arc<Self>) -> Option<Box<dyn RecordScan>> {
+        None
+    }
+
     /// What there is to know about it; costs no I/O.
     fn facts(&self) -> BufferFacts;
 

@@ -69,6 +69,9 @@ fn said(report: &Value, dry_run: bool) -> String {
     if dry_run {
         let mut going = list("going");
         for one in &mut going {
+            if one["group"] == "" {
+                (one["group"], one["number"]) = ("-".into(), "-".into());
+            }
             one["arrived"] = output::date(&one["arrival"]).into();
             let stays = if one["stays"] == true {
                 "stays elsewhere"

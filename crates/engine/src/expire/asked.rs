@@ -31,11 +31,6 @@ impl Engine {
         progress: &mut dyn FnMut(u64, u64) -> bool,
     ) -> Result<ExpireReport, Error> {
         let shared = &*self.shared;
-        if shared.config.sequencer.mode == Mode::Transit {
-            return Err(Error::Request(
-                "a server in mode transit has no groups to expire articles of: its buffers and segments drop them".to_owned(),
-            ));
-        }
         if shared.policy.load().expire.is_empty() {
             return Err(Error::Request(
                 "there is no [[expire]] in the configuration, so nothing goes before its buffer or segment does; \
@@ -53,6 +48,11 @@ impl Engine {
             progress,
         };
         let mut pass = Pass::new(shared, shared.time.calendar(), dry_run);
+        if shared.config.sequencer.mode == Mode::Transit && !pass.has_cards() {
+            return Err(Error::Request(
+                "a server in mode transit has no groups to expire articles of: its buffers and segments drop them".to_owned(),
+            ));
+        }
         for id in groups.iter() {
             if !pass.group(*id, &mut asked)? {
                 pass.report.is_cut = true;
@@ -61,6 +61,9 @@ impl Engine {
             asked.done += 1;
         }
         pass.finish(&mut asked)?;
+        if !pass.report.is_cut {
+            pass.report.is_cut = !pass.ungrouped(&mut asked)?;
+        }
         Ok(pass.report)
     }
 }

@@ -11,7 +11,6 @@ use parking_lot::Mutex;
 
 use super::pass::{Expirer, Pass};
 use super::report::ExpiryStatus;
-use crate::config::Mode;
 use crate::error::Error;
 use crate::pace::{LOOK, Pace, rest};
 use crate::shared::Shared;
@@ -109,7 +108,7 @@ impl Background<'_> {
     /// One pass; `false`: it is time to stop.
     fn pass(&mut self) -> Result<bool, Error> {
         let shared = self.shared;
-        if shared.config.sequencer.mode == Mode::Transit || self.is_held() {
+        if self.is_held() {
             return Ok(true);
         }
         let groups = shared.views.groups().sorted();
@@ -127,7 +126,7 @@ impl Background<'_> {
             }
             shared.expiry.state.lock().groups.0 += 1;
         }
-        let gone_on = pass.finish(self)?;
+        let gone_on = pass.finish(self)? && pass.ungrouped(self)?;
         for why in &pass.report.unreadable {
             tracing::warn!("expiry passed over a group: {why}");
         }

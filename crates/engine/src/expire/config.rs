@@ -16,7 +16,7 @@ pub struct ExpireConfig {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ExpireRule {
-    /// The groups that it is for, a wildmat.
+    /// The groups that it is for, a wildmat. One for all of them (`*`) is for articles in no group, too, where those are files.
     pub groups: String,
     /// Only articles of sets of this class (`class` in `[[set]]`); empty: of any.
     pub class: String,

@@ -26,10 +26,10 @@ use crate::sequencer::Event;
 use crate::shared::{Policy, Shared};
 
 /// Articles that go in one commit: as files they take some ten milliseconds.
-const AT_ONCE: usize = 200;
+pub(super) const AT_ONCE: usize = 200;
 
 /// Rows of a group that are looked at in one piece.
-const PIECE_ROWS: usize = 512;
+pub(super) const PIECE_ROWS: usize = 512;
 
 /// After so many commits it is looked whether anything may still expire.
 const LOOK_EVERY: u64 = 100;
@@ -65,10 +65,10 @@ struct Doomed {
 /// A pass under way.
 #[derive(Debug)]
 pub(super) struct Pass<'a> {
-    shared: &'a Shared,
-    policy: Arc<Policy>,
-    retired: Retired,
-    now: UnixTime,
+    pub(super) shared: &'a Shared,
+    pub(super) policy: Arc<Policy>,
+    pub(super) retired: Retired,
+    pub(super) now: UnixTime,
     doomed: Vec<Doomed>,
     /// Places that went in this commit, or in a dry run would have gone by now, of articles with others.
     gone: HashSet<(GroupId, ArticleNumber)>,
@@ -259,13 +259,7 @@ impl<'a> Pass<'a> {
         let rest = self.doomed.split_off(self.doomed.len().min(AT_ONCE));
         let some = std::mem::replace(&mut self.doomed, rest);
         let shared = self.shared;
-        self.commits += 1;
-        if !self.report.dry_run
-            && self.commits.is_multiple_of(LOOK_EVERY)
-            && let Some(why) = shared.expiry_held()
-        {
-            return Err(Error::Request(format!("nothing more expires: {why}")));
-        }
+        self.may_go_on()?;
         let _one = shared.expiry.one.lock();
         let (mut withdrawn, mut left) = (Vec::new(), Vec::new());
         if !self.report.dry_run {
@@ -310,6 +304,18 @@ impl<'a> Pass<'a> {
         Ok(articles)
     }
 
+    /// Before each commit; now and then it is looked whether anything may still expire.
+    pub(super) fn may_go_on(&mut self) -> Result<(), Error> {
+        self.commits += 1;
+        if self.report.dry_run || !self.commits.is_multiple_of(LOOK_EVERY) {
+            return Ok(());
+        }
+        match self.shared.expiry_held() {
+            Some(why) => Err(Error::Request(format!("nothing more expires: {why}"))),
+            None => Ok(()),
+        }
+    }
+
     /// The other places where an article still is; `None`: it is not in this one any more.
     fn others(&self, doomed: &Doomed) -> Result<Option<Vec<(GroupId, ArticleNumber)>>, Error> {
         let overview = self.shared.views.overview();
@@ -343,7 +349,24 @@ impl<'a> Pass<'a> {
 
     /// Puts into the report what goes.
     fn told(&mut self, doomed: &Doomed, stays: bool) {
-        let (rule, octets) = (doomed.rule + 1, u64::from(doomed.token.len()));
+        let octets = u64::from(doomed.token.len());
+        self.counted(doomed.rule, octets, stays);
+        let group = self.shared.views.groups().by_id(doomed.group);
+        self.listed((self.report.going.len() < LISTED_MAX).then(|| Going {
+            group: group.map(|it| it.name().to_owned()).unwrap_or_default(),
+            number: doomed.number.0,
+            message_id: String::from_utf8_lossy(&doomed.id).into_owned(),
+            arrival: doomed.arrival.0,
+            octets,
+            rule: doomed.rule + 1,
+            why: doomed.why.name(),
+            stays,
+        }));
+    }
+
+    /// Counts a place, or an article with its last one, by its rule.
+    pub(super) fn counted(&mut self, rule: usize, octets: u64, stays: bool) {
+        let rule = rule + 1;
         let report = &mut self.report;
         let at = report.rules.partition_point(|count| count.rule < rule);
         if report.rules.get(at).is_none_or(|count| count.rule != rule) {
@@ -363,21 +386,14 @@ impl<'a> Pass<'a> {
             count.articles += 1;
             count.octets += octets;
         }
-        if report.going.len() >= LISTED_MAX {
-            report.going_omitted += 1;
-            return;
+    }
+
+    /// Lists one, where there is room for it.
+    pub(super) fn listed(&mut self, going: Option<Going>) {
+        match going {
+            Some(going) => self.report.going.push(going),
+            None => self.report.going_omitted += 1,
         }
-        let group = self.shared.views.groups().by_id(doomed.group);
-        report.going.push(Going {
-            group: group.map(|it| it.name().to_owned()).unwrap_or_default(),
-            number: doomed.number.0,
-            message_id: String::from_utf8_lossy(&doomed.id).into_owned(),
-            arrival: doomed.arrival.0,
-            octets,
-            rule,
-            why: doomed.why.name(),
-            stays,
-        });
     }
 }
 
@@ -389,7 +405,7 @@ fn at_end(rows: usize) -> ControlFlow<()> {
 }
 
 /// Tells the log, and waits until that is durable and the views have it.
-fn commit(
+pub(super) fn commit(
     shared: &Shared,
     withdrawn: Vec<WithdrawnRecord>,
     left: Vec<LeftRecord>,

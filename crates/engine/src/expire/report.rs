@@ -50,9 +50,9 @@ pub struct RuleCount {
 /// An article that a group lets go.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Going {
-    /// The group.
+    /// The group; empty for an article in none.
     pub group: String,
-    /// Its number there.
+    /// Its number there, or 0.
     pub number: u64,
     /// Its message-id.
     pub message_id: String,

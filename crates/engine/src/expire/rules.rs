@@ -169,6 +169,12 @@ impl ExpireRules {
         self.0.len()
     }
 
+    /// Those that are for every group, and so for an article in none, in order, each with its place among all.
+    pub(crate) fn of_any_group(&self) -> Vec<(usize, &Rule)> {
+        let rules = self.0.iter().enumerate();
+        rules.filter(|(_, it)| it.entry.groups == "*").collect()
+    }
+
     /// Those that are for a group, in order, each with its place among all.
     pub(crate) fn of(&self, group: &str) -> OfGroup<'_> {
         let rules = self.0.iter().enumerate();

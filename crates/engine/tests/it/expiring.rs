@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use newsreel_engine::{EngineConfig, ExpireReport, ExpireRule, GroupSpec};
+use newsreel_engine::{EngineConfig, ExpireReport, ExpireRule, GroupSpec, Mode};
 use newsreel_host::{MemoryDisk, WallTime};
 use newsreel_service::Outcome;
 use newsreel_store::methods::METHODS;
@@ -289,4 +289,109 @@ async fn rules_may_change_and_the_clock_must_be_right() {
     assert!(cut.unwrap().is_cut && told > 0);
     expire(&world);
     assert_eq!(there(&world, "misc.test").await, [0; 0]);
+}
+
+/// In transit mode, and where a group was removed, no rule was for an article, and its file stayed for ever.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn articles_in_no_group_go_where_they_are_files() {
+    for (method, mode) in [
+        ("timehash", Mode::Transit),
+        ("md5spool", Mode::Transit),
+        ("tradspool", Mode::Reader),
+    ] {
+        let rules = vec![days("misc.*", 30), days("*", 3)];
+        let memory = MemoryDisk::new();
+        let world = World::on(Arc::new(memory.clone()), in_files(method, mode, rules));
+        world
+            .engine
+            .add_groups(vec![GroupSpec::new("alt.test")])
+            .unwrap();
+        feed(&world, 1..=700, "alt.test").await;
+        world.wait_s(2 * DAY);
+        feed(&world, 701..=720, "alt.test").await;
+        if mode == Mode::Reader {
+            feed(&world, 721..=740, "alt.test,misc.other").await;
+            world.engine.remove_group("alt.test").unwrap();
+        }
+        world.seal();
+        world.wait_s(DAY - 1);
+        assert_eq!(dry(&world).articles, 0, "{method}: a second too early");
+        world.wait_s(1);
+        let told = dry(&world);
+        let ids: Vec<String> = told.going.iter().map(|it| it.message_id.clone()).collect();
+        let expected: Vec<String> = (1..=700).map(|n| format!("<{n}@t.example>")).collect();
+        assert!(
+            ids == expected,
+            "{method}: {} of {:?}",
+            ids.len(),
+            ids.first()
+        );
+        assert!(told.going.iter().all(|it| (it.rule, it.why) == (2, "age")));
+        assert!(is_there(&world, 1).await, "{method}");
+        let done = expire(&world);
+        assert_eq!((done.articles, &done.rules), (700, &told.rules), "{method}");
+        assert!(!is_there(&world, 1).await && !is_there(&world, 700).await);
+        assert!(is_there(&world, 701).await, "{method}");
+        let again = world.send(&[article(1, "misc.test")]).await;
+        assert_eq!(again, [Outcome::Duplicate], "{method}");
+        assert_eq!(world.problems(), [""; 0], "{method}");
+        assert_eq!(dry(&world).articles, 0, "{method}");
+        // From the log alone, and sealed.
+        let crashed = Arc::new(memory.crash_losing_all());
+        let after = open_on(crashed, &world.config, &world.clock);
+        assert!(!is_there(&after, 700).await && is_there(&after, 720).await);
+        drop(after);
+        world.seal();
+        let world = world.restart();
+        assert_eq!(dry(&world).articles, 0, "{method}");
+        // Those that have a group yet are that one's.
+        world.wait_s(2 * DAY);
+        let told = dry(&world);
+        assert!(told.going.iter().all(|it| it.group.is_empty()), "{method}");
+        assert_eq!(told.articles, 20, "{method}");
+    }
+}
+
+/// Only a rule for all groups is for what is in none, and only where it says an age.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn articles_in_no_group_stay_where_no_rule_is_for_them() {
+    let most = rule("*", |it| it.articles_max = Some(1));
+    let short = rule("*", |it| {
+        (it.class, it.keep_s) = ("short".to_owned(), Some(DAY));
+    });
+    for rules in [
+        vec![days("misc.*,alt.*", 1)],
+        vec![most, days("*", 1)],
+        vec![short],
+    ] {
+        let world = World::new(in_files("timehash", Mode::Transit, rules));
+        feed(&world, 1..=20, "alt.test").await;
+        world.wait_s(2 * DAY);
+        assert_eq!(expire(&world).articles, 0);
+        assert!(is_there(&world, 1).await);
+    }
+    let buffers = World::new(EngineConfig {
+        store: config(8 << 20).store,
+        ..in_files("timehash", Mode::Transit, vec![days("*", 1)])
+    });
+    let refused = buffers.engine.expire(false, &mut |_, _| true);
+    let refused = refused.unwrap_err().to_string();
+    assert!(
+        refused.contains("its buffers and segments drop them"),
+        "{refused}"
+    );
+}
+
+fn in_files(method: &str, mode: Mode, rules: Vec<ExpireRule>) -> EngineConfig {
+    let mut config = with(rules);
+    config.sequencer.mode = mode;
+    config.store.buffers.clear();
+    let set = &mut config.store.sets[0];
+    set.buffers.clear();
+    method.clone_into(&mut set.method);
+    config
+}
+
+fn dry(world: &World) -> ExpireReport {
+    world.engine.expire(true, &mut |_, _| true).unwrap()
 }

@@ -80,6 +80,11 @@ impl Card {
         out.extend_from_slice(&self.xref);
     }
 
+    /// Whether one in this stored form says where its article is filed.
+    pub(crate) fn has_xref(octets: &[u8]) -> bool {
+        octets.first().is_some_and(|version| *version > VERSION_1)
+    }
+
     /// Reads the stored form.
     ///
     /// # Errors
@@ -175,7 +180,10 @@ mod tests {
     fn version_1_had_one_name_and_nothing_behind_it() {
         let mut old = Vec::new();
         card().encode(&mut old);
+        assert!(Card::has_xref(&old));
         old[0] = 1;
+        // Not that it is filed nowhere.
+        assert!(!Card::has_xref(&old));
         old[20..24].fill(0);
         assert_eq!(Card::decode(&old), Err("name in a card"));
         old.truncate(FRONT + 5);

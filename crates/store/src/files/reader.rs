@@ -181,6 +181,12 @@ impl BufferReader for FileReader {
         ))
     }
 
+    fn cards(self: Arc<Self>) -> Option<Box<dyn RecordScan>> {
+        let cards = Arc::clone(&self.cards).scan(ScanRange::Live);
+        let folder = Arc::clone(&self.folder);
+        Some(Box::new(FileScan::of_cards(cards, folder)))
+    }
+
     fn facts(&self) -> BufferFacts {
         BufferFacts {
             path: self.folder.dir.display().to_string(),

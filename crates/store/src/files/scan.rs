@@ -1,6 +1,6 @@
 //! A walk over the articles of a set of files: over the cards, each with its file.
 //!
-//! In the order of the catalogue; what lies in the directory without a card is not seen.  Its memory is that of the largest
+//! Or over the cards alone, which show where their articles are filed.  In the order of the catalogue; what lies in the directory without a card is not seen.  Its memory is that of the largest
 //! article.
 
 use std::sync::Arc;
@@ -19,7 +19,9 @@ use crate::records::placing::ARTICLE_OCTETS_MAX;
 pub(super) struct FileScan {
     cards: Box<dyn RecordScan>,
     folder: Arc<Folder>,
-    /// The article of the last step, or what is left of it.
+    /// Only the cards are read.
+    is_of_cards: bool,
+    /// The article of the last step, or what is left of it; of a card its Xref.
     text: Vec<u8>,
     octets_read: u64,
 }
@@ -29,8 +31,17 @@ impl FileScan {
         Self {
             cards,
             folder,
+            is_of_cards: false,
             text: Vec::new(),
             octets_read: 0,
+        }
+    }
+
+    /// Over the cards alone.
+    pub(super) fn of_cards(cards: Box<dyn RecordScan>, folder: Arc<Folder>) -> Self {
+        Self {
+            is_of_cards: true,
+            ..Self::new(cards, folder)
         }
     }
 
@@ -42,6 +53,10 @@ impl FileScan {
         let Some(card) = card else {
             return Ok((None, false));
         };
+        if self.is_of_cards {
+            self.text.extend_from_slice(&card.xref);
+            return Ok((Some(card), Card::has_xref(self.cards.article())));
+        }
         let read = self
             .folder
             .read(&card, Want::Whole, Blocking::Yes, &mut self.text);

@@ -1,6 +1,6 @@
-//! TAKETHIS without asking first (RFC 4644 section 2.5).
+//! TAKETHIS without asking first (RFC 4644 section 2.5): of the articles, or of the messages that cancel them.
 //!
-//! Invariant: a reply must name the article it answers; anything else is a complaint.
+//! Invariant: a reply must name what it answers; anything else is a complaint.
 
 use crate::client::outgoing::Outgoing;
 use crate::client::script::{Issue, Next, Op, Script, code};
@@ -8,7 +8,7 @@ use crate::client::tally::{Kind, Tally};
 use crate::feed::FeedContext;
 use crate::passes::FeedPass;
 
-const KINDS: &[Kind] = &[Kind {
+pub(super) const KINDS: &[Kind] = &[Kind {
     name: "TAKETHIS",
     counted: true,
 }];
@@ -23,25 +23,44 @@ pub(super) const PASS: FeedPass = FeedPass {
     make,
 };
 
+/// What is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum What {
+    Articles,
+    Cancels,
+}
+
 #[derive(Debug)]
-struct Takethis<'c> {
+pub(super) struct Takethis<'c> {
     feed: FeedContext<'c>,
+    what: What,
     stopped: bool,
 }
 
 fn make(feed: FeedContext<'_>) -> Box<dyn Script<'_> + '_> {
-    Box::new(Takethis {
-        feed,
-        stopped: false,
-    })
+    Box::new(Takethis::of(feed, What::Articles))
+}
+
+impl<'c> Takethis<'c> {
+    pub(super) const fn of(feed: FeedContext<'c>, what: What) -> Self {
+        Self {
+            feed,
+            what,
+            stopped: false,
+        }
+    }
 }
 
 impl<'c> Script<'c> for Takethis<'c> {
     fn issue(&mut self, out: &mut Outgoing<'c>) -> Issue {
         let next = if self.stopped { None } else { self.feed.take() };
         let Some(n) = next else { return Issue::Done };
-        self.feed.write_command(b"TAKETHIS", n, out);
-        self.feed.write_article(n, out);
+        if self.what == What::Cancels {
+            self.feed.write_cancel(n, out);
+        } else {
+            self.feed.write_command(b"TAKETHIS", n, out);
+            self.feed.write_article(n, out);
+        }
         Issue::Sent(Op {
             kind: 0,
             key: n,
@@ -55,7 +74,10 @@ impl<'c> Script<'c> for Takethis<'c> {
         if code != Some(239) {
             tally.refused(line);
         }
-        self.feed.verify_id(op.key, line, tally);
+        match self.what {
+            What::Articles => self.feed.verify_id(op.key, line, tally),
+            What::Cancels => self.feed.verify_cancel_id(op.key, line, tally),
+        }
         Next::Complete
     }
 

@@ -118,7 +118,10 @@ async fn a_failing_log_is_never_answered_with_accepted() {
             .iter()
             .all(|outcome| *outcome == Outcome::Accepted)
     );
-    faulty.add(Fault::new(Op::Sync, "/log/", Effect::Medium));
+    // In the segment that is written; the next one may still be on its way, and syncs too.
+    let log = world.config.spool.join("log");
+    let segments = memory.list(&log).unwrap();
+    faulty.add(Fault::new(Op::Sync, &segments[0].name, Effect::Medium));
     let lost = world.send(&batch(1, 20)).await;
     assert!(lost.contains(&Outcome::Failed), "{lost:?}");
     // The log goes on in another segment: the same articles are welcome, and none is a duplicate

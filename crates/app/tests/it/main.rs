@@ -27,6 +27,7 @@ mod lifecycle;
 mod many_groups;
 mod path;
 mod posting;
+mod real_clients;
 mod reload;
 mod retiring;
 mod scale;

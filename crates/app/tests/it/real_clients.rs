@@ -1,0 +1,292 @@
+//! Programs that people use, at the binary: a group is opened, articles are read and posted, files come out as they went in.
+//!
+//! They are those of Debian; where one is not installed its test says so and is skipped.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use newsreel_host::{Disk as _, RealDisk, read_whole, replace_file};
+
+use crate::client::{NewsClient, article};
+use crate::spool::{Server, Spool, said};
+
+/// Where a program is, if it is anywhere; says what is skipped.
+fn program(path: &'static str, package: &str) -> Option<Command> {
+    if RealDisk.exists(Path::new(path)).unwrap() {
+        return Some(Command::new(path));
+    }
+    println!("skipped: there is no {path} (apt-get install {package})");
+    None
+}
+
+/// A server with a group and one article in it, with lines that begin with dots and octets of all kinds.
+fn server() -> (Spool, Server) {
+    let spool = Spool::new();
+    let server = spool.serve();
+    spool.text(&["group", "add", "misc.test"]);
+    let mut client = NewsClient::connect(server.address);
+    let body = "..\r\n..dots\r\n\r\n\u{e4}\u{2028}\tx\r\n";
+    let text = article(FIRST, "misc.test").replace(&format!("body of {FIRST}\r\n"), body);
+    client.send(format!("TAKETHIS {FIRST}\r\n{text}").as_bytes());
+    assert!(client.line().starts_with("239"));
+    (spool, server)
+}
+
+const FIRST: &str = "<first@t.example>";
+
+/// An article as the server has it, with LF at the ends of its lines.
+fn stored(server: &Server, id: &str) -> Vec<u8> {
+    let mut client = NewsClient::connect(server.address);
+    assert!(
+        client.ask(&format!("ARTICLE {id}")).starts_with("220"),
+        "{id}"
+    );
+    let lines = client.raw_block().into_iter();
+    let unstuffed = lines.map(|line| match line.strip_prefix(b".") {
+        Some(rest) => rest.to_vec(),
+        None => line,
+    });
+    unstuffed
+        .flat_map(|mut line| {
+            line.push(b'\n');
+            line
+        })
+        .collect()
+}
+
+fn body(article: &[u8]) -> &[u8] {
+    let at = article.windows(2).position(|two| two == b"\n\n").unwrap();
+    &article[at + 2..]
+}
+
+fn read(path: &Path) -> Vec<u8> {
+    read_whole(&RealDisk, path, 1 << 20).unwrap()
+}
+
+fn write(path: &Path, octets: &[u8]) {
+    replace_file(&RealDisk, path, octets).unwrap();
+}
+
+fn folder(spool: &Spool, name: &str) -> PathBuf {
+    let path = spool.folder().join(name);
+    RealDisk.create_dir_all(&path).unwrap();
+    path
+}
+
+fn proto(id: &str) -> String {
+    format!(
+        "From: Ada <ada@a.example>\nNewsgroups: misc.test\nSubject: posted\nMessage-ID: {id}\n\n.dot\n\u{e4}\n"
+    )
+}
+
+const NNTPLIB: &str = r#"
+import nntplib, sys
+server = nntplib.NNTP("127.0.0.1", int(sys.argv[1]))
+assert {"READER", "POST", "OVER", "HDR", "LIST"} <= set(server.getcapabilities())
+_, count, first, last, name = server.group("misc.test")
+assert (count, first, last, name) == (1, 1, 1, "misc.test")
+_, article = server.article("1")
+open(sys.argv[2], "wb").write(b"".join(line + b"\n" for line in article.lines))
+_, rows = server.over((1, None))
+assert [number for number, _ in rows] == [1] and rows[0][1]["message-id"] == article.message_id
+assert server.post(open(sys.argv[3], "rb")).startswith("240 ")
+_, groups = server.list()
+assert [(it.group, int(it.last), it.flag) for it in groups] == [("misc.test", 2, "y")]
+server.quit()
+"#;
+
+#[test]
+fn nntplib_of_python() {
+    let Some(mut python) = program("/usr/bin/python3", "python3") else {
+        return;
+    };
+    let (spool, server) = server();
+    let [script, got, post] = ["read_and_post.py", "got", "post"].map(|it| spool.folder().join(it));
+    write(&script, NNTPLIB.as_bytes());
+    write(&post, proto("<python@t.example>").as_bytes());
+    let has_it = Command::new(python.get_program())
+        .args(["-W", "ignore", "-c", "import nntplib"])
+        .stderr(Stdio::null())
+        .status();
+    if !has_it.unwrap().success() {
+        println!("skipped: this Python has no nntplib any more");
+        return;
+    }
+    let port = server.address.port().to_string();
+    python
+        .args(["-W", "ignore"])
+        .arg(script)
+        .arg(port)
+        .args([&got, &post]);
+    said(python.output().unwrap()).unwrap();
+    assert_eq!(read(&got), stored(&server, FIRST));
+    let posted = stored(&server, "<python@t.example>");
+    assert_eq!(body(&posted), ".dot\n\u{e4}\n".as_bytes());
+    server.stop();
+}
+
+#[test]
+fn slrnpull_reads_and_posts() {
+    let Some(mut slrnpull) = program("/usr/bin/slrnpull", "slrnpull") else {
+        return;
+    };
+    let (spool, server) = server();
+    let home = folder(&spool, "slrnpull");
+    write(&home.join("slrnpull.conf"), b"misc.test 100 0 0\n");
+    // What slrn leaves there is stuffed already.
+    RealDisk.create_dir_all(&home.join("out.going")).unwrap();
+    write(
+        &home.join("out.going/X1"),
+        proto("<slrn@t.example>").replace("\n.", "\n..").as_bytes(),
+    );
+    slrnpull
+        .arg("-d")
+        .arg(&home)
+        .arg("-h")
+        .arg(server.address.to_string());
+    said(slrnpull.output().unwrap()).unwrap();
+    assert_eq!(read(&home.join("news/misc/test/1")), stored(&server, FIRST));
+    let posted = stored(&server, "<slrn@t.example>");
+    assert_eq!(body(&posted), ".dot\n\u{e4}\n".as_bytes());
+    server.stop();
+}
+
+#[test]
+fn suck_reads() {
+    let Some(mut suck) = program("/usr/bin/suck", "suck") else {
+        return;
+    };
+    let (spool, server) = server();
+    let [data, temporary, articles] =
+        ["data", "temporary", "articles"].map(|it| folder(&spool, it));
+    write(&data.join("sucknewsrc"), b"misc.test 0\n");
+    suck.arg("127.0.0.1")
+        .arg("-N")
+        .arg(server.address.port().to_string());
+    suck.arg("-dd")
+        .arg(data)
+        .arg("-dt")
+        .arg(temporary)
+        .arg("-dm")
+        .arg(&articles)
+        .arg("-m");
+    said(suck.output().unwrap()).unwrap();
+    let files = RealDisk.list(&articles).unwrap();
+    assert_eq!(files.len(), 1, "{files:?}");
+    assert_eq!(read(&articles.join(&files[0].name)), stored(&server, FIRST));
+    server.stop();
+}
+
+#[test]
+fn inews_of_inn_posts() {
+    let Some(mut inews) = program("/usr/bin/inews", "inn2-inews") else {
+        return;
+    };
+    let (spool, server) = server();
+    let settings = spool.folder().join("inn.conf");
+    let text = "domain: a.example\nfromhost: a.example\npathhost: a.example\nserver: 127.0.0.1\nmta: \"/bin/false %s\"\npathnews: /usr/lib/news\n\
+                hismethod: hisv6\nenableoverview: false\n";
+    write(&settings, text.as_bytes());
+    let mut child = inews
+        .args(["-h", "-S", "-O", "-p", &server.address.port().to_string()])
+        .env("INNCONF", settings)
+        .env("NNTPSERVER", "127.0.0.1")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let text =
+        "Newsgroups: misc.test\nSubject: from inews\nMessage-ID: <inews@t.example>\n\n.dot\ntext\n";
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(text.as_bytes())
+        .unwrap();
+    said(child.wait_with_output().unwrap()).unwrap();
+    assert_eq!(body(&stored(&server, "<inews@t.example>")), b".dot\ntext\n");
+    server.stop();
+}
+
+/// Octets of a part of a file in yEnc, which has every octet but NUL, LF and CR.
+fn yenc(part: &[u8]) -> Vec<u8> {
+    let mut lines = Vec::new();
+    for line in part.chunks(128) {
+        for octet in line {
+            match octet.wrapping_add(42) {
+                escaped @ (0 | b'\n' | b'\r' | b'=' | b'.') => {
+                    lines.extend_from_slice(&[b'=', escaped.wrapping_add(64)]);
+                }
+                plain => lines.push(plain),
+            }
+        }
+        lines.extend_from_slice(b"\r\n");
+    }
+    lines
+}
+
+#[test]
+fn nzbget_puts_a_file_together_as_it_was() {
+    const PART: usize = 40_000;
+    let Some(mut nzbget) = program("/usr/bin/nzbget", "nzbget") else {
+        return;
+    };
+    let (spool, server) = server();
+    let file: Vec<u8> = (0..100_000u32)
+        .map(|n| (n.wrapping_mul(n) / 7 + n) as u8)
+        .collect();
+    let (size, parts) = (file.len(), file.len().div_ceil(PART));
+    let mut segments = String::new();
+    let mut client = NewsClient::connect(server.address);
+    for (at, part) in file.chunks(PART).enumerate() {
+        let (number, begin, len) = (at + 1, at * PART + 1, part.len());
+        let head = format!(
+            "From: a@b.example\r\nNewsgroups: misc.test\r\nSubject: \"file.bin\" yEnc ({number}/{parts})\r\n\
+             Message-ID: <part{number}@t.example>\r\n\r\n\
+             =ybegin part={number} total={parts} line=128 size={size} name=file.bin\r\n\
+             =ypart begin={begin} end={}\r\n",
+            begin + len - 1
+        );
+        let mut crc = flate2::Crc::new();
+        crc.update(part);
+        let tail = format!(
+            "=yend size={len} part={number} pcrc32={:08x}\r\n.\r\n",
+            crc.sum()
+        );
+        assert!(client.ask("POST").starts_with("340"));
+        client.send(&[head.as_bytes(), &yenc(part), tail.as_bytes()].concat());
+        assert!(client.line().starts_with("240"));
+        segments += &format!(
+            "<segment bytes=\"{len}\" number=\"{number}\">part{number}@t.example</segment>"
+        );
+    }
+    let list = spool.folder().join("file.nzb");
+    let text = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<nzb xmlns=\"http://www.newzbin.com/DTD/2003/nzb\">\
+         <file poster=\"a@b.example\" date=\"1767225600\" subject=\"&quot;file.bin&quot; yEnc (1/{parts})\">\
+         <groups><group>misc.test</group></groups><segments>{segments}</segments></file></nzb>\n"
+    );
+    write(&list, text.as_bytes());
+    let home = folder(&spool, "nzbget");
+    let (main, port) = (home.display(), server.address.port());
+    for option in [
+        format!("MainDir={main}"),
+        format!("DestDir={main}/done"),
+        "Server1.Host=127.0.0.1".to_owned(),
+        format!("Server1.Port={port}"),
+        "Server1.Connections=4".to_owned(),
+        "OutputMode=log".to_owned(),
+        "ParCheck=manual".to_owned(),
+        "WriteLog=none".to_owned(),
+    ] {
+        nzbget.arg("-o").arg(option);
+    }
+    said(nzbget.arg("-n").arg(&list).output().unwrap()).unwrap();
+    assert!(
+        read(&home.join("done/file/file.bin")) == file,
+        "another file came out"
+    );
+    server.stop();
+}

@@ -276,6 +276,12 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Client<Io> {
         Ok(Some(self.incoming.get(from, to)))
     }
 
+    /// The connection itself, for who sends more at once than answers can be waited for one by one; nothing is on its way.
+    #[must_use]
+    pub fn into_io(self) -> Option<Deflatable<Stream<Io>>> {
+        self.is_idle().then_some(self.io)
+    }
+
     /// Says goodbye, and waits a moment for the answer.
     pub async fn quit(mut self) {
         let goodbye = async {

@@ -1,0 +1,336 @@
+//! What is said to a peer and what its answers mean: CHECK and TAKETHIS (RFC 4644), or IHAVE (RFC 3977 section 6.3.2).
+//!
+//! Pure: lines go in and out, nothing is sent here.  Answers come in the order of commands; one that fits no command ends the
+//! conversation, because nothing after it can be trusted.  Whatever ends it, the articles that are not settled are handed back.
+
+use std::collections::VecDeque;
+
+use crate::queue::{Item, Settled};
+
+/// CHECK is left out above this share of wanted articles, and comes back below the other, in 1024ths.
+const SKIP_FROM: u32 = 973;
+const SKIP_TO: u32 = 922;
+/// So many answers weigh as much as what was before.
+const MEMORY: u32 = 32;
+
+/// How articles are offered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Manner {
+    /// CHECK and TAKETHIS, pipelined.
+    Streaming,
+    /// IHAVE, one at a time.
+    Ihave,
+}
+
+/// What was asked, and waits for an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    Check,
+    Takethis,
+    Ihave,
+    /// The text behind IHAVE.
+    Text,
+}
+
+/// What an answer means.
+#[derive(Debug)]
+pub(crate) enum Word {
+    /// The peer wants the article: see [`Conversation::next_text`].
+    Wanted,
+    /// The last word on an article.
+    Settled(Item, Settled),
+    /// Not now.
+    Deferred(Item),
+    /// It is over.
+    Over(Over),
+}
+
+/// Why a conversation is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Over {
+    /// The peer goes away for now.
+    Closing(String),
+    /// The peer lets us not.
+    Denied(String),
+    /// The peer says what cannot be understood.
+    Broken(String),
+}
+
+/// A conversation from the moment the peer is ready.
+#[derive(Debug)]
+pub(crate) struct Conversation {
+    manner: Manner,
+    window: usize,
+    /// In the order of the commands.
+    asked: VecDeque<(Asked, Item)>,
+    /// Articles whose text the peer waits for.
+    wanted: VecDeque<Item>,
+    /// How many of 1024 articles the peer wants, of late.
+    share: u32,
+    /// CHECK is left out.
+    skips: bool,
+}
+
+impl Conversation {
+    pub(crate) fn new(manner: Manner, window: u32) -> Self {
+        let window = match manner {
+            Manner::Streaming => window.max(1) as usize,
+            Manner::Ihave => 1,
+        };
+        Self {
+            manner,
+            window,
+            asked: VecDeque::new(),
+            wanted: VecDeque::new(),
+            share: 0,
+            skips: false,
+        }
+    }
+
+    /// How many more articles may be offered now.
+    pub(crate) fn room(&self) -> usize {
+        let under_way = self.asked.len() + self.wanted.len();
+        self.window.saturating_sub(under_way)
+    }
+
+    /// Whether no article is under way.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.asked.is_empty() && self.wanted.is_empty()
+    }
+
+    /// Whether CHECK is left out at present.
+    pub(crate) const fn skips(&self) -> bool {
+        self.skips
+    }
+
+    /// Offers an article.
+    pub(crate) fn offer(&mut self, item: Item, out: &mut Vec<u8>) {
+        let (asked, verb) = match self.manner {
+            Manner::Streaming if self.skips => {
+                self.wanted.push_back(item);
+                return;
+            }
+            Manner::Streaming => (Asked::Check, "CHECK "),
+            Manner::Ihave => (Asked::Ihave, "IHAVE "),
+        };
+        command(verb, &item, out);
+        self.asked.push_back((asked, item));
+    }
+
+    /// The next article whose text is to be sent; its command, if it takes one, is in `out` then, and the text must follow, or
+    /// nothing: see [`Conversation::sent`].
+    pub(crate) fn next_text(&mut self, out: &mut Vec<u8>) -> Option<Item> {
+        let item = self.wanted.pop_front()?;
+        if self.manner == Manner::Streaming {
+            command("TAKETHIS ", &item, out);
+        }
+        Some(item)
+    }
+
+    /// The text is behind the command.
+    pub(crate) fn sent(&mut self, item: Item) {
+        let asked = match self.manner {
+            Manner::Streaming => Asked::Takethis,
+            Manner::Ihave => Asked::Text,
+        };
+        self.asked.push_back((asked, item));
+    }
+
+    /// What an answer means; the line is without its CRLF.
+    pub(crate) fn answer(&mut self, line: &[u8]) -> Word {
+        let text = String::from_utf8_lossy(line);
+        let code = line.first_chunk::<3>().map_or(&b"   "[..], |code| code);
+        match code {
+            b"400" | b"503" => return Word::Over(Over::Closing(text.into_owned())),
+            b"480" | b"483" | b"502" => return Word::Over(Over::Denied(text.into_owned())),
+            _ => {}
+        }
+        let Some((asked, item)) = self.asked.pop_front() else {
+            return Word::Over(Over::Broken(format!("an answer to nothing: {text}")));
+        };
+        let has_id = matches!(asked, Asked::Check | Asked::Takethis);
+        let id = text.split(' ').nth(1);
+        if has_id && id != Some(&*item.offered.id) {
+            let why = format!("an answer about {}: {text}", item.offered.id);
+            self.asked.push_front((asked, item));
+            return Word::Over(Over::Broken(why));
+        }
+        match (asked, code) {
+            (Asked::Check, b"238") | (Asked::Ihave, b"335") => {
+                self.learn(asked == Asked::Check);
+                self.wanted.push_back(item);
+                Word::Wanted
+            }
+            (Asked::Check, b"438") => {
+                self.unlearn();
+                Word::Settled(item, Settled::Refused)
+            }
+            (Asked::Ihave, b"435") => Word::Settled(item, Settled::Refused),
+            (Asked::Takethis, b"239") => {
+                self.learn(true);
+                Word::Settled(item, Settled::Accepted)
+            }
+            (Asked::Takethis, b"439") => {
+                self.unlearn();
+                Word::Settled(item, Settled::Rejected)
+            }
+            (Asked::Text, b"235") => Word::Settled(item, Settled::Accepted),
+            (Asked::Text, b"437") => Word::Settled(item, Settled::Rejected),
+            (Asked::Check, b"431") | (Asked::Ihave | Asked::Text, b"436") => Word::Deferred(item),
+            _ => {
+                self.asked.push_front((asked, item));
+                Word::Over(Over::Broken(format!("an answer that fits nothing: {text}")))
+            }
+        }
+    }
+
+    /// What is not settled.
+    pub(crate) fn into_items(self) -> Vec<Item> {
+        let asked = self.asked.into_iter().map(|(_, item)| item);
+        asked.chain(self.wanted).collect()
+    }
+
+    fn learn(&mut self, is_streaming: bool) {
+        if is_streaming {
+            self.share += (1024 - self.share).div_ceil(MEMORY);
+            self.skips |= self.share >= SKIP_FROM;
+        }
+    }
+
+    fn unlearn(&mut self) {
+        self.share -= self.share.div_ceil(MEMORY);
+        self.skips &= self.share > SKIP_TO;
+    }
+}
+
+fn command(verb: &str, item: &Item, out: &mut Vec<u8>) {
+    out.extend_from_slice(verb.as_bytes());
+    out.extend_from_slice(item.offered.id.as_bytes());
+    out.extend_from_slice(b"\r\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use newsreel_wire::Sequence;
+
+    use super::*;
+    use crate::queue::Offered;
+
+    fn item(n: u64) -> Item {
+        let offered = Offered {
+            sequence: Sequence(n),
+            id: format!("<{n}@x>").into(),
+            text: crate::text::Slot::default(),
+        };
+        Item {
+            offered: Arc::new(offered),
+            tries: 0,
+        }
+    }
+
+    /// Plays lines: `>` offers an article, `<` is an answer; says what was sent and what each answer meant.
+    fn play(talk: &mut Conversation, script: &str) -> String {
+        let mut said = String::new();
+        for line in script
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty())
+        {
+            let mut out = Vec::new();
+            match line.split_at(1) {
+                (">", n) => talk.offer(item(n.parse().unwrap()), &mut out),
+                (_, answer) => {
+                    said += &match talk.answer(answer.as_bytes()) {
+                        Word::Wanted => String::new(),
+                        Word::Settled(item, how) => format!("{} {how:?}\n", item.offered.id),
+                        Word::Deferred(item) => format!("{} later\n", item.offered.id),
+                        Word::Over(over) => format!("{over:?}\n"),
+                    };
+                }
+            }
+            while let Some(item) = talk.next_text(&mut out) {
+                out.extend_from_slice(b"text\n");
+                talk.sent(item);
+            }
+            said += &String::from_utf8(out).unwrap().replace("\r\n", "; ");
+        }
+        said
+    }
+
+    #[test]
+    fn check_and_takethis() {
+        let mut talk = Conversation::new(Manner::Streaming, 3);
+        let said = play(
+            &mut talk,
+            ">1\n>2\n>3\n<238 <1@x>\n<438 <2@x>\n<431 <3@x>\n<239 <1@x>\n>4\n<238 <4@x> go on\n<439 <4@x>",
+        );
+        let expected = "CHECK <1@x>; CHECK <2@x>; CHECK <3@x>; TAKETHIS <1@x>; text\n<2@x> Refused\n<3@x> later\n\
+                        <1@x> Accepted\nCHECK <4@x>; TAKETHIS <4@x>; text\n<4@x> Rejected\n";
+        assert_eq!(said, expected);
+        assert!(talk.is_idle() && talk.room() == 3);
+    }
+
+    #[test]
+    fn ihave_is_one_at_a_time() {
+        let mut talk = Conversation::new(Manner::Ihave, 100);
+        let said = play(
+            &mut talk,
+            ">1\n<335 go on\n<235 ok\n>2\n<435 no\n>3\n<436 later\n>4\n<335\n<437 bad\n>5\n<335\n<436 later",
+        );
+        let expected = "IHAVE <1@x>; text\n<1@x> Accepted\nIHAVE <2@x>; <2@x> Refused\nIHAVE <3@x>; <3@x> later\n\
+                        IHAVE <4@x>; text\n<4@x> Rejected\nIHAVE <5@x>; text\n<5@x> later\n";
+        assert_eq!(said, expected);
+    }
+
+    #[test]
+    fn nothing_is_settled_by_what_fits_nothing() {
+        for (answer, over) in [
+            ("400 going down", "Closing"),
+            ("503 slow down", "Closing"),
+            ("480 who are you", "Denied"),
+            ("502 no", "Denied"),
+            ("500 what?", "Broken"),
+            ("238 <2@x>", "Broken"),
+            ("239 <1@x>", "Broken"),
+            ("438", "Broken"),
+            ("", "Broken"),
+            ("23", "Broken"),
+        ] {
+            let mut talk = Conversation::new(Manner::Streaming, 9);
+            let said = play(&mut talk, &format!(">1\n>2\n<{answer}"));
+            assert!(said.contains(over), "{answer}: {said}");
+            assert_eq!(talk.into_items().len(), 2, "{answer}");
+        }
+        let mut talk = Conversation::new(Manner::Streaming, 9);
+        assert!(play(&mut talk, "<238 <1@x>").contains("an answer to nothing"));
+    }
+
+    #[test]
+    fn check_is_left_out_while_nearly_everything_is_wanted() {
+        let mut talk = Conversation::new(Manner::Streaming, 1);
+        let asks = |talk: &mut Conversation, code: &str| {
+            let said = play(talk, ">1");
+            let wanted = match said.contains("CHECK") {
+                true if code == "yes" => play(talk, "<238 <1@x>\n<239 <1@x>"),
+                true => play(talk, "<438 <1@x>"),
+                false if code == "yes" => play(talk, "<239 <1@x>"),
+                false => play(talk, "<439 <1@x>"),
+            };
+            assert!(wanted.contains("<1@x>"));
+            said.contains("CHECK")
+        };
+        let before: Vec<bool> = (0..100).map(|_| asks(&mut talk, "yes")).collect();
+        let asked = before.iter().filter(|asked| **asked).count();
+        assert!((20..=80).contains(&asked), "{asked}");
+        assert!(talk.skips() && !before[99]);
+        // Now and then one that the peer has changes nothing; several do.
+        asks(&mut talk, "no");
+        assert!(talk.skips());
+        (0..6).for_each(|_| {
+            asks(&mut talk, "no");
+        });
+        assert!(!talk.skips());
+    }
+}

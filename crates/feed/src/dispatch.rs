@@ -1,0 +1,170 @@
+//! Reads the log for the feeds: one pass for all that stand at the same place.
+//!
+//! Feeds that keep up stand at the end of the log, so that one pass looks at each article for all of them: which feeds take its
+//! groups is found once for each list of groups.  A feed that has as many articles in memory as it may stays behind and is
+//! read for alone, from where it stopped, until it is at the end again: a backlog is a place in the log and takes no memory.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use newsreel_engine::{Engine, Error, FedArticle, FeedCursor, FeedRead};
+use newsreel_wire::Sequence;
+
+use crate::feed::Feed;
+use crate::queue::Offered;
+use crate::text::Slot;
+
+/// Lists of groups that are kept with the feeds that take them.
+const LISTS_MAX: usize = 50_000;
+
+/// Who reads.
+#[derive(Debug)]
+pub(crate) struct Dispatcher {
+    engine: Arc<Engine>,
+    feeds: Vec<Arc<Feed>>,
+    /// The feeds that take a list of groups.
+    lists: HashMap<Box<[u8]>, Box<[usize]>>,
+    /// Where a pass goes on.
+    cursors: BTreeMap<Sequence, FeedCursor>,
+}
+
+impl Dispatcher {
+    pub(crate) fn new(engine: Arc<Engine>, feeds: Vec<Arc<Feed>>) -> Self {
+        Self {
+            engine,
+            feeds,
+            lists: HashMap::new(),
+            cursors: BTreeMap::new(),
+        }
+    }
+
+    /// Brings into memory again what was not settled when the server stopped.
+    pub(crate) fn reopen(&self) -> Result<(), Error> {
+        for feed in &self.feeds {
+            let place = feed.queue.lock().place().clone();
+            let Some(first) = place.open.first() else {
+                continue;
+            };
+            let mut cursor = self.engine.feed_from(*first);
+            while cursor.position() < place.next {
+                let read = cursor.read(|article| {
+                    if place.open.contains(&article.sequence) {
+                        feed.queue.lock().push_again(offered(article));
+                    }
+                    ControlFlow::Continue(())
+                })?;
+                if read == FeedRead::End {
+                    break;
+                }
+            }
+            feed.queue.lock().forget_lost();
+        }
+        Ok(())
+    }
+
+    /// Reads one step for everybody who wants more; whether anybody got further.  Waits for the disk.
+    pub(crate) fn round(&mut self) -> Result<bool, Error> {
+        let end = self.engine.watch_commits().borrow().next();
+        let mut passes: BTreeMap<Sequence, Vec<bool>> = BTreeMap::new();
+        let many = self.feeds.len();
+        for (at, feed) in self.feeds.iter().enumerate() {
+            let mut queue = feed.queue.lock();
+            let next = queue.place().next;
+            if next < end && !feed.is_paused() && queue.is_hungry() {
+                let members = passes.entry(next).or_insert_with(|| vec![false; many]);
+                if let Some(member) = members.get_mut(at) {
+                    *member = true;
+                }
+            }
+        }
+        self.cursors.retain(|at, _| passes.contains_key(at));
+        let got_further = !passes.is_empty();
+        for (from, members) in passes {
+            self.pass(from, members)?;
+        }
+        Ok(got_further)
+    }
+
+    /// Looks at the articles of one commit for those who stand here.
+    fn pass(&mut self, from: Sequence, mut members: Vec<bool>) -> Result<(), Error> {
+        let Self {
+            engine,
+            feeds,
+            lists,
+            cursors,
+        } = self;
+        let mut cursor = cursors
+            .remove(&from)
+            .unwrap_or_else(|| engine.feed_from(from));
+        let mut left = members.iter().filter(|member| **member).count();
+        let mut got = vec![false; feeds.len()];
+        let read = cursor.read(|article| {
+            let mut shared = None;
+            for at in takers(lists, feeds, article.newsgroups) {
+                let (Some(feed), Some(member)) = (feeds.get(*at), members.get_mut(*at)) else {
+                    continue;
+                };
+                if !*member || feed.filter.judge(article).is_err() {
+                    continue;
+                }
+                let mut queue = feed.queue.lock();
+                if !queue.has_room() {
+                    queue.advance(article.sequence);
+                    *member = false;
+                    left -= 1;
+                    continue;
+                }
+                queue.push(Arc::clone(shared.get_or_insert_with(|| offered(article))));
+                got[*at] = true;
+            }
+            match left {
+                0 => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            }
+        })?;
+        if let FeedRead::Missed { from, before, why } = &read {
+            for (feed, _) in feeds.iter().zip(&members).filter(|(_, member)| **member) {
+                feed.queue.lock().miss(*from, *before);
+                let (peer, name) = (&feed.peer.name, &feed.config.name);
+                let many = before.0.saturating_sub(from.0);
+                tracing::error!(peer, feed = name, "missed up to {many} articles: {why}");
+            }
+        }
+        for (at, feed) in feeds.iter().enumerate() {
+            if members.get(at) == Some(&true) {
+                feed.queue.lock().advance(cursor.position());
+            }
+            if got.get(at) == Some(&true) {
+                feed.more.notify_waiters();
+            }
+        }
+        cursors.insert(cursor.position(), cursor);
+        Ok(())
+    }
+}
+
+/// The feeds that take a list of groups.
+fn takers<'l>(
+    lists: &'l mut HashMap<Box<[u8]>, Box<[usize]>>,
+    feeds: &[Arc<Feed>],
+    newsgroups: &[u8],
+) -> &'l [usize] {
+    if !lists.contains_key(newsgroups) {
+        if lists.len() >= LISTS_MAX {
+            lists.clear();
+        }
+        let takes = |feed: &Arc<Feed>| feed.filter.takes_groups(newsgroups).is_ok();
+        let those = feeds.iter().enumerate().filter(|(_, feed)| takes(feed));
+        lists.insert(newsgroups.into(), those.map(|(at, _)| at).collect());
+    }
+    lists.get(newsgroups).map_or(&[], |those| those)
+}
+
+fn offered(article: &FedArticle<'_>) -> Arc<Offered> {
+    Arc::new(Offered {
+        sequence: article.sequence,
+        id: String::from_utf8_lossy(article.id).into(),
+        text: Slot::default(),
+    })
+}

@@ -1,0 +1,336 @@
+//! Which articles go out by a feed: a pure function of what the log says of an article, with the reason in words.
+//!
+//! The groups are asked first and alone: what they say depends on Newsgroups only, so that whoever has many feeds asks them once
+//! for each list of groups ([`Filter::takes_groups`]); the rest is asked of each article ([`Filter::judge`]).
+
+use std::fmt;
+
+use newsreel_engine::FedArticle;
+use newsreel_wire::path::Path;
+use newsreel_wire::{Verdict, Wildmat, newsgroups};
+
+use crate::config::{FeedConfig, PeerConfig};
+use crate::hashfeed::Hashfeed;
+
+/// Why an article does not go out by a feed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// None of its groups goes.
+    NoGroup,
+    /// One of its groups meets a poison pattern.
+    Poison(String),
+    /// It came through this server.
+    CameThrough(String),
+    /// It came through more servers than may be.
+    Hops(usize, u32),
+    /// None of its distributions goes.
+    Distribution(String),
+    /// It has fewer octets than wanted.
+    TooSmall(u32, u64),
+    /// It has more octets than wanted.
+    TooLarge(u32, u64),
+    /// It names more groups than wanted.
+    TooManyGroups(usize, u32),
+    /// It is a control message.
+    Control,
+    /// It was not posted here.
+    NotPosted,
+    /// It belongs to another share of the hash.
+    OtherShare,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoGroup => f.write_str("none of its groups is in `groups`"),
+            Self::Poison(group) => {
+                write!(f, "its group {group} meets a poison pattern of `groups`")
+            }
+            Self::CameThrough(name) => write!(f, "its Path has {name} already"),
+            Self::Hops(hops, max) => {
+                write!(f, "it came through {hops} servers, and `hops_max` is {max}")
+            }
+            Self::Distribution(those) => {
+                write!(f, "its Distribution, {those}, is not in `distributions`")
+            }
+            Self::TooSmall(octets, min) => {
+                write!(f, "it has {octets} octets, and `octets_min` is {min}")
+            }
+            Self::TooLarge(octets, max) => {
+                write!(f, "it has {octets} octets, and `octets_max` is {max}")
+            }
+            Self::TooManyGroups(groups, max) => {
+                write!(f, "it names {groups} groups, and `groups_max` is {max}")
+            }
+            Self::Control => f.write_str("it is a control message, and `control` is false"),
+            Self::NotPosted => f.write_str("it was not posted here, and `posted_only` is true"),
+            Self::OtherShare => {
+                f.write_str("its message-id is in none of the shares of `hashfeed`")
+            }
+        }
+    }
+}
+
+/// A feed's conditions, prepared.
+#[derive(Debug)]
+pub struct Filter {
+    groups: Wildmat,
+    groups_max: u32,
+    distributions: Wildmat,
+    /// The peer's names and those of `not_through`.
+    not_through: Vec<String>,
+    octets_min: u64,
+    octets_max: u64,
+    hops_max: u32,
+    control: bool,
+    posted_only: bool,
+    hashfeed: Hashfeed,
+}
+
+impl Filter {
+    /// Prepares what the configuration says.
+    ///
+    /// # Errors
+    /// The key that cannot be used, and why.
+    pub fn new(peer: &PeerConfig, feed: &FeedConfig) -> Result<Self, (&'static str, String)> {
+        let wildmat = |key, text: &str| Wildmat::parse(text).map_err(|why| (key, why.to_string()));
+        let names = [&peer.name].into_iter().chain(&peer.aliases);
+        if feed.octets_max > 0 && feed.octets_min > feed.octets_max {
+            let why = format!(
+                "no article has {} octets and more, and {} at most",
+                feed.octets_min, feed.octets_max
+            );
+            return Err(("octets_min", why));
+        }
+        Ok(Self {
+            groups: wildmat("groups", &feed.groups)?,
+            groups_max: feed.groups_max,
+            distributions: wildmat("distributions", &feed.distributions)?,
+            not_through: names.chain(&feed.not_through).cloned().collect(),
+            octets_min: feed.octets_min,
+            octets_max: feed.octets_max,
+            hops_max: feed.hops_max,
+            control: feed.control,
+            posted_only: feed.posted_only,
+            hashfeed: Hashfeed::parse(&feed.hashfeed).map_err(|why| ("hashfeed", why))?,
+        })
+    }
+
+    /// Whether the groups let an article through.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn takes_groups(&self, newsgroups: &[u8]) -> Result<(), Refusal> {
+        let (mut named, mut takes) = (0, false);
+        for name in newsgroups::split(newsgroups) {
+            named += 1;
+            // What no server can have counts as a name and matches nothing.
+            let Ok(name) = name else { continue };
+            match self.groups.verdict(name.as_str()) {
+                Verdict::Match => takes = true,
+                Verdict::NoMatch => {}
+                Verdict::Poison => return Err(Refusal::Poison(name.as_str().to_owned())),
+            }
+        }
+        if !takes {
+            return Err(Refusal::NoGroup);
+        }
+        if self.groups_max > 0 && named > self.groups_max as usize {
+            return Err(Refusal::TooManyGroups(named, self.groups_max));
+        }
+        Ok(())
+    }
+
+    /// Whether everything but the groups lets an article through.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn judge(&self, article: &FedArticle<'_>) -> Result<(), Refusal> {
+        if self.posted_only && !article.is_posted {
+            return Err(Refusal::NotPosted);
+        }
+        if !self.control && article.is_control {
+            return Err(Refusal::Control);
+        }
+        let octets = article.octets;
+        if u64::from(octets) < self.octets_min {
+            return Err(Refusal::TooSmall(octets, self.octets_min));
+        }
+        if self.octets_max > 0 && u64::from(octets) > self.octets_max {
+            return Err(Refusal::TooLarge(octets, self.octets_max));
+        }
+        self.judge_path(article.path)?;
+        self.judge_distribution(article.distribution)?;
+        match self.hashfeed.takes(article.id) {
+            true => Ok(()),
+            false => Err(Refusal::OtherShare),
+        }
+    }
+
+    fn judge_path(&self, path: &[u8]) -> Result<(), Refusal> {
+        let Ok(path) = Path::parse(path) else {
+            return Ok(());
+        };
+        let mut names = self.not_through.iter();
+        if let Some(name) = names.find(|name| path.contains(name.as_bytes())) {
+            return Err(Refusal::CameThrough(name.clone()));
+        }
+        // Our own name is in front.
+        let hops = || path.entries().count().saturating_sub(1);
+        if self.hops_max > 0 && hops() > self.hops_max as usize {
+            return Err(Refusal::Hops(hops(), self.hops_max));
+        }
+        Ok(())
+    }
+
+    fn judge_distribution(&self, content: &[u8]) -> Result<(), Refusal> {
+        if content.is_empty() || self.distributions.matches_all() {
+            return Ok(());
+        }
+        let text = String::from_utf8_lossy(content);
+        let verdicts = || {
+            let those = text.split(',').map(str::trim).filter(|one| !one.is_empty());
+            those.map(|one| self.distributions.verdict(one))
+        };
+        let takes = verdicts().any(|verdict| verdict == Verdict::Match);
+        if takes && verdicts().all(|verdict| verdict != Verdict::Poison) {
+            return Ok(());
+        }
+        Err(Refusal::Distribution(text.trim().to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use newsreel_wire::{Sequence, UnixTime};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const PLAIN: FedArticle<'static> = FedArticle {
+        sequence: Sequence(1),
+        arrival: UnixTime(0),
+        octets: 1000,
+        id: b"<1@example.org>",
+        path: b"us.example!from.example!!far.example!not-for-mail",
+        newsgroups: b"misc.test,alt.test",
+        distribution: b"world, na",
+        is_posted: false,
+        is_control: true,
+    };
+
+    fn filter(feed: &str) -> Filter {
+        let peer = PeerConfig {
+            name: "peer.example".to_owned(),
+            aliases: vec!["old.example".to_owned()],
+            ..PeerConfig::default()
+        };
+        Filter::new(&peer, &toml::from_str(feed).unwrap()).unwrap()
+    }
+
+    /// What a feed says of the plain article, changed a little.
+    fn check(feed: &str, change: impl Fn(&mut FedArticle<'static>)) -> Option<String> {
+        let (filter, mut article) = (filter(feed), PLAIN);
+        change(&mut article);
+        let verdict = filter.takes_groups(article.newsgroups);
+        let verdict = verdict.and_then(|()| filter.judge(&article));
+        verdict.err().map(|why| why.to_string())
+    }
+
+    #[test]
+    fn every_condition_says_why() {
+        for (feed, why) in [
+            ("", ""),
+            ("groups = 'alt.*'", ""),
+            ("groups = '*,!misc.*'", ""),
+            ("groups = '*,!misc.*,!alt.*'", "none of its groups"),
+            ("groups = '*,@misc.*'", "its group misc.test meets a poison"),
+            ("groups_max = 1", "it names 2 groups, and `groups_max` is 1"),
+            ("groups_max = 2", ""),
+            ("distributions = 'na'", ""),
+            (
+                "distributions = 'eu'",
+                "its Distribution, world, na, is not",
+            ),
+            ("distributions = '*,@na'", "its Distribution"),
+            (
+                "not_through = ['FAR.example']",
+                "its Path has FAR.example already",
+            ),
+            ("not_through = ['not-for-mail']", ""),
+            ("hops_max = 2", ""),
+            ("hops_max = 1", "it came through 2 servers"),
+            ("octets_min = 1000\noctets_max = 1000", ""),
+            (
+                "octets_min = 1001",
+                "it has 1000 octets, and `octets_min` is 1001",
+            ),
+            (
+                "octets_max = 999",
+                "it has 1000 octets, and `octets_max` is 999",
+            ),
+            ("control = false", "it is a control message"),
+            ("posted_only = true", "it was not posted here"),
+            ("hashfeed = '43/1000'", ""),
+            ("hashfeed = '44/1000'", "in none of the shares"),
+        ] {
+            let said = check(feed, |_| {});
+            match why {
+                "" => assert_eq!(said, None, "{feed}"),
+                why => assert!(
+                    said.as_ref().is_some_and(|it| it.contains(why)),
+                    "{feed}: {said:?}"
+                ),
+            }
+        }
+    }
+
+    #[test]
+    fn what_has_been_at_the_peer_does_not_go_there() {
+        for (path, goes) in [
+            (&b"us.example!peer.example!x"[..], false),
+            (b"us.example!old.example!x", false),
+            (b"us.example!peer.example", true),
+            (b"us.example!super.peer.example!x", true),
+        ] {
+            assert_eq!(check("", |it| it.path = path).is_none(), goes, "{path:?}");
+        }
+        assert_eq!(
+            check("distributions = 'na'", |it| it.distribution = b""),
+            None
+        );
+        assert_eq!(check("posted_only = true", |it| it.is_posted = true), None);
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_refused() {
+        for (feed, key) in [
+            ("groups = ''", "groups"),
+            ("distributions = 'a,,b'", "distributions"),
+            ("octets_min = 2\noctets_max = 1", "octets_min"),
+            ("hashfeed = 'half'", "hashfeed"),
+        ] {
+            let refused = Filter::new(&PeerConfig::default(), &toml::from_str(feed).unwrap());
+            assert_eq!(refused.unwrap_err().0, key);
+        }
+    }
+
+    proptest! {
+        /// Two feeds that part the sizes, as the CNFS paper has it, send each article once.
+        #[test]
+        fn prop_feeds_by_size_share_everything(octets: u32, at in 1u64..200_000) {
+            let small = filter(&format!("octets_max = {at}"));
+            let large = filter(&format!("octets_min = {}", at + 1));
+            let article = FedArticle { octets, ..PLAIN };
+            prop_assert!(small.judge(&article).is_ok() != large.judge(&article).is_ok());
+        }
+
+        #[test]
+        fn prop_no_article_is_a_defect(newsgroups: Vec<u8>, path: Vec<u8>, distribution: Vec<u8>, id: Vec<u8>) {
+            let filter = filter("groups = 'a.*,!b,@c'\ndistributions = 'x'\nhops_max = 3\nhashfeed = '1/2'");
+            let article = FedArticle { path: &path, distribution: &distribution, id: &id, ..PLAIN };
+            let _ = filter.takes_groups(&newsgroups);
+            let _ = filter.judge(&article);
+        }
+    }
+}

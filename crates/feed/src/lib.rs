@@ -1,0 +1,26 @@
+//! Outgoing feeds: which articles go to which peer, how far each has come, and sending them.
+//!
+//! The log is the queue: a peer's backlog is a place in it, and a few articles in memory that are on their way.  Articles are read
+//! from the news service and sent as they are stored; what is sent is settled only by the peer's word.  This crate knows nothing
+//! of how connections are made secure, and never changes an article.
+#![deny(missing_docs)]
+
+mod config;
+mod conversation;
+mod dispatch;
+mod feed;
+mod filter;
+pub mod fuzz;
+mod hashfeed;
+mod link;
+mod peers;
+mod place;
+mod queue;
+mod text;
+
+pub use config::{FeedConfig, PeerConfig, PeersConfig, problems};
+pub use feed::{FeedReport, LinkState};
+pub use filter::{Filter, Refusal};
+pub use peers::{Backlog, Dial, Explained, Io, NetDial, Peers};
+pub use queue::Tally;
+pub use text::KEPT_OCTETS_MAX;

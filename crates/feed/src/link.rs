@@ -1,0 +1,421 @@
+//! One connection of a feed: made when there is something to send, made again when it ends, with growing pauses.
+//!
+//! Articles are taken from the feed's queue as the window has room, and whatever ends the connection, those that are not settled
+//! go back there.  Reading and writing never wait for each other, so that a peer that answers late cannot block itself.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use newsreel_host::Clock;
+use newsreel_net::DrainWatch;
+use newsreel_service::ArticleBuf;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::time::{sleep, timeout};
+
+use crate::conversation::{Conversation, Manner, Over, Word};
+use crate::feed::{Feed, LinkState};
+use crate::peers::Dial;
+use crate::queue::{Item, Settled};
+use crate::text::Texts;
+
+/// How long the peer may take for an answer, to connect, to take our goodbye.
+const ANSWER: Duration = Duration::from_secs(300);
+const CONNECT: Duration = Duration::from_secs(30);
+const GOODBYE: Duration = Duration::from_secs(2);
+/// A connection on which nothing was sent for so long is closed.
+const IDLE: Duration = Duration::from_secs(120);
+/// Pauses between attempts.
+const PAUSE_S_MIN: u64 = 5;
+const PAUSE_S_MAX: u64 = 300;
+/// So much unsent is enough for the socket.
+const UNSENT_MAX: usize = 256 * 1024;
+/// No line of an answer is longer.
+const LINE_MAX: usize = 4096;
+const READ_OCTETS: usize = 16 * 1024;
+
+/// What a connection needs.
+pub(crate) struct Link {
+    pub(crate) feed: Arc<Feed>,
+    pub(crate) number: u32,
+    pub(crate) texts: Arc<Texts>,
+    pub(crate) dial: Arc<dyn Dial>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) settled: Arc<tokio::sync::Notify>,
+}
+
+/// Why a connection ended.
+enum End {
+    /// There was nothing to send for long, or the feed is paused or stops.
+    Done,
+    /// It is made again later.
+    Failed(String),
+}
+
+impl Link {
+    fn now_ms(&self) -> u64 {
+        u64::try_from(self.clock.monotonic().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Whether this connection is needed: each further one only when there is a window's worth for it.
+    fn is_needed(&self) -> bool {
+        let least = 1 + self.number as usize * self.feed.config.window as usize;
+        !self.feed.is_paused() && self.feed.queue.lock().waiting(self.now_ms()) >= least
+    }
+
+    /// Sends until it is told to stop.
+    pub(crate) async fn run(self, mut stop: DrainWatch) {
+        let (mut pause_s, mut accepted) = (PAUSE_S_MIN, 0);
+        loop {
+            self.feed.link_is(self.number, LinkState::Idle);
+            tokio::select! {
+                () = stop.started() => return,
+                () = self.until_needed() => {}
+            }
+            let ended = tokio::select! {
+                ended = self.connection() => ended,
+                // What was under way when it is cut is still open.
+                () = stop.started() => return,
+            };
+            let End::Failed(why) = ended else {
+                continue;
+            };
+            let now_accepted = self.feed.queue.lock().tally.accepted;
+            if now_accepted > accepted {
+                (accepted, pause_s) = (now_accepted, PAUSE_S_MIN);
+            }
+            let (peer, name) = (&self.feed.peer.name, &self.feed.config.name);
+            tracing::warn!(
+                peer,
+                feed = name,
+                "the connection ended; the next try is in {pause_s} s: {why}"
+            );
+            let waiting = LinkState::Waiting {
+                seconds: pause_s,
+                why,
+            };
+            self.feed.link_is(self.number, waiting);
+            tokio::select! {
+                () = stop.started() => return,
+                () = sleep(Duration::from_secs(pause_s)) => {}
+                () = self.feed.hurry.notified() => {}
+            }
+            pause_s = (pause_s * 2).min(PAUSE_S_MAX);
+        }
+    }
+
+    async fn until_needed(&self) {
+        loop {
+            let more = self.feed.more.notified();
+            if self.is_needed() {
+                return;
+            }
+            // What was put off becomes due without a word.
+            let _ = timeout(Duration::from_secs(1), more).await;
+        }
+    }
+
+    async fn connection(&self) -> End {
+        self.feed.link_is(self.number, LinkState::Connecting);
+        let io = match timeout(CONNECT, self.dial.dial(&self.feed.peer)).await {
+            Ok(Ok(io)) => io,
+            Ok(Err(error)) => return End::Failed(error.to_string()),
+            Err(_) => return End::Failed("no connection came about in time".to_owned()),
+        };
+        let (reader, writer) = tokio::io::split(io);
+        let mut lines = Lines::new(reader);
+        let mut wire = Wire {
+            lines: &mut lines,
+            writer,
+        };
+        match timeout(ANSWER, wire.begin()).await {
+            Ok(Ok(manner)) => self.converse(wire, manner).await,
+            Ok(Err(why)) => End::Failed(why),
+            Err(_) => End::Failed("the peer says nothing".to_owned()),
+        }
+    }
+
+    async fn converse<R, W>(&self, wire: Wire<'_, R, W>, manner: Manner) -> End
+    where
+        R: AsyncRead + Unpin,
+        W: AsyncWrite + Unpin,
+    {
+        let mut talk = Guard {
+            feed: &self.feed,
+            talk: Some(Conversation::new(manner, self.feed.config.window)),
+        };
+        let Some(talk) = talk.talk.as_mut() else {
+            return End::Done;
+        };
+        self.exchange(wire, talk, manner).await
+    }
+
+    /// The conversation itself.
+    async fn exchange<R, W>(
+        &self,
+        wire: Wire<'_, R, W>,
+        talk: &mut Conversation,
+        manner: Manner,
+    ) -> End
+    where
+        R: AsyncRead + Unpin,
+        W: AsyncWrite + Unpin,
+    {
+        let Wire { lines, mut writer } = wire;
+        // What is to be sent, how much of it is written, and whether that has left.
+        let (mut out, mut sent, mut flushed) = (Vec::new(), 0, true);
+        let (mut memory, mut items) = (ArticleBuf::new(), Vec::new());
+        let ihave = manner == Manner::Ihave;
+        let mut was_skipping = None;
+        loop {
+            let more = self.feed.more.notified();
+            self.offer(talk, &mut items, &mut out);
+            if sent == out.len() || sent > UNSENT_MAX {
+                out.drain(..sent);
+                sent = 0;
+            }
+            if let Err(why) = self.texts_of(talk, &mut memory, &mut out, sent).await {
+                return End::Failed(why);
+            }
+            if was_skipping != Some(talk.skips()) {
+                was_skipping = Some(talk.skips());
+                let skips_check = talk.skips();
+                self.feed
+                    .link_is(self.number, LinkState::Sending { ihave, skips_check });
+            }
+            let is_idle = talk.is_idle() && sent == out.len();
+            if is_idle && self.feed.is_paused() {
+                goodbye(&mut writer).await;
+                return End::Done;
+            }
+            let patience = if is_idle { IDLE } else { ANSWER };
+            tokio::select! {
+                read = lines.fill() => if let Err(why) = read {
+                    return End::Failed(why);
+                },
+                moved = push(&mut writer, out.get(sent..).unwrap_or_default()), if sent < out.len() || !flushed => match moved {
+                    Ok(0) => flushed = true,
+                    Ok(octets) => (sent, flushed) = (sent + octets, false),
+                    Err(error) => return End::Failed(error.to_string()),
+                },
+                () = more, if talk.room() > 0 => {}
+                // What was put off becomes due without a word.
+                () = sleep(Duration::from_secs(1)), if is_idle && self.has_deferred() => {}
+                () = sleep(patience) => {
+                    if is_idle {
+                        goodbye(&mut writer).await;
+                        return End::Done;
+                    }
+                    return End::Failed("the peer does not answer".to_owned());
+                }
+            }
+            if let Some(end) = self.heed(talk, lines) {
+                return end;
+            }
+        }
+    }
+
+    /// Offers what there is, as far as the window has room.
+    fn offer(&self, talk: &mut Conversation, items: &mut Vec<Item>, out: &mut Vec<u8>) {
+        if self.feed.is_paused() {
+            return;
+        }
+        let now_ms = self.now_ms();
+        self.feed.queue.lock().take(talk.room(), now_ms, items);
+        for item in items.drain(..) {
+            talk.offer(item, out);
+        }
+    }
+
+    fn has_deferred(&self) -> bool {
+        self.feed.queue.lock().next_try_ms().is_some()
+    }
+
+    /// Puts the texts that the peer waits for behind what is not sent yet.
+    async fn texts_of(
+        &self,
+        talk: &mut Conversation,
+        memory: &mut ArticleBuf,
+        out: &mut Vec<u8>,
+        sent: usize,
+    ) -> Result<(), String> {
+        while out.len() - sent < UNSENT_MAX {
+            let before = out.len();
+            let Some(item) = talk.next_text(out) else {
+                return Ok(());
+            };
+            let text_at = out.len();
+            match self.texts.append(&item.offered, memory, out).await {
+                Ok(true) => {
+                    self.feed.queue.lock().tally.octets += (out.len() - text_at) as u64;
+                    talk.sent(item);
+                }
+                gone_or_not => {
+                    out.truncate(before);
+                    let is_gone = gone_or_not.is_ok();
+                    if is_gone {
+                        self.feed
+                            .queue
+                            .lock()
+                            .settle(item.offered.sequence, Settled::Gone);
+                    } else {
+                        self.feed.queue.lock().defer(item, self.now_ms());
+                    }
+                    if text_at == before {
+                        // IHAVE has no way to say that there is nothing.
+                        return Err("an article was gone when the peer wanted it".to_owned());
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes in all answers that have come.
+    fn heed<R>(&self, talk: &mut Conversation, lines: &mut Lines<R>) -> Option<End> {
+        let (mut queue, mut end, mut any) = (self.feed.queue.lock(), None, false);
+        while let Some(line) = lines.next() {
+            match talk.answer(line) {
+                Word::Wanted => {}
+                Word::Settled(item, how) => {
+                    any = true;
+                    queue.settle(item.offered.sequence, how);
+                }
+                Word::Deferred(item) => queue.defer(item, self.now_ms()),
+                Word::Over(Over::Closing(why)) => {
+                    end = Some(End::Failed(format!("the peer says {why}")));
+                }
+                Word::Over(Over::Denied(why)) => {
+                    end = Some(End::Failed(format!("the peer does not let us send: {why}")));
+                }
+                Word::Over(Over::Broken(why)) => {
+                    end = Some(End::Failed(format!("the peer cannot be understood: {why}")));
+                }
+            }
+            if end.is_some() {
+                break;
+            }
+        }
+        let is_hungry = any && queue.is_hungry();
+        drop(queue);
+        if is_hungry {
+            self.settled.notify_one();
+        }
+        end
+    }
+}
+
+/// Writes some of this, or has everything leave when there is nothing to write: then 0.
+async fn push<W: AsyncWrite + Unpin>(writer: &mut W, octets: &[u8]) -> io::Result<usize> {
+    if octets.is_empty() {
+        writer.flush().await?;
+        return Ok(0);
+    }
+    match writer.write(octets).await? {
+        0 => Err(io::ErrorKind::WriteZero.into()),
+        octets => Ok(octets),
+    }
+}
+
+/// The peer need not answer: nothing is under way.
+async fn goodbye<W: AsyncWrite + Unpin>(writer: &mut W) {
+    let goodbye = async {
+        writer.write_all(b"QUIT\r\n").await?;
+        writer.shutdown().await
+    };
+    let _ = timeout(GOODBYE, goodbye).await;
+}
+
+/// Gives back what is not settled, however a conversation ends.
+struct Guard<'f> {
+    feed: &'f Feed,
+    talk: Option<Conversation>,
+}
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        let items = self.talk.take().map(Conversation::into_items);
+        self.feed.queue.lock().give_back(items.unwrap_or_default());
+        self.feed.more.notify_waiters();
+    }
+}
+
+/// A connection in two halves.
+struct Wire<'l, R, W> {
+    lines: &'l mut Lines<R>,
+    writer: W,
+}
+
+impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Wire<'_, R, W> {
+    /// Asks whether the peer streams.
+    async fn begin(&mut self) -> Result<Manner, String> {
+        let streams = self.ask("MODE STREAM\r\n").await?;
+        match streams.get(..3) {
+            Some("203") => Ok(Manner::Streaming),
+            Some("500" | "501") => Ok(Manner::Ihave),
+            _ => Err(format!("the peer says to MODE STREAM {streams}")),
+        }
+    }
+
+    async fn ask(&mut self, command: &str) -> Result<String, String> {
+        let wrote = self.writer.write_all(command.as_bytes()).await;
+        wrote.map_err(|error| error.to_string())?;
+        let flushed = self.writer.flush().await;
+        flushed.map_err(|error| error.to_string())?;
+        self.line().await
+    }
+
+    async fn line(&mut self) -> Result<String, String> {
+        loop {
+            if let Some(line) = self.lines.next() {
+                return Ok(String::from_utf8_lossy(line).into_owned());
+            }
+            self.lines.fill().await?;
+        }
+    }
+}
+
+/// Lines that come in.
+struct Lines<R> {
+    reader: R,
+    buf: Vec<u8>,
+    /// What was given out.
+    taken: usize,
+}
+
+impl<R> Lines<R> {
+    fn new(reader: R) -> Self {
+        Self {
+            reader,
+            buf: Vec::new(),
+            taken: 0,
+        }
+    }
+
+    /// The next whole line without its end.
+    fn next(&mut self) -> Option<&[u8]> {
+        let rest = self.buf.get(self.taken..).unwrap_or_default();
+        let len = rest.iter().position(|octet| *octet == b'\n')?;
+        let start = self.taken;
+        self.taken += len + 1;
+        let line = self.buf.get(start..start + len)?;
+        Some(line.strip_suffix(b"\r").unwrap_or(line))
+    }
+}
+
+impl<R: AsyncRead + Unpin> Lines<R> {
+    /// Waits for more octets; may be dropped while it waits.
+    async fn fill(&mut self) -> Result<(), String> {
+        self.buf.drain(..self.taken);
+        self.taken = 0;
+        if self.buf.len() > LINE_MAX + READ_OCTETS {
+            return Err("the peer sends a line without an end".to_owned());
+        }
+        self.buf.reserve(READ_OCTETS);
+        match self.reader.read_buf(&mut self.buf).await {
+            Ok(0) => Err("the peer closed the connection".to_owned()),
+            Ok(_) => Ok(()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}

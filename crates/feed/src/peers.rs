@@ -1,0 +1,479 @@
+//! All peers: their feeds, who reads the log for them, their connections, and the file of their places.
+//!
+//! The places are written at most once a second, never ahead of what peers have said: after a crash the articles of the last second
+//! are offered again, by CHECK first, and nothing is left out.  A change of the configuration touches the feeds it changes and no other.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::future::Future;
+use std::io;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use newsreel_engine::{Engine, FedArticle, FeedRead};
+use newsreel_host::{Clock, Disk, ErrorKind, read_whole, replace_file};
+use newsreel_net::DrainWatch;
+use newsreel_net::client::Client;
+use newsreel_service::{ArticleBuf, ArticleQuery, NewsService as _, Part, ServiceError};
+use newsreel_wire::article::{Headers, Known};
+use newsreel_wire::path::{self, Diagnostic};
+use newsreel_wire::{MessageId, Sequence, UnixTime};
+use parking_lot::Mutex;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::config::PeerConfig;
+use crate::dispatch::Dispatcher;
+use crate::feed::{Feed, FeedReport};
+use crate::filter::{Filter, Refusal};
+use crate::link::Link;
+use crate::place::{self, Place};
+use crate::text::Texts;
+
+/// The file of the places in the spool.
+const FILE: &str = "feeds";
+/// It has a line for each feed, with a number for each article in memory.
+const FILE_OCTETS_MAX: usize = 256 << 20;
+/// How often the places are written.
+const SAVE_EVERY: Duration = Duration::from_secs(1);
+
+/// What a connection is made of.
+pub trait Io: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Io for T {}
+
+/// A connection that is being made.
+type Dialling<'d> = Pin<Box<dyn Future<Output = io::Result<Box<dyn Io>>> + Send + 'd>>;
+
+/// Makes connections, as far as a peer that waits for commands.
+pub trait Dial: Send + Sync + Debug {
+    /// Connects to a peer.
+    fn dial<'d>(&'d self, peer: &'d PeerConfig) -> Dialling<'d>;
+}
+
+/// Connects over the network.
+#[derive(Debug, Clone, Copy)]
+pub struct NetDial;
+
+impl Dial for NetDial {
+    fn dial<'d>(&'d self, peer: &'d PeerConfig) -> Dialling<'d> {
+        Box::pin(async {
+            let client = Client::connect(&peer.remote()).await;
+            let io = client.map_err(io::Error::other)?.into_io();
+            let io = io.ok_or_else(|| io::Error::other("the peer says more than it was asked"))?;
+            Ok(Box::new(io) as Box<dyn Io>)
+        })
+    }
+}
+
+/// What a feed says of an article.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Explained {
+    /// The peer.
+    pub peer: String,
+    /// The feed.
+    pub feed: String,
+    /// Why it does not go out by it; `None`: it does.
+    pub refusal: Option<Refusal>,
+}
+
+/// What waits for a feed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Backlog {
+    /// Sequences of the log that were not looked at; an article has two or three.
+    pub behind: u64,
+    /// When the oldest article came that is not settled, or not looked at.
+    pub oldest: Option<UnixTime>,
+}
+
+/// All peers.
+#[derive(Debug)]
+pub struct Peers {
+    engine: Arc<Engine>,
+    disk: Arc<dyn Disk>,
+    file: PathBuf,
+    clock: Arc<dyn Clock>,
+    dial: Arc<dyn Dial>,
+    texts: Arc<Texts>,
+    feeds: Mutex<Vec<Arc<Feed>>>,
+    /// The configuration that is to be in force.
+    wanted: Mutex<Option<Vec<PeerConfig>>>,
+    /// The configuration or a place was changed from outside.
+    changed: Notify,
+    /// A feed wants more of the log.
+    settled: Arc<Notify>,
+}
+
+impl Peers {
+    /// Finds out how far each feed has come; a new one begins at the end of the log.  From now on the log is kept for them.
+    #[must_use]
+    pub fn open(
+        engine: Arc<Engine>,
+        disk: Arc<dyn Disk>,
+        spool: &Path,
+        clock: Arc<dyn Clock>,
+        dial: Arc<dyn Dial>,
+        peers: &[PeerConfig],
+    ) -> Self {
+        let file = spool.join(FILE);
+        let loaded = load(disk.as_ref(), &file);
+        let end = engine.watch_commits().borrow().next();
+        // What waited is somewhere in the log: all of it is offered again, and peers refuse what they have.
+        let begin = match loaded {
+            Some(_) => end,
+            None => Sequence(engine.status().log.oldest),
+        };
+        let mut places = loaded.unwrap_or_default();
+        let this = Self {
+            texts: Arc::new(Texts::new(engine.service())),
+            engine,
+            disk,
+            file,
+            clock,
+            dial,
+            feeds: Mutex::default(),
+            wanted: Mutex::new(None),
+            changed: Notify::new(),
+            settled: Arc::default(),
+        };
+        let feeds = this.made(peers, &mut places, &[], begin);
+        *this.feeds.lock() = feeds;
+        this.hold_log();
+        this
+    }
+
+    /// The feeds of a configuration: those that are as they were, and new ones with the places that are known.
+    fn made(
+        &self,
+        peers: &[PeerConfig],
+        places: &mut BTreeMap<String, Place>,
+        old: &[Arc<Feed>],
+        begin: Sequence,
+    ) -> Vec<Arc<Feed>> {
+        let end = self.engine.watch_commits().borrow().next();
+        let mut feeds = Vec::new();
+        for peer in peers {
+            for config in &peer.feed {
+                let same = |it: &&Arc<Feed>| it.is_as(peer, config);
+                if let Some(feed) = old.iter().find(same) {
+                    feeds.push(Arc::clone(feed));
+                    continue;
+                }
+                // What was checked when it was read.
+                let Ok(filter) = Filter::new(peer, config) else {
+                    continue;
+                };
+                let key = format!("{}/{}", peer.name, config.name);
+                let mut place = places.remove(&key).unwrap_or_else(|| Place::at(begin));
+                if place.next > end {
+                    tracing::warn!(
+                        feed = key,
+                        "the log ends before the feed's place: it goes on at the end of the log"
+                    );
+                    place = Place::at(end);
+                }
+                let feed = Feed::new(peer, config, filter, place);
+                let before = old.iter().find(|it| it.key() == key);
+                feed.pause(before.is_some_and(|it| it.is_paused()));
+                feeds.push(Arc::new(feed));
+            }
+        }
+        feeds
+    }
+
+    /// Says from where on the log is needed.
+    fn hold_log(&self) {
+        let feeds = self.feeds.lock();
+        let needed = feeds
+            .iter()
+            .map(|feed| feed.queue.lock().place().needs_from());
+        self.engine.keep_for_feeds(needed.min());
+    }
+
+    /// Takes over another configuration.
+    pub fn reload(&self, peers: &[PeerConfig]) {
+        *self.wanted.lock() = Some(peers.to_vec());
+        // Whoever is new needs the log from now on.
+        if self.feeds.lock().is_empty() && !peers.is_empty() {
+            let end = self.engine.watch_commits().borrow().next();
+            self.engine.keep_for_feeds(Some(end));
+        }
+        self.changed.notify_one();
+    }
+
+    /// Sends until told to stop.
+    pub async fn run(self: Arc<Self>, mut stop: DrainWatch) {
+        let mut links: BTreeMap<String, JoinSet<()>> = BTreeMap::new();
+        let mut saved = place::print(&BTreeMap::new());
+        while !stop.is_started() {
+            let feeds = self.feeds.lock().clone();
+            for feed in &feeds {
+                links
+                    .entry(feed.key())
+                    .or_insert_with(|| self.links_of(feed));
+            }
+            if feeds.is_empty() {
+                tokio::select! {
+                    () = self.changed.notified() => {}
+                    () = stop.started() => {}
+                }
+            } else {
+                let dispatcher = Dispatcher::new(Arc::clone(&self.engine), feeds);
+                self.read_on(dispatcher, &mut saved, &mut stop).await;
+            }
+            let wanted = self.wanted.lock().take();
+            if let Some(wanted) = wanted {
+                self.change_to(&wanted, &mut links).await;
+            }
+        }
+        let feeds = self.feeds.lock().clone();
+        feeds.iter().for_each(|feed| feed.stop.start());
+        for (_, mut links) in links {
+            while links.join_next().await.is_some() {}
+        }
+        self.save(&mut saved).await;
+    }
+
+    fn links_of(&self, feed: &Arc<Feed>) -> JoinSet<()> {
+        let mut links = JoinSet::new();
+        for number in 0..feed.config.connections {
+            let link = Link {
+                feed: Arc::clone(feed),
+                number,
+                texts: Arc::clone(&self.texts),
+                dial: Arc::clone(&self.dial),
+                clock: Arc::clone(&self.clock),
+                settled: Arc::clone(&self.settled),
+            };
+            links.spawn(link.run(feed.stop.watch()));
+        }
+        links
+    }
+
+    /// Ends what is not wanted any more, and begins what is new.
+    async fn change_to(&self, peers: &[PeerConfig], links: &mut BTreeMap<String, JoinSet<()>>) {
+        let old = self.feeds.lock().clone();
+        let stays = |feed: &Arc<Feed>| {
+            let mut feeds = peers
+                .iter()
+                .flat_map(|peer| peer.feed.iter().map(move |feed| (peer, feed)));
+            feeds.any(|(peer, config)| feed.is_as(peer, config))
+        };
+        let mut places = BTreeMap::new();
+        for feed in old.iter().filter(|feed| !stays(feed)) {
+            feed.stop.start();
+            if let Some(mut ending) = links.remove(&feed.key()) {
+                while ending.join_next().await.is_some() {}
+            }
+            places.insert(feed.key(), feed.queue.lock().place().clone());
+        }
+        let end = self.engine.watch_commits().borrow().next();
+        let feeds = self.made(peers, &mut places, &old, end);
+        *self.feeds.lock() = feeds;
+    }
+
+    /// Reads the log for the feeds until something is changed.
+    async fn read_on(&self, mut dispatcher: Dispatcher, saved: &mut String, stop: &mut DrainWatch) {
+        let mut commits = self.engine.watch_commits();
+        let mut is_new = true;
+        let mut saved_at = self.clock.monotonic();
+        loop {
+            if self.clock.monotonic().saturating_sub(saved_at) >= SAVE_EVERY {
+                saved_at = self.clock.monotonic();
+                self.save(saved).await;
+            }
+            let step = move || {
+                let opened = if is_new { dispatcher.reopen() } else { Ok(()) };
+                let read = opened.and_then(|()| dispatcher.round());
+                (dispatcher, read)
+            };
+            let Ok((back, read)) = tokio::task::spawn_blocking(step).await else {
+                tracing::error!("the log cannot be read for feeds: a thread ended");
+                return;
+            };
+            (dispatcher, is_new) = (back, false);
+            let got_further = read.unwrap_or_else(|error| {
+                tracing::error!(%error, "the log cannot be read for feeds; it is tried again");
+                false
+            });
+            if got_further && !stop.is_started() && self.wanted.lock().is_none() {
+                continue;
+            }
+            let word = async {
+                tokio::select! {
+                    _ = commits.changed() => false,
+                    () = self.settled.notified() => false,
+                    () = self.changed.notified() => true,
+                    () = stop.started() => true,
+                }
+            };
+            if timeout(SAVE_EVERY, word).await == Ok(true) {
+                return;
+            }
+        }
+    }
+
+    /// Writes the places, if one is another than before.
+    async fn save(&self, saved: &mut String) {
+        let feeds = self.feeds.lock().clone();
+        let places = feeds
+            .iter()
+            .map(|feed| (feed.key(), feed.queue.lock().place().clone()));
+        let text = place::print(&places.collect());
+        if text == *saved {
+            return;
+        }
+        let (disk, file) = (Arc::clone(&self.disk), self.file.clone());
+        let write = move || (replace_file(disk.as_ref(), &file, text.as_bytes()), text);
+        match tokio::task::spawn_blocking(write).await {
+            Ok((Ok(()), text)) => {
+                *saved = text;
+                self.hold_log();
+            }
+            Ok((Err(error), _)) => {
+                tracing::error!(%error, "how far the feeds are cannot be noted; it is tried again");
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// How every feed stands.
+    #[must_use]
+    pub fn reports(&self) -> Vec<FeedReport> {
+        self.feeds.lock().iter().map(|feed| feed.report()).collect()
+    }
+
+    /// Articles read from the store for feeds, and articles sent.
+    #[must_use]
+    pub fn reads_and_sent(&self) -> (u64, u64) {
+        self.texts.counts()
+    }
+
+    /// What waits for a feed.  Waits for the disk where the log is not in memory.
+    #[must_use]
+    pub fn backlog(&self, of: &FeedReport) -> Backlog {
+        let end = self.engine.watch_commits().borrow().next();
+        let mut oldest = None;
+        if of.needs_from < end.0 {
+            let mut cursor = self.engine.feed_from(Sequence(of.needs_from));
+            // Where the log cannot be read, its reader says so.
+            while oldest.is_none()
+                && matches!(
+                    cursor.read(|article| {
+                        oldest.get_or_insert(article.arrival);
+                        ControlFlow::Break(())
+                    }),
+                    Ok(FeedRead::More)
+                )
+            {}
+        }
+        Backlog {
+            behind: end.0.saturating_sub(of.next),
+            oldest,
+        }
+    }
+
+    /// The feeds of a peer, or one of them, as `peer/feed`.
+    fn named(&self, name: &str) -> Vec<Arc<Feed>> {
+        let is_it = |feed: &&Arc<Feed>| feed.peer.name == name || feed.key() == name;
+        self.feeds.lock().iter().filter(is_it).cloned().collect()
+    }
+
+    /// Stops sending to a peer, or goes on; how many feeds that are.
+    pub fn pause(&self, name: &str, paused: bool) -> usize {
+        let feeds = self.named(name);
+        feeds.iter().for_each(|feed| feed.pause(paused));
+        self.settled.notify_one();
+        feeds.len()
+    }
+
+    /// Tries now what waits to be tried again; how many feeds that are.
+    pub fn flush(&self, name: &str) -> usize {
+        let feeds = self.named(name);
+        for feed in &feeds {
+            feed.queue.lock().hurry();
+            feed.hurry.notify_waiters();
+            feed.more.notify_waiters();
+        }
+        feeds.len()
+    }
+
+    /// Gives up what waits for a peer; how many feeds that are, and how many sequences of the log and articles in memory it was.
+    pub fn drop_backlog(&self, name: &str) -> (usize, u64, usize) {
+        let feeds = self.named(name);
+        let end = self.engine.watch_commits().borrow().next();
+        let (mut sequences, mut articles) = (0, 0);
+        for feed in &feeds {
+            let mut queue = feed.queue.lock();
+            sequences += end.0.saturating_sub(queue.place().next.0);
+            articles += queue.drop_all(end);
+        }
+        self.settled.notify_one();
+        (feeds.len(), sequences, articles)
+    }
+
+    /// What each feed says of an article; `None`: it is not here.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub async fn explain(&self, id: MessageId<'_>) -> Result<Option<Vec<Explained>>, ServiceError> {
+        let mut memory = ArticleBuf::new();
+        let service = self.engine.service();
+        let query = ArticleQuery::ById(id);
+        if service
+            .article(query, Part::Whole, &mut memory)
+            .await?
+            .is_none()
+        {
+            return Ok(None);
+        }
+        let Ok(headers) = Headers::scan_stored(memory.content()) else {
+            return Ok(None);
+        };
+        let content = |known| headers.content(known).unwrap_or_default();
+        let path = path::Path::parse(content(Known::Path)).ok();
+        let first = path.and_then(|path| path.entries().next());
+        let article = FedArticle {
+            sequence: Sequence::ZERO,
+            arrival: UnixTime(0),
+            octets: u32::try_from(memory.content().len()).unwrap_or(u32::MAX),
+            id: id.as_bytes(),
+            path: content(Known::Path),
+            newsgroups: content(Known::Newsgroups),
+            distribution: content(Known::Distribution),
+            is_posted: first.is_some_and(|it| matches!(it.diagnostic, Diagnostic::Posted(_))),
+            is_control: headers.get(Known::Control).is_some(),
+        };
+        let feeds = self.feeds.lock().clone();
+        let say = |feed: &Arc<Feed>| {
+            let verdict = feed.filter.takes_groups(article.newsgroups);
+            Explained {
+                peer: feed.peer.name.clone(),
+                feed: feed.config.name.clone(),
+                refusal: verdict.and_then(|()| feed.filter.judge(&article)).err(),
+            }
+        };
+        Ok(Some(feeds.iter().map(say).collect()))
+    }
+}
+
+/// The places as they were written last; `None`: they are lost.
+fn load(disk: &dyn Disk, file: &Path) -> Option<BTreeMap<String, Place>> {
+    let why = match read_whole(disk, file, FILE_OCTETS_MAX) {
+        Ok(octets) => match place::parse(&octets) {
+            Some(places) => return Some(places),
+            None => "it is damaged".to_owned(),
+        },
+        Err(error) if error.kind() == ErrorKind::NotFound => return Some(BTreeMap::new()),
+        Err(error) => error.to_string(),
+    };
+    let file = file.display();
+    tracing::error!(
+        "{file} does not say how far the feeds are: {why}; all that is in the log is offered again"
+    );
+    None
+}

@@ -1,0 +1,115 @@
+//! How far a feed has come: everything before a sequence was looked at, and of that a few articles are not settled.
+//!
+//! The file `feeds` in the spool keeps the places of all feeds; it is replaced whole.  A place that is lost costs offers of what the
+//! peer has; one that is older than the truth as well.  It is never ahead of the truth: what a peer has not answered is in it.
+//! `docs/formats/spool.md` has the layout.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use newsreel_wire::Sequence;
+
+/// A feed's place in the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Everything before this was looked at.
+    pub(crate) next: Sequence,
+    /// What of it goes out and is not settled.
+    pub(crate) open: BTreeSet<Sequence>,
+}
+
+impl Place {
+    /// Nothing before this goes out.
+    pub(crate) const fn at(next: Sequence) -> Self {
+        Self {
+            next,
+            open: BTreeSet::new(),
+        }
+    }
+
+    /// From where on the log is needed.
+    pub(crate) fn needs_from(&self) -> Sequence {
+        self.open
+            .first()
+            .map_or(self.next, |first| (*first).min(self.next))
+    }
+}
+
+/// The first line: these words, and the crc32c of all lines behind it, hexadecimal.
+const WORDS: &str = "newsreel feeds 1 ";
+
+/// The places as the file has them.
+pub(crate) fn print(places: &BTreeMap<String, Place>) -> String {
+    let mut lines = String::new();
+    for (name, place) in places {
+        let _ = write!(lines, "{name} {}", place.next.0);
+        for sequence in &place.open {
+            let _ = write!(lines, " {}", sequence.0);
+        }
+        lines.push('\n');
+    }
+    let crc = crc32c::crc32c(lines.as_bytes());
+    format!("{WORDS}{crc:08x}\n{lines}")
+}
+
+/// These lines behind a right checksum.
+pub(crate) fn made(lines: &[u8]) -> Vec<u8> {
+    let crc = crc32c::crc32c(lines);
+    [format!("{WORDS}{crc:08x}\n").as_bytes(), lines].concat()
+}
+
+/// Reads what [`print()`] made; `None` when it is anything else.
+pub(crate) fn parse(octets: &[u8]) -> Option<BTreeMap<String, Place>> {
+    let text = std::str::from_utf8(octets).ok()?;
+    let (first, lines) = text.split_once('\n')?;
+    let crc = u32::from_str_radix(first.strip_prefix(WORDS)?, 16).ok()?;
+    if crc != crc32c::crc32c(lines.as_bytes()) {
+        return None;
+    }
+    lines.lines().map(parse_line).collect()
+}
+
+fn parse_line(line: &str) -> Option<(String, Place)> {
+    let mut words = line.split(' ');
+    let name = words.next().filter(|name| !name.is_empty())?;
+    let mut numbers = words.map(|word| word.parse().ok().map(Sequence));
+    let next = numbers.next()??;
+    let open = numbers.collect::<Option<BTreeSet<Sequence>>>()?;
+    Some((name.to_owned(), Place { next, open }))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_damaged_file_is_none() {
+        let places = BTreeMap::from([("b.example/all".to_owned(), Place::at(Sequence(7)))]);
+        let text = print(&places);
+        assert_eq!(text, "newsreel feeds 1 16e33b01\nb.example/all 7\n");
+        assert_eq!(parse(text.as_bytes()), Some(places));
+        for (from, to) in [("7\n", "8\n"), ("feeds 1", "feeds 2"), ("all 7\n", "all")] {
+            assert_eq!(parse(text.replace(from, to).as_bytes()), None, "{to:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn prop_places_round_trip(all: BTreeMap<u8, (u64, BTreeSet<u64>)>) {
+            let place = |(next, open): (u64, BTreeSet<u64>)| Place {
+                next: Sequence(next),
+                open: open.into_iter().map(Sequence).collect(),
+            };
+            let places: BTreeMap<_, _> = all.into_iter().map(|(n, it)| (format!("p/{n}"), place(it))).collect();
+            prop_assert_eq!(parse(print(&places).as_bytes()), Some(places));
+        }
+
+        #[test]
+        fn prop_no_file_is_a_defect(rest in "[a-z0-9 \n]{0,60}", any: Vec<u8>) {
+            let _ = parse(&any);
+            let _ = parse(&made(rest.as_bytes()));
+        }
+    }
+}

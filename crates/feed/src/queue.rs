@@ -1,0 +1,327 @@
+//! A feed's articles in memory: those that wait, those that are under way, those that are tried again later.
+//!
+//! All connections of a feed share one queue.  An article is in it from when it was read from the log until the peer settled it or
+//! it is gone; the place follows.  Pure: time comes in, nothing is sent here.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use newsreel_wire::Sequence;
+
+use crate::place::Place;
+
+/// No article waits longer for its next try, milliseconds.
+const RETRY_MS_MAX: u64 = 3_600_000;
+
+/// An article on its way, the same for all feeds that it goes out by.
+#[derive(Debug)]
+pub(crate) struct Offered {
+    /// Its place in the log.
+    pub(crate) sequence: Sequence,
+    /// Its message-id, with brackets.
+    pub(crate) id: Box<str>,
+    /// Its text while somebody may want it again.
+    pub(crate) text: crate::text::Slot,
+}
+
+/// An article on its way by one feed.
+#[derive(Debug, Clone)]
+pub(crate) struct Item {
+    pub(crate) offered: Arc<Offered>,
+    /// How often the peer has put it off.
+    pub(crate) tries: u32,
+}
+
+/// How an article was settled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Settled {
+    /// The peer took it.
+    Accepted,
+    /// The peer has it (438, 435), or did not want it when asked.
+    Refused,
+    /// The peer did not want it when it came (439, 437).
+    Rejected,
+    /// It was gone before it could be sent.
+    Gone,
+}
+
+/// What came of a feed's articles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tally {
+    /// Articles the peer took.
+    pub accepted: u64,
+    /// Articles the peer did not want when asked.
+    pub refused: u64,
+    /// Articles the peer did not want when they came.
+    pub rejected: u64,
+    /// How often an article was put off.
+    pub deferred: u64,
+    /// Articles that were gone before they could be sent.
+    pub gone: u64,
+    /// Octets of the articles that were sent, as on the wire.
+    pub octets: u64,
+    /// Sequences of the log that were gone before they were looked at: at most so many articles were missed.
+    pub missed: u64,
+}
+
+/// The articles of one feed.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    place: Place,
+    /// What was open when the server stopped: of what lies before `place.next` at the start only this goes out.
+    waiting: VecDeque<Item>,
+    deferred: BTreeMap<(u64, Sequence), Item>,
+    articles_max: usize,
+    retry_ms: u64,
+    /// It was full, and is not half empty yet.
+    was_full: bool,
+    pub(crate) tally: Tally,
+}
+
+impl Queue {
+    pub(crate) fn new(place: Place, articles_max: u32, retry_s: u64) -> Self {
+        Self {
+            place,
+            waiting: VecDeque::new(),
+            deferred: BTreeMap::new(),
+            articles_max: articles_max.max(1) as usize,
+            retry_ms: retry_s.max(1).saturating_mul(1000),
+            was_full: false,
+            tally: Tally::default(),
+        }
+    }
+
+    pub(crate) const fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// Articles that are not settled.
+    pub(crate) fn open(&self) -> usize {
+        self.place.open.len()
+    }
+
+    /// Whether one more article fits.
+    pub(crate) fn has_room(&self) -> bool {
+        self.open() < self.articles_max
+    }
+
+    /// Whether the log is to be read for more: once it was full, not before half of it is settled.
+    pub(crate) fn is_hungry(&mut self) -> bool {
+        self.was_full &= self.open() > self.articles_max / 2;
+        !self.was_full && self.has_room()
+    }
+
+    /// An article that goes out; it is behind all before.
+    pub(crate) fn push(&mut self, offered: Arc<Offered>) {
+        self.place.open.insert(offered.sequence);
+        self.waiting.push_back(Item { offered, tries: 0 });
+        self.was_full |= !self.has_room();
+    }
+
+    /// Articles that no connection has taken up.
+    pub(crate) fn waiting(&self, now_ms: u64) -> usize {
+        let due = (now_ms, Sequence(u64::MAX));
+        self.waiting.len() + self.deferred.range(..=due).count()
+    }
+
+    /// An article that was open at the start is in memory again.
+    pub(crate) fn push_again(&mut self, offered: Arc<Offered>) {
+        debug_assert!(self.place.open.contains(&offered.sequence));
+        self.waiting.push_back(Item { offered, tries: 0 });
+    }
+
+    /// The log was looked at up to here.
+    pub(crate) fn advance(&mut self, next: Sequence) {
+        self.place.next = self.place.next.max(next);
+    }
+
+    /// What lies between is not in the log any more.
+    pub(crate) fn miss(&mut self, from: Sequence, before: Sequence) {
+        let from = from.max(self.place.next);
+        self.tally.missed += before.0.saturating_sub(from.0);
+        self.advance(before);
+    }
+
+    /// What was open at the start and was not found in the log again is gone.
+    pub(crate) fn forget_lost(&mut self) {
+        let many = self.place.open.len();
+        self.place.open = self.waiting.iter().map(|it| it.offered.sequence).collect();
+        self.tally.gone += (many - self.place.open.len()) as u64;
+    }
+
+    /// Up to so many articles to send now.
+    pub(crate) fn take(&mut self, many: usize, now_ms: u64, out: &mut Vec<Item>) {
+        let mut left = many;
+        while left > 0 {
+            let due = self
+                .deferred
+                .first_entry()
+                .filter(|it| it.key().0 <= now_ms);
+            let Some(item) = due
+                .map(|it| it.remove())
+                .or_else(|| self.waiting.pop_front())
+            else {
+                return;
+            };
+            out.push(item);
+            left -= 1;
+        }
+    }
+
+    /// When the next article is tried again.
+    pub(crate) fn next_try_ms(&self) -> Option<u64> {
+        self.deferred.first_key_value().map(|((due, _), _)| *due)
+    }
+
+    /// The last word on an article.
+    pub(crate) fn settle(&mut self, sequence: Sequence, how: Settled) {
+        if !self.place.open.remove(&sequence) {
+            return;
+        }
+        let tally = &mut self.tally;
+        let counter = match how {
+            Settled::Accepted => &mut tally.accepted,
+            Settled::Refused => &mut tally.refused,
+            Settled::Rejected => &mut tally.rejected,
+            Settled::Gone => &mut tally.gone,
+        };
+        *counter += 1;
+    }
+
+    /// The peer put an article off.
+    pub(crate) fn defer(&mut self, mut item: Item, now_ms: u64) {
+        self.tally.deferred += 1;
+        let wait = self.retry_ms.saturating_mul(1 << item.tries.min(20));
+        item.tries += 1;
+        let due = now_ms.saturating_add(wait.min(RETRY_MS_MAX.max(self.retry_ms)));
+        self.deferred.insert((due, item.offered.sequence), item);
+    }
+
+    /// A connection ended: what was under way on it waits again, in front.
+    pub(crate) fn give_back(&mut self, mut items: Vec<Item>) {
+        items.sort_by_key(|item| item.offered.sequence);
+        for item in items.into_iter().rev() {
+            if self.place.open.contains(&item.offered.sequence) {
+                self.waiting.push_front(item);
+            }
+        }
+    }
+
+    /// Whoever waits to be tried again is tried now.
+    pub(crate) fn hurry(&mut self) {
+        let deferred = std::mem::take(&mut self.deferred);
+        self.waiting.extend(deferred.into_values());
+    }
+
+    /// Nothing of what there is goes out; how many articles were in memory.
+    pub(crate) fn drop_all(&mut self, next: Sequence) -> usize {
+        let many = self.place.open.len();
+        self.waiting.clear();
+        self.deferred.clear();
+        self.place = Place::at(next.max(self.place.next));
+        many
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn offered(sequence: u64) -> Arc<Offered> {
+        Arc::new(Offered {
+            sequence: Sequence(sequence),
+            id: format!("<{sequence}@x>").into(),
+            text: crate::text::Slot::default(),
+        })
+    }
+
+    fn taken(queue: &mut Queue, many: usize, now_ms: u64) -> Vec<Item> {
+        let mut out = Vec::new();
+        queue.take(many, now_ms, &mut out);
+        out
+    }
+
+    fn numbers(items: &[Item]) -> Vec<u64> {
+        items.iter().map(|item| item.offered.sequence.0).collect()
+    }
+
+    #[test]
+    fn the_place_stands_at_what_is_not_settled() {
+        let mut queue = Queue::new(Place::at(Sequence(5)), 3, 10);
+        for n in [5, 6, 9] {
+            assert!(queue.has_room());
+            queue.push(offered(n));
+        }
+        queue.advance(Sequence(10));
+        assert!(!queue.has_room() && !queue.is_hungry());
+        let items = taken(&mut queue, 9, 0);
+        assert_eq!(numbers(&items), [5, 6, 9]);
+        queue.settle(Sequence(6), Settled::Accepted);
+        assert_eq!(queue.place().needs_from(), Sequence(5));
+        assert!(
+            queue.has_room() && !queue.is_hungry(),
+            "not half of it is settled"
+        );
+        queue.settle(Sequence(5), Settled::Refused);
+        assert!(queue.is_hungry());
+        assert_eq!(queue.place().needs_from(), Sequence(9));
+        // The connection ended; the peer's word on 5 came before.
+        queue.give_back(items);
+        assert_eq!(numbers(&taken(&mut queue, 9, 0)), [9]);
+        queue.settle(Sequence(9), Settled::Gone);
+        queue.settle(Sequence(9), Settled::Accepted);
+        assert_eq!(queue.place(), &Place::at(Sequence(10)));
+        let tally = queue.tally;
+        assert_eq!((tally.accepted, tally.refused, tally.gone), (1, 1, 1));
+    }
+
+    #[test]
+    fn what_is_put_off_waits_longer_each_time() {
+        let mut queue = Queue::new(Place::at(Sequence(1)), 10, 10);
+        queue.push(offered(1));
+        queue.push(offered(2));
+        let mut now_ms = 0;
+        for wait_s in [10, 20, 40] {
+            let items = taken(&mut queue, 1, now_ms);
+            assert_eq!(numbers(&items), [1]);
+            queue.defer(items[0].clone(), now_ms);
+            assert_eq!(queue.next_try_ms(), Some(now_ms + wait_s * 1000));
+            now_ms += wait_s * 1000;
+        }
+        assert_eq!(numbers(&taken(&mut queue, 9, now_ms - 1)), [2]);
+        queue.hurry();
+        assert_eq!(numbers(&taken(&mut queue, 9, 0)), [1]);
+        assert_eq!(queue.tally.deferred, 3);
+        assert_eq!(queue.drop_all(Sequence(8)), 2);
+        assert_eq!(queue.place(), &Place::at(Sequence(8)));
+    }
+
+    proptest! {
+        /// Whatever happens, each article is in exactly one place until it is settled, and none is settled unasked.
+        #[test]
+        fn prop_nothing_is_lost(steps in proptest::collection::vec((0u8..6, 0usize..4), 0..200)) {
+            let mut queue = Queue::new(Place::at(Sequence(1)), 20, 1);
+            let (mut next, mut now_ms, mut out) = (1, 0, Vec::new());
+            for (what, many) in steps {
+                match what {
+                    0 if queue.has_room() => {
+                        queue.push(offered(next));
+                        next += 1;
+                        queue.advance(Sequence(next));
+                    }
+                    1 => queue.take(many, now_ms, &mut out),
+                    2 => out.drain(..many.min(out.len())).for_each(|it| queue.settle(it.offered.sequence, Settled::Accepted)),
+                    3 => out.drain(..many.min(out.len())).for_each(|it| queue.defer(it, now_ms)),
+                    4 => queue.give_back(std::mem::take(&mut out)),
+                    _ => now_ms += 700,
+                }
+                let all = queue.waiting.len() + queue.deferred.len() + out.len();
+                prop_assert_eq!(all, queue.open());
+                prop_assert_eq!(queue.tally.accepted + all as u64, next - 1);
+                prop_assert!(queue.open() <= 20);
+            }
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Feeds against peers that are programs of the test: everything arrives once, whatever breaks.
+
+#![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
+
+mod peer;
+mod sending;
+mod site;

@@ -1,0 +1,194 @@
+//! Everything arrives once, in whatever way connections, peers and we ourselves end.
+
+use std::collections::BTreeSet;
+
+use newsreel_feed::FeedReport;
+
+use crate::site::{Sending, Site, id, peers};
+
+fn report(sending: &Sending, peer: &str) -> FeedReport {
+    let mut reports = sending.peers.reports().into_iter();
+    reports.find(|it| it.peer == peer).unwrap()
+}
+
+/// At the head of the log an article is read from the store once, however many peers it goes to.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_article_is_read_once_for_all_peers() {
+    let names = ["a.example", "b.example", "c.example"];
+    let site = Site::new(&names);
+    let peer = |name: &str| format!("[[peer]]\nname = '{name}'\naddress = 'h:1'\n");
+    let sending = site.send_to(&peers(&names.map(peer).concat()));
+    site.receive(0..500, "misc.test").await;
+    for name in names {
+        site.until_has(&sending, name, 500).await;
+        let has = site.world.0[name].articles.lock().clone();
+        assert_eq!(has[&id(7)], site.stored(7).await);
+        assert!(has[&id(7)].ends_with(b"Body of 7\r\n..dots\r\n.\r\n"));
+        site.until(&sending, name, |_| report(&sending, name).open == 0)
+            .await;
+        let tally = report(&sending, name).tally;
+        assert_eq!((tally.accepted, tally.refused, tally.rejected), (500, 0, 0));
+    }
+    assert_eq!(sending.peers.reads_and_sent(), (500, 1500));
+    sending.stop().await;
+}
+
+/// Cut after every few lines, with a queue that is far smaller than the backlog: nothing is lost, and only what was not
+/// acknowledged is sent again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn cut_connections_lose_nothing() {
+    let site = Site::new(&["b.example"]);
+    let text = "[[peer]]\nname = 'b.example'\naddress = 'h:1'\n[[peer.feed]]\nconnections = 3\nwindow = 8\narticles_max = 40";
+    let sending = site.send_to(&peers(text));
+    let peer = &site.world.0["b.example"];
+    peer.habits.lock().cut_after = Some(60);
+    site.receive(0..600, "misc.test").await;
+    site.until_has(&sending, "b.example", 600).await;
+    let connections = *peer.connections.lock();
+    assert!(connections >= 10, "{connections} connections");
+    let came = peer.came.lock().len();
+    assert!(
+        came < 600 + connections * 9,
+        "{came} came on {connections} connections"
+    );
+    for n in [0, 299, 599] {
+        let has = peer.articles.lock()[&id(n)].clone();
+        assert_eq!(has, site.stored(n).await);
+    }
+    assert!(report(&sending, "b.example").open <= 40);
+    sending.stop().await;
+}
+
+/// A server that stops in the middle goes on where it was; what came while a peer was away waits in the log.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_place_outlives_a_stop() {
+    let site = Site::new(&["b.example"]);
+    let text = "[[peer]]\nname = 'b.example'\naddress = 'h:1'\n[[peer.feed]]\narticles_max = 30\nwindow = 5";
+    let sending = site.send_to(&peers(text));
+    let peer = &site.world.0["b.example"];
+    site.receive(0..50, "misc.test").await;
+    site.until_has(&sending, "b.example", 50).await;
+    peer.habits.lock().closed = true;
+    peer.habits.lock().cut_after = Some(0);
+    site.receive(50..200, "misc.test").await;
+    sending.stop().await;
+    site.receive(200..300, "misc.test").await;
+    let sending = site.send_to(&peers(text));
+    peer.habits.lock().closed = false;
+    peer.habits.lock().cut_after = None;
+    site.until_has(&sending, "b.example", 300).await;
+    assert_eq!(peer.came.lock().len(), 300, "none is sent twice");
+    site.until(&sending, "b.example", |_| {
+        report(&sending, "b.example").open == 0
+    })
+    .await;
+    assert_eq!(report(&sending, "b.example").tally.gone, 0);
+    sending.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn old_peers_and_those_who_say_later() {
+    let site = Site::new(&["new.example", "old.example"]);
+    let peer = |name: &str| {
+        format!(
+            "[[peer]]\nname = '{name}'\naddress = 'h:1'\n[[peer.feed]]\ngroups = 'misc.*'\n[[peer.feed]]\nname = 'alt'\ngroups = 'alt.*'\n"
+        )
+    };
+    let both = ["new.example", "old.example"];
+    let sending = site.send_to(&peers(&both.map(peer).concat()));
+    let some = || -> BTreeSet<String> { [3, 4, 90].into_iter().map(id).collect() };
+    for name in both {
+        let mut habits = site.world.0[name].habits.lock();
+        habits.old = name == "old.example";
+        habits.put_off = some();
+        habits.rejects = BTreeSet::from([id(5)]);
+    }
+    site.receive(0..50, "misc.test").await;
+    site.receive(50..100, "alt.test").await;
+    for name in both {
+        site.until_has(&sending, name, 99).await;
+        let open = || {
+            sending
+                .peers
+                .reports()
+                .iter()
+                .map(|it| it.open)
+                .sum::<usize>()
+        };
+        site.until(&sending, name, |_| open() == 0).await;
+        let tally = report(&sending, name).tally;
+        assert_eq!(
+            (tally.accepted, tally.rejected, tally.deferred),
+            (49, 1, 2),
+            "{name}"
+        );
+    }
+    sending.stop().await;
+}
+
+/// A change of the configuration, a pause and a dropped backlog.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_asked_for_happens_while_it_runs() {
+    let site = Site::new(&["a.example", "b.example"]);
+    let a = "[[peer]]\nname = 'a.example'\naddress = 'h:1'\n";
+    let b = "[[peer]]\nname = 'b.example'\naddress = 'h:1'\n";
+    let sending = site.send_to(&peers(a));
+    site.receive(0..10, "misc.test").await;
+    site.until_has(&sending, "a.example", 10).await;
+    // A new peer begins at the end of the log.
+    sending.peers.reload(&peers(&format!("{a}{b}")));
+    site.until(&sending, "a.example", |_| {
+        sending.peers.reports().len() == 2
+    })
+    .await;
+    assert_eq!(sending.peers.pause("b.example", true), 1);
+    site.receive(10..20, "misc.test").await;
+    site.until_has(&sending, "a.example", 20).await;
+    assert_eq!(site.world.0["b.example"].has(), 0);
+    assert_eq!(sending.peers.drop_backlog("b.example/all").0, 1);
+    assert_eq!(sending.peers.pause("b.example", false), 1);
+    site.receive(20..30, "misc.test").await;
+    site.until_has(&sending, "b.example", 10).await;
+    assert!(
+        site.world.0["b.example"]
+            .articles
+            .lock()
+            .contains_key(&id(29))
+    );
+    // A change keeps the place: what waits still goes, and what was sent is not offered again.
+    sending.peers.pause("a.example", true);
+    site.receive(30..35, "misc.test").await;
+    let changed = format!("{a}[[peer.feed]]\ngroups = 'misc.*'\n{b}");
+    sending.peers.reload(&peers(&changed));
+    site.until(&sending, "b.example", |site| {
+        site.world.0["b.example"].has() == 15
+    })
+    .await;
+    site.receive(35..40, "misc.test,alt.test").await;
+    assert!(
+        report(&sending, "a.example").is_paused,
+        "a pause outlives a change"
+    );
+    sending.peers.pause("a.example", false);
+    site.until_has(&sending, "a.example", 40).await;
+    assert_eq!(site.world.0["a.example"].came.lock().len(), 40);
+    let said = |n| {
+        let (peers, id) = (std::sync::Arc::clone(&sending.peers), id(n));
+        async move {
+            let id = newsreel_wire::MessageId::parse(id.as_bytes()).unwrap();
+            let all = peers.explain(id).await.unwrap()?;
+            let word = |it: newsreel_feed::Explained| {
+                it.refusal.map_or("goes".to_owned(), |why| why.to_string())
+            };
+            Some(all.into_iter().map(word).collect::<Vec<_>>())
+        }
+    };
+    assert_eq!(said(7).await, Some(vec!["goes".to_owned(); 2]));
+    assert_eq!(said(99).await, None);
+    sending.peers.reload(&[]);
+    site.until(&sending, "a.example", |_| {
+        sending.peers.reports().is_empty()
+    })
+    .await;
+    sending.stop().await;
+}

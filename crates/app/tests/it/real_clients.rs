@@ -12,6 +12,7 @@ use crate::client::{NewsClient, article};
 use crate::spool::{Server, Spool, said};
 
 /// Where a program is, if it is anywhere; says what is skipped.
+#[expect(clippy::print_stdout, reason = "a test that is skipped says why")]
 fn program(path: &'static str, package: &str) -> Option<Command> {
     if RealDisk.exists(Path::new(path)).unwrap() {
         return Some(Command::new(path));

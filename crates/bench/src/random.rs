@@ -80,6 +80,25 @@ pub(crate) fn exp(x: f64) -> f64 {
     sum
 }
 
+/// How often each of several things is drawn.
+#[derive(Debug)]
+pub(crate) enum Ranks {
+    /// The busiest first, by Zipf's law.
+    Zipf(Zipf),
+    /// One as often as another, of so many.
+    Even(usize),
+}
+
+impl Ranks {
+    pub(crate) fn rank(&self, number: u64) -> usize {
+        match self {
+            Self::Zipf(zipf) => zipf.rank(number),
+            // Always below their number.
+            Self::Even(len) => ((u128::from(number) * *len as u128) >> 64) as usize,
+        }
+    }
+}
+
 /// Ranks `0..len` drawn with probability proportional to `1 / (rank + 1)`.
 #[derive(Debug)]
 pub(crate) struct Zipf {
@@ -155,5 +174,20 @@ mod tests {
         assert!((1.9..2.1).contains(&ratio), "first to second group {ratio}");
         assert_eq!(zipf.rank(u64::MAX), 2999);
         assert_eq!(zipf.rank(0), 0);
+    }
+
+    #[test]
+    fn even_ranks_are_as_frequent_as_each_other() {
+        let even = Ranks::Even(10);
+        let mut dice = Dice::new(1, 0, 0);
+        let mut seen = [0u32; 10];
+        for _ in 0..10_000 {
+            seen[even.rank(dice.next())] += 1;
+        }
+        assert!(
+            seen.iter().all(|many| (850..1150).contains(many)),
+            "{seen:?}"
+        );
+        assert_eq!((even.rank(0), even.rank(u64::MAX)), (0, 9));
     }
 }

@@ -45,7 +45,9 @@ impl Unit {
     /// The unit that a key's last part names, if any.
     pub(crate) fn of_key(key: &str) -> Option<Self> {
         let last = key.rsplit('.').next().unwrap_or(key);
-        last.split('_').find_map(|word| match word {
+        // What is counted in a time is no time: `articles_per_s`.
+        let mut words = last.split('_').take_while(|word| *word != "per");
+        words.find_map(|word| match word {
             "octets" | "bytes" | "size" | "larger" => Some(Self::Octets),
             "us" => Some(Self::Time {
                 microseconds: 1,
@@ -190,6 +192,9 @@ mod tests {
                 "{text}: {said}"
             );
         }
-        assert_eq!(Unit::of_key("listen.connections_max"), None);
+        for key in ["listen.connections_max", "access.commands_per_s_max"] {
+            assert_eq!(Unit::of_key(key), None, "{key}");
+        }
+        assert_eq!(Unit::of_key("scrub.octets_per_s"), Some(Unit::Octets));
     }
 }

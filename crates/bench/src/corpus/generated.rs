@@ -10,7 +10,7 @@ use newsreel_wire::date::print_rfc5322;
 
 use super::groups;
 use super::words::{Cut, Text, Words};
-use crate::random::{Dice, Zipf, exp, mix};
+use crate::random::{Dice, Ranks, Zipf, exp, mix};
 
 const SIZE: u64 = 0x20;
 const PARENT: u64 = 0x21;
@@ -51,6 +51,7 @@ pub enum Size {
 pub(crate) struct Model {
     pub(crate) seed: u64,
     pub(crate) groups: usize,
+    pub(crate) is_even: bool,
     pub(crate) size: Size,
     pub(crate) crossposted_percent: u32,
     pub(crate) base_time_secs: u64,
@@ -60,7 +61,7 @@ pub(crate) struct Model {
 pub(crate) struct Generated {
     model: Model,
     groups: Vec<String>,
-    zipf: Zipf,
+    ranks: Ranks,
     words: Words,
     text: Text,
     hosts: Vec<String>,
@@ -93,7 +94,10 @@ impl Generated {
             .collect();
         Self {
             groups: groups::names(model.groups.max(1)),
-            zipf: Zipf::new(model.groups.max(1)),
+            ranks: match model.is_even {
+                true => Ranks::Even(model.groups.max(1)),
+                false => Ranks::Zipf(Zipf::new(model.groups.max(1))),
+            },
             text: Text::new(model.seed, &words, text_len),
             words,
             hosts,
@@ -167,7 +171,7 @@ impl Generated {
     pub(crate) fn newsgroups(&self, root: u64, out: &mut Vec<usize>) {
         let mut dice = Dice::new(self.model.seed, ROOT, root);
         out.clear();
-        out.push(self.zipf.rank(dice.next()));
+        out.push(self.ranks.rank(dice.next()));
         if dice.chance(self.model.crossposted_percent as usize * 10) {
             // Two groups mostly, three now and then, more seldom.
             let extra = match dice.below(100) {
@@ -177,7 +181,7 @@ impl Generated {
                 _ => 4 + dice.below(4),
             };
             for _ in 0..extra {
-                let rank = self.zipf.rank(dice.next());
+                let rank = self.ranks.rank(dice.next());
                 let rank = (rank..self.groups.len()).find(|rank| !out.contains(rank));
                 out.extend(rank);
             }

@@ -35,6 +35,8 @@ pub struct CorpusArgs {
     pub seed: u64,
     /// Number of groups that generated articles are posted to, the busiest first by Zipf's law.
     pub groups: usize,
+    /// The groups are as busy as each other instead.
+    pub is_even: bool,
     /// How large generated articles are: `text` (mean 2.65 KB, below 32 KB) or a number of octets.
     pub size: Size,
     /// How many of a hundred generated articles go to more than one group.
@@ -54,6 +56,7 @@ impl Default for CorpusArgs {
             from: Vec::new(),
             seed: 1,
             groups: 3000,
+            is_even: false,
             size: Size::Text,
             crossposted_percent: 12,
             base_time_secs: None,
@@ -119,6 +122,7 @@ impl Corpus {
             let model = Model {
                 seed: args.seed,
                 groups: args.groups,
+                is_even: args.is_even,
                 size: args.size,
                 crossposted_percent: args.crossposted_percent,
                 base_time_secs: args.base_time_secs.unwrap_or_else(|| clock.now().secs),

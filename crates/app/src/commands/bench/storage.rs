@@ -42,8 +42,8 @@ pub(crate) struct Options {
     /// Articles of at most 4 KB fed after them
     #[arg(long, default_value_t = 20_000, value_parser = count(0, ARTICLES_MAX))]
     small: u64,
-    /// Groups
-    #[arg(long, default_value_t = 3000, value_parser = count(1, GROUPS_MAX))]
+    /// Groups, as busy as each other: so most articles of a batch are in groups of their own, as in the paper
+    #[arg(long, default_value_t = 20_000, value_parser = count(1, GROUPS_MAX))]
     groups: usize,
     /// Octets of an article of the batches, or `text`: as in real text groups, 2.65 KB in the mean
     #[arg(long, default_value = "text", value_parser = size)]
@@ -95,6 +95,7 @@ pub(super) fn run(options: &Options, machine: Machine<'_>) -> Result<()> {
         corpus: CorpusArgs {
             seed: options.seed,
             groups: options.groups,
+            is_even: true,
             size: options.size,
             ..CorpusArgs::default()
         },

@@ -43,7 +43,7 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 20_000, value_parser = count(0, ARTICLES_MAX))]
     small: u64,
     /// Groups, as busy as each other: so most articles of a batch are in groups of their own, as in the paper
-    #[arg(long, default_value_t = 20_000, value_parser = count(1, GROUPS_MAX))]
+    #[arg(long, default_value_t = 6000, value_parser = count(1, GROUPS_MAX))]
     groups: usize,
     /// Octets of an article of the batches, or `text`: as in real text groups, 2.65 KB in the mean
     #[arg(long, default_value = "text", value_parser = size)]

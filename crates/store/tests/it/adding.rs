@@ -7,20 +7,9 @@ use newsreel_host::{Disk, FaultyDisk, MemoryDisk};
 use newsreel_store::conformance::{Rig, config_of};
 use newsreel_store::{Access, BufferConfig, SetOrder, StoreConfig, StoreReader};
 
-const ROOM: u64 = 1 << 20;
-const ARTICLE: usize = 2500;
+use crate::common::{ARTICLE, feed};
 
-/// Places and commits articles of so many octets together.
-fn feed(rig: &mut Rig, octets: u64) {
-    let first = rig.log.articles().count() as u64;
-    for n in 0..octets / ARTICLE as u64 {
-        rig.place(first + n, ARTICLE).unwrap();
-        if n % 20 == 0 {
-            rig.commit().unwrap();
-        }
-    }
-    rig.commit().unwrap();
-}
+const ROOM: u64 = 1 << 20;
 
 /// The same with one buffer more, in the middle.
 fn with(config: &StoreConfig, name: &str) -> StoreConfig {

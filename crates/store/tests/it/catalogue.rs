@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use newsreel_host::{Disk, FaultyDisk, MemoryDisk, Op, OpenMode};
 use newsreel_store::conformance::{Log, Logged, Rig, config_of};
-use newsreel_store::{Access, Result, ScanRange, Scanned};
+use newsreel_store::{Access, Result};
 use newsreel_wire::Token;
+
+use crate::common::walked;
 
 /// A card is so long that a file has some dozen.
 const XREF_OCTETS: usize = 60_000;
@@ -138,24 +140,6 @@ fn a_power_cut_while_files_go_costs_nothing() {
             assert_eq!(files(&left)[0], format!("{first:08}.seg"), "{what}");
         }
     }
-}
-
-/// What a walk over everything alive meets; nothing is damaged.
-fn walked(rig: &Rig) -> Vec<Token> {
-    let buffer = rig.reader.buffers()[0].id();
-    let mut scan = rig.reader.scan(buffer, ScanRange::Live).unwrap();
-    let mut tokens = Vec::new();
-    while let Some(scanned) = scan.step().unwrap() {
-        match scanned {
-            Scanned::Record { token, sound, .. } => {
-                assert!(sound, "{token:?}");
-                tokens.push(token);
-            }
-            Scanned::Damaged { .. } => panic!("{scanned:?}"),
-            Scanned::Passed => {}
-        }
-    }
-    tokens
 }
 
 /// Pages of the catalogue in which there is something.

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use newsreel_host::{Disk, FaultyDisk, MemoryDisk, OpenMode};
 use newsreel_store::conformance::{Rig, article, config_of};
-use newsreel_store::{Access, Result, ScanRange, Scanned, Store, StoreConfig};
+use newsreel_store::{Access, Result, Store, StoreConfig};
 use newsreel_wire::Token;
+
+use crate::common::{feed, walked};
 
 const ROOM: u64 = 1 << 20;
 /// Its bitmap would take a page more.
 const LARGE: u64 = 4 << 20;
-const ARTICLE: usize = 2500;
 const DIR: &str = "/spool";
 const SPOOL: [u8; 16] = [9; 16];
 const FILE: &str = "/spool/buffers/C0";
@@ -22,18 +23,6 @@ fn sized(octets: u64) -> StoreConfig {
     config.buffers.truncate(1);
     config.sets[0].buffers.truncate(1);
     config
-}
-
-/// Places and commits articles of so many octets together.
-fn feed(rig: &mut Rig, octets: u64) {
-    let first = rig.log.articles().count() as u64;
-    for n in 0..octets / ARTICLE as u64 {
-        rig.place(first + n, ARTICLE).unwrap();
-        if n % 20 == 0 {
-            rig.commit().unwrap();
-        }
-    }
-    rig.commit().unwrap();
 }
 
 /// Places what fits exactly before the end.
@@ -61,24 +50,6 @@ fn enlarge(disk: &Arc<dyn Disk>, config: &StoreConfig) -> Result<()> {
 fn recovered(rig: &Rig, config: &StoreConfig) -> Result<Rig> {
     let disk = Arc::clone(&rig.disk);
     Rig::recover(disk, config, rig.log.clone(), Access::Write)
-}
-
-/// What a walk over everything alive meets, in the order of time; nothing is damaged.
-fn walked(rig: &Rig) -> Vec<Token> {
-    let buffer = rig.reader.buffers()[0].id();
-    let mut scan = rig.reader.scan(buffer, ScanRange::Live).unwrap();
-    let mut tokens = Vec::new();
-    while let Some(scanned) = scan.step().unwrap() {
-        match scanned {
-            Scanned::Record { token, sound, .. } => {
-                assert!(sound, "{token:?}");
-                tokens.push(token);
-            }
-            Scanned::Damaged { .. } => panic!("{scanned:?}"),
-            Scanned::Passed => {}
-        }
-    }
-    tokens
 }
 
 fn alive(rig: &Rig) -> Vec<Token> {

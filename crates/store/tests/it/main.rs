@@ -4,6 +4,7 @@
 
 mod adding;
 mod catalogue;
+mod common;
 mod conformance;
 mod crash;
 mod cyclic;

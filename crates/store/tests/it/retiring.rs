@@ -9,8 +9,9 @@ use newsreel_store::conformance::{Logged, Rig, config_of};
 use newsreel_store::{Access, BufferFacts, SetOrder, StoreConfig};
 use newsreel_wire::BufferId;
 
+use crate::common::feed;
+
 const ROOM: u64 = 1 << 20;
-const ARTICLE: usize = 2500;
 const C0: BufferId = BufferId(1);
 
 /// Two buffers, both overwritten once at least, and C0 retired.
@@ -21,18 +22,6 @@ fn retired(disk: &Arc<dyn Disk>, config: &StoreConfig) -> Rig {
     assert!(retirement.retire("C0", true).unwrap());
     assert!(!retirement.retire("C0", true).unwrap(), "it is said twice");
     rig
-}
-
-/// Places and commits articles of so many octets together.
-fn feed(rig: &mut Rig, octets: u64) {
-    let first = rig.log.articles().count() as u64;
-    for n in 0..octets / ARTICLE as u64 {
-        rig.place(first + n, ARTICLE).unwrap();
-        if n % 20 == 0 {
-            rig.commit().unwrap();
-        }
-    }
-    rig.commit().unwrap();
 }
 
 fn restarted(rig: Rig, config: &StoreConfig) -> Rig {

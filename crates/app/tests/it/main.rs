@@ -29,6 +29,7 @@ mod path;
 mod posting;
 mod real_clients;
 mod reload;
+mod remote;
 mod retiring;
 mod scale;
 mod soak;

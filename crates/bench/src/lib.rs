@@ -20,6 +20,7 @@ pub mod null;
 pub mod passes;
 mod random;
 pub mod read;
+pub mod removal;
 pub mod report;
 pub mod rivals;
 pub mod storage;

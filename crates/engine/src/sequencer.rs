@@ -55,6 +55,8 @@ const NAP: Duration = Duration::from_secs(1);
 
 /// So many commits for one connection, and it is taken for the only one.
 const LONE_COMMITS: u32 = 8;
+/// One with so many articles under way sends more while they are written: then the next commit does grow.
+const LONE_ARTICLES_MAX: u64 = 128;
 
 /// That there is no place for articles is said no more often.
 const TELL_EVERY_MS: u64 = 1000;
@@ -529,8 +531,9 @@ impl Sequencer {
         let sync = self.sync_now(&commit);
         self.committing = true;
         let is_lone = self.lone.note(&commit.deliveries);
+        let is_small = commit.articles <= LONE_ARTICLES_MAX;
         let job = Job::Commit { commit, sync };
-        if is_lone {
+        if is_lone && is_small {
             let clock = self.shared.clock.as_ref();
             self.ended_here = Some(self.committer.lock().carry_out(job, clock));
             return;

@@ -92,7 +92,7 @@ impl Bare {
 }
 
 /// The groups of an article's header block.
-pub(super) fn groups_of(head: &[u8]) -> Vec<String> {
+pub(crate) fn groups_of(head: &[u8]) -> Vec<String> {
     let mut lines = head.split(|octet| *octet == b'\n');
     let named = lines.find_map(|line| line.strip_prefix(b"Newsgroups: "));
     let named = String::from_utf8_lossy(named.unwrap_or_default().trim_ascii());

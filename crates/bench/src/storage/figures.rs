@@ -7,7 +7,6 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use newsreel_host::OpenMode;
-use newsreel_host::mounts::{canonical, mount_points};
 use serde::Serialize;
 
 use super::bare::{Bare, groups_of};
@@ -22,7 +21,7 @@ use crate::measure::process::ServerLook;
 use crate::report::Moment;
 use crate::rivals::{Rival, Running};
 use crate::usenetfs::FileSystem;
-use crate::usenetfs::volume::Volume;
+use crate::usenetfs::volume::{Volume, device_of};
 
 /// The paper's batches.
 const BATCHES: u64 = 4;
@@ -514,19 +513,6 @@ fn peak(timeline: &[Moment]) -> Option<f64> {
         done as f64 / (after.at_secs - before.at_secs).max(1e-9)
     });
     rates.max_by(f64::total_cmp)
-}
-
-/// The name of the device in `/sys/block` that is mounted at `at`.
-fn device_of(at: &Path) -> Result<String, Error> {
-    let at = canonical(at);
-    let mounts = mount_points()?;
-    let found = mounts.iter().rev().find(|mount| mount.at == at);
-    let name = found.and_then(|mount| mount.source.file_name());
-    let name = name.ok_or_else(|| Error::Program {
-        program: "the table of mounts".to_owned(),
-        why: format!("nothing is mounted at {}", at.display()),
-    })?;
-    Ok(name.to_string_lossy().into_owned())
 }
 
 fn write(machine: Machine<'_>, path: &Path, text: &str) -> Result<(), Error> {

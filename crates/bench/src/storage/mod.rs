@@ -10,6 +10,7 @@ mod figures;
 mod page;
 mod plot;
 
+pub(crate) use self::bare::groups_of;
 pub use self::contenders::{METHODS, Method};
 pub use self::figures::{Batch, Row, Short, Statistics, StorageArgs, Whole, run};
 pub use self::page::{human, markdown};

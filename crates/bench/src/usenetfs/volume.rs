@@ -11,6 +11,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use newsreel_host::mounts::{canonical, mount_points};
+
 use crate::error::Error;
 
 /// A file system to measure on.
@@ -106,8 +108,19 @@ impl Volume {
         let (program, options) = words.split_first().ok_or(Error::WorkerLost)?;
         call(program, options.iter().map(OsStr::new).chain([image]))?;
         call("mkdir", ["-p".as_ref(), at])?;
-        call("mount", ["-o".as_ref(), "loop,noatime".as_ref(), image, at])?;
+        volume.mount()?;
         Ok(volume)
+    }
+
+    fn mount(&self) -> Result<(), Error> {
+        let (image, at) = (self.image.as_os_str(), self.at.as_os_str());
+        call("mount", ["-o".as_ref(), "loop,noatime".as_ref(), image, at])
+    }
+
+    /// Takes it off and mounts it again: so nothing is known of what is in it.
+    pub(crate) fn remount(&self) -> Result<(), Error> {
+        call("umount", [self.at.as_os_str()])?;
+        self.mount()
     }
 
     pub(crate) fn at(&self) -> &Path {
@@ -168,10 +181,32 @@ impl Drop for View<'_> {
 
 /// Forgets names and inodes, of everything on this machine; what lies in blocks stays.
 pub(super) fn forget_names() -> Result<(), Error> {
-    fs::write("/proc/sys/vm/drop_caches", "2").map_err(|source| Error::Stream {
-        what: "cannot make the kernel forget names (as root, /proc/sys/vm/drop_caches)".to_owned(),
+    forget("2")
+}
+
+/// Forgets blocks, too, as far as they are written.
+pub(crate) fn forget_everything() -> Result<(), Error> {
+    forget("3")
+}
+
+fn forget(what: &str) -> Result<(), Error> {
+    fs::write("/proc/sys/vm/drop_caches", what).map_err(|source| Error::Stream {
+        what: "cannot make the kernel forget what it has in memory (as root, /proc/sys/vm/drop_caches)".to_owned(),
         source,
     })
+}
+
+/// The name of the device in `/sys/block` that is mounted at `at`.
+pub(crate) fn device_of(at: &Path) -> Result<String, Error> {
+    let at = canonical(at);
+    let mounts = mount_points()?;
+    let found = mounts.iter().rev().find(|mount| mount.at == at);
+    let name = found.and_then(|mount| mount.source.file_name());
+    let name = name.ok_or_else(|| Error::Program {
+        program: "the table of mounts".to_owned(),
+        why: format!("nothing is mounted at {}", at.display()),
+    })?;
+    Ok(name.to_string_lossy().into_owned())
 }
 
 fn call<'a>(

@@ -26,7 +26,7 @@ use crate::sequencer::Event;
 use crate::shared::{Policy, Shared};
 
 /// Articles that go in one commit: as files they take some ten milliseconds.
-pub(super) const AT_ONCE: usize = 200;
+pub(super) const AT_ONCE: usize = 500;
 
 /// Rows of a group that are looked at in one piece.
 pub(super) const PIECE_ROWS: usize = 512;

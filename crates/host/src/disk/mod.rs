@@ -48,6 +48,15 @@ pub struct DirEntry {
     pub is_dir: bool,
 }
 
+/// What a file system notes of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileFacts {
+    /// Its length in octets.
+    pub len: u64,
+    /// When its octets were changed last, in seconds since 1970, by the clock of the machine.
+    pub modified: u64,
+}
+
 /// A lock that is held until this is dropped.
 pub trait Lock: Send + Sync + Debug {
     /// The lock file.
@@ -93,6 +102,11 @@ pub trait Disk: Send + Sync + Debug {
 
     /// Whether a file or directory of that name exists.
     fn exists(&self, path: &Path) -> Result<bool>;
+
+    /// What is known of a file without opening it; `None` where nobody notes when it is changed.
+    fn facts(&self, _path: &Path) -> Result<Option<FileFacts>> {
+        Ok(None)
+    }
 
     /// Makes the names in a directory durable.
     fn sync_dir(&self, dir: &Path) -> Result<()>;

@@ -20,7 +20,7 @@ use rustix::fs::{Advice, CWD, FallocateFlags, FlockOperation, Mode, OFlags, Reso
 use rustix::io::{Errno, ReadWriteFlags};
 
 use super::aligned::is_aligned;
-use super::{AlignedBuf, DIRECT_ALIGN_BYTES, DirEntry, Disk, File, Lock, OpenMode};
+use super::{AlignedBuf, DIRECT_ALIGN_BYTES, DirEntry, Disk, File, FileFacts, Lock, OpenMode};
 use crate::error::{Error, Op, Result};
 use crate::process::lock_holder;
 
@@ -175,7 +175,12 @@ impl Disk for RealDisk {
             },
             _ => open(OFlags::NONBLOCK),
         };
-        RealFile::of(opened.map_err(|error| no_file(path, error))?, path)
+        let file = opened.map_err(|error| no_file(path, error))?;
+        match mode {
+            // Nothing else is made so.
+            OpenMode::CreateNew => Ok(RealFile::shared(file, path)),
+            _ => RealFile::of(file, path),
+        }
     }
 
     fn open_cached(&self, path: &Path) -> Result<Option<Arc<dyn File>>> {
@@ -266,6 +271,14 @@ impl Disk for RealDisk {
             .map_err(|e| Error::from_io(Op::Stat, path, e))
     }
 
+    fn facts(&self, path: &Path) -> Result<Option<FileFacts>> {
+        let facts = retry(|| rustix::fs::stat(path)).map_err(failed(Op::Stat, path))?;
+        let is_file = rustix::fs::FileType::from_raw_mode(facts.st_mode).is_file();
+        let len = u64::try_from(facts.st_size).ok().filter(|_| is_file);
+        let both = len.zip(u64::try_from(facts.st_mtime).ok());
+        Ok(both.map(|(len, modified)| FileFacts { len, modified }))
+    }
+
     fn sync_dir(&self, dir: &Path) -> Result<()> {
         let at = if dir.as_os_str().is_empty() {
             Path::new(".")
@@ -341,12 +354,17 @@ impl RealFile {
             let (op, path) = (Op::Open, path.to_path_buf());
             return Err(Error::NotAFile { op, path, what });
         }
-        Ok(Arc::new(Self {
+        Ok(Self::shared(file, path))
+    }
+
+    /// An open file, which is one.
+    fn shared(file: fs::File, path: &Path) -> Arc<dyn File> {
+        Arc::new(Self {
             file,
             path: path.to_path_buf(),
             direct: OnceLock::new(),
             direct_reads: OnceLock::new(),
-        }))
+        })
     }
 
     /// Another descriptor for the same file that goes around the page cache, where the file system can do that.

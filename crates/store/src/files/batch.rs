@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use newsreel_wire::{BufferId, Position, Token};
 
-use super::folder::{Folder, Scratch};
+use super::folder::Folder;
 use crate::error::Result;
 use crate::method::BatchWrite;
 use crate::records::buffer::Buffer;
@@ -21,6 +21,8 @@ pub(super) struct Unwritten {
     pub(super) position: Position,
     /// Where it lies in the batch.
     pub(super) text: Range<usize>,
+    /// Where its native form does, if its file has that.
+    pub(super) native: Option<Range<usize>>,
     pub(super) head_len: u32,
     /// The first is its file's, the others are links to it.
     pub(super) names: Vec<String>,
@@ -29,7 +31,10 @@ pub(super) struct Unwritten {
 /// Articles collected for one commit.
 #[derive(Debug, Default)]
 pub(super) struct Collected {
+    /// In wire form: they are served from here until they are written.
     pub(super) text: Vec<u8>,
+    /// In that of their files, where it is another.
+    pub(super) native: Vec<u8>,
     pub(super) articles: Vec<Unwritten>,
 }
 
@@ -49,16 +54,17 @@ pub(super) struct FileBatch {
 
 impl FileBatch {
     fn write_files(&mut self) -> newsreel_host::Result<()> {
-        let mut scratch = Scratch::default();
         if !self.made.is_empty() {
             return Ok(());
         }
         for article in &self.collected.articles {
-            let text = self.collected.text.get(article.text.clone());
-            let text = text.unwrap_or_default();
+            let octets = match &article.native {
+                Some(native) => self.collected.native.get(native.clone()),
+                None => self.collected.text.get(article.text.clone()),
+            };
             let mut names = article.names.iter();
             let Some(name) = names.next() else { continue };
-            let file = self.folder.write(name, text, &mut scratch)?;
+            let file = self.folder.write(name, octets.unwrap_or_default())?;
             self.made.push(file.clone());
             for name in names {
                 self.made.push(self.folder.link(&file, name)?);

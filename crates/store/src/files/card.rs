@@ -5,11 +5,15 @@
 use std::path::{Component, Path};
 
 /// The version of this format.
-const VERSION: u8 = 2;
-/// The version that had one name and no Xref.
+const VERSION: u8 = 3;
+/// The version that did not say how long the file is.
+const VERSION_2: u8 = 2;
+/// The version that had one name and no Xref, either.
 const VERSION_1: u8 = 1;
 /// Octets in front of the names.
-const FRONT: usize = 24;
+const FRONT: usize = 28;
+/// ... in the versions before.
+const FRONT_2: usize = 24;
 /// No name is longer: what the kernel takes for a path, the directory of the set included, is 4096.
 pub const NAME_OCTETS_MAX: usize = 3072;
 
@@ -20,6 +24,8 @@ pub(crate) struct Card {
     pub(crate) article_len: u32,
     /// Octets of its header block, empty line not included.
     pub(crate) head_len: u32,
+    /// Octets of its file; not known of older cards.
+    pub(crate) file_len: Option<u32>,
     /// crc32c of the header block.
     pub(crate) crc_head: u32,
     /// crc32c of the rest of the article.
@@ -33,15 +39,18 @@ pub(crate) struct Card {
 }
 
 impl Card {
-    /// Of an article with this text and header block, its names and its Xref; none where a name is no right one.
+    /// Of an article with this text and header block, its names and its Xref, whose file has the wire form; none where a name
+    /// is no right one.
     pub(crate) fn of(text: &[u8], head_len: u32, names: Vec<String>, xref: &[u8]) -> Option<Self> {
         let (head, body) = text.split_at_checked(head_len as usize)?;
         let is_right = names.iter().all(|name| is_inside(name));
         let mut links = names.into_iter();
         let name = links.next().filter(|_| is_right)?;
+        let article_len = u32::try_from(text.len()).ok()?;
         Some(Self {
-            article_len: u32::try_from(text.len()).ok()?,
+            article_len,
             head_len,
+            file_len: Some(article_len),
             crc_head: crc32c::crc32c(head),
             crc_body: crc32c::crc32c(body),
             name,
@@ -59,7 +68,8 @@ impl Card {
 
     /// The stored form.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&[VERSION, 0]);
+        let version = self.file_len.map_or(VERSION_2, |_| VERSION);
+        out.extend_from_slice(&[version, 0]);
         let name_len = u16::try_from(self.name.len()).unwrap_or(u16::MAX);
         out.extend_from_slice(&name_len.to_le_bytes());
         let links_len: usize = self.links.iter().map(|link| 1 + link.len()).sum();
@@ -69,7 +79,10 @@ impl Card {
             self.crc_head,
             self.crc_body,
             u32::try_from(links_len).unwrap_or(u32::MAX),
-        ] {
+        ]
+        .into_iter()
+        .chain(self.file_len)
+        {
             out.extend_from_slice(&number.to_le_bytes());
         }
         out.extend_from_slice(self.name.as_bytes());
@@ -90,13 +103,14 @@ impl Card {
     /// # Errors
     /// What does not agree.
     pub(crate) fn decode(octets: &[u8]) -> Result<Self, &'static str> {
-        let Some((front, rest)) = octets.split_at_checked(FRONT) else {
-            return Err("card is cut off");
+        let version = octets.first().copied().ok_or("card is cut off")?;
+        let front_len = match version {
+            VERSION_1 | VERSION_2 => FRONT_2,
+            VERSION => FRONT,
+            _ => return Err("card of a version this newsreel does not know"),
         };
-        let version = front.first().copied().unwrap_or_default();
-        if !(VERSION_1..=VERSION).contains(&version) {
-            return Err("card of a version this newsreel does not know");
-        }
+        let split = octets.split_at_checked(front_len);
+        let (front, rest) = split.ok_or("card is cut off")?;
         let number = |at: usize| {
             let four = front.get(at..at + 4).and_then(<[u8]>::first_chunk);
             four.map_or(0, |four: &[u8; 4]| u32::from_le_bytes(*four))
@@ -121,6 +135,7 @@ impl Card {
         let card = Self {
             article_len: number(4),
             head_len: number(8),
+            file_len: (version == VERSION).then(|| number(24)),
             crc_head: number(12),
             crc_body: number(16),
             name: name_of(name).ok_or("name in a card")?,
@@ -132,6 +147,9 @@ impl Card {
         }
         if card.head_len > card.article_len {
             return Err("header block is longer than the article");
+        }
+        if card.file_len > Some(card.article_len) {
+            return Err("the file is longer than its article");
         }
         Ok(card)
     }
@@ -160,6 +178,13 @@ mod tests {
         Card::of(text, 12, names, b"us a.b:7").unwrap()
     }
 
+    fn of_version_2() -> Card {
+        Card {
+            file_len: None,
+            ..card()
+        }
+    }
+
     #[test]
     fn the_layout_is_fixed() {
         let mut out = Vec::new();
@@ -168,29 +193,36 @@ mod tests {
             crc32c::crc32c(b"Subject: x\r\n"),
             crc32c::crc32c(b"\r\ntext\r\n.\r\n"),
         );
-        let mut expected = vec![2, 0, 5, 0, 23, 0, 0, 0, 12, 0, 0, 0];
+        let mut expected = vec![3, 0, 5, 0, 23, 0, 0, 0, 12, 0, 0, 0];
         expected.extend_from_slice(&head.to_le_bytes());
         expected.extend_from_slice(&body.to_le_bytes());
-        expected.extend_from_slice(b"\x08\0\0\0a/b/7\0c/8\0d/9us a.b:7");
+        expected.extend_from_slice(b"\x08\0\0\0\x17\0\0\0a/b/7\0c/8\0d/9us a.b:7");
         assert_eq!(out, expected);
         assert_eq!(Card::decode(&out), Ok(card()));
+        // How long its file is, version 2 did not say.
+        expected[0] = 2;
+        expected.drain(24..28);
+        assert_eq!(Card::decode(&expected), Ok(of_version_2()));
+        out.clear();
+        of_version_2().encode(&mut out);
+        assert_eq!(out, expected);
     }
 
     #[test]
     fn version_1_had_one_name_and_nothing_behind_it() {
         let mut old = Vec::new();
-        card().encode(&mut old);
+        of_version_2().encode(&mut old);
         assert!(Card::has_xref(&old));
         old[0] = 1;
         // Not that it is filed nowhere.
         assert!(!Card::has_xref(&old));
         old[20..24].fill(0);
         assert_eq!(Card::decode(&old), Err("name in a card"));
-        old.truncate(FRONT + 5);
+        old.truncate(FRONT_2 + 5);
         let expected = Card {
             links: Vec::new(),
             xref: Vec::new(),
-            ..card()
+            ..of_version_2()
         };
         assert_eq!(Card::decode(&old), Ok(expected));
     }
@@ -234,7 +266,16 @@ mod tests {
         for at in 0..good.len() - 8 {
             assert!(Card::decode(&good[..at]).is_err(), "cut at {at}");
         }
-        for (at, octet) in [(0, 3), (0, 0), (2, 4), (2, 6), (8, 24), (20, 1), (20, 200)] {
+        for (at, octet) in [
+            (0, 4),
+            (0, 0),
+            (2, 4),
+            (2, 6),
+            (8, 24),
+            (20, 1),
+            (20, 200),
+            (24, 24),
+        ] {
             let mut bad = good.clone();
             bad[at] = octet;
             assert!(Card::decode(&bad).is_err(), "octet {at}");

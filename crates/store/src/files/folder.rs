@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use newsreel_host::{Disk, Error as HostError, ErrorKind, File, OpenMode};
+use newsreel_wire::UnixTime;
 use newsreel_wire::nntp::framing::{lf_to_wire, wire_to_lf};
 
 use super::card::Card;
@@ -17,6 +18,9 @@ use crate::method::{Blocking, Want};
 
 /// So many files may want the same name.
 pub const COLLISIONS_MAX: usize = 8;
+
+/// So many seconds after its arrival an article's file is written at the latest, when disks are slow.
+const WRITTEN_WITHIN_S: u64 = 60;
 
 /// Why the text of a card was not read.
 #[derive(Debug)]
@@ -66,20 +70,15 @@ impl Folder {
         later(&self.dir.join(name), collisions)
     }
 
-    /// Writes an article under its name, or the next that is free; says under which.
-    pub(crate) fn write(
-        &self,
-        name: &str,
-        text: &[u8],
-        scratch: &mut Scratch,
-    ) -> newsreel_host::Result<PathBuf> {
+    /// Writes a file under its name, or the next that is free; says under which.
+    pub(crate) fn write(&self, name: &str, octets: &[u8]) -> newsreel_host::Result<PathBuf> {
         for collisions in 0..COLLISIONS_MAX {
             let path = self.path(name, collisions);
             let file = match self.create(&path) {
                 Err(error) if error.kind() == ErrorKind::Exists => continue,
                 file => file?,
             };
-            let written = file.write_at(scratch.stored_form(self.format, text), 0);
+            let written = file.write_at(octets, 0);
             if written.is_err() {
                 // Half a file is no use; what its removal says does not matter beside the cause.
                 let _ = self.disk.remove(&path);
@@ -119,15 +118,20 @@ impl Folder {
         make: impl Fn() -> newsreel_host::Result<T>,
     ) -> newsreel_host::Result<T> {
         let made = make();
-        let why = made.as_ref().err().map(HostError::kind);
         let dir = path.parent().unwrap_or(&self.dir);
-        // What a file in a directory's place is called is no kind of its own.
-        let may_be_in_the_way = matches!(why, Some(ErrorKind::NotFound | ErrorKind::Io));
-        let is_cleared = may_be_in_the_way && self.clear_the_way(dir)?;
-        if why != Some(ErrorKind::NotFound) && !is_cleared {
-            return made;
+        match made.as_ref().err().map(HostError::kind) {
+            Some(ErrorKind::NotFound) => {
+                let made = self.disk.make_dirs(dir);
+                if made.is_err() && self.clear_the_way(dir)? {
+                    self.disk.make_dirs(dir)?;
+                } else {
+                    made?;
+                }
+            }
+            // What a file in a directory's place is called is no kind of its own.
+            Some(ErrorKind::Io) if self.clear_the_way(dir)? => self.disk.make_dirs(dir)?,
+            _ => return made,
         }
-        self.disk.make_dirs(dir)?;
         make()
     }
 
@@ -211,9 +215,37 @@ impl Folder {
         })
     }
 
-    /// Which file has the text of a card under one of its names.
-    pub(crate) fn find(&self, name: &str, card: &Card) -> Result<PathBuf, TextError> {
+    /// Which file is a card's, whose article arrived then, of those that one of its names may have.
+    ///
+    /// Where its length and the time at which it was written tell, its octets are not read: they may lie anywhere on a disk.
+    pub(crate) fn find(
+        &self,
+        name: &str,
+        card: &Card,
+        arrival: UnixTime,
+    ) -> Result<PathBuf, TextError> {
+        let path = self.path(name, 0);
+        if self.is_as_written(&path, card, arrival).unwrap_or(false) {
+            return Ok(path);
+        }
         self.read_named(name, card, (Want::Head, Blocking::Yes), &mut Vec::new())
+    }
+
+    /// Whether a file is as long as the card says, and was written when its article arrived: another's of the same name, left by
+    /// a crash or of a group that was made again, would have to be both.
+    fn is_as_written(
+        &self,
+        path: &Path,
+        card: &Card,
+        arrival: UnixTime,
+    ) -> newsreel_host::Result<bool> {
+        let Some(facts) = self.disk.facts(path)? else {
+            return Ok(false);
+        };
+        // File systems ask a clock that is some milliseconds late.
+        let is_then = (facts.modified + 1).checked_sub(arrival.0);
+        let is_as_long = Some(facts.len) == card.file_len.map(u64::from);
+        Ok(is_as_long && is_then.is_some_and(|late| late <= WRITTEN_WITHIN_S))
     }
 
     fn read_named(
@@ -309,26 +341,23 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// An article as its file has it.
-    fn stored_form<'a>(&'a mut self, format: FileFormat, text: &'a [u8]) -> &'a [u8] {
+    /// An article as its file has it, where that is not its wire form.
+    pub(crate) fn native(&mut self, format: FileFormat, text: &[u8]) -> Option<&[u8]> {
         if format == FileFormat::Wire {
-            return text;
+            return None;
         }
         self.native.clear();
         self.again.clear();
         wire_to_lf(text, &mut self.native);
         lf_to_wire(&self.native, &mut self.again);
         // The length tells the forms apart.
-        match self.again == text && self.native.len() < text.len() {
-            true => &self.native,
-            false => text,
-        }
+        (self.again == text && self.native.len() < text.len()).then_some(&self.native)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use newsreel_host::{FaultyDisk, MemoryDisk, RealDisk};
+    use newsreel_host::{FaultyDisk, MemoryDisk, Op, RealDisk};
 
     use super::*;
 
@@ -344,6 +373,9 @@ mod tests {
         }
     }
 
+    /// No file is from then.
+    const NEVER: UnixTime = UnixTime(u64::MAX);
+
     fn card(text: &[u8], head_len: u32, name: &str) -> Card {
         Card::of(text, head_len, vec![name.to_owned()], b"").unwrap()
     }
@@ -352,6 +384,13 @@ mod tests {
         let mut text = vec![b'x'; 7];
         folder.read(card, want, Blocking::Yes, &mut text)?;
         Ok(text)
+    }
+
+    /// As a set does.
+    fn write(folder: &Folder, name: &str, text: &[u8]) -> PathBuf {
+        let mut scratch = Scratch::default();
+        let octets = scratch.native(folder.format, text).unwrap_or(text);
+        folder.write(name, octets).unwrap()
     }
 
     fn stored(folder: &Folder, path: &Path) -> Vec<u8> {
@@ -386,13 +425,11 @@ mod tests {
         {
             let text = format!("{head}{body}").into_bytes();
             let card = card(&text, head.len() as u32, &format!("d/{at}"));
-            let path = folder
-                .write(&card.name, &text, &mut Scratch::default())
-                .unwrap();
+            let path = write(&folder, &card.name, &text);
             let expected = native.map_or(text.clone(), |native| native.as_bytes().to_vec());
             if native.is_some() {
                 folder.format = FileFormat::Wire;
-                let other = folder.write("w", &text, &mut Scratch::default()).unwrap();
+                let other = write(&folder, "w", &text);
                 assert_eq!(stored(&folder, &other), text, "{body:?}");
                 folder.format = FileFormat::Native;
             }
@@ -413,18 +450,16 @@ mod tests {
         for n in 0..COLLISIONS_MAX {
             let text = format!("Subject: {n}\r\n\r\nx\r\n.\r\n").into_bytes();
             let card = card(&text, 12, "d/name");
-            let path = folder
-                .write(&card.name, &text, &mut Scratch::default())
-                .unwrap();
+            let path = folder.write(&card.name, &text).unwrap();
             assert_eq!(path, folder.path("d/name", n));
             cards.push((card, text, path));
         }
-        let full = folder.write("d/name", b"\r\n.\r\n", &mut Scratch::default());
+        let full = folder.write("d/name", b"\r\n.\r\n");
         assert_eq!(full.unwrap_err().kind(), ErrorKind::Exists);
         for gone in 0..cards.len() {
             for (at, (card, text, path)) in cards.iter().enumerate() {
                 let read = read(&folder, card, Want::Whole);
-                let found = folder.find("d/name", card);
+                let found = folder.find("d/name", card, NEVER);
                 if at < gone {
                     assert!(read.is_err() && found.is_err());
                 } else {
@@ -435,6 +470,44 @@ mod tests {
         }
         let missing = read(&folder, &cards[0].0, Want::Head);
         assert!(matches!(missing, Err(TextError::Missing)));
+    }
+
+    #[test]
+    fn length_and_time_tell_whose_file_it_is() {
+        let temporary = tempfile::tempdir().unwrap();
+        let disk = FaultyDisk::new(Arc::new(RealDisk));
+        let folder = Folder {
+            disk: Arc::new(disk.clone()),
+            dir: temporary.path().to_path_buf(),
+            ..folder()
+        };
+        let text = b"Subject: x\r\n\r\nbody\r\n.\r\n";
+        let path = write(&folder, "d/1", text);
+        let file = folder.disk.open(&path, OpenMode::ReadWrite).unwrap();
+        let now = disk.facts(&path).unwrap().unwrap().modified;
+        let mut card = card(text, 12, "d/1");
+        card.file_len = Some(file.len().unwrap() as u32);
+        let older = Card {
+            file_len: None,
+            ..card.clone()
+        };
+        // Whose head is another's: only who reads it knows.
+        file.write_at(b"s", 0).unwrap();
+        for (card, arrival, is_found) in [
+            (&card, now, true),
+            (&card, now + 1, true),
+            (&card, now - WRITTEN_WITHIN_S + 1, true),
+            (&card, now + 2 + WRITTEN_WITHIN_S, false),
+            (&card, now - WRITTEN_WITHIN_S - 2, false),
+            (&older, now, false),
+        ] {
+            let reads = disk.counts().of(Op::Read);
+            let found = folder.find("d/1", card, UnixTime(arrival));
+            assert_eq!(found.is_ok(), is_found, "{} {now}", arrival);
+            assert_eq!(disk.counts().of(Op::Read) - reads, u64::from(!is_found));
+        }
+        file.set_len(9).unwrap();
+        assert!(folder.find("d/1", &card, UnixTime(now)).is_err());
     }
 
     #[test]
@@ -449,7 +522,7 @@ mod tests {
         folder.disk.make_dirs(&folder.path("d/1", 0)).unwrap();
         let text = b"Subject: x\r\n\r\n.\r\n";
         let card = card(text, 12, "d/1");
-        let path = folder.write(&card.name, text, &mut Scratch::default());
+        let path = folder.write(&card.name, text);
         let path = path.unwrap();
         assert_eq!(path, folder.path("d/1", 1));
         assert_eq!(read(&folder, &card, Want::Whole).unwrap(), text);
@@ -468,11 +541,14 @@ mod tests {
         let mut paths: Vec<PathBuf> = Vec::new();
         for name in card.names() {
             let made = match paths.first() {
-                None => folder.write(name, text, &mut Scratch::default()),
+                None => folder.write(name, text),
                 Some(first) => folder.link(first, name),
             };
             paths.push(made.unwrap());
-            assert_eq!(folder.find(name, &card).unwrap(), paths[paths.len() - 1]);
+            assert_eq!(
+                folder.find(name, &card, NEVER).unwrap(),
+                paths[paths.len() - 1]
+            );
         }
         for path in paths {
             assert_eq!(read(&folder, &card, Want::Whole).unwrap(), text);
@@ -484,7 +560,7 @@ mod tests {
         let mut others = ["a/x", "b/x", "c/x"].into_iter();
         assert!(others.all(|other| {
             let was_there = folder.is_there(&card);
-            folder.write(other, text, &mut Scratch::default()).unwrap();
+            folder.write(other, text).unwrap();
             !was_there
         }));
         assert!(folder.is_there(&card));
@@ -511,11 +587,11 @@ mod tests {
             ] {
                 let old_card = card(old, 12, there);
                 let card = card(text, 12, name);
-                folder.write(there, old, &mut Scratch::default()).unwrap();
-                folder.write(name, text, &mut Scratch::default()).unwrap();
+                folder.write(there, old).unwrap();
+                folder.write(name, text).unwrap();
                 assert_eq!(read(&folder, &card, Want::Whole).unwrap(), text);
                 assert_eq!(read(&folder, &old_card, Want::Whole).unwrap(), old);
-                let found = folder.find(there, &old_card).unwrap();
+                let found = folder.find(there, &old_card, NEVER).unwrap();
                 assert_eq!(found, folder.path(there, 1));
             }
         }
@@ -549,9 +625,7 @@ mod tests {
             b"",
         );
         let card = card.unwrap();
-        let first = folder
-            .write("misc/1", text, &mut Scratch::default())
-            .unwrap();
+        let first = folder.write("misc/1", text).unwrap();
         let link = folder.link(&first, "alt/a/1").unwrap();
         assert_eq!(read(&folder, &card, Want::Whole).unwrap(), text);
         for (paths, syncs) in [(&[&first][..], 1), (&[&first, &link], 2), (&[], 1)] {
@@ -563,12 +637,10 @@ mod tests {
         }
         // The article is lost with the disk of its first name: the link leads there.
         folder.disk.remove(&first).unwrap();
-        assert!(folder.find("alt/a/1", &card).is_err());
+        assert!(folder.find("alt/a/1", &card, NEVER).is_err());
         // A disk that is not there is told from a file that was removed.
         assert!(!folder.is_there(&card));
-        folder
-            .write("misc/2", text, &mut Scratch::default())
-            .unwrap();
+        folder.write("misc/2", text).unwrap();
         assert!(folder.is_there(&card));
         let away = there.path().with_extension("away");
         folder.disk.rename(there.path(), &away).unwrap();
@@ -581,9 +653,7 @@ mod tests {
         let folder = folder();
         let text = b"Subject: x\r\n\r\nbody\r\n.\r\n";
         let card = card(text, 12, "d/1");
-        let path = folder
-            .write(&card.name, text, &mut Scratch::default())
-            .unwrap();
+        let path = write(&folder, &card.name, text);
         let good = stored(&folder, &path);
         let file = folder.disk.open(&path, OpenMode::ReadWrite).unwrap();
         for at in 0..good.len() {

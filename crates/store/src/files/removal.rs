@@ -35,8 +35,11 @@ impl Removal {
     /// Removes the file of this card, under all its names; `false` when there is no such card any more.
     fn remove(&mut self, token: &Token, memory: &mut Vec<u8>) -> Result<bool> {
         let read = self.cards.read(token, Want::Whole, Blocking::Yes, memory);
-        let card = match read {
-            Ok(stored) => Card::decode(memory.get(stored.octets).unwrap_or_default()),
+        let (card, arrival) = match read {
+            Ok(stored) => {
+                let card = Card::decode(memory.get(stored.octets).unwrap_or_default());
+                (card, stored.arrival)
+            }
             Err(ReadError::Host(error)) if !error.is_medium() => return Err(error.into()),
             // It was removed before.
             Err(ReadError::Gone) => return Ok(false),
@@ -48,7 +51,7 @@ impl Removal {
         };
         // The first name last: a link may be a symbolic one that leads to it.
         for name in card.names().rev() {
-            let path = match self.folder.find(name, &card) {
+            let path = match self.folder.find(name, &card, arrival) {
                 Ok(path) => path,
                 Err(TextError::Host(error)) => return Err(error.into()),
                 Err(_) => continue,

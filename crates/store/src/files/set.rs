@@ -2,6 +2,7 @@
 //!
 //! Nothing is written here, and no directory is looked at.  Where the file system has no room left, articles are put off.
 
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,7 +11,7 @@ use newsreel_wire::{BufferId, Sequence, SetId, Token, UnixTime};
 
 use super::batch::{Collected, FileBatch, Unwritten};
 use super::card::Card;
-use super::folder::Folder;
+use super::folder::{Folder, Scratch};
 use super::hollows::Hollows;
 use super::reader::FileReader;
 use super::reclaim::Reclaim;
@@ -41,6 +42,7 @@ struct FileSet {
     cards: SegmentSet,
     naming: Box<dyn Naming>,
     collected: Collected,
+    scratch: Scratch,
     /// A card on its way.
     card: Vec<u8>,
     /// Octets that may be written before the file system is asked again.
@@ -88,6 +90,7 @@ pub(crate) fn open(
         cards,
         naming,
         collected: Collected::default(),
+        scratch: Scratch::default(),
         card: Vec::new(),
         room: u64::MAX,
         free_octets_min: config.free_octets_min.unwrap_or(FREE_OCTETS_MIN),
@@ -103,13 +106,54 @@ pub(crate) fn open(
 }
 
 impl FileSet {
-    /// The card of an article of these names whose text is behind `start` in the batch.
-    fn write_card(&mut self, place: &Place<'_>, names: Vec<String>, start: usize) -> Option<Card> {
-        let text = self.collected.text.get(start..)?;
-        let card = Card::of(text, place.head_len, names, place.xref)?;
+    /// The card of an article of these names whose text is behind `start` in the batch, and where its native form is.
+    fn write_card(
+        &mut self,
+        place: &Place<'_>,
+        names: Vec<String>,
+        start: usize,
+    ) -> Option<(Card, Option<Range<usize>>)> {
+        let Collected { text, native, .. } = &mut self.collected;
+        let text = text.get(start..)?;
+        let mut card = Card::of(text, place.head_len, names, place.xref)?;
+        let form = self.scratch.native(self.reader.folder.format, text);
+        let form = form.map(|form| {
+            let start = native.len();
+            native.extend_from_slice(form);
+            start..native.len()
+        });
+        if let Some(form) = &form {
+            card.file_len = u32::try_from(form.len()).ok();
+        }
         self.card.clear();
         card.encode(&mut self.card);
-        Some(card)
+        Some((card, form))
+    }
+
+    /// Puts the article behind `start` in the batch into the catalogue.
+    fn place_card(
+        &mut self,
+        place: &Place<'_>,
+        names: Vec<String>,
+        start: usize,
+    ) -> std::result::Result<Token, PlaceError> {
+        let limit = ARTICLE_OCTETS_MAX;
+        let text = start..self.collected.text.len();
+        let written = self.write_card(place, names, start);
+        let (card, native) = written.ok_or(PlaceError::TooLarge { limit })?;
+        let token = self.cards.place(&Place {
+            article: &[&self.card],
+            head_len: 0,
+            ..*place
+        })?;
+        self.collected.articles.push(Unwritten {
+            position: token.position(),
+            text,
+            native,
+            head_len: card.head_len,
+            names: std::iter::once(card.name).chain(card.links).collect(),
+        });
+        Ok(article_token(&token, card.article_len))
     }
 
     /// Room as the file system tells it now.
@@ -137,28 +181,19 @@ impl StorageMethod for FileSet {
             return Err(PlaceError::NeedsReservation);
         }
         let names = self.naming.names(place);
-        let start = self.collected.text.len();
+        let (text, native) = (self.collected.text.len(), self.collected.native.len());
         for part in place.article {
             self.collected.text.extend_from_slice(part);
         }
-        let card = self.write_card(place, names, start);
-        let placed = card.ok_or(PlaceError::TooLarge { limit }).and_then(|card| {
-            let token = self.cards.place(&Place {
-                article: &[&self.card],
-                head_len: 0,
-                ..*place
-            })?;
-            Ok((token, card))
-        });
-        let (token, card) = placed.inspect_err(|_| self.collected.text.truncate(start))?;
-        self.room -= octets;
-        self.collected.articles.push(Unwritten {
-            position: token.position(),
-            text: start..start + len,
-            head_len: card.head_len,
-            names: std::iter::once(card.name).chain(card.links).collect(),
-        });
-        Ok(article_token(&token, card.article_len))
+        let placed = self.place_card(place, names, text);
+        match &placed {
+            Ok(_) => self.room -= octets,
+            Err(_) => {
+                self.collected.text.truncate(text);
+                self.collected.native.truncate(native);
+            }
+        }
+        placed
     }
 
     fn reservations(&mut self, now: Option<UnixTime>, out: &mut Vec<Reservation>) {

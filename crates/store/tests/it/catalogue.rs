@@ -208,6 +208,27 @@ fn sparse(disk: Arc<dyn Disk>) -> (Rig, Vec<Logged>, Vec<Logged>) {
     (rig, kept, gone)
 }
 
+/// In whatever order they go.
+#[test]
+fn cards_next_to_each_other_are_overwritten_together() {
+    let faulty = FaultyDisk::new(Arc::new(MemoryDisk::new()));
+    let mut rig = filled_with(Arc::new(faulty.clone()), 50, 200);
+    let stored = faulty.octets_written(".catalogue/");
+    let all = rig.log.articles().copied();
+    let (kept, mut gone): (Vec<Logged>, Vec<Logged>) =
+        all.partition(|logged| logged.number % 10 == 3);
+    gone.reverse();
+    let reads = faulty.octets_read(".catalogue/");
+    withdraw(&mut rig, &gone).unwrap();
+    let written = faulty.octets_written(".catalogue/") - stored;
+    assert!(written <= stored, "{written} octets for {stored} of cards");
+    let read = faulty.octets_read(".catalogue/") - reads;
+    assert!(read <= 2 * stored, "{read} octets for {stored} of cards");
+    all_there(&rig, &kept, "beside them");
+    assert_eq!(walked(&rig).len(), kept.len());
+    assert!(gone.iter().all(|logged| rig.read(logged).is_err()));
+}
+
 #[test]
 fn a_power_cut_while_room_is_given_back_costs_nothing() {
     let config = config_of("md5spool", 1 << 20);

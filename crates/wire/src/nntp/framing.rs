@@ -110,7 +110,9 @@ pub fn wire_to_lf(wire: &[u8], out: &mut Vec<u8>) {
     out.reserve(rest.len());
     while !rest.is_empty() {
         rest = rest.strip_prefix(b".").unwrap_or(rest);
-        let end = memchr::memmem::find(rest, b"\r\n");
+        let ends_line = |at: &usize| rest.get(*at) == Some(&b'\r');
+        let mut before_lf = memchr_iter(b'\n', rest).filter_map(|lf| lf.checked_sub(1));
+        let end = before_lf.find(ends_line);
         let (line, after) = rest
             .split_at_checked(end.unwrap_or(rest.len()))
             .unwrap_or_default();

@@ -4,6 +4,7 @@
 
 mod compare;
 mod options;
+mod removal;
 mod storage;
 mod usenetfs;
 
@@ -95,6 +96,13 @@ pub(crate) enum Verb {
                       Example:\n  newsreel bench storage --directory /tmp/storage --inn ./inn2.sh --report /tmp/report"
     )]
     Storage(storage::Options),
+    /// Measure how long the oldest articles of large groups take to go, where articles are files
+    #[command(
+        after_help = "Makes file systems in image files below the directory and mounts them: root is needed, and mke2fs. Nothing is in memory \
+                      when the removal begins: the caches of the whole machine are emptied.\n\n\
+                      Example:\n  newsreel bench removal --directory /tmp/removal --fastrm /usr/lib/news/bin/fastrm"
+    )]
+    Removal(removal::Options),
     /// Measure large directories, flat and managed
     #[command(subcommand)]
     Usenetfs(usenetfs::Verb),
@@ -216,6 +224,7 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
         Verb::Beside(options) => compare::beside(options, machine),
         Verb::Compare(options) => compare::run(options, machine),
         Verb::Storage(options) => storage::run(options, machine),
+        Verb::Removal(options) => removal::run(options, machine),
         Verb::Usenetfs(verb) => usenetfs::run(verb, machine),
     }
 }

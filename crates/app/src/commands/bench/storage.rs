@@ -68,7 +68,7 @@ pub(crate) struct Options {
     json: bool,
 }
 
-fn file_systems() -> PossibleValuesParser {
+pub(super) fn file_systems() -> PossibleValuesParser {
     PossibleValuesParser::new(FileSystem::ALL.map(FileSystem::name))
 }
 

@@ -12,7 +12,7 @@ use std::io::IoSlice;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{DirEntry, Disk, File, Lock, OpenMode};
+use super::{DirEntry, Disk, File, FileFacts, Lock, OpenMode};
 use crate::error::{Error, ErrorKind, Op, Result};
 use script::{Call, Script};
 pub use script::{Effect, Fault, OpCounts};
@@ -199,6 +199,11 @@ impl Disk for FaultyDisk {
     fn exists(&self, path: &Path) -> Result<bool> {
         self.strike(Op::Stat, path)?;
         self.inner.exists(path)
+    }
+
+    fn facts(&self, path: &Path) -> Result<Option<FileFacts>> {
+        self.strike(Op::Stat, path)?;
+        self.inner.facts(path)
     }
 
     fn sync_dir(&self, dir: &Path) -> Result<()> {

@@ -9,6 +9,7 @@ pub type Target = (&'static str, fn(&[u8]));
 /// Every target of the spool's files.
 pub const TARGETS: &[Target] = &[
     ("buffer", buffer),
+    ("cache_values", cache_values),
     ("control_keys", control_keys),
     ("control_message", control_message),
     ("directory_mark", directory_mark),
@@ -156,4 +157,9 @@ pub fn users(data: &[u8]) {
 pub fn waiting_mail(data: &[u8]) {
     let _ = newsreel_mail::fuzz::decode(data);
     let _ = newsreel_mail::fuzz::decode_made(data);
+}
+
+/// Values of the cache's table: what is read is written the same way.
+pub fn cache_values(data: &[u8]) {
+    let _ = newsreel_cache::fuzz::decode(data);
 }

@@ -33,10 +33,11 @@ const RUNS: u64 = 3;
 /// So many that the log begins a second segment: the first one goes, and without the views' files all would be lost.
 const MANY: u32 = 80;
 
-/// Formats that no spool of a set has anything of: one is not of a spool, a mail is in it only while it waits, users and keys
-/// only where somebody adds them (their files are held to their formats by the tests of `crates/mail`, `crates/users` and
-/// `crates/engine`).
-const BESIDE: [&str; 4] = [
+/// Formats that no spool of a set has anything of: two are not of a spool, a mail is in it only while it waits, users and keys
+/// only where somebody adds them (their files are held to their formats by the tests of `crates/cache`, `crates/mail`,
+/// `crates/users` and `crates/engine`).
+const BESIDE: [&str; 5] = [
+    "cache.md",
     "control-keys.md",
     "mail.md",
     "managed-directory.md",

@@ -1,0 +1,20 @@
+//! Takes any octets for values of the table: the door for fuzzers.  Must never panic.
+
+use crate::keep::{Block, KeptGroup, sealed};
+
+/// Takes `octets` for each kind of value, and for a sealed one; what is understood must be written the same way again.
+#[must_use]
+pub fn decode(octets: &[u8]) -> bool {
+    let opened = sealed::open(b"key", octets).map(|value| sealed::seal(b"key", value));
+    assert!(opened.is_none_or(|again| again == octets));
+    let group = KeptGroup::decode(octets);
+    if let Some(group) = &group {
+        assert_eq!(group.encode().as_deref(), Some(octets));
+    }
+    let block = Block::decode(octets);
+    if let Some(block) = &block {
+        assert_eq!(block.encode(), octets);
+        assert_eq!(block.lines().count(), block.there().count_ones() as usize);
+    }
+    group.is_some() || block.is_some()
+}

@@ -1,0 +1,269 @@
+//! What the cache keeps (decision 0020): articles in segments of the store, and beside them a table of all that is small.
+//!
+//! Nothing in it is needed: what is lost or damaged is fetched again, so errors are told here and become "not kept".  Never
+//! more is kept than the settings say; what goes first is what came first, and of overview the groups that were asked for
+//! longest ago.  All calls may wait for the disk but those that say otherwise.  The files are described in
+//! `docs/formats/cache.md`.
+
+mod articles;
+mod backend;
+mod block;
+mod error;
+mod group;
+mod overview;
+pub(crate) mod sealed;
+mod table;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use newsreel_host::{Disk, Lock, random_bytes};
+use newsreel_index::id_hash;
+use newsreel_net::LineLimit;
+use newsreel_store::StoreReader;
+use newsreel_wire::{IdHash, MessageId};
+use parking_lot::Mutex;
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+
+use articles::Articles;
+use error::Result;
+use overview::Groups;
+use table::Table;
+
+pub use articles::Fetched;
+pub use block::{BLOCK_NUMBERS, Block, place_of, places_in};
+pub use error::KeepError;
+pub use group::KeptGroup;
+
+/// The fact that has the identity: 16 octets that name the store's files, and 32 for the key of hashes.
+const IDENTITY: &str = "identity";
+
+/// The fact that has the size of segments.
+const SEGMENT_OCTETS: &str = "segment octets";
+
+/// The largest segment.
+const SEGMENT_OCTETS_MAX: u64 = 64 << 20;
+
+/// The smallest segment.
+const SEGMENT_OCTETS_MIN: u64 = 1 << 20;
+
+/// So many segments there are at least, so that one that goes takes no more than this part of all with it.
+const SEGMENTS_MIN: u64 = 8;
+
+/// What an entry in memory costs beside its octets.
+const ENTRY_OCTETS: u64 = 128;
+
+/// How much is kept, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeepSettings {
+    /// The directory: nothing else may be in it.
+    pub directory: PathBuf,
+    /// Octets of articles.
+    pub octets: u64,
+    /// Octets of overview.
+    pub overview_octets: u64,
+    /// Octets of articles in memory.
+    pub memory_octets: u64,
+    /// Octets of overview in memory.
+    pub overview_memory_octets: u64,
+    /// Octets of the table in memory.
+    pub table_memory_octets: usize,
+}
+
+impl KeepSettings {
+    /// The least that can be kept, octets.
+    pub const OCTETS_MIN: u64 = SEGMENTS_MIN * SEGMENT_OCTETS_MIN;
+
+    /// Octets of a segment; those of one that is there already, where it may be.
+    fn segment_octets(&self, there: Option<u64>) -> u64 {
+        let most = (self.octets / SEGMENTS_MIN).clamp(SEGMENT_OCTETS_MIN, SEGMENT_OCTETS_MAX);
+        let usual = 1 << most.ilog2();
+        there.filter(|there| *there <= most).unwrap_or(usual)
+    }
+}
+
+/// An article in memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    /// All of it in wire form.
+    pub wire: Bytes,
+    /// Octets of its header block, empty line not included.
+    pub head_len: usize,
+}
+
+impl Kept {
+    /// An article as it came; none: it has no end of its header block.
+    #[must_use]
+    pub fn new(wire: Bytes) -> Option<Self> {
+        let head_len = match wire.strip_prefix(b"\r\n") {
+            Some(_) => 0,
+            None => memchr::memmem::find(&wire, b"\r\n\r\n")? + 2,
+        };
+        Some(Self { wire, head_len })
+    }
+}
+
+#[derive(Clone)]
+struct Octets;
+
+impl Weighter<IdHash, Arc<Kept>> for Octets {
+    fn weight(&self, _: &IdHash, kept: &Arc<Kept>) -> u64 {
+        kept.wire.len() as u64 + ENTRY_OCTETS
+    }
+}
+
+impl Weighter<(Arc<str>, u64), Arc<Block>> for Octets {
+    fn weight(&self, _: &(Arc<str>, u64), block: &Arc<Block>) -> u64 {
+        block.octets() + ENTRY_OCTETS
+    }
+}
+
+/// Articles have so many octets, about.
+const ARTICLE_OCTETS_USUAL: u64 = 4 << 10;
+
+/// Blocks have so many octets, about.
+const BLOCK_OCTETS_USUAL: u64 = 32 << 10;
+
+fn items(octets: u64, each: u64) -> usize {
+    usize::try_from(octets / each).map_or(usize::MAX, |items| items.max(16))
+}
+
+/// What is kept.
+pub struct Keep {
+    key: [u8; 32],
+    table: Table,
+    reader: Arc<StoreReader>,
+    articles: Mutex<Articles>,
+    groups: Mutex<Groups>,
+    in_memory: Cache<IdHash, Arc<Kept>, Octets>,
+    blocks_in_memory: Cache<(Arc<str>, u64), Arc<Block>, Octets>,
+    lines: LineLimit,
+    /// Nobody else uses the directory.
+    _lock: Box<dyn Lock>,
+}
+
+impl fmt::Debug for Keep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keep")
+            .field("table", &self.table)
+            .field("octets_in_memory", &self.in_memory.weight())
+            .field("overview_in_memory", &self.blocks_in_memory.weight())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Keep {
+    /// Opens what there is; what cannot be used is removed, and begun anew.
+    ///
+    /// # Errors
+    /// When the settings cannot be, another process uses the directory, or nothing can be made there.
+    pub fn open(disk: &Arc<dyn Disk>, settings: &KeepSettings) -> Result<Self> {
+        if settings.octets < KeepSettings::OCTETS_MIN {
+            let (octets, least) = (settings.octets, KeepSettings::OCTETS_MIN);
+            let why = format!("{octets} octets are too few to keep articles in; give it {least}");
+            return Err(KeepError::Settings(why));
+        }
+        disk.create_dir_all(&settings.directory)?;
+        let lock = disk.lock(&settings.directory.join("lock"))?;
+        let (table, articles, key) = match Self::parts(disk, settings) {
+            Ok(parts) => parts,
+            Err(error) => {
+                tracing::error!(target: "newsreel::cache", %error, "the cache begins anew");
+                articles::remove_all(disk.as_ref(), &settings.directory)?;
+                Self::parts(disk, settings)?
+            }
+        };
+        disk.sync_dir(&settings.directory)?;
+        let groups = Groups::read(&table, settings.overview_octets)?;
+        let (memory, blocks) = (settings.memory_octets, settings.overview_memory_octets);
+        Ok(Self {
+            key,
+            reader: articles.reader(),
+            articles: Mutex::new(articles),
+            groups: Mutex::new(groups),
+            table,
+            in_memory: Cache::with_weighter(items(memory, ARTICLE_OCTETS_USUAL), memory, Octets),
+            blocks_in_memory: Cache::with_weighter(
+                items(blocks, BLOCK_OCTETS_USUAL),
+                blocks,
+                Octets,
+            ),
+            lines: LineLimit::default(),
+            _lock: lock,
+        })
+    }
+
+    fn parts(disk: &Arc<dyn Disk>, settings: &KeepSettings) -> Result<(Table, Articles, [u8; 32])> {
+        let path = settings.directory.join("table.redb");
+        let table = Table::open(disk, &path, settings.table_memory_octets)?;
+        let identity = match table.fact(IDENTITY)? {
+            Some(identity) => identity,
+            None => {
+                // Articles without their table cannot be found.
+                articles::remove_files(disk.as_ref(), &settings.directory)?;
+                let identity = random_bytes::<48>()?.to_vec();
+                table.change(true, |change| change.put_fact(IDENTITY, &identity))?;
+                identity
+            }
+        };
+        let there = table.fact(SEGMENT_OCTETS)?;
+        let there = there.and_then(|octets| octets.try_into().ok().map(u64::from_le_bytes));
+        let segment = settings.segment_octets(there);
+        if there.is_some_and(|there| there != segment) {
+            let why = "it has become too small for the segments that are there".to_owned();
+            return Err(KeepError::Settings(why));
+        }
+        let octets = segment.to_le_bytes();
+        table.change(true, |change| change.put_fact(SEGMENT_OCTETS, &octets))?;
+        let wrong = || KeepError::Settings("its identity is damaged".to_owned());
+        let (spool, key) = identity.split_first_chunk().ok_or_else(wrong)?;
+        let key = key.try_into().map_err(|_| wrong())?;
+        let articles = Articles::open(disk, settings, (*spool, segment), &table)?;
+        Ok((table, articles, key))
+    }
+
+    /// The hash under which an article is kept.
+    #[must_use]
+    pub fn id_hash(&self, id: MessageId<'_>) -> IdHash {
+        id_hash(&self.key, id)
+    }
+
+    /// An article, if it is in memory; never waits.
+    #[must_use]
+    pub fn article_in_memory(&self, id: &IdHash) -> Option<Arc<Kept>> {
+        self.in_memory.get(id)
+    }
+
+    /// Octets of overview that are kept.
+    #[must_use]
+    pub fn overview_octets(&self) -> u64 {
+        self.groups.lock().overview_octets()
+    }
+
+    /// Makes all that is kept durable.
+    pub fn checkpoint(&self) {
+        let checkpoint = self.articles.lock().checkpoint(&self.table);
+        self.told(checkpoint);
+    }
+
+    /// What went wrong is told, and nothing more is made of it.
+    fn told<T>(&self, result: Result<T>) -> Option<T> {
+        match result {
+            Ok(done) => Some(done),
+            // That was told when it happened.
+            Err(_) if self.table.is_broken() => None,
+            Err(error) => {
+                if let Some(more) = self.lines.admit() {
+                    tracing::error!(target: "newsreel::cache", %error, more, "cannot be kept");
+                }
+                None
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,369 @@
+//! The table: everything small that is kept, in one redb file.
+//!
+//! A change is atomic and seen at once; it is on disk with the next one that is durable.  redb checks what it reads only after a
+//! crash, and may panic where its file rots: that is caught here, ends the table, and removes its file, so that the next
+//! start begins anew.  What the tables hold is in `docs/formats/cache.md`.
+
+use std::fmt;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use newsreel_host::{Disk, OpenMode};
+use newsreel_store::Marks;
+use newsreel_wire::{BufferId, IdHash, Position, TOKEN_OCTETS, Token};
+use redb::{
+    Database, Durability, ReadableDatabase as _, ReadableTable as _, TableDefinition,
+    WriteTransaction,
+};
+
+use super::backend::OnDisk;
+use super::block::Block;
+use super::error::{KeepError, Result};
+use super::group::KeptGroup;
+use super::sealed;
+
+/// Message-ids' hashes to tokens.
+const ARTICLES: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("articles");
+/// Buffers and positions to message-ids' hashes.
+const PLACES: TableDefinition<'_, (u16, u64), &[u8; 16]> = TableDefinition::new("places");
+/// Groups and numbers of blocks to blocks.
+const BLOCKS: TableDefinition<'_, (&str, u64), &[u8]> = TableDefinition::new("blocks");
+/// Groups' names to groups.
+const GROUPS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("groups");
+/// The rest, by name.
+const FACTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("facts");
+
+/// The fact that says where a buffer stands.
+const MARKS: &str = "marks";
+
+/// Any error of redb.
+pub(super) type Fault = Box<redb::Error>;
+
+fn fault(error: impl Into<redb::Error>) -> Fault {
+    Box::new(error.into())
+}
+
+/// The key of a block's checksum.
+fn block_key(group: &str, block: u64) -> Vec<u8> {
+    [group.as_bytes(), &block.to_le_bytes()].concat()
+}
+
+/// The table.
+pub(super) struct Table {
+    database: Database,
+    disk: Arc<dyn Disk>,
+    path: PathBuf,
+    is_broken: AtomicBool,
+    /// Something was changed that is not durable.
+    is_changed: AtomicBool,
+}
+
+impl fmt::Debug for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Table")
+            .field("path", &self.path)
+            .field("is_broken", &self.is_broken)
+            .finish_non_exhaustive()
+    }
+}
+
+fn opened(file: OnDisk, cache_octets: usize) -> std::result::Result<Database, Fault> {
+    let mut builder = Database::builder();
+    builder.set_cache_size(cache_octets);
+    let database = builder.create_with_backend(file).map_err(fault)?;
+    let tables = database.begin_write().map_err(fault)?;
+    tables.open_table(ARTICLES).map_err(fault)?;
+    tables.open_table(PLACES).map_err(fault)?;
+    tables.open_table(BLOCKS).map_err(fault)?;
+    tables.open_table(GROUPS).map_err(fault)?;
+    tables.open_table(FACTS).map_err(fault)?;
+    tables.commit().map_err(fault)?;
+    Ok(database)
+}
+
+impl Table {
+    /// Opens it, or makes it.
+    pub(super) fn open(disk: &Arc<dyn Disk>, path: &Path, cache_octets: usize) -> Result<Self> {
+        let file = OnDisk(disk.open(path, OpenMode::CreateOrOpen)?);
+        let why = match catch_unwind(AssertUnwindSafe(|| opened(file, cache_octets))) {
+            Ok(Ok(database)) => {
+                return Ok(Self {
+                    database,
+                    disk: Arc::clone(disk),
+                    path: path.to_owned(),
+                    is_broken: AtomicBool::new(false),
+                    is_changed: AtomicBool::new(false),
+                });
+            }
+            Ok(Err(fault)) => fault.to_string(),
+            Err(_) => "it is damaged".to_owned(),
+        };
+        let path = path.to_owned();
+        Err(KeepError::Table { path, why })
+    }
+
+    /// Whether it failed, and nothing in it is to be had any more.
+    pub(super) fn is_broken(&self) -> bool {
+        self.is_broken.load(Ordering::Acquire)
+    }
+
+    /// Whether something was changed that is not durable.
+    pub(super) fn is_changed(&self) -> bool {
+        self.is_changed.load(Ordering::Acquire)
+    }
+
+    /// Does something with the database; what fails once is not used again.
+    fn guarded<T>(
+        &self,
+        work: impl FnOnce(&Database) -> std::result::Result<T, Fault>,
+    ) -> Result<T> {
+        let wrong = |why: String| KeepError::Table {
+            path: self.path.clone(),
+            why,
+        };
+        if self.is_broken() {
+            return Err(wrong("it failed before".to_owned()));
+        }
+        let why = match catch_unwind(AssertUnwindSafe(|| work(&self.database))) {
+            Ok(Ok(done)) => return Ok(done),
+            Ok(Err(fault)) => fault.to_string(),
+            Err(_) => "it is damaged".to_owned(),
+        };
+        if !self.is_broken.swap(true, Ordering::AcqRel) {
+            tracing::error!(target: "newsreel::cache", path = %self.path.display(), %why,
+                "the cache's table cannot be used; nothing is cached until the next start");
+            if let Err(error) = self.disk.remove(&self.path) {
+                tracing::error!(target: "newsreel::cache", %error, "it cannot be removed");
+            }
+        }
+        Err(wrong(why))
+    }
+
+    /// Where an article lies.
+    pub(super) fn article(&self, id: &IdHash) -> Result<Option<Token>> {
+        self.guarded(|database| {
+            let reading = database.begin_read().map_err(fault)?;
+            let articles = reading.open_table(ARTICLES).map_err(fault)?;
+            let found = articles.get(&id.0).map_err(fault)?;
+            Ok(found.and_then(|value| {
+                let octets = sealed::open(&id.0, value.value())?;
+                <[u8; TOKEN_OCTETS]>::try_from(octets)
+                    .ok()
+                    .map(Token::from_bytes)
+            }))
+        })
+    }
+
+    /// What is known of a block.
+    pub(super) fn block(&self, group: &str, block: u64) -> Result<Option<Block>> {
+        self.guarded(|database| {
+            let reading = database.begin_read().map_err(fault)?;
+            let blocks = reading.open_table(BLOCKS).map_err(fault)?;
+            let found = blocks.get((group, block)).map_err(fault)?;
+            Ok(found.and_then(|value| {
+                let octets = sealed::open(&block_key(group, block), value.value())?;
+                Block::decode(octets)
+            }))
+        })
+    }
+
+    /// Every group.
+    pub(super) fn groups(&self, mut visit: impl FnMut(&str, KeptGroup)) -> Result<()> {
+        self.guarded(|database| {
+            let reading = database.begin_read().map_err(fault)?;
+            let groups = reading.open_table(GROUPS).map_err(fault)?;
+            for row in groups.iter().map_err(fault)? {
+                let (name, value) = row.map_err(fault)?;
+                let octets = sealed::open(name.value().as_bytes(), value.value());
+                if let Some(group) = octets.and_then(KeptGroup::decode) {
+                    visit(name.value(), group);
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// A fact that was noted.
+    pub(super) fn fact(&self, name: &str) -> Result<Option<Vec<u8>>> {
+        self.guarded(|database| {
+            let reading = database.begin_read().map_err(fault)?;
+            let facts = reading.open_table(FACTS).map_err(fault)?;
+            let found = facts.get(name).map_err(fault)?;
+            Ok(found.and_then(|value| {
+                let octets = sealed::open(name.as_bytes(), value.value())?;
+                Some(octets.to_vec())
+            }))
+        })
+    }
+
+    /// Where the buffer stood, and the last sequence.
+    pub(super) fn marks(&self) -> Result<Option<(Marks, u64)>> {
+        let octets = self.fact(MARKS)?.unwrap_or_default();
+        let mut numbers = octets.as_chunks().0.iter();
+        let mut number = || numbers.next().map(|octets| u64::from_le_bytes(*octets));
+        let mut marks = || {
+            let buffer = BufferId(u16::try_from(number()?).ok()?);
+            let (end, reserved) = (Position(number()?), Position(number()?));
+            let marks = Marks {
+                buffer,
+                end,
+                reserved,
+            };
+            Some((marks, number()?))
+        };
+        Ok(marks())
+    }
+
+    /// Changes it.
+    pub(super) fn change(
+        &self,
+        is_durable: bool,
+        changing: impl FnOnce(&Change<'_>) -> std::result::Result<(), Fault>,
+    ) -> Result<()> {
+        self.is_changed.store(!is_durable, Ordering::Release);
+        self.guarded(|database| {
+            let mut writing = database.begin_write().map_err(fault)?;
+            if !is_durable {
+                writing.set_durability(Durability::None).map_err(|error| {
+                    let error = redb::StorageError::Io(std::io::Error::other(error.to_string()));
+                    fault(error)
+                })?;
+            }
+            changing(&Change(&writing))?;
+            writing.commit().map_err(fault)
+        })
+    }
+}
+
+/// A change under way.
+pub(super) struct Change<'t>(&'t WriteTransaction);
+
+impl Change<'_> {
+    /// An article was placed.
+    pub(super) fn put_articles(
+        &self,
+        articles: &[(IdHash, Token)],
+    ) -> std::result::Result<(), Fault> {
+        let mut tokens = self.0.open_table(ARTICLES).map_err(fault)?;
+        let mut places = self.0.open_table(PLACES).map_err(fault)?;
+        for (id, token) in articles {
+            let value = sealed::seal(&id.0, token.as_bytes());
+            tokens.insert(&id.0, &*value).map_err(fault)?;
+            let place = (token.buffer().0, token.position().0);
+            places.insert(place, &id.0).map_err(fault)?;
+        }
+        Ok(())
+    }
+
+    /// These are not shown any more.
+    pub(super) fn forget(&self, ids: &[IdHash]) -> std::result::Result<(), Fault> {
+        let mut tokens = self.0.open_table(ARTICLES).map_err(fault)?;
+        for id in ids {
+            tokens.remove(&id.0).map_err(fault)?;
+        }
+        Ok(())
+    }
+
+    /// What lies below a position of a buffer is gone.
+    pub(super) fn forget_below(
+        &self,
+        buffer: BufferId,
+        floor: Position,
+    ) -> std::result::Result<(), Fault> {
+        let mut tokens = self.0.open_table(ARTICLES).map_err(fault)?;
+        let mut places = self.0.open_table(PLACES).map_err(fault)?;
+        let below = (buffer.0, 0)..(buffer.0, floor.0);
+        let gone = places.extract_from_if(below, |_, _| true).map_err(fault)?;
+        for place in gone {
+            let (place, id) = place.map_err(fault)?;
+            // It may have been stored again since.
+            let is_there = tokens.get(id.value()).map_err(fault)?.is_some_and(|value| {
+                let octets = sealed::open(id.value(), value.value());
+                let token = octets.and_then(|octets| octets.try_into().ok().map(Token::from_bytes));
+                token.is_some_and(|token| token.position().0 != place.value().1)
+            });
+            if !is_there {
+                tokens.remove(id.value()).map_err(fault)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A block of a group; gives its octets, and those of what was there.
+    pub(super) fn put_block(
+        &self,
+        group: &str,
+        number: u64,
+        block: &Block,
+    ) -> std::result::Result<(u64, u64), Fault> {
+        let value = sealed::seal(&block_key(group, number), &block.encode());
+        let mut blocks = self.0.open_table(BLOCKS).map_err(fault)?;
+        let old = blocks.insert((group, number), &*value).map_err(fault)?;
+        let old = old.map_or(0, |old| old.value().len());
+        Ok((value.len() as u64, old as u64))
+    }
+
+    /// A group.
+    pub(super) fn put_group(
+        &self,
+        name: &str,
+        group: &KeptGroup,
+    ) -> std::result::Result<(), Fault> {
+        if let Some(value) = group.encode() {
+            let value = sealed::seal(name.as_bytes(), &value);
+            let mut groups = self.0.open_table(GROUPS).map_err(fault)?;
+            groups.insert(name, &*value).map_err(fault)?;
+        }
+        Ok(())
+    }
+
+    /// A group is not known any more.
+    pub(super) fn remove_group(&self, name: &str) -> std::result::Result<(), Fault> {
+        let mut groups = self.0.open_table(GROUPS).map_err(fault)?;
+        groups.remove(name).map_err(fault)?;
+        Ok(())
+    }
+
+    /// Blocks of a group go, each shown before; gives their octets.
+    pub(super) fn remove_blocks(
+        &self,
+        group: &str,
+        numbers: Range<u64>,
+        mut visit: impl FnMut(&Block),
+    ) -> std::result::Result<u64, Fault> {
+        let mut blocks = self.0.open_table(BLOCKS).map_err(fault)?;
+        let mut octets = 0;
+        let range = (group, numbers.start)..(group, numbers.end);
+        for row in blocks.extract_from_if(range, |_, _| true).map_err(fault)? {
+            let (key, value) = row.map_err(fault)?;
+            octets += value.value().len() as u64;
+            let sealed = sealed::open(&block_key(group, key.value().1), value.value());
+            if let Some(block) = sealed.and_then(Block::decode) {
+                visit(&block);
+            }
+        }
+        Ok(octets)
+    }
+
+    /// Where the buffer stands, and the last sequence.
+    pub(super) fn put_marks(&self, marks: &Marks, sequence: u64) -> std::result::Result<(), Fault> {
+        let numbers = [
+            marks.buffer.0.into(),
+            marks.end.0,
+            marks.reserved.0,
+            sequence,
+        ];
+        self.put_fact(MARKS, &numbers.map(u64::to_le_bytes).concat())
+    }
+
+    /// Notes a fact.
+    pub(super) fn put_fact(&self, name: &str, value: &[u8]) -> std::result::Result<(), Fault> {
+        let mut facts = self.0.open_table(FACTS).map_err(fault)?;
+        let value = sealed::seal(name.as_bytes(), value);
+        facts.insert(name, &*value).map_err(fault)?;
+        Ok(())
+    }
+}

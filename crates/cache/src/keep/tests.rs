@@ -1,0 +1,245 @@
+//! What is kept, over disks in memory: read back, let go, cancelled, lost with the power, rotten.
+
+use std::path::Path;
+
+use newsreel_host::MemoryDisk;
+use newsreel_wire::{ArticleNumber, UnixTime};
+
+use super::*;
+
+const NOW: UnixTime = UnixTime(1_767_225_600);
+
+fn settings() -> KeepSettings {
+    KeepSettings {
+        directory: "/cache".into(),
+        octets: KeepSettings::OCTETS_MIN,
+        overview_octets: 100_000,
+        memory_octets: 1 << 20,
+        overview_memory_octets: 1 << 20,
+        table_memory_octets: 1 << 20,
+    }
+}
+
+fn open(disk: &MemoryDisk) -> Keep {
+    let disk: Arc<dyn Disk> = Arc::new(disk.clone());
+    Keep::open(&disk, &settings()).unwrap()
+}
+
+fn id(number: u64) -> String {
+    format!("<{number}@t.example>")
+}
+
+fn article(keep: &Keep, number: u64, octets: usize) -> Fetched {
+    let id = id(number);
+    let head = format!("Subject: {number}\r\nMessage-ID: {id}\r\n\r\n");
+    let body = "x".repeat(octets);
+    let wire = format!("{head}{body}\r\n.\r\n").into_bytes();
+    Fetched {
+        hash: keep.id_hash(MessageId::parse(id.as_bytes()).unwrap()),
+        id: id.into_bytes().into(),
+        kept: Arc::new(Kept::new(wire.into()).unwrap()),
+    }
+}
+
+/// Whether an article is there, and as it came.
+fn is_there(keep: &Keep, number: u64, octets: usize) -> bool {
+    let expected = article(keep, number, octets);
+    let found = keep.article(&expected.hash);
+    if let Some(found) = &found {
+        assert_eq!(*found, expected.kept, "article {number}");
+    }
+    found.is_some()
+}
+
+fn line(number: u64, octets: usize) -> Vec<u8> {
+    let subject = "s".repeat(octets);
+    let id = id(number);
+    format!("{subject}\tme@t.example\tThu, 01 Jan 2026 00:00:00 +0000\t{id}\t\t9\t1").into_bytes()
+}
+
+fn group(low: u64, high: u64, told: u64) -> KeptGroup {
+    KeptGroup {
+        low: ArticleNumber(low),
+        high: ArticleNumber(high),
+        count: 1 + high - low,
+        told: UnixTime(NOW.0 + told),
+        overview_octets: 0,
+        status: "y".into(),
+    }
+}
+
+/// Tells a group's overview of a range, of which all are there.
+fn tell(keep: &Keep, name: &Arc<str>, low: u64, high: u64, octets: usize) {
+    let lines: Vec<_> = (low..=high)
+        .map(|n| (ArticleNumber(n), line(n, octets)))
+        .collect();
+    let lines = lines.iter().map(|(number, line)| (*number, &**line));
+    keep.tell(
+        name,
+        &[(ArticleNumber(low), ArticleNumber(high))],
+        lines,
+        NOW,
+    );
+}
+
+/// The numbers below 600 whose lines are known.
+fn known(keep: &Keep, name: &Arc<str>) -> Vec<u64> {
+    let blocks = (0..5).map(|number| (number, keep.block(name, number)));
+    let lines = blocks.flat_map(|(number, block)| {
+        let places: Vec<u64> = block.lines().map(|(place, _)| place.into()).collect();
+        places
+            .into_iter()
+            .map(move |place| number * BLOCK_NUMBERS + place)
+    });
+    lines.collect()
+}
+
+fn octets_in(disk: &MemoryDisk, dir: &str) -> u64 {
+    let entries = disk.list(Path::new(dir)).unwrap();
+    entries.iter().map(|entry| entry.len).sum()
+}
+
+#[test]
+fn what_was_made_durable_survives_and_nothing_is_ever_wrong() {
+    let disk = MemoryDisk::new();
+    let name: Arc<str> = "misc.test".into();
+    let keep = open(&disk);
+    let mine: Vec<Fetched> = (1..=20).map(|n| article(&keep, n, 900)).collect();
+    keep.keep_articles(&mine, NOW);
+    keep.put_group(&name, group(1, 20, 0));
+    tell(&keep, &name, 1, 20, 10);
+    keep.checkpoint();
+    let later: Vec<Fetched> = (21..=40).map(|n| article(&keep, n, 900)).collect();
+    keep.keep_articles(&later, NOW);
+    assert!((1..=40).all(|n| is_there(&keep, n, 900)));
+    for seed in 0..4 {
+        let again = open(&disk.crash(seed));
+        assert!((1..=20).all(|n| is_there(&again, n, 900)), "durable");
+        assert_eq!(again.group("misc.test").unwrap().count, 20);
+        assert_eq!(known(&again, &name), (1..=20).collect::<Vec<_>>());
+        // What was not durable may be there or not; what comes next lies where it was.
+        let _ = (21..=40).filter(|n| is_there(&again, *n, 900)).count();
+        let more: Vec<Fetched> = (41..=80).map(|n| article(&again, n, 700)).collect();
+        again.keep_articles(&more, NOW);
+        again.checkpoint();
+        again.in_memory.clear();
+        assert!((41..=80).all(|n| is_there(&again, n, 700)));
+        assert!((1..=20).all(|n| is_there(&again, n, 900)));
+        let _ = (21..=40).filter(|n| is_there(&again, *n, 900)).count();
+    }
+}
+
+#[test]
+fn there_is_never_more_than_the_settings_say() {
+    let disk = MemoryDisk::new();
+    let keep = open(&disk);
+    for n in 1..=300 {
+        keep.keep_articles(&[article(&keep, n, 60_000)], NOW);
+        assert!(
+            octets_in(&disk, "/cache/articles") <= settings().octets,
+            "{n}"
+        );
+    }
+    keep.checkpoint();
+    assert!(octets_in(&disk, "/cache") < 8 << 20, "the table");
+    drop(keep);
+    let keep = open(&disk);
+    let there: Vec<u64> = (1..=300).filter(|n| is_there(&keep, *n, 60_000)).collect();
+    assert!(there.len() > 90, "{there:?}");
+    assert!(
+        there.iter().copied().eq(301 - there.len() as u64..=300),
+        "{there:?}"
+    );
+    // Too large for any segment: it is passed on, and not kept.
+    let large = article(&keep, 301, 2 << 20);
+    keep.keep_articles(std::slice::from_ref(&large), NOW);
+    assert!(!keep.has_article(&large.hash));
+    assert!(keep.has_article(&article(&keep, 300, 60_000).hash));
+}
+
+#[test]
+fn cancelled_expired_and_renumbered_articles_go() {
+    let disk = MemoryDisk::new();
+    let keep = open(&disk);
+    let name: Arc<str> = "misc.test".into();
+    let all: Vec<Fetched> = (1..=300).map(|n| article(&keep, n, 100)).collect();
+    keep.keep_articles(&all, NOW);
+    tell(&keep, &name, 1, 300, 10);
+    assert_eq!(known(&keep, &name), [], "nobody told of the group");
+    keep.put_group(&name, group(1, 300, 0));
+    tell(&keep, &name, 1, 300, 10);
+    // 5 is cancelled, and 6 was never there for us.
+    let listed: Vec<_> = (1..=300).filter(|n| *n != 5).map(ArticleNumber).collect();
+    keep.compare(&name, (ArticleNumber(1), ArticleNumber(300)), &listed, NOW);
+    assert!(!is_there(&keep, 5, 100) && is_there(&keep, 4, 100));
+    assert_eq!(known(&keep, &name).len(), 299);
+    // The low mark moves: whole blocks go, and the articles in them.
+    keep.put_group(&name, group(200, 300, 1));
+    assert_eq!(known(&keep, &name), (128..=300).collect::<Vec<_>>());
+    assert!(!is_there(&keep, 127, 100) && is_there(&keep, 128, 100));
+    // The high mark falls: it is another group.
+    keep.put_group(&name, group(1, 290, 2));
+    assert_eq!(known(&keep, &name), []);
+    assert!(!is_there(&keep, 299, 100));
+    tell(&keep, &name, 1, 10, 10);
+    keep.remove_group(&name);
+    assert_eq!((keep.group(&name), known(&keep, &name)), (None, vec![]));
+    drop(keep);
+    let keep = open(&disk);
+    assert_eq!((keep.group(&name), known(&keep, &name)), (None, vec![]));
+}
+
+#[test]
+fn overview_of_groups_asked_for_long_ago_goes_first() {
+    let disk = MemoryDisk::new();
+    let keep = open(&disk);
+    let names: Vec<Arc<str>> = ["a.one", "a.two", "a.three"].map(Arc::from).to_vec();
+    for (name, told) in names.iter().zip([5, 1, 9]) {
+        keep.put_group(name, group(1, 500, told));
+        tell(&keep, name, 1, 100, 300);
+    }
+    let left = |keep: &Keep| {
+        names
+            .iter()
+            .map(|name| known(keep, name).len())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(left(&keep), [100, 0, 100]);
+    drop(keep);
+    let keep = open(&disk);
+    assert_eq!(left(&keep), [100, 0, 100]);
+    // One that is too much alone keeps what was told last.
+    tell(&keep, &names[0], 129, 400, 300);
+    tell(&keep, &names[0], 401, 500, 300);
+    assert!(keep.overview_octets() <= 100_000);
+    assert_eq!(left(&keep)[1..], [0, 0]);
+    assert!(known(&keep, &names[0]).contains(&500));
+}
+
+#[test]
+fn a_rotten_file_costs_what_was_in_it() {
+    let disk = MemoryDisk::new();
+    let keep = open(&disk);
+    keep.keep_articles(&[article(&keep, 1, 9000), article(&keep, 2, 900)], NOW);
+    keep.checkpoint();
+    let dyn_disk: Arc<dyn Disk> = Arc::new(disk.clone());
+    let told = Keep::open(&dyn_disk, &settings()).unwrap_err().to_string();
+    assert!(told.contains("lock"), "{told}");
+    drop(keep);
+    // In the middle of the first article, behind the headers and the record's.
+    let segment = Path::new("/cache/articles/00000001.seg");
+    disk.flip_bit(segment, 16 << 10, 3).unwrap();
+    let keep = open(&disk);
+    assert!(!is_there(&keep, 1, 9000) && is_there(&keep, 2, 900));
+    keep.keep_articles(&[article(&keep, 1, 9000)], NOW);
+    keep.in_memory.clear();
+    assert!(is_there(&keep, 1, 9000));
+    drop(keep);
+    disk.corrupt(Path::new("/cache/table.redb"), 0, &[7; 4096])
+        .unwrap();
+    let keep = open(&disk);
+    assert!(!is_there(&keep, 1, 9000) && !is_there(&keep, 2, 900));
+    keep.keep_articles(&[article(&keep, 3, 900)], NOW);
+    keep.in_memory.clear();
+    assert!(is_there(&keep, 3, 900));
+}

@@ -13,6 +13,7 @@ pub const TARGETS: &[Target] = &[
     ("control_keys", control_keys),
     ("control_message", control_message),
     ("directory_mark", directory_mark),
+    ("feed_places", feed_places),
     ("history_page", history_page),
     ("log_record", log_record),
     ("log_segment", log_segment),
@@ -97,6 +98,11 @@ pub fn history_page(data: &[u8]) {
 /// The register of buffers.
 pub fn register(data: &[u8]) {
     let _ = newsreel_store::fuzz::decode_register(data);
+}
+
+/// How far outgoing feeds are, as it is and behind a right checksum: what is understood is written the same way.
+pub fn feed_places(data: &[u8]) {
+    let _ = newsreel_feed::fuzz::decode_places(data);
 }
 
 /// What a scrub noted, as it is and behind a right checksum: what is understood is written the same way.

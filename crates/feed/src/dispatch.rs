@@ -39,11 +39,15 @@ impl Dispatcher {
         }
     }
 
-    /// Brings into memory again what was not settled when the server stopped.
+    /// Brings into memory again what was not settled when a feed ended, for those that begin.
     pub(crate) fn reopen(&self) -> Result<(), Error> {
         for feed in &self.feeds {
+            if feed.queue.lock().is_begun() {
+                continue;
+            }
             let place = feed.queue.lock().place().clone();
             let Some(first) = place.open.first() else {
+                feed.queue.lock().begin();
                 continue;
             };
             let mut cursor = self.engine.feed_from(*first);
@@ -58,7 +62,8 @@ impl Dispatcher {
                     break;
                 }
             }
-            feed.queue.lock().forget_lost();
+            feed.queue.lock().begin();
+            feed.more.notify_waiters();
         }
         Ok(())
     }

@@ -205,6 +205,12 @@ impl Peers {
         self.changed.notify_one();
     }
 
+    /// Whether a configuration is still being taken over: connections that end take a moment.
+    #[must_use]
+    pub fn is_changing(&self) -> bool {
+        self.wanted.lock().is_some()
+    }
+
     /// Sends until told to stop.
     pub async fn run(self: Arc<Self>, mut stop: DrainWatch) {
         let mut links: BTreeMap<String, JoinSet<()>> = BTreeMap::new();
@@ -225,9 +231,10 @@ impl Peers {
                 let dispatcher = Dispatcher::new(Arc::clone(&self.engine), feeds);
                 self.read_on(dispatcher, &mut saved, &mut stop).await;
             }
-            let wanted = self.wanted.lock().take();
+            let wanted = self.wanted.lock().clone();
             if let Some(wanted) = wanted {
                 self.change_to(&wanted, &mut links).await;
+                self.wanted.lock().take_if(|it| *it == wanted);
             }
         }
         let feeds = self.feeds.lock().clone();

@@ -75,6 +75,8 @@ pub(crate) struct Queue {
     retry_ms: u64,
     /// It was full, and is not half empty yet.
     was_full: bool,
+    /// What was open when the feed began is in memory, or gone.
+    is_begun: bool,
     pub(crate) tally: Tally,
 }
 
@@ -87,6 +89,7 @@ impl Queue {
             articles_max: articles_max.max(1) as usize,
             retry_ms: retry_s.max(1).saturating_mul(1000),
             was_full: false,
+            is_begun: false,
             tally: Tally::default(),
         }
     }
@@ -142,8 +145,14 @@ impl Queue {
         self.advance(before);
     }
 
+    /// Whether what was open at the start was looked for.
+    pub(crate) const fn is_begun(&self) -> bool {
+        self.is_begun
+    }
+
     /// What was open at the start and was not found in the log again is gone.
-    pub(crate) fn forget_lost(&mut self) {
+    pub(crate) fn begin(&mut self) {
+        self.is_begun = true;
         let many = self.place.open.len();
         self.place.open = self.waiting.iter().map(|it| it.offered.sequence).collect();
         self.tally.gone += (many - self.place.open.len()) as u64;

@@ -15,6 +15,7 @@ mod expire;
 pub(crate) mod group;
 pub(crate) mod inews;
 mod man;
+mod peer;
 mod post;
 mod serve;
 mod status;
@@ -72,6 +73,9 @@ enum Verb {
     /// Say what somebody may do, and by which rule
     #[command(subcommand)]
     Access(access::Verb),
+    /// List the servers that articles are sent to, say what goes to them, pause and resume them
+    #[command(subcommand)]
+    Peer(peer::Verb),
     /// List, show and approve messages that ask for groups to be made, changed or removed
     #[command(subcommand)]
     Control(control::Verb),
@@ -105,6 +109,7 @@ pub(crate) fn run(cli: Cli) -> Result<()> {
         Verb::Clock(verb) => clock::run(&verb),
         Verb::User(verb) => user::run(&verb),
         Verb::Access(verb) => access::run(&verb),
+        Verb::Peer(verb) => peer::run(&verb),
         Verb::Control(verb) => control::run(&verb),
         Verb::Config(verb) => config::run(&verb),
         Verb::Bench(verb) => bench::run(&verb),

@@ -10,7 +10,9 @@ const ORDINALS: [&str; 10] = [
 ];
 
 /// The lists of tables.
-const TABLES: [&str; 6] = ["access", "filter", "buffer", "set", "rule", "expire"];
+const TABLES: [&str; 7] = [
+    "access", "peer", "filter", "buffer", "set", "rule", "expire",
+];
 
 /// A message whose paths with places are words.  What stands in quotes is somebody's text and stays.
 pub(super) fn in_words(message: &str, store: &StoreConfig) -> String {

@@ -360,6 +360,11 @@ fn of_buffers() -> Vec<Fixed> {
 fn of_the_spool() -> Vec<Fixed> {
     vec![
         row(
+            "Articles kept in memory for several outgoing feeds",
+            octets(newsreel_feed::KEPT_OCTETS_MAX as u64),
+            "some seconds of a full feed; a feed that is further behind reads them from the store again",
+        ),
+        row(
             "A jump of the clock",
             format!("{}h", newsreel_engine::JUMP_S_MAX / 3600),
             "beyond it nothing is judged by age until `newsreel clock confirm`",

@@ -6,6 +6,7 @@
 pub(super) const LIVE: &[&str] = &[
     "access",
     "login",
+    "peer",
     "server.clients",
     "logging.level",
     "logging.articles",

@@ -24,6 +24,7 @@ use newsreel_engine::{
     ArticlesConfig, ControlConfig, EngineConfig, ExpireConfig, ExpireRule, ExpiryConfig,
     ScrubConfig, SequencerConfig,
 };
+use newsreel_feed::PeerConfig;
 use newsreel_filter::{FilterConfig, FilterRule};
 use newsreel_index::IndexConfig;
 use newsreel_journal::JournalConfig;
@@ -54,6 +55,8 @@ const REQUIRED: &[&str] = &[
     "rule.set",
     "access.name",
     "filter.name",
+    "peer.name",
+    "peer.address",
 ];
 
 /// The largest configuration file that is read.
@@ -141,6 +144,8 @@ sections! {
     login: LoginConfig, |_login| Vec::new();
     /// `[[access]]`
     access: Vec<AccessRule>, |access| Rules::parse(access).err().unwrap_or_default();
+    /// `[[peer]]`
+    peer: Vec<PeerConfig>, |peer| newsreel_feed::problems(peer);
     /// `[articles]`
     articles: ArticlesConfig, |articles| article_complaints(articles);
     /// `[[filter]]`

@@ -109,6 +109,13 @@ pub(crate) enum Request {
         /// Only say what would be done.
         dry_run: bool,
     },
+    /// Something about the servers that articles are sent to.
+    Peer {
+        /// What.
+        action: PeerAction,
+        /// A peer, a feed as `peer/feed`, or a message-id; nothing for all.
+        name: String,
+    },
     /// The buffers.
     Store,
     /// Take in the articles of files from elsewhere.
@@ -149,6 +156,24 @@ pub(crate) enum Request {
     Reload,
     /// Finish and stop.
     Stop,
+}
+
+/// What can be asked of the servers that articles are sent to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum PeerAction {
+    /// How they stand.
+    List,
+    /// Which of them an article goes to, and why not to the others.
+    Explain,
+    /// Stop sending.
+    Pause,
+    /// Send again.
+    Resume,
+    /// Try now what waits to be tried again.
+    Flush,
+    /// Give up what waits.
+    DropBacklog,
 }
 
 impl Request {
@@ -228,6 +253,8 @@ pub(crate) trait Running: Send + Sync + fmt::Debug {
     fn facts(&self) -> Value;
     /// Reads the configuration again; what was taken over and what needs a restart.
     fn reload(&self) -> Result<Value, String>;
+    /// Asks or tells the peers something.
+    fn peer(&self, action: PeerAction, name: &str) -> Result<Value, String>;
     /// Begins to stop.
     fn stop(&self);
 }
@@ -277,6 +304,7 @@ pub(crate) fn answer(
         Request::ControlTry { article } => control_try(engine, &article),
         Request::ControlKey { id } => control_key(engine, &id),
         Request::ControlApprove { which, dry_run } => control_approve(engine, &which, dry_run),
+        Request::Peer { action, name } => server.ok_or_else(needs_server)?.peer(action, &name),
         Request::Store => value(&engine.inspect_store().map_err(said)?),
         Request::StoreAttach {
             paths,

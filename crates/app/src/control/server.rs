@@ -202,6 +202,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+    use crate::control::request::PeerAction;
 
     #[derive(Debug)]
     struct Nobody;
@@ -212,6 +213,10 @@ mod tests {
         }
 
         fn reload(&self) -> Result<Value, String> {
+            Ok(Value::Null)
+        }
+
+        fn peer(&self, _: PeerAction, _: &str) -> Result<Value, String> {
             Ok(Value::Null)
         }
 

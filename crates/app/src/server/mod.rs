@@ -9,6 +9,7 @@ pub(crate) mod logging;
 pub(crate) mod login_program;
 mod logins;
 mod mail;
+mod peers;
 mod running;
 mod signals;
 
@@ -16,6 +17,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
 use newsreel_engine::Engine;
+use newsreel_feed::Peers;
 use newsreel_host::{Clock, Disk, RealDisk};
 use newsreel_net::access::{Counted, Door, Who};
 use newsreel_net::{Admission, Drain, Limits, LineLimit, Listeners, Stream};
@@ -89,7 +91,13 @@ fn run_logged(
     runtime.block_on(begin_filters(&engine, &config))?;
     let mailing = Mailing::start(&config, &disk, &clock)?;
     engine.set_mail_drop(mailing.queue());
-    let serving = until_drained(&engine, &disk, config, doors, overrides, logging, signals);
+    let peers = peers::open(&engine, &disk, &clock, &config);
+    let beside = Beside {
+        overrides,
+        logging,
+        peers,
+    };
+    let serving = until_drained(&engine, &disk, config, doors, beside, signals);
     let result = runtime.block_on(serving);
     engine.set_filter(None);
     runtime.shutdown_timeout(std::time::Duration::from_secs(5));
@@ -190,13 +198,34 @@ impl Doors {
     }
 }
 
+/// What a server has beside its sockets, from before there are sessions.
+struct Beside {
+    overrides: Overrides,
+    logging: Logging,
+    peers: Arc<Peers>,
+}
+
+/// What holds for sessions at the start.
+fn settings(
+    disk: &Arc<dyn Disk>,
+    config: Config,
+    metrics: &Arc<Metrics>,
+) -> Result<running::Settings> {
+    let tls = running::certificate(disk.as_ref(), &config)?;
+    let users = Users::new(
+        Arc::clone(disk),
+        config.server.spool.join(newsreel_users::FILE),
+    );
+    let counted = Counted::new(Some(logins::Builtin::shared(users)));
+    Ok(running::Settings::new(config, metrics, counted, tls))
+}
+
 async fn until_drained(
     engine: &Arc<Engine>,
     disk: &Arc<dyn Disk>,
     config: Config,
     doors: Doors,
-    overrides: Overrides,
-    logging: Logging,
+    beside: Beside,
     signals: Signals,
 ) -> Result<()> {
     if let Err(error) = access::note_config(disk.as_ref(), &config) {
@@ -213,23 +242,17 @@ async fn until_drained(
     let control = ControlSocket::bind(disk, &config.server.spool)
         .context("cannot make the control socket in the spool")?;
     let connections_max = config.server.control_connections_max as usize;
+    let peers = Arc::clone(&beside.peers);
     let metrics = Arc::new(Metrics::default());
-    let tls = running::certificate(disk.as_ref(), &config)?;
-    let users = Users::new(
-        Arc::clone(disk),
-        config.server.spool.join(newsreel_users::FILE),
-    );
-    let counted = Counted::new(Some(logins::Builtin::shared(users)));
     let server = Arc::new(Server {
         engine: Arc::clone(engine),
         limits,
         drain: drain.clone(),
         addresses: addresses.clone(),
-        settings: running::Settings::new(config, &metrics, counted, tls),
+        settings: settings(disk, config, &metrics)?,
         metrics,
-        logging,
-        overrides,
         strangers: LineLimit::default(),
+        beside,
     });
     let answering = Answering {
         engine: Arc::clone(engine),
@@ -239,7 +262,10 @@ async fn until_drained(
         clippy::disallowed_methods,
         reason = "awaited below, at the end of a drain"
     )]
-    let control = tokio::spawn(control.run(answering, connections_max, drain.watch()));
+    let (control, sending) = (
+        tokio::spawn(control.run(answering, connections_max, drain.watch())),
+        tokio::spawn(peers.run(drain.watch())),
+    );
     #[expect(
         clippy::disallowed_methods,
         reason = "ended below, when the listeners have"
@@ -256,6 +282,7 @@ async fn until_drained(
     tracing::info!(target: "newsreel::server", cut, "connections ended");
     signals.abort();
     control.await.context("the control socket's task failed")?;
+    sending.await.context("the task that sends failed")?;
     taking.await.context("the task that takes memory failed")?;
     Ok(())
 }

@@ -16,11 +16,10 @@ use newsreel_service::ArticleFilter;
 use newsreel_session::{Lists, Metrics, MetricsSnapshot, Shared};
 use serde_json::{Value, json};
 
-use super::Overrides;
-use super::logging::Logging;
+use super::Beside;
 use crate::access::note_config;
 use crate::config::{self, Config};
-use crate::control::request::Running;
+use crate::control::request::{PeerAction, Running};
 
 /// The parts of a server that others ask.
 pub(crate) struct Server {
@@ -29,11 +28,10 @@ pub(crate) struct Server {
     pub(super) drain: Drain,
     pub(super) addresses: Vec<SocketAddr>,
     pub(super) metrics: Arc<Metrics>,
-    pub(super) logging: Logging,
-    pub(super) overrides: Overrides,
     pub(super) settings: Settings,
     /// Lines about connections that are refused.
     pub(super) strangers: LineLimit,
+    pub(super) beside: Beside,
 }
 
 impl std::fmt::Debug for Server {
@@ -218,8 +216,9 @@ impl Server {
         if self.settings.config().filter != config.filter {
             self.engine.set_filter(filters(&config)?);
         }
-        self.logging.set(&config.logging)?;
+        self.beside.logging.set(&config.logging)?;
         self.limits.set(&config.listen);
+        self.beside.peers.reload(&config.peer);
         let session = session_of(&config, &started, &self.metrics);
         self.settings.set(config.clone(), session, tls);
         let (added, not_added) = self.add_buffers(&config);
@@ -265,7 +264,7 @@ impl Server {
             return Ok(json!({"changed": [], "needs_restart": [], "file": null}));
         };
         let mut config = config::load_again(&file)?;
-        (self.overrides)(&mut config);
+        (self.beside.overrides)(&mut config);
         let mut report = self.take_over(config)?;
         report["file"] = json!(file);
         Ok(report)
@@ -286,7 +285,7 @@ impl Running for Server {
                 "accept_errors": limits.accept_errors,
             },
             "sessions": sessions(&self.metrics.snapshot()),
-            "log_lines_lost": self.logging.lines_lost(),
+            "log_lines_lost": self.beside.logging.lines_lost(),
         })
     }
 
@@ -322,6 +321,10 @@ impl Running for Server {
                 Err(error)
             }
         }
+    }
+
+    fn peer(&self, action: PeerAction, name: &str) -> Result<Value, String> {
+        super::peers::answer(&self.beside.peers, action, name)
     }
 
     fn stop(&self) {

@@ -175,6 +175,12 @@ fn whole_inputs_are_taken() {
     assert!(newsreel_engine::fuzz::decode_identity(&input(
         "spool_identity/whole"
     )));
+    assert!(newsreel_feed::fuzz::decode_places(&input(
+        "feed_places/whole"
+    )));
+    assert!(!newsreel_feed::fuzz::decode_places(&input(
+        "feed_places/cut"
+    )));
     assert!(newsreel_engine::fuzz::decode_scrub(&input("scrub/whole")));
     assert!(!newsreel_engine::fuzz::decode_scrub(&input("scrub/cut")));
     let xref = input("xref/two");

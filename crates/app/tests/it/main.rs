@@ -17,6 +17,7 @@ mod edge_cases;
 mod expire;
 mod explain;
 mod failing_reads;
+mod feeds;
 mod filter;
 mod foreign;
 mod formats;

@@ -250,6 +250,19 @@ const ROWS: &[Row] = &[
         },
         ["211 238", "411 502"],
     ),
+    row(
+        "peer",
+        ["[]", "[{ name = 'b.example', address = '127.0.0.1:9' }]"],
+        |world| {
+            // The task that sends takes it up.
+            let listed = || world.spool.json(&["peer", "list"]);
+            while listed()["changing"] == true {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            listed()["feeds"].as_array().unwrap().len().to_string()
+        },
+        ["0", "1"],
+    ),
     beside(
         LOGINS,
         row(

@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use newsreel_feed::{Dial, Io, PeerConfig};
 use parking_lot::Mutex;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
+use tokio::time::sleep;
 
 /// What the peer does.
 #[derive(Debug, Default)]
@@ -21,6 +23,8 @@ pub(crate) struct Habits {
     pub(crate) old: bool,
     /// Nobody gets in.
     pub(crate) closed: bool,
+    /// It answers no CHECK.
+    pub(crate) is_mute: bool,
 }
 
 #[derive(Debug, Default)]
@@ -84,6 +88,9 @@ impl Peer {
                 .trim_end()
                 .split_once(' ')
                 .unwrap_or((line.trim_end(), ""));
+            while verb == "CHECK" && self.habits.lock().is_mute {
+                sleep(Duration::from_millis(5)).await;
+            }
             let is_old = self.habits.lock().old;
             let answer = match verb {
                 "MODE" if !is_old => "203 streaming\r\n".to_owned(),

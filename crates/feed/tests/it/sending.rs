@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use newsreel_feed::FeedReport;
+use newsreel_feed::{FeedReport, LinkState};
 
 use crate::site::{Sending, Site, id, peers};
 
@@ -169,8 +169,26 @@ async fn what_is_asked_for_happens_while_it_runs() {
         report(&sending, "a.example").is_paused,
         "a pause outlives a change"
     );
+    // Another feed's change touches nothing of what is under way here: nothing goes twice.
+    site.world.0["a.example"].habits.lock().is_mute = true;
     sending.peers.pause("a.example", false);
+    site.until(&sending, "a.example", |_| {
+        let report = report(&sending, "a.example");
+        report.open == 10 && matches!(report.links[0], LinkState::Sending { .. })
+    })
+    .await;
+    sending.peers.reload(&peers(&changed.replace(b, "")));
+    site.until(&sending, "a.example", |_| {
+        sending.peers.reports().len() == 1
+    })
+    .await;
+    sending.peers.reload(&peers(&changed));
+    site.world.0["a.example"].habits.lock().is_mute = false;
     site.until_has(&sending, "a.example", 40).await;
+    site.until(&sending, "a.example", |_| {
+        report(&sending, "a.example").open == 0
+    })
+    .await;
     assert_eq!(site.world.0["a.example"].came.lock().len(), 40);
     let said = |n| {
         let (peers, id) = (std::sync::Arc::clone(&sending.peers), id(n));

@@ -26,6 +26,7 @@ const SECTIONS: &[(&str, &str, &str)] = &[
     ("", "crates/store/src/config/mod.rs", "StoreConfig"),
     ("login", "crates/net/src/access/login.rs", "LoginConfig"),
     ("", "crates/net/src/access/config.rs", "AccessConfig"),
+    ("", "crates/feed/src/config.rs", "PeersConfig"),
     ("articles", "crates/engine/src/config.rs", "ArticlesConfig"),
     ("", "crates/filter/src/config.rs", "FilterConfig"),
     (

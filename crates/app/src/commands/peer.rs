@@ -1,0 +1,185 @@
+//! `newsreel peer`: the servers that articles are sent to.
+
+use anyhow::Result;
+use serde_json::Value;
+
+use crate::access::{self, SpoolArgs};
+use crate::control::request::{PeerAction, Request};
+use crate::output;
+
+const COLUMNS: &[(&str, &str)] = &[
+    ("PEER", "peer"),
+    ("FEED", "feed"),
+    ("STATE", "state"),
+    ("ACCEPTED", "accepted"),
+    ("REFUSED", "refused"),
+    ("REJECTED", "rejected"),
+    ("WAITING", "waiting"),
+    ("BEHIND", "behind"),
+    ("OLDEST", "oldest"),
+];
+
+const EXPLAINED: &[(&str, &str)] = &[("PEER", "peer"), ("FEED", "feed"), ("", "said")];
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Verb {
+    /// List the feeds and how they stand
+    #[command(
+        after_help = "WAITING are articles in memory that wait to be sent, for their answer, or to be tried again; BEHIND are sequences of \
+                      the log that were not looked at (an article has two or three), OLDEST is when the oldest article came that is not \
+                      settled. The counts are since the server started.\n\nExample:\n  newsreel peer list"
+    )]
+    List {
+        #[command(flatten)]
+        spool: SpoolArgs,
+    },
+    /// Show all that is known of a peer's feeds
+    #[command(after_help = "Example:\n  newsreel peer show news.example.org")]
+    Show {
+        /// The peer, or one feed as PEER/FEED
+        peer: String,
+        #[command(flatten)]
+        spool: SpoolArgs,
+    },
+    /// Say which feeds an article goes out by, and why not by the others
+    #[command(after_help = "Example:\n  newsreel peer explain '<1@example.org>'")]
+    Explain {
+        /// The message-id of an article that is here
+        #[arg(value_name = "MESSAGE-ID")]
+        id: String,
+        #[command(flatten)]
+        spool: SpoolArgs,
+    },
+    /// Stop sending; what comes meanwhile waits in the log
+    #[command(
+        after_help = "It holds until `newsreel peer resume` or the next start of the server.\n\nExample:\n  newsreel peer pause news.example.org"
+    )]
+    Pause {
+        /// The peer, or one feed as PEER/FEED
+        peer: String,
+        #[command(flatten)]
+        spool: SpoolArgs,
+    },
+    /// Send again
+    #[command(after_help = "Example:\n  newsreel peer resume news.example.org")]
+    Resume {
+        /// The peer, or one feed as PEER/FEED
+        peer: String,
+        #[command(flatten)]
+        spool: SpoolArgs,
+    },
+    /// Try now what waits to be tried again, and connect now
+    #[command(after_help = "Example:\n  newsreel peer flush news.example.org")]
+    Flush {
+        /// The peer, or one feed as PEER/FEED
+        peer: String,
+        #[command(flatten)]
+        spool: SpoolArgs,
+    },
+    /// Give up what waits: it is never sent
+    #[command(after_help = "Example:\n  newsreel peer drop-backlog news.example.org/binaries")]
+    DropBacklog {
+        /// The peer, or one feed as PEER/FEED
+        peer: String,
+        #[command(flatten)]
+        spool: SpoolArgs,
+    },
+}
+
+pub(crate) fn run(verb: &Verb) -> Result<()> {
+    let (action, name, spool) = match verb {
+        Verb::List { spool } => (PeerAction::List, "", spool),
+        Verb::Show { peer, spool } => (PeerAction::List, peer.as_str(), spool),
+        Verb::Explain { id, spool } => (PeerAction::Explain, id.as_str(), spool),
+        Verb::Pause { peer, spool } => (PeerAction::Pause, peer.as_str(), spool),
+        Verb::Resume { peer, spool } => (PeerAction::Resume, peer.as_str(), spool),
+        Verb::Flush { peer, spool } => (PeerAction::Flush, peer.as_str(), spool),
+        Verb::DropBacklog { peer, spool } => (PeerAction::DropBacklog, peer.as_str(), spool),
+    };
+    let name = name.to_owned();
+    let report = access::change(spool, Request::Peer { action, name })?;
+    if spool.json {
+        return output::json(&report);
+    }
+    output::text(&match verb {
+        Verb::List { .. } => listed(&report),
+        Verb::Show { .. } => feeds(&report).iter().map(shown).collect(),
+        Verb::Explain { .. } => explained(&report),
+        Verb::Pause { .. } => "paused; what comes meanwhile waits in the log\n".to_owned(),
+        Verb::Resume { .. } => "sends again\n".to_owned(),
+        Verb::Flush { .. } => "what waits is tried now\n".to_owned(),
+        Verb::DropBacklog { .. } => {
+            let number = |key: &str| report[key].as_u64().unwrap_or(0);
+            let (behind, articles) = (
+                number("behind"),
+                output::count(number("in_memory"), "article"),
+            );
+            format!(
+                "given up: {articles} in memory, and {behind} sequences of the log that were not looked at\n"
+            )
+        }
+    })
+}
+
+fn feeds(report: &Value) -> Vec<Value> {
+    report["feeds"].as_array().cloned().unwrap_or_default()
+}
+
+fn listed(report: &Value) -> String {
+    let mut feeds = feeds(report);
+    if feeds.is_empty() {
+        return "there is no [[peer]] in the configuration\n".to_owned();
+    }
+    for feed in &mut feeds {
+        feed["oldest"] = output::or_dash(output::date(&feed["oldest"])).into();
+        let connections = feed["connections"].as_array().cloned().unwrap_or_default();
+        let sending = connections
+            .iter()
+            .filter(|it| it.as_str().is_some_and(|it| it.starts_with("sending")));
+        feed["state"] = match (feed["paused"] == true, sending.count()) {
+            (true, _) => "paused".to_owned(),
+            (false, 0) => connections.first().map_or_else(String::new, output::cell),
+            (false, many) => format!("sends on {}", output::count(many as u64, "connection")),
+        }
+        .into();
+    }
+    output::table(COLUMNS, &feeds)
+}
+
+fn shown(feed: &Value) -> String {
+    let cell = |key: &str| output::cell(&feed[key]);
+    let mut facts = vec![
+        ("feed", format!("{}/{}", cell("peer"), cell("feed"))),
+        ("address", cell("address")),
+        ("paused", cell("paused")),
+        ("accepted", cell("accepted")),
+        ("refused when asked", cell("refused")),
+        ("rejected when sent", cell("rejected")),
+        ("put off", cell("deferred")),
+        ("gone before sent", cell("gone")),
+        ("missed at most", cell("missed")),
+        ("sent", output::octets(&feed["octets"])),
+        ("waiting", cell("waiting")),
+        ("behind in the log", cell("behind")),
+        ("oldest", output::or_dash(output::date(&feed["oldest"]))),
+    ];
+    for connection in feed["connections"].as_array().into_iter().flatten() {
+        facts.push(("connection", output::cell(connection)));
+    }
+    output::facts(&facts) + "\n"
+}
+
+fn explained(report: &Value) -> String {
+    let mut feeds = feeds(report);
+    if feeds.is_empty() {
+        return "there is no [[peer]] in the configuration\n".to_owned();
+    }
+    for feed in &mut feeds {
+        let said = match feed["why"].as_str() {
+            None => "goes out".to_owned(),
+            Some(why) => format!("does not go out: {why}"),
+        };
+        feed["said"] = said.into();
+    }
+    output::table(EXPLAINED, &feeds)
+}

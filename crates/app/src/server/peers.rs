@@ -1,0 +1,118 @@
+//! The servers that articles are sent to, as the server's own parts and the control socket see them.
+//!
+//! Everything is done by `newsreel_feed`; here it is put together and said in JSON.
+
+use std::sync::Arc;
+
+use newsreel_engine::Engine;
+use newsreel_feed::{FeedReport, NetDial, Peers};
+use newsreel_host::{Clock, Disk};
+use newsreel_wire::MessageId;
+use serde_json::{Value, json};
+
+use crate::config::Config;
+use crate::control::request::PeerAction;
+
+/// The peers of a configuration; from now on the log is kept for them.
+pub(super) fn open(
+    engine: &Arc<Engine>,
+    disk: &Arc<dyn Disk>,
+    clock: &Arc<dyn Clock>,
+    config: &Config,
+) -> Arc<Peers> {
+    Arc::new(Peers::open(
+        Arc::clone(engine),
+        Arc::clone(disk),
+        &config.server.spool,
+        Arc::clone(clock),
+        Arc::new(NetDial),
+        &config.peer,
+    ))
+}
+
+/// Asks or tells them something.
+pub(super) fn answer(peers: &Peers, action: PeerAction, name: &str) -> Result<Value, String> {
+    let known = || match peers.reports().as_slice() {
+        [] => "there is no [[peer]] in the configuration".to_owned(),
+        all => {
+            let names: Vec<&str> = all.iter().map(|it| it.peer.as_str()).collect();
+            format!("there is no peer {name:?}; there are {}", names.join(", "))
+        }
+    };
+    let done = |feeds: usize| match feeds {
+        0 => Err(known()),
+        feeds => Ok(json!({"name": name, "feeds": feeds})),
+    };
+    match action {
+        PeerAction::List => {
+            let all = peers.reports();
+            let is_it = |it: &&FeedReport| {
+                name.is_empty() || it.peer == name || format!("{}/{}", it.peer, it.feed) == name
+            };
+            let those: Vec<Value> = all
+                .iter()
+                .filter(is_it)
+                .map(|it| report(peers, it))
+                .collect();
+            if those.is_empty() && !name.is_empty() {
+                return Err(known());
+            }
+            let (reads, sent) = peers.reads_and_sent();
+            let is_changing = peers.is_changing();
+            Ok(
+                json!({"feeds": those, "store_reads": reads, "articles_sent": sent, "changing": is_changing}),
+            )
+        }
+        PeerAction::Explain => explain(peers, name),
+        PeerAction::Pause => done(peers.pause(name, true)),
+        PeerAction::Resume => done(peers.pause(name, false)),
+        PeerAction::Flush => done(peers.flush(name)),
+        PeerAction::DropBacklog => {
+            let (feeds, behind, articles) = peers.drop_backlog(name);
+            let mut dropped = done(feeds)?;
+            dropped["behind"] = behind.into();
+            dropped["in_memory"] = articles.into();
+            Ok(dropped)
+        }
+    }
+}
+
+fn report(peers: &Peers, it: &FeedReport) -> Value {
+    let backlog = peers.backlog(it);
+    let tally = it.tally;
+    json!({
+        "peer": it.peer,
+        "feed": it.feed,
+        "address": it.address,
+        "paused": it.is_paused,
+        "waiting": it.open,
+        "behind": backlog.behind,
+        "oldest": backlog.oldest.map(|time| time.0),
+        "accepted": tally.accepted,
+        "refused": tally.refused,
+        "rejected": tally.rejected,
+        "deferred": tally.deferred,
+        "gone": tally.gone,
+        "missed": tally.missed,
+        "octets": tally.octets,
+        "connections": it.links.iter().map(ToString::to_string).collect::<Vec<_>>(),
+    })
+}
+
+/// What each feed says of an article; waits for the disk.
+fn explain(peers: &Peers, id: &str) -> Result<Value, String> {
+    let parsed = MessageId::parse(id.as_bytes());
+    let parsed = parsed.map_err(|why| format!("{id:?} is no message-id: {why}"))?;
+    let runtime = tokio::runtime::Handle::current();
+    let all = runtime.block_on(peers.explain(parsed));
+    let all = all.map_err(|error| error.to_string())?;
+    let all = all.ok_or_else(|| format!("no article {id} is here"))?;
+    let feeds: Vec<Value> = all
+        .iter()
+        .map(|it| {
+            let why = it.refusal.as_ref().map(ToString::to_string);
+            json!({"peer": it.peer, "feed": it.feed, "goes": why.is_none(), "why": why})
+        })
+        .collect();
+    Ok(json!({"message_id": id, "feeds": feeds}))
+}

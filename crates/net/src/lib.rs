@@ -6,6 +6,7 @@
 #![deny(missing_docs)]
 
 pub mod access;
+mod certificate;
 pub mod client;
 mod config;
 mod deflate;
@@ -26,4 +27,4 @@ pub use lines::LineLimit;
 pub use listener::Listeners;
 pub use newsreel_wire::network_of;
 pub use stream::Stream;
-pub use tls::{Tls, TlsConfig};
+pub use tls::{Tls, TlsConfig, TlsFile, TlsFiles};

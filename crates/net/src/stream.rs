@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::TlsStream;
 
+use crate::certificate;
 use crate::client::Trust;
 use crate::tls::Tls;
 
@@ -31,6 +32,17 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Stream<Io> {
             Self::Plain(io) => Ok(Self::Secure(Box::new(tls.accept(io).await?.into()))),
             Self::Secure(_) => Err(io::Error::other("this is over TLS already")),
         }
+    }
+
+    /// The names in the certificate that the other side showed; none where it showed none, or there is no TLS.
+    #[must_use]
+    pub fn certificate_names(&self) -> Vec<String> {
+        let Self::Secure(io) = self else {
+            return Vec::new();
+        };
+        let (_, session) = io.get_ref();
+        let own = session.peer_certificates().and_then(<[_]>::first);
+        own.map_or_else(Vec::new, |own| certificate::names_of(own))
     }
 
     /// The handshake of a client.

@@ -7,13 +7,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustls::ServerConfig;
 use rustls::client::verify_server_name;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::server::{ClientHello, ParsedCertificate, ResolvesServerCert};
+use rustls::server::{ClientHello, ParsedCertificate, ResolvesServerCert, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
+use rustls::{RootCertStore, ServerConfig};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsAcceptor;
@@ -31,6 +31,10 @@ pub struct TlsConfig {
     /// Files of more certificates, each with its key in the same file, in PEM: where a server has several names, the client
     /// says which it means (SNI), and the first certificate that is for that name is shown; else the one above.
     pub more: Vec<PathBuf>,
+    /// The file of the authorities whose word on clients counts, in PEM: clients are asked for a certificate, and one that
+    /// these did not issue ends the handshake. Who shows none goes on without. What is in a certificate decides by
+    /// `access.certificates` and AUTHINFO SASL EXTERNAL. Empty: nobody is asked.
+    pub clients: PathBuf,
     /// How long a handshake may take, seconds.
     pub handshake_s: u64,
 }
@@ -41,6 +45,7 @@ impl Default for TlsConfig {
             certificate: PathBuf::new(),
             key: PathBuf::new(),
             more: Vec::new(),
+            clients: PathBuf::new(),
             handshake_s: 20,
         }
     }
@@ -59,13 +64,43 @@ impl std::fmt::Debug for Tls {
     }
 }
 
+/// The texts of the files that TLS is spoken with.
+#[derive(Debug, Clone, Copy)]
+pub struct TlsFiles<'t> {
+    /// The server's certificate.
+    pub certificate: &'t [u8],
+    /// Its key.
+    pub key: &'t [u8],
+    /// More certificates, each with its key.
+    pub more: &'t [Vec<u8>],
+    /// The authorities of clients' certificates; none: clients are not asked for one.
+    pub clients: Option<&'t [u8]>,
+}
+
+/// Which of the texts is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TlsFile {
+    /// The server's certificate or its key.
+    Own,
+    /// One of those with more certificates, counted from 0.
+    More(usize),
+    /// The authorities of clients' certificates.
+    Clients,
+}
+
+/// The certificates of a text in PEM, which has some.
+fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    let certificates = certificates.map_err(|why| format!("the certificate: {why}"))?;
+    match certificates.is_empty() {
+        true => Err("there is no certificate in PEM in the file".to_owned()),
+        false => Ok(certificates),
+    }
+}
+
 /// A certificate with those behind it, and its key.
 fn certified(certificate: &[u8], key: &[u8]) -> Result<Arc<CertifiedKey>, String> {
-    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificate).collect();
-    let certificates = certificates.map_err(|why| format!("the certificate: {why}"))?;
-    if certificates.is_empty() {
-        return Err("there is no certificate in PEM in the file".to_owned());
-    }
+    let certificates = certificates(certificate)?;
     let key = PrivateKeyDer::from_pem_slice(key).map_err(|why| format!("the key: {why}"))?;
     let certified = CertifiedKey::from_der(certificates, key, &ring::default_provider());
     let certified = certified.map_err(|why| format!("certificate and key: {why}"))?;
@@ -98,38 +133,60 @@ impl ResolvesServerCert for Shown {
     }
 }
 
+/// Whose word on clients counts.
+fn authorities(pem: &[u8]) -> Result<Arc<RootCertStore>, String> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(pem)? {
+        let added = roots.add(certificate);
+        added.map_err(|why| format!("the certificate of an authority: {why}"))?;
+    }
+    Ok(Arc::new(roots))
+}
+
 impl Tls {
     /// From the texts of the two files.
     ///
     /// # Errors
     /// What is wrong with them.
     pub fn from_pem(certificate: &[u8], key: &[u8], handshake_s: u64) -> Result<Self, String> {
-        Self::from_several(certificate, key, &[], handshake_s).map_err(|(_, why)| why)
+        let files = TlsFiles {
+            certificate,
+            key,
+            more: &[],
+            clients: None,
+        };
+        Self::from_files(&files, handshake_s).map_err(|(_, why)| why)
     }
 
-    /// The same, with more certificates, each with its key in one text.
+    /// The same, from all that there can be.
     ///
     /// # Errors
-    /// Which of them is wrong, counted from 0, and how; none: the first.
-    pub fn from_several(
-        certificate: &[u8],
-        key: &[u8],
-        more: &[Vec<u8>],
-        handshake_s: u64,
-    ) -> Result<Self, (Option<usize>, String)> {
-        let first = certified(certificate, key).map_err(|why| (None, why))?;
-        let more = more.iter().enumerate();
-        let more = more.map(|(at, both)| certified(both, both).map_err(|why| (Some(at), why)));
+    /// Which of them is wrong, and how.
+    pub fn from_files(files: &TlsFiles<'_>, handshake_s: u64) -> Result<Self, (TlsFile, String)> {
+        let own = |why| (TlsFile::Own, why);
+        let first = certified(files.certificate, files.key).map_err(own)?;
+        let more = files.more.iter().enumerate();
+        let more =
+            more.map(|(at, both)| certified(both, both).map_err(|why| (TlsFile::More(at), why)));
         let more = more.collect::<Result<_, _>>()?;
-        Self::showing(Arc::new(Shown { first, more }), handshake_s).map_err(|why| (None, why))
-    }
-
-    fn showing(shown: Arc<Shown>, handshake_s: u64) -> Result<Self, String> {
-        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        let provider = Arc::new(ring::default_provider());
+        let verifier = match files.clients {
+            None => WebPkiClientVerifier::no_client_auth(),
+            Some(pem) => {
+                let asked = authorities(pem).and_then(|roots| {
+                    let built =
+                        WebPkiClientVerifier::builder_with_provider(roots, provider.clone());
+                    let built = built.allow_unauthenticated().build();
+                    built.map_err(|why| why.to_string())
+                });
+                asked.map_err(|why| (TlsFile::Clients, why))?
+            }
+        };
+        let config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
-            .map_err(|why| why.to_string())?
-            .with_no_client_auth()
-            .with_cert_resolver(shown);
+            .map_err(|why| own(why.to_string()))?
+            .with_client_cert_verifier(verifier)
+            .with_cert_resolver(Arc::new(Shown { first, more }));
         Ok(Self {
             acceptor: TlsAcceptor::from(Arc::new(config)),
             handshake: Duration::from_secs(handshake_s),
@@ -197,10 +254,42 @@ mod tests {
         assert_eq!(of("..."), None);
         let both = (other.0 + &other.1).into_bytes();
         let several = |more: &[Vec<u8>]| {
-            let tls = Tls::from_several(first.0.as_bytes(), first.1.as_bytes(), more, 1);
-            tls.map(|_| ()).map_err(|(at, _)| at)
+            let files = TlsFiles {
+                certificate: first.0.as_bytes(),
+                key: first.1.as_bytes(),
+                more,
+                clients: None,
+            };
+            let tls = Tls::from_files(&files, 1);
+            tls.map(|_| ()).map_err(|(file, _)| file)
         };
         assert_eq!(several(std::slice::from_ref(&both)), Ok(()));
-        assert_eq!(several(&[both, b"nothing".to_vec()]), Err(Some(1)));
+        let bad = several(&[both, b"nothing".to_vec()]);
+        assert_eq!(bad, Err(TlsFile::More(1)));
+    }
+
+    #[test]
+    fn what_is_wrong_with_authorities_is_told() {
+        let made = rcgen::generate_simple_self_signed(["a.example".to_owned()]).unwrap();
+        let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+        let check = |clients: &str| {
+            let files = TlsFiles {
+                certificate: certificate.as_bytes(),
+                key: key.as_bytes(),
+                more: &[],
+                clients: Some(clients.as_bytes()),
+            };
+            Tls::from_files(&files, 1).map(|_| ())
+        };
+        assert_eq!(check(&certificate), Ok(()));
+        let none = "there is no certificate in PEM in the file".to_owned();
+        assert_eq!(check(&key), Err((TlsFile::Clients, none)));
+        let torn = certificate.replace("MII", "MIJ");
+        let (file, why) = check(&torn).unwrap_err();
+        assert_eq!(file, TlsFile::Clients);
+        assert!(
+            why.starts_with("the certificate of an authority: "),
+            "{why}"
+        );
     }
 }

@@ -154,7 +154,7 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Strea
             tracing::debug!(target: "newsreel::session", connection = connection.id().0, %error, "no TLS");
             end
         })?;
-        let secured = door.secured();
+        let secured = door.secured(io.certificate_names());
         let mut session = Self::new(io, service, shared, connection, door, drain);
         if let Err(denied) = secured {
             session.core.reply(denied.reply());

@@ -160,9 +160,9 @@ impl Channel {
         octets
     }
 
-    /// From here on over TLS, as the client or as the server; an error if the handshake fails or something came that it does
+    /// From here on over TLS, as the client, which may show a certificate, or as the server; an error if the handshake fails or something came that it does
     /// not belong to.
-    pub(crate) async fn secure(&mut self, is_server: bool) -> io::Result<()> {
+    pub(crate) async fn secure(&mut self, is_server: bool, shown: Option<&str>) -> io::Result<()> {
         if self.taken < self.incoming.len() {
             return Err(io::Error::other("octets came in front of the handshake"));
         }
@@ -171,7 +171,7 @@ impl Channel {
             if is_server {
                 tls::accept(io).await
             } else {
-                tls::secure(io).await
+                tls::secure(io, shown).await
             }
         };
         match tokio::time::timeout(self.wait, handshake).await {

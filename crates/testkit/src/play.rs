@@ -316,13 +316,14 @@ impl<D: Driver> Play<'_, D> {
                     Err(error) => fail(line, format!("shutdown: {error}")),
                 };
             }
-            Action::Tls(name) => {
+            Action::Tls(name, shown) => {
                 let is_server = self.transcript.reversed.contains(name);
                 if is_server {
                     // TLS from the first octet on: nothing was said yet.
                     self.open(line, name, false, true).await?;
                 }
-                return match self.channel(line, name)?.secure(is_server).await {
+                let channel = self.channel(line, name)?;
+                return match channel.secure(is_server, shown.as_deref()).await {
                     Ok(()) => Ok(()),
                     Err(error) => fail(line, format!("TLS: {error}")),
                 };

@@ -35,6 +35,9 @@ pub(crate) enum Verb {
         /// The connection is over TLS
         #[arg(long)]
         tls: bool,
+        /// A name in the certificate that the client shows, which is over TLS
+        #[arg(long, value_name = "NAME")]
+        certificate: Vec<String>,
         #[command(flatten)]
         spool: SpoolArgs,
     },
@@ -46,6 +49,7 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
         user,
         listen,
         tls,
+        certificate,
         spool,
     } = verb;
     let config = access::config_of(spool)?;
@@ -54,7 +58,8 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
     let who = Who {
         address: *address,
         listen: *listen,
-        is_tls: *tls,
+        is_tls: *tls || !certificate.is_empty(),
+        certificate: certificate.clone(),
         user,
     };
     let passed = rules.explain(&who);

@@ -59,6 +59,7 @@ mod tests {
             address: address.parse().unwrap(),
             listen: None,
             is_tls: false,
+            certificate: Vec::new(),
             user: None,
         })?;
         Some((grant.reads_all(), grant.post.is_some(), grant.feed))

@@ -174,6 +174,7 @@ impl Across<'_> {
                 .partition(|(_, path)| !path.as_os_str().is_empty());
         let needed_by = match self.config.listen.tls_addresses.is_empty() {
             true if !tls.more.is_empty() => Some("tls.more"),
+            true if !tls.clients.as_os_str().is_empty() => Some("tls.clients"),
             true => given.first().map(|(key, _)| *key),
             false => Some("listen.tls_addresses"),
         };
@@ -191,6 +192,15 @@ impl Across<'_> {
             return;
         }
         // A default that is written says nothing else than no line.
+        let mut entries = self.config.access.iter();
+        if let Some(at) = entries.position(|entry| !entry.certificates.is_empty())
+            && self.config.tls.clients.as_os_str().is_empty()
+        {
+            let key = format!("access[{at}].certificates");
+            let what = format!("{key} fits nobody without tls.clients");
+            let right = "give tls.clients, the file of the authorities of clients' certificates";
+            self.problem(&key, &["tls.clients"], what, right.to_owned());
+        }
         let says = [
             (
                 "server.clients",

@@ -333,8 +333,9 @@ fn settled(mut config: Config, file: &Path) -> Result<Config> {
 /// Makes paths count from a directory.
 fn at_home(config: &mut Config, folder: &Path) {
     config.server.spool = folder.join(&config.server.spool);
-    let own = [&mut config.tls.certificate, &mut config.tls.key];
-    for path in own.into_iter().chain(&mut config.tls.more) {
+    let tls = &mut config.tls;
+    let own = [&mut tls.certificate, &mut tls.key, &mut tls.clients];
+    for path in own.into_iter().chain(&mut tls.more) {
         if !path.as_os_str().is_empty() {
             *path = folder.join(&path);
         }

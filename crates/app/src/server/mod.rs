@@ -13,17 +13,21 @@ mod peers;
 mod running;
 mod signals;
 
+use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use newsreel_engine::Engine;
 use newsreel_feed::Peers;
 use newsreel_host::{Clock, Disk, RealDisk};
-use newsreel_net::access::{Counted, Door, Who};
-use newsreel_net::{Admission, Drain, Limits, LineLimit, Listeners, Stream};
+use newsreel_net::access::{Counted, Denied, Door, Who};
+use newsreel_net::{Admission, Drain, Limits, LineLimit, Listeners, Stream, Tls};
 use newsreel_service::{Connection, ConnectionId};
 use newsreel_session::{End, Metrics};
 use newsreel_users::Users;
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 
@@ -100,7 +104,7 @@ fn run_logged(
     let serving = until_drained(&engine, &disk, config, doors, beside, signals);
     let result = runtime.block_on(serving);
     engine.set_filter(None);
-    runtime.shutdown_timeout(std::time::Duration::from_secs(5));
+    runtime.shutdown_timeout(Duration::from_secs(5));
     mailing.stop();
     let stopped = engine.shutdown();
     match &stopped {
@@ -295,18 +299,21 @@ fn session(
 ) -> impl Future<Output = ()> + Send + 'static {
     let server = Arc::clone(server);
     async move {
-        let Some(door) = let_in(&server, &stream, &admission) else {
+        let Some(mut door) = let_in(&server, &stream, &admission) else {
             return;
         };
         let stream = Stream::Plain(stream);
-        let stream = match door.tls().filter(|_| admission.is_tls()) {
-            None => Ok(stream),
+        let stream = match door.tls().filter(|_| admission.is_tls()).map(Arc::clone) {
+            None => Ok(Some(stream)),
             // Boxed: a handshake is short, and a connection's task is held for all its time.
-            Some(tls) => Box::pin(stream.secure(tls)).await,
+            Some(tls) => {
+                Box::pin(secured(&server, stream, &tls, &mut door, admission.peer())).await
+            }
         };
         let connection = admission.id();
         match stream {
-            Ok(stream) => {
+            Ok(None) => {}
+            Ok(Some(stream)) => {
                 let end = serve(&server, stream, &admission, door).await;
                 tracing::debug!(target: "newsreel::net", connection, ?end, "ended");
             }
@@ -317,6 +324,38 @@ fn session(
     }
 }
 
+/// How long somebody who is refused over TLS may take to be told so.
+const TELLING: Duration = Duration::from_secs(2);
+
+/// The handshake of a connection that is over TLS from the first octet on; none: what the other side showed is for no
+/// entry, and it was told so.
+async fn secured(
+    server: &Server,
+    stream: Stream<TcpStream>,
+    tls: &Tls,
+    door: &mut Door,
+    peer: SocketAddr,
+) -> io::Result<Option<Stream<TcpStream>>> {
+    let mut stream = stream.secure(tls).await?;
+    let Err(denied) = door.secured(stream.certificate_names()) else {
+        return Ok(Some(stream));
+    };
+    note_refused(server, peer, denied);
+    let telling = async {
+        stream.write_all(denied.reply().as_bytes()).await?;
+        stream.shutdown().await
+    };
+    let _ = tokio::time::timeout(TELLING, telling).await;
+    Ok(None)
+}
+
+fn note_refused(server: &Server, peer: SocketAddr, denied: Denied) {
+    if let Some(more) = server.strangers.admit() {
+        let why = denied.why();
+        tracing::info!(target: "newsreel::net", %peer, more, "refused: {why}");
+    }
+}
+
 /// The connection's way in, or none: then it was told why not.
 fn let_in(server: &Server, stream: &TcpStream, admission: &Admission) -> Option<Door> {
     let peer = admission.peer();
@@ -324,6 +363,7 @@ fn let_in(server: &Server, stream: &TcpStream, admission: &Admission) -> Option<
         address: peer.ip(),
         listen: stream.local_addr().ok(),
         is_tls: admission.is_tls(),
+        certificate: Vec::new(),
         user: None,
     };
     match server.settings.gate().enter(who) {
@@ -333,10 +373,7 @@ fn let_in(server: &Server, stream: &TcpStream, admission: &Admission) -> Option<
             Some(door)
         }
         Err(denied) => {
-            if let Some(more) = server.strangers.admit() {
-                let why = denied.why();
-                tracing::info!(target: "newsreel::net", %peer, more, "refused: {why}");
-            }
+            note_refused(server, peer, denied);
             // A fresh socket has room for one line.
             if !admission.is_tls() {
                 let _ = stream.try_write(denied.reply().as_bytes());
@@ -364,7 +401,6 @@ fn serve(
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::time::Duration;
 
     use super::*;
 

@@ -4,6 +4,7 @@
 //! named, never silently ignored.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use anyhow::Result;
@@ -11,7 +12,7 @@ use newsreel_engine::Engine;
 use newsreel_filter::Filters;
 use newsreel_host::{Disk, RealDisk, read_whole};
 use newsreel_net::access::{Counted, Gate};
-use newsreel_net::{Drain, Limits, LineLimit, Tls, TlsConfig};
+use newsreel_net::{Drain, Limits, LineLimit, Tls, TlsConfig, TlsFile, TlsFiles};
 use newsreel_service::ArticleFilter;
 use newsreel_session::{Lists, Metrics, MetricsSnapshot, Shared};
 use serde_json::{Value, json};
@@ -131,17 +132,34 @@ pub(super) fn certificate(disk: &dyn Disk, config: &Config) -> Result<Option<Arc
         certificate,
         key,
         more,
+        clients,
         handshake_s,
     } = &config.tls;
-    let read = |path| read_whole(disk, path, PEM_OCTETS_MAX);
+    let read = |path: &PathBuf| read_whole(disk, path, PEM_OCTETS_MAX);
     let (chain, own_key) = (read(certificate)?, read(key)?);
-    let others: Result<Vec<_>, _> = more.iter().map(|path| read(path)).collect();
-    let tls = Tls::from_several(&chain, &own_key, &others?, *handshake_s);
-    let tls = tls.map_err(|(at, why)| match at.and_then(|at| more.get(at)) {
-        Some(path) => anyhow::anyhow!("TLS cannot be spoken with {}: {why}", path.display()),
-        None => {
-            let (certificate, key) = (certificate.display(), key.display());
-            anyhow::anyhow!("TLS cannot be spoken with {certificate} and {key}: {why}")
+    let others = more.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let authorities = match clients.as_os_str().is_empty() {
+        true => None,
+        false => Some(read(clients)?),
+    };
+    let files = TlsFiles {
+        certificate: &chain,
+        key: &own_key,
+        more: &others,
+        clients: authorities.as_deref(),
+    };
+    let tls = Tls::from_files(&files, *handshake_s).map_err(|(file, why)| {
+        let path = match file {
+            TlsFile::Own => None,
+            TlsFile::More(at) => more.get(at),
+            TlsFile::Clients => Some(clients),
+        };
+        match path {
+            Some(path) => anyhow::anyhow!("TLS cannot be spoken with {}: {why}", path.display()),
+            None => {
+                let (certificate, key) = (certificate.display(), key.display());
+                anyhow::anyhow!("TLS cannot be spoken with {certificate} and {key}: {why}")
+            }
         }
     })?;
     Ok(Some(Arc::new(tls)))

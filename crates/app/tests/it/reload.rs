@@ -1014,8 +1014,15 @@ fn every_key_that_needs_a_restart_is_named_and_keeps_its_value() {
             "tls.certificate" | "tls.key" => {
                 configuration(&[("tls.certificate", "'cert.pem'"), ("tls.key", "'key.pem'")])
             }
-            "tls.more" => configuration(&[
-                (path, "['other.pem']"),
+            "tls.more" | "tls.clients" => configuration(&[
+                (
+                    path,
+                    if path == "tls.more" {
+                        "['other.pem']"
+                    } else {
+                        "'ca.pem'"
+                    },
+                ),
                 ("tls.certificate", "'cert.pem'"),
                 ("tls.key", "'key.pem'"),
             ]),

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use newsreel_host::{Clock as _, RealClock, RealDisk, replace_file};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls::crypto::ring;
-use rustls::pki_types::CertificateDer;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use crate::client::{NewsClient, article};
@@ -62,6 +63,32 @@ fn start() -> (Spool, Server, SocketAddr, CertificateDer<'static>) {
     (spool, server, address, certificate)
 }
 
+/// A certificate of a client, and its key.
+type Identity = (CertificateDer<'static>, PrivateKeyDer<'static>);
+
+/// Somebody who issues certificates to clients.
+struct Authority(Issuer<'static, KeyPair>);
+
+impl Authority {
+    /// A new one, and its certificate in PEM.
+    fn new() -> (Self, String) {
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        let pem = params.self_signed(&key).unwrap().pem();
+        (Self(Issuer::new(params, key)), pem)
+    }
+
+    /// Issues one for a host, and for somebody of this name.
+    fn issue(&self, host: &str, name: &str) -> Option<Identity> {
+        let mut params = CertificateParams::new([host.to_owned()]).unwrap();
+        params.distinguished_name.push(DnType::CommonName, name);
+        let key = KeyPair::generate().unwrap();
+        let made = params.signed_by(&key, &self.0).unwrap();
+        Some((made.der().clone(), key.into()))
+    }
+}
+
 struct Secure(BufReader<StreamOwned<ClientConnection, TcpStream>>);
 
 impl Secure {
@@ -76,13 +103,28 @@ impl Secure {
         believed: &CertificateDer<'static>,
         name: &'static str,
     ) -> std::io::Result<Self> {
+        let (client, greeting) = Self::open(address, believed, name, None)?;
+        assert!(greeting.starts_with("201 "), "{greeting}");
+        Ok(client)
+    }
+
+    /// The same, showing a certificate or none; with the first line that comes.
+    fn open(
+        address: SocketAddr,
+        believed: &CertificateDer<'static>,
+        name: &'static str,
+        shown: Option<Identity>,
+    ) -> std::io::Result<(Self, String)> {
         let mut roots = RootCertStore::empty();
         roots.add(believed.clone()).unwrap();
         let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+            .with_root_certificates(roots);
+        let config = match shown {
+            None => config.with_no_client_auth(),
+            Some((own, key)) => config.with_client_auth_cert(vec![own], key).unwrap(),
+        };
         let name = name.try_into().unwrap();
         let connection = ClientConnection::new(Arc::new(config), name).unwrap();
         let stream = TcpStream::connect(address)?;
@@ -90,8 +132,7 @@ impl Secure {
         let mut client = Self(BufReader::new(StreamOwned::new(connection, stream)));
         let mut greeting = String::new();
         client.0.read_line(&mut greeting)?;
-        assert!(greeting.starts_with("201 "), "{greeting}");
-        Ok(client)
+        Ok((client, greeting))
     }
 
     fn line(&mut self) -> String {
@@ -253,4 +294,84 @@ fn a_server_of_several_names_has_a_certificate_for_each() {
         why.contains("both.pem: there is no certificate in PEM"),
         "{why}"
     );
+}
+
+/// What a certificate of a client opens where TLS is spoken from the first octet on; one of another authority opens nothing.
+#[test]
+fn certificates_of_clients_are_who_they_are() {
+    const ENTRIES: &str = r#"
+[tls]
+certificate = "cert.pem"
+key = "key.pem"
+clients = "clients.pem"
+
+[[access]]
+name = "peer"
+certificates = ["news.peer.example"]
+feed = true
+
+[[access]]
+name = "users"
+users = ["*"]
+certificates = ["*"]
+read = "*"
+"#;
+    let listen = ("[listen]", "[listen]\ntls_addresses = [\"127.0.0.1:0\"]");
+    let spool = Spool::with(&(Spool::changed(&[listen]) + ENTRIES));
+    let certificate = certify(&spool);
+    let write = |text: &str| {
+        replace_file(
+            &RealDisk,
+            &spool.folder().join("clients.pem"),
+            text.as_bytes(),
+        )
+        .unwrap();
+    };
+    write("none");
+    let why = spool.error(&["serve"]);
+    assert!(
+        why.contains("clients.pem: there is no certificate"),
+        "{why}"
+    );
+    let ((authority, pem), (other, other_pem)) = (Authority::new(), Authority::new());
+    write(&pem);
+    let server = spool.serve();
+    let status = spool.json(&["status"]);
+    let address = status["server"]["listening"][1].as_str().unwrap();
+    let address: SocketAddr = address.parse().unwrap();
+    let open = |shown| Secure::open(address, &certificate, NAME, shown);
+
+    let (mut peer, greeting) = open(authority.issue("news.peer.example", "x")).unwrap();
+    assert_eq!(&greeting[..3], "201");
+    assert_eq!(&peer.ask("CHECK <a@tls.example>")[..3], "238");
+    assert_eq!(&peer.ask("AUTHINFO SASL EXTERNAL =")[..3], "281");
+    // Whom nothing is for is told so; a certificate that nobody here vouches for ends the handshake.
+    let (mut none, greeting) = open(None).unwrap();
+    assert_eq!((&greeting[..3], none.0.read(&mut [0]).unwrap()), ("502", 0));
+    assert!(open(other.issue("news.peer.example", "x")).is_err());
+    // A user of the spool that is locked is locked.
+    for words in [&["user", "add", "eve"][..], &["user", "lock", "eve"]] {
+        spool.piped(words, "correct-horse\n").unwrap();
+    }
+    let (mut eve, _) = open(authority.issue("a.example", "eve")).unwrap();
+    assert_eq!(&eve.ask("AUTHINFO SASL EXTERNAL =")[..3], "481");
+    let (mut ada, _) = open(authority.issue("a.example", "ada")).unwrap();
+    assert_eq!(&ada.ask("LIST ACTIVE")[..3], "480");
+    assert_eq!(&ada.ask("AUTHINFO SASL EXTERNAL =")[..3], "281");
+    assert_eq!(&ada.ask("LIST ACTIVE")[..3], "215");
+    // Another authority from a SIGHUP on.
+    write(&other_pem);
+    server.signal("HUP");
+    let is_known = |_| {
+        std::thread::sleep(Duration::from_millis(20));
+        open(other.issue("news.peer.example", "x")).is_ok()
+    };
+    assert!((0..1500).any(is_known), "{}", spool.log());
+    assert!(open(authority.issue("news.peer.example", "x")).is_err());
+    let explain = |more: &[&str]| {
+        let words = [&["access", "explain", "192.0.2.1"][..], more].concat();
+        spool.json(&words)["rule"].clone()
+    };
+    assert_eq!(explain(&["--certificate", "News.Peer.example"]), "peer");
+    server.stop();
 }

@@ -27,6 +27,9 @@ pub struct AccessRule {
     pub listen: Vec<SocketAddr>,
     /// Whether it is for connections over TLS only.
     pub tls: bool,
+    /// Names in certificates of clients (`tls.clients`) that it is for: a subject's common name, mail addresses and host names,
+    /// in any case, or `*` for every certificate. Empty: any client.
+    pub certificates: Vec<String>,
     /// Users it is for, of those who have logged in: names, `@` and a group's name, or `*` for all of them. Empty: who has
     /// logged in and who has not.
     pub users: Vec<String>,
@@ -69,6 +72,7 @@ impl Default for AccessRule {
             addresses: Vec::new(),
             listen: Vec::new(),
             tls: false,
+            certificates: Vec::new(),
             users: Vec::new(),
             read: String::new(),
             post: String::new(),

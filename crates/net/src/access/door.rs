@@ -10,6 +10,7 @@ use tokio::sync::Semaphore;
 
 use super::login::{
     CHECKS_AT_ONCE, ClearText, Credentials, Failures, LoginConfig, Logins, ScramKeys, User,
+    is_user_name,
 };
 use super::pace::Pace;
 use super::places::{Place, Places};
@@ -128,6 +129,10 @@ impl Gate {
             return Err(Denied::Banned);
         }
         let (grant, place) = match self.rules.find(&who) {
+            // Its certificate comes with the handshake: what it is for is found then.
+            _ if who.is_tls && self.rules.certificate_helps(&who) => {
+                (Arc::new(Grant::nothing()), None)
+            }
             Some(grant) => {
                 let place = self.counted.places.take(grant, who.address, None);
                 (Arc::clone(grant), Some(place.ok_or(Denied::Full)?))
@@ -169,6 +174,7 @@ impl Door {
                 address,
                 listen: None,
                 is_tls: false,
+                certificate: Vec::new(),
                 user: None,
             },
             grant: Arc::new(grant),
@@ -238,15 +244,37 @@ impl Door {
         self.may_start_tls() && self.gate.can_secure(&self.who)
     }
 
-    /// From here on the connection is over TLS.
+    /// From here on the connection is over TLS, and the other side has shown a certificate with these names, or none.
     ///
     /// # Errors
-    /// When the entry that is for it now has as many connections as it may.
-    pub fn secured(&mut self) -> Result<(), Denied> {
+    /// When the entry that is for it now has as many connections as it may, or there is none.
+    pub fn secured(&mut self, certificate: Vec<String>) -> Result<(), Denied> {
         self.pass(Who {
             is_tls: true,
+            certificate,
             ..self.who.clone()
-        })
+        })?;
+        match self.place.is_some() || self.gate.can_log_in(&self.who) {
+            true => Ok(()),
+            false => Err(Denied::NoRule),
+        }
+    }
+
+    /// Who the certificate says that they are: by the name they ask for, or by its first that can be a user's.
+    #[must_use]
+    pub fn certified(&self, wanted: &str) -> Option<&str> {
+        let names = self.who.certificate.iter().map(String::as_str);
+        let mut names = names.filter(|name| is_user_name(name));
+        names.find(|name| wanted.is_empty() || *name == wanted)
+    }
+
+    /// Lets in whom the certificate says that they are.
+    pub async fn log_in_certified(&mut self, name: &str) -> Login {
+        let name = name.to_owned();
+        match self.ask(move |logins| logins.vouched(&name)).await {
+            Some(user) => self.let_in(user).await,
+            None => Login::Failed,
+        }
     }
 
     /// Whether a password may come as it is: nobody can listen in, or that is allowed.
@@ -331,7 +359,7 @@ impl Door {
     /// Becomes somebody else, with what they may do.
     fn pass(&mut self, who: Who) -> Result<(), Denied> {
         let (grant, place) = match self.gate.rules.find(&who) {
-            Some(grant) if grant.name == self.grant.name => {
+            Some(grant) if grant.name == self.grant.name && self.place.is_some() => {
                 if let (Some(place), Some(user)) = (&mut self.place, &who.user)
                     && !place.count_user(&user.name)
                 {
@@ -386,6 +414,14 @@ mod tests {
         fn scram(&self, name: &str) -> Result<(ScramKeys, Option<User>), String> {
             Err(format!("nothing is kept of {name}"))
         }
+
+        fn vouched(&self, name: &str) -> Result<Option<User>, String> {
+            let user = User {
+                name: name.to_owned(),
+                groups: Vec::new(),
+            };
+            Ok((name != "eve").then_some(user))
+        }
     }
 
     fn gate(text: &str) -> Arc<Gate> {
@@ -409,6 +445,7 @@ mod tests {
             address: address.parse().unwrap(),
             listen: None,
             is_tls: false,
+            certificate: Vec::new(),
             user: None,
         }
     }
@@ -528,20 +565,89 @@ mod tests {
         assert_eq!(**door.grant(), Grant::nothing());
         assert!(door.tls_helps() && door.may_start_tls() && !door.takes_clear_text());
         let mut late = gate.enter(who("192.0.2.1")).unwrap();
-        door.secured().unwrap();
+        door.secured(Vec::new()).unwrap();
         assert_eq!(door.grant().name, "safe");
         assert!(!door.tls_helps() && !door.may_start_tls() && door.takes_clear_text());
         // Its places are taken as those of any entry.
-        assert_eq!(late.secured(), Err(Denied::Full));
+        assert_eq!(late.secured(Vec::new()), Err(Denied::Full));
         assert_eq!(late.grant().name, "nobody");
         drop(door);
-        late.secured().unwrap();
+        late.secured(Vec::new()).unwrap();
         // Who has logged in begins no TLS (RFC 4642 section 2.2.2).
         let mut user = gate.enter(who("192.0.2.2")).unwrap();
         assert!(user.may_start_tls() && !user.tls_helps());
         assert_eq!(user.log_in("ada", "adaada").await, Login::In);
         assert!(!user.may_start_tls());
         assert_eq!(gate.enter(who("192.0.2.3")).unwrap_err(), Denied::NoRule);
+    }
+
+    fn shown(names: &[&str]) -> Vec<String> {
+        names.iter().map(|&name| name.to_owned()).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_shows_a_certificate_has_what_is_for_it() {
+        const RULES: &str = "[[access]]\nname = 'peer'\ncertificates = ['news.peer.example']\nconnections_max = 1\n\
+             [[access]]\nname = 'users'\ncertificates = ['*']\nusers = ['ada', 'bob']\n\
+             [[access]]\nname = 'public'\naddresses = ['192.0.2.0/24']\nconnections_max = 1\n";
+        let gate = secured_by(RULES, some_tls());
+        let over_tls = |address: &str| Who {
+            is_tls: true,
+            ..who(address)
+        };
+        // Until it has been shown nothing is granted and no place taken, not even of what fits anybody.
+        let mut peer = gate.enter(over_tls("192.0.2.1")).unwrap();
+        let mut late = gate.enter(over_tls("192.0.2.1")).unwrap();
+        let public = gate.enter(who("192.0.2.2")).unwrap();
+        assert_eq!(public.grant().name, "public");
+        assert_eq!(**peer.grant(), Grant::nothing());
+        peer.secured(shown(&["x", "news.peer.example"])).unwrap();
+        assert_eq!(peer.grant().name, "peer");
+        let full = late.secured(shown(&["news.peer.example"]));
+        assert_eq!(full, Err(Denied::Full));
+        // Who shows none, or one that helps nobody, has what everybody has there, and elsewhere nothing.
+        assert_eq!(late.secured(Vec::new()), Err(Denied::Full));
+        drop(public);
+        late.secured(Vec::new()).unwrap();
+        assert_eq!(late.grant().name, "public");
+        let mut stranger = gate.enter(over_tls("203.0.113.1")).unwrap();
+        assert_eq!(stranger.secured(Vec::new()), Err(Denied::NoRule));
+        // Who can log in by it is let in for that.
+        let mut user = gate.enter(over_tls("203.0.113.1")).unwrap();
+        user.secured(shown(&["A B", "bob", "c@d.example", "ada"]))
+            .unwrap();
+        assert_eq!(**user.grant(), Grant::nothing());
+        assert_eq!(
+            (user.certified(""), user.certified("ada")),
+            (Some("bob"), Some("ada"))
+        );
+        assert_eq!((user.certified("eve"), user.certified("A B")), (None, None));
+        assert_eq!(user.log_in_certified("ada").await, Login::In);
+        assert_eq!(
+            (user.grant().name.as_str(), user.user()),
+            ("users", Some("ada"))
+        );
+        // Whom the store locks out the certificate does not let in.
+        let mut locked = gate.enter(over_tls("203.0.113.1")).unwrap();
+        locked.secured(shown(&["eve"])).unwrap();
+        assert_eq!(locked.log_in_certified("eve").await, Login::Wrong);
+    }
+
+    #[test]
+    fn an_entry_called_nobody_counts_as_others_do() {
+        let gate = gate("[[access]]\nname = 'nobody'\nusers = ['*']\nconnections_max = 1\n");
+        let mut doors: Vec<Door> = (0..2)
+            .map(|_| gate.enter(who("192.0.2.1")).unwrap())
+            .collect();
+        let ada = || Who {
+            user: Some(User {
+                name: "ada".to_owned(),
+                groups: Vec::new(),
+            }),
+            ..who("192.0.2.1")
+        };
+        assert_eq!(doors[0].pass(ada()), Ok(()));
+        assert_eq!(doors[1].pass(ada()), Err(Denied::Full));
     }
 
     #[test]

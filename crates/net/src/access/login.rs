@@ -131,6 +131,19 @@ pub trait Logins: Debug + Send + Sync + 'static {
     /// # Errors
     /// Why it cannot be said now, for the log.
     fn scram(&self, name: &str) -> Result<(ScramKeys, Option<User>), String>;
+
+    /// Who has this name, for which an authority vouches, and may log in; a name that is not here is one of nobody's group.
+    /// Blocks.
+    ///
+    /// # Errors
+    /// Why it cannot be said now, for the log.
+    fn vouched(&self, name: &str) -> Result<Option<User>, String>;
+}
+
+/// Whether this can be the name of a user, as entries of `[[access]]` write it.
+pub(super) fn is_user_name(name: &str) -> bool {
+    let is_of_name = |c: char| !c.is_whitespace() && !c.is_control() && !"@,:*".contains(c);
+    !name.is_empty() && name.chars().all(is_of_name)
 }
 
 /// Failed logins by network.

@@ -20,6 +20,8 @@ pub struct Who {
     pub listen: Option<SocketAddr>,
     /// Whether it is over TLS.
     pub is_tls: bool,
+    /// The names in the certificate it was shown by; none: it was shown none.
+    pub certificate: Vec<String>,
     /// Who has logged in.
     pub user: Option<User>,
 }
@@ -124,6 +126,7 @@ struct Rule {
     networks: Vec<Network>,
     listen: Vec<SocketAddr>,
     needs_tls: bool,
+    certificates: Vec<String>,
     users: Vec<String>,
     grant: Arc<Grant>,
 }
@@ -159,13 +162,7 @@ impl Rules {
                     ),
                 }
             }
-            for (at, user) in entry.users.iter().enumerate() {
-                let name = user.strip_prefix('@').unwrap_or(user);
-                if name.is_empty() || name.contains([' ', '@', ',']) {
-                    let right = format!("{user:?} must be a name, @ and the name of a group, or *");
-                    wrong(&format!("users[{at}]"), right);
-                }
-            }
+            who_is_named(entry, &mut wrong);
             let mut groups = |key: &str, text: &str| match Wildmat::parse(text) {
                 _ if text.is_empty() => None,
                 Ok(wildmat) => Some(wildmat),
@@ -178,7 +175,8 @@ impl Rules {
             rules.push(Rule {
                 networks,
                 listen: entry.listen.clone(),
-                needs_tls: entry.tls,
+                needs_tls: entry.tls || !entry.certificates.is_empty(),
+                certificates: entry.certificates.clone(),
                 users: entry.users.clone(),
                 grant: Arc::new(Grant {
                     name: entry.name.clone(),
@@ -217,7 +215,14 @@ impl Rules {
     #[must_use]
     pub fn login_helps(&self, who: &Who) -> bool {
         let mut for_users = self.0.iter().filter(|rule| !rule.users.is_empty());
-        for_users.any(|rule| rule.misplaced(who).is_none())
+        for_users.any(|rule| rule.misplaced(who).is_none() && rule.uncertified(who).is_none())
+    }
+
+    /// Whether a certificate could make another entry fit.
+    #[must_use]
+    pub fn certificate_helps(&self, who: &Who) -> bool {
+        let mut for_them = self.0.iter().filter(|rule| !rule.certificates.is_empty());
+        for_them.any(|rule| rule.misplaced(who).is_none())
     }
 
     /// Whether TLS could make another entry fit, at once or after a login.
@@ -248,7 +253,7 @@ impl Rules {
 impl Rule {
     /// Why this entry is not for somebody; none: it is.
     fn misfit(&self, who: &Who) -> Option<&'static str> {
-        if let Some(why) = self.misplaced(who) {
+        if let Some(why) = self.misplaced(who).or_else(|| self.uncertified(who)) {
             return Some(why);
         }
         let is_one = |pattern: &String, user: &User| match pattern.strip_prefix('@') {
@@ -260,6 +265,20 @@ impl Rule {
             None => Some("is for users who have logged in"),
             Some(user) if self.users.iter().any(|one| is_one(one, user)) => None,
             Some(_) => Some("is for other users"),
+        }
+    }
+
+    /// Why this entry is not for the certificate that somebody has.
+    fn uncertified(&self, who: &Who) -> Option<&'static str> {
+        let is_one = |name: &String| {
+            let mut wanted = self.certificates.iter();
+            wanted.any(|one| one == "*" || one.eq_ignore_ascii_case(name))
+        };
+        match who.certificate.as_slice() {
+            _ if self.certificates.is_empty() => None,
+            [] => Some("is for clients with a certificate"),
+            names if names.iter().any(is_one) => None,
+            _ => Some("is for clients with other certificates"),
         }
     }
 
@@ -285,6 +304,23 @@ impl Rule {
     }
 }
 
+/// Whom an entry names must be somebody.
+fn who_is_named(entry: &AccessRule, wrong: &mut impl FnMut(&str, String)) {
+    for (at, name) in entry.certificates.iter().enumerate() {
+        if name.is_empty() || name.contains(char::is_control) {
+            let right = format!("{name:?} must be a name in a certificate, or *");
+            wrong(&format!("certificates[{at}]"), right);
+        }
+    }
+    for (at, user) in entry.users.iter().enumerate() {
+        let name = user.strip_prefix('@').unwrap_or(user);
+        if name.is_empty() || name.contains([' ', '@', ',']) {
+            let right = format!("{user:?} must be a name, @ and the name of a group, or *");
+            wrong(&format!("users[{at}]"), right);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -294,6 +330,7 @@ mod tests {
             address: address.parse().unwrap(),
             listen: listen.parse().ok(),
             is_tls: false,
+            certificate: Vec::new(),
             user: None,
         }
     }
@@ -360,6 +397,33 @@ mod tests {
     }
 
     #[test]
+    fn certificates_have_entries_of_their_own() {
+        let rules = rules(
+            "[[access]]\nname = 'peer'\ncertificates = ['news.peer.example', 'ada@a.example']\n\
+             [[access]]\nname = 'known'\ncertificates = ['*']\n[[access]]\nname = 'users'\n\
+             certificates = ['ada']\nusers = ['*']\n",
+        );
+        let shown = |names: &[&str]| Who {
+            is_tls: true,
+            certificate: names.iter().map(|&name| name.to_owned()).collect(),
+            ..who("192.0.2.1", "")
+        };
+        let found = |names: &[&str]| rules.find(&shown(names)).map(|it| it.name.clone());
+        assert_eq!(found(&["x", "News.Peer.example"]), Some("peer".into()));
+        assert_eq!(found(&["peer.example"]), Some("known".into()));
+        assert_eq!(found(&[]), None);
+        let why = rules.explain(&shown(&[]));
+        assert_eq!(why[0], ("peer", Some("is for clients with a certificate")));
+        let why = rules.explain(&shown(&["x"]));
+        assert_eq!(why[0].1, Some("is for clients with other certificates"));
+        // A login helps only whom the certificate lets so far; TLS helps whoever may have one.
+        assert!(rules.login_helps(&shown(&["ADA"])) && !rules.login_helps(&shown(&["bob"])));
+        let plain = who("192.0.2.1", "");
+        assert!(rules.tls_helps(&plain) && !rules.certificate_helps(&plain));
+        assert!(rules.certificate_helps(&shown(&[])) && rules.find(&plain).is_none());
+    }
+
+    #[test]
     fn users_have_entries_of_their_own() {
         let rules = rules(
             "[[access]]\nname = 'a'\nusers = ['ada', '@staff']\n[[access]]\nname = 'b'\nusers = ['*']\n\
@@ -408,6 +472,7 @@ mod tests {
             entry("a"),
             AccessRule {
                 addresses: vec!["local".into(), "192.0.2.1/24".into()],
+                certificates: vec!["*".into(), "a b".into(), String::new()],
                 read: "a,,b".into(),
                 users: vec![
                     "ada".into(),
@@ -426,6 +491,7 @@ mod tests {
             "[0].name",
             "[2].name",
             "[2].addresses[1]",
+            "[2].certificates[2]",
             "[2].users[3]",
             "[2].users[4]",
             "[2].read",

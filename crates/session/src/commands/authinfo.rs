@@ -82,8 +82,12 @@ where
         return Ok(());
     }
     let mechanism = command.arg(1).and_then(Mechanism::find);
-    let takes_scram = core.door.takes_scram();
-    let Some(mechanism) = mechanism.filter(|one| *one != Mechanism::Scram || takes_scram) else {
+    let is_spoken = |mechanism: &Mechanism| match mechanism {
+        Mechanism::Plain => true,
+        Mechanism::Scram => core.door.takes_scram(),
+        Mechanism::External => core.door.certified("").is_some(),
+    };
+    let Some(mechanism) = mechanism.filter(is_spoken) else {
         core.reply("503 No such mechanism\r\n");
         return Ok(());
     };
@@ -95,7 +99,7 @@ where
     if command.arg(2).is_some() {
         return respond(core, command.arg(2)).await;
     }
-    // In both it is the client who begins: an empty challenge.
+    // In all it is the client who begins: an empty challenge.
     core.reply("383 =\r\n");
     Ok(())
 }
@@ -128,6 +132,10 @@ where
             Ok(first) => challenge(core, first).await,
             Err(Bad::SomebodyElse) => refuse(core, SOMEBODY_ELSE),
             Err(Bad::Malformed) => refuse(core, MALFORMED),
+        },
+        Exchange::First(Mechanism::External) => match std::str::from_utf8(&message) {
+            Ok(wanted) => external(core, wanted).await,
+            Err(_) => refuse(core, MALFORMED),
         },
         Exchange::Proof(challenge) => match challenge.verify(&message) {
             Proof::Malformed => refuse(core, MALFORMED),
@@ -177,6 +185,21 @@ where
     let login = core.door.let_in(user).await;
     // Success has our own proof with it (RFC 4643 section 2.4.1).
     tell(core, login, &["283 ", &sasl::encode(&ours)].concat());
+    Ok(())
+}
+
+/// EXTERNAL: the certificate says who it is, by the name that is wanted or by its first.
+async fn external<S, Io>(core: &mut Core<S, Io>, wanted: &str) -> Result<(), End>
+where
+    S: NewsService,
+    Io: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    let Some(name) = core.door.certified(wanted).map(str::to_owned) else {
+        return refuse(core, SOMEBODY_ELSE);
+    };
+    core.flush().await?;
+    let login = core.door.log_in_certified(&name).await;
+    tell(core, login, "281 Logged in");
     Ok(())
 }
 

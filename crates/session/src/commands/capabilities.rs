@@ -36,6 +36,8 @@ where
     let may_compress = compress::is_offered(core);
     let may_read_later = core.features.reader && core.not_yet().is_some();
     let (takes_clear_text, takes_scram) = (core.door.takes_clear_text(), core.door.takes_scram());
+    let takes_certificate = core.door.certified("").is_some();
+    let takes_sasl = takes_clear_text || takes_scram || takes_certificate;
     let (shared, grant) = (Arc::clone(&core.shared), Arc::clone(&core.grant));
     let out = core.out();
     out.extend_from_slice(b"VERSION 2\r\nIMPLEMENTATION newsreel ");
@@ -49,7 +51,7 @@ where
         });
         let offered = match *capability {
             authinfo::CAPABILITY => may_log_in,
-            authinfo::MECHANISMS => may_log_in && (takes_clear_text || takes_scram),
+            authinfo::MECHANISMS => may_log_in && takes_sasl,
             starttls::CAPABILITY => may_start_tls,
             compress::CAPABILITY => may_compress,
             // Who has to log in or to begin TLS first is a reader all the same.
@@ -66,13 +68,10 @@ where
         }
         for (of, argument, offered) in [
             (authinfo::CAPABILITY, " USER", takes_clear_text),
-            (
-                authinfo::CAPABILITY,
-                " SASL",
-                takes_clear_text || takes_scram,
-            ),
+            (authinfo::CAPABILITY, " SASL", takes_sasl),
             (authinfo::MECHANISMS, " PLAIN", takes_clear_text),
             (authinfo::MECHANISMS, " SCRAM-SHA-256", takes_scram),
+            (authinfo::MECHANISMS, " EXTERNAL", takes_certificate),
         ] {
             if *capability == of && offered {
                 out.extend_from_slice(argument.as_bytes());

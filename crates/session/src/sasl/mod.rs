@@ -14,6 +14,8 @@ pub(crate) enum Mechanism {
     Plain,
     /// A proof of the password, which it does not show (RFC 7677).
     Scram,
+    /// What the connection shows already: the certificate of a client (RFC 4422 appendix A).
+    External,
 }
 
 /// Where an exchange is: what the client's next line is taken for.
@@ -28,7 +30,11 @@ pub(crate) enum Exchange {
 impl Mechanism {
     /// The one of this name, in any case.
     pub(crate) fn find(name: &[u8]) -> Option<Self> {
-        let all = [("PLAIN", Self::Plain), ("SCRAM-SHA-256", Self::Scram)];
+        let all = [
+            ("PLAIN", Self::Plain),
+            ("SCRAM-SHA-256", Self::Scram),
+            ("EXTERNAL", Self::External),
+        ];
         let found = all
             .into_iter()
             .find(|(one, _)| name.eq_ignore_ascii_case(one.as_bytes()));
@@ -110,6 +116,7 @@ mod tests {
     fn mechanisms_have_names_in_any_case() {
         assert_eq!(Mechanism::find(b"plain"), Some(Mechanism::Plain));
         assert_eq!(Mechanism::find(b"Scram-SHA-256"), Some(Mechanism::Scram));
+        assert_eq!(Mechanism::find(b"external"), Some(Mechanism::External));
         assert_eq!(Mechanism::find(b"SCRAM-SHA-256-PLUS"), None);
     }
 

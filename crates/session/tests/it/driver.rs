@@ -10,7 +10,7 @@ use newsreel_net::access::{
     AccessConfig, Counted, Credentials, Door, Gate, Grant, LoginConfig, Logins, Rules, ScramKeys,
     User, Who,
 };
-use newsreel_net::{Drain, Stream, Tls};
+use newsreel_net::{Drain, Stream, Tls, TlsFiles};
 use newsreel_service::memory::{MemoryConfig, MemoryService, Trouble};
 use newsreel_service::posting::{ModerationConfig, PostingClients};
 use newsreel_service::{Connection, ConnectionId, Defer, Features, NewsService, Outcome};
@@ -72,6 +72,15 @@ impl Logins for KnownUsers {
         });
         Ok((keys, user))
     }
+
+    fn vouched(&self, name: &str) -> Result<Option<User>, String> {
+        let users = self.0.lock().unwrap();
+        let (_, groups) = users.get(name).cloned().unwrap_or_default();
+        Ok(Some(User {
+            name: name.to_owned(),
+            groups,
+        }))
+    }
 }
 
 fn who() -> Who {
@@ -79,6 +88,7 @@ fn who() -> Who {
         address: ADDRESS,
         listen: None,
         is_tls: false,
+        certificate: Vec::new(),
         user: None,
     }
 }
@@ -207,9 +217,18 @@ impl Driver for MemoryDriver {
                 continue;
             }
             if key.starts_with("tls.") {
-                let [(_, certificate), (_, key)] = certificate()?.files();
-                let made = Tls::from_pem(certificate.as_bytes(), key.as_bytes(), HANDSHAKE_S);
-                tls = Some(Arc::new(made.map_err(anyhow::Error::msg)?));
+                let [(_, certificate), (_, key), (_, clients)] = certificate()?.files();
+                let mut keys = setup.config.iter().map(|(key, _)| key);
+                let files = TlsFiles {
+                    certificate: certificate.as_bytes(),
+                    key: key.as_bytes(),
+                    more: &[],
+                    clients: keys
+                        .any(|key| key == "tls.clients")
+                        .then_some(clients.as_bytes()),
+                };
+                let made = Tls::from_files(&files, HANDSHAKE_S);
+                tls = Some(Arc::new(made.map_err(|(_, why)| anyhow::Error::msg(why))?));
                 continue;
             }
             let known = ["session.", "posting.", "moderation.", "lists.", "login."];

@@ -74,6 +74,7 @@ macro_rules! transcripts {
 
 transcripts! {
     reader {
+        access_certificates,
         access_connections,
         access_denied,
         access_groups,
@@ -83,6 +84,7 @@ transcripts! {
         authinfo_all,
         authinfo_banned,
         authinfo_clear,
+        authinfo_external,
         authinfo_first,
         authinfo_full,
         authinfo_per_user,

@@ -135,8 +135,8 @@ pub enum Action {
     Closed(String),
     /// `@shutdown [connection]`: the client's half is closed.
     Shutdown(String),
-    /// `@tls [connection]`: the client begins TLS.
-    Tls(String),
+    /// `@tls [connection] [as name]`: the client begins TLS, and shows a certificate for the name.
+    Tls(String, Option<String>),
     /// `@deflate [connection]`: the client begins to compress.
     Deflate(String),
     /// `@drop [connection]`: the connection is gone.

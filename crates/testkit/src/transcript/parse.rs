@@ -156,7 +156,10 @@ fn directive_of(out: &mut Transcript, files: &Path, text: &str) -> Result<Option
         }
         "closed" => Action::Closed(connection),
         "shutdown" => Action::Shutdown(connection),
-        "tls" => Action::Tls(connection),
+        "tls" => match connection.rsplit_once("as ") {
+            Some((before, name)) => Action::Tls(before.trim().to_owned(), Some(name.to_owned())),
+            None => Action::Tls(connection, None),
+        },
         "deflate" => Action::Deflate(connection),
         "drop" => Action::Drop(connection),
         _ => return Err(format!("no directive @{word}")),

@@ -2,7 +2,9 @@
 //!
 //! [`problems`] lists everything that is wrong at once, by the path of its key.
 
-use newsreel_net::client::Remote;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 use crate::filter::Filter;
@@ -15,6 +17,19 @@ pub struct PeersConfig {
     pub peer: Vec<PeerConfig>,
 }
 
+/// How connections to a peer are secured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum PeerTls {
+    /// Not at all.
+    #[default]
+    None,
+    /// By STARTTLS before anything else; a peer that cannot is not sent to.
+    Starttls,
+    /// From the first octet on, as on port 563.
+    Implicit,
+}
+
 /// A neighbour.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -25,6 +40,25 @@ pub struct PeerConfig {
     pub aliases: Vec<String>,
     /// Where it listens, `host:port`; the host is a name or an address.
     pub address: String,
+    /// The address of this machine that connections come from; empty: what the system chooses.
+    pub bind: String,
+    /// How connections are secured. The peer's certificate is always verified, for the host of `address`.
+    pub tls: PeerTls,
+    /// A file of the authorities that are believed, in PEM; empty: those of this machine. A relative path counts from the
+    /// configuration file's directory; this file and the next three are read for each connection.
+    pub authority: PathBuf,
+    /// The file of the certificate that we show, and of those between it and its authority, in PEM; empty: none.
+    pub certificate: PathBuf,
+    /// The file of its key, in PEM.
+    pub key: PathBuf,
+    /// As whom we log in (AUTHINFO USER, or SASL PLAIN where only that is offered); empty: not at all.
+    pub user: String,
+    /// The file whose first line is the password.
+    pub password_file: PathBuf,
+    /// Whether the password may go where anybody on the way can read it: without TLS.
+    pub clear_text: bool,
+    /// Whether connections are compressed, where the peer can (COMPRESS DEFLATE).
+    pub compress: bool,
     /// What goes to it. Each has its own filter, its own connections and its own place in the log; an article goes out by each
     /// that lets it through.
     pub feed: Vec<FeedConfig>,
@@ -36,6 +70,15 @@ impl Default for PeerConfig {
             name: String::new(),
             aliases: Vec::new(),
             address: String::new(),
+            bind: String::new(),
+            tls: PeerTls::None,
+            authority: PathBuf::new(),
+            certificate: PathBuf::new(),
+            key: PathBuf::new(),
+            user: String::new(),
+            password_file: PathBuf::new(),
+            clear_text: false,
+            compress: false,
             feed: vec![FeedConfig::default()],
         }
     }
@@ -43,7 +86,7 @@ impl Default for PeerConfig {
 
 impl PeerConfig {
     /// Host and port, if both are there.
-    fn place(&self) -> Option<(&str, u16)> {
+    pub(crate) fn place(&self) -> Option<(&str, u16)> {
         let (host, port) = self.address.rsplit_once(':')?;
         let host = host
             .strip_prefix('[')
@@ -53,14 +96,67 @@ impl PeerConfig {
         (!host.is_empty()).then_some((host, port))
     }
 
-    /// The server to connect to.
-    pub(crate) fn remote(&self) -> Remote {
-        let (host, port) = self.place().unwrap_or_default();
-        Remote {
-            port,
-            reads: false,
-            ..Remote::reader(host)
+    /// Its files: relative ones count from the configuration's directory.
+    pub fn paths_mut(&mut self) -> [&mut PathBuf; 4] {
+        [
+            &mut self.authority,
+            &mut self.certificate,
+            &mut self.key,
+            &mut self.password_file,
+        ]
+    }
+
+    /// The address that connections come from, if one is said.
+    pub(crate) fn bind(&self) -> Result<Option<IpAddr>, String> {
+        if self.bind.is_empty() {
+            return Ok(None);
         }
+        let parsed = self.bind.parse().map(Some);
+        parsed.map_err(|_| format!("{:?} is no address: write one as in 192.0.2.7", self.bind))
+    }
+
+    /// What is wrong with how it is reached.
+    fn reached_by(&self) -> Vec<(&'static str, String)> {
+        let mut problems = Vec::new();
+        let mut tell = |key, right: &str| problems.push((key, right.to_owned()));
+        if self.place().is_none() {
+            tell(
+                "address",
+                "`host:port` is wanted, as in \"news.example.org:119\"",
+            );
+        }
+        if let Err(why) = self.bind() {
+            tell("bind", &why);
+        }
+        let is_given = |path: &PathBuf| !path.as_os_str().is_empty();
+        let files = [
+            ("authority", &self.authority),
+            ("certificate", &self.certificate),
+            ("key", &self.key),
+        ];
+        if let Some((key, _)) = files.iter().find(|(_, path)| is_given(path))
+            && self.tls == PeerTls::None
+        {
+            tell(
+                key,
+                "it is of no use without `tls`, \"starttls\" or \"implicit\"",
+            );
+        } else if is_given(&self.certificate) != is_given(&self.key) {
+            tell(
+                "certificate",
+                "a certificate and its `key` go together: give both or none",
+            );
+        }
+        if self.user.is_empty() == is_given(&self.password_file) {
+            tell(
+                "user",
+                "a user and a `password_file` go together: give both or none",
+            );
+        }
+        if self.user.contains(char::is_whitespace) {
+            tell("user", "a name without spaces");
+        }
+        problems
     }
 }
 
@@ -92,6 +188,9 @@ pub struct FeedConfig {
     /// `2-3/4` the second and third, `1/2:4` looks at other bits of the hash (0 to 12). Several with commas between them; empty:
     /// all.
     pub hashfeed: String,
+    /// How long an article waits here before it goes out, from its arrival on, seconds: for peers that have it from elsewhere by
+    /// then, or for cancels to come first.
+    pub delay_s: u64,
     /// Connections at the same time.
     pub connections: u32,
     /// Articles that may be asked about or sent on one connection before the answer to the first of them is there.
@@ -116,6 +215,7 @@ impl Default for FeedConfig {
             control: true,
             posted_only: false,
             hashfeed: String::new(),
+            delay_s: 0,
             connections: 2,
             window: 128,
             articles_max: 2000,
@@ -149,11 +249,8 @@ pub fn problems(peers: &[PeerConfig]) -> Vec<(String, String)> {
                 "another peer has this name: give each its own",
             );
         }
-        if peer.place().is_none() {
-            tell(
-                format!("[{at}].address"),
-                "`host:port` is wanted, as in \"news.example.org:119\"",
-            );
+        for (key, why) in peer.reached_by() {
+            tell(format!("[{at}].{key}"), &why);
         }
         for (place, feed) in peer.feed.iter().enumerate() {
             let before = peer.feed.get(..place).unwrap_or_default();
@@ -212,5 +309,30 @@ mod tests {
             ],
             "{all:?}"
         );
+    }
+
+    #[test]
+    fn what_is_of_no_use_without_another_key_is_told() {
+        let keys = |more: &str| {
+            let all = check(&format!("[[peer]]\nname = 'b'\naddress = 'h:119'\n{more}"));
+            let keys = all.iter().filter_map(|it| it.split(':').next());
+            keys.map(|key| key.trim_start_matches("[0].").to_owned())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            keys("tls = 'starttls'\nauthority = 'ca.pem'\ncompress = true"),
+            [""; 0]
+        );
+        assert_eq!(
+            keys("tls = 'implicit'\ncertificate = 'a'\nkey = 'b'\nuser = 'u'\npassword_file = 'f'"),
+            [""; 0]
+        );
+        assert_eq!(keys("authority = 'ca.pem'"), ["authority"]);
+        assert_eq!(keys("tls = 'implicit'\nkey = 'b'"), ["certificate"]);
+        assert_eq!(
+            keys("user = 'a b'\nbind = 'here'"),
+            ["bind", "user", "user"]
+        );
+        assert_eq!(keys("password_file = 'f'"), ["user"]);
     }
 }

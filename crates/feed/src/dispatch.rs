@@ -3,12 +3,14 @@
 //! Feeds that keep up stand at the end of the log, so that one pass looks at each article for all of them: which feeds take its
 //! groups is found once for each list of groups.  A feed that has as many articles in memory as it may stays behind and is
 //! read for alone, from where it stopped, until it is at the end again: a backlog is a place in the log and takes no memory.
+//! A feed with a delay stands before the first article that is too young, and is passed by until that is old enough.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use newsreel_engine::{Engine, Error, FedArticle, FeedCursor, FeedRead};
+use newsreel_host::Clock;
 use newsreel_wire::Sequence;
 
 use crate::feed::Feed;
@@ -22,6 +24,7 @@ const LISTS_MAX: usize = 50_000;
 #[derive(Debug)]
 pub(crate) struct Dispatcher {
     engine: Arc<Engine>,
+    clock: Arc<dyn Clock>,
     feeds: Vec<Arc<Feed>>,
     /// The feeds that take a list of groups.
     lists: HashMap<Box<[u8]>, Box<[usize]>>,
@@ -30,9 +33,10 @@ pub(crate) struct Dispatcher {
 }
 
 impl Dispatcher {
-    pub(crate) fn new(engine: Arc<Engine>, feeds: Vec<Arc<Feed>>) -> Self {
+    pub(crate) fn new(engine: Arc<Engine>, feeds: Vec<Arc<Feed>>, clock: Arc<dyn Clock>) -> Self {
         Self {
             engine,
+            clock,
             feeds,
             lists: HashMap::new(),
             cursors: BTreeMap::new(),
@@ -71,12 +75,14 @@ impl Dispatcher {
     /// Reads one step for everybody who wants more; whether anybody got further.  Waits for the disk.
     pub(crate) fn round(&mut self) -> Result<bool, Error> {
         let end = self.engine.watch_commits().borrow().next();
+        let now_s = self.clock.now().secs;
         let mut passes: BTreeMap<Sequence, Vec<bool>> = BTreeMap::new();
         let many = self.feeds.len();
         for (at, feed) in self.feeds.iter().enumerate() {
             let mut queue = feed.queue.lock();
             let next = queue.place().next;
-            if next < end && !feed.is_paused() && queue.is_hungry() {
+            let is_due = queue.resumes_at_s() <= now_s;
+            if next < end && is_due && !feed.is_paused() && queue.is_hungry() {
                 let members = passes.entry(next).or_insert_with(|| vec![false; many]);
                 if let Some(member) = members.get_mut(at) {
                     *member = true;
@@ -86,18 +92,19 @@ impl Dispatcher {
         self.cursors.retain(|at, _| passes.contains_key(at));
         let got_further = !passes.is_empty();
         for (from, members) in passes {
-            self.pass(from, members)?;
+            self.pass(from, members, now_s)?;
         }
         Ok(got_further)
     }
 
     /// Looks at the articles of one commit for those who stand here.
-    fn pass(&mut self, from: Sequence, mut members: Vec<bool>) -> Result<(), Error> {
+    fn pass(&mut self, from: Sequence, mut members: Vec<bool>, now_s: u64) -> Result<(), Error> {
         let Self {
             engine,
             feeds,
             lists,
             cursors,
+            ..
         } = self;
         let mut cursor = cursors
             .remove(&from)
@@ -114,7 +121,7 @@ impl Dispatcher {
                     continue;
                 }
                 let mut queue = feed.queue.lock();
-                if !queue.has_room() {
+                if queue.is_too_young(article.arrival, now_s) || !queue.has_room() {
                     queue.advance(article.sequence);
                     *member = false;
                     left -= 1;

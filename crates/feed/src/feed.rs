@@ -102,7 +102,7 @@ impl Feed {
             peer: peer.clone(),
             config: config.clone(),
             filter,
-            queue: Mutex::new(Queue::new(place, config.articles_max, config.retry_s)),
+            queue: Mutex::new(Queue::new(place, config)),
             more: Notify::new(),
             is_paused: AtomicBool::new(false),
             hurry: Notify::new(),

@@ -1,12 +1,13 @@
 //! Outgoing feeds: which articles go to which peer, how far each has come, and sending them.
 //!
 //! The log is the queue: a peer's backlog is a place in it, and a few articles in memory that are on their way.  Articles are read
-//! from the news service and sent as they are stored; what is sent is settled only by the peer's word.  This crate knows nothing
-//! of how connections are made secure, and never changes an article.
+//! from the news service and sent as they are stored; what is sent is settled only by the peer's word.  This crate never
+//! changes an article; how connections are secured is the matter of `net`.
 #![deny(missing_docs)]
 
 mod config;
 mod conversation;
+mod dial;
 mod dispatch;
 mod feed;
 mod filter;
@@ -18,9 +19,10 @@ mod place;
 mod queue;
 mod text;
 
-pub use config::{FeedConfig, PeerConfig, PeersConfig, problems};
+pub use config::{FeedConfig, PeerConfig, PeerTls, PeersConfig, problems};
+pub use dial::{Dial, Io, NetDial, SECRET_OCTETS_MAX};
 pub use feed::{FeedReport, LinkState};
 pub use filter::{Filter, Refusal};
-pub use peers::{Backlog, Dial, Explained, Io, NetDial, Peers};
+pub use peers::{Backlog, Explained, Peers};
 pub use queue::Tally;
 pub use text::KEPT_OCTETS_MAX;

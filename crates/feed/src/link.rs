@@ -14,8 +14,8 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::{sleep, timeout};
 
 use crate::conversation::{Conversation, Manner, Over, Word};
+use crate::dial::Dial;
 use crate::feed::{Feed, LinkState};
-use crate::peers::Dial;
 use crate::queue::{Item, Settled};
 use crate::text::Texts;
 

@@ -4,30 +4,25 @@
 //! are offered again, by CHECK first, and nothing is left out.  A change of the configuration touches the feeds it changes and no other.
 
 use std::collections::BTreeMap;
-use std::fmt::Debug;
-use std::future::Future;
-use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use newsreel_engine::{Engine, FedArticle, FeedRead};
 use newsreel_host::{Clock, Disk, ErrorKind, read_whole, replace_file};
 use newsreel_net::DrainWatch;
-use newsreel_net::client::Client;
 use newsreel_service::{ArticleBuf, ArticleQuery, NewsService as _, Part, ServiceError};
 use newsreel_wire::article::{Headers, Known};
 use newsreel_wire::path::{self, Diagnostic};
 use newsreel_wire::{MessageId, Sequence, UnixTime};
 use parking_lot::Mutex;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::config::PeerConfig;
+use crate::dial::Dial;
 use crate::dispatch::Dispatcher;
 use crate::feed::{Feed, FeedReport};
 use crate::filter::{Filter, Refusal};
@@ -41,34 +36,6 @@ const FILE: &str = "feeds";
 const FILE_OCTETS_MAX: usize = 256 << 20;
 /// How often the places are written.
 const SAVE_EVERY: Duration = Duration::from_secs(1);
-
-/// What a connection is made of.
-pub trait Io: AsyncRead + AsyncWrite + Unpin + Send {}
-impl<T: AsyncRead + AsyncWrite + Unpin + Send> Io for T {}
-
-/// A connection that is being made.
-type Dialling<'d> = Pin<Box<dyn Future<Output = io::Result<Box<dyn Io>>> + Send + 'd>>;
-
-/// Makes connections, as far as a peer that waits for commands.
-pub trait Dial: Send + Sync + Debug {
-    /// Connects to a peer.
-    fn dial<'d>(&'d self, peer: &'d PeerConfig) -> Dialling<'d>;
-}
-
-/// Connects over the network.
-#[derive(Debug, Clone, Copy)]
-pub struct NetDial;
-
-impl Dial for NetDial {
-    fn dial<'d>(&'d self, peer: &'d PeerConfig) -> Dialling<'d> {
-        Box::pin(async {
-            let client = Client::connect(&peer.remote()).await;
-            let io = client.map_err(io::Error::other)?.into_io();
-            let io = io.ok_or_else(|| io::Error::other("the peer says more than it was asked"))?;
-            Ok(Box::new(io) as Box<dyn Io>)
-        })
-    }
-}
 
 /// What a feed says of an article.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -228,7 +195,8 @@ impl Peers {
                     () = stop.started() => {}
                 }
             } else {
-                let dispatcher = Dispatcher::new(Arc::clone(&self.engine), feeds);
+                let dispatcher =
+                    Dispatcher::new(Arc::clone(&self.engine), feeds, Arc::clone(&self.clock));
                 self.read_on(dispatcher, &mut saved, &mut stop).await;
             }
             let wanted = self.wanted.lock().clone();

@@ -6,8 +6,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use newsreel_wire::Sequence;
+use newsreel_wire::{Sequence, UnixTime};
 
+use crate::config::FeedConfig;
 use crate::place::Place;
 
 /// No article waits longer for its next try, milliseconds.
@@ -75,20 +76,25 @@ pub(crate) struct Queue {
     retry_ms: u64,
     /// It was full, and is not half empty yet.
     was_full: bool,
+    delay_s: u64,
+    /// The next article is too young before this.
+    resumes_at_s: u64,
     /// What was open when the feed began is in memory, or gone.
     is_begun: bool,
     pub(crate) tally: Tally,
 }
 
 impl Queue {
-    pub(crate) fn new(place: Place, articles_max: u32, retry_s: u64) -> Self {
+    pub(crate) fn new(place: Place, config: &FeedConfig) -> Self {
         Self {
             place,
             waiting: VecDeque::new(),
             deferred: BTreeMap::new(),
-            articles_max: articles_max.max(1) as usize,
-            retry_ms: retry_s.max(1).saturating_mul(1000),
+            articles_max: config.articles_max.max(1) as usize,
+            retry_ms: config.retry_s.max(1).saturating_mul(1000),
             was_full: false,
+            delay_s: config.delay_s,
+            resumes_at_s: 0,
             is_begun: false,
             tally: Tally::default(),
         }
@@ -112,6 +118,19 @@ impl Queue {
     pub(crate) fn is_hungry(&mut self) -> bool {
         self.was_full &= self.open() > self.articles_max / 2;
         !self.was_full && self.has_room()
+    }
+
+    /// Whether an article waits for its delay to be over; then the log is not read on before that is.  A clock that stepped back
+    /// makes none wait longer than the delay.
+    pub(crate) fn is_too_young(&mut self, arrival: UnixTime, now_s: u64) -> bool {
+        let due_s = arrival.0.min(now_s).saturating_add(self.delay_s);
+        self.resumes_at_s = due_s;
+        due_s > now_s
+    }
+
+    /// When the log is read on at the earliest.
+    pub(crate) const fn resumes_at_s(&self) -> u64 {
+        self.resumes_at_s
     }
 
     /// An article that goes out; it is behind all before.
@@ -246,6 +265,16 @@ mod tests {
         })
     }
 
+    fn queue_of(next: Sequence, articles_max: u32, retry_s: u64) -> Queue {
+        let config = FeedConfig {
+            articles_max,
+            retry_s,
+            delay_s: 60,
+            ..FeedConfig::default()
+        };
+        Queue::new(Place::at(next), &config)
+    }
+
     fn taken(queue: &mut Queue, many: usize, now_ms: u64) -> Vec<Item> {
         let mut out = Vec::new();
         queue.take(many, now_ms, &mut out);
@@ -258,7 +287,7 @@ mod tests {
 
     #[test]
     fn the_place_stands_at_what_is_not_settled() {
-        let mut queue = Queue::new(Place::at(Sequence(5)), 3, 10);
+        let mut queue = queue_of(Sequence(5), 3, 10);
         for n in [5, 6, 9] {
             assert!(queue.has_room());
             queue.push(offered(n));
@@ -288,7 +317,7 @@ mod tests {
 
     #[test]
     fn what_is_put_off_waits_longer_each_time() {
-        let mut queue = Queue::new(Place::at(Sequence(1)), 10, 10);
+        let mut queue = queue_of(Sequence(1), 10, 10);
         queue.push(offered(1));
         queue.push(offered(2));
         let mut now_ms = 0;
@@ -307,11 +336,26 @@ mod tests {
         assert_eq!(queue.place(), &Place::at(Sequence(8)));
     }
 
+    #[test]
+    fn an_article_waits_for_its_delay_and_no_longer() {
+        let mut queue = queue_of(Sequence(1), 3, 10);
+        let mut young = |arrival, now_s| {
+            (
+                queue.is_too_young(UnixTime(arrival), now_s),
+                queue.resumes_at_s(),
+            )
+        };
+        assert_eq!(young(1000, 1059), (true, 1060));
+        assert_eq!(young(1000, 1060), (false, 1060));
+        // The clock stepped back by years.
+        assert_eq!(young(1000, 10), (true, 70));
+    }
+
     proptest! {
         /// Whatever happens, each article is in exactly one place until it is settled, and none is settled unasked.
         #[test]
         fn prop_nothing_is_lost(steps in proptest::collection::vec((0u8..6, 0usize..4), 0..200)) {
-            let mut queue = Queue::new(Place::at(Sequence(1)), 20, 1);
+            let mut queue = queue_of(Sequence(1), 20, 1);
             let (mut next, mut now_ms, mut out) = (1, 0, Vec::new());
             for (what, many) in steps {
                 match what {

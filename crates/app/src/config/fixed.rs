@@ -365,6 +365,11 @@ fn of_the_spool() -> Vec<Fixed> {
             "some seconds of a full feed; a feed that is further behind reads them from the store again",
         ),
         row(
+            "A file of certificates, a key or a password of a peer",
+            octets(newsreel_feed::SECRET_OCTETS_MAX as u64),
+            "whole bundles of authorities are a quarter of it",
+        ),
+        row(
             "A jump of the clock",
             format!("{}h", newsreel_engine::JUMP_S_MAX / 3600),
             "beyond it nothing is judged by age until `newsreel clock confirm`",

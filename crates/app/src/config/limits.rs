@@ -60,6 +60,7 @@ pub(super) const LIMITS: &[(&str, RangeInclusive<i64>)] = &[
     ("peer.feed.octets_max", 0..=ARTICLE_OCTETS_MAX),
     ("peer.feed.groups_max", 0..=10_000),
     ("peer.feed.hops_max", 0..=1000),
+    ("peer.feed.delay_s", 0..=30 * DAY_S),
     ("peer.feed.connections", 1..=100),
     ("peer.feed.window", 1..=10_000),
     ("peer.feed.articles_max", 1..=1_000_000),

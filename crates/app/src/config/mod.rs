@@ -335,7 +335,8 @@ fn at_home(config: &mut Config, folder: &Path) {
     config.server.spool = folder.join(&config.server.spool);
     let tls = &mut config.tls;
     let own = [&mut tls.certificate, &mut tls.key, &mut tls.clients];
-    for path in own.into_iter().chain(&mut tls.more) {
+    let peers = config.peer.iter_mut().flat_map(PeerConfig::paths_mut);
+    for path in own.into_iter().chain(&mut tls.more).chain(peers) {
         if !path.as_os_str().is_empty() {
             *path = folder.join(&path);
         }

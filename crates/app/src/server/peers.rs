@@ -25,7 +25,7 @@ pub(super) fn open(
         Arc::clone(disk),
         &config.server.spool,
         Arc::clone(clock),
-        Arc::new(NetDial),
+        Arc::new(NetDial::new(Arc::clone(disk))),
         &config.peer,
     ))
 }

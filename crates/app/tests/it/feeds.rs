@@ -3,6 +3,8 @@
 use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 
+use newsreel_host::{RealDisk, read_whole, replace_file};
+
 use crate::client::NewsClient;
 use crate::spool::{Server, Spool};
 
@@ -106,4 +108,54 @@ fn what_comes_goes_on_and_waits_for_who_is_away() {
     assert!(none.contains("there are right.example"), "{none}");
     right_server.stop();
     left_server.stop();
+}
+
+/// A peer that wants TLS and a login, over a compressed connection; what is wrong with a file is said, and cured without a reload.
+#[test]
+fn a_peer_is_reached_over_tls_with_a_login_and_compressed() {
+    let address = free();
+    let right = Spool::with(&format!(
+        "{}\n[tls]\ncertificate = 'cert.pem'\nkey = 'key.pem'\n[login]\nclear_text = 'nowhere'\n\
+         [[access]]\nname = 'left'\nusers = ['left']\ntls = true\nfeed = true\n[[access]]\nname = 'all'\nread = '*'\n",
+        Spool::changed(&[(
+            "[listen]",
+            &format!("[listen]\ntls_addresses = ['{address}']")
+        )])
+    ));
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let put = |spool: &Spool, name: &str, text: &str| {
+        replace_file(&RealDisk, &spool.folder().join(name), text.as_bytes()).unwrap();
+    };
+    put(&right, "cert.pem", &made.cert.pem());
+    put(&right, "key.pem", &made.signing_key.serialize_pem());
+    let right_server = serve(&right);
+    right
+        .piped(&["user", "add", "left"], "correct-horse\n")
+        .unwrap();
+
+    let left = site("left.example", "127.0.0.1:0", "right.example", address);
+    let config = read_whole(&RealDisk, &left.config(), 1 << 20).unwrap();
+    left.configure(&format!(
+        "{}tls = 'implicit'\nauthority = 'right.pem'\nuser = 'left'\npassword_file = 'word'\ncompress = true\n",
+        String::from_utf8(config).unwrap()
+    ));
+    put(&left, "word", "correct-horse\n");
+    let left_server = serve(&left);
+    let mut feeder = NewsClient::connect(left_server.address);
+    for n in 1..=20 {
+        let id = format!("<{n}@t.example>");
+        assert!(feeder.takethis(&id, "misc.test").starts_with("239"));
+    }
+    let listed = || left.json(&["peer", "list"])["feeds"][0].clone();
+    let connection = || listed()["connections"][0].as_str().unwrap().to_owned();
+    until("a missing file", || connection().contains("right.pem"));
+    put(&left, "right.pem", &made.cert.pem());
+    left.text(&["peer", "flush", "right.example"]);
+    until("all articles", || listed()["accepted"] == 20);
+    let mut reader = NewsClient::connect(right_server.address);
+    assert!(reader.ask("GROUP misc.test").starts_with("211 20 "));
+    let replies = &right.json(&["status"])["server"]["sessions"]["replies"];
+    assert_eq!(replies["206"], 1, "{replies}");
+    left_server.stop();
+    right_server.stop();
 }

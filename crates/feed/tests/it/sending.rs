@@ -1,6 +1,7 @@
 //! Everything arrives once, in whatever way connections, peers and we ourselves end.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use newsreel_feed::{FeedReport, LinkState};
 
@@ -123,6 +124,32 @@ async fn old_peers_and_those_who_say_later() {
             "{name}"
         );
     }
+    sending.stop().await;
+}
+
+/// A feed with a delay stands before what is too young, and holds nobody up.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_delay_is_kept() {
+    let site = Site::new(&["a.example", "b.example"]);
+    let text = "[[peer]]\nname = 'a.example'\naddress = 'h:1'\n[[peer.feed]]\ndelay_s = 3600\n\
+                [[peer]]\nname = 'b.example'\naddress = 'h:1'";
+    let sending = site.send_to(&peers(text));
+    site.receive(0..10, "misc.test").await;
+    site.until_has(&sending, "b.example", 10).await;
+    site.clock.advance(Duration::from_secs(1800));
+    site.receive(10..20, "misc.test").await;
+    site.until_has(&sending, "b.example", 20).await;
+    assert_eq!(site.world.0["a.example"].has(), 0);
+    site.clock.advance(Duration::from_secs(1790));
+    site.until_has(&sending, "a.example", 10).await;
+    assert_eq!(report(&sending, "a.example").open, 0);
+    assert_eq!(
+        site.world.0["a.example"].has(),
+        10,
+        "the others are younger"
+    );
+    site.clock.advance(Duration::from_secs(1800));
+    site.until_has(&sending, "a.example", 20).await;
     sending.stop().await;
 }
 

@@ -29,6 +29,8 @@ pub(super) struct Bare {
     /// So many files are made durable together; none: they never are.
     durable: Option<usize>,
     numbers: BTreeMap<String, u64>,
+    /// Articles that were prepared so far.
+    prepared: u64,
     feeds: VecDeque<Vec<Prepared>>,
 }
 
@@ -40,6 +42,7 @@ impl Bare {
             has_groups,
             durable,
             numbers: BTreeMap::new(),
+            prepared: 0,
             feeds: VecDeque::new(),
         }
     }
@@ -54,16 +57,17 @@ impl Bare {
             let mut text = Vec::new();
             wire_to_lf(&[head, body].concat(), &mut text);
             feed.push(Prepared {
-                names: self.names(&groups, n),
+                names: self.names(&groups),
                 text,
             });
+            self.prepared += 1;
         }
         self.feeds.push_back(feed);
     }
 
-    fn names(&mut self, groups: &[String], n: u64) -> Vec<PathBuf> {
+    fn names(&mut self, groups: &[String]) -> Vec<PathBuf> {
         if !self.has_groups {
-            return vec![self.at.join(format!("5b/4c/{n:04x}-6a3d"))];
+            return vec![self.at.join(format!("5b/4c/{:04x}-6a3d", self.prepared))];
         }
         let in_group = |group: &String| {
             let number = self.numbers.entry(group.clone()).or_default();
@@ -153,13 +157,18 @@ mod tests {
             let at = PathBuf::from(format!("/spool-{has_groups}"));
             disk.make_dirs(&at).unwrap();
             let mut bare = Bare::new(at, has_groups, durable);
+            // The articles of a second feed are others, whatever their places in it.
             bare.prepare(&corpus);
-            let expected: Vec<PathBuf> = bare.feeds[0]
+            bare.prepare(&corpus);
+            let expected: Vec<PathBuf> = bare
+                .feeds
                 .iter()
+                .flatten()
                 .flat_map(|article| article.names.clone())
                 .collect();
-            let is_more = expected.len() > 50;
+            let is_more = expected.len() > 100;
             assert_eq!(is_more, has_groups, "{expected:?}");
+            assert_eq!(bare.write(machine).unwrap().0, 50);
             assert_eq!(bare.write(machine).unwrap().0, 50);
             for name in expected {
                 let file = disk.open(&name, OpenMode::Read).unwrap();

@@ -1,4 +1,4 @@
-//! A service elsewhere, asked over NNTP: what readers are told by it is what the service there tells.
+//! A service elsewhere, asked over NNTP, and a cache in front of it: what readers are told is what the service there tells.
 //!
 //! The service there is the one in memory, served by sessions of ours; what conformance checks take goes into it directly,
 //! and what they read comes by the client.
@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use newsreel_cache::{RServer, RemoteNewnews, RemoteSettings};
-use newsreel_host::FakeClock;
+use newsreel_cache::keep::{Keep, KeepSettings};
+use newsreel_cache::{CServer, CacheSettings, RServer, RemoteSettings};
+use newsreel_host::{Disk, FakeClock, MemoryDisk};
 use newsreel_net::access::{Door, Grant};
 use newsreel_net::client::{Client, ClientError, Connect, Pool, PoolLimits, Remote};
 use newsreel_net::{Drain, Stream};
@@ -70,12 +71,12 @@ impl Connect for There {
 
 /// Takes there, reads from here.
 #[derive(Debug)]
-struct Both {
+struct Both<S> {
     there: Arc<MemoryService>,
-    here: RServer<There>,
+    here: S,
 }
 
-async fn both(groups: &[&str]) -> Arc<Both> {
+async fn both(groups: &[&str]) -> Both<RServer<There>> {
     let there = MemoryService::new(MemoryConfig::default(), UnixTime(CLOCK_START_S));
     for group in groups {
         there.add_group(group, "y", "");
@@ -106,11 +107,34 @@ async fn both(groups: &[&str]) -> Arc<Both> {
     let here = RServer::new(pool, clock, settings, 1);
     let name = GroupName::parse(b"no.such.group").unwrap();
     assert_eq!(here.group(name).await, Ok(None));
-    Arc::new(Both { there, here })
+    Both { there, here }
 }
 
-impl NewsService for Both {
-    type NewnewsCursor = RemoteNewnews<There>;
+/// The same with a cache that asks each time whether anything has changed.
+async fn cached(groups: &[&str]) -> Both<CServer<There>> {
+    let Both { there, here } = both(groups).await;
+    let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+    let settings = KeepSettings {
+        directory: "/cache".into(),
+        octets: KeepSettings::OCTETS_MIN,
+        overview_octets: 1 << 20,
+        memory_octets: 1 << 20,
+        overview_memory_octets: 1 << 20,
+        table_memory_octets: 1 << 20,
+    };
+    let keep = Arc::new(Keep::open(&disk, &settings).unwrap());
+    let settings = CacheSettings {
+        refresh_s: 0,
+        missing_refresh: Duration::ZERO,
+        read_ahead_max: 8,
+        read_ahead_octets_max: 1 << 20,
+    };
+    let here = CServer::new(here, keep, settings);
+    Both { there, here }
+}
+
+impl<S: NewsService> NewsService for Both<S> {
+    type NewnewsCursor = S::NewnewsCursor;
 
     fn features(&self) -> Features {
         self.here.features()
@@ -227,13 +251,13 @@ impl NewsService for Both {
     }
 }
 
-struct Making;
+struct Remotely;
 
-impl Maker for Making {
-    type Service = Both;
+impl Maker for Remotely {
+    type Service = Both<RServer<There>>;
 
-    async fn make(&self, groups: &[&str]) -> Arc<Both> {
-        both(groups).await
+    async fn make(&self, groups: &[&str]) -> Arc<Self::Service> {
+        Arc::new(both(groups).await)
     }
 
     fn path_identity(&self) -> String {
@@ -241,18 +265,42 @@ impl Maker for Making {
     }
 }
 
-#[tokio::test]
-async fn a_service_elsewhere_conforms() {
+struct Cached;
+
+impl Maker for Cached {
+    type Service = Both<CServer<There>>;
+
+    async fn make(&self, groups: &[&str]) -> Arc<Self::Service> {
+        Arc::new(cached(groups).await)
+    }
+
+    fn path_identity(&self) -> String {
+        MemoryConfig::default().path_identity
+    }
+}
+
+/// The checks that read.
+async fn check<M: Maker>(maker: &M) {
     for checks in [
         "reading::",
         "comes_back_as_it_was_sent",
         "large_articles",
         "crossposts",
     ] {
-        let checked = run_some(&Making, checks);
+        let checked = run_some(maker, checks);
         let failures = tokio::time::timeout(Duration::from_secs(60), checked).await;
         assert_eq!(failures.unwrap(), [] as [String; 0], "{checks}");
     }
+}
+
+#[tokio::test]
+async fn a_service_elsewhere_conforms() {
+    check(&Remotely).await;
+}
+
+#[tokio::test]
+async fn a_cache_in_front_of_it_conforms() {
+    check(&Cached).await;
 }
 
 /// A post goes there with the message-id its poster was told, and what is refused there is refused here.

@@ -34,9 +34,7 @@ async fn fetch<Io>(
 where
     Io: AsyncRead + AsyncWrite + Unpin,
 {
-    let (verb, found) = command_of(part);
-    out.clear();
-    out.storage_mut().clear();
+    let (verb, _) = command_of(part);
     if let Some(group) = group {
         client.command(&[b"GROUP", group.as_bytes()])?;
     }
@@ -44,6 +42,22 @@ where
     if group.is_some() {
         marks_of(client).await?;
     }
+    answered(client, part, octets_max, out).await
+}
+
+/// Takes the answer to a command for an article; none: it is not there.
+async fn answered<Io>(
+    client: &mut Client<Io>,
+    part: Part,
+    octets_max: usize,
+    out: &mut ArticleBuf,
+) -> Result<Option<ArticleNumber>, ClientError>
+where
+    Io: AsyncRead + AsyncWrite + Unpin,
+{
+    let (verb, found) = command_of(part);
+    out.clear();
+    out.storage_mut().clear();
     match client.reply(verb).await? {
         code if code == found => {}
         411 | 412 | 420 | 423 | 430 => return Ok(None),
@@ -65,6 +79,35 @@ where
 }
 
 impl<C: Connect> RServer<C> {
+    /// Asks for articles of a group in one round trip; `each` is told of them one by one as they come, with the message-id and
+    /// the whole article; none: it is not there.
+    pub(crate) async fn articles_in(
+        &self,
+        group: &str,
+        numbers: &[ArticleNumber],
+        mut each: impl FnMut(Option<(&[u8], &[u8])>) + Send,
+    ) -> Result<(), ServiceError> {
+        let most = self.settings.article_octets_max;
+        let (mut rest, mut out) = (numbers, ArticleBuf::new());
+        asked!(self, client => {
+            client.command(&[b"GROUP", group.as_bytes()])?;
+            for number in rest {
+                let mut digits = itoa::Buffer::new();
+                client.command(&[b"ARTICLE", digits.format(number.0).as_bytes()])?;
+            }
+            marks_of(&mut client).await?;
+            while let Some((number, behind)) = rest.split_first() {
+                let said = answered(&mut client, Part::Whole, most, &mut out).await?;
+                let wire = std::mem::take(out.storage_mut());
+                each(said.filter(|said| said == number).map(|_| (out.id(), &*wire)));
+                *out.storage_mut() = wire;
+                rest = behind;
+            }
+            Ok(())
+        });
+        Ok(())
+    }
+
     pub(super) async fn article_of(
         &self,
         query: ArticleQuery<'_>,

@@ -19,8 +19,9 @@ use std::time::Duration;
 use newsreel_host::Clock;
 use newsreel_net::LineLimit;
 use newsreel_net::client::{Capabilities, Connect, Pool};
+use newsreel_service::ServiceError;
 use newsreel_service::posting::{IdMaker, PostingConfig};
-use newsreel_wire::UnixTime;
+use newsreel_wire::{GroupId, GroupName, UnixTime};
 use parking_lot::Mutex;
 use tokio::sync::Mutex as TurnMutex;
 
@@ -86,5 +87,15 @@ impl<C: Connect> RServer<C> {
             lines: LineLimit::default(),
             ids: IdMaker::new(now, random),
         }
+    }
+
+    /// The id of a group's name, a new one if need be.
+    pub(crate) fn group_id(&self, name: GroupName<'_>) -> Result<GroupId, ServiceError> {
+        self.names.lock().id(name).ok_or(ask::NO_ANSWER)
+    }
+
+    /// The name that has an id.
+    pub(crate) fn group_name(&self, id: GroupId) -> Option<Arc<str>> {
+        self.names.lock().name(id)
     }
 }

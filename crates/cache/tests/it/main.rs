@@ -1,6 +1,9 @@
 //! What a server elsewhere may say wrong, and when it may close: the service passes none of it on.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod cached;
+mod toy;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,0 +1,219 @@
+//! Articles: from memory, from the cache's files, or fetched.
+//!
+//! By number the message-id is found first, so that an article is kept once whatever it was asked for by, and one that the
+//! server has cancelled is not shown.
+
+use std::sync::Arc;
+
+use newsreel_net::client::Connect;
+use newsreel_service::{
+    ArticleBuf, ArticleQuery, Found, NewsService as _, OverviewRows, Part, ServiceError,
+};
+use newsreel_wire::overview::message_id;
+use newsreel_wire::{ArticleNumber, GroupId, IdHash, MessageId};
+
+use super::CServer;
+use super::flights::{Landed, Wanted};
+use super::line::line_of;
+use super::numbers::{Need, lines};
+use crate::keep::{Kept, place_of};
+
+/// So often is asked again for what others gave up.
+const TRIES: usize = 3;
+
+/// Puts a part of an article where it belongs.
+fn answer(id: &[u8], kept: &Kept, part: Part, out: &mut ArticleBuf) {
+    let (wire, head) = (&kept.wire[..], kept.head_len);
+    let octets = match part {
+        Part::Stat => None,
+        Part::Head => wire.get(..head),
+        Part::Body => wire.get(head + 2..),
+        Part::Whole => Some(wire),
+    };
+    out.clear();
+    out.copy_content(octets.unwrap_or_default());
+    out.set_id(id);
+}
+
+/// Where an article of a group is.
+enum Place {
+    /// It is not there.
+    Nowhere,
+    /// It has this message-id.
+    Named(Vec<u8>),
+    /// The server has to be asked.
+    There,
+}
+
+impl Place {
+    /// Whether another message-id was said of it before.
+    fn is_other(&self, id: &[u8]) -> bool {
+        matches!(self, Self::Named(named) if **named != *id)
+    }
+}
+
+impl<C: Connect> CServer<C> {
+    pub(super) async fn article_of(
+        &self,
+        query: ArticleQuery<'_>,
+        part: Part,
+        out: &mut ArticleBuf,
+    ) -> Result<Option<Found>, ServiceError> {
+        match query {
+            ArticleQuery::ById(id) => {
+                let found = self.by_id(id, part, out).await?;
+                Ok(found.then_some(Found {
+                    number: ArticleNumber(0),
+                }))
+            }
+            ArticleQuery::ByNumber(group, number) => {
+                let found = self.by_number(group, number, part, out).await?;
+                Ok(found.then_some(Found { number }))
+            }
+        }
+    }
+
+    /// An article that is kept.
+    async fn kept(&self, hash: IdHash) -> Result<Option<Arc<Kept>>, ServiceError> {
+        match self.inner.keep.article_in_memory(&hash) {
+            Some(kept) => Ok(Some(kept)),
+            None => self.inner.on_disk(move |keep| keep.article(&hash)).await,
+        }
+    }
+
+    async fn by_id(
+        &self,
+        id: MessageId<'_>,
+        part: Part,
+        out: &mut ArticleBuf,
+    ) -> Result<bool, ServiceError> {
+        let inner = &self.inner;
+        let hash = inner.keep.id_hash(id);
+        for _ in 0..TRIES {
+            if let Some(kept) = self.kept(hash).await? {
+                answer(id.as_bytes(), &kept, part, out);
+                return Ok(true);
+            }
+            if inner.is_missing(&hash) {
+                return Ok(false);
+            }
+            if part == Part::Stat {
+                let query = ArticleQuery::ById(id);
+                return Ok(inner.there.article(query, part, out).await?.is_some());
+            }
+            let landing = match inner.flights.begin(Wanted::Id(hash)) {
+                Ok(flight) => {
+                    let landing = flight.landing();
+                    self.fetch_by_id(id, flight);
+                    landing
+                }
+                Err(landing) => landing,
+            };
+            match landing.wait().await {
+                Landed::Found(fetched) => {
+                    answer(&fetched.id, &fetched.kept, part, out);
+                    return Ok(true);
+                }
+                Landed::Missing => return Ok(false),
+                Landed::Failed(error) => return Err(error.clone()),
+                Landed::Lost => {}
+            }
+        }
+        Err(super::Inner::<C>::given_up())
+    }
+
+    async fn by_number(
+        &self,
+        group: GroupId,
+        number: ArticleNumber,
+        part: Part,
+        out: &mut ArticleBuf,
+    ) -> Result<bool, ServiceError> {
+        let inner = &self.inner;
+        for _ in 0..TRIES {
+            let Some((name, facts)) = inner.group_by_id(group).await? else {
+                return Ok(false);
+            };
+            if number < facts.low || number > facts.high {
+                return Ok(false);
+            }
+            let one = (number, number);
+            let blocks = inner
+                .known((group, &name), &facts, one, Need::Nothing)
+                .await?;
+            let place = match (lines(&blocks, one).next(), blocks.first()) {
+                (Some((_, line)), _) => Place::Named(message_id(line).unwrap_or_default().to_vec()),
+                (None, Some((_, block))) if block.asked() >> place_of(number).1 & 1 == 1 => {
+                    Place::Nowhere
+                }
+                _ => Place::There,
+            };
+            match &place {
+                Place::Nowhere => return Ok(false),
+                Place::Named(id) if self.answered(id, part, out).await? => return Ok(true),
+                Place::Named(_) | Place::There => {}
+            }
+            let landing = match inner.flights.begin(Wanted::Number(group, number)) {
+                Ok(flight) => {
+                    let landing = flight.landing();
+                    let name = Arc::clone(&name);
+                    self.fetch_by_number((group, name), facts.high, (number, flight));
+                    landing
+                }
+                Err(landing) => landing,
+            };
+            match landing.wait().await {
+                // The group is another one: nothing that is kept of it is right.
+                Landed::Found(fetched) if place.is_other(&fetched.id) => {
+                    inner.on_disk(move |keep| keep.remove_group(&name)).await?;
+                }
+                Landed::Found(fetched) => {
+                    answer(&fetched.id, &fetched.kept, part, out);
+                    return Ok(true);
+                }
+                Landed::Missing => return Ok(false),
+                Landed::Failed(error) => return Err(error.clone()),
+                Landed::Lost => {}
+            }
+        }
+        Err(super::Inner::<C>::given_up())
+    }
+
+    /// Answers with an article whose message-id is known, if it is kept.
+    async fn answered(
+        &self,
+        id: &[u8],
+        part: Part,
+        out: &mut ArticleBuf,
+    ) -> Result<bool, ServiceError> {
+        let Ok(parsed) = MessageId::parse(id) else {
+            return Ok(false);
+        };
+        if part == Part::Stat {
+            out.clear();
+            out.copy_content(b"");
+            out.set_id(id);
+            return Ok(true);
+        }
+        let kept = self.kept(self.inner.keep.id_hash(parsed)).await?;
+        if let Some(kept) = &kept {
+            answer(id, kept, part, out);
+        }
+        Ok(kept.is_some())
+    }
+
+    /// The overview line of an article by its message-id: from the article, where that is kept.
+    pub(super) async fn overview_of(
+        &self,
+        id: MessageId<'_>,
+        rows: &mut OverviewRows,
+    ) -> Result<bool, ServiceError> {
+        let kept = self.kept(self.inner.keep.id_hash(id)).await?;
+        let line = kept.and_then(|kept| line_of(id.as_bytes(), &kept.wire));
+        if let Some(line) = line {
+            rows.push(ArticleNumber(0), &line);
+            return Ok(true);
+        }
+        self.inner.there.overview_by_id(id, rows).await
+    }
+}

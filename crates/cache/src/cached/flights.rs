@@ -1,0 +1,113 @@
+//! What is being fetched: who asks for it meanwhile waits for that, and it is fetched once.
+//!
+//! A flight is there until what it brought is kept, so nobody asks in between.  It ends whatever becomes of who began it.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use newsreel_service::ServiceError;
+use newsreel_wire::{ArticleNumber, GroupId, IdHash};
+use parking_lot::Mutex;
+use tokio::sync::SetOnce;
+
+use crate::keep::Fetched;
+
+/// What is fetched: an article whose message-id is known, or not yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Wanted {
+    Id(IdHash),
+    Number(GroupId, ArticleNumber),
+}
+
+/// What came of it.
+#[derive(Debug, Clone)]
+pub(super) enum Landed {
+    Found(Fetched),
+    /// The server does not have it.
+    Missing,
+    Failed(ServiceError),
+    /// Given up, for no reason of its own: whoever still wants it asks again.
+    Lost,
+}
+
+type Landing = Arc<SetOnce<Landed>>;
+
+/// All flights.
+#[derive(Default)]
+pub(super) struct Flights(Mutex<HashMap<Wanted, Landing>>);
+
+impl fmt::Debug for Flights {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Flights")
+            .field(&self.0.lock().len())
+            .finish()
+    }
+}
+
+/// A flight as who fetches holds it; dropped, it is over.
+#[derive(Debug)]
+pub(super) struct Flight {
+    flights: Arc<Flights>,
+    wanted: Wanted,
+    landing: Landing,
+}
+
+impl Flight {
+    /// Says what came; only the first time.
+    pub(super) fn land(&self, landed: Landed) {
+        let _ = self.landing.set(landed);
+    }
+
+    /// What it ends with, for who began it.
+    pub(super) fn landing(&self) -> Landing {
+        Arc::clone(&self.landing)
+    }
+}
+
+impl Drop for Flight {
+    fn drop(&mut self) {
+        self.flights.0.lock().remove(&self.wanted);
+        self.land(Landed::Lost);
+    }
+}
+
+impl Flights {
+    /// Begins a flight; where there is one already, what that ends with.
+    pub(super) fn begin(self: &Arc<Self>, wanted: Wanted) -> Result<Flight, Landing> {
+        let mut under_way = self.0.lock();
+        if let Some(landing) = under_way.get(&wanted) {
+            return Err(Arc::clone(landing));
+        }
+        let landing = Landing::default();
+        under_way.insert(wanted, Arc::clone(&landing));
+        Ok(Flight {
+            flights: Arc::clone(self),
+            wanted,
+            landing,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn one_fetches_and_others_wait_and_an_end_is_told_whatever_happens() {
+        let flights = Arc::new(Flights::default());
+        let wanted = Wanted::Number(GroupId(1), ArticleNumber(7));
+        let flight = flights.begin(wanted).unwrap();
+        let waiting = flights.begin(wanted).unwrap_err();
+        flight.land(Landed::Missing);
+        flight.land(Landed::Lost);
+        assert!(matches!(waiting.wait().await, Landed::Missing));
+        assert!(flights.begin(wanted).is_err(), "it is not kept yet");
+        drop(flight);
+        let flight = flights.begin(wanted).unwrap();
+        let waiting = flight.landing();
+        drop(flight);
+        assert!(matches!(waiting.wait().await, Landed::Lost));
+        assert_eq!(format!("{flights:?}"), "Flights(0)");
+    }
+}

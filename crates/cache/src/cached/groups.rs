@@ -1,0 +1,93 @@
+//! A group's facts: as they are kept while that is not too long ago, else as the server tells them.
+//!
+//! A server that cannot be asked is no reason to hide what is kept, unless it must never be old.
+
+use std::sync::Arc;
+
+use newsreel_net::client::Connect;
+use newsreel_service::{GroupInfo, GroupStatus, NewsService as _, ServiceError};
+use newsreel_wire::{GroupId, GroupName, UnixTime};
+
+use super::Inner;
+use crate::keep::KeptGroup;
+
+const fn text_of(status: GroupStatus) -> &'static str {
+    match status {
+        GroupStatus::Open => "y",
+        GroupStatus::NoPosting => "n",
+        GroupStatus::Moderated => "m",
+        GroupStatus::Junk => "j",
+        GroupStatus::Closed => "x",
+        GroupStatus::Alias => "=",
+    }
+}
+
+/// As a session wants it.
+pub(super) fn info_of(id: GroupId, kept: &KeptGroup) -> GroupInfo {
+    GroupInfo {
+        id,
+        low: kept.low,
+        high: kept.high,
+        count: kept.count,
+        status: GroupStatus::parse(&kept.status).unwrap_or(GroupStatus::NoPosting),
+    }
+}
+
+impl<C: Connect> Inner<C> {
+    /// Whether what was told at a time may be told again.
+    pub(super) fn is_fresh(&self, told: UnixTime) -> bool {
+        self.there.now().0.saturating_sub(told.0) < self.settings.refresh_s
+    }
+
+    /// What is told of a group; none: there is no such group.
+    pub(super) async fn facts(
+        &self,
+        name: &Arc<str>,
+    ) -> Result<Option<Arc<KeptGroup>>, ServiceError> {
+        let fresh = || {
+            let kept = self.keep.group(name);
+            kept.filter(|kept| self.is_fresh(kept.told))
+        };
+        if let Some(kept) = fresh() {
+            return Ok(Some(kept));
+        }
+        let _turn = self.turns.wait(name).await;
+        if let Some(kept) = fresh() {
+            return Ok(Some(kept));
+        }
+        self.asked(name).await
+    }
+
+    /// What the server tells of a group.
+    async fn asked(&self, name: &Arc<str>) -> Result<Option<Arc<KeptGroup>>, ServiceError> {
+        let Ok(parsed) = GroupName::parse(name.as_bytes()) else {
+            return Ok(None);
+        };
+        let told = self.there.now();
+        let name = Arc::clone(name);
+        match self.there.group(parsed).await {
+            Ok(Some(info)) => {
+                let group = KeptGroup {
+                    low: info.low,
+                    high: info.high,
+                    count: info.count,
+                    told,
+                    overview_octets: 0,
+                    status: text_of(info.status).into(),
+                };
+                let put = group.clone();
+                self.on_disk(move |keep| keep.put_group(&name, put)).await?;
+                Ok(Some(Arc::new(group)))
+            }
+            Ok(None) => {
+                self.on_disk(move |keep| keep.remove_group(&name)).await?;
+                Ok(None)
+            }
+            Err(error) => {
+                let kept = self.keep.group(&name);
+                let kept = kept.filter(|_| self.settings.refresh_s > 0);
+                kept.map_or(Err(error), |kept| Ok(Some(kept)))
+            }
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! The paper's CServer: a server elsewhere as a news service, with a cache between.
+//!
+//! What was told is told again for a time, and then compared with the server: so cancelled, expired and reinstated articles are
+//! seen within that time, and with a time of zero at once.  Articles never change.  Equal questions at the same time are one
+//! question there.  What cannot be kept is passed on all the same.
+
+mod article;
+mod fetch;
+mod flights;
+mod groups;
+mod line;
+mod numbers;
+mod service;
+mod turns;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use newsreel_net::client::Connect;
+use newsreel_service::ServiceError;
+use newsreel_wire::{GroupId, IdHash};
+use parking_lot::Mutex;
+use quick_cache::sync::Cache;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use crate::keep::Keep;
+use crate::remote::RServer;
+use fetch::Run;
+use flights::Flights;
+use turns::Turns;
+
+/// Message-ids that the server does not have are remembered so many at most.
+pub const MISSING_IDS_MAX: usize = 10_000;
+
+/// What is kept is made durable so often.
+const CHECKPOINT: Duration = Duration::from_secs(5);
+
+/// What readers are told when the cache's own files cannot be used.
+const NO_FILES: ServiceError = ServiceError::Fault("the cache's own files cannot be used");
+
+/// How old what is told may be, and how much is fetched before it is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CacheSettings {
+    /// How old marks, counts and numbers of a group may be, seconds; 0: the server is asked each time.
+    pub refresh_s: u64,
+    /// How long a message-id that the server does not have is not asked for again.
+    pub missing_refresh: Duration,
+    /// So many articles are fetched at once at most when they are read one behind the other; 1: none ahead.
+    pub read_ahead_max: usize,
+    /// ... and about so many octets.
+    pub read_ahead_octets_max: u64,
+}
+
+/// A server elsewhere, cached.
+pub struct CServer<C: Connect> {
+    inner: Arc<Inner<C>>,
+    tasks: Mutex<JoinSet<()>>,
+}
+
+/// What the tasks share.
+struct Inner<C: Connect> {
+    there: RServer<C>,
+    keep: Arc<Keep>,
+    settings: CacheSettings,
+    flights: Arc<Flights>,
+    turns: Turns,
+    missing: Cache<IdHash, Instant>,
+    /// How each group is being read; an entry for each group that has a name.
+    runs: Mutex<HashMap<GroupId, Run>>,
+}
+
+impl<C: Connect> fmt::Debug for CServer<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CServer")
+            .field("there", &self.inner.there)
+            .field("keep", &self.inner.keep)
+            .field("settings", &self.inner.settings)
+            .field("flights", &self.inner.flights)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<C: Connect> CServer<C> {
+    /// A server with what is kept of it.
+    pub fn new(there: RServer<C>, keep: Arc<Keep>, settings: CacheSettings) -> Self {
+        let inner = Inner {
+            there,
+            keep,
+            settings,
+            flights: Arc::default(),
+            turns: Turns::default(),
+            missing: Cache::new(MISSING_IDS_MAX),
+            runs: Mutex::default(),
+        };
+        Self {
+            inner: Arc::new(inner),
+            tasks: Mutex::default(),
+        }
+    }
+
+    /// Makes what is kept durable from time to time, for ever; given up, [`CServer::stop`] does it a last time.
+    pub async fn tend(&self) {
+        loop {
+            tokio::time::sleep(CHECKPOINT).await;
+            let _ = self.inner.on_disk(Keep::checkpoint).await;
+        }
+    }
+
+    /// Waits for what is under way, which the end of the pool ends in time, and makes all durable.
+    pub async fn stop(&self) {
+        let tasks = std::mem::take(&mut *self.tasks.lock());
+        tasks.join_all().await;
+        let _ = self.inner.on_disk(Keep::checkpoint).await;
+    }
+
+    /// Does something that goes on when who wanted it has gone.
+    fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let mut tasks = self.tasks.lock();
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(work);
+    }
+}
+
+impl<C: Connect> Inner<C> {
+    /// Does what may wait for the disk.
+    async fn on_disk<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Keep) -> T + Send + 'static,
+    ) -> Result<T, ServiceError> {
+        let keep = Arc::clone(&self.keep);
+        let done = tokio::task::spawn_blocking(move || work(&keep)).await;
+        done.map_err(|_| NO_FILES)
+    }
+}

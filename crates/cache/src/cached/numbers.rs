@@ -1,0 +1,340 @@
+//! Numbers and overview of a group: what is kept of it is compared with the server where that is too long ago, what is missing
+//! is asked for, and all of it is told from what is kept then.
+
+use std::sync::Arc;
+
+use newsreel_net::client::Connect;
+use newsreel_service::{ArticleBuf, Direction, NewsService as _, OverviewRows, ServiceError};
+use newsreel_wire::overview::message_id;
+use newsreel_wire::range::parse_number;
+use newsreel_wire::{ArticleNumber, GroupId};
+
+use super::Inner;
+use crate::keep::{BLOCK_NUMBERS, Block, KeptGroup, place_of, places_in};
+
+/// Blocks whose overview is asked for at once: about a thousand lines.
+const OVERVIEW_BLOCKS: u64 = 8;
+
+/// Blocks whose numbers are asked for at once: about eight thousand.
+const NUMBER_BLOCKS: u64 = 64;
+
+/// Octets of overview that are taken from the server before they are kept.
+const OVERVIEW_OCTETS: usize = 1 << 20;
+
+/// A range of numbers.
+pub(super) type Numbers = (ArticleNumber, ArticleNumber);
+
+/// Blocks with their numbers, in order.
+pub(super) type Blocks = Vec<(u64, Arc<Block>)>;
+
+/// What must be known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Need {
+    /// Which numbers are there.
+    Numbers,
+    /// The lines of those that are there.
+    Lines,
+    /// Nothing: what is kept must only not be too old.
+    Nothing,
+}
+
+/// The first and the last number of a range that is one of these.
+fn span(blocks: &Blocks, range: Numbers, wanted: impl Fn(&Block, u128) -> u128) -> Option<Numbers> {
+    let mut each = blocks.iter().filter_map(|(number, block)| {
+        let places = wanted(block, places_in(*number, range.0, range.1));
+        let first = number * BLOCK_NUMBERS;
+        let (low, high) = (places.trailing_zeros(), places.checked_ilog2()?);
+        Some((first + u64::from(low), first + u64::from(high)))
+    });
+    let (low, high) = each.next()?;
+    let high = each.last().map_or(high, |(_, high)| high);
+    Some((ArticleNumber(low), ArticleNumber(high)))
+}
+
+/// A range cut to what a group has and to so many blocks; none: nothing of it is there.
+fn window(group: &KeptGroup, range: Numbers, blocks: u64) -> Option<Numbers> {
+    let low = range.0.max(group.low);
+    let end = (place_of(low).0 + blocks) * BLOCK_NUMBERS - 1;
+    let high = range.1.min(group.high).min(ArticleNumber(end));
+    (low <= high).then_some((low, high))
+}
+
+/// Whole blocks of a range, as far as the group has them.
+fn widened(group: &KeptGroup, (low, high): Numbers) -> Numbers {
+    let first = place_of(low).0 * BLOCK_NUMBERS;
+    let last = (place_of(high).0 + 1) * BLOCK_NUMBERS - 1;
+    let low = ArticleNumber(first).max(group.low);
+    (low, ArticleNumber(last).min(group.high))
+}
+
+/// Where a listing goes on behind a window.
+fn go_on(window: Numbers, range: Numbers, group: &KeptGroup) -> Option<ArticleNumber> {
+    let next = ArticleNumber(window.1.0 + 1);
+    (next <= range.1.min(group.high)).then_some(next)
+}
+
+impl<C: Connect> Inner<C> {
+    async fn blocks(&self, name: &Arc<str>, (low, high): Numbers) -> Result<Blocks, ServiceError> {
+        let numbers = place_of(low).0..=place_of(high).0;
+        let in_memory: Option<Blocks> = numbers
+            .clone()
+            .map(|number| Some((number, self.keep.block_in_memory(name, number)?)))
+            .collect();
+        if let Some(blocks) = in_memory {
+            return Ok(blocks);
+        }
+        let name = Arc::clone(name);
+        let reading = self.on_disk(move |keep| {
+            numbers
+                .map(|number| (number, keep.block(&name, number)))
+                .collect()
+        });
+        reading.await
+    }
+
+    /// What of a range is too old to be told.
+    fn stale(&self, blocks: &Blocks, range: Numbers, need: Need) -> Option<Numbers> {
+        let (now, age_s) = (self.there.now(), self.settings.refresh_s);
+        span(blocks, range, |block, places| {
+            let told = match need {
+                Need::Numbers => places,
+                // What was never asked for is asked for in any case.
+                Need::Lines | Need::Nothing => places & block.asked(),
+            };
+            told & !block.covered(now, age_s)
+        })
+    }
+
+    /// What of a range must be asked for.
+    fn unknown(blocks: &Blocks, range: Numbers, need: Need) -> Option<Numbers> {
+        match need {
+            Need::Lines => span(blocks, range, |block, places| places & !block.asked()),
+            Need::Numbers | Need::Nothing => None,
+        }
+    }
+
+    /// What is known of a range, after the server was asked for what has to be.
+    pub(super) async fn known(
+        &self,
+        (id, name): (GroupId, &Arc<str>),
+        group: &KeptGroup,
+        range: Numbers,
+        need: Need,
+    ) -> Result<Blocks, ServiceError> {
+        let blocks = self.blocks(name, range).await?;
+        let is_known = |blocks: &Blocks| {
+            let stale = self.stale(blocks, range, need);
+            stale.is_none() && Self::unknown(blocks, range, need).is_none()
+        };
+        if is_known(&blocks) {
+            return Ok(blocks);
+        }
+        let _turn = self.turns.wait(name).await;
+        let mut blocks = self.blocks(name, range).await?;
+        if let Some(stale) = self.stale(&blocks, range, need) {
+            let widened = widened(group, stale);
+            match self.compare((id, name), widened).await {
+                Ok(()) => blocks = self.blocks(name, range).await?,
+                // What is kept is better than nothing, where it may be old at all.
+                Err(_) if self.settings.refresh_s > 0 && need != Need::Numbers => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if let Some(unknown) = Self::unknown(&blocks, range, need) {
+            self.fetch_lines((id, name), unknown).await?;
+            blocks = self.blocks(name, range).await?;
+        }
+        Ok(blocks)
+    }
+
+    async fn compare(
+        &self,
+        (id, name): (GroupId, &Arc<str>),
+        range: Numbers,
+    ) -> Result<(), ServiceError> {
+        let (now, mut listed, mut from) = (self.there.now(), Vec::new(), Some(range.0));
+        let most = usize::try_from(NUMBER_BLOCKS * BLOCK_NUMBERS).unwrap_or(usize::MAX);
+        while let Some(low) = from {
+            let listing = self.there.numbers(id, low, range.1, most, &mut listed);
+            from = listing.await?;
+        }
+        let name = Arc::clone(name);
+        self.on_disk(move |keep| keep.compare(&name, range, &listed, now))
+            .await
+    }
+
+    async fn fetch_lines(
+        &self,
+        (id, name): (GroupId, &Arc<str>),
+        range: Numbers,
+    ) -> Result<(), ServiceError> {
+        let (now, mut from) = (self.there.now(), Some(range.0));
+        while let Some(low) = from {
+            let mut rows = OverviewRows::default();
+            let asking = self
+                .there
+                .overview(id, low, range.1, OVERVIEW_OCTETS, &mut rows);
+            from = asking.await?;
+            let high = from.map_or(range.1, |next| ArticleNumber(next.0.saturating_sub(1)));
+            let name = Arc::clone(name);
+            let telling = self.on_disk(move |keep| {
+                let lines = rows
+                    .text()
+                    .split(|octet| *octet == b'\n')
+                    .filter_map(numbered);
+                keep.tell(&name, &[(low, high)], lines, now);
+            });
+            telling.await?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn numbers_in(
+        &self,
+        id: GroupId,
+        range: Numbers,
+        limit: usize,
+        out: &mut Vec<ArticleNumber>,
+    ) -> Result<Option<ArticleNumber>, ServiceError> {
+        let Some((name, group)) = self.group_by_id(id).await? else {
+            return Ok(None);
+        };
+        let Some(window) = window(&group, range, NUMBER_BLOCKS) else {
+            return Ok(None);
+        };
+        let blocks = self
+            .known((id, &name), &group, window, Need::Numbers)
+            .await?;
+        let mut left = limit;
+        for number in present(&blocks, window) {
+            if left == 0 {
+                return Ok(Some(number));
+            }
+            left -= 1;
+            out.push(number);
+        }
+        Ok(go_on(window, range, &group))
+    }
+
+    pub(super) async fn overview_in(
+        &self,
+        id: GroupId,
+        range: Numbers,
+        limit_bytes: usize,
+        rows: &mut OverviewRows,
+    ) -> Result<Option<ArticleNumber>, ServiceError> {
+        let Some((name, group)) = self.group_by_id(id).await? else {
+            return Ok(None);
+        };
+        let Some(window) = window(&group, range, OVERVIEW_BLOCKS) else {
+            return Ok(None);
+        };
+        let begun = rows.len();
+        let blocks = self.known((id, &name), &group, window, Need::Lines).await?;
+        for (number, line) in lines(&blocks, window) {
+            if rows.len() > begun && rows.len() >= limit_bytes {
+                return Ok(Some(number));
+            }
+            rows.push(number, line);
+        }
+        Ok(go_on(window, range, &group))
+    }
+
+    pub(super) async fn neighbour_of(
+        &self,
+        id: GroupId,
+        number: ArticleNumber,
+        direction: Direction,
+        out: &mut ArticleBuf,
+    ) -> Result<Option<ArticleNumber>, ServiceError> {
+        let Some((name, group)) = self.group_by_id(id).await? else {
+            return Ok(None);
+        };
+        let mut at = number;
+        loop {
+            let whole = match direction {
+                Direction::Next => (ArticleNumber(at.0.saturating_add(1)), group.high),
+                Direction::Last => {
+                    let high = ArticleNumber(at.0.saturating_sub(1)).min(group.high);
+                    let first = place_of(high).0.saturating_sub(NUMBER_BLOCKS - 1);
+                    (ArticleNumber(first * BLOCK_NUMBERS), high)
+                }
+            };
+            let Some(window) = window(&group, whole, NUMBER_BLOCKS) else {
+                return Ok(None);
+            };
+            let blocks = self
+                .known((id, &name), &group, window, Need::Numbers)
+                .await?;
+            let mut present = present(&blocks, window);
+            let nearest = match direction {
+                Direction::Next => present.next(),
+                Direction::Last => present.last(),
+            };
+            at = match (nearest, direction) {
+                (Some(nearest), _) => nearest,
+                (None, Direction::Next) => window.1,
+                (None, Direction::Last) => window.0,
+            };
+            let Some(nearest) = nearest else {
+                continue;
+            };
+            let one = (nearest, nearest);
+            let blocks = self.known((id, &name), &group, one, Need::Lines).await?;
+            let line = lines(&blocks, one).next();
+            if let Some(line) = line.and_then(|(_, line)| message_id(line)) {
+                out.clear();
+                out.set_id(line);
+                return Ok(Some(nearest));
+            }
+        }
+    }
+
+    /// The name and the facts of a group.
+    pub(super) async fn group_by_id(
+        &self,
+        id: GroupId,
+    ) -> Result<Option<(Arc<str>, Arc<KeptGroup>)>, ServiceError> {
+        let Some(name) = self.there.group_name(id) else {
+            return Ok(None);
+        };
+        let group = self.facts(&name).await?;
+        Ok(group.map(|group| (name, group)))
+    }
+}
+
+/// A line of overview as it is sent, taken apart.
+fn numbered(line: &[u8]) -> Option<(ArticleNumber, &[u8])> {
+    let line = line.strip_suffix(b"\r")?;
+    let (number, line) = line.split_at_checked(line.iter().position(|octet| *octet == b'\t')?)?;
+    Some((parse_number(number).ok()?, line.get(1..)?))
+}
+
+/// The numbers that are there.
+fn present(blocks: &Blocks, range: Numbers) -> impl Iterator<Item = ArticleNumber> {
+    blocks.iter().flat_map(move |(number, block)| {
+        let places = places_in(*number, range.0, range.1);
+        let there = places & (block.there() | !block.asked());
+        let numbers = (0..BLOCK_NUMBERS).filter(move |place| there >> place & 1 == 1);
+        numbers.map(move |place| ArticleNumber(number * BLOCK_NUMBERS + place))
+    })
+}
+
+/// The lines that are known.
+pub(super) fn lines(
+    blocks: &Blocks,
+    range: Numbers,
+) -> impl Iterator<Item = (ArticleNumber, &[u8])> {
+    blocks.iter().flat_map(move |(number, block)| {
+        let places = places_in(*number, range.0, range.1);
+        let wanted = block
+            .lines()
+            .filter(move |(place, _)| places >> place & 1 == 1);
+        wanted.map(move |(place, line)| {
+            (
+                ArticleNumber(number * BLOCK_NUMBERS + u64::from(place)),
+                line,
+            )
+        })
+    })
+}

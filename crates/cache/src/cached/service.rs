@@ -1,0 +1,141 @@
+//! The service itself: what is cached is told from the cache, the rest is the server's.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use newsreel_net::client::Connect;
+use newsreel_service::posting::Post;
+use newsreel_service::{
+    ArticleBuf, ArticleQuery, Connection, Direction, Features, Found, GroupCursor, GroupInfo,
+    GroupRow, GroupSelect, NewsService, Offer, OfferedId, OverviewRows, Part, ServiceError,
+    Transfer,
+};
+use newsreel_wire::wildmat::Wildmat;
+use newsreel_wire::{ArticleNumber, GroupId, GroupName, MessageId, UnixTime};
+
+use super::CServer;
+use super::groups::info_of;
+use crate::remote::RemoteNewnews;
+
+impl<C: Connect> NewsService for CServer<C> {
+    type NewnewsCursor = RemoteNewnews<C>;
+
+    fn features(&self) -> Features {
+        self.inner.there.features()
+    }
+
+    fn now(&self) -> UnixTime {
+        self.inner.there.now()
+    }
+
+    async fn group(&self, name: GroupName<'_>) -> Result<Option<GroupInfo>, ServiceError> {
+        let facts = self.inner.facts(&Arc::from(name.as_str())).await?;
+        let Some(facts) = facts else {
+            return Ok(None);
+        };
+        Ok(Some(info_of(self.inner.there.group_id(name)?, &facts)))
+    }
+
+    async fn groups(
+        &self,
+        select: GroupSelect<'_>,
+        cursor: &mut GroupCursor,
+        limit: usize,
+        visit: &mut (dyn FnMut(GroupRow<'_>) + Send),
+    ) -> Result<(), ServiceError> {
+        self.inner.there.groups(select, cursor, limit, visit).await
+    }
+
+    async fn active_list(&self, out: &mut Vec<Bytes>) -> Result<(), ServiceError> {
+        self.inner.there.active_list(out).await
+    }
+
+    async fn numbers(
+        &self,
+        group: GroupId,
+        low: ArticleNumber,
+        high: ArticleNumber,
+        limit: usize,
+        out: &mut Vec<ArticleNumber>,
+    ) -> Result<Option<ArticleNumber>, ServiceError> {
+        self.inner.numbers_in(group, (low, high), limit, out).await
+    }
+
+    async fn overview(
+        &self,
+        group: GroupId,
+        low: ArticleNumber,
+        high: ArticleNumber,
+        limit_bytes: usize,
+        rows: &mut OverviewRows,
+    ) -> Result<Option<ArticleNumber>, ServiceError> {
+        self.inner
+            .overview_in(group, (low, high), limit_bytes, rows)
+            .await
+    }
+
+    async fn overview_by_id(
+        &self,
+        id: MessageId<'_>,
+        rows: &mut OverviewRows,
+    ) -> Result<bool, ServiceError> {
+        self.overview_of(id, rows).await
+    }
+
+    async fn neighbour(
+        &self,
+        group: GroupId,
+        number: ArticleNumber,
+        direction: Direction,
+        out: &mut ArticleBuf,
+    ) -> Result<Option<ArticleNumber>, ServiceError> {
+        self.inner.neighbour_of(group, number, direction, out).await
+    }
+
+    async fn article(
+        &self,
+        query: ArticleQuery<'_>,
+        part: Part,
+        out: &mut ArticleBuf,
+    ) -> Result<Option<Found>, ServiceError> {
+        self.article_of(query, part, out).await
+    }
+
+    async fn newnews(
+        &self,
+        wildmat: &Wildmat,
+        since: UnixTime,
+        cursor: &mut Self::NewnewsCursor,
+        limit_bytes: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, ServiceError> {
+        let there = &self.inner.there;
+        there
+            .newnews(wildmat, since, cursor, limit_bytes, out)
+            .await
+    }
+
+    async fn offer(&self, id: MessageId<'_>, from: &Arc<Connection>) -> Offer {
+        self.inner.there.offer(id, from).await
+    }
+
+    async fn transfer(&self, batch: &mut Vec<Transfer>, from: &Arc<Connection>) {
+        self.inner.there.transfer(batch, from).await;
+    }
+
+    fn new_message_id(&self) -> OfferedId {
+        self.inner.there.new_message_id()
+    }
+
+    async fn post(&self, post: Post, from: &Arc<Connection>) {
+        self.inner.there.post(post, from).await;
+    }
+
+    fn decline(&self, id: MessageId<'_>, from: &Connection) {
+        self.inner.there.decline(id, from);
+    }
+
+    fn release(&self, from: &Connection) {
+        self.inner.there.release(from);
+    }
+}

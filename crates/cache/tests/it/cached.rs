@@ -1,0 +1,347 @@
+//! The cache in front of a server: what it asks there, and what it tells when things there change.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use newsreel_cache::keep::{Keep, KeepSettings};
+use newsreel_cache::{CServer, CacheSettings, RServer, RemoteSettings};
+use newsreel_host::{Disk, FakeClock, MemoryDisk};
+use newsreel_net::client::{Pool, PoolLimits};
+use newsreel_service::posting::PostingConfig;
+use newsreel_service::{
+    ArticleBuf, ArticleQuery, GroupInfo, NewsService, OverviewRows, Part, ServiceError,
+};
+use newsreel_wire::{ArticleNumber, GroupName, MessageId};
+use tokio::time::Instant;
+
+use crate::toy::{To, article};
+
+/// How old marks and numbers may be, seconds.
+const REFRESH_S: u64 = 100;
+
+struct Rig {
+    to: To,
+    clock: Arc<FakeClock>,
+    disk: MemoryDisk,
+    here: Arc<CServer<To>>,
+}
+
+fn cached(to: &To, clock: &Arc<FakeClock>, disk: &MemoryDisk, refresh_s: u64) -> Arc<CServer<To>> {
+    let minute = Duration::from_secs(60);
+    let limits = PoolLimits {
+        connections_max: 4,
+        idle: minute,
+        wait: minute,
+    };
+    let settings = RemoteSettings {
+        article_octets_max: 1 << 20,
+        groups_max: 10,
+        list_refresh: minute,
+        posting: PostingConfig::default(),
+        host: "here.example".to_owned(),
+    };
+    let there = RServer::new(Pool::new(to.clone(), limits), clock.clone(), settings, 1);
+    let disk: Arc<dyn Disk> = Arc::new(disk.clone());
+    let settings = KeepSettings {
+        directory: "/cache".into(),
+        octets: KeepSettings::OCTETS_MIN,
+        overview_octets: 1 << 20,
+        memory_octets: 1 << 20,
+        overview_memory_octets: 1 << 20,
+        table_memory_octets: 1 << 20,
+    };
+    let keep = Arc::new(Keep::open(&disk, &settings).unwrap());
+    let settings = CacheSettings {
+        refresh_s,
+        missing_refresh: minute,
+        read_ahead_max: 32,
+        read_ahead_octets_max: 1 << 20,
+    };
+    Arc::new(CServer::new(there, keep, settings))
+}
+
+/// A server with articles 1 to `count`, and the cache in front of it.
+fn rig(count: u64, refresh_s: u64) -> Rig {
+    let to = To::default();
+    to.0.lock().articles = (1..=count)
+        .map(|number| (number, article(number, 500)))
+        .collect();
+    let clock = Arc::new(FakeClock::new(1_767_225_600));
+    let disk = MemoryDisk::new();
+    let here = cached(&to, &clock, &disk, refresh_s);
+    Rig {
+        to,
+        clock,
+        disk,
+        here,
+    }
+}
+
+impl Rig {
+    async fn group(&self) -> Option<GroupInfo> {
+        let name = GroupName::parse(b"misc.test").unwrap();
+        self.here.group(name).await.unwrap()
+    }
+
+    /// An article by number, if it is there.
+    async fn read(&self, number: u64) -> Result<bool, ServiceError> {
+        let id = self.group().await.unwrap().id;
+        let mut out = ArticleBuf::new();
+        let query = ArticleQuery::ByNumber(id, ArticleNumber(number));
+        let found = self.here.article(query, Part::Whole, &mut out).await?;
+        if found.is_some() {
+            assert_eq!(out.content(), self.wire(number).as_bytes());
+        }
+        Ok(found.is_some())
+    }
+
+    async fn read_by_id(&self, id: &str, part: Part) -> Option<Vec<u8>> {
+        let mut out = ArticleBuf::new();
+        let query = ArticleQuery::ById(MessageId::parse(id.as_bytes()).unwrap());
+        let found = self.here.article(query, part, &mut out).await.unwrap();
+        found.map(|_| out.content().to_vec())
+    }
+
+    fn wire(&self, number: u64) -> String {
+        article(number, 500)
+    }
+
+    /// The numbers of overview lines.
+    async fn overview(&self) -> Vec<u64> {
+        let id = self.group().await.unwrap().id;
+        let (mut rows, mut from) = (OverviewRows::default(), Some(ArticleNumber(1)));
+        while let Some(low) = from {
+            let high = ArticleNumber(u64::MAX);
+            from = self
+                .here
+                .overview(id, low, high, 1 << 20, &mut rows)
+                .await
+                .unwrap();
+        }
+        let text = String::from_utf8(rows.text().to_vec()).unwrap();
+        text.lines()
+            .map(|line| line.split('\t').next().unwrap().parse().unwrap())
+            .collect()
+    }
+
+    async fn numbers(&self) -> Vec<u64> {
+        let id = self.group().await.unwrap().id;
+        let (mut out, mut from) = (Vec::new(), Some(ArticleNumber(1)));
+        while let Some(low) = from {
+            let high = ArticleNumber(u64::MAX);
+            from = self
+                .here
+                .numbers(id, low, high, 1000, &mut out)
+                .await
+                .unwrap();
+        }
+        out.iter().map(|number| number.0).collect()
+    }
+
+    fn later(&self, seconds: u64) {
+        self.clock.advance(Duration::from_secs(seconds));
+    }
+}
+
+/// R2, also after a restart, and whatever it is asked for by.
+#[tokio::test]
+async fn what_was_read_once_is_never_asked_for_again() {
+    let mut rig = rig(3, REFRESH_S);
+    assert!(rig.read(2).await.unwrap());
+    let asked = rig.to.asked();
+    let expected = [
+        "GROUP misc.test",
+        "LIST ACTIVE misc.test",
+        "GROUP misc.test",
+        "ARTICLE 2",
+    ];
+    assert_eq!(asked, expected);
+    rig.here.stop().await;
+    let wire = rig.wire(2);
+    let (head, body) = wire.split_once("\r\n\r\n").unwrap();
+    for restart in [false, true] {
+        if restart {
+            drop(std::mem::replace(
+                &mut rig.here,
+                cached(&To::default(), &rig.clock, &MemoryDisk::new(), 0),
+            ));
+            rig.here = cached(&rig.to, &rig.clock, &rig.disk, REFRESH_S);
+        }
+        assert!(rig.read(2).await.unwrap());
+        assert_eq!(
+            rig.read_by_id("<2@t.example>", Part::Whole).await.unwrap(),
+            wire.as_bytes()
+        );
+        let read = rig.read_by_id("<2@t.example>", Part::Head).await.unwrap();
+        assert_eq!(read, [head.as_bytes(), b"\r\n"].concat());
+        let read = rig.read_by_id("<2@t.example>", Part::Body).await.unwrap();
+        assert_eq!(read, body.as_bytes());
+        assert_eq!(rig.to.asked(), [""; 0], "after a restart: {restart}");
+    }
+}
+
+#[tokio::test]
+async fn overview_is_asked_for_once_and_then_only_what_is_new() {
+    let rig = rig(300, REFRESH_S);
+    assert_eq!(rig.overview().await, (1..=300).collect::<Vec<_>>());
+    assert!(rig.to.asked().iter().any(|command| command == "OVER 1-300"));
+    assert_eq!(rig.overview().await.len(), 300);
+    assert_eq!(rig.numbers().await.len(), 300);
+    assert_eq!(rig.to.asked(), [""; 0]);
+    rig.later(REFRESH_S);
+    rig.to.0.lock().articles.insert(301, article(301, 500));
+    assert_eq!(rig.overview().await, (1..=301).collect::<Vec<_>>());
+    let over: Vec<String> = rig
+        .to
+        .asked()
+        .into_iter()
+        .filter(|said| said.starts_with("OVER"))
+        .collect();
+    assert_eq!(over, ["OVER 301-301"]);
+}
+
+/// R19 and R18: within the time that was set, and not before; with a time of zero at once.
+#[tokio::test]
+async fn cancelled_and_reinstated_articles_and_marks_that_move_are_seen_in_time() {
+    for refresh_s in [REFRESH_S, 0] {
+        let rig = rig(9, refresh_s);
+        assert_eq!(rig.overview().await.len(), 9);
+        assert!(rig.read(4).await.unwrap());
+        let cancelled = rig.to.0.lock().articles.remove(&4).unwrap();
+        if refresh_s > 0 {
+            assert!(rig.read(4).await.unwrap(), "not long ago");
+            rig.later(refresh_s);
+        }
+        assert!(!rig.read(4).await.unwrap(), "cancelled");
+        assert_eq!(rig.read_by_id("<4@t.example>", Part::Whole).await, None);
+        let left = [1, 2, 3, 5, 6, 7, 8, 9];
+        assert_eq!(
+            (rig.overview().await, rig.numbers().await),
+            (left.to_vec(), left.to_vec())
+        );
+        rig.to.0.lock().articles.insert(4, cancelled);
+        rig.later(refresh_s);
+        assert!(rig.read(4).await.unwrap(), "reinstated");
+        assert_eq!(rig.overview().await.len(), 9);
+        rig.to.0.lock().articles.retain(|number, _| *number > 6);
+        rig.to.0.lock().articles.insert(10, article(10, 500));
+        rig.later(refresh_s);
+        let marks = rig
+            .group()
+            .await
+            .map(|group| (group.low.0, group.high.0, group.count));
+        assert_eq!(marks, Some((7, 10, 4)));
+        assert!(!rig.read(3).await.unwrap() && rig.read(10).await.unwrap());
+        // Gone, and made again with other articles under the same numbers.
+        rig.to.0.lock().is_without_group = true;
+        rig.later(refresh_s);
+        assert_eq!(rig.group().await, None);
+        rig.to.0.lock().is_without_group = false;
+        rig.to.0.lock().articles = [(7, article(70, 500))].into();
+        rig.later(refresh_s);
+        assert_eq!(rig.overview().await, [7]);
+        let id = rig.group().await.unwrap().id;
+        let mut out = ArticleBuf::new();
+        let query = ArticleQuery::ByNumber(id, ArticleNumber(7));
+        assert!(
+            rig.here
+                .article(query, Part::Stat, &mut out)
+                .await
+                .unwrap()
+                .is_some()
+        );
+        assert_eq!(out.id(), b"<70@t.example>");
+    }
+}
+
+/// Nothing but the articles shows that the group is another one.
+#[tokio::test]
+async fn other_articles_under_the_same_numbers_are_not_taken_for_the_old_ones() {
+    let rig = rig(3, REFRESH_S);
+    assert_eq!(rig.overview().await.len(), 3);
+    rig.to.0.lock().articles = (1..=3)
+        .map(|number| (number, article(number + 90, 500)))
+        .collect();
+    let id = rig.group().await.unwrap().id;
+    let mut out = ArticleBuf::new();
+    let query = ArticleQuery::ByNumber(id, ArticleNumber(2));
+    let found = rig.here.article(query, Part::Whole, &mut out).await;
+    assert!(found.unwrap().is_some());
+    assert_eq!(out.id(), b"<92@t.example>");
+    assert_eq!(out.content(), article(92, 500).as_bytes());
+    rig.to.asked();
+    assert_eq!(rig.overview().await.len(), 3);
+    let asked = rig.to.asked();
+    assert!(
+        asked.iter().any(|said| said.starts_with("OVER 1-")),
+        "{asked:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn equal_questions_at_the_same_time_are_one() {
+    let rig = rig(3, REFRESH_S);
+    rig.to.0.lock().round_trip = Duration::from_millis(20);
+    let read = tokio::join!(rig.read(2), rig.read(2), rig.read(2));
+    assert_eq!(read, (Ok(true), Ok(true), Ok(true)));
+    let expected = [
+        "GROUP misc.test",
+        "LIST ACTIVE misc.test",
+        "GROUP misc.test",
+        "ARTICLE 2",
+    ];
+    assert_eq!(rig.to.asked(), expected);
+    let id = "<3@t.example>";
+    let read = tokio::join!(
+        rig.read_by_id(id, Part::Body),
+        rig.read_by_id(id, Part::Head)
+    );
+    assert!(read.0.is_some() && read.1.is_some());
+    assert_eq!(rig.to.asked(), ["ARTICLE <3@t.example>"]);
+    // What is not there is not asked for again, for a time.
+    for _ in 0..2 {
+        assert_eq!(rig.read_by_id("<99@t.example>", Part::Whole).await, None);
+    }
+    assert_eq!(rig.to.asked(), ["ARTICLE <99@t.example>"]);
+    tokio::time::advance(Duration::from_secs(61)).await;
+    assert_eq!(rig.read_by_id("<99@t.example>", Part::Whole).await, None);
+    assert_eq!(rig.to.asked().len(), 1);
+}
+
+/// The paper's weak spot: it took a round trip for each.
+#[tokio::test(start_paused = true)]
+async fn a_thousand_articles_read_one_behind_the_other_take_at_most_sixty_round_trips() {
+    let rig = rig(1000, REFRESH_S);
+    let round_trip = Duration::from_millis(20);
+    rig.to.0.lock().round_trip = round_trip;
+    let begun = Instant::now();
+    for number in 1..=1000 {
+        assert!(rig.read(number).await.unwrap());
+    }
+    let trips = begun.elapsed().as_millis() / round_trip.as_millis();
+    assert!(trips <= 60, "{trips} round trips");
+    let articles = rig
+        .to
+        .asked()
+        .iter()
+        .filter(|said| said.starts_with("ARTICLE"))
+        .count();
+    assert_eq!(articles, 1000, "each once");
+}
+
+#[tokio::test]
+async fn a_server_that_is_down_hides_nothing_that_is_kept() {
+    let rig = rig(5, REFRESH_S);
+    assert_eq!(rig.overview().await.len(), 5);
+    assert!(rig.read(2).await.unwrap());
+    rig.to.0.lock().is_down = true;
+    rig.later(2 * REFRESH_S);
+    assert!(rig.read(2).await.unwrap());
+    assert_eq!(rig.overview().await.len(), 5);
+    // Not "no such article": readers would mark it read.
+    assert!(rig.read(3).await.is_err());
+    assert!(
+        rig.read(7).await.is_ok_and(|found| !found),
+        "beyond the marks"
+    );
+}

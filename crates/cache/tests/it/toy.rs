@@ -1,0 +1,173 @@
+//! A server elsewhere with one group, whose articles come and go as a test wants; it counts what it is asked, and takes a while
+//! for each round trip.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use newsreel_net::client::{Client, ClientError, Connect, Remote};
+use parking_lot::Mutex;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
+
+/// What the server has and was asked.
+#[derive(Debug, Default)]
+pub(crate) struct Toy {
+    pub(crate) articles: BTreeMap<u64, String>,
+    /// The marks; none: as the articles are.
+    pub(crate) marks: Option<(u64, u64)>,
+    /// There is no such group.
+    pub(crate) is_without_group: bool,
+    /// It ends each connection.
+    pub(crate) is_down: bool,
+    /// Every command since they were taken.
+    pub(crate) asked: Vec<String>,
+    pub(crate) round_trip: Duration,
+}
+
+/// The way to it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct To(pub(crate) Arc<Mutex<Toy>>);
+
+/// An article with number `number`, whose body has so many octets.
+pub(crate) fn article(number: u64, octets: usize) -> String {
+    let body = "x".repeat(octets);
+    format!(
+        "Subject: {number}\r\nFrom: me@t.example\r\nDate: Thu, 01 Jan 2026 00:00:00 +0000\r\n\
+         Message-ID: <{number}@t.example>\r\nXref: t misc.test:{number}\r\n\r\n{body}\r\n.\r\n"
+    )
+}
+
+/// The message-id of an article.
+fn id_of(wire: &str) -> &str {
+    let id = wire.split("Message-ID: ").nth(1);
+    id.and_then(|rest| rest.split("\r\n").next()).unwrap()
+}
+
+fn line(number: u64, wire: &str) -> String {
+    let (id, octets) = (id_of(wire), wire.len() - 3);
+    format!(
+        "{number}\ts\tme@t.example\tThu, 01 Jan 2026 00:00:00 +0000\t{id}\t\t{octets}\t1\t\
+         Xref: t misc.test:{number}\r\n"
+    )
+}
+
+impl Toy {
+    fn selected(&self) -> String {
+        let first = self.articles.keys().next().copied();
+        let last = self.articles.keys().next_back().copied();
+        let (low, high) = self
+            .marks
+            .unwrap_or((first.unwrap_or(1), last.unwrap_or(0)));
+        format!("211 {} {low} {high} misc.test\r\n", self.articles.len())
+    }
+
+    fn range(&self, text: &str) -> impl Iterator<Item = (&u64, &String)> {
+        let (low, high) = text.split_once('-').unwrap_or((text, text));
+        let high = if high.is_empty() {
+            u64::MAX
+        } else {
+            high.parse().unwrap()
+        };
+        self.articles.range(low.parse().unwrap()..=high)
+    }
+
+    fn answer(&mut self, command: &str) -> String {
+        self.asked.push(command.to_owned());
+        let words: Vec<&str> = command.split(' ').collect();
+        let article =
+            |code: u16, number: u64, wire: &str| format!("{code} {number} {}\r\n", id_of(wire));
+        match *words {
+            ["CAPABILITIES"] => "101 list\r\nVERSION 2\r\nREADER\r\nOVER MSGID\r\n.\r\n".to_owned(),
+            ["GROUP" | "LISTGROUP", ..] | ["LIST", "ACTIVE", _] if self.is_without_group => {
+                "411 none\r\n".to_owned()
+            }
+            ["GROUP", _] => self.selected(),
+            ["LIST", "ACTIVE", _] => "215 list\r\nmisc.test 0 1 y\r\n.\r\n".to_owned(),
+            ["LISTGROUP", _, range] => {
+                let numbers: String = self
+                    .range(range)
+                    .map(|(number, _)| format!("{number}\r\n"))
+                    .collect();
+                format!("{}{numbers}.\r\n", self.selected())
+            }
+            ["OVER", id] if id.starts_with('<') => "430 none\r\n".to_owned(),
+            ["OVER", range] => {
+                let lines: String = self
+                    .range(range)
+                    .map(|(number, wire)| line(*number, wire))
+                    .collect();
+                format!("224 lines\r\n{lines}.\r\n")
+            }
+            ["ARTICLE" | "STAT", which] => {
+                let is_whole = words[0] == "ARTICLE";
+                let code = if is_whole { 220 } else { 223 };
+                let found = match which.parse::<u64>() {
+                    Ok(number) => self.articles.get_key_value(&number),
+                    Err(_) => self
+                        .articles
+                        .iter()
+                        .find(|(_, wire)| wire.contains(&format!("Message-ID: {which}\r\n"))),
+                };
+                match found {
+                    Some((number, wire)) if is_whole => article(code, *number, wire) + wire,
+                    Some((number, wire)) => article(code, *number, wire),
+                    None if which.starts_with('<') => "430 none\r\n".to_owned(),
+                    None => "423 none\r\n".to_owned(),
+                }
+            }
+            _ => "500 what?\r\n".to_owned(),
+        }
+    }
+}
+
+impl To {
+    /// The commands since the last time, but for those with which a connection begins.
+    pub(crate) fn asked(&self) -> Vec<String> {
+        let mut asked = std::mem::take(&mut self.0.lock().asked);
+        asked.retain(|command| command != "CAPABILITIES");
+        asked
+    }
+
+    async fn serve(self, mut io: DuplexStream) {
+        let _ = io.write_all(b"200 ready\r\n").await;
+        let (mut said, mut piece) = (Vec::new(), [0; 4096]);
+        while let Ok(len @ 1..) = io.read(&mut piece).await {
+            said.extend_from_slice(&piece[..len]);
+            let round_trip = self.0.lock().round_trip;
+            tokio::time::sleep(round_trip).await;
+            let Some(end) = said.iter().rposition(|octet| *octet == b'\n') else {
+                continue;
+            };
+            let rest = said.split_off(end + 1);
+            let commands = String::from_utf8(std::mem::replace(&mut said, rest)).unwrap();
+            for command in commands.lines() {
+                let answer = {
+                    let mut toy = self.0.lock();
+                    if toy.is_down {
+                        return;
+                    }
+                    toy.answer(command)
+                };
+                let _ = io.write_all(answer.as_bytes()).await;
+            }
+        }
+    }
+}
+
+impl Connect for To {
+    type Io = DuplexStream;
+
+    fn name(&self) -> String {
+        "up".to_owned()
+    }
+
+    async fn connect(&self) -> Result<Client<DuplexStream>, ClientError> {
+        let (ours, theirs) = duplex(1 << 20);
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "a test's runtime ends all its tasks"
+        )]
+        tokio::spawn(self.clone().serve(theirs));
+        Client::open(ours, &Remote::reader("up")).await
+    }
+}

@@ -81,6 +81,10 @@ impl Sequencer {
             Request::ChangeGroups(changes) => self.change_groups(&changes),
             Request::Withdraw(articles) => self.withdraw(&articles, &[]),
             Request::Expire { withdrawn, left } => self.withdraw(&withdrawn, &left),
+            Request::Write(write) => {
+                self.open.writes.push(write);
+                Ok(())
+            }
             Request::AddBuffer(buffer) => {
                 self.store.add(*buffer);
                 Ok(())

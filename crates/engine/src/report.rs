@@ -195,7 +195,7 @@ pub struct ScrubReport {
     pub damaged_omitted: u64,
     /// Buffers that could not be read to their ends, and why.
     pub unreadable: Vec<String>,
-    /// What was wrong with headers of buffers, and what was done.
+    /// What was wrong with headers of buffers and of records, and what was done.
     pub headers: Vec<String>,
     /// It was ended early.
     pub is_cut: bool,

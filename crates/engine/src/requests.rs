@@ -5,7 +5,7 @@
 
 use std::sync::mpsc::SyncSender;
 
-use newsreel_store::NewBuffer;
+use newsreel_store::{BatchWrite, NewBuffer};
 use newsreel_wire::ArticleNumber;
 use smallvec::SmallVec;
 
@@ -70,6 +70,8 @@ pub(crate) enum Request {
         withdrawn: Vec<WithdrawnRecord>,
         left: Vec<LeftRecord>,
     },
+    /// Write this with the next commit: it says nothing that the log has to know.
+    Write(Box<dyn BatchWrite>),
     /// This buffer takes its share of its set.
     AddBuffer(Box<NewBuffer>),
     /// The calendar is right as it is.

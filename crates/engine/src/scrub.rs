@@ -6,10 +6,10 @@
 //! oldest by then: what was overwritten is no damage.  Each damaged place is logged once.
 
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
-use newsreel_store::{BufferReader, Error as StoreError};
+use newsreel_store::{BatchWrite, BufferReader, Error as StoreError};
 use newsreel_wire::{BufferId, Position, Token};
 
 use crate::counters::Counters;
@@ -17,13 +17,18 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::pace::{LOOK, Pace, rest};
 use crate::report::{Damage, ScrubReport, ScrubStatus, ScrubbedBuffer};
+use crate::requests::Request;
 use crate::scrub_state::{KNOWN_MAX, ScrubState, Tally};
+use crate::sequencer::Event;
 use crate::shared::Shared;
 use crate::walk::{Met, Walk};
 /// Who waits for an answer hears so often how far it is.
 const TELL: Duration = Duration::from_millis(200);
 /// How far a pass is, is kept so often: so much of it is done again after a crash.
 const KEEP_EVERY: Duration = Duration::from_secs(600);
+
+/// How long a commit is waited for that writes a damaged record again.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What was done since it was told last.
 struct Piece {
@@ -67,6 +72,8 @@ fn scrub_buffer(
     let until = Position::checked(facts.cycle, facts.free_offset).unwrap_or_default();
     let mut walk = Walk::new(shared, buffer, from);
     let (mut articles, mut counted) = (0, 0);
+    // Where a record was written again, and whose.
+    let mut again: Option<(Position, String)> = None;
     let (mut is_overtaken, mut is_over) = (false, false);
     while !is_over {
         if walk.at() < buffer.floor() {
@@ -81,8 +88,22 @@ fn scrub_buffer(
         };
         match met {
             None => is_over = true,
-            Some(Met::Sound { .. }) => articles += 1,
+            Some(Met::Sound { token, .. }) => {
+                articles += 1;
+                if let Some((_, id)) = again.take_if(|(at, _)| *at == token.position()) {
+                    mended_record(buffer, &id, scrubber);
+                }
+            }
             Some(Met::Damaged(at, damage)) => {
+                let is_first = again.as_ref().is_none_or(|(tried, _)| *tried != at);
+                let mending = walk.mending(at).filter(|_| is_first);
+                if let Some((id, write)) = mending {
+                    shared.write(write);
+                    again = Some((at, id));
+                    walk.again_from(at);
+                    counted = 0;
+                    continue;
+                }
                 shared.found_damaged((buffer.id(), at), &damage);
                 scrubber.damaged(*damage);
             }
@@ -138,7 +159,28 @@ fn mend_header(shared: &Shared, buffer: &Arc<dyn BufferReader>, scrubber: &mut d
     }
 }
 
+/// A record was told apart from its leftovers.
+fn mended_record(buffer: &Arc<dyn BufferReader>, id: &str, scrubber: &mut dyn Scrubber) {
+    let name = buffer.name();
+    tracing::error!(
+        buffer = name,
+        article = id,
+        "the header of its record was damaged; it was written again"
+    );
+    scrubber.mended(format!(
+        "buffer {name}: the header of the record of {id} was damaged; it was written again"
+    ));
+}
+
 impl Shared {
+    /// Has something written with the next commit, and waits for that; whether it did any good, who looks again sees.
+    fn write(&self, write: Box<dyn BatchWrite>) {
+        let (answer, answered) = sync_channel(1);
+        self.inbox
+            .push_event(Event::Request(Request::Write(write), answer));
+        let _ = answered.recv_timeout(PATIENCE);
+    }
+
     /// Damage that was not met before is told in the log, and counted.
     fn found_damaged(&self, place: (BufferId, Position), damage: &Damage) {
         if !self.scrubs.lock().found(place) {

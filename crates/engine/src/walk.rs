@@ -6,7 +6,9 @@
 use std::sync::Arc;
 
 use newsreel_index::Wait;
-use newsreel_store::{BufferReader, Error as StoreError, RecordScan, ScanRange, Scanned};
+use newsreel_store::{
+    BatchWrite, BufferReader, Error as StoreError, RecordScan, ScanRange, Scanned,
+};
 use newsreel_wire::{
     ArticleNumber, GroupId, IdHash, MessageId, Position, Sequence, Token, TokenText, xref,
 };
@@ -91,6 +93,23 @@ impl<'a> Walk<'a> {
             },
             Some(Scanned::Damaged { cycle, from, to }) => self.damaged_stretch(cycle, from, to),
         }))
+    }
+
+    /// Goes on from here, where something was mended.
+    pub(crate) fn again_from(&mut self, at: Position) {
+        self.scan = Arc::clone(self.buffer).scan(ScanRange::LiveFrom(at));
+    }
+
+    /// What writes the record again that the last step could not read: of an article whose message-id can still be read there, and
+    /// to which the history leads.
+    pub(crate) fn mending(&self, at: Position) -> Option<(String, Box<dyn BatchWrite>)> {
+        let id = field(self.article(), b"message-id").and_then(|id| MessageId::parse(id).ok())?;
+        let hash = self.shared.id_hash(id);
+        let entry = self.shared.views.history().lookup(&hash).ok()??;
+        let token = entry.token.filter(|token| self.is_at(token, at))?;
+        let is_live = self.shared.store.is_live(&token);
+        let write = Arc::clone(self.buffer).mending(&token, entry.arrival, &hash);
+        Some((id.as_str().to_owned(), write.filter(|_| is_live)?))
     }
 
     /// The article that the last step met.

@@ -267,6 +267,17 @@ pub trait BufferReader: Send + Sync + Debug {
         Ok(None)
     }
 
+    /// What writes the header of a damaged record again, if what is left of it proves that the article is what it was; to be
+    /// carried out on the thread of commits.  None where nothing may be written.
+    fn mending(
+        self: Arc<Self>,
+        _token: &Token,
+        _arrival: UnixTime,
+        _id_hash: &IdHash,
+    ) -> Option<Box<dyn BatchWrite>> {
+        None
+    }
+
     /// Walks the records.
     fn scan(self: Arc<Self>, range: ScanRange) -> Box<dyn RecordScan>;
 

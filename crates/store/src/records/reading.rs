@@ -10,17 +10,18 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
 use newsreel_host::ErrorKind;
-use newsreel_wire::{BufferId, IdHash, Position, Sequence, SetId, Token};
+use newsreel_wire::{BufferId, IdHash, Position, Sequence, SetId, Token, UnixTime};
 
 use super::buffer::Buffer;
 use super::format::{Mark, RECORD_HEADER, RecordHeader};
 use super::geometry::{BLOCK_MIN, in_memory};
 use super::home::FileRef;
+use super::mend::Mending;
 use super::placing::{ARTICLE_OCTETS_MAX, token_of};
 use super::scan::CyclicScan;
 use crate::error::ReadError;
 use crate::facts::BufferFacts;
-use crate::method::{Blocking, BufferReader, RecordScan, ScanRange, Stored, Want};
+use crate::method::{BatchWrite, Blocking, BufferReader, RecordScan, ScanRange, Stored, Want};
 
 /// A read that waits for the disk brings so much into the page cache at once, at multiples of it.
 const AROUND: u64 = 64 << 10;
@@ -113,6 +114,24 @@ impl BufferReader for Buffer {
             self.complain(found.clone());
         }
         Ok(found)
+    }
+
+    fn mending(
+        self: Arc<Self>,
+        token: &Token,
+        arrival: UnixTime,
+        id_hash: &IdHash,
+    ) -> Option<Box<dyn BatchWrite>> {
+        if !self.is_usable() {
+            return None;
+        }
+        Some(Box::new(Mending {
+            buffer: self,
+            token: *token,
+            arrival,
+            id_hash: *id_hash,
+            is_written: false,
+        }))
     }
 
     fn take_memory(&self) {

@@ -1,0 +1,104 @@
+//! Writing the header of a record again that was damaged, from what the history knows of the article and what is left.
+//!
+//! It is written only where its own checksum proves that, and with it the article behind it: so not where that is damaged, or
+//! the sequence, which is known from nowhere else.  It goes the way of batches, on their thread, as overwriting does, so that nobody
+//! begins to write there meanwhile.  What cannot be proven stays as it is.
+
+use std::sync::Arc;
+
+use newsreel_wire::{BufferId, IdHash, Sequence, Token, UnixTime};
+
+use super::buffer::Buffer;
+use super::format::{Mark, RECORD_HEADER, RecordHeader};
+use super::geometry::in_memory;
+use super::placing::token_of;
+use crate::error::Result;
+use crate::method::BatchWrite;
+
+/// Where the checksum of a header lies, at its end.
+const CRC: usize = RECORD_HEADER - 4;
+/// Where it has the sequence, the one thing that only it and the log know.
+const SEQUENCE: std::ops::Range<usize> = 28..36;
+
+/// A record whose header may be written again.
+#[derive(Debug)]
+pub(crate) struct Mending {
+    pub(crate) buffer: Arc<Buffer>,
+    pub(crate) token: Token,
+    pub(crate) arrival: UnixTime,
+    pub(crate) id_hash: IdHash,
+    pub(crate) is_written: bool,
+}
+
+impl Mending {
+    /// The header as it has to be, if what lies there proves it.
+    fn proven(&self, stored: &[u8], article: &[u8]) -> Option<[u8; RECORD_HEADER]> {
+        let [h0, h1, h2, h3, ..] = self.token.tail();
+        let head_len = u32::from_le_bytes([h0, h1, h2, h3]);
+        let (head, body) = article.split_at_checked(head_len as usize)?;
+        let header = RecordHeader {
+            mark: Mark::Article,
+            article_len: self.token.len(),
+            head_len,
+            crc_head: crc32c::crc32c(head),
+            crc_body: crc32c::crc32c(body),
+            position: self.token.position(),
+            sequence: Sequence(u64::from_le_bytes(stored.get(SEQUENCE)?.try_into().ok()?)),
+            arrival: self.arrival,
+            id_hash: self.id_hash,
+        };
+        let right = header.encode(self.buffer.key);
+        let is_proven = stored.get(CRC..) == right.get(CRC..);
+        (is_proven && token_of(&self.buffer, &header) == self.token).then_some(right)
+    }
+
+    /// Whether it was written.
+    fn mend(&self) -> newsreel_host::Result<bool> {
+        let (buffer, start) = (&self.buffer, self.token.position());
+        let len = RECORD_HEADER as u64 + u64::from(self.token.len());
+        if start < buffer.floor() || !buffer.geometry.holds(start, len) {
+            return Ok(false);
+        }
+        let file = buffer.home.file(start.cycle())?;
+        let mut octets = vec![0; in_memory(len)];
+        file.read_exact_at(&mut octets, start.offset())?;
+        let (stored, article) = octets.split_at(RECORD_HEADER);
+        let Some(right) = self.proven(stored, article) else {
+            return Ok(false);
+        };
+        // Also where it is right here: then it is the medium that has another.
+        file.write_at(&right, start.offset())?;
+        Ok(true)
+    }
+}
+
+impl BatchWrite for Mending {
+    fn buffer(&self) -> BufferId {
+        self.buffer.id
+    }
+
+    fn write(&mut self) -> Result<()> {
+        if let Some(error) = self.buffer.suspended_error() {
+            return Err(error);
+        }
+        self.is_written = self.mend().unwrap_or_else(|error| {
+            // It was damaged before, and no article that comes has to wait for that.
+            tracing::error!(%error, buffer = %self.buffer.name, "a damaged record cannot be written again");
+            false
+        });
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        if !self.is_written {
+            return Ok(());
+        }
+        let cycle = self.token.position().cycle();
+        self.buffer
+            .unless_failed(self.buffer.home.sync(cycle..=cycle))
+    }
+
+    fn article(&self, _: &Token) -> Option<(&[u8], u32)> {
+        None
+    }
+}

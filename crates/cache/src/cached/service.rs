@@ -10,6 +10,8 @@ use newsreel_service::{
     GroupRow, GroupSelect, NewsService, Offer, OfferedId, OverviewRows, Part, ServiceError,
     Transfer,
 };
+use newsreel_wire::article::{Headers, Known};
+use newsreel_wire::newsgroups;
 use newsreel_wire::wildmat::Wildmat;
 use newsreel_wire::{ArticleNumber, GroupId, GroupName, MessageId, UnixTime};
 
@@ -128,7 +130,15 @@ impl<C: Connect> NewsService for CServer<C> {
     }
 
     async fn post(&self, post: Post, from: &Arc<Connection>) {
+        let article = post.article.clone();
         self.inner.there.post(post, from).await;
+        // Posters look whether it is there.
+        if let Ok(headers) = Headers::scan(&article) {
+            let groups = headers.content(Known::Newsgroups).unwrap_or_default();
+            for group in newsgroups::split(groups).flatten() {
+                self.inner.keep.outdate_group(group.as_str());
+            }
+        }
     }
 
     fn decline(&self, id: MessageId<'_>, from: &Connection) {

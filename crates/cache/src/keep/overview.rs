@@ -132,6 +132,13 @@ impl Keep {
         self.forget_in_memory(&gone, has_moved.then_some((&**name, below)));
     }
 
+    /// What was told of a group may have changed since: it counts as told long ago.  Never waits for the disk.
+    pub fn outdate_group(&self, name: &str) {
+        if let Some(group) = self.groups.lock().rows.get_mut(name) {
+            Arc::make_mut(group).told = UnixTime(0);
+        }
+    }
+
     /// The server says that there is no such group.
     pub fn remove_group(&self, name: &str) {
         let mut groups = self.groups.lock();

@@ -7,9 +7,10 @@ use newsreel_cache::keep::{Keep, KeepSettings};
 use newsreel_cache::{CServer, CacheSettings, RServer, RemoteSettings};
 use newsreel_host::{Disk, FakeClock, MemoryDisk};
 use newsreel_net::client::{Pool, PoolLimits};
-use newsreel_service::posting::PostingConfig;
+use newsreel_service::posting::{Post, PostingConfig};
 use newsreel_service::{
-    ArticleBuf, ArticleQuery, GroupInfo, NewsService, OverviewRows, Part, ServiceError,
+    ArticleBuf, ArticleQuery, Connection, ConnectionId, GroupInfo, NewsService, Outcome,
+    OverviewRows, Part, ServiceError,
 };
 use newsreel_wire::{ArticleNumber, GroupName, MessageId};
 use tokio::time::Instant;
@@ -327,6 +328,29 @@ async fn a_thousand_articles_read_one_behind_the_other_take_at_most_sixty_round_
         .filter(|said| said.starts_with("ARTICLE"))
         .count();
     assert_eq!(articles, 1000, "each once");
+}
+
+/// Whoever posted looks whether it is there.
+#[tokio::test]
+async fn what_was_posted_here_is_seen_at_once() {
+    let rig = rig(2, REFRESH_S);
+    assert_eq!(rig.overview().await, [1, 2]);
+    let article = "From: me@t.example\r\nNewsgroups: misc.test\r\nSubject: x\r\n\r\nText.\r\n.\r\n";
+    let post = Post {
+        ticket: 1,
+        id: rig.here.new_message_id(),
+        poster: Arc::default(),
+        article: article.into(),
+    };
+    let id = post.id.to_string();
+    let from = Arc::new(Connection::new(ConnectionId(1), None, None));
+    rig.here.post(post, &from).await;
+    let mut done = Vec::new();
+    from.take_completions(&mut done);
+    assert_eq!(done[0].outcome, Outcome::Accepted);
+    assert_eq!(rig.overview().await, [1, 2, 3]);
+    let read = rig.read_by_id(&id, Part::Whole).await.unwrap();
+    assert!(read.ends_with(article.as_bytes()));
 }
 
 #[tokio::test]

@@ -90,6 +90,7 @@ impl Toy {
                     .collect();
                 format!("{}{numbers}.\r\n", self.selected())
             }
+            ["POST"] => "340 send it\r\n".to_owned(),
             ["OVER", id] if id.starts_with('<') => "430 none\r\n".to_owned(),
             ["OVER", range] => {
                 let lines: String = self
@@ -131,6 +132,7 @@ impl To {
     async fn serve(self, mut io: DuplexStream) {
         let _ = io.write_all(b"200 ready\r\n").await;
         let (mut said, mut piece) = (Vec::new(), [0; 4096]);
+        let mut post: Option<String> = None;
         while let Ok(len @ 1..) = io.read(&mut piece).await {
             said.extend_from_slice(&piece[..len]);
             let round_trip = self.0.lock().round_trip;
@@ -146,8 +148,20 @@ impl To {
                     if toy.is_down {
                         return;
                     }
-                    toy.answer(command)
+                    match &mut post {
+                        None => toy.answer(command),
+                        Some(wire) => {
+                            *wire += &format!("{command}\r\n");
+                            if command != "." {
+                                continue;
+                            }
+                            let next = toy.articles.keys().next_back().map_or(1, |last| last + 1);
+                            toy.articles.insert(next, std::mem::take(wire));
+                            "240 taken\r\n".to_owned()
+                        }
+                    }
                 };
+                post = answer.starts_with("340").then(String::new);
                 let _ = io.write_all(answer.as_bytes()).await;
             }
         }

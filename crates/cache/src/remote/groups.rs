@@ -92,16 +92,25 @@ impl<C: Connect> RServer<C> {
         Ok(())
     }
 
-    /// The list; a listing that begins gets one that is not too old.
+    /// The list; a listing that begins gets one that is not too old, as far as the server can be asked.
     pub(super) async fn listed(&self, begins: bool) -> Result<Arc<Listing>, ServiceError> {
         let mut kept = self.listing.lock().await;
+        let refresh = self.settings.list_refresh;
         if let Some(listing) = &*kept
-            && (!begins || listing.taken.elapsed() < self.settings.list_refresh)
+            && (!begins || listing.taken.elapsed() < refresh)
         {
             return Ok(listing.clone());
         }
+        match (self.fetched().await, &*kept) {
+            (Ok(listing), _) => Ok(kept.insert(Arc::new(listing)).clone()),
+            // An old list is better than none, where it may be old at all.
+            (Err(_), Some(old)) if !refresh.is_zero() => Ok(old.clone()),
+            (Err(error), _) => Err(error),
+        }
+    }
+
+    async fn fetched(&self) -> Result<Listing, ServiceError> {
         let most = self.settings.groups_max;
-        let listing = asked!(self, client => Listing::fetch(&mut client, most).await);
-        Ok(kept.insert(Arc::new(listing)).clone())
+        Ok(asked!(self, client => Listing::fetch(&mut client, most).await))
     }
 }

@@ -353,15 +353,23 @@ async fn what_was_posted_here_is_seen_at_once() {
     assert!(read.ends_with(article.as_bytes()));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_server_that_is_down_hides_nothing_that_is_kept() {
     let rig = rig(5, REFRESH_S);
+    let list = async || {
+        let mut lines = Vec::new();
+        let listed = rig.here.active_list(&mut lines).await;
+        listed.map(|()| lines.concat())
+    };
+    assert_eq!(list().await.unwrap(), b"misc.test 5 1 y\r\n");
     assert_eq!(rig.overview().await.len(), 5);
     assert!(rig.read(2).await.unwrap());
     rig.to.0.lock().is_down = true;
     rig.later(2 * REFRESH_S);
     assert!(rig.read(2).await.unwrap());
     assert_eq!(rig.overview().await.len(), 5);
+    tokio::time::advance(Duration::from_secs(61)).await;
+    assert_eq!(list().await.unwrap(), b"misc.test 5 1 y\r\n");
     // Not "no such article": readers would mark it read.
     assert!(rig.read(3).await.is_err());
     assert!(

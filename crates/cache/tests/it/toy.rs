@@ -81,6 +81,7 @@ impl Toy {
             ["GROUP" | "LISTGROUP", ..] | ["LIST", "ACTIVE", _] if self.is_without_group => {
                 "411 none\r\n".to_owned()
             }
+            ["LIST", "ACTIVE"] => "215 list\r\nmisc.test 5 1 y\r\n.\r\n".to_owned(),
             ["GROUP", _] => self.selected(),
             ["LIST", "ACTIVE", _] => "215 list\r\nmisc.test 0 1 y\r\n.\r\n".to_owned(),
             ["LISTGROUP", _, range] => {

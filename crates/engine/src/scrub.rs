@@ -72,8 +72,7 @@ fn scrub_buffer(
     let until = Position::checked(facts.cycle, facts.free_offset).unwrap_or_default();
     let mut walk = Walk::new(shared, buffer, from);
     let (mut articles, mut counted) = (0, 0);
-    // Where a record was written again, and whose.
-    let mut again: Option<(Position, String)> = None;
+    let mut again = Again::default();
     let (mut is_overtaken, mut is_over) = (false, false);
     while !is_over {
         if walk.at() < buffer.floor() {
@@ -81,26 +80,15 @@ fn scrub_buffer(
             (is_overtaken, counted) = (true, 0);
         }
         // By itself a walk ends at what was the newest when it began.
-        is_over = is_overtaken && walk.at() >= until;
-        let met = match is_over {
-            true => None,
-            false => walk.step()?,
-        };
-        match met {
+        let is_there = is_overtaken && walk.at() >= until;
+        match if is_there { None } else { walk.step()? } {
             None => is_over = true,
             Some(Met::Sound { token, .. }) => {
                 articles += 1;
-                if let Some((_, id)) = again.take_if(|(at, _)| *at == token.position()) {
-                    mended_record(buffer, &id, scrubber);
-                }
+                again.is_sound(buffer, token.position(), scrubber);
             }
             Some(Met::Damaged(at, damage)) => {
-                let is_first = again.as_ref().is_none_or(|(tried, _)| *tried != at);
-                let mending = walk.mending(at).filter(|_| is_first);
-                if let Some((id, write)) = mending {
-                    shared.write(write);
-                    again = Some((at, id));
-                    walk.again_from(at);
+                if again.is_tried(shared, &mut walk, at) {
                     counted = 0;
                     continue;
                 }
@@ -159,17 +147,40 @@ fn mend_header(shared: &Shared, buffer: &Arc<dyn BufferReader>, scrubber: &mut d
     }
 }
 
-/// A record was told apart from its leftovers.
-fn mended_record(buffer: &Arc<dyn BufferReader>, id: &str, scrubber: &mut dyn Scrubber) {
-    let name = buffer.name();
-    tracing::error!(
-        buffer = name,
-        article = id,
-        "the header of its record was damaged; it was written again"
-    );
-    scrubber.mended(format!(
-        "buffer {name}: the header of the record of {id} was damaged; it was written again"
-    ));
+/// The record that was written again last: where it begins, and whose it is.
+#[derive(Default)]
+struct Again(Option<(Position, String)>);
+
+impl Again {
+    /// Has the record written again that begins here, if that was not done just now and may do some good; the walk looks again.
+    fn is_tried(&mut self, shared: &Shared, walk: &mut Walk<'_>, at: Position) -> bool {
+        let is_first = self.0.as_ref().is_none_or(|(tried, _)| *tried != at);
+        let Some((id, write)) = walk.mending(at).filter(|_| is_first) else {
+            return false;
+        };
+        shared.write(write);
+        self.0 = Some((at, id));
+        walk.again_from(at);
+        true
+    }
+
+    /// The record here is sound: it is told if it was not.
+    fn is_sound(
+        &mut self,
+        buffer: &Arc<dyn BufferReader>,
+        at: Position,
+        scrubber: &mut dyn Scrubber,
+    ) {
+        let Some((_, id)) = self.0.take_if(|(tried, _)| *tried == at) else {
+            return;
+        };
+        let (name, what) = (
+            buffer.name(),
+            "the header of its record was damaged; it was written again",
+        );
+        tracing::error!(buffer = name, article = id, "{what}");
+        scrubber.mended(format!("buffer {name}, {id}: {what}"));
+    }
 }
 
 impl Shared {

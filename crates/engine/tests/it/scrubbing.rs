@@ -418,7 +418,7 @@ async fn a_record_whose_header_rots_is_written_again() {
             continue;
         }
         let expected = format!(
-            "buffer {buffer}: the header of the record of <{n}@t.example> was damaged; it was written again"
+            "buffer {buffer}, <{n}@t.example>: the header of its record was damaged; it was written again"
         );
         assert_eq!(before.headers, [expected], "octet {octet}");
         mended += 1;

@@ -87,7 +87,7 @@ fn a_directory_that_is_half_converted_is_refused() {
             Err(newsreel_layout::Error::Host(newsreel_host::Error::Locked { .. }))
                 if tries < 100 =>
             {
-                std::thread::sleep(std::time::Duration::from_millis(20));
+                std::thread::sleep(Duration::from_millis(20));
             }
             done => {
                 done.unwrap();

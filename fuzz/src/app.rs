@@ -14,6 +14,7 @@ pub const TARGETS: &[Target] = &[
     ("configuration", configuration),
     ("control_request", control_request),
     ("control_rules", control_rules),
+    ("filter_answer", filter_answer),
     ("framer", framer),
     ("group_list", group_list),
     ("mount_table", mount_table),
@@ -26,6 +27,25 @@ pub fn answers(data: &[u8]) {
     if let Ok(said) = newsreel_app::fuzz::answers(data) {
         assert!(said.starts_with("240"), "{said}");
     }
+}
+
+/// A line of a filter: what it says is of the article that was asked about, and has no end of a line in it.
+pub fn filter_answer(data: &[u8]) {
+    use newsreel_filter::{Answer, parse_answer};
+    let line = String::from_utf8_lossy(data);
+    let line = line.split('\n').next().unwrap_or_default().trim_end();
+    let said = parse_answer(line, 7);
+    let text = match said {
+        Some(Answer::Label(word) | Answer::Class(word)) => {
+            assert!(!word.is_empty() && !word.contains(char::is_whitespace));
+            word
+        }
+        Some(Answer::Reject(text)) => text,
+        Some(Answer::Accept | Answer::Drop) | None => "",
+    };
+    assert!(said.is_none() || line.starts_with("7 "), "{line}");
+    assert!(line.ends_with(text), "{line}");
+    assert!(parse_answer(line, 8).is_none() || said.is_none(), "{line}");
 }
 
 /// A `control.ctl` or the policy of a hierarchy: no more rules than a policy has, or than there are lines.

@@ -27,6 +27,7 @@ impl Engine {
         let shared = &self.shared;
         let facts = shared.views.facts();
         let segments = shared.journal.segments();
+        let filter = shared.filter.read().clone();
         let config = &shared.config.sequencer;
         Status {
             version: env!("CARGO_PKG_VERSION"),
@@ -85,6 +86,7 @@ impl Engine {
             offers: shared.offers.len() as u64,
             queue: shared.inbox.waiting_batches() as u64,
             counters: shared.counters.values(),
+            filters: filter.map_or_else(Vec::new, |filter| filter.counts()),
             memory_octets: newsreel_host::process::own_facts().map_or(0, |facts| facts.rss_bytes),
         }
     }

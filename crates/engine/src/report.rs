@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use newsreel_service::FilterCounts;
 use newsreel_store::BufferFacts;
 use newsreel_wire::UnixTime;
 use serde::Serialize;
@@ -56,6 +57,8 @@ pub struct Status {
     pub queue: u64,
     /// Counters since the engine was opened.
     pub counters: CounterValues,
+    /// What each filter has said since it began.
+    pub filters: Vec<FilterCounts>,
     /// Resident memory of the process, octets.
     pub memory_octets: u64,
 }

@@ -5,15 +5,17 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
-use newsreel_service::{ArticleFilter, Reject, Subject, Verdict, Verdicts};
+use newsreel_service::{ArticleFilter, FilterCounts, Reject, Subject, Verdict, Verdicts};
 use newsreel_wire::article::{HeaderLimits, Headers, Known};
 use newsreel_wire::{Wildmat, newsgroups};
 use tokio::time::Instant;
 
 use crate::builtin::Builtin;
 use crate::config::{Fallback, FilterConfig, FilterRule};
+use crate::counts::Counts;
 use crate::program::{Asked, Program};
 
 /// How long a start waits for programs: longer and the server is worse than without them.
@@ -31,6 +33,7 @@ struct Filter {
     groups: Wildmat,
     builtin: Builtin,
     program: Option<Program>,
+    counts: Arc<Counts>,
 }
 
 impl Filters {
@@ -44,9 +47,11 @@ impl Filters {
         }
         let filters = rules.iter().map(|rule| {
             let groups = Wildmat::parse(&rule.groups).map_err(|error| error.to_string())?;
+            let counts = Arc::<Counts>::default();
             Ok(Filter {
                 builtin: Builtin::new(rule)?,
-                program: (!rule.program.is_empty()).then(|| Program::start(rule)),
+                program: (!rule.program.is_empty()).then(|| Program::start(rule, &counts)),
+                counts,
                 rule: rule.clone(),
                 begun: Instant::now(),
                 groups,
@@ -67,6 +72,12 @@ impl ArticleFilter for Filters {
         })
     }
 
+    fn counts(&self) -> Vec<FilterCounts> {
+        let all = self.0.iter();
+        all.map(|filter| filter.counts.values(&filter.rule.name))
+            .collect()
+    }
+
     fn begun(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         let all = async {
             for program in self.0.iter().filter_map(|filter| filter.program.as_ref()) {
@@ -76,6 +87,13 @@ impl ArticleFilter for Filters {
         Box::pin(async {
             let _ = tokio::time::timeout(BEGIN_MAX, all).await;
         })
+    }
+}
+
+/// What is taken keeps what a filter before said of it.
+fn set(verdict: &mut Verdict, judged: Verdict) {
+    if judged != Verdict::Accept {
+        *verdict = judged;
     }
 }
 
@@ -93,9 +111,8 @@ impl Filter {
                 continue;
             }
             match (self.builtin.judge(subject, now_ms), &self.program) {
-                (Verdict::Accept, None) => {}
                 (Verdict::Accept, Some(program)) => asked.push((verdict, program.ask(subject))),
-                (other, _) => *verdict = other,
+                (judged, _) => self.note(verdict, judged),
             }
         }
         for (verdict, asked) in asked {
@@ -103,11 +120,20 @@ impl Filter {
                 Some(asked) => tokio::time::timeout_at(until, asked).await.ok(),
                 None => None,
             };
-            match answer.and_then(Result::ok).unwrap_or(self.fallback()) {
-                Verdict::Accept => {}
-                other => *verdict = other,
+            match answer.and_then(Result::ok) {
+                Some(judged) => self.note(verdict, judged),
+                None => {
+                    self.counts.not_judged();
+                    set(verdict, self.fallback());
+                }
             }
         }
+    }
+
+    /// It has judged an article.
+    fn note(&self, verdict: &mut Verdict, judged: Verdict) {
+        self.counts.judged(&judged);
+        set(verdict, judged);
     }
 
     fn is_for(&self, subject: &Subject) -> bool {

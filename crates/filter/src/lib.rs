@@ -8,6 +8,7 @@
 mod builtin;
 mod chain;
 mod config;
+mod counts;
 mod program;
 mod protocol;
 mod texts;

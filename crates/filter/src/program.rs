@@ -17,6 +17,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::config::FilterRule;
+use crate::counts::Counts;
 use crate::protocol::{ANSWER_OCTETS_MAX, Answer, GREETING, parse_answer, write_article};
 use crate::texts::kept;
 
@@ -52,7 +53,7 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    pub(crate) fn start(rule: &FilterRule) -> Self {
+    pub(crate) fn start(rule: &FilterRule, counts: &Arc<Counts>) -> Self {
         let (queue, jobs) = mpsc::channel(WAITING_MAX);
         let jobs = Arc::new(Mutex::new(jobs));
         let working = Arc::new(AtomicUsize::new(0));
@@ -64,6 +65,7 @@ impl Program {
                 jobs: Arc::clone(&jobs),
                 working: Arc::clone(&working),
                 tried: Some(Arc::clone(&tried)),
+                counts: Arc::clone(counts),
                 is_working: false,
                 number: 0,
             };
@@ -104,6 +106,7 @@ struct Keeper {
     working: Arc<AtomicUsize>,
     /// Told once.
     tried: Option<Arc<Semaphore>>,
+    counts: Arc<Counts>,
     is_working: bool,
     /// Of the last article that was handed over.
     number: u64,
@@ -255,6 +258,7 @@ impl Keeper {
             Answer::Reject(text) => Verdict::Reject(kept(text).unwrap_or(REFUSED)),
             Answer::Label(label) => {
                 tracing::info!(target: "newsreel::filter", %filter, label, "labelled");
+                self.counts.labelled();
                 Verdict::Accept
             }
             Answer::Class(class) => kept(class).map_or(Verdict::Accept, Verdict::Class),

@@ -45,7 +45,8 @@ pub(crate) fn write_article(number: u64, subject: &Subject, out: &mut Vec<u8>) {
 #[must_use]
 pub fn parse_answer(line: &str, number: u64) -> Option<Answer<'_>> {
     let (first, rest) = line.split_once(' ')?;
-    if first.parse() != Ok(number) {
+    // As it was told, digit by digit.
+    if first != number.to_string() {
         return None;
     }
     let (verdict, text) = rest.split_once(' ').unwrap_or((rest, ""));
@@ -79,6 +80,8 @@ mod tests {
             ("7 class junk", Some(Answer::Class("junk"))),
             ("8 accept", None),
             ("7", None),
+            ("+7 accept", None),
+            ("07 accept", None),
             ("7  accept", None),
             ("accept", None),
             ("7 accept it", None),

@@ -9,6 +9,7 @@ use std::net::IpAddr;
 use std::pin::Pin;
 
 use bytes::Bytes;
+use serde::Serialize;
 
 /// An article to be judged: sound, wanted and not here.
 #[derive(Debug, Clone)]
@@ -39,6 +40,25 @@ pub enum Verdict {
 /// The longest text of a refusal: with code and message-id it fits a reply line.
 pub const FILTER_TEXT_OCTETS_MAX: usize = 200;
 
+/// What a filter has said of articles since it began.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct FilterCounts {
+    /// Its name.
+    pub name: String,
+    /// Articles that it took, those with a label or a class among them.
+    pub accepted: u64,
+    /// Articles that it labelled.
+    pub labelled: u64,
+    /// Articles for which it named a class.
+    pub classed: u64,
+    /// Articles that it refused.
+    pub rejected: u64,
+    /// Articles that it had dropped.
+    pub dropped: u64,
+    /// Articles that it did not judge in time, for which `filter.when_down` held.
+    pub unjudged: u64,
+}
+
 /// The verdicts, when they are there.
 pub type Verdicts<'a> = Pin<Box<dyn Future<Output = Vec<Verdict>> + Send + 'a>>;
 
@@ -46,6 +66,11 @@ pub type Verdicts<'a> = Pin<Box<dyn Future<Output = Vec<Verdict>> + Send + 'a>>;
 pub trait ArticleFilter: Debug + Send + Sync + 'static {
     /// One verdict for each, in their order.
     fn judge(&self, subjects: Vec<Subject>) -> Verdicts<'_>;
+
+    /// What each of its parts has said, in the order in which they are asked.
+    fn counts(&self) -> Vec<FilterCounts> {
+        Vec::new()
+    }
 
     /// When it judges, or has failed to begin, or does not begin soon.
     fn begun(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;

@@ -25,7 +25,7 @@ pub use article::{ArticleBuf, ArticleQuery, Found, Part};
 pub use changes::LastChanges;
 pub use connection::{Completion, Connection, ConnectionId};
 pub use error::ServiceError;
-pub use filter::{ArticleFilter, FILTER_TEXT_OCTETS_MAX, Subject, Verdict, Verdicts};
+pub use filter::{ArticleFilter, FILTER_TEXT_OCTETS_MAX, FilterCounts, Subject, Verdict, Verdicts};
 pub use group::{GroupCursor, GroupInfo, GroupRow, GroupSelect, GroupStatus};
 pub use overview::OverviewRows;
 pub use reject::Reject;

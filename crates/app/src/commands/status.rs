@@ -29,6 +29,9 @@ fn said(status: &Value, read_only: bool) -> String {
     facts.extend(views(status));
     facts.push(("memory", octets(&status["memory_octets"])));
     facts.push(("counted", counted(&status["counters"])));
+    for filter in status["filters"].as_array().into_iter().flatten() {
+        facts.push(("filter", filtered(filter)));
+    }
     let sessions = &status["server"]["sessions"];
     for (name, kind) in SESSIONS {
         if let Some(counts) = sessions[kind]
@@ -184,6 +187,16 @@ fn expiry(expiry: &Value) -> String {
         ),
     };
     format!("{}; {now}; {last}", some(&expiry["rules"], "rule"))
+}
+
+/// What a filter has said.
+fn filtered(filter: &Value) -> String {
+    let mut counts = filter.as_object().cloned().unwrap_or_default();
+    let name = counts
+        .remove("name")
+        .as_ref()
+        .map_or_else(String::new, cell);
+    format!("{name}: {}", counted(&json!(counts)))
 }
 
 fn counted(counters: &Value) -> String {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use newsreel_host::{Disk as _, RealDisk, replace_file};
+use serde_json::json;
 
 use crate::client::{NewsClient, article};
 use crate::spool::Spool;
@@ -88,6 +89,19 @@ fn peers_and_posters_are_told() {
     assert_eq!(status["counters"]["dropped"], 1);
     let refused = &status["server"]["sessions"]["articles_refused"];
     assert_eq!(refused["filtered"], 5, "{status}");
+    let counts = &status["filters"][0];
+    assert_eq!(
+        (&counts["name"], &counts["accepted"]),
+        (&json!("judge"), &json!(1))
+    );
+    assert_eq!(
+        (&counts["rejected"], &counts["dropped"]),
+        (&json!(5), &json!(1))
+    );
+    assert_eq!(counts["unjudged"], 3);
+    let said = spool.text(&["status"]);
+    let words = "judge: accepted 1, dropped 1, rejected 5, unjudged 3";
+    assert!(said.contains(words), "{said}");
     server.stop();
     let log = spool.log();
     assert!(log.contains("it closed its output"), "{log}");

@@ -189,6 +189,7 @@ fn inews_of_inn_posts() {
     let text = "domain: a.example\nfromhost: a.example\npathhost: a.example\nserver: 127.0.0.1\nmta: \"/bin/false %s\"\npathnews: /usr/lib/news\n\
                 hismethod: hisv6\nenableoverview: false\n";
     write(&settings, text.as_bytes());
+    // A From of its own makes it add a Sender, `user%host`, which is no address.
     let mut child = inews
         .args(["-h", "-S", "-O", "-p", &server.address.port().to_string()])
         .env("INNCONF", settings)
@@ -198,8 +199,7 @@ fn inews_of_inn_posts() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let text =
-        "Newsgroups: misc.test\nSubject: from inews\nMessage-ID: <inews@t.example>\n\n.dot\ntext\n";
+    let text = "From: Ada <ada@b.example>\nNewsgroups: misc.test\nSubject: from inews\nMessage-ID: <inews@t.example>\n\n.dot\ntext\n";
     child
         .stdin
         .take()
@@ -207,7 +207,10 @@ fn inews_of_inn_posts() {
         .write_all(text.as_bytes())
         .unwrap();
     said(child.wait_with_output().unwrap()).unwrap();
-    assert_eq!(body(&stored(&server, "<inews@t.example>")), b".dot\ntext\n");
+    let kept = stored(&server, "<inews@t.example>");
+    assert_eq!(body(&kept), b".dot\ntext\n");
+    let kept = String::from_utf8(kept).unwrap();
+    assert!(kept.contains("%a.example\n"), "{kept}");
     server.stop();
 }
 

@@ -105,6 +105,10 @@ async fn a_program_says_what_becomes_of_articles() {
     );
     let many = vec!["fine"; 500];
     assert_eq!(judged(&filters, &many).await, [Verdict::Accept; 500]);
+    let counts = filters.counts().remove(0);
+    assert_eq!((counts.accepted, counts.labelled), (503, 1));
+    assert_eq!((counts.classed, counts.rejected), (1, 3));
+    assert_eq!((counts.dropped, counts.unjudged), (1, 0));
 }
 
 #[tokio::test]
@@ -151,6 +155,8 @@ async fn nobody_waits_for_a_slow_program() {
     let began = Instant::now();
     let said = judged(&filters, &["fine", "be-slow", "say-reject"]).await;
     assert_eq!(said, [Verdict::Accept, Verdict::Later, Verdict::Later]);
+    let counts = filters.counts().remove(0);
+    assert_eq!((counts.accepted, counts.unjudged), (1, 2));
     let late = began.elapsed();
     assert!(late < Duration::from_millis(1900), "{late:?}");
     tokio::time::sleep(Duration::from_millis(100)).await;

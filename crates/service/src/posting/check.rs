@@ -60,8 +60,9 @@ const FORBIDDEN: KnownSet = KnownSet::of(&[
 /// Fields that may be there more than once (RFC 5322 section 3.6); Lines is taken out anyway.
 const REPEATABLE: KnownSet = KnownSet::of(&[Known::Comments, Known::Keywords, Known::Lines]);
 
-/// Fields that hold mailboxes; From is one too, and has a reason of its own.
-const MAILBOXES: [Known; 3] = [Known::ReplyTo, Known::Sender, Known::Approved];
+/// Fields that hold mailboxes; From is one too, and has a reason of its own.  Sender is taken as it comes: INN's inews writes
+/// `user%host.example` there, so that nobody answers to it, and INN takes it.
+const MAILBOXES: [Known; 2] = [Known::ReplyTo, Known::Approved];
 
 /// The message-id an article brings, if it is a good one: what the article will be known by.
 #[must_use]
@@ -368,6 +369,7 @@ mod tests {
                 Some(Known::References),
             ),
             ("X-Any: \x07\n", Reject::HeaderControl, None),
+            ("Sender: a\x07b\n", Reject::HeaderControl, None),
             (&long, Reject::HeaderLineTooLong, None),
             ("no colon\n", Reject::BadHeaderLine, None),
             ("Followup-To: a.b,c.d,e.f\n", Reject::TooManyFollowups, None),

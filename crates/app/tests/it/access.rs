@@ -1,5 +1,9 @@
 //! `newsreel access explain`: the rules of a configuration, as the server takes them.
 
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
 use newsreel_host::{Disk as _, RealDisk, read_whole, replace_file};
 
 use crate::client::NewsClient;
@@ -228,4 +232,67 @@ fn a_program_knows_more_users() {
     );
     assert!(!RealDisk.exists(&asked).unwrap());
     server.stop();
+}
+
+/// Made by OpenSSL and crypt(3); the password is `correct horse` but for `des` (`secret`).
+const PASSWD_FILE: &str = "# users\n\
+    apr:$apr1$saltsalt$EGVZDNN6gOqijy.tv9axG/\n\
+    long:$apr1$abc$/oVgeH5N2bvLmPjagdEc10\n\
+    md5:$1$saltsalt$NuzA7WTAelpl95xgBGWN60\n\
+    sha512:$6$saltsalt$hRM5XZ86KXEw9UOmjigeVqFgULtFB2sgpC9lXQDfMib3Zgw7mEiUvBJI2EplzfAqxL5Vvwp2scFtv/uamSo5z0\n\
+    sha:{SHA}L55TUjtiq8FBorTWAZ0jy6g129A=\n\
+    bcrypt:$2y$05$abcdefghijklmnopqrstuuHNbAKRhpaujgo33bRWs.NLUTJO3lOy2\n\
+    des:abNANd1rDfiNc:x:y\n\
+    clear:correct horse\n\
+    none:\n";
+
+/// `contrib/login/passwd-file` reads what htpasswd and INN write.
+#[test]
+fn files_of_htpasswd_know_users() {
+    if !RealDisk.exists(Path::new("/usr/bin/perl")).unwrap() {
+        println!("skipped: there is no /usr/bin/perl");
+        return;
+    }
+    let spool = Spool::new();
+    let path = |name: &str| spool.folder().join(name);
+    for (name, text) in [
+        ("users", PASSWD_FILE),
+        ("groups", "staff: apr md5\nother: x apr\n"),
+    ] {
+        replace_file(&RealDisk, &path(name), text.as_bytes()).unwrap();
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contrib/login/passwd-file");
+    let ask = |name: &str, password: &str| {
+        let mut child = Command::new("/usr/bin/perl")
+            .args([&script, &path("users"), &path("groups")])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let said = format!("ClientAuthname: {name}\r\nClientPassword: {password}\r\n.\r\n");
+        let mut input = child.stdin.take().unwrap();
+        input.write_all(said.as_bytes()).unwrap();
+        let done = child.wait_with_output().unwrap();
+        let told = String::from_utf8(done.stdout).unwrap();
+        assert_eq!(done.status.success(), !told.is_empty(), "{name}: {told}");
+        told
+    };
+    let right = "correct horse";
+    assert_eq!(ask("apr", right), "user:apr\r\ngroups:staff,other\r\n");
+    assert_eq!(ask("md5", right), "user:md5\r\ngroups:staff\r\n");
+    for name in ["sha512", "sha", "bcrypt"] {
+        assert_eq!(ask(name, right), format!("user:{name}\r\n"));
+    }
+    let long = ask("long", "a much longer password than sixteen octets");
+    assert_eq!(
+        (long.as_str(), ask("des", "secret").as_str()),
+        ("user:long\r\n", "user:des\r\n")
+    );
+    for name in ["apr", "sha", "bcrypt"] {
+        assert_eq!(ask(name, "correct-horse"), "", "{name}");
+    }
+    for name in ["clear", "none", "nobody", "# users", "a:b"] {
+        assert_eq!(ask(name, right), "", "{name}");
+    }
+    assert_eq!(ask("none", ""), "");
 }

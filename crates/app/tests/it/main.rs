@@ -3,6 +3,7 @@
 
 mod access;
 mod adding;
+mod attack;
 mod bench;
 mod bench_storage;
 mod block_device;

@@ -109,6 +109,7 @@ impl Peers {
         };
         let feeds = this.made(peers, &mut places, &[], begin);
         *this.feeds.lock() = feeds;
+        this.note_begin();
         this.hold_log();
         this
     }
@@ -150,6 +151,26 @@ impl Peers {
             }
         }
         feeds
+    }
+
+    /// Where new feeds begin is on disk before anything comes: after a crash in the first second it would be the end of the log.
+    fn note_begin(&self) {
+        let places = self.places();
+        if places.is_empty() {
+            return;
+        }
+        let text = place::print(&places);
+        if let Err(error) = replace_file(self.disk.as_ref(), &self.file, text.as_bytes()) {
+            tracing::error!(%error, "how far the feeds are cannot be noted; it is tried again");
+        }
+    }
+
+    fn places(&self) -> BTreeMap<String, Place> {
+        let feeds = self.feeds.lock();
+        let places = feeds
+            .iter()
+            .map(|feed| (feed.key(), feed.queue.lock().place().clone()));
+        places.collect()
     }
 
     /// Says from where on the log is needed.
@@ -202,6 +223,7 @@ impl Peers {
             let wanted = self.wanted.lock().clone();
             if let Some(wanted) = wanted {
                 self.change_to(&wanted, &mut links).await;
+                self.save(&mut saved).await;
                 self.wanted.lock().take_if(|it| *it == wanted);
             }
         }
@@ -294,11 +316,7 @@ impl Peers {
 
     /// Writes the places, if one is another than before.
     async fn save(&self, saved: &mut String) {
-        let feeds = self.feeds.lock().clone();
-        let places = feeds
-            .iter()
-            .map(|feed| (feed.key(), feed.queue.lock().place().clone()));
-        let text = place::print(&places.collect());
+        let text = place::print(&self.places());
         if text == *saved {
             return;
         }

@@ -127,6 +127,21 @@ async fn old_peers_and_those_who_say_later() {
     sending.stop().await;
 }
 
+/// Killed within the first second of a new feed, a server began again at the end of the log, and what had come was never sent.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_feed_outlives_a_kill_at_once() {
+    let site = Site::new(&["b.example"]);
+    let text = "[[peer]]\nname = 'b.example'\naddress = 'h:1'";
+    site.world.0["b.example"].habits.lock().closed = true;
+    let sending = site.send_to(&peers(text));
+    site.receive(0..20, "misc.test").await;
+    sending.kill().await;
+    site.world.0["b.example"].habits.lock().closed = false;
+    let sending = site.send_to(&peers(text));
+    site.until_has(&sending, "b.example", 20).await;
+    sending.stop().await;
+}
+
 /// A feed with a delay stands before what is too young, and holds nobody up.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_delay_is_kept() {

@@ -37,6 +37,12 @@ impl Sending {
         self.drain.start();
         self.task.await.unwrap();
     }
+
+    /// Ends as a server does that is killed.
+    pub(crate) async fn kill(self) {
+        self.task.abort();
+        let _ = self.task.await;
+    }
 }
 
 pub(crate) fn peers(text: &str) -> Vec<PeerConfig> {

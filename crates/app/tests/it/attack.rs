@@ -85,14 +85,23 @@ fn garbage(seed: u64, len: usize) -> Vec<u8> {
     (0..len).map(next).collect()
 }
 
-/// Connections that are opened and dropped, some with a word.
+/// Connections that are opened and dropped, some with a word: from an address of their own, so that they take no port of 127.0.0.1
+/// on which other tests are about to listen.
 fn drops(address: SocketAddr) {
-    for n in 0..10_000 {
-        let stream = TcpStream::connect(address).unwrap();
-        if n % 4 == 0 {
-            let _ = (&stream).write_all(b"MODE READER\r\n");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        for n in 0..10_000 {
+            let socket = tokio::net::TcpSocket::new_v4().unwrap();
+            socket.bind(([127, 0, 0, 2], 0).into()).unwrap();
+            let stream = socket.connect(address).await.unwrap();
+            if n % 4 == 0 {
+                let _ = stream.try_write(b"MODE READER\r\n");
+            }
         }
-    }
+    });
 }
 
 /// A line of 64 MB, a command block that never ends a line, and garbage.

@@ -48,6 +48,7 @@ mod requests;
 mod roll_forward;
 mod room;
 mod scrub;
+mod scrub_bits;
 mod scrub_state;
 mod sequencer;
 mod shared;

@@ -18,6 +18,7 @@ use crate::error::Error;
 use crate::pace::{LOOK, Pace, rest};
 use crate::report::{Damage, ScrubReport, ScrubStatus, ScrubbedBuffer};
 use crate::requests::Request;
+use crate::scrub_bits::Bits;
 use crate::scrub_state::{KNOWN_MAX, ScrubState, Tally};
 use crate::sequencer::Event;
 use crate::shared::Shared;
@@ -73,18 +74,21 @@ fn scrub_buffer(
     let mut walk = Walk::new(shared, buffer, from);
     let (mut articles, mut counted) = (0, 0);
     let mut again = Again::default();
+    let mut bits = Bits::new(walk.at());
     let (mut is_overtaken, mut is_over) = (false, false);
     while !is_over {
         if walk.at() < buffer.floor() {
             walk = Walk::new(shared, buffer, buffer.floor());
             (is_overtaken, counted) = (true, 0);
+            bits.restart(walk.at());
         }
         // By itself a walk ends at what was the newest when it began.
         let is_there = is_overtaken && walk.at() >= until;
         match if is_there { None } else { walk.step()? } {
             None => is_over = true,
-            Some(Met::Sound { token, .. }) => {
+            Some(Met::Sound { token, id_hash, .. }) => {
                 articles += 1;
+                bits.starts.push((token, id_hash));
                 again.is_sound(buffer, token.position(), scrubber);
             }
             Some(Met::Damaged(at, damage)) => {
@@ -92,6 +96,7 @@ fn scrub_buffer(
                     counted = 0;
                     continue;
                 }
+                bits.is_unsure = true;
                 shared.found_damaged((buffer.id(), at), &damage);
                 scrubber.damaged(*damage);
             }
@@ -108,6 +113,7 @@ fn scrub_buffer(
             continue;
         }
         counted += octets;
+        bits.look(shared, buffer, walk.at());
         let counters = &shared.counters;
         Counters::add(&counters.scrubbed, articles);
         Counters::add(&counters.scrubbed_octets, octets);
@@ -124,6 +130,10 @@ fn scrub_buffer(
         if !scrubber.passed(&piece) {
             return Ok(false);
         }
+    }
+    if let Some(what) = bits.told() {
+        tracing::error!(buffer = buffer.name(), "{what}");
+        scrubber.mended(format!("buffer {}: {what}", buffer.name()));
     }
     Ok(true)
 }

@@ -260,7 +260,7 @@ fn field<'t>(text: &'t [u8], name: &[u8]) -> Option<&'t [u8]> {
 
 impl Shared {
     /// Whether the history leads to this record, as far as it can tell.
-    fn is_wanted(&self, token: &Token, id_hash: &IdHash) -> bool {
+    pub(crate) fn is_wanted(&self, token: &Token, id_hash: &IdHash) -> bool {
         let known = self.views.history().lookup(id_hash);
         let token_known = known.map(|entry| entry.and_then(|entry| entry.token));
         self.store.is_live(token) && !token_known.is_ok_and(|known| known != Some(*token))

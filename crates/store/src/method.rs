@@ -278,6 +278,17 @@ pub trait BufferReader: Send + Sync + Debug {
         None
     }
 
+    /// What is wrong in its bitmap between two positions of a cycle, given where articles begin there, ascending; nothing where it has
+    /// none, or where that is out of date.
+    fn wrong_bits(&self, _stretch: Range<Position>, _starts: &[Position]) -> Result<WrongBits> {
+        Ok(WrongBits::default())
+    }
+
+    /// Writes bits as they should be; whether it may.
+    fn mend_bits(&self, _wrong: &WrongBits) -> Result<bool> {
+        Ok(false)
+    }
+
     /// Walks the records.
     fn scan(self: Arc<Self>, range: ScanRange) -> Box<dyn RecordScan>;
 
@@ -292,6 +303,15 @@ pub trait BufferReader: Send + Sync + Debug {
 
     /// Takes the memory that articles will need from the system now, so that none of them waits for it.
     fn take_memory(&self) {}
+}
+
+/// Bits of a bitmap that are not as they should be.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WrongBits {
+    /// An article begins here and has none; one that was withdrawn has none, either.
+    pub missing: Vec<Position>,
+    /// Nothing begins here.
+    pub extra: Vec<Position>,
 }
 
 /// Which records a scan shows.

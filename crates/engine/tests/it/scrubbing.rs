@@ -436,3 +436,37 @@ async fn a_record_whose_header_rots_is_written_again() {
     // Those that lie there are told by a check, and nothing else is.
     assert!(world.problems().iter().all(|it| it.contains("buffer C")));
 }
+
+/// By what begins where; a withdrawn article has no bit, and none is missed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bitmap_that_rots_is_written_again() {
+    let memory = MemoryDisk::new();
+    let world = World::on(Arc::new(memory.clone()), config(2 << 20));
+    feed(&world, 0..60, 3000).await;
+    let gone = ["<7@t.example>", "<8@t.example>"].map(|id| id.parse().unwrap());
+    world
+        .engine
+        .withdraw(&gone[..1], newsreel_engine::Reason::Cancelled)
+        .unwrap();
+    world.seal();
+    // Its bit is still to go.
+    world
+        .engine
+        .withdraw(&gone[1..], newsreel_engine::Reason::Cancelled)
+        .unwrap();
+    assert_eq!(scrub(&world).headers, Vec::<String>::new());
+    let (path, offset, _, token) = place(&world, 20);
+    let buffer = token.split_once(':').unwrap().0.to_owned();
+    let (octet, bit) = (8192 + offset / 64 / 8, (offset / 64 % 8) as u8);
+    // One that should be, and one that should not.
+    memory.flip_bit(&path, octet, bit).unwrap();
+    memory.flip_bit(&path, octet + 2, bit).unwrap();
+    let clock = Arc::clone(&world.clock) as Arc<dyn Clock>;
+    let looking = Engine::open_read_only(world.config.clone(), Arc::clone(&world.disk), clock);
+    let looking = looking.unwrap().scrub(&[], 0, &mut |_, _| true).unwrap();
+    let said = |done: &str| format!("buffer {buffer}: 2 bits of its bitmap were wrong; {done}");
+    assert_eq!(looking.headers, [said("nothing was written")]);
+    assert_eq!(scrub(&world).headers, [said("they were written again")]);
+    assert_eq!(scrub(&world).headers, Vec::<String>::new());
+    assert_eq!(world.problems(), Vec::<String>::new());
+}

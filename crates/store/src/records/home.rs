@@ -1,7 +1,7 @@
 //! What a storage method has of its own about a buffer: its files, and what it writes about itself beside the records.
 
 use std::fmt::Debug;
-use std::ops::{Deref, RangeInclusive};
+use std::ops::{Deref, Range, RangeInclusive};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,7 +9,9 @@ use newsreel_host::File;
 use newsreel_wire::{Position, UnixTime};
 
 use super::format::Hints;
+use super::geometry::Geometry;
 use crate::error::{PlaceError, Result};
+use crate::method::WrongBits;
 
 /// The method, as its tokens and reports name it.
 #[derive(Debug, Clone, Copy)]
@@ -92,6 +94,21 @@ pub(crate) trait Home: Send + Sync + Debug {
 
     /// The floor as its files have it now, for who looks beside a server.
     fn floor_by_now(&self) -> Position;
+
+    /// What is wrong in its bitmap between two positions, given where articles begin there.
+    fn wrong_bits(
+        &self,
+        _geometry: &Geometry,
+        _stretch: Range<Position>,
+        _starts: &[Position],
+    ) -> newsreel_host::Result<WrongBits> {
+        Ok(WrongBits::default())
+    }
+
+    /// Writes bits as they should be.
+    fn mend_bits(&self, _geometry: &Geometry, _wrong: &WrongBits) -> newsreel_host::Result<()> {
+        Ok(())
+    }
 
     /// Looks whether its header is as it was written, and writes it again where it is not, if it may; says what was wrong, and
     /// what was done.

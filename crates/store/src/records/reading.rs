@@ -21,7 +21,7 @@ use super::placing::{ARTICLE_OCTETS_MAX, token_of};
 use super::scan::CyclicScan;
 use crate::error::ReadError;
 use crate::facts::BufferFacts;
-use crate::method::{BatchWrite, Blocking, BufferReader, RecordScan, ScanRange, Stored, Want};
+use crate::method::{BatchWrite, Blocking, BufferReader, RecordScan, ScanRange, Stored, Want, WrongBits};
 
 /// A read that waits for the disk brings so much into the page cache at once, at multiples of it.
 const AROUND: u64 = 64 << 10;
@@ -132,6 +132,22 @@ impl BufferReader for Buffer {
             id_hash: *id_hash,
             is_written: false,
         }))
+    }
+
+    fn wrong_bits(
+        &self,
+        stretch: Range<Position>,
+        starts: &[Position],
+    ) -> crate::error::Result<WrongBits> {
+        Ok(self.home.wrong_bits(&self.geometry, stretch, starts)?)
+    }
+
+    fn mend_bits(&self, wrong: &WrongBits) -> crate::error::Result<bool> {
+        let may_write = self.is_usable();
+        if may_write {
+            self.home.mend_bits(&self.geometry, wrong)?;
+        }
+        Ok(may_write)
     }
 
     fn take_memory(&self) {

@@ -40,6 +40,11 @@ impl Starts {
         }
     }
 
+    /// Where the bit of a record that was withdrawn is still to go.
+    pub(super) fn withdrawn(&self) -> &[Position] {
+        &self.withdrawn
+    }
+
     /// Adds the records of a batch, in order.
     pub(super) fn append(&mut self, starts: &mut Vec<Position>) {
         if self.list.len() + starts.len() <= STARTS_MAX {
@@ -184,6 +189,48 @@ fn clear(bits: &mut [u8], from: u64, to: u64) {
     }
 }
 
+/// The offsets in `low..high` at which the bitmap says a record begins.
+pub(super) fn read_starts(
+    file: &dyn File,
+    geometry: &Geometry,
+    low: u64,
+    high: u64,
+) -> newsreel_host::Result<Vec<u64>> {
+    let (low, high) = (low / geometry.block, high / geometry.block);
+    let mut found = Vec::new();
+    let mut octets = vec![0; PAGE_LEN];
+    let mut first = low - low % 8;
+    while first < high {
+        let len = (high - first).div_ceil(8).min(PAGE) as usize;
+        file.read_exact_at(&mut octets[..len], BITMAP_START + first / 8)?;
+        for (octet, at) in octets[..len].iter().zip((first..).step_by(8)) {
+            let blocks = (at..at + 8).filter(|block| octet & (1 << (block % 8)) != 0);
+            let inside = blocks.filter(|block| (low..high).contains(block));
+            found.extend(inside.map(|block| block * geometry.block));
+        }
+        first += len as u64 * 8;
+    }
+    Ok(found)
+}
+
+/// Sets the bits of records that begin at these offsets, or clears them.
+pub(super) fn write_again(
+    file: &dyn File,
+    geometry: &Geometry,
+    offsets: impl Iterator<Item = u64>,
+    is_set: bool,
+) -> newsreel_host::Result<()> {
+    for block in offsets.map(|offset| offset / geometry.block) {
+        let at = BITMAP_START + block / 8;
+        let mut octet = [0];
+        file.read_exact_at(&mut octet, at)?;
+        let bit = 1 << (block % 8);
+        octet[0] = if is_set { octet[0] | bit } else { octet[0] & !bit };
+        file.write_at(&octet, at)?;
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -195,30 +242,6 @@ mod tests {
     use super::*;
 
     const OCTETS: u64 = 8 << 20;
-
-    /// The offsets in `low..high` at which the bitmap says a record begins.
-    fn read_starts(
-        file: &dyn File,
-        geometry: &Geometry,
-        low: u64,
-        high: u64,
-    ) -> newsreel_host::Result<Vec<u64>> {
-        let (low, high) = (low / geometry.block, high / geometry.block);
-        let mut found = Vec::new();
-        let mut octets = vec![0; PAGE_LEN];
-        let mut first = low - low % 8;
-        while first < high {
-            let len = (high - first).div_ceil(8).min(PAGE) as usize;
-            file.read_exact_at(&mut octets[..len], BITMAP_START + first / 8)?;
-            for (octet, at) in octets[..len].iter().zip((first..).step_by(8)) {
-                let blocks = (at..at + 8).filter(|block| octet & (1 << (block % 8)) != 0);
-                let inside = blocks.filter(|block| (low..high).contains(block));
-                found.extend(inside.map(|block| block * geometry.block));
-            }
-            first += len as u64 * 8;
-        }
-        Ok(found)
-    }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]

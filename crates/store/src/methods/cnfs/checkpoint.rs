@@ -21,6 +21,7 @@ impl CheckpointWrite for BufferCheckpoint {
         let Cyclic { buffer, file } = &self.cyclic;
         let change = file.starts.lock().take_until(self.hints.end);
         self.hints.bitmap_end = change.end;
+        let _one = file.bits.lock();
         let written = change
             .write(file.side(), &buffer.geometry)
             .and_then(|()| file.write_both_headers(self.hints));

@@ -1,6 +1,7 @@
 //! The one file of a cyclic buffer: headers in front, bitmap, then the records of whatever cycle.
 
-use std::ops::RangeInclusive;
+use std::collections::BTreeSet;
+use std::ops::{Range, RangeInclusive};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -8,13 +9,15 @@ use newsreel_host::{Disk, File, OpenMode};
 use newsreel_wire::{BufferId, Position, SetId, UnixTime};
 use parking_lot::Mutex;
 
-use super::bitmap::Starts;
+use super::bitmap::{Starts, read_starts, write_again};
 use super::{METHOD, NAME};
 use crate::config::BufferConfig;
 use crate::error::{Error, PlaceError, Result};
+use crate::method::WrongBits;
 use crate::records::Home;
 use crate::records::buffer::{Buffer, Parts};
 use crate::records::format::{FileHeader, FileKey, Hints};
+use crate::records::geometry::Geometry;
 use crate::records::headers::{Headers, Written, read_headers};
 use crate::records::home::{FileRef, Kind};
 use crate::records::memory::Pool;
@@ -75,6 +78,8 @@ pub(crate) struct CyclicFile {
     opened: FileHeader,
     header: Mutex<Written>,
     pub(super) starts: Mutex<Starts>,
+    /// Held by who changes the bitmap.
+    pub(super) bits: Mutex<()>,
 }
 
 /// What is wrong with the copies of a header.
@@ -127,6 +132,7 @@ impl Cyclic {
             side: disk.open(owner.path, mode)?,
             key: FileKey::of(&header.uuid),
             starts: Mutex::new(Starts::from(header.hints.bitmap_end)),
+            bits: Mutex::new(()),
             opened: header.clone(),
             header: Mutex::new(Written {
                 header: header.clone(),
@@ -267,6 +273,46 @@ impl Home for CyclicFile {
             }
         }
         Position::ZERO
+    }
+
+    fn wrong_bits(
+        &self,
+        geometry: &Geometry,
+        stretch: Range<Position>,
+        starts: &[Position],
+    ) -> newsreel_host::Result<WrongBits> {
+        let known = self.written().bitmap_end;
+        let (low, high) = (stretch.start.offset(), stretch.end.offset());
+        let is_in_one = stretch.start.cycle() == stretch.end.cycle() && low < high;
+        if !is_in_one || stretch.end > known {
+            return Ok(WrongBits::default());
+        }
+        let _one = self.bits.lock();
+        let high = high.min(geometry.bitmap_blocks() * geometry.block);
+        let bits = read_starts(self.side.as_ref(), geometry, low, high)?;
+        let at = |offset: &u64| Position::checked(stretch.start.cycle(), *offset);
+        let bits: BTreeSet<Position> = bits.iter().filter_map(at).collect();
+        let of_bitmap = starts.iter().filter(|start| start.offset() < high);
+        let missing = of_bitmap.filter(|start| !bits.contains(start));
+        let missing = missing.copied().collect();
+        let pending = self.starts.lock().withdrawn().to_vec();
+        let mut extra = bits;
+        for start in starts.iter().chain(&pending) {
+            extra.remove(start);
+        }
+        Ok(WrongBits {
+            missing,
+            extra: extra.into_iter().collect(),
+        })
+    }
+
+    fn mend_bits(&self, geometry: &Geometry, wrong: &WrongBits) -> newsreel_host::Result<()> {
+        let _one = self.bits.lock();
+        let file = self.side.as_ref();
+        let (missing, extra) = (wrong.missing.iter(), wrong.extra.iter());
+        write_again(file, geometry, missing.map(|at| at.offset()), true)?;
+        write_again(file, geometry, extra.map(|at| at.offset()), false)?;
+        file.sync_data()
     }
 
     fn mend_header(&self, may_write: bool) -> Result<Option<String>> {

@@ -114,26 +114,18 @@ fn scrub_buffer(
         }
         counted += octets;
         bits.look(shared, buffer, walk.at());
-        let counters = &shared.counters;
-        Counters::add(&counters.scrubbed, articles);
-        Counters::add(&counters.scrubbed_octets, octets);
         let piece = Piece {
             at: walk.at(),
             passed: walk.octets_passed(),
-            tally: Tally {
-                articles: std::mem::take(&mut articles),
-                octets,
-                unreadable: 0,
-            },
+            tally: shared.scrubbed(std::mem::take(&mut articles), octets),
             pause: pace.pause(octets, shared.clock.monotonic()),
         };
         if !scrubber.passed(&piece) {
             return Ok(false);
         }
     }
-    if let Some(what) = bits.told() {
-        tracing::error!(buffer = buffer.name(), "{what}");
-        scrubber.mended(format!("buffer {}: {what}", buffer.name()));
+    if let Some(what) = bits.told(buffer.name()) {
+        scrubber.mended(what);
     }
     Ok(true)
 }
@@ -194,6 +186,17 @@ impl Again {
 }
 
 impl Shared {
+    /// Counts what was compared and read.
+    fn scrubbed(&self, articles: u64, octets: u64) -> Tally {
+        Counters::add(&self.counters.scrubbed, articles);
+        Counters::add(&self.counters.scrubbed_octets, octets);
+        Tally {
+            articles,
+            octets,
+            unreadable: 0,
+        }
+    }
+
     /// Has something written with the next commit, and waits for that; whether it did any good, who looks again sees.
     fn write(&self, write: Box<dyn BatchWrite>) {
         let (answer, answered) = sync_channel(1);

@@ -57,10 +57,17 @@ impl Bits {
         buffer: &Arc<dyn BufferReader>,
         at: Position,
     ) -> Result<(), newsreel_store::Error> {
-        let starts: Vec<Position> = self.starts.iter().map(|(token, _)| token.position()).collect();
+        let starts: Vec<Position> = self
+            .starts
+            .iter()
+            .map(|(token, _)| token.position())
+            .collect();
         let mut wrong = buffer.wrong_bits(self.from..at, &starts)?;
         let is_wanted = |start: &Position| {
-            let found = self.starts.iter().find(|(token, _)| token.position() == *start);
+            let found = self
+                .starts
+                .iter()
+                .find(|(token, _)| token.position() == *start);
             found.is_some_and(|(token, hash)| shared.is_wanted(token, hash))
         };
         wrong.missing.retain(is_wanted);
@@ -72,12 +79,21 @@ impl Bits {
         Ok(())
     }
 
-    /// What was found, for people.
-    pub(crate) fn told(&self) -> Option<String> {
-        let done = match self.is_written {
-            true => "they were written again",
-            false => "nothing was written",
-        };
-        (self.wrong > 0).then(|| format!("{} bits of its bitmap were wrong; {done}", self.wrong))
+    /// What was found, for people; it is logged, too.
+    pub(crate) fn told(&self, buffer: &str) -> Option<String> {
+        if self.wrong == 0 {
+            return None;
+        }
+        let (wrong, done) = (
+            self.wrong,
+            match self.is_written {
+                true => "they were written again",
+                false => "nothing was written",
+            },
+        );
+        tracing::error!(buffer, "{wrong} bits of its bitmap were wrong; {done}");
+        Some(format!(
+            "buffer {buffer}: {wrong} bits of its bitmap were wrong; {done}"
+        ))
     }
 }

@@ -34,7 +34,10 @@ pub use facts::{BufferFacts, Oldest, PlannedBuffer};
 pub use files::CATALOGUE_OCTETS;
 pub use files::card::NAME_OCTETS_MAX;
 pub use files::folder::COLLISIONS_MAX;
-pub use method::{BatchWrite, Blocking, BufferReader, CheckpointWrite, Left, Marks, Missing, Place, RecordScan, Removed, Reservation, ScanRange, Scanned, StorageMethod, Stored, Want, WrongBits};
+pub use method::{
+    BatchWrite, Blocking, BufferReader, CheckpointWrite, Left, Marks, Missing, Place, RecordScan,
+    Removed, Reservation, ScanRange, Scanned, StorageMethod, Stored, Want, WrongBits,
+};
 pub use methods::cnfs::{ARTICLE_OCTETS_MAX, CreateProgress, STARTS_MAX};
 pub use methods::segment::OPEN_SEGMENTS_MAX;
 pub use reader::StoreReader;

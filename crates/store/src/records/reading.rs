@@ -21,7 +21,9 @@ use super::placing::{ARTICLE_OCTETS_MAX, token_of};
 use super::scan::CyclicScan;
 use crate::error::ReadError;
 use crate::facts::BufferFacts;
-use crate::method::{BatchWrite, Blocking, BufferReader, RecordScan, ScanRange, Stored, Want, WrongBits};
+use crate::method::{
+    BatchWrite, Blocking, BufferReader, RecordScan, ScanRange, Stored, Want, WrongBits,
+};
 
 /// A read that waits for the disk brings so much into the page cache at once, at multiples of it.
 const AROUND: u64 = 64 << 10;

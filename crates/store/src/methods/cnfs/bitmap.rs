@@ -225,7 +225,11 @@ pub(super) fn write_again(
         let mut octet = [0];
         file.read_exact_at(&mut octet, at)?;
         let bit = 1 << (block % 8);
-        octet[0] = if is_set { octet[0] | bit } else { octet[0] & !bit };
+        octet[0] = if is_set {
+            octet[0] | bit
+        } else {
+            octet[0] & !bit
+        };
         file.write_at(&octet, at)?;
     }
     Ok(())

@@ -411,18 +411,19 @@ fn what_is_known_costs_little() {
             scope.spawn(move || stat(thread * 60..thread * 60 + 60));
         }
     });
-    let (memory, open) = own();
-    // The kernel forgets names when it needs memory, or when somebody on this machine tells it to.
+    // The kernel forgets names when it needs memory, or when somebody on this machine tells it to, as a test beside this one does
+    // for a while: what was known then and is not any more is no part of what is measured.
     let mut tries = 0;
-    loop {
+    let (memory, open) = loop {
+        let before = own();
         stat(0..files);
         let status = place.json(&["status", "@mnt"]);
         if status["inodes_known"].as_u64() >= Some(u64::from(files)) {
-            break;
+            break before;
         }
         tries += 1;
-        assert!(tries < 5, "{status}");
-    }
+        assert!(tries < 60, "{status}");
+    };
     let (memory_now, open_now) = own();
     let grown = memory_now.saturating_sub(memory);
     let allowed = u64::from(files) * 100 + (8 << 20);

@@ -81,8 +81,7 @@ impl Dispatcher {
         for (at, feed) in self.feeds.iter().enumerate() {
             let mut queue = feed.queue.lock();
             let next = queue.place().next;
-            let is_due = queue.resumes_at_s() <= now_s;
-            if next < end && is_due && !feed.is_paused() && queue.is_hungry() {
+            if next < end && queue.is_due(now_s) && !feed.is_paused() && queue.is_hungry() {
                 let members = passes.entry(next).or_insert_with(|| vec![false; many]);
                 if let Some(member) = members.get_mut(at) {
                     *member = true;

@@ -128,9 +128,9 @@ impl Queue {
         due_s > now_s
     }
 
-    /// When the log is read on at the earliest.
-    pub(crate) const fn resumes_at_s(&self) -> u64 {
-        self.resumes_at_s
+    /// Whether the log may be read on; when the clock stepped back no moment is right any more, and it may.
+    pub(crate) const fn is_due(&self, now_s: u64) -> bool {
+        self.resumes_at_s.saturating_sub(now_s) == 0 || self.resumes_at_s - now_s > self.delay_s
     }
 
     /// An article that goes out; it is behind all before.
@@ -339,16 +339,16 @@ mod tests {
     #[test]
     fn an_article_waits_for_its_delay_and_no_longer() {
         let mut queue = queue_of(Sequence(1), 3, 10);
-        let mut young = |arrival, now_s| {
-            (
-                queue.is_too_young(UnixTime(arrival), now_s),
-                queue.resumes_at_s(),
-            )
-        };
-        assert_eq!(young(1000, 1059), (true, 1060));
-        assert_eq!(young(1000, 1060), (false, 1060));
-        // The clock stepped back by years.
-        assert_eq!(young(1000, 10), (true, 70));
+        assert!(queue.is_too_young(UnixTime(1000), 1059));
+        assert!(!queue.is_due(1059) && queue.is_due(1060));
+        assert!(!queue.is_too_young(UnixTime(1000), 1060));
+        // The clock stepped back by years: then for no longer than the delay, and before anything is read, at once.
+        assert!(queue.is_due(10));
+        assert!(queue.is_too_young(UnixTime(1000), 10));
+        assert!(!queue.is_due(69) && queue.is_due(70));
+        // Without a delay nothing is ever held up.
+        let mut queue = Queue::new(Place::at(Sequence(1)), &FeedConfig::default());
+        assert!(!queue.is_too_young(UnixTime(1000), 1000) && queue.is_due(10));
     }
 
     proptest! {

@@ -10,9 +10,8 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use newsreel_host::OpenMode;
 use newsreel_host::mounts::canonical;
@@ -26,7 +25,7 @@ use crate::measure::machine::DeviceLook;
 use crate::rivals::{CommandRival, Rival as _};
 use crate::storage::groups_of;
 use crate::usenetfs::FileSystem;
-use crate::usenetfs::volume::{Volume, device_of, forget_everything};
+use crate::usenetfs::volume::{Volume, device_of, forget_everything, told};
 
 /// Of an article as a file: its blocks, its inode, its share of everything else.
 const OCTETS_A_FILE: u64 = 16 << 10;
@@ -344,28 +343,4 @@ fn walk(dir: &Path, seen: &mut dyn FnMut(&Path, u64)) -> Result<(), Error> {
 fn remove(fastrm: &Path, names: &str) -> Result<(), Error> {
     let words = ["-e", "-u", "-s", "/"];
     told(Command::new(fastrm).args(words), names).map(drop)
-}
-
-/// Runs a program with this on its standard input; what it says.
-fn told(command: &mut Command, input: &str) -> Result<Vec<u8>, Error> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let failed = |why: String| Error::Program {
-        program: program.clone(),
-        why,
-    };
-    let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let child = command.stderr(Stdio::piped()).spawn();
-    let mut child = child.map_err(|error| failed(error.to_string()))?;
-    if let Some(mut stdin) = child.stdin.take() {
-        let written = stdin.write_all(input.as_bytes());
-        written.map_err(|error| failed(error.to_string()))?;
-    }
-    let output = child.wait_with_output();
-    let output = output.map_err(|error| failed(error.to_string()))?;
-    if output.status.success() {
-        return Ok(output.stdout);
-    }
-    Err(failed(
-        String::from_utf8_lossy(&output.stderr).trim().to_owned(),
-    ))
 }

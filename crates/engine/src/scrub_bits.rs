@@ -87,13 +87,16 @@ impl Bits {
         let (wrong, done) = (
             self.wrong,
             match self.is_written {
-                true => "they were written again",
+                true => "it was written again",
                 false => "nothing was written",
             },
         );
-        tracing::error!(buffer, "{wrong} bits of its bitmap were wrong; {done}");
+        tracing::error!(
+            buffer,
+            "its bitmap was wrong at {wrong} of its bits; {done}"
+        );
         Some(format!(
-            "buffer {buffer}: {wrong} bits of its bitmap were wrong; {done}"
+            "buffer {buffer}: its bitmap was wrong at {wrong} of its bits; {done}"
         ))
     }
 }

@@ -8,6 +8,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -213,18 +214,27 @@ fn call<'a>(
     program: impl AsRef<OsStr>,
     words: impl IntoIterator<Item = &'a OsStr>,
 ) -> Result<(), Error> {
-    let program = program.as_ref();
+    told(Command::new(program).args(words), "").map(drop)
+}
+
+/// Runs a program with this on its standard input; what it says.
+pub(crate) fn told(command: &mut Command, input: &str) -> Result<Vec<u8>, Error> {
+    let program = command.get_program().to_string_lossy().into_owned();
     let failed = |why: String| Error::Program {
-        program: program.to_string_lossy().into_owned(),
+        program: program.clone(),
         why,
     };
-    let mut command = Command::new(program);
-    command.args(words).stdin(Stdio::null());
-    let output = command
-        .output()
-        .map_err(|error| failed(error.to_string()))?;
+    let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let child = command.stderr(Stdio::piped()).spawn();
+    let mut child = child.map_err(|error| failed(error.to_string()))?;
+    if let Some(mut stdin) = child.stdin.take() {
+        let written = stdin.write_all(input.as_bytes());
+        written.map_err(|error| failed(error.to_string()))?;
+    }
+    let output = child.wait_with_output();
+    let output = output.map_err(|error| failed(error.to_string()))?;
     if output.status.success() {
-        return Ok(());
+        return Ok(output.stdout);
     }
     Err(failed(
         String::from_utf8_lossy(&output.stderr).trim().to_owned(),

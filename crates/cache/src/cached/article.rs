@@ -101,14 +101,8 @@ impl<C: Connect> CServer<C> {
                 let query = ArticleQuery::ById(id);
                 return Ok(inner.there.article(query, part, out).await?.is_some());
             }
-            let landing = match inner.flights.begin(Wanted::Id(hash)) {
-                Ok(flight) => {
-                    let landing = flight.landing();
-                    self.fetch_by_id(id, flight);
-                    landing
-                }
-                Err(landing) => landing,
-            };
+            let begin = |flight| self.fetch_by_id(id, flight);
+            let landing = inner.flights.landing(Wanted::Id(hash), begin);
             match landing.wait().await {
                 Landed::Found(fetched) => {
                     answer(&fetched.id, &fetched.kept, part, out);
@@ -153,15 +147,12 @@ impl<C: Connect> CServer<C> {
                 Place::Named(id) if self.answered(id, part, out).await? => return Ok(true),
                 Place::Named(_) | Place::There => {}
             }
-            let landing = match inner.flights.begin(Wanted::Number(group, number)) {
-                Ok(flight) => {
-                    let landing = flight.landing();
-                    let name = Arc::clone(&name);
-                    self.fetch_by_number((group, name), facts.high, (number, flight));
-                    landing
-                }
-                Err(landing) => landing,
+            let begin = |flight| {
+                let name = Arc::clone(&name);
+                self.fetch_by_number((group, name), facts.high, (number, flight));
             };
+            let wanted = Wanted::Number(group, number);
+            let landing = inner.flights.landing(wanted, begin);
             match landing.wait().await {
                 // The group is another one: nothing that is kept of it is right.
                 Landed::Found(fetched) if place.is_other(&fetched.id) => {

@@ -60,7 +60,7 @@ impl Flight {
     }
 
     /// What it ends with, for who began it.
-    pub(super) fn landing(&self) -> Landing {
+    fn landing(&self) -> Landing {
         Arc::clone(&self.landing)
     }
 }
@@ -73,6 +73,18 @@ impl Drop for Flight {
 }
 
 impl Flights {
+    /// What ends with the thing that is wanted: of a flight under way, or of one that is begun so.
+    pub(super) fn landing(self: &Arc<Self>, wanted: Wanted, begin: impl FnOnce(Flight)) -> Landing {
+        self.begin(wanted).map_or_else(
+            |landing| landing,
+            |flight| {
+                let landing = flight.landing();
+                begin(flight);
+                landing
+            },
+        )
+    }
+
     /// Begins a flight; where there is one already, what that ends with.
     pub(super) fn begin(self: &Arc<Self>, wanted: Wanted) -> Result<Flight, Landing> {
         let mut under_way = self.0.lock();

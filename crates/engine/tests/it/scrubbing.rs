@@ -464,9 +464,10 @@ async fn a_bitmap_that_rots_is_written_again() {
     let clock = Arc::clone(&world.clock) as Arc<dyn Clock>;
     let looking = Engine::open_read_only(world.config.clone(), Arc::clone(&world.disk), clock);
     let looking = looking.unwrap().scrub(&[], 0, &mut |_, _| true).unwrap();
-    let said = |done: &str| format!("buffer {buffer}: 2 bits of its bitmap were wrong; {done}");
+    let said =
+        |done: &str| format!("buffer {buffer}: its bitmap was wrong at 2 of its bits; {done}");
     assert_eq!(looking.headers, [said("nothing was written")]);
-    assert_eq!(scrub(&world).headers, [said("they were written again")]);
+    assert_eq!(scrub(&world).headers, [said("it was written again")]);
     assert_eq!(scrub(&world).headers, Vec::<String>::new());
     assert_eq!(world.problems(), Vec::<String>::new());
 }

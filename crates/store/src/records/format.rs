@@ -11,7 +11,9 @@ use super::geometry::{Geometry, PAGE, PAGE_LEN};
 /// Octets of a record's header.
 pub const RECORD_HEADER: usize = 64;
 /// Where its checksum lies.
-const RECORD_CRC: usize = RECORD_HEADER - 4;
+pub(super) const RECORD_CRC: usize = RECORD_HEADER - 4;
+/// Where its sequence lies.
+const RECORD_SEQUENCE: usize = 28;
 /// Where the second copy of the file header lies.
 pub(crate) const SECOND_HEADER: u64 = PAGE;
 /// The version of this format.
@@ -118,7 +120,7 @@ impl RecordHeader {
         out[12..16].copy_from_slice(&self.crc_head.to_le_bytes());
         out[16..20].copy_from_slice(&self.crc_body.to_le_bytes());
         out[20..28].copy_from_slice(&self.position.0.to_le_bytes());
-        out[28..36].copy_from_slice(&self.sequence.0.to_le_bytes());
+        out[RECORD_SEQUENCE..36].copy_from_slice(&self.sequence.0.to_le_bytes());
         out[36..44].copy_from_slice(&self.arrival.0.to_le_bytes());
         out[44..60].copy_from_slice(&self.id_hash.0);
         let crc = key.crc(&out[..60]);
@@ -129,6 +131,11 @@ impl RecordHeader {
     /// Whether a record may begin with these octets, at a glance.
     pub(crate) fn may_begin(octets: &[u8]) -> bool {
         octets.starts_with(&RECORD_MAGIC)
+    }
+
+    /// The sequence that a stored form says, damaged or not.
+    pub(super) fn sequence_in(octets: &[u8; RECORD_HEADER]) -> Sequence {
+        Sequence(u64_at(octets, RECORD_SEQUENCE))
     }
 
     /// Reads the stored form.
@@ -161,7 +168,7 @@ impl RecordHeader {
             crc_head: u32_at(octets, 12),
             crc_body: u32_at(octets, 16),
             position: Position(u64_at(octets, 20)),
-            sequence: Sequence(u64_at(octets, 28)),
+            sequence: Self::sequence_in(octets),
             arrival: UnixTime(u64_at(octets, 36)),
             id_hash: IdHash(sixteen_at(octets, 44)),
         };

@@ -6,19 +6,14 @@
 
 use std::sync::Arc;
 
-use newsreel_wire::{BufferId, IdHash, Sequence, Token, UnixTime};
+use newsreel_wire::{BufferId, IdHash, Token, UnixTime};
 
 use super::buffer::Buffer;
-use super::format::{Mark, RECORD_HEADER, RecordHeader};
+use super::format::{Mark, RECORD_CRC, RECORD_HEADER, RecordHeader};
 use super::geometry::in_memory;
 use super::placing::token_of;
 use crate::error::Result;
 use crate::method::BatchWrite;
-
-/// Where the checksum of a header lies, at its end.
-const CRC: usize = RECORD_HEADER - 4;
-/// Where it has the sequence, the one thing that only it and the log know.
-const SEQUENCE: std::ops::Range<usize> = 28..36;
 
 /// A record whose header may be written again.
 #[derive(Debug)]
@@ -32,7 +27,8 @@ pub(crate) struct Mending {
 
 impl Mending {
     /// The header as it has to be, if what lies there proves it.
-    fn proven(&self, stored: &[u8], article: &[u8]) -> Option<[u8; RECORD_HEADER]> {
+    fn proven(&self, record: &[u8]) -> Option<[u8; RECORD_HEADER]> {
+        let (stored, article) = record.split_first_chunk::<RECORD_HEADER>()?;
         let [h0, h1, h2, h3, ..] = self.token.tail();
         let head_len = u32::from_le_bytes([h0, h1, h2, h3]);
         let (head, body) = article.split_at_checked(head_len as usize)?;
@@ -43,12 +39,12 @@ impl Mending {
             crc_head: crc32c::crc32c(head),
             crc_body: crc32c::crc32c(body),
             position: self.token.position(),
-            sequence: Sequence(u64::from_le_bytes(stored.get(SEQUENCE)?.try_into().ok()?)),
+            sequence: RecordHeader::sequence_in(stored),
             arrival: self.arrival,
             id_hash: self.id_hash,
         };
         let right = header.encode(self.buffer.key);
-        let is_proven = stored.get(CRC..) == right.get(CRC..);
+        let is_proven = stored[RECORD_CRC..] == right[RECORD_CRC..];
         (is_proven && token_of(&self.buffer, &header) == self.token).then_some(right)
     }
 
@@ -62,8 +58,7 @@ impl Mending {
         let file = buffer.home.file(start.cycle())?;
         let mut octets = vec![0; in_memory(len)];
         file.read_exact_at(&mut octets, start.offset())?;
-        let (stored, article) = octets.split_at(RECORD_HEADER);
-        let Some(right) = self.proven(stored, article) else {
+        let Some(right) = self.proven(&octets) else {
             return Ok(false);
         };
         // Also where it is right here: then it is the medium that has another.

@@ -295,10 +295,14 @@ impl Home for CyclicFile {
         let of_bitmap = starts.iter().filter(|start| start.offset() < high);
         let missing = of_bitmap.filter(|start| !bits.contains(start));
         let missing = missing.copied().collect();
-        let pending = self.starts.lock().withdrawn().to_vec();
         let mut extra = bits;
-        for start in starts.iter().chain(&pending) {
+        for start in starts {
             extra.remove(start);
+        }
+        if !extra.is_empty() {
+            for start in self.starts.lock().withdrawn() {
+                extra.remove(start);
+            }
         }
         Ok(WrongBits {
             missing,

@@ -1,9 +1,10 @@
 //! Servers that send to each other: articles arrive, go on, come back to nobody, and wait for who is away.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use newsreel_host::{RealDisk, read_whole, replace_file};
+use newsreel_testkit::free_ports;
 
 use crate::client::NewsClient;
 use crate::spool::{Server, Spool};
@@ -24,10 +25,7 @@ fn site(name: &str, listens: &str, peer: &str, address: SocketAddr) -> Spool {
 
 /// An address that nobody listens on.
 fn free() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
+    ([127, 0, 0, 1], free_ports().unwrap()).into()
 }
 
 fn serve(spool: &Spool) -> Server {

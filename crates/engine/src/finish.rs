@@ -268,7 +268,7 @@ impl Sequencer {
             id: record.id,
             set: record.token.set(),
             xref: &xref,
-            article: &[article],
+            article: &[&article],
             head_len,
         })
     }

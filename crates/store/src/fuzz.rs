@@ -14,6 +14,7 @@ use crate::error::Result;
 use crate::files::card::Card;
 use crate::method::{Blocking, ScanRange, Scanned, Want};
 use crate::methods::cnfs::{FileHeader, FileKey, RECORD_HEADER, RecordHeader};
+use crate::records::packing;
 use crate::store::{Access, Store};
 
 /// What was found in a buffer, by up to six scans of it.
@@ -158,7 +159,9 @@ fn make_right(octets: &mut [u8], key: FileKey) -> Option<u32> {
     let [_, _, _, _, a0, a1, a2, a3, h0, h1, h2, h3, ..] = *header;
     let len = u32::from_le_bytes([a0, a1, a2, a3]);
     let article = article.get(..len as usize)?;
-    let (head, body) = article.split_at_checked(u32::from_le_bytes([h0, h1, h2, h3]) as usize)?;
+    let unpacked = packing::unpack_alone(article);
+    let plain = unpacked.as_deref().unwrap_or(article);
+    let (head, body) = plain.split_at_checked(u32::from_le_bytes([h0, h1, h2, h3]) as usize)?;
     let crcs = [crc32c::crc32c(head), crc32c::crc32c(body)];
     for (place, crc) in header[PARTS_CRCS..].chunks_exact_mut(4).zip(crcs) {
         place.copy_from_slice(&crc.to_le_bytes());
@@ -205,13 +208,14 @@ fn walk(store: &Store) -> Result<BufferDigest> {
     Ok(digest)
 }
 
-/// Decodes `octets` as a record header, a file header and a card, under a key that the octets themselves choose.
+/// Decodes `octets` as a record header, a file header, a dictionary and a card, under a key that the octets themselves choose.
 pub fn decode_record(octets: &[u8]) {
     let key = FileKey::of(octets.first_chunk::<16>().unwrap_or(&[0; 16]));
     for from in [0, 16] {
         let octets = octets.get(from..).unwrap_or_default();
         let _ = RecordHeader::decode(octets, key).map(|header| header.encode(key));
         let _ = FileHeader::decode(octets).map(|header| header.encode());
+        let _ = packing::decode_any(octets);
         let _ = Card::decode(octets).map(|card| card.encode(&mut Vec::new()));
     }
 }

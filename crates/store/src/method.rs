@@ -4,6 +4,7 @@
 //! by token, at any time, on any thread.  One trait for each.  What they promise together is in
 //! [`conformance`](crate::conformance), which every method passes.
 
+use std::borrow::Cow;
 use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
@@ -161,7 +162,7 @@ pub trait BatchWrite: Send + Debug {
     fn sync(&mut self) -> Result<()>;
 
     /// An article of this batch, to be placed elsewhere after a failure, and the length of its header block.
-    fn article(&self, token: &Token) -> Option<(&[u8], u32)>;
+    fn article(&self, token: &Token) -> Option<(Cow<'_, [u8]>, u32)>;
 }
 
 /// Hints about a buffer on their way to it.

@@ -123,6 +123,11 @@ pub struct SetConfig {
     /// Size of one segment, octets: what goes at once. Only for `segment`.
     #[serde(default = "usual_segment")]
     pub segment_octets: u64,
+    /// Articles are stored packed by zstd at this level (1 is fast, 19 is small; 3 is usual), where that makes them smaller, with a
+    /// dictionary that is made of the set's own articles for each segment of 8 MiB or more. Worth it for text; readers are served
+    /// the same. None: as they are. Only for `segment`.
+    #[serde(default)]
+    pub compression_level: Option<i32>,
     /// Articles of segments go when they are older than this, seconds. As the only limit it is a guarantee: nothing goes
     /// earlier, and when the disk is full new articles are put off.
     #[serde(default)]
@@ -150,6 +155,7 @@ impl Default for SetConfig {
             format: None,
             layouts: Vec::new(),
             segment_octets: usual_segment(),
+            compression_level: None,
             keep_s: None,
             keep_octets: None,
             free_octets_min: None,

@@ -8,6 +8,8 @@ use crate::methods::cnfs::{BLOCK_MAX, BLOCK_MIN, Geometry};
 use crate::methods::segment::{self, SEGMENT_OCTETS_MIN};
 use crate::methods::tradspool;
 
+/// Levels of zstd.
+const LEVELS: std::ops::RangeInclusive<i32> = 1..=19;
 /// A message lists so many names.
 const NAMES_SHOWN_MAX: usize = 20;
 
@@ -187,6 +189,7 @@ impl StoreConfig {
             );
             wrong("format", right);
         }
+        self.check_compression(at, &mut wrong);
         if set.method == tradspool::NAME {
             if let Err(right) = tradspool::Layouts::parse(&set.layouts) {
                 wrong("layouts", right);
@@ -244,6 +247,25 @@ impl StoreConfig {
         if set.directory.is_some() && directories.into_iter().any(|other| *other == set.directory) {
             let right = "another set has it already: give each set a directory of its own";
             wrong("directory", right.to_owned());
+        }
+    }
+
+    fn check_compression(&self, at: usize, wrong: &mut dyn FnMut(&'static str, String)) {
+        let set = &self.sets[at];
+        let Some(level) = set.compression_level else {
+            return;
+        };
+        if set.method != segment::NAME {
+            let right = format!(
+                "{:?} packs nothing: leave the key out, or take method {:?}",
+                set.method,
+                segment::NAME
+            );
+            wrong("compression_level", right);
+        } else if !LEVELS.contains(&level) {
+            let (least, most) = (LEVELS.start(), LEVELS.end());
+            let right = format!("{level} is not within {least} to {most}");
+            wrong("compression_level", right);
         }
     }
 
@@ -417,6 +439,21 @@ mod tests {
                  method \"segment\"",
             ]
         );
+        for (method, level, expected) in [
+            (
+                "cnfs",
+                3,
+                "\"cnfs\" packs nothing: leave the key out, or take method \"segment\"",
+            ),
+            ("segment", 20, "20 is not within 1 to 19"),
+        ] {
+            let problems = problems(|config| {
+                let set = &mut config.sets[0];
+                (set.method, set.compression_level) = (method.to_owned(), Some(level));
+            });
+            let expected = format!("set[0].compression_level: {expected}");
+            assert!(problems.contains(&expected), "{problems:?}");
+        }
         assert_eq!(
             problems(|config| {
                 let set = &mut config.sets[0];

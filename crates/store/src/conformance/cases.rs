@@ -7,6 +7,7 @@ use std::sync::Arc;
 use newsreel_host::{Disk, Effect, Fault, FaultyDisk, File, MemoryDisk, Op, OpenMode};
 use newsreel_wire::{BufferId, Sequence, SetId, TokenText, UnixTime};
 
+use super::PACKED;
 use super::config_of;
 use super::rig::{Rig, article, id_hash};
 use crate::error::{PlaceError, ReadError};
@@ -108,7 +109,9 @@ fn filled(disk: Arc<dyn Disk>, method: &str, count: u64) -> Rig {
 fn read_back(method: &str) {
     let (_, mut rig) = memory_rig(method);
     let token = rig.place(1, 3000).unwrap();
-    assert_eq!(token.len() as usize, article(1, 3000).0.len());
+    let stored = token.len() as usize;
+    let len = article(1, 3000).0.len();
+    assert!(stored == len || method == PACKED && stored < len);
     rig.commit().unwrap();
     for number in 2..200 {
         rig.place(number, 2650).unwrap();
@@ -179,7 +182,7 @@ fn verify(method: &str) {
 
 fn too_large(method: &str) {
     let (_, mut rig) = memory_rig(method);
-    if methods::find(method).unwrap().in_files {
+    if methods::find(method).is_some_and(|method| method.in_files) {
         return larger_than_any(&mut rig);
     }
     let Err(PlaceError::TooLarge { limit }) = rig.place(1, len_of(OCTETS)) else {
@@ -296,7 +299,9 @@ fn flipped_bits(method: &str) {
             };
         }
     }
-    assert!(noticed > 120, "only {noticed} flips were noticed");
+    // Packed articles have half the octets, and so half the flips.
+    let least = if method == PACKED { 60 } else { 120 };
+    assert!(noticed > least, "only {noticed} flips were noticed");
     assert_eq!(rig.read_all().read, total);
 }
 
@@ -366,7 +371,8 @@ fn scans(method: &str) {
                         let fresh = !sound || found.insert(token);
                         assert!(fresh, "{token:?} is shown twice");
                         assert!(sound || range == ScanRange::All, "{token:?} is not sound");
-                        let is_whole = scan.article().len() == token.len() as usize;
+                        let len = scan.article().len();
+                        let is_whole = len == token.len() as usize || method == PACKED;
                         assert!(is_whole, "{token:?} is not whole");
                     }
                     Scanned::Damaged { from, to, .. } if range == ScanRange::Live => {

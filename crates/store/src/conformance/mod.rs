@@ -13,10 +13,14 @@ mod cases;
 mod rig;
 
 pub use cases::{CASES, Case};
-pub use rig::{Log, Logged, Rig, Tally, article, id, id_hash, xref};
+pub use rig::{Log, Logged, Rig, Tally, WORDS_FROM, article, id, id_hash, xref};
 
 use crate::config::StoreConfig;
 use crate::methods;
+use crate::methods::segment;
+
+/// In place of a method: segments whose articles are packed.
+pub const PACKED: &str = "segment, packed";
 
 /// A store of this method, two buffers or endless segments of so many octets, made quickly.
 ///
@@ -24,6 +28,8 @@ use crate::methods;
 /// When there is no such method.
 #[must_use]
 pub fn config_of(method: &str, octets: u64) -> StoreConfig {
+    let is_packed = method == PACKED;
+    let method = if is_packed { segment::NAME } else { method };
     assert!(methods::find(method).is_some(), "no method {method:?}");
     let mut config = StoreConfig::two_buffers(octets);
     for buffer in &mut config.buffers {
@@ -32,6 +38,7 @@ pub fn config_of(method: &str, octets: u64) -> StoreConfig {
     for set in &mut config.sets {
         method.clone_into(&mut set.method);
         set.segment_octets = octets;
+        set.compression_level = is_packed.then_some(1);
         // What is read comes from the disk, so that it is the disk that is tried.
         set.recent_octets = Some(0);
         if !set.has_buffers() {

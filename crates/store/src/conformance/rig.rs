@@ -79,6 +79,9 @@ pub struct Rig {
     next: u64,
 }
 
+/// Articles from this number on consist of words, as those of people do; others of letters by chance.
+pub const WORDS_FROM: u64 = 1 << 40;
+
 /// An article of about `len` octets that says which it is, and the length of its header block.
 #[must_use]
 pub fn article(number: u64, len: usize) -> (Vec<u8>, u32) {
@@ -88,6 +91,17 @@ pub fn article(number: u64, len: usize) -> (Vec<u8>, u32) {
     let mut fill = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     while out.len() < len {
         fill = fill.rotate_left(7).wrapping_add(number);
+        if number >= WORDS_FROM {
+            // A few hundred words, each of its own letters.
+            let word = fill % 300;
+            let letters = word.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let letters = letters.swap_bytes().to_le_bytes();
+            let letters = letters.iter().take(3 + word as usize % 6);
+            out.extend(letters.map(|octet| b'a' + octet % 26));
+            let is_end = out.len() % 11 == 0;
+            out.extend_from_slice(if is_end { b"\r\n" } else { b" " });
+            continue;
+        }
         // Suites spend most of their time here.
         let octets = fill.to_le_bytes();
         let mut line = *b"................\r\n";
@@ -95,6 +109,9 @@ pub fn article(number: u64, len: usize) -> (Vec<u8>, u32) {
             pair.copy_from_slice(&[b'a' + (octet & 15), b'a' + (octet >> 4)]);
         }
         out.extend_from_slice(&line);
+    }
+    if !out.ends_with(b"\r\n") {
+        out.extend_from_slice(b"\r\n");
     }
     out.extend_from_slice(b".\r\n");
     (out, head_len)
@@ -366,7 +383,7 @@ impl Rig {
                     id: id(logged.number).as_bytes(),
                     set: SetId(0),
                     xref: xref(logged.number).as_bytes(),
-                    article: &[text],
+                    article: &[&text],
                     head_len,
                 });
                 let Ok(token) = again else { continue };

@@ -3,6 +3,7 @@
 //! Whatever fails, the set is suspended before anyone is told, and the articles stay readable here until the batch is dropped.
 //! Where writing failed, the files that were made are removed; a sync that failed may have concerned earlier ones too.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -109,7 +110,7 @@ impl BatchWrite for FileBatch {
         self.cards.sync()
     }
 
-    fn article(&self, token: &Token) -> Option<(&[u8], u32)> {
+    fn article(&self, token: &Token) -> Option<(Cow<'_, [u8]>, u32)> {
         if token.buffer() != self.buffer.id {
             return None;
         }
@@ -117,6 +118,6 @@ impl BatchWrite for FileBatch {
         let found = articles.binary_search_by_key(&token.position(), |article| article.position);
         let article = articles.get(found.ok()?)?;
         let text = self.collected.text.get(article.text.clone())?;
-        Some((text, article.head_len))
+        Some((text.into(), article.head_len))
     }
 }

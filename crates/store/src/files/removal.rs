@@ -3,6 +3,7 @@
 //! It goes the way of batches, on their thread, and after the log has told of the withdrawal durably.  A file is removed only if
 //! it is the article's that was withdrawn; then its card is overwritten, so that it is never removed again.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -96,7 +97,7 @@ impl BatchWrite for Removal {
         self.erasure.as_mut().map_or(Ok(()), Erasure::sync)
     }
 
-    fn article(&self, _: &Token) -> Option<(&[u8], u32)> {
+    fn article(&self, _: &Token) -> Option<(Cow<'_, [u8]>, u32)> {
         None
     }
 }

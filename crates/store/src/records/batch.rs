@@ -3,6 +3,7 @@
 //! Whatever fails, the buffer is suspended before anyone is told, and the articles stay readable here until the batch
 //! is dropped.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -72,7 +73,7 @@ impl BatchWrite for Batch {
         Ok(())
     }
 
-    fn article(&self, token: &Token) -> Option<(&[u8], u32)> {
+    fn article(&self, token: &Token) -> Option<(Cow<'_, [u8]>, u32)> {
         if token.buffer() != self.buffer.id {
             return None;
         }
@@ -81,7 +82,16 @@ impl BatchWrite for Batch {
         if header.position != token.position() || header.mark != Mark::Article {
             return None;
         }
-        let article = record.get(RECORD_HEADER..)?;
-        Some((article.get(..header.article_len as usize)?, header.head_len))
+        let stored = record.get(RECORD_HEADER..)?;
+        let stored = stored.get(..header.article_len as usize)?;
+        if !header.is_packed {
+            return Some((stored.into(), header.head_len));
+        }
+        let mut article = Vec::new();
+        let unpacked = self
+            .buffer
+            .unpack(header.position, stored, true, &mut article);
+        unpacked.ok()?;
+        Some((article.into(), header.head_len))
     }
 }

@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use super::format::FileKey;
 use super::geometry::Geometry;
 use super::home::Home;
+use super::packing::Unpacker;
 use super::recent::Recent;
 use crate::error::{Error, Result};
 
@@ -51,6 +52,8 @@ pub(crate) struct Buffer {
     why_suspended: Mutex<String>,
     /// The newest batches, for readers.
     pub(crate) recent: Recent,
+    /// What is needed for articles that are packed.
+    pub(crate) unpacker: Unpacker,
     /// Batches are written through the page cache.
     pub(crate) is_cached: bool,
 }
@@ -96,6 +99,7 @@ impl Buffer {
             given_up: AtomicU64::new(0),
             why_suspended: Mutex::default(),
             recent: parts.recent,
+            unpacker: Unpacker::default(),
             is_cached: parts.is_cached,
         }
     }

@@ -4,6 +4,7 @@
 //! to the same pages meanwhile, and what is erased is never missed.  The record stays, marked, so that who walks the
 //! buffer steps over it.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -184,7 +185,7 @@ impl BatchWrite for Erasure {
         self.buffer.unless_failed(synced)
     }
 
-    fn article(&self, _: &Token) -> Option<(&[u8], u32)> {
+    fn article(&self, _: &Token) -> Option<(Cow<'_, [u8]>, u32)> {
         None
     }
 }

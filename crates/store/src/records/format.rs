@@ -18,6 +18,8 @@ const RECORD_SEQUENCE: usize = 28;
 pub(crate) const SECOND_HEADER: u64 = PAGE;
 /// The version of this format.
 pub(crate) const VERSION: u8 = 1;
+/// The version of a record whose article is packed.
+const VERSION_PACKED: u8 = 2;
 /// The version of the header of a file that was made larger: it says where articles begin.
 const VERSION_LARGER: u32 = 2;
 
@@ -85,13 +87,15 @@ pub enum Mark {
 pub struct RecordHeader {
     /// Whether an article follows.
     pub mark: Mark,
-    /// Octets of the article in wire form.
+    /// What follows is the article packed, and not in wire form.
+    pub is_packed: bool,
+    /// Octets that follow.
     pub article_len: u32,
-    /// Octets of the header block, empty line not included.
+    /// Octets of the header block in wire form, empty line not included.
     pub head_len: u32,
-    /// crc32c of the header block.
+    /// crc32c of the header block in wire form.
     pub crc_head: u32,
-    /// crc32c of the rest of the article.
+    /// crc32c of the rest of the article in wire form.
     pub crc_body: u32,
     /// Where this record was written: cycle and offset.
     pub position: Position,
@@ -109,7 +113,10 @@ impl RecordHeader {
     pub fn encode(&self, key: FileKey) -> [u8; RECORD_HEADER] {
         let mut out = [0; RECORD_HEADER];
         out[0..2].copy_from_slice(&RECORD_MAGIC);
-        out[2] = VERSION;
+        out[2] = match self.is_packed {
+            true => VERSION_PACKED,
+            false => VERSION,
+        };
         out[3] = match self.mark {
             Mark::Article => 0,
             Mark::CycleEnd => FLAG_CYCLE_END,
@@ -126,6 +133,15 @@ impl RecordHeader {
         let crc = key.crc(&out[..60]);
         out[60..64].copy_from_slice(&crc.to_le_bytes());
         out
+    }
+
+    /// Whether an article in wire form has its checksums.
+    pub(super) fn signs(&self, article: &[u8]) -> bool {
+        article
+            .split_at_checked(self.head_len as usize)
+            .is_some_and(|(head, body)| {
+                crc32c::crc32c(head) == self.crc_head && crc32c::crc32c(body) == self.crc_body
+            })
     }
 
     /// Whether a record may begin with these octets, at a glance.
@@ -152,9 +168,11 @@ impl RecordHeader {
         if u32_at(octets, RECORD_CRC) != key.crc(&octets[..RECORD_CRC]) {
             return Err("checksum of the record header");
         }
-        if octets[2] != VERSION {
-            return Err("record of a version this newsreel does not know");
-        }
+        let is_packed = match octets[2] {
+            VERSION => false,
+            VERSION_PACKED => true,
+            _ => return Err("record of a version this newsreel does not know"),
+        };
         let mark = match octets[3] {
             0 => Mark::Article,
             FLAG_CYCLE_END => Mark::CycleEnd,
@@ -163,6 +181,7 @@ impl RecordHeader {
         };
         let header = Self {
             mark,
+            is_packed,
             article_len: u32_at(octets, 4),
             head_len: u32_at(octets, 8),
             crc_head: u32_at(octets, 12),
@@ -172,7 +191,7 @@ impl RecordHeader {
             arrival: UnixTime(u64_at(octets, 36)),
             id_hash: IdHash(sixteen_at(octets, 44)),
         };
-        if header.head_len > header.article_len {
+        if header.head_len > header.article_len && !is_packed {
             return Err("header block is longer than the article");
         }
         Ok(header)
@@ -411,6 +430,7 @@ mod tests {
         for key in [0, 1, 0x8000_0000, u32::MAX, 0x1234_5678].map(FileKey) {
             let record = RecordHeader {
                 mark: Mark::Article,
+                is_packed: false,
                 article_len: 100,
                 head_len: 50,
                 crc_head: 3,
@@ -517,6 +537,7 @@ mod tests {
     fn a_record_of_another_file_is_none_of_ours() {
         let header = RecordHeader {
             mark: Mark::CycleEnd,
+            is_packed: false,
             article_len: 0,
             head_len: 0,
             crc_head: 0,
@@ -538,11 +559,12 @@ mod tests {
     proptest! {
         #[test]
         fn prop_record_header_round_trip(
-            lens: (u16, u16), crcs: (u32, u32), position: u64, sequence: u64, arrival: u64, id: [u8; 16],
+            lens: (u16, u16), crcs: (u32, u32), position: u64, sequence: u64, arrival: u64, id: [u8; 16], is_packed: bool,
             flip in 0usize..RECORD_HEADER,
         ) {
             let header = RecordHeader {
                 mark: Mark::Article,
+                is_packed,
                 head_len: u32::from(lens.0),
                 article_len: u32::from(lens.0) + u32::from(lens.1),
                 crc_head: crcs.0,

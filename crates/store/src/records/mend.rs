@@ -4,6 +4,7 @@
 //! the sequence, which is known from nowhere else.  It goes the way of batches, on their thread, as overwriting does, so that nobody
 //! begins to write there meanwhile.  What cannot be proven stays as it is.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use newsreel_wire::{BufferId, IdHash, Token, UnixTime};
@@ -11,6 +12,7 @@ use newsreel_wire::{BufferId, IdHash, Token, UnixTime};
 use super::buffer::Buffer;
 use super::format::{Mark, RECORD_CRC, RECORD_HEADER, RecordHeader};
 use super::geometry::in_memory;
+use super::packing;
 use super::placing::token_of;
 use crate::error::Result;
 use crate::method::BatchWrite;
@@ -31,9 +33,21 @@ impl Mending {
         let (stored, article) = record.split_first_chunk::<RECORD_HEADER>()?;
         let [h0, h1, h2, h3, ..] = self.token.tail();
         let head_len = u32::from_le_bytes([h0, h1, h2, h3]);
-        let (head, body) = article.split_at_checked(head_len as usize)?;
+        let mut unpacked = Vec::new();
+        let is_packed = packing::is_packed(article);
+        let text = match is_packed {
+            true => {
+                let position = self.token.position();
+                let told = self.buffer.unpack(position, article, true, &mut unpacked);
+                told.ok()?;
+                &unpacked
+            }
+            false => article,
+        };
+        let (head, body) = text.split_at_checked(head_len as usize)?;
         let header = RecordHeader {
             mark: Mark::Article,
+            is_packed,
             article_len: self.token.len(),
             head_len,
             crc_head: crc32c::crc32c(head),
@@ -93,7 +107,7 @@ impl BatchWrite for Mending {
             .unless_failed(self.buffer.home.sync(cycle..=cycle))
     }
 
-    fn article(&self, _: &Token) -> Option<(&[u8], u32)> {
+    fn article(&self, _: &Token) -> Option<(Cow<'_, [u8]>, u32)> {
         None
     }
 }

@@ -15,6 +15,7 @@ pub(crate) mod hollow;
 pub(crate) mod home;
 pub(crate) mod memory;
 pub(crate) mod mend;
+pub(crate) mod packing;
 pub(crate) mod placing;
 pub(crate) mod reading;
 pub(crate) mod recent;

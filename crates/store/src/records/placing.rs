@@ -15,6 +15,7 @@ use super::buffer::Buffer;
 use super::format::{Hints, Mark, RECORD_HEADER, RecordHeader};
 use super::geometry::{PAGE, Slot, in_memory};
 use super::memory::{BatchMemory, Stretch};
+use super::packing::{Packer, Training};
 use super::true_end::{self, TrueEnd};
 use crate::error::{Error, PlaceError, Result};
 use crate::method::{Left, Marks, Missing, Place, Reservation};
@@ -60,6 +61,8 @@ pub(crate) struct Filling {
     usual_len: usize,
     /// Records of the open batch.
     starts: Vec<Position>,
+    /// Packs articles, where they are to be.
+    packer: Option<Box<Packer>>,
     /// Octets used since the set turned to this buffer.
     pub(crate) run_octets: u64,
     /// What is left of this cycle stays empty: the next record begins another.
@@ -101,6 +104,16 @@ pub(crate) fn true_end(buffer: &Buffer, known: Position) -> Result<TrueEnd> {
     true_end::find(buffer, known, quiet)
 }
 
+/// A header with the checksums of its article.
+fn signed(header: RecordHeader, article: &[u8]) -> RecordHeader {
+    let (head, body) = article.split_at(header.head_len as usize);
+    RecordHeader {
+        crc_head: crc32c::crc32c(head),
+        crc_body: crc32c::crc32c(body),
+        ..header
+    }
+}
+
 /// The token of a record.
 pub(crate) fn token_of(buffer: &Buffer, header: &RecordHeader) -> Token {
     let [h0, h1, h2, h3] = header.head_len.to_le_bytes();
@@ -126,6 +139,7 @@ impl Filling {
             open: None,
             usual_len: 0,
             starts: Vec::new(),
+            packer: None,
             run_octets: 0,
             close_cycle: false,
             owed: 0,
@@ -136,6 +150,16 @@ impl Filling {
             header_due: false,
             is_distrusted: false,
         }
+    }
+
+    /// Articles are packed from now on.
+    pub(crate) fn pack_at(&mut self, level: i32) {
+        self.packer = Some(Box::new(Packer::new(&self.buffer, level)));
+    }
+
+    /// What makes the next dictionary, when there is enough to make it of.
+    pub(crate) fn training(&mut self) -> Option<Training> {
+        self.packer.as_mut()?.training(&self.buffer)
     }
 
     /// Where it stands.
@@ -188,13 +212,30 @@ impl Filling {
         else {
             return Err(PlaceError::TooLarge { limit });
         };
-        let slot = self.find_slot(u64::from(len))?;
+        let mut packer = self.packer.take();
+        let placed = self.place_one(place, len, packer.as_deref_mut());
+        self.packer = packer;
+        placed
+    }
+
+    /// Gives an article of so many octets a place, packed if it is to be.
+    fn place_one(
+        &mut self,
+        place: &Place<'_>,
+        len: u32,
+        mut packer: Option<&mut Packer>,
+    ) -> std::result::Result<Token, PlaceError> {
+        let (slot, packed_len) = match packer.as_deref_mut() {
+            Some(packer) => self.pack(place, len, packer)?,
+            None => (self.find_slot(u64::from(len))?, None),
+        };
         if slot.wraps {
             self.end_cycle(place);
         }
         let header = RecordHeader {
             mark: Mark::Article,
-            article_len: len,
+            is_packed: packed_len.is_some(),
+            article_len: packed_len.unwrap_or(len),
             head_len: place.head_len.min(len),
             crc_head: 0,
             crc_body: 0,
@@ -204,7 +245,16 @@ impl Filling {
             id_hash: place.id_hash,
         };
         let token = token_of(&self.buffer, &header);
-        self.copy_in(header, place.article);
+        match &packer {
+            Some(packer) if header.is_packed => {
+                let (plain, packed) = packer.last();
+                self.copy_in(signed(header, plain), &[packed]);
+            }
+            _ => self.copy_in(header, place.article),
+        }
+        if let Some(packer) = packer {
+            packer.was_placed();
+        }
         self.starts.push(slot.at);
         self.close_cycle = false;
         self.next = slot.end;
@@ -217,6 +267,29 @@ impl Filling {
             .arrival
             .store(place.arrival.0, Ordering::Relaxed);
         Ok(token)
+    }
+
+    /// Packs an article, if that makes it smaller, and finds its place: what is packed belongs to one cycle.
+    fn pack(
+        &mut self,
+        place: &Place<'_>,
+        len: u32,
+        packer: &mut Packer,
+    ) -> std::result::Result<(Slot, Option<u32>), PlaceError> {
+        let buffer = Arc::clone(&self.buffer);
+        let mut cycle = self.next.cycle();
+        // Its file may be full; the next one has another dictionary, or none yet.
+        for _ in 0..2 {
+            let Some(packed) = packer.pack(&buffer, cycle, place.article) else {
+                break;
+            };
+            let slot = self.find_slot(u64::from(packed))?;
+            if slot.at.cycle() == cycle {
+                return Ok((slot, Some(packed)));
+            }
+            cycle = slot.at.cycle();
+        }
+        Ok((self.find_slot(u64::from(len))?, None))
     }
 
     /// The place of the next record, if all its pages are reserved.
@@ -246,6 +319,7 @@ impl Filling {
     fn end_cycle(&mut self, place: &Place<'_>) {
         let header = RecordHeader {
             mark: Mark::CycleEnd,
+            is_packed: false,
             article_len: 0,
             head_len: 0,
             crc_head: 0,
@@ -294,10 +368,9 @@ impl Filling {
         parts.extend_from_slice(article);
         let record = memory.append(&parts, in_memory(octets));
         let (front, text) = record.split_at_mut(RECORD_HEADER);
-        let text = &text[..header.article_len as usize];
-        let (head, body) = text.split_at(header.head_len as usize);
-        header.crc_head = crc32c::crc32c(head);
-        header.crc_body = crc32c::crc32c(body);
+        if !header.is_packed {
+            header = signed(header, &text[..header.article_len as usize]);
+        }
         front.copy_from_slice(&header.encode(self.buffer.key));
     }
 

@@ -17,6 +17,7 @@ use super::format::{Mark, RECORD_HEADER, RecordHeader};
 use super::geometry::{BLOCK_MIN, in_memory};
 use super::home::FileRef;
 use super::mend::Mending;
+use super::packing::Unpacking;
 use super::placing::{ARTICLE_OCTETS_MAX, token_of};
 use super::scan::CyclicScan;
 use crate::error::ReadError;
@@ -111,7 +112,10 @@ impl BufferReader for Buffer {
     }
 
     fn mend_header(&self) -> crate::error::Result<Option<String>> {
-        let found = self.home.mend_header(self.is_usable())?;
+        let found = match self.home.mend_header(self.is_usable())? {
+            Some(found) => Some(found),
+            None => self.mend_dictionaries()?,
+        };
         if let Some(found) = &found {
             self.complain(found.clone());
         }
@@ -285,18 +289,50 @@ impl Buffer {
         let head_len = u32::from_le_bytes([h0, h1, h2, h3]);
         let text_len = match want {
             Want::Whole => token.len(),
-            Want::Head => head_len,
+            Want::Head => head_len.min(token.len()),
         };
         let whole = RECORD_HEADER as u64 + u64::from(token.len());
         let is_possible = self.geometry.holds(position, whole)
-            && u64::from(token.len()) <= ARTICLE_OCTETS_MAX
-            && head_len <= token.len();
+            && u64::from(token.len().max(head_len)) <= ARTICLE_OCTETS_MAX;
         if liveness == Liveness::Checked && position < self.floor() {
             return Err(ReadError::Gone);
         }
         if !is_possible {
             return Err(self.corrupt(position, "the token cannot be of this buffer"));
         }
+        let (mut record, mut header) =
+            self.read_checked(token, text_len, blocking, liveness, memory)?;
+        let is_cut = text_len < token.len();
+        if header.is_packed && is_cut {
+            (record, header) = self.read_checked(token, token.len(), blocking, liveness, memory)?;
+        }
+        let text = record.start + RECORD_HEADER..record.end;
+        let octets = match header.is_packed {
+            true => {
+                let unpacked = self.unpack_checked(&header, want, text, blocking, memory);
+                self.unless_gone(position, liveness, unpacked)?
+            }
+            false => text,
+        };
+        Ok(Stored {
+            octets,
+            head_len: head_len as usize,
+            sequence: header.sequence,
+            arrival: header.arrival,
+            id_hash: header.id_hash,
+        })
+    }
+
+    /// Copies the first octets of a record, checked as far as they are; says where in `memory` they are.
+    fn read_checked(
+        &self,
+        token: &Token,
+        text_len: u32,
+        blocking: Blocking,
+        liveness: Liveness,
+        memory: &mut Vec<u8>,
+    ) -> Result<(Range<usize>, RecordHeader), ReadError> {
+        let position = token.position();
         let len = RECORD_HEADER + text_len as usize;
         let record = match liveness {
             Liveness::Checked => self.fetch(position, len, blocking, memory)?,
@@ -306,24 +342,53 @@ impl Buffer {
         if liveness == Liveness::Checked && !self.is_live_after_reading(position) {
             return Err(ReadError::Gone);
         }
-        let checked = self.check(token, head_len, &memory[record.clone()]);
-        let header = match checked {
-            // It may have been erased under the copy: then its mark says so by now.  Or overwritten by a server of which only
-            // the header tells.
+        let checked = self.check(token, &memory[record.clone()]);
+        Ok((record, self.unless_gone(position, liveness, checked)?))
+    }
+
+    /// What does not agree may have been erased under the copy: then its mark says so by now.  Or overwritten by a server of which
+    /// only the header tells.
+    fn unless_gone<T>(
+        &self,
+        position: Position,
+        liveness: Liveness,
+        checked: Result<T, ReadError>,
+    ) -> Result<T, ReadError> {
+        match checked {
             Err(ReadError::Corrupt { .. })
                 if self.is_erased(position)
                     || liveness == Liveness::Checked && !self.should_be_sound(position) =>
             {
-                return Err(ReadError::Gone);
+                Err(ReadError::Gone)
             }
-            checked => checked?,
-        };
-        Ok(Stored {
-            octets: record.start + RECORD_HEADER..record.end,
-            head_len: head_len as usize,
-            sequence: header.sequence,
-            arrival: header.arrival,
-            id_hash: header.id_hash,
+            checked => checked,
+        }
+    }
+
+    /// Unpacks what lies here in `memory`, and says where the article is, or its header block.
+    fn unpack_checked(
+        &self,
+        header: &RecordHeader,
+        want: Want,
+        stored: Range<usize>,
+        blocking: Blocking,
+        memory: &mut Vec<u8>,
+    ) -> Result<Range<usize>, ReadError> {
+        let (from, may_wait) = (stored.end, blocking == Blocking::Yes);
+        let unpacked = self.unpack_behind(header.position, stored, may_wait, memory);
+        let len = unpacked.map_err(|why| match why {
+            Unpacking::Wrong(what) => self.corrupt(header.position, what),
+            Unpacking::WouldBlock => ReadError::WouldBlock,
+            Unpacking::Host(error) if error.kind() == ErrorKind::NotFound => ReadError::Gone,
+            Unpacking::Host(error) => error.into(),
+        })?;
+        let article = from..from + len;
+        if !header.signs(&memory[article.clone()]) {
+            return Err(self.corrupt(header.position, "checksum of the unpacked article"));
+        }
+        Ok(match want {
+            Want::Whole => article,
+            Want::Head => from..from + header.head_len as usize,
         })
     }
 
@@ -400,12 +465,7 @@ impl Buffer {
     }
 
     /// Everything that must agree before a record is handed out.
-    fn check(
-        &self,
-        token: &Token,
-        head_len: u32,
-        record: &[u8],
-    ) -> Result<RecordHeader, ReadError> {
+    fn check(&self, token: &Token, record: &[u8]) -> Result<RecordHeader, ReadError> {
         let corrupt = |what| self.corrupt(token.position(), what);
         let header = RecordHeader::decode(record, self.key).map_err(corrupt)?;
         if header.position == token.position() && header.mark == Mark::Erased {
@@ -414,15 +474,19 @@ impl Buffer {
         if header.position != token.position() || header.mark != Mark::Article {
             return Err(corrupt("the record was written for another place or cycle"));
         }
-        let [.., i0, i1, i2, i3] = token.tail();
+        let [h0, h1, h2, h3, i0, i1, i2, i3] = token.tail();
         if header.article_len != token.len()
-            || header.head_len != head_len
+            || header.head_len != u32::from_le_bytes([h0, h1, h2, h3])
             || !header.id_hash.0.starts_with(&[i0, i1, i2, i3])
         {
             return Err(corrupt("the record is of another article than the token"));
         }
+        if header.is_packed {
+            // Its checksums are of what is packed.
+            return Ok(header);
+        }
         let text = &record[RECORD_HEADER..];
-        let (head, body) = text.split_at(head_len as usize);
+        let (head, body) = text.split_at(header.head_len as usize);
         if crc32c::crc32c(head) != header.crc_head {
             return Err(corrupt("checksum of the header block"));
         }

@@ -56,6 +56,8 @@ pub(crate) struct CyclicScan {
     narrow_until: u64,
     /// Where the article of the last record, or what is left of one, lies in the window.
     article: Range<usize>,
+    /// That article, if it was packed.
+    unpacked: Option<Vec<u8>>,
     /// Where a record should have begun.
     damaged_from: Option<u64>,
     /// Octets before `offset` that could not be read.
@@ -110,6 +112,7 @@ impl CyclicScan {
             octets_read: 0,
             narrow_until: 0,
             article: 0..0,
+            unpacked: None,
             damaged_from: None,
             unreadable: 0,
             is_readable: false,
@@ -209,6 +212,7 @@ impl CyclicScan {
         let was_stale = std::mem::take(&mut self.is_cut) || self.is_stale;
         let from = self.damaged_from.take()?;
         self.article = self.in_window(from + RECORD_HEADER as u64..self.offset);
+        self.unpacked = None;
         // What was overwritten since is no damage either, nor what is left of a record whose beginning was.
         let cycle = self.part.cycle.unwrap_or(u32::MAX);
         let is_first = from == self.buffer.geometry.data_start;
@@ -252,9 +256,7 @@ impl CyclicScan {
             Err(error) => return Err(error),
         };
         self.article = at + RECORD_HEADER..at + len;
-        let (head, body) = self.window[self.article.clone()].split_at(header.head_len as usize);
-        let sound =
-            crc32c::crc32c(head) == header.crc_head && crc32c::crc32c(body) == header.crc_body;
+        let sound = self.unpack(header) && header.signs(self.article());
         let live = if sound {
             self.buffer.is_live_after_reading(header.position)
         } else {
@@ -280,6 +282,20 @@ impl CyclicScan {
             sound,
             live,
         }))
+    }
+
+    /// Whether the article is as it is served: it is, or it could be unpacked.
+    fn unpack(&mut self, header: &RecordHeader) -> bool {
+        self.unpacked = None;
+        if !header.is_packed {
+            return true;
+        }
+        let (mut plain, stored) = (Vec::new(), &self.window[self.article.clone()]);
+        let unpacked = self
+            .buffer
+            .unpack(header.position, stored, true, &mut plain);
+        self.unpacked = Some(plain);
+        unpacked.is_ok()
     }
 
     /// Nothing is known of the block that begins here.
@@ -345,7 +361,7 @@ impl CyclicScan {
         if !file.is_err_and(|error| error.kind() == ErrorKind::NotFound) {
             return None;
         }
-        (self.offset, self.article) = (to, 0..0);
+        (self.offset, self.article, self.unpacked) = (to, 0..0, None);
         let is_missed = Position::checked(cycle?, from)
             .is_none_or(|position| self.buffer.should_be_sound(position));
         is_missed.then_some(Scanned::Damaged { cycle, from, to })
@@ -386,7 +402,10 @@ impl RecordScan for CyclicScan {
     }
 
     fn article(&self) -> &[u8] {
-        self.window.get(self.article.clone()).unwrap_or_default()
+        match &self.unpacked {
+            Some(unpacked) => unpacked,
+            None => self.window.get(self.article.clone()).unwrap_or_default(),
+        }
     }
 
     fn at(&self) -> Position {

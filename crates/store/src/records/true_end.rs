@@ -155,6 +155,7 @@ pub(crate) fn close(buffer: &Buffer, gap: &Gap) -> Result<()> {
         let octets = (area_end - at.offset()).min(ARTICLE_OCTETS_MAX);
         let header = RecordHeader {
             mark: Mark::Erased,
+            is_packed: false,
             article_len: u32::try_from(octets - RECORD_HEADER as u64).unwrap_or(u32::MAX),
             head_len: 0,
             crc_head: 0,

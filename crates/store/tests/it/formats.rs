@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use newsreel_host::{Disk, MemoryDisk, OpenMode};
-use newsreel_store::conformance::{article, config_of, id, id_hash};
+use newsreel_store::conformance::{WORDS_FROM, article, config_of, id, id_hash};
 use newsreel_store::methods::cnfs::{FileHeader, FileKey, RecordHeader};
 use newsreel_store::{
     Access, Blocking, Marks, Place, ScanRange, Scanned, Store, StoreConfig, Want,
@@ -18,6 +18,41 @@ const VERSION_1: &str = include_str!("../../../../tests/fixtures/formats/1/cycli
 const VERSION_2: &str =
     include_str!("../../../../tests/fixtures/formats/4/cyclic-buffer-2.hexdump");
 const LARGER: u64 = 4 << 20;
+
+/// A segment of version 2 of 8 MiB with a dictionary, and of its 304 articles these: number, asked length, token.
+const PACKED_SEGMENT: &str =
+    include_str!("../../../../tests/fixtures/formats/6/segment-packed.hexdump");
+const PACKED_ARTICLES: [(u64, usize, [u8; 24]); 4] = [
+    // Packed without the dictionary, not packed, packed with it.
+    (
+        WORDS_FROM,
+        900,
+        [
+            2, 0, 1, 0, 25, 2, 0, 0, 128, 1, 0, 0, 64, 0, 0, 0, 63, 0, 0, 0, 0, 0, 0, 0,
+        ],
+    ),
+    (
+        1,
+        80,
+        [
+            2, 0, 1, 0, 98, 0, 0, 0, 138, 1, 0, 0, 64, 0, 0, 0, 39, 0, 0, 0, 21, 124, 74, 127,
+        ],
+    ),
+    (
+        WORDS_FROM + 300,
+        900,
+        [
+            2, 0, 1, 0, 215, 0, 0, 0, 128, 10, 0, 0, 64, 0, 0, 0, 63, 0, 0, 0, 156, 104, 73, 43,
+        ],
+    ),
+    (
+        WORDS_FROM + 301,
+        5000,
+        [
+            2, 0, 1, 0, 53, 1, 0, 0, 133, 10, 0, 0, 64, 0, 0, 0, 63, 0, 0, 0, 177, 228, 147, 170,
+        ],
+    ),
+];
 
 /// The articles in it: number, asked length, token.  The third did not fit before the end.
 const ARTICLES: [(u64, usize, [u8; 24]); 4] = [
@@ -158,6 +193,45 @@ fn is_read(octets: &[u8]) {
     let mut expected = ARTICLES.map(|(.., token)| token);
     expected.sort_unstable();
     assert_eq!(found, expected);
+}
+
+#[test]
+fn packed_articles_of_segments_are_read_with_either_copy_of_their_dictionary() {
+    let octets = octets_in(PACKED_SEGMENT, 8 << 20);
+    for copy in [8192, 16_384] {
+        let disk = MemoryDisk::new();
+        let path = Path::new("/spool/segments/main/00000001.seg");
+        disk.create_dir_all(path.parent().unwrap()).unwrap();
+        let file = disk.open(path, OpenMode::CreateNew).unwrap();
+        file.write_at(&octets, 0).unwrap();
+        file.write_at(&[0; 4096], copy).unwrap();
+        let store = Store::open(
+            &(Arc::new(disk.clone()) as Arc<dyn Disk>),
+            Path::new("/spool"),
+            [9; 16],
+            // It is read also where the set packs nothing any more.
+            &config_of("segment", 8 << 20),
+            &[],
+            Access::ReadOnly,
+            &mut |_, _, _| {},
+        );
+        let reader = store.unwrap().reader();
+        let mut memory = Vec::new();
+        for (number, len, token) in PACKED_ARTICLES {
+            let (text, head_len) = article(number, len);
+            for want in [Want::Whole, Want::Head] {
+                let token = Token::from_bytes(token);
+                let read = reader.read(&token, want, Blocking::Yes, &mut memory);
+                let stored = read.unwrap();
+                let expected = match want {
+                    Want::Whole => &text[..],
+                    Want::Head => &text[..head_len as usize],
+                };
+                assert_eq!(&memory[stored.octets], expected, "{number}, copy {copy}");
+                assert_eq!(stored.id_hash, id_hash(number));
+            }
+        }
+    }
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod faults;
 mod formats;
 mod mutations;
 mod overtaken;
+mod packing;
 mod race;
 mod retiring;
 mod sets;

@@ -114,6 +114,7 @@ fn end_last_cycle(
         return Ok(());
     };
     let mark = RecordHeader {
+        is_packed: false,
         mark: Mark::CycleEnd,
         article_len: 0,
         head_len: 0,

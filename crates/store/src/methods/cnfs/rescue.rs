@@ -14,6 +14,7 @@ use super::file::Owner;
 use crate::error::Result;
 use crate::records::format::{FileHeader, FileKey, Mark, RECORD_HEADER, RecordHeader};
 use crate::records::geometry::{BITMAP_START, Geometry, PAGE, PAGE_LEN, in_memory};
+use crate::records::packing;
 
 /// Octets read at once.
 const WINDOW: u64 = 1 << 20;
@@ -112,9 +113,14 @@ fn key_of_record(octets: &[u8], offset: u64, geometry: &Geometry) -> Option<File
     let record = RecordHeader::decode(header, key).ok()?;
     let len = geometry.record_octets(u64::from(record.article_len));
     let is_placed = record.position.offset() == offset && geometry.holds(record.position, len);
-    let head = octets
-        .get(RECORD_HEADER..)?
-        .get(..record.head_len as usize)?;
-    let is_sound = record.mark == Mark::Article && crc32c::crc32c(head) == record.crc_head;
-    (is_placed && is_sound).then_some(key)
+    if record.mark != Mark::Article || !is_placed {
+        return None;
+    }
+    let text = octets.get(RECORD_HEADER..)?;
+    let is_sound = match record.is_packed {
+        // Its dictionary cannot be asked: where articles lie is not known yet.
+        true => packing::is_packed(text),
+        false => crc32c::crc32c(text.get(..record.head_len as usize)?) == record.crc_head,
+    };
+    is_sound.then_some(key)
 }

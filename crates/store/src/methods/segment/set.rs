@@ -28,8 +28,12 @@ pub(crate) struct SegmentSet {
 
 impl SegmentSet {
     pub(super) fn new(buffer: Buffer, files: Arc<Segments>, limits: SetConfig) -> Self {
+        let mut filling = Filling::new(Arc::new(buffer));
+        if let Some(level) = limits.compression_level {
+            filling.pack_at(level);
+        }
         Self {
-            filling: Filling::new(Arc::new(buffer)),
+            filling,
             files,
             limits,
             oldest: None,
@@ -208,6 +212,11 @@ impl StorageMethod for SegmentSet {
                 files: Arc::clone(&self.files),
                 hints,
             }));
+        }
+        if self.filling.buffer.is_usable()
+            && let Some(training) = self.filling.training()
+        {
+            out.push(Box::new(training));
         }
     }
 }

@@ -132,9 +132,8 @@ impl<C: Connect> CServer<C> {
                 return Ok(false);
             }
             let one = (number, number);
-            let blocks = inner
-                .known((group, &name), &facts, one, Need::Nothing)
-                .await?;
+            let known = inner.known((group, &name), &facts, one, Need::Nothing);
+            let blocks = known.await?.unwrap_or_default();
             let place = match (lines(&blocks, one).next(), blocks.first()) {
                 (Some((_, line)), _) => Place::Named(message_id(line).unwrap_or_default().to_vec()),
                 (None, Some((_, block))) if block.asked() >> place_of(number).1 & 1 == 1 => {

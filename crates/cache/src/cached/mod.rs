@@ -38,6 +38,9 @@ pub const MISSING_IDS_MAX: usize = 10_000;
 /// What is kept is made durable so often.
 const CHECKPOINT: Duration = Duration::from_secs(5);
 
+/// How long a stop waits for articles that are under way.
+const STOP: Duration = Duration::from_secs(5);
+
 /// What readers are told when the cache's own files cannot be used.
 const NO_FILES: ServiceError = ServiceError::Fault("the cache's own files cannot be used");
 
@@ -109,10 +112,13 @@ impl<C: Connect> CServer<C> {
         }
     }
 
-    /// Waits for what is under way, which the end of the pool ends in time, and makes all durable.
+    /// Waits a moment for what is under way, ends the rest of it, and makes all durable.
     pub async fn stop(&self) {
-        let tasks = std::mem::take(&mut *self.tasks.lock());
-        tasks.join_all().await;
+        let mut tasks = std::mem::take(&mut *self.tasks.lock());
+        let all = async { while tasks.join_next().await.is_some() {} };
+        if tokio::time::timeout(STOP, all).await.is_err() {
+            tasks.shutdown().await;
+        }
         let _ = self.inner.on_disk(Keep::checkpoint).await;
     }
 

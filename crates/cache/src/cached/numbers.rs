@@ -113,21 +113,29 @@ impl<C: Connect> Inner<C> {
         }
     }
 
-    /// What is known of a range, after the server was asked for what has to be.
+    /// Whether enough is known of a range to tell it, however old.
+    fn is_told(&self, blocks: &Blocks, range: Numbers, need: Need) -> bool {
+        let now = self.there.now();
+        let missing = span(blocks, range, |block, places| match need {
+            Need::Numbers => places & !block.covered(now, u64::MAX),
+            Need::Lines => places & !block.asked(),
+            Need::Nothing => 0,
+        });
+        missing.is_none()
+    }
+
+    /// What is known of a range, after the server was asked for what has to be; none: it could not be kept, so the question
+    /// is the server's.
     pub(super) async fn known(
         &self,
         (id, name): (GroupId, &Arc<str>),
         group: &KeptGroup,
         range: Numbers,
         need: Need,
-    ) -> Result<Blocks, ServiceError> {
+    ) -> Result<Option<Blocks>, ServiceError> {
         let blocks = self.blocks(name, range).await?;
-        let is_known = |blocks: &Blocks| {
-            let stale = self.stale(blocks, range, need);
-            stale.is_none() && Self::unknown(blocks, range, need).is_none()
-        };
-        if is_known(&blocks) {
-            return Ok(blocks);
+        if self.stale(&blocks, range, need).is_none() && self.is_told(&blocks, range, need) {
+            return Ok(Some(blocks));
         }
         let _turn = self.turns.wait(name).await;
         let mut blocks = self.blocks(name, range).await?;
@@ -136,7 +144,7 @@ impl<C: Connect> Inner<C> {
             match self.compare((id, name), widened).await {
                 Ok(()) => blocks = self.blocks(name, range).await?,
                 // What is kept is better than nothing, where it may be old at all.
-                Err(_) if self.settings.refresh_s > 0 && need != Need::Numbers => {}
+                Err(_) if self.settings.refresh_s > 0 => {}
                 Err(error) => return Err(error),
             }
         }
@@ -144,7 +152,8 @@ impl<C: Connect> Inner<C> {
             self.fetch_lines((id, name), unknown).await?;
             blocks = self.blocks(name, range).await?;
         }
-        Ok(blocks)
+        let is_told = self.is_told(&blocks, range, need);
+        Ok(is_told.then_some(blocks))
     }
 
     async fn compare(
@@ -202,9 +211,11 @@ impl<C: Connect> Inner<C> {
         let Some(window) = window(&group, range, NUMBER_BLOCKS) else {
             return Ok(None);
         };
-        let blocks = self
-            .known((id, &name), &group, window, Need::Numbers)
-            .await?;
+        let known = self.known((id, &name), &group, window, Need::Numbers);
+        let Some(blocks) = known.await? else {
+            let there = &self.there;
+            return there.numbers(id, range.0, range.1, limit, out).await;
+        };
         let mut left = limit;
         for number in present(&blocks, window) {
             if left == 0 {
@@ -230,7 +241,13 @@ impl<C: Connect> Inner<C> {
             return Ok(None);
         };
         let begun = rows.len();
-        let blocks = self.known((id, &name), &group, window, Need::Lines).await?;
+        let known = self.known((id, &name), &group, window, Need::Lines);
+        let Some(blocks) = known.await? else {
+            let there = &self.there;
+            return there
+                .overview(id, range.0, range.1, limit_bytes, rows)
+                .await;
+        };
         for (number, line) in lines(&blocks, window) {
             if rows.len() > begun && rows.len() >= limit_bytes {
                 return Ok(Some(number));
@@ -263,9 +280,10 @@ impl<C: Connect> Inner<C> {
             let Some(window) = window(&group, whole, NUMBER_BLOCKS) else {
                 return Ok(None);
             };
-            let blocks = self
-                .known((id, &name), &group, window, Need::Numbers)
-                .await?;
+            let known = self.known((id, &name), &group, window, Need::Numbers);
+            let Some(blocks) = known.await? else {
+                return self.there.neighbour(id, number, direction, out).await;
+            };
             let mut present = present(&blocks, window);
             let nearest = match direction {
                 Direction::Next => present.next(),
@@ -280,7 +298,10 @@ impl<C: Connect> Inner<C> {
                 continue;
             };
             let one = (nearest, nearest);
-            let blocks = self.known((id, &name), &group, one, Need::Lines).await?;
+            let known = self.known((id, &name), &group, one, Need::Lines);
+            let Some(blocks) = known.await? else {
+                return self.there.neighbour(id, number, direction, out).await;
+            };
             let line = lines(&blocks, one).next();
             if let Some(line) = line.and_then(|(_, line)| message_id(line)) {
                 out.clear();

@@ -137,7 +137,10 @@ pub struct Keep {
     table: Table,
     reader: Arc<StoreReader>,
     articles: Mutex<Articles>,
+    /// Held for a moment only: never while the disk is waited for.
     groups: Mutex<Groups>,
+    /// Who changes groups or their overview holds this all the time.
+    changing: Mutex<()>,
     in_memory: Cache<IdHash, Arc<Kept>, Octets>,
     blocks_in_memory: Cache<(Arc<str>, u64), Arc<Block>, Octets>,
     lines: LineLimit,
@@ -184,6 +187,7 @@ impl Keep {
             reader: articles.reader(),
             articles: Mutex::new(articles),
             groups: Mutex::new(groups),
+            changing: Mutex::default(),
             table,
             in_memory: Cache::with_weighter(items(memory, ARTICLE_OCTETS_USUAL), memory, Octets),
             blocks_in_memory: Cache::with_weighter(

@@ -1,7 +1,8 @@
 //! Groups and their overview: what was told by the server, and what went.
 //!
-//! All changes of a group's blocks are made under one lock, each from what is kept at that moment.  The groups themselves are
-//! in memory, too.
+//! Changes are made one after the other, each from what is kept at that moment.  The groups themselves are in memory, too, and
+//! who only asks for one waits for no change.  What is in memory is changed also where the table failed: it must not be older
+//! than what was told.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -52,37 +53,16 @@ impl Groups {
         oldest.map(|(name, _)| name.clone())
     }
 
-    fn set_octets(
-        &mut self,
-        change: &Change<'_>,
-        name: &str,
-        octets: u64,
-    ) -> std::result::Result<(), Fault> {
-        if let Some(group) = self.rows.get_mut(name) {
-            self.overview_octets = self.overview_octets - group.overview_octets + octets;
-            let group = Arc::make_mut(group);
-            group.overview_octets = octets;
-            change.put_group(name, group)?;
-        }
-        Ok(())
+    /// Octets of overview that a group has now; gives the group as it is to be kept.
+    fn set_octets(&mut self, name: &str, octets: u64) -> Option<Arc<KeptGroup>> {
+        let group = self.rows.get_mut(name)?;
+        self.overview_octets = self.overview_octets - group.overview_octets + octets;
+        Arc::make_mut(group).overview_octets = octets;
+        Some(Arc::clone(group))
     }
 
-    /// Lets the overview of other groups go until there is room.
-    fn make_room(
-        &mut self,
-        change: &Change<'_>,
-        but: &str,
-        gone: &mut Vec<Box<str>>,
-    ) -> std::result::Result<(), Fault> {
-        while self.overview_octets > self.overview_octets_max {
-            let Some(victim) = self.next_victim(but) else {
-                break;
-            };
-            change.remove_blocks(&victim, 0..u64::MAX, |_| {})?;
-            self.set_octets(change, &victim, 0)?;
-            gone.push(victim);
-        }
-        Ok(())
+    const fn is_too_much(&self) -> bool {
+        self.overview_octets > self.overview_octets_max
     }
 }
 
@@ -101,10 +81,10 @@ impl Keep {
     /// The server told of a group.  What lies below its low mark goes; where the high mark fell the group is another one, and
     /// nothing of the old one stays.
     pub fn put_group(&self, name: &Arc<str>, mut group: KeptGroup) {
-        let mut groups = self.groups.lock();
-        let old = groups.rows.get(&**name);
-        let is_another = old.is_some_and(|old| group.high < old.high);
-        let had = old.map_or(0, |old| old.overview_octets);
+        let _changing = self.changing.lock();
+        let old = self.group(name);
+        let is_another = old.as_ref().is_some_and(|old| group.high < old.high);
+        let had = old.as_ref().map_or(0, |old| old.overview_octets);
         group.overview_octets = had;
         let below = if is_another {
             u64::MAX
@@ -124,11 +104,12 @@ impl Keep {
             gone = ids;
             change.put_group(name, &group)
         });
-        if self.told(changed).is_some() {
+        self.told(changed);
+        {
+            let mut groups = self.groups.lock();
             groups.overview_octets = groups.overview_octets - had + group.overview_octets;
             groups.rows.insert((**name).into(), Arc::new(group));
         }
-        drop(groups);
         self.forget_in_memory(&gone, has_moved.then_some((&**name, below)));
     }
 
@@ -141,11 +122,14 @@ impl Keep {
 
     /// The server says that there is no such group.
     pub fn remove_group(&self, name: &str) {
-        let mut groups = self.groups.lock();
-        let Some(old) = groups.rows.remove(name) else {
-            return;
-        };
-        groups.overview_octets -= old.overview_octets;
+        let _changing = self.changing.lock();
+        {
+            let mut groups = self.groups.lock();
+            let Some(old) = groups.rows.remove(name) else {
+                return;
+            };
+            groups.overview_octets -= old.overview_octets;
+        }
         let mut gone = Vec::new();
         let changed = self.table.change(false, |change| {
             let mut ids = Vec::new();
@@ -154,7 +138,6 @@ impl Keep {
             gone = ids;
             change.remove_group(name)
         });
-        drop(groups);
         self.told(changed);
         self.forget_in_memory(&gone, Some((name, u64::MAX)));
     }
@@ -172,7 +155,7 @@ impl Keep {
             return block;
         }
         // Nobody changes it between reading it and taking it into memory.
-        let _groups = self.groups.lock();
+        let _changing = self.changing.lock();
         let block = Arc::new(self.block_on_disk(group, number));
         let key = (Arc::clone(group), number);
         self.blocks_in_memory.insert(key, Arc::clone(&block));
@@ -236,8 +219,8 @@ impl Keep {
         (low, high): (ArticleNumber, ArticleNumber),
         mut change_one: impl FnMut(u64, &Block) -> (Block, Vec<Vec<u8>>),
     ) {
-        let mut groups = self.groups.lock();
-        let Some(mut octets) = groups.rows.get(&**group).map(|row| row.overview_octets) else {
+        let _changing = self.changing.lock();
+        let Some(had) = self.group(group).map(|row| row.overview_octets) else {
             return;
         };
         let mut changed = Vec::new();
@@ -251,33 +234,70 @@ impl Keep {
         }
         let mut without = Vec::new();
         let done = self.table.change(false, |change| {
+            let mut octets = had;
             for (number, block) in &changed {
                 let (new, old) = change.put_block(group, *number, block)?;
                 octets = (octets + new).saturating_sub(old);
             }
             change.forget(&gone)?;
-            groups.set_octets(change, group, octets)?;
-            groups.make_room(change, group, &mut without)?;
-            if groups.overview_octets <= groups.overview_octets_max {
-                return Ok(());
-            }
-            // Alone it is too much: what is not of this change goes.
-            let (first, last) = (place_of(low).0, place_of(high).0);
-            let before = change.remove_blocks(group, 0..first, |_| {})?;
-            let behind = change.remove_blocks(group, last + 1..u64::MAX, |_| {})?;
-            without.push((**group).into());
-            groups.set_octets(change, group, octets.saturating_sub(before + behind))
+            self.set_octets(change, group, octets)?;
+            let these = (place_of(low).0, place_of(high).0);
+            self.make_room(change, (group, these), &mut without)
         });
-        self.told(done);
+        let is_done = self.told(done).is_some();
         for group in &without {
             self.forget_in_memory(&[], Some((group, u64::MAX)));
         }
-        for (number, block) in changed {
+        // Where there was no room for them these went, too.  Without a table what is in memory is all there is.
+        let has_room = self.group(group).is_some_and(|row| row.overview_octets > 0);
+        for (number, block) in changed.into_iter().filter(|_| has_room || !is_done) {
             self.blocks_in_memory
                 .insert((Arc::clone(group), number), block);
         }
-        drop(groups);
         self.forget_in_memory(&gone, None);
+    }
+
+    /// Notes how many octets of overview a group has.
+    fn set_octets(
+        &self,
+        change: &Change<'_>,
+        name: &str,
+        octets: u64,
+    ) -> std::result::Result<(), Fault> {
+        let group = self.groups.lock().set_octets(name, octets);
+        group.map_or(Ok(()), |group| change.put_group(name, &group))
+    }
+
+    /// Lets overview go until there is no more than there may be: that of other groups first, then what of this group is not
+    /// just told, then all of it.
+    fn make_room(
+        &self,
+        change: &Change<'_>,
+        (group, (first, last)): (&str, (u64, u64)),
+        without: &mut Vec<Box<str>>,
+    ) -> std::result::Result<(), Fault> {
+        let victim = || {
+            let groups = self.groups.lock();
+            groups
+                .is_too_much()
+                .then(|| groups.next_victim(group))
+                .flatten()
+        };
+        while let Some(victim) = victim() {
+            change.remove_blocks(&victim, 0..u64::MAX, |_| {})?;
+            self.set_octets(change, &victim, 0)?;
+            without.push(victim);
+        }
+        for range in [0..first, last + 1..u64::MAX, first..last + 1] {
+            if !self.groups.lock().is_too_much() {
+                break;
+            }
+            let octets = change.remove_blocks(group, range, |_| {})?;
+            let had = self.group(group).map_or(0, |row| row.overview_octets);
+            self.set_octets(change, group, had.saturating_sub(octets))?;
+            without.push(group.into());
+        }
+        Ok(())
     }
 
     fn id_of(&self, line: &[u8]) -> Option<IdHash> {

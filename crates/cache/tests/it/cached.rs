@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use newsreel_cache::keep::{Keep, KeepSettings};
 use newsreel_cache::{CServer, CacheSettings, RServer, RemoteSettings};
-use newsreel_host::{Disk, FakeClock, MemoryDisk};
+use newsreel_host::{Disk, Effect, FakeClock, Fault, FaultyDisk, MemoryDisk, Op};
 use newsreel_net::client::{Pool, PoolLimits};
 use newsreel_service::posting::{Post, PostingConfig};
 use newsreel_service::{
@@ -27,7 +27,24 @@ struct Rig {
     here: Arc<CServer<To>>,
 }
 
+fn keep_settings() -> KeepSettings {
+    KeepSettings {
+        directory: "/cache".into(),
+        octets: KeepSettings::OCTETS_MIN,
+        overview_octets: 1 << 20,
+        memory_octets: 1 << 20,
+        overview_memory_octets: 1 << 20,
+        table_memory_octets: 1 << 20,
+    }
+}
+
 fn cached(to: &To, clock: &Arc<FakeClock>, disk: &MemoryDisk, refresh_s: u64) -> Arc<CServer<To>> {
+    let disk: Arc<dyn Disk> = Arc::new(disk.clone());
+    let keep = Keep::open(&disk, &keep_settings()).unwrap();
+    in_front(to, clock, keep, refresh_s)
+}
+
+fn in_front(to: &To, clock: &Arc<FakeClock>, keep: Keep, refresh_s: u64) -> Arc<CServer<To>> {
     let minute = Duration::from_secs(60);
     let limits = PoolLimits {
         connections_max: 4,
@@ -42,23 +59,13 @@ fn cached(to: &To, clock: &Arc<FakeClock>, disk: &MemoryDisk, refresh_s: u64) ->
         host: "here.example".to_owned(),
     };
     let there = RServer::new(Pool::new(to.clone(), limits), clock.clone(), settings, 1);
-    let disk: Arc<dyn Disk> = Arc::new(disk.clone());
-    let settings = KeepSettings {
-        directory: "/cache".into(),
-        octets: KeepSettings::OCTETS_MIN,
-        overview_octets: 1 << 20,
-        memory_octets: 1 << 20,
-        overview_memory_octets: 1 << 20,
-        table_memory_octets: 1 << 20,
-    };
-    let keep = Arc::new(Keep::open(&disk, &settings).unwrap());
     let settings = CacheSettings {
         refresh_s,
         missing_refresh: minute,
         read_ahead_max: 32,
         read_ahead_octets_max: 1 << 20,
     };
-    Arc::new(CServer::new(there, keep, settings))
+    Arc::new(CServer::new(there, Arc::new(keep), settings))
 }
 
 /// A server with articles 1 to `count`, and the cache in front of it.
@@ -376,4 +383,60 @@ async fn a_server_that_is_down_hides_nothing_that_is_kept() {
         rig.read(7).await.is_ok_and(|found| !found),
         "beyond the marks"
     );
+}
+
+/// The cache's own disk fails, or there is no room for overview: everything is passed on, and nothing is told wrong.
+#[tokio::test]
+async fn what_cannot_be_kept_is_passed_on() {
+    let faults = [
+        Some(("table.redb", Op::Write)),
+        Some(("table.redb", Op::Sync)),
+        Some((".seg", Op::Write)),
+        None,
+    ];
+    for fault in faults {
+        let mut rig = rig(300, REFRESH_S);
+        let faulty = FaultyDisk::new(Arc::new(MemoryDisk::new()));
+        let disk: Arc<dyn Disk> = Arc::new(faulty.clone());
+        let mut settings = keep_settings();
+        if fault.is_none() {
+            (settings.overview_octets, settings.overview_memory_octets) = (1, 0);
+        }
+        let keep = Keep::open(&disk, &settings).unwrap();
+        rig.here = in_front(&rig.to, &rig.clock, keep, REFRESH_S);
+        for is_failing in [false, true] {
+            if let Some((path, op)) = fault.filter(|_| is_failing) {
+                faulty.add(Fault::new(op, path, Effect::Medium).forever());
+            }
+            rig.here.stop().await;
+            assert_eq!(
+                rig.overview().await,
+                (1..=300).collect::<Vec<_>>(),
+                "{fault:?}"
+            );
+            assert_eq!(rig.numbers().await.len(), 300, "{fault:?}");
+            for number in [7, 8, 7] {
+                assert!(rig.read(number).await.unwrap(), "{fault:?}");
+            }
+            assert!(!rig.read(301).await.unwrap(), "{fault:?}");
+            rig.to.0.lock().articles.remove(&9);
+            rig.later(REFRESH_S);
+            assert!(!rig.read(9).await.unwrap(), "{fault:?}");
+            rig.to.0.lock().articles.insert(9, article(9, 500));
+            rig.later(REFRESH_S);
+        }
+    }
+}
+
+/// A stop waited a minute for an article that a hanging server had been asked for.
+#[tokio::test(start_paused = true)]
+async fn a_stop_waits_for_no_server_that_hangs() {
+    let rig = rig(3, REFRESH_S);
+    assert!(rig.read(1).await.unwrap());
+    rig.to.0.lock().round_trip = Duration::from_secs(3600);
+    let reading = tokio::time::timeout(Duration::from_secs(1), rig.read(2));
+    assert!(reading.await.is_err());
+    let begun = Instant::now();
+    rig.here.stop().await;
+    assert!(begun.elapsed() < Duration::from_secs(10));
 }

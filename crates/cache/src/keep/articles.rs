@@ -20,7 +20,7 @@ use super::{Keep, KeepSettings, Kept};
 /// The name of the set, and of the directory of its files.
 const SET: &str = "articles";
 
-/// The register of the store's buffers.
+/// The directory of the store's register of buffers.
 const REGISTER: &str = "buffers";
 
 /// An article that came.
@@ -43,19 +43,16 @@ pub(super) struct Articles {
 
 /// Removes the files of articles.
 pub(super) fn remove_files(disk: &dyn Disk, dir: &Path) -> Result<()> {
-    let gone = |removed: newsreel_host::Result<()>| match removed {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    };
-    let articles = dir.join(SET);
-    if disk.exists(&articles)? {
-        for entry in disk.list(&articles)? {
+    for folder in [SET, REGISTER].map(|name| dir.join(name)) {
+        if !disk.exists(&folder)? {
+            continue;
+        }
+        for entry in disk.list(&folder)? {
             if !entry.is_dir {
-                gone(disk.remove(&articles.join(&entry.name)))?;
+                disk.remove(&folder.join(&entry.name))?;
             }
         }
     }
-    gone(disk.remove(&dir.join(REGISTER)))?;
     Ok(())
 }
 
@@ -101,6 +98,10 @@ impl Articles {
     ) -> Result<Self> {
         let config = store_config(settings, segment);
         let known = table.marks()?;
+        if known.is_none() {
+            // Of what lies there nobody knows.
+            remove_files(disk.as_ref(), &settings.directory)?;
+        }
         let buffers: Vec<BufferId> = known.iter().map(|(marks, _)| marks.buffer).collect();
         let mut store = Store::open(
             disk,

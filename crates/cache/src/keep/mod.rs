@@ -44,8 +44,8 @@ const IDENTITY: &str = "identity";
 /// The fact that has the size of segments.
 const SEGMENT_OCTETS: &str = "segment octets";
 
-/// The largest segment.
-const SEGMENT_OCTETS_MAX: u64 = 64 << 20;
+/// The largest segment, octets.
+pub const SEGMENT_OCTETS_MAX: u64 = 64 << 20;
 
 /// The smallest segment.
 const SEGMENT_OCTETS_MIN: u64 = 1 << 20;
@@ -206,8 +206,6 @@ impl Keep {
         let identity = match table.fact(IDENTITY)? {
             Some(identity) => identity,
             None => {
-                // Articles without their table cannot be found.
-                articles::remove_files(disk.as_ref(), &settings.directory)?;
                 let identity = random_bytes::<48>()?.to_vec();
                 table.change(true, |change| change.put_fact(IDENTITY, &identity))?;
                 identity

@@ -7,9 +7,13 @@
 #![deny(missing_docs)]
 
 mod cached;
+mod config;
 pub mod fuzz;
 pub mod keep;
 mod remote;
+mod upstream;
 
 pub use cached::{CServer, CacheSettings, MISSING_IDS_MAX};
+pub use config::{CacheConfig, UpstreamConfig, UpstreamTls, UpstreamsConfig, problems};
 pub use remote::{RServer, RemoteNewnews, RemoteSettings};
+pub use upstream::{SECRET_OCTETS_MAX, Upstream};

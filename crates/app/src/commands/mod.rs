@@ -6,6 +6,7 @@
 mod access;
 mod article;
 mod bench;
+mod cache;
 mod check;
 mod clock;
 mod completions;
@@ -45,6 +46,8 @@ pub(crate) struct Cli {
 enum Verb {
     /// Run the server
     Serve(serve::Args),
+    /// Run a caching server in front of another news server
+    Cache(cache::Args),
     /// List, show, add, change, remove and import groups
     #[command(subcommand)]
     Group(group::Verb),
@@ -98,6 +101,7 @@ enum Verb {
 pub(crate) fn run(cli: Cli) -> Result<()> {
     match cli.verb {
         Verb::Serve(args) => serve::run(&args),
+        Verb::Cache(args) => cache::run(&args),
         Verb::Group(verb) => group::run(&verb),
         Verb::Status(args) => status::run(&args),
         Verb::Article(verb) => article::run(&verb),
@@ -173,6 +177,7 @@ mod tests {
     fn every_command_that_reports_has_json() {
         let expected = [
             "newsreel serve",
+            "newsreel cache",
             "newsreel inews",
             "newsreel store export",
             "newsreel config reference",

@@ -32,6 +32,7 @@ pub(super) fn fixed() -> Vec<Fixed> {
     rows.extend(of_filters());
     rows.extend(of_users());
     rows.extend(of_the_server());
+    rows.extend(of_the_cache());
     rows.extend(of_the_spool());
     rows.extend(of_buffers());
     rows.extend(of_articles_in_files());
@@ -244,6 +245,34 @@ fn of_users() -> Vec<Fixed> {
     ]
 }
 
+fn of_the_cache() -> Vec<Fixed> {
+    vec![
+        row(
+            "Message-ids that an upstream server does not have and a caching server remembers",
+            format!("{} of them", newsreel_cache::MISSING_IDS_MAX),
+            "32 octets each; those used least go, and are asked for again",
+        ),
+        row(
+            "Segments of a caching server's articles",
+            format!(
+                "{}, and an eighth of `cache.octets`",
+                octets(newsreel_cache::keep::SEGMENT_OCTETS_MAX)
+            ),
+            "the oldest goes whole, and that should not be much of all; no larger article is kept",
+        ),
+        row(
+            "A line of an upstream server's overview or lists",
+            octets(newsreel_net::client::BLOCK_LINE_OCTETS_MAX as u64),
+            "no real one has a tenth of it; longer ones are left out",
+        ),
+        row(
+            "Commands that wait for an upstream server's answers on one connection",
+            format!("{} commands", newsreel_net::client::PIPELINED_MAX),
+            "they fit into what any system buffers, so that sending them waits for nothing",
+        ),
+    ]
+}
+
 fn of_the_server() -> Vec<Fixed> {
     vec![
         row(
@@ -365,8 +394,8 @@ fn of_the_spool() -> Vec<Fixed> {
             "some seconds of a full feed; a feed that is further behind reads them from the store again",
         ),
         row(
-            "A file of certificates, a key or a password of a peer",
-            octets(newsreel_feed::SECRET_OCTETS_MAX as u64),
+            "A file of certificates, a key or a password for a peer or an upstream server",
+            octets(newsreel_feed::SECRET_OCTETS_MAX.max(newsreel_cache::SECRET_OCTETS_MAX) as u64),
             "whole bundles of authorities are a quarter of it",
         ),
         row(

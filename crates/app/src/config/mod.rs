@@ -20,6 +20,7 @@ mod units;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
+use newsreel_cache::{CacheConfig, UpstreamConfig};
 use newsreel_engine::{
     ArticlesConfig, ControlConfig, EngineConfig, ExpireConfig, ExpireRule, ExpiryConfig,
     ScrubConfig, SequencerConfig,
@@ -57,6 +58,7 @@ const REQUIRED: &[&str] = &[
     "filter.name",
     "peer.name",
     "peer.address",
+    "upstream.address",
 ];
 
 /// The largest configuration file that is read.
@@ -146,6 +148,10 @@ sections! {
     access: Vec<AccessRule>, |access| Rules::parse(access).err().unwrap_or_default();
     /// `[[peer]]`
     peer: Vec<PeerConfig>, |peer| newsreel_feed::problems(peer);
+    /// `[cache]`
+    cache: CacheConfig, |cache| owned(cache.problems());
+    /// `[[upstream]]`
+    upstream: Vec<UpstreamConfig>, |upstream| newsreel_cache::problems(upstream);
     /// `[articles]`
     articles: ArticlesConfig, |articles| article_complaints(articles);
     /// `[[filter]]`
@@ -333,10 +339,16 @@ fn settled(mut config: Config, file: &Path) -> Result<Config> {
 /// Makes paths count from a directory.
 fn at_home(config: &mut Config, folder: &Path) {
     config.server.spool = folder.join(&config.server.spool);
+    config.cache.directory = folder.join(&config.cache.directory);
     let tls = &mut config.tls;
     let own = [&mut tls.certificate, &mut tls.key, &mut tls.clients];
     let peers = config.peer.iter_mut().flat_map(PeerConfig::paths_mut);
-    for path in own.into_iter().chain(&mut tls.more).chain(peers) {
+    let upstreams = config
+        .upstream
+        .iter_mut()
+        .flat_map(UpstreamConfig::paths_mut);
+    let elsewhere = peers.chain(upstreams);
+    for path in own.into_iter().chain(&mut tls.more).chain(elsewhere) {
         if !path.as_os_str().is_empty() {
             *path = folder.join(&path);
         }

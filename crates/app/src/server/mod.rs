@@ -4,7 +4,9 @@
 //! second server out), then work.  Order of a stop: no new connections, those that are open drain, the engine makes its last checkpoint.  Tasks are spawned here
 //! or by an owner that joins them.
 
+pub(crate) mod caching;
 pub(crate) mod clock;
+mod front;
 pub(crate) mod logging;
 pub(crate) mod login_program;
 mod logins;
@@ -13,8 +15,6 @@ mod peers;
 mod running;
 mod signals;
 
-use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,13 +22,10 @@ use anyhow::{Context as _, Result, bail};
 use newsreel_engine::Engine;
 use newsreel_feed::Peers;
 use newsreel_host::{Clock, Disk, RealDisk};
-use newsreel_net::access::{Counted, Denied, Door, Who};
-use newsreel_net::{Admission, Drain, Limits, LineLimit, Listeners, Stream, Tls};
-use newsreel_service::{Connection, ConnectionId};
-use newsreel_session::{End, Metrics};
+use newsreel_net::access::Counted;
+use newsreel_net::{Drain, Limits, LineLimit, Listeners};
+use newsreel_session::Metrics;
 use newsreel_users::Users;
-use tokio::io::AsyncWriteExt as _;
-use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 
 use self::logging::{Logging, PATIENCE};
@@ -68,6 +65,10 @@ fn run_logged(
     let version = env!("CARGO_PKG_VERSION");
     let spool = config.server.spool.display().to_string();
     tracing::info!(target: "newsreel::server", version, %spool, "starting");
+    if !config.upstream.is_empty() {
+        tracing::warn!(target: "newsreel::server",
+            "[[upstream]] is for `newsreel cache`: this server reads from nobody");
+    }
     match newsreel_host::process::raise_open_files() {
         Ok(open_files) => tracing::debug!(target: "newsreel::server", open_files, "limit"),
         Err(error) => tracing::warn!(target: "newsreel::server", %error, "few files may be open"),
@@ -281,7 +282,7 @@ async fn until_drained(
     let taking = Arc::clone(engine);
     let taking = tokio::task::spawn_blocking(move || taking.take_memory());
     let cut = listeners
-        .run(|stream, admission| session(&server, stream, admission))
+        .run(|stream, admission| front::session(&server, stream, admission))
         .await;
     tracing::info!(target: "newsreel::server", cut, "connections ended");
     signals.abort();
@@ -291,116 +292,12 @@ async fn until_drained(
     Ok(())
 }
 
-/// One connection, from its admission to its end.
-fn session(
-    server: &Arc<Server>,
-    stream: TcpStream,
-    admission: Admission,
-) -> impl Future<Output = ()> + Send + 'static {
-    let server = Arc::clone(server);
-    async move {
-        let Some(mut door) = let_in(&server, &stream, &admission) else {
-            return;
-        };
-        let stream = Stream::Plain(stream);
-        let stream = match door.tls().filter(|_| admission.is_tls()).map(Arc::clone) {
-            None => Ok(Some(stream)),
-            // Boxed: a handshake is short, and a connection's task is held for all its time.
-            Some(tls) => {
-                Box::pin(secured(&server, stream, &tls, &mut door, admission.peer())).await
-            }
-        };
-        let connection = admission.id();
-        match stream {
-            Ok(None) => {}
-            Ok(Some(stream)) => {
-                let end = serve(&server, stream, &admission, door).await;
-                tracing::debug!(target: "newsreel::net", connection, ?end, "ended");
-            }
-            Err(error) => {
-                tracing::debug!(target: "newsreel::net", connection, %error, "no TLS");
-            }
-        }
-    }
-}
-
-/// How long somebody who is refused over TLS may take to be told so.
-const TELLING: Duration = Duration::from_secs(2);
-
-/// The handshake of a connection that is over TLS from the first octet on; none: what the other side showed is for no
-/// entry, and it was told so.
-async fn secured(
-    server: &Server,
-    stream: Stream<TcpStream>,
-    tls: &Tls,
-    door: &mut Door,
-    peer: SocketAddr,
-) -> io::Result<Option<Stream<TcpStream>>> {
-    let mut stream = stream.secure(tls).await?;
-    let Err(denied) = door.secured(stream.certificate_names()) else {
-        return Ok(Some(stream));
-    };
-    note_refused(server, peer, denied);
-    let telling = async {
-        stream.write_all(denied.reply().as_bytes()).await?;
-        stream.shutdown().await
-    };
-    let _ = tokio::time::timeout(TELLING, telling).await;
-    Ok(None)
-}
-
-fn note_refused(server: &Server, peer: SocketAddr, denied: Denied) {
-    if let Some(more) = server.strangers.admit() {
-        let why = denied.why();
-        tracing::info!(target: "newsreel::net", %peer, more, "refused: {why}");
-    }
-}
-
-/// The connection's way in, or none: then it was told why not.
-fn let_in(server: &Server, stream: &TcpStream, admission: &Admission) -> Option<Door> {
-    let peer = admission.peer();
-    let who = Who {
-        address: peer.ip(),
-        listen: stream.local_addr().ok(),
-        is_tls: admission.is_tls(),
-        certificate: Vec::new(),
-        user: None,
-    };
-    match server.settings.gate().enter(who) {
-        Ok(door) => {
-            let (connection, rule) = (admission.id(), &door.grant().name);
-            tracing::debug!(target: "newsreel::net", connection, %peer, rule, "connected");
-            Some(door)
-        }
-        Err(denied) => {
-            note_refused(server, peer, denied);
-            // A fresh socket has room for one line.
-            if !admission.is_tls() {
-                let _ = stream.try_write(denied.reply().as_bytes());
-            }
-            None
-        }
-    }
-}
-
-/// The session itself: no more than its own task, which is what an idle connection costs.
-fn serve(
-    server: &Server,
-    io: Stream<TcpStream>,
-    admission: &Admission,
-    door: Door,
-) -> impl Future<Output = End> + Send + use<> {
-    let id = ConnectionId(admission.id());
-    let connection = Connection::new(id, Some(admission.peer().ip()), None);
-    let shared = server.settings.session();
-    let watch = server.drain.watch();
-    let service = server.engine.service();
-    newsreel_session::serve(io, service, shared, connection, door, watch)
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use newsreel_net::Admission;
+    use tokio::net::TcpStream;
 
     use super::*;
 
@@ -410,7 +307,7 @@ mod tests {
         fn task_octets<F>(_: impl Fn(&'static Arc<Server>, TcpStream, Admission) -> F) -> usize {
             size_of::<F>()
         }
-        let octets = task_octets(session);
+        let octets = task_octets(front::session::<Server>);
         assert!(octets < 3584, "a connection's task has {octets} octets");
     }
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use anyhow::Result;
-use newsreel_engine::Engine;
+use newsreel_engine::{Engine, LocalService};
 use newsreel_filter::Filters;
 use newsreel_host::{Disk, RealDisk, read_whole};
 use newsreel_net::access::{Counted, Gate};
@@ -18,6 +18,7 @@ use newsreel_session::{Lists, Metrics, MetricsSnapshot, Shared};
 use serde_json::{Value, json};
 
 use super::Beside;
+use super::front::Front;
 use crate::access::note_config;
 use crate::config::{self, Config};
 use crate::control::request::{PeerAction, Running};
@@ -286,6 +287,26 @@ impl Server {
         let mut report = self.take_over(config)?;
         report["file"] = json!(file);
         Ok(report)
+    }
+}
+
+impl Front for Server {
+    type Service = LocalService;
+
+    fn service(&self) -> Arc<LocalService> {
+        self.engine.service()
+    }
+
+    fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    fn drain(&self) -> &Drain {
+        &self.drain
+    }
+
+    fn strangers(&self) -> &LineLimit {
+        &self.strangers
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use newsreel_net::Drain;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 
@@ -48,6 +49,18 @@ impl Signals {
                 }
                 // Errors are logged where they are found; the server goes on as it was.
                 Some(_) = reading.join_next(), if !reading.is_empty() => {}
+            }
+        }
+    }
+
+    /// Obeys those that stop, of a server whose configuration is read only when it starts.
+    pub(super) async fn obey_stops(mut self, drain: &Drain) {
+        loop {
+            tokio::select! {
+                _ = self.terminate.recv() => drain.start(),
+                _ = self.interrupt.recv() => drain.start(),
+                _ = self.hangup.recv() => tracing::warn!(target: "newsreel::server",
+                    "a caching server reads its configuration when it starts: start it again"),
             }
         }
     }

@@ -7,6 +7,7 @@ mod attack;
 mod bench;
 mod bench_storage;
 mod block_device;
+mod caching;
 mod cancel;
 mod cli;
 mod client;

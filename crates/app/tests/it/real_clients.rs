@@ -13,11 +13,27 @@ use crate::spool::{Server, Spool, said};
 
 /// Where a program is, if it is anywhere; says what is skipped.
 #[expect(clippy::print_stdout, reason = "a test that is skipped says why")]
-fn program(path: &'static str, package: &str) -> Option<Command> {
+pub(crate) fn program(path: &'static str, package: &str) -> Option<Command> {
     if RealDisk.exists(Path::new(path)).unwrap() {
         return Some(Command::new(path));
     }
     println!("skipped: there is no {path} (apt-get install {package})");
+    None
+}
+
+/// Python, if it has nntplib; says what is skipped.
+#[expect(clippy::print_stdout, reason = "a test that is skipped says why")]
+pub(crate) fn nntplib() -> Option<Command> {
+    let mut python = program("/usr/bin/python3", "python3")?;
+    python.args(["-W", "ignore"]);
+    let has_it = Command::new(python.get_program())
+        .args(["-W", "ignore", "-c", "import nntplib"])
+        .stderr(Stdio::null())
+        .status();
+    if has_it.unwrap().success() {
+        return Some(python);
+    }
+    println!("skipped: this Python has no nntplib any more");
     None
 }
 
@@ -99,27 +115,15 @@ server.quit()
 
 #[test]
 fn nntplib_of_python() {
-    let Some(mut python) = program("/usr/bin/python3", "python3") else {
+    let Some(mut python) = nntplib() else {
         return;
     };
     let (spool, server) = server();
     let [script, got, post] = ["read_and_post.py", "got", "post"].map(|it| spool.folder().join(it));
     write(&script, NNTPLIB.as_bytes());
     write(&post, proto("<python@t.example>").as_bytes());
-    let has_it = Command::new(python.get_program())
-        .args(["-W", "ignore", "-c", "import nntplib"])
-        .stderr(Stdio::null())
-        .status();
-    if !has_it.unwrap().success() {
-        println!("skipped: this Python has no nntplib any more");
-        return;
-    }
     let port = server.address.port().to_string();
-    python
-        .args(["-W", "ignore"])
-        .arg(script)
-        .arg(port)
-        .args([&got, &post]);
+    python.arg(script).arg(port).args([&got, &post]);
     said(python.output().unwrap()).unwrap();
     assert_eq!(read(&got), stored(&server, FIRST));
     let posted = stored(&server, "<python@t.example>");

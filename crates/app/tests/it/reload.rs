@@ -998,13 +998,14 @@ fn every_key_that_needs_a_restart_is_named_and_keeps_its_value() {
         (at, log, spool, group)
     };
     let before = facts();
-    let lists = ["buffer", "set", "rule"];
+    let lists = ["buffer", "set", "rule", "upstream"];
     for key in keys().iter().filter(|key| key["live"] == false) {
         let path = key["key"].as_str().unwrap();
         let config = match path {
             "buffer" => Spool::changed(&[("8MiB", "16MiB")]),
             "set" => Spool::changed(&[]) + "[[set]]\nname = \"other\"\nbuffers = [\"A\", \"B\"]\n",
             "rule" => Spool::changed(&[]) + "[[rule]]\ngroups = \"misc.*\"\nset = \"main\"\n",
+            "upstream" => Spool::changed(&[]) + "[[upstream]]\naddress = \"news.example\"\n",
             "listen.tls_addresses" => configuration(&[
                 (path, "['127.0.0.2:0']"),
                 ("tls.certificate", "'cert.pem'"),

@@ -104,6 +104,11 @@ impl<C: Connect> CServer<C> {
         }
     }
 
+    /// Whether the server can be asked; what it can do is known then.
+    pub async fn greet(&self) -> bool {
+        self.inner.there.greet().await
+    }
+
     /// Makes what is kept durable from time to time, for ever; given up, [`CServer::stop`] does it a last time.
     pub async fn tend(&self) {
         loop {

@@ -54,6 +54,15 @@ impl<C: Connect> RServer<C> {
         }
     }
 
+    /// Whether the server can be asked.
+    pub(crate) async fn greet(&self) -> bool {
+        let lent = self.lend().await;
+        lent.is_ok_and(|lent| {
+            lent.give_back();
+            true
+        })
+    }
+
     pub(super) fn failed(&self, error: &ClientError) -> ServiceError {
         if let Some(more) = self.lines.admit() {
             tracing::warn!(target: "newsreel::cache", %error, more, "a server elsewhere");

@@ -82,6 +82,9 @@ pub enum Fault {
     /// We are stopping.
     #[error("this server is stopping")]
     Stopped,
+    /// What the configuration says cannot be used, such as a file.
+    #[error("{0}")]
+    Unusable(String),
     /// What was to be said cannot be: an error of ours.
     #[error("cannot be said: {0}")]
     Unsayable(&'static str),
@@ -93,7 +96,7 @@ impl Fault {
     pub const fn is_refusal(&self) -> bool {
         matches!(
             self,
-            Self::Refused { .. } | Self::Missing(_) | Self::InClear
+            Self::Refused { .. } | Self::Missing(_) | Self::InClear | Self::Unusable(_)
         )
     }
 }

@@ -1,0 +1,77 @@
+//! `newsreel cache`: runs a caching server in the foreground.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Result, bail};
+use newsreel_cache::UpstreamConfig;
+use newsreel_host::RealClock;
+
+use crate::config::{self, Config, LogFormat};
+use crate::server::caching;
+
+#[derive(Debug, Clone, clap::Args)]
+#[command(
+    after_help = "Stands between readers and a news server: what was read once is not fetched again.\n\
+                  Articles are kept in ./newsreel-cache, at most 1 GiB, and readers are served on\n\
+                  127.0.0.1:1119, if nothing else is said.\n\
+                  SIGTERM and SIGINT stop it cleanly.\n\n\
+                  Example:\n  newsreel cache --upstream news.example.org --listen 127.0.0.1:1119"
+)]
+pub(crate) struct Args {
+    /// The server to read from, and to post to: HOST or HOST:PORT
+    #[arg(long, value_name = "HOST")]
+    upstream: Option<String>,
+    /// The configuration file
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The directory in which articles are kept; made when it is not there
+    #[arg(long, value_name = "DIR")]
+    directory: Option<PathBuf>,
+    /// Listen here instead of where the configuration says; may be given several times
+    #[arg(long, value_name = "ADDRESS", value_parser = super::address)]
+    listen: Vec<SocketAddr>,
+    /// How log lines look
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<LogFormat>,
+}
+
+impl Args {
+    /// What was typed wins over the file.
+    fn apply(&self, config: &mut Config) {
+        if let Some(address) = &self.upstream {
+            config.upstream = vec![UpstreamConfig {
+                address: address.clone(),
+                ..config.upstream.first().cloned().unwrap_or_default()
+            }];
+        }
+        if let Some(directory) = &self.directory {
+            config.cache.directory.clone_from(directory);
+        }
+        if !self.listen.is_empty() {
+            config.listen.addresses.clone_from(&self.listen);
+        }
+        if let Some(format) = self.log_format {
+            config.logging.format = format;
+        }
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let mut config = config::load(args.config.as_deref())?;
+    args.apply(&mut config);
+    if let Some((_, right)) = config.listen.problems().first() {
+        bail!("--listen: {right}");
+    }
+    if let Some((_, right)) = newsreel_cache::problems(&config.upstream).first() {
+        bail!("--upstream: {right}");
+    }
+    let Some(upstream) = config.upstream.first().cloned() else {
+        bail!(
+            "there is no server to read from: give --upstream HOST, or an [[upstream]] in the configuration"
+        );
+    };
+    config.cache.directory = std::path::absolute(&config.cache.directory)?;
+    caching::run(config, &upstream, Arc::new(RealClock::new()))
+}

@@ -1,0 +1,246 @@
+//! `newsreel cache` in front of a server of ours and of INN: any reader, whatever happens to either of them.
+
+use std::fs::Permissions;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use newsreel_bench::rivals::{INN_PROGRAMS, Inn, Rival as _};
+use newsreel_host::{Disk as _, RealDisk, read_whole, replace_file};
+use newsreel_testkit::free_ports;
+use serde_json::json;
+
+use crate::client::NewsClient;
+use crate::real_clients::{nntplib, program};
+use crate::spool::{Server, Spool, newsreel, said};
+
+/// A caching server to be, in a folder of its own.
+struct Cache {
+    folder: tempfile::TempDir,
+    upstream: String,
+}
+
+impl Cache {
+    fn of(upstream: SocketAddr) -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+            upstream: upstream.to_string(),
+        }
+    }
+
+    fn log(&self) -> PathBuf {
+        self.folder.path().join("log.txt")
+    }
+
+    fn command(&self) -> Command {
+        let mut command = newsreel();
+        command.arg("cache").arg("--upstream").arg(&self.upstream);
+        command
+            .arg("--directory")
+            .arg(self.folder.path().join("cache"));
+        command.arg("--listen").arg("127.0.0.1:0");
+        command
+    }
+
+    fn serve(&self) -> Server {
+        Server::start(self.command(), self.log(), |_| {
+            let log = read_whole(&RealDisk, &self.log(), 1 << 20).unwrap();
+            let log = String::from_utf8(log).unwrap();
+            let line = log.lines().find(|line| line.contains("listening"))?;
+            let address = line.split("address=").nth(1)?.split(' ').next()?;
+            Some(json!({"server": {"listening": [address]}}))
+        })
+    }
+}
+
+fn id(n: u32) -> String {
+    format!("<{n}@t.example>")
+}
+
+/// The lines of an article by number, or what is said instead.
+fn read(client: &mut NewsClient, number: u32) -> Result<Vec<String>, String> {
+    match client.ask(&format!("ARTICLE {number}")) {
+        said if said.starts_with("220 ") => Ok(client.block()),
+        said => Err(said),
+    }
+}
+
+fn body_of(n: u32) -> String {
+    format!("body of {}", id(n))
+}
+
+/// The number of the group's overview lines.
+fn overview(client: &mut NewsClient) -> usize {
+    let said = client.ask("OVER 1-");
+    assert!(said.starts_with("224"), "{said}");
+    client.block().len()
+}
+
+/// What was read is there without the server it came from, and after a kill; what was not is a fault, and never "no such
+/// article".
+#[test]
+fn a_cache_serves_what_was_read_whatever_happens() {
+    let spool = Spool::new();
+    let upstream = spool.serve();
+    spool.text(&["group", "add", "misc.test"]);
+    let mut feeder = NewsClient::connect(upstream.address);
+    for n in 1..=20 {
+        assert!(feeder.takethis(&id(n), "misc.test").starts_with("239"));
+    }
+    drop(feeder);
+    let cache = Cache::of(upstream.address);
+    let server = cache.serve();
+    let mut reader = NewsClient::connect(server.address);
+    assert_eq!(reader.ask("GROUP misc.test"), "211 20 1 20 misc.test");
+    assert!(reader.ask("LIST").starts_with("215"));
+    assert!(reader.block().contains(&"misc.test 20 1 y".to_owned()));
+    assert_eq!(overview(&mut reader), 20);
+    for n in 1..=5 {
+        assert!(read(&mut reader, n).unwrap().contains(&body_of(n)));
+    }
+    // Posts go there, and are seen here at once.
+    assert!(reader.ask("POST").starts_with("340"));
+    reader.send(
+        b"From: a@example.org\r\nNewsgroups: misc.test\r\nSubject: a post\r\nMessage-ID: <21@t.example>\r\n\r\n\
+          body of <21@t.example>\r\n.\r\n",
+    );
+    let posted = reader.line();
+    assert!(posted.starts_with("240"), "{posted}");
+    assert_eq!(reader.ask("GROUP misc.test"), "211 21 1 21 misc.test");
+    let there = NewsClient::connect(upstream.address).ask(&format!("STAT {}", id(21)));
+    assert!(there.starts_with("223"), "{there}");
+    // A second server does not use the same directory.
+    let error = said(cache.command().output().unwrap()).unwrap_err();
+    assert!(error.contains("lock"), "{error}");
+    // Nobody of the other side is there any more.
+    upstream.kill();
+    let still_there = |reader: &mut NewsClient| {
+        assert!(reader.ask("GROUP misc.test").starts_with("211 21 1 21 "));
+        for n in 1..=5 {
+            assert!(read(reader, n).unwrap().contains(&body_of(n)));
+        }
+        assert!(reader.ask(&format!("ARTICLE {}", id(3))).starts_with("220"));
+        reader.block();
+        let not_kept = read(reader, 15).unwrap_err();
+        assert!(not_kept.starts_with("403"), "{not_kept}");
+    };
+    still_there(&mut reader);
+    server.stop();
+    // What a stop made durable survives a kill while it is read, too.
+    let server = cache.serve();
+    still_there(&mut NewsClient::connect(server.address));
+    server.kill();
+    let server = cache.serve();
+    still_there(&mut NewsClient::connect(server.address));
+    server.stop();
+    // Damaged, it is begun anew.
+    let table = cache.folder.path().join("cache/table.redb");
+    replace_file(&RealDisk, &table, &[b'x'; 8192]).unwrap();
+    let server = cache.serve();
+    let mut reader = NewsClient::connect(server.address);
+    assert!(reader.ask(&format!("ARTICLE {}", id(3))).starts_with("403"));
+    server.stop();
+}
+
+#[test]
+fn what_cannot_be_is_told_at_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = |words: &[&str]| {
+        let mut command = newsreel();
+        command.arg("cache").args(words).current_dir(folder.path());
+        said(command.output().unwrap()).unwrap_err()
+    };
+    let nowhere = error(&["--listen", "127.0.0.1:0"]);
+    assert!(nowhere.contains("give --upstream HOST"), "{nowhere}");
+    assert!(RealDisk.list(folder.path()).unwrap().is_empty());
+    let no_host = error(&["--upstream", "a b", "--listen", "127.0.0.1:0"]);
+    assert!(no_host.contains("--upstream: a host"), "{no_host}");
+}
+
+/// An INN with one group, in a directory of its own.
+#[expect(clippy::print_stdout, reason = "a test that is skipped says why")]
+fn inn(folder: &Path) -> Option<(Inn, SocketAddr)> {
+    if newsreel_host::process::own_uid() != 0 || !Inn::is_installed(Path::new(INN_PROGRAMS)) {
+        println!("skipped: INN is not installed (apt-get install inn2), or we are not root");
+        return None;
+    }
+    let [groups, articles] = ["groups", "articles"].map(|it| folder.join(it));
+    RealDisk.create_dir_all(&articles).unwrap();
+    replace_file(&RealDisk, &groups, b"misc.test\n").unwrap();
+    let mut inn = Inn::new(Path::new(INN_PROGRAMS), &articles);
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_ports().unwrap()));
+    inn.start(&folder.join("inn"), address, &groups).unwrap();
+    Some((inn, address))
+}
+
+const NNTPLIB: &str = r#"
+import io, nntplib, sys
+posts = int(sys.argv[2])
+server = nntplib.NNTP("127.0.0.1", int(sys.argv[1]))
+for n in range(1, posts + 1):
+    text = f"From: a@b.example\nNewsgroups: misc.test\nSubject: {n}\nMessage-ID: <{n}@p.example>\n\n.text {n}\n"
+    assert server.post(io.BytesIO(text.encode())).startswith("240 ")
+_, count, first, last, _ = server.group("misc.test")
+assert (count, first, last) == (posts, 1, posts), (count, first, last)
+_, rows = server.over((1, None))
+assert [row["subject"] for _, row in rows] == [str(n) for n in range(1, posts + 1)]
+for n in range(1, posts // 2 + 1):
+    _, article = server.article(n)
+    assert article.message_id == f"<{n}@p.example>" and article.lines[-1] == f".text {n}".encode()
+server.quit()
+"#;
+
+/// INN, which sends an answer in two small pieces, with the newsreaders of others in front: posts come through, all of it is read
+/// once, and again when INN has gone.
+#[test]
+fn newsreaders_read_and_post_at_inn_through_it() {
+    const POSTS: u32 = 20;
+    let (Some(mut python), Some(_)) = (nntplib(), program("/usr/bin/slrnpull", "slrnpull")) else {
+        return;
+    };
+    let everybody = Permissions::from_mode(0o755);
+    let folder = tempfile::Builder::new().permissions(everybody).tempdir();
+    let folder = folder.unwrap();
+    let Some((mut inn, address)) = inn(folder.path()) else {
+        return;
+    };
+    let cache = Cache::of(address);
+    let server = cache.serve();
+    let script = folder.path().join("read_and_post.py");
+    replace_file(&RealDisk, &script, NNTPLIB.as_bytes()).unwrap();
+    python.arg(script);
+    python
+        .arg(server.address.port().to_string())
+        .arg(POSTS.to_string());
+    said(python.output().unwrap()).unwrap();
+    let pulled = |name: &str| {
+        let home = folder.path().join(name);
+        RealDisk.create_dir_all(&home).unwrap();
+        replace_file(
+            &RealDisk,
+            &home.join("slrnpull.conf"),
+            b"misc.test 100 0 0\n",
+        )
+        .unwrap();
+        let mut slrnpull = Command::new("/usr/bin/slrnpull");
+        slrnpull
+            .arg("-d")
+            .arg(&home)
+            .arg("-h")
+            .arg(server.address.to_string());
+        said(slrnpull.output().unwrap()).unwrap();
+        let read = |n| {
+            let path = home.join(format!("news/misc/test/{n}"));
+            String::from_utf8(read_whole(&RealDisk, &path, 1 << 20).unwrap()).unwrap()
+        };
+        (1..=POSTS).map(read).collect::<Vec<String>>()
+    };
+    let first = pulled("first");
+    for (n, article) in (1..).zip(&first) {
+        assert!(article.ends_with(&format!("\n\n.text {n}\n")), "{article}");
+    }
+    inn.stop().unwrap();
+    assert!(pulled("second") == first);
+    server.stop();
+}

@@ -1,0 +1,269 @@
+//! The sections `[cache]` and `[[upstream]]` of the configuration: what is kept, and the server it is fetched from.
+//!
+//! [`problems`] lists everything that is wrong with upstreams at once, by the path of its key.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use newsreel_net::client::{PoolLimits, Reach, Secured};
+use serde::{Deserialize, Serialize};
+
+use crate::cached::CacheSettings;
+use crate::keep::KeepSettings;
+
+/// `[cache]`: what a caching server keeps, and how old what it tells may be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CacheConfig {
+    /// The directory in which all of it lies, and nothing else; a relative path counts from the configuration file's
+    /// directory.
+    pub directory: PathBuf,
+    /// Articles that are kept, octets: never more. What came first goes first.
+    pub octets: u64,
+    /// Overview that is kept, octets. That of the groups asked for longest ago goes first.
+    pub overview_octets: u64,
+    /// Articles in memory, octets.
+    pub memory_octets: u64,
+    /// Overview in memory, octets.
+    pub overview_memory_octets: u64,
+    /// The cache's table in memory, octets.
+    pub table_memory_octets: u64,
+    /// How old the marks, counts and numbers of a group may be that readers are told, seconds: so long a new article, one that
+    /// was cancelled or one that is there again may go unnoticed. 0: the upstream server is asked each time.
+    pub refresh_s: u64,
+    /// How old the list of groups may be, marks and all, seconds. 0: it is fetched for each listing.
+    pub list_refresh_s: u64,
+    /// How long a message-id that the upstream server does not have is not asked for again, seconds. 0: it is each time.
+    pub missing_s: u64,
+    /// Articles that are fetched at once when they are read one behind the other; 1: none ahead.
+    pub read_ahead: u32,
+    /// ... and octets of them.
+    pub read_ahead_octets: u64,
+    /// Groups that are known at the same time.
+    pub groups_max: u32,
+}
+
+impl Default for CacheConfig {
+    fn default() -> Self {
+        Self {
+            directory: PathBuf::from("newsreel-cache"),
+            octets: 1 << 30,
+            overview_octets: 128 << 20,
+            memory_octets: 32 << 20,
+            overview_memory_octets: 32 << 20,
+            table_memory_octets: 16 << 20,
+            refresh_s: 60,
+            list_refresh_s: 600,
+            missing_s: 60,
+            read_ahead: 32,
+            read_ahead_octets: 1 << 20,
+            groups_max: 200_000,
+        }
+    }
+}
+
+impl CacheConfig {
+    /// What is wrong: key and what would be right.
+    #[must_use]
+    pub fn problems(&self) -> Vec<(&'static str, String)> {
+        if !self.directory.as_os_str().is_empty() {
+            return Vec::new();
+        }
+        let right = "an empty path is no directory: give one, as in \"newsreel-cache\"";
+        vec![("directory", right.to_owned())]
+    }
+
+    /// What is kept, and where.
+    #[must_use]
+    pub fn keep(&self) -> KeepSettings {
+        KeepSettings {
+            directory: self.directory.clone(),
+            octets: self.octets,
+            overview_octets: self.overview_octets,
+            memory_octets: self.memory_octets,
+            overview_memory_octets: self.overview_memory_octets,
+            table_memory_octets: usize::try_from(self.table_memory_octets).unwrap_or(usize::MAX),
+        }
+    }
+
+    /// How old what is told may be.
+    #[must_use]
+    pub fn settings(&self) -> CacheSettings {
+        CacheSettings {
+            refresh_s: self.refresh_s,
+            missing_refresh: Duration::from_secs(self.missing_s),
+            read_ahead_max: usize::try_from(self.read_ahead).unwrap_or(usize::MAX),
+            read_ahead_octets_max: self.read_ahead_octets,
+        }
+    }
+}
+
+/// How connections to an upstream server are secured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum UpstreamTls {
+    /// Not at all.
+    #[default]
+    None,
+    /// By STARTTLS before anything else; a server that cannot is not read from.
+    Starttls,
+    /// From the first octet on, as on port 563.
+    Implicit,
+}
+
+/// The list of upstream servers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+pub struct UpstreamsConfig {
+    /// The server that a caching server reads from, and posts to.
+    pub upstream: Vec<UpstreamConfig>,
+}
+
+/// A server that is read from, and posted to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct UpstreamConfig {
+    /// Where it is, `host` or `host:port`; the host is a name or an address, the usual port 119, and 563 where `tls` is
+    /// "implicit".
+    pub address: String,
+    /// The address of this machine that connections come from; empty: what the system chooses.
+    pub bind: String,
+    /// How connections are secured. The server's certificate is always verified, for the host of `address`.
+    pub tls: UpstreamTls,
+    /// A file of the authorities that are believed, in PEM; empty: those of this machine. A relative path counts from the
+    /// configuration file's directory; this file and the next three are read for each connection.
+    pub authority: PathBuf,
+    /// The file of the certificate that we show, and of those between it and its authority, in PEM; empty: none.
+    pub certificate: PathBuf,
+    /// The file of its key, in PEM.
+    pub key: PathBuf,
+    /// As whom we log in (AUTHINFO USER, or SASL PLAIN where only that is offered); empty: not at all.
+    pub user: String,
+    /// The file whose first line is the password.
+    pub password_file: PathBuf,
+    /// Whether the password may go where anybody on the way can read it: without TLS.
+    pub clear_text: bool,
+    /// Whether connections are compressed, where the server can (COMPRESS DEFLATE).
+    pub compress: bool,
+    /// Connections at the same time, never more: what the account there has.
+    pub connections: u16,
+    /// How long a connection that is not used is kept, seconds.
+    pub idle_s: u64,
+    /// How long a reader waits for a connection where all are in use, seconds.
+    pub wait_s: u64,
+}
+
+impl Default for UpstreamConfig {
+    fn default() -> Self {
+        Self {
+            address: String::new(),
+            bind: String::new(),
+            tls: UpstreamTls::None,
+            authority: PathBuf::new(),
+            certificate: PathBuf::new(),
+            key: PathBuf::new(),
+            user: String::new(),
+            password_file: PathBuf::new(),
+            clear_text: false,
+            compress: false,
+            connections: 4,
+            idle_s: 60,
+            wait_s: 30,
+        }
+    }
+}
+
+impl UpstreamConfig {
+    /// How it is reached.
+    #[must_use]
+    pub fn reach(&self) -> Reach<'_> {
+        Reach {
+            address: &self.address,
+            bind: &self.bind,
+            tls: match self.tls {
+                UpstreamTls::None => Secured::Not,
+                UpstreamTls::Starttls => Secured::Starttls,
+                UpstreamTls::Implicit => Secured::Implicit,
+            },
+            authority: &self.authority,
+            certificate: &self.certificate,
+            key: &self.key,
+            user: &self.user,
+            password_file: &self.password_file,
+            clear_text: self.clear_text,
+            compress: self.compress,
+        }
+    }
+
+    /// The limits of its pool.
+    #[must_use]
+    pub const fn limits(&self) -> PoolLimits {
+        PoolLimits {
+            connections_max: self.connections,
+            idle: Duration::from_secs(self.idle_s),
+            wait: Duration::from_secs(self.wait_s),
+        }
+    }
+
+    /// Its files: relative ones count from the configuration's directory.
+    pub const fn paths_mut(&mut self) -> [&mut PathBuf; 4] {
+        [
+            &mut self.authority,
+            &mut self.certificate,
+            &mut self.key,
+            &mut self.password_file,
+        ]
+    }
+}
+
+/// What is wrong with the upstream servers: key and what would be right.
+#[must_use]
+pub fn problems(upstreams: &[UpstreamConfig]) -> Vec<(String, String)> {
+    let each = upstreams.iter().enumerate().flat_map(|(at, upstream)| {
+        let problems = upstream.reach().problems().into_iter();
+        problems.map(move |(key, right)| (format!("[{at}].{key}"), right))
+    });
+    let mut all: Vec<_> = each.collect();
+    if upstreams.len() > 1 {
+        let right = "one [[upstream]] is all that can be read from: take the others out";
+        all.push(("[1].address".to_owned(), right.to_owned()));
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_is_told_by_its_place() {
+        let good = UpstreamConfig {
+            address: "news.example.org".to_owned(),
+            ..UpstreamConfig::default()
+        };
+        assert_eq!(problems(std::slice::from_ref(&good)), []);
+        let bad = UpstreamConfig {
+            bind: "here".to_owned(),
+            ..UpstreamConfig::default()
+        };
+        let keys = |upstreams: &[UpstreamConfig]| {
+            let problems = problems(upstreams).into_iter();
+            problems.map(|(key, _)| key).collect::<Vec<_>>()
+        };
+        assert_eq!(keys(&[bad]), ["[0].address", "[0].bind"]);
+        assert_eq!(keys(&[good.clone(), good]), ["[1].address"]);
+        let nowhere = CacheConfig {
+            directory: PathBuf::new(),
+            ..CacheConfig::default()
+        };
+        assert_eq!(nowhere.problems().len(), 1);
+    }
+
+    /// What is there without a word of the configuration can be kept.
+    #[test]
+    fn the_defaults_are_settings_that_can_be() {
+        let config = CacheConfig::default();
+        assert!(config.keep().octets >= KeepSettings::OCTETS_MIN);
+        assert_eq!(config.settings().refresh_s, 60);
+    }
+}

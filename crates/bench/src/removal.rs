@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use newsreel_host::OpenMode;
 use newsreel_host::mounts::canonical;
@@ -32,6 +33,9 @@ const OCTETS_A_FILE: u64 = 16 << 10;
 /// Log, views, and what the file system needs itself.
 const OCTETS_BESIDE: u64 = 1 << 30;
 const SET: &str = "all";
+/// How often, and with what pause, it is looked whether a file is gone.
+const LOOKS_MAX: u32 = 10_000;
+const LOOK_AFTER: Duration = Duration::from_millis(1);
 
 /// What to measure.
 #[derive(Debug, Clone)]
@@ -158,13 +162,10 @@ impl Stage<'_> {
         // With the file system everything goes that is known of it.
         self.volume.remount()?;
         let mut server = self.server(&self.rules())?;
-        let names = match fastrm {
-            Some(_) => self.oldest()?,
-            None => {
-                self.start(&mut server)?;
-                String::new()
-            }
-        };
+        let names = self.oldest()?;
+        if fastrm.is_none() {
+            self.start(&mut server)?;
+        }
         self.machine.disk.sync_file_system(self.volume.at())?;
         forget_everything()?;
         let committed = self.commit_us(fastrm)?;
@@ -173,7 +174,10 @@ impl Stage<'_> {
         let begin = self.machine.clock.monotonic();
         match fastrm {
             Some(fastrm) => remove(fastrm, &names)?,
-            None => self.expire()?,
+            None => {
+                self.expire()?;
+                self.wait_until_gone(&names);
+            }
         }
         let end = self.machine.clock.monotonic();
         self.machine.disk.sync_file_system(self.volume.at())?;
@@ -307,12 +311,25 @@ impl Stage<'_> {
         told(Command::new(&self.args.program).args(words), "").map(drop)
     }
 
-    /// How long the server's commits took so far.
+    /// The server says that articles are gone when nobody is shown them any more; the files of the last go a moment later.
+    fn wait_until_gone(&self, names: &str) {
+        for name in names.lines().rev() {
+            for _ in 0..LOOKS_MAX {
+                if !Path::new(name).exists() {
+                    break;
+                }
+                std::thread::sleep(LOOK_AFTER);
+            }
+        }
+    }
+
+    /// How long the server's commits took so far; the last one is counted a moment after it.
     fn commit_us(&self, fastrm: Option<&Path>) -> Result<Option<f64>, Error> {
         if fastrm.is_some() {
             return Ok(None);
         }
         let spool = self.spool();
+        std::thread::sleep(20 * LOOK_AFTER);
         let mut command = Command::new(&self.args.program);
         command.args(["status", "--json", "--spool"]).arg(spool);
         let status = told(&mut command, "")?;

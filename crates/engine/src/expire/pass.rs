@@ -25,8 +25,8 @@ use crate::requests::Request;
 use crate::sequencer::Event;
 use crate::shared::{Policy, Shared};
 
-/// Articles that go in one commit: as files they take some ten milliseconds.
-pub(super) const AT_ONCE: usize = 500;
+/// Articles that go in one commit: as files they take some thirty milliseconds, for which new ones wait.
+pub(super) const AT_ONCE: usize = 1000;
 
 /// Rows of a group that are looked at in one piece.
 pub(super) const PIECE_ROWS: usize = 512;

@@ -72,6 +72,7 @@ pub use control::heed::{AskedByRule, ControlReport, WAITING_LOOKED_AT_MAX};
 pub use control::keyring::{Imported, KEYRING_FILE, KEYRING_OCTETS_MAX, Keyring};
 pub use control::pending::{PENDING_KEYS_MAX, PENDING_OCTETS_MAX};
 pub use control::signed::SIGNED_FIELDS_MAX;
+pub use control::told::CONTROL_MAILS_PER_HOUR_MAX;
 pub use counters::{CounterValues, Counters};
 pub use engine::{Engine, Progress};
 pub use error::Error;

@@ -21,6 +21,7 @@ use newsreel_wire::{MessageId, UnixTime, network_of};
 use parking_lot::Mutex;
 
 use crate::accept::Origin;
+use crate::control::told::Told;
 use crate::error::Error;
 use crate::local::{LocalService, blocking};
 use crate::shared::{Policy, Shared};
@@ -38,6 +39,8 @@ pub(crate) struct Posts {
     pub(crate) locksmith: Locksmith,
     /// Where mails to moderators go; nowhere until it is said.
     pub(crate) mail: OnceLock<Arc<dyn MailDrop>>,
+    /// Mails that told of control messages.
+    pub(crate) told: Told,
 }
 
 impl Posts {
@@ -56,6 +59,7 @@ impl Posts {
             moderators,
             locksmith: Locksmith::new(hash_key),
             mail: OnceLock::new(),
+            told: Told::default(),
         })
     }
 }

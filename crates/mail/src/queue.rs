@@ -153,12 +153,12 @@ impl MailQueue {
         let id = mail.id.to_string();
         match deliver.deliver(&mail) {
             Ok(()) => {
-                tracing::info!(target: "newsreel::mail", id, to = mail.to, "sent to the moderator");
+                tracing::info!(target: "newsreel::mail", id, to = mail.to, "sent to the moderator, or to the administrator");
                 self.remove(name, &path);
             }
             Err(why) => {
                 tracing::warn!(target: "newsreel::mail", id, to = mail.to, %why,
-                    "a mail to a moderator could not be sent; it is kept and tried again");
+                    "a mail could not be sent; it is kept and tried again");
                 self.put_off(name);
             }
         }

@@ -139,6 +139,11 @@ fn of_control_messages() -> Vec<Fixed> {
             "the newest; each is read from the disk",
         ),
         row(
+            "Mails about control messages in an hour",
+            format!("{} mails", newsreel_engine::CONTROL_MAILS_PER_HOUR_MAX),
+            "strangers cause them; what has no mail is in the log, and waits all the same",
+        ),
+        row(
             "Fields that a control message's signature is of",
             format!("{} fields", newsreel_engine::SIGNED_FIELDS_MAX),
             "real ones have six or seven; one with more counts as not signed",

@@ -8,6 +8,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use newsreel_host::{Disk as _, RealDisk, read_whole};
 use serde_json::Value;
 
 use crate::client::NewsClient;
@@ -457,6 +458,18 @@ const ROWS: &[Row] = &[
         ["no", "yes"],
     ),
     beside(
+        &[
+            ("control.rules", "['newgroup:*:made.*:mail']"),
+            ("moderation.sendmail", "'/bin/false %s'"),
+        ],
+        row(
+            "control.mail_to",
+            ["'one@a.example'", "'other@a.example'"],
+            somebody_is_told,
+            ["one", "other"],
+        ),
+    ),
+    beside(
         &[("control.rules", "['checkgroups:*:made.*:doit']")],
         row(
             "control.checkgroups_changes_max",
@@ -856,6 +869,26 @@ fn group_is_made(world: &World) -> String {
     assert_eq!(world.feed("misc.test", YESTERDAY, &control, 0), "239");
     let is_there = world.spool.run(&["group", "show", &name]).status.success();
     if is_there { "yes" } else { "no" }.to_owned()
+}
+
+/// Who the newest mail about a control message is for; nothing sends it here.
+fn somebody_is_told(world: &World) -> String {
+    let folder = world.spool.path().join("mail");
+    let mails = || RealDisk.list(&folder).unwrap_or_default();
+    let before: Vec<_> = mails().into_iter().map(|entry| entry.name).collect();
+    let control = format!(
+        "Approved: a@b.example\r\nControl: newgroup {}\r\n",
+        new_group()
+    );
+    assert_eq!(world.feed("misc.test", YESTERDAY, &control, 0), "239");
+    let mut new = mails()
+        .into_iter()
+        .filter(|entry| !before.contains(&entry.name));
+    let path = folder.join(new.next().unwrap().name);
+    let mail =
+        String::from_utf8_lossy(&read_whole(&RealDisk, &path, 1 << 16).unwrap()).into_owned();
+    let (_, to) = mail.split_once("\r\nTo: ").unwrap();
+    to.split('@').next().unwrap_or_default().to_owned()
 }
 
 fn two_groups_are_made(world: &World) -> String {

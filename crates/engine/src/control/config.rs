@@ -1,6 +1,7 @@
 //! The section `[control]` of the configuration: which control messages are heeded.
 
 use newsreel_service::cancel_lock::LockPrint;
+use newsreel_wire::article::is_address;
 use serde::{Deserialize, Serialize};
 
 use super::rules::Rules;
@@ -31,9 +32,11 @@ pub struct ControlConfig {
     /// Whose newgroup, rmgroup and checkgroups messages are heeded, as in INN's `control.ctl`:
     /// `message:from:newsgroups:action`, where the message is one of these or `all`, the sender and the groups are shell
     /// patterns with `|` between them, and the action is `doit`, `log` (it waits for `newsreel control approve`),
-    /// `drop`, or `verify-KEY` (done if that key of `newsreel control keys` signed it); the last that matches holds, and
+    /// `mail` (the same, and a mail to `control.mail_to` tells of it), `drop`, or `verify-KEY` (done if that key of `newsreel control keys` signed it); the last that matches holds, and
     /// without one it is `log`. Senders are not proved but by a signature: who knows an address can write in its name.
     pub rules: Vec<String>,
+    /// The address that mails of rules with `mail` go to; they are sent as those to moderators are (`[moderation]`).
+    pub mail_to: String,
     /// A checkgroups message that would change more groups than this waits for approval, whatever the rules say.
     pub checkgroups_changes_max: u32,
 }
@@ -43,6 +46,7 @@ impl Default for ControlConfig {
         Self {
             cancels: Cancels::default(),
             rules: Vec::new(),
+            mail_to: String::new(),
             checkgroups_changes_max: 10,
         }
     }
@@ -52,8 +56,23 @@ impl ControlConfig {
     /// Everything that is wrong with the values, as `(key, what would be right)`.
     #[must_use]
     pub fn problems(&self) -> Vec<(&'static str, String)> {
-        let wrong = Rules::parse(&self.rules).err();
-        wrong.map(|why| ("rules", why)).into_iter().collect()
+        let mut problems = Vec::new();
+        let is_address = is_address(self.mail_to.as_bytes());
+        if !self.mail_to.is_empty() && !is_address {
+            problems.push((
+                "mail_to",
+                "an address such as usenet@example.org".to_owned(),
+            ));
+        }
+        match Rules::parse(&self.rules) {
+            Err(why) => problems.push(("rules", why)),
+            Ok(rules) if rules.mail() && self.mail_to.is_empty() => {
+                let right = "give control.mail_to, where the mails of `mail` go, or write `log`";
+                problems.push(("rules", right.to_owned()));
+            }
+            Ok(_) => {}
+        }
+        problems
     }
 }
 
@@ -82,6 +101,24 @@ impl Cancels {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn mails_go_somewhere() {
+        let wrong = |rule: &str, mail_to: &str| {
+            let config = ControlConfig {
+                rules: vec![rule.to_owned()],
+                mail_to: mail_to.to_owned(),
+                ..ControlConfig::default()
+            };
+            let problems = config.problems().into_iter();
+            problems.map(|(key, _)| key).collect::<Vec<_>>()
+        };
+        assert_eq!(wrong("all:*:*:log", ""), [""; 0]);
+        assert_eq!(wrong("all:*:*:mail", "usenet@a.example"), [""; 0]);
+        assert_eq!(wrong("all:*:*:mail", ""), ["rules"]);
+        assert_eq!(wrong("all:*:*:mail", "usenet"), ["mail_to"]);
+        assert_eq!(wrong("all:*:*", "usenet"), ["mail_to", "rules"]);
+    }
 
     #[test]
     fn who_may_take_an_article_out() {

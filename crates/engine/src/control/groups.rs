@@ -13,6 +13,8 @@ use serde::Serialize;
 use crate::admin::GROUP_TEXT_OCTETS_MAX;
 use crate::requests::{GroupChange, GroupSpec};
 
+use super::serial::Serial;
+
 /// A checkgroups with more lines than this asks for nothing: no hierarchy has a tenth of it.
 pub const CHECKGROUPS_LINES_MAX: usize = 100_000;
 
@@ -143,6 +145,8 @@ pub(crate) struct Message {
     pub(crate) about: Vec<String>,
     /// What it would change here.
     pub(crate) asked: Vec<GroupAsked>,
+    /// Of a checkgroups, what it says of its age.
+    pub(crate) serial: Option<Serial>,
 }
 
 /// Reads a message about groups.  `None`: it is none.  `Err`: what is wrong with it.
@@ -172,6 +176,7 @@ fn message(
         .map(|word| std::str::from_utf8(word).ok())
         .collect();
     let arguments = arguments.ok_or("its arguments are no UTF-8")?;
+    let mut serial = None;
     let (about, asked) = match (verb, &arguments[..]) {
         (Verb::Newgroup, [name, flags @ ..]) => {
             let is_moderated = match flags {
@@ -193,7 +198,12 @@ fn message(
             let asked = is_there.then(|| GroupAsked::Remove { name: name.clone() });
             (vec![name], asked.into_iter().collect())
         }
-        (Verb::Checkgroups, arguments) => checked(&text(headers), arguments, groups)?,
+        (Verb::Checkgroups, arguments) => {
+            let (about, asked) = checked(&text(headers), arguments, groups)?;
+            let tops = about.iter().filter_map(|name| name.split('.').next());
+            serial = Some(Serial::read(arguments, tops)?);
+            (about, asked)
+        }
         _ => return Err("it names no group, or more than one"),
     };
     Ok(Message {
@@ -201,6 +211,7 @@ fn message(
         sender,
         about,
         asked,
+        serial,
     })
 }
 

@@ -9,13 +9,13 @@ use std::collections::HashSet;
 use newsreel_index::Wait;
 use newsreel_store::{Blocking, ReadError, Want};
 use newsreel_wire::article::{Headers, Known, RelayFacts};
-use newsreel_wire::{ArticleNumber, Sequence, UnixTime};
+use newsreel_wire::{ArticleNumber, GroupId, Sequence, UnixTime};
 use serde::Serialize;
 
 use super::groups::{self, Changes, GroupAsked, Message, Verb};
 use super::keyring::{Keyring, Signer};
 use super::rules::Action;
-use super::{Asked, signed};
+use super::{Asked, serial, signed, told};
 use crate::accept::CandidateBatch;
 use crate::admin::GROUP_TEXT_OCTETS_MAX;
 use crate::config::Mode;
@@ -36,9 +36,9 @@ pub struct AskedByRule {
     /// What.
     #[serde(flatten)]
     pub asked: GroupAsked,
-    /// `doit`, `log`, `drop` or `verify-` and a key.
+    /// `doit`, `log`, `mail`, `drop` or `verify-` and a key.
     pub rule: String,
-    /// What becomes of it so: `doit`, `log` or `drop`.
+    /// What becomes of it so: `doit`, `log`, `mail` or `drop`.
     pub becomes: String,
 }
 
@@ -70,10 +70,10 @@ fn ruled(policy: &Policy, message: &Message) -> Vec<(GroupAsked, Action)> {
 }
 
 /// Who signed a message, or why it counts as not signed.
-type Signed = Result<Signer, String>;
+pub(super) type Signed = Result<Signer, String>;
 
 /// What becomes of what a rule is for, now that it is known who signed.
-fn becomes(rule: &Action, signed: &Signed) -> Action {
+pub(super) fn becomes(rule: &Action, signed: &Signed) -> Action {
     match rule {
         Action::Verify(key) => match signed {
             Ok(signer) if signer.is(key) => Action::Doit,
@@ -84,7 +84,7 @@ fn becomes(rule: &Action, signed: &Signed) -> Action {
 }
 
 /// Who signed a message, by the spool's keyring.
-fn signer(shared: &Shared, headers: &Headers<'_>) -> Result<Signed, Error> {
+pub(super) fn signer(shared: &Shared, headers: &Headers<'_>) -> Result<Signed, Error> {
     let signed = match signed::read(headers) {
         Ok(signed) => signed,
         Err(why) => return Ok(Err(why)),
@@ -93,7 +93,8 @@ fn signer(shared: &Shared, headers: &Headers<'_>) -> Result<Signed, Error> {
     keyring.signer(&signed.signature, &signed.text)
 }
 
-/// A message of which the rules want to know who signed it.
+/// A message of which the rules want to know who signed it, that a mail is to tell of, or that may be older than one that was
+/// heeded.
 #[derive(Debug)]
 pub(crate) struct Unproved {
     message: Message,
@@ -130,10 +131,12 @@ pub(crate) fn at_once(
         }
     };
     let ruled = ruled(policy, &message);
-    if ruled
-        .iter()
-        .any(|(_, rule)| matches!(rule, Action::Verify(_)))
-    {
+    let must_wait = |rule: &Action| match rule {
+        Action::Verify(_) | Action::Mail => true,
+        Action::Doit => message.verb == Verb::Checkgroups,
+        Action::Log | Action::Drop => false,
+    };
+    if ruled.iter().any(|(_, rule)| must_wait(rule)) {
         let date = relay.date;
         return Some(Asked::Signed(Box::new(Unproved {
             message,
@@ -141,7 +144,17 @@ pub(crate) fn at_once(
             date,
         })));
     }
-    decide(policy, id.as_str(), &message, ruled).map(Asked::Groups)
+    let Decided { changes, .. } = decide(policy, id.as_str(), &message, ruled);
+    changes.map(Asked::Groups)
+}
+
+/// What comes of a message.
+#[derive(Debug, Default)]
+struct Decided {
+    /// What is done.
+    changes: Option<Changes>,
+    /// What waits, and a mail is to tell of.
+    mailed: Vec<GroupAsked>,
 }
 
 /// What is to be done by rules that are for it; the log is told of what is not.
@@ -150,18 +163,19 @@ fn decide(
     id: &str,
     message: &Message,
     ruled: Vec<(GroupAsked, Action)>,
-) -> Option<Changes> {
-    let (mut done, mut waiting) = (Vec::new(), 0);
+) -> Decided {
+    let (mut done, mut waiting, mut mailed) = (Vec::new(), 0, Vec::new());
     for (asked, rule) in ruled {
         match rule {
             Action::Doit => done.push(asked),
             Action::Log => waiting += 1,
+            Action::Mail => mailed.push(asked),
             Action::Drop | Action::Verify(_) => {}
         }
     }
     let most = policy.control.checkgroups_changes_max as usize;
     let is_too_much = message.verb == Verb::Checkgroups && done.len() > most;
-    waiting += if is_too_much { done.len() } else { 0 };
+    waiting += mailed.len() + if is_too_much { done.len() } else { 0 };
     if waiting > 0 {
         let (verb, sender) = (message.verb.name(), &message.sender);
         tracing::info!(
@@ -171,10 +185,16 @@ fn decide(
         );
     }
     if done.is_empty() || is_too_much {
-        return None;
+        return Decided {
+            changes: None,
+            mailed,
+        };
     }
     tracing::info!(%id, verb = message.verb.name(), sender = message.sender, changes = done.len(), "a control message is heeded");
-    Some(Changes::of(done, creator(message)))
+    Decided {
+        changes: Some(Changes::of(done, creator(message))),
+        mailed,
+    }
 }
 
 /// What is to be done for a message that was signed, or was not.
@@ -183,18 +203,26 @@ fn proved(shared: &Shared, wire: &[u8], unproved: Unproved) -> Option<Changes> {
     let headers = Headers::scan_within(wire, policy.articles.header_limits()).ok()?;
     let id = headers.content(Known::MessageId).unwrap_or_default();
     let id = String::from_utf8_lossy(id);
-    let signed = signer(shared, &headers).unwrap_or_else(|error| {
-        tracing::error!(%id, %error, "a control message cannot be verified and changes nothing");
-        Err("the keyring cannot be read".to_owned())
-    });
+    let Unproved {
+        message,
+        ruled,
+        date,
+    } = unproved;
+    let must_be_signed = |(_, rule): &(GroupAsked, Action)| matches!(rule, Action::Verify(_));
+    let signed = match ruled.iter().any(must_be_signed) {
+        true => signer(shared, &headers).unwrap_or_else(|error| {
+            tracing::error!(%id, %error, "a control message cannot be verified and changes nothing");
+            Err("the keyring cannot be read".to_owned())
+        }),
+        false => Err("nobody wants to know".to_owned()),
+    };
     // Injection-Date is not signed: with a new one anybody could send an old message again.
-    let age_s = shared.clock.now().secs.saturating_sub(unproved.date.0);
+    let age_s = shared.clock.now().secs.saturating_sub(date.0);
     let most = policy.articles.age_s_max;
     let signed = match signed {
         Ok(_) if most > 0 && age_s > most => Err("it is too old".to_owned()),
         signed => signed,
     };
-    let Unproved { message, ruled, .. } = unproved;
     let wants = |key: &str| signed.as_ref().is_ok_and(|signer| signer.is(key));
     for (asked, rule) in &ruled {
         if let Action::Verify(key) = rule
@@ -213,7 +241,54 @@ fn proved(shared: &Shared, wire: &[u8], unproved: Unproved) -> Option<Changes> {
     }
     let ruled = ruled.into_iter();
     let ruled = ruled.map(|(asked, rule)| (asked, becomes(&rule, &signed)));
-    decide(&policy, &id, &message, ruled.collect())
+    let mut ruled: Vec<_> = ruled.collect();
+    if is_late(shared, &policy, &id, &message, &ruled) {
+        for (_, rule) in ruled.iter_mut().filter(|(_, rule)| *rule == Action::Doit) {
+            *rule = Action::Log;
+        }
+    }
+    let Decided { changes, mailed } = decide(&policy, &id, &message, ruled);
+    if !mailed.is_empty() {
+        told::tell(shared, &id, &message, &mailed);
+    }
+    changes
+}
+
+/// Whether a newer message about the same hierarchy was heeded before what is to be done now.
+fn is_late(
+    shared: &Shared,
+    policy: &Policy,
+    id: &str,
+    message: &Message,
+    ruled: &[(GroupAsked, Action)],
+) -> bool {
+    let Some(serial) = &message.serial else {
+        return false;
+    };
+    if !ruled.iter().any(|(_, rule)| *rule == Action::Doit) {
+        return false;
+    }
+    match serial::newer(shared, policy, serial) {
+        Ok(None) => false,
+        Ok(Some(newer)) => {
+            tracing::info!(%id, newer, "a checkgroups is older than one that was heeded");
+            true
+        }
+        Err(error) => {
+            tracing::error!(%id, %error, "it cannot be told whether a checkgroups is the newest");
+            true
+        }
+    }
+}
+
+/// The numbers of a group's newest messages, as many as are looked at.
+pub(super) fn newest(shared: &Shared, group: GroupId) -> Result<Vec<ArticleNumber>, Error> {
+    let high = shared.views.groups().high(group);
+    let low = ArticleNumber(high.0.saturating_sub(WAITING_LOOKED_AT_MAX) + 1);
+    let (mut numbers, most) = (Vec::new(), WAITING_LOOKED_AT_MAX as usize);
+    let overview = shared.views.overview();
+    overview.numbers(group, (low, high), most, Wait::Yes, &mut numbers)?;
+    Ok(numbers)
 }
 
 impl LocalService {
@@ -273,12 +348,7 @@ impl Engine {
             let Some(group) = self.shared.views.groups().by_name(name) else {
                 continue;
             };
-            let high = self.shared.views.groups().high(group.id());
-            let low = ArticleNumber(high.0.saturating_sub(WAITING_LOOKED_AT_MAX) + 1);
-            let (mut numbers, most) = (Vec::new(), WAITING_LOOKED_AT_MAX as usize);
-            let overview = self.shared.views.overview();
-            overview.numbers(group.id(), (low, high), most, Wait::Yes, &mut numbers)?;
-            for number in numbers {
+            for number in newest(&self.shared, group.id())? {
                 let which = ArticleRef::Number(name.to_owned(), number.0);
                 found.extend(self.control(&which)?);
             }

@@ -11,7 +11,9 @@ pub(crate) mod heed;
 pub(crate) mod keyring;
 pub(crate) mod pending;
 pub(crate) mod rules;
+pub(crate) mod serial;
 pub(crate) mod signed;
+pub(crate) mod told;
 
 use newsreel_wire::GroupId;
 use newsreel_wire::article::{Control, Headers, RelayFacts};
@@ -30,7 +32,8 @@ pub(crate) enum Asked {
     Cancel(Cancel),
     /// Groups are to be changed, and the rules let it.
     Groups(Changes),
-    /// Groups are to be changed if somebody signed it whom the rules name; settled before the sequencer sees it.
+    /// Groups are to be changed if somebody signed it whom the rules name, a mail is to tell of it, or a newer one may have been heeded: settled, where waiting is
+    /// allowed, before the sequencer sees it.
     Signed(Box<Unproved>),
 }
 

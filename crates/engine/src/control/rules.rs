@@ -20,6 +20,8 @@ pub(crate) enum Action {
     /// It is told in the log, and can be approved.
     #[default]
     Log,
+    /// The same, and a mail tells of it.
+    Mail,
     /// Nothing, and nothing is said.
     Drop,
 }
@@ -31,6 +33,7 @@ impl Action {
             Self::Doit => "doit".to_owned(),
             Self::Verify(key) => format!("{VERIFY}{key}"),
             Self::Log => "log".to_owned(),
+            Self::Mail => "mail".to_owned(),
             Self::Drop => "drop".to_owned(),
         }
     }
@@ -40,6 +43,7 @@ impl Action {
         Some(match text {
             "doit" => Self::Doit,
             "log" => Self::Log,
+            "mail" => Self::Mail,
             "drop" => Self::Drop,
             other => {
                 let key = other.strip_prefix(VERIFY)?;
@@ -77,6 +81,11 @@ impl Rules {
         Ok(Self(rules.collect::<Result<_, _>>()?))
     }
 
+    /// Whether any of them wants a mail.
+    pub(crate) fn mail(&self) -> bool {
+        self.0.iter().any(|rule| rule.action == Action::Mail)
+    }
+
     /// Those that may be for a message of this sender, so that each of its groups is held against these only.
     pub(crate) fn of(&self, verb: Verb, sender: &str) -> Chosen<'_> {
         let is_for =
@@ -107,7 +116,8 @@ fn rule(line: &str) -> Result<Rule, String> {
             Verb::parse(name).ok_or("the message is one of all, newgroup, rmgroup, checkgroups")?,
         ),
     };
-    let action = Action::parse(action).ok_or("the action is one of doit, log, drop, verify-KEY")?;
+    let action =
+        Action::parse(action).ok_or("the action is one of doit, log, mail, drop, verify-KEY")?;
     Ok(Rule {
         verb,
         from: patterns(&from.to_ascii_lowercase())?,
@@ -152,6 +162,7 @@ mod tests {
             "rmgroup:*:a.*:drop",
             "all:*:a.local.*:log",
             "checkgroups:*:d.*:verify-News Admin <admin@d.example>",
+            "newgroup:*:e.*:mail",
         ])
         .unwrap();
         for (verb, sender, group, action) in [
@@ -162,6 +173,7 @@ mod tests {
             (Verb::Newgroup, "x@b.example", "a.local.x", Action::Log),
             (Verb::Rmgroup, "x@b.example", "a.b", Action::Drop),
             (Verb::Checkgroups, "x@b.example", "a.b", Action::Log),
+            (Verb::Newgroup, "x@b.example", "e.b", Action::Mail),
             (
                 Verb::Checkgroups,
                 "x@b.example",

@@ -1,12 +1,13 @@
 //! newgroup, rmgroup and checkgroups: done where a rule lets them, else told and done when approved; nothing by what is malformed.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use newsreel_engine::{ArticleRef, ControlReport, GroupAsked, GroupSpec};
 use newsreel_host::disk::{Effect, Fault, FaultyDisk};
 use newsreel_host::{Disk, MemoryDisk, Op};
 use newsreel_service::Outcome;
+use newsreel_service::posting::{Mail, MailDrop, MailRefused};
 
 use crate::world::{World, config, open_on};
 
@@ -305,4 +306,117 @@ async fn a_message_whose_commit_failed_is_heeded_when_it_comes_again() {
     let crashed = Arc::new(memory.crash_losing_all());
     let after = open_on(crashed, &world.config, &world.clock);
     assert_eq!(groups(&after)[0], "alt.new y");
+}
+
+/// Mails that were made.
+#[derive(Debug, Default)]
+struct Mails(Mutex<Vec<Mail>>);
+
+impl MailDrop for Mails {
+    fn submit(&self, mail: &Mail) -> Result<(), MailRefused> {
+        self.0.lock().unwrap().push(mail.clone());
+        Ok(())
+    }
+}
+
+/// A rule with `mail`: the message waits as with `log`, and a mail says what it asks for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_mail_tells_of_what_waits() {
+    let mut config = config(4 << 20);
+    let rules = ["all:*:*:mail", "all:*:misc.*:log", "all:*:alt.made:doit"];
+    config.control.rules = rules.map(str::to_owned).to_vec();
+    config.control.mail_to = "usenet@n.example".to_owned();
+    let world = World::on(Arc::new(MemoryDisk::new()), config);
+    let filed = ["control", "control.newgroup"].map(GroupSpec::new).to_vec();
+    world.engine.add_groups(filed).unwrap();
+    let waiting = || {
+        let waiting = world.engine.control_waiting().unwrap().into_iter();
+        waiting
+            .map(|it| it.message_id + " " + &it.asks[0].becomes)
+            .collect::<Vec<_>>()
+    };
+    // Where no mails can be sent it waits all the same.
+    send(&world, &[message("1", ADMIN, "newgroup alt.new", "")]).await;
+    assert_eq!(waiting(), ["<1@t.example> mail"]);
+    let mails = Arc::new(Mails::default());
+    world.engine.set_mail_drop(mails.clone());
+    let text = "For your newsgroups file:\nalt.more\tWhat is more.\n";
+    let sent = [
+        message("2", ADMIN, "newgroup alt.more", text),
+        message("3", ADMIN, "rmgroup misc.test", ""),
+        message("4", ADMIN, "newgroup alt.made", ""),
+        message("5", ADMIN, "newgroup alt..bad", ""),
+    ];
+    send(&world, &sent).await;
+    let told = mails.0.lock().unwrap().clone();
+    let [mail] = &told[..] else {
+        panic!("{told:?}");
+    };
+    assert_eq!(
+        (mail.to.as_str(), mail.id.as_bytes()),
+        ("usenet@n.example", &b"<2@t.example>"[..])
+    );
+    let said = String::from_utf8(mail.text.clone()).unwrap();
+    assert!(
+        said.contains("\r\n    make alt.more y What is more.\r\n"),
+        "{said}"
+    );
+    let expected = [
+        "<1@t.example> mail",
+        "<2@t.example> mail",
+        "<3@t.example> log",
+    ];
+    assert_eq!(waiting(), expected);
+    assert_eq!(groups(&world)[0], "alt.made y");
+    let which = ArticleRef::Id("<2@t.example>".to_owned());
+    world.engine.control_approve(&which).unwrap();
+    assert_eq!(groups(&world)[1], "alt.more y What is more.");
+    assert_eq!(world.problems(), [""; 0]);
+}
+
+/// An older list of a hierarchy does not undo a newer one that was heeded; it waits for approval (RFC 5537 section 5.2.3).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_checkgroups_that_is_older_waits() {
+    let world = world_of(&["all:*:*:log", "checkgroups:admin@a.example:alt.*:doit"]);
+    let list = |name: &str, arguments: &str, listed: &[&str]| {
+        let lines: String = listed
+            .iter()
+            .map(|it| format!("alt.{it}\tOf {it}\n"))
+            .collect();
+        message(name, ADMIN, &format!("checkgroups {arguments}"), &lines)
+    };
+    let of_alt = || {
+        let mut names = groups(&world);
+        names.retain(|line| line.starts_with("alt."));
+        let names = names.iter().filter_map(|line| line.split(' ').next());
+        names
+            .map(|name| name.replacen("alt.", "", 1))
+            .collect::<Vec<_>>()
+    };
+    send(&world, &[list("1", "alt #20260102", &["one", "two"])]).await;
+    assert_eq!(of_alt(), ["one", "two"]);
+    // A smaller number, and none where there was one.
+    send(&world, &[list("2", "alt #20260101", &["one"])]).await;
+    send(&world, &[list("3", "", &["one"])]).await;
+    send(&world, &[list("4", "alt #x", &["one"])]).await;
+    assert_eq!(of_alt(), ["one", "two"]);
+    let waiting = world.engine.control_waiting().unwrap();
+    assert_eq!(waiting[0].message_id, "<3@t.example>");
+    // The same number again, and one of somebody who is not heeded, which keeps nobody back.
+    send(
+        &world,
+        &[list("5", "alt #20260102", &["one", "three", "two"])],
+    )
+    .await;
+    assert_eq!(of_alt(), ["one", "three", "two"]);
+    let forged = message(
+        "6",
+        "eve@a.example",
+        "checkgroups alt #99999999",
+        "alt.one\tOf one\n",
+    );
+    send(&world, &[forged]).await;
+    send(&world, &[list("7", "alt #20260103", &["one"])]).await;
+    assert_eq!(of_alt(), ["one"]);
+    assert_eq!(world.problems(), [""; 0]);
 }

@@ -1,0 +1,196 @@
+//! Mails that tell an administrator of control messages that wait for approval.
+//!
+//! What a stranger wrote is never a field of such a mail and never ends one of its lines; nobody can have more of them sent than
+//! [`CONTROL_MAILS_PER_HOUR_MAX`].
+
+use std::fmt::Write as _;
+
+use newsreel_service::posting::Mail;
+use newsreel_wire::date::print_rfc5322;
+use newsreel_wire::{MessageId, UnixTime};
+use parking_lot::Mutex;
+
+use super::groups::{GroupAsked, Message};
+use crate::shared::Shared;
+
+/// Mails about control messages in an hour, of all senders together: who reads them reads no more, and strangers cause them.
+pub const CONTROL_MAILS_PER_HOUR_MAX: u32 = 20;
+
+/// Groups that a mail names, the rest is counted: a checkgroups may have thousands.
+const GROUPS_TOLD_MAX: usize = 100;
+
+const HOUR_MS: u64 = 3_600_000;
+
+/// How many mails were made in this hour.
+#[derive(Debug, Default)]
+pub(crate) struct Told(Mutex<(u64, u32)>);
+
+impl Told {
+    /// Whether one more may be made.
+    fn take(&self, now_ms: u64) -> bool {
+        let mut held = self.0.lock();
+        let (begun_ms, made) = *held;
+        *held = match now_ms.saturating_sub(begun_ms) < HOUR_MS {
+            true => (begun_ms, made.saturating_add(1)),
+            false => (now_ms, 1),
+        };
+        held.1 <= CONTROL_MAILS_PER_HOUR_MAX
+    }
+}
+
+/// Mails what a message asks for, and waits for the disk; what fails is in the log, and the message waits all the same.
+pub(crate) fn tell(shared: &Shared, id: &str, message: &Message, waiting: &[GroupAsked]) {
+    let mail_to = shared.policy.load().control.mail_to.clone();
+    let (Some(drop), Ok(offered)) = (shared.posts.mail.get(), MessageId::parse(id.as_bytes()))
+    else {
+        tracing::error!(%id, "nobody is told of a control message: no mails can be sent");
+        return;
+    };
+    if !shared.posts.told.take(shared.now_ms()) {
+        tracing::warn!(%id, "nobody is told of a control message by mail: there were too many in this hour");
+        return;
+    }
+    let moderation = &shared.config.moderation;
+    let sender = match moderation.sender.as_str() {
+        "" => format!("usenet@{}", shared.path_identity),
+        sender => sender.to_owned(),
+    };
+    let now = UnixTime(shared.clock.now().secs);
+    let mail = Mail {
+        id: offered.into(),
+        text: text(&sender, &mail_to, now, id, message, waiting).into_bytes(),
+        sender,
+        to: mail_to,
+    };
+    if let Err(error) = drop.submit(&mail) {
+        tracing::error!(%id, ?error, "nobody is told of a control message: the mail was not kept");
+    }
+}
+
+fn text(
+    sender: &str,
+    mail_to: &str,
+    now: UnixTime,
+    id: &str,
+    message: &Message,
+    waiting: &[GroupAsked],
+) -> String {
+    let verb = message.verb.name();
+    let mut date = Vec::new();
+    print_rfc5322(now, &mut date);
+    let mut text = format!(
+        "From: {sender}\r\nTo: {mail_to}\r\nSubject: a {verb} waits for approval\r\nDate: {}\r\nMIME-Version: 1.0\r\n\
+         Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\n\r\n\
+         A {verb} waits for approval. Its sender, which anybody can write, is\r\n\r\n    {}\r\n\r\n\
+         and it asks for this:\r\n\r\n",
+        String::from_utf8_lossy(&date),
+        plain(&message.sender)
+    );
+    for asked in waiting.iter().take(GROUPS_TOLD_MAX) {
+        let line = match asked {
+            GroupAsked::Make {
+                name,
+                status,
+                description,
+            } => format!("make {name} {status} {description}"),
+            GroupAsked::Set {
+                name,
+                status,
+                description,
+            } => {
+                let change = [status, description].map(|it| it.as_deref().unwrap_or_default());
+                format!("change {name} {}", change.join(" "))
+            }
+            GroupAsked::Remove { name } => format!("remove {name}"),
+        };
+        let _ = write!(text, "    {}\r\n", plain(&line).trim_end());
+    }
+    let more = waiting.len().saturating_sub(GROUPS_TOLD_MAX);
+    if more > 0 {
+        let _ = write!(text, "    and {more} more\r\n");
+    }
+    let _ = write!(
+        text,
+        "\r\n    newsreel control show '{id}'\r\n\r\nsays whose signature it has, if any, and\r\n\r\n    \
+         newsreel control approve '{id}'\r\n\r\ndoes it.\r\n"
+    );
+    text
+}
+
+/// Without what could end a line.
+fn plain(text: &str) -> String {
+    text.replace(char::is_control, " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::groups::Verb;
+
+    #[test]
+    fn an_hour_has_so_many() {
+        let told = Told::default();
+        let most = CONTROL_MAILS_PER_HOUR_MAX as usize;
+        let taken = |now_ms: u64| (0..most + 5).filter(|_| told.take(now_ms)).count();
+        assert_eq!((taken(5 * HOUR_MS), taken(6 * HOUR_MS - 1)), (most, 0));
+        assert_eq!(taken(6 * HOUR_MS), most);
+        // A clock that was set back begins no hour anew.
+        assert_eq!(taken(0), 0);
+    }
+
+    #[test]
+    fn what_a_stranger_wrote_ends_no_line() {
+        let name = "alt.new".to_owned();
+        let message = Message {
+            verb: Verb::Newgroup,
+            sender: "a@b.example\r\nBcc: x@y.example".to_owned(),
+            about: vec![name.clone()],
+            asked: Vec::new(),
+            serial: None,
+        };
+        let asked = GroupAsked::Make {
+            name,
+            status: "y".to_owned(),
+            description: "New.\r\n.\r\n".to_owned(),
+        };
+        let waiting = vec![asked; GROUPS_TOLD_MAX + 7];
+        let now = UnixTime(1_700_000_000);
+        let text = text(
+            "usenet@n.example",
+            "me@n.example",
+            now,
+            "<1@a>",
+            &message,
+            &waiting,
+        );
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        let names: Vec<&str> = head
+            .split("\r\n")
+            .filter_map(|line| line.split(':').next())
+            .collect();
+        let expected = [
+            "From",
+            "To",
+            "Subject",
+            "Date",
+            "MIME-Version",
+            "Content-Type",
+            "Content-Transfer-Encoding",
+        ];
+        assert_eq!(names, expected);
+        assert!(
+            body.contains("\r\n    a@b.example  Bcc: x@y.example\r\n"),
+            "{body}"
+        );
+        assert_eq!(
+            body.matches("    make alt.new y New.  .\r\n").count(),
+            GROUPS_TOLD_MAX
+        );
+        assert!(body.contains("    and 7 more\r\n"), "{body}");
+        assert!(
+            body.contains("newsreel control approve '<1@a>'\r\n"),
+            "{body}"
+        );
+        assert!(!body.contains("\r\n.\r\n"));
+    }
+}

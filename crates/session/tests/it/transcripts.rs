@@ -162,6 +162,7 @@ transcripts! {
         filter_down,
         filtered,
         full_group,
+        hidden,
         ihave,
         ihave_faults,
         large,
@@ -197,6 +198,7 @@ const SKIPPED: &[&str] = &[
     "transit/filter_down.nntp",
     "transit/filtered.nntp",
     "transit/full_group.nntp",
+    "transit/hidden.nntp",
     "transit/larger_numbers.nntp",
     "transit/refused_by_config.nntp",
 ];

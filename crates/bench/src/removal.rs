@@ -160,13 +160,13 @@ impl Stage<'_> {
         server.stop()?;
         let before = self.count()?;
         // With the file system everything goes that is known of it.
-        self.volume.remount()?;
+        self.volume.cool(self.machine.disk)?;
         let mut server = self.server(&self.rules())?;
         let names = self.oldest()?;
         if fastrm.is_none() {
             self.start(&mut server)?;
         }
-        self.machine.disk.sync_file_system(self.volume.at())?;
+        self.volume.settle(self.machine.disk)?;
         forget_everything()?;
         let committed = self.commit_us(fastrm)?;
         let device = device_of(self.volume.at())?;

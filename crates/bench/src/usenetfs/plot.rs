@@ -80,14 +80,17 @@ impl Figure {
     }
 }
 
-/// Draws a figure of the rows of one file system.
-pub fn svg(figure: Figure, file_system: &str, rows: &[Row]) -> Result<String, Error> {
+/// Draws a figure of the rows of one file system, of those with nothing in memory or of the others.
+pub fn svg(figure: Figure, file_system: &str, cold: bool, rows: &[Row]) -> Result<String, Error> {
     let rows: Vec<&Row> = rows
         .iter()
-        .filter(|r| r.file_system == file_system)
+        .filter(|r| r.file_system == file_system && r.cold == cold)
         .collect();
+    let (title, _) = figure.titles();
+    let state = if cold { ", nothing in memory" } else { "" };
+    let title = format!("{title}, {file_system}{state}");
     let mut text = String::new();
-    let drawn = draw(figure, file_system, &rows, &mut text);
+    let drawn = draw(figure, &title, &rows, &mut text);
     drawn.map_err(|error| Error::Program {
         program: "the plot".to_owned(),
         why: error.to_string(),
@@ -97,7 +100,7 @@ pub fn svg(figure: Figure, file_system: &str, rows: &[Row]) -> Result<String, Er
 
 fn draw(
     figure: Figure,
-    file_system: &str,
+    title: &str,
     rows: &[&Row],
     text: &mut String,
 ) -> Result<(), Box<dyn std::error::Error>> {
@@ -108,9 +111,9 @@ fn draw(
     let files = rows.iter().map(|row| row.files).max().unwrap_or(1);
     let area = SVGBackend::with_string(text, (900, 560)).into_drawing_area();
     area.fill(&WHITE)?;
-    let (title, unit) = figure.titles();
+    let (_, unit) = figure.titles();
     let mut chart = ChartBuilder::on(&area)
-        .caption(format!("{title}, {file_system}"), ("sans-serif", 20))
+        .caption(title, ("sans-serif", 20))
         .margin(10)
         .x_label_area_size(40)
         .y_label_area_size(70)

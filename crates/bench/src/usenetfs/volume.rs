@@ -11,8 +11,10 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use newsreel_host::mounts::{canonical, mount_points};
+use newsreel_host::{Disk, OpenMode};
 
 use crate::error::Error;
 
@@ -74,6 +76,9 @@ const BYTES_A_FILE: u64 = 12 << 10;
 const BYTES_BESIDE: u64 = 512 << 20;
 /// Octets of an image that are written with one call.
 const FILLED_AT_ONCE: u64 = 1 << 20;
+/// So often a file system is taken off that is in use, with a pause between.
+const LOOKS: u32 = 50;
+const PAUSE: Duration = Duration::from_millis(20);
 
 impl Volume {
     /// Makes one for so many files in `directory` and mounts it there.
@@ -118,10 +123,33 @@ impl Volume {
         call("mount", ["-o".as_ref(), "loop,noatime".as_ref(), image, at])
     }
 
-    /// Takes it off and mounts it again: so nothing is known of what is in it.
-    pub(crate) fn remount(&self) -> Result<(), Error> {
-        call("umount", [self.at.as_os_str()])?;
+    /// Nothing of it is in memory only, nor of the image it lies in: what the image's file system is still to write would be in
+    /// the way, and could not be forgotten.
+    pub(crate) fn settle(&self, disk: &dyn Disk) -> Result<(), Error> {
+        disk.sync_file_system(&self.at)?;
+        Ok(disk.open(&self.image, OpenMode::ReadWrite)?.sync_all()?)
+    }
+
+    /// Nothing of it is in memory: it is taken off, its image is forgotten, and it is mounted again. Nobody may use it.
+    pub(crate) fn cool(&self, disk: &dyn Disk) -> Result<(), Error> {
+        self.take_off()?;
+        let image = disk.open(&self.image, OpenMode::ReadWrite)?;
+        image.sync_all()?;
+        image.drop_cache(0, image.len()?)?;
         self.mount()
+    }
+
+    /// Whoever used it until now may be about to end.
+    fn take_off(&self) -> Result<(), Error> {
+        let mut result = Ok(());
+        for _ in 0..LOOKS {
+            result = call("umount", [self.at.as_os_str()]);
+            if result.is_ok() {
+                return result;
+            }
+            std::thread::sleep(PAUSE);
+        }
+        result
     }
 
     pub(crate) fn at(&self) -> &Path {
@@ -132,7 +160,8 @@ impl Volume {
 impl Drop for Volume {
     fn drop(&mut self) {
         // Whatever went wrong has been told; here only nothing may stay.
-        let _ = call("umount", [self.at.as_os_str()])
+        let _ = self
+            .take_off()
             .or_else(|_| call("umount", ["-l".as_ref(), self.at.as_os_str()]));
         let _ = fs::remove_file(&self.image);
         let _ = fs::remove_dir(&self.at);
@@ -185,7 +214,7 @@ pub(super) fn forget_names() -> Result<(), Error> {
     forget("2")
 }
 
-/// Forgets blocks, too, as far as they are written.
+/// Forgets blocks, too, as far as they are written: of everything on this machine.
 pub(crate) fn forget_everything() -> Result<(), Error> {
     forget("3")
 }
@@ -210,7 +239,7 @@ pub(crate) fn device_of(at: &Path) -> Result<String, Error> {
     Ok(name.to_string_lossy().into_owned())
 }
 
-fn call<'a>(
+pub(super) fn call<'a>(
     program: impl AsRef<OsStr>,
     words: impl IntoIterator<Item = &'a OsStr>,
 ) -> Result<(), Error> {

@@ -7,7 +7,9 @@ use clap::builder::PossibleValuesParser;
 use newsreel_bench::compare::make_directory;
 use newsreel_bench::load::Machine;
 use newsreel_bench::rivals::{INN_PROGRAMS, Inn};
-use newsreel_bench::usenetfs::{self, Figure, FiguresArgs, FileSystem, Row, SoakArgs, SoakReport};
+use newsreel_bench::usenetfs::{
+    self, Figure, FiguresArgs, FileSystem, GOAL_TITLES, Goal, Layout, Row, SoakArgs, SoakReport,
+};
 use newsreel_host::OpenMode;
 
 use super::options::{GROUPS_MAX, above_zero, count};
@@ -26,10 +28,14 @@ pub(crate) enum Verb {
     #[command(
         after_help = "Makes file systems in image files below the directory and mounts them: root is needed, mke2fs, and mkfs.xfs for \
                       XFS. Each layout is measured natively and through a mount, the least of all rounds counts; names are \
-                      looked for with nothing known of them and the blocks of directories in memory. On ext2, whose \
-                      directories are searched, large ones take hours. What is interrupted leaves its mounts below the directory: take \
+                      looked for with nothing known of them and the blocks of directories in memory; with --cold also with nothing in \
+                      memory, for which the caches of the whole machine are emptied and a view is mounted anew each time. The largest \
+                      directory is emptied in the end and listed once more. On ext2, whose directories are searched, large flat ones take \
+                      hours. What is interrupted leaves its mounts below the directory: take \
                       them off (umount DIR/*), and start in another.\n\n\
-                      Example:\n  newsreel bench usenetfs figures --directory /tmp/figures --exponent-max 13 --report /tmp/report"
+                      Example:\n  newsreel bench usenetfs figures --directory /tmp/figures --exponent-max 13 --report /tmp/report\n  \
+                      newsreel bench usenetfs figures --directory /tmp/figures --file-systems ext4 --layouts flat,range1024 --exponent-max \
+                      19 --step 19 --cold"
     )]
     Figures(FiguresOptions),
     /// Run INN on a mount, with a feed, readers and expiry at the same time
@@ -77,10 +83,16 @@ pub(crate) struct FiguresOptions {
     /// File systems, separated by commas
     #[arg(long, value_delimiter = ',', default_value = "ext2,ext4,xfs", value_parser = file_systems())]
     file_systems: Vec<String>,
+    /// Layouts, separated by commas: flat, or an algorithm (yyy, 34/56, 56/34, 456, range1024 or any other range)
+    #[arg(long, value_delimiter = ',', default_values_t = Layout::all(), value_name = "LAYOUTS")]
+    layouts: Vec<Layout>,
+    /// Measure each with nothing in memory, too
+    #[arg(long)]
+    cold: bool,
     /// The largest directory has two to this power of files
     #[arg(long, default_value_t = 13, value_name = "POWER", value_parser = count(0, EXPONENT_MAX))]
     exponent_max: u32,
-    /// From one size to the next the power grows by so much
+    /// From one size to the next the power grows by so much; 1024 files are measured in any case
     #[arg(long, default_value_t = 1, value_name = "POWERS", value_parser = count(1, EXPONENT_MAX))]
     step: u32,
     /// How often each is measured
@@ -108,6 +120,25 @@ pub(super) fn run(verb: &Verb, machine: Machine<'_>) -> Result<()> {
     }
 }
 
+fn chosen(named: &[String]) -> Vec<FileSystem> {
+    let all = FileSystem::ALL.into_iter();
+    all.filter(|file_system| named.iter().any(|name| name == file_system.name()))
+        .collect()
+}
+
+fn this_program() -> Result<PathBuf> {
+    std::env::current_exe().context("where is this program?")
+}
+
+/// What is asked, and what was measured; nothing where nothing can be said.
+fn goal_table(goals: &[Goal]) -> String {
+    if goals.is_empty() {
+        return String::new();
+    }
+    let lines = goals.iter().map(Goal::markdown);
+    [GOAL_TITLES.to_owned()].into_iter().chain(lines).collect()
+}
+
 fn soak(options: &SoakOptions, machine: Machine<'_>) -> Result<()> {
     if !Inn::is_installed(&options.inn) {
         bail!("INN is not installed in {} (--inn)", options.inn.display());
@@ -115,7 +146,7 @@ fn soak(options: &SoakOptions, machine: Machine<'_>) -> Result<()> {
     make_directory(&options.directory, machine)?;
     let args = SoakArgs {
         directory: options.directory.clone(),
-        program: std::env::current_exe().context("where is this program?")?,
+        program: this_program()?,
         inn: options.inn.clone(),
         port: options.port,
         seconds: options.duration,
@@ -154,38 +185,42 @@ fn said(report: &SoakReport) -> String {
 
 fn figures(options: &FiguresOptions, machine: Machine<'_>) -> Result<()> {
     make_directory(&options.directory, machine)?;
-    let chosen = |file_system: &FileSystem| {
-        let named = &options.file_systems;
-        named.iter().any(|name| name == file_system.name())
-    };
-    let args = FiguresArgs {
-        directory: options.directory.clone(),
-        program: std::env::current_exe().context("where is this program?")?,
-        file_systems: FileSystem::ALL.into_iter().filter(chosen).collect(),
-        exponent_max: options.exponent_max,
-        step: options.step,
-        rounds: options.rounds,
-        articles: options.articles,
-    };
-    let mut told = Ok(());
-    let rows = usenetfs::run(&args, machine, &mut |row| {
-        if !options.json && told.is_ok() {
-            told = output::text(&format!("{}\n", usenetfs::human(row)));
+    let program = this_program()?;
+    let mut rows = Vec::new();
+    for file_system in chosen(&options.file_systems) {
+        let args = FiguresArgs {
+            directory: options.directory.clone(),
+            program: program.clone(),
+            file_system,
+            layouts: options.layouts.clone(),
+            cold: options.cold,
+            exponent_max: options.exponent_max,
+            step: options.step,
+            rounds: options.rounds,
+            articles: options.articles,
+            progress: true,
+        };
+        let mut told = Ok(());
+        rows.extend(usenetfs::run(&args, machine, &mut |row| {
+            if !options.json && told.is_ok() {
+                told = output::text(&format!("{}\n", usenetfs::human(row)));
+            }
+        })?);
+        told?;
+        // The next one may take hours.
+        if let Some(report) = &options.report {
+            write_report(report, options, &rows, machine)?;
         }
-    })?;
-    told?;
-    if let Some(report) = &options.report {
-        write_report(report, &args, &rows, machine)?;
     }
-    if options.json {
-        output::json(&serde_json::to_value(&rows)?)?;
+    match options.json {
+        true => output::json(&serde_json::to_value(&rows)?),
+        false => output::text(&format!("\n{}", goal_table(&usenetfs::goals(&rows)))),
     }
-    Ok(())
 }
 
 fn write_report(
     directory: &Path,
-    args: &FiguresArgs,
+    options: &FiguresOptions,
     rows: &[Row],
     machine: Machine<'_>,
 ) -> Result<()> {
@@ -198,15 +233,24 @@ fn write_report(
     machine.disk.create_dir_all(directory)?;
     let largest = rows.iter().map(|row| row.files).max().unwrap_or_default();
     let mut page = String::new();
-    for file_system in &args.file_systems {
+    for file_system in chosen(&options.file_systems) {
         let name = file_system.name();
-        for figure in Figure::ALL {
-            let picture = usenetfs::svg(figure, name, rows)?;
-            write(&format!("{name}-{}.svg", figure.name()), &picture)?;
+        if !rows.iter().any(|row| row.file_system == name) {
+            continue;
+        }
+        for (cold, state) in [(false, ""), (true, "-cold")] {
+            if cold && !options.cold {
+                continue;
+            }
+            for figure in Figure::ALL {
+                let picture = usenetfs::svg(figure, name, cold, rows)?;
+                write(&format!("{name}-{}{state}.svg", figure.name()), &picture)?;
+            }
         }
         page.push_str(&format!("{name}, microseconds:\n\n"));
         page.push_str(&usenetfs::markdown(name, largest, rows));
         page.push('\n');
     }
+    page.push_str(&goal_table(&usenetfs::goals(rows)));
     write("figures.md", &page)
 }

@@ -33,6 +33,7 @@ fn small_figures_are_measured_and_drawn() {
     for row in &rows {
         for what in [
             "random_us",
+            "known_us",
             "sequential_us",
             "add_us",
             "remove_us",
@@ -41,6 +42,12 @@ fn small_figures_are_measured_and_drawn() {
             let took = row[what].as_f64().unwrap();
             assert!(took > 0.0 && took < 1e8, "{what}: {row}");
         }
+        // What the kernel knows it asks nobody for.
+        let asked = row["known_requests"].as_u64();
+        assert_eq!(asked, (row["mounted"] == true).then_some(0), "{row}");
+        // The largest directory is emptied in the end.
+        let emptied = row["emptied_list_us"].as_f64();
+        assert_eq!(emptied.is_some_and(|took| took > 0.0), row["files"] == 64);
     }
     let of = |name: &str, value: Value| rows.iter().filter(|row| row[name] == value).count();
     assert_eq!(of("mounted", true.into()), rows.len() / 2);
@@ -60,6 +67,11 @@ fn small_figures_are_measured_and_drawn() {
     }
     let page = fs::read_to_string(report.join("figures.md")).unwrap();
     assert_eq!(page.matches("| 64 |").count(), 2 * 6 * 2, "{page}");
+    assert_eq!(
+        page.matches("mounted, ext4, 64 files |").count(),
+        2 * 5,
+        "{page}"
+    );
     // Neither images nor mount points stay.
     assert!(names(&work).is_empty(), "{:?}", names(&work));
     let again = newsreel()
@@ -68,4 +80,45 @@ fn small_figures_are_measured_and_drawn() {
         .output();
     let refused = said(again.unwrap()).unwrap_err();
     assert!(refused.contains("not empty"), "{refused}");
+}
+
+#[test]
+fn figures_of_chosen_layouts_with_nothing_in_memory() {
+    let Some(place) = Place::new() else {
+        return;
+    };
+    let (work, report) = (place.lower("work"), place.lower("report"));
+    let mut command = newsreel();
+    command.args(["bench", "usenetfs", "figures", "--cold", "--directory"]);
+    command.arg(&work).arg("--report").arg(&report);
+    command.args(["--file-systems", "ext4", "--layouts", "range64"]);
+    command.args(["--exponent-max", "0", "--rounds", "1", "--articles", "5"]);
+    let rows = match said(command.output().unwrap()) {
+        Ok(rows) => rows,
+        Err(why) if why.contains("mke2fs") || why.contains("mount:") => {
+            return skipped(&format!("no file system can be made and mounted: {why}"));
+        }
+        Err(why) => panic!("{why}"),
+    };
+    let ways: Vec<Vec<&str>> = rows
+        .lines()
+        .take_while(|row| !row.is_empty())
+        .map(|row| row.split_whitespace().skip(1).take(4).collect())
+        .collect();
+    let expected = [
+        ["1", "range64", "native", "blocks"],
+        ["1", "range64", "mounted", "blocks"],
+        ["1", "range64", "native", "nothing"],
+        ["1", "range64", "mounted", "nothing"],
+    ];
+    assert_eq!(ways, expected, "{rows}");
+    for figure in FIGURES {
+        let path = report.join(format!("ext4-{figure}-cold.svg"));
+        let picture = fs::read_to_string(path).unwrap();
+        assert_eq!(picture.matches("range64, ").count(), 2, "{figure}");
+        assert!(picture.contains("nothing in memory"), "{figure}");
+    }
+    let page = fs::read_to_string(report.join("figures.md")).unwrap();
+    assert_eq!(page.matches("| nothing |").count(), 2, "{page}");
+    assert!(names(&work).is_empty(), "{:?}", names(&work));
 }

@@ -4,11 +4,12 @@
 //! that a disk was idle when nobody looked. Reads only, through the `Disk`.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use newsreel_host::Disk;
 use serde::Serialize;
 
-use super::process::text;
+use super::process::{TICK, text};
 
 /// The kernel counts sectors of so many octets, whatever the device has.
 const SECTOR: u64 = 512;
@@ -20,6 +21,8 @@ pub(crate) struct CpuLook {
     system: u64,
     idle: u64,
     wait: u64,
+    /// What a host took for others; `system` has it too.
+    stolen: u64,
 }
 
 /// How the time of all processors was spent, in percent.
@@ -38,6 +41,13 @@ pub struct CpuShares {
 impl CpuLook {
     pub(crate) fn take(disk: &dyn Disk) -> Option<Self> {
         parse_cpu(&text(disk, Path::new("/proc/stat"))?)
+    }
+
+    /// How long processors were at work, all of them together and for whomever.
+    pub(crate) fn busy_since(&self, before: &Self) -> Duration {
+        let busy = |look: &Self| look.user + look.system - look.stolen;
+        let ticks = busy(self).saturating_sub(busy(before));
+        TICK.saturating_mul(u32::try_from(ticks).unwrap_or(u32::MAX))
     }
 
     /// None where no tick went by.
@@ -68,6 +78,7 @@ fn parse_cpu(stat: &str) -> Option<CpuLook> {
         system: at(2)? + at(5)? + at(6)? + at(7)?,
         idle: at(3)?,
         wait: at(4)?,
+        stolen: at(7)?,
     })
 }
 
@@ -175,6 +186,8 @@ mod tests {
             wait: 100.0 * 20.0 / 110.0,
         };
         assert_eq!(shares, expected);
+        // What the host took for others is nobody's work here.
+        assert_eq!(after.busy_since(&before), Duration::from_millis(420));
         assert_eq!(before.since(&before), None);
         assert_eq!(CpuLook::take(&MemoryDisk::new()), None);
     }

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use newsreel_host::{Disk, OpenMode};
 
-/// Processor time is counted in these in `/proc/PID/stat` on every Linux we run on.
-const TICK: Duration = Duration::from_millis(10);
+/// Processor time is counted in these in `/proc/stat` and `/proc/PID/stat` on every Linux we run on.
+pub(super) const TICK: Duration = Duration::from_millis(10);
 const FILE_OCTETS_MAX: usize = 16 * 1024;
 const DESCENDANTS_MAX: usize = 20_000;
 

@@ -4,21 +4,29 @@
 //! Each file system is made in an image file of its own and mounted; root is needed.  Names are looked for with nothing
 //! known of them and the blocks of the directories in memory: the search itself, which is what the paper measures; and with
 //! nothing in memory, if that is asked for.
-//! And a soak: INN on a mount, fed, read and expired at the same time.
+//! What a mount itself costs is measured by the build of a package.  And a soak: INN on a mount, fed, read and expired at the same time.
 //! Must not know FUSE: what is mounted is mounted by the program, as anybody would.
 
+mod convert;
 mod directory;
 mod figures;
 mod goals;
+mod overhead;
+mod package;
 mod page;
+mod parallel;
 mod plot;
 mod soak;
 mod stand;
 pub(crate) mod volume;
 
+pub use self::convert::{ConvertArgs, ConvertReport, run as convert};
 pub use self::figures::{FiguresArgs, Layout, Row, run};
 pub use self::goals::{GOAL_TITLES, Goal, goals};
+pub use self::overhead::{BuildCost, OverheadArgs, OverheadReport, run as overhead};
+pub use self::package::Package;
 pub use self::page::{human, markdown};
+pub use self::parallel::{PARALLEL_TITLES, ParallelArgs, ParallelRow, run as parallel};
 pub use self::plot::{Figure, svg};
 pub use self::soak::{SoakArgs, SoakReport, run as soak};
 pub use self::volume::FileSystem;

@@ -1,5 +1,9 @@
 //! `newsreel bench usenetfs`: the figures of the Usenetfs paper, measured anew, and a soak.
 
+mod convert;
+mod overhead;
+mod parallel;
+
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
@@ -38,6 +42,34 @@ pub(crate) enum Verb {
                       19 --step 19 --cold"
     )]
     Figures(FiguresOptions),
+    /// How long a full directory takes to become managed, and flat again
+    #[command(
+        after_help = "Makes a file system in an image file below the directory and mounts it: root is needed, mke2fs or mkfs.xfs. Each \
+                      conversion is measured with blocks in memory and with nothing, until it is durable; the least of all rounds counts. In the \
+                      end one is killed over and over and resumed, and its result compared with what was there before: names, inodes \
+                      and lengths. What is interrupted leaves its mount below the directory: take it off (umount DIR/*), and start in \
+                      another.\n\n\
+                      Example:\n  newsreel bench usenetfs convert --directory /tmp/convert --files 10000"
+    )]
+    Convert(convert::Options),
+    /// What clients cost each other that add to one directory, and remove from it, at the same time
+    #[command(
+        after_help = "Makes file systems in image files below the directory and mounts them: root is needed, mke2fs, and mkfs.xfs for \
+                      XFS. Natively and through a mount by turns, the least of all rounds counts; the times are those of all clients \
+                      together, divided by the number of articles. What is interrupted leaves its mounts below the directory: take \
+                      them off (umount DIR/*), and start in another.\n\n\
+                      Example:\n  newsreel bench usenetfs parallel --directory /tmp/parallel --clients 1,2 --articles 10000"
+    )]
+    Parallel(parallel::Options),
+    /// What a mount itself costs a package that is unpacked and built: Table 2 of the paper
+    #[command(
+        after_help = "Makes a file system in an image file below the directory and mounts it: root is needed, mke2fs or mkfs.xfs, tar, and \
+                      what the build needs (a C compiler and make). Natively and through a mount by turns, in a directory that is \
+                      not managed; the least of all rounds counts. Processors are counted with all they do, so nothing else should run.\n\n\
+                      Examples:\n  newsreel bench usenetfs overhead --directory /tmp/overhead --report /tmp/table-2.md\n  \
+                      newsreel bench usenetfs overhead --directory /tmp/overhead --package am-utils-6.2.tar.gz --rounds 4"
+    )]
+    Overhead(overhead::Options),
     /// Run INN on a mount, with a feed, readers and expiry at the same time
     #[command(
         after_help = "INN must be installed, and root runs it: it is made anew in the directory, with every directory of its articles managed. \
@@ -116,6 +148,9 @@ fn file_systems() -> PossibleValuesParser {
 pub(super) fn run(verb: &Verb, machine: Machine<'_>) -> Result<()> {
     match verb {
         Verb::Figures(options) => figures(options, machine),
+        Verb::Convert(options) => convert::run(options, machine),
+        Verb::Parallel(options) => parallel::run(options, machine),
+        Verb::Overhead(options) => overhead::run(options, machine),
         Verb::Soak(options) => soak(options, machine),
     }
 }
@@ -124,6 +159,12 @@ fn chosen(named: &[String]) -> Vec<FileSystem> {
     let all = FileSystem::ALL.into_iter();
     all.filter(|file_system| named.iter().any(|name| name == file_system.name()))
         .collect()
+}
+
+fn chosen_one(name: &str) -> Result<FileSystem> {
+    let mut all = FileSystem::ALL.into_iter();
+    let found = all.find(|file_system| file_system.name() == name);
+    found.with_context(|| format!("there is no file system {name}"))
 }
 
 fn this_program() -> Result<PathBuf> {

@@ -50,7 +50,7 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
 }
 
 /// An algorithm of the command line.
-fn algorithm(text: &str) -> Result<Algorithm, String> {
+pub(super) fn algorithm(text: &str) -> Result<Algorithm, String> {
     text.parse().map_err(|error| format!("{error}"))
 }
 

@@ -122,3 +122,134 @@ fn figures_of_chosen_layouts_with_nothing_in_memory() {
     assert_eq!(page.matches("| nothing |").count(), 2, "{page}");
     assert!(names(&work).is_empty(), "{:?}", names(&work));
 }
+
+#[test]
+fn a_conversion_is_measured_killed_and_resumed() {
+    let Some(place) = Place::new() else {
+        return;
+    };
+    let (work, report) = (place.lower("work"), place.lower("table.md"));
+    let mut command = newsreel();
+    command.args(["bench", "usenetfs", "convert", "--json", "--directory"]);
+    command.arg(&work).arg("--report").arg(&report);
+    command.args(["--files", "700", "--rounds", "1", "--kills", "2"]);
+    let found = match said(command.output().unwrap()) {
+        Ok(found) => found,
+        Err(why) if why.contains("mke2fs") || why.contains("mount:") => {
+            return skipped(&format!("no file system can be made and mounted: {why}"));
+        }
+        Err(why) => panic!("{why}"),
+    };
+    let found: Value = serde_json::from_str(&found).unwrap();
+    assert_eq!(
+        (&found["files"], &found["algorithm"]),
+        (&700.into(), &"range1024".into())
+    );
+    for what in [
+        "on_seconds",
+        "off_seconds",
+        "cold_on_seconds",
+        "cold_off_seconds",
+    ] {
+        let took = found[what].as_f64().unwrap();
+        assert!(took > 0.0 && took < 600.0, "{what}: {found}");
+    }
+    let table = fs::read_to_string(&report).unwrap();
+    assert!(table.contains("| range1024 to flat |"), "{table}");
+    assert!(names(&work).is_empty(), "{:?}", names(&work));
+}
+
+#[test]
+fn clients_at_the_same_time_in_one_directory() {
+    let Some(place) = Place::new() else {
+        return;
+    };
+    let (work, report) = (place.lower("work"), place.lower("table.md"));
+    let mut command = newsreel();
+    command.args(["bench", "usenetfs", "parallel", "--json", "--directory"]);
+    command.arg(&work).arg("--report").arg(&report);
+    command.args(["--file-systems", "ext4", "--layouts", "flat,range64"]);
+    command.args(["--clients", "1,3", "--rounds", "1", "--articles", "200"]);
+    let rows = match said(command.output().unwrap()) {
+        Ok(rows) => rows,
+        Err(why) if why.contains("mke2fs") || why.contains("mount:") => {
+            return skipped(&format!("no file system can be made and mounted: {why}"));
+        }
+        Err(why) => panic!("{why}"),
+    };
+    let rows: Vec<Value> = serde_json::from_str(&rows).unwrap();
+    // Two layouts, two numbers of clients, natively and mounted.
+    assert_eq!(rows.len(), 2 * 2 * 2);
+    for row in &rows {
+        for what in ["add_us", "remove_us"] {
+            let took = row[what].as_f64().unwrap();
+            assert!(took > 0.0 && took < 1e6, "{what}: {row}");
+        }
+    }
+    let of = |name: &str, value: Value| rows.iter().filter(|row| row[name] == value).count();
+    assert_eq!(of("clients", 3.into()), rows.len() / 2);
+    assert_eq!(of("mounted", true.into()), rows.len() / 2);
+    assert_eq!(of("layout", "range64".into()), rows.len() / 2);
+    let table = fs::read_to_string(report).unwrap();
+    assert_eq!(
+        table.matches("| range64 | mounted | 3 |").count(),
+        1,
+        "{table}"
+    );
+    assert!(names(&work).is_empty(), "{:?}", names(&work));
+}
+
+#[test]
+fn a_package_is_built_natively_and_through_a_mount() {
+    let Some(place) = Place::new() else {
+        return;
+    };
+    let (work, report) = (place.lower("work"), place.lower("table.md"));
+    let overhead = |build: &str| {
+        let mut command = newsreel();
+        command.args(["bench", "usenetfs", "overhead", "--json", "--directory"]);
+        command.arg(&work).arg("--report").arg(&report);
+        command.args(["--rounds", "1", "--room", "64", "--sources", "2"]);
+        said(command.args(["--build", build]).output().unwrap())
+    };
+    // It is built if it runs.
+    let found = match overhead("sh ./configure && make -s && ./program > said && test -s said") {
+        Ok(found) => found,
+        Err(why)
+            if ["mke2fs", "mount:", "compiler", "make: not found"]
+                .iter()
+                .any(|it| why.contains(it)) =>
+        {
+            return skipped(&format!("no package can be built on a mount: {why}"));
+        }
+        Err(why) => panic!("{why}"),
+    };
+    let found: Value = serde_json::from_str(&found).unwrap();
+    assert_eq!(found["rounds"], 1, "{found}");
+    for by in ["native", "mounted"] {
+        for what in ["unpack_seconds", "build_seconds", "processor_seconds"] {
+            let took = found[by][what].as_f64().unwrap();
+            assert!(took > 0.0 && took < 600.0, "{by}, {what}: {found}");
+        }
+        assert!(found[by]["written_octets"].as_u64().unwrap() > 0, "{found}");
+    }
+    let table = fs::read_to_string(&report).unwrap();
+    assert!(
+        table.starts_with("| ext4 | native | mounted | more |"),
+        "{table}"
+    );
+    assert_eq!(
+        table.matches("through the mount, ext4 | at most").count(),
+        2,
+        "{table}"
+    );
+    let left = names(&work);
+    assert_eq!(left.into_iter().collect::<Vec<_>>(), ["package.tar"]);
+    fs::remove_dir_all(&work).unwrap();
+    let why = overhead("echo no rule for this >&2; false").unwrap_err();
+    assert!(
+        why.contains("no rule for this") && why.contains("false"),
+        "{why}"
+    );
+    assert!(!names(&work).contains("view"), "{:?}", names(&work));
+}

@@ -343,10 +343,12 @@ impl Engine {
         let octets_as_latin1 = std::str::from_utf8(&text)
             .is_err()
             .then(|| text.iter().map(|octet| char::from(*octet)).collect());
+        // A token has the number its set had when the article came.
+        let buffer = self.shared.store.buffer(token.buffer());
         ArticleReport {
             message_id: content(Known::MessageId),
             token: self.shared.store.token_text(token).unwrap_or_default(),
-            set: self.set_name(token.set()),
+            set: self.set_name(buffer.map_or(token.set(), |buffer| buffer.set())),
             xref: newsreel_wire::xref::places(content(Known::Xref).as_bytes())
                 .map(|(group, number)| (group.to_owned(), number.0))
                 .collect(),

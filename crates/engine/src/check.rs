@@ -243,8 +243,10 @@ impl Engine {
             report.overwritten += 1;
             return Ok(());
         }
+        // The number of the set may have changed since.
+        let is_it = |found: Option<Token>| found.is_some_and(|found| found.same_place(&token));
         let is_withdrawn = matches!(history, Some(Some(entry)) if entry.token.is_none());
-        if is_withdrawn && rows.iter().all(|(found, ..)| *found != Some(token)) {
+        if is_withdrawn && rows.iter().all(|(found, ..)| !is_it(*found)) {
             gone.insert(article.id_hash, name);
             return Ok(());
         }
@@ -252,14 +254,14 @@ impl Engine {
             // Whoever removed it may have been seen meanwhile.
             report.problem(format!("{name}: {}", ReadError::Removed));
         }
-        if history.is_some_and(|entry| entry.and_then(|entry| entry.token) != Some(token)) {
+        if history.is_some_and(|entry| !is_it(entry.and_then(|entry| entry.token))) {
             report.problem(format!("{name}: the history does not lead to it"));
         }
         for (found, id, group, number) in rows {
             report.rows += 1;
             let is_removed = !shared.views.groups().exists(group)
                 || shared.views.overview().is_withdrawn(group, number);
-            if !is_removed && (found != Some(token) || id != article.id) {
+            if !is_removed && (!is_it(found) || id != article.id) {
                 report.problem(format!(
                     "{name}: the overview of group {} does not have it as number {}",
                     group.0, number.0

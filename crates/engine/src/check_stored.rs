@@ -87,7 +87,7 @@ impl Rows {
     fn verdict(&self, token: &Token, history: Option<Option<Option<Token>>>) -> Verdict {
         match history {
             None => Verdict::Left(UNREADABLE),
-            Some(Some(Some(known))) if known == *token => Verdict::Right,
+            Some(Some(Some(known))) if known.same_place(token) => Verdict::Right,
             Some(_) if self.lead_here => {
                 Verdict::Wrong("the overview has it, but the history does not lead to it")
             }
@@ -275,7 +275,7 @@ impl Engine {
             let Some(column) = report.unless_damaged(column)? else {
                 continue;
             };
-            let is_it = column.is_some_and(|column| column.token == *token);
+            let is_it = column.is_some_and(|column| column.token.same_place(token));
             rows.lead_here |= is_it;
             rows.rows.push(((*group, *number), is_it && found_id == id));
         }

@@ -253,7 +253,7 @@ fn names_of(
             let mut message_id = Vec::new();
             let overview = views.overview();
             let row = overview.column(id, column.number, Wait::Yes, &mut message_id);
-            row.is_ok_and(|row| row.is_some_and(|row| row.token == column.token))
+            row.is_ok_and(|row| row.is_some_and(|row| row.token.same_place(&column.token)))
         })
     };
     let names = newsreel_wire::xref::places(xref).filter(|(name, number)| {

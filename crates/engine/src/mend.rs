@@ -224,7 +224,7 @@ fn expires_of(headers: &Headers<'_>, arrival: UnixTime) -> u16 {
 /// Whether the history leads to this copy, as far as it can tell.  A withdrawn article has no token there.
 fn is_known(shared: &Shared, stored: &Stored, token: &Token) -> bool {
     match shared.views.history().lookup(&stored.id_hash) {
-        Ok(Some(entry)) => entry.token.is_none_or(|known| known == *token),
+        Ok(Some(entry)) => entry.token.is_none_or(|known| known.same_place(token)),
         Ok(None) => false,
         Err(_) => true,
     }

@@ -198,7 +198,7 @@ impl<'a> Walk<'a> {
             return None;
         }
         let article = ArticleRecord::decode(sequence, record.payload).ok()?;
-        (article.token == *token).then(|| Whose {
+        article.token.same_place(token).then(|| Whose {
             id: Some(String::from_utf8_lossy(article.id).into_owned()),
             places: self.confirmed(token.position(), article.groups.iter().copied()),
         })
@@ -262,8 +262,9 @@ impl Shared {
     /// Whether the history leads to this record, as far as it can tell.
     pub(crate) fn is_wanted(&self, token: &Token, id_hash: &IdHash) -> bool {
         let known = self.views.history().lookup(id_hash);
-        let token_known = known.map(|entry| entry.and_then(|entry| entry.token));
-        self.store.is_live(token) && !token_known.is_ok_and(|known| known != Some(*token))
+        let is_elsewhere =
+            known.is_ok_and(|entry| entry.is_none_or(|entry| !entry.leads_to(token)));
+        self.store.is_live(token) && !is_elsewhere
     }
 }
 

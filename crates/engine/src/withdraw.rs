@@ -174,7 +174,7 @@ impl Shared {
     /// Whether the history leads to this copy: a withdrawn one it does not.
     pub(crate) fn leads_to(&self, id_hash: &IdHash, token: &Token) -> Result<bool, Error> {
         let entry = self.views.history().lookup(id_hash)?;
-        Ok(entry.is_some_and(|entry| entry.token == Some(*token)))
+        Ok(entry.is_some_and(|entry| entry.leads_to(token)))
     }
 
     /// Where an article is filed, as far as the overview does not say otherwise.
@@ -183,7 +183,7 @@ impl Shared {
         let mut places = places(self.views.groups(), retired, xref);
         places.retain(|(group, number)| {
             match overview.column(*group, *number, Wait::Yes, &mut id) {
-                Ok(column) => column.is_some_and(|column| column.token == *token),
+                Ok(column) => column.is_some_and(|column| column.token.same_place(token)),
                 // A lost file of the overview may have it.
                 Err(_) => true,
             }

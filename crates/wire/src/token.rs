@@ -195,6 +195,12 @@ impl Token {
         u32::from_le_bytes([self.0[4], self.0[5], self.0[6], self.0[7]])
     }
 
+    /// Whether both name one place.  The number of the set may differ: it changes with the configuration.
+    #[must_use]
+    pub fn same_place(&self, other: &Self) -> bool {
+        (self.buffer(), self.position()) == (other.buffer(), other.position())
+    }
+
     /// Place inside the buffer.
     #[must_use]
     pub const fn position(&self) -> Position {

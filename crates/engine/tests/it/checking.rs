@@ -3,13 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use newsreel_engine::{CheckReport, EngineConfig, GroupSpec};
+use newsreel_engine::{ArticleRef, CheckReport, EngineConfig, GroupSpec, Reason, Withdrawal};
 use newsreel_host::disk::{Effect, Fault, FaultyDisk};
 use newsreel_host::{Disk as _, MemoryDisk, Op};
 use newsreel_index::{Liveness, Views};
 use newsreel_service::{Outcome, Part};
+use newsreel_store::SetConfig;
 use newsreel_wire::{BufferId, Position};
 
+use crate::damage::{files, wait_for_repair};
 use crate::world::{World, article, config, open_on};
 
 /// Everything is alive.
@@ -109,6 +111,48 @@ async fn articles_that_the_log_forgot_are_compared_from_the_store() {
     let report = check(&world);
     assert_eq!(report.problems, Vec::<String>::new());
     assert_eq!(report.articles, 600);
+}
+
+/// A set written in front of the others in the configuration made strangers of articles: tokens have the number that their set had
+/// when they came.  Check complained, cancels did nothing, a lost file of the overview was made again without them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sets_may_be_written_in_another_order() {
+    let memory = MemoryDisk::new();
+    let mut world = forgetful(&memory, 2).await;
+    let some: Vec<_> = (200..210).map(|n| article(n, "misc.test")).collect();
+    world.send(&some).await;
+    let files_of_articles = SetConfig {
+        name: "files".to_owned(),
+        method: "tradspool".to_owned(),
+        ..SetConfig::default()
+    };
+    world.config.store.sets.insert(0, files_of_articles);
+    let mut world = world.restart();
+    let report = check(&world);
+    assert_eq!(report.problems, Vec::<String>::new());
+    assert_eq!((report.articles, report.rows), (210, 410));
+    let gone = ArticleRef::Id("<7@t.example>".to_owned());
+    let report = world.engine.article(&gone).unwrap().unwrap();
+    assert_eq!(report.set, "main");
+    let gone = [report.token.parse().unwrap()];
+    let outcomes = world.engine.withdraw(&gone, Reason::Cancelled).unwrap();
+    assert_eq!(outcomes, [Withdrawal::Done]);
+    assert_eq!(world.by_id("<7@t.example>").await, None);
+    let mut lines = world.lines("misc.test").await;
+    assert_eq!(lines.len(), 209);
+    world.seal();
+    for path in files(&memory, "overview") {
+        memory.remove(&path).unwrap();
+    }
+    world = world.restart();
+    wait_for_repair(&world);
+    assert_eq!(world.lines("misc.test").await, lines);
+    // Its rows have another number now than the history.
+    let gone = [ArticleRef::Id("<0@t.example>".to_owned())];
+    world.engine.withdraw(&gone, Reason::Cancelled).unwrap();
+    lines.remove(0);
+    assert_eq!(world.lines("misc.test").await, lines);
+    assert_eq!(check(&world).problems, Vec::<String>::new());
 }
 
 /// A check of a busy server failed, because a checkpoint had retired the log that it was about to read.

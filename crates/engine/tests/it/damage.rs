@@ -23,7 +23,7 @@ fn articles(from: usize, len: usize) -> Vec<(String, Vec<u8>)> {
 }
 
 /// The files of a view, oldest first.
-fn files(disk: &dyn Disk, stem: &str) -> Vec<PathBuf> {
+pub(crate) fn files(disk: &dyn Disk, stem: &str) -> Vec<PathBuf> {
     let index = Path::new("/spool/index");
     let files = disk.list(index).unwrap().into_iter();
     files
@@ -62,7 +62,7 @@ async fn no_gap(world: &World, before: &[String]) {
     }
 }
 
-fn wait_for_repair(world: &World) {
+pub(crate) fn wait_for_repair(world: &World) {
     world.wait_until("the rebuild", |world| {
         let status = world.engine.status();
         status.damaged.is_empty() && status.counters.rebuilt_files > 0

@@ -34,6 +34,14 @@ pub struct HistoryEntry {
     pub arrival: UnixTime,
 }
 
+impl HistoryEntry {
+    /// Whether the article is there.
+    #[must_use]
+    pub fn leads_to(&self, token: &Token) -> bool {
+        self.token.is_some_and(|known| known.same_place(token))
+    }
+}
+
 /// What the history holds and takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HistoryFacts {

@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use newsreel_index::Views;
+use newsreel_index::{Error as IndexError, Views};
 use newsreel_journal::{FrameBuilder, JournalWriter, Recovered};
 use newsreel_store::{Blocking, Left, Missing as Stretch, Store, StoreReader, Want};
 use newsreel_wire::article::{ArticleFacts, Headers, Known};
@@ -42,6 +42,8 @@ pub(crate) struct LeftOver {
 pub(crate) struct LeftArticle {
     pub(crate) token: Token,
     id_hash: IdHash,
+    /// A group has given one of its numbers already.
+    is_given: bool,
     /// The record of the log.
     payload: Vec<u8>,
 }
@@ -75,7 +77,14 @@ pub(crate) fn read(
             continue;
         };
         // What was put off may have come again.
-        let is_known = views.history().lookup(&article.id_hash)?.is_some();
+        let is_known = match views.history().lookup(&article.id_hash) {
+            Ok(entry) => entry.is_some(),
+            // It is made again when there is a start.
+            Err(error) if error.is_damage() || matches!(error, IndexError::Incomplete { .. }) => {
+                article.is_given
+            }
+            Err(error) => return Err(error.into()),
+        };
         if !is_known && seen.insert(article.id_hash) {
             over.articles.insert(sequence, article);
         }
@@ -126,6 +135,8 @@ fn article(
         // Nobody would find it, and nobody might send it again.
         return None;
     }
+    let mut given = places.iter();
+    let is_given = given.any(|(group, number)| *number <= views.groups().high(*group));
     let mut line = Vec::new();
     if !places.is_empty() {
         write_line(&headers, &facts, &mut line);
@@ -145,6 +156,7 @@ fn article(
     Some(LeftArticle {
         token: *token,
         id_hash: stored.id_hash,
+        is_given,
         payload,
     })
 }

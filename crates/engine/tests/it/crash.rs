@@ -6,6 +6,7 @@ use newsreel_host::disk::{Effect, Fault, FaultyDisk};
 use newsreel_host::{Disk, MemoryDisk, Op};
 use newsreel_service::Outcome;
 
+use crate::damage::{files, wait_for_repair};
 use crate::world::{World, article, config, open_on};
 
 const GROUPS: [&str; 3] = ["misc.test", "misc.other", "misc.test,misc.other"];
@@ -185,4 +186,32 @@ async fn a_stop_at_every_sync_loses_nothing_acknowledged() {
         syncs += 1;
     }
     assert!(syncs > 10, "only {syncs} syncs");
+}
+
+/// With the files of the history lost as well, no start was possible where the buffers have an article that the log does not: whether it is
+/// known could not be looked up.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_history_stops_no_start_after_a_crash() {
+    let mut kept = 0;
+    for nth in 1..4 {
+        let memory = MemoryDisk::new();
+        let faulty = FaultyDisk::new(Arc::new(memory.clone()) as Arc<dyn Disk>);
+        let world = World::on(Arc::new(faulty.clone()), config(4 << 20));
+        assert_eq!(world.send(&batch(0, 6)).await, [Outcome::Accepted; 6]);
+        world.seal();
+        faulty.stop_at_sync(faulty.counts().syncs() + nth);
+        world.send(&batch(1, 1)).await;
+        let left = memory.crash_losing_all();
+        for path in files(&left, "history") {
+            left.remove(&path).unwrap();
+        }
+        let after = open_on(Arc::new(left), &world.config, &world.clock);
+        wait_for_repair(&after);
+        for at in 0..6 {
+            assert!(after.by_id(&format!("<{at}@t.example>")).await.is_some());
+        }
+        kept += u32::from(after.by_id("<1000@t.example>").await.is_some());
+        assert_eq!(after.problems(), Vec::<String>::new(), "sync {nth}");
+    }
+    assert!(kept > 0, "the log never missed it");
 }

@@ -15,8 +15,7 @@ use crate::keep::KeepSettings;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CacheConfig {
-    /// The directory in which all of it lies, and nothing else; a relative path counts from the configuration file's
-    /// directory.
+    /// The directory in which all of it lies, and no spool; a relative path counts from the configuration file's directory.
     pub directory: PathBuf,
     /// Articles that are kept, octets: never more. What came first goes first.
     pub octets: u64,

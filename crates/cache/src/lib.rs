@@ -13,7 +13,7 @@ pub mod keep;
 mod remote;
 mod upstream;
 
-pub use cached::{CServer, CacheSettings, MISSING_IDS_MAX};
+pub use cached::{CServer, CacheSettings, Counted, CountedPart, MISSING_IDS_MAX};
 pub use config::{CacheConfig, UpstreamConfig, UpstreamTls, UpstreamsConfig, problems};
 pub use remote::{RServer, RemoteNewnews, RemoteSettings};
 pub use upstream::{SECRET_OCTETS_MAX, Upstream};

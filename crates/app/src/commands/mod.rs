@@ -177,7 +177,6 @@ mod tests {
     fn every_command_that_reports_has_json() {
         let expected = [
             "newsreel serve",
-            "newsreel cache",
             "newsreel inews",
             "newsreel store export",
             "newsreel config reference",

@@ -21,6 +21,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if args.spool.json {
         return output::json(&status);
     }
+    if status["cache"].is_object() {
+        return output::said(&super::cache::stats::said(&status));
+    }
     output::said(&said(&status, args.spool.read_only))
 }
 
@@ -224,7 +227,7 @@ fn with_unit(name: &str, value: &Value) -> String {
     format!("{} {said}", name.replace('_', " "))
 }
 
-fn connections(connections: &Value) -> String {
+pub(super) fn connections(connections: &Value) -> String {
     format!(
         "{} open, {} admitted, {} refused",
         connections["open"], connections["admitted"], connections["refused"]

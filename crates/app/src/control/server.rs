@@ -12,6 +12,7 @@ use std::time::Duration;
 use newsreel_engine::Engine;
 use newsreel_host::Disk;
 use newsreel_net::DrainWatch;
+use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::net::{UnixListener, UnixStream};
@@ -19,7 +20,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::request::{Request, Running, answer, one_line};
-use super::{REQUEST_OCTETS_MAX, Reply, short_path, socket_path};
+use super::{Progress, REQUEST_OCTETS_MAX, Reply, short_path, socket_path};
 
 /// How long a client may take to send a request or to take a reply; one that is idle for longer loses its connection.
 pub(crate) const STALL: Duration = Duration::from_secs(60);
@@ -35,11 +36,31 @@ pub(crate) struct ControlSocket {
     disk: Arc<dyn Disk>,
 }
 
-/// What a connection needs to answer.
+/// Who answers what is asked on a socket.
+pub(crate) trait Answers: Clone + Send + 'static {
+    /// Answers one request; `progress` says whether anybody still listens.
+    fn answer(
+        &self,
+        request: Request,
+        progress: &mut dyn FnMut(Progress) -> bool,
+    ) -> Result<Value, String>;
+}
+
+/// A server with its spool.
 #[derive(Debug, Clone)]
 pub(crate) struct Answering {
     pub(crate) engine: Arc<Engine>,
     pub(crate) server: Arc<dyn Running>,
+}
+
+impl Answers for Answering {
+    fn answer(
+        &self,
+        request: Request,
+        progress: &mut dyn FnMut(Progress) -> bool,
+    ) -> Result<Value, String> {
+        answer(&self.engine, Some(&*self.server), request, progress)
+    }
 }
 
 impl ControlSocket {
@@ -70,7 +91,7 @@ impl ControlSocket {
     /// Answers until draining starts; requests under way end first.
     pub(crate) async fn run(
         self,
-        answering: Answering,
+        answering: impl Answers,
         connections_max: usize,
         mut drain: DrainWatch,
     ) {
@@ -111,7 +132,7 @@ impl Drop for ControlSocket {
 }
 
 /// One connection, from its first request to its end.
-async fn converse(stream: UnixStream, answering: Answering) {
+async fn converse(stream: UnixStream, answering: impl Answers) {
     match stream.peer_cred() {
         Ok(peer) if is_welcome(peer.uid()) => {}
         Ok(peer) => {
@@ -133,7 +154,7 @@ fn is_welcome(uid: u32) -> bool {
     uid == 0 || newsreel_host::process::own_uid() == uid
 }
 
-async fn requests(stream: UnixStream, answering: Answering) -> io::Result<()> {
+async fn requests(stream: UnixStream, answering: impl Answers) -> io::Result<()> {
     let (reader, mut writer) = stream.into_split();
     let mut reader = BufReader::new(reader);
     loop {
@@ -164,7 +185,7 @@ async fn send(mut coming: mpsc::Receiver<Reply>, writer: &mut OwnedWriteHalf) ->
 }
 
 /// Runs on a blocking thread; a client that goes away ends only its progress, and what is done for nobody but it.
-fn reply_to(line: &[u8], answering: &Answering, replies: &mpsc::Sender<Reply>) {
+fn reply_to(line: &[u8], answering: &impl Answers, replies: &mpsc::Sender<Reply>) {
     let reply = match serde_json::from_slice::<Request>(line) {
         Ok(request) => {
             let what = request.writes().then(|| request.summary());
@@ -173,8 +194,7 @@ fn reply_to(line: &[u8], answering: &Answering, replies: &mpsc::Sender<Reply>) {
                 let _ = replies.try_send(Reply::Progress(at));
                 !replies.is_closed()
             };
-            let server = Some(&*answering.server);
-            let answered = answer(&answering.engine, server, request, &mut progress);
+            let answered = answering.answer(request, &mut progress);
             match (what, &answered) {
                 (None, _) => {}
                 (Some(what), Ok(_)) => {
@@ -199,7 +219,6 @@ fn reply_to(line: &[u8], answering: &Answering, replies: &mpsc::Sender<Reply>) {
 mod tests {
     use newsreel_engine::EngineConfig;
     use newsreel_host::{FakeClock, MemoryDisk};
-    use serde_json::Value;
 
     use super::*;
     use crate::control::request::PeerAction;

@@ -312,17 +312,11 @@ impl Front for Server {
 
 impl Running for Server {
     fn facts(&self) -> Value {
-        let limits = self.limits.snapshot();
         json!({
             "pid": newsreel_host::process::own_pid(),
             "config": self.settings.config().file,
             "listening": self.addresses,
-            "connections": {
-                "open": limits.open,
-                "admitted": limits.admitted,
-                "refused": limits.refused_total + limits.refused_address,
-                "accept_errors": limits.accept_errors,
-            },
+            "connections": connections(&self.limits),
             "sessions": sessions(&self.metrics.snapshot()),
             "log_lines_lost": self.beside.logging.lines_lost(),
         })
@@ -372,8 +366,19 @@ impl Running for Server {
     }
 }
 
+/// The connections of readers and peers.
+pub(super) fn connections(limits: &Limits) -> Value {
+    let limits = limits.snapshot();
+    json!({
+        "open": limits.open,
+        "admitted": limits.admitted,
+        "refused": limits.refused_total + limits.refused_address,
+        "accept_errors": limits.accept_errors,
+    })
+}
+
 /// What sessions counted; what never occurred is left out.
-fn sessions(seen: &MetricsSnapshot) -> Value {
+pub(super) fn sessions(seen: &MetricsSnapshot) -> Value {
     fn by_name<N: ToString>(counts: &[(N, u64)]) -> Value {
         let counts = counts.iter().filter(|(_, count)| *count > 0);
         let named = counts.map(|(name, count)| (name.to_string(), json!(count)));

@@ -9,11 +9,11 @@ use std::process::Command;
 use newsreel_bench::rivals::{INN_PROGRAMS, Inn, Rival as _};
 use newsreel_host::{Disk as _, RealDisk, read_whole, replace_file};
 use newsreel_testkit::free_ports;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::client::NewsClient;
 use crate::real_clients::{nntplib, program};
-use crate::spool::{Server, Spool, newsreel, said};
+use crate::spool::{Server, Spool, in_vain, newsreel, said};
 
 /// A caching server to be, in a folder of its own.
 struct Cache {
@@ -110,8 +110,23 @@ fn a_cache_serves_what_was_read_whatever_happens() {
     assert_eq!(reader.ask("GROUP misc.test"), "211 21 1 21 misc.test");
     let there = NewsClient::connect(upstream.address).ask(&format!("STAT {}", id(21)));
     assert!(there.starts_with("223"), "{there}");
+    let asked = |words: &[&str]| {
+        let mut command = newsreel();
+        command.args(words).arg(cache.folder.path().join("cache"));
+        said(command.output().unwrap()).unwrap()
+    };
+    let told: Value =
+        serde_json::from_str(&asked(&["cache", "stats", "--json", "--directory"])).unwrap();
+    let articles = &told["asked"][3];
+    let answers = |part: &str| articles[part]["answers"].as_u64().unwrap();
+    assert_eq!(articles["what"], "articles", "{told}");
+    assert_eq!(answers("kept") + answers("fetched"), 5, "{told}");
+    let told = asked(&["cache", "stats", "--directory"]);
+    assert!(told.contains(&cache.upstream), "{told}");
+    let other = asked(&["status", "--spool"]);
+    assert_eq!(other.lines().next(), told.lines().next());
     // A second server does not use the same directory.
-    let error = said(cache.command().output().unwrap()).unwrap_err();
+    let error = said(in_vain(cache.command())).unwrap_err();
     assert!(error.contains("lock"), "{error}");
     // Nobody of the other side is there any more.
     upstream.kill();
@@ -149,7 +164,7 @@ fn what_cannot_be_is_told_at_the_start() {
     let error = |words: &[&str]| {
         let mut command = newsreel();
         command.arg("cache").args(words).current_dir(folder.path());
-        said(command.output().unwrap()).unwrap_err()
+        said(in_vain(command)).unwrap_err()
     };
     let nowhere = error(&["--listen", "127.0.0.1:0"]);
     assert!(nowhere.contains("give --upstream HOST"), "{nowhere}");
@@ -214,7 +229,7 @@ fn newsreaders_read_and_post_at_inn_through_it() {
         .arg(server.address.port().to_string())
         .arg(POSTS.to_string());
     said(python.output().unwrap()).unwrap();
-    let pulled = |name: &str| {
+    let pulled = |server: &Server, name: &str| {
         let home = folder.path().join(name);
         RealDisk.create_dir_all(&home).unwrap();
         replace_file(
@@ -236,11 +251,14 @@ fn newsreaders_read_and_post_at_inn_through_it() {
         };
         (1..=POSTS).map(read).collect::<Vec<String>>()
     };
-    let first = pulled("first");
+    let first = pulled(&server, "first");
     for (n, article) in (1..).zip(&first) {
         assert!(article.ends_with(&format!("\n\n.text {n}\n")), "{article}");
     }
     inn.stop().unwrap();
-    assert!(pulled("second") == first);
+    // Its readers' processes end with their connections only.
+    server.stop();
+    let server = cache.serve();
+    assert!(pulled(&server, "second") == first);
     server.stop();
 }

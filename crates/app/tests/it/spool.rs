@@ -130,24 +130,11 @@ impl Spool {
         }
     }
 
-    /// Starts a server that is to refuse; one that comes up after all is killed when its time is over.
+    /// Starts a server that is to refuse.
     fn serve_in_vain(&self, words: &[&str]) -> Output {
         let mut command = newsreel();
         command.args(words).arg("--config").arg(self.config());
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let mut waited = Duration::ZERO;
-        while child.try_wait().unwrap().is_none() && waited < PATIENCE {
-            std::thread::sleep(PAUSE);
-            waited += PAUSE;
-        }
-        let ended = child.try_wait().unwrap();
-        if ended.is_none() {
-            child.kill().unwrap();
-        }
-        let output = child.wait_with_output().unwrap();
-        assert!(ended.is_some(), "{words:?} came up: {output:?}");
-        output
+        in_vain(command)
     }
 
     /// Starts a server and waits until it answers.
@@ -176,6 +163,24 @@ impl Spool {
         let bytes = read_whole(&RealDisk, &self.folder().join("log.txt"), 64 << 20).unwrap();
         String::from_utf8(bytes).unwrap()
     }
+}
+
+/// Starts a server that is to refuse; one that comes up after all is killed when its time is over.
+pub(crate) fn in_vain(mut command: Command) -> Output {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut waited = Duration::ZERO;
+    while child.try_wait().unwrap().is_none() && waited < PATIENCE {
+        std::thread::sleep(PAUSE);
+        waited += PAUSE;
+    }
+    let ended = child.try_wait().unwrap();
+    if ended.is_none() {
+        child.kill().unwrap();
+    }
+    let output = child.wait_with_output().unwrap();
+    assert!(ended.is_some(), "{command:?} came up: {output:?}");
+    output
 }
 
 /// A call of the binary under test.

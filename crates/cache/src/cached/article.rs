@@ -11,6 +11,7 @@ use newsreel_service::{
 };
 use newsreel_wire::overview::message_id;
 use newsreel_wire::{ArticleNumber, GroupId, IdHash, MessageId};
+use tokio::time::Instant;
 
 use super::CServer;
 use super::flights::{Landed, Wanted};
@@ -33,6 +34,13 @@ fn answer(id: &[u8], kept: &Kept, part: Part, out: &mut ArticleBuf) {
     out.clear();
     out.copy_content(octets.unwrap_or_default());
     out.set_id(id);
+}
+
+/// Where an answer came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    Kept,
+    There,
 }
 
 /// Where an article of a group is.
@@ -59,18 +67,19 @@ impl<C: Connect> CServer<C> {
         part: Part,
         out: &mut ArticleBuf,
     ) -> Result<Option<Found>, ServiceError> {
-        match query {
-            ArticleQuery::ById(id) => {
-                let found = self.by_id(id, part, out).await?;
-                Ok(found.then_some(Found {
-                    number: ArticleNumber(0),
-                }))
-            }
+        let begun = Instant::now();
+        let (source, number) = match query {
+            ArticleQuery::ById(id) => (self.by_id(id, part, out).await?, ArticleNumber(0)),
             ArticleQuery::ByNumber(group, number) => {
-                let found = self.by_number(group, number, part, out).await?;
-                Ok(found.then_some(Found { number }))
+                (self.by_number(group, number, part, out).await?, number)
             }
+        };
+        if let Some(source) = source.filter(|_| part != Part::Stat) {
+            let is_kept = source == Source::Kept;
+            let octets = out.content().len();
+            self.inner.counts.articles.answered(is_kept, octets, begun);
         }
+        Ok(source.map(|_| Found { number }))
     }
 
     /// An article that is kept.
@@ -86,29 +95,30 @@ impl<C: Connect> CServer<C> {
         id: MessageId<'_>,
         part: Part,
         out: &mut ArticleBuf,
-    ) -> Result<bool, ServiceError> {
+    ) -> Result<Option<Source>, ServiceError> {
         let inner = &self.inner;
         let hash = inner.keep.id_hash(id);
         for _ in 0..TRIES {
             if let Some(kept) = self.kept(hash).await? {
                 answer(id.as_bytes(), &kept, part, out);
-                return Ok(true);
+                return Ok(Some(Source::Kept));
             }
             if inner.is_missing(&hash) {
-                return Ok(false);
+                return Ok(None);
             }
             if part == Part::Stat {
                 let query = ArticleQuery::ById(id);
-                return Ok(inner.there.article(query, part, out).await?.is_some());
+                let found = inner.there.article(query, part, out).await?;
+                return Ok(found.map(|_| Source::There));
             }
             let begin = |flight| self.fetch_by_id(id, flight);
             let landing = inner.flights.landing(Wanted::Id(hash), begin);
             match landing.wait().await {
                 Landed::Found(fetched) => {
                     answer(&fetched.id, &fetched.kept, part, out);
-                    return Ok(true);
+                    return Ok(Some(Source::There));
                 }
-                Landed::Missing => return Ok(false),
+                Landed::Missing => return Ok(None),
                 Landed::Failed(error) => return Err(error.clone()),
                 Landed::Lost => {}
             }
@@ -122,18 +132,18 @@ impl<C: Connect> CServer<C> {
         number: ArticleNumber,
         part: Part,
         out: &mut ArticleBuf,
-    ) -> Result<bool, ServiceError> {
+    ) -> Result<Option<Source>, ServiceError> {
         let inner = &self.inner;
         for _ in 0..TRIES {
             let Some((name, facts)) = inner.group_by_id(group).await? else {
-                return Ok(false);
+                return Ok(None);
             };
             if number < facts.low || number > facts.high {
-                return Ok(false);
+                return Ok(None);
             }
             let one = (number, number);
             let known = inner.known((group, &name), &facts, one, Need::Nothing);
-            let blocks = known.await?.unwrap_or_default();
+            let blocks = known.await?.map_or_else(Vec::new, |known| known.blocks);
             let place = match (lines(&blocks, one).next(), blocks.first()) {
                 (Some((_, line)), _) => Place::Named(message_id(line).unwrap_or_default().to_vec()),
                 (None, Some((_, block))) if block.asked() >> place_of(number).1 & 1 == 1 => {
@@ -142,8 +152,10 @@ impl<C: Connect> CServer<C> {
                 _ => Place::There,
             };
             match &place {
-                Place::Nowhere => return Ok(false),
-                Place::Named(id) if self.answered(id, part, out).await? => return Ok(true),
+                Place::Nowhere => return Ok(None),
+                Place::Named(id) if self.answered(id, part, out).await? => {
+                    return Ok(Some(Source::Kept));
+                }
                 Place::Named(_) | Place::There => {}
             }
             let begin = |flight| {
@@ -159,9 +171,9 @@ impl<C: Connect> CServer<C> {
                 }
                 Landed::Found(fetched) => {
                     answer(&fetched.id, &fetched.kept, part, out);
-                    return Ok(true);
+                    return Ok(Some(Source::There));
                 }
-                Landed::Missing => return Ok(false),
+                Landed::Missing => return Ok(None),
                 Landed::Failed(error) => return Err(error.clone()),
                 Landed::Lost => {}
             }

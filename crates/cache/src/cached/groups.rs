@@ -39,20 +39,22 @@ impl<C: Connect> Inner<C> {
         self.there.now().0.saturating_sub(told.0) < self.settings.refresh_s
     }
 
+    /// What is kept of a group, if it may be told again.
+    pub(super) fn fresh_group(&self, name: &str) -> Option<Arc<KeptGroup>> {
+        let kept = self.keep.group(name);
+        kept.filter(|kept| self.is_fresh(kept.told))
+    }
+
     /// What is told of a group; none: there is no such group.
     pub(super) async fn facts(
         &self,
         name: &Arc<str>,
     ) -> Result<Option<Arc<KeptGroup>>, ServiceError> {
-        let fresh = || {
-            let kept = self.keep.group(name);
-            kept.filter(|kept| self.is_fresh(kept.told))
-        };
-        if let Some(kept) = fresh() {
+        if let Some(kept) = self.fresh_group(name) {
             return Ok(Some(kept));
         }
         let _turn = self.turns.wait(name).await;
-        if let Some(kept) = fresh() {
+        if let Some(kept) = self.fresh_group(name) {
             return Ok(Some(kept));
         }
         self.asked(name).await

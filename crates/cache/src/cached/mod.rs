@@ -5,6 +5,7 @@
 //! question there.  What cannot be kept is passed on all the same.
 
 mod article;
+mod counts;
 mod fetch;
 mod flights;
 mod groups;
@@ -26,11 +27,14 @@ use quick_cache::sync::Cache;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::keep::Keep;
+use crate::keep::{Keep, KeptFigures};
 use crate::remote::RServer;
+use counts::Counts;
 use fetch::Run;
 use flights::Flights;
 use turns::Turns;
+
+pub use counts::{Counted, CountedPart};
 
 /// Message-ids that the server does not have are remembered so many at most.
 pub const MISSING_IDS_MAX: usize = 10_000;
@@ -73,6 +77,7 @@ struct Inner<C: Connect> {
     missing: Cache<IdHash, Instant>,
     /// How each group is being read; an entry for each group that has a name.
     runs: Mutex<HashMap<GroupId, Run>>,
+    counts: Counts,
 }
 
 impl<C: Connect> fmt::Debug for CServer<C> {
@@ -97,6 +102,7 @@ impl<C: Connect> CServer<C> {
             turns: Turns::default(),
             missing: Cache::new(MISSING_IDS_MAX),
             runs: Mutex::default(),
+            counts: Counts::default(),
         };
         Self {
             inner: Arc::new(inner),
@@ -107,6 +113,16 @@ impl<C: Connect> CServer<C> {
     /// Whether the server can be asked; what it can do is known then.
     pub async fn greet(&self) -> bool {
         self.inner.there.greet().await
+    }
+
+    /// What readers asked for since the start, by database.
+    pub fn counts(&self) -> [(&'static str, Counted); 4] {
+        self.inner.counts.seen()
+    }
+
+    /// What is kept.
+    pub fn kept_figures(&self) -> KeptFigures {
+        self.inner.keep.figures()
     }
 
     /// Makes what is kept durable from time to time, for ever; given up, [`CServer::stop`] does it a last time.

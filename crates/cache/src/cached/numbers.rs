@@ -8,6 +8,7 @@ use newsreel_service::{ArticleBuf, Direction, NewsService as _, OverviewRows, Se
 use newsreel_wire::overview::message_id;
 use newsreel_wire::range::parse_number;
 use newsreel_wire::{ArticleNumber, GroupId};
+use tokio::time::Instant;
 
 use super::Inner;
 use crate::keep::{BLOCK_NUMBERS, Block, KeptGroup, place_of, places_in};
@@ -26,6 +27,13 @@ pub(super) type Numbers = (ArticleNumber, ArticleNumber);
 
 /// Blocks with their numbers, in order.
 pub(super) type Blocks = Vec<(u64, Arc<Block>)>;
+
+/// What is known of a range.
+pub(super) struct Known {
+    pub(super) blocks: Blocks,
+    /// Nobody was asked for it.
+    pub(super) is_kept: bool,
+}
 
 /// What must be known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,10 +140,11 @@ impl<C: Connect> Inner<C> {
         group: &KeptGroup,
         range: Numbers,
         need: Need,
-    ) -> Result<Option<Blocks>, ServiceError> {
+    ) -> Result<Option<Known>, ServiceError> {
         let blocks = self.blocks(name, range).await?;
         if self.stale(&blocks, range, need).is_none() && self.is_told(&blocks, range, need) {
-            return Ok(Some(blocks));
+            let is_kept = true;
+            return Ok(Some(Known { blocks, is_kept }));
         }
         let _turn = self.turns.wait(name).await;
         let mut blocks = self.blocks(name, range).await?;
@@ -152,8 +161,8 @@ impl<C: Connect> Inner<C> {
             self.fetch_lines((id, name), unknown).await?;
             blocks = self.blocks(name, range).await?;
         }
-        let is_told = self.is_told(&blocks, range, need);
-        Ok(is_told.then_some(blocks))
+        let (is_told, is_kept) = (self.is_told(&blocks, range, need), false);
+        Ok(is_told.then_some(Known { blocks, is_kept }))
     }
 
     async fn compare(
@@ -212,12 +221,12 @@ impl<C: Connect> Inner<C> {
             return Ok(None);
         };
         let known = self.known((id, &name), &group, window, Need::Numbers);
-        let Some(blocks) = known.await? else {
+        let Some(known) = known.await? else {
             let there = &self.there;
             return there.numbers(id, range.0, range.1, limit, out).await;
         };
         let mut left = limit;
-        for number in present(&blocks, window) {
+        for number in present(&known.blocks, window) {
             if left == 0 {
                 return Ok(Some(number));
             }
@@ -240,21 +249,22 @@ impl<C: Connect> Inner<C> {
         let Some(window) = window(&group, range, OVERVIEW_BLOCKS) else {
             return Ok(None);
         };
-        let begun = rows.len();
+        let (had, begun) = (rows.len(), Instant::now());
         let known = self.known((id, &name), &group, window, Need::Lines);
-        let Some(blocks) = known.await? else {
-            let there = &self.there;
-            return there
-                .overview(id, range.0, range.1, limit_bytes, rows)
-                .await;
-        };
-        for (number, line) in lines(&blocks, window) {
-            if rows.len() > begun && rows.len() >= limit_bytes {
-                return Ok(Some(number));
+        let (is_kept, next) = match known.await? {
+            Some(known) => {
+                let next = told(&known, window, limit_bytes, rows);
+                (known.is_kept, next.or_else(|| go_on(window, range, &group)))
             }
-            rows.push(number, line);
-        }
-        Ok(go_on(window, range, &group))
+            None => {
+                let there = &self.there;
+                let asking = there.overview(id, range.0, range.1, limit_bytes, rows);
+                (false, asking.await?)
+            }
+        };
+        let octets = rows.len() - had;
+        self.counts.overview.answered(is_kept, octets, begun);
+        Ok(next)
     }
 
     pub(super) async fn neighbour_of(
@@ -281,10 +291,10 @@ impl<C: Connect> Inner<C> {
                 return Ok(None);
             };
             let known = self.known((id, &name), &group, window, Need::Numbers);
-            let Some(blocks) = known.await? else {
+            let Some(known) = known.await? else {
                 return self.there.neighbour(id, number, direction, out).await;
             };
-            let mut present = present(&blocks, window);
+            let mut present = present(&known.blocks, window);
             let nearest = match direction {
                 Direction::Next => present.next(),
                 Direction::Last => present.last(),
@@ -299,10 +309,10 @@ impl<C: Connect> Inner<C> {
             };
             let one = (nearest, nearest);
             let known = self.known((id, &name), &group, one, Need::Lines);
-            let Some(blocks) = known.await? else {
+            let Some(known) = known.await? else {
                 return self.there.neighbour(id, number, direction, out).await;
             };
-            let line = lines(&blocks, one).next();
+            let line = lines(&known.blocks, one).next();
             if let Some(line) = line.and_then(|(_, line)| message_id(line)) {
                 out.clear();
                 out.set_id(line);
@@ -339,6 +349,24 @@ fn present(blocks: &Blocks, range: Numbers) -> impl Iterator<Item = ArticleNumbe
         let numbers = (0..BLOCK_NUMBERS).filter(move |place| there >> place & 1 == 1);
         numbers.map(move |place| ArticleNumber(number * BLOCK_NUMBERS + place))
     })
+}
+
+/// Appends the lines of a range; the number of the first that had no room.
+fn told(
+    known: &Known,
+    range: Numbers,
+    limit_bytes: usize,
+    rows: &mut OverviewRows,
+) -> Option<ArticleNumber> {
+    let had = rows.len();
+    for (number, line) in lines(&known.blocks, range) {
+        // One line may go beyond the limit, so that every call gets on.
+        if rows.len() > had && rows.len() >= limit_bytes {
+            return Some(number);
+        }
+        rows.push(number, line);
+    }
+    None
 }
 
 /// The lines that are known.

@@ -14,6 +14,7 @@ use newsreel_wire::article::{Headers, Known};
 use newsreel_wire::newsgroups;
 use newsreel_wire::wildmat::Wildmat;
 use newsreel_wire::{ArticleNumber, GroupId, GroupName, MessageId, UnixTime};
+use tokio::time::Instant;
 
 use super::CServer;
 use super::groups::info_of;
@@ -31,10 +32,13 @@ impl<C: Connect> NewsService for CServer<C> {
     }
 
     async fn group(&self, name: GroupName<'_>) -> Result<Option<GroupInfo>, ServiceError> {
+        let begun = Instant::now();
+        let is_kept = self.inner.fresh_group(name.as_str()).is_some();
         let facts = self.inner.facts(&Arc::from(name.as_str())).await?;
         let Some(facts) = facts else {
             return Ok(None);
         };
+        self.inner.counts.groups.answered(is_kept, 0, begun);
         Ok(Some(info_of(self.inner.there.group_id(name)?, &facts)))
     }
 
@@ -45,11 +49,23 @@ impl<C: Connect> NewsService for CServer<C> {
         limit: usize,
         visit: &mut (dyn FnMut(GroupRow<'_>) + Send),
     ) -> Result<(), ServiceError> {
-        self.inner.there.groups(select, cursor, limit, visit).await
+        let (inner, begun) = (&self.inner, Instant::now());
+        let begins = cursor.after().is_empty();
+        let is_kept = inner.there.has_fresh_list();
+        inner.there.groups(select, cursor, limit, visit).await?;
+        if begins {
+            inner.counts.list.answered(is_kept, 0, begun);
+        }
+        Ok(())
     }
 
     async fn active_list(&self, out: &mut Vec<Bytes>) -> Result<(), ServiceError> {
-        self.inner.there.active_list(out).await
+        let (inner, begun, had) = (&self.inner, Instant::now(), out.len());
+        let is_kept = inner.there.has_fresh_list();
+        inner.there.active_list(out).await?;
+        let octets = out.iter().skip(had).map(Bytes::len).sum();
+        inner.counts.list.answered(is_kept, octets, begun);
+        Ok(())
     }
 
     async fn numbers(

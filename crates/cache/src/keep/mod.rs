@@ -59,7 +59,7 @@ const ENTRY_OCTETS: u64 = 128;
 /// How much is kept, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeepSettings {
-    /// The directory: nothing else may be in it.
+    /// The directory, which no spool may be.
     pub directory: PathBuf,
     /// Octets of articles.
     pub octets: u64,
@@ -129,6 +129,25 @@ const BLOCK_OCTETS_USUAL: u64 = 32 << 10;
 
 fn items(octets: u64, each: u64) -> usize {
     usize::try_from(octets / each).map_or(usize::MAX, |items| items.max(16))
+}
+
+/// What is kept, in figures.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptFigures {
+    /// Articles.
+    pub articles: u64,
+    /// Octets of articles.
+    pub octets: u64,
+    /// Octets of overview.
+    pub overview_octets: u64,
+    /// Groups that something is known of.
+    pub groups: usize,
+    /// Octets of articles in memory.
+    pub memory_octets: u64,
+    /// Octets of overview in memory.
+    pub overview_memory_octets: u64,
+    /// Nothing is kept but in memory: the table failed.
+    pub is_broken: bool,
 }
 
 /// What is kept.
@@ -239,10 +258,20 @@ impl Keep {
         self.in_memory.get(id)
     }
 
-    /// Octets of overview that are kept.
+    /// What is kept, in figures; may wait for the disk.
     #[must_use]
-    pub fn overview_octets(&self) -> u64 {
-        self.groups.lock().overview_octets()
+    pub fn figures(&self) -> KeptFigures {
+        let (overview_octets, groups) = self.groups.lock().figures();
+        let files = self.reader.facts();
+        KeptFigures {
+            articles: self.told(self.table.articles()).unwrap_or_default(),
+            octets: files.iter().map(|file| file.live_octets).sum(),
+            overview_octets,
+            groups,
+            memory_octets: self.in_memory.weight(),
+            overview_memory_octets: self.blocks_in_memory.weight(),
+            is_broken: self.table.is_broken(),
+        }
     }
 
     /// Makes all that is kept durable.

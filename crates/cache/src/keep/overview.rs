@@ -38,9 +38,9 @@ impl Groups {
         })
     }
 
-    /// Octets of all overview that is kept.
-    pub(super) const fn overview_octets(&self) -> u64 {
-        self.overview_octets
+    /// Octets of all overview that is kept, and how many groups.
+    pub(super) fn figures(&self) -> (u64, usize) {
+        (self.overview_octets, self.rows.len())
     }
 
     /// The group whose overview goes next: the one that was asked for longest ago.

@@ -15,8 +15,8 @@ use newsreel_host::{Disk, OpenMode};
 use newsreel_store::Marks;
 use newsreel_wire::{BufferId, IdHash, Position, TOKEN_OCTETS, Token};
 use redb::{
-    Database, Durability, ReadableDatabase as _, ReadableTable as _, TableDefinition,
-    WriteTransaction,
+    Database, Durability, ReadableDatabase as _, ReadableTable as _, ReadableTableMetadata as _,
+    TableDefinition, WriteTransaction,
 };
 
 use super::backend::OnDisk;
@@ -154,6 +154,15 @@ impl Table {
                     .ok()
                     .map(Token::from_bytes)
             }))
+        })
+    }
+
+    /// How many articles there are.
+    pub(super) fn articles(&self) -> Result<u64> {
+        self.guarded(|database| {
+            let reading = database.begin_read().map_err(fault)?;
+            let articles = reading.open_table(ARTICLES).map_err(fault)?;
+            articles.len().map_err(fault)
         })
     }
 

@@ -211,7 +211,7 @@ fn overview_of_groups_asked_for_long_ago_goes_first() {
     // One that is too much alone keeps what was told last.
     tell(&keep, &names[0], 129, 400, 300);
     tell(&keep, &names[0], 401, 500, 300);
-    assert!(keep.overview_octets() <= 100_000);
+    assert!(keep.figures().overview_octets <= 100_000);
     assert_eq!(left(&keep)[1..], [0, 0]);
     assert!(known(&keep, &names[0]).contains(&500));
 }

@@ -92,6 +92,13 @@ impl<C: Connect> RServer<C> {
         Ok(())
     }
 
+    /// Whether a listing that begins now gets a list that is there.
+    pub(crate) fn has_fresh_list(&self) -> bool {
+        let refresh = self.settings.list_refresh;
+        let kept = self.listing.try_lock();
+        kept.is_ok_and(|kept| kept.as_ref().is_some_and(|it| it.taken.elapsed() < refresh))
+    }
+
     /// The list; a listing that begins gets one that is not too old, as far as the server can be asked.
     pub(super) async fn listed(&self, begins: bool) -> Result<Arc<Listing>, ServiceError> {
         let mut kept = self.listing.lock().await;

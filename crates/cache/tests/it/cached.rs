@@ -1,10 +1,11 @@
 //! The cache in front of a server: what it asks there, and what it tells when things there change.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use newsreel_cache::keep::{Keep, KeepSettings};
-use newsreel_cache::{CServer, CacheSettings, RServer, RemoteSettings};
+use newsreel_cache::{CServer, CacheSettings, Counted, RServer, RemoteSettings};
 use newsreel_host::{Disk, Effect, FakeClock, Fault, FaultyDisk, MemoryDisk, Op};
 use newsreel_net::client::{Pool, PoolLimits};
 use newsreel_service::posting::{Post, PostingConfig};
@@ -335,6 +336,31 @@ async fn a_thousand_articles_read_one_behind_the_other_take_at_most_sixty_round_
         .filter(|said| said.starts_with("ARTICLE"))
         .count();
     assert_eq!(articles, 1000, "each once");
+}
+
+/// R3: what is saved is the octets of all reads but the first.
+#[tokio::test]
+async fn what_is_saved_is_counted() {
+    let rig = rig(3, REFRESH_S);
+    for _ in 0..3 {
+        // Not one behind the other, so that none is fetched ahead.
+        for number in [3, 2, 1] {
+            assert!(rig.read(number).await.unwrap());
+        }
+        assert_eq!(rig.overview().await.len(), 3);
+    }
+    assert!(!rig.read(4).await.unwrap());
+    let octets: u64 = (1..=3).map(|number| rig.wire(number).len() as u64).sum();
+    let counts: HashMap<&str, Counted> = rig.here.counts().into();
+    let parts = |what: &str| {
+        let counted = counts[what];
+        [counted.kept, counted.fetched].map(|part| (part.answers, part.octets))
+    };
+    assert_eq!(parts("articles"), [(6, 2 * octets), (3, octets)]);
+    assert_eq!(parts("groups"), [(12, 0), (1, 0)]);
+    let [kept, fetched] = parts("overview");
+    assert_eq!((kept, fetched.0), ((2, 2 * fetched.1), 1));
+    assert_eq!(rig.here.kept_figures().articles, 3);
 }
 
 /// Whoever posted looks whether it is there.

@@ -1,4 +1,6 @@
-//! `newsreel cache`: runs a caching server in the foreground.
+//! `newsreel cache`: runs a caching server in the foreground; and `newsreel cache stats`, which asks one.
+
+pub(super) mod stats;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,8 +13,15 @@ use newsreel_host::RealClock;
 use crate::config::{self, Config, LogFormat};
 use crate::server::caching;
 
+#[derive(Debug, Clone, clap::Subcommand)]
+enum Verb {
+    /// Show what a running caching server has answered, and from where
+    Stats(stats::Args),
+}
+
 #[derive(Debug, Clone, clap::Args)]
 #[command(
+    args_conflicts_with_subcommands = true,
     after_help = "Stands between readers and a news server: what was read once is not fetched again.\n\
                   Articles are kept in ./newsreel-cache, at most 1 GiB, and readers are served on\n\
                   127.0.0.1:1119, if nothing else is said.\n\
@@ -20,6 +29,8 @@ use crate::server::caching;
                   Example:\n  newsreel cache --upstream news.example.org --listen 127.0.0.1:1119"
 )]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Option<Verb>,
     /// The server to read from, and to post to: HOST or HOST:PORT
     #[arg(long, value_name = "HOST")]
     upstream: Option<String>,
@@ -59,6 +70,9 @@ impl Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
+    if let Some(Verb::Stats(args)) = &args.verb {
+        return stats::run(args);
+    }
     let mut config = config::load(args.config.as_deref())?;
     args.apply(&mut config);
     if let Some((_, right)) = config.listen.problems().first() {
@@ -73,5 +87,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         );
     };
     config.cache.directory = std::path::absolute(&config.cache.directory)?;
+    // Users of its own, and the socket by which it is asked.
+    config.server.spool.clone_from(&config.cache.directory);
     caching::run(config, &upstream, Arc::new(RealClock::new()))
 }

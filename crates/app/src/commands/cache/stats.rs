@@ -1,0 +1,163 @@
+//! `newsreel cache stats`: what a running caching server has answered, and from where.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use serde_json::{Value, json};
+
+use crate::config;
+use crate::control::client::Client;
+use crate::control::request::Request;
+use crate::output::{self, cell, count, duration, octets};
+
+#[derive(Debug, Clone, clap::Args)]
+#[command(
+    after_help = "HITS are answers from what is kept, of all ANSWERS since the server started; SAVED are their octets.\n\
+                  GAIN is the part of all octets that is. KEPT and FETCHED are how long readers waited for one, in\n\
+                  milliseconds: for what was kept, and for what the upstream server was asked for.\n\n\
+                  Example:\n  newsreel cache stats --directory /var/cache/newsreel"
+)]
+pub(crate) struct Args {
+    /// The cache's directory [default: what the configuration says, else ./newsreel-cache]
+    #[arg(long, value_name = "DIR")]
+    directory: Option<PathBuf>,
+    /// The configuration file
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+const COLUMNS: &[(&str, &str)] = &[
+    ("", "what"),
+    ("ANSWERS", "answers"),
+    ("HITS", "hits"),
+    ("", "hits_part"),
+    ("OCTETS", "octets"),
+    ("SAVED", "saved"),
+    ("GAIN", "gain"),
+    ("KEPT", "kept_ms"),
+    ("FETCHED", "fetched_ms"),
+];
+
+pub(super) fn run(args: &Args) -> Result<()> {
+    let mut directory = config::load(args.config.as_deref())?.cache.directory;
+    if let Some(given) = &args.directory {
+        directory.clone_from(given);
+    }
+    let Some(mut client) = Client::connect(&directory)? else {
+        bail!("no caching server runs on {}", directory.display());
+    };
+    let status = client.ask(&Request::Status, &mut |_| {})?;
+    if args.json {
+        return output::json(&status);
+    }
+    output::said(&said(&status))
+}
+
+/// What a caching server says of itself, for people.
+pub(crate) fn said(status: &Value) -> String {
+    let (server, cache) = (&status["server"], &status["cache"]);
+    let listening: Vec<String> = all(&server["listening"]).iter().map(cell).collect();
+    let some = |key: &str, what: &str| count(cache[key].as_u64().unwrap_or(0), what);
+    let of = |key: &str, most: &str, memory: &str| {
+        let (now, most, memory) = (&cache[key], &cache[most], &cache[memory]);
+        let (now, most, memory) = (octets(now), octets(most), octets(memory));
+        format!("{now} of {most} on disk, {memory} in memory")
+    };
+    let up = duration(&status["uptime_s"]);
+    let mut facts = vec![
+        ("cache", cell(&cache["directory"])),
+        ("server", format!("pid {}, up {up}", cell(&server["pid"]))),
+        ("listening", listening.join(" ")),
+        (
+            "connections",
+            super::super::status::connections(&server["connections"]),
+        ),
+    ];
+    for upstream in all(&status["upstreams"]) {
+        let (lent, idle) = (&upstream["lent"], &upstream["idle"]);
+        let address = cell(&upstream["address"]);
+        facts.push((
+            "upstream",
+            format!("{address}, {lent} connections in use, {idle} idle"),
+        ));
+    }
+    let articles = of("octets", "octets_max", "memory_octets");
+    let overview = of(
+        "overview_octets",
+        "overview_octets_max",
+        "overview_memory_octets",
+    );
+    facts.push((
+        "articles",
+        format!("{}, {articles}", some("articles", "article")),
+    ));
+    facts.push((
+        "overview",
+        format!("{}, {overview}", some("groups", "group")),
+    ));
+    if cache["is_broken"] == true {
+        let what = "the table FAILED: nothing is kept but in memory until the next start";
+        facts.push(("trouble", what.to_owned()));
+    }
+    let rows: Vec<Value> = all(&status["asked"]).iter().map(row).collect();
+    format!(
+        "{}\n{}",
+        output::facts(&facts),
+        output::table(COLUMNS, &rows)
+    )
+}
+
+fn all(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+/// A database's questions as they are shown.
+fn row(asked: &Value) -> Value {
+    let number = |part: &str, key: &str| asked[part][key].as_u64().unwrap_or(0);
+    let whole = |key: &str| number("kept", key) + number("fetched", key);
+    let part = |key: &str| match whole(key) {
+        0 => "-".to_owned(),
+        all => format!("{} %", (number("kept", key) * 100 + all / 2) / all),
+    };
+    let mean = |kind: &str| match number(kind, "answers") {
+        0 => "-".to_owned(),
+        answers => format!("{:.2}", number(kind, "us") as f64 / answers as f64 / 1000.0),
+    };
+    json!({
+        "what": asked["what"],
+        "answers": whole("answers"),
+        "hits": number("kept", "answers"),
+        "hits_part": part("answers"),
+        "octets": octets(&whole("octets").into()),
+        "saved": octets(&number("kept", "octets").into()),
+        "gain": part("octets"),
+        "kept_ms": mean("kept"),
+        "fetched_ms": mean("fetched"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_and_means_are_said_and_nothing_is_divided_by_nothing() {
+        let part = |answers: u64, octets: u64, us: u64| json!({"answers": answers, "octets": octets, "us": us});
+        let asked = json!({"what": "articles", "kept": part(2, 300, 1000), "fetched": part(1, 100, 20_000)});
+        let said = row(&asked);
+        assert_eq!(said["hits_part"], "67 %");
+        assert_eq!(said["gain"], "75 %");
+        assert_eq!(
+            (&said["kept_ms"], &said["fetched_ms"]),
+            (&json!("0.50"), &json!("20.00"))
+        );
+        let nothing = row(&json!({"what": "list"}));
+        assert_eq!(
+            (&nothing["gain"], &nothing["kept_ms"]),
+            (&json!("-"), &json!("-"))
+        );
+    }
+}

@@ -102,6 +102,7 @@ pub(super) const LIMITS: &[(&str, RangeInclusive<i64>)] = &[
     ("buffer.block_octets", 64..=4096),
     ("set.recent_octets", 0..=64 * GIB),
     ("set.segment_octets", MIB..=16 * TIB - MIB),
+    ("set.compression_level", 1..=19),
     ("set.keep_s", 60..=100 * YEAR_S),
     ("set.keep_octets", 2 * MIB..=1024 * 1024 * TIB),
     ("set.free_octets_min", 0..=1024 * TIB),

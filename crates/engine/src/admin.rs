@@ -31,7 +31,7 @@ const RETRY_MS: u64 = 10_000;
 const STATE_OCTETS: usize = 16 * 1024;
 
 /// Octets of a record's entry in the frame, at most.
-const RECORD_OCTETS: usize = 32;
+pub(crate) const RECORD_OCTETS: usize = 32;
 
 /// Octets of a group's record and its entry in the frame, texts apart.
 const GROUP_OCTETS: usize = 64;
@@ -55,12 +55,15 @@ impl Sequencer {
     /// Does what is asked, or says at once why not.
     pub(crate) fn request(&mut self, request: Request, answer: SyncSender<Result<(), Error>>) {
         let is_of_groups = request.is_of_groups();
+        let is_copy = matches!(request, Request::Copy(_));
         let result = match request {
+            Request::Move(moving) => return self.put_move(moving, answer),
             Request::Stop => {
                 self.retry_checkpoint_now();
                 self.stopping.push(Waiting {
                     answer,
                     result: Ok(()),
+                    is_copy: false,
                 });
                 return;
             }
@@ -79,10 +82,23 @@ impl Sequencer {
             Request::SetGroups(changes) => self.set_groups(&changes),
             Request::RemoveGroup { name } => self.remove_group(&name),
             Request::ChangeGroups(changes) => self.change_groups(&changes),
-            Request::Withdraw(articles) => self.withdraw(&articles, &[]),
-            Request::Expire { withdrawn, left } => self.withdraw(&withdrawn, &left),
             Request::Write(write) => {
                 self.open.writes.push(write);
+                Ok(())
+            }
+            Request::Withdraw { moves, .. } | Request::Expire { moves, .. }
+                if moves != self.moves =>
+            {
+                // What it says of their places may be no longer true.
+                Err(Error::Moved)
+            }
+            Request::Withdraw { articles, .. } => self.withdraw(&articles, &[]),
+            Request::Expire {
+                withdrawn, left, ..
+            } => self.withdraw(&withdrawn, &left),
+            Request::Copy(copies) => self.copy(&copies),
+            Request::Clear(tokens) => {
+                self.store.withdrawn(&tokens, &mut self.open.writes);
                 Ok(())
             }
             Request::AddBuffer(buffer) => {
@@ -94,7 +110,11 @@ impl Sequencer {
         if is_of_groups && result.is_ok() {
             self.groups_changed();
         }
-        let waiting = Waiting { answer, result };
+        let waiting = Waiting {
+            answer,
+            result,
+            is_copy,
+        };
         match waiting.result {
             Ok(()) => self.open.waiting.push(waiting),
             Err(_) => waiting.tell(),
@@ -118,7 +138,7 @@ impl Sequencer {
     }
 
     /// Whether records of so many octets in all still fit into the open frame.
-    fn fits(&self, octets: usize) -> bool {
+    pub(crate) fn fits(&self, octets: usize) -> bool {
         let taken = self.open.frame.bytes().len();
         octets <= self.frame_octets_max.saturating_sub(taken)
     }

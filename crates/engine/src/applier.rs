@@ -12,8 +12,8 @@ use newsreel_wire::{ArticleNumber, Sequence, UnixTime};
 use crate::error::Error;
 use crate::expire::expires;
 use crate::record::{
-    ArticleRecord, GroupRecord, GroupRemovedRecord, LeftRecord, WithdrawnRecord, decode_expires,
-    decode_jump, decode_time, kind,
+    ArticleRecord, GroupRecord, GroupRemovedRecord, LeftRecord, MovedRecord, RepackedRecord,
+    WithdrawnRecord, decode_expires, decode_jump, decode_time, kind,
 };
 
 /// Applies records to the views, in the order of the log, from one thread.
@@ -92,6 +92,15 @@ impl Applier {
             kind::LEFT => {
                 let left = LeftRecord::decode(sequence, payload)?;
                 self.inner.leave(&left.token, &left.groups)?;
+            }
+            kind::MOVED => {
+                let it = MovedRecord::decode(sequence, payload)?;
+                self.inner
+                    .moved(it.id_hash, &it.token, it.arrival, it.is_withdrawn)?;
+            }
+            kind::REPACKED => {
+                let RepackedRecord { old, new } = RepackedRecord::decode(sequence, payload)?;
+                self.inner.repacked(old, new.as_ref())?;
             }
             kind::TIME => self
                 .inner

@@ -15,8 +15,9 @@ use newsreel_wire::{ArticleNumber, GroupId, IdHash, Sequence, Token};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::mend::describe;
-use crate::record::{ArticleRecord, WithdrawnRecord, kind};
+use crate::record::{ArticleRecord, MovedRecord, WithdrawnRecord, kind};
 use crate::report::CheckReport;
+use crate::shared::Shared;
 
 /// So many problems are listed; more are only counted.
 pub const PROBLEMS_MAX: usize = 100;
@@ -87,15 +88,32 @@ impl CheckReport {
     }
 }
 
-/// Articles that the views say were withdrawn, until a record of the log says so, too.
-type Unexplained = HashMap<IdHash, String>;
+/// Articles that the views say were withdrawn (no token), or lie elsewhere, until a record of the log says so, too.
+type Unexplained = HashMap<IdHash, (String, Option<Token>)>;
 
-/// A record says that an article was withdrawn.
-fn explain(record: &Record<'_>, report: &mut CheckReport, gone: &mut Unexplained) {
-    match WithdrawnRecord::decode(record.sequence, record.payload) {
-        Ok(withdrawn) => {
-            let was_missed = gone.remove(&withdrawn.id_hash).is_some();
-            report.withdrawn += u64::from(was_missed);
+/// A record says that an article was withdrawn, or moved.
+fn explain(shared: &Shared, record: &Record<'_>, report: &mut CheckReport, gone: &mut Unexplained) {
+    let (sequence, payload) = (record.sequence, record.payload);
+    let said = match record.kind {
+        kind::WITHDRAWN => WithdrawnRecord::decode(sequence, payload).map(|it| (it.id_hash, None)),
+        kind::MOVED => MovedRecord::decode(sequence, payload).map(|it| {
+            let token = Some(it.token).filter(|_| !it.is_withdrawn);
+            (it.id_hash, token)
+        }),
+        _ => return,
+    };
+    match said {
+        Ok((id_hash, token)) => {
+            let place = |token: Token| (token.buffer(), token.position());
+            // Where it moved to is overwritten.
+            let is_over = token.is_some_and(|token| !shared.store.is_live(&token));
+            let is_it = |known: Option<Token>| {
+                known.map(place) == token.map(place) || (is_over && known.is_none())
+            };
+            let unexplained = gone.get(&id_hash).map(|(_, known)| *known);
+            if unexplained.is_some_and(is_it) && gone.remove(&id_hash).is_some() {
+                report.withdrawn += u64::from(token.is_none());
+            }
         }
         Err(error) => report.problem(error.to_string()),
     }
@@ -175,10 +193,8 @@ impl Engine {
             };
             untold.told(frame.first().min(last.next()), frame.last());
             for record in frame.records() {
-                if record.kind == kind::WITHDRAWN {
-                    // Also what was withdrawn while the check was running.
-                    explain(&record, report, &mut gone);
-                }
+                // Also what was withdrawn or moved while the check was running.
+                explain(&self.shared, &record, report, &mut gone);
                 if record.sequence > last {
                     continue;
                 }
@@ -195,9 +211,14 @@ impl Engine {
                 total,
             );
         }
-        for name in gone.into_values() {
+        for (name, token) in gone.into_values() {
+            let became = if token.is_none() {
+                "was withdrawn"
+            } else {
+                "lies elsewhere"
+            };
             report.problem(format!(
-                "{name}: the history says it was withdrawn, the log does not"
+                "{name}: the history says it {became}, the log does not"
             ));
         }
         untold.told(last.next(), last);
@@ -245,9 +266,11 @@ impl Engine {
         }
         // The number of the set may have changed since.
         let is_it = |found: Option<Token>| found.is_some_and(|found| found.same_place(&token));
-        let is_withdrawn = matches!(history, Some(Some(entry)) if entry.token.is_none());
-        if is_withdrawn && rows.iter().all(|(found, ..)| !is_it(*found)) {
-            gone.insert(article.id_hash, name);
+        let known = history.flatten().map(|entry| entry.token);
+        if let Some(elsewhere) = known.filter(|known| !is_it(*known))
+            && rows.iter().all(|(found, ..)| !is_it(*found))
+        {
+            gone.insert(article.id_hash, (name, elsewhere));
             return Ok(());
         }
         if is_removed {

@@ -64,6 +64,8 @@ pub(crate) struct Commit {
     pub(crate) articles: u64,
     /// A control message in it changes groups.
     pub(crate) changes_groups: bool,
+    /// It moves articles.
+    pub(crate) moves: bool,
 }
 
 impl Commit {
@@ -84,6 +86,7 @@ impl Commit {
         self.octets = 0;
         self.articles = 0;
         self.changes_groups = false;
+        self.moves = false;
     }
 }
 

@@ -33,6 +33,7 @@ use crate::expire::background::{self, Expiry};
 use crate::feeds::Feeds;
 use crate::inbox::Inbox;
 use crate::local::LocalService;
+use crate::moving::mover::Moved;
 use crate::offers::Offers;
 use crate::post::Posts;
 use crate::recover::{self, Opened};
@@ -111,6 +112,12 @@ fn offers(config: &SequencerConfig) -> Offers {
     )
 }
 
+/// Room for articles that wait, in KiB.
+fn queue(config: &SequencerConfig) -> Arc<Semaphore> {
+    let octets = config.queue_octets_max as usize;
+    Arc::new(Semaphore::new((octets / 1024).max(1)))
+}
+
 /// The name in Path and Xref: the configured one, or the machine's.
 fn own_name(configured: &str) -> String {
     match configured {
@@ -176,7 +183,6 @@ impl Engine {
             ..
         } = opened;
         let committed = recovered.next.0.saturating_sub(1);
-        let queue_kib = config.sequencer.queue_octets_max as usize / 1024;
         let shared = Arc::new(Shared {
             offers: offers(&config.sequencer),
             rules: Rules::new(&config.store)?,
@@ -190,6 +196,7 @@ impl Engine {
             inbox: Inbox::new(),
             counters: Counters::default(),
             committed: AtomicU64::new(committed),
+            moving: Moved::default(),
             feeds: Feeds::new(Sequence(committed)),
             closing: AtomicBool::new(false),
             holds: Mutex::default(),
@@ -200,7 +207,7 @@ impl Engine {
             filter: RwLock::default(),
             posts: Posts::new(&config.moderation, clock.as_ref(), &hash_key)?,
             pending: Pending::new(opened.pending, clock.as_ref(), config.articles.age_s_max),
-            queue: Arc::new(Semaphore::new(queue_kib.max(1))),
+            queue: queue(&config.sequencer),
             journal,
             views,
             config,

@@ -79,6 +79,12 @@ pub enum Error {
     /// The open commit has no room for what is asked.
     #[error("the log's open frame is full; try again")]
     FrameFull,
+    /// Articles were moved since they were looked up.
+    #[error("articles were moved meanwhile; try again")]
+    Moved,
+    /// There is no place for an article.
+    #[error("an article cannot be placed: {0}")]
+    Place(newsreel_store::PlaceError),
     /// The storage layer failed.
     #[error(transparent)]
     Store(#[from] newsreel_store::Error),

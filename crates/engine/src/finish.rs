@@ -20,7 +20,7 @@ use crate::config::Durability;
 use crate::counters::Counters;
 use crate::error::Error;
 use crate::filing;
-use crate::record::{ArticleRecord, kind};
+use crate::record::{ArticleRecord, CopyRecord, kind};
 use crate::sequencer::{Sequencer, SyncState};
 use crate::start::group_table;
 
@@ -107,6 +107,12 @@ impl Sequencer {
                 self.break_down(error.to_string());
             }
             self.unsettled.retain(|change| change.sequence > last);
+            if commit.moves {
+                self.shared
+                    .moving
+                    .known
+                    .store(self.moves, Ordering::Release);
+            }
             self.shared.committed.store(last.0, Ordering::Release);
             self.shared.journal.publish_before(Sequence(last.0 + 1));
             if commit.articles > 0 || !commit.waiting.is_empty() {
@@ -198,7 +204,7 @@ impl Sequencer {
         Counters::add(&self.shared.counters.repaired, 1);
         let mut frame = FrameBuilder::default();
         frame.start(commit.frame.first(), self.epoch);
-        let mut lost = Vec::new();
+        let (mut lost, mut copies_lost) = (Vec::new(), false);
         for Record {
             sequence,
             kind,
@@ -207,6 +213,16 @@ impl Sequencer {
         {
             let record = match kind {
                 kind::ARTICLE => ArticleRecord::decode(sequence, payload).ok(),
+                kind::COPY => {
+                    let copy = CopyRecord::decode(sequence, payload).ok();
+                    if copy.is_none_or(|copy| failed.contains(&copy.token.buffer())) {
+                        // Who wants it has the original.
+                        let _ = frame.record(kind::HOLE);
+                        copies_lost = true;
+                        continue;
+                    }
+                    None
+                }
                 _ => None,
             };
             let Some(mut record) = record.filter(|r| failed.contains(&r.token.buffer())) else {
@@ -230,6 +246,13 @@ impl Sequencer {
             .retain(|batch| !failed.contains(&batch.buffer()));
         self.store.seal(&mut commit.writes);
         commit.frame = frame;
+        for waiting in commit
+            .waiting
+            .iter_mut()
+            .filter(|it| it.is_copy && copies_lost)
+        {
+            waiting.result = Err(Error::Place(PlaceError::Suspended));
+        }
         for entry in commit
             .deliveries
             .iter_mut()
@@ -293,6 +316,10 @@ impl Sequencer {
 
     /// Answers everyone of a commit that failed.
     pub(crate) fn refuse(&mut self, mut commit: Box<Commit>, why: &str) {
+        if commit.moves {
+            // Nothing has moved.
+            self.moves = self.shared.moves();
+        }
         if !commit.waiting.is_empty() || commit.changes_groups {
             // What administrators asked for has not happened.
             let groups = group_table(&self.shared, 0);

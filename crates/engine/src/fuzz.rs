@@ -10,9 +10,9 @@ use newsreel_wire::article::Headers;
 use crate::control::{groups, keyring, signed};
 
 use crate::record::{
-    ArticleRecord, FeedRecord, GroupRecord, GroupRemovedRecord, LeftRecord, PendingRecord,
-    ReservedRecord, StateRecord, WithdrawnRecord, decode_expires, decode_jump, decode_spool_made,
-    decode_time, kind,
+    ArticleRecord, CopyRecord, FeedRecord, GroupRecord, GroupRemovedRecord, LeftRecord,
+    MovedRecord, PendingRecord, RepackedRecord, ReservedRecord, StateRecord, WithdrawnRecord,
+    decode_expires, decode_jump, decode_spool_made, decode_time, kind,
 };
 
 /// Decodes `octets` as the payload of a record of this kind; says whether it took them.
@@ -49,6 +49,24 @@ pub fn decode_record(record_kind: u8, octets: &[u8]) -> bool {
             feed.encode(&mut again);
             // Flags that this newsreel does not know are passed over.
             again.get(1..) == octets.get(1..)
+        }),
+        kind::COPY => CopyRecord::decode(at, octets).is_ok_and(|copy| {
+            let mut again = Vec::new();
+            copy.encode(&mut again);
+            octets.starts_with(&again)
+        }),
+        kind::MOVED => MovedRecord::decode(at, octets).is_ok_and(|moved| {
+            let mut again = Vec::new();
+            moved.encode(&mut again);
+            // Flags that this newsreel does not know are passed over.
+            again
+                .split_last()
+                .is_some_and(|(_, front)| octets.starts_with(front))
+        }),
+        kind::REPACKED => RepackedRecord::decode(at, octets).is_ok_and(|repacked| {
+            let mut again = Vec::new();
+            repacked.encode(&mut again);
+            octets.starts_with(&again)
         }),
         kind::CANCEL_PENDING => PendingRecord::decode(at, octets).is_ok_and(|pending| {
             let mut again = Vec::new();

@@ -35,6 +35,7 @@ mod inbox;
 mod local;
 mod lost_groups;
 mod mend;
+mod moving;
 mod newnews;
 mod offers;
 mod pace;
@@ -83,6 +84,7 @@ pub use expire::{
 pub use feeds::{FedArticle, FeedCursor, FeedRead};
 pub use in_order::HELD_MAX;
 pub use local::LocalService;
+pub use moving::mover::{MOVED_AT_ONCE_OCTETS, Relocated, Relocation};
 pub use newnews::NewnewsCursor;
 pub use record::Reason;
 pub use report::{

@@ -599,24 +599,31 @@ impl NewsService for LocalService {
         out: &mut ArticleBuf,
     ) -> Result<Option<Found>, ServiceError> {
         out.clear();
-        let withdrawals = self.shared.views.withdrawals();
-        let Some(token) = self.locate(query, out).await? else {
-            return Ok(None);
-        };
+        let shared = &self.shared;
         let number = match query {
             ArticleQuery::ById(_) => ArticleNumber(0),
             ArticleQuery::ByNumber(_, number) => number,
         };
-        let is_there = match part {
-            Part::Stat => self.shared.store.is_live(&token),
-            _ => self.fetch(token, part, out).await?,
-        };
-        if is_there && self.shared.views.withdrawals() != withdrawals {
-            // Perhaps this one, while it was copied.
-            let still = self.locate(query, out).await?;
-            return Ok((still == Some(token)).then_some(Found { number }));
+        loop {
+            let (withdrawals, moves) = (shared.views.withdrawals(), shared.moves());
+            let Some(token) = self.locate(query, out).await? else {
+                return Ok(None);
+            };
+            let is_there = match part {
+                Part::Stat => shared.store.is_live(&token),
+                _ => self.fetch(token, part, out).await?,
+            };
+            if !is_there && shared.moves() != moves {
+                // It lies elsewhere by now, perhaps, and its old place was cleared.
+                continue;
+            }
+            if is_there && shared.views.withdrawals() != withdrawals {
+                // Perhaps this one, while it was copied; one that moved is the same.
+                let still = self.locate(query, out).await?;
+                return Ok(still.map(|_| Found { number }));
+            }
+            return Ok(is_there.then_some(Found { number }));
         }
-        Ok(is_there.then_some(Found { number }))
     }
 
     async fn newnews(

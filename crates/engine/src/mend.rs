@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
-use newsreel_index::{ArticleRow, DamagedRun, Rebuild, RunKind};
+use newsreel_index::{ArticleRow, DamagedRun, Rebuild, RunKind, Wait};
 use newsreel_store::{Blocking, ReadError, Stored, Want};
 use newsreel_wire::article::{self, ArticleFacts, Headers, Known};
 use newsreel_wire::{Sequence, Token, UnixTime};
@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::expire::expires;
 use crate::in_order::InOrder;
 use crate::lost_groups::WHAT_TO_DO;
-use crate::places::{Retired, places, write_line};
+use crate::places::{Places, Retired, places, write_line};
 use crate::requests::Request;
 use crate::sequencer::Event;
 use crate::shared::Shared;
@@ -100,8 +100,9 @@ impl Mender {
             return Ok(false);
         };
         let rebuild = views.rebuild(run.run)?;
-        let range = (run.first, run.last);
-        let articles = InOrder::new(&self.shared.store, range);
+        let (first, last) = rebuild.sequences();
+        let last = last.unwrap_or_else(|| self.shared.committed());
+        let articles = InOrder::new(&self.shared.store, (first, last));
         self.work = Some(Work {
             rebuild,
             articles,
@@ -158,7 +159,8 @@ impl Mender {
         for _ in 0..STEP_ARTICLES {
             match work.articles.next()? {
                 Some((sequence, token)) => work.article(&self.shared, sequence, token)?,
-                None if work.articles.is_done() => return Ok(work.rebuild.finish()?),
+                None if !work.articles.is_done() => break,
+                None if work.rebuild.step()? => return Ok(work.rebuild.finish()?),
                 None => break,
             }
         }
@@ -170,22 +172,50 @@ impl Mender {
 impl Work {
     /// Gives an article of the store to the rebuild, if it is there and is the one the views should have.
     fn article(&mut self, shared: &Shared, sequence: Sequence, token: Token) -> Result<(), Error> {
-        let read = shared
-            .store
-            .read(&token, Want::Whole, Blocking::Yes, &mut self.memory);
-        let stored = match read {
-            Ok(stored) if stored.sequence == sequence => stored,
-            Ok(_) | Err(ReadError::Gone | ReadError::Removed) => return Ok(()),
-            Err(ReadError::Host(error)) if !error.is_medium() => return Err(error.into()),
-            Err(error) => {
-                tracing::error!(%error, "an article is damaged and left out");
+        // Few of those behind the last sequence were moved.
+        if sequence > self.rebuild.damaged().last {
+            let Some(stored) = self.read(shared, (sequence, token), Want::Head)? else {
+                return Ok(());
+            };
+            self.memory.truncate(stored.octets.end);
+            self.memory.extend_from_slice(b"\r\n");
+            let headers = Headers::scan_stored(&self.memory[stored.octets.start..]);
+            let xref = headers.ok().and_then(|it| it.content(Known::Xref));
+            let places = places(
+                shared.views.groups(),
+                &self.retired,
+                xref.unwrap_or_default(),
+            );
+            if !self.rebuild.wants(&places) {
                 return Ok(());
             }
+        }
+        let Some(stored) = self.read(shared, (sequence, token), Want::Whole)? else {
+            return Ok(());
         };
         if self.rebuild.damaged().kind == RunKind::Overview && !is_known(shared, &stored, &token) {
             return Ok(());
         }
         self.row(shared, &stored, token)
+    }
+
+    /// Reads an article into memory; `None`: it is not there, or it is damaged, which is told.
+    fn read(
+        &mut self,
+        shared: &Shared,
+        (sequence, token): (Sequence, Token),
+        want: Want,
+    ) -> Result<Option<Stored>, Error> {
+        let store = &shared.store;
+        match store.read(&token, want, Blocking::Yes, &mut self.memory) {
+            Ok(stored) => Ok(Some(stored).filter(|it| it.sequence == sequence)),
+            Err(ReadError::Gone | ReadError::Removed) => Ok(None),
+            Err(ReadError::Host(error)) if !error.is_medium() => Err(error.into()),
+            Err(error) => {
+                tracing::error!(%error, "an article is damaged and left out");
+                Ok(None)
+            }
+        }
     }
 
     fn row(&mut self, shared: &Shared, stored: &Stored, token: Token) -> Result<(), Error> {
@@ -199,6 +229,11 @@ impl Work {
         let id = headers.content(Known::MessageId).unwrap_or_default();
         let xref = headers.content(Known::Xref).unwrap_or_default();
         let places = places(shared.views.groups(), &self.retired, xref);
+        if self.rebuild.damaged().kind == RunKind::History
+            && lies_elsewhere(shared, &places, &token)
+        {
+            return Ok(());
+        }
         self.text.clear();
         if !places.is_empty() {
             write_line(&headers, &facts, &mut self.text);
@@ -228,6 +263,16 @@ fn is_known(shared: &Shared, stored: &Stored, token: &Token) -> bool {
         Ok(None) => false,
         Err(_) => true,
     }
+}
+
+/// Whether the overview says that this copy is not the article, as far as it can tell.
+fn lies_elsewhere(shared: &Shared, places: &Places, token: &Token) -> bool {
+    let (overview, mut id) = (shared.views.overview(), Vec::new());
+    let mut rows = places.iter().filter_map(|(group, number)| {
+        let row = overview.column(*group, *number, Wait::Yes, &mut id);
+        row.ok().flatten()
+    });
+    rows.next().is_some_and(|row| !row.token.same_place(token))
 }
 
 /// A damaged file in one line.

@@ -16,14 +16,14 @@ use newsreel_index::Views;
 use newsreel_journal::{Frame, Journal, JournalWriter, Record, Recovered, Recovery, SpoolId};
 use newsreel_store::methods::cnfs::CreateProgress;
 use newsreel_store::{Access, BatchWrite, Missing, Store, StoreReader};
-use newsreel_wire::{BufferId, Sequence};
+use newsreel_wire::{BufferId, IdHash, Sequence, Token};
 
 use crate::applier::Applier;
 use crate::config::EngineConfig;
 use crate::error::Error;
 use crate::finish::SYNC_EVERY_RECORDS as RESERVE;
 use crate::lost_groups;
-use crate::record::{ArticleRecord, PendingRecord, kind};
+use crate::record::{ArticleRecord, CopyRecord, PendingRecord, kind};
 use crate::replay::Replay;
 use crate::roll_forward::{self, LeftArticle, LeftOver};
 use crate::room::MEMORY_TIMES_MAX;
@@ -90,6 +90,9 @@ pub(crate) fn open(
     let (log, id) = (spool.log(), SpoolId(spool.id));
     let mut stores = Stores::new((config, disk, &spool), access, liveness, progress);
     let mut replay = replay(&mut recovery, &mut applier, &mut stores, from)?;
+    if access == Access::Write {
+        views.sweep()?;
+    }
     if replay.hash_key.is_none() && checkpoint.is_some() {
         // No state behind the checkpoint: the log is older than its views, or that record rots.
         replay.look_back(disk, &log, id)?;
@@ -209,9 +212,6 @@ fn views_and_log(
             continue;
         }
         let (views, checkpoint) = opened?;
-        if access == Access::Write {
-            views.sweep()?;
-        }
         let recovery = recovery(config, disk, spool, access, behind(checkpoint));
         let is_whole = recovery.is_ok() && views.damaged().is_empty();
         if is_whole || looks == 0 || views.is_current()? {
@@ -573,18 +573,27 @@ fn restore(
     roll_forward::restore(replay, store, applier, &views, missing)
 }
 
+/// Where the article or the copy lies of which a record tells, and the hash of its id.
+fn stored(record: &Record<'_>) -> Result<(Token, IdHash), Error> {
+    let (sequence, payload) = (record.sequence, record.payload);
+    if record.kind == kind::COPY {
+        return CopyRecord::decode(sequence, payload).map(|it| (it.token, it.id_hash));
+    }
+    ArticleRecord::decode(sequence, payload).map(|it| (it.token, it.id_hash))
+}
+
 /// How many articles of a frame the store does not have as the log tells them.
 fn damaged(frame: &Frame<'_>, store: &StoreReader) -> usize {
     let mut memory = Vec::new();
     let articles = frame
         .records()
-        .filter(|record| record.kind == kind::ARTICLE);
+        .filter(|record| matches!(record.kind, kind::ARTICLE | kind::COPY));
     let mut is_damaged = |record: &Record<'_>| {
         let sequence = record.sequence;
-        let Ok(article) = ArticleRecord::decode(sequence, record.payload) else {
+        let Ok((token, id_hash)) = stored(record) else {
             return true;
         };
-        let found = store.verify(&article.token, sequence, &article.id_hash, &mut memory);
+        let found = store.verify(&token, sequence, &id_hash, &mut memory);
         if let Err(error) = &found {
             tracing::warn!(%error, sequence = sequence.0, "an article of the log's end is not in the store");
         }

@@ -14,8 +14,8 @@ use newsreel_wire::{BufferId, Position, Sequence, Token};
 
 use crate::error::Error;
 use crate::record::{
-    ArticleRecord, PendingRecord, ReservedRecord, StateRecord, WithdrawnRecord, decode_spool_made,
-    kind,
+    ArticleRecord, CopyRecord, MovedRecord, PendingRecord, ReservedRecord, StateRecord,
+    WithdrawnRecord, decode_spool_made, kind,
 };
 use crate::recover::whole_log;
 
@@ -63,6 +63,15 @@ impl Replay {
             kind::ARTICLE => {
                 let article = ArticleRecord::decode(sequence, payload)?;
                 self.placed(&article.token);
+            }
+            kind::COPY => {
+                let copy = CopyRecord::decode(sequence, payload)?;
+                self.placed(&copy.token);
+            }
+            kind::MOVED => {
+                let moved = MovedRecord::decode(sequence, payload)?;
+                self.withdrawn
+                    .extend(Some(moved.token).filter(|_| moved.is_withdrawn));
             }
             kind::WITHDRAWN => {
                 let withdrawn = WithdrawnRecord::decode(sequence, payload)?;

@@ -6,11 +6,12 @@
 use std::sync::mpsc::SyncSender;
 
 use newsreel_store::{BatchWrite, NewBuffer};
-use newsreel_wire::ArticleNumber;
+use newsreel_wire::{ArticleNumber, Token};
 use smallvec::SmallVec;
 
 use crate::control::groups::Changes;
 use crate::error::Error;
+use crate::moving::sequencing::{Copies, Moving};
 use crate::record::{LeftRecord, WithdrawnRecord};
 
 /// A group to make.
@@ -64,14 +65,26 @@ pub(crate) enum Request {
     /// Do what a control message asks for.
     ChangeGroups(Changes),
     /// Offer these articles no more.
-    Withdraw(Vec<WithdrawnRecord>),
+    Withdraw {
+        articles: Vec<WithdrawnRecord>,
+        /// [`Shared::moves`](crate::shared::Shared::moves) before they were looked up.
+        moves: u64,
+    },
     /// Offer these articles no more, or in these groups.
     Expire {
         withdrawn: Vec<WithdrawnRecord>,
         left: Vec<LeftRecord>,
+        /// As with `Withdraw`.
+        moves: u64,
     },
     /// Write this with the next commit: it says nothing that the log has to know.
     Write(Box<dyn BatchWrite>),
+    /// Copy these articles into a set.
+    Copy(Copies),
+    /// These articles lie where their copies are.
+    Move(Box<Moving>),
+    /// Nothing leads to what lies here any more.
+    Clear(Vec<Token>),
     /// This buffer takes its share of its set.
     AddBuffer(Box<NewBuffer>),
     /// The calendar is right as it is.
@@ -100,6 +113,8 @@ impl Request {
 pub(crate) struct Waiting {
     pub(crate) answer: SyncSender<Result<(), Error>>,
     pub(crate) result: Result<(), Error>,
+    /// It waits for copies, which a buffer may fail to take.
+    pub(crate) is_copy: bool,
 }
 
 impl Waiting {

@@ -28,6 +28,7 @@ use crate::control::Asked;
 use crate::counters::Counters;
 use crate::error::Error;
 use crate::filing::{self, GroupTable};
+use crate::moving::sequencing::MoveWaiting;
 use crate::places::Places;
 use crate::record::{self, FeedRecord, ReservedRecord, kind};
 use crate::requests::{Request, Waiting};
@@ -109,6 +110,10 @@ pub(crate) struct Sequencer {
     pub(crate) stopping: Vec<Waiting>,
     /// Changes of groups that the views do not have yet.
     pub(crate) unsettled: Vec<Unsettled>,
+    /// A move that waits until nothing is under way.
+    pub(crate) moving: Option<MoveWaiting>,
+    /// How many moves the log was told of.
+    pub(crate) moves: u64,
 }
 
 /// Whether one connection alone has been feeding.  It waits for its answers before it sends more, so nothing would grow while
@@ -189,6 +194,7 @@ impl Sequencer {
             self.sync_if_due();
             self.checkpoint_if_due();
             self.launch();
+            self.launch_move();
             while let Some(done) = self.ended_here.take() {
                 self.handle(Event::Done(done));
                 // What came of it has nobody else to wait for.
@@ -212,10 +218,16 @@ impl Sequencer {
     fn is_full(&self) -> bool {
         let config = &self.shared.config.sequencer;
         self.scratch.blocked
+            || self.is_moving()
             || self.open.octets >= config.commit_octets_max as usize
             || self.open.articles >= u64::from(config.commit_articles_max)
             || self.open.frame.bytes().len() >= self.frame_octets_full
             || (config.durability == Durability::Each && self.open.articles >= 1)
+    }
+
+    /// While a move waits or is on its way, what an article cancels may lie in two places.
+    fn is_moving(&self) -> bool {
+        self.moving.is_some() || self.moves != self.shared.moves()
     }
 
     fn handle(&mut self, event: Event) {

@@ -27,6 +27,7 @@ use crate::expire::rules::ExpireRules;
 use crate::feeds::Feeds;
 use crate::holds::Holds;
 use crate::inbox::Inbox;
+use crate::moving::mover::Moved;
 use crate::offers::Offers;
 use crate::post::Posts;
 use crate::scrub_state::ScrubState;
@@ -68,6 +69,8 @@ pub(crate) struct Shared {
     pub(crate) scrubs: Mutex<ScrubState>,
     /// What is known of expiry.
     pub(crate) expiry: Expiry,
+    /// What is known of articles that move.
+    pub(crate) moving: Moved,
     /// Held by who withdraws an article whose file somebody removed.
     pub(crate) removing: Mutex<()>,
     /// What judges articles before they are taken, if anything does.
@@ -121,6 +124,11 @@ impl Shared {
     /// The server stops.
     pub(crate) fn is_closing(&self) -> bool {
         self.closing.load(Ordering::Acquire)
+    }
+
+    /// How many moves the views have.
+    pub(crate) fn moves(&self) -> u64 {
+        self.moving.known.load(Ordering::Acquire)
     }
 
     /// The last committed sequence.

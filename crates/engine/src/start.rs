@@ -109,6 +109,8 @@ pub(crate) fn sequencer(
         scratch: Scratch::default(),
         stopping: Vec::new(),
         unsettled: Vec::new(),
+        moving: None,
+        moves: 0,
     };
     sequencer.open.frame.start(next, epoch);
     sequencer.open.writes = writes;

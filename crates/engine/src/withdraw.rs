@@ -54,7 +54,12 @@ impl Engine {
     ) -> Result<Vec<Withdrawal>, Error> {
         let mut outcomes = Vec::with_capacity(articles.len());
         let mut memory = Vec::new();
-        for some in articles.chunks(AT_ONCE) {
+        let mut rest = articles;
+        let mut tries = TRIES;
+        while !rest.is_empty() {
+            let (some, behind) = rest.split_at(rest.len().min(AT_ONCE));
+            let from = outcomes.len();
+            let moves = self.shared.moves();
             let retired = self.shared.views.groups().retired();
             let mut records = Vec::with_capacity(some.len());
             for article in some {
@@ -69,7 +74,16 @@ impl Engine {
                     },
                 );
             }
-            self.put_down(records)?;
+            match self.put_down(records, moves) {
+                Err(Error::Moved) if tries > 0 => {
+                    tries -= 1;
+                    outcomes.truncate(from);
+                }
+                result => {
+                    result?;
+                    rest = behind;
+                }
+            }
         }
         Ok(outcomes)
     }
@@ -84,11 +98,14 @@ impl Engine {
         }
     }
 
-    fn put_down(&self, records: Vec<WithdrawnRecord>) -> Result<(), Error> {
-        if records.is_empty() {
+    fn put_down(&self, articles: Vec<WithdrawnRecord>, moves: u64) -> Result<(), Error> {
+        if articles.is_empty() {
             return Ok(());
         }
-        self.ask_until_it_fits(|| Request::Withdraw(records.clone()))
+        self.ask_until_it_fits(|| Request::Withdraw {
+            articles: articles.clone(),
+            moves,
+        })
     }
 
     /// Asks again while the open commit has no room.
@@ -126,6 +143,7 @@ impl Shared {
         let Some(_one) = self.removing.try_lock() else {
             return false;
         };
+        let moves = self.moves();
         let Some(removed) = self.store.removed(token).filter(|it| it.is_certain) else {
             return false;
         };
@@ -139,7 +157,10 @@ impl Shared {
             }
         };
         let (answer, answered) = sync_channel(1);
-        let request = Request::Withdraw(vec![record]);
+        let request = Request::Withdraw {
+            articles: vec![record],
+            moves,
+        };
         self.inbox.push_event(Event::Request(request, answer));
         // A sequencer that stops, or whose commit is full, leaves it to the next who looks.
         let is_withdrawn = matches!(answered.recv_timeout(REMOVAL_PATIENCE), Ok(Ok(())));

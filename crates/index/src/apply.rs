@@ -134,13 +134,36 @@ impl Applier {
         Ok(())
     }
 
-    /// An id that the history does not have is known from now on, or an article was moved.
+    /// An id that the history does not have is known from now on.
     ///
     /// # Errors
     /// As [`Applier::publish`]: what was added before comes first.
     pub fn remember(&mut self, hash: IdHash, entry: &HistoryEntry) -> Result<()> {
         self.publish()?;
         self.views.history.insert(Stored::new(hash, entry));
+        Ok(())
+    }
+
+    /// An article lies elsewhere from now on; a withdrawn one stays withdrawn.
+    ///
+    /// # Errors
+    /// As [`Applier::publish`]: what was added before comes first.
+    pub fn moved(
+        &mut self,
+        hash: IdHash,
+        token: &Token,
+        arrival: UnixTime,
+        is_withdrawn: bool,
+    ) -> Result<()> {
+        self.publish()?;
+        let entry = HistoryEntry {
+            token: Some(*token),
+            arrival,
+        };
+        self.views.history.insert(Stored {
+            is_withdrawn,
+            ..Stored::new(hash, &entry)
+        });
         Ok(())
     }
 

@@ -19,6 +19,7 @@ use crate::lost::Retold;
 use crate::overview::pack::Pack;
 use crate::overview::tail::TailPart;
 use crate::overview::write::write_tails;
+use crate::repack::Told;
 use crate::sealed::catalog::Change;
 use crate::sealed::set::Slot;
 use crate::sealed::writer::Place;
@@ -34,6 +35,8 @@ pub struct Frozen {
     overview: Arc<TailPart>,
     groups: GroupRun,
     retold: Retold,
+    /// Packs that the log has replaced and the manifest not yet.
+    repacked: Vec<Told>,
     written: Option<Written>,
 }
 
@@ -68,6 +71,7 @@ impl Applier {
             groups,
             sequence,
             retold,
+            repacked: views.repacks.told(),
             written: None,
             views,
         })
@@ -108,12 +112,14 @@ impl Frozen {
             .map(|meta| (meta.kind, &[][..], std::slice::from_ref(meta)));
         let gone = self.retold.damaged.chunks(1);
         let gone = gone.map(|id| (RunKind::Groups, id, &[][..]));
+        let repacked = self.repacked.iter().map(Told::replace);
         catalog.commit(&Change {
-            replace: gone.chain(new).collect(),
+            replace: gone.chain(new).chain(repacked).collect(),
             checkpoint: Some(last),
             made_up: self.retold.made_up.clone(),
         })?;
         self.views.damages.forget(&self.retold.damaged);
+        self.views.repacks.named(self.repacked.len());
         self.written = Some(written);
         Ok(())
     }

@@ -50,6 +50,13 @@ impl LooksAt {
     }
 }
 
+impl Compaction {
+    /// Whether a merge is under way.
+    pub(crate) const fn is_at_work(&self) -> bool {
+        self.merge.is_some()
+    }
+}
+
 impl Default for Compaction {
     fn default() -> Self {
         Self {
@@ -140,7 +147,8 @@ impl Compact for Pack {
     }
 
     fn begin(views: &Views, id: u64, inputs: &[Arc<Self>]) -> Result<PackMerge> {
-        PackMerge::begin(views.catalog.place(), id, inputs, &views.config)
+        let place = views.catalog.place();
+        PackMerge::begin(place, id, inputs, &views.config, Arc::default())
     }
 
     fn step(views: &Views, merge: &mut PackMerge) -> Result<bool> {
@@ -242,6 +250,9 @@ impl Views {
     /// When the disk fails or is full; a damaged run is noted besides.
     pub fn compact_step(&self) -> Result<bool> {
         let mut compaction = self.compaction.lock();
+        if self.is_at_rest() && compaction.merge.is_none() {
+            return Ok(false);
+        }
         let busy = compaction.merge.as_deref();
         if self.drop_dead(&busy.map_or_else(Vec::new, |merge| ids(merge.inputs())))? {
             return Ok(true);

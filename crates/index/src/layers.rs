@@ -58,7 +58,7 @@ pub(crate) struct Snapshot<R: Run> {
     /// A checkpoint writes it.
     pub(crate) frozen: Option<Arc<R::Part>>,
     pub(crate) runs: RunSet<R>,
-    /// Grows when other rows than before are frozen or sealed: at a freeze, and when runs are made again.
+    /// Grows when other rows than before are frozen or sealed: at a freeze, and when runs are made again or repacked.
     pub(crate) settled: u64,
     /// Grows when rows are to be sought in other runs than before: at an install, and when runs are made again.
     pub(crate) left_memory: u64,
@@ -80,6 +80,8 @@ pub(crate) enum Turn {
     Merged,
     /// The new ones were made from elsewhere, because the old ones were damaged.
     Rebuilt,
+    /// The new ones say of some articles that they lie elsewhere.
+    Repacked,
 }
 
 /// The layers.
@@ -165,6 +167,19 @@ impl<R: Run> Layers<R> {
         Ok(Slot::new(*meta, Some(run)))
     }
 
+    /// Opens a run that the log tells of; one that cannot be opened is noted as damaged.
+    pub(crate) fn open_told(&self, meta: &RunMeta) -> Result<Slot<R>> {
+        let run = open_run(self.catalog.place(), meta);
+        let run = match run {
+            Ok(run) => Some(run),
+            Err(error) => {
+                self.unless_damage(meta, error)?;
+                None
+            }
+        };
+        Ok(Slot::new(*meta, run))
+    }
+
     /// Replaces the neighbours `old` (none: at the end) by new runs.
     pub(crate) fn replace(&self, old: &[u64], new: Vec<Slot<R>>, turn: Turn) {
         self.change(|runs| runs.replaced(old, new), turn);
@@ -185,8 +200,9 @@ impl<R: Run> Layers<R> {
             active: Arc::clone(&now.active),
             frozen: frozen.filter(|_| turn != Turn::Installed),
             runs: change(&now.runs),
-            settled: now.settled + u64::from(turn == Turn::Rebuilt),
-            left_memory: now.left_memory + u64::from(turn != Turn::Merged),
+            settled: now.settled + u64::from(matches!(turn, Turn::Rebuilt | Turn::Repacked)),
+            left_memory: now.left_memory
+                + u64::from(matches!(turn, Turn::Installed | Turn::Rebuilt)),
         }));
     }
 

@@ -23,6 +23,7 @@ use crate::layers::Layers;
 use crate::liveness::Liveness;
 use crate::overview::withdrawn::Withdrawn;
 use crate::overview::{Overview, OverviewFacts};
+use crate::repack::Repacks;
 use crate::sealed::catalog::Catalog;
 use crate::sealed::reader::Wait;
 use crate::sealed::set::{DamagedRun, Damages};
@@ -73,6 +74,7 @@ pub struct Views {
     /// A checkpoint is frozen and not installed.
     pub(crate) is_frozen: AtomicBool,
     pub(crate) compaction: Mutex<Compaction>,
+    pub(crate) repacks: Repacks,
 }
 
 impl Views {
@@ -113,6 +115,7 @@ impl Views {
             withdrawals: AtomicU64::new(0),
             is_frozen: AtomicBool::new(false),
             compaction: Mutex::default(),
+            repacks: Repacks::default(),
             catalog,
         };
         views.load_groups()?;
@@ -123,13 +126,13 @@ impl Views {
         ))
     }
 
-    /// Makes the directory and removes what a crash left there.  Only who has the spool's lock may: beside a writer it is
-    /// what the next checkpoint will need.
+    /// Makes the directory and removes what a crash left there.  Behind the replay of the log, which may tell of files that the
+    /// next checkpoint will need, and only by who has the spool's lock: beside a writer there are more of them.
     ///
     /// # Errors
     /// When the disk fails.
     pub fn sweep(&self) -> Result<()> {
-        self.catalog.sweep()
+        self.catalog.sweep(&self.repacks.files())
     }
 
     /// Whether these are still the views on the disk.  Beside a writer, files that are missing may have been replaced.
@@ -233,6 +236,12 @@ impl Views {
     pub fn checkpoint(&self) -> Option<Sequence> {
         let checkpoint = self.catalog.manifest().checkpoint;
         Some(checkpoint).filter(|sequence| *sequence > Sequence::ZERO)
+    }
+
+    /// Whether a checkpoint is under way, which the manifest may name already: its rows are still read from memory.
+    #[must_use]
+    pub fn is_checkpointing(&self) -> bool {
+        self.is_frozen.load(Ordering::Acquire)
     }
 
     /// Whether enough is in memory for a checkpoint, and none is under way.

@@ -122,6 +122,10 @@ fn whole_inputs_are_taken() {
         "withdrawn",
         "cancel-pending",
         "feed",
+        "copy",
+        "moved",
+        "repacked",
+        "repacked-to-nothing",
     ];
     for name in records {
         let octets = input(&format!("log_record/{name}"));

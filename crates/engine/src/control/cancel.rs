@@ -41,8 +41,8 @@ pub(crate) struct Cancel {
 enum Effect {
     /// Nothing: the target is gone already, or it is not allowed.
     None,
-    /// This is withdrawn.
-    Withdraw(WithdrawnRecord),
+    /// This is withdrawn; as many moves were known when it was looked up.
+    Withdraw(WithdrawnRecord, u64),
     /// The target is not here: it is judged when it comes.
     Wait,
 }
@@ -129,7 +129,7 @@ fn effect(
     retired: &Retired,
     memory: &mut Vec<u8>,
 ) -> Result<Option<Effect>, Error> {
-    let policy = shared.policy.load();
+    let (policy, moves) = (shared.policy.load(), shared.moves());
     let mut is_expected = false;
     for _ in 0..TRIES {
         // In this order: what is under way is in the history before it is no longer under way.
@@ -153,7 +153,7 @@ fn effect(
                 let allowed =
                     leaving.filter(|it| policy.control.cancels.allows(it.locks.as_deref(), keys));
                 return Ok(Some(
-                    allowed.map_or(Effect::None, |it| Effect::Withdraw(it.record)),
+                    allowed.map_or(Effect::None, |it| Effect::Withdraw(it.record, moves)),
                 ));
             }
         }
@@ -182,7 +182,10 @@ impl Sequencer {
     pub(crate) fn take_out(&mut self, cancel: &Cancel) {
         match &cancel.effect {
             Effect::None => {}
-            Effect::Withdraw(record) => {
+            Effect::Withdraw(record, moves) => {
+                let Some(record) = self.where_it_lies(record, *moves) else {
+                    return;
+                };
                 record.encode(self.record(kind::WITHDRAWN));
                 self.open.withdrawn.push(record.token);
                 Counters::add(&self.shared.counters.cancelled, 1);
@@ -198,6 +201,21 @@ impl Sequencer {
                 record.encode(self.record(kind::CANCEL_PENDING));
             }
         }
+    }
+
+    /// What is to be withdrawn, where it lies by now; `None`: it is gone.  Only what was looked up before a move is looked up again.
+    fn where_it_lies(&self, record: &WithdrawnRecord, moves: u64) -> Option<WithdrawnRecord> {
+        let mut record = record.clone();
+        if moves != self.moves {
+            match self.shared.views.history().lookup(&record.id_hash) {
+                Ok(entry) => record.token = entry?.token?,
+                // It may not have moved.
+                Err(error) => {
+                    tracing::error!(%error, "where a cancelled article lies cannot be looked up");
+                }
+            }
+        }
+        Some(record)
     }
 
     /// Tells the log again what waits for targets, so that what it said before may go.

@@ -22,8 +22,8 @@ const AGAIN: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub(crate) struct Expiry {
     state: Mutex<Expiring>,
-    /// Held by who lets articles go.
-    pub(super) one: Mutex<()>,
+    /// Held by who lets articles go, and by who says that some have moved.
+    pub(crate) one: Mutex<()>,
 }
 
 /// What is known of passes in the background.

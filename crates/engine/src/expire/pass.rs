@@ -418,6 +418,8 @@ pub(super) fn commit(
         let request = Request::Expire {
             withdrawn: withdrawn.clone(),
             left: left.clone(),
+            // Nothing moves while somebody lets articles go.
+            moves: shared.moves(),
         };
         shared.inbox.push_event(Event::Request(request, answer));
         let result = loop {

@@ -328,7 +328,7 @@ fn large_article(n: usize, groups: &str) -> (String, Vec<u8>) {
     long_article(n, groups, 30)
 }
 
-fn long_article(n: usize, groups: &str, lines: usize) -> (String, Vec<u8>) {
+pub(crate) fn long_article(n: usize, groups: &str, lines: usize) -> (String, Vec<u8>) {
     let (id, mut article) = article(n, groups);
     let body = [b"x".repeat(70), b"\r\n".to_vec()].concat().repeat(lines);
     let end = article.len() - 3;

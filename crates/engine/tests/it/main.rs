@@ -22,6 +22,7 @@ mod files;
 mod filtering;
 mod limits;
 mod looking;
+mod moving;
 mod old_log;
 mod outgoing;
 mod refusing;

@@ -87,7 +87,7 @@ impl GroupRun {
     pub(crate) fn merged(runs: Vec<Self>, floors: &mut Floors<'_>) -> Self {
         let mut rows = BTreeMap::new();
         let mut marks = BTreeMap::new();
-        let mut withdrawn = Vec::new();
+        let mut withdrawn = BTreeMap::new();
         for run in runs {
             for row in run.rows {
                 let old = rows.get(&row.id());
@@ -99,15 +99,15 @@ impl GroupRun {
                 let mark = marks.entry(group).or_insert(number);
                 *mark = number.max(*mark);
             }
-            withdrawn.extend(run.withdrawn);
+            // What was moved lies where the newest says.
+            let by_number = |one: Withdrawn| ((one.group, one.number), one);
+            withdrawn.extend(run.withdrawn.into_iter().map(by_number));
         }
-        withdrawn.retain(|one| one.position >= floors.floor(one.buffer));
-        withdrawn.sort_unstable();
-        withdrawn.dedup();
+        withdrawn.retain(|_, one| one.position >= floors.floor(one.buffer));
         Self {
             rows: rows.into_values().collect(),
             marks: marks.into_iter().collect(),
-            withdrawn,
+            withdrawn: withdrawn.into_values().collect(),
         }
     }
 }

@@ -4,8 +4,9 @@
 //! `docs/formats/overview-pack.md`.  A block that was decoded is consistent: every accessor stays inside it.
 
 use bytes::Bytes;
-use newsreel_wire::{ArticleNumber, GroupId, Token};
+use newsreel_wire::{ArticleNumber, GroupId, Token, UnixTime};
 
+use super::Column;
 use crate::cursor::{Bad, Cursor, array_at};
 use crate::liveness::{FactsList, count_in};
 use crate::narrow::u32_of;
@@ -327,6 +328,16 @@ impl Columns {
             }
         }
         (low + 1).min(self.rows) - from
+    }
+
+    /// A row without its text.
+    pub(crate) fn without_text(&self, row: usize) -> Column {
+        Column {
+            number: ArticleNumber(self.number(row)),
+            token: self.token(row),
+            arrival: UnixTime(u64::from(self.arrival(row))),
+            flags: self.flags(row),
+        }
     }
 
     /// A whole row.

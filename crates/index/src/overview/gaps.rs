@@ -55,6 +55,27 @@ impl Overview {
         close(missing, known, next);
     }
 
+    /// Whether a row with this number is one that a pack has, or had if it is missing: by number alone, because what was moved
+    /// lies in the store behind articles of later packs.  Several packs may be missing between two that are there; then the
+    /// oldest of them has it.
+    pub(crate) fn belongs(&self, run: u64, group: GroupId, number: u64) -> bool {
+        let parts = self.layers.load();
+        let mut slots = parts.runs.slots.iter();
+        let Some(slot) = slots.find(|slot| slot.meta.id == run) else {
+            return false;
+        };
+        if let Some(pack) = &slot.run {
+            // Its list of blocks is good.
+            let bounds = bounds(pack, group);
+            return bounds.is_some_and(|(first, last)| (first..=last).contains(&number));
+        }
+        let mut belongs = false;
+        self.gaps(&parts, group, |gap| {
+            belongs |= gap.pack.id == run && (gap.first..=gap.last).contains(&number);
+        });
+        belongs
+    }
+
     /// Refuses to go on when a pack is missing that may have rows of a group with numbers of `from..=to`.
     pub(super) fn all_there(
         &self,

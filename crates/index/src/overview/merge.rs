@@ -17,6 +17,7 @@ use crate::cursor::Bad;
 use crate::error::Result;
 use crate::liveness::{Floors, Share};
 use crate::narrow::u32_of;
+use crate::repack::Moves;
 use crate::sealed::RunMeta;
 use crate::sealed::window::Window;
 use crate::sealed::writer::Place;
@@ -36,17 +37,20 @@ pub(crate) struct PackMerge {
     writer: PackWriter,
     compress: bool,
     group: Option<u32>,
+    /// Where articles lie by now.
+    moves: Arc<Moves>,
     rows_max: u32,
     text_max: u32,
 }
 
 impl PackMerge {
-    /// Begins to merge neighbours, given from the oldest to the newest.
+    /// Begins to merge neighbours, given from the oldest to the newest; rows of articles that were moved get their new tokens.
     pub(crate) fn begin(
         place: &Place,
         id: u64,
         packs: &[Arc<Pack>],
         config: &IndexConfig,
+        moves: Arc<Moves>,
     ) -> Result<Self> {
         let first = packs.iter().map(|pack| pack.meta().first).min();
         let last = packs.iter().map(|pack| pack.meta().last).max();
@@ -66,6 +70,7 @@ impl PackMerge {
             writer: PackWriter::create(place, id, range, config, compress)?,
             compress,
             group: None,
+            moves,
             rows_max: config.block_rows_max,
             text_max: config.block_text_bytes_max,
         })
@@ -133,7 +138,8 @@ impl PackMerge {
         let is_large =
             block.rows >= self.rows_max / 2 || columns.text_octets() >= self.text_max as usize / 2;
         let is_as_wished = columns.codec() == Codec::Zstd || !self.compress;
-        if share == Share::All && is_large && is_as_wished {
+        let moves = Some(&*self.moves).filter(|moves| moves.concern(pack.buffers_of(block)));
+        if share == Share::All && is_large && is_as_wished && moves.is_none() {
             let entry = BlockEntry {
                 group: block.group,
                 rows: block.rows,
@@ -162,7 +168,7 @@ impl PackMerge {
             let why = Bad("a block's text does not have the length its columns say");
             return Err(pack.run().damage(block.text_offset(), why));
         }
-        push_live(&mut self.writer, &columns, text, floors)
+        push_live(&mut self.writer, &columns, text, floors, moves)
     }
 
     /// Closes the new pack; `None` when nothing was left to keep.
@@ -176,10 +182,15 @@ fn push_live(
     columns: &Columns,
     text: &[u8],
     floors: &mut Floors<'_>,
+    moves: Option<&Moves>,
 ) -> Result<()> {
-    for row in 0..columns.len() {
-        if floors.is_live(&columns.token(row)) {
-            writer.push(&columns.row(row, text))?;
+    for nth in 0..columns.len() {
+        let mut row = columns.row(nth, text);
+        if floors.is_live(&row.token) {
+            row.token = moves
+                .and_then(|moves| moves.of(&row.token))
+                .unwrap_or(row.token);
+            writer.push(&row)?;
         }
     }
     Ok(())

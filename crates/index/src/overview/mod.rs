@@ -8,6 +8,7 @@ pub(crate) mod block;
 pub(crate) mod cache;
 mod facts;
 mod gaps;
+pub(crate) mod interleave;
 pub(crate) mod merge;
 pub(crate) mod pack;
 mod read;

@@ -70,12 +70,7 @@ impl Seen<'_> {
                 arrival: UnixTime(u64::from(row.arrival)),
                 flags: row.flags,
             },
-            Self::Block(columns, row) => Column {
-                number: ArticleNumber(columns.number(*row)),
-                token: columns.token(*row),
-                arrival: UnixTime(u64::from(columns.arrival(*row))),
-                flags: columns.flags(*row),
-            },
+            Self::Block(columns, row) => columns.without_text(*row),
         }
     }
 

@@ -234,6 +234,24 @@ impl TailPart {
         drop(shard);
     }
 
+    /// Adds a row whose chunk is there, whatever its number; it takes the place of one with the same.  For parts that nobody reads
+    /// yet: the facts about buffers are of all that were ever put in.
+    pub(crate) fn put(&self, group: GroupId, row: TailRow) {
+        let mut shard = self.shard(group).write();
+        let Some(tail) = shard.tail_or_new(group) else {
+            return;
+        };
+        count_in(&mut tail.buffers, &row.token);
+        tail.arrival_max = tail.arrival_max.max(row.arrival);
+        match tail
+            .rows
+            .binary_search_by_key(&row.number, |row| row.number)
+        {
+            Ok(at) => tail.rows[at] = row,
+            Err(at) => tail.rows.insert(at, row),
+        }
+    }
+
     /// Counts rows that were appended; once a batch, so that no row pays for it.
     pub(crate) fn count_rows(&self, rows: u64) {
         self.rows.fetch_add(rows, Ordering::Relaxed);

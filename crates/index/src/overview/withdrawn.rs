@@ -4,12 +4,11 @@
 //! gets there; then the entries here go too.  Facts about blocks need not know of this: what is withdrawn and would be
 //! alive by its position is subtracted at the end.
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use newsreel_wire::{ArticleNumber, BufferId, GroupId, Position, Token};
+use newsreel_wire::{ArticleNumber, BufferId, GroupId, Position, SetId, Token, TokenParts};
 use parking_lot::RwLock;
 
 use crate::cursor::{Bad, Cursor};
@@ -32,6 +31,18 @@ impl Withdrawn {
             buffer: token.buffer(),
             position: token.position(),
         }
+    }
+
+    /// A token for this place, which says no more of the article.
+    pub(crate) fn token(&self) -> Token {
+        Token::new(TokenParts {
+            method: 0,
+            set: SetId(0),
+            buffer: self.buffer,
+            len: 0,
+            position: self.position,
+            tail: [0; 8],
+        })
     }
 
     /// Appends the stored form.
@@ -69,11 +80,12 @@ type Place = (BufferId, Position);
 impl List {
     fn add(&mut self, withdrawn: Withdrawn, added: u64) {
         self.last = self.last.max(added);
-        let place = (withdrawn.buffer, withdrawn.position);
-        if let Entry::Vacant(free) = self.by_number.entry(withdrawn.number) {
-            free.insert(place);
-            self.by_place.insert((place, withdrawn.number));
+        let (number, place) = (withdrawn.number, (withdrawn.buffer, withdrawn.position));
+        // It was moved since it was added.
+        if let Some(former) = self.by_number.insert(number, place) {
+            self.by_place.remove(&(former, number));
         }
+        self.by_place.insert((place, number));
     }
 
     /// Those whose articles are dead by now, in each buffer.
@@ -110,6 +122,13 @@ impl OfGroup {
     /// Whether this number is among them.
     pub(crate) fn has(&self, number: u64) -> bool {
         self.0.read().by_number.contains_key(&number)
+    }
+
+    /// Whether it is among them, and its row leads elsewhere than to this place.
+    pub(crate) fn has_elsewhere(&self, number: u64, token: &Token) -> bool {
+        let list = self.0.read();
+        let place = list.by_number.get(&number);
+        place.is_some_and(|place| *place != (token.buffer(), token.position()))
     }
 
     /// How many of them would be alive by their position.

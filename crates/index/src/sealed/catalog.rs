@@ -134,8 +134,8 @@ impl Catalog {
 
     /// Makes the directory, writes a manifest again of which a copy was damaged when it was opened, and removes runs that the
     /// manifest does not name (sets directories aside).  Only who has the spool's lock may: beside a writer they are what the
-    /// next manifest will name.
-    pub(crate) fn sweep(&self) -> Result<()> {
+    /// next manifest will name; `told` are those of which the log tells.
+    pub(crate) fn sweep(&self, told: &[(RunKind, u64)]) -> Result<()> {
         let manifest = self.manifest.lock();
         self.place.disk.create_dir_all(&self.place.dir)?;
         if let Some(Bad(damage)) = self.found {
@@ -148,7 +148,8 @@ impl Catalog {
             let Some(of) = parse_run_name(&entry.name) else {
                 continue;
             };
-            if !manifest.runs.iter().any(|run| (run.kind, run.id) == of) {
+            let is_named = manifest.runs.iter().any(|run| (run.kind, run.id) == of);
+            if !is_named && !told.contains(&of) {
                 let (disk, path) = (&self.place.disk, self.place.dir.join(&entry.name));
                 match entry.is_dir {
                     true => drop(set_aside(disk.as_ref(), &path)?),
@@ -172,6 +173,12 @@ impl Catalog {
     /// An id for a new run.
     pub(crate) fn new_run(&self) -> u64 {
         self.next_run.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The log tells of a run with this id: it is not given again.
+    pub(crate) fn skip_run(&self, id: u64) {
+        self.next_run
+            .fetch_max(id.saturating_add(1), Ordering::Relaxed);
     }
 
     /// The latest time the views were given.

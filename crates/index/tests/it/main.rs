@@ -8,5 +8,6 @@ mod damage;
 mod limits;
 mod manifest;
 mod model;
+mod moving;
 mod readers;
 mod world;

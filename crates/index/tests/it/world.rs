@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use newsreel_host::{Disk, MemoryDisk};
 use newsreel_index::{
     Applier, ArticleRow, Column, Error, Frozen, GroupChange, GroupFacts, GroupRow, HistoryEntry,
-    IndexConfig, Liveness, Views, Wait,
+    IndexConfig, Liveness, PackFacts, Views, Wait,
 };
 use newsreel_wire::{
     ArticleNumber, BufferId, GroupId, IdHash, Position, Sequence, Token, TokenParts, UnixTime,
@@ -96,6 +96,18 @@ pub(crate) enum Record {
     Change(u32, String),
     Remove(u32),
     Raise(u32, u64),
+    Move(Moved),
+}
+
+/// Articles that lie elsewhere from now on, and the pack that says so.
+#[derive(Debug, Clone)]
+pub(crate) struct Moved {
+    /// With their new tokens; those that were withdrawn.
+    pub(crate) articles: Vec<(Article, bool)>,
+    /// Places that are offered no more.
+    pub(crate) left: Vec<(Token, GroupId, ArticleNumber)>,
+    pub(crate) old: u64,
+    pub(crate) new: Option<PackFacts>,
 }
 
 pub(crate) fn hash(key: u64) -> IdHash {
@@ -172,6 +184,22 @@ impl Model {
                 let group = self.groups.entry(*id).or_default();
                 group.high = group.high.max(*high);
             }
+            Record::Move(moved) => self.apply_move(moved),
+        }
+    }
+
+    fn apply_move(&mut self, moved: &Moved) {
+        for (article, is_withdrawn) in &moved.articles {
+            let token = Some(article.token).filter(|_| !is_withdrawn);
+            self.history.insert(article.key, (token, article.arrival));
+            for (group, number) in &article.places {
+                let group = self.groups.entry(group.0).or_default();
+                group.rows.insert(number.0, article.clone());
+            }
+        }
+        for (_, group, number) in &moved.left {
+            let group = self.groups.entry(group.0).or_default();
+            group.withdrawn.insert(number.0);
         }
     }
 }
@@ -206,7 +234,6 @@ fn open(disk: &Arc<dyn Disk>, config: &IndexConfig, marks: &Arc<Marks>) -> (Arc<
         open()
     });
     let (views, checkpoint) = opened.unwrap();
-    views.sweep().unwrap();
     (views, checkpoint.map_or(0, |sequence| sequence.0))
 }
 
@@ -215,6 +242,7 @@ impl World {
         let marks = Arc::new(Marks::default());
         let (views, checkpoint) = open(disk, &config, &marks);
         assert_eq!(checkpoint, 0);
+        views.sweep().unwrap();
         Self {
             applier: Applier::new(Arc::clone(&views)),
             views,
@@ -264,6 +292,7 @@ impl World {
             apply(&mut self.applier, record);
         }
         self.applier.publish().unwrap();
+        self.views.sweep().unwrap();
     }
 
     pub(crate) fn record(&mut self, record: Record) {
@@ -334,6 +363,10 @@ impl World {
         }
     }
 
+    pub(crate) fn marks_of(&self, buffer: u16) -> u64 {
+        self.marks.floor(BufferId(buffer)).0
+    }
+
     pub(crate) fn checkpoint(&mut self) {
         self.freeze();
         self.install();
@@ -347,7 +380,7 @@ impl World {
         }
     }
 
-    fn is_live(&self, token: &Token) -> bool {
+    pub(crate) fn is_live(&self, token: &Token) -> bool {
         token.position() >= self.marks.floor(token.buffer())
     }
 
@@ -645,6 +678,18 @@ fn apply(applier: &mut Applier, record: &Record) {
             high: ArticleNumber(0),
         }),
         Record::Remove(id) => views.groups().remove(GroupId(*id), UnixTime(7)),
+        Record::Move(moved) => {
+            for (article, is_withdrawn) in &moved.articles {
+                let (hash, arrival) = (hash(article.key), UnixTime(article.arrival));
+                applier
+                    .moved(hash, &article.token, arrival, *is_withdrawn)
+                    .unwrap();
+            }
+            for (token, group, number) in &moved.left {
+                applier.leave(token, &[(*group, *number)]).unwrap();
+            }
+            applier.repacked(moved.old, moved.new.as_ref()).unwrap();
+        }
         Record::Raise(id, high) => {
             views
                 .groups()

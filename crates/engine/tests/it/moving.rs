@@ -1,0 +1,459 @@
+//! Articles that move between sets: nothing that anybody is shown changes.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::scope;
+
+use newsreel_engine::{
+    ArticleRef, EngineConfig, ExpireRule, Reason, Relocated, Relocation, Withdrawal,
+};
+use newsreel_host::disk::FaultyDisk;
+use newsreel_host::{Disk, MemoryDisk};
+use newsreel_service::{Outcome, Part};
+use newsreel_store::SetConfig;
+use newsreel_wire::Wildmat;
+
+use crate::damage::{self, long_article, wait_for_repair};
+use crate::world::{World, article, config, open_on};
+
+const DIR: &str = "/spool/articles/files";
+
+/// Articles come to `main`, which is cyclic; `files` has them as files.
+fn two_sets() -> EngineConfig {
+    let mut config = config(4 << 20);
+    config.store.sets.push(SetConfig {
+        name: "files".to_owned(),
+        method: "tradspool".to_owned(),
+        ..SetConfig::default()
+    });
+    config
+}
+
+fn files(disk: &dyn Disk, dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in disk.list(dir).unwrap_or_default() {
+        let path = dir.join(&entry.name);
+        match entry.is_dir {
+            true if entry.name != ".catalogue" => found.extend(files(disk, &path)),
+            true => {}
+            false => found.push(path),
+        }
+    }
+    found
+}
+
+fn groups(n: usize) -> &'static str {
+    match n % 3 {
+        0 => "misc.test,misc.other",
+        1 => "misc.other",
+        _ => "misc.test",
+    }
+}
+
+async fn feed(world: &World, from: usize, count: usize) {
+    let some = (from..from + count).map(|n| article(n, groups(n)));
+    let some: Vec<_> = some.collect();
+    let outcomes = world.send(&some).await;
+    assert!(outcomes.iter().all(|it| *it == Outcome::Accepted));
+}
+
+/// Everything that readers see of the first so many.
+async fn seen(world: &World, count: usize) -> Vec<String> {
+    let mut seen = Vec::new();
+    for n in 0..count {
+        seen.extend(world.by_id(&format!("<{n}@t.example>")).await);
+    }
+    for group in ["misc.test", "misc.other"] {
+        seen.extend(world.lines(group).await);
+        for number in 1..=world.high(group) {
+            let query = world.numbered(group, number).await;
+            seen.extend(world.read(query, Part::Whole).await);
+        }
+    }
+    seen
+}
+
+/// The same, or what is not, in few words.
+fn assert_same(now: &[String], before: &[String], when: &str) {
+    let differs = now
+        .iter()
+        .zip(before)
+        .position(|(now, before)| now != before);
+    let at = differs.unwrap_or(now.len().min(before.len()));
+    assert!(
+        now == before,
+        "{when}: {} and {}, from {at} on: {:?} and {:?}",
+        now.len(),
+        before.len(),
+        now.get(at),
+        before.get(at)
+    );
+}
+
+fn what(from: &str, to: &str, groups: Option<&str>) -> Relocation {
+    Relocation {
+        from: from.to_owned(),
+        to: to.to_owned(),
+        groups: groups.map(|groups| Wildmat::parse(groups).unwrap()),
+        dry_run: false,
+    }
+}
+
+fn relocate(world: &World, from: &str, to: &str, groups: Option<&str>) -> Relocated {
+    let what = what(from, to, groups);
+    world.engine.relocate(&what, &mut |_, _| true).unwrap()
+}
+
+fn cancel(world: &World, id: &str) {
+    let gone = [ArticleRef::Id(id.to_owned())];
+    let outcomes = world.engine.withdraw(&gone, Reason::Cancelled).unwrap();
+    assert_eq!(outcomes, [Withdrawal::Done]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_moved_is_served_as_before() {
+    let world = World::new(two_sets());
+    feed(&world, 0, 60).await;
+    let before = seen(&world, 60).await;
+    let moved = relocate(&world, "main", "files", None);
+    assert_eq!(moved.articles, 60, "{moved:?}");
+    assert_same(&seen(&world, 60).await, &before, "then");
+    assert_eq!(world.problems(), Vec::<String>::new());
+    assert!(files(world.disk.as_ref(), Path::new(DIR)).len() >= 60);
+    let world = world.restart();
+    assert_same(&seen(&world, 60).await, &before, "then");
+    assert_eq!(world.problems(), Vec::<String>::new());
+    // A set's number is its place in the configuration, and no more: the rest of a token says where an article is.
+    let (mut config, disk) = (world.config.clone(), Arc::clone(&world.disk));
+    let clock = Arc::clone(&world.clock);
+    world.engine.shutdown().unwrap();
+    drop(world);
+    config.store.sets.swap(0, 1);
+    let world = open_on(disk, &config, &clock);
+    assert_eq!(world.problems(), Vec::<String>::new());
+    // Back again: the files go.
+    assert_eq!(relocate(&world, "files", "main", None).articles, 60);
+    assert_same(&seen(&world, 60).await, &before, "then");
+    feed(&world, 60, 1).await;
+    assert_eq!(files(world.disk.as_ref(), Path::new(DIR)).len(), 0);
+    assert_eq!(world.problems(), Vec::<String>::new());
+    cancel(&world, "<3@t.example>");
+    assert_eq!(world.by_id("<3@t.example>").await, None);
+    let world = world.restart();
+    assert_eq!(world.by_id("<3@t.example>").await, None);
+    assert_eq!(world.problems(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_articles_of_the_groups_that_are_named_move() {
+    let world = World::new(two_sets());
+    feed(&world, 0, 30).await;
+    let before = seen(&world, 30).await;
+    // 0, 3, ... are in both groups.
+    let mut only = what("main", "files", Some("misc.test"));
+    only.dry_run = true;
+    let would = world.engine.relocate(&only, &mut |_, _| true).unwrap();
+    let moved = relocate(&world, "main", "files", Some("misc.test"));
+    assert_eq!(moved.articles, 20, "{moved:?}");
+    assert_eq!((would.articles, would.left, would.is_cut), (20, 0, false));
+    assert_same(&seen(&world, 30).await, &before, "then");
+    let again = relocate(&world, "main", "files", Some("misc.test"));
+    assert_eq!(again, Relocated::default());
+    assert_eq!(relocate(&world, "main", "files", None).articles, 10);
+    assert_same(&seen(&world, 30).await, &before, "then");
+    assert_eq!(world.problems(), Vec::<String>::new());
+}
+
+/// Files of the set, and those of its catalogue that are of articles.
+fn names(disk: &dyn Disk) -> usize {
+    files(disk, Path::new(DIR)).len()
+}
+
+/// Articles so long that several requests take them: what the bar is told comes between.
+async fn feed_long(world: &World) {
+    let some = (0..40).map(|n| long_article(n, groups(n), 1000));
+    let outcomes = world.send(&some.collect::<Vec<_>>()).await;
+    assert!(outcomes.iter().all(|it| *it == Outcome::Accepted));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_cancelled_or_comes_meanwhile_is_as_it_should_be() {
+    let world = World::new(two_sets());
+    feed_long(&world).await;
+    let mut told = Vec::new();
+    let moved = world
+        .engine
+        .relocate(&what("main", "files", None), &mut |done, total| {
+            if told.is_empty() && done > 0 {
+                assert!(total >= 40, "{total}");
+                // Copied already, and not yet.
+                cancel(&world, "<1@t.example>");
+                cancel(&world, "<39@t.example>");
+                scope(|scope| {
+                    let sent = scope.spawn(|| futures_block(feed(&world, 100, 3)));
+                    sent.join().unwrap();
+                });
+            }
+            told.extend(Some(done).filter(|done| *done > 0));
+            true
+        });
+    assert!(told.len() > 1 && told.is_sorted(), "{told:?}");
+    assert_eq!(moved.unwrap().articles, 40, "copies, which went at once");
+    assert_eq!(world.by_id("<1@t.example>").await, None);
+    assert_eq!(world.by_id("<39@t.example>").await, None);
+    assert!(world.by_id("<101@t.example>").await.is_some());
+    assert_eq!(world.problems(), Vec::<String>::new());
+    // Of 40, 0, 3, ... 39 have two names.
+    assert_eq!(names(world.disk.as_ref()), 54 - 1 - 2);
+    let before = seen(&world, 103).await;
+    let world = world.restart();
+    assert_same(&seen(&world, 103).await, &before, "then");
+    assert_eq!(relocate(&world, "main", "files", None).articles, 3);
+    assert_same(&seen(&world, 103).await, &before, "then");
+    assert_eq!(world.problems(), Vec::<String>::new());
+}
+
+/// Runs something to its end beside the tasks of a test.
+fn futures_block<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    runtime.unwrap().block_on(future)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_move_that_is_ended_goes_on_later() {
+    let world = World::new(two_sets());
+    feed_long(&world).await;
+    let before = seen(&world, 40).await;
+    let to_files = what("main", "files", None);
+    let moved = world.engine.relocate(&to_files, &mut |done, _| done == 0);
+    let moved = moved.unwrap();
+    assert!(
+        moved.is_cut && (1..40).contains(&moved.articles),
+        "{moved:?}"
+    );
+    assert_same(&seen(&world, 40).await, &before, "then");
+    let rest = relocate(&world, "main", "files", None);
+    assert_eq!((rest.articles, rest.is_cut), (40 - moved.articles, false));
+    assert_same(&seen(&world, 40).await, &before, "then");
+    assert_eq!(world.problems(), Vec::<String>::new());
+}
+
+/// What a rule lets go by its age goes by its arrival, not by when it was moved.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_moved_expires_by_its_arrival() {
+    let (mut config, day) = (two_sets(), 86_400);
+    config.expire = vec![ExpireRule {
+        groups: "*".to_owned(),
+        keep_s: Some(3 * day),
+        ..ExpireRule::default()
+    }];
+    config.expiry.rows_per_s = 0;
+    config.articles.age_s_max = 0;
+    let world = World::new(config);
+    feed(&world, 0, 12).await;
+    world.wait_s(2 * day);
+    assert_eq!(relocate(&world, "main", "files", None).articles, 12);
+    feed(&world, 20, 3).await;
+    let expired = |world: &World| {
+        let report = world.engine.expire(false, &mut |_, _| true);
+        report.unwrap().articles
+    };
+    world.wait_s(day - 1);
+    assert_eq!(expired(&world), 0);
+    world.wait_s(1);
+    assert_eq!(expired(&world), 12);
+    assert_eq!(world.lines("misc.other").await.len(), 2);
+    feed(&world, 30, 1).await;
+    assert_eq!(names(world.disk.as_ref()), 0);
+    assert_eq!(world.problems(), Vec::<String>::new());
+}
+
+/// Who reads gets whole articles, all the time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn readers_notice_nothing() {
+    let world = World::new(two_sets());
+    feed(&world, 0, 30).await;
+    let before = seen(&world, 30).await;
+    let is_over = AtomicBool::new(false);
+    let rounds = scope(|scope| {
+        let reader = scope.spawn(|| {
+            let mut rounds = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                assert_same(&futures_block(seen(&world, 30)), &before, "meanwhile");
+                rounds += 1;
+            }
+            rounds
+        });
+        for _ in 0..3 {
+            for (from, to) in [("main", "files"), ("files", "main")] {
+                assert_eq!(relocate(&world, from, to, None).articles, 30);
+            }
+        }
+        is_over.store(true, Ordering::Relaxed);
+        reader.join().unwrap()
+    });
+    assert!(rounds > 0, "{rounds}");
+    assert_eq!(world.problems(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn articles_in_no_group_move_too() {
+    let world = World::new(two_sets());
+    feed(&world, 0, 30).await;
+    world.engine.remove_group("misc.other").unwrap();
+    assert_eq!(relocate(&world, "main", "files", None).articles, 30);
+    assert_eq!(world.problems(), Vec::<String>::new());
+    let mut back = what("files", "main", Some("misc.*"));
+    assert_eq!(
+        world
+            .engine
+            .relocate(&back, &mut |_, _| true)
+            .unwrap()
+            .articles,
+        20
+    );
+    back.groups = None;
+    back.dry_run = true;
+    assert_eq!(
+        world
+            .engine
+            .relocate(&back, &mut |_, _| true)
+            .unwrap()
+            .articles,
+        10
+    );
+    assert_eq!(relocate(&world, "files", "main", None).articles, 10);
+    for n in 0..30 {
+        assert!(
+            world.by_id(&format!("<{n}@t.example>")).await.is_some(),
+            "{n}"
+        );
+    }
+    feed(&world, 60, 1).await;
+    assert_eq!(names(world.disk.as_ref()), 0);
+    assert_eq!(world.problems(), Vec::<String>::new());
+}
+
+/// The power goes at every sync of a move, there and back again: all is there, and the same again ends it and leaves nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_power_cut_at_any_moment_of_a_move_costs_nothing() {
+    for (from, to) in [("main", "files"), ("files", "main")] {
+        let (mut nth, mut is_whole) = (0, false);
+        while !is_whole {
+            let memory = MemoryDisk::new();
+            let faulty = FaultyDisk::new(Arc::new(memory.clone()));
+            let world = World::on(Arc::new(faulty.clone()), two_sets());
+            feed(&world, 0, 12).await;
+            if from == "files" {
+                assert_eq!(relocate(&world, "main", "files", None).articles, 12);
+            }
+            cancel(&world, "<3@t.example>");
+            let before = seen(&world, 12).await;
+            faulty.stop_at_sync(faulty.counts().syncs() + 1 + nth);
+            let left = scope(|scope| {
+                let mover = scope.spawn(|| {
+                    let moved = world
+                        .engine
+                        .relocate(&what(from, to, None), &mut |_, _| true);
+                    moved.is_ok_and(|moved| !moved.is_cut)
+                });
+                while !mover.is_finished() && !faulty.stopped() {
+                    std::thread::yield_now();
+                }
+                let left = [(); 2].map(|()| memory.crash_losing_all());
+                let _ = world.engine.shutdown();
+                is_whole = mover.join().unwrap();
+                left
+            });
+            let at = format!("{from} to {to}, sync {nth}");
+            let [left, without] = left;
+            // Copies that were made in vain are in the history of nobody.
+            let lost = damage::files(&without, "history");
+            lost.iter().for_each(|path| without.remove(path).unwrap());
+            let after = open_on(Arc::new(without), &world.config, &world.clock);
+            after.wait_until("the rebuild", |after| {
+                after.engine.status().damaged.is_empty()
+            });
+            assert_same(&seen(&after, 12).await, &before, &at);
+            assert_eq!(after.problems(), Vec::<String>::new(), "{at}");
+            let after = open_on(Arc::new(left.clone()), &world.config, &world.clock);
+            assert_same(&seen(&after, 12).await, &before, &at);
+            assert_eq!(after.problems(), Vec::<String>::new(), "{at}");
+            let again = relocate(&after, from, to, None);
+            assert!(again.left == 0 && !again.is_cut, "{at}: {again:?}");
+            assert_same(&seen(&after, 12).await, &before, &at);
+            feed(&after, 60, 1).await;
+            assert_eq!(after.problems(), Vec::<String>::new(), "{at}");
+            // 0, 6 and 9 have two names.
+            let expected = if to == "files" { 14 } else { 0 };
+            assert_eq!(names(&left), expected, "{at}");
+            nth += 1;
+        }
+        assert!(nth > 8, "{nth}");
+    }
+}
+
+/// Files of the views that are lost are made again from the store, also where what moved lies behind what came later.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lost_files_of_the_views_are_rebuilt_with_what_moved() {
+    for (stem, some) in [
+        ("overview", 1),
+        ("overview", 9),
+        ("history", 2),
+        ("history", 99),
+    ] {
+        let memory = MemoryDisk::new();
+        let mut config = two_sets();
+        config.index.runs_max = 1 << 10;
+        // One pack moves in several frames.
+        config.index.history_rows_max = 64;
+        let world = World::on(Arc::new(memory.clone()), config);
+        for round in 0..3 {
+            feed(&world, round * 300, 300).await;
+            world.seal();
+        }
+        cancel(&world, "<4@t.example>");
+        assert_eq!(
+            relocate(&world, "main", "files", Some("misc.other")).articles,
+            599
+        );
+        cancel(&world, "<6@t.example>");
+        assert_eq!(
+            relocate(&world, "files", "main", Some("misc.test")).articles,
+            299
+        );
+        feed(&world, 900, 30).await;
+        world.seal();
+        let before = seen(&world, 930).await;
+        assert_eq!(world.problems(), Vec::<String>::new());
+        let (mut config, clock) = (world.config.clone(), Arc::clone(&world.clock));
+        drop(world);
+        let lost = damage::files(&memory, stem);
+        for path in lost.iter().take(some) {
+            memory.remove(path).unwrap();
+        }
+        // So small that parts lie between each other.
+        config.index.tail_bytes_max = 1 << 16;
+        let world = open_on(Arc::new(memory.clone()), &config, &clock);
+        wait_for_repair(&world);
+        let at = format!("{some} of {stem}");
+        assert_same(&seen(&world, 930).await, &before, &at);
+        assert_eq!(world.problems(), Vec::<String>::new(), "{at}");
+        let world = world.restart();
+        assert_same(&seen(&world, 930).await, &before, &at);
+        // Old places in `main` are overwritten.
+        let long: Vec<_> = (0..130)
+            .map(|n| long_article(n + 2000, "misc.test", 1000))
+            .collect();
+        for some in long.chunks(10) {
+            let outcomes = world.send(some).await;
+            assert!(outcomes.iter().all(|it| *it == Outcome::Accepted));
+        }
+        assert_eq!(world.problems(), Vec::<String>::new(), "{at}");
+        // Who has gone is gone.
+        for id in ["<4@t.example>", "<6@t.example>"] {
+            assert_eq!(world.by_id(id).await, None, "{at}");
+        }
+    }
+}

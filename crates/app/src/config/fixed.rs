@@ -374,6 +374,11 @@ fn of_articles_in_files() -> Vec<Fixed> {
 fn of_buffers() -> Vec<Fixed> {
     vec![
         row(
+            "Articles that `store move` moves at once",
+            octets(newsreel_engine::MOVED_AT_ONCE_OCTETS),
+            "so much lies in both sets meanwhile; for each such piece a file of the overview is written anew",
+        ),
+        row(
             "Records of a buffer that the bitmap learns of at a checkpoint",
             format!("{} records", newsreel_store::STARTS_MAX),
             "the bitmap is a hint for tools; those beyond get no bit",

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use newsreel_engine::{ArticleRef, Attaching, Engine, GroupChange, Reason, Withdrawal};
-use newsreel_wire::ArticleNumber;
+use newsreel_engine::{ArticleRef, Attaching, Engine, GroupChange, Reason, Relocation, Withdrawal};
+use newsreel_wire::{ArticleNumber, Wildmat};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -17,6 +17,20 @@ use crate::active::ListedGroup;
 
 /// A name in the log is no longer than this.
 const SUMMARY_CHARS_MAX: usize = 300;
+
+/// What is to be moved.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StoreMove {
+    /// The set that has the articles.
+    pub(crate) from: String,
+    /// The set that is to have them.
+    pub(crate) to: String,
+    /// A wildmat: only articles in these groups.
+    pub(crate) groups: Option<String>,
+    /// Only say how much would be moved.
+    pub(crate) dry_run: bool,
+}
 
 /// What can be asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -127,6 +141,8 @@ pub(crate) enum Request {
         /// Only say what would be done.
         dry_run: bool,
     },
+    /// Have articles of one set kept by another.
+    StoreMove(StoreMove),
     /// Have a cyclic buffer take nothing new.
     StoreRetire {
         /// Its name.
@@ -224,6 +240,7 @@ impl Request {
             Self::GroupRemove { dry_run, .. }
             | Self::GroupDescribe { dry_run, .. }
             | Self::ControlApprove { dry_run, .. }
+            | Self::StoreMove(StoreMove { dry_run, .. })
             | Self::StoreRetire { dry_run, .. }
             | Self::Expire { dry_run }
             | Self::StoreAttach { dry_run, .. }
@@ -311,6 +328,7 @@ pub(crate) fn answer(
             make_groups,
             dry_run,
         } => store_attach(engine, (paths, make_groups, dry_run), progress),
+        Request::StoreMove(what) => store_move(engine, what, progress),
         Request::StoreRetire {
             buffer,
             undo,
@@ -319,10 +337,7 @@ pub(crate) fn answer(
         Request::Scrub {
             buffers,
             octets_per_s,
-        } => {
-            let usual = server.map_or(0, |_| engine.scrub_rate());
-            scrub(engine, &buffers, octets_per_s.unwrap_or(usual), progress)
-        }
+        } => scrub(engine, server.is_some(), (&buffers, octets_per_s), progress),
         Request::Expire { dry_run } => expire(engine, dry_run, progress),
         Request::Check => check(engine, progress),
         Request::ClockConfirm => confirm_clock(engine),
@@ -390,6 +405,27 @@ fn store_attach(
     Ok(report)
 }
 
+fn store_move(
+    engine: &Engine,
+    what: StoreMove,
+    progress: &mut dyn FnMut(Progress) -> bool,
+) -> Result<Value, String> {
+    let dry_run = what.dry_run;
+    let groups = what.groups.as_deref().map(Wildmat::parse).transpose();
+    let what = Relocation {
+        from: what.from,
+        to: what.to,
+        groups: groups.map_err(said)?,
+        dry_run,
+    };
+    let mut told = |done, total| progress(Progress { done, total });
+    let mut report = value(&engine.relocate(&what, &mut told).map_err(said)?)?;
+    if dry_run {
+        report["dry_run"] = true.into();
+    }
+    Ok(report)
+}
+
 /// The buffer as it stands then, and whether that is new.
 fn store_retire(
     engine: &Engine,
@@ -424,10 +460,12 @@ fn expire(
 /// Each damaged place also says itself in a line.
 fn scrub(
     engine: &Engine,
-    buffers: &[String],
-    octets_per_s: u64,
+    is_serving: bool,
+    (buffers, octets_per_s): (&[String], Option<u64>),
     progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Value, String> {
+    let usual = if is_serving { engine.scrub_rate() } else { 0 };
+    let octets_per_s = octets_per_s.unwrap_or(usual);
     let mut told = |done, total| progress(Progress { done, total });
     let found = engine.scrub(buffers, octets_per_s, &mut told);
     let found = found.map_err(said)?;

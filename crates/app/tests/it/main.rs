@@ -28,6 +28,7 @@ mod groups;
 mod kills;
 mod lifecycle;
 mod many_groups;
+mod moving;
 mod path;
 mod posting;
 mod real_clients;

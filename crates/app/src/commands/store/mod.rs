@@ -1,9 +1,10 @@
-//! `newsreel store list|inspect|create|attach|retire|scrub|explain|verify|dump|export`: the buffers, what lies in them, and which rule
+//! `newsreel store list|inspect|create|attach|move|retire|scrub|explain|verify|dump|export`: the buffers, what lies in them, and which rule
 //! takes an article.
 
 mod attach;
 mod create;
 mod files;
+mod relocate;
 mod resize;
 mod retire;
 mod scrub;
@@ -106,6 +107,32 @@ pub(crate) enum Verb {
         #[arg(long)]
         make_groups: bool,
         /// Only say what would be taken
+        #[arg(long)]
+        dry_run: bool,
+        #[command(flatten)]
+        spool: SpoolArgs,
+    },
+    /// Have articles that one set keeps kept by another
+    #[command(
+        after_help = "Numbers, arrivals, overview and message-ids stay as they are; readers notice nothing. Each article is durable in its new \
+                      place before the old one is cleared, so there must be room for some more. What comes meanwhile stays: change the \
+                      rules first. With WILDMAT only articles in groups that match, also where they are in others too; without it \
+                      those in no group move as well, for which the whole set is read.\n\n\
+                      It may be ended and begun again at any time, also after a crash: it goes on. Ends with 1 where articles could not be \
+                      moved. --dry-run says how many would be.\n\n\
+                      Examples:\n  newsreel store move --from main --to text 'comp.*,!comp.binaries.*' --dry-run\n  \
+                      newsreel store move --from text --to main"
+    )]
+    Move {
+        /// Only articles in these groups
+        wildmat: Option<String>,
+        /// The set that has them
+        #[arg(long, value_name = "SET")]
+        from: String,
+        /// The set that is to have them
+        #[arg(long, value_name = "SET")]
+        to: String,
+        /// Only say how much would be moved
         #[arg(long)]
         dry_run: bool,
         #[command(flatten)]
@@ -244,6 +271,13 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
             dry_run,
             spool,
         } => attach::run(paths, *make_groups, *dry_run, spool),
+        Verb::Move {
+            wildmat,
+            from,
+            to,
+            dry_run,
+            spool,
+        } => relocate::run((from, to), wildmat.as_deref(), *dry_run, spool),
         Verb::Retire {
             buffer,
             undo,

@@ -14,6 +14,7 @@ use newsreel_wire::Sequence;
 
 use crate::mend::Mender;
 use crate::shared::Shared;
+use crate::vacating::Vacating;
 
 /// A checkpoint as it goes to its thread.
 #[derive(Debug)]
@@ -68,6 +69,7 @@ const MENDING: Duration = Duration::from_millis(1);
 /// Runs until its queue is closed.
 pub(crate) fn run(shared: &Arc<Shared>, tasks: &Receiver<Task>, mut written: impl FnMut(Written)) {
     let mut mender = Mender::new(Arc::clone(shared));
+    let mut vacating = Vacating::new(Arc::clone(shared));
     let mut wait = STEP;
     loop {
         match tasks.recv_timeout(wait) {
@@ -78,6 +80,7 @@ pub(crate) fn run(shared: &Arc<Shared>, tasks: &Receiver<Task>, mut written: imp
             Err(RecvTimeoutError::Timeout) if mender.step() => wait = MENDING,
             Err(RecvTimeoutError::Timeout) => match shared.views.compact_step() {
                 Ok(true) => wait = pace(shared),
+                Ok(false) if vacating.step() => wait = STEP,
                 Ok(false) => wait = STEP * 20,
                 Err(error) => {
                     tracing::error!(%error, "compaction failed; it is tried again later");

@@ -57,6 +57,7 @@ mod spool;
 mod start;
 mod timekeeper;
 mod timing;
+mod vacating;
 mod walk;
 mod withdraw;
 

@@ -290,6 +290,15 @@ pub trait BufferReader: Send + Sync + Debug {
         Ok(false)
     }
 
+    /// The cycles below this one have files that go early when nothing in them is left, if somebody [says so](Self::vacated); what
+    /// is placed and not yet written lies in none of them.  `None`: nothing goes before its turn.
+    fn vacatable(&self) -> Option<u32> {
+        None
+    }
+
+    /// No article is left in cycles below this one.
+    fn vacated(&self, _cycle: u32) {}
+
     /// Walks the records.
     fn scan(self: Arc<Self>, range: ScanRange) -> Box<dyn RecordScan>;
 

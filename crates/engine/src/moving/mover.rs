@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use newsreel_index::{Moves, Repacked, Rest};
 use newsreel_wire::{BufferId, GroupId, Sequence, SetId, Token, Wildmat};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 
 use super::sequencing::{Copied, Moving};
@@ -32,6 +32,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// How often that is done for what is under way still, when nobody wants it to go on: ten seconds, so that what was said to have
 /// moved is cleared, too, unless a disk fails.
 const PATIENCE: u32 = 500;
+/// Whoever makes sure that nothing moves has ended by then.
+const LOOKED_AT_MAX: Duration = Duration::from_secs(5);
 /// How often a move is tried whose articles were looked up too early.
 const TRIES: u32 = 10;
 
@@ -40,8 +42,15 @@ const TRIES: u32 = 10;
 pub(crate) struct Moved {
     /// Counts moves that the views have.  Who withdraws takes it first and looks articles up then.
     pub(crate) known: AtomicU64,
-    /// Held by who moves articles.
+    /// Held by who moves articles, and for a moment by who makes sure that nobody does.
     one: Mutex<()>,
+}
+
+impl Moved {
+    /// Nothing moves as long as this is held; `None`: something does.
+    pub(crate) fn rests(&self) -> Option<MutexGuard<'_, ()>> {
+        self.one.try_lock()
+    }
 }
 
 /// What is to be moved.
@@ -122,7 +131,7 @@ impl Engine {
                     .to_owned(),
             ));
         }
-        let Some(_one) = shared.moving.one.try_lock() else {
+        let Some(_one) = shared.moving.one.try_lock_for(LOOKED_AT_MAX) else {
             return Err(Error::Request(
                 "articles are being moved already; there is one move at a time".to_owned(),
             ));

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-use newsreel_engine::EngineConfig;
+use newsreel_engine::{ArticleRef, EngineConfig, Reason, Withdrawal};
 use newsreel_host::disk::{Effect, Fault, FaultyDisk};
 use newsreel_host::{Disk, MemoryDisk, Op, OpenMode};
 use newsreel_service::Outcome;
@@ -93,6 +94,64 @@ async fn the_oldest_segments_go_when_there_are_too_many_octets() {
     assert_eq!(alive(&world, 200).await, kept);
     assert_eq!(feed(&world, 200, 40).await, [Outcome::Accepted; 40]);
     assert_eq!(world.problems(), Vec::<String>::new());
+}
+
+/// What is left is looked at once a second, and drops are judged at commits: so one article comes now and then.
+async fn until_oldest_is_above(world: &World, cycle: usize) {
+    for n in 0..200 {
+        let name = files(world.disk.as_ref()).remove(0);
+        if name > format!("{cycle:08}.seg") {
+            return;
+        }
+        let more = world.engine.status().sequence;
+        world
+            .send(&[article(10_000 + more as usize + n, "misc.test")])
+            .await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("{:?}", files(world.disk.as_ref()));
+}
+
+/// Nothing is left in the first files, and in the third: that is behind one in which something is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn segments_with_nothing_left_go_early_unless_an_age_is_promised() {
+    let of_octets = World::new(segments(|set| set.keep_octets = Some(1 << 30)));
+    let of_age = World::new(segments(|set| set.keep_s = Some(1 << 30)));
+    let worlds = [&of_octets, &of_age];
+    for world in worlds {
+        assert_eq!(feed(world, 0, 150).await, [Outcome::Accepted; 150]);
+        assert_eq!(files(world.disk.as_ref()).len(), 5);
+    }
+    let withdraw = |world: &World, some: &[usize]| {
+        let some = some
+            .iter()
+            .map(|n| ArticleRef::Id(format!("<{n}@t.example>")));
+        let outcomes = world
+            .engine
+            .withdraw(&some.collect::<Vec<_>>(), Reason::Expired);
+        assert!(outcomes.unwrap().iter().all(|it| *it == Withdrawal::Done));
+    };
+    // Some 34 fit into one.
+    let (first, rest): (Vec<usize>, Vec<usize>) = ((0..60).collect(), (72..100).collect());
+    for world in worlds {
+        withdraw(world, &first);
+        withdraw(world, &rest);
+    }
+    until_oldest_is_above(&of_octets, 1).await;
+    let before = alive(&of_octets, 150).await;
+    assert_eq!(before.len(), 150 - 60 - 28);
+    // The second file ends somewhere here.
+    for world in worlds {
+        withdraw(world, &(60..72).collect::<Vec<_>>());
+    }
+    until_oldest_is_above(&of_octets, 2).await;
+    assert_eq!(alive(&of_octets, 150).await, (100..150).collect::<Vec<_>>());
+    assert_eq!(files(of_age.disk.as_ref()).len(), 5);
+    for world in worlds {
+        assert_eq!(world.problems(), Vec::<String>::new());
+    }
+    let of_octets = of_octets.restart();
+    assert_eq!(alive(&of_octets, 150).await, (100..150).collect::<Vec<_>>());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -110,6 +110,14 @@ pub(crate) trait Home: Send + Sync + Debug {
         Ok(())
     }
 
+    /// Whether the file of a cycle goes early when nothing in it is left.
+    fn drops_vacated(&self) -> bool {
+        false
+    }
+
+    /// No article is left in cycles below this one.
+    fn vacated(&self, _cycle: u32) {}
+
     /// Looks whether its header is as it was written, and writes it again where it is not, if it may; says what was wrong, and
     /// what was done.
     fn mend_header(&self, _may_write: bool) -> Result<Option<String>> {

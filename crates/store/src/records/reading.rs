@@ -61,6 +61,15 @@ impl BufferReader for Buffer {
         self.geometry.capacity()
     }
 
+    fn vacatable(&self) -> Option<u32> {
+        let written = Position(self.written.load(Ordering::Acquire));
+        self.home.drops_vacated().then_some(written.cycle())
+    }
+
+    fn vacated(&self, cycle: u32) {
+        self.home.vacated(cycle);
+    }
+
     fn read(
         &self,
         token: &Token,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use newsreel_host::{Disk, ErrorKind, File, OpenMode, set_aside};
 use newsreel_wire::{CYCLE_MAX, Position, UnixTime};
@@ -40,6 +40,10 @@ pub(super) struct Segments {
     opened: Hints,
     /// A new file has not been made durable under its name.
     is_unnamed: AtomicBool,
+    /// What the set is limited by lets a file go early that has no articles any more.
+    drops_vacated: AtomicBool,
+    /// In files of cycles below this no article is left.
+    vacated: AtomicU32,
     inner: Mutex<Inner>,
 }
 
@@ -127,6 +131,8 @@ impl Segments {
             geometry,
             opened: header.hints,
             is_unnamed: AtomicBool::new(false),
+            drops_vacated: AtomicBool::new(false),
+            vacated: AtomicU32::new(0),
             inner: Mutex::new(Inner {
                 files: cycles.into_iter().map(|cycle| (cycle, None)).collect(),
                 header: Written { header, newest_at },
@@ -140,6 +146,16 @@ impl Segments {
         let inner = self.inner.lock();
         let mut cycles = inner.files.keys();
         Some((*cycles.next()?, cycles.next().copied()))
+    }
+
+    /// A file goes early when no article is left in it.
+    pub(super) fn drop_vacated(&self) {
+        self.drops_vacated.store(!self.read_only, Ordering::Relaxed);
+    }
+
+    /// In files of cycles below this no article is left.
+    pub(super) fn vacated_below(&self) -> u32 {
+        self.vacated.load(Ordering::Relaxed)
     }
 
     /// When the newest article of this file arrived: the next one was made then.  Where its headers are damaged, the first
@@ -267,6 +283,14 @@ impl Segments {
 impl Home for Segments {
     fn kind(&self) -> Kind {
         self.kind
+    }
+
+    fn drops_vacated(&self) -> bool {
+        self.drops_vacated.load(Ordering::Relaxed)
+    }
+
+    fn vacated(&self, cycle: u32) {
+        self.vacated.fetch_max(cycle, Ordering::Relaxed);
     }
 
     fn file(&self, cycle: u32) -> newsreel_host::Result<FileRef<'_>> {

@@ -32,6 +32,10 @@ impl SegmentSet {
         if let Some(level) = limits.compression_level {
             filling.pack_at(level);
         }
+        // With an age alone nothing else is a reason.
+        if limits.keep_s.is_none() || may_drop_early(&limits) {
+            files.drop_vacated();
+        }
         Self {
             filling,
             files,
@@ -84,8 +88,7 @@ impl SegmentSet {
                 Err(error) => tracing::error!(%error, "what is free cannot be told"),
             }
         }
-        let may_drop = self.limits.keep_octets.is_some() || self.limits.free_octets_min.is_some();
-        if may_drop && self.files.take_full() {
+        if may_drop_early(&self.limits) && self.files.take_full() {
             return Some("the disk is full");
         }
         let (keep_s, now) = (self.limits.keep_s?, now?);
@@ -93,6 +96,11 @@ impl SegmentSet {
         let age_s = now.0.saturating_sub(arrival.0);
         (age_s > keep_s).then_some("its articles are older than `keep_s`")
     }
+}
+
+/// Whether articles of the set may go before their age.
+fn may_drop_early(limits: &SetConfig) -> bool {
+    limits.keep_octets.is_some() || limits.free_octets_min.is_some()
 }
 
 impl StorageMethod for SegmentSet {
@@ -112,11 +120,15 @@ impl StorageMethod for SegmentSet {
         if !buffer.is_usable() {
             return;
         }
-        let Some(why) = self.reason(cycle, now) else {
-            return;
+        let newest = self.filling.cycle();
+        let vacated = self.files.vacated_below().min(newest);
+        let (why, below) = match self.reason(cycle, now) {
+            Some(why) => (why, next.max(vacated)),
+            None if cycle < vacated => ("no article is left in it", vacated),
+            None => return,
         };
         tracing::info!(set = buffer.name, segment = cycle, why, "a segment goes");
-        out.extend(self.dropping(next));
+        out.extend(self.dropping(below));
     }
 
     fn reserved(&mut self, reservation: Reservation) {

@@ -4,11 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use newsreel_engine::{ArticleRef, EngineConfig, Reason, Withdrawal};
+use newsreel_engine::{ArticleRef, EngineConfig, Reason, Relocation, Withdrawal};
 use newsreel_host::disk::{Effect, Fault, FaultyDisk};
 use newsreel_host::{Disk, MemoryDisk, Op, OpenMode};
 use newsreel_service::Outcome;
 use newsreel_store::SetConfig;
+use newsreel_wire::Wildmat;
 
 use crate::world::{World, article, config, open_on};
 
@@ -152,6 +153,44 @@ async fn segments_with_nothing_left_go_early_unless_an_age_is_promised() {
     }
     let of_octets = of_octets.restart();
     assert_eq!(alive(&of_octets, 150).await, (100..150).collect::<Vec<_>>());
+}
+
+/// Articles that are moved in came long before those in front of them: by the arrival of the last one a segment went while others in it
+/// were too young.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_segment_goes_by_its_newest_article_and_what_is_moved_by_its_arrival() {
+    let mut config = config(4 << 20);
+    config.store.sets.push(SetConfig {
+        name: "aged".to_owned(),
+        method: "segment".to_owned(),
+        segment_octets: 1 << 20,
+        keep_s: Some(1000),
+        ..SetConfig::default()
+    });
+    let world = World::new(config);
+    feed(&world, 0, 50).await;
+    world.wait_s(500);
+    world.send(&[article(50, "misc.other")]).await;
+    world.wait_s(400);
+    for (groups, count) in [("misc.other", 1), ("misc.test", 50)] {
+        let what = Relocation {
+            from: "main".to_owned(),
+            to: "aged".to_owned(),
+            groups: Some(Wildmat::parse(groups).unwrap()),
+            dry_run: false,
+        };
+        let moved = world.engine.relocate(&what, &mut |_, _| true).unwrap();
+        assert_eq!(moved.articles, count);
+    }
+    // What goes is judged at commits.
+    world.wait_s(102);
+    feed(&world, 60, 5).await;
+    assert_eq!(alive(&world, 51).await, (0..51).collect::<Vec<_>>());
+    world.wait_s(500);
+    feed(&world, 70, 5).await;
+    let left = alive(&world, 51).await;
+    assert!((1..20).contains(&left.len()) && left[0] > 30, "{left:?}");
+    assert_eq!(world.problems(), Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -210,7 +210,7 @@ pub struct Hints {
     pub bitmap_end: Position,
     /// The last sequence in it.
     pub sequence: Sequence,
-    /// When the last article in it arrived.
+    /// When the newest article of its last cycle arrived.
     pub arrival: UnixTime,
 }
 

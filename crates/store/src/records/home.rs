@@ -67,8 +67,8 @@ pub(crate) trait Home: Send + Sync + Debug {
     /// The oldest cycle of which there is a file; 0 where one file has all.
     fn oldest_cycle(&self) -> u32;
 
-    /// Makes sure that there is room to write this cycle; costs nothing when it was made sure before.  The last article
-    /// before it arrived at `arrival`.
+    /// Makes sure that there is room to write this cycle; costs nothing when it was made sure before.  The newest article
+    /// of the cycle before arrived at `arrival`.
     fn make(&self, cycle: u32, arrival: UnixTime) -> std::result::Result<(), PlaceError>;
 
     /// Makes durable what was written in these cycles.

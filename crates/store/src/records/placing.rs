@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use newsreel_wire::{IdHash, Position, Sequence, Token, TokenParts};
+use newsreel_wire::{IdHash, Position, Sequence, Token, TokenParts, UnixTime};
 use smallvec::SmallVec;
 
 use super::batch::Batch;
@@ -260,7 +260,12 @@ impl Filling {
         self.next = slot.end;
         self.placed.end = slot.end;
         self.placed.sequence = place.sequence;
-        self.placed.arrival = place.arrival;
+        // What is moved or attached came long before what lies in front of it.
+        let is_first = self.buffer.geometry.start_of(slot.at.cycle()) == Some(slot.at);
+        let before = self.placed.arrival;
+        self.placed.arrival = place
+            .arrival
+            .max(if is_first { UnixTime(0) } else { before });
         self.run_octets += self.buffer.geometry.distance(slot.at, slot.end);
         self.buffer.end.store(slot.end.0, Ordering::Relaxed);
         self.buffer

@@ -100,7 +100,7 @@ pub fn run(args: &IdleArgs, machine: Machine<'_>) -> Result<IdleReport, Error> {
     let progress = Progress::new(args.progress, "connections", Some(args.connections as u64));
     let mut held = Vec::with_capacity(args.connections);
     for place in 0..args.connections {
-        let mut connection = Opened::open(args.server)?;
+        let mut connection = Opened::open(args.server, false)?;
         connection.command("MODE READER", &[200, 201])?;
         held.push(connection);
         progress.at(place as u64 + 1);

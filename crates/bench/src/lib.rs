@@ -5,6 +5,7 @@
 //! are measured with the same work; and what it receives is verified, so that a wrong answer is
 //! never a fast one. It prints nothing and reads no configuration; callers give argument structs.
 
+pub mod attack;
 pub mod beside;
 mod client;
 pub mod compare;
@@ -18,6 +19,7 @@ pub mod load;
 mod measure;
 pub mod null;
 pub mod passes;
+pub mod protocol;
 mod random;
 pub mod read;
 pub mod removal;

@@ -54,6 +54,10 @@ pub struct LoadArgs {
     /// Acknowledge replies at once (`TCP_QUICKACK`) instead of waiting up to 40 ms for something to
     /// send. A server that writes a reply in several pieces stalls without it.
     pub quick_ack: bool,
+    /// In TLS from the first octet; whose certificate it is, is not looked at.
+    pub tls: bool,
+    /// Compressed in both directions, by COMPRESS DEFLATE.
+    pub compress: bool,
     /// Process id of the server on this machine: its CPU, memory, switches and calls are reported,
     /// those of its children included.
     pub server_pid: Option<u32>,
@@ -75,6 +79,8 @@ impl LoadArgs {
             rate: None,
             duration_secs: None,
             quick_ack: false,
+            tls: false,
+            compress: false,
             server_pid: None,
             timeline_secs: None,
             progress: false,
@@ -303,9 +309,12 @@ fn open<'c>(
     };
     let mut opened = Vec::with_capacity(args.connections);
     for _ in 0..args.connections {
-        let mut connection = Opened::open(args.server)?;
+        let mut connection = Opened::open(args.server, args.tls)?;
         if let Some((command, codes)) = plan.hello {
             connection.command(command, codes)?;
+        }
+        if args.compress {
+            connection.compress()?;
         }
         opened.push(connection.into_parts()?);
     }
@@ -314,13 +323,13 @@ fn open<'c>(
     let made = opened
         .into_iter()
         .enumerate()
-        .map(|(place, (stream, incoming))| {
+        .map(|(place, (channel, incoming))| {
             // Each connection keeps its share of the rate; together they are spread evenly.
             let pace = args.rate.map(|rate| Pace {
                 interval_ns: (connections / rate * 1e9) as u64,
                 due_ns: now_ns + (place as f64 / rate * 1e9) as u64,
             });
-            Connection::new(stream, incoming, script(place), manner, pace)
+            Connection::new(channel, incoming, script(place), manner, pace)
         });
     Ok(made.collect())
 }

@@ -143,7 +143,7 @@ pub fn run(args: &ReadArgs, corpus: &Corpus, machine: Machine<'_>) -> Result<Rep
         total: args.operations,
     };
     let shared = Arc::new(Shared {
-        groups: GroupTable::fetch(args.load.server)?,
+        groups: GroupTable::fetch(&args.load)?,
         left: AtomicU64::new(args.operations.unwrap_or(u64::MAX)),
         next: AtomicU64::new(0),
         repeat: args.load.duration_secs.is_some(),
@@ -193,8 +193,9 @@ pub(crate) struct GroupTable {
 }
 
 impl GroupTable {
-    fn fetch(server: std::net::SocketAddr) -> Result<Self, Error> {
-        let mut connection = Opened::open(server)?;
+    fn fetch(load: &LoadArgs) -> Result<Self, Error> {
+        let server = load.server;
+        let mut connection = Opened::open(server, load.tls)?;
         connection.command("MODE READER", &[200, 201])?;
         let table = Self::parse(&connection.block("LIST ACTIVE", &[215])?);
         if table.groups.is_empty() {

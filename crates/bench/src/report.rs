@@ -24,6 +24,10 @@ pub struct Report {
     pub depth: usize,
     /// Whether replies were acknowledged at once.
     pub quick_ack: bool,
+    /// Whether it was in TLS.
+    pub tls: bool,
+    /// Whether it was compressed; octets are counted as they were before that.
+    pub compressed: bool,
     /// From the first command to the last reply.
     pub seconds: f64,
     /// Answered operations of the kind that the pass measures.
@@ -198,6 +202,8 @@ impl Report {
             connections: args.connections,
             depth,
             quick_ack: args.quick_ack,
+            tls: args.tls,
+            compressed: args.compress,
             seconds,
             operations,
             per_second: operations as f64 / seconds,
@@ -251,6 +257,13 @@ impl Report {
     /// Whether every reply was right and no connection was lost.
     pub const fn is_sound(&self) -> bool {
         self.damaged == 0 && self.lost_connections == 0
+    }
+
+    /// How long 99 of a hundred replies to a command took at most.
+    pub(crate) fn percentile_99_us(&self, command: &str) -> Option<f64> {
+        let mut commands = self.commands.iter();
+        let found = commands.find(|report| report.command == command);
+        found.map(|report| report.latency.p99_us)
     }
 
     /// For a terminal.

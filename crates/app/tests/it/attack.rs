@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
-use newsreel_host::{Clock as _, RealClock, RealDisk, replace_file};
+use newsreel_host::{Clock as _, RealClock};
 
 use crate::client::{NewsClient, article};
 use crate::spool::{Server, Spool};
@@ -41,17 +41,9 @@ fn start() -> (Spool, Server, SocketAddr) {
     let session = "\n[session]\nlarge_articles_bytes_max = \"16MiB\"\narticle_bytes_max = \"1MiB\"\n\
                    compressed_connections_max = 40\n";
     let spool = Spool::with(&(Spool::changed(&[listen]) + session + CONFIG));
-    let made = rcgen::generate_simple_self_signed(["a.example".to_owned()]).unwrap();
-    for (name, text) in [
-        ("cert.pem", made.cert.pem()),
-        ("key.pem", made.signing_key.serialize_pem()),
-    ] {
-        replace_file(&RealDisk, &spool.folder().join(name), text.as_bytes()).unwrap();
-    }
+    spool.certify("a.example");
     let server = spool.serve();
-    let status = spool.json(&["status"]);
-    let secure = status["server"]["listening"][1].as_str().unwrap();
-    let secure = secure.parse().unwrap();
+    let secure = spool.secure_address();
     (spool, server, secure)
 }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use newsreel_bench::corpus::{Corpus, CorpusArgs};
-use newsreel_host::{RealClock, RealDisk, replace_file};
+use newsreel_host::{RealClock, RealDisk, read_whole, replace_file};
 use newsreel_testkit::free_ports;
 use serde_json::{Value, json};
 
@@ -22,8 +22,15 @@ use crate::spool::{Server, Spool, newsreel};
 /// Generated articles: the same in every command of a test.
 const CORPUS: [&str; 6] = ["--seed", "7", "--groups", "50", "--base-time", "1767225600"];
 
+const TLS: &str = "[tls]\ncertificate = \"cert.pem\"\nkey = \"key.pem\"\n";
+
 fn start(words: &[&str], server: &Server, pid: bool) -> Child {
-    let (address, id) = (server.address.to_string(), server.pid().to_string());
+    start_at(words, server, server.address, pid)
+}
+
+/// At another address of the server.
+fn start_at(words: &[&str], server: &Server, address: SocketAddr, pid: bool) -> Child {
+    let (address, id) = (address.to_string(), server.pid().to_string());
     let mut command = newsreel();
     command
         .arg("bench")
@@ -60,6 +67,7 @@ fn run(words: &[&str], server: &Server) -> Value {
 /// A server with the groups of the corpus.
 fn server(config: &str) -> (Spool, Server) {
     let spool = Spool::with(config);
+    spool.certify("a.example");
     let server = spool.serve_with(&["--clock", "1767225600"]);
     let mut command = newsreel();
     let names = command
@@ -74,8 +82,10 @@ fn server(config: &str) -> (Spool, Server) {
 
 #[test]
 fn every_pass_runs_and_finds_nothing_wrong() {
-    let config = Spool::changed(&[("8MiB", "64MiB")]);
-    let (spool, server) = server(&format!("{config}\n[control]\ncancels = \"all\"\n"));
+    let listen = ("[listen]", "[listen]\ntls_addresses = [\"127.0.0.1:0\"]");
+    let config = Spool::changed(&[("8MiB", "64MiB"), listen]);
+    let (spool, server) = server(&format!("{config}\n[control]\ncancels = \"all\"\n{TLS}"));
+    let secure = spool.secure_address();
     let step = scaled(300, 3000);
     let mut first = 0;
     let say = |name: &str, found: &Value| {
@@ -156,6 +166,7 @@ fn every_pass_runs_and_finds_nothing_wrong() {
     let found = run(&[&words[..], &range].concat(), &server);
     assert_eq!(found["accepted"], step, "{found}");
     say("feed post", &found);
+    in_layers(&server, secure, first + step);
     // The articles of the first pass go, and nothing else.
     let words = ["feed", "--mode", "cancel", "--connections", "2"];
     let count = step.to_string();
@@ -169,6 +180,32 @@ fn every_pass_runs_and_finds_nothing_wrong() {
     assert_eq!(found["missing"], step, "{found}");
     assert_eq!(spool.json(&["check"])["problems"], json!([]));
     server.stop();
+}
+
+/// Feeds and reads in TLS, compressed, and both; everything that is read is compared.
+fn in_layers(server: &Server, secure: SocketAddr, mut first: u64) {
+    for layers in [&["--tls"][..], &["--compress"], &["--tls", "--compress"]] {
+        let has = |layer: &str| layers.contains(&layer);
+        let address = match has("--tls") {
+            true => secure,
+            false => server.address,
+        };
+        let from = first.to_string();
+        let run = |words: &[&str]| {
+            let range = ["--articles", "300", "--first", &from];
+            let words = [words, layers, &range].concat();
+            let output = start_at(&words, server, address, false).wait_with_output();
+            report(&words, output.unwrap())
+        };
+        let found = run(&["feed", "--connections", "2"]);
+        assert_eq!(found["accepted"], 300, "{found}");
+        let read = ["read", "--depth", "50", "--connections", "2"];
+        let found = run(&[&read[..], &["--verify", "contents", "--operations", "600"]].concat());
+        assert_eq!(found["compared"], 600, "{found}");
+        let said = (&found["tls"], &found["compressed"]);
+        assert_eq!(said, (&json!(has("--tls")), &json!(has("--compress"))));
+        first += 300;
+    }
 }
 
 /// Articles of another corpus passed as right when they were asked for by number.
@@ -520,4 +557,34 @@ fn read_behind(address: SocketAddr, groups: &Value, stop: &AtomicBool) -> (u64, 
         }
     }
     (whole, gone)
+}
+
+/// Little of it: every figure is there, and a report that says what was asked.
+#[test]
+fn what_is_asked_of_the_protocol_is_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let port = free_ports().unwrap().to_string();
+    let rows = ["post", "tls", "compress", "stalled", "garbage"];
+    let output = newsreel()
+        .args(["bench", "protocol", "--directory", &path("spools")])
+        .args(["--rounds", "1", "--articles", "300", "--groups", "10"])
+        .args(["--seconds", "0.3", "--rows", &rows.join(",")])
+        .args(["--port", &port, "--report", &path("report.md"), "--json"])
+        .output();
+    let found = report(&["bench", "protocol"], output.unwrap());
+    let found = found["rows"].as_array().unwrap().clone();
+    let names: Vec<&Value> = found.iter().map(|row| &row["name"]).collect();
+    assert_eq!(names, rows);
+    for row in &found {
+        assert!(row["values"][0].as_f64().unwrap() > 0.0, "{row}");
+        let read = &row["rounds"][0][0]["operations"];
+        assert!(read.as_u64().unwrap() > 50, "{row}");
+    }
+    assert_eq!(found[1]["rounds"][0][1]["tls"], true);
+    assert_eq!(found[2]["rounds"][0][0]["compressed"], true);
+    let page = read_whole(&RealDisk, &folder.path().join("report.md"), 1 << 16).unwrap();
+    let page = String::from_utf8(page).unwrap();
+    assert_eq!(page.lines().count(), 2 + rows.len(), "{page}");
+    assert!(page.contains("| POST, durable, 16 connections | at least 2000 articles/s |"));
 }

@@ -75,6 +75,24 @@ impl Spool {
         replace_file(&RealDisk, &self.config(), config.as_bytes()).unwrap();
     }
 
+    /// Makes a certificate for this name, and its key, as `cert.pem` and `key.pem` beside the configuration.
+    pub(crate) fn certify(&self, name: &str) {
+        let made = rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
+        for (file, text) in [
+            ("cert.pem", made.cert.pem()),
+            ("key.pem", made.signing_key.serialize_pem()),
+        ] {
+            replace_file(&RealDisk, &self.folder().join(file), text.as_bytes()).unwrap();
+        }
+    }
+
+    /// Where its server takes TLS, which is the second address it listens at.
+    pub(crate) fn secure_address(&self) -> SocketAddr {
+        let status = self.json(&["status"]);
+        let secure = status["server"]["listening"][1].as_str();
+        secure.unwrap().parse().unwrap()
+    }
+
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }

@@ -1,12 +1,13 @@
-//! Opening a connection: greeting and mode, before anything is measured.
+//! Opening a connection: TLS, greeting, mode and compression, before anything is measured.
 //!
 //! Invariant: a connection handed out has said what was asked of it and has nothing under way.
 //! Blocks, each step with a time limit.
 
-use std::io::{self, Write};
+use std::io::{self, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
+use super::channel::Channel;
 use super::incoming::{Got, Incoming};
 use super::script::code;
 use crate::error::Error;
@@ -17,24 +18,28 @@ const STEP: Duration = Duration::from_secs(30);
 /// A blocking connection with its input.
 #[derive(Debug)]
 pub(crate) struct Opened {
-    pub(crate) stream: TcpStream,
-    pub(crate) incoming: Incoming,
+    channel: Channel,
+    incoming: Incoming,
     server: SocketAddr,
 }
 
 impl Opened {
-    /// Connects and reads the greeting.
-    pub(crate) fn open(server: SocketAddr) -> Result<Self, Error> {
-        let connect = || -> io::Result<TcpStream> {
+    /// Connects, in TLS if that is wanted, and reads the greeting.
+    pub(crate) fn open(server: SocketAddr, is_secure: bool) -> Result<Self, Error> {
+        let connect = || -> io::Result<Channel> {
             let stream = TcpStream::connect_timeout(&server, STEP)?;
             stream.set_nodelay(true)?;
             stream.set_read_timeout(Some(STEP))?;
             stream.set_write_timeout(Some(STEP))?;
-            Ok(stream)
+            let mut channel = Channel::new(stream);
+            if is_secure {
+                channel.secure()?;
+            }
+            Ok(channel)
         };
-        let stream = connect().map_err(|source| Error::Connect { server, source })?;
+        let channel = connect().map_err(|source| Error::Connect { server, source })?;
         let mut opened = Self {
-            stream,
+            channel,
             incoming: Incoming::new(),
             server,
         };
@@ -42,10 +47,25 @@ impl Opened {
         Ok(opened)
     }
 
+    /// Sends octets as they are.
+    pub(crate) fn send(&mut self, octets: &[u8]) -> Result<(), Error> {
+        let sent = self.channel.write_all(octets);
+        let sent = sent.and_then(|()| self.channel.flush());
+        sent.map_err(|source| self.broken("what was sent", source))
+    }
+
+    /// The socket once more, of a connection that is plain: for a thread that sends beside what is read here.
+    pub(crate) fn sender(&self) -> Result<TcpStream, Error> {
+        let stream = self.channel.stream().try_clone();
+        stream.map_err(|source| self.broken("sending beside reading", source))
+    }
+
     /// Sends `command` and wants one of `codes` back; the whole status line.
     pub(crate) fn command(&mut self, command: &str, codes: &[u16]) -> Result<Vec<u8>, Error> {
-        let sent = (&self.stream).write_all(format!("{command}\r\n").as_bytes());
-        sent.map_err(|source| self.broken(command, source))?;
+        let line = format!("{command}\r\n");
+        let sent = self.channel.write_all(line.as_bytes());
+        sent.and_then(|()| self.channel.flush())
+            .map_err(|source| self.broken(command, source))?;
         self.expect(command, codes)
     }
 
@@ -60,14 +80,22 @@ impl Opened {
         }
     }
 
-    /// Makes it ready for the event loop.
-    pub(crate) fn into_parts(self) -> Result<(TcpStream, Incoming), Error> {
-        let switched = self.stream.set_nonblocking(true);
-        switched.map_err(|source| self.broken("switching to non-blocking", source))?;
-        Ok((self.stream, self.incoming))
+    /// Has everything compressed from here on (RFC 8054).
+    pub(crate) fn compress(&mut self) -> Result<(), Error> {
+        self.command("COMPRESS DEFLATE", &[206])?;
+        self.channel.compress();
+        Ok(())
     }
 
-    fn expect(&mut self, asked: &str, codes: &[u16]) -> Result<Vec<u8>, Error> {
+    /// Makes it ready for the event loop.
+    pub(crate) fn into_parts(mut self) -> Result<(Channel, Incoming), Error> {
+        let switched = self.channel.no_longer_blocks();
+        switched.map_err(|source| self.broken("switching to non-blocking", source))?;
+        Ok((self.channel, self.incoming))
+    }
+
+    /// The next status line, which must have one of these codes.
+    pub(crate) fn expect(&mut self, asked: &str, codes: &[u16]) -> Result<Vec<u8>, Error> {
         loop {
             let found = self.incoming.line();
             let line = found.map_err(|_| self.broken(asked, io::ErrorKind::InvalidData.into()))?;
@@ -87,7 +115,7 @@ impl Opened {
     }
 
     fn read(&mut self, asked: &str) -> Result<(), Error> {
-        match self.incoming.read(&mut (&self.stream)) {
+        match self.incoming.read(&mut self.channel) {
             Ok(Got::End) => Err(self.broken(asked, io::ErrorKind::UnexpectedEof.into())),
             // A blocking socket "would block" when its time limit has passed.
             Ok(Got::All) if self.incoming.waiting() == 0 => {

@@ -5,8 +5,10 @@
 //! Must not block: the socket is non-blocking and the event loop owns the waiting.
 
 use std::collections::VecDeque;
+use std::io::{self, Write as _};
 use std::net::TcpStream;
 
+use super::channel::Channel;
 use super::incoming::{Got, Incoming};
 use super::outgoing::Outgoing;
 use super::script::{Issue, Next, Op, Script, code};
@@ -52,7 +54,7 @@ struct Pending {
 
 #[derive(Debug)]
 pub(crate) struct Connection<'c> {
-    stream: TcpStream,
+    channel: Channel,
     incoming: Incoming,
     outgoing: Outgoing<'c>,
     script: Box<dyn Script<'c> + 'c>,
@@ -67,14 +69,14 @@ pub(crate) struct Connection<'c> {
 
 impl<'c> Connection<'c> {
     pub(crate) fn new(
-        stream: TcpStream,
+        channel: Channel,
         incoming: Incoming,
         script: Box<dyn Script<'c> + 'c>,
         manner: Manner,
         pace: Option<Pace>,
     ) -> Self {
         Self {
-            stream,
+            channel,
             incoming,
             outgoing: Outgoing::default(),
             script,
@@ -88,11 +90,11 @@ impl<'c> Connection<'c> {
     }
 
     pub(crate) const fn stream(&self) -> &TcpStream {
-        &self.stream
+        self.channel.stream()
     }
 
     pub(crate) fn into_stream(self) -> TcpStream {
-        self.stream
+        self.channel.into_stream()
     }
 
     /// Commands that are not answered.
@@ -146,12 +148,18 @@ impl<'c> Connection<'c> {
             self.fill(now_ns, late);
             let before = self.outgoing.waiting();
             if before == 0 {
+                match self.channel.flush() {
+                    Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
+                        self.lose(tally, &format!("could not be written to: {error}"));
+                    }
+                    _ => {}
+                }
                 if self.exhausted && self.pending.is_empty() {
                     self.state = State::Finished;
                 }
                 return;
             }
-            let drained = self.outgoing.write(&mut (&self.stream));
+            let drained = self.outgoing.write(&mut self.channel);
             tally.octets_out += (before - self.outgoing.waiting()) as u64;
             match drained {
                 Ok(true) => self.quick_ack(),
@@ -166,7 +174,7 @@ impl<'c> Connection<'c> {
         let mut counted = 0;
         while self.state == State::Working {
             let before = self.incoming.waiting();
-            match self.incoming.read(&mut (&self.stream)) {
+            match self.incoming.read(&mut self.channel) {
                 Ok(Got::End) => {
                     self.lose(tally, "was closed by the server");
                     break;
@@ -270,7 +278,7 @@ impl<'c> Connection<'c> {
     fn quick_ack(&self) {
         if self.manner.quick_ack {
             // Only a hint to the kernel: where it is refused, the reply is waited for as usual.
-            let _ = rustix::net::sockopt::set_tcp_quickack(&self.stream, true);
+            let _ = rustix::net::sockopt::set_tcp_quickack(self.channel.stream(), true);
         }
     }
 

@@ -3,6 +3,7 @@
 //! It is made to cost little beside the server it measures on the same machine: bodies are lent to
 //! `writev`, replies are found in place, and one thread serves many connections.
 
+mod channel;
 pub(crate) mod connect;
 pub(crate) mod connection;
 pub(crate) mod incoming;

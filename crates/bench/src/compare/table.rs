@@ -22,7 +22,7 @@ pub struct Spread {
 
 impl Spread {
     /// Of at least one value.
-    fn of(mut values: Vec<f64>) -> Option<Self> {
+    pub(crate) fn of(mut values: Vec<f64>) -> Option<Self> {
         values.sort_by(f64::total_cmp);
         let (min, max) = (*values.first()?, *values.last()?);
         let upper = *values.get(values.len() / 2)?;

@@ -137,7 +137,7 @@ impl Rival for CommandRival {
 impl CommandRival {
     fn wait_until_it_answers(&mut self, address: SocketAddr) -> Result<(), Error> {
         let mut waited = Duration::ZERO;
-        while Opened::open(address).is_err() {
+        while Opened::open(address, false).is_err() {
             let ended = self
                 .child
                 .as_mut()

@@ -4,6 +4,7 @@
 
 mod compare;
 mod options;
+mod protocol;
 mod removal;
 mod storage;
 mod usenetfs;
@@ -88,6 +89,12 @@ pub(crate) enum Verb {
         after_help = "Example:\n  newsreel bench compare --directory /tmp/compare --null --inn ./inn2.sh"
     )]
     Compare(compare::CompareOptions),
+    /// Measure what is asked of the protocol: posts, TLS, compression, and a reader beside attackers
+    #[command(
+        after_help = "Attackers and reader share this machine with the server: attackers get what the others leave of its processors.\n\n\
+                      Example:\n  newsreel bench protocol --directory /tmp/protocol --report protocol.md"
+    )]
+    Protocol(protocol::Options),
     /// Measure what each storage method makes of the same articles: figures 8 and 9 of the paper on cyclic buffers
     #[command(
         after_help = "Makes file systems in image files below the directory and mounts them, one for each server and method: root is \
@@ -223,6 +230,7 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
         }
         Verb::Beside(options) => compare::beside(options, machine),
         Verb::Compare(options) => compare::run(options, machine),
+        Verb::Protocol(options) => protocol::run(options, machine),
         Verb::Storage(options) => storage::run(options, machine),
         Verb::Removal(options) => removal::run(options, machine),
         Verb::Usenetfs(verb) => usenetfs::run(verb, machine),

@@ -71,6 +71,12 @@ pub(crate) struct ServerArgs {
     /// Acknowledge replies at once (TCP_QUICKACK)
     #[arg(long)]
     quick_ack: bool,
+    /// In TLS, at a port of `listen.tls_addresses`; whose certificate it is, is not looked at
+    #[arg(long)]
+    tls: bool,
+    /// Compressed in both directions, by COMPRESS DEFLATE
+    #[arg(long)]
+    compress: bool,
     /// The server's process on this machine: report what it cost
     #[arg(long)]
     pub(super) pid: Option<u32>,
@@ -145,6 +151,8 @@ impl ServerArgs {
             rate: self.rate,
             duration_secs: self.duration,
             quick_ack: self.quick_ack,
+            tls: self.tls,
+            compress: self.compress,
             server_pid: self.pid,
             timeline_secs: self.timeline,
             progress: true,

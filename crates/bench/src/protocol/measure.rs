@@ -1,0 +1,207 @@
+//! One measurement each, on a server that is at work.
+//!
+//! Invariant: a reply that is not what was asked for, or a connection that is lost, is an error and no figure.
+
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rustix::process::setpriority_process;
+
+use super::{Measure, Measured};
+use crate::attack::{Attack, Target};
+use crate::corpus::Corpus;
+use crate::error::Error;
+use crate::feed::{self, FeedArgs};
+use crate::load::{LoadArgs, Machine};
+use crate::read::{self, Choice, ReadArgs};
+use crate::report::Report;
+
+/// Connections that post, and that read, in TLS and without.
+const CONNECTIONS: usize = 16;
+
+/// Connections that ask for overviews: few, as these replies are long.
+const OVERVIEWS: usize = 4;
+
+/// The reader beside attackers: as many articles a second, over so many connections, as a busy site's readers ask for, and no
+/// more than the server has time for.
+const READERS: usize = 4;
+const READ_RATE: f64 = 500.0;
+
+/// The priority of attackers: nothing of what somebody else wants.
+const LEAST_PRIORITY: i32 = 19;
+
+/// A server at work, and what it is to be asked for.
+#[derive(Debug)]
+pub(super) struct Place<'a> {
+    pub(super) machine: Machine<'a>,
+    pub(super) target: Target,
+    pub(super) pid: u32,
+    pub(super) seconds: f64,
+    pub(super) progress: bool,
+    /// Whether the second of two that are compared begins.
+    pub(super) swaps: bool,
+    /// Articles that it has, once it was filled.
+    pub(super) there: Corpus,
+    /// Articles that it has not.
+    pub(super) fresh: Corpus,
+}
+
+impl Place<'_> {
+    pub(super) fn measure(&self, what: Measure) -> Measured {
+        match what {
+            Measure::Posts => self.posts(),
+            Measure::InTls => self.in_tls(),
+            Measure::Compressed => self.compressed(),
+            Measure::Beside(attacks) => self.beside(attacks),
+        }
+    }
+
+    /// Brings what is there to be read.
+    pub(super) fn fill(&self) -> Result<(), Error> {
+        let load = LoadArgs {
+            connections: 4,
+            ..self.load()
+        };
+        let report = feed::run(&FeedArgs::new(load), &self.there, self.machine)?;
+        self.sound(report).map(drop)
+    }
+
+    fn posts(&self) -> Measured {
+        let load = LoadArgs {
+            connections: CONNECTIONS,
+            ..self.load()
+        };
+        let args = FeedArgs {
+            mode: "post".to_owned(),
+            ..FeedArgs::new(load)
+        };
+        let report = self.sound(feed::run(&args, &self.fresh, self.machine)?)?;
+        if report.accepted != self.fresh.len() {
+            return Err(self.wrong(&report, "an article was not taken"));
+        }
+        Ok((report.per_second, vec![report]))
+    }
+
+    /// Readers in TLS beside plain ones.
+    fn in_tls(&self) -> Measured {
+        let read = |tls| {
+            let load = LoadArgs {
+                connections: CONNECTIONS,
+                tls,
+                server: match tls {
+                    true => self.target.secure,
+                    false => self.target.server,
+                },
+                ..self.load()
+            };
+            self.read(ReadArgs::new(load))
+        };
+        let (plain, secure) = match self.swaps {
+            true => {
+                let secure = read(true)?;
+                (read(false)?, secure)
+            }
+            false => (read(false)?, read(true)?),
+        };
+        Ok((secure.per_second / plain.per_second, vec![plain, secure]))
+    }
+
+    /// Overviews, compressed.
+    fn compressed(&self) -> Measured {
+        let load = LoadArgs {
+            connections: OVERVIEWS,
+            compress: true,
+            ..self.load()
+        };
+        let report = self.read(ReadArgs {
+            mode: "over".to_owned(),
+            groups: Some(Choice::Busy),
+            ..ReadArgs::new(load)
+        })?;
+        let Some(server) = &report.server else {
+            return Err(self.wrong(&report, "nothing is known of the server's processor time"));
+        };
+        let found = report.received_mb_per_second / server.cpu_share;
+        Ok((found, vec![report]))
+    }
+
+    /// A reader alone, and beside attacks that are made again and again.
+    fn beside(&self, attacks: &[Attack]) -> Measured {
+        let alone = self.reader()?;
+        let is_over = AtomicBool::new(false);
+        let attacked = std::thread::scope(|scope| {
+            let is_over = &is_over;
+            let attack = |attack| scope.spawn(move || self.again_and_again(attack, is_over));
+            let attacking: Vec<_> = attacks.iter().map(attack).collect();
+            let report = self.reader();
+            is_over.store(true, Ordering::Relaxed);
+            for attack in attacking {
+                attack.join().map_err(|_| Error::WorkerLost)??;
+            }
+            report
+        })?;
+        let of = |report: &Report| {
+            let p99 = report.percentile_99_us("ARTICLE");
+            p99.ok_or_else(|| self.wrong(report, "no article was read"))
+        };
+        Ok((of(&attacked)? / of(&alone)?, vec![alone, attacked]))
+    }
+
+    fn again_and_again(&self, attack: &Attack, is_over: &AtomicBool) -> Result<(), Error> {
+        // Of this thread alone; where it is refused, the figure is the worse for it.
+        let _ = setpriority_process(None, LEAST_PRIORITY);
+        let mut held: Vec<TcpStream> = Vec::new();
+        while !is_over.load(Ordering::Relaxed) {
+            if held.is_empty() {
+                held = attack.run(&self.target)?;
+            } else {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
+        Ok(())
+    }
+
+    fn reader(&self) -> Result<Report, Error> {
+        self.read(ReadArgs::new(LoadArgs {
+            connections: READERS,
+            rate: Some(READ_RATE),
+            ..self.load()
+        }))
+    }
+
+    fn load(&self) -> LoadArgs {
+        LoadArgs {
+            quick_ack: true,
+            server_pid: Some(self.pid),
+            progress: self.progress,
+            ..LoadArgs::new(self.target.server)
+        }
+    }
+
+    fn read(&self, args: ReadArgs) -> Result<Report, Error> {
+        let args = ReadArgs {
+            load: LoadArgs {
+                duration_secs: Some(self.seconds),
+                ..args.load
+            },
+            ..args
+        };
+        self.sound(read::run(&args, &self.there, self.machine)?)
+    }
+
+    fn sound(&self, report: Report) -> Result<Report, Error> {
+        match report.is_sound() && report.missing == 0 {
+            true => Ok(report),
+            false => Err(self.wrong(&report, "a reply was wrong, or a connection lost")),
+        }
+    }
+
+    fn wrong(&self, report: &Report, why: &str) -> Error {
+        Error::Refused {
+            server: self.target.server,
+            asked: format!("{} ({why})", report.pass),
+            reply: report.complaints.join("; "),
+        }
+    }
+}

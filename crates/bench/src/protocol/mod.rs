@@ -1,0 +1,269 @@
+//! What is asked of the protocol in speed: posts, readers in TLS, compressed overviews, and a reader beside attackers.
+//!
+//! Invariant: what is compared is measured in turn on the same server, in rounds with fresh ones, and only figures of the same
+//! round make a ratio.  Attackers have what the server and the reader leave of the processors: elsewhere they have their own.
+
+mod measure;
+mod page;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use newsreel_host::replace_file;
+use serde::Serialize;
+
+use self::measure::Place;
+use crate::attack::{ATTACKS, Attack, Target};
+use crate::compare::Spread;
+use crate::corpus::{self, Corpus, CorpusArgs, ListForm};
+use crate::error::Error;
+use crate::load::Machine;
+use crate::report::Report;
+use crate::rivals::{CommandRival, Rival as _};
+
+/// What to measure, and how often.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProtocolArgs {
+    /// This program, which is the server.
+    pub program: PathBuf,
+    /// An empty or new directory for the server's files.
+    pub directory: PathBuf,
+    /// Rounds, each with a fresh server.
+    pub rounds: usize,
+    /// Articles that are there to be read, and as many that are posted.
+    pub articles: u64,
+    /// How long each reading takes.
+    pub seconds: f64,
+    /// The rows by name; none for all.
+    pub rows: Vec<String>,
+    /// The articles: seed, groups, size.
+    pub corpus: CorpusArgs,
+    /// The server listens on this port of 127.0.0.1, and takes TLS on the next.
+    pub port: u16,
+    /// Show a progress bar on standard error when that is a terminal.
+    pub progress: bool,
+}
+
+/// What was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Asked {
+    /// So much or more.
+    AtLeast(f64),
+    /// Less than this.
+    Below(f64),
+}
+
+/// One figure.
+#[derive(Debug, Clone, Serialize)]
+pub struct Row {
+    /// Its name, for choosing it.
+    pub name: &'static str,
+    /// What is measured.
+    pub what: String,
+    /// What `found` is.
+    pub unit: &'static str,
+    /// What was asked.
+    pub asked: Asked,
+    /// What was found in each round.
+    pub values: Vec<f64>,
+    /// The same, together.
+    pub found: Option<Spread>,
+    /// Whether the median is what was asked for.
+    pub is_met: bool,
+    /// What it was computed from, round by round.
+    pub rounds: Vec<Vec<Report>>,
+}
+
+/// All that was found.
+#[derive(Debug, Clone, Serialize)]
+pub struct ProtocolReport {
+    /// One row a figure.
+    pub rows: Vec<Row>,
+}
+
+/// What is measured for a row in one round: the figure, and what it was computed from.
+type Measured = Result<(f64, Vec<Report>), Error>;
+
+/// What is done for a row.
+#[derive(Debug, Clone, Copy)]
+enum Measure {
+    Posts,
+    InTls,
+    Compressed,
+    Beside(&'static [Attack]),
+}
+
+struct Kind {
+    name: &'static str,
+    what: String,
+    unit: &'static str,
+    asked: Asked,
+    measure: Measure,
+}
+
+/// Every row, in order.
+fn kinds() -> Vec<Kind> {
+    let least = |name, what: &str, unit, asked, measure| Kind {
+        name,
+        what: what.to_owned(),
+        unit,
+        asked: Asked::AtLeast(asked),
+        measure,
+    };
+    let beside = |name, whom: &str, attacks| Kind {
+        name,
+        what: format!("a reader beside {whom}"),
+        unit: "times the 99th percentile alone",
+        asked: Asked::Below(2.0),
+        measure: Measure::Beside(attacks),
+    };
+    let mut kinds = vec![
+        least(
+            "post",
+            "POST, durable, 16 connections",
+            "articles/s",
+            2_000.0,
+            Measure::Posts,
+        ),
+        least(
+            "tls",
+            "ARTICLE in TLS, 16 connections",
+            "of the rate of plain ones",
+            0.5,
+            Measure::InTls,
+        ),
+        least(
+            "compress",
+            "OVER of busy groups, compressed, 4 connections",
+            "MB of plain text in a second of one processor",
+            100.0,
+            Measure::Compressed,
+        ),
+    ];
+    let each = ATTACKS.iter();
+    kinds.extend(each.map(|it| beside(it.name, it.help, std::slice::from_ref(it))));
+    kinds.push(beside("all", "all of them at once", ATTACKS));
+    kinds
+}
+
+/// The names of the rows.
+pub fn row_names() -> Vec<&'static str> {
+    kinds().iter().map(|kind| kind.name).collect()
+}
+
+/// Measures every row in every round.
+pub fn run(args: &ProtocolArgs, machine: Machine<'_>) -> Result<ProtocolReport, Error> {
+    let mut kinds = kinds();
+    let is_chosen = |kind: &Kind| args.rows.iter().any(|name| name == kind.name);
+    kinds.retain(|kind| args.rows.is_empty() || is_chosen(kind));
+    let mut rows: Vec<Row> = kinds.iter().map(Row::of).collect();
+    for round in 0..args.rounds {
+        let place = args.directory.join(format!("round-{round}"));
+        machine.disk.create_dir_all(&place)?;
+        let done = run_round(args, machine, (&place, round), &kinds, &mut rows);
+        // The server's files are of no use any more; what cannot be removed stays for a look.
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the files of the server that is measured are no spool of ours"
+        )]
+        let _ = std::fs::remove_dir_all(&place);
+        done?;
+    }
+    Ok(ProtocolReport { rows })
+}
+
+fn run_round(
+    args: &ProtocolArgs,
+    machine: Machine<'_>,
+    (place, round): (&Path, usize),
+    kinds: &[Kind],
+    rows: &mut [Row],
+) -> Result<(), Error> {
+    let corpus_args = CorpusArgs {
+        seed: args.corpus.seed + round as u64,
+        articles: Some(args.articles * 2),
+        base_time_secs: Some(machine.clock.now().secs),
+        ..args.corpus.clone()
+    };
+    let corpus = Corpus::new(&corpus_args, machine.disk, machine.clock)?;
+    let middle = corpus.first() + args.articles;
+    let address = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let target = Target {
+        server: address(args.port),
+        secure: address(args.port + 1),
+    };
+    let (groups, config) = (place.join("groups"), place.join("protocol.toml"));
+    let list = corpus::list(corpus.groups().iter().map(String::as_str), ListForm::Names);
+    replace_file(machine.disk, &groups, list.as_bytes())?;
+    configure(&config, &target, machine)?;
+    let program = args.program.display().to_string();
+    let mut server =
+        CommandRival::newsreel(&program).with_words(&["--config", &config.display().to_string()]);
+    let running = server.start(place, target.server, &groups)?;
+    let place = Place {
+        machine,
+        target,
+        pid: running.pid,
+        seconds: args.seconds,
+        progress: args.progress,
+        swaps: round % 2 == 1,
+        there: corpus.part(corpus.first(), middle),
+        fresh: corpus.part(middle, middle + args.articles),
+    };
+    place.fill()?;
+    for (kind, row) in kinds.iter().zip(rows) {
+        let (found, reports) = place.measure(kind.measure)?;
+        row.add(found, reports);
+    }
+    server.stop()
+}
+
+/// A certificate of its own, and no limit that keeps attackers of one address away: those that are measured get in.
+fn configure(path: &Path, target: &Target, machine: Machine<'_>) -> Result<(), Error> {
+    let made = rcgen::generate_simple_self_signed([target.secure.ip().to_string()]);
+    let made = made.map_err(|error| Error::Program {
+        program: "making a certificate".to_owned(),
+        why: error.to_string(),
+    })?;
+    let config = format!(
+        "[listen]\ntls_addresses = [\"{}\"]\nconnections_per_address_max = 10000\n\n\
+         [tls]\ncertificate = \"cert.pem\"\nkey = \"key.pem\"\n",
+        target.secure
+    );
+    let key = made.signing_key.serialize_pem();
+    for (name, text) in [
+        (path.to_path_buf(), config),
+        (path.with_file_name("cert.pem"), made.cert.pem()),
+        (path.with_file_name("key.pem"), key),
+    ] {
+        replace_file(machine.disk, &name, text.as_bytes())?;
+    }
+    Ok(())
+}
+
+impl Row {
+    fn of(kind: &Kind) -> Self {
+        Self {
+            name: kind.name,
+            what: kind.what.clone(),
+            unit: kind.unit,
+            asked: kind.asked,
+            values: Vec::new(),
+            found: None,
+            is_met: false,
+            rounds: Vec::new(),
+        }
+    }
+
+    /// One more round.
+    fn add(&mut self, found: f64, reports: Vec<Report>) {
+        self.values.push(found);
+        self.rounds.push(reports);
+        self.found = Spread::of(self.values.clone());
+        self.is_met = self.found.is_some_and(|found| match self.asked {
+            Asked::AtLeast(least) => found.median >= least,
+            Asked::Below(bound) => found.median < bound,
+        });
+    }
+}

@@ -1,0 +1,86 @@
+//! The rows as a table: for a terminal, and Markdown for a report.
+
+use std::fmt::Write as _;
+
+use super::{Asked, ProtocolReport, Row};
+
+impl ProtocolReport {
+    /// For a terminal.
+    #[must_use]
+    pub fn human(&self) -> String {
+        let mut text = String::new();
+        for row in &self.rows {
+            let met = if row.is_met { "" } else { "  NOT MET" };
+            // Writing to a text cannot fail.
+            let _ = writeln!(
+                text,
+                "{:10} {:>10} {} (asked: {}){met}",
+                row.name,
+                found(row),
+                row.unit,
+                asked(row.asked)
+            );
+        }
+        text
+    }
+
+    /// For a report; bold: less than was asked.
+    #[must_use]
+    pub fn markdown(&self) -> String {
+        let mut text = "| what | asked | found | of the rounds |\n|---|---|---|---|\n".to_owned();
+        for row in &self.rows {
+            let mark = if row.is_met { "" } else { "**" };
+            let values: Vec<String> = row.values.iter().map(|value| figure(*value)).collect();
+            // Writing to a text cannot fail.
+            let _ = writeln!(
+                text,
+                "| {} | {} {} | {mark}{}{mark}{} | {} |",
+                row.what,
+                asked(row.asked),
+                row.unit,
+                found(row),
+                beside(row),
+                values.join(", ")
+            );
+        }
+        text
+    }
+}
+
+/// What a ratio of waiting times is of, in the round in the middle of the list.
+fn beside(row: &Row) -> String {
+    let reports = row.rounds.get(row.rounds.len() / 2);
+    let waited: Vec<String> = match (row.asked, reports) {
+        (Asked::Below(_), Some(reports)) => reports
+            .iter()
+            .filter_map(|report| report.percentile_99_us("ARTICLE"))
+            .map(|us| format!("{us:.0}"))
+            .collect(),
+        _ => Vec::new(),
+    };
+    match waited.is_empty() {
+        true => String::new(),
+        false => format!(" ({} us)", waited.join(", then ")),
+    }
+}
+
+fn asked(asked: Asked) -> String {
+    match asked {
+        Asked::AtLeast(least) => format!("at least {}", figure(least)),
+        Asked::Below(bound) => format!("below {}", figure(bound)),
+    }
+}
+
+fn found(row: &Row) -> String {
+    row.found
+        .map_or_else(String::new, |found| figure(found.median))
+}
+
+/// With as many digits as mean something.
+fn figure(value: f64) -> String {
+    match value {
+        value if value >= 100.0 => format!("{value:.0}"),
+        value if value >= 10.0 => format!("{value:.1}"),
+        value => format!("{value:.2}"),
+    }
+}

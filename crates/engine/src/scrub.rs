@@ -55,9 +55,7 @@ trait Scrubber {
     fn mended(&mut self, _what: String) {}
 
     /// Told of each article whose file is not there; whether that is no damage.
-    fn removed(&mut self, _token: &Token) -> bool {
-        false
-    }
+    fn removed(&mut self, token: &Token) -> bool;
 }
 
 /// Compares what is alive in a buffer from a position on, up to what is the newest now.  Says whether it came to the end.
@@ -389,6 +387,10 @@ impl Scrubber for Asked<'_> {
 
     fn mended(&mut self, what: String) {
         self.report.headers.push(what);
+    }
+
+    fn removed(&mut self, token: &Token) -> bool {
+        self.shared.withdraw_removed(token)
     }
 }
 

@@ -48,7 +48,8 @@ fn rules_say_why_they_take_an_article_or_not() {
         );
         assert!(lines[2].starts_with("   2  text   yes "), "{said}");
         assert!(
-            lines[2].ends_with(r#"misc.test matches "misc.*,!misc.none""#),
+            lines[2].contains(r#"misc.test matches "misc.*,!misc.none", "#)
+                && lines[2].ends_with("octets are at most 1048576"),
             "{said}"
         );
         assert_eq!(lines.len(), 3, "{said}");
@@ -84,6 +85,19 @@ fn rules_say_why_they_take_an_article_or_not() {
     assert_eq!(said["class"], json!("text"), "{said}");
     assert_eq!(said["stored"]["set"], json!("text"), "{said}");
     assert_eq!(said["rules"][1]["taken"], json!(true), "{said}");
+    // It is judged as it came: our Path and Xref make none larger.
+    let came = article("<4@explain.example>", "misc.test");
+    let fill = "x".repeat(1000 - came.len() - 2);
+    let came = came.replace("\r\n\r\n", &format!("\r\n\r\n{fill}\r\n"));
+    assert_eq!(came.len(), 1000);
+    client.send(format!("TAKETHIS <4@explain.example>\r\n{came}").as_bytes());
+    assert!(client.line().starts_with("239"));
+    let said = spool.json(&["store", "explain", "<4@explain.example>"]);
+    assert_eq!(said["set"], said["stored"]["set"], "{said}");
+    assert!(
+        said["rules"][0]["why"] == "1000 octets are not more than 1000",
+        "{said}"
+    );
     // Without a configuration: by what the server runs with.
     let mut command = newsreel();
     command

@@ -253,11 +253,17 @@ async fn articles_of_a_commit_that_failed_are_counted() {
     };
     let sent: Vec<_> = batch(0);
     world.send(&sent).await;
-    faulty.add(Fault::new(Op::Sync, "/log/", Effect::Medium));
-    let sent: Vec<_> = batch(100);
-    let lost = world.send(&sent).await;
-    let lost = lost.iter().filter(|outcome| **outcome == Outcome::Failed);
-    let lost = lost.count() as u64;
+    let mut lost = 0;
+    for attempt in 1..50 {
+        // It may meet a file of the log that is made beforehand.
+        faulty.add(Fault::new(Op::Sync, "/log/", Effect::Medium));
+        let sent: Vec<_> = batch(1000 * attempt);
+        let outcomes = world.send(&sent).await.into_iter();
+        lost = outcomes.filter(|it| *it == Outcome::Failed).count() as u64;
+        if lost > 0 {
+            break;
+        }
+    }
     assert!(lost > 0);
     world.wait_until("the log", |world| world.engine.status().paused.is_none());
     let sent: Vec<_> = batch(200);

@@ -2,7 +2,7 @@
 
 use newsreel_wire::{BUFFER_NAME_OCTETS_MAX, OFFSET_MAX, Wildmat};
 
-use super::{BUFFER_OCTETS_MIN, BufferConfig, SetConfig, StoreConfig};
+use super::{BUFFER_OCTETS_MIN, SetConfig, StoreConfig};
 use crate::methods;
 use crate::methods::cnfs::{BLOCK_MAX, BLOCK_MIN, Geometry};
 use crate::methods::segment::{self, SEGMENT_OCTETS_MIN};
@@ -164,11 +164,13 @@ impl StoreConfig {
         }
     }
 
-    /// Whether it has buffers, and none of them is written.
+    /// Whether it has buffers, all of them known, and none of them is written.
     fn is_read_only(&self, set: &SetConfig) -> bool {
-        let mut buffers = self.buffers.iter();
-        let is_written = |one: &BufferConfig| !one.read_only && set.buffers.contains(&one.name);
-        !set.buffers.is_empty() && !buffers.any(is_written)
+        let is_read_only = |name: &String| {
+            let mut buffers = self.buffers.iter();
+            buffers.any(|one| one.read_only && one.name == *name)
+        };
+        set.has_buffers() && !set.buffers.is_empty() && set.buffers.iter().all(is_read_only)
     }
 
     fn check_set(&self, at: usize, problems: &mut Vec<StoreProblem>) {
@@ -438,6 +440,14 @@ mod tests {
                 "set[0].keep_octets: the articles of \"md5spool\" go by [[expire]] or when they are withdrawn: leave the key out, or take \
                  method \"segment\"",
             ]
+        );
+        let problems_of_unknown = problems(|config| {
+            config.sets[0].buffers = vec!["X".to_owned()];
+        });
+        let wrong = problems_of_unknown.iter();
+        assert!(
+            !wrong.clone().any(|it| it.contains("read_only")),
+            "{problems_of_unknown:?}"
         );
         for (method, level, expected) in [
             (

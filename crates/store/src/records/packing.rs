@@ -16,7 +16,7 @@ use newsreel_wire::Position;
 use parking_lot::Mutex;
 use zstd::zstd_safe::{DCtx, get_dict_id_from_frame, get_frame_content_size};
 
-use self::dictionary::Dictionary;
+use self::dictionary::{Copies, Dictionary};
 use super::buffer::Buffer;
 use super::geometry::in_memory;
 use super::placing::ARTICLE_OCTETS_MAX;
@@ -25,6 +25,9 @@ pub(crate) use packer::{Packer, Training};
 
 /// Octets with which every packed article begins; no article in wire form does.
 const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// A block of zstd has so many octets at most (RFC 8878 section 3.1.1.2.4), and takes so many at least.
+const BLOCK_OCTETS_MAX: u64 = 128 << 10;
+const BLOCK_STORED_MIN: usize = 4;
 /// Dictionaries in memory for one set: those of the files that were read last.
 const DICTIONARIES_MAX: usize = 16;
 /// Contexts kept for the next reader.
@@ -59,6 +62,15 @@ impl std::fmt::Debug for Unpacker {
     }
 }
 
+impl Unpacker {
+    /// The dictionary of a cycle's file, if it is in memory.
+    fn known(&self, cycle: u32) -> Option<Arc<Dictionary>> {
+        let known = self.dictionaries.lock();
+        let found = known.iter().find(|(of, _)| *of == cycle);
+        found.map(|(_, dictionary)| Arc::clone(dictionary))
+    }
+}
+
 /// Whether this is a packed article, at a glance.
 pub(crate) fn is_packed(stored: &[u8]) -> bool {
     stored.starts_with(&MAGIC)
@@ -67,7 +79,9 @@ pub(crate) fn is_packed(stored: &[u8]) -> bool {
 /// Octets of the article, as what is stored says.
 fn plain_len(stored: &[u8]) -> Result<usize, Unpacking> {
     let len = get_frame_content_size(stored).ok().flatten();
-    let len = len.filter(|len| is_packed(stored) && *len <= ARTICLE_OCTETS_MAX);
+    // What claims more than its blocks can hold is damaged, and gets no memory.
+    let most = (stored.len() / BLOCK_STORED_MIN + 1) as u64 * BLOCK_OCTETS_MAX;
+    let len = len.filter(|len| is_packed(stored) && *len <= ARTICLE_OCTETS_MAX.min(most));
     len.map(in_memory).ok_or(Unpacking::Wrong(
         "what is packed does not say how long it is",
     ))
@@ -184,15 +198,24 @@ impl Buffer {
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
                 file => file?,
             };
-            if !dictionary::copies_agree(&*file, &self.geometry, self.is_usable())? {
-                let done = match self.is_usable() {
-                    true => "it is written again from the other",
-                    false => "the other is used",
-                };
-                found = Some(format!(
-                    "one copy of the dictionary in segment {cycle} was damaged: {done}"
-                ));
-            }
+            let may_write = self.is_usable();
+            let known = self.unpacker.known(cycle);
+            let copies = dictionary::mend(&*file, &self.geometry, known.as_deref(), may_write)?;
+            let done = match may_write {
+                true => "written again",
+                false => "left as it is, as nothing may be written there",
+            };
+            let told = match copies {
+                Copies::Sound => continue,
+                Copies::Mended(1) => format!("one copy was damaged, and is {done}"),
+                Copies::Mended(_) => {
+                    format!("both copies were damaged, and what was in memory is {done}")
+                }
+                Copies::Lost => {
+                    "both copies are damaged: articles that need it cannot be read".to_owned()
+                }
+            };
+            found = Some(format!("the dictionary of segment {cycle}: {told}"));
         }
         Ok(found)
     }
@@ -203,5 +226,26 @@ impl Buffer {
             known.pop_front();
         }
         known.push_back((cycle, Arc::clone(dictionary)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_claims_more_than_it_can_hold_gets_no_memory() {
+        let len = 100_000;
+        let packed = zstd::bulk::compress(&vec![b'x'; len], 3).unwrap();
+        assert!(packed.len() < 64);
+        assert!(matches!(plain_len(&packed), Ok(found) if found == len));
+        // Magic, one segment with eight octets of length, the length.
+        let mut claim = MAGIC.to_vec();
+        claim.push(0b1110_0000);
+        claim.extend_from_slice(&(200_u64 << 20).to_le_bytes());
+        claim.resize(128, 0);
+        assert!(matches!(plain_len(&claim), Err(Unpacking::Wrong(_))));
+        claim.resize(10_000, 0);
+        assert!(plain_len(&claim).is_ok());
     }
 }

@@ -417,6 +417,11 @@ impl Filling {
         }
     }
 
+    /// Nothing was written in its cycle yet.
+    pub(crate) fn begins_cycle(&self) -> bool {
+        self.buffer.geometry.start_of(self.next.cycle()) == Some(self.next)
+    }
+
     /// Goes on at the start of the next cycle.
     pub(crate) fn leave_file(&mut self) {
         let next = self.next.cycle().checked_add(1);

@@ -92,6 +92,39 @@ impl FieldRules {
         Ok(())
     }
 
+    /// Appends each of its conditions, which all hold.
+    pub(super) fn tell_held(&self, holds: &mut Vec<String>) {
+        for (field, wildmat) in [("From", &self.from), ("Path", &self.path)] {
+            if let Some(wildmat) = wildmat {
+                holds.push(format!("{field} matches {:?}", wildmat.as_str()));
+            }
+        }
+        if let Some(name) = &self.header {
+            holds.push(format!("it has a field {name}"));
+        }
+        match (self.expires_s_min, self.expires_s_max) {
+            (None, None) => {}
+            (least, None) => holds.push(format!(
+                "it expires {} seconds after it came or later",
+                least.unwrap_or(0)
+            )),
+            (least, Some(most)) => holds.push(format!(
+                "it expires {} to {most} seconds after it came",
+                least.unwrap_or(0)
+            )),
+        }
+        if let Some(content) = self.content {
+            holds.push(
+                match content {
+                    RuleContent::Text => "it is text",
+                    RuleContent::Binary => "it is a file in uuencode or MIME",
+                    RuleContent::YEnc => "it is a file in yEnc",
+                }
+                .to_owned(),
+            );
+        }
+    }
+
     pub(super) fn tell(&self, refusal: &FieldRefusal) -> String {
         let text = |wildmat: &Option<Wildmat>| match wildmat {
             Some(wildmat) => wildmat.as_str().to_owned(),

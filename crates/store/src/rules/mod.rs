@@ -122,7 +122,7 @@ impl Rules {
                 set: rule.set_name.clone(),
                 taken,
                 why: match verdict {
-                    Ok(reason) => rule.tell_reason(&reason),
+                    Ok(reason) => rule.tell_reason(&reason, subject),
                     Err(refusal) => rule.tell_refusal(&refusal, subject),
                 },
             });
@@ -211,13 +211,27 @@ impl Rule {
         Ok(reason)
     }
 
-    fn tell_reason(&self, reason: &Reason<'_>) -> String {
+    /// Every condition that the rule has, and that holds.
+    fn tell_reason(&self, reason: &Reason<'_>, subject: &RuleSubject<'_>) -> String {
         let groups = self.groups.as_str();
-        match reason {
+        let mut holds = vec![match reason {
             Reason::Everything => "it takes everything".to_owned(),
             Reason::Group(name) => format!("{name} matches {groups:?}"),
             Reason::AllGroups(count) => format!("all {count} groups match {groups:?}"),
+        }];
+        let octets = subject.octets;
+        if let Some(least) = self.larger_than {
+            holds.push(format!("{octets} octets are more than {least}"));
         }
+        if self.octets_max < u64::MAX {
+            holds.push(format!("{octets} octets are at most {}", self.octets_max));
+        }
+        if self.groups_min > 1 {
+            let (count, least) = (subject.names().count(), self.groups_min);
+            holds.push(format!("{count} groups are {least} or more"));
+        }
+        self.fields.tell_held(&mut holds);
+        holds.join(", ")
     }
 
     fn tell_refusal(&self, refusal: &Refusal<'_>, subject: &RuleSubject<'_>) -> String {
@@ -234,7 +248,10 @@ impl Rule {
                     subject.octets, self.octets_max
                 )
             }
-            Refusal::FewGroups(count) => format!("{count} groups, it wants {}", self.groups_min),
+            Refusal::FewGroups(1) => format!("1 group, it wants {} or more", self.groups_min),
+            Refusal::FewGroups(count) => {
+                format!("{count} groups, it wants {} or more", self.groups_min)
+            }
             Refusal::NoGroup => "the article names no group".to_owned(),
             Refusal::Poison(name) => format!("{name} is poison to {groups:?}"),
             Refusal::FirstDoesNotMatch(name) => {

@@ -129,7 +129,7 @@ fn explain_says_what_each_rule_said() {
         explain(&rules, "misc.a,alt.b", 7),
         [
             "0 -s0 7 octets are not more than 100",
-            "1 -s1 2 groups, it wants 3",
+            "1 -s1 2 groups, it wants 3 or more",
             "2 -s2 misc.a, the first group, does not match \"comp.*,@*.poison\"",
             "3 -s3 misc.a does not match \"news.*\"",
             "4 -s4 no group matches \"rec.*\"",
@@ -250,7 +250,23 @@ fn fields_and_content_decide_too() {
             "3 -main it has no Expires that can be read",
             "4 -main it is text",
             "5 -main it is text",
-            "6 +main a.b matches \"*\"",
+            "6 +main a.b matches \"*\", it is text",
         ]
+    );
+    let held = |at: usize, fields: &str, body: &str| {
+        let article = article(&format!("{fields}Newsgroups: a.b\n"), body);
+        let said = asked(&article, 5, |subject| rules.explain(subject));
+        notes(&said[at..]).concat()
+    };
+    let from = "From: Bot <x@robots.example>\n";
+    let taken = held(0, from, "");
+    assert_eq!(
+        taken,
+        "0 +main a.b matches \"*\", From matches \"*@robots.example*\""
+    );
+    let taken = held(3, "Expires: Fri, 02 Jan 2026 00:00:00 +0000\n", "");
+    assert!(
+        taken.ends_with("it expires 3600 to 86400 seconds after it came"),
+        "{taken}"
     );
 }

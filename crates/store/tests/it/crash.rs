@@ -356,6 +356,27 @@ fn what_was_dropped_hides_nothing_that_is_left() {
     assert_eq!(found, wanted);
 }
 
+/// The last article fills its file to the end, and no other was made: the next start passed over the one to come, which was then
+/// taken for lost.
+#[test]
+fn a_file_that_is_full_to_the_end_is_followed_by_the_next() {
+    let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+    let config = config_of("segment", 1 << 20);
+    let mut rig = Rig::new(Arc::clone(&disk), &config).unwrap();
+    let room = rig.reader.buffers()[0].cycle_octets();
+    let mut len = room as usize - 200;
+    while (article(1, len).0.len() as u64 + 64).next_multiple_of(64) != room {
+        len += 1;
+    }
+    rig.place(1, len).unwrap();
+    rig.commit().unwrap();
+    let mut rig = Rig::recover(disk, &config, rig.log.clone(), Access::Write).unwrap();
+    let token = rig.place(2, 500).unwrap();
+    rig.commit().unwrap();
+    assert_eq!(token.position().cycle(), 2);
+    assert_eq!(rig.read_all().read, 2);
+}
+
 /// Writes the open batches; the log never hears of them.
 fn write(rig: &mut Rig) {
     for batch in &mut rig.seal() {

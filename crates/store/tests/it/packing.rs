@@ -133,6 +133,41 @@ fn either_copy_of_a_dictionary_is_enough_and_the_other_is_written_again() {
 }
 
 #[test]
+fn what_a_server_has_in_memory_is_written_again() {
+    let (disk, log) = packed();
+    let first = rig(&disk, log);
+    assert_whole(&first);
+    COPIES.iter().for_each(|at| damage(&disk, *at));
+    let buffer = first.reader.buffers()[0].clone();
+    let told = buffer.mend_header().unwrap().unwrap();
+    assert!(told.contains("both copies were damaged"), "{told}");
+    assert_whole(&rig(&disk, first.log.clone()));
+    // Who has not read it knows only that it is lost.
+    COPIES.iter().for_each(|at| damage(&disk, *at));
+    let again = rig(&disk, first.log.clone());
+    let told = again.reader.buffers()[0].mend_header().unwrap().unwrap();
+    assert!(told.contains("both copies are damaged"), "{told}");
+}
+
+#[test]
+fn a_file_whose_dictionary_is_gone_gets_no_other() {
+    let (disk, log) = packed();
+    let file = disk.open(Path::new(&segment(1)), OpenMode::ReadWrite);
+    let file = file.unwrap();
+    let mut backup = vec![0; 16_384];
+    file.read_exact_at(&mut backup, COPIES[0]).unwrap();
+    file.write_at(&vec![0; backup.len()], COPIES[0]).unwrap();
+    let mut again = rig(&disk, log);
+    feed(&mut again, ENOUGH);
+    checkpoint(&mut again);
+    feed(&mut again, ENOUGH);
+    let tally = again.read_all();
+    assert_eq!((tally.read, tally.corrupt), (3 * ENOUGH as usize, 20));
+    file.write_at(&backup, COPIES[0]).unwrap();
+    assert_whole(&rig(&disk, again.log.clone()));
+}
+
+#[test]
 fn without_its_dictionary_an_article_is_damaged_and_nothing_is_written_there() {
     let (disk, log) = packed();
     COPIES.iter().for_each(|at| damage(&disk, *at));

@@ -16,7 +16,7 @@ use newsreel_engine::ArticleRef;
 use newsreel_host::{Clock as _, Disk as _, RealClock, RealDisk};
 use newsreel_store::{ARTICLE_OCTETS_MAX, RuleSubject, Rules};
 use newsreel_wire::UnixTime;
-use newsreel_wire::article::Headers;
+use newsreel_wire::article::{Headers, Known};
 use newsreel_wire::nntp::framing::{dot_stuff, lf_to_wire};
 use serde_json::{Value, json};
 
@@ -336,12 +336,49 @@ impl Subject {
         };
         let mut wire = Vec::new();
         dot_stuff(&text, &mut wire);
+        as_it_came(&mut wire);
         Ok(Self {
             wire,
             arrival: UnixTime(stored["arrival"].as_u64().unwrap_or(0)),
             stored: json!({"set": stored["set"], "token": stored["token"]}),
         })
     }
+}
+
+/// Takes out of a stored article what this server wrote into it: Xref, and its own name at the front of Path with what it says there.
+fn as_it_came(wire: &mut Vec<u8>) {
+    let Ok(headers) = Headers::scan_stored(wire) else {
+        return;
+    };
+    let (Some(path), Some(xref)) = (headers.get(Known::Path), headers.get(Known::Xref)) else {
+        return;
+    };
+    let mut words = xref.trimmed().split(|octet| *octet == b' ');
+    let name = words.next().unwrap_or_default();
+    let mut rest = path.content;
+    if let Some(behind) = rest
+        .strip_prefix(name)
+        .and_then(|rest| rest.strip_prefix(b"!"))
+    {
+        rest = behind;
+        // What we found out about who sent it (RFC 5537 section 3.2.1).
+        while rest.starts_with(b".") || rest.starts_with(b"!") {
+            let behind = rest.iter().position(|octet| *octet == b'!');
+            rest = rest
+                .get(behind.map_or(rest.len(), |at| at + 1)..)
+                .unwrap_or_default();
+        }
+    }
+    let own = path.content.len() - rest.len();
+    let own = path.content_start..path.content_start + own;
+    let xref = xref.start..xref.end;
+    // The later one first, so that the other stays where it is.
+    let (first, second) = match own.start < xref.start {
+        true => (xref, own),
+        false => (own, xref),
+    };
+    wire.drain(first);
+    wire.drain(second);
 }
 
 fn explain(article: &str, spool: &LookArgs) -> Result<()> {

@@ -204,7 +204,7 @@ impl StorageMethod for SegmentSet {
             return Ok(());
         }
         let cycle = self.filling.cycle();
-        if self.files.is_missing(cycle) {
+        if self.files.is_missing(cycle) && !self.filling.begins_cycle() {
             // What was in it is gone; nothing is written in front of where it ended.
             self.filling.leave_file();
         }

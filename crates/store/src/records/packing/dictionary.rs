@@ -150,31 +150,51 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Whether both copies in a file are the same; where one is not, and the other is sound, it is written again if that may be.
-pub(super) fn copies_agree(
+/// What a look at the copies in a file found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Copies {
+    /// Both are sound, or there never were any.
+    Sound,
+    /// So many were not, and are written again if that may be.
+    Mended(usize),
+    /// Neither is, and nobody knows what they were.
+    Lost,
+}
+
+/// Looks at both copies in a file, and writes again what is not sound, if it may: from the other, or from what is still `known`
+/// in memory.
+pub(super) fn mend(
     file: &dyn File,
     geometry: &Geometry,
+    known: Option<&Dictionary>,
     may_write: bool,
-) -> newsreel_host::Result<bool> {
+) -> newsreel_host::Result<Copies> {
     let Some((at, each)) = room(geometry) else {
-        return Ok(true);
+        return Ok(Copies::Sound);
     };
-    let Some(sound) = read(file, geometry)? else {
-        return Ok(true);
+    let read = read(file, geometry)?;
+    let Some(sound) = read.as_ref().or(known) else {
+        return Ok(match is_blank(file, geometry)? {
+            true => Copies::Sound,
+            false => Copies::Lost,
+        });
     };
-    let mut agree = true;
+    let mut bad = 0;
     for at in at {
         let copy = read_copy(file, at, each);
         if copy.is_ok_and(|copy| decode(&copy) == Some(sound.octets())) {
             continue;
         }
-        agree = false;
+        bad += 1;
         if may_write {
             file.write_at(&encode(sound.octets()), at)?;
             file.sync_data()?;
         }
     }
-    Ok(agree)
+    Ok(match bad {
+        0 => Copies::Sound,
+        bad => Copies::Mended(bad),
+    })
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use zstd::zstd_safe::{CCtx, CDict, compress_bound, train_from_buffer};
 
 use super::dictionary::{self, Dictionary};
 use crate::error::Result;
-use crate::method::CheckpointWrite;
+use crate::method::{BufferReader as _, CheckpointWrite, ScanRange, Scanned};
 use crate::records::buffer::Buffer;
 
 /// So many octets of articles a dictionary is made of, for each of its own.
@@ -41,6 +41,8 @@ pub(crate) struct Packer {
     trained: Arc<Mutex<Option<Trained>>>,
     /// One is being made for this cycle, or was.
     asked_for: Option<u32>,
+    /// The cycle of the file that was written first.
+    first: Option<u32>,
 }
 
 impl std::fmt::Debug for Packer {
@@ -87,6 +89,7 @@ impl Packer {
             }),
             trained: Arc::default(),
             asked_for: None,
+            first: None,
         }
     }
 
@@ -126,6 +129,7 @@ impl Packer {
     /// Makes sure that `current` is of this cycle, with the dictionary that its file has.
     fn turn_to(&mut self, buffer: &Buffer, cycle: u32) {
         let is_first = self.current.is_none();
+        self.first = self.first.or(Some(cycle));
         if self.current.as_ref().is_none_or(|(of, _)| *of != cycle) {
             // Only a file that was there before us may have one that nobody has told us of.
             let found = match is_first {
@@ -154,6 +158,7 @@ impl Packer {
             return None;
         }
         self.asked_for = Some(*cycle);
+        let may_have_had_one = self.first == Some(*cycle);
         let next = Samples {
             octets_max: samples.octets_max,
             ..Samples::default()
@@ -161,6 +166,7 @@ impl Packer {
         Some(Training {
             buffer: Arc::clone(buffer),
             cycle: *cycle,
+            may_have_had_one,
             samples: std::mem::replace(samples, next),
             done: Arc::clone(&self.trained),
         })
@@ -172,6 +178,8 @@ impl Packer {
 pub(crate) struct Training {
     buffer: Arc<Buffer>,
     cycle: u32,
+    /// The file was there before this server started.
+    may_have_had_one: bool,
     samples: Samples,
     done: Arc<Mutex<Option<Trained>>>,
 }
@@ -194,10 +202,26 @@ impl Training {
         }
     }
 
+    /// Whether an article of the file cannot be unpacked: it may be one that needs a dictionary that was lost, and that somebody may
+    /// put back.
+    fn has_unsound(&self) -> bool {
+        let start = self.buffer.geometry.start_of(self.cycle);
+        let range = ScanRange::LiveFrom(start.unwrap_or_default());
+        let mut scan = Arc::clone(&self.buffer).scan(range);
+        loop {
+            match scan.step() {
+                Ok(Some(Scanned::Record { sound: true, .. } | Scanned::Passed)) => {}
+                Ok(None) => return false,
+                _ => return true,
+            }
+        }
+    }
+
     /// Whether it was written: never in place of another, whatever is left of that.
     fn write_to_file(&self, dictionary: &Dictionary) -> newsreel_host::Result<bool> {
         let file = self.buffer.home.file(self.cycle)?;
-        let is_free = dictionary::is_blank(&*file, &self.buffer.geometry)?;
+        let is_free = dictionary::is_blank(&*file, &self.buffer.geometry)?
+            && !(self.may_have_had_one && self.has_unsound());
         if is_free {
             dictionary::write(&*file, &self.buffer.geometry, dictionary)?;
         }

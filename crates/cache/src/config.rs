@@ -6,10 +6,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use newsreel_net::client::{PoolLimits, Reach, Secured};
+use newsreel_wire::wildmat::Wildmat;
 use serde::{Deserialize, Serialize};
 
 use crate::cached::CacheSettings;
 use crate::keep::KeepSettings;
+use crate::remote::Route;
 
 /// `[cache]`: what a caching server keeps, and how old what it tells may be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,7 +34,7 @@ pub struct CacheConfig {
     pub refresh_s: u64,
     /// How old the list of groups may be, marks and all, seconds. 0: it is fetched for each listing.
     pub list_refresh_s: u64,
-    /// How long a message-id that the upstream server does not have is not asked for again, seconds. 0: it is each time.
+    /// How long an upstream server is not asked again for a message-id that it does not have, seconds. 0: it is each time.
     pub missing_s: u64,
     /// Articles that are fetched at once when they are read one behind the other; 1: none ahead.
     pub read_ahead: u32,
@@ -90,7 +92,6 @@ impl CacheConfig {
     pub fn settings(&self) -> CacheSettings {
         CacheSettings {
             refresh_s: self.refresh_s,
-            missing_refresh: Duration::from_secs(self.missing_s),
             read_ahead_max: usize::try_from(self.read_ahead).unwrap_or(usize::MAX),
             read_ahead_octets_max: self.read_ahead_octets,
         }
@@ -114,7 +115,7 @@ pub enum UpstreamTls {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(deny_unknown_fields, default)]
 pub struct UpstreamsConfig {
-    /// The server that a caching server reads from, and posts to.
+    /// The servers that a caching server reads from, and posts to.
     pub upstream: Vec<UpstreamConfig>,
 }
 
@@ -125,6 +126,13 @@ pub struct UpstreamConfig {
     /// Where it is, `host` or `host:port`; the host is a name or an address, the usual port 119, and 563 where `tls` is
     /// "implicit".
     pub address: String,
+    /// The groups that it is asked for, a wildmat. The numbers of a group come from the first server of the lowest `tier` that is
+    /// asked for it; articles, which have message-ids, come from any.
+    pub groups: String,
+    /// Servers of a higher tier are asked only for what those of lower ones do not have, and while these cannot be asked.
+    pub tier: u32,
+    /// Whether posts are sent to it: they go to the first of the lowest tier that is asked for one of their groups.
+    pub posting: bool,
     /// The address of this machine that connections come from; empty: what the system chooses.
     pub bind: String,
     /// How connections are secured. The server's certificate is always verified, for the host of `address`.
@@ -156,6 +164,9 @@ impl Default for UpstreamConfig {
     fn default() -> Self {
         Self {
             address: String::new(),
+            groups: "*".to_owned(),
+            tier: 0,
+            posting: true,
             bind: String::new(),
             tls: UpstreamTls::None,
             authority: PathBuf::new(),
@@ -194,6 +205,17 @@ impl UpstreamConfig {
         }
     }
 
+    /// What it is asked for; none: its groups are no wildmat.
+    #[must_use]
+    pub fn route(&self) -> Option<Route> {
+        Some(Route {
+            name: self.address.clone(),
+            groups: Wildmat::parse(&self.groups).ok()?,
+            tier: self.tier,
+            posting: self.posting,
+        })
+    }
+
     /// The limits of its pool.
     #[must_use]
     pub const fn limits(&self) -> PoolLimits {
@@ -218,14 +240,20 @@ impl UpstreamConfig {
 /// What is wrong with the upstream servers: key and what would be right.
 #[must_use]
 pub fn problems(upstreams: &[UpstreamConfig]) -> Vec<(String, String)> {
-    let each = upstreams.iter().enumerate().flat_map(|(at, upstream)| {
-        let problems = upstream.reach().problems().into_iter();
-        problems.map(move |(key, right)| (format!("[{at}].{key}"), right))
-    });
-    let mut all: Vec<_> = each.collect();
-    if upstreams.len() > 1 {
-        let right = "one [[upstream]] is all that can be read from: take the others out";
-        all.push(("[1].address".to_owned(), right.to_owned()));
+    let mut all = Vec::new();
+    for (at, upstream) in upstreams.iter().enumerate() {
+        let mut tell = |key: &str, right: String| all.push((format!("[{at}].{key}"), right));
+        for (key, right) in upstream.reach().problems() {
+            tell(key, right);
+        }
+        if let Err(why) = Wildmat::parse(&upstream.groups) {
+            tell("groups", why.to_string());
+        }
+        let mut before = upstreams.iter().take(at);
+        if before.any(|other| other.address == upstream.address) {
+            let right = "another upstream server has this address: give each once".to_owned();
+            tell("address", right);
+        }
     }
     all
 }
@@ -250,7 +278,13 @@ mod tests {
             problems.map(|(key, _)| key).collect::<Vec<_>>()
         };
         assert_eq!(keys(&[bad]), ["[0].address", "[0].bind"]);
-        assert_eq!(keys(&[good.clone(), good]), ["[1].address"]);
+        assert_eq!(keys(&[good.clone(), good.clone()]), ["[1].address"]);
+        let backup = UpstreamConfig {
+            address: "backup.example.org".to_owned(),
+            groups: "[".to_owned(),
+            ..good.clone()
+        };
+        assert_eq!(keys(&[good, backup]), ["[1].groups"]);
         let nowhere = CacheConfig {
             directory: PathBuf::new(),
             ..CacheConfig::default()

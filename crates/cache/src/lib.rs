@@ -13,7 +13,7 @@ pub mod keep;
 mod remote;
 mod upstream;
 
-pub use cached::{CServer, CacheSettings, Counted, CountedPart, MISSING_IDS_MAX};
+pub use cached::{CServer, CacheSettings, Counted, CountedPart};
 pub use config::{CacheConfig, UpstreamConfig, UpstreamTls, UpstreamsConfig, problems};
-pub use remote::{RServer, RemoteNewnews, RemoteSettings};
+pub use remote::{MISSING_IDS_MAX, RServer, RemoteNewnews, RemoteSettings, Route, Routes};
 pub use upstream::{SECRET_OCTETS_MAX, Upstream};

@@ -285,7 +285,7 @@ pub(crate) fn judge(
         Some(control) => control_groups(shared, &policy, &headers, &relay, control)?,
         None => find_groups(shared, &policy, &headers, &relay)?,
     };
-    let set = choose_set(shared, now, &headers, wire.len())?;
+    let set = choose_set((shared, &policy), now, &headers, wire.len())?;
     let from = batch.text.len();
     if shared.config.sequencer.mode == Mode::Reader {
         overview::write_front(&headers, &mut batch.text);
@@ -456,7 +456,7 @@ fn junk(shared: &Shared, policy: &Policy) -> Option<GroupId> {
 
 /// Which buffer set takes it, by the storage rules.
 fn choose_set(
-    shared: &Shared,
+    (shared, policy): (&Shared, &Policy),
     now: Option<UnixTime>,
     headers: &Headers<'_>,
     octets: usize,
@@ -466,8 +466,8 @@ fn choose_set(
         octets: octets as u64,
         arrival: now.unwrap_or_else(|| UnixTime(shared.clock.now().secs)),
     };
-    shared
-        .rules
+    policy
+        .storage
         .choose(&subject)
         .map(|(set, _)| set)
         .ok_or(Reject::NoStorageRule)

@@ -6,6 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::mpsc::{SendError, SyncSender};
 
+use newsreel_service::cancel_lock::PRINT_OCTETS;
 use newsreel_wire::{GroupId, GroupName, Sequence, UnixTime};
 
 use crate::checkpoint::{Stage, Task, Written};
@@ -15,7 +16,7 @@ use crate::error::Error;
 use crate::filing::{Filing, GroupSlot, NUMBER_LARGER_MAX, NUMBER_MAX};
 use crate::places::Places;
 use crate::record::{
-    GroupRecord, GroupRemovedRecord, LeftRecord, StateRecord, WithdrawnRecord, kind,
+    GroupRecord, GroupRemovedRecord, LeftRecord, PendingRecord, StateRecord, WithdrawnRecord, kind,
 };
 use crate::requests::{GroupChange, GroupSpec, Request, Waiting};
 use crate::sequencer::Sequencer;
@@ -92,10 +93,12 @@ impl Sequencer {
                 // What it says of their places may be no longer true.
                 Err(Error::Moved)
             }
-            Request::Withdraw { articles, .. } => self.withdraw(&articles, &[]),
+            Request::Withdraw {
+                articles, awaited, ..
+            } => self.withdraw(&articles, &[], &awaited),
             Request::Expire {
                 withdrawn, left, ..
-            } => self.withdraw(&withdrawn, &left),
+            } => self.withdraw(&withdrawn, &left, &[]),
             Request::Copy(copies) => self.copy(&copies),
             Request::Clear(tokens) => {
                 self.store.withdrawn(&tokens, &mut self.open.writes);
@@ -143,14 +146,22 @@ impl Sequencer {
         octets <= self.frame_octets_max.saturating_sub(taken)
     }
 
-    fn withdraw(&mut self, articles: &[WithdrawnRecord], left: &[LeftRecord]) -> Result<(), Error> {
+    fn withdraw(
+        &mut self,
+        articles: &[WithdrawnRecord],
+        left: &[LeftRecord],
+        awaited: &[PendingRecord],
+    ) -> Result<(), Error> {
         let places = |groups: &Places| groups.len() * WithdrawnRecord::GROUP_OCTETS;
         let octets = |it: &WithdrawnRecord| WithdrawnRecord::OCTETS + places(&it.groups);
         let octets_left = |it: &LeftRecord| LeftRecord::OCTETS + places(&it.groups);
+        let octets_awaited =
+            |it: &PendingRecord| PendingRecord::OCTETS + it.keys.len() * PRINT_OCTETS;
         let octets = articles
             .iter()
             .map(octets)
-            .chain(left.iter().map(octets_left));
+            .chain(left.iter().map(octets_left))
+            .chain(awaited.iter().map(octets_awaited));
         if !self.fits(octets.map(|octets| octets + RECORD_OCTETS).sum()) {
             return Err(Error::FrameFull);
         }
@@ -160,6 +171,9 @@ impl Sequencer {
         for article in articles {
             article.encode(self.record(kind::WITHDRAWN));
             self.open.withdrawn.push(article.token);
+        }
+        for target in awaited {
+            target.encode(self.record(kind::CANCEL_PENDING));
         }
         Ok(())
     }

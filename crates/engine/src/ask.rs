@@ -16,7 +16,7 @@ use crate::filing::number_max;
 use crate::mend::describe;
 use crate::report::{
     ArticleRef, ArticleReport, BufferReport, BufferStatus, GroupReport, HistoryStatus, LogStatus,
-    OverviewStatus, Status, TOKEN_SHAPE,
+    OverviewStatus, PutOff, Status, TOKEN_SHAPE,
 };
 use crate::requests::GroupSpec;
 use crate::timekeeper;
@@ -29,6 +29,8 @@ impl Engine {
         let segments = shared.journal.segments();
         let filter = shared.filter.read().clone();
         let config = &shared.config.sequencer;
+        let paused = shared.holds.lock().why();
+        let put_off = self.put_off();
         Status {
             version: env!("CARGO_PKG_VERSION"),
             spool: shared.config.spool.display().to_string(),
@@ -50,7 +52,8 @@ impl Engine {
                 Durability::None => "none",
             }
             .to_owned(),
-            paused: shared.holds.lock().why(),
+            paused,
+            put_off,
             clock: shared.time.jump_s().map(timekeeper::describe),
             sequence: shared.committed().0,
             checkpoint: facts.checkpoint.0,
@@ -91,6 +94,17 @@ impl Engine {
         }
     }
 
+    fn put_off(&self) -> Vec<PutOff> {
+        let holds = self.shared.holds.lock();
+        let put_off = holds.sets.iter().map(|held| PutOff {
+            set: self.set_name(held.set),
+            why: held.why,
+            articles: held.articles,
+            since: held.since.0,
+        });
+        put_off.collect()
+    }
+
     fn buffers(&self) -> Vec<BufferStatus> {
         let buffers = self.shared.store.facts().into_iter();
         buffers.map(|facts| self.buffer_status(&facts)).collect()
@@ -114,7 +128,7 @@ impl Engine {
     }
 
     /// Whether the configuration says so; who only looks writes none.
-    fn is_never_written(&self, facts: &BufferFacts) -> bool {
+    pub(crate) fn is_never_written(&self, facts: &BufferFacts) -> bool {
         let mut buffers = self.shared.config.store.buffers.iter();
         buffers.any(|one: &BufferConfig| one.read_only && one.name == facts.name)
     }

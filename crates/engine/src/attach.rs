@@ -6,7 +6,7 @@
 //! each group unless that group has given it or a later one already; then it gets the next: no number is given twice.  The
 //! files are only read.  What is known is passed over, so that the same again, or the rest after a stop, does no harm.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
@@ -16,12 +16,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use newsreel_service::{Completion, Connection, ConnectionId, Outcome, Reject};
 use newsreel_store::{
-    Alone, BufferReader, RecordScan, RuleSubject, ScanRange, Scanned, open_alone,
+    Alone, Blocking, BufferReader, RecordScan, RuleSubject, ScanRange, Scanned, Want, open_alone,
 };
 use newsreel_wire::article::{self, ArticleFacts, Headers, Known};
 use newsreel_wire::{
-    ArticleNumber, GroupId, GroupName, MessageId, Sequence, SetId, UnixTime, newsgroups, overview,
-    xref,
+    ArticleNumber, GroupId, GroupName, IdHash, MessageId, Sequence, SetId, Token, TokenText,
+    UnixTime, newsgroups, overview, xref,
 };
 use serde::Serialize;
 
@@ -34,6 +34,10 @@ use crate::requests::GroupSpec;
 
 /// So much is handed to the sequencer at once: about as much as one commit holds.
 pub const ATTACHED_AT_ONCE_OCTETS: usize = 1 << 20;
+/// So many articles are remembered, so that one that comes again is counted once.
+pub const THOUGHT_OF_MAX: usize = 1 << 22;
+/// So many damaged places are named.
+const PLACES_NAMED_MAX: usize = 100;
 /// How long an answer is waited for before it is asked whether any can come.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -59,6 +63,8 @@ pub struct Attached {
     pub known: u64,
     /// Damaged, or nothing can be read where they should be.
     pub damaged: u64,
+    /// The first of those places: the file, where in it, and why.
+    pub places: Vec<String>,
     /// Not taken, and why.
     pub refused: BTreeMap<&'static str, u64>,
     /// Groups that were made, or would be.
@@ -99,6 +105,37 @@ impl Walk {
         self.before + self.scan.octets_read()
     }
 
+    /// Counts a damaged place, and names it.
+    fn damaged(&self, found: &Scanned, report: &mut Attached) {
+        report.damaged += 1;
+        if report.places.len() >= PLACES_NAMED_MAX {
+            return;
+        }
+        let what = match found {
+            Scanned::Record { token, .. } => self.why(token),
+            Scanned::Damaged { from, to, .. } => {
+                format!("nothing can be read from {from:#x} to {to:#x}")
+            }
+            Scanned::Passed => return,
+        };
+        let path = self.reader.facts().path;
+        report.places.push(format!("{path}: {what}"));
+    }
+
+    /// What is wrong with an article.
+    fn why(&self, token: &Token) -> String {
+        let (name, position) = (self.reader.name(), token.position());
+        let text = TokenText { name, position };
+        let mut memory = Vec::new();
+        let read = self
+            .reader
+            .read(token, Want::Whole, Blocking::Yes, &mut memory);
+        match read {
+            Ok(_) => format!("the article {text} is damaged"),
+            Err(why) => format!("the article {text}: {why}"),
+        }
+    }
+
     /// Goes on with the next file that can be opened; whether there is one.
     fn turn(&mut self, report: &mut Attached) -> bool {
         for next in self.later.by_ref() {
@@ -135,7 +172,7 @@ impl Walk {
                     return;
                 }
                 Ok(Some(Scanned::Passed)) => {}
-                Ok(Some(Scanned::Record { .. } | Scanned::Damaged { .. })) => report.damaged += 1,
+                Ok(Some(found)) => self.damaged(&found, report),
                 Err(error) => {
                     let path = self.reader.facts().path;
                     report.unreadable.push(format!("{path}: {error}"));
@@ -185,6 +222,7 @@ impl Engine {
             sink: Arc::new(Connection::new(ConnectionId(u64::MAX), None, None)),
             batch: None,
             octets: 0,
+            thought_of: HashSet::new(),
         };
         for walk in &mut walks {
             walk.advance(&mut attach.report);
@@ -223,11 +261,21 @@ struct Attach<'a> {
     batch: Option<CandidateBatch>,
     /// Octets in the batch.
     octets: usize,
+    /// What would be known by now, as far as nobody refuses it.
+    thought_of: HashSet<IdHash>,
 }
 
 impl Attach<'_> {
     fn refuse(&mut self, why: &'static str) {
         *self.report.refused.entry(why).or_default() += 1;
+    }
+
+    /// Whether it came before, among so many.
+    fn is_again(&mut self, hash: IdHash) -> bool {
+        match self.thought_of.len() < THOUGHT_OF_MAX {
+            true => !self.thought_of.insert(hash),
+            false => self.thought_of.contains(&hash),
+        }
     }
 
     /// Puts one article into the batch, or counts why not.
@@ -257,7 +305,14 @@ impl Attach<'_> {
         let Some((set, places)) = self.destination(&headers, wire.len(), arrival)? else {
             return Ok(());
         };
-        self.number(&places);
+        let is_again = self.is_again(hash);
+        if self.what.dry_run && is_again {
+            self.report.known += 1;
+            return Ok(());
+        }
+        if !is_again {
+            self.number(&places);
+        }
         if self.what.dry_run {
             self.report.taken += 1;
             return Ok(());
@@ -329,7 +384,8 @@ impl Attach<'_> {
             octets: octets as u64,
             arrival,
         };
-        let Some((set, _)) = self.engine.shared.rules.choose(&subject) else {
+        let policy = self.engine.shared.policy.load();
+        let Some((set, _)) = policy.storage.choose(&subject) else {
             self.refuse(Reject::NoStorageRule.label());
             return Ok(None);
         };

@@ -243,55 +243,97 @@ impl Engine {
         let name = String::from_utf8_lossy(article.id).into_owned();
         let token = article.token;
         report.articles += 1;
-        let mut is_removed = false;
-        match shared
-            .store
-            .read(&token, Want::Whole, Blocking::Yes, memory)
-        {
-            Ok(stored)
-                if stored.sequence == record.sequence && stored.id_hash == article.id_hash => {}
-            Ok(_) => report.problem(format!(
-                "{name}: the store has another article in its place"
-            )),
-            Err(ReadError::Gone) => {}
-            Err(ReadError::Removed) => is_removed = true,
-            Err(error) => report.problem(format!("{name}: {error}")),
-        }
+        let mut is_removed =
+            self.check_text((&article, Some(record.sequence)), &token, report, memory);
         let history = report.unless_damaged(shared.views.history().lookup(&article.id_hash))?;
-        let rows = self.rows_of(&article, report)?;
+        let mut rows = self.rows_of(&article, report)?;
         // Judged only now: what is alive at the end was alive all along.
         if !shared.store.is_live(&token) {
             report.overwritten += 1;
             return Ok(());
         }
         // The number of the set may have changed since.
-        let is_it = |found: Option<Token>| found.is_some_and(|found| found.same_place(&token));
+        let leads_to =
+            |found: Option<Token>, token: &Token| found.is_some_and(|it| it.same_place(token));
+        let is_it = |found| leads_to(found, &token);
         let known = history.flatten().map(|entry| entry.token);
+        let mut here = token;
         if let Some(elsewhere) = known.filter(|known| !is_it(*known))
             && rows.iter().all(|(found, ..)| !is_it(*found))
         {
-            gone.insert(article.id_hash, (name, elsewhere));
-            return Ok(());
+            gone.insert(article.id_hash, (name.clone(), elsewhere));
+            let Some(moved) = elsewhere else {
+                return Ok(());
+            };
+            // It has the sequence of its move.
+            is_removed = self.check_text((&article, None), &moved, report, memory);
+            rows = self.rows_of(&article, report)?;
+            let now = report.unless_damaged(shared.views.history().lookup(&article.id_hash))?;
+            let stays = now
+                .flatten()
+                .is_some_and(|entry| leads_to(entry.token, &moved));
+            if !stays || !shared.store.is_live(&moved) {
+                // It went on meanwhile: what is said of it now concerns another moment.
+                return Ok(());
+            }
+            here = moved;
+        } else if history.is_some_and(|entry| !is_it(entry.and_then(|entry| entry.token))) {
+            report.problem(format!("{name}: the history does not lead to it"));
         }
         if is_removed {
             // Whoever removed it may have been seen meanwhile.
             report.problem(format!("{name}: {}", ReadError::Removed));
         }
-        if history.is_some_and(|entry| !is_it(entry.and_then(|entry| entry.token))) {
-            report.problem(format!("{name}: the history does not lead to it"));
-        }
-        for (found, id, group, number) in rows {
+        self.check_rows(&name, article.id, &here, rows, report);
+        Ok(())
+    }
+
+    /// The overview has an article in its places, and leads to where it is.
+    fn check_rows(
+        &self,
+        name: &str,
+        id: &[u8],
+        here: &Token,
+        rows: Vec<Row>,
+        report: &mut CheckReport,
+    ) {
+        let views = &self.shared.views;
+        for (found, known_id, group, number) in rows {
             report.rows += 1;
-            let is_removed = !shared.views.groups().exists(group)
-                || shared.views.overview().is_withdrawn(group, number);
-            if !is_removed && (!is_it(found) || id != article.id) {
+            let is_removed =
+                !views.groups().exists(group) || views.overview().is_withdrawn(group, number);
+            let is_it = found.is_some_and(|found| found.same_place(here)) && known_id == id;
+            if !is_removed && !is_it {
                 report.problem(format!(
                     "{name}: the overview of group {} does not have it as number {}",
                     group.0, number.0
                 ));
             }
         }
-        Ok(())
+    }
+
+    /// The store has an article in this place; `true`: its file was removed.
+    fn check_text(
+        &self,
+        (article, sequence): (&ArticleRecord<'_>, Option<Sequence>),
+        token: &Token,
+        report: &mut CheckReport,
+        memory: &mut Vec<u8>,
+    ) -> bool {
+        let name = String::from_utf8_lossy(article.id);
+        let store = &self.shared.store;
+        match store.read(token, Want::Whole, Blocking::Yes, memory) {
+            Ok(stored)
+                if sequence.is_none_or(|sequence| stored.sequence == sequence)
+                    && stored.id_hash == article.id_hash => {}
+            Ok(_) => report.problem(format!(
+                "{name}: the store has another article in its place"
+            )),
+            Err(ReadError::Gone) => {}
+            Err(ReadError::Removed) => return true,
+            Err(error) => report.problem(format!("{name}: {error}")),
+        }
+        false
     }
 
     /// What the overview has in the places of an article: its token and message-id there.

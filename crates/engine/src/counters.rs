@@ -52,7 +52,7 @@ counters! {
     wanted,
     /// Offers answered "already here".
     known,
-    /// Offers put off.
+    /// Offers and articles put off.
     deferred,
     /// Commits made.
     commits,

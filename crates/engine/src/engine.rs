@@ -17,7 +17,7 @@ use newsreel_index::Error as IndexError;
 use newsreel_journal::JournalWriter;
 use newsreel_service::ArticleFilter;
 use newsreel_service::posting::{MailDrop, PostLimits, PostingConfig};
-use newsreel_store::{Access, Rules, Store};
+use newsreel_store::{Access, Store};
 use newsreel_wire::Sequence;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::Semaphore;
@@ -185,7 +185,6 @@ impl Engine {
         let committed = recovered.next.0.saturating_sub(1);
         let shared = Arc::new(Shared {
             offers: offers(&config.sequencer),
-            rules: Rules::new(&config.store)?,
             policy: ArcSwap::from_pointee(Policy::new(&config)?),
             path_identity: own_name(&config.sequencer.path_identity),
             hash_key,
@@ -335,13 +334,36 @@ impl Engine {
         ))
     }
 
-    /// Takes over what may change while the server runs: `[articles]`.
+    /// Whether all sets that the storage rules of a configuration name are in use: a new one waits for a start, and the rules with it.
+    pub fn has_sets_of(&self, config: &EngineConfig) -> bool {
+        let sets = &self.shared.config.store.sets;
+        let mut rules = config.store.rules.iter();
+        rules.all(|rule| sets.iter().any(|set| set.name == rule.set))
+    }
+
+    /// The configuration with what may change of its store while that is in use.  A set's number is its place in the
+    /// configuration that the store was opened with, whatever order a new one has.
+    fn with_sets_in_use(&self, config: &EngineConfig) -> EngineConfig {
+        let mut store = self.shared.config.store.clone();
+        match self.has_sets_of(config) {
+            true => store.rules.clone_from(&config.store.rules),
+            false => store
+                .rules
+                .clone_from(&self.shared.policy.load().storage_rules),
+        }
+        EngineConfig {
+            store,
+            ..config.clone()
+        }
+    }
+
+    /// Takes over what may change while the server runs: what articles must be, where they are stored, when they go.
     ///
     /// # Errors
     /// When something in it cannot be used, or the log that runs cannot hold the records of such articles.
     pub fn reload(&self, config: &EngineConfig) -> Result<(), Error> {
         let articles = &config.articles;
-        let policy = Policy::new(config)?;
+        let policy = Policy::new(&self.with_sets_in_use(config))?;
         let (needed, there) = (
             articles.segment_octets_min(),
             self.shared.config.journal.segment_octets,

@@ -165,7 +165,8 @@ impl Sequencer {
             Outcome::Rejected(_) | Outcome::RejectedField(..) | Outcome::Filtered(_) => {
                 Counters::add(&counters.rejected, 1)
             }
-            _ => Counters::add(&counters.failed, 1),
+            Outcome::Deferred(_) => Counters::add(&counters.deferred, 1),
+            Outcome::Failed => Counters::add(&counters.failed, 1),
         }
         Completion {
             ticket: entry.ticket,
@@ -235,9 +236,8 @@ impl Sequencer {
                     record.encode(frame.record(kind::ARTICLE));
                 }
                 Err(error) => {
-                    tracing::error!(%error, ?sequence, "no other place for an article; it is put off");
                     let _ = frame.record(kind::HOLE);
-                    lost.push(sequence);
+                    lost.push((sequence, self.put_off(record.token.set(), error)));
                 }
             }
         }
@@ -258,11 +258,9 @@ impl Sequencer {
             .iter_mut()
             .flat_map(|delivery| &mut delivery.entries)
         {
-            if entry
-                .sequence
-                .is_some_and(|sequence| lost.contains(&sequence))
-            {
-                entry.outcome = Outcome::Failed;
+            let lost = lost.iter().find(|(lost, _)| Some(*lost) == entry.sequence);
+            if let Some((_, put_off)) = lost {
+                entry.outcome = *put_off;
             }
         }
         self.send(commit);

@@ -7,7 +7,7 @@ use newsreel_index::Groups;
 use newsreel_wire::Sequence;
 use newsreel_wire::article::Headers;
 
-use crate::control::{groups, keyring, signed};
+use crate::control::{groups, keyring, nocem, signed};
 
 use crate::record::{
     ArticleRecord, CopyRecord, FeedRecord, GroupRecord, GroupRemovedRecord, LeftRecord,
@@ -111,6 +111,9 @@ pub fn decode_keyring(rows: &[u8]) -> bool {
 #[must_use]
 pub fn control_message(octets: &[u8]) -> Option<(usize, Option<usize>)> {
     let headers = Headers::scan(octets).ok()?;
+    if let Ok(Some(notice)) = nocem::read(&groups::text(&headers)) {
+        assert!(!notice.listed.is_empty() && notice.listed.len() <= nocem::NOTICE_ARTICLES_MAX);
+    }
     let text = signed::read(&headers).ok().map(|signed| signed.text.len());
     let message = groups::read(&headers, &Groups::default())?.ok()?;
     // Whatever the rules say is about what it says something of.

@@ -62,7 +62,7 @@ mod walk;
 mod withdraw;
 
 pub use admin::{GROUP_HIGH_END, GROUP_TEXT_OCTETS_MAX};
-pub use attach::{ATTACHED_AT_ONCE_OCTETS, Attached, Attaching};
+pub use attach::{ATTACHED_AT_ONCE_OCTETS, Attached, Attaching, THOUGHT_OF_MAX};
 pub use check::{GAPS_MAX, PROBLEMS_MAX};
 pub use config::{
     ArticlesConfig, Durability, EngineConfig, Mode, NumberOverflow, ScrubConfig, SequencerConfig,
@@ -72,6 +72,7 @@ pub use control::config::{Cancels, ControlConfig};
 pub use control::groups::{CHECKGROUPS_LINES_MAX, GroupAsked};
 pub use control::heed::{AskedByRule, ControlReport, WAITING_LOOKED_AT_MAX};
 pub use control::keyring::{Imported, KEYRING_FILE, KEYRING_OCTETS_MAX, Keyring};
+pub use control::nocem::NOTICE_ARTICLES_MAX;
 pub use control::pending::{PENDING_KEYS_MAX, PENDING_OCTETS_MAX};
 pub use control::signed::SIGNED_FIELDS_MAX;
 pub use control::told::CONTROL_MAILS_PER_HOUR_MAX;
@@ -86,6 +87,7 @@ pub use feeds::{FedArticle, FeedCursor, FeedRead};
 pub use in_order::HELD_MAX;
 pub use local::LocalService;
 pub use moving::mover::{MOVED_AT_ONCE_OCTETS, Relocated, Relocation};
+pub use moving::room::TargetRoom;
 pub use newnews::NewnewsCursor;
 pub use record::Reason;
 pub use report::{

@@ -27,6 +27,8 @@ pub struct Status {
     pub durability: String,
     /// Why nothing is taken at present, if so.
     pub paused: Option<String>,
+    /// Sets that took nothing when they were asked last; articles of others are taken.
+    pub put_off: Vec<PutOff>,
     /// What is wrong with the clock, if it jumped and nobody confirmed it.
     pub clock: Option<String>,
     /// The last committed sequence of the log.
@@ -61,6 +63,19 @@ pub struct Status {
     pub filters: Vec<FilterCounts>,
     /// Resident memory of the process, octets.
     pub memory_octets: u64,
+}
+
+/// A set that takes nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PutOff {
+    /// Its name.
+    pub set: String,
+    /// Why.
+    pub why: &'static str,
+    /// Articles that were put off, as often as they came.
+    pub articles: u64,
+    /// When the first of them came, seconds since 1970.
+    pub since: u64,
 }
 
 /// The log in figures.

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use crate::control::groups::Changes;
 use crate::error::Error;
 use crate::moving::sequencing::{Copies, Moving};
-use crate::record::{LeftRecord, WithdrawnRecord};
+use crate::record::{LeftRecord, PendingRecord, WithdrawnRecord};
 
 /// A group to make.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,6 +67,8 @@ pub(crate) enum Request {
     /// Offer these articles no more.
     Withdraw {
         articles: Vec<WithdrawnRecord>,
+        /// These go when they come; [`Pending`](crate::control::pending::Pending) knows them by now.
+        awaited: Vec<PendingRecord>,
         /// [`Shared::moves`](crate::shared::Shared::moves) before they were looked up.
         moves: u64,
     },

@@ -5,6 +5,8 @@
 //! meanwhile, and what is read goes around the page cache.  Who is overtaken by the free pointer goes on with what is the
 //! oldest by then: what was overwritten is no damage.  Each damaged place is logged once.
 
+use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
@@ -74,6 +76,7 @@ fn scrub_buffer(
     let mut again = Again::default();
     let mut bits = Bits::new(walk.at());
     let (mut is_overtaken, mut is_over) = (false, false);
+    let mut seen = Seen::new(buffer.id());
     while !is_over {
         if walk.at() < buffer.floor() {
             walk = Walk::new(shared, buffer, buffer.floor());
@@ -91,17 +94,14 @@ fn scrub_buffer(
             }
             Some(Met::Damaged(at, damage)) => {
                 if again.is_tried(shared, &mut walk, at) {
-                    counted = 0;
                     continue;
                 }
                 bits.is_unsure = true;
-                shared.found_damaged((buffer.id(), at), &damage);
-                scrubber.damaged(*damage);
+                seen.damage(shared, at, *damage, scrubber);
             }
             Some(Met::Removed(token, damage)) => {
                 if !scrubber.removed(&token) {
-                    shared.found_damaged((buffer.id(), token.position()), &damage);
-                    scrubber.damaged(*damage);
+                    seen.damage(shared, token.position(), *damage, scrubber);
                 }
             }
             Some(Met::Passed) => {}
@@ -125,7 +125,45 @@ fn scrub_buffer(
     if let Some(what) = bits.told(buffer.name()) {
         scrubber.mended(what);
     }
+    seen.tell(shared, from..walk.at());
     Ok(true)
+}
+
+/// The damage that a scrub meets in a buffer, as far as anybody keeps it in mind.
+struct Seen {
+    buffer: BufferId,
+    damaged: BTreeSet<Position>,
+}
+
+impl Seen {
+    const fn new(buffer: BufferId) -> Self {
+        Self {
+            buffer,
+            damaged: BTreeSet::new(),
+        }
+    }
+
+    fn damage(
+        &mut self,
+        shared: &Shared,
+        at: Position,
+        damage: Damage,
+        scrubber: &mut dyn Scrubber,
+    ) {
+        if self.damaged.len() <= KNOWN_MAX {
+            self.damaged.insert(at);
+        }
+        shared.found_damaged((self.buffer, at), &damage);
+        scrubber.damaged(damage);
+    }
+
+    /// A stretch was seen whole: what was known to be damaged in it and was not met is sound, or gone.
+    fn tell(&self, shared: &Shared, stretch: Range<Position>) {
+        if self.damaged.len() <= KNOWN_MAX {
+            let mut state = shared.scrubs.lock();
+            state.seen(self.buffer, stretch, &self.damaged);
+        }
+    }
 }
 
 /// A header is there to find the articles by; while it is in memory it can be written again.

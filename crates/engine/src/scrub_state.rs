@@ -3,8 +3,9 @@
 //! It is kept in the spool's file `scrub`, so that a pass goes on where it was after a restart and no damage is told twice.
 //! It is a hint: where it is lost or damaged, the next pass begins at the beginning.  `docs/formats/spool.md` has the layout.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::ops::Range;
 use std::path::Path;
 
 use newsreel_host::{Disk, ErrorKind, read_whole, replace_file};
@@ -124,6 +125,17 @@ impl ScrubState {
             return false;
         }
         self.known.insert(place, self.pass).is_none()
+    }
+
+    /// A stretch of a buffer was looked at, and this is all the damage in it: what else was known there is no more.
+    pub(crate) fn seen(
+        &mut self,
+        buffer: BufferId,
+        stretch: Range<Position>,
+        met: &BTreeSet<Position>,
+    ) {
+        self.known
+            .retain(|(of, at), _| *of != buffer || !stretch.contains(at) || met.contains(at));
     }
 
     /// Damaged places that were not overwritten yet.
@@ -295,6 +307,16 @@ mod tests {
         assert!(!state.found(at(1, 64, 1)));
         state.end(UnixTime(120));
         assert!(state.found(at(1, 128, 1)));
+        // Who looks in between and meets one of three has them forget what is in the stretch and was not met.
+        assert!(state.found(at(1, 256, 1)) && state.found(at(2, 128, 1)));
+        let stretch = Position::new(1, 64)..Position::new(1, 256);
+        state.seen(
+            BufferId(1),
+            stretch,
+            &BTreeSet::from([Position::new(1, 64)]),
+        );
+        let left: Vec<_> = state.known.keys().copied().collect();
+        assert_eq!(left, [at(1, 64, 1), at(1, 256, 1), at(2, 128, 1)]);
         for n in 0..2 * KNOWN_MAX as u64 {
             state.found(at(3, 64 * n, 1));
         }

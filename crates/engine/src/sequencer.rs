@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use newsreel_service::{Connection, ConnectionId, Defer, Outcome, Reject};
 use newsreel_store::{Place, PlaceError, Store};
-use newsreel_wire::{ArticleNumber, GroupId, Sequence, Token, UnixTime};
+use newsreel_wire::{ArticleNumber, GroupId, Sequence, SetId, Token, UnixTime};
 use parking_lot::Mutex;
 
 use crate::accept::{Candidate, CandidateBatch};
@@ -28,6 +28,7 @@ use crate::control::Asked;
 use crate::counters::Counters;
 use crate::error::Error;
 use crate::filing::{self, GroupTable};
+use crate::holds::no_place;
 use crate::moving::sequencing::MoveWaiting;
 use crate::places::Places;
 use crate::record::{self, FeedRecord, ReservedRecord, kind};
@@ -169,6 +170,8 @@ pub(crate) struct Scratch {
     /// Articles without a place since that was said last, and when that was.
     put_off: u64,
     put_off_told_ms: Option<u64>,
+    /// There are sets that took nothing when they were asked last.
+    holds_sets: bool,
 }
 
 impl Sequencer {
@@ -403,12 +406,10 @@ impl Sequencer {
             Err(PlaceError::TooLarge { .. }) => {
                 return Step::Answer(Outcome::Rejected(Reject::TooLarge));
             }
-            Err(error) => {
-                self.tell_no_place(&error);
-                return Step::Answer(Outcome::Failed);
-            }
+            Err(error) => return Step::Answer(self.put_off(candidate.set, error)),
         };
         self.scratch.hopeless = false;
+        self.takes_again(candidate.set);
         self.groups.take(&numbers);
         if is_fed {
             let facts = FeedRecord {
@@ -430,21 +431,41 @@ impl Sequencer {
         match candidate.asked.as_deref() {
             Some(Asked::Cancel(cancel)) => self.take_out(cancel),
             Some(Asked::Groups(changes)) => self.heed(changes),
-            Some(Asked::Signed(_)) => debug_assert!(false, "a signature was not looked at"),
-            None => {}
+            asked => debug_assert!(asked.is_none(), "a signature was not looked at"),
         }
         Step::Filed(sequence)
     }
 
-    /// Says why articles are put off, and how many since it was said last: peers offer them as fast as they can.
-    fn tell_no_place(&mut self, error: &PlaceError) {
+    /// An article got no place: says why, and how many since that was said last, for peers offer them as fast as they can.
+    pub(crate) fn put_off(&mut self, set: SetId, error: PlaceError) -> Outcome {
+        let (defer, why) = no_place(error);
+        let now = self.shared.time.calendar();
+        self.shared.holds.lock().put_off(set, why, now);
+        self.scratch.holds_sets = true;
         let now_ms = self.shared.now_ms();
         self.scratch.put_off += 1;
         let told_ms = self.scratch.put_off_told_ms;
         if told_ms.is_none_or(|told_ms| now_ms.saturating_sub(told_ms) >= TELL_EVERY_MS) {
             let articles = std::mem::take(&mut self.scratch.put_off);
-            tracing::error!(%error, articles, "no place for articles; they are put off");
+            let sets = &self.shared.config.store.sets;
+            let set = sets.get(usize::from(set.0)).map(|set| &set.name);
+            tracing::error!(
+                set,
+                why,
+                articles,
+                "no place for articles; they are put off"
+            );
             self.scratch.put_off_told_ms = Some(now_ms);
+        }
+        Outcome::Deferred(defer)
+    }
+
+    /// A set took an article.
+    fn takes_again(&mut self, set: SetId) {
+        if self.scratch.holds_sets {
+            let mut holds = self.shared.holds.lock();
+            holds.sets.retain(|held| held.set != set);
+            self.scratch.holds_sets = !holds.sets.is_empty();
         }
     }
 

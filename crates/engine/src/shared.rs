@@ -9,7 +9,7 @@ use newsreel_index::{Liveness, Views};
 use newsreel_journal::Journal;
 use newsreel_service::posting::PostingConfig;
 use newsreel_service::{ArticleFilter, Completion, Defer, Outcome};
-use newsreel_store::{Addition, Retirement, Rules, StoreReader};
+use newsreel_store::{Addition, Retirement, RuleConfig, Rules as StorageRules, StoreReader};
 use newsreel_wire::{BufferId, IdHash, MessageId, Position, Sequence, Wildmat};
 
 use parking_lot::{Mutex, RwLock};
@@ -18,6 +18,7 @@ use tokio::sync::Semaphore;
 use crate::accept::{Accept, CandidateBatch};
 use crate::config::{ArticlesConfig, EngineConfig};
 use crate::control::config::ControlConfig;
+use crate::control::nocem::Issuers;
 use crate::control::pending::Pending;
 use crate::control::rules::Rules as ControlRules;
 use crate::counters::Counters;
@@ -49,7 +50,6 @@ pub(crate) struct Shared {
     pub(crate) retirement: Arc<Retirement>,
     /// What makes buffers while the spool is open; held until the sequencer has the one that is made.
     pub(crate) addition: Mutex<Arc<Addition>>,
-    pub(crate) rules: Rules,
     /// What an article must be; changed while the server runs.
     pub(crate) policy: ArcSwap<Policy>,
     pub(crate) accept: Accept,
@@ -147,8 +147,16 @@ pub(crate) struct Policy {
     pub(crate) control: ControlConfig,
     /// Whose messages about groups are heeded.
     pub(crate) rules: ControlRules,
+    /// Whose notices are heeded.
+    pub(crate) issuers: Issuers,
+    /// The groups where notices are looked for.
+    pub(crate) notice_groups: Wildmat,
     /// When articles go.
     pub(crate) expire: ExpireRules,
+    /// Which set an article is stored in.
+    pub(crate) storage: StorageRules,
+    /// The same as they were written.
+    pub(crate) storage_rules: Vec<RuleConfig>,
 }
 
 impl Policy {
@@ -164,7 +172,13 @@ impl Policy {
             control: config.control.clone(),
             rules: ControlRules::parse(&config.control.rules)
                 .map_err(|why| Error::Setting(format!("control.rules: {why}")))?,
+            issuers: Issuers::parse(&config.control.nocem)
+                .map_err(|why| Error::Setting(format!("control.nocem: {why}")))?,
+            notice_groups: Wildmat::parse(&config.control.nocem_groups)
+                .map_err(|why| Error::Setting(format!("control.nocem_groups: {why}")))?,
             expire: ExpireRules::new(&config.expire, &config.store)?,
+            storage: StorageRules::new(&config.store)?,
+            storage_rules: config.store.rules.clone(),
         })
     }
 }

@@ -41,6 +41,8 @@ pub(crate) struct Walk<'a> {
     buffer: &'a Arc<dyn BufferReader>,
     scan: Box<dyn RecordScan>,
     from: Position,
+    /// What scans before this one have read, octets.
+    read_before: u64,
 }
 
 impl<'a> Walk<'a> {
@@ -57,6 +59,7 @@ impl<'a> Walk<'a> {
             buffer,
             scan,
             from,
+            read_before: 0,
         }
     }
 
@@ -97,7 +100,10 @@ impl<'a> Walk<'a> {
 
     /// Goes on from here, where something was mended.
     pub(crate) fn again_from(&mut self, at: Position) {
-        self.scan = Arc::clone(self.buffer).scan(ScanRange::LiveFrom(at));
+        if !self.scan.again_from(at) {
+            self.read_before += self.scan.octets_read();
+            self.scan = Arc::clone(self.buffer).scan(ScanRange::LiveFrom(at));
+        }
     }
 
     /// What writes the record again that the last step could not read: of an article whose message-id can still be read there, and
@@ -108,7 +114,9 @@ impl<'a> Walk<'a> {
         let entry = self.shared.views.history().lookup(&hash).ok()??;
         let token = entry.token.filter(|token| self.is_at(token, at))?;
         let is_live = self.shared.store.is_live(&token);
-        let write = Arc::clone(self.buffer).mending(&token, entry.arrival, &hash);
+        let is_logged = |sequence| self.logged(&token, sequence, |_| ()).is_some();
+        let buffer = Arc::clone(self.buffer);
+        let write = buffer.mending(&token, entry.arrival, &hash, &is_logged);
         Some((id.as_str().to_owned(), write.filter(|_| is_live)?))
     }
 
@@ -124,7 +132,7 @@ impl<'a> Walk<'a> {
 
     /// Octets that were read from the disk.
     pub(crate) fn octets_read(&self) -> u64 {
-        self.scan.octets_read()
+        self.read_before + self.scan.octets_read()
     }
 
     /// Octets of the buffer that lie behind.
@@ -141,7 +149,11 @@ impl<'a> Walk<'a> {
 
     fn damaged_article(&self, token: &Token, sequence: Sequence, id_hash: IdHash) -> Box<Damage> {
         let position = token.position();
-        let whose = self.logged(token, sequence).unwrap_or_else(|| {
+        let told = |article: &ArticleRecord<'_>| Whose {
+            id: Some(String::from_utf8_lossy(article.id).into_owned()),
+            places: self.confirmed(position, article.groups.iter().copied()),
+        };
+        let whose = self.logged(token, sequence, told).unwrap_or_else(|| {
             let is_it = |hash: &IdHash| *hash == id_hash;
             self.written(position, &is_it)
         });
@@ -188,8 +200,13 @@ impl<'a> Walk<'a> {
         token.buffer() == self.buffer.id() && token.position() == position
     }
 
-    /// Whose it was by its record in the log, while that is kept.
-    fn logged(&self, token: &Token, sequence: Sequence) -> Option<Whose> {
+    /// What is to be told of the article's record in the log, while that is kept.
+    fn logged<T>(
+        &self,
+        token: &Token,
+        sequence: Sequence,
+        told: impl FnOnce(&ArticleRecord<'_>) -> T,
+    ) -> Option<T> {
         let mut cursor = self.shared.journal.read_from(sequence);
         let frame = cursor.next_frame().ok().flatten()?;
         let mut records = frame.records();
@@ -198,10 +215,7 @@ impl<'a> Walk<'a> {
             return None;
         }
         let article = ArticleRecord::decode(sequence, record.payload).ok()?;
-        article.token.same_place(token).then(|| Whose {
-            id: Some(String::from_utf8_lossy(article.id).into_owned()),
-            places: self.confirmed(token.position(), article.groups.iter().copied()),
-        })
+        article.token.same_place(token).then(|| told(&article))
     }
 
     /// Whose it was by what can still be read of its text.

@@ -8,24 +8,24 @@ use std::time::Duration;
 
 use newsreel_index::Wait;
 use newsreel_service::cancel_lock::{LockPrints, locks};
-use newsreel_store::{Blocking, ReadError, Removed, Want};
+use newsreel_store::{Blocking, PlaceError, ReadError, Removed, Want};
 use newsreel_wire::article::{Headers, Known};
 use newsreel_wire::{IdHash, Token};
 
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::places::{Places, Retired, places};
-use crate::record::{Reason, WithdrawnRecord};
+use crate::record::{PendingRecord, Reason, WithdrawnRecord};
 use crate::report::ArticleRef;
 use crate::requests::Request;
 use crate::sequencer::Event;
 use crate::shared::Shared;
 
 /// Articles withdrawn in one step of the log.
-const AT_ONCE: usize = 1000;
+pub(crate) const AT_ONCE: usize = 1000;
 
 /// How often a full commit is waited for, and how long each time.
-const TRIES: u32 = 100;
+pub(crate) const TRIES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// How long a commit is waited for that withdraws an article whose file was removed.
@@ -104,6 +104,7 @@ impl Engine {
         }
         self.ask_until_it_fits(|| Request::Withdraw {
             articles: articles.clone(),
+            awaited: Vec::new(),
             moves,
         })
     }
@@ -114,7 +115,9 @@ impl Engine {
         loop {
             tries -= 1;
             match self.ask(request()) {
-                Err(Error::FrameFull) if tries > 0 => std::thread::sleep(PAUSE),
+                Err(Error::FrameFull | Error::Place(PlaceError::NeedsReservation)) if tries > 0 => {
+                    std::thread::sleep(PAUSE);
+                }
                 result => return result,
             }
         }
@@ -137,6 +140,34 @@ impl Engine {
 }
 
 impl Shared {
+    /// Withdraws these, and has others waited for; durable when it returns.  Waits for the sequencer.
+    ///
+    /// # Errors
+    /// When the log takes nothing, or something was moved since `moves`.
+    pub(crate) fn put_down(
+        &self,
+        articles: &[WithdrawnRecord],
+        awaited: &[PendingRecord],
+        moves: u64,
+    ) -> Result<(), Error> {
+        let mut tries = TRIES;
+        loop {
+            tries -= 1;
+            let (answer, answered) = sync_channel(1);
+            let request = Request::Withdraw {
+                articles: articles.to_vec(),
+                awaited: awaited.to_vec(),
+                moves,
+            };
+            self.inbox.push_event(Event::Request(request, answer));
+            match answered.recv_timeout(REMOVAL_PATIENCE) {
+                Ok(Err(Error::FrameFull)) if tries > 0 => std::thread::sleep(PAUSE),
+                Ok(done) => return done,
+                Err(_) => return Err(Error::Stopping),
+            }
+        }
+    }
+
     /// Withdraws an article whose file somebody removed, if that is certain; whether it is gone now, by whomever.  One at a
     /// time: who comes meanwhile leaves it to the next who looks.
     pub(crate) fn withdraw_removed(&self, token: &Token) -> bool {
@@ -159,6 +190,7 @@ impl Shared {
         let (answer, answered) = sync_channel(1);
         let request = Request::Withdraw {
             articles: vec![record],
+            awaited: Vec::new(),
             moves,
         };
         self.inbox.push_event(Event::Request(request, answer));

@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::files::card::Card;
 use crate::files::folder::Folder;
 use crate::files::reader::FileReader;
+use crate::files::roots::Roots;
 use crate::files::{CATALOGUE, CATALOGUE_OCTETS};
 use crate::method::{BufferReader, ScanRange, Scanned};
 use crate::methods::{cnfs, segment};
@@ -79,6 +80,7 @@ fn open_file(disk: &Arc<dyn Disk>, path: &Path) -> Result<Arc<dyn BufferReader>>
         Some(dir) => Arc::new(FileReader {
             cards: buffer,
             folder: Arc::new(Folder {
+                roots: Roots::open(disk, dir, &dir.join(CATALOGUE), false),
                 disk: Arc::clone(disk),
                 dir: dir.to_path_buf(),
                 format: FileFormat::Native,

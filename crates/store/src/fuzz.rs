@@ -12,6 +12,7 @@ use newsreel_wire::Sequence;
 use crate::config::StoreConfig;
 use crate::error::Result;
 use crate::files::card::Card;
+use crate::files::roots;
 use crate::method::{Blocking, ScanRange, Scanned, Want};
 use crate::methods::cnfs::{FileHeader, FileKey, RECORD_HEADER, RecordHeader};
 use crate::records::packing;
@@ -216,6 +217,7 @@ pub fn decode_record(octets: &[u8]) {
         let _ = RecordHeader::decode(octets, key).map(|header| header.encode(key));
         let _ = FileHeader::decode(octets).map(|header| header.encode());
         let _ = packing::decode_any(octets);
+        let _ = roots::decode(octets).map(|known| roots::encode(known.iter().map(String::as_str)));
         let _ = Card::decode(octets).map(|card| card.encode(&mut Vec::new()));
     }
 }

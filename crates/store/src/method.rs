@@ -235,6 +235,15 @@ pub trait BufferReader: Send + Sync + Debug {
     /// Octets from one cycle's start to the next one's, about.
     fn cycle_octets(&self) -> u64;
 
+    /// What an article of so many octets takes of the room there, unless it is packed.
+    fn octets_for(&self, article_len: u64) -> u64;
+
+    /// What comes one behind the other, octets, before the first of it is overwritten, at the least; none where nothing is
+    /// overwritten.
+    fn round_octets(&self) -> Option<u64> {
+        None
+    }
+
     /// Reads an article into `memory`, which may be longer than needed and is used again.  What it returns was alive
     /// before and after the copy and passed its checksums.
     fn read(
@@ -268,13 +277,15 @@ pub trait BufferReader: Send + Sync + Debug {
         Ok(None)
     }
 
-    /// What writes the header of a damaged record again, if what is left of it proves that the article is what it was; to be
-    /// carried out on the thread of commits.  None where nothing may be written.
+    /// What writes the header of a damaged record again, if what is left of it proves that the article is what it was, or all but
+    /// its sequence and its own checksum does and the log has this article under a sequence that it may have had; to be carried
+    /// out on the thread of commits.  None where nothing may be written.
     fn mending(
         self: Arc<Self>,
         _token: &Token,
         _arrival: UnixTime,
         _id_hash: &IdHash,
+        _is_logged: &dyn Fn(Sequence) -> bool,
     ) -> Option<Box<dyn BatchWrite>> {
         None
     }
@@ -371,6 +382,11 @@ pub enum Scanned {
 /// A walk over the records of a buffer.  It resynchronises behind damage; its memory is bounded by the largest
 /// article.
 pub trait RecordScan: Send + Debug {
+    /// Goes back to where the last step met damage, and reads what lies there anew, no more; whether it can.
+    fn again_from(&mut self, _at: Position) -> bool {
+        false
+    }
+
     /// The next thing found; `None` at the end.
     fn step(&mut self) -> Result<Option<Scanned>>;
 

@@ -179,8 +179,8 @@ impl Register {
             return Ok(());
         };
         Err(Error::Config(format!(
-            "this spool has articles in buffers that the configuration does not name: {}; is it another spool's \
-             configuration? what the server last ran with is in `last-config.toml` in the spool. If they may go for \
+            "this spool has buffers that the configuration does not name: {}; give the configuration that does (--config): a \
+             server that ran here has left its own in `last-config.toml` in the spool. If what is in them may go for \
              good, `newsreel serve --drop-buffer {first}` lets one go",
             missed.join(", ")
         )))

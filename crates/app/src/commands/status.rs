@@ -85,6 +85,11 @@ fn server(status: &Value, read_only: bool) -> Facts {
     facts.push(("version", cell(&status["version"])));
     facts.push(("mode", mode));
     facts.push(("paused", cell(&status["paused"])));
+    for held in status["put_off"].as_array().into_iter().flatten() {
+        let articles = some(&held["articles"], "article");
+        let (set, why) = (cell(&held["set"]), cell(&held["why"]));
+        facts.push(("put off", format!("{articles} of set {set}: {why}")));
+    }
     facts.push(("clock", cell(&status["clock"])));
     facts
 }
@@ -145,7 +150,7 @@ fn scrub(scrub: &Value) -> String {
     let last = match &scrub["last_ended"] {
         Value::Null => "no whole pass yet".to_owned(),
         ended => format!(
-            "last pass ended {}, {} sound",
+            "its last whole pass ended {}, {} sound",
             date(ended),
             some(&scrub["last_articles"], "article")
         ),
@@ -157,7 +162,12 @@ fn scrub(scrub: &Value) -> String {
     let damaged = match scrub["damaged"].as_u64() {
         None | Some(0) => "no damage known".to_owned(),
         Some(places) => format!(
-            "{} (`newsreel store scrub` lists them)",
+            "{}{} (`newsreel store scrub` lists them)",
+            if places < newsreel_engine::DAMAGED_KNOWN_MAX as u64 {
+                ""
+            } else {
+                "at least "
+            },
             count(places, "DAMAGED place")
         ),
     };

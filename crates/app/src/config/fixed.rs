@@ -144,6 +144,11 @@ fn of_control_messages() -> Vec<Fixed> {
             "strangers cause them; what has no mail is in the log, and waits all the same",
         ),
         row(
+            "Articles that a NoCeM notice lists",
+            format!("{} articles", newsreel_engine::NOTICE_ARTICLES_MAX),
+            "real ones have some hundreds, and each is looked up; those behind are not looked at",
+        ),
+        row(
             "Fields that a control message's signature is of",
             format!("{} fields", newsreel_engine::SIGNED_FIELDS_MAX),
             "real ones have six or seven; one with more counts as not signed",
@@ -254,8 +259,11 @@ fn of_the_cache() -> Vec<Fixed> {
     vec![
         row(
             "Message-ids that an upstream server does not have and a caching server remembers",
-            format!("{} of them", newsreel_cache::MISSING_IDS_MAX),
-            "32 octets each; those used least go, and are asked for again",
+            format!(
+                "{} of them for each server",
+                newsreel_cache::MISSING_IDS_MAX
+            ),
+            "at most 250 octets each; those used least go, and are asked for again",
         ),
         row(
             "Segments of a caching server's articles",
@@ -373,6 +381,11 @@ fn of_articles_in_files() -> Vec<Fixed> {
 
 fn of_buffers() -> Vec<Fixed> {
     vec![
+        row(
+            "Articles that `store attach` remembers",
+            format!("{} of them", newsreel_engine::THOUGHT_OF_MAX),
+            "so that its dry run tells copies among what is attached as known; some 100 MB, and copies of later ones count as taken",
+        ),
         row(
             "Articles that `store move` moves at once",
             octets(newsreel_engine::MOVED_AT_ONCE_OCTETS),

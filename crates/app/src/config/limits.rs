@@ -65,6 +65,7 @@ pub(super) const LIMITS: &[(&str, RangeInclusive<i64>)] = &[
     ("peer.feed.window", 1..=10_000),
     ("peer.feed.articles_max", 1..=1_000_000),
     ("peer.feed.retry_s", 1..=DAY_S),
+    ("upstream.tier", 0..=1000),
     ("upstream.connections", 1..=1000),
     ("upstream.idle_s", 1..=DAY_S),
     ("upstream.wait_s", 1..=3600),

@@ -19,6 +19,7 @@ pub(super) const LIVE: &[&str] = &[
     "posting",
     "control",
     "expire",
+    "rule",
     "session",
 ];
 

@@ -8,16 +8,17 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use newsreel_cache::keep::Keep;
 use newsreel_cache::{
-    CServer, Counted, CountedPart, RServer, RemoteSettings, Upstream, UpstreamConfig,
+    CServer, Counted, CountedPart, RServer, RemoteSettings, Route, Routes, Upstream, UpstreamConfig,
 };
 use newsreel_host::{Clock, Disk, RealDisk, random_bytes};
 use newsreel_net::client::Pool;
 use newsreel_net::{Drain, Limits, LineLimit, Listeners};
 use newsreel_session::Metrics;
 use serde_json::{Value, json};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::front::{self, Front};
@@ -36,7 +37,8 @@ const NO_NAME: &str = "localhost";
 /// The parts that sessions use, and that others ask.
 struct Caching {
     service: Arc<CServer<Upstream>>,
-    pool: Arc<Pool<Upstream>>,
+    /// In the order of the configuration.
+    pools: Vec<Arc<Pool<Upstream>>>,
     settings: Settings,
     drain: Drain,
     strangers: LineLimit,
@@ -71,9 +73,14 @@ impl Front for Caching {
 impl Caching {
     fn facts(&self) -> Value {
         let kept = self.service.kept_figures();
-        let (lent, idle) = self.pool.counts();
         let config = &self.config.cache;
-        let upstream = self.config.upstream.first();
+        let servers = self.config.upstream.iter().zip(&self.pools);
+        let upstreams: Vec<Value> = servers
+            .map(|(server, pool)| {
+                let (lent, idle) = pool.counts();
+                json!({"address": server.address, "lent": lent, "idle": idle})
+            })
+            .collect();
         json!({
             "version": env!("CARGO_PKG_VERSION"),
             "uptime_s": self.started.elapsed().as_secs(),
@@ -97,11 +104,7 @@ impl Caching {
                 "overview_memory_octets": kept.overview_memory_octets,
                 "is_broken": kept.is_broken,
             },
-            "upstreams": [{
-                "address": upstream.map(|upstream| &upstream.address),
-                "lent": lent,
-                "idle": idle,
-            }],
+            "upstreams": upstreams,
             "asked": self.service.counts().map(asked),
         })
     }
@@ -131,11 +134,12 @@ impl Answers for Arc<Caching> {
     }
 }
 
-/// Runs a caching server in front of `upstream` until it is told to stop.
-pub(crate) fn run(config: Config, upstream: &UpstreamConfig, clock: Arc<dyn Clock>) -> Result<()> {
+/// Runs a caching server until it is told to stop; `may_renumber`: the numbers of groups may be those of other servers than
+/// before.
+pub(crate) fn run(config: Config, may_renumber: bool, clock: Arc<dyn Clock>) -> Result<()> {
     let logging = Logging::start(&config.logging)?;
     let log = logging.out();
-    let result = run_logged(config, upstream, &clock, logging);
+    let result = run_logged(config, may_renumber, &clock, logging);
     // Nobody is there any more to be told that it is not all written.
     let _ = log.flush(PATIENCE);
     result
@@ -143,7 +147,7 @@ pub(crate) fn run(config: Config, upstream: &UpstreamConfig, clock: Arc<dyn Cloc
 
 fn run_logged(
     config: Config,
-    upstream: &UpstreamConfig,
+    may_renumber: bool,
     clock: &Arc<dyn Clock>,
     logging: Logging,
 ) -> Result<()> {
@@ -165,14 +169,16 @@ fn run_logged(
     };
     let keep = Keep::open(&disk, &config.cache.keep());
     let keep = keep.with_context(|| format!("cannot keep anything in {directory}"))?;
-    let connect = Upstream::new(Arc::clone(&disk), upstream.clone());
-    let pool = Pool::new(connect, upstream.limits());
-    let service = service(&config, &pool, Arc::new(keep), clock)?;
+    let servers = servers(&config, &disk);
+    let pools = servers.iter().map(|(pool, _)| Arc::clone(pool)).collect();
+    let routes = servers.iter().map(|(_, route)| route.clone()).collect();
+    take_routes(&keep, &Routes::new(routes), may_renumber)?;
+    let service = service(&config, servers, Arc::new(keep), clock)?;
     let caching = {
         let metrics = Arc::new(Metrics::default());
         Caching {
             service: Arc::new(service),
-            pool,
+            pools,
             settings: settings(&disk, config.clone(), &metrics)?,
             drain: doors.drain.clone(),
             strangers: LineLimit::default(),
@@ -196,10 +202,38 @@ fn run_logged(
     result
 }
 
-/// The cache in front of a server elsewhere.
+/// The servers elsewhere; their groups are wildmats, as the configuration has been checked.
+fn servers(config: &Config, disk: &Arc<dyn Disk>) -> Vec<(Arc<Pool<Upstream>>, Route)> {
+    let server = |upstream: &UpstreamConfig| {
+        let connect = Upstream::new(Arc::clone(disk), upstream.clone());
+        Some((Pool::new(connect, upstream.limits()), upstream.route()?))
+    };
+    config.upstream.iter().filter_map(server).collect()
+}
+
+/// Groups that a message names.
+const NAMED: usize = 5;
+
+/// Numbers that readers remember become another server's only if somebody says so.
+fn take_routes(keep: &Keep, routes: &Routes, may_renumber: bool) -> Result<()> {
+    let others = keep.take_routes(routes, may_renumber)?;
+    if others.is_empty() {
+        return Ok(());
+    }
+    let named: Vec<&str> = others.iter().take(NAMED).map(|name| &**name).collect();
+    bail!(
+        "the numbers of {}, {}{}, would come from another server than before, and readers remember them: put back which \
+         [[upstream]] these groups come from (its place, its `tier`, its `groups`), or give --renumber once",
+        crate::output::count(others.len() as u64, "group"),
+        named.join(" "),
+        others.get(NAMED).map_or("", |_| " and others")
+    );
+}
+
+/// The cache in front of servers elsewhere.
 fn service(
     config: &Config,
-    pool: &Arc<Pool<Upstream>>,
+    servers: Vec<(Arc<Pool<Upstream>>, Route)>,
     keep: Arc<Keep>,
     clock: &Arc<dyn Clock>,
 ) -> Result<CServer<Upstream>> {
@@ -211,11 +245,12 @@ fn service(
         article_octets_max: usize::try_from(config.articles.octets_max).unwrap_or(usize::MAX),
         groups_max: usize::try_from(config.cache.groups_max).unwrap_or(usize::MAX),
         list_refresh: Duration::from_secs(config.cache.list_refresh_s),
+        missing_refresh: Duration::from_secs(config.cache.missing_s),
         posting: config.posting.clone(),
         host,
     };
     let random = u64::from_le_bytes(random_bytes()?);
-    let there = RServer::new(Arc::clone(pool), Arc::clone(clock), settings, random);
+    let there = RServer::new(servers, Arc::clone(clock), settings, random);
     Ok(CServer::new(there, keep, config.cache.settings()))
 }
 
@@ -227,7 +262,7 @@ async fn until_drained(
 ) -> Result<()> {
     let Caching {
         service,
-        pool,
+        pools,
         drain,
         ..
     } = &*caching;
@@ -239,22 +274,21 @@ async fn until_drained(
     let answering = control.run(Arc::clone(&caching), connections_max, drain.watch());
     // Whether the server elsewhere is there is known before the first reader comes; that it is not is told by who asks it.
     let greeting = async {
-        if service.greet().await {
-            let upstream = caching
-                .config
-                .upstream
-                .first()
-                .map(|it| it.address.as_str());
-            tracing::info!(target: "newsreel::server", upstream, "the upstream server answers");
+        let servers = caching.config.upstream.iter();
+        for (server, is_there) in servers.zip(service.greet().await) {
+            if is_there {
+                let upstream = &server.address;
+                tracing::info!(target: "newsreel::server", upstream, "the upstream server answers");
+            }
         }
     };
+    let mut tending = JoinSet::new();
+    for pool in pools {
+        let pool = Arc::clone(pool);
+        tending.spawn(async move { pool.tend().await });
+    }
     let beside = async {
-        tokio::join!(
-            service.tend(),
-            pool.tend(),
-            signals.obey_stops(drain),
-            greeting
-        );
+        tokio::join!(service.tend(), signals.obey_stops(drain), greeting);
     };
     let cut = tokio::select! {
         (cut, ()) = async { tokio::join!(serving, answering) } => cut,
@@ -262,7 +296,10 @@ async fn until_drained(
         () = beside => 0,
     };
     tracing::info!(target: "newsreel::server", cut, "connections ended");
-    pool.close().await;
+    for pool in pools {
+        pool.close().await;
+    }
+    tending.join_all().await;
     service.stop().await;
     Ok(())
 }

@@ -225,13 +225,17 @@ impl Server {
     /// Takes over what of a sound configuration can change now.
     fn take_over(&self, config: Config) -> Result<Value> {
         let now = self.settings.config();
+        let wanted = config.engine_config();
+        let is_live = |path: &str| {
+            config::is_live(path) && (path != "rule" || self.engine.has_sets_of(&wanted))
+        };
         let mut changed = differences(&now, &config)?;
-        changed.retain(|path| config::is_live(path));
+        changed.retain(|path| is_live(path));
         let changed: Vec<String> = changed.iter().map(|key| said(key, &config, &now)).collect();
         let started = self.settings.started();
         let resized = config::resized(&started, &config);
         let tls = certificate(&RealDisk, &started)?;
-        self.engine.reload(&config.engine_config())?;
+        self.engine.reload(&wanted)?;
         if self.settings.config().filter != config.filter {
             self.engine.set_filter(filters(&config)?);
         }
@@ -243,7 +247,7 @@ impl Server {
         let (added, not_added) = self.add_buffers(&config);
         let started = self.settings.started();
         let mut restart = differences(&started, &config)?;
-        restart.retain(|path| !config::is_live(path));
+        restart.retain(|path| !is_live(path));
         let restart: Vec<String> = restart
             .iter()
             .map(|key| said(key, &config, &started))

@@ -89,7 +89,7 @@ fn a_cache_serves_what_was_read_whatever_happens() {
         assert!(feeder.takethis(&id(n), "misc.test").starts_with("239"));
     }
     drop(feeder);
-    let cache = Cache::of(upstream.address);
+    let mut cache = Cache::of(upstream.address);
     let server = cache.serve();
     let mut reader = NewsClient::connect(server.address);
     assert_eq!(reader.ask("GROUP misc.test"), "211 20 1 20 misc.test");
@@ -149,6 +149,11 @@ fn a_cache_serves_what_was_read_whatever_happens() {
     let server = cache.serve();
     still_there(&mut NewsClient::connect(server.address));
     server.stop();
+    // Readers remember numbers: another server's are taken only if somebody says so.
+    let address = std::mem::replace(&mut cache.upstream, "127.0.0.1:1".to_owned());
+    let error = said(in_vain(cache.command())).unwrap_err();
+    assert!(error.contains("1 group, misc.test, would"), "{error}");
+    cache.upstream = address;
     // Damaged, it is begun anew.
     let table = cache.folder.path().join("cache/table.redb");
     replace_file(&RealDisk, &table, &[b'x'; 8192]).unwrap();

@@ -105,7 +105,14 @@ fn articles_move_beside_a_server_and_without_one() {
     }
     server.stop();
     // Nobody has it: the command does it itself.
-    assert_eq!(relocate(&spool, "files", "main", &["--dry-run"]), 40);
+    let words = ["store", "move", "--from", "files", "--to", "main"];
+    let said = spool.text(&[&words[..], &["--dry-run"]].concat());
+    assert!(
+        said.starts_with("40 articles would move from files to main, ")
+            && said.contains("they take up to ")
+            && said.contains(" there, "),
+        "{said}"
+    );
     assert_eq!(relocate(&spool, "files", "main", &[]), 40);
     let server = spool.serve();
     assert_eq!(seen(&server, 40), before);

@@ -157,6 +157,46 @@ fn slrnpull_reads_and_posts() {
     server.stop();
 }
 
+/// In batches, as it has a screen otherwise: what is new is saved, what was put off is posted. For the latter it wants a terminal, which
+/// `script` is.
+#[test]
+fn tin_reads_and_posts() {
+    let (Some(mut tin), Some(mut script)) = (
+        program("/usr/bin/tin", "tin"),
+        program("/usr/bin/script", "bsdutils"),
+    ) else {
+        return;
+    };
+    let (spool, server) = server();
+    let home = folder(&spool, "tin");
+    write(&home.join(".newsrc"), b"misc.test:\n");
+    // Without it a warning is shown for a while.
+    write(&home.join(".cancelsecret"), b"");
+    let port = server.address.port();
+    let usual = format!("-4 -r -d -q -n -g 127.0.0.1 -p {port}");
+    let at_home = |command: &mut Command| {
+        command
+            .env("HOME", &home)
+            .env("TERM", "xterm")
+            .env("LC_ALL", "C.UTF-8")
+            .stdin(Stdio::null())
+            .output()
+            .unwrap()
+    };
+    said(at_home(tin.arg("-S").args(usual.split(' ')))).unwrap();
+    let saved = read(&home.join("News/misc/test/1"));
+    assert_eq!(saved, stored(&server, FIRST));
+    let text = proto("<tin@t.example>");
+    let postponed = format!("From nobody Thu Jan  1 00:00:00 2026\n{text}\n");
+    write(&home.join(".tin/postponed.articles"), postponed.as_bytes());
+    let command = format!("tin -o {usual}");
+    said(at_home(script.args(["-qec", &command, "/dev/null"]))).unwrap();
+    // It posts in a character set of its own, and says so.
+    let posted = stored(&server, "<tin@t.example>");
+    assert_eq!(body(&posted), b".dot\n\xe4\n");
+    server.stop();
+}
+
 #[test]
 fn suck_reads() {
     let Some(mut suck) = program("/usr/bin/suck", "suck") else {

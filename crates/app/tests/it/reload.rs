@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
+use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -238,6 +239,12 @@ const ROWS: &[Row] = &[
         ["no", "yes"],
     ),
     row(
+        "rule",
+        ["[{ set = 'main' }]", "[{ set = 'main', groups = 'alt.*' }]"],
+        |world| world.feed("misc.test", YESTERDAY, "", 0),
+        ["239", "439"],
+    ),
+    row(
         "access",
         [
             "[{ name = 'all', read = '*', feed = true }]",
@@ -467,6 +474,24 @@ const ROWS: &[Row] = &[
             ["'one@a.example'", "'other@a.example'"],
             somebody_is_told,
             ["one", "other"],
+        ),
+    ),
+    beside(
+        &[("control.nocem_groups", "'misc.test'")],
+        row(
+            "control.nocem",
+            ["[]", "['notices@a.example:spam']"],
+            notice_is_heeded,
+            ["no", "yes"],
+        ),
+    ),
+    beside(
+        &[("control.nocem", "['notices@a.example:spam']")],
+        row(
+            "control.nocem_groups",
+            ["'misc.none'", "'misc.test'"],
+            notice_is_heeded,
+            ["no", "yes"],
         ),
     ),
     beside(
@@ -869,6 +894,32 @@ fn group_is_made(world: &World) -> String {
     assert_eq!(world.feed("misc.test", YESTERDAY, &control, 0), "239");
     let is_there = world.spool.run(&["group", "show", &name]).status.success();
     if is_there { "yes" } else { "no" }.to_owned()
+}
+
+/// Whether a NoCeM notice in misc.test does something.
+fn notice_is_heeded(world: &World) -> String {
+    const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/openpgp");
+    let key = format!("{FIXTURES}/nocem.asc");
+    world.spool.text(&["control", "keys", "import", &key]);
+    let notice = read_whole(
+        &RealDisk,
+        Path::new(&format!("{FIXTURES}/nocem.txt")),
+        1 << 16,
+    );
+    let notice = String::from_utf8(notice.unwrap())
+        .unwrap()
+        .replace('\n', "\r\n");
+    let heeded = || {
+        let log = world.spool.log();
+        log.matches("a NoCeM notice is heeded").count()
+    };
+    let before = heeded();
+    let (id, article) = article("misc.test", YESTERDAY, "", 0);
+    let (head, _) = article.split_once("\r\n\r\n").unwrap();
+    let mut client = NewsClient::connect(world.server.address);
+    client.send(format!("TAKETHIS {id}\r\n{head}\r\n\r\n{notice}.\r\n").as_bytes());
+    assert_eq!(code(&client.line()), "239");
+    if heeded() > before { "yes" } else { "no" }.to_owned()
 }
 
 /// Who the newest mail about a control message is for; nothing sends it here.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use newsreel_cache::keep::{Keep, KeepSettings};
-use newsreel_cache::{CServer, CacheSettings, RServer, RemoteSettings};
+use newsreel_cache::{CServer, CacheSettings, RServer, RemoteSettings, Route};
 use newsreel_host::{Disk, FakeClock, MemoryDisk};
 use newsreel_net::access::{Door, Grant};
 use newsreel_net::client::{Client, ClientError, Connect, Pool, PoolLimits, Remote};
@@ -100,11 +100,18 @@ async fn both(groups: &[&str]) -> Both<RServer<There>> {
         article_octets_max: 1 << 20,
         groups_max: 1000,
         list_refresh: Duration::ZERO,
+        missing_refresh: Duration::ZERO,
         posting: PostingConfig::default(),
         host: "here.example".to_owned(),
     };
     let clock = Arc::new(FakeClock::new(CLOCK_START_S));
-    let here = RServer::new(pool, clock, settings, 1);
+    let route = Route {
+        name: "there".to_owned(),
+        groups: Wildmat::parse("*").unwrap(),
+        tier: 0,
+        posting: true,
+    };
+    let here = RServer::new(vec![(pool, route)], clock, settings, 1);
     let name = GroupName::parse(b"no.such.group").unwrap();
     assert_eq!(here.group(name).await, Ok(None));
     Both { there, here }
@@ -125,7 +132,6 @@ async fn cached(groups: &[&str]) -> Both<CServer<There>> {
     let keep = Arc::new(Keep::open(&disk, &settings).unwrap());
     let settings = CacheSettings {
         refresh_s: 0,
-        missing_refresh: Duration::ZERO,
         read_ahead_max: 8,
         read_ahead_octets_max: 1 << 20,
     };

@@ -1,12 +1,13 @@
 //! `newsreel store list|create|scrub|attach`, beside a server and without one.
 
+use std::path::Path;
 use std::process::Output;
 
 use newsreel_host::{Clock as _, Disk as _, OpenMode, RealClock, RealDisk, read_whole};
 use serde_json::{Value, json};
 
 use crate::client::NewsClient;
-use crate::spool::Spool;
+use crate::spool::{Spool, newsreel, said};
 
 const ARTICLES: usize = 30;
 
@@ -133,7 +134,7 @@ fn a_scrub_ends_with_who_asked_for_it() {
         "[scrub]\noctets_per_s = 0\n\n[server]",
     )]));
     let server = fed(&spool);
-    let mut command = crate::spool::newsreel();
+    let mut command = newsreel();
     command
         .args(["store", "scrub", "--rate", "1", "--config"])
         .arg(spool.config());
@@ -275,6 +276,29 @@ fn the_list_is_a_table_of_all_buffers_live_and_offline() {
     }
 }
 
+/// What was cancelled looked like all others to who reads a buffer alone; and the register beside the buffers was an error.
+fn cancelled_articles_are_marked(buffers: &Path) {
+    let of = |verb: &str, names: &[&str]| {
+        let paths = names.iter().map(|name| buffers.join(name));
+        let done = newsreel().args(["store", verb]).args(paths).output();
+        done.unwrap()
+    };
+    let (mut marked, mut warned) = (Vec::new(), String::new());
+    for name in ["A", "B"] {
+        let dumped = said(of("dump", &[name])).unwrap();
+        let lines = dumped.lines().filter(|line| line.ends_with("  WITHDRAWN"));
+        marked.extend(lines.map(str::to_owned));
+        let exported = of("export", &[name]);
+        warned.push_str(&String::from_utf8_lossy(&exported.stderr));
+    }
+    assert_eq!(marked.len(), 1, "{marked:?}");
+    assert!(marked[0].contains(&id(7)), "{marked:?}");
+    assert!(warned.contains("1 article of these had been"), "{warned}");
+    let all = ["A", "B", "register", "register.copy"];
+    let verified = said(of("verify", &all)).unwrap();
+    assert_eq!(verified.matches(" the register, which says").count(), 2);
+}
+
 /// Another server takes in what one left behind, while it runs.
 #[test]
 fn what_another_server_left_is_attached() {
@@ -285,8 +309,13 @@ fn what_another_server_left_is_attached() {
     let command = ["store", "attach", &paths[0], &paths[1]];
     let spool = Spool::new();
     let server = spool.serve();
-    let error = spool.error(&command);
+    let refused = spool.run(&command);
+    let (told, error) = (refused.stdout, refused.stderr);
+    let error = String::from_utf8(error).unwrap();
     assert!(error.contains("some articles were not taken"), "{error}");
+    let told = String::from_utf8(told).unwrap();
+    let hint = "not taken: 30 (unknown_groups); --make-groups makes their groups\n";
+    assert!(told.ends_with(hint), "{told}");
     let dry = spool.json(&[&command[..], &["--make-groups", "--dry-run"]].concat());
     assert_eq!(dry["dry_run"], true);
     assert_eq!((&dry["taken"], &dry["renumbered"]), (&json!(30), &json!(0)));
@@ -300,7 +329,9 @@ fn what_another_server_left_is_attached() {
     let mut client = NewsClient::connect(server.address);
     assert!(client.ask("GROUP misc.test").starts_with("211 30 1 30 "));
     assert!(client.ask(&format!("STAT {}", id(29))).starts_with("223"));
+    spool.text(&["article", "cancel", &id(7)]);
     server.stop();
+    cancelled_articles_are_marked(&spool.path().join("buffers"));
     let again = spool.json(&command);
     assert_eq!((&again["taken"], &again["known"]), (&json!(0), &json!(30)));
     let error = spool.error(&["store", "attach", "/nowhere"]);

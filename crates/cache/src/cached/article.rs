@@ -103,9 +103,6 @@ impl<C: Connect> CServer<C> {
                 answer(id.as_bytes(), &kept, part, out);
                 return Ok(Some(Source::Kept));
             }
-            if inner.is_missing(&hash) {
-                return Ok(None);
-            }
             if part == Part::Stat {
                 let query = ArticleQuery::ById(id);
                 let found = inner.there.article(query, part, out).await?;
@@ -164,7 +161,17 @@ impl<C: Connect> CServer<C> {
             };
             let wanted = Wanted::Number(group, number);
             let landing = inner.flights.landing(wanted, begin);
-            match landing.wait().await {
+            let landed = landing.wait().await;
+            if let (Landed::Missing | Landed::Failed(_), Place::Named(id)) = (landed, &place)
+                && inner.there.has_others()
+                && let Ok(id) = MessageId::parse(id)
+            {
+                if matches!(landed, Landed::Missing) {
+                    inner.there.said_missing(&name, id);
+                }
+                return self.by_id(id, part, out).await;
+            }
+            match landed {
                 // The group is another one: nothing that is kept of it is right.
                 Landed::Found(fetched) if place.is_other(&fetched.id) => {
                     inner.on_disk(move |keep| keep.remove_group(&name)).await?;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use newsreel_net::client::Connect;
 use newsreel_service::{ArticleBuf, ArticleQuery, NewsService as _, Part, ServiceError};
-use newsreel_wire::{ArticleNumber, GroupId, IdHash, MessageId};
+use newsreel_wire::{ArticleNumber, GroupId, MessageId};
 
 use super::flights::{Flight, Landed, Wanted};
 use super::line::line_of;
@@ -84,17 +84,12 @@ impl<C: Connect> Inner<C> {
             Err(error) => Landed::Failed(error),
         };
         flight.land(landed.clone());
-        match landed {
-            Landed::Found(fetched) if line_of(id, &fetched.kept.wire).is_some() => {
-                let now = self.there.now();
-                let keeping = self.on_disk(move |keep| keep.keep_articles(&[fetched], now));
-                let _ = keeping.await;
-            }
-            Landed::Missing if !self.settings.missing_refresh.is_zero() => {
-                let now = tokio::time::Instant::now();
-                self.missing.insert(self.keep.id_hash(asked), now);
-            }
-            _ => {}
+        if let Landed::Found(fetched) = landed
+            && line_of(id, &fetched.kept.wire).is_some()
+        {
+            let now = self.there.now();
+            let keeping = self.on_disk(move |keep| keep.keep_articles(&[fetched], now));
+            let _ = keeping.await;
         }
     }
 
@@ -189,12 +184,6 @@ impl<C: Connect> Inner<C> {
         });
         let _ = keeping.await;
         drop(flights);
-    }
-
-    /// Whether the server was asked for it and did not have it, not long ago.
-    pub(super) fn is_missing(&self, id: &IdHash) -> bool {
-        let since = self.missing.get(id);
-        since.is_some_and(|since| since.elapsed() < self.settings.missing_refresh)
     }
 
     /// What stands for an error that nobody told.

@@ -21,11 +21,9 @@ use std::time::Duration;
 
 use newsreel_net::client::Connect;
 use newsreel_service::ServiceError;
-use newsreel_wire::{GroupId, IdHash};
+use newsreel_wire::GroupId;
 use parking_lot::Mutex;
-use quick_cache::sync::Cache;
 use tokio::task::JoinSet;
-use tokio::time::Instant;
 
 use crate::keep::{Keep, KeptFigures};
 use crate::remote::RServer;
@@ -35,9 +33,6 @@ use flights::Flights;
 use turns::Turns;
 
 pub use counts::{Counted, CountedPart};
-
-/// Message-ids that the server does not have are remembered so many at most.
-pub const MISSING_IDS_MAX: usize = 10_000;
 
 /// What is kept is made durable so often.
 const CHECKPOINT: Duration = Duration::from_secs(5);
@@ -53,8 +48,6 @@ const NO_FILES: ServiceError = ServiceError::Fault("the cache's own files cannot
 pub struct CacheSettings {
     /// How old marks, counts and numbers of a group may be, seconds; 0: the server is asked each time.
     pub refresh_s: u64,
-    /// How long a message-id that the server does not have is not asked for again.
-    pub missing_refresh: Duration,
     /// So many articles are fetched at once at most when they are read one behind the other; 1: none ahead.
     pub read_ahead_max: usize,
     /// ... and about so many octets.
@@ -74,7 +67,6 @@ struct Inner<C: Connect> {
     settings: CacheSettings,
     flights: Arc<Flights>,
     turns: Turns,
-    missing: Cache<IdHash, Instant>,
     /// How each group is being read; an entry for each group that has a name.
     runs: Mutex<HashMap<GroupId, Run>>,
     counts: Counts,
@@ -100,7 +92,6 @@ impl<C: Connect> CServer<C> {
             settings,
             flights: Arc::default(),
             turns: Turns::default(),
-            missing: Cache::new(MISSING_IDS_MAX),
             runs: Mutex::default(),
             counts: Counts::default(),
         };
@@ -110,8 +101,8 @@ impl<C: Connect> CServer<C> {
         }
     }
 
-    /// Whether the server can be asked; what it can do is known then.
-    pub async fn greet(&self) -> bool {
+    /// Which servers can be asked; what they can do is known then.
+    pub async fn greet(&self) -> Vec<bool> {
         self.inner.there.greet().await
     }
 

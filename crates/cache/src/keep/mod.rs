@@ -28,6 +28,7 @@ use parking_lot::Mutex;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
+use crate::remote::Routes;
 use articles::Articles;
 use error::Result;
 use overview::Groups;
@@ -40,6 +41,9 @@ pub use group::KeptGroup;
 
 /// The fact that has the identity: 16 octets that name the store's files, and 32 for the key of hashes.
 const IDENTITY: &str = "identity";
+
+/// The fact that says which server the numbers of a group come from.
+const ROUTES: &str = "routes";
 
 /// The fact that has the size of segments.
 const SEGMENT_OCTETS: &str = "segment octets";
@@ -244,6 +248,39 @@ impl Keep {
         let key = key.try_into().map_err(|_| wrong())?;
         let articles = Articles::open(disk, settings, (*spool, segment), &table)?;
         Ok((table, articles, key))
+    }
+
+    /// Notes which server each group's numbers come from.  What is kept of groups whose numbers come from another one than before
+    /// goes, if that may be; else nothing is noted, and these groups are given.
+    ///
+    /// # Errors
+    /// When it cannot be noted.
+    pub fn take_routes(&self, routes: &Routes, may_renumber: bool) -> Result<Vec<Box<str>>> {
+        let before = self.table.fact(ROUTES)?;
+        let mut renumbered = Vec::new();
+        if let Some(before) = before.as_deref().and_then(Routes::decode) {
+            let is_other = |name: &str| {
+                let (old, new) = (before.numbering_name(name), routes.numbering_name(name));
+                old.zip(new).is_some_and(|(old, new)| old != new)
+            };
+            renumbered.extend(
+                self.groups
+                    .lock()
+                    .names()
+                    .filter(|name| is_other(name))
+                    .cloned(),
+            );
+        }
+        if !may_renumber && !renumbered.is_empty() {
+            return Ok(renumbered);
+        }
+        for name in &renumbered {
+            self.remove_group(name);
+        }
+        let octets = routes.encode();
+        self.table
+            .change(true, |change| change.put_fact(ROUTES, &octets))?;
+        Ok(Vec::new())
     }
 
     /// The hash under which an article is kept.

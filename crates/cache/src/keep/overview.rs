@@ -38,6 +38,11 @@ impl Groups {
         })
     }
 
+    /// The names of all groups.
+    pub(super) fn names(&self) -> impl Iterator<Item = &Box<str>> {
+        self.rows.keys()
+    }
+
     /// Octets of all overview that is kept, and how many groups.
     pub(super) fn figures(&self) -> (u64, usize) {
         (self.overview_octets, self.rows.len())

@@ -8,9 +8,9 @@ use newsreel_wire::nntp::framing::TERMINATOR_LINE;
 use newsreel_wire::{ArticleNumber, MessageId};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::RServer;
 use super::ask::{asked, numbered};
 use super::numbers::marks_of;
+use super::one::One;
 
 /// The command for a part, and the code of its answer.
 const fn command_of(part: Part) -> (&'static str, u16) {
@@ -78,16 +78,16 @@ where
     Ok(Some(number))
 }
 
-impl<C: Connect> RServer<C> {
+impl<C: Connect> One<C> {
     /// Asks for articles of a group in one round trip; `each` is told of them one by one as they come, with the message-id and
     /// the whole article; none: it is not there.
-    pub(crate) async fn articles_in(
+    pub(super) async fn articles_in(
         &self,
         group: &str,
         numbers: &[ArticleNumber],
         mut each: impl FnMut(Option<(&[u8], &[u8])>) + Send,
     ) -> Result<(), ServiceError> {
-        let most = self.settings.article_octets_max;
+        let most = self.common.settings.article_octets_max;
         let (mut rest, mut out) = (numbers, ArticleBuf::new());
         asked!(self, client => {
             client.command(&[b"GROUP", group.as_bytes()])?;
@@ -118,14 +118,14 @@ impl<C: Connect> RServer<C> {
         let (group, which, asked_for) = match query {
             ArticleQuery::ById(id) => (None, id.as_bytes(), None),
             ArticleQuery::ByNumber(group, number) => {
-                let Some(name) = self.names.lock().name(group) else {
+                let Some(name) = self.common.names.lock().name(group) else {
                     return Ok(None);
                 };
                 let which = digits.format(number.0).as_bytes();
                 (Some(name), which, Some(number))
             }
         };
-        let most = self.settings.article_octets_max;
+        let most = self.common.settings.article_octets_max;
         let number = asked!(self, client => {
             fetch(&mut client, group.as_deref(), which, part, most, out).await
         });

@@ -7,7 +7,7 @@ use newsreel_service::ServiceError;
 use newsreel_wire::ArticleNumber;
 use newsreel_wire::range::parse_number;
 
-use super::RServer;
+use super::one::One;
 
 /// What readers are told when the server cannot answer.
 pub(super) const NO_ANSWER: ServiceError =
@@ -38,7 +38,7 @@ pub(super) const fn is_stale(error: &ClientError) -> bool {
     matches!(error.fault, Fault::Closed)
 }
 
-impl<C: Connect> RServer<C> {
+impl<C: Connect> One<C> {
     pub(super) async fn lend(&self) -> Result<Lent<C>, ServiceError> {
         match self.pool.lend().await {
             Ok(lent) => {
@@ -55,7 +55,7 @@ impl<C: Connect> RServer<C> {
     }
 
     /// Whether the server can be asked.
-    pub(crate) async fn greet(&self) -> bool {
+    pub(super) async fn greet(&self) -> bool {
         let lent = self.lend().await;
         lent.is_ok_and(|lent| {
             lent.give_back();

@@ -14,8 +14,9 @@ use super::RServer;
 use super::ask::{NO_ANSWER, asked};
 use super::listing::{Listing, active_line, status_of};
 use super::numbers::marks_of;
+use super::one::One;
 
-impl<C: Connect> RServer<C> {
+impl<C: Connect> One<C> {
     pub(super) async fn group_of(
         &self,
         name: GroupName<'_>,
@@ -39,7 +40,7 @@ impl<C: Connect> RServer<C> {
         let Some((marks, status)) = found else {
             return Ok(None);
         };
-        let id = self.names.lock().id(name).ok_or(NO_ANSWER)?;
+        let id = self.common.names.lock().id(name).ok_or(NO_ANSWER)?;
         Ok(Some(GroupInfo {
             id,
             low: ArticleNumber(marks.low),
@@ -49,6 +50,43 @@ impl<C: Connect> RServer<C> {
         }))
     }
 
+    /// Whether a listing that begins now gets a list that is there.
+    pub(super) fn has_fresh_list(&self) -> bool {
+        let refresh = self.common.settings.list_refresh;
+        let kept = self.listing.try_lock();
+        kept.is_ok_and(|kept| kept.as_ref().is_some_and(|it| it.taken.elapsed() < refresh))
+    }
+
+    /// The list; a listing that begins gets one that is not too old, as far as the server can be asked.
+    pub(super) async fn listed(&self, begins: bool) -> Result<Arc<Listing>, ServiceError> {
+        let mut kept = self.listing.lock().await;
+        let refresh = self.common.settings.list_refresh;
+        if let Some(listing) = &*kept
+            && (!begins || listing.taken.elapsed() < refresh)
+        {
+            return Ok(listing.clone());
+        }
+        match (self.fetched().await, &*kept) {
+            (Ok(listing), _) => Ok(kept.insert(Arc::new(listing)).clone()),
+            // An old list is better than none, where it may be old at all.
+            (Err(_), Some(old)) if !refresh.is_zero() => Ok(old.clone()),
+            (Err(error), _) => Err(error),
+        }
+    }
+
+    async fn fetched(&self) -> Result<Listing, ServiceError> {
+        let most = self.common.settings.groups_max;
+        Ok(asked!(self, client => Listing::fetch(&mut client, most).await))
+    }
+}
+
+/// The list of all groups, and what it was made of.
+pub(super) struct Merged {
+    parts: Vec<Option<Arc<Listing>>>,
+    whole: Arc<Listing>,
+}
+
+impl<C: Connect> RServer<C> {
     pub(super) async fn visit_groups(
         &self,
         select: GroupSelect<'_>,
@@ -71,7 +109,7 @@ impl<C: Connect> RServer<C> {
             if !select.takes(name, row.created, &row.description) {
                 continue;
             }
-            let id = self.names.lock().id(parsed).ok_or(NO_ANSWER)?;
+            let id = self.common.names.lock().id(parsed).ok_or(NO_ANSWER)?;
             visited += 1;
             visit(GroupRow {
                 name: parsed,
@@ -92,32 +130,43 @@ impl<C: Connect> RServer<C> {
         Ok(())
     }
 
-    /// Whether a listing that begins now gets a list that is there.
+    /// Whether a listing that begins now gets lists that are there.
     pub(crate) fn has_fresh_list(&self) -> bool {
-        let refresh = self.settings.list_refresh;
-        let kept = self.listing.try_lock();
-        kept.is_ok_and(|kept| kept.as_ref().is_some_and(|it| it.taken.elapsed() < refresh))
+        self.ones.iter().all(One::has_fresh_list)
     }
 
-    /// The list; a listing that begins gets one that is not too old, as far as the server can be asked.
+    /// The list of all groups; a listing that begins gets one that is not too old.  The groups of a server whose list could
+    /// never be fetched are not in it.
     pub(super) async fn listed(&self, begins: bool) -> Result<Arc<Listing>, ServiceError> {
-        let mut kept = self.listing.lock().await;
-        let refresh = self.settings.list_refresh;
-        if let Some(listing) = &*kept
-            && (!begins || listing.taken.elapsed() < refresh)
-        {
-            return Ok(listing.clone());
+        let mut parts = Vec::with_capacity(self.ones.len());
+        let mut failed = NO_ANSWER;
+        for one in &self.ones {
+            let listed = one.listed(begins).await;
+            parts.push(listed.map_err(|error| failed = error).ok());
         }
-        match (self.fetched().await, &*kept) {
-            (Ok(listing), _) => Ok(kept.insert(Arc::new(listing)).clone()),
-            // An old list is better than none, where it may be old at all.
-            (Err(_), Some(old)) if !refresh.is_zero() => Ok(old.clone()),
-            (Err(error), _) => Err(error),
+        match parts.as_slice() {
+            [Some(only)] => return Ok(Arc::clone(only)),
+            parts if parts.iter().all(Option::is_none) => return Err(failed),
+            _ => {}
         }
-    }
-
-    async fn fetched(&self) -> Result<Listing, ServiceError> {
-        let most = self.settings.groups_max;
-        Ok(asked!(self, client => Listing::fetch(&mut client, most).await))
+        let mut merged = self.merged.lock();
+        let is_same = |merged: &Merged| {
+            let mut both = merged.parts.iter().zip(&parts);
+            both.all(|pair| match pair {
+                (Some(old), Some(new)) => Arc::ptr_eq(old, new),
+                (old, new) => old.is_none() && new.is_none(),
+            })
+        };
+        if let Some(merged) = merged.as_ref().filter(|merged| is_same(merged)) {
+            return Ok(Arc::clone(&merged.whole));
+        }
+        let numbers = |at: usize, name: &str| self.routes.numbering(name) == Some(at);
+        let most = self.common.settings.groups_max;
+        let whole = Arc::new(Listing::merged(&parts, numbers, most));
+        *merged = Some(Merged {
+            parts,
+            whole: Arc::clone(&whole),
+        });
+        Ok(whole)
     }
 }

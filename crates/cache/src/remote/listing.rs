@@ -4,6 +4,7 @@
 //! good are left out, and of a list that is too long what is too much.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use newsreel_net::client::{Client, ClientError};
@@ -153,6 +154,25 @@ impl Listing {
             rows,
             taken: Instant::now(),
         })
+    }
+
+    /// The groups of several lists, each from the one that it is taken from.
+    pub(super) fn merged(
+        parts: &[Option<Arc<Self>>],
+        is_taken: impl Fn(usize, &str) -> bool,
+        groups_max: usize,
+    ) -> Self {
+        let parts = parts.iter().enumerate();
+        let rows = parts.flat_map(|(at, part)| part.iter().map(move |part| (at, &part.rows)));
+        let rows = rows.flat_map(|(at, rows)| rows.iter().map(move |(name, row)| (at, name, row)));
+        let rows = rows.filter(|(at, name, _)| is_taken(*at, name));
+        let rows = rows.map(|(_, name, row)| (name.clone(), row.clone()));
+        let rows: BTreeMap<_, _> = rows.take(groups_max).collect();
+        Self {
+            active: active_of(&rows),
+            rows,
+            taken: Instant::now(),
+        }
     }
 }
 

@@ -1,5 +1,6 @@
-//! The paper's RServer: a server elsewhere as a news service, without anything kept but the list of its groups.
+//! The paper's RServer: servers elsewhere as one news service, without anything kept but the lists of their groups.
 //!
+//! Which of them is asked for what is in `route.rs`; one that cannot be asked hides nothing that another has.
 //! Everything is asked anew, in one round trip where the protocol lets it be one.  What the server says is judged before it
 //! is passed on: numbers, message-ids, names and overview lines are what they should be or are left out.
 
@@ -10,6 +11,8 @@ mod listing;
 mod names;
 mod newnews;
 mod numbers;
+mod one;
+mod route;
 mod service;
 
 use std::fmt;
@@ -17,18 +20,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use newsreel_host::Clock;
-use newsreel_net::LineLimit;
-use newsreel_net::client::{Capabilities, Connect, Pool};
+use newsreel_net::client::{Connect, Pool};
 use newsreel_service::ServiceError;
 use newsreel_service::posting::{IdMaker, PostingConfig};
-use newsreel_wire::{GroupId, GroupName, UnixTime};
+use newsreel_wire::{GroupId, GroupName, MessageId, UnixTime};
 use parking_lot::Mutex;
-use tokio::sync::Mutex as TurnMutex;
 
-use listing::Listing;
+use groups::Merged;
 use names::Names;
+use one::{Common, One};
 
 pub use newnews::RemoteNewnews;
+pub use one::MISSING_IDS_MAX;
+pub use route::{Route, Routes};
 
 /// What is taken from the server at most, and what is sent to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,63 +43,107 @@ pub struct RemoteSettings {
     pub groups_max: usize,
     /// How old the list of groups may be when a new listing begins.
     pub list_refresh: Duration,
+    /// How long a server is not asked again for a message-id that it does not have.
+    pub missing_refresh: Duration,
     /// What a post must be before it is sent on.
     pub posting: PostingConfig,
     /// What stands behind the `@` of message-ids made here.
     pub host: String,
 }
 
-/// A server elsewhere.
+/// Servers elsewhere.
 pub struct RServer<C: Connect> {
-    pool: Arc<Pool<C>>,
-    clock: Arc<dyn Clock>,
-    settings: RemoteSettings,
-    names: Mutex<Names>,
-    /// What the server said last that it can do.
-    capabilities: Mutex<Capabilities>,
-    /// Held while the list is fetched, so that it is fetched once for all who want it.
-    listing: TurnMutex<Option<Arc<Listing>>>,
-    lines: LineLimit,
-    ids: IdMaker,
+    /// In the order of the routes.
+    ones: Vec<One<C>>,
+    routes: Routes,
+    common: Arc<Common>,
+    /// The list of all groups.
+    merged: Mutex<Option<Merged>>,
 }
 
 impl<C: Connect> fmt::Debug for RServer<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RServer")
-            .field("pool", &self.pool.counts())
-            .field("settings", &self.settings)
+            .field("ones", &self.ones)
+            .field("routes", &self.routes)
+            .field("settings", &self.common.settings)
             .finish_non_exhaustive()
     }
 }
 
 impl<C: Connect> RServer<C> {
-    /// A server behind a pool of connections; `random` is another number at every start.
+    /// Servers, each behind its pool of connections; `random` is another number at every start.
     pub fn new(
-        pool: Arc<Pool<C>>,
+        servers: Vec<(Arc<Pool<C>>, Route)>,
         clock: Arc<dyn Clock>,
         settings: RemoteSettings,
         random: u64,
     ) -> Self {
         let now = UnixTime(clock.now().secs);
-        Self {
-            pool,
+        let common = Arc::new(Common {
             clock,
             names: Mutex::new(Names::new(settings.groups_max)),
             settings,
-            capabilities: Mutex::default(),
-            listing: TurnMutex::new(None),
-            lines: LineLimit::default(),
             ids: IdMaker::new(now, random),
+        });
+        let (pools, routes): (Vec<_>, Vec<_>) = servers.into_iter().unzip();
+        Self {
+            ones: pools
+                .into_iter()
+                .map(|pool| One::new(pool, &common))
+                .collect(),
+            routes: Routes::new(routes),
+            common,
+            merged: Mutex::default(),
         }
     }
 
     /// The id of a group's name, a new one if need be.
     pub(crate) fn group_id(&self, name: GroupName<'_>) -> Result<GroupId, ServiceError> {
-        self.names.lock().id(name).ok_or(ask::NO_ANSWER)
+        self.common.names.lock().id(name).ok_or(ask::NO_ANSWER)
     }
 
     /// The name that has an id.
     pub(crate) fn group_name(&self, id: GroupId) -> Option<Arc<str>> {
-        self.names.lock().name(id)
+        self.common.names.lock().name(id)
+    }
+
+    /// Whether what one server does not have may be had from another.
+    pub(crate) const fn has_others(&self) -> bool {
+        self.ones.len() > 1
+    }
+
+    /// Which servers can be asked; what they can do is known then.
+    pub(crate) async fn greet(&self) -> Vec<bool> {
+        let mut greeted = Vec::with_capacity(self.ones.len());
+        for one in &self.ones {
+            greeted.push(one.greet().await);
+        }
+        greeted
+    }
+
+    /// The server that a group's numbers come from.
+    fn numbering(&self, group: &str) -> Option<&One<C>> {
+        self.ones.get(self.routes.numbering(group)?)
+    }
+
+    /// The same by the group's id.
+    fn numbering_by_id(&self, id: GroupId) -> Option<&One<C>> {
+        self.numbering(&self.group_name(id)?)
+    }
+
+    /// A group's own server does not have an article of it any more.
+    pub(crate) fn said_missing(&self, group: &str, id: MessageId<'_>) {
+        if let Some(one) = self.numbering(group) {
+            one.said_missing(id);
+        }
+    }
+
+    /// The servers as they are asked for what has a message-id, but those that said they do not have it.
+    fn in_turn(&self, id: MessageId<'_>) -> impl Iterator<Item = &One<C>> {
+        let in_use = |at: usize| self.ones.get(at).map_or(0, |one| one.pool.counts().0);
+        let order = self.routes.in_turn(in_use).into_iter();
+        let all = order.filter_map(move |at| self.ones.get(at));
+        all.filter(move |one| !one.lacks(id))
     }
 }

@@ -10,7 +10,7 @@ use newsreel_wire::date::print_nntp;
 use newsreel_wire::wildmat::Wildmat;
 use newsreel_wire::{MessageId, UnixTime};
 
-use super::RServer;
+use super::one::One;
 
 /// Where a listing stands.
 pub struct RemoteNewnews<C: Connect> {
@@ -31,7 +31,7 @@ impl<C: Connect> fmt::Debug for RemoteNewnews<C> {
     }
 }
 
-impl<C: Connect> RServer<C> {
+impl<C: Connect> One<C> {
     pub(super) async fn newnews_of(
         &self,
         wildmat: &Wildmat,

@@ -9,8 +9,8 @@ use newsreel_wire::overview::{OverviewFields, message_id};
 use newsreel_wire::{ArticleNumber, GroupId, MessageId};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::RServer;
 use super::ask::{Marks, asked, numbered};
+use super::one::One;
 
 /// The largest number that servers have to understand (RFC 3977 section 6).
 const NUMBER_MAX: u64 = (1 << 31) - 1;
@@ -88,7 +88,7 @@ where
     Ok(marks)
 }
 
-impl<C: Connect> RServer<C> {
+impl<C: Connect> One<C> {
     pub(super) async fn numbers_in(
         &self,
         group: GroupId,
@@ -96,7 +96,7 @@ impl<C: Connect> RServer<C> {
         limit: usize,
         out: &mut Vec<ArticleNumber>,
     ) -> Result<Option<ArticleNumber>, ServiceError> {
-        let Some(name) = self.names.lock().name(group) else {
+        let Some(name) = self.common.names.lock().name(group) else {
             return Ok(None);
         };
         let (low, high) = (range.0.0.max(1), range.1.0.min(NUMBER_MAX));
@@ -140,7 +140,7 @@ impl<C: Connect> RServer<C> {
         limit_bytes: usize,
         rows: &mut OverviewRows,
     ) -> Result<Option<ArticleNumber>, ServiceError> {
-        let Some(name) = self.names.lock().name(group) else {
+        let Some(name) = self.common.names.lock().name(group) else {
             return Ok(None);
         };
         let (low, high) = (range.0.0.max(1), range.1.0.min(NUMBER_MAX));
@@ -175,7 +175,7 @@ impl<C: Connect> RServer<C> {
         direction: Direction,
         out: &mut ArticleBuf,
     ) -> Result<Option<ArticleNumber>, ServiceError> {
-        let Some(name) = self.names.lock().name(group) else {
+        let Some(name) = self.common.names.lock().name(group) else {
             return Ok(None);
         };
         let (mut at, mut width) = (number.0.min(NUMBER_MAX), NEIGHBOUR_WINDOW);

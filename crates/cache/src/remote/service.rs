@@ -1,26 +1,28 @@
-//! The service itself: each question is asked of the server, posts go to it, and nothing is taken from peers.
+//! The service itself: each question is asked of the server it belongs to, posts go there, and nothing is taken from peers.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use newsreel_net::client::{ClientError, Connect};
+use newsreel_net::client::Connect;
 use newsreel_service::posting::{self, Post, Refused};
 use newsreel_service::{
     ArticleBuf, ArticleQuery, Completion, Connection, Defer, Direction, Features, Found,
     GroupCursor, GroupInfo, GroupRow, GroupSelect, NewsService, Offer, OfferedId, Outcome,
     OverviewRows, Part, Reject, ServiceError, Transfer,
 };
-use newsreel_wire::article::HeaderLimits;
+use newsreel_wire::article::{HeaderLimits, Headers, Known};
 use newsreel_wire::wildmat::Wildmat;
 use newsreel_wire::{ArticleNumber, GroupId, GroupName, MessageId, UnixTime};
 
+use super::ask::NO_ANSWER;
+use super::one::{One, Sent};
 use super::{RServer, RemoteNewnews};
 
 impl<C: Connect> RServer<C> {
-    /// A post that its poster may send, with the message-id that the poster is told.  The server sees all posts as ours, so
-    /// who may do what is decided here.
-    fn judged(&self, post: &Post) -> Result<Bytes, Refused> {
-        let (settings, now) = (&self.settings.posting, self.now());
+    /// A post that its poster may send, with the message-id that the poster is told, and the servers that it may go to.  They
+    /// see all posts as ours, so who may do what is decided here.
+    fn judged(&self, post: &Post) -> Result<(Bytes, Vec<usize>), Refused> {
+        let (settings, now) = (&self.common.settings.posting, self.now());
         let proto = posting::check(&post.article, HeaderLimits::USUAL, settings, now)?;
         if proto.is_approved() && !post.poster.may_approve {
             return Err(Reject::NoApproval.into());
@@ -29,43 +31,70 @@ impl<C: Connect> RServer<C> {
         if !groups.all(|group| post.poster.may_post_to(group.as_str())) {
             return Err(Reject::NotAllowed.into());
         }
+        let names: Vec<_> = proto.groups().collect();
+        let servers = self
+            .routes
+            .for_posting(names.iter().map(|name| name.as_str()));
         if proto.message_id.is_some() {
-            return Ok(post.article.clone());
+            return Ok((post.article.clone(), servers));
         }
         let id = post.id.as_bytes();
-        Ok([b"Message-ID: ", id, b"\r\n", &post.article]
-            .concat()
-            .into())
+        let article = [b"Message-ID: ", id, b"\r\n", &post.article].concat();
+        Ok((article.into(), servers))
     }
 
-    /// Sends a post on; what the server says of it.
-    async fn posted(&self, article: &[u8]) -> Outcome {
-        let Ok(mut client) = self.lend().await else {
-            return Outcome::Deferred(Defer::Paused);
-        };
-        let posting = async {
-            client.command(&[b"POST"])?;
-            let mut code = client.reply("POST").await?;
-            if code == 340 {
-                client.article(article).await?;
-                code = client.reply("POST").await?;
-            }
-            match code {
-                240 => Ok(Outcome::Accepted),
-                440 | 441 => Ok(Outcome::Rejected(Reject::RefusedElsewhere)),
-                code => Err::<_, ClientError>(client.refused("POST", code)),
-            }
-        };
-        match posting.await {
-            Ok(outcome) => {
-                client.give_back();
-                outcome
-            }
-            Err(error) => {
-                self.failed(&error);
-                Outcome::Failed
+    /// Sends a post on, to the first that can be asked and lets us post.
+    async fn posted(&self, article: &[u8], servers: &[usize]) -> Outcome {
+        let mut outcome = Outcome::Rejected(Reject::RefusedElsewhere);
+        for one in servers.iter().filter_map(|at| self.ones.get(*at)) {
+            match one.posted(article).await {
+                Sent::Settled(settled) => {
+                    let headers = Headers::scan(article);
+                    let id = headers
+                        .as_ref()
+                        .ok()
+                        .and_then(|headers| headers.content(Known::MessageId));
+                    if let Some(Ok(id)) = id.map(MessageId::parse) {
+                        one.may_have(id);
+                    }
+                    return settled;
+                }
+                Sent::NotHere(why) => outcome = why,
             }
         }
+        outcome
+    }
+
+    /// Asks for articles of a group in one round trip; `each` is told of them one by one as they come, with the message-id and
+    /// the whole article; none: it is not there.
+    pub(crate) async fn articles_in(
+        &self,
+        group: &str,
+        numbers: &[ArticleNumber],
+        each: impl FnMut(Option<(&[u8], &[u8])>) + Send,
+    ) -> Result<(), ServiceError> {
+        match self.numbering(group) {
+            Some(one) => one.articles_in(group, numbers, each).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Asks one after the other for what has a message-id.  That it is nowhere is known only when all have said so.
+    async fn any(
+        &self,
+        id: MessageId<'_>,
+        part: Part,
+        out: &mut ArticleBuf,
+    ) -> Result<Option<Found>, ServiceError> {
+        let mut failed = None;
+        for one in self.in_turn(id) {
+            match one.article_of(ArticleQuery::ById(id), part, out).await {
+                Ok(Some(found)) => return Ok(Some(found)),
+                Ok(None) => one.said_missing(id),
+                Err(error) => failed = Some(error),
+            }
+        }
+        failed.map_or(Ok(None), Err)
     }
 }
 
@@ -73,22 +102,26 @@ impl<C: Connect> NewsService for RServer<C> {
     type NewnewsCursor = RemoteNewnews<C>;
 
     fn features(&self) -> Features {
-        let known = self.capabilities.lock();
+        let newnews = |one: &One<C>| one.capabilities.lock().has("NEWNEWS");
         Features {
             reader: true,
             transit: false,
-            newnews: known.has("NEWNEWS"),
-            over_by_id: known.has_with("OVER", "MSGID"),
+            // Of several each would say what the others do.
+            newnews: self.ones.len() == 1 && self.ones.iter().all(newnews),
+            over_by_id: self.ones.iter().any(One::has_over_by_id),
             posting: true,
         }
     }
 
     fn now(&self) -> UnixTime {
-        UnixTime(self.clock.now().secs)
+        UnixTime(self.common.clock.now().secs)
     }
 
     async fn group(&self, name: GroupName<'_>) -> Result<Option<GroupInfo>, ServiceError> {
-        self.group_of(name).await
+        match self.numbering(name.as_str()) {
+            Some(one) => one.group_of(name).await,
+            None => Ok(None),
+        }
     }
 
     async fn groups(
@@ -115,7 +148,10 @@ impl<C: Connect> NewsService for RServer<C> {
         limit: usize,
         out: &mut Vec<ArticleNumber>,
     ) -> Result<Option<ArticleNumber>, ServiceError> {
-        self.numbers_in(group, (low, high), limit, out).await
+        match self.numbering_by_id(group) {
+            Some(one) => one.numbers_in(group, (low, high), limit, out).await,
+            None => Ok(None),
+        }
     }
 
     async fn overview(
@@ -126,8 +162,11 @@ impl<C: Connect> NewsService for RServer<C> {
         limit_bytes: usize,
         rows: &mut OverviewRows,
     ) -> Result<Option<ArticleNumber>, ServiceError> {
-        self.overview_in(group, (low, high), limit_bytes, rows)
-            .await
+        let range = (low, high);
+        match self.numbering_by_id(group) {
+            Some(one) => one.overview_in(group, range, limit_bytes, rows).await,
+            None => Ok(None),
+        }
     }
 
     async fn overview_by_id(
@@ -135,7 +174,18 @@ impl<C: Connect> NewsService for RServer<C> {
         id: MessageId<'_>,
         rows: &mut OverviewRows,
     ) -> Result<bool, ServiceError> {
-        self.overview_of(id, rows).await
+        let (mut failed, had) = (None, rows.len());
+        for one in self.in_turn(id).filter(|one| one.has_over_by_id()) {
+            match one.overview_of(id, rows).await {
+                Ok(true) => return Ok(true),
+                Ok(false) => {}
+                Err(error) => {
+                    rows.buffer().truncate(had);
+                    failed = Some(error);
+                }
+            }
+        }
+        failed.map_or(Ok(false), Err)
     }
 
     async fn neighbour(
@@ -145,7 +195,10 @@ impl<C: Connect> NewsService for RServer<C> {
         direction: Direction,
         out: &mut ArticleBuf,
     ) -> Result<Option<ArticleNumber>, ServiceError> {
-        self.neighbour_of(group, number, direction, out).await
+        match self.numbering_by_id(group) {
+            Some(one) => one.neighbour_of(group, number, direction, out).await,
+            None => Ok(None),
+        }
     }
 
     async fn article(
@@ -154,7 +207,13 @@ impl<C: Connect> NewsService for RServer<C> {
         part: Part,
         out: &mut ArticleBuf,
     ) -> Result<Option<Found>, ServiceError> {
-        self.article_of(query, part, out).await
+        match query {
+            ArticleQuery::ById(id) => self.any(id, part, out).await,
+            ArticleQuery::ByNumber(group, _) => match self.numbering_by_id(group) {
+                Some(one) => one.article_of(query, part, out).await,
+                None => Ok(None),
+            },
+        }
     }
 
     async fn newnews(
@@ -165,8 +224,13 @@ impl<C: Connect> NewsService for RServer<C> {
         limit_bytes: usize,
         out: &mut Vec<u8>,
     ) -> Result<bool, ServiceError> {
-        self.newnews_of(wildmat, since, cursor, limit_bytes, out)
-            .await
+        match self.ones.as_slice() {
+            [one] => {
+                one.newnews_of(wildmat, since, cursor, limit_bytes, out)
+                    .await
+            }
+            _ => Err(NO_ANSWER),
+        }
     }
 
     async fn offer(&self, _id: MessageId<'_>, _from: &Arc<Connection>) -> Offer {
@@ -181,12 +245,12 @@ impl<C: Connect> NewsService for RServer<C> {
     }
 
     fn new_message_id(&self) -> OfferedId {
-        self.ids.make(&self.settings.host)
+        self.common.ids.make(&self.common.settings.host)
     }
 
     async fn post(&self, post: Post, from: &Arc<Connection>) {
         let outcome = match self.judged(&post) {
-            Ok(article) => self.posted(&article).await,
+            Ok((article, servers)) => self.posted(&article, &servers).await,
             Err(refused) => refused.into(),
         };
         let ticket = post.ticket;

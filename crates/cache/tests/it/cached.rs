@@ -16,19 +16,20 @@ use newsreel_service::{
 use newsreel_wire::{ArticleNumber, GroupName, MessageId};
 use tokio::time::Instant;
 
+use crate::everything;
 use crate::toy::{To, article};
 
 /// How old marks and numbers may be, seconds.
-const REFRESH_S: u64 = 100;
+pub(crate) const REFRESH_S: u64 = 100;
 
-struct Rig {
-    to: To,
-    clock: Arc<FakeClock>,
-    disk: MemoryDisk,
-    here: Arc<CServer<To>>,
+pub(crate) struct Rig {
+    pub(crate) to: To,
+    pub(crate) clock: Arc<FakeClock>,
+    pub(crate) disk: MemoryDisk,
+    pub(crate) here: Arc<CServer<To>>,
 }
 
-fn keep_settings() -> KeepSettings {
+pub(crate) fn keep_settings() -> KeepSettings {
     KeepSettings {
         directory: "/cache".into(),
         octets: KeepSettings::OCTETS_MIN,
@@ -42,10 +43,16 @@ fn keep_settings() -> KeepSettings {
 fn cached(to: &To, clock: &Arc<FakeClock>, disk: &MemoryDisk, refresh_s: u64) -> Arc<CServer<To>> {
     let disk: Arc<dyn Disk> = Arc::new(disk.clone());
     let keep = Keep::open(&disk, &keep_settings()).unwrap();
-    in_front(to, clock, keep, refresh_s)
+    in_front(&[to], clock, keep, refresh_s)
 }
 
-fn in_front(to: &To, clock: &Arc<FakeClock>, keep: Keep, refresh_s: u64) -> Arc<CServer<To>> {
+/// A cache in front of servers, each of the next tier.
+pub(crate) fn in_front(
+    servers: &[&To],
+    clock: &Arc<FakeClock>,
+    keep: Keep,
+    refresh_s: u64,
+) -> Arc<CServer<To>> {
     let minute = Duration::from_secs(60);
     let limits = PoolLimits {
         connections_max: 4,
@@ -56,13 +63,18 @@ fn in_front(to: &To, clock: &Arc<FakeClock>, keep: Keep, refresh_s: u64) -> Arc<
         article_octets_max: 1 << 20,
         groups_max: 10,
         list_refresh: minute,
+        missing_refresh: minute,
         posting: PostingConfig::default(),
         host: "here.example".to_owned(),
     };
-    let there = RServer::new(Pool::new(to.clone(), limits), clock.clone(), settings, 1);
+    let server = |(tier, to): (u32, &&To)| {
+        let pool = Pool::new((*to).clone(), limits);
+        (pool, everything(&tier.to_string(), tier))
+    };
+    let servers = (0..).zip(servers).map(server).collect();
+    let there = RServer::new(servers, clock.clone(), settings, 1);
     let settings = CacheSettings {
         refresh_s,
-        missing_refresh: minute,
         read_ahead_max: 32,
         read_ahead_octets_max: 1 << 20,
     };
@@ -70,7 +82,7 @@ fn in_front(to: &To, clock: &Arc<FakeClock>, keep: Keep, refresh_s: u64) -> Arc<
 }
 
 /// A server with articles 1 to `count`, and the cache in front of it.
-fn rig(count: u64, refresh_s: u64) -> Rig {
+pub(crate) fn rig(count: u64, refresh_s: u64) -> Rig {
     let to = To::default();
     to.0.lock().articles = (1..=count)
         .map(|number| (number, article(number, 500)))
@@ -87,13 +99,13 @@ fn rig(count: u64, refresh_s: u64) -> Rig {
 }
 
 impl Rig {
-    async fn group(&self) -> Option<GroupInfo> {
+    pub(crate) async fn group(&self) -> Option<GroupInfo> {
         let name = GroupName::parse(b"misc.test").unwrap();
         self.here.group(name).await.unwrap()
     }
 
     /// An article by number, if it is there.
-    async fn read(&self, number: u64) -> Result<bool, ServiceError> {
+    pub(crate) async fn read(&self, number: u64) -> Result<bool, ServiceError> {
         let id = self.group().await.unwrap().id;
         let mut out = ArticleBuf::new();
         let query = ArticleQuery::ByNumber(id, ArticleNumber(number));
@@ -104,7 +116,7 @@ impl Rig {
         Ok(found.is_some())
     }
 
-    async fn read_by_id(&self, id: &str, part: Part) -> Option<Vec<u8>> {
+    pub(crate) async fn read_by_id(&self, id: &str, part: Part) -> Option<Vec<u8>> {
         let mut out = ArticleBuf::new();
         let query = ArticleQuery::ById(MessageId::parse(id.as_bytes()).unwrap());
         let found = self.here.article(query, part, &mut out).await.unwrap();
@@ -116,7 +128,7 @@ impl Rig {
     }
 
     /// The numbers of overview lines.
-    async fn overview(&self) -> Vec<u64> {
+    pub(crate) async fn overview(&self) -> Vec<u64> {
         let id = self.group().await.unwrap().id;
         let (mut rows, mut from) = (OverviewRows::default(), Some(ArticleNumber(1)));
         while let Some(low) = from {
@@ -147,7 +159,7 @@ impl Rig {
         out.iter().map(|number| number.0).collect()
     }
 
-    fn later(&self, seconds: u64) {
+    pub(crate) fn later(&self, seconds: u64) {
         self.clock.advance(Duration::from_secs(seconds));
     }
 }
@@ -429,7 +441,7 @@ async fn what_cannot_be_kept_is_passed_on() {
             (settings.overview_octets, settings.overview_memory_octets) = (1, 0);
         }
         let keep = Keep::open(&disk, &settings).unwrap();
-        rig.here = in_front(&rig.to, &rig.clock, keep, REFRESH_S);
+        rig.here = in_front(&[&rig.to], &rig.clock, keep, REFRESH_S);
         for is_failing in [false, true] {
             if let Some((path, op)) = fault.filter(|_| is_failing) {
                 faulty.add(Fault::new(op, path, Effect::Medium).forever());

@@ -2,13 +2,14 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod cached;
+mod several;
 mod toy;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use newsreel_cache::{RServer, RemoteNewnews, RemoteSettings};
+use newsreel_cache::{RServer, RemoteNewnews, RemoteSettings, Route};
 use newsreel_host::FakeClock;
 use newsreel_net::client::{Client, ClientError, Connect, Pool, PoolLimits, Remote};
 use newsreel_service::posting::PostingConfig;
@@ -76,11 +77,23 @@ fn server(scripts: &[Script]) -> RServer<Scripted> {
         article_octets_max: 1000,
         groups_max: 2,
         list_refresh: minute,
+        missing_refresh: minute,
         posting: PostingConfig::default(),
         host: "here.example".to_owned(),
     };
     let clock = Arc::new(FakeClock::new(1_767_225_600));
-    RServer::new(Pool::new(Scripted(scripts), limits), clock, settings, 1)
+    let pool = Pool::new(Scripted(scripts), limits);
+    RServer::new(vec![(pool, everything("up", 0))], clock, settings, 1)
+}
+
+/// A server that is asked for all groups.
+fn everything(name: &str, tier: u32) -> Route {
+    Route {
+        name: name.to_owned(),
+        groups: Wildmat::parse("*").unwrap(),
+        tier,
+        posting: true,
+    }
 }
 
 const GROUP: (&str, &str) = ("GROUP misc.test", "211 3 1 5 misc.test\n");

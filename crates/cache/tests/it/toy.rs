@@ -15,6 +15,8 @@ pub(crate) struct Toy {
     pub(crate) articles: BTreeMap<u64, String>,
     /// The marks; none: as the articles are.
     pub(crate) marks: Option<(u64, u64)>,
+    /// Lines of the list beside that of the group.
+    pub(crate) listed: &'static str,
     /// There is no such group.
     pub(crate) is_without_group: bool,
     /// It ends each connection.
@@ -81,7 +83,10 @@ impl Toy {
             ["GROUP" | "LISTGROUP", ..] | ["LIST", "ACTIVE", _] if self.is_without_group => {
                 "411 none\r\n".to_owned()
             }
-            ["LIST", "ACTIVE"] => "215 list\r\nmisc.test 5 1 y\r\n.\r\n".to_owned(),
+            ["LIST", "ACTIVE"] => {
+                let last = self.articles.keys().next_back().copied().unwrap_or(0);
+                format!("215 list\r\nmisc.test {last} 1 y\r\n{}.\r\n", self.listed)
+            }
             ["GROUP", _] => self.selected(),
             ["LIST", "ACTIVE", _] => "215 list\r\nmisc.test 0 1 y\r\n.\r\n".to_owned(),
             ["LISTGROUP", _, range] => {

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use newsreel_service::cancel_lock::{LockPrints, locks, opened};
+use newsreel_service::cancel_lock::{LockPrint, LockPrints, PRINT_OCTETS, locks, opened};
 use newsreel_service::{Completion, Connection, Outcome};
 use newsreel_wire::article::{Control, Headers, Known, RelayFacts};
 use newsreel_wire::{IdHash, UnixTime};
@@ -28,6 +28,9 @@ use crate::withdraw::leaving;
 const TRIES: u32 = 1000;
 const PAUSE: Duration = Duration::from_millis(10);
 
+/// Stands among the keys of what a trusted notice lists: opens every lock, and no key of an article is this.
+pub(super) const NOTICED: LockPrint = LockPrint([0; PRINT_OCTETS]);
+
 /// What an article takes out.
 #[derive(Debug)]
 pub(crate) struct Cancel {
@@ -38,7 +41,7 @@ pub(crate) struct Cancel {
 
 /// What comes of it.
 #[derive(Debug)]
-enum Effect {
+pub(super) enum Effect {
     /// Nothing: the target is gone already, or it is not allowed.
     None,
     /// This is withdrawn; as many moves were known when it was looked up.
@@ -76,7 +79,7 @@ impl LocalService {
         let open: Vec<(usize, IdHash, LockPrints)> = asking
             .filter_map(|(at, it)| match it.asked.as_deref()? {
                 Asked::Cancel(cancel) => Some((at, cancel.target, cancel.keys.clone())),
-                Asked::Groups(_) | Asked::Signed(_) => None,
+                Asked::Groups(_) | Asked::Signed(_) | Asked::Notice(_) => None,
             })
             .collect();
         if open.is_empty() {
@@ -122,7 +125,7 @@ fn decide(shared: &Shared, open: &[(usize, IdHash, LockPrints)]) -> Vec<Option<E
     effects
 }
 
-fn effect(
+pub(super) fn effect(
     shared: &Shared,
     target: &IdHash,
     keys: &LockPrints,
@@ -150,8 +153,7 @@ fn effect(
                     return Ok(Some(Effect::None));
                 };
                 let leaving = leaving(shared, &token, Reason::Cancelled, retired, memory)?;
-                let allowed =
-                    leaving.filter(|it| policy.control.cancels.allows(it.locks.as_deref(), keys));
+                let allowed = leaving.filter(|it| allows(&policy, it.locks.as_deref(), keys));
                 return Ok(Some(
                     allowed.map_or(Effect::None, |it| Effect::Withdraw(it.record, moves)),
                 ));
@@ -164,14 +166,19 @@ fn effect(
     Ok(None)
 }
 
+/// Whether these keys take out an article with these locks.
+fn allows(policy: &Policy, locks: Option<&[LockPrint]>, keys: &[LockPrint]) -> bool {
+    keys.contains(&NOTICED) || policy.control.cancels.allows(locks, keys)
+}
+
 impl Sequencer {
     /// Whether a cancel that came before this article may take it out.
     pub(crate) fn is_cancelled(&self, candidate: &Candidate) -> bool {
         let Some(keys) = self.shared.pending.keys(&candidate.hash) else {
             return false;
         };
-        let cancels = self.shared.policy.load().control.cancels;
-        let is_cancelled = cancels.allows(candidate.locks().map(locks).as_deref(), &keys);
+        let policy = self.shared.policy.load();
+        let is_cancelled = allows(&policy, candidate.locks().map(locks).as_deref(), &keys);
         if is_cancelled {
             Counters::add(&self.shared.counters.cancelled, 1);
         }

@@ -1,9 +1,11 @@
 //! The section `[control]` of the configuration: which control messages are heeded.
 
 use newsreel_service::cancel_lock::LockPrint;
+use newsreel_wire::Wildmat;
 use newsreel_wire::article::is_address;
 use serde::{Deserialize, Serialize};
 
+use super::nocem::Issuers;
 use super::rules::Rules;
 
 /// Whose cancels, and whose Supersedes, take an article out.
@@ -37,6 +39,11 @@ pub struct ControlConfig {
     pub rules: Vec<String>,
     /// The address that mails of rules with `mail` go to; they are sent as those to moderators are (`[moderation]`).
     pub mail_to: String,
+    /// Whose NoCeM notices are heeded, each `KEY:types`: the articles that a notice lists go, if this key of `newsreel control keys`
+    /// signed it and its type is one of these shell patterns, with `|` between them, as in `bleach@a.example:spam|mmf`.
+    pub nocem: Vec<String>,
+    /// The groups where NoCeM notices are looked for, a wildmat.
+    pub nocem_groups: String,
     /// A checkgroups message that would change more groups than this waits for approval, whatever the rules say.
     pub checkgroups_changes_max: u32,
 }
@@ -47,6 +54,8 @@ impl Default for ControlConfig {
             cancels: Cancels::default(),
             rules: Vec::new(),
             mail_to: String::new(),
+            nocem: Vec::new(),
+            nocem_groups: "news.lists.filters,alt.nocem.misc".to_owned(),
             checkgroups_changes_max: 10,
         }
     }
@@ -71,6 +80,12 @@ impl ControlConfig {
                 problems.push(("rules", right.to_owned()));
             }
             Ok(_) => {}
+        }
+        if let Err(why) = Issuers::parse(&self.nocem) {
+            problems.push(("nocem", why));
+        }
+        if let Err(why) = Wildmat::parse(&self.nocem_groups) {
+            problems.push(("nocem_groups", why.to_string()));
         }
         problems
     }

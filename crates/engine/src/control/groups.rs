@@ -239,7 +239,7 @@ pub(crate) fn plain_body(headers: &Headers<'_>) -> Vec<u8> {
 }
 
 /// The body as text: UTF-8, or octets as ISO 8859-1 where it is none, which is what old messages are mostly in.
-fn text(headers: &Headers<'_>) -> String {
+pub(crate) fn text(headers: &Headers<'_>) -> String {
     String::from_utf8(plain_body(headers)).unwrap_or_else(|error| {
         error
             .as_bytes()

@@ -9,6 +9,7 @@ pub(crate) mod config;
 pub(crate) mod groups;
 pub(crate) mod heed;
 pub(crate) mod keyring;
+pub(crate) mod nocem;
 pub(crate) mod pending;
 pub(crate) mod rules;
 pub(crate) mod serial;
@@ -24,6 +25,7 @@ use crate::shared::{Policy, Shared};
 use cancel::Cancel;
 use groups::Changes;
 use heed::Unproved;
+use nocem::Notice;
 
 /// What an article asks of the server.
 #[derive(Debug)]
@@ -35,6 +37,8 @@ pub(crate) enum Asked {
     /// Groups are to be changed if somebody signed it whom the rules name, a mail is to tell of it, or a newer one may have been heeded: settled, where waiting is
     /// allowed, before the sequencer sees it.
     Signed(Box<Unproved>),
+    /// Articles are to go, if somebody signed it whom the rules name: settled in the same way.
+    Notice(Box<Notice>),
 }
 
 /// What an article asks for, as far as anything could come of it.
@@ -46,7 +50,10 @@ pub(crate) fn asked(
 ) -> Option<Box<Asked>> {
     let asked = match cancel::asked(shared, policy, headers, relay) {
         Some(cancel) => Asked::Cancel(cancel),
-        None => heed::at_once(shared, policy, headers, relay)?,
+        None => match heed::at_once(shared, policy, headers, relay) {
+            Some(asked) => asked,
+            None => Asked::Notice(Box::new(nocem::asked(policy, headers, relay)?)),
+        },
     };
     Some(Box::new(asked))
 }

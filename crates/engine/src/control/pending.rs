@@ -12,6 +12,7 @@ use newsreel_service::cancel_lock::{LockPrint, LockPrints, PRINT_OCTETS};
 use newsreel_wire::{IdHash, UnixTime};
 use parking_lot::Mutex;
 
+use super::cancel::NOTICED;
 use crate::record::PendingRecord;
 
 /// All of them together in the log, octets: some 2,000 cancels with a key each.  The smallest frame of the log has room
@@ -74,6 +75,11 @@ impl Table {
             if entry.keys.len() < PENDING_KEYS_MAX && !entry.keys.contains(key) {
                 entry.keys.push(*key);
                 self.octets += PRINT_OCTETS;
+            } else if *key == NOTICED
+                && let Some(last) = entry.keys.last_mut()
+            {
+                // Cancels of strangers keep no notice out.
+                *last = *key;
             }
         }
     }

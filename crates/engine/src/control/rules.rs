@@ -127,7 +127,7 @@ fn rule(line: &str) -> Result<Rule, String> {
 }
 
 /// Shell patterns with `|` between them.
-fn patterns(text: &str) -> Result<Wildmat, String> {
+pub(super) fn patterns(text: &str) -> Result<Wildmat, String> {
     // What makes a wildmat more than shell patterns.
     if text.contains(',')
         || text

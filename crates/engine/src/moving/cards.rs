@@ -115,9 +115,7 @@ impl Mover<'_> {
     /// Moves articles that have no rows.  Says whether to go on.
     fn alone(&mut self, tokens: Vec<Token>) -> Result<bool, Error> {
         if self.dry_run {
-            self.report.articles += tokens.len() as u64;
-            let octets = tokens.iter().map(|token| u64::from(token.len()));
-            self.report.octets += octets.sum::<u64>();
+            tokens.iter().for_each(|token| self.would_move(token));
             return Ok(true);
         }
         let mut copied = Vec::new();

@@ -16,7 +16,7 @@ use crate::places::places;
 use crate::requests::Request;
 
 /// So many octets of articles are handed to the sequencer at once: about as much as one commit holds.
-const COPIED_AT_ONCE_OCTETS: usize = 1 << 20;
+pub(super) const COPIED_AT_ONCE_OCTETS: usize = 1 << 20;
 
 /// An article on its way: where it lies, and what its copy is made of.
 struct Read {
@@ -33,24 +33,33 @@ impl Mover<'_> {
     ) -> Result<bool, Error> {
         let (mut batch, mut octets) = (Vec::new(), 0);
         let mut memory = Vec::new();
+        let mut is_around = false;
         for token in tokens {
             match self.read(token, &mut memory)? {
                 Some(read) => {
+                    is_around = !self.takes(read.original.text.len() as u64);
+                    if is_around {
+                        break;
+                    }
                     octets += read.original.text.len();
                     batch.push(read);
                 }
                 None => drop(self.left.insert(*token)),
             }
             if octets >= COPIED_AT_ONCE_OCTETS {
-                self.place(std::mem::take(&mut batch), copied)?;
                 octets = 0;
-                if !self.goes_on(copied.len() as u64) {
+                if !self.place(std::mem::take(&mut batch), copied)?
+                    || !self.goes_on(copied.len() as u64)
+                {
                     return Ok(false);
                 }
             }
         }
-        self.place(batch, copied)?;
-        Ok(true)
+        let goes_on = self.place(batch, copied)?;
+        if is_around {
+            self.is_around();
+        }
+        Ok(goes_on && !is_around)
     }
 
     /// An article as its copy is made of it; `None`: it is not to be moved.
@@ -58,7 +67,11 @@ impl Mover<'_> {
         let store = &self.shared.store;
         let stored = match store.read(token, Want::Whole, Blocking::Yes, memory) {
             Ok(stored) => stored,
-            Err(ReadError::Gone | ReadError::Removed) => return Ok(None),
+            Err(ReadError::Gone) => return Ok(None),
+            Err(ReadError::Removed) => {
+                self.removed(token);
+                return Ok(None);
+            }
             Err(ReadError::Host(error)) if !error.is_medium() => return Err(error.into()),
             Err(error) => {
                 self.leave(*token, error.to_string());
@@ -84,6 +97,21 @@ impl Mover<'_> {
         }))
     }
 
+    /// Its file is not there.
+    fn removed(&mut self, token: &Token) {
+        match self.shared.store.removed(token) {
+            Some(removed) if !removed.is_certain => {
+                let why = ReadError::Removed;
+                let place = self.shared.store.token_text(token).unwrap_or_default();
+                self.leave(
+                    *token,
+                    format!("{place}: {why}, or its disk is not mounted"),
+                );
+            }
+            _ => self.report.gone += 1,
+        }
+    }
+
     /// This one cannot be moved.
     fn leave(&mut self, token: Token, why: String) {
         self.left.insert(token);
@@ -91,8 +119,8 @@ impl Mover<'_> {
         self.report.first_left.get_or_insert(why);
     }
 
-    /// Has these placed, and waits until they are durable.
-    fn place(&mut self, batch: Vec<Read>, copied: &mut Vec<Copied>) -> Result<(), Error> {
+    /// Has these placed, and waits until they are durable.  Says whether there was room for all.
+    fn place(&mut self, batch: Vec<Read>, copied: &mut Vec<Copied>) -> Result<bool, Error> {
         let groups = self.shared.views.groups();
         let (olds, originals): (Vec<Token>, Vec<Original>) = batch
             .into_iter()
@@ -117,6 +145,15 @@ impl Mover<'_> {
                     at += 1;
                     continue;
                 }
+                (Err(Error::Place(PlaceError::NeedsReservation)), _) => {
+                    self.report.stopped = Some(self.target.lack());
+                    return Ok(false);
+                }
+                // What was copied before moves.
+                (Err(error @ (Error::Place(_) | Error::Request(_))), _) => {
+                    self.report.stopped = Some(error.to_string());
+                    return Ok(false);
+                }
                 (placed, _) => placed?,
             }
             for new in tokens.lock().iter() {
@@ -134,6 +171,6 @@ impl Mover<'_> {
                 at += 1;
             }
         }
-        Ok(())
+        Ok(true)
     }
 }

@@ -6,4 +6,5 @@
 mod cards;
 mod copying;
 pub(crate) mod mover;
+pub(crate) mod room;
 pub(crate) mod sequencing;

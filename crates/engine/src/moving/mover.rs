@@ -14,6 +14,7 @@ use newsreel_wire::{BufferId, GroupId, Sequence, SetId, Token, Wildmat};
 use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 
+use super::room::{Target, TargetRoom};
 use super::sequencing::{Copied, Moving};
 use crate::engine::Engine;
 use crate::error::Error;
@@ -73,12 +74,20 @@ pub struct Relocated {
     pub articles: u64,
     /// Octets of them.
     pub octets: u64,
+    /// What they take of the room of the new set, or would at most.
+    pub taken_octets: u64,
+    /// What that set has for them, where they were only counted.
+    pub room: Option<TargetRoom>,
+    /// Articles whose files somebody removed.
+    pub gone: u64,
     /// Articles that cannot be moved, and stay.
     pub left: u64,
     /// Why the first of those cannot.
     pub first_left: Option<String>,
     /// It was ended before all was done.
     pub is_cut: bool,
+    /// Why, unless somebody wanted that.
+    pub stopped: Option<String>,
 }
 
 /// A run of it.
@@ -87,8 +96,13 @@ pub(super) struct Mover<'a> {
     pub(super) shared: &'a Shared,
     pub(super) from: Vec<BufferId>,
     pub(super) to: SetId,
+    pub(super) target: Target,
+    /// What the largest article takes there.
+    pub(super) largest: u64,
     groups: Option<BTreeSet<GroupId>>,
     pub(super) dry_run: bool,
+    /// Before it moves: no file is looked for.
+    pub(super) only_counts: bool,
     only_looks: bool,
     pub(super) retired: Retired,
     /// Articles behind this one came later, and stay.
@@ -145,8 +159,11 @@ impl Engine {
             shared,
             from: of_set.map(|buffer| buffer.id()).collect(),
             to,
+            target: Target::of(self, to),
+            largest: 0,
             groups: what.groups.as_ref().map(|wildmat| self.groups_of(wildmat)),
             dry_run: what.dry_run,
+            only_counts: false,
             only_looks: self.only_looks(),
             retired: shared.views.groups().retired(),
             until,
@@ -163,6 +180,9 @@ impl Engine {
             Err(Error::Stopping) => true,
             result => !result?,
         };
+        if what.dry_run {
+            mover.report.room = Some(mover.told_room());
+        }
         Ok(mover.report)
     }
 
@@ -217,6 +237,9 @@ impl Mover<'_> {
             self.settle()?;
         }
         self.total = self.remaining();
+        if !self.dry_run {
+            self.fits()?;
+        }
         Ok(self.left_over()? && self.packs()? && self.ungrouped()?)
     }
 
@@ -289,7 +312,7 @@ impl Mover<'_> {
     }
 
     /// Goes through the packs, also those that others become meanwhile.  Says whether to go on.
-    fn packs(&mut self) -> Result<bool, Error> {
+    pub(super) fn packs(&mut self) -> Result<bool, Error> {
         let mut done = BTreeSet::new();
         // Or what was looked at is met again in others.
         let _rest = self.dry_run.then(|| self.rest()).transpose()?;
@@ -318,10 +341,7 @@ impl Mover<'_> {
             if self.dry_run {
                 // An article has all its rows in one pack.
                 let new = tokens.into_iter().filter(|token| seen.insert(*token));
-                for token in new {
-                    self.report.articles += 1;
-                    self.report.octets += u64::from(token.len());
-                }
+                new.for_each(|token| self.would_move(&token));
             } else {
                 let (became, is_more) = self.some(&rest, id, tokens)?;
                 if became != Some(id) {

@@ -82,6 +82,7 @@ impl Sequencer {
         }
         let mut tokens = copies.tokens.lock();
         tokens.clear();
+        let mut lack = Error::FrameFull;
         for original in copies.originals.iter().skip(copies.first) {
             // A copy in front of it takes no more than that.
             if !self.fits(CopyRecord::OCTETS + RECORD_OCTETS) {
@@ -102,6 +103,7 @@ impl Sequencer {
                 Err(PlaceError::NeedsReservation) => {
                     // The next commit reserves.
                     self.scratch.blocked = true;
+                    lack = Error::Place(PlaceError::NeedsReservation);
                     break;
                 }
                 Err(error) if tokens.is_empty() => return Err(Error::Place(error)),
@@ -117,7 +119,7 @@ impl Sequencer {
             tokens.push(token);
         }
         match tokens.is_empty() {
-            true => Err(Error::FrameFull),
+            true => Err(lack),
             false => Ok(()),
         }
     }

@@ -207,6 +207,19 @@ async fn numbers_that_were_given_here_are_not_given_again() {
     assert_eq!(world.problems(), Vec::<String>::new());
 }
 
+/// What comes twice was counted as taken twice by who only asked.
+#[tokio::test]
+async fn copies_among_what_is_attached_are_known_to_a_dry_run() {
+    let (old, _) = source(true).await;
+    let disk = MemoryDisk::new();
+    copy(&old, "/spool/segments/main", &disk);
+    let world = World::on(Arc::new(disk), config(ROOM));
+    let paths = [PathBuf::from("/elsewhere"), PathBuf::from("/elsewhere")];
+    let would = attach(&world, &paths, false, true);
+    assert_eq!(counts(&would), count(ARTICLES, ARTICLES));
+    assert_eq!(attach(&world, &paths, false, false), would);
+}
+
 /// A server in transit mode files nothing, and needs no groups.
 #[tokio::test]
 async fn a_server_in_transit_takes_all() {
@@ -262,6 +275,12 @@ async fn it_is_resumed_and_damage_costs_what_is_damaged() {
     assert_eq!(rest.known, first.taken);
     assert_eq!(first.taken + rest.taken, ARTICLES as u64 - 1);
     assert_eq!(rest.damaged, 1);
+    let place = &rest.places[0];
+    assert!(
+        place.starts_with(&format!("{}: the article {token}: ", path.display()))
+            && place.contains("checksum"),
+        "{place}"
+    );
     assert_eq!((first.renumbered, rest.renumbered), (0, 0));
     let after = world.lines("misc.test").await;
     let without = lines[0].iter().filter(|line| !line.starts_with("400\t"));

@@ -73,7 +73,7 @@ fn oldest_files(memory: &MemoryDisk, stem: &str) -> Vec<PathBuf> {
 }
 
 /// Takes the oldest file of these views out and puts sound ones with no rows in its place; how many rows it had.
-fn lose(memory: &MemoryDisk, config: &EngineConfig, spool_id: &str, stem: &str) -> u64 {
+pub(crate) fn lose(memory: &MemoryDisk, config: &EngineConfig, spool_id: &str, stem: &str) -> u64 {
     for path in oldest_files(memory, stem) {
         memory.remove(&path).unwrap();
     }

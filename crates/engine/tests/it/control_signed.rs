@@ -6,7 +6,7 @@ use newsreel_engine::{ArticleRef, ControlReport, GroupSpec, Keyring};
 use newsreel_host::MemoryDisk;
 use newsreel_service::Outcome;
 
-use crate::world::{World, config};
+use crate::world::{World, article, config, open_on};
 
 const ARTICLE: &str = include_str!("../../../../tests/fixtures/openpgp/newgroup.txt");
 const NAMES: &str = "Subject,Control,Message-ID,Date,From,Sender";
@@ -270,4 +270,67 @@ fn keys_are_taken_in_replaced_and_taken_out() {
         newsreel_host::read_whole(disk.as_ref(), &path, 1 << 20).unwrap(),
         octets
     );
+}
+
+const NOTICES: &str = include_str!("../../../../tests/fixtures/openpgp/nocem.asc");
+
+/// The fixture's notice as an article in this group.
+fn notice(name: &str, group: &str, text: &str) -> (String, Vec<u8>) {
+    let (id, article) = article(0, group);
+    let other = format!("<{name}@t.example>");
+    let article = String::from_utf8(article).unwrap().replace(&id, &other);
+    let (head, _) = article.split_once("\r\n\r\n").unwrap();
+    let body = text.replace('\n', "\r\n");
+    (other, format!("{head}\r\n\r\n{body}.\r\n").into_bytes())
+}
+
+/// What somebody whom a rule names lists as spam goes, whatever its locks, and what comes later does not stay.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_trusted_notice_lists_goes() {
+    const NOTICE: &str = include_str!("../../../../tests/fixtures/openpgp/nocem.txt");
+    let mut config = config(4 << 20);
+    config.control.nocem = vec!["notices@a.example:spam".to_owned()];
+    let disk = Arc::new(MemoryDisk::new());
+    let keyring = Keyring::of_spool(disk.clone(), &config.spool);
+    let world = World::on(disk.clone(), config);
+    let filed = ["alt.nocem.misc", "news.lists.filters"];
+    world
+        .engine
+        .add_groups(filed.map(GroupSpec::new).to_vec())
+        .unwrap();
+    let locked = |n: usize| {
+        let (id, text) = article(n, "misc.test");
+        let text = String::from_utf8(text).unwrap();
+        let lock = "Cancel-Lock: sha256:RBJ8gsknqu6SrfaQPH8hNXbVmRHCFhWdlzz8nzwUiOk=\r\nSubject: ";
+        (id, text.replacen("Subject: ", lock, 1).into_bytes())
+    };
+    world
+        .send(&[locked(1), article(2, "misc.test"), article(3, "misc.test")])
+        .await;
+    let left = |world: &World| world.engine.group("misc.test").unwrap().count;
+    // Before its key is here, changed, of another type, or where nobody looks for one it is an article like others.
+    let sent = [notice("a", filed[0], NOTICE)];
+    assert_eq!(world.send(&sent).await, [Outcome::Accepted]);
+    keyring.import(NOTICES.as_bytes(), false).unwrap();
+    let changed = NOTICE.replace("<2@t.example>", "<3@t.example>");
+    let sent = [
+        notice("b", filed[0], &changed),
+        notice("c", "misc.other", NOTICE),
+    ];
+    world.send(&sent).await;
+    assert_eq!(left(&world), 3);
+    world.send(&[notice("d", filed[1], NOTICE)]).await;
+    assert_eq!(left(&world), 1);
+    // One that it lists comes later: after the power was cut, too.
+    let after = Arc::new(disk.crash_losing_all());
+    let world = open_on(after, &world.config, &world.clock);
+    let (later, text) = notice("later", "misc.test", "x\n");
+    world.send(&[(later, text)]).await;
+    assert_eq!(left(&world), 1);
+    // Again it changes nothing.
+    world
+        .send(&[notice("e", filed[1], NOTICE), article(4, "misc.test")])
+        .await;
+    assert_eq!(left(&world), 2);
+    assert_eq!(world.problems(), [""; 0]);
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use newsreel_engine::{ArticleRef, EngineConfig, GroupSpec, Reason, Withdrawal};
 use newsreel_host::disk::{Effect, Fault, FaultyDisk};
-use newsreel_host::{Disk, MemoryDisk, Op, read_whole};
-use newsreel_service::{Outcome, Part};
+use newsreel_host::{Disk, MemoryDisk, Op, OpenMode, read_whole};
+use newsreel_service::{Defer, Outcome, Part};
 use newsreel_store::methods::METHODS;
 use newsreel_store::{FileFormat, SetConfig};
 
@@ -156,19 +156,32 @@ async fn without_room_articles_are_put_off_until_there_is_some() {
     for method in methods() {
         let memory = MemoryDisk::with_capacity(200 << 20);
         let disk = Arc::new(memory.clone());
+        let other = Path::new("/other");
+        let file = memory.open(other, OpenMode::CreateNew).unwrap();
+        file.write_at(&vec![1; 8 << 20], 0).unwrap();
+        drop(file);
         // Everything but a little is to stay free.
         let free = memory.free_bytes(Path::new("/")).unwrap();
         let world = World::on(
             disk,
             files_config(method, |set| set.free_octets_min = Some(free)),
         );
-        assert_eq!(feed(&world, 0, 5).await, [Outcome::Failed; 5], "{method}");
+        let put_off = [Outcome::Deferred(Defer::Full); 5];
+        assert_eq!(feed(&world, 0, 5).await, put_off, "{method}");
         assert_eq!(world.lines("misc.test").await.len(), 0);
+        let held = world.engine.status().put_off;
+        let held: Vec<_> = held.iter().map(|it| (&*it.set, it.articles)).collect();
+        assert_eq!(held, [("main", 5)]);
+        // Somebody makes room.
+        memory.remove(other).unwrap();
+        memory.sync_dir(Path::new("/")).unwrap();
+        assert_eq!(feed(&world, 0, 3).await, [Outcome::Accepted; 3], "{method}");
+        assert_eq!(world.engine.status().put_off, []);
         let clock = Arc::clone(&world.clock);
         drop(world);
         let config = files_config(method, |set| set.free_octets_min = Some(1 << 20));
         let world = open_on(Arc::new(memory.clone()), &config, &clock);
-        assert_eq!(feed(&world, 0, 5).await, [Outcome::Accepted; 5], "{method}");
+        assert_eq!(feed(&world, 3, 5).await, [Outcome::Accepted; 5], "{method}");
     }
 }
 

@@ -26,6 +26,7 @@ mod moving;
 mod old_log;
 mod outgoing;
 mod refusing;
+mod reloading;
 mod room;
 mod scale;
 mod scrubbing;

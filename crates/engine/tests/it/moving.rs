@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::scope;
 
 use newsreel_engine::{
-    ArticleRef, EngineConfig, ExpireRule, Reason, Relocated, Relocation, Withdrawal,
+    ArticleRef, EngineConfig, ExpireRule, Mode, Reason, Relocated, Relocation, Withdrawal,
 };
 use newsreel_host::disk::FaultyDisk;
 use newsreel_host::{Disk, MemoryDisk};
@@ -14,6 +14,7 @@ use newsreel_service::{Outcome, Part};
 use newsreel_store::SetConfig;
 use newsreel_wire::Wildmat;
 
+use crate::checking::lose;
 use crate::damage::{self, long_article, wait_for_repair};
 use crate::world::{World, article, config, open_on};
 
@@ -145,6 +146,36 @@ async fn what_moved_is_served_as_before() {
     assert_eq!(world.problems(), Vec::<String>::new());
 }
 
+/// The log names where articles were; what the views and the store have of them by now is compared all the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_moved_is_compared_where_it_is() {
+    let memory = MemoryDisk::new();
+    let world = World::on(Arc::new(memory.clone()), two_sets());
+    feed(&world, 0, 60).await;
+    relocate(&world, "main", "files", None);
+    let check = |world: &World| world.engine.check(&mut |_, _| {}).unwrap();
+    let report = check(&world);
+    assert_eq!((report.articles, report.rows), (60, 80), "{report:?}");
+    let file = Path::new(DIR).join("misc/test/1");
+    memory.flip_bit(&file, 40, 1).unwrap();
+    let problems = world.problems();
+    assert_eq!(problems.len(), 2, "the log's and the store's: {problems:?}");
+    memory.flip_bit(&file, 40, 1).unwrap();
+    assert!(check(&world).is_clean());
+    world.seal();
+    let (config, clock) = (world.config.clone(), Arc::clone(&world.clock));
+    let spool_id = world.engine.status().spool_id;
+    drop(world);
+    lose(&memory, &config, &spool_id, "overview");
+    let world = open_on(Arc::new(memory.clone()), &config, &clock);
+    let problems = world.problems();
+    let complaint = "does not have it as number";
+    let found = problems
+        .iter()
+        .filter(|problem| problem.contains(complaint));
+    assert_eq!(found.count(), 80, "{problems:?}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_articles_of_the_groups_that_are_named_move() {
     let world = World::new(two_sets());
@@ -163,6 +194,155 @@ async fn only_articles_of_the_groups_that_are_named_move() {
     assert_eq!(relocate(&world, "main", "files", None).articles, 10);
     assert_same(&seen(&world, 30).await, &before, "then");
     assert_eq!(world.problems(), Vec::<String>::new());
+}
+
+/// Articles come to `main`, which is as large as they need; `small` is cyclic and is not.
+fn large_and_small() -> EngineConfig {
+    let mut config = config(8 << 20);
+    let (mut buffer, set) = (config.store.buffers[0].clone(), SetConfig::default());
+    buffer.name = "S".to_owned();
+    buffer.octets = 2 << 20;
+    buffer.block_octets = Some(4096);
+    config.store.buffers.push(buffer);
+    config.store.sets.push(SetConfig {
+        name: "small".to_owned(),
+        buffers: vec!["S".to_owned()],
+        ..set
+    });
+    config
+}
+
+/// A move into a cyclic set that is smaller than what moved overwrote the first of it, and said that all was well.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_moves_is_not_overwritten_by_what_moves_behind_it() {
+    let world = World::new(large_and_small());
+    feed_long(&world).await;
+    let before = seen(&world, 40).await;
+    let mut all = what("main", "small", None);
+    let error = world.engine.relocate(&all, &mut |_, _| true).unwrap_err();
+    let said = error.to_string();
+    assert!(
+        said.contains("40 articles take 2") && said.contains("nothing was moved"),
+        "{said}"
+    );
+    all.dry_run = true;
+    let would = world.engine.relocate(&all, &mut |_, _| true).unwrap();
+    let room = would.room.clone().unwrap();
+    // Of 72,000 octets and some, each in blocks of 4,096.
+    assert_eq!(would.taken_octets, 40 * 18 * 4096, "{would:?}");
+    assert!(room.keeps_octets.unwrap() < would.taken_octets, "{room:?}");
+    assert_eq!(room.overwritten_octets, 0, "nothing is in it");
+    assert_same(&seen(&world, 40).await, &before, "refused");
+    // What is in no group is found on the way.
+    let mut config = large_and_small();
+    config.sequencer.mode = Mode::Transit;
+    let world = World::new(config);
+    feed_long(&world).await;
+    let moved = relocate(&world, "main", "small", None);
+    let stopped = moved.stopped.clone().unwrap_or_default();
+    assert!(stopped.contains("set small would overwrite"), "{moved:?}");
+    assert!(
+        moved.is_cut && (5..28).contains(&moved.articles),
+        "{moved:?}"
+    );
+    for n in 0..40 {
+        assert!(
+            world.by_id(&format!("<{n}@t.example>")).await.is_some(),
+            "{n}"
+        );
+    }
+    assert_eq!(world.problems(), Vec::<String>::new());
+}
+
+/// Older articles make room for what moves: that is told, in the octets that they take there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_makes_room_for_a_move_is_told() {
+    let world = World::new(large_and_small());
+    let groups = |n| ["misc.other", "misc.test"][n / 16];
+    let some: Vec<_> = (0..32).map(|n| long_article(n, groups(n), 1000)).collect();
+    world.send(&some).await;
+    let told = |what: &Relocation| {
+        let would = world.engine.relocate(what, &mut |_, _| true).unwrap();
+        (would.taken_octets, would.room.unwrap())
+    };
+    let mut first = what("main", "small", Some("misc.other"));
+    first.dry_run = true;
+    let (taken, room) = told(&first);
+    let free = room.free_octets.unwrap();
+    assert_eq!((taken, room.overwritten_octets), (16 * 18 * 4096, 0));
+    assert!((1_900_000..2 << 20).contains(&free), "{free}");
+    first.dry_run = false;
+    let moved = world.engine.relocate(&first, &mut |_, _| true).unwrap();
+    assert_eq!((moved.articles, moved.taken_octets), (16, taken));
+    first.groups = what("", "", Some("misc.test")).groups;
+    first.dry_run = true;
+    let (more, room) = told(&first);
+    let left = room.free_octets.unwrap();
+    assert!(left <= free - taken, "{left} of {free}, {taken} taken");
+    assert_eq!(room.overwritten_octets, more - left);
+}
+
+/// A full set is said to be full, what was copied until then has moved, and the same again goes on when there is room.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_move_into_a_full_set_says_so_and_goes_on_later() {
+    let world = World::new(two_sets());
+    feed_long(&world).await;
+    let before = seen(&world, 40).await;
+    // Reopened with so much room there for the set of files.
+    let reopened = |world: World, octets: u64| {
+        let (mut config, disk) = (world.config.clone(), Arc::clone(&world.disk));
+        let clock = Arc::clone(&world.clock);
+        world.engine.shutdown().unwrap();
+        drop(world);
+        let free = disk.free_bytes(Path::new("/spool")).unwrap();
+        config.store.sets[1].free_octets_min = Some(free - octets);
+        open_on(disk, &config, &clock)
+    };
+    let world = reopened(world, 2 << 20);
+    let moved = relocate(&world, "main", "files", None);
+    let stopped = moved.stopped.clone().unwrap_or_default();
+    assert!(
+        stopped.starts_with("there is no room in set files (/spool/articles/files"),
+        "{moved:?}"
+    );
+    assert!(
+        moved.is_cut && (5..38).contains(&moved.articles),
+        "{moved:?}"
+    );
+    assert_same(&seen(&world, 40).await, &before, "then");
+    let world = reopened(world, 1 << 30);
+    let rest = relocate(&world, "main", "files", None);
+    assert_eq!((rest.articles, rest.stopped), (40 - moved.articles, None));
+    assert_same(&seen(&world, 40).await, &before, "then");
+    assert_eq!(world.problems(), Vec::<String>::new());
+}
+
+/// Articles whose files somebody removed were passed over in silence.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn articles_whose_files_were_removed_are_told() {
+    let world = World::new(two_sets());
+    feed(&world, 0, 12).await;
+    relocate(&world, "main", "files", None);
+    // 1 and 2 are in one group each.
+    for file in ["misc/other/2", "misc/test/2"] {
+        world.disk.remove(&Path::new(DIR).join(file)).unwrap();
+    }
+    let mut back = what("files", "main", None);
+    back.dry_run = true;
+    let would = world.engine.relocate(&back, &mut |_, _| true).unwrap();
+    assert_eq!((would.articles, would.gone, would.left), (10, 2, 0));
+    let moved = relocate(&world, "files", "main", None);
+    assert_eq!((moved.articles, moved.gone, moved.left), (10, 2, 0));
+    // What an empty directory should have may come back: its disk is not mounted, perhaps.
+    relocate(&world, "main", "files", Some("misc.test,!misc.other"));
+    for path in files(world.disk.as_ref(), &Path::new(DIR).join("misc/test")) {
+        world.disk.remove(&path).unwrap();
+    }
+    let moved = relocate(&world, "files", "main", None);
+    // Those that have another name are read by that; the one in the other group is surely gone.
+    assert_eq!((moved.gone, moved.left), (1, 4), "{moved:?}");
+    let why = moved.first_left.unwrap();
+    assert!(why.contains("or its disk is not mounted"), "{why}");
 }
 
 /// Files of the set, and those of its catalogue that are of articles.

@@ -242,8 +242,17 @@ fn config_of(method: &str, erases: bool) -> EngineConfig {
 
 /// The cancel state is looked at again when an article was copied: who waits for a slow disk meanwhile is not served what
 /// is gone by then.
-#[tokio::test]
-async fn what_is_withdrawn_while_it_is_copied_is_not_served() {
+#[test]
+fn what_is_withdrawn_while_it_is_copied_is_not_served() {
+    // The one thread that may wait for a disk is held up as long as somebody is to wait.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .max_blocking_threads(1)
+        .build()
+        .unwrap();
+    runtime.block_on(withdraw_while_it_is_copied());
+}
+
+async fn withdraw_while_it_is_copied() {
     let memory = MemoryDisk::new();
     let warm = filled(&memory).await;
     let (config, clock) = (warm.config.clone(), Arc::clone(&warm.clock));
@@ -259,15 +268,21 @@ async fn what_is_withdrawn_while_it_is_copied_is_not_served() {
         let (by_number, by_id) = (world.read(query, Part::Whole), world.by_id(&text));
         let (mut by_number, mut by_id) = (pin!(by_number), pin!(by_id));
         let mut nobody = Context::from_waker(Waker::noop());
-        if by_number.as_mut().poll(&mut nobody).is_ready()
-            || by_id.as_mut().poll(&mut nobody).is_ready()
-        {
+        let (go_on, held_up) = std::sync::mpsc::sync_channel::<()>(0);
+        let held_up = tokio::task::spawn_blocking(move || held_up.recv().is_err());
+        let is_there = by_number.as_mut().poll(&mut nobody).is_ready()
+            || by_id.as_mut().poll(&mut nobody).is_ready();
+        let which = if waited == 0 { n } else { n + COUNT / 2 };
+        if !is_there {
+            waited += 1;
+            let outcomes = world.engine.withdraw(&[id(which)], Reason::Cancelled);
+            assert_eq!(outcomes.unwrap(), [Withdrawal::Done], "{which}");
+        }
+        drop(go_on);
+        assert!(held_up.await.unwrap());
+        if is_there {
             continue;
         }
-        waited += 1;
-        let which = if waited == 1 { n } else { n + COUNT / 2 };
-        let outcomes = world.engine.withdraw(&[id(which)], Reason::Cancelled);
-        assert_eq!(outcomes.unwrap(), [Withdrawal::Done], "{which}");
         // One that was withdrawn beside it does no harm.
         assert_eq!(by_number.await.is_some(), n != which, "{n}");
         assert_eq!(by_id.await.is_some(), n != which, "{n}");

@@ -120,6 +120,11 @@ pub trait Disk: Send + Sync + Debug {
         Ok(0)
     }
 
+    /// What is mounted below a directory.
+    fn mounts_below(&self, _dir: &Path) -> Result<Vec<PathBuf>> {
+        Ok(Vec::new())
+    }
+
     /// What a scripted failing sync of the file system does instead of syncing: all pages become clean and their data is lost.
     #[doc(hidden)]
     fn lose_unsynced(&self) {}

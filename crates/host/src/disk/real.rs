@@ -300,6 +300,16 @@ impl Disk for RealDisk {
         Ok(facts.st_dev)
     }
 
+    fn mounts_below(&self, dir: &Path) -> Result<Vec<PathBuf>> {
+        let whole = crate::mounts::canonical(dir);
+        let mounts = crate::mounts::mount_points()?.into_iter();
+        // Told as below the path that was given.
+        let below = |at: PathBuf| at.strip_prefix(&whole).ok().map(|below| dir.join(below));
+        let mut found: Vec<_> = mounts.filter_map(|mount| below(mount.at)).collect();
+        found.retain(|at| at != dir);
+        Ok(found)
+    }
+
     fn free_bytes(&self, path: &Path) -> Result<u64> {
         let facts = retry(|| rustix::fs::statvfs(path)).map_err(failed(Op::Stat, path))?;
         Ok(facts.f_bavail.saturating_mul(facts.f_frsize))

@@ -117,7 +117,9 @@ pub struct SetConfig {
     pub format: Option<FileFormat>,
     /// How the directories of groups are kept, each a wildmat and a layout, as in `alt.binaries.* range1024`; the first that
     /// matches decides. `flat`, also where none matches: all articles of a group in its directory. The others keep many small
-    /// ones, see docs/buffers.md. Only for `tradspool`, and only for what is written from now on.
+    /// ones: `range1024` (any number from 2 on) one for so many consecutive numbers; `yyy`, `456`, `34/56` and `56/34` by digits
+    /// of the number, here of 123456: `yyy` is `345`, the three in front of the last, `34/56` a level of `34` with one of `56`
+    /// below it. Only for `tradspool`, and only for what is written from now on.
     #[serde(default)]
     pub layouts: Vec<String>,
     /// Size of one segment, octets: what goes at once. Only for `segment`.

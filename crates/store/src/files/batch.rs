@@ -65,13 +65,28 @@ impl FileBatch {
             };
             let mut names = article.names.iter();
             let Some(name) = names.next() else { continue };
-            let file = self.folder.write(name, octets.unwrap_or_default())?;
+            let file = self.folder.write(name, octets.unwrap_or_default());
+            let file = file.inspect_err(|_| self.failed(name))?;
             self.made.push(file.clone());
             for name in names {
-                self.made.push(self.folder.link(&file, name)?);
+                let link = self.folder.link(&file, name);
+                self.made.push(link.inspect_err(|_| self.failed(name))?);
             }
         }
         Ok(())
+    }
+
+    fn failed(&self, name: &str) {
+        self.folder.roots.failed(&self.folder.dir.join(name));
+    }
+
+    /// Whether a root went while files were made on it: then they are in its place.
+    fn lost_its_disk(&self) -> bool {
+        let roots = &self.folder.roots;
+        roots.look();
+        let articles = self.collected.articles.iter();
+        let names = articles.flat_map(|article| article.names.iter());
+        roots.hides(names.map(String::as_str))
     }
 
     fn remove_files(&mut self) {
@@ -107,6 +122,12 @@ impl BatchWrite for FileBatch {
         }
         let made = self.made.iter().map(PathBuf::as_path);
         self.buffer.unless_failed(self.folder.sync(made))?;
+        if self.lost_its_disk() {
+            let why = "a file system below it went while articles were written to it";
+            self.buffer.suspend(why);
+            self.remove_files();
+            return Err(self.buffer.refusal(why.to_owned()));
+        }
         self.cards.sync()
     }
 

@@ -12,7 +12,9 @@ use newsreel_host::{Disk, Error as HostError, ErrorKind, File, OpenMode};
 use newsreel_wire::UnixTime;
 use newsreel_wire::nntp::framing::{lf_to_wire, wire_to_lf};
 
+use super::CATALOGUE;
 use super::card::Card;
+use super::roots::Roots;
 use crate::config::FileFormat;
 use crate::method::{Blocking, Want};
 
@@ -62,6 +64,8 @@ pub(crate) struct Folder {
     pub(crate) format: FileFormat,
     /// Other file systems may be mounted below.
     pub(crate) has_hierarchies: bool,
+    /// Where they are.
+    pub(crate) roots: Roots,
 }
 
 impl Folder {
@@ -171,6 +175,10 @@ impl Folder {
         let may_be_elsewhere = paths.filter(|_| self.has_hierarchies);
         let dirs: BTreeSet<&Path> = may_be_elsewhere.filter_map(Path::parent).collect();
         let mut synced = BTreeSet::new();
+        let own = match self.has_hierarchies {
+            true => Some(self.disk.file_system(&self.dir)?),
+            false => None,
+        };
         for dir in std::iter::once(self.dir.as_path()).chain(dirs) {
             let file_system = match self.disk.file_system(dir) {
                 // Somebody removed it, and what was in it.
@@ -178,7 +186,11 @@ impl Folder {
                 file_system => file_system?,
             };
             if synced.insert(file_system) {
-                self.disk.sync_file_system(dir)?;
+                let made_durable = self.disk.sync_file_system(dir);
+                made_durable.inspect_err(|_| self.roots.failed(dir))?;
+                if own.is_some_and(|own| own != file_system) {
+                    self.roots.note(dir)?;
+                }
             }
         }
         Ok(())
@@ -205,14 +217,42 @@ impl Folder {
         Err(why)
     }
 
-    /// Whether the directory is there, and no other file system is missed, where the files of a card should be.
+    /// Whether the directory is there, or was surely removed, and no other file system is missed, where the files of a card
+    /// should be.
     pub(crate) fn is_there(&self, card: &Card) -> bool {
-        card.names().all(|name| {
-            let path = self.path(name, 0);
-            let dir = path.parent().unwrap_or(&self.dir);
-            let has_entries = self.disk.has_entries(dir);
-            has_entries.is_ok_and(|has_entries| has_entries || !self.has_hierarchies)
-        })
+        let are_known = !self.has_hierarchies || self.roots.are_known();
+        !self.roots.hides(card.names())
+            && card.names().all(|name| {
+                let path = self.path(name, 0);
+                let dir = path.parent().unwrap_or(&self.dir);
+                match self.disk.has_entries(dir) {
+                    Ok(has_entries) => has_entries || are_known,
+                    Err(error) if error.kind() == ErrorKind::NotFound => {
+                        are_known && self.is_no_link(dir).unwrap_or(false)
+                    }
+                    Err(_) => false,
+                }
+            })
+    }
+
+    /// Whether a directory that is not there is no link that leads nowhere, nor below one.
+    fn is_no_link(&self, dir: &Path) -> newsreel_host::Result<bool> {
+        // The catalogue is in use: without it the disk of the whole set is missing.
+        if !self.disk.exists(&self.dir.join(CATALOGUE))? {
+            return Ok(false);
+        }
+        for at in dir.ancestors().take_while(|at| *at != self.dir) {
+            let above = at.parent().unwrap_or(&self.dir);
+            match self.disk.list(above) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                entries => {
+                    let name = at.file_name().and_then(std::ffi::OsStr::to_str);
+                    let mut entries = entries?.into_iter();
+                    return Ok(!entries.any(|entry| Some(entry.name.as_str()) == name));
+                }
+            }
+        }
+        Ok(true)
     }
 
     /// Which file is a card's, whose article arrived then, of those that one of its names may have.
@@ -365,12 +405,18 @@ mod tests {
         let dir = PathBuf::from("/articles");
         let disk = MemoryDisk::new();
         disk.make_dirs(&dir).unwrap();
+        let disk: Arc<dyn Disk> = Arc::new(disk);
         Folder {
-            disk: Arc::new(disk),
+            roots: roots(&disk, &dir),
+            disk,
             dir,
             format: FileFormat::Native,
             has_hierarchies: true,
         }
+    }
+
+    fn roots(disk: &Arc<dyn Disk>, dir: &Path) -> Roots {
+        Roots::open(disk, dir, &dir.join(CATALOGUE), true)
     }
 
     /// No file is from then.
@@ -477,6 +523,7 @@ mod tests {
         let temporary = tempfile::tempdir().unwrap();
         let disk = FaultyDisk::new(Arc::new(RealDisk));
         let folder = Folder {
+            roots: roots(&(Arc::new(disk.clone()) as Arc<dyn Disk>), temporary.path()),
             disk: Arc::new(disk.clone()),
             dir: temporary.path().to_path_buf(),
             ..folder()
@@ -513,8 +560,10 @@ mod tests {
     #[test]
     fn a_directory_in_the_way_is_stepped_over() {
         let temporary = tempfile::tempdir().unwrap();
+        let disk: Arc<dyn Disk> = Arc::new(RealDisk);
         let folder = Folder {
-            disk: Arc::new(RealDisk),
+            roots: roots(&disk, temporary.path()),
+            disk,
             dir: temporary.path().to_path_buf(),
             format: FileFormat::Native,
             has_hierarchies: true,
@@ -572,6 +621,7 @@ mod tests {
     fn a_file_in_the_place_of_a_directory_gets_a_later_name() {
         let temporary = tempfile::tempdir().unwrap();
         let real = Folder {
+            roots: roots(&(Arc::new(RealDisk) as Arc<dyn Disk>), temporary.path()),
             disk: Arc::new(RealDisk),
             dir: temporary.path().to_path_buf(),
             ..folder()
@@ -613,6 +663,7 @@ mod tests {
         // A symbolic link: no file system links directories.
         disk.link(there.path(), &hierarchy).unwrap();
         let folder = Folder {
+            roots: roots(&(Arc::new(disk.clone()) as Arc<dyn Disk>), here.path()),
             disk: Arc::new(disk.clone()),
             dir: here.path().to_path_buf(),
             ..folder()
@@ -628,7 +679,9 @@ mod tests {
         let first = folder.write("misc/1", text).unwrap();
         let link = folder.link(&first, "alt/a/1").unwrap();
         assert_eq!(read(&folder, &card, Want::Whole).unwrap(), text);
-        for (paths, syncs) in [(&[&first][..], 1), (&[&first, &link], 2), (&[], 1)] {
+        let (one, both) = (&[&first][..], &[&first, &link][..]);
+        // Where a root is met for the first time the list of them is written: a file and its directory.
+        for (paths, syncs) in [(one, 1), (both, 4), (both, 2), (&[], 1)] {
             let before = disk.counts().syncs();
             folder
                 .sync(paths.iter().map(|path| path.as_path()))
@@ -646,6 +699,41 @@ mod tests {
         folder.disk.rename(there.path(), &away).unwrap();
         assert!(!folder.is_there(&card));
         folder.disk.rename(&away, there.path()).unwrap();
+    }
+
+    #[test]
+    fn a_directory_that_was_removed_is_told_from_a_link_that_leads_nowhere() {
+        let temporary = tempfile::tempdir().unwrap();
+        let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+        let text = b"Subject: x\r\n\r\nx\r\n.\r\n";
+        let card = card(text, 12, "comp/lang/1");
+        let open = || Folder {
+            roots: roots(&disk, temporary.path()),
+            disk: Arc::clone(&disk),
+            dir: temporary.path().to_path_buf(),
+            ..folder()
+        };
+        // What the first start does not find may have been there before: only the next knows.
+        assert!(!open().is_there(&card));
+        let folder = open();
+        assert!(folder.is_there(&card));
+        let path = folder.write(&card.name, text).unwrap();
+        disk.remove(&path).unwrap();
+        assert!(folder.is_there(&card));
+        let (comp, away) = (temporary.path().join("comp"), temporary.path().join("away"));
+        disk.rename(&comp, &away).unwrap();
+        assert!(folder.is_there(&card));
+        // A symbolic link: no file system links directories.
+        disk.link(&away, &comp).unwrap();
+        assert!(folder.is_there(&card));
+        disk.rename(&away, &temporary.path().join("nowhere"))
+            .unwrap();
+        assert!(!folder.is_there(&card));
+        disk.remove(&comp).unwrap();
+        assert!(folder.is_there(&card));
+        disk.rename(&temporary.path().join(CATALOGUE), &away)
+            .unwrap();
+        assert!(!folder.is_there(&card), "the whole set is missing");
     }
 
     #[test]

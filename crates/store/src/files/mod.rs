@@ -14,6 +14,7 @@ mod hollows;
 pub(crate) mod reader;
 mod reclaim;
 pub(crate) mod removal;
+pub(crate) mod roots;
 pub(crate) mod scan;
 pub(crate) mod set;
 

@@ -11,6 +11,7 @@ use newsreel_wire::{BufferId, IdHash, Position, Sequence, SetId, Token};
 use super::card::Card;
 use super::folder::{Folder, TextError};
 use super::scan::FileScan;
+use super::set::FILE_OCTETS;
 use super::{article_token, card_token};
 use crate::error::ReadError;
 use crate::facts::BufferFacts;
@@ -118,6 +119,10 @@ impl BufferReader for FileReader {
 
     fn cycle_octets(&self) -> u64 {
         self.cards.cycle_octets()
+    }
+
+    fn octets_for(&self, article_len: u64) -> u64 {
+        article_len.saturating_add(FILE_OCTETS)
     }
 
     fn read(

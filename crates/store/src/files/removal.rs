@@ -50,6 +50,13 @@ impl Removal {
         let Ok(card) = card else {
             return Ok(true);
         };
+        if self.folder.roots.hides(card.names()) {
+            tracing::warn!(
+                file = card.name,
+                "the file of a withdrawn article is on a file system that is not there: it stays"
+            );
+            return Ok(false);
+        }
         // The first name last: a link may be a symbolic one that leads to it.
         for name in card.names().rev() {
             let path = match self.folder.find(name, &card, arrival) {

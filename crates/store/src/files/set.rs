@@ -16,6 +16,7 @@ use super::hollows::Hollows;
 use super::reader::FileReader;
 use super::reclaim::Reclaim;
 use super::removal::Removal;
+use super::roots::Roots;
 use super::{CATALOGUE, CATALOGUE_OCTETS, Naming, article_token, card_token};
 use crate::config::SetConfig;
 use crate::error::{PlaceError, Result};
@@ -27,11 +28,12 @@ use crate::methods::segment::{self, SegmentSet};
 use crate::methods::{OpenedSet, Opening};
 use crate::records::home::Kind;
 use crate::records::placing::ARTICLE_OCTETS_MAX;
+use crate::store::Access;
 
 /// So much stays free on the file system of a set, where the set does not say more.
 const FREE_OCTETS_MIN: u64 = 16 << 20;
 /// What a file costs beside its text: the rest of its last block, its inode, its name.
-const FILE_OCTETS: u64 = 8192;
+pub(super) const FILE_OCTETS: u64 = 8192;
 /// A catalogue keeps so much of its newest cards in memory, whatever the set keeps of articles.
 const RECENT_CARDS_OCTETS: u64 = 4 << 20;
 
@@ -75,7 +77,10 @@ pub(crate) fn open(
     };
     let of = (&catalogue, dir.join(CATALOGUE));
     let cards = segment::open_as(kind, opening, set, of)?;
+    let may_write = opening.access != Access::ReadOnly && naming.has_hierarchies();
+    let roots = Roots::open(opening.disk, &dir, &dir.join(CATALOGUE), may_write);
     let folder = Folder {
+        roots,
         disk: Arc::clone(opening.disk),
         dir,
         format: config.format.unwrap_or_default(),
@@ -156,12 +161,30 @@ impl FileSet {
         Ok(article_token(&token, card.article_len))
     }
 
-    /// Room as the file system tells it now.
-    fn ask_for_room(&mut self) {
-        match self.reader.folder.free_octets() {
+    /// Room as the file systems tell it now.
+    fn ask_for_room(&mut self, now: Option<UnixTime>) {
+        let folder = &self.reader.folder;
+        match folder.free_octets() {
             Ok(free) => self.room = free.saturating_sub(self.free_octets_min),
             // Before the first article there is no directory.
             Err(_) => self.room = u64::MAX,
+        }
+        folder.roots.ask_for_room(self.free_octets_min, now);
+    }
+
+    /// Takes room where the file of an article of these names will lie: its links need none.  What gets no card in the end has
+    /// taken it until the file system is asked again.
+    fn take_room(&mut self, names: &[String], octets: u64) -> std::result::Result<(), PlaceError> {
+        let roots = &self.reader.folder.roots;
+        let on_root = names.first().and_then(|name| roots.take_room(name, octets));
+        let has_room = on_root.unwrap_or_else(|| {
+            let left = self.room.checked_sub(octets);
+            self.room = left.unwrap_or(self.room);
+            left.is_some()
+        });
+        match has_room {
+            true => Ok(()),
+            false => Err(PlaceError::NeedsReservation),
         }
     }
 }
@@ -176,22 +199,20 @@ impl StorageMethod for FileSet {
         if !self.reader.cards.is_usable() {
             return Err(PlaceError::Suspended);
         }
-        let octets = len as u64 + FILE_OCTETS;
-        if octets > self.room {
-            return Err(PlaceError::NeedsReservation);
-        }
         let names = self.naming.names(place);
+        let roots = &self.reader.folder.roots;
+        if roots.keeps_out(names.iter().map(String::as_str)) {
+            return Err(PlaceError::Suspended);
+        }
+        self.take_room(&names, len as u64 + FILE_OCTETS)?;
         let (text, native) = (self.collected.text.len(), self.collected.native.len());
         for part in place.article {
             self.collected.text.extend_from_slice(part);
         }
         let placed = self.place_card(place, names, text);
-        match &placed {
-            Ok(_) => self.room -= octets,
-            Err(_) => {
-                self.collected.text.truncate(text);
-                self.collected.native.truncate(native);
-            }
+        if placed.is_err() {
+            self.collected.text.truncate(text);
+            self.collected.native.truncate(native);
         }
         placed
     }
@@ -202,7 +223,7 @@ impl StorageMethod for FileSet {
         if empty_below > self.reader.cards.floor().cycle().max(1) {
             out.extend(self.cards.dropping(empty_below));
         }
-        self.ask_for_room();
+        self.ask_for_room(now);
     }
 
     fn reserved(&mut self, reservation: Reservation) {
@@ -228,6 +249,10 @@ impl StorageMethod for FileSet {
 
     fn suspend(&mut self, buffer: BufferId, why: &str) {
         self.cards.suspend(buffer, why);
+        // Whatever failed on a root keeps out what is to go there, and nothing else.
+        if self.reader.folder.roots.take_news() {
+            self.cards.go_on();
+        }
     }
 
     fn marks(&self, out: &mut Vec<Marks>) {
@@ -283,7 +308,7 @@ impl StorageMethod for FileSet {
     fn resume(&mut self, marks: &[Marks], log_end: Sequence) -> Result<()> {
         self.cards.resume(marks, log_end)?;
         if self.reader.cards.is_usable() {
-            self.ask_for_room();
+            self.ask_for_room(None);
         }
         Ok(())
     }

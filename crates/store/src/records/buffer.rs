@@ -219,7 +219,8 @@ impl Buffer {
         self.suspended_error()
     }
 
-    fn refusal(&self, why: String) -> Error {
+    /// An error that says why it takes nothing.
+    pub(crate) fn refusal(&self, why: String) -> Error {
         Error::Suspended {
             name: self.name.clone(),
             why,

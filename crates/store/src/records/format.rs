@@ -154,6 +154,32 @@ impl RecordHeader {
         Sequence(u64_at(octets, RECORD_SEQUENCE))
     }
 
+    /// Which sequences a stored form may have had that is damaged in nothing but its sequence, or in nothing but its checksum:
+    /// the one that it says, and those that make the checksum right where either half of it is damaged.
+    pub(super) fn sequences_in(octets: &[u8; RECORD_HEADER], key: FileKey) -> Vec<Sequence> {
+        let halves = [RECORD_SEQUENCE, RECORD_SEQUENCE + 4];
+        let solved = halves.into_iter().filter_map(|at| {
+            let checksum = |half: u32| {
+                let mut octets = *octets;
+                octets[at..at + 4].copy_from_slice(&half.to_le_bytes());
+                key.crc(&octets[..RECORD_CRC])
+            };
+            let half = solve(checksum, u32_at(octets, RECORD_CRC))?;
+            let mut octets = *octets;
+            octets[at..at + 4].copy_from_slice(&half.to_le_bytes());
+            Some(Self::sequence_in(&octets))
+        });
+        std::iter::once(Self::sequence_in(octets))
+            .chain(solved)
+            .collect()
+    }
+
+    /// Whether two stored forms are the same but for sequence and checksum.
+    pub(super) fn are_alike(one: &[u8; RECORD_HEADER], other: &[u8; RECORD_HEADER]) -> bool {
+        let (behind, crc) = (RECORD_SEQUENCE + 8, RECORD_CRC);
+        one[..RECORD_SEQUENCE] == other[..RECORD_SEQUENCE] && one[behind..crc] == other[behind..crc]
+    }
+
     /// Reads the stored form.
     ///
     /// # Errors

@@ -1,13 +1,14 @@
-//! Writing the header of a record again that was damaged, from what the history knows of the article and what is left.
+//! Writing the header of a record again that was damaged, from what history and log know of the article and what is left.
 //!
-//! It is written only where its own checksum proves that, and with it the article behind it: so not where that is damaged, or
-//! the sequence, which is known from nowhere else.  It goes the way of batches, on their thread, as overwriting does, so that nobody
+//! It is written only where its own checksum proves that, and with it the article behind it; or where nothing but that checksum or the
+//! sequence is damaged, and the log has the article under the sequence that it must have been: then the checksums of the article prove
+//! it.  It goes the way of batches, on their thread, as overwriting does, so that nobody
 //! begins to write there meanwhile.  What cannot be proven stays as it is.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use newsreel_wire::{BufferId, IdHash, Token, UnixTime};
+use newsreel_wire::{BufferId, IdHash, Position, Sequence, Token, UnixTime};
 
 use super::buffer::Buffer;
 use super::format::{Mark, RECORD_CRC, RECORD_HEADER, RecordHeader};
@@ -24,7 +25,25 @@ pub(crate) struct Mending {
     pub(crate) token: Token,
     pub(crate) arrival: UnixTime,
     pub(crate) id_hash: IdHash,
+    /// The sequence under which the log has it, if it has.
+    pub(crate) sequence: Option<Sequence>,
     pub(crate) is_written: bool,
+}
+
+/// Under which of the sequences that a damaged record may have had it is in the log.
+pub(crate) fn sequence_of(
+    buffer: &Buffer,
+    start: Position,
+    is_logged: &dyn Fn(Sequence) -> bool,
+) -> Option<Sequence> {
+    let mut stored = [0; RECORD_HEADER];
+    if !buffer.geometry.holds(start, RECORD_HEADER as u64) {
+        return None;
+    }
+    let file = buffer.home.file(start.cycle()).ok()?;
+    file.read_exact_at(&mut stored, start.offset()).ok()?;
+    let mut sequences = RecordHeader::sequences_in(&stored, buffer.key).into_iter();
+    sequences.find(|sequence| is_logged(*sequence))
 }
 
 impl Mending {
@@ -53,12 +72,13 @@ impl Mending {
             crc_head: crc32c::crc32c(head),
             crc_body: crc32c::crc32c(body),
             position: self.token.position(),
-            sequence: RecordHeader::sequence_in(stored),
+            sequence: self.sequence.unwrap_or(RecordHeader::sequence_in(stored)),
             arrival: self.arrival,
             id_hash: self.id_hash,
         };
         let right = header.encode(self.buffer.key);
-        let is_proven = stored[RECORD_CRC..] == right[RECORD_CRC..];
+        let is_proven = stored[RECORD_CRC..] == right[RECORD_CRC..]
+            || self.sequence.is_some() && RecordHeader::are_alike(stored, &right);
         (is_proven && token_of(&self.buffer, &header) == self.token).then_some(right)
     }
 

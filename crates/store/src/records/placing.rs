@@ -4,6 +4,8 @@
 //! batch.  A batch begins and ends on a page; articles lie on blocks inside it.  Placing
 //! copies the article once and makes its checksums from the copy; it allocates nothing once batches have grown.
 
+mod packed;
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -15,7 +17,7 @@ use super::buffer::Buffer;
 use super::format::{Hints, Mark, RECORD_HEADER, RecordHeader};
 use super::geometry::{PAGE, Slot, in_memory};
 use super::memory::{BatchMemory, Stretch};
-use super::packing::{Packer, Training};
+use super::packing::Packer;
 use super::true_end::{self, TrueEnd};
 use crate::error::{Error, PlaceError, Result};
 use crate::method::{Left, Marks, Missing, Place, Reservation};
@@ -97,6 +99,13 @@ fn region(buffer: &Buffer) -> u64 {
     region.max(PAGE).next_multiple_of(PAGE)
 }
 
+/// What comes into a buffer one behind the other before the first of it is overwritten, octets: up to two regions are reserved
+/// in front of it.
+pub(crate) fn round_octets(buffer: &Buffer) -> u64 {
+    let ahead = 2 * region(buffer) + 2 * PAGE;
+    buffer.geometry.capacity().saturating_sub(ahead)
+}
+
 /// The end of all that was written, when this much of it is known.
 pub(crate) fn true_end(buffer: &Buffer, known: Position) -> Result<TrueEnd> {
     // What is known may lie in the middle of a large article of a later cycle.
@@ -150,16 +159,6 @@ impl Filling {
             header_due: false,
             is_distrusted: false,
         }
-    }
-
-    /// Articles are packed from now on.
-    pub(crate) fn pack_at(&mut self, level: i32) {
-        self.packer = Some(Box::new(Packer::new(&self.buffer, level)));
-    }
-
-    /// What makes the next dictionary, when there is enough to make it of.
-    pub(crate) fn training(&mut self) -> Option<Training> {
-        self.packer.as_mut()?.training(&self.buffer)
     }
 
     /// Where it stands.
@@ -272,29 +271,6 @@ impl Filling {
             .arrival
             .store(place.arrival.0, Ordering::Relaxed);
         Ok(token)
-    }
-
-    /// Packs an article, if that makes it smaller, and finds its place: what is packed belongs to one cycle.
-    fn pack(
-        &mut self,
-        place: &Place<'_>,
-        len: u32,
-        packer: &mut Packer,
-    ) -> std::result::Result<(Slot, Option<u32>), PlaceError> {
-        let buffer = Arc::clone(&self.buffer);
-        let mut cycle = self.next.cycle();
-        // Its file may be full; the next one has another dictionary, or none yet.
-        for _ in 0..2 {
-            let Some(packed) = packer.pack(&buffer, cycle, place.article) else {
-                break;
-            };
-            let slot = self.find_slot(u64::from(packed))?;
-            if slot.at.cycle() == cycle {
-                return Ok((slot, Some(packed)));
-            }
-            cycle = slot.at.cycle();
-        }
-        Ok((self.find_slot(u64::from(len))?, None))
     }
 
     /// The place of the next record, if all its pages are reserved.

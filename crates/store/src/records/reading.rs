@@ -16,9 +16,9 @@ use super::buffer::Buffer;
 use super::format::{Mark, RECORD_HEADER, RecordHeader};
 use super::geometry::{BLOCK_MIN, in_memory};
 use super::home::FileRef;
-use super::mend::Mending;
+use super::mend::{Mending, sequence_of};
 use super::packing::Unpacking;
-use super::placing::{ARTICLE_OCTETS_MAX, token_of};
+use super::placing::{ARTICLE_OCTETS_MAX, round_octets, token_of};
 use super::scan::CyclicScan;
 use crate::error::ReadError;
 use crate::facts::BufferFacts;
@@ -59,6 +59,14 @@ impl BufferReader for Buffer {
 
     fn cycle_octets(&self) -> u64 {
         self.geometry.capacity()
+    }
+
+    fn octets_for(&self, article_len: u64) -> u64 {
+        self.geometry.record_octets(article_len)
+    }
+
+    fn round_octets(&self) -> Option<u64> {
+        (!self.home.is_endless()).then(|| round_octets(self))
     }
 
     fn vacatable(&self) -> Option<u32> {
@@ -136,11 +144,13 @@ impl BufferReader for Buffer {
         token: &Token,
         arrival: UnixTime,
         id_hash: &IdHash,
+        is_logged: &dyn Fn(Sequence) -> bool,
     ) -> Option<Box<dyn BatchWrite>> {
         if !self.is_usable() {
             return None;
         }
         Some(Box::new(Mending {
+            sequence: sequence_of(&self, token.position(), is_logged),
             buffer: self,
             token: *token,
             arrival,

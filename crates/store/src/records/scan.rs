@@ -368,7 +368,47 @@ impl CyclicScan {
     }
 }
 
+impl CyclicScan {
+    /// Reads the pages of a stretch of the window anew; what cannot be is read when it is wanted.
+    fn refresh(&mut self, stretch: Range<u64>) {
+        let (from, to) = (
+            stretch.start - stretch.start % PAGE,
+            stretch.end.next_multiple_of(PAGE),
+        );
+        let window_end = self.window_at + self.window.len() as u64;
+        let is_inside = self.window_at.is_multiple_of(PAGE)
+            && self.window_at <= from
+            && to <= window_end.next_multiple_of(PAGE);
+        let to = to.min(window_end);
+        let file = self.buffer.home.file(self.part.cycle.unwrap_or_default());
+        let Some(file) = file.ok().filter(|_| is_inside && from < to) else {
+            return self.window.clear();
+        };
+        let pages = in_memory(from - self.window_at)..in_memory(to - self.window_at);
+        self.octets_read += to - from;
+        let read = match self.window.get_mut(pages) {
+            Some(pages) => file.read_exact_direct_at(pages, from).is_ok(),
+            None => false,
+        };
+        if !read {
+            self.window.clear();
+        }
+    }
+}
+
 impl RecordScan for CyclicScan {
+    fn again_from(&mut self, at: Position) -> bool {
+        let from = at.offset();
+        let is_here = self.part.cycle == Some(at.cycle());
+        if !is_here || from < self.part.from || from > self.offset {
+            return false;
+        }
+        self.refresh(from..self.offset);
+        (self.offset, self.damaged_from) = (from, None);
+        (self.article, self.unpacked) = (0..0, None);
+        true
+    }
+
     fn step(&mut self) -> Result<Option<Scanned>> {
         loop {
             if let Some(removed) = self.removed() {

@@ -43,6 +43,10 @@ pub(crate) struct Args {
     /// Listen here instead of where the configuration says; may be given several times
     #[arg(long, value_name = "ADDRESS", value_parser = super::address)]
     listen: Vec<SocketAddr>,
+    /// Take the numbers of groups from other servers than before, as the configuration says now: readers who remember numbers
+    /// of these groups will miss articles, or see old ones as new
+    #[arg(long)]
+    renumber: bool,
     /// How log lines look
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<LogFormat>,
@@ -81,13 +85,13 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if let Some((_, right)) = newsreel_cache::problems(&config.upstream).first() {
         bail!("--upstream: {right}");
     }
-    let Some(upstream) = config.upstream.first().cloned() else {
+    if config.upstream.is_empty() {
         bail!(
             "there is no server to read from: give --upstream HOST, or an [[upstream]] in the configuration"
         );
-    };
+    }
     config.cache.directory = std::path::absolute(&config.cache.directory)?;
     // Users of its own, and the socket by which it is asked.
     config.server.spool.clone_from(&config.cache.directory);
-    caching::run(config, &upstream, Arc::new(RealClock::new()))
+    caching::run(config, args.renumber, Arc::new(RealClock::new()))
 }

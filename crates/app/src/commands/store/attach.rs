@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
+use newsreel_service::Reject;
 use serde_json::Value;
 
 use crate::access::{self, SpoolArgs};
@@ -27,7 +28,8 @@ pub(super) fn run(
         make_groups,
         dry_run,
     };
-    let report = access::change(spool, request)?;
+    let mut report = access::change(spool, request)?;
+    report["make_groups"] = make_groups.into();
     if spool.json {
         output::json(&report)?;
     } else {
@@ -62,7 +64,11 @@ fn said(report: &Value) -> String {
         count("known")
     );
     for (why, count) in report["refused"].as_object().into_iter().flatten() {
-        said.push_str(&format!("not taken: {count} ({why})\n"));
+        let hint = match why == Reject::UnknownGroups.label() {
+            true if report["make_groups"] != true => "; --make-groups makes their groups",
+            _ => "",
+        };
+        said.push_str(&format!("not taken: {count} ({why}){hint}\n"));
     }
     let list = |key: &str| report[key].as_array().cloned().unwrap_or_default();
     let made = list("groups_made");
@@ -73,6 +79,14 @@ fn said(report: &Value) -> String {
             false => "groups made",
         };
         said.push_str(&format!("{what}: {}\n", made.join(", ")));
+    }
+    let places = list("places");
+    for place in &places {
+        said.push_str(&format!("{}\n", output::cell(place)));
+    }
+    let more = count("damaged").saturating_sub(places.len() as u64);
+    if more > 0 {
+        said.push_str(&format!("and {more} damaged places more\n"));
     }
     for why in list("unreadable") {
         said.push_str(&format!("{}\n", output::cell(&why)));

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, bail};
 use indicatif::ProgressBar;
 use newsreel_host::{Disk, File, OpenMode, RealDisk};
-use newsreel_store::{Alone, BufferReader, ScanRange, Scanned, open_alone};
+use newsreel_store::{Alone, BufferReader, ScanRange, Scanned, open_alone, register_damage};
 use newsreel_wire::article::{Headers, Known};
 use newsreel_wire::nntp::framing::wire_to_lf;
-use newsreel_wire::{Sequence, TokenText, UnixTime, batch};
+use newsreel_wire::{POSITION_UNIT, Position, Sequence, Token, TokenText, UnixTime, batch};
 use serde_json::{Value, json};
 
 use crate::{access, output};
@@ -28,6 +28,8 @@ struct Found<'a> {
     sequence: Sequence,
     arrival: UnixTime,
     is_sound: bool,
+    /// The buffer's bitmap says that it is not wanted any more: it was cancelled, expired or moved.
+    is_withdrawn: bool,
     /// In wire form.
     article: &'a [u8],
 }
@@ -51,6 +53,7 @@ struct Totals {
     articles: u64,
     octets: u64,
     damaged: u64,
+    withdrawn: u64,
     places: Vec<String>,
 }
 
@@ -117,6 +120,7 @@ fn walk_one(
                     sequence,
                     arrival,
                     is_sound: sound,
+                    is_withdrawn: is_withdrawn(reader, &token)?,
                     article: scan.article(),
                 };
                 let position = token.position();
@@ -125,6 +129,7 @@ fn walk_one(
                     totals.damage(format!("the article {text} is damaged"));
                 }
                 totals.articles += 1;
+                totals.withdrawn += u64::from(found.is_withdrawn);
                 totals.octets += found.article.len() as u64;
                 each(&found, &text)?;
             }
@@ -132,11 +137,38 @@ fn walk_one(
     }
 }
 
+/// Whether a bitmap tells of an article that it is not wanted any more.  What came behind the last checkpoint has no bit yet, and is
+/// not told; segments have none.
+fn is_withdrawn(reader: &Arc<dyn BufferReader>, token: &Token) -> Result<bool> {
+    let start = token.position();
+    let end = Position::checked(start.cycle(), start.offset().saturating_add(POSITION_UNIT));
+    let Some(end) = end else { return Ok(false) };
+    let wrong = reader.wrong_bits(start..end, &[start])?;
+    Ok(!wrong.missing.is_empty())
+}
+
 /// Reads every article and compares its checksums.
 pub(super) fn verify(paths: &[PathBuf], as_json: bool) -> Result<()> {
     let (mut rows, mut damaged) = (Vec::new(), 0);
+    let mut others = 0;
     for path in paths {
-        let totals = walk(open(path)?, |_, _| Ok(()))?;
+        if is_register(path) {
+            let row = register(path)?;
+            damaged += row["damaged"].as_u64().unwrap_or(0);
+            rows.push(row);
+            continue;
+        }
+        let walked = open(path).and_then(|files| walk(files, |_, _| Ok(())));
+        let totals = match walked {
+            Ok(totals) => totals,
+            // The others are looked at still.
+            Err(error) if paths.len() > 1 => {
+                others += 1;
+                rows.push(json!({"file": path, "error": output::chain(&error)}));
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
         damaged += totals.damaged;
         rows.push(json!({
             "file": path, "name": totals.name, "articles": totals.articles, "octets": totals.octets,
@@ -155,6 +187,10 @@ pub(super) fn verify(paths: &[PathBuf], as_json: bool) -> Result<()> {
                     output::cell(place)
                 ))?;
             }
+            if let Some(why) = row["error"].as_str().or(row["what"].as_str()) {
+                output::text(&format!("{}: {why}\n", output::cell(&row["file"])))?;
+                continue;
+            }
             output::text(&format!(
                 "{}: {}, {}, {} damaged\n",
                 output::cell(&row["file"]),
@@ -164,11 +200,34 @@ pub(super) fn verify(paths: &[PathBuf], as_json: bool) -> Result<()> {
             ))?;
         }
     }
-    match damaged {
-        0 => Ok(()),
-        1 => bail!("one place is damaged"),
+    match (damaged, others) {
+        (0, 0) => Ok(()),
+        (0, _) => bail!("{} could not be looked at", output::count(others, "file")),
+        (1, _) => bail!("one place is damaged"),
         _ => bail!("{damaged} places are damaged"),
     }
+}
+
+/// Whether it is a file of the register, which lies beside buffers.
+fn is_register(path: &Path) -> bool {
+    let name = path.file_name();
+    let is_named = name.is_some_and(|name| name == "register" || name == "register.copy");
+    is_named && !RealDisk.list(path).is_ok_and(|entries| !entries.is_empty())
+}
+
+/// The register has no articles; what is wrong with this file of it.
+fn register(path: &Path) -> Result<Value> {
+    let dir = path.parent().unwrap_or(Path::new(""));
+    let damage = register_damage(&RealDisk, dir)?;
+    let of_it = format!("{}: ", path.display());
+    let places: Vec<&str> = damage
+        .iter()
+        .filter_map(|why| why.strip_prefix(&of_it))
+        .collect();
+    Ok(json!({
+        "file": path, "articles": 0, "octets": 0, "damaged": places.len(), "places": places,
+        "what": "the register, which says what buffers the spool has; no articles lie in it",
+    }))
 }
 
 /// Lists the records.
@@ -179,11 +238,15 @@ pub(super) fn dump(path: &Path, as_json: bool) -> Result<()> {
         output::text(&if as_json {
             let record = json!({
                 "token": token, "sequence": sequence, "arrival": arrival, "octets": octets,
-                "damaged": !found.is_sound, "message_id": id,
+                "damaged": !found.is_sound, "withdrawn": found.is_withdrawn, "message_id": id,
             });
             format!("{record}\n")
         } else {
-            let state = if found.is_sound { "" } else { "  DAMAGED" };
+            let state = match (found.is_sound, found.is_withdrawn) {
+                (false, _) => "  DAMAGED",
+                (true, true) => "  WITHDRAWN",
+                (true, false) => "",
+            };
             let id = output::foreign(&id);
             format!("{token}  {sequence}  {arrival}  {octets}  {id}{state}\n")
         })
@@ -243,6 +306,12 @@ pub(super) fn export(path: &Path, to: Option<&Path>) -> Result<()> {
     }
     for place in &totals.places {
         output::warning(place);
+    }
+    if totals.withdrawn > 0 {
+        let withdrawn = output::count(totals.withdrawn, "article");
+        output::warning(&format!(
+            "{withdrawn} of these had been withdrawn (cancelled, expired or moved); `newsreel store dump` says which"
+        ));
     }
     match to {
         Some(to) => output::text(&format!(

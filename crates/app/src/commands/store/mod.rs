@@ -115,11 +115,12 @@ pub(crate) enum Verb {
     /// Have articles that one set keeps kept by another
     #[command(
         after_help = "Numbers, arrivals, overview and message-ids stay as they are; readers notice nothing. Each article is durable in its new \
-                      place before the old one is cleared, so there must be room for some more. What comes meanwhile stays: change the \
+                      place before the old one is cleared, so there must be room for some more; nothing moves that a cyclic set would \
+                      overwrite by what moves behind it. What comes meanwhile stays: change the \
                       rules first. With WILDMAT only articles in groups that match, also where they are in others too; without it \
                       those in no group move as well, for which the whole set is read.\n\n\
                       It may be ended and begun again at any time, also after a crash: it goes on. Ends with 1 where articles could not be \
-                      moved. --dry-run says how many would be.\n\n\
+                      moved. --dry-run says how many would be, what they take in the other set, and what it has free or would overwrite.\n\n\
                       Examples:\n  newsreel store move --from main --to text 'comp.*,!comp.binaries.*' --dry-run\n  \
                       newsreel store move --from text --to main"
     )]
@@ -230,7 +231,8 @@ pub(crate) enum Verb {
     },
     /// List the articles of a buffer, a segment or a set's directory: token, sequence, arrival, octets, message-id
     #[command(
-        after_help = "It is only read; no spool is needed. With --json there is one object a line.\n\n\
+        after_help = "It is only read; no spool is needed. With --json there is one object a line. WITHDRAWN is what was cancelled, has \
+                      expired or moved, as far as the bitmap of a cyclic buffer tells; segments have none.\n\n\
                       Examples:\n  newsreel store dump newsreel-spool/buffers/C0\n  \
                       newsreel store dump newsreel-spool/articles/text"
     )]

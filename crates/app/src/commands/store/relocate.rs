@@ -27,8 +27,12 @@ pub(super) fn run(
     } else {
         output::text(&said(&report, (from, to)))?;
     }
-    if report["is_cut"] == true {
-        bail!("it was ended early; the same again goes on where it was");
+    match report["stopped"].as_str() {
+        Some(why) => bail!("it was ended early: {why}; the same again goes on where it was"),
+        None if report["is_cut"] == true => {
+            bail!("it was ended early; the same again goes on where it was")
+        }
+        None => {}
     }
     match report["left"].as_u64() {
         None | Some(0) => Ok(()),
@@ -48,9 +52,44 @@ fn said(report: &Value, (from, to): (&str, &str)) -> String {
         output::octets(&report["octets"]),
     );
     let mut said = format!("{articles} {would} from {from} to {to}, {octets}\n");
+    if report["room"].is_object() {
+        said.push_str(&room(report, to));
+    }
+    if count("gone") > 0 {
+        let gone = output::count(count("gone"), "article");
+        said.push_str(&format!(
+            "{gone} gone: the files are not there; `newsreel store scrub` takes out what somebody removed\n"
+        ));
+    }
     if let Some(why) = report["first_left"].as_str() {
         let left = output::count(count("left"), "article");
         said.push_str(&format!("{left} stay, the first because: {why}\n"));
+    }
+    said
+}
+
+/// What the set has for them.
+fn room(report: &Value, to: &str) -> String {
+    let (room, taken) = (&report["room"], &report["taken_octets"]);
+    let mut said = format!("they take up to {} there", output::octets(taken));
+    let keeps = room["keeps_octets"].as_u64();
+    if room["free_octets"].is_u64() {
+        let free = output::octets(&room["free_octets"]);
+        said.push_str(&format!(", {free} are free"));
+    }
+    said.push('\n');
+    let overwritten = &room["overwritten_octets"];
+    if overwritten.as_u64().is_some_and(|octets| octets > 0) {
+        let overwritten = output::octets(overwritten);
+        said.push_str(&format!(
+            "about {overwritten} of what {to} has now, the oldest, goes to make room\n"
+        ));
+    }
+    if let Some(keeps) = keeps.filter(|keeps| taken.as_u64().is_some_and(|taken| taken > *keeps)) {
+        let keeps = output::octets(&keeps.into());
+        said.push_str(&format!(
+            "{to} keeps {keeps} of what moves, and overwrites the rest: it would be refused\n"
+        ));
     }
     said
 }

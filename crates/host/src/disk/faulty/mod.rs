@@ -9,7 +9,7 @@ mod tests;
 mod waits;
 
 use std::io::IoSlice;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{DirEntry, Disk, File, FileFacts, Lock, OpenMode};
@@ -226,6 +226,10 @@ impl Disk for FaultyDisk {
     fn file_system(&self, dir: &Path) -> Result<u64> {
         self.strike(Op::Stat, dir)?;
         self.inner.file_system(dir)
+    }
+
+    fn mounts_below(&self, dir: &Path) -> Result<Vec<PathBuf>> {
+        self.inner.mounts_below(dir)
     }
 
     fn lose_unsynced(&self) {

@@ -20,6 +20,7 @@ pub use bitmap::STARTS_MAX;
 pub use create::CreateProgress;
 pub(crate) use file::Cyclic;
 pub(crate) use open::{create, enlarge, open, open_one, planned};
+pub use set::RUN_OCTETS;
 
 pub use crate::records::format::{FileHeader, FileKey, Hints, Mark, RECORD_HEADER, RecordHeader};
 pub use crate::records::geometry::{BLOCK_MAX, BLOCK_MIN, Geometry, PAGE};

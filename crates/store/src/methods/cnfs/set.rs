@@ -22,7 +22,7 @@ use crate::records::erase::Erasure;
 use crate::records::placing::Filling;
 
 /// An interleaved set turns to the next buffer after a batch, but not before this much.
-const RUN_OCTETS: u64 = 1 << 20;
+pub const RUN_OCTETS: u64 = 1 << 20;
 
 /// A set of buffers, filled by one thread.
 #[derive(Debug)]

@@ -60,6 +60,14 @@ impl SegmentSet {
         })
     }
 
+    /// What suspended it was not its own disk: goes on, in the next file.
+    pub(crate) fn go_on(&mut self) {
+        if !self.filling.buffer.is_usable() {
+            self.filling.leave_file();
+            self.filling.buffer.give_file_up();
+        }
+    }
+
     /// When the newest article of the oldest file arrived.
     fn oldest_arrival(&mut self, cycle: u32) -> Option<UnixTime> {
         if let Some((known, arrival)) = self.oldest

@@ -1,0 +1,169 @@
+//! Several servers behind one cache: the numbers of one, the articles of all.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use newsreel_cache::Routes;
+use newsreel_cache::keep::Keep;
+use newsreel_host::{Disk, MemoryDisk};
+use newsreel_service::posting::Post;
+use newsreel_service::{Connection, ConnectionId, NewsService as _, Outcome, Part};
+use newsreel_wire::GroupName;
+
+use crate::cached::{REFRESH_S, Rig, in_front, keep_settings, rig};
+use crate::everything;
+use crate::toy::{To, article};
+
+/// The first server, and a backup that has the same articles under other numbers.
+fn with_backup(count: u64) -> (Rig, To) {
+    let mut rig = rig(count, REFRESH_S);
+    let backup = To::default();
+    let articles = (1..=count).map(|number| (number + 100, article(number, 500)));
+    backup.0.lock().articles = articles.collect::<BTreeMap<_, _>>();
+    let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+    let keep = Keep::open(&disk, &keep_settings()).unwrap();
+    rig.here = in_front(&[&rig.to, &backup], &rig.clock, keep, REFRESH_S);
+    (rig, backup)
+}
+
+#[tokio::test]
+async fn numbers_come_from_one_server_and_what_it_does_not_have_from_another() {
+    let (rig, backup) = with_backup(5);
+    assert_eq!(rig.overview().await, [1, 2, 3, 4, 5]);
+    assert!(rig.read(1).await.unwrap());
+    assert_eq!(
+        backup.asked(),
+        [""; 0],
+        "a backup is asked only for what is missing"
+    );
+    // The overview says that it is there.
+    rig.to.0.lock().articles.remove(&4);
+    assert!(rig.read(4).await.unwrap());
+    assert_eq!(backup.asked(), ["ARTICLE <4@t.example>"]);
+    // By its number it had been asked: it does not have it.
+    let by_id = |said: &String| said.starts_with("ARTICLE <");
+    assert!(!rig.to.asked().iter().any(by_id));
+    let wire = rig.read_by_id("<4@t.example>", Part::Whole).await.unwrap();
+    assert_eq!(wire, article(4, 500).as_bytes());
+    assert_eq!(rig.read_by_id("<9@t.example>", Part::Whole).await, None);
+    assert_eq!(backup.asked(), ["ARTICLE <9@t.example>"]);
+    // Compared with the server whose numbers they are, it is gone.
+    rig.later(REFRESH_S);
+    assert_eq!(rig.overview().await, [1, 2, 3, 5]);
+    assert_eq!(backup.asked(), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_is_down_hides_nothing_that_another_has() {
+    let (rig, backup) = with_backup(5);
+    assert_eq!(rig.overview().await.len(), 5);
+    rig.to.0.lock().is_down = true;
+    for number in 1..=5 {
+        assert!(rig.read(number).await.unwrap(), "{number}");
+    }
+    // Nobody knows: the first may have it.
+    let mut out = newsreel_service::ArticleBuf::new();
+    let id = newsreel_wire::MessageId::parse(b"<9@t.example>").unwrap();
+    let query = newsreel_service::ArticleQuery::ById(id);
+    let asked = rig.here.article(query, Part::Whole, &mut out).await;
+    assert!(asked.is_err());
+    let article = "From: me@t.example\r\nNewsgroups: misc.test\r\nSubject: x\r\n\r\nText.\r\n.\r\n";
+    let from = Arc::new(Connection::new(ConnectionId(1), None, None));
+    rig.here.post(post(&rig, article), &from).await;
+    let mut done = Vec::new();
+    from.take_completions(&mut done);
+    assert_eq!(done[0].outcome, Outcome::Accepted);
+    assert_eq!(backup.0.lock().articles.len(), 6);
+}
+
+/// A post from somebody.
+fn post(rig: &Rig, article: &str) -> Post {
+    Post {
+        ticket: 1,
+        id: rig.here.new_message_id(),
+        poster: Arc::default(),
+        article: article.to_owned().into(),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_does_not_have_it_is_not_asked_again_for_a_time() {
+    let (rig, backup) = with_backup(2);
+    let read = async |id: &'static str| {
+        let mut out = newsreel_service::ArticleBuf::new();
+        let id = newsreel_wire::MessageId::parse(id.as_bytes()).unwrap();
+        let query = newsreel_service::ArticleQuery::ById(id);
+        let found = rig.here.article(query, Part::Whole, &mut out).await;
+        found.map(|found| found.is_some())
+    };
+    // One said that it does not have it, and nothing is known of the other.
+    rig.to.0.lock().is_down = true;
+    for _ in 0..2 {
+        assert!(read("<9@t.example>").await.is_err());
+    }
+    assert_eq!(backup.asked(), ["ARTICLE <9@t.example>"]);
+    rig.to.0.lock().is_down = false;
+    rig.to.0.lock().articles.insert(9, article(9, 500));
+    tokio::time::advance(Duration::from_secs(10)).await;
+    assert_eq!(read("<9@t.example>").await, Ok(true));
+    assert_eq!(backup.asked(), [""; 0]);
+    rig.to.asked();
+    for _ in 0..2 {
+        assert_eq!(read("<8@t.example>").await, Ok(false));
+    }
+    assert_eq!(rig.to.asked(), ["ARTICLE <8@t.example>"]);
+    assert_eq!(backup.asked(), ["ARTICLE <8@t.example>"]);
+    // It comes to one of them through us.
+    let text = article(8, 500)
+        .replace("From:", "Newsgroups: misc.test\r\nFrom:")
+        .replace("Xref:", "X-Xref:");
+    let from = Arc::new(Connection::new(ConnectionId(1), None, None));
+    rig.here.post(post(&rig, &text), &from).await;
+    assert_eq!(read("<8@t.example>").await, Ok(true));
+}
+
+/// Readers remember numbers: they become another server's only if somebody says so.
+#[tokio::test]
+async fn numbers_become_those_of_another_server_only_if_that_is_wanted() {
+    let (rig, _) = with_backup(5);
+    let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+    let keep = Keep::open(&disk, &keep_settings()).unwrap();
+    let [one, other] = ["one", "other"].map(|name| Routes::new(vec![everything(name, 0)]));
+    let take = |keep: &Keep, routes, may| keep.take_routes(routes, may).unwrap();
+    assert!(take(&keep, &one, false).is_empty());
+    let here = in_front(&[&rig.to], &rig.clock, keep, REFRESH_S);
+    let name = GroupName::parse(b"misc.test").unwrap();
+    assert!(here.group(name).await.unwrap().is_some());
+    here.stop().await;
+    drop(here);
+    let keep = Keep::open(&disk, &keep_settings()).unwrap();
+    assert!(take(&keep, &one, false).is_empty());
+    assert_eq!(take(&keep, &other, false), ["misc.test".into()]);
+    assert!(keep.group("misc.test").is_some());
+    assert!(take(&keep, &other, true).is_empty());
+    assert!(keep.group("misc.test").is_none());
+    assert!(take(&keep, &other, false).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_list_has_the_groups_of_all() {
+    let (rig, backup) = with_backup(5);
+    let list = async || {
+        let mut lines = Vec::new();
+        rig.here.active_list(&mut lines).await.unwrap();
+        String::from_utf8(lines.concat()).unwrap()
+    };
+    rig.to.0.lock().listed = "a.test 1 1 y\r\n";
+    // Both have misc.test: it is listed once, as the first says.
+    assert_eq!(list().await, "a.test 1 1 y\r\nmisc.test 5 1 y\r\n");
+    assert_eq!(backup.asked().len(), 3);
+    // Once more from what is there.
+    assert_eq!(list().await, "a.test 1 1 y\r\nmisc.test 5 1 y\r\n");
+    assert_eq!(backup.asked(), [""; 0]);
+    // One of them has news, and the other is away.
+    rig.to.0.lock().listed = "b.test 1 1 y\r\n";
+    backup.0.lock().is_down = true;
+    tokio::time::advance(Duration::from_secs(61)).await;
+    assert_eq!(list().await, "b.test 1 1 y\r\nmisc.test 5 1 y\r\n");
+}

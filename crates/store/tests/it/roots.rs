@@ -1,0 +1,290 @@
+//! A hierarchy on a disk of its own that is not there: nothing is taken for removed, nothing is written in its place.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use newsreel_host::disk::DirEntry;
+use newsreel_host::{Disk, Error, File, Lock, MemoryDisk, Op, OpenMode, Result};
+use newsreel_store::conformance::{Log, Rig, config_of};
+use newsreel_store::{Access, PlaceError};
+use newsreel_wire::{BufferId, UnixTime};
+
+/// All articles of the rig are in this group.
+const ALL: &str = "/spool/articles/main/misc/test";
+/// Every third is in this one, too.
+const SOME: &str = "/spool/articles/main/misc/other";
+/// What is mounted there.
+const DISK: &str = "/disk";
+
+/// A disk with another one mounted in it, or behind a link.
+#[derive(Debug)]
+struct Mounting {
+    inner: MemoryDisk,
+    root: &'static str,
+    is_there: AtomicBool,
+    /// What is mounted takes no file.
+    is_failing: AtomicBool,
+    is_full: AtomicBool,
+    /// The table of mounts has it.
+    is_told: bool,
+}
+
+impl Mounting {
+    fn map(&self, path: &Path) -> PathBuf {
+        match path.strip_prefix(self.root) {
+            Ok(below) if self.is_there.load(Ordering::Relaxed) => Path::new(DISK).join(below),
+            _ => path.to_path_buf(),
+        }
+    }
+}
+
+impl Disk for Mounting {
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+        let at = self.map(path);
+        if at.starts_with(DISK) && self.is_failing.load(Ordering::Relaxed) {
+            let error = std::io::Error::from_raw_os_error(5);
+            return Err(Error::from_io(Op::Open, path, error));
+        }
+        self.inner.open(&at, mode)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        self.inner.rename(&self.map(from), &self.map(to))
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        self.inner.remove(&self.map(path))
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> Result<()> {
+        self.inner.link(&self.map(from), &self.map(to))
+    }
+
+    fn create_dir_all(&self, path: &Path) -> Result<()> {
+        self.inner.create_dir_all(&self.map(path))
+    }
+
+    fn list(&self, dir: &Path) -> Result<Vec<DirEntry>> {
+        self.inner.list(&self.map(dir))
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool> {
+        self.inner.exists(&self.map(path))
+    }
+
+    fn sync_dir(&self, dir: &Path) -> Result<()> {
+        self.inner.sync_dir(&self.map(dir))
+    }
+
+    fn sync_file_system(&self, dir: &Path) -> Result<()> {
+        self.inner.sync_file_system(&self.map(dir))
+    }
+
+    fn file_system(&self, dir: &Path) -> Result<u64> {
+        Ok(u64::from(self.map(dir).starts_with(DISK)))
+    }
+
+    fn mounts_below(&self, _: &Path) -> Result<Vec<PathBuf>> {
+        let is_there = self.is_told && self.is_there.load(Ordering::Relaxed);
+        Ok(is_there.then(|| self.root.into()).into_iter().collect())
+    }
+
+    fn free_bytes(&self, path: &Path) -> Result<u64> {
+        match self.map(path).starts_with(DISK) && self.is_full.load(Ordering::Relaxed) {
+            true => Ok(1000),
+            false => self.inner.free_bytes(path),
+        }
+    }
+
+    fn lock(&self, path: &Path) -> Result<Box<dyn Lock>> {
+        self.inner.lock(path)
+    }
+}
+
+fn start(disk: &Arc<Mounting>, log: Log) -> Rig {
+    let disk = Arc::clone(disk) as Arc<dyn Disk>;
+    Rig::recover(disk, &config_of("tradspool", 1 << 20), log, Access::Write).unwrap()
+}
+
+fn mounting(root: &'static str, is_told: bool) -> Arc<Mounting> {
+    let inner = MemoryDisk::new();
+    inner.create_dir_all(Path::new(DISK)).unwrap();
+    // What it is mounted on.
+    inner.create_dir_all(Path::new(root)).unwrap();
+    Arc::new(Mounting {
+        inner,
+        root,
+        is_there: AtomicBool::new(true),
+        is_failing: AtomicBool::new(false),
+        is_full: AtomicBool::new(false),
+        is_told,
+    })
+}
+
+#[test]
+fn a_root_that_is_not_mounted_costs_no_article() {
+    for is_told in [true, false] {
+        let disk = mounting(ALL, is_told);
+        let mut rig = start(&disk, Log::default());
+        for number in 1..8 {
+            rig.place(number, 500).unwrap();
+        }
+        rig.commit().unwrap();
+        let log = rig.log.clone();
+        drop(rig);
+        disk.is_there.store(false, Ordering::Relaxed);
+        let mut rig = start(&disk, log);
+        assert_eq!(rig.try_place(8, 500), Err(PlaceError::Suspended));
+        let articles: Vec<_> = rig.log.articles().copied().collect();
+        // Every third has a name in another group, too.
+        let removed = articles
+            .iter()
+            .filter_map(|logged| rig.reader.removed(&logged.token));
+        let certain: Vec<bool> = removed.map(|removed| removed.is_certain).collect();
+        assert_eq!(certain, [false; 5]);
+        assert!(disk.inner.list(Path::new(ALL)).unwrap().is_empty());
+        // Once it is mounted all is as before, without a restart.
+        disk.is_there.store(true, Ordering::Relaxed);
+        rig.place(8, 500).unwrap();
+        rig.commit().unwrap();
+        assert_eq!(rig.read_all().read, 8);
+    }
+}
+
+/// Mounted, and known from the table of mounts alone: nothing was written there since.
+#[test]
+fn what_is_mounted_is_noted_at_a_start() {
+    let disk = mounting(ALL, true);
+    disk.is_there.store(false, Ordering::Relaxed);
+    let mut rig = start(&disk, Log::default());
+    rig.place(1, 500).unwrap();
+    rig.commit().unwrap();
+    let log = rig.log.clone();
+    drop(rig);
+    // Somebody moves it to another disk, and mounts that.
+    let (from, to) = (Path::new(ALL).join("1"), Path::new(DISK).join("1"));
+    disk.inner.rename(&from, &to).unwrap();
+    disk.is_there.store(true, Ordering::Relaxed);
+    let rig = start(&disk, log);
+    assert_eq!(rig.read_all().read, 1);
+    let log = rig.log.clone();
+    drop(rig);
+    disk.is_there.store(false, Ordering::Relaxed);
+    let mut rig = start(&disk, log);
+    assert_eq!(rig.try_place(2, 500), Err(PlaceError::Suspended));
+}
+
+/// A commit as the engine makes it: what fails is placed again, where there is a place.  Gives how many articles were.
+fn commit(rig: &mut Rig) -> Option<usize> {
+    let mut batches = rig.seal();
+    let mut written = batches.iter_mut();
+    let is_written = written.all(|batch| batch.write().and_then(|()| batch.sync()).is_ok());
+    if is_written {
+        rig.store.recycle(&mut batches);
+        rig.log_commit();
+        return None;
+    }
+    let buffers: Vec<BufferId> = batches.iter().map(|batch| batch.buffer()).collect();
+    buffers.iter().for_each(|buffer| rig.store.suspend(*buffer));
+    let placed = rig.place_again(&batches);
+    drop(batches);
+    rig.commit().unwrap();
+    Some(placed)
+}
+
+/// Whatever becomes of a root beside a running server: what does not go there is taken all the same, and nothing is written
+/// beneath.
+#[test]
+fn a_root_in_trouble_keeps_out_its_own_articles_only() {
+    for trouble in ["gone", "failing"] {
+        let disk = mounting(SOME, true);
+        let mut rig = start(&disk, Log::default());
+        // Also where nothing was ever written.
+        let already = if trouble == "gone" { 7 } else { 0 };
+        for number in 1..=already {
+            rig.place(number, 500).unwrap();
+        }
+        assert_eq!(commit(&mut rig), None);
+        for number in [8, 9, 10] {
+            rig.place(number, 500).unwrap();
+        }
+        match trouble {
+            "gone" => disk.is_there.store(false, Ordering::Relaxed),
+            _ => disk.is_failing.store(true, Ordering::Relaxed),
+        }
+        rig.now = Some(UnixTime(5000));
+        // The ninth stays out.
+        let placed = commit(&mut rig);
+        match trouble {
+            "gone" => assert_eq!(placed, Some(2)),
+            _ => assert_eq!(placed, None, "a link opens nothing"),
+        }
+        for (number, result) in [(11, true), (12, trouble != "gone"), (13, true)] {
+            assert_eq!(
+                rig.try_place(number, 500).is_ok(),
+                result,
+                "{number} {trouble}"
+            );
+        }
+        assert_eq!(commit(&mut rig), None);
+        assert!(disk.inner.list(Path::new(SOME)).unwrap().is_empty());
+        disk.is_there.store(true, Ordering::Relaxed);
+        rig.place(15, 500).unwrap();
+        assert_eq!(commit(&mut rig), None);
+    }
+}
+
+/// The disk of the first name fails: it is tried again a minute later.
+#[test]
+fn a_root_that_failed_is_tried_again() {
+    let disk = mounting(ALL, true);
+    let mut rig = start(&disk, Log::default());
+    rig.now = Some(UnixTime(5000));
+    for is_failing in [true, false] {
+        disk.is_failing.store(is_failing, Ordering::Relaxed);
+        rig.place(1, 500).unwrap();
+        assert_eq!(commit(&mut rig), is_failing.then_some(0));
+        if is_failing {
+            assert_eq!(commit(&mut rig), None);
+            assert_eq!(rig.try_place(2, 500), Err(PlaceError::Suspended));
+            rig.now = Some(UnixTime(5060));
+            assert_eq!(commit(&mut rig), None);
+        }
+    }
+    assert_eq!(rig.read_all().read, 1);
+}
+
+/// A full root is full for what goes there.
+#[test]
+fn a_full_root_has_no_room() {
+    let disk = mounting(ALL, true);
+    let mut rig = start(&disk, Log::default());
+    rig.place(1, 500).unwrap();
+    assert_eq!(commit(&mut rig), None);
+    disk.is_full.store(true, Ordering::Relaxed);
+    assert_eq!(commit(&mut rig), None);
+    assert_eq!(rig.try_place(2, 500), Err(PlaceError::NeedsReservation));
+    disk.is_full.store(false, Ordering::Relaxed);
+    assert_eq!(commit(&mut rig), None);
+    rig.place(2, 500).unwrap();
+    assert_eq!(commit(&mut rig), None);
+    assert_eq!(rig.read_all().read, 2);
+}
+
+/// What was removed by hand is told from a disk that is missing: also the last file of a directory.
+#[test]
+fn the_last_file_that_goes_is_surely_removed() {
+    let disk = mounting(SOME, true);
+    let rig = start(&disk, Log::default());
+    drop(rig);
+    // Only from the second start on what is in no list is surely no root.
+    let mut rig = start(&disk, Log::default());
+    rig.place(1, 500).unwrap();
+    rig.commit().unwrap();
+    let token = rig.log.articles().next().unwrap().token;
+    let is_certain = |rig: &Rig| rig.reader.removed(&token).map(|removed| removed.is_certain);
+    assert_eq!(is_certain(&rig), None);
+    disk.inner.remove(&Path::new(ALL).join("1")).unwrap();
+    assert_eq!(is_certain(&rig), Some(true));
+}

@@ -80,7 +80,7 @@ fn open_file(disk: &Arc<dyn Disk>, path: &Path) -> Result<Arc<dyn BufferReader>>
         Some(dir) => Arc::new(FileReader {
             cards: buffer,
             folder: Arc::new(Folder {
-                roots: Roots::open(disk, dir, &dir.join(CATALOGUE), false),
+                roots: Roots::open(disk, dir, &dir.join(CATALOGUE), false)?,
                 disk: Arc::clone(disk),
                 dir: dir.to_path_buf(),
                 format: FileFormat::Native,

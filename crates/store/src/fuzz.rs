@@ -217,7 +217,7 @@ pub fn decode_record(octets: &[u8]) {
         let _ = RecordHeader::decode(octets, key).map(|header| header.encode(key));
         let _ = FileHeader::decode(octets).map(|header| header.encode());
         let _ = packing::decode_any(octets);
-        let _ = roots::decode(octets).map(|known| roots::encode(known.iter().map(String::as_str)));
+        let _ = roots::Listed::decode(octets).map(|listed| listed.encode());
         let _ = Card::decode(octets).map(|card| card.encode(&mut Vec::new()));
     }
 }

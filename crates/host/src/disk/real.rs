@@ -50,8 +50,15 @@ struct RealFile {
 #[derive(Debug)]
 struct RealLock {
     // Held for its lock: the kernel releases it when the descriptor closes, also after `kill -9`.
-    _file: fs::File,
+    file: fs::File,
     path: PathBuf,
+}
+
+impl Drop for RealLock {
+    /// A program that is just being started has the descriptor, too, until its own code is loaded: the lock must not wait for that.
+    fn drop(&mut self) {
+        let _ = retry(|| rustix::fs::flock(&self.file, FlockOperation::Unlock));
+    }
 }
 
 impl Lock for RealLock {
@@ -351,7 +358,7 @@ impl Disk for RealDisk {
                 .map_err(|e| Error::from_io(Op::Lock, path, e))?;
         }
         Ok(Box::new(RealLock {
-            _file: file,
+            file,
             path: path.to_path_buf(),
         }))
     }

@@ -38,7 +38,14 @@ pub struct Folder {
 #[derive(Debug)]
 pub struct FolderLock {
     // The lock belongs to this descriptor.
-    _fd: OwnedFd,
+    fd: OwnedFd,
+}
+
+impl Drop for FolderLock {
+    /// A program that is just being started has the descriptor, too, until its own code is loaded: the lock must not wait for that.
+    fn drop(&mut self) {
+        let _ = retry(|| rustix::fs::flock(&self.fd, FlockOperation::Unlock));
+    }
 }
 
 const OPEN_FOLDER: OFlags = OFlags::RDONLY
@@ -263,7 +270,7 @@ impl Folder {
             rustix::fs::openat(&self.fd, ".", OPEN_FOLDER, Mode::empty())
         })?;
         match retry(|| rustix::fs::flock(&fd, operation)) {
-            Ok(()) => Ok(FolderLock { _fd: fd }),
+            Ok(()) => Ok(FolderLock { fd }),
             Err(Errno::WOULDBLOCK) => Err(Error::Locked {
                 path: self.path.clone(),
                 pid: None,

@@ -148,6 +148,16 @@ fn a_lock_excludes_and_goes_with_its_holder() {
     other.lock().unwrap();
 }
 
+/// As a program has it that is being started just then.
+#[test]
+fn a_lock_goes_with_its_holder_also_where_its_descriptor_stays() {
+    let (dir, folder) = scratch();
+    let lock = folder.lock().unwrap();
+    let _copy = lock.fd.try_clone().unwrap();
+    drop(lock);
+    Folder::open(dir.path()).unwrap().lock().unwrap();
+}
+
 #[test]
 fn the_file_system_is_told() {
     let (_dir, folder) = scratch();

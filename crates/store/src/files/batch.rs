@@ -82,11 +82,9 @@ impl FileBatch {
 
     /// Whether a root went while files were made on it: then they are in its place.
     fn lost_its_disk(&self) -> bool {
-        let roots = &self.folder.roots;
-        roots.look();
         let articles = self.collected.articles.iter();
         let names = articles.flat_map(|article| article.names.iter());
-        roots.hides(names.map(String::as_str))
+        self.folder.roots.hides(names.map(String::as_str))
     }
 
     fn remove_files(&mut self) {

@@ -3,9 +3,11 @@
 //! Without its disk such a directory looks as if everybody had removed its files.  So what is known of roots is kept in a
 //! file, `roots` in the catalogue, durable before the first article on one is acknowledged.  Where a known root is missing
 //! nothing is written, and nothing that lay there is taken for removed; one that is full or fails keeps out its own articles
-//! only.  The file is drawn in `docs/formats/catalogue.md`; who removes it says that there are no roots any more.
+//! only.  A set that was made before there was such a list, or whose list is damaged, has one that is not complete: there an
+//! absent or empty directory may be a disk that nobody knows, for good.  The file is drawn in `docs/formats/catalogue.md`; who
+//! writes `none` into it says that there are no roots any more.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,6 +20,10 @@ use parking_lot::Mutex;
 /// What the file is called.
 pub(crate) const ROOTS: &str = "roots";
 const FIRST_LINE: &str = "newsreel roots 1";
+/// The first line where there may be roots that the list does not have.
+const FIRST_LINE_INCOMPLETE: &str = "newsreel roots 1 incomplete";
+/// What a person writes instead of a list.
+const NONE: &[u8] = b"none";
 /// More is no list of ours.
 const OCTETS_MAX: usize = 1 << 20;
 
@@ -36,22 +42,22 @@ pub(crate) struct Roots {
     are_in_trouble: AtomicBool,
     /// There is at least one.
     are_there: AtomicBool,
-    /// The list was there, and readable, when the set was opened: what is not in it is no root.
-    was_kept: bool,
+    /// What is not in the list is no root.
+    is_complete: bool,
 }
 
 #[derive(Debug, Default)]
 struct Inner {
     /// By their names below the directory of the set.
     known: BTreeMap<String, Root>,
-    /// File systems whose roots are known.
-    seen: HashSet<u64>,
     /// One is in trouble that was not when that was asked last.
     is_news: bool,
 }
 
 #[derive(Debug)]
 struct Root {
+    /// Which one is there, once that was seen.
+    file_system: Option<u64>,
     is_missing: bool,
     failing: Failing,
     /// Octets that may be written before its file system is asked again.
@@ -69,6 +75,7 @@ enum Failing {
 impl Root {
     fn new() -> Self {
         Self {
+            file_system: None,
             is_missing: false,
             failing: Failing::No,
             room: u64::MAX,
@@ -91,13 +98,24 @@ impl Inner {
     }
 }
 
+/// What a file says.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Listed {
+    is_complete: bool,
+    names: BTreeSet<String>,
+}
+
 /// The stored form.
-pub(crate) fn encode<'n>(known: impl Iterator<Item = &'n str>) -> String {
-    let mut text = format!("{FIRST_LINE}\n");
-    for root in known {
+fn encode<'n>(is_complete: bool, names: impl Iterator<Item = &'n str>) -> String {
+    let first = match is_complete {
+        true => FIRST_LINE,
+        false => FIRST_LINE_INCOMPLETE,
+    };
+    let mut text = format!("{first}\n");
+    for name in names {
         // A name with a line's end in it cannot be told; no group has one.
-        if !root.contains('\n') {
-            text.push_str(root);
+        if !name.contains('\n') {
+            text.push_str(name);
             text.push('\n');
         }
     }
@@ -107,46 +125,79 @@ pub(crate) fn encode<'n>(known: impl Iterator<Item = &'n str>) -> String {
     text
 }
 
-/// What a file says, if it is as it was written.
-pub(crate) fn decode(octets: &[u8]) -> Option<BTreeSet<String>> {
-    let text = std::str::from_utf8(octets).ok()?;
-    let (front, last) = text.strip_suffix('\n')?.rsplit_once('\n')?;
-    let covered = octets.get(..front.len() + 1)?;
-    let crc = u32::from_str_radix(last.strip_prefix("crc32c ")?, 16).ok()?;
-    let mut lines = front.lines();
-    let is_ours = lines.next()? == FIRST_LINE && crc == crc32c::crc32c(covered);
-    let is_below = |line: &&str| {
-        let mut parts = Path::new(line).components();
-        !line.is_empty() && parts.all(|part| matches!(part, std::path::Component::Normal(_)))
-    };
-    is_ours.then(|| lines.filter(is_below).map(str::to_owned).collect())
+impl Listed {
+    /// What is in a file, if that is as it was written.
+    pub(crate) fn decode(octets: &[u8]) -> Option<Self> {
+        if octets.trim_ascii() == NONE {
+            return Some(Self {
+                is_complete: true,
+                names: BTreeSet::new(),
+            });
+        }
+        let text = std::str::from_utf8(octets).ok()?;
+        let (front, last) = text.strip_suffix('\n')?.rsplit_once('\n')?;
+        let covered = octets.get(..front.len() + 1)?;
+        let crc = u32::from_str_radix(last.strip_prefix("crc32c ")?, 16).ok()?;
+        let mut lines = front.lines();
+        let is_complete = match lines.next()? {
+            FIRST_LINE => true,
+            FIRST_LINE_INCOMPLETE => false,
+            _ => return None,
+        };
+        let is_below = |line: &&str| {
+            let mut parts = Path::new(line).components();
+            !line.is_empty() && parts.all(|part| matches!(part, std::path::Component::Normal(_)))
+        };
+        (crc == crc32c::crc32c(covered)).then(|| Self {
+            is_complete,
+            names: lines.filter(is_below).map(str::to_owned).collect(),
+        })
+    }
+
+    /// The stored form.
+    pub(crate) fn encode(&self) -> String {
+        encode(self.is_complete, self.names.iter().map(String::as_str))
+    }
+
+    /// That of a set, which may be empty, damaged, or not there.
+    fn read(disk: &dyn Disk, file: &Path) -> newsreel_host::Result<Option<Self>> {
+        match read_whole(disk, file, OCTETS_MAX) {
+            Ok(octets) => Ok(Some(Self::decode(&octets).unwrap_or_else(|| {
+                tracing::error!(
+                    path = %file.display(),
+                    "the list of a set's roots is damaged, and made anew as they are met: a directory that is empty or not there is \
+                     not taken for removed from now on; who knows that all file systems are mounted may stop the server and write \
+                     `none` into it"
+                );
+                Self::default()
+            }))),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Whether a catalogue has nothing in it: the set is being made.
+fn is_new(disk: &dyn Disk, catalogue: &Path) -> newsreel_host::Result<bool> {
+    match disk.list(catalogue) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(true),
+        entries => Ok(entries?.iter().all(|entry| entry.name.starts_with(ROOTS))),
+    }
 }
 
 impl Roots {
-    /// Those of a set's directory, and whether all are there.  Who may write has what is mounted below noted.
+    /// Those of a set's directory.  Who may write has what is mounted below noted, and does so before there is a catalogue.
     pub(crate) fn open(
         disk: &Arc<dyn Disk>,
         dir: &Path,
         catalogue: &Path,
         may_write: bool,
-    ) -> Self {
+    ) -> newsreel_host::Result<Self> {
         let file = catalogue.join(ROOTS);
-        let kept = match read_whole(disk.as_ref(), &file, OCTETS_MAX) {
-            Ok(octets) => {
-                let kept = decode(&octets);
-                if kept.is_none() {
-                    tracing::error!(path = %file.display(), "the list of a set's roots is damaged; it is made anew as they are met");
-                }
-                kept
-            }
-            Err(error) if error.kind() == ErrorKind::NotFound => None,
-            Err(error) => {
-                tracing::error!(%error, "the list of a set's roots cannot be read");
-                None
-            }
-        };
-        let was_kept = kept.is_some();
-        let known = kept.unwrap_or_default().into_iter();
+        let kept = Listed::read(disk.as_ref(), &file)?;
+        let is_new = kept.is_none() && may_write && is_new(disk.as_ref(), catalogue)?;
+        let kept = kept.unwrap_or_default();
+        let known = kept.names.into_iter();
         let inner = Inner {
             known: known.map(|root| (root, Root::new())).collect(),
             ..Inner::default()
@@ -158,34 +209,34 @@ impl Roots {
             are_there: AtomicBool::new(!inner.known.is_empty()),
             inner: Mutex::new(inner),
             are_in_trouble: AtomicBool::new(false),
-            was_kept,
+            is_complete: is_new || kept.is_complete,
         };
         roots.look();
+        if is_new {
+            roots.keep(&roots.inner.lock())?;
+        }
         if may_write {
             roots.note_mounted();
         }
-        roots
+        Ok(roots)
     }
 
     fn note_mounted(&self) {
         let mounted = self.disk.mounts_below(&self.dir).unwrap_or_default();
-        let noted = mounted.iter().try_for_each(|at| self.note(at));
-        let kept = match self.was_kept {
-            true => Ok(()),
-            // From the next start on what is not in it is no root.
-            false => self.keep(&self.inner.lock()),
-        };
-        if let Err(error) = noted.and(kept) {
+        if let Err(error) = mounted.iter().try_for_each(|at| self.note(at)) {
             tracing::error!(%error, "what is mounted below a set cannot be noted");
         }
     }
 
-    /// Whether something is on another file system than what it lies in.
-    fn is_root(&self, at: &Path) -> newsreel_host::Result<bool> {
+    /// The file system of what is on another one than what it lies in.
+    fn root_at(&self, at: &Path) -> newsreel_host::Result<Option<u64>> {
         let above = at.parent().unwrap_or(&self.dir);
         match self.disk.file_system(at) {
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-            here => Ok(here? != self.disk.file_system(above)?),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            here => {
+                let here = here?;
+                Ok((here != self.disk.file_system(above)?).then_some(here))
+            }
         }
     }
 
@@ -199,13 +250,15 @@ impl Roots {
         for (name, root) in known {
             let at = self.dir.join(name);
             // What cannot be looked at is not there.
-            let is_missing = !self.is_root(&at).unwrap_or(false);
+            let file_system = self.root_at(&at).unwrap_or(None);
+            let is_missing = file_system.is_none();
+            root.file_system = file_system.or(root.file_system);
             if is_missing && !root.is_missing {
                 *is_news = true;
                 tracing::error!(
                     path = %at.display(), roots = %self.file.display(),
                     "a file system is not there: articles on it cannot be read, and none are taken, until it is mounted; if what \
-                     was on it has been brought here for good, stop the server and remove the file `roots`"
+                     was on it has been brought here for good, stop the server and write `none` into the file `roots`"
                 );
             }
             if root.is_missing && !is_missing {
@@ -259,13 +312,18 @@ impl Roots {
         self.tell_trouble(&inner);
     }
 
-    /// Whether one of these names, below the directory of the set, is on a root that is missing.
+    /// Whether one of these names, below the directory of the set, is on a root that is missing just now.
     pub(crate) fn hides<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> bool {
+        self.look();
         self.are_in_the_way(names, |root| root.is_missing)
     }
 
-    /// Whether one of them is on a root to which nothing can be written at present.
+    /// Whether one of them is on a root to which nothing can be written; whether all are there is not asked again where none was in
+    /// trouble: every commit asks that.
     pub(crate) fn keeps_out<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> bool {
+        if self.are_in_trouble.load(Ordering::Acquire) {
+            self.look();
+        }
         self.are_in_the_way(names, Root::is_in_trouble)
     }
 
@@ -277,7 +335,6 @@ impl Roots {
         if !self.are_in_trouble.load(Ordering::Acquire) {
             return false;
         }
-        self.look();
         let inner = self.inner.lock();
         let troubled = inner.known.iter().filter(|(_, root)| is_in_the_way(root));
         let troubled: Vec<&Path> = troubled.map(|(name, _)| Path::new(name)).collect();
@@ -292,7 +349,7 @@ impl Roots {
 
     /// Whether what is not in the list is no root.
     pub(crate) fn are_known(&self) -> bool {
-        self.was_kept
+        self.is_complete
     }
 
     /// Takes room for a file of this name: whether there is as much, where it is on a root.
@@ -311,25 +368,34 @@ impl Roots {
     /// durably.
     pub(crate) fn note(&self, dir: &Path) -> newsreel_host::Result<()> {
         let file_system = self.disk.file_system(dir)?;
+        let name_of = |at: &'_ Path| Some(at.strip_prefix(&self.dir).ok()?.to_str()?.to_owned());
         let mut inner = self.inner.lock();
-        if inner.seen.contains(&file_system) {
+        let leading = name_of(dir).and_then(|name| Some(inner.of(&name)?.1.file_system));
+        if leading == Some(Some(file_system)) {
             return Ok(());
         }
-        let mut is_new = false;
+        let mut new = Vec::new();
         for at in dir.ancestors().take_while(|at| *at != self.dir) {
-            let Some(name) = at.strip_prefix(&self.dir).ok().and_then(Path::to_str) else {
+            let Some(name) = name_of(at).filter(|name| !inner.known.contains_key(name)) else {
                 continue;
             };
-            if !inner.known.contains_key(name) && self.is_root(at)? {
-                inner.known.insert(name.to_owned(), Root::new());
-                is_new = true;
+            if let Some(file_system) = self.root_at(at)? {
+                let root = Root {
+                    file_system: Some(file_system),
+                    ..Root::new()
+                };
+                inner.known.insert(name.clone(), root);
+                new.push(name);
             }
         }
-        if is_new {
-            self.keep(&inner)?;
-            self.are_there.store(true, Ordering::Release);
+        if new.is_empty() {
+            return Ok(());
         }
-        inner.seen.insert(file_system);
+        if let Err(error) = self.keep(&inner) {
+            inner.known.retain(|name, _| !new.contains(name));
+            return Err(error);
+        }
+        self.are_there.store(true, Ordering::Release);
         Ok(())
     }
 
@@ -338,7 +404,7 @@ impl Roots {
         if let Some(catalogue) = self.file.parent() {
             self.disk.create_dir_all(catalogue)?;
         }
-        let text = encode(inner.known.keys().map(String::as_str));
+        let text = encode(self.is_complete, inner.known.keys().map(String::as_str));
         replace_file(self.disk.as_ref(), &self.file, text.as_bytes())
     }
 }
@@ -347,20 +413,30 @@ impl Roots {
 mod tests {
     use super::*;
 
+    fn listed(is_complete: bool, names: &[&str]) -> Listed {
+        Listed {
+            is_complete,
+            names: names.iter().map(|name| (*name).to_owned()).collect(),
+        }
+    }
+
     #[test]
     fn what_is_kept_is_what_is_read() {
-        let known = BTreeSet::from(["alt".to_owned(), "comp/lang".to_owned()]);
-        let text = encode(known.iter().map(String::as_str));
-        assert_eq!(decode(text.as_bytes()), Some(known));
-        for at in 0..text.len() {
-            let mut bad = text.clone().into_bytes();
-            bad[at] ^= 2;
-            assert_eq!(decode(&bad), None, "octet {at}");
-            assert_eq!(decode(&text.as_bytes()[..at]), None, "cut at {at}");
+        for is_complete in [true, false] {
+            let known = listed(is_complete, &["alt", "comp/lang"]);
+            let text = known.encode();
+            assert_eq!(Listed::decode(text.as_bytes()), Some(known));
+            for at in 0..text.len() {
+                let mut bad = text.clone().into_bytes();
+                bad[at] ^= 2;
+                assert_eq!(Listed::decode(&bad), None, "octet {at}");
+                assert_eq!(Listed::decode(&text.as_bytes()[..at]), None, "cut at {at}");
+            }
         }
         // Nothing leads out of the set's directory.
-        let out = BTreeSet::from(["../x".to_owned(), "/y".to_owned(), "z".to_owned()]);
-        let kept = decode(encode(out.iter().map(String::as_str)).as_bytes());
-        assert_eq!(kept, Some(BTreeSet::from(["z".to_owned()])));
+        let out = listed(true, &["../x", "/y", "z"]);
+        let kept = Listed::decode(out.encode().as_bytes());
+        assert_eq!(kept, Some(listed(true, &["z"])));
+        assert_eq!(Listed::decode(b"none\n"), Some(listed(true, &[])));
     }
 }

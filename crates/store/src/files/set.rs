@@ -76,9 +76,9 @@ pub(crate) fn open(
         ..SetConfig::default()
     };
     let of = (&catalogue, dir.join(CATALOGUE));
-    let cards = segment::open_as(kind, opening, set, of)?;
     let may_write = opening.access != Access::ReadOnly && naming.has_hierarchies();
-    let roots = Roots::open(opening.disk, &dir, &dir.join(CATALOGUE), may_write);
+    let roots = Roots::open(opening.disk, &dir, &dir.join(CATALOGUE), may_write)?;
+    let cards = segment::open_as(kind, opening, set, of)?;
     let folder = Folder {
         roots,
         disk: Arc::clone(opening.disk),

@@ -8,7 +8,8 @@ use newsreel_host::disk::DirEntry;
 use newsreel_host::{Disk, Error, File, Lock, MemoryDisk, Op, OpenMode, Result};
 use newsreel_store::conformance::{Log, Rig, config_of};
 use newsreel_store::{Access, PlaceError};
-use newsreel_wire::{BufferId, UnixTime};
+use newsreel_wire::{BufferId, Token, UnixTime};
+use parking_lot::Mutex;
 
 /// All articles of the rig are in this group.
 const ALL: &str = "/spool/articles/main/misc/test";
@@ -22,6 +23,8 @@ const DISK: &str = "/disk";
 struct Mounting {
     inner: MemoryDisk,
     root: &'static str,
+    /// Another one that the same disk is mounted at.
+    second: Mutex<Option<&'static str>>,
     is_there: AtomicBool,
     /// What is mounted takes no file.
     is_failing: AtomicBool,
@@ -32,10 +35,13 @@ struct Mounting {
 
 impl Mounting {
     fn map(&self, path: &Path) -> PathBuf {
-        match path.strip_prefix(self.root) {
-            Ok(below) if self.is_there.load(Ordering::Relaxed) => Path::new(DISK).join(below),
-            _ => path.to_path_buf(),
+        if !self.is_there.load(Ordering::Relaxed) {
+            return path.to_path_buf();
         }
+        let second = *self.second.lock();
+        let mut roots = std::iter::once(self.root).chain(second);
+        let below = roots.find_map(|root| path.strip_prefix(root).ok());
+        below.map_or(path.to_path_buf(), |below| Path::new(DISK).join(below))
     }
 }
 
@@ -115,6 +121,7 @@ fn mounting(root: &'static str, is_told: bool) -> Arc<Mounting> {
     Arc::new(Mounting {
         inner,
         root,
+        second: Mutex::default(),
         is_there: AtomicBool::new(true),
         is_failing: AtomicBool::new(false),
         is_full: AtomicBool::new(false),
@@ -146,6 +153,7 @@ fn a_root_that_is_not_mounted_costs_no_article() {
         assert!(disk.inner.list(Path::new(ALL)).unwrap().is_empty());
         // Once it is mounted all is as before, without a restart.
         disk.is_there.store(true, Ordering::Relaxed);
+        rig.commit().unwrap();
         rig.place(8, 500).unwrap();
         rig.commit().unwrap();
         assert_eq!(rig.read_all().read, 8);
@@ -230,6 +238,7 @@ fn a_root_in_trouble_keeps_out_its_own_articles_only() {
         assert_eq!(commit(&mut rig), None);
         assert!(disk.inner.list(Path::new(SOME)).unwrap().is_empty());
         disk.is_there.store(true, Ordering::Relaxed);
+        assert_eq!(commit(&mut rig), None);
         rig.place(15, 500).unwrap();
         assert_eq!(commit(&mut rig), None);
     }
@@ -272,19 +281,95 @@ fn a_full_root_has_no_room() {
     assert_eq!(rig.read_all().read, 2);
 }
 
+/// Whether what a token leads to is told as removed, and surely so.
+fn is_certain(rig: &Rig, token: &Token) -> Option<bool> {
+    rig.reader.removed(token).map(|removed| removed.is_certain)
+}
+
+/// One article, on the disk, by a server that has ended.
+fn with_an_article(disk: &Arc<Mounting>) -> (Log, Token) {
+    let mut rig = start(disk, Log::default());
+    rig.place(1, 500).unwrap();
+    rig.commit().unwrap();
+    let token = rig.log.articles().next().unwrap().token;
+    (rig.log.clone(), token)
+}
+
 /// What was removed by hand is told from a disk that is missing: also the last file of a directory.
 #[test]
 fn the_last_file_that_goes_is_surely_removed() {
     let disk = mounting(SOME, true);
-    let rig = start(&disk, Log::default());
-    drop(rig);
-    // Only from the second start on what is in no list is surely no root.
-    let mut rig = start(&disk, Log::default());
-    rig.place(1, 500).unwrap();
-    rig.commit().unwrap();
-    let token = rig.log.articles().next().unwrap().token;
-    let is_certain = |rig: &Rig| rig.reader.removed(&token).map(|removed| removed.is_certain);
-    assert_eq!(is_certain(&rig), None);
+    let (log, token) = with_an_article(&disk);
+    let rig = start(&disk, log);
+    assert_eq!(is_certain(&rig, &token), None);
     disk.inner.remove(&Path::new(ALL).join("1")).unwrap();
-    assert_eq!(is_certain(&rig), Some(true));
+    assert_eq!(is_certain(&rig, &token), Some(true));
+}
+
+/// A disk that goes while the server runs, and nothing is written: whoever asks for an article is the first to notice.
+#[test]
+fn a_disk_that_goes_beside_the_server_is_noticed_by_readers() {
+    let disk = mounting(ALL, true);
+    let (log, token) = with_an_article(&disk);
+    let rig = start(&disk, log);
+    disk.is_there.store(false, Ordering::Relaxed);
+    assert_eq!(is_certain(&rig, &token), Some(false));
+    disk.is_there.store(true, Ordering::Relaxed);
+    assert_eq!(is_certain(&rig, &token), None);
+}
+
+/// A set of a version that had no list, or one whose list is damaged, never has a complete one of itself: the disk that is not
+/// mounted while the list is made is not known.
+#[test]
+fn a_list_that_is_made_anew_is_not_complete() {
+    let list = Path::new("/spool/articles/main/.catalogue/roots");
+    for damage in [true, false] {
+        let disk = mounting(ALL, true);
+        let (log, token) = with_an_article(&disk);
+        match damage {
+            true => {
+                let file = disk.inner.open(list, OpenMode::ReadWrite).unwrap();
+                file.write_at(b"N", 0).unwrap();
+            }
+            false => disk.inner.remove(list).unwrap(),
+        }
+        // A disk is missing, and later another one is met, again and again.
+        for is_there in [false, true, false, false] {
+            disk.is_there.store(is_there, Ordering::Relaxed);
+            let rig = start(&disk, log.clone());
+            let expected = (!is_there).then_some(false);
+            assert_eq!(is_certain(&rig, &token), expected, "{damage} {is_there}");
+        }
+        // Until somebody says that there is none.
+        newsreel_host::replace_file(&disk.inner, list, b"none\n").unwrap();
+        let rig = start(&disk, log);
+        assert_eq!(is_certain(&rig, &token), Some(true));
+    }
+}
+
+/// Two hierarchies on one disk: both are known, and each is missed.
+#[test]
+fn each_hierarchy_of_a_disk_is_known() {
+    let disk = mounting(ALL, false);
+    *disk.second.lock() = Some(SOME);
+    let mut rig = start(&disk, Log::default());
+    for number in 1..=3 {
+        rig.place(number, 500).unwrap();
+    }
+    rig.commit().unwrap();
+    let log = rig.log.clone();
+    drop(rig);
+    disk.is_there.store(false, Ordering::Relaxed);
+    let mut rig = start(&disk, log);
+    assert_eq!(rig.try_place(4, 500), Err(PlaceError::Suspended));
+    let text = newsreel_host::read_whole(
+        &disk.inner,
+        Path::new("/spool/articles/main/.catalogue/roots"),
+        1000,
+    );
+    let text = String::from_utf8(text.unwrap()).unwrap();
+    assert!(
+        text.starts_with("newsreel roots 1\nmisc/other\nmisc/test\n"),
+        "{text}"
+    );
 }

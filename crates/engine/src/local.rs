@@ -375,7 +375,6 @@ impl LocalService {
         self.settle_filtered(&mut candidates, from, origin).await;
         self.settle_cancels(&mut candidates, from).await;
         self.settle_signed(&mut candidates).await;
-        self.settle_notices(&mut candidates).await;
         if candidates.candidates.is_empty() {
             shared.accept.recycle(candidates);
             return;

@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::groups::{self, Changes, GroupAsked, Message, Verb};
 use super::keyring::{Keyring, Signer};
 use super::rules::Action;
-use super::{Asked, serial, signed, told};
+use super::{Asked, nocem, serial, signed, told};
 use crate::accept::CandidateBatch;
 use crate::admin::GROUP_TEXT_OCTETS_MAX;
 use crate::config::Mode;
@@ -292,20 +292,24 @@ pub(super) fn newest(shared: &Shared, group: GroupId) -> Result<Vec<ArticleNumbe
 }
 
 impl LocalService {
-    /// Decides what comes of the messages among these candidates that somebody must have signed.
+    /// Decides what comes of the messages and notices among these candidates that somebody must have signed.
     pub(crate) async fn settle_signed(&self, batch: &mut CandidateBatch) {
         for candidate in &mut batch.candidates {
-            let unproved = match candidate.asked.take().map(|asked| *asked) {
-                Some(Asked::Signed(unproved)) => unproved,
-                other => {
-                    candidate.asked = other.map(Box::new);
-                    continue;
+            let asked = match candidate.asked.take().map(|asked| *asked) {
+                Some(Asked::Signed(unproved)) => {
+                    let wire = candidate.article.clone();
+                    let work = move |shared: &Shared| proved(shared, &wire, *unproved);
+                    let changes = blocking(&self.shared, work).await.ok().flatten();
+                    changes.map(Asked::Groups)
                 }
+                Some(Asked::Notice(notice)) => {
+                    let work = move |shared: &Shared| nocem::heed(shared, &notice);
+                    let _ = blocking(&self.shared, work).await;
+                    None
+                }
+                other => other,
             };
-            let wire = candidate.article.clone();
-            let work = move |shared: &Shared| proved(shared, &wire, *unproved);
-            let changes = blocking(&self.shared, work).await.ok().flatten();
-            candidate.asked = changes.map(|changes| Box::new(Asked::Groups(changes)));
+            candidate.asked = asked.map(Box::new);
         }
     }
 }

@@ -12,14 +12,11 @@ use newsreel_service::cancel_lock::LockPrints;
 use newsreel_wire::article::{Headers, RelayFacts};
 use newsreel_wire::{IdHash, MessageId, UnixTime, Wildmat};
 
-use super::Asked;
 use super::cancel::{self, Effect, NOTICED};
 use super::groups::text;
 use super::keyring::Keyring;
-use crate::accept::CandidateBatch;
 use crate::counters::Counters;
 use crate::error::Error;
-use crate::local::{LocalService, blocking};
 use crate::record::PendingRecord;
 use crate::shared::{Policy, Shared};
 use crate::withdraw::{AT_ONCE, TRIES};
@@ -190,24 +187,9 @@ fn clear_text(body: &str) -> Result<(String, Signature), String> {
     Ok((signed.join("\n"), signature))
 }
 
-impl LocalService {
-    /// Does what the notices among these candidates ask for, where somebody signed them whom the rules name.
-    pub(crate) async fn settle_notices(&self, batch: &mut CandidateBatch) {
-        for candidate in &mut batch.candidates {
-            let notice = match candidate.asked.take().map(|asked| *asked) {
-                Some(Asked::Notice(notice)) => notice,
-                other => {
-                    candidate.asked = other.map(Box::new);
-                    continue;
-                }
-            };
-            // What fails stands in the log, and the notice is an article like others.
-            let _ = blocking(&self.shared, move |shared| heed(shared, &notice)).await;
-        }
-    }
-}
-
-fn heed(shared: &Shared, notice: &Notice) {
+/// Does what a notice asks for, where somebody signed it whom the rules name.  What fails stands in the log, and the notice is
+/// an article like others.
+pub(super) fn heed(shared: &Shared, notice: &Notice) {
     let id = &notice.id;
     let policy = shared.policy.load();
     let keyring = Keyring::of_spool(shared.disk.clone(), &shared.config.spool);

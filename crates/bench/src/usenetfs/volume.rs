@@ -139,22 +139,26 @@ impl Volume {
         self.mount()
     }
 
-    /// Whoever used it until now may be about to end.
     fn take_off(&self) -> Result<(), Error> {
-        let mut result = Ok(());
-        for _ in 0..LOOKS {
-            result = call("umount", [self.at.as_os_str()]);
-            if result.is_ok() {
-                return result;
-            }
-            std::thread::sleep(PAUSE);
-        }
-        result
+        over_and_over(|| call("umount", [self.at.as_os_str()]))
     }
 
     pub(crate) fn at(&self) -> &Path {
         &self.at
     }
+}
+
+/// Takes something off that may be busy: whoever used it until now may be about to end.
+fn over_and_over(take_off: impl Fn() -> Result<(), Error>) -> Result<(), Error> {
+    let mut result = take_off();
+    for _ in 1..LOOKS {
+        if result.is_ok() {
+            break;
+        }
+        std::thread::sleep(PAUSE);
+        result = take_off();
+    }
+    result
 }
 
 impl Drop for Volume {
@@ -204,7 +208,8 @@ impl<'a> View<'a> {
 impl Drop for View<'_> {
     fn drop(&mut self) {
         let words = ["usenetfs", "umount"].map(OsStr::new);
-        let _ = call(self.program, words.into_iter().chain([self.at.as_os_str()]));
+        let _ =
+            over_and_over(|| call(self.program, words.into_iter().chain([self.at.as_os_str()])));
         let _ = fs::remove_dir(&self.at);
     }
 }

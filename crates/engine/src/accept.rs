@@ -12,7 +12,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use newsreel_index::{Error as IndexError, HistoryEntry};
 use newsreel_service::{Connection, GroupStatus, OfferedId, Outcome, Reject, Transfer};
-use newsreel_store::RuleSubject;
+use newsreel_store::{Chosen, FileFormat, RuleSubject};
 use newsreel_wire::article::{ArticleFacts, Control, Headers, Known, RelayFacts, check_relay};
 use newsreel_wire::path::{self, Diagnostic};
 use newsreel_wire::{
@@ -57,6 +57,8 @@ pub(crate) struct Candidate {
     pub(crate) lines: u32,
     /// The set that the storage rules chose.
     pub(crate) set: SetId,
+    /// The form of its file that they say.
+    pub(crate) format: Option<FileFormat>,
     /// The groups of Newsgroups that exist here.
     pub(crate) groups: SmallVec<[GroupId; 4]>,
     /// Subject to References of its overview line, in the batch's text.
@@ -257,8 +259,7 @@ pub(crate) fn judge(
     batch: &mut CandidateBatch,
 ) -> Result<(), Outcome> {
     let policy = shared.policy.load();
-    let articles = &policy.articles;
-    let wire = &transfer.article[..];
+    let (articles, wire) = (&policy.articles, &transfer.article[..]);
     if wire.len() > articles.octets_max as usize {
         return Err(Reject::TooLarge.into());
     }
@@ -285,7 +286,7 @@ pub(crate) fn judge(
         Some(control) => control_groups(shared, &policy, &headers, &relay, control)?,
         None => find_groups(shared, &policy, &headers, &relay)?,
     };
-    let set = choose_set((shared, &policy), now, &headers, wire.len())?;
+    let Chosen { set, format, .. } = choose_set((shared, &policy), now, &headers, wire.len())?;
     let from = batch.text.len();
     if shared.config.sequencer.mode == Mode::Reader {
         overview::write_front(&headers, &mut batch.text);
@@ -307,6 +308,7 @@ pub(crate) fn judge(
         xref,
         lines: small(facts.lines),
         set,
+        format,
         groups,
         line: from..batch.text.len(),
         locks: headers
@@ -460,17 +462,13 @@ fn choose_set(
     now: Option<UnixTime>,
     headers: &Headers<'_>,
     octets: usize,
-) -> Result<SetId, Reject> {
+) -> Result<Chosen, Reject> {
     let subject = RuleSubject {
         headers,
         octets: octets as u64,
         arrival: now.unwrap_or_else(|| UnixTime(shared.clock.now().secs)),
     };
-    policy
-        .storage
-        .choose(&subject)
-        .map(|(set, _)| set)
-        .ok_or(Reject::NoStorageRule)
+    policy.storage.choose(&subject).ok_or(Reject::NoStorageRule)
 }
 
 #[cfg(test)]
@@ -498,6 +496,7 @@ pub(crate) mod tests {
             octets: small(wire.len()),
             lines: 0,
             set: SetId(0),
+            format: None,
             groups: SmallVec::new(),
             line: 0..0,
             locks: None,

@@ -16,12 +16,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use newsreel_service::{Completion, Connection, ConnectionId, Outcome, Reject};
 use newsreel_store::{
-    Alone, Blocking, BufferReader, RecordScan, RuleSubject, ScanRange, Scanned, Want, open_alone,
+    Alone, Blocking, BufferReader, Chosen, RecordScan, RuleSubject, ScanRange, Scanned, Want,
+    open_alone,
 };
 use newsreel_wire::article::{self, ArticleFacts, Headers, Known};
 use newsreel_wire::{
-    ArticleNumber, GroupId, GroupName, IdHash, MessageId, Sequence, SetId, Token, TokenText,
-    UnixTime, newsgroups, overview, xref,
+    ArticleNumber, GroupId, GroupName, IdHash, MessageId, Sequence, Token, TokenText, UnixTime,
+    newsgroups, overview, xref,
 };
 use serde::Serialize;
 
@@ -302,7 +303,7 @@ impl Attach<'_> {
             self.report.known += 1;
             return Ok(());
         }
-        let Some((set, places)) = self.destination(&headers, wire.len(), arrival)? else {
+        let Some((chosen, places)) = self.destination(&headers, wire.len(), arrival)? else {
             return Ok(());
         };
         let is_again = self.is_again(hash);
@@ -317,9 +318,8 @@ impl Attach<'_> {
             self.report.taken += 1;
             return Ok(());
         }
-        let xref = headers.get(Known::Xref);
+        let (xref, locks) = (headers.get(Known::Xref), headers.content(Known::CancelLock));
         let xref = xref.map(|field| span(field.start, field.end));
-        let locks = headers.content(Known::CancelLock);
         self.put(
             &headers,
             Candidate {
@@ -338,7 +338,8 @@ impl Attach<'_> {
                 octets: small(facts.bytes - xref.as_ref().map_or(0, |xref| xref.len())),
                 xref,
                 lines: small(facts.lines),
-                set,
+                set: chosen.set,
+                format: chosen.format,
                 groups: places.iter().map(|(group, _)| *group).collect(),
                 locks: locks.map(|locks| span_of(wire, locks)),
                 is_control: headers.get(Known::Control).is_some(),
@@ -372,32 +373,32 @@ impl Attach<'_> {
         });
     }
 
-    /// The set that the rules choose, and the places; counts why there are none.
+    /// What the rules choose, and the places; counts why there are none.
     fn destination(
         &mut self,
         headers: &Headers<'_>,
         octets: usize,
         arrival: UnixTime,
-    ) -> Result<Option<(SetId, Places)>, Error> {
+    ) -> Result<Option<(Chosen, Places)>, Error> {
         let subject = RuleSubject {
             headers,
             octets: octets as u64,
             arrival,
         };
         let policy = self.engine.shared.policy.load();
-        let Some((set, _)) = policy.storage.choose(&subject) else {
+        let Some(chosen) = policy.storage.choose(&subject) else {
             self.refuse(Reject::NoStorageRule.label());
             return Ok(None);
         };
         if self.engine.shared.config.sequencer.mode == Mode::Transit {
-            return Ok(Some((set, Places::new())));
+            return Ok(Some((chosen, Places::new())));
         }
         let places = self.places(headers)?;
         if places.is_empty() && headers.get(Known::Control).is_none() {
             self.refuse(Reject::UnknownGroups.label());
             return Ok(None);
         }
-        Ok(Some((set, places)))
+        Ok(Some((chosen, places)))
     }
 
     /// Where it was filed, as far as the groups are here: by Xref, or, where it has none, by Newsgroups and without numbers.

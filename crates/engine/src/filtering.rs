@@ -41,7 +41,7 @@ impl LocalService {
                 Verdict::Class(class) => {
                     let candidate = batch.candidates.get_mut(at);
                     if let Some((candidate, set)) = candidate.zip(set_of(shared, class)) {
-                        candidate.set = set;
+                        (candidate.set, candidate.format) = (set, None);
                     }
                     continue;
                 }

@@ -288,6 +288,7 @@ impl Sequencer {
             id_hash: record.id_hash,
             id: record.id,
             set: record.token.set(),
+            format: None,
             xref: &xref,
             article: &[&article],
             head_len,

@@ -391,6 +391,7 @@ impl Sequencer {
                 id_hash: candidate.hash,
                 id: candidate.id(),
                 set: candidate.set,
+                format: candidate.format,
                 xref: filing::xref_content(&self.scratch.xref),
                 article: &parts,
                 head_len: u32::try_from(head_len).unwrap_or(u32::MAX),

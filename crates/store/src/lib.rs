@@ -43,5 +43,5 @@ pub use methods::segment::OPEN_SEGMENTS_MAX;
 pub use reader::StoreReader;
 pub use register::{OCTETS_MAX as REGISTER_OCTETS_MAX, register_damage};
 pub use retirement::Retirement;
-pub use rules::{RuleNote, RuleSubject, Rules};
+pub use rules::{Chosen, RuleNote, RuleSubject, Rules};
 pub use store::{Access, Store};

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use newsreel_wire::{BufferId, IdHash, Position, Sequence, SetId, Token, UnixTime};
 
 use crate::addition::NewBuffer;
+use crate::config::FileFormat;
 use crate::error::{PlaceError, ReadError, Result};
 use crate::facts::BufferFacts;
 
@@ -28,6 +29,8 @@ pub struct Place<'a> {
     pub id: &'a [u8],
     /// The set the rules chose.
     pub set: SetId,
+    /// The form of its file, where each article is one; none: what the set says.
+    pub format: Option<FileFormat>,
     /// The content of its Xref: a server's name, and `group:number` for each place.  Empty where nothing is filed.
     pub xref: &'a [u8],
     /// Its final text in wire form, terminator included, in pieces.

@@ -20,6 +20,7 @@ mod expire;
 mod explain;
 mod failing_reads;
 mod feeds;
+mod file_forms;
 mod filter;
 mod foreign;
 mod formats;

@@ -164,6 +164,7 @@ impl Articles {
             id_hash: fetched.hash,
             id: &fetched.id,
             set: SetId(0),
+            format: None,
             xref: b"",
             article: &[&fetched.kept.wire],
             head_len: u32::try_from(fetched.kept.head_len).unwrap_or(u32::MAX),

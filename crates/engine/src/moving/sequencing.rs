@@ -94,6 +94,7 @@ impl Sequencer {
                 id_hash: original.id_hash,
                 id: &original.id,
                 set: copies.set,
+                format: None,
                 xref: &original.xref,
                 article: &[&original.text],
                 head_len: original.head_len,

@@ -112,7 +112,8 @@ pub struct SetConfig {
     /// article is a file (`md5spool`, `timehash`, `tradspool`).
     #[serde(default)]
     pub directory: Option<PathBuf>,
-    /// The form of new files where each article is one; none: `native`. What readers are served is the same.
+    /// The form of new files where each article is one and its rule does not say; none: `native`. What readers are served is
+    /// the same.
     #[serde(default)]
     pub format: Option<FileFormat>,
     /// How the directories of groups are kept, each a wildmat and a layout, as in `alt.binaries.* range1024`; the first that
@@ -245,6 +246,10 @@ pub struct RuleConfig {
     pub expires_s_max: Option<u64>,
     /// The set they go to.
     pub set: String,
+    /// The form of their files where each article of the set is one; none: what the set says. Articles that `newsreel store
+    /// move` brings have the form of the set.
+    #[serde(default)]
+    pub format: Option<FileFormat>,
 }
 
 impl Default for RuleConfig {
@@ -262,6 +267,7 @@ impl Default for RuleConfig {
             expires_s_min: None,
             expires_s_max: None,
             set: SetConfig::default().name,
+            format: None,
         }
     }
 }

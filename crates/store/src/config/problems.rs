@@ -315,6 +315,17 @@ impl StoreConfig {
                 wrong(field, error.to_string());
             }
         }
+        if rule.format.is_some()
+            && let Some(set) = self.sets.iter().find(|set| set.name == rule.set)
+            && methods::find(&set.method).is_some()
+            && !set.is_in_files()
+        {
+            let right = format!(
+                "set {:?} ({:?}) keeps no file for each article: leave the key out",
+                set.name, set.method
+            );
+            wrong("format", right);
+        }
         if let Some(name) = &rule.header
             && !is_field_name(name)
         {
@@ -468,10 +479,12 @@ mod tests {
             problems(|config| {
                 let set = &mut config.sets[0];
                 (set.format, set.layouts) = (Some(FileFormat::Wire), vec!["* yyy".to_owned()]);
+                config.rules[0].format = Some(FileFormat::Native);
             }),
             [
                 "set[0].format: \"cnfs\" keeps no file for each article: leave the key out",
                 "set[0].layouts: \"cnfs\" has no directories of groups: leave the key out",
+                "rule[0].format: set \"main\" (\"cnfs\") keeps no file for each article: leave the key out",
             ]
         );
         assert_eq!(

@@ -243,6 +243,7 @@ fn larger_than_any(rig: &mut Rig) {
         id_hash: id_hash(1),
         id: b"<1@t.example>",
         set: SetId(0),
+        format: None,
         xref: b"t.example misc.test:1",
         article: &pieces,
         head_len: 9,

@@ -1,7 +1,7 @@
 //! The directory of a set: writing, finding, reading and removing the files of articles.
 //!
 //! A file has the form in which any old tool reads it, lines that end with LF and no stuffed dots, unless that would not
-//! give the same octets back, or the set wants it otherwise: then it has the wire form.  Which of the two follows from its
+//! give the same octets back, or the set or a rule wants it otherwise: then it has the wire form.  Which of the two follows from its
 //! length.  A name that is taken gets a `+`; whose file it is, the checksums of the card say.
 
 use std::collections::BTreeSet;
@@ -60,7 +60,7 @@ fn later(path: &Path, collisions: usize) -> PathBuf {
 pub(crate) struct Folder {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) dir: PathBuf,
-    /// The form that new files get.
+    /// The form that new files get, where a rule does not say another.
     pub(crate) format: FileFormat,
     /// Other file systems may be mounted below.
     pub(crate) has_hierarchies: bool,

@@ -121,7 +121,8 @@ impl FileSet {
         let Collected { text, native, .. } = &mut self.collected;
         let text = text.get(start..)?;
         let mut card = Card::of(text, place.head_len, names, place.xref)?;
-        let form = self.scratch.native(self.reader.folder.format, text);
+        let format = place.format.unwrap_or(self.reader.folder.format);
+        let form = self.scratch.native(format, text);
         let form = form.map(|form| {
             let start = native.len();
             native.extend_from_slice(form);

@@ -9,7 +9,7 @@ use newsreel_wire::{SetId, UnixTime, Verdict, Wildmat, newsgroups};
 
 use self::fields::{FieldRefusal, FieldRules};
 
-use crate::config::{GroupMatch, RuleConfig, StoreConfig};
+use crate::config::{FileFormat, GroupMatch, RuleConfig, StoreConfig};
 use crate::error::{Error, Result};
 
 /// What the rules look at: facts that the sessions have anyway.
@@ -32,6 +32,17 @@ impl RuleSubject<'_> {
     }
 }
 
+/// What the first rule that matches decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Chosen {
+    /// The set.
+    pub set: SetId,
+    /// The form of its file; none: what the set says.
+    pub format: Option<FileFormat>,
+    /// The rule's place in the configuration, counted from 0.
+    pub rule: usize,
+}
+
 /// What one rule said of an article.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleNote {
@@ -41,6 +52,8 @@ pub struct RuleNote {
     pub set: String,
     /// Whether it took the article.
     pub taken: bool,
+    /// The form that the file of an article gets from it, where each is one.
+    pub format: Option<FileFormat>,
     /// Why, or why not.
     pub why: String,
 }
@@ -57,6 +70,10 @@ struct Rule {
     fields: FieldRules,
     set: SetId,
     set_name: String,
+    /// What it says of the form of files.
+    format: Option<FileFormat>,
+    /// What that set says; none where it has no file for each article.
+    set_format: Option<FileFormat>,
     takes_everything: bool,
 }
 
@@ -100,14 +117,16 @@ impl Rules {
         })
     }
 
-    /// The set that takes this article, and the number of the rule that said so.  `None`: no rule matches.
+    /// Where this article goes.  `None`: no rule matches.
     #[must_use]
-    pub fn choose(&self, subject: &RuleSubject<'_>) -> Option<(SetId, usize)> {
-        let rules = self.rules.iter().enumerate();
-        rules
-            .filter(|(_, rule)| rule.judge(subject).is_ok())
-            .map(|(at, rule)| (rule.set, at))
-            .next()
+    pub fn choose(&self, subject: &RuleSubject<'_>) -> Option<Chosen> {
+        let mut rules = self.rules.iter().enumerate();
+        let (at, rule) = rules.find(|(_, rule)| rule.judge(subject).is_ok())?;
+        Some(Chosen {
+            set: rule.set,
+            format: rule.format,
+            rule: at,
+        })
     }
 
     /// What each rule said, up to the one that took the article; the last one did unless none did.
@@ -121,6 +140,7 @@ impl Rules {
                 rule: at,
                 set: rule.set_name.clone(),
                 taken,
+                format: rule.format.or(rule.set_format),
                 why: match verdict {
                     Ok(reason) => rule.tell_reason(&reason, subject),
                     Err(refusal) => rule.tell_refusal(&refusal, subject),
@@ -136,9 +156,8 @@ impl Rules {
 
 impl Rule {
     fn new(rule: &RuleConfig, config: &StoreConfig) -> Result<Self> {
-        let set = config.sets.iter().position(|set| set.name == rule.set);
-        let set = set.and_then(|at| u8::try_from(at).ok()).map(SetId);
-        let Some(set) = set else {
+        let mut sets = config.sets.iter().zip((0..=u8::MAX).map(SetId));
+        let Some((its, set)) = sets.find(|(set, _)| set.name == rule.set) else {
             return Err(Error::Config(format!("there is no set {:?}", rule.set)));
         };
         let groups = Wildmat::parse(&rule.groups)
@@ -161,6 +180,8 @@ impl Rule {
             fields,
             set,
             set_name: rule.set.clone(),
+            format: rule.format,
+            set_format: its.is_in_files().then(|| its.format.unwrap_or_default()),
             takes_everything,
         })
     }

@@ -54,7 +54,7 @@ fn choose(rules: &Rules, newsgroups: &str, octets: u64) -> Option<usize> {
     let chosen = asked(&in_groups(newsgroups), octets, |subject| {
         rules.choose(subject)
     });
-    chosen.map(|(_, at)| at)
+    chosen.map(|chosen| chosen.rule)
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn fields_and_content_decide_too() {
     let usual = "Newsgroups: a.b\nFrom: a@b.example\nPath: near!x\n";
     let at = |fields: &str, body: &str| {
         let article = article(&format!("{fields}Newsgroups: a.b\n"), body);
-        asked(&article, 5, |subject| rules.choose(subject)).map(|(_, at)| at)
+        asked(&article, 5, |subject| rules.choose(subject)).map(|chosen| chosen.rule)
     };
     assert_eq!(at("From: Bot\n <x@robots.example>\n", ""), Some(0));
     assert_eq!(at("Path: near!far.example!x\n", ""), Some(1));

@@ -189,6 +189,7 @@ fn place(store: &mut Store, at: usize, text: &Text) -> Token {
         id_hash: id_hash(number),
         id: text.id.as_bytes(),
         set: SetId(0),
+        format: None,
         xref: text.xref.as_bytes(),
         article: &[&text.wire],
         head_len: text.head_len,

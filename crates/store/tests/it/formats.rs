@@ -263,6 +263,7 @@ fn version_1_is_still_written_as_it_was() {
             id_hash: id_hash(number),
             id: id(number).as_bytes(),
             set: SetId(0),
+            format: None,
             xref: b"",
             article: &[&text],
             head_len,

@@ -100,6 +100,7 @@ fn an_article_that_imitates_records_stays_an_article() {
             id_hash: IdHash([5; 16]),
             id: b"<trap@t.example>",
             set: SetId(0),
+            format: None,
             xref: b"",
             article: &[&text],
             head_len: 15,

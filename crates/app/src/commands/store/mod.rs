@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 use newsreel_engine::ArticleRef;
 use newsreel_host::{Clock as _, Disk as _, RealClock, RealDisk};
-use newsreel_store::{ARTICLE_OCTETS_MAX, RuleSubject, Rules};
+use newsreel_store::{ARTICLE_OCTETS_MAX, FileFormat, RuleSubject, Rules};
 use newsreel_wire::UnixTime;
 use newsreel_wire::article::{Headers, Known};
 use newsreel_wire::nntp::framing::{dot_stuff, lf_to_wire};
@@ -404,6 +404,7 @@ fn explain(article: &str, spool: &LookArgs) -> Result<()> {
     let taken = notes.last().filter(|note| note.taken);
     let set = taken.and_then(|note| store.sets.iter().find(|set| set.name == note.set));
     let class = set.map(|set| set.class());
+    let format = taken.and_then(|note| note.format);
     let rows: Vec<Value> = notes
         .iter()
         .map(|note| {
@@ -415,7 +416,7 @@ fn explain(article: &str, spool: &LookArgs) -> Result<()> {
         let set = taken.map(|note| note.set.clone());
         let (rules, stored) = (rows, subject.stored);
         return output::json(
-            &json!({"rules": rules, "set": set, "class": class, "stored": stored}),
+            &json!({"rules": rules, "set": set, "class": class, "format": format, "stored": stored}),
         );
     }
     let mut shown = rows;
@@ -429,6 +430,13 @@ fn explain(article: &str, spool: &LookArgs) -> Result<()> {
             said.push_str(&format!("it is of class {}\n", set.class()));
         }
         Some(_) => {}
+    }
+    if let Some(format) = format {
+        let form = match format {
+            FileFormat::Native => "native form",
+            FileFormat::Wire => "wire form",
+        };
+        said.push_str(&format!("its file gets the {form}\n"));
     }
     if !subject.stored.is_null() {
         let (set, token) = (&subject.stored["set"], &subject.stored["token"]);

@@ -148,6 +148,7 @@ mod tests {
             id_hash: newsreel_wire::IdHash::default(),
             id: b"<1@t.example>",
             set: newsreel_wire::SetId(0),
+            format: None,
             xref,
             article: &[],
             head_len: 0,

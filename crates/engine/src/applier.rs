@@ -86,7 +86,7 @@ impl Applier {
             }
             kind::WITHDRAWN => {
                 let it = WithdrawnRecord::decode(sequence, payload)?;
-                let (hash, arrival) = (it.id_hash, it.arrival);
+                let (hash, arrival) = (it.id_hash, it.remembered_from);
                 self.inner.withdraw(hash, &it.token, arrival, &it.groups)?;
             }
             kind::LEFT => {

@@ -272,13 +272,15 @@ impl Engine {
         let Some(entry) = entry else {
             return Ok("it was never here, or is no longer remembered".to_owned());
         };
-        let mut came = Vec::new();
-        print_rfc5322(entry.arrival, &mut came);
-        let came = String::from_utf8_lossy(&came);
+        let mut since = Vec::new();
+        print_rfc5322(entry.arrival, &mut since);
+        let since = String::from_utf8_lossy(&since);
         Ok(match entry.token {
-            // Nothing else takes a token out of the history.
-            None => format!("it came on {came} and was cancelled"),
-            Some(_) => format!("it came on {came} and had to make room for newer articles"),
+            // Whatever withdraws an article takes its token out of the history.
+            None => {
+                format!("it was withdrawn on {since}: cancelled, expired, or its file was removed")
+            }
+            Some(_) => format!("it came on {since} and had to make room for newer articles"),
         })
     }
 

@@ -220,8 +220,8 @@ pub(crate) struct WithdrawnRecord {
     pub(crate) token: Token,
     /// The keyed hash of its message-id.
     pub(crate) id_hash: IdHash,
-    /// From when on its id is remembered: when it arrived, or was expired.
-    pub(crate) arrival: UnixTime,
+    /// From when on its id is remembered: when it went.
+    pub(crate) remembered_from: UnixTime,
     /// Its groups and numbers.
     pub(crate) groups: SmallVec<[(GroupId, ArticleNumber); 4]>,
 }
@@ -236,7 +236,7 @@ impl WithdrawnRecord {
         out.push(self.reason as u8);
         out.extend_from_slice(self.token.as_bytes());
         out.extend_from_slice(&self.id_hash.0);
-        out.extend_from_slice(&self.arrival.0.to_le_bytes());
+        out.extend_from_slice(&self.remembered_from.0.to_le_bytes());
         put_places(out, &self.groups);
     }
 
@@ -249,12 +249,12 @@ impl WithdrawnRecord {
         };
         let token = Token::from_bytes(cursor.array()?);
         let id_hash = IdHash(cursor.array()?);
-        let arrival = UnixTime(cursor.u64()?);
+        let remembered_from = UnixTime(cursor.u64()?);
         Ok(Self {
             reason,
             token,
             id_hash,
-            arrival,
+            remembered_from,
             groups: cursor.places()?,
         })
     }

@@ -10,7 +10,7 @@ use newsreel_index::Wait;
 use newsreel_service::cancel_lock::{LockPrints, locks};
 use newsreel_store::{Blocking, PlaceError, ReadError, Removed, Want};
 use newsreel_wire::article::{Headers, Known};
-use newsreel_wire::{IdHash, Token};
+use newsreel_wire::{IdHash, Token, UnixTime};
 
 use crate::engine::Engine;
 use crate::error::Error;
@@ -219,9 +219,14 @@ impl Shared {
             reason: Reason::Cancelled,
             token,
             id_hash,
-            arrival: removed.arrival,
+            remembered_from: self.goes_at(removed.arrival),
             groups: self.places_of(&token, &removed.xref, retired),
         }))
+    }
+
+    /// From when on the id of an article is remembered that goes now: where nobody knows what the time is, from its arrival.
+    fn goes_at(&self, arrival: UnixTime) -> UnixTime {
+        self.time.judging().map_or(arrival, |now| now.max(arrival))
     }
 
     /// Whether the history leads to this copy: a withdrawn one it does not.
@@ -290,7 +295,7 @@ pub(crate) fn leaving(
             reason,
             token: *token,
             id_hash,
-            arrival: stored.arrival,
+            remembered_from: shared.goes_at(stored.arrival),
             groups: shared.places_of(token, xref, retired),
         },
         locks: content(Known::CancelLock).map(locks),

@@ -89,7 +89,10 @@ fn what_is_cancelled_is_gone_at_once_and_stays_gone() {
     );
     assert_eq!(spool.json(&["check"])["problems"], json!([]));
     for (which, why) in [
-        (third.as_str(), "and was cancelled"),
+        (
+            third.as_str(),
+            ": cancelled, expired, or its file was removed",
+        ),
         (
             "<never@here.example>",
             ": it was never here, or is no longer remembered",

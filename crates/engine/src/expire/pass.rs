@@ -289,7 +289,7 @@ impl<'a> Pass<'a> {
                 reason: Reason::Expired,
                 token: doomed.token,
                 id_hash: shared.id_hash(id),
-                arrival: self.now,
+                remembered_from: self.now,
                 groups: smallvec![(group, number)],
             });
         }

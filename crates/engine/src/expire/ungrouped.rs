@@ -134,7 +134,7 @@ impl Pass<'_> {
                 reason: Reason::Expired,
                 token: one.token,
                 id_hash: one.id_hash,
-                arrival: self.now,
+                remembered_from: self.now,
                 groups: SmallVec::new(),
             });
         }

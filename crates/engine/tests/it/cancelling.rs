@@ -334,3 +334,20 @@ async fn where_control_messages_are_filed() {
     assert_eq!(world.problems(), [""; 0]);
     assert!(is_there(&world, "c1").await);
 }
+
+/// However long it was here: who sends it again a day after it went is told that it is a duplicate.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_cancelled_is_remembered_from_then_on() {
+    let world = world_of(Cancels::RequireAuth, &MemoryDisk::new());
+    world.send(&[with("1", LOCK)]).await;
+    world.wait_s(100_000);
+    let went = world.engine.absence(&"<1@t.example>".parse().unwrap());
+    assert!(went.unwrap().contains("it came on"));
+    world.send(&[cancel("c1", "1", KEY)]).await;
+    let went = world.engine.absence(&"<1@t.example>".parse().unwrap());
+    let went = went.unwrap();
+    assert!(
+        went.starts_with("it was withdrawn on Thu, 16 Nov 2023"),
+        "{went}"
+    );
+}

@@ -340,12 +340,17 @@ async fn a_scrub_sees_that_a_file_was_removed() {
     assert_eq!(world.problems(), Vec::<String>::new());
 }
 
-/// A directory whose disk is not mounted is there and empty: what it should have may come back.
+/// A directory whose disk is not mounted is there and empty: what it should have may come back, where nobody wrote down which
+/// directories have a disk of their own.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_empty_directory_of_a_group_costs_nothing_but_reading() {
     let memory = MemoryDisk::new();
     let world = World::on(Arc::new(memory.clone()), files_config("tradspool", |_| {}));
     feed(&world, 0, 3).await;
+    memory
+        .remove(&Path::new(DIR).join(".catalogue/roots"))
+        .unwrap();
+    let world = world.restart();
     let away = |name: &str| [DIR, "/away"].map(|dir| Path::new(dir).join(name));
     memory.create_dir_all(Path::new("/away/misc/test")).unwrap();
     let all = names(&memory);

@@ -16,6 +16,9 @@ use crate::config::FileFormat;
 use crate::error::{PlaceError, ReadError, Result};
 use crate::facts::BufferFacts;
 
+/// What takes nothing because its disk failed is tried again after so many seconds.
+pub(crate) const TRIED_AGAIN_AFTER_S: u64 = 60;
+
 /// An article that needs a place.
 #[derive(Debug, Clone, Copy)]
 pub struct Place<'a> {

@@ -42,7 +42,10 @@ impl Script {
 
     fn rule(&self, more: &str) -> FilterRule {
         let path = self.0.path().join("filter");
-        let text = format!("name = 'it'\nprogram = '/bin/sh {}'\n{more}", path.display());
+        let text = format!(
+            "name = 'it'\nprogram = '/bin/sh {}'\n{more}",
+            path.display()
+        );
         toml::from_str(&text).unwrap()
     }
 }

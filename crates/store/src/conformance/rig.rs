@@ -3,7 +3,7 @@
 //! The log is a list; a frame is in it once its commit has ended, as one whose sync returned.  Articles are made from
 //! their numbers, so that every octet that is read can be compared.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -339,6 +339,36 @@ impl Rig {
         self.store.recycle(&mut batches);
         self.log_commit();
         Ok(())
+    }
+
+    /// Commits as the engine does: buffers that fail are suspended, and their articles placed again as far as there is a
+    /// place for them; the others are left out.  Gives how many were placed again, where something failed.
+    pub fn commit_with_repair(&mut self) -> Option<usize> {
+        let mut placed = None;
+        let mut batches = self.seal();
+        loop {
+            let mut failed = BTreeSet::new();
+            for batch in &mut batches {
+                if batch.write().and_then(|()| batch.sync()).is_err() {
+                    failed.insert(batch.buffer());
+                }
+            }
+            if failed.is_empty() {
+                break;
+            }
+            for buffer in &failed {
+                self.store.suspend(*buffer);
+            }
+            let (bad, good): (Vec<_>, Vec<_>) = batches
+                .into_iter()
+                .partition(|batch| failed.contains(&batch.buffer()));
+            placed = Some(self.place_again(&bad));
+            batches = good;
+            self.store.seal(&mut batches);
+        }
+        self.store.recycle(&mut batches);
+        self.log_commit();
+        placed
     }
 
     /// The first half of a commit: reservations are noted and batches sealed.

@@ -17,6 +17,8 @@ use newsreel_host::{Disk, ErrorKind, read_whole, replace_file};
 use newsreel_wire::UnixTime;
 use parking_lot::Mutex;
 
+use crate::method::TRIED_AGAIN_AFTER_S;
+
 /// What the file is called.
 pub(crate) const ROOTS: &str = "roots";
 const FIRST_LINE: &str = "newsreel roots 1";
@@ -26,9 +28,6 @@ const FIRST_LINE_INCOMPLETE: &str = "newsreel roots 1 incomplete";
 const NONE: &[u8] = b"none";
 /// More is no list of ours.
 const OCTETS_MAX: usize = 1 << 20;
-
-/// A root that failed is tried again after so many seconds.
-const AGAIN_AFTER_S: u64 = 60;
 
 /// The roots of one set.
 #[derive(Debug)]
@@ -285,7 +284,7 @@ impl Roots {
         if let Some((name, root)) = inner.of(name)
             && !root.is_in_trouble()
         {
-            tracing::error!(path = %self.dir.join(name).display(), again_after_s = AGAIN_AFTER_S, "a file system fails: articles for it are put off");
+            tracing::error!(path = %self.dir.join(name).display(), again_after_s = TRIED_AGAIN_AFTER_S, "a file system fails: articles for it are put off");
             root.failing = Failing::Since(None);
             inner.is_news = true;
         }
@@ -304,7 +303,7 @@ impl Roots {
             root.room = free.map_or(u64::MAX, |free| free.saturating_sub(free_octets_min));
             if let (Failing::Since(since), Some(now)) = (&mut root.failing, now) {
                 let since = *since.get_or_insert(now);
-                if now.0.saturating_sub(since.0) >= AGAIN_AFTER_S {
+                if now.0.saturating_sub(since.0) >= TRIED_AGAIN_AFTER_S {
                     root.failing = Failing::No;
                 }
             }

@@ -382,15 +382,19 @@ impl Filling {
     }
 
     /// Writing to the file that is being filled failed: goes on in the next one.  Where nothing was ever written to it
-    /// with success, the disk fails, and it stays suspended.
+    /// with success, the disk fails, and it stays suspended until it is tried again.
     pub(crate) fn give_file_up(&mut self) {
-        let geometry = self.buffer.geometry;
-        let here = geometry.start_of(self.next.cycle()).unwrap_or_default();
-        let synced = Position(self.buffer.synced.load(Ordering::Acquire));
-        if synced > here {
+        if self.has_synced() {
             self.leave_file();
             self.buffer.give_file_up();
         }
+    }
+
+    /// Whether something was written with success in the file that is being filled.
+    pub(crate) fn has_synced(&self) -> bool {
+        let geometry = self.buffer.geometry;
+        let here = geometry.start_of(self.next.cycle()).unwrap_or_default();
+        Position(self.buffer.synced.load(Ordering::Acquire)) > here
     }
 
     /// Nothing was written in its cycle yet.

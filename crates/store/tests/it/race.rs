@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use newsreel_host::RealDisk;
-use newsreel_store::conformance::{Log, Rig, article, config_of, id_hash};
+use newsreel_store::conformance::{Log, PACKED, Rig, article, config_of, id_hash, variants};
 use newsreel_store::{Access, Blocking, ReadError, StoreConfig, StoreReader, Want};
 use newsreel_wire::Token;
 
@@ -74,7 +74,7 @@ impl Reader {
                     assert_eq!(stored.id_hash, id_hash(number));
                     good += 1;
                 }
-                Err(ReadError::Gone) => gone += 1,
+                Err(ReadError::Gone | ReadError::Removed) => gone += 1,
                 Err(error) => panic!("{token:?}: {error}"),
             }
         }
@@ -82,14 +82,20 @@ impl Reader {
     }
 }
 
-/// Races readers against a writer for some seconds.
-#[expect(clippy::disallowed_methods, reason = "the test is bounded in time")]
+/// Races readers of a cyclic buffer against its writer.
 fn race(change: impl FnOnce(&mut StoreConfig)) {
-    let dir = tempfile::tempdir().unwrap();
     let mut config = config_of("cnfs", 16 << 20);
     change(&mut config);
+    race_in(&config, Duration::from_secs(5));
+}
+
+/// Races readers against a writer for so long.
+#[expect(clippy::disallowed_methods, reason = "the test is bounded in time")]
+fn race_in(config: &StoreConfig, at_least: Duration) {
+    let dir = tempfile::tempdir().unwrap();
+    let is_erased = config.sets[0].erase_withdrawn || config.sets[0].is_in_files();
     let disk = Arc::new(RealDisk);
-    let rig = Rig::recover_in(dir.path(), disk, &config, Log::default(), Access::Write);
+    let rig = Rig::recover_in(dir.path(), disk, config, Log::default(), Access::Write);
     let mut rig = rig.unwrap();
     let newest: Arc<Newest> = Arc::default();
     let done = Arc::new(AtomicBool::new(false));
@@ -107,11 +113,11 @@ fn race(change: impl FnOnce(&mut StoreConfig)) {
         .collect();
     let (start, mut placed) = (Instant::now(), 0);
     // A busy machine takes as long as it takes for the buffers to wrap.
-    while (start.elapsed() < Duration::from_secs(5) || placed <= 60) && placed < 300 {
+    while (start.elapsed() < at_least || placed <= 60) && placed < 300 {
         let number = placed % TEXTS;
         let token = rig.place(number, len_of(number)).unwrap();
         rig.commit().unwrap();
-        if config.sets[0].erase_withdrawn && placed % 2 == 1 {
+        if is_erased && placed % 2 == 1 {
             let (_, token) = newest.lock().unwrap()[placed as usize * 7 % newest_len(placed)];
             erase(&mut rig, token);
         }
@@ -164,4 +170,18 @@ fn readers_of_what_is_erased_get_the_article_or_nothing() {
         config.sets[0].erase_withdrawn = true;
         config.sets[0].recent_octets = Some(0);
     });
+}
+
+/// Segments go as a whole, files one by one, in the middle of being read.
+#[test]
+fn readers_of_what_is_dropped_get_the_article_or_nothing() {
+    // Packed, these articles are too short for a file to be full.
+    let others = variants().filter(|method| !["cnfs", PACKED].contains(method));
+    for method in others {
+        let mut config = config_of(method, 4 << 20);
+        if !config.sets[0].is_in_files() {
+            config.sets[0].keep_octets = Some(24 << 20);
+        }
+        race_in(&config, Duration::from_secs(1));
+    }
 }

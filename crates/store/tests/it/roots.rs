@@ -8,7 +8,7 @@ use newsreel_host::disk::DirEntry;
 use newsreel_host::{Disk, Error, File, Lock, MemoryDisk, Op, OpenMode, Result};
 use newsreel_store::conformance::{Log, Rig, config_of};
 use newsreel_store::{Access, PlaceError};
-use newsreel_wire::{BufferId, Token, UnixTime};
+use newsreel_wire::{Token, UnixTime};
 use parking_lot::Mutex;
 
 /// All articles of the rig are in this group.
@@ -183,24 +183,6 @@ fn what_is_mounted_is_noted_at_a_start() {
     assert_eq!(rig.try_place(2, 500), Err(PlaceError::Suspended));
 }
 
-/// A commit as the engine makes it: what fails is placed again, where there is a place.  Gives how many articles were.
-fn commit(rig: &mut Rig) -> Option<usize> {
-    let mut batches = rig.seal();
-    let mut written = batches.iter_mut();
-    let is_written = written.all(|batch| batch.write().and_then(|()| batch.sync()).is_ok());
-    if is_written {
-        rig.store.recycle(&mut batches);
-        rig.log_commit();
-        return None;
-    }
-    let buffers: Vec<BufferId> = batches.iter().map(|batch| batch.buffer()).collect();
-    buffers.iter().for_each(|buffer| rig.store.suspend(*buffer));
-    let placed = rig.place_again(&batches);
-    drop(batches);
-    rig.commit().unwrap();
-    Some(placed)
-}
-
 /// Whatever becomes of a root beside a running server: what does not go there is taken all the same, and nothing is written
 /// beneath.
 #[test]
@@ -213,7 +195,7 @@ fn a_root_in_trouble_keeps_out_its_own_articles_only() {
         for number in 1..=already {
             rig.place(number, 500).unwrap();
         }
-        assert_eq!(commit(&mut rig), None);
+        assert_eq!(rig.commit_with_repair(), None);
         for number in [8, 9, 10] {
             rig.place(number, 500).unwrap();
         }
@@ -223,7 +205,7 @@ fn a_root_in_trouble_keeps_out_its_own_articles_only() {
         }
         rig.now = Some(UnixTime(5000));
         // The ninth stays out.
-        let placed = commit(&mut rig);
+        let placed = rig.commit_with_repair();
         match trouble {
             "gone" => assert_eq!(placed, Some(2)),
             _ => assert_eq!(placed, None, "a link opens nothing"),
@@ -235,12 +217,12 @@ fn a_root_in_trouble_keeps_out_its_own_articles_only() {
                 "{number} {trouble}"
             );
         }
-        assert_eq!(commit(&mut rig), None);
+        assert_eq!(rig.commit_with_repair(), None);
         assert!(disk.inner.list(Path::new(SOME)).unwrap().is_empty());
         disk.is_there.store(true, Ordering::Relaxed);
-        assert_eq!(commit(&mut rig), None);
+        assert_eq!(rig.commit_with_repair(), None);
         rig.place(15, 500).unwrap();
-        assert_eq!(commit(&mut rig), None);
+        assert_eq!(rig.commit_with_repair(), None);
     }
 }
 
@@ -253,12 +235,12 @@ fn a_root_that_failed_is_tried_again() {
     for is_failing in [true, false] {
         disk.is_failing.store(is_failing, Ordering::Relaxed);
         rig.place(1, 500).unwrap();
-        assert_eq!(commit(&mut rig), is_failing.then_some(0));
+        assert_eq!(rig.commit_with_repair(), is_failing.then_some(0));
         if is_failing {
-            assert_eq!(commit(&mut rig), None);
+            assert_eq!(rig.commit_with_repair(), None);
             assert_eq!(rig.try_place(2, 500), Err(PlaceError::Suspended));
             rig.now = Some(UnixTime(5060));
-            assert_eq!(commit(&mut rig), None);
+            assert_eq!(rig.commit_with_repair(), None);
         }
     }
     assert_eq!(rig.read_all().read, 1);
@@ -270,14 +252,14 @@ fn a_full_root_has_no_room() {
     let disk = mounting(ALL, true);
     let mut rig = start(&disk, Log::default());
     rig.place(1, 500).unwrap();
-    assert_eq!(commit(&mut rig), None);
+    assert_eq!(rig.commit_with_repair(), None);
     disk.is_full.store(true, Ordering::Relaxed);
-    assert_eq!(commit(&mut rig), None);
+    assert_eq!(rig.commit_with_repair(), None);
     assert_eq!(rig.try_place(2, 500), Err(PlaceError::NeedsReservation));
     disk.is_full.store(false, Ordering::Relaxed);
-    assert_eq!(commit(&mut rig), None);
+    assert_eq!(rig.commit_with_repair(), None);
     rig.place(2, 500).unwrap();
-    assert_eq!(commit(&mut rig), None);
+    assert_eq!(rig.commit_with_repair(), None);
     assert_eq!(rig.read_all().read, 2);
 }
 

@@ -9,6 +9,7 @@ use crate::config::SetConfig;
 use crate::error::{PlaceError, Result};
 use crate::method::{
     BatchWrite, CheckpointWrite, Left, Marks, Missing, Place, Reservation, StorageMethod,
+    TRIED_AGAIN_AFTER_S,
 };
 use crate::records::Home as _;
 use crate::records::buffer::Buffer;
@@ -24,7 +25,14 @@ pub(crate) struct SegmentSet {
     limits: SetConfig,
     /// The oldest file whose age is known: when the newest article in it arrived.
     oldest: Option<(u32, UnixTime)>,
+    /// Since when nothing can be written, where that is so.
+    failing_since: Option<UnixTime>,
+    /// For how many seconds nothing is tried then: twice as many after each try, since each may leave an empty file.
+    try_after_s: u64,
 }
+
+/// The longest pause between two tries.
+const TRY_AFTER_S_MAX: u64 = 3600;
 
 impl SegmentSet {
     pub(super) fn new(buffer: Buffer, files: Arc<Segments>, limits: SetConfig) -> Self {
@@ -41,6 +49,8 @@ impl SegmentSet {
             files,
             limits,
             oldest: None,
+            failing_since: None,
+            try_after_s: TRIED_AGAIN_AFTER_S,
         }
     }
 
@@ -60,11 +70,30 @@ impl SegmentSet {
         })
     }
 
-    /// What suspended it was not its own disk: goes on, in the next file.
+    /// Goes on in the next file, whatever suspended it.
     pub(crate) fn go_on(&mut self) {
-        if !self.filling.buffer.is_usable() {
+        if self.filling.buffer.suspension().is_some() {
             self.filling.leave_file();
             self.filling.buffer.give_file_up();
+        }
+    }
+
+    /// A set whose disk failed goes on in the next file once a while has passed: disks come back, and fill up and empty again.
+    fn try_again(&mut self, now: Option<UnixTime>) {
+        if self.filling.buffer.suspension().is_none() {
+            self.failing_since = None;
+            if self.filling.has_synced() {
+                self.try_after_s = TRIED_AGAIN_AFTER_S;
+            }
+            return;
+        }
+        let Some(now) = now else { return };
+        let since = *self.failing_since.get_or_insert(now);
+        if now.0.saturating_sub(since.0) >= self.try_after_s {
+            self.failing_since = None;
+            self.try_after_s = (2 * self.try_after_s).min(TRY_AFTER_S_MAX);
+            tracing::info!(set = self.filling.buffer.name, "what failed is tried again");
+            self.go_on();
         }
     }
 
@@ -120,6 +149,7 @@ impl StorageMethod for SegmentSet {
     }
 
     fn reservations(&mut self, now: Option<UnixTime>, out: &mut Vec<Reservation>) {
+        self.try_again(now);
         let buffer = self.buffer();
         // The file that is written stays.
         let Some((cycle, Some(next))) = self.files.oldest() else {

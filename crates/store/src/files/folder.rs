@@ -4,6 +4,8 @@
 //! give the same octets back, or the set or a rule wants it otherwise: then it has the wire form.  Which of the two follows from its
 //! length.  A name that is taken gets a `+`; whose file it is, the checksums of the card say.
 
+mod absence;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +14,6 @@ use newsreel_host::{Disk, Error as HostError, ErrorKind, File, OpenMode};
 use newsreel_wire::UnixTime;
 use newsreel_wire::nntp::framing::{lf_to_wire, wire_to_lf};
 
-use super::CATALOGUE;
 use super::card::Card;
 use super::roots::Roots;
 use crate::config::FileFormat;
@@ -190,7 +191,7 @@ impl Folder {
                 made_durable.inspect_err(|_| self.roots.failed(dir))?;
             }
             if own.is_some_and(|own| own != file_system) {
-                self.roots.note(dir)?;
+                self.roots.note(dir, file_system)?;
             }
         }
         Ok(())
@@ -215,44 +216,6 @@ impl Folder {
             }
         }
         Err(why)
-    }
-
-    /// Whether the directory is there, or was surely removed, and no other file system is missed, where the files of a card
-    /// should be.
-    pub(crate) fn is_there(&self, card: &Card) -> bool {
-        let are_known = !self.has_hierarchies || self.roots.are_known();
-        !self.roots.hides(card.names())
-            && card.names().all(|name| {
-                let path = self.path(name, 0);
-                let dir = path.parent().unwrap_or(&self.dir);
-                match self.disk.has_entries(dir) {
-                    Ok(has_entries) => has_entries || are_known,
-                    Err(error) if error.kind() == ErrorKind::NotFound => {
-                        are_known && self.is_no_link(dir).unwrap_or(false)
-                    }
-                    Err(_) => false,
-                }
-            })
-    }
-
-    /// Whether a directory that is not there is no link that leads nowhere, nor below one.
-    fn is_no_link(&self, dir: &Path) -> newsreel_host::Result<bool> {
-        // The catalogue is in use: without it the disk of the whole set is missing.
-        if !self.disk.exists(&self.dir.join(CATALOGUE))? {
-            return Ok(false);
-        }
-        for at in dir.ancestors().take_while(|at| *at != self.dir) {
-            let above = at.parent().unwrap_or(&self.dir);
-            match self.disk.list(above) {
-                Err(error) if error.kind() == ErrorKind::NotFound => {}
-                entries => {
-                    let name = at.file_name().and_then(std::ffi::OsStr::to_str);
-                    let mut entries = entries?.into_iter();
-                    return Ok(!entries.any(|entry| Some(entry.name.as_str()) == name));
-                }
-            }
-        }
-        Ok(true)
     }
 
     /// Which file is a card's, whose article arrived then, of those that one of its names may have.
@@ -400,8 +363,9 @@ mod tests {
     use newsreel_host::{FaultyDisk, MemoryDisk, Op, RealDisk};
 
     use super::*;
+    use crate::files::CATALOGUE;
 
-    fn folder() -> Folder {
+    pub(super) fn folder() -> Folder {
         let dir = PathBuf::from("/articles");
         let disk = MemoryDisk::new();
         disk.make_dirs(&dir).unwrap();
@@ -415,18 +379,18 @@ mod tests {
         }
     }
 
-    fn roots(disk: &Arc<dyn Disk>, dir: &Path) -> Roots {
+    pub(super) fn roots(disk: &Arc<dyn Disk>, dir: &Path) -> Roots {
         Roots::open(disk, dir, &dir.join(CATALOGUE), true).unwrap()
     }
 
     /// No file is from then.
-    const NEVER: UnixTime = UnixTime(u64::MAX);
+    pub(super) const NEVER: UnixTime = UnixTime(u64::MAX);
 
-    fn card(text: &[u8], head_len: u32, name: &str) -> Card {
+    pub(super) fn card(text: &[u8], head_len: u32, name: &str) -> Card {
         Card::of(text, head_len, vec![name.to_owned()], b"").unwrap()
     }
 
-    fn read(folder: &Folder, card: &Card, want: Want) -> Result<Vec<u8>, TextError> {
+    pub(super) fn read(folder: &Folder, card: &Card, want: Want) -> Result<Vec<u8>, TextError> {
         let mut text = vec![b'x'; 7];
         folder.read(card, want, Blocking::Yes, &mut text)?;
         Ok(text)
@@ -582,46 +546,6 @@ mod tests {
     }
 
     #[test]
-    fn an_article_is_there_as_long_as_one_of_its_names() {
-        let folder = folder();
-        let text = b"Subject: x\r\n\r\n.\r\n";
-        let names = ["a/1", "b/2", "c/3"].map(str::to_owned).to_vec();
-        let card = Card::of(text, 12, names, b"").unwrap();
-        let mut paths: Vec<PathBuf> = Vec::new();
-        for name in card.names() {
-            let made = match paths.first() {
-                None => folder.write(name, text),
-                Some(first) => folder.link(first, name),
-            };
-            paths.push(made.unwrap());
-            assert_eq!(
-                folder.find(name, &card, NEVER).unwrap(),
-                paths[paths.len() - 1]
-            );
-        }
-        for path in paths {
-            assert_eq!(read(&folder, &card, Want::Whole).unwrap(), text);
-            folder.disk.remove(&path).unwrap();
-        }
-        let missing = read(&folder, &card, Want::Whole);
-        assert!(matches!(missing, Err(TextError::Missing)));
-        // Each of its directories is empty now, as one is whose disk is not mounted: which have one of their own is not known.
-        let folder = Folder {
-            roots: Roots::open(&folder.disk, &folder.dir, Path::new("/none"), false).unwrap(),
-            ..folder
-        };
-        let mut others = ["a/x", "b/x", "c/x"].into_iter();
-        assert!(others.all(|other| {
-            let was_there = folder.is_there(&card);
-            folder.write(other, text).unwrap();
-            !was_there
-        }));
-        assert!(folder.is_there(&card));
-        let elsewhere = Card::of(text, 12, vec!["d/1".to_owned()], b"").unwrap();
-        assert!(!folder.is_there(&elsewhere), "there is no such directory");
-    }
-
-    #[test]
     fn a_file_in_the_place_of_a_directory_gets_a_later_name() {
         let temporary = tempfile::tempdir().unwrap();
         let real = Folder {
@@ -701,38 +625,6 @@ mod tests {
         folder.disk.rename(there.path(), &away).unwrap();
         assert!(!folder.is_there(&card));
         folder.disk.rename(&away, there.path()).unwrap();
-    }
-
-    #[test]
-    fn a_directory_that_was_removed_is_told_from_a_link_that_leads_nowhere() {
-        let temporary = tempfile::tempdir().unwrap();
-        let disk: Arc<dyn Disk> = Arc::new(RealDisk);
-        let text = b"Subject: x\r\n\r\nx\r\n.\r\n";
-        let card = card(text, 12, "comp/lang/1");
-        let folder = Folder {
-            roots: roots(&disk, temporary.path()),
-            disk: Arc::clone(&disk),
-            dir: temporary.path().to_path_buf(),
-            ..folder()
-        };
-        assert!(folder.is_there(&card));
-        let path = folder.write(&card.name, text).unwrap();
-        disk.remove(&path).unwrap();
-        assert!(folder.is_there(&card));
-        let (comp, away) = (temporary.path().join("comp"), temporary.path().join("away"));
-        disk.rename(&comp, &away).unwrap();
-        assert!(folder.is_there(&card));
-        // A symbolic link: no file system links directories.
-        disk.link(&away, &comp).unwrap();
-        assert!(folder.is_there(&card));
-        disk.rename(&away, &temporary.path().join("nowhere"))
-            .unwrap();
-        assert!(!folder.is_there(&card));
-        disk.remove(&comp).unwrap();
-        assert!(folder.is_there(&card));
-        disk.rename(&temporary.path().join(CATALOGUE), &away)
-            .unwrap();
-        assert!(!folder.is_there(&card), "the whole set is missing");
     }
 
     #[test]

@@ -222,7 +222,9 @@ impl Roots {
 
     fn note_mounted(&self) {
         let mounted = self.disk.mounts_below(&self.dir).unwrap_or_default();
-        if let Err(error) = mounted.iter().try_for_each(|at| self.note(at)) {
+        let mut mounted = mounted.iter();
+        let noted = mounted.try_for_each(|at| self.note(at, self.disk.file_system(at)?));
+        if let Err(error) = noted {
             tracing::error!(%error, "what is mounted below a set cannot be noted");
         }
     }
@@ -363,10 +365,9 @@ impl Roots {
         Some(left.is_some())
     }
 
-    /// Something was written in this directory, which is on another file system than the set's: notes where that begins,
+    /// Something was written in this directory, which is on this file system and not on the set's: notes where that begins,
     /// durably.
-    pub(crate) fn note(&self, dir: &Path) -> newsreel_host::Result<()> {
-        let file_system = self.disk.file_system(dir)?;
+    pub(crate) fn note(&self, dir: &Path, file_system: u64) -> newsreel_host::Result<()> {
         let name_of = |at: &'_ Path| Some(at.strip_prefix(&self.dir).ok()?.to_str()?.to_owned());
         let mut inner = self.inner.lock();
         let leading = name_of(dir).and_then(|name| Some(inner.of(&name)?.1.file_system));

@@ -274,7 +274,7 @@ impl Sequencer {
         record: &ArticleRecord<'_>,
     ) -> Result<Token, PlaceError> {
         let kept = writes.iter().find_map(|batch| batch.article(&record.token));
-        let Some((article, head_len)) = kept else {
+        let Some(kept) = kept else {
             return Err(PlaceError::Suspended);
         };
         let mut xref = Vec::new();
@@ -288,10 +288,10 @@ impl Sequencer {
             id_hash: record.id_hash,
             id: record.id,
             set: record.token.set(),
-            format: None,
+            format: kept.format,
             xref: &xref,
-            article: &[&article],
-            head_len,
+            article: &[&kept.text],
+            head_len: kept.head_len,
         })
     }
 

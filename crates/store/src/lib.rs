@@ -35,8 +35,8 @@ pub use files::CATALOGUE_OCTETS;
 pub use files::card::NAME_OCTETS_MAX;
 pub use files::folder::COLLISIONS_MAX;
 pub use method::{
-    BatchWrite, Blocking, BufferReader, CheckpointWrite, Left, Marks, Missing, Place, RecordScan,
-    Removed, Reservation, ScanRange, Scanned, StorageMethod, Stored, Want, WrongBits,
+    BatchWrite, Blocking, BufferReader, CheckpointWrite, KeptArticle, Left, Marks, Missing, Place,
+    RecordScan, Removed, Reservation, ScanRange, Scanned, StorageMethod, Stored, Want, WrongBits,
 };
 pub use methods::cnfs::{ARTICLE_OCTETS_MAX, CreateProgress, RUN_OCTETS, STARTS_MAX};
 pub use methods::segment::OPEN_SEGMENTS_MAX;

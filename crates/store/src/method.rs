@@ -167,8 +167,21 @@ pub trait BatchWrite: Send + Debug {
     /// would say "done" of what is lost.
     fn sync(&mut self) -> Result<()>;
 
-    /// An article of this batch, to be placed elsewhere after a failure, and the length of its header block.
-    fn article(&self, token: &Token) -> Option<(Cow<'_, [u8]>, u32)>;
+    /// An article of this batch, to be placed elsewhere after a failure; none where it brings no articles.
+    fn article(&self, _token: &Token) -> Option<KeptArticle<'_>> {
+        None
+    }
+}
+
+/// An article that a batch still has in memory.
+#[derive(Debug)]
+pub struct KeptArticle<'b> {
+    /// Its text in wire form.
+    pub text: Cow<'b, [u8]>,
+    /// Octets of its header block.
+    pub head_len: u32,
+    /// The form that its file has, where it is one.
+    pub format: Option<FileFormat>,
 }
 
 /// Hints about a buffer on their way to it.

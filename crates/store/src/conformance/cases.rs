@@ -12,7 +12,6 @@ use super::config_of;
 use super::rig::{Rig, article, id_hash};
 use crate::error::{PlaceError, ReadError};
 use crate::method::{Blocking, Place, ScanRange, Scanned, Want};
-use crate::methods;
 use crate::methods::cnfs::ARTICLE_OCTETS_MAX;
 use crate::store::Access;
 
@@ -182,7 +181,7 @@ fn verify(method: &str) {
 
 fn too_large(method: &str) {
     let (_, mut rig) = memory_rig(method);
-    if methods::find(method).is_some_and(|method| method.in_files) {
+    if config_of(method, OCTETS).sets[0].is_in_files() {
         return larger_than_any(&mut rig);
     }
     let Err(PlaceError::TooLarge { limit }) = rig.place(1, len_of(OCTETS)) else {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use newsreel_host::Disk;
 use newsreel_wire::{BufferId, IdHash, Position, Sequence, SetId, Token, UnixTime};
 
-use crate::config::StoreConfig;
+use crate::config::{FileFormat, StoreConfig};
 use crate::error::{PlaceError, ReadError, Result};
 use crate::method::{BatchWrite, Blocking, CheckpointWrite, Marks, Place, Reservation, Want};
 use crate::methods::end_of;
@@ -75,6 +75,8 @@ pub struct Rig {
     pub now: Option<UnixTime>,
     /// Octets that Xref is made longer by, where that is what is to be large.
     pub xref_octets: usize,
+    /// The form that its rule says of the file of an article.
+    pub format: Option<FileFormat>,
     open: Frame,
     next: u64,
 }
@@ -253,6 +255,7 @@ impl Rig {
             log,
             now: None,
             xref_octets: 0,
+            format: None,
             open: Frame::default(),
         })
     }
@@ -309,7 +312,7 @@ impl Rig {
             id_hash: id_hash(number),
             id: id(number).as_bytes(),
             set: SetId(0),
-            format: None,
+            format: self.format,
             xref: (xref(number) + &" ".repeat(self.xref_octets)).as_bytes(),
             article: &[&text[..cut], &[], &text[cut..]],
             head_len,
@@ -406,17 +409,17 @@ impl Rig {
         let mut placed = 0;
         for mut logged in articles {
             let kept = failed.iter().find_map(|batch| batch.article(&logged.token));
-            if let Some((text, head_len)) = kept {
+            if let Some(kept) = kept {
                 let again = self.store.place(&Place {
                     sequence: logged.sequence,
                     arrival: UnixTime(1_000_000 + logged.number),
                     id_hash: id_hash(logged.number),
                     id: id(logged.number).as_bytes(),
                     set: SetId(0),
-                    format: None,
+                    format: kept.format,
                     xref: xref(logged.number).as_bytes(),
-                    article: &[&text],
-                    head_len,
+                    article: &[&kept.text],
+                    head_len: kept.head_len,
                 });
                 let Ok(token) = again else { continue };
                 logged.token = token;

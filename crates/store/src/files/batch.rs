@@ -3,7 +3,6 @@
 //! Whatever fails, the set is suspended before anyone is told, and the articles stay readable here until the batch is dropped.
 //! Where writing failed, the files that were made are removed; a sync that failed may have concerned earlier ones too.
 
-use std::borrow::Cow;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,8 +10,9 @@ use std::sync::Arc;
 use newsreel_wire::{BufferId, Position, Token};
 
 use super::folder::Folder;
+use crate::config::FileFormat;
 use crate::error::Result;
-use crate::method::BatchWrite;
+use crate::method::{BatchWrite, KeptArticle};
 use crate::records::buffer::Buffer;
 
 /// An article that has its card and no file yet.
@@ -129,7 +129,7 @@ impl BatchWrite for FileBatch {
         self.cards.sync()
     }
 
-    fn article(&self, token: &Token) -> Option<(Cow<'_, [u8]>, u32)> {
+    fn article(&self, token: &Token) -> Option<KeptArticle<'_>> {
         if token.buffer() != self.buffer.id {
             return None;
         }
@@ -137,6 +137,13 @@ impl BatchWrite for FileBatch {
         let found = articles.binary_search_by_key(&token.position(), |article| article.position);
         let article = articles.get(found.ok()?)?;
         let text = self.collected.text.get(article.text.clone())?;
-        Some((text.into(), article.head_len))
+        Some(KeptArticle {
+            text: text.into(),
+            head_len: article.head_len,
+            format: Some(match article.native {
+                Some(_) => FileFormat::Native,
+                None => FileFormat::Wire,
+            }),
+        })
     }
 }

@@ -3,7 +3,6 @@
 //! It goes the way of batches, on their thread, and after the log has told of the withdrawal durably.  A file is removed only if
 //! it is the article's that was withdrawn; then its card is overwritten, so that it is never removed again.
 
-use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -102,9 +101,5 @@ impl BatchWrite for Removal {
         let removed = self.cards.unless_failed(self.folder.sync(removed));
         removed?;
         self.erasure.as_mut().map_or(Ok(()), Erasure::sync)
-    }
-
-    fn article(&self, _: &Token) -> Option<(Cow<'_, [u8]>, u32)> {
-        None
     }
 }

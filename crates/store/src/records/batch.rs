@@ -3,7 +3,6 @@
 //! Whatever fails, the buffer is suspended before anyone is told, and the articles stay readable here until the batch
 //! is dropped.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -13,7 +12,7 @@ use super::buffer::Buffer;
 use super::format::{Hints, Mark, RECORD_HEADER, RecordHeader};
 use super::memory::Sealed;
 use crate::error::Result;
-use crate::method::BatchWrite;
+use crate::method::{BatchWrite, KeptArticle};
 
 /// A batch for one buffer.
 #[derive(Debug)]
@@ -73,7 +72,7 @@ impl BatchWrite for Batch {
         Ok(())
     }
 
-    fn article(&self, token: &Token) -> Option<(Cow<'_, [u8]>, u32)> {
+    fn article(&self, token: &Token) -> Option<KeptArticle<'_>> {
         if token.buffer() != self.buffer.id {
             return None;
         }
@@ -84,14 +83,20 @@ impl BatchWrite for Batch {
         }
         let stored = record.get(RECORD_HEADER..)?;
         let stored = stored.get(..header.article_len as usize)?;
-        if !header.is_packed {
-            return Some((stored.into(), header.head_len));
-        }
-        let mut article = Vec::new();
-        let unpacked = self
-            .buffer
-            .unpack(header.position, stored, true, &mut article);
-        unpacked.ok()?;
-        Some((article.into(), header.head_len))
+        let text = if header.is_packed {
+            let mut article = Vec::new();
+            let unpacked = self
+                .buffer
+                .unpack(header.position, stored, true, &mut article);
+            unpacked.ok()?;
+            article.into()
+        } else {
+            stored.into()
+        };
+        Some(KeptArticle {
+            text,
+            head_len: header.head_len,
+            format: None,
+        })
     }
 }

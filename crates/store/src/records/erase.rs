@@ -4,12 +4,11 @@
 //! to the same pages meanwhile, and what is erased is never missed.  The record stays, marked, so that who walks the
 //! buffer steps over it.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use newsreel_host::{AlignedBuf, ErrorKind};
-use newsreel_wire::{BufferId, Position, Token};
+use newsreel_wire::{BufferId, Position};
 
 use super::buffer::Buffer;
 use super::format::{Mark, RECORD_HEADER, RecordHeader};
@@ -183,9 +182,5 @@ impl BatchWrite for Erasure {
             false => home.sync(*first..=*last),
         };
         self.buffer.unless_failed(synced)
-    }
-
-    fn article(&self, _: &Token) -> Option<(Cow<'_, [u8]>, u32)> {
-        None
     }
 }

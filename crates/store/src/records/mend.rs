@@ -5,7 +5,6 @@
 //! it.  It goes the way of batches, on their thread, as overwriting does, so that nobody
 //! begins to write there meanwhile.  What cannot be proven stays as it is.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use newsreel_wire::{BufferId, IdHash, Position, Sequence, Token, UnixTime};
@@ -125,9 +124,5 @@ impl BatchWrite for Mending {
         let cycle = self.token.position().cycle();
         self.buffer
             .unless_failed(self.buffer.home.sync(cycle..=cycle))
-    }
-
-    fn article(&self, _: &Token) -> Option<(Cow<'_, [u8]>, u32)> {
-        None
     }
 }

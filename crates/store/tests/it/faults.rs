@@ -1,10 +1,11 @@
 //! Failing disks while the store is used: torn writes, EIO and ENOSPC at any operation.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use newsreel_host::{Effect, Fault, FaultyDisk, MemoryDisk, Op};
+use newsreel_host::{Effect, Fault, FaultyDisk, MemoryDisk, Op, read_whole};
 use newsreel_store::conformance::{Logged, Rig, Tally, config_of, variants};
-use newsreel_store::{BatchWrite, Error, PlaceError, ScanRange, Scanned};
+use newsreel_store::{BatchWrite, Error, FileFormat, PlaceError, ScanRange, Scanned};
 use newsreel_wire::UnixTime;
 
 /// What may become of one operation, but for octets that are lost without a word.
@@ -78,6 +79,29 @@ fn one_failure(method: &str, fault: Fault, what: &str) {
     let left = Arc::new(memory.crash_losing_all());
     let rig = Rig::recover(left, &config, log, newsreel_store::Access::Write).unwrap();
     assert_eq!(rig.read_all(), all, "{what}, after a crash");
+}
+
+/// What its rule said of its form holds also where it is placed again.
+#[test]
+fn what_is_placed_again_has_the_form_of_its_rule() {
+    let memory = MemoryDisk::new();
+    let faulty = FaultyDisk::new(Arc::new(memory.clone()));
+    let config = config_of("tradspool", 1 << 20);
+    let mut rig = Rig::new(Arc::new(faulty.clone()), &config).unwrap();
+    // A set that never wrote anything is suspended by a failure.
+    rig.place(1, 500).unwrap();
+    rig.commit().unwrap();
+    rig.format = Some(FileFormat::Wire);
+    rig.place(2, 500).unwrap();
+    faulty.add(Fault::new(Op::Write, "/misc/test/", Effect::Medium));
+    assert_eq!(rig.commit_with_repair(), Some(1));
+    let file = |number| {
+        let path = format!("/spool/articles/main/misc/test/{number}");
+        read_whole(&memory, Path::new(&path), 1 << 16).unwrap()
+    };
+    assert!(!file(1).contains(&b'\r'));
+    assert!(file(2).ends_with(b"\r\n.\r\n"));
+    assert_eq!(rig.read_all().read, 2);
 }
 
 /// A disk that takes nothing at all for a while.

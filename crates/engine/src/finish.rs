@@ -183,7 +183,13 @@ impl Sequencer {
                 // so that what is placed again gets batches of its own.
                 self.store.seal(&mut self.open.writes);
                 for (buffer, why) in &buffers {
-                    tracing::error!(?buffer, why, "a buffer failed and is suspended");
+                    let reader = self.shared.store.buffer(*buffer);
+                    let buffer_name = reader.map_or("?", |buffer| buffer.name());
+                    tracing::error!(
+                        buffer = buffer_name,
+                        why,
+                        "writing failed: what it was to take goes elsewhere, or is tried again later"
+                    );
                     self.store.suspend(*buffer);
                 }
                 let failed: HashSet<BufferId> = buffers.into_iter().map(|(id, _)| id).collect();

@@ -117,6 +117,7 @@ impl Frozen {
             replace: gone.chain(new).chain(repacked).collect(),
             checkpoint: Some(last),
             made_up: self.retold.made_up.clone(),
+            floors: Some(self.views.history.floors()),
         })?;
         self.views.damages.forget(&self.retold.damaged);
         self.views.repacks.named(self.repacked.len());

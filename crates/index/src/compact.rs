@@ -109,15 +109,17 @@ impl Compact for Bucket {
     }
 
     fn dead(&self, views: &Views) -> u64 {
-        Self::dead(self, &mut views.history.floors(), views.remember())
+        Self::dead(self, &mut views.history.forgetting(&views.remember()))
     }
 
     fn begin(views: &Views, id: u64, inputs: &[Arc<Self>]) -> Result<BucketMerge> {
-        BucketMerge::begin(views.catalog.place(), id, inputs, views.remember())
+        BucketMerge::begin(views.catalog.place(), id, inputs)
     }
 
     fn step(views: &Views, merge: &mut BucketMerge) -> Result<bool> {
-        merge.step(&mut views.history.floors(), views.config.step_bytes)
+        let remember = views.remember();
+        let forgetting = &mut views.history.forgetting(&remember);
+        merge.step(forgetting, views.config.step_bytes)
     }
 
     fn finish(merge: BucketMerge) -> Result<Option<RunMeta>> {
@@ -315,10 +317,12 @@ impl Views {
 
     /// Drops the runs in which nothing is needed, but for those that are being merged.
     fn drop_dead(&self, busy: &[u64]) -> Result<bool> {
-        let (mut floors, remember) = (self.history.floors(), self.remember());
+        let remember = self.remember();
+        let mut forgetting = self.history.forgetting(&remember);
         let buckets = dead(&self.history.layers, busy, |bucket| {
-            bucket.is_dead(&mut floors, remember)
+            bucket.is_dead(&mut forgetting)
         });
+        let mut floors = self.overview.floors();
         let packs = dead(&self.overview.layers, busy, |pack| {
             pack.is_dead(&mut floors)
         });
@@ -387,6 +391,7 @@ impl Views {
     pub(crate) fn commit(&self, kind: RunKind, old: &[u64], new: &[RunMeta]) -> Result<()> {
         self.catalog.commit(&Change {
             replace: vec![(kind, old, new)],
+            floors: Some(self.history.floors()),
             ..Change::default()
         })?;
         self.damages.forget(old);

@@ -40,7 +40,7 @@ pub struct IndexConfig {
     pub compression_level: i32,
     /// Octets read by one step of compaction.
     pub step_bytes: u64,
-    /// Seconds for which the id of an article that is gone is remembered, counted from when it was withdrawn (cancelled, expired, removed), or from its arrival where it was overwritten.
+    /// Seconds for which the id of an article that is gone is remembered, counted from when it went.
     pub remember_s: u64,
 }
 

@@ -72,13 +72,20 @@ fn columns(octets: &[u8]) -> bool {
 /// Octets of a manifest before its runs, and of one of these.
 const MANIFEST_HEAD: usize = 64;
 const MANIFEST_RUN: usize = 48;
+const MANIFEST_FLOOR: usize = 16;
 
 /// Takes `octets` for a copy of the manifest without its checksum, of the spool that it names; how many runs it lists.
 #[must_use]
 pub fn decode_manifest(octets: &[u8]) -> Option<usize> {
     let runs = u32::from_le_bytes(array_at(octets, 12)) as usize;
-    let end = runs.saturating_mul(MANIFEST_RUN);
-    let copy = octets.get(..end.saturating_add(MANIFEST_HEAD))?;
+    let mut end = runs.saturating_mul(MANIFEST_RUN);
+    end = end.saturating_add(MANIFEST_HEAD);
+    if octets.get(8) > Some(&1) {
+        let floors = octets.get(end..)?.first_chunk::<8>()?;
+        let floors = usize::try_from(u64::from_le_bytes(*floors)).ok()?;
+        end = end.saturating_add(floors.saturating_mul(MANIFEST_FLOOR) + 8);
+    }
+    let copy = octets.get(..end)?;
     let half = (copy.len() + 4).next_multiple_of(MANIFEST_ALIGN);
     let mut file = vec![0; 2 * half];
     for place in file.chunks_exact_mut(half) {

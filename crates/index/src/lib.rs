@@ -20,6 +20,7 @@ mod liveness;
 mod lost;
 mod narrow;
 mod overview;
+mod past;
 mod rebuild;
 mod repack;
 mod sealed;

@@ -28,6 +28,8 @@ pub trait Liveness: Send + Sync + Debug {
 pub(crate) struct Floors<'a> {
     liveness: &'a dyn Liveness,
     known: SmallVec<[(BufferId, Position); 4]>,
+    /// Where they stood at some time, in the order of the buffers; none: where they stand.
+    past: Option<&'a [(BufferId, Position)]>,
 }
 
 impl<'a> Floors<'a> {
@@ -35,6 +37,15 @@ impl<'a> Floors<'a> {
         Self {
             liveness,
             known: SmallVec::new(),
+            past: None,
+        }
+    }
+
+    /// The floors as they once were; of a buffer that is not there none had moved.
+    pub(crate) fn past(liveness: &'a dyn Liveness, past: &'a [(BufferId, Position)]) -> Self {
+        Self {
+            past: Some(past),
+            ..Self::new(liveness)
         }
     }
 
@@ -43,7 +54,12 @@ impl<'a> Floors<'a> {
         if let Some((_, floor)) = self.known.iter().find(|(known, _)| *known == buffer) {
             return *floor;
         }
-        let floor = self.liveness.floor(buffer);
+        let floor = match self.past {
+            None => self.liveness.floor(buffer),
+            Some(past) => past
+                .binary_search_by_key(&buffer, |(known, _)| *known)
+                .map_or(Position::ZERO, |at| past[at].1),
+        };
         self.known.push((buffer, floor));
         floor
     }

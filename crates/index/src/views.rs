@@ -96,7 +96,7 @@ impl Views {
             dir: dir.to_path_buf(),
             spool,
         };
-        let catalog = Arc::new(Catalog::open(place)?);
+        let catalog = Arc::new(Catalog::open(place, config.remember_s)?);
         let damages = Arc::new(Damages::default());
         let groups = Groups::default();
         let views = Self {
@@ -269,7 +269,7 @@ impl Views {
     }
 
     pub(crate) fn remember(&self) -> Remember {
-        Remember::new(self.catalog.time(), self.config.remember_s)
+        self.catalog.remember()
     }
 
     /// The largest position in each buffer that a sealed file names.

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use newsreel_wire::{IdHash, UnixTime};
+use newsreel_wire::{BufferId, IdHash, Position, UnixTime};
 
 use super::cache::{HeldPage, PageCache};
 use super::memory::MemoryPart;
@@ -14,8 +14,9 @@ use super::page::{PAGE_OCTETS, Page, Stored, key};
 use crate::cursor::{Bad, Cursor, array_at};
 use crate::error::Result;
 use crate::layers::Run;
-use crate::liveness::{BufferFacts, FactsList, Floors, alive, dead_estimate};
+use crate::liveness::{BufferFacts, FactsList, Floors, Liveness, alive, dead_estimate};
 use crate::narrow::u32_of;
+use crate::past::seconds;
 use crate::sealed::ends::HEADER_OCTETS;
 use crate::sealed::filter::Filter;
 use crate::sealed::reader::{RunFile, Wait};
@@ -71,23 +72,36 @@ impl BucketFacts {
 }
 
 /// Since when articles that are gone are remembered.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(crate) struct Remember {
-    /// Arrivals before this are forgotten once the article is gone.
-    pub(crate) since: u32,
+    /// What went before this is forgotten.
+    pub(crate) since: UnixTime,
+    /// Where the floors stood then.
+    pub(crate) floors: Vec<(BufferId, Position)>,
 }
 
 impl Remember {
-    pub(crate) fn new(now: UnixTime, remember_s: u64) -> Self {
-        let since = now.0.saturating_sub(remember_s);
-        Self {
-            since: u32::try_from(since).unwrap_or(u32::MAX),
+    pub(crate) fn forgetting<'a>(&'a self, liveness: &'a dyn Liveness) -> Forgetting<'a> {
+        Forgetting {
+            since: seconds(self.since),
+            then: Floors::past(liveness, &self.floors),
         }
     }
+}
 
-    /// Whether an entry is needed no more.
-    pub(crate) fn forgets(self, stored: &Stored, floors: &mut Floors<'_>) -> bool {
-        stored.arrival < self.since && !stored.token().is_some_and(|token| floors.is_live(&token))
+/// Tells what is needed no more.
+#[derive(Debug)]
+pub(crate) struct Forgetting<'a> {
+    since: u32,
+    /// Where the floors stood then.
+    then: Floors<'a>,
+}
+
+impl Forgetting<'_> {
+    /// Whether an entry is needed no more.  One that was withdrawn hides its article as long as that is there.
+    pub(crate) fn forgets(&mut self, stored: &Stored) -> bool {
+        let then = &mut self.then;
+        stored.arrival < self.since && !stored.token().is_some_and(|token| then.is_live(&token))
     }
 }
 
@@ -167,17 +181,17 @@ impl Bucket {
     }
 
     /// Whether nothing in it is needed any more.
-    pub(crate) fn is_dead(&self, floors: &mut Floors<'_>, remember: Remember) -> bool {
-        let alive = alive(self.facts.buffers.iter().copied(), floors);
-        alive.rows == 0 && alive.exact && self.facts.arrival_max < remember.since
+    pub(crate) fn is_dead(&self, forgetting: &mut Forgetting<'_>) -> bool {
+        let alive = alive(self.facts.buffers.iter().copied(), &mut forgetting.then);
+        alive.rows == 0 && alive.exact && self.facts.arrival_max < forgetting.since
     }
 
     /// About how many entries are needed no more.
-    pub(crate) fn dead(&self, floors: &mut Floors<'_>, remember: Remember) -> u64 {
+    pub(crate) fn dead(&self, forgetting: &mut Forgetting<'_>) -> u64 {
         let facts = &self.facts;
-        let gone = dead_estimate(&facts.buffers, floors) + facts.tokenless;
+        let gone = dead_estimate(&facts.buffers, &mut forgetting.then) + facts.tokenless;
         let span = u64::from(facts.arrival_max.saturating_sub(facts.arrival_min)) + 1;
-        let old = u64::from(remember.since.saturating_sub(facts.arrival_min)).min(span);
+        let old = u64::from(forgetting.since.saturating_sub(facts.arrival_min)).min(span);
         let forgotten = u128::from(self.meta().rows) * u128::from(old) / u128::from(span);
         gone.min(u64::try_from(forgotten).unwrap_or(u64::MAX))
     }

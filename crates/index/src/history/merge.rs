@@ -1,15 +1,14 @@
 //! Making one bucket of several neighbours, a step at a time, leaving out what is needed no more.
 //!
-//! Of two entries with one hash the newer bucket's counts.  An entry goes when its article is gone and its arrival is
-//! older than what is remembered; what is live is always kept.
+//! Of two entries with one hash the newer bucket's counts.  An entry goes when its article has been gone for longer
+//! than is remembered; what is live is always kept.
 
 use std::sync::Arc;
 
-use super::bucket::{Bucket, Remember};
+use super::bucket::{Bucket, Forgetting};
 use super::page::Stored;
 use super::write::BucketWriter;
 use crate::error::Result;
-use crate::liveness::Floors;
 use crate::sealed::RunMeta;
 use crate::sealed::window::Window;
 use crate::sealed::writer::Place;
@@ -43,17 +42,11 @@ pub(crate) struct BucketMerge {
     /// From the oldest to the newest.
     inputs: Vec<Input>,
     writer: BucketWriter,
-    remember: Remember,
 }
 
 impl BucketMerge {
     /// Begins to merge neighbours, given from the oldest to the newest.
-    pub(crate) fn begin(
-        place: &Place,
-        id: u64,
-        buckets: &[Arc<Bucket>],
-        remember: Remember,
-    ) -> Result<Self> {
+    pub(crate) fn begin(place: &Place, id: u64, buckets: &[Arc<Bucket>]) -> Result<Self> {
         let rows = buckets.iter().map(|bucket| bucket.meta().rows).sum();
         let first = buckets.iter().map(|bucket| bucket.meta().first).min();
         let last = buckets.iter().map(|bucket| bucket.meta().last).max();
@@ -71,7 +64,6 @@ impl BucketMerge {
         Ok(Self {
             inputs,
             writer: BucketWriter::create(place, id, range, rows)?,
-            remember,
         })
     }
 
@@ -80,7 +72,11 @@ impl BucketMerge {
     }
 
     /// Goes on until about `step_bytes` were read.  `true`: all is written.
-    pub(crate) fn step(&mut self, floors: &mut Floors<'_>, step_bytes: u64) -> Result<bool> {
+    pub(crate) fn step(
+        &mut self,
+        forgetting: &mut Forgetting<'_>,
+        step_bytes: u64,
+    ) -> Result<bool> {
         let until = self.octets_read() + step_bytes;
         while self.octets_read() < until {
             // Rows between two looks at the budget.
@@ -88,7 +84,7 @@ impl BucketMerge {
                 let Some(stored) = self.next()? else {
                     return Ok(true);
                 };
-                if !self.remember.forgets(&stored, floors) {
+                if !forgetting.forgets(&stored) {
                     self.writer.push(&stored)?;
                 }
             }

@@ -11,17 +11,18 @@ pub(crate) mod merge;
 pub(crate) mod page;
 pub(crate) mod write;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use newsreel_wire::{IdHash, Token, UnixTime};
+use newsreel_wire::{BufferId, IdHash, Position, Token, UnixTime};
 
 use crate::error::Result;
 use crate::layers::{Layers, Run as _, Snapshot};
-use crate::liveness::{Floors, Liveness};
+use crate::liveness::Liveness;
 use crate::sealed::catalog::Catalog;
 use crate::sealed::reader::Wait;
 use crate::sealed::set::Damages;
-use bucket::Bucket;
+use bucket::{Bucket, Forgetting, Remember};
 use cache::PageCache;
 use page::Stored;
 
@@ -173,8 +174,20 @@ impl History {
         self.layers.load().active.rows()
     }
 
-    pub(crate) fn floors(&self) -> Floors<'_> {
-        Floors::new(self.liveness.as_ref())
+    /// What is needed no more, by what is remembered.
+    pub(crate) fn forgetting<'a>(&'a self, remember: &'a Remember) -> Forgetting<'a> {
+        remember.forgetting(self.liveness.as_ref())
+    }
+
+    /// Where the floors stand of all buffers that the sealed buckets name.
+    pub(crate) fn floors(&self) -> Vec<(BufferId, Position)> {
+        let runs = self.layers.runs();
+        let facts = runs.open().flat_map(|bucket| &bucket.facts.buffers);
+        let buffers: BTreeSet<BufferId> = facts.map(|facts| facts.buffer).collect();
+        let floors = buffers.into_iter();
+        floors
+            .map(|buffer| (buffer, self.liveness.floor(buffer)))
+            .collect()
     }
 }
 

@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use newsreel_host::{ErrorKind, Op, OpenMode, read_what_is_left, replace_file, set_aside};
-use newsreel_wire::{Sequence, UnixTime};
+use newsreel_wire::{BufferId, Position, Sequence, UnixTime};
 use parking_lot::Mutex;
 
 use super::manifest::{Manifest, OCTETS_MAX, Unusable};
@@ -17,6 +17,7 @@ use super::writer::Place;
 use super::{RunKind, RunMeta, parse_run_name, run_paths};
 use crate::cursor::Bad;
 use crate::error::{Error, Result};
+use crate::history::bucket::Remember;
 
 const NAME: &str = "manifest";
 
@@ -29,6 +30,8 @@ pub(crate) struct Change<'a> {
     pub(crate) checkpoint: Option<Sequence>,
     /// Lost runs of group rows that are made up for by this.
     pub(crate) made_up: Vec<u64>,
+    /// Where the floors stand now of all buffers that the history names.
+    pub(crate) floors: Option<Vec<(BufferId, Position)>>,
 }
 
 /// The keeper of the manifest.
@@ -38,13 +41,15 @@ pub(crate) struct Catalog {
     manifest: Mutex<Manifest>,
     next_run: AtomicU64,
     time: AtomicU64,
+    /// Seconds for which the history remembers what went.
+    remember_s: u64,
     /// What was wrong with one of its copies when it was opened.
     found: Option<Bad>,
 }
 
 impl Catalog {
     /// Reads the manifest, or begins with none when there are no runs.  Nothing is written.
-    pub(crate) fn open(place: Place) -> Result<Self> {
+    pub(crate) fn open(place: Place, remember_s: u64) -> Result<Self> {
         let path = place.dir.join(NAME);
         let lost = |why| {
             Err(Error::ManifestLost {
@@ -79,6 +84,7 @@ impl Catalog {
         Ok(Self {
             next_run: AtomicU64::new(manifest.next_run.max(1)),
             time: AtomicU64::new(manifest.time.0),
+            remember_s,
             manifest: Mutex::new(manifest),
             place,
             found,
@@ -198,6 +204,13 @@ impl Catalog {
         self.time.store(time.0, Ordering::Relaxed);
     }
 
+    /// Since when the history remembers what went.
+    pub(crate) fn remember(&self) -> Remember {
+        let since = UnixTime(self.time().0.saturating_sub(self.remember_s));
+        let floors = self.manifest.lock().past.before(since);
+        Remember { since, floors }
+    }
+
     /// Removes runs that no manifest names.
     pub(crate) fn discard<'a>(&self, runs: impl IntoIterator<Item = &'a RunMeta>) {
         for run in runs {
@@ -241,6 +254,9 @@ impl Catalog {
         }
         let Place { disk, dir, spool } = &self.place;
         next.made_up.extend(&change.made_up);
+        if let Some(floors) = &change.floors {
+            next.past.note(next.time, self.remember_s, floors);
+        }
         // The names of the new runs first: the manifest must never name what a crash could take away.
         disk.sync_dir(dir)?;
         let path = dir.join(NAME);

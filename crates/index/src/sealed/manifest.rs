@@ -10,9 +10,12 @@ use newsreel_wire::{Sequence, UnixTime};
 
 use super::{RunKind, RunMeta, SpoolId};
 use crate::cursor::{Bad, Cursor};
+use crate::past::PastFloors;
 
 const MAGIC: &[u8; 8] = b"NRVIEWS\0";
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
+/// Without floors of the past.
+const FIRST_VERSION: u16 = 1;
 /// Each copy begins at a multiple of this.
 pub(crate) const COPY_ALIGN: usize = 4096;
 /// The largest manifest that is read.
@@ -35,6 +38,8 @@ pub(crate) struct Manifest {
     pub(crate) runs: Vec<RunMeta>,
     /// Runs of group rows that are lost, and no number or id of theirs can be given again any more.
     pub(crate) made_up: BTreeSet<u64>,
+    /// Since when what is gone has been so.
+    pub(crate) past: PastFloors,
 }
 
 /// Why a manifest cannot be used.
@@ -108,6 +113,7 @@ impl Manifest {
                 out.extend_from_slice(&number.to_le_bytes());
             }
         }
+        self.past.encode(&mut out);
         let crc = crc32c::crc32c(&out);
         out.extend_from_slice(&crc.to_le_bytes());
         out.resize(out.len().next_multiple_of(COPY_ALIGN), 0);
@@ -135,7 +141,8 @@ fn decode_copy(bytes: &[u8], spool: &SpoolId) -> Result<Manifest, Unusable> {
     if cursor.array::<8>()? != *MAGIC {
         return Err(Bad("it does not begin as one").into());
     }
-    if cursor.u16()? != VERSION {
+    let version = cursor.u16()?;
+    if ![FIRST_VERSION, VERSION].contains(&version) {
         return Err(Unusable::Newer);
     }
     cursor.take(2)?;
@@ -148,8 +155,12 @@ fn decode_copy(bytes: &[u8], spool: &SpoolId) -> Result<Manifest, Unusable> {
         time: UnixTime(cursor.u64()?),
         runs: Vec::new(),
         made_up: BTreeSet::new(),
+        past: PastFloors::default(),
     };
     let entries = cursor.take(count.saturating_mul(ENTRY_OCTETS))?;
+    if version > FIRST_VERSION {
+        manifest.past = PastFloors::decode(&mut cursor)?;
+    }
     let len = bytes.len() - cursor.rest().len();
     if cursor.u32()? != crc32c::crc32c(&bytes[..len]) {
         return Err(Bad("its checksum is wrong").into());
@@ -180,6 +191,8 @@ fn decode_copy(bytes: &[u8], spool: &SpoolId) -> Result<Manifest, Unusable> {
 
 #[cfg(test)]
 mod tests {
+    use newsreel_wire::{BufferId, Position};
+
     use super::*;
 
     fn run(kind: RunKind, id: u64) -> RunMeta {
@@ -193,6 +206,12 @@ mod tests {
         }
     }
 
+    fn past() -> PastFloors {
+        let mut past = PastFloors::default();
+        past.note(UnixTime(1_000_000_000), 9, &[(BufferId(4), Position(77))]);
+        past
+    }
+
     fn manifest() -> Manifest {
         Manifest {
             generation: 4,
@@ -201,6 +220,7 @@ mod tests {
             time: UnixTime(1_700_000_000),
             runs: (1..4).map(|id| run(RunKind::History, id)).collect(),
             made_up: BTreeSet::from([2]),
+            past: past(),
         }
     }
 
@@ -214,13 +234,13 @@ mod tests {
         newer[8] = 9;
         newer[bytes.len() / 2 + 8] = 9;
         assert_eq!(Manifest::decode(&newer, &[1; 16]), Err(Unusable::Newer));
-        for at in 0..240 {
+        for at in 0..264 {
             let mut bad = bytes.clone();
             bad[at] ^= 0x40;
             let (manifest, worn) = Manifest::decode(&bad, &[1; 16]).unwrap();
             assert_eq!(manifest, good, "octet {at}");
             bad[bytes.len() / 2 + at] ^= 0x04;
-            if at < 16 + 16 + 32 + 3 * ENTRY_OCTETS + 4 {
+            if at < 16 + 16 + 32 + 3 * ENTRY_OCTETS + 8 + 16 + 4 {
                 assert_eq!(worn, Some(Bad("its first copy is damaged")), "octet {at}");
                 assert!(Manifest::decode(&bad, &[1; 16]).is_err(), "octet {at}");
             }
@@ -228,6 +248,21 @@ mod tests {
         for len in 0..bytes.len() {
             let _ = Manifest::decode(&bytes[..len], &[1; 16]);
         }
+    }
+
+    /// As it was written before there were floors of the past.
+    #[test]
+    fn the_first_version_is_read() {
+        let good = manifest();
+        let end = 16 + 16 + 32 + 3 * ENTRY_OCTETS;
+        let mut copy = good.encode(&[1; 16])[..end].to_vec();
+        copy[8] = 1;
+        copy.extend(crc32c::crc32c(&copy).to_le_bytes());
+        copy.resize(copy.len().next_multiple_of(COPY_ALIGN), 0);
+        let past = PastFloors::default();
+        let expect = Manifest { past, ..good };
+        let read = Manifest::decode(&copy.repeat(2), &[1; 16]);
+        assert_eq!(read, Ok((expect, None)));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use newsreel_host::{Disk, Effect, Fault, FaultyDisk, MemoryDisk, Op};
 use newsreel_index::{Error, IndexConfig, Liveness, Views, Wait};
-use newsreel_wire::{GroupId, Sequence, UnixTime};
+use newsreel_wire::{GroupId, Sequence};
 
 use crate::world::{Article, DIR, Marks, Record, SPOOL, World, hash, small};
 
@@ -77,8 +77,7 @@ fn disk_use_follows_what_is_alive() {
     let mut largest = 0;
     for round in 0..60 {
         world.articles(100, 3);
-        world.time += 50;
-        world.views.set_time(UnixTime(world.time));
+        world.pass(50);
         // Each buffer holds the last two hundred articles or so.
         for buffer in 0..3 {
             let floor = world.positions[usize::from(buffer)].saturating_sub(2000);
@@ -86,7 +85,7 @@ fn disk_use_follows_what_is_alive() {
         }
         world.checkpoint();
         world.compact();
-        if round == 20 {
+        if round == 30 {
             largest = file_octets(&disk, "");
         }
         world.check();
@@ -137,8 +136,7 @@ fn overview_stays_under_1_3_times_what_is_alive() {
     let mut measured = 0;
     for round in 0..60 {
         world.articles(600, 40);
-        world.time += 50;
-        world.views.set_time(UnixTime(world.time));
+        world.pass(50);
         for (buffer, kept) in (0..).zip(KEPT) {
             let floor = world.positions[usize::from(buffer)].saturating_sub(10 * kept);
             world.marks.raise(buffer, floor);
@@ -267,8 +265,8 @@ fn what_is_forgotten_goes_and_what_lives_stays() {
     }
     world.marks.raise(0, u64::MAX);
     world.marks.raise(1, u64::MAX);
-    world.time += 5000;
-    world.views.set_time(UnixTime(world.time));
+    world.checkpoint();
+    world.pass(5000);
     world.compact();
     world.check();
     let facts = world.views.facts().history;
@@ -280,9 +278,35 @@ fn what_is_forgotten_goes_and_what_lives_stays() {
     let live = live.count() as u64;
     assert!(facts.sealed_rows < live * 2, "{facts:?}, {live} alive");
     world.marks.raise(2, u64::MAX);
+    world.checkpoint();
+    world.pass(1001);
     world.compact();
     assert_eq!(world.views.facts().history.buckets, 0);
     assert_eq!(world.views.facts().overview.packs, 0);
+    world.check();
+}
+
+/// However long it had been there: from its arrival on is too short for what stays long.
+#[test]
+fn what_was_overwritten_is_remembered_from_then_on() {
+    let disk = disk();
+    let mut world = World::with_groups(&disk, small(), 1);
+    let article = world.article(&[0], 0);
+    world.checkpoint();
+    world.pass(5000);
+    world.marks.raise(0, u64::MAX);
+    world.checkpoint();
+    let known = |world: &World| {
+        world.compact();
+        let history = world.views.history();
+        history.lookup(&hash(article.key)).unwrap().is_some()
+    };
+    world.pass(1000);
+    assert!(known(&world));
+    world.reopen(&disk);
+    assert!(known(&world), "the manifest tells it, not the memory");
+    world.pass(1);
+    assert!(!known(&world));
     world.check();
 }
 
@@ -328,8 +352,7 @@ fn what_was_withdrawn_stays_so_while_its_buffer_has_it() {
     world.checkpoint();
     world.record(Record::Withdraw(article.clone()));
     world.checkpoint();
-    world.time += 5000;
-    world.views.set_time(UnixTime(world.time));
+    world.pass(5000);
     world.compact();
     world.check();
     let entry = world.views.history().lookup(&hash(article.key)).unwrap();

@@ -5,7 +5,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use newsreel_host::{Disk, Effect, Fault, FaultyDisk, MemoryDisk, Op};
-use newsreel_wire::UnixTime;
 
 use crate::world::{DIR, World, row, small};
 
@@ -30,8 +29,7 @@ fn stage() -> Stage {
     world.record(crate::world::Record::Withdraw(withdrawn));
     world.articles(40, 4);
     world.marks.raise(0, world.positions[0] / 2);
-    world.time += 2000;
-    world.views.set_time(UnixTime(world.time));
+    world.pass(2000);
     Stage {
         memory,
         faulty,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use newsreel_host::{Disk, Effect, Fault, FaultyDisk, MemoryDisk, Op, OpenMode, read_whole};
 use newsreel_index::{Error, Views};
-use newsreel_wire::{Sequence, UnixTime};
+use newsreel_wire::Sequence;
 
 use crate::damage::rebuild_all;
 use crate::world::{DIR, Marks, Record, SPOOL, World, small};
@@ -39,8 +39,7 @@ fn stage(world: &mut World, nth: u64) {
         }
         1 => {
             world.marks.raise(0, world.positions[0] / 2);
-            world.time += 2000;
-            world.views.set_time(UnixTime(world.time));
+            world.pass(2000);
         }
         2 => world.compact(),
         _ => {}

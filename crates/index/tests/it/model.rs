@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use newsreel_host::{Disk, MemoryDisk};
-use newsreel_wire::UnixTime;
 use proptest::prelude::*;
 
 use crate::world::{Record, World, small};
@@ -76,8 +75,7 @@ fn run(world: &mut World, disk: &Arc<dyn Disk>, op: &Op) {
         Op::CompactAll => world.compact(),
         Op::Reopen => world.reopen(disk),
         Op::Time(by) => {
-            world.time += by;
-            world.views.set_time(UnixTime(world.time));
+            world.pass(*by);
         }
         Op::Withdraw(which) => {
             let group = *which as usize % world.model.groups.len();

@@ -14,6 +14,7 @@ use newsreel_index::{
 use newsreel_wire::{
     ArticleNumber, BufferId, GroupId, IdHash, Position, Sequence, Token, TokenParts, UnixTime,
 };
+use parking_lot::Mutex;
 
 pub(crate) const DIR: &str = "/spool/index";
 pub(crate) const SPOOL: [u8; 16] = [7; 16];
@@ -24,12 +25,27 @@ const ALL: (ArticleNumber, ArticleNumber) = (ArticleNumber(0), ArticleNumber(u64
 pub(crate) struct Marks {
     floors: [AtomicU64; 4],
     epoch: AtomicU64,
+    /// The time of the test.
+    now: AtomicU64,
+    /// When which floor was raised how far.
+    raised: Mutex<Vec<(u64, u16, u64)>>,
 }
 
 impl Marks {
     pub(crate) fn raise(&self, buffer: u16, floor: u64) {
         self.floors[usize::from(buffer)].fetch_max(floor, Ordering::SeqCst);
         self.epoch.fetch_add(1, Ordering::SeqCst);
+        let now = self.now.load(Ordering::SeqCst);
+        self.raised.lock().push((now, buffer, floor));
+    }
+
+    /// When the floor rose above this place.
+    fn went(&self, token: &Token) -> Option<u64> {
+        let raised = self.raised.lock();
+        let above = raised
+            .iter()
+            .find(|(_, buffer, floor)| *buffer == token.buffer().0 && *floor > token.position().0);
+        above.map(|(time, ..)| *time)
     }
 }
 
@@ -243,7 +259,7 @@ impl World {
         let (views, checkpoint) = open(disk, &config, &marks);
         assert_eq!(checkpoint, 0);
         views.sweep().unwrap();
-        Self {
+        let mut world = Self {
             applier: Applier::new(Arc::clone(&views)),
             views,
             config,
@@ -254,7 +270,9 @@ impl World {
             next_key: 1,
             positions: [0; 4],
             time: 1_000_000,
-        }
+        };
+        world.pass(0);
+        world
     }
 
     /// A world to which the same has happened, to be [reopened](World::reopen) on what is left of the other's disk.
@@ -293,6 +311,13 @@ impl World {
         }
         self.applier.publish().unwrap();
         self.views.sweep().unwrap();
+    }
+
+    /// Time goes on.
+    pub(crate) fn pass(&mut self, seconds: u64) {
+        self.time += seconds;
+        self.marks.now.store(self.time, Ordering::SeqCst);
+        self.views.set_time(UnixTime(self.time));
     }
 
     pub(crate) fn record(&mut self, record: Record) {
@@ -591,7 +616,10 @@ impl World {
         for (key, (token, arrival)) in &self.model.history {
             let seen = self.views.history().lookup(&hash(*key)).unwrap();
             let live = token.filter(|token| self.is_live(token));
-            let is_old = arrival + self.config.remember_s < self.time;
+            // Of what was overwritten the time of that counts.
+            let went = token.and_then(|token| self.marks.went(&token));
+            let since = went.unwrap_or(0).max(*arrival);
+            let is_old = since + self.config.remember_s < self.time;
             let Some(seen) = seen else {
                 assert!(live.is_none() && is_old, "key {key} is forgotten");
                 continue;

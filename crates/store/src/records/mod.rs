@@ -20,6 +20,7 @@ pub(crate) mod placing;
 pub(crate) mod reading;
 pub(crate) mod recent;
 pub(crate) mod scan;
+pub(crate) mod signed;
 pub(crate) mod true_end;
 
 pub(crate) use home::Home;

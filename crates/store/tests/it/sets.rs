@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use newsreel_host::{Disk, Effect, Fault, FaultyDisk, MemoryDisk, Op};
+use newsreel_host::{Disk, Effect, Fault, FaultyDisk, MemoryDisk, Op, OpenMode};
 use newsreel_store::conformance::{Rig, article, config_of};
 use newsreel_store::{Access, Blocking, PlaceError, SetOrder, Want};
 
@@ -273,4 +273,69 @@ fn a_read_only_buffer_is_served_and_never_written() {
         .to_string();
     assert!(error.contains("`read_only` forbids to make it"), "{error}");
     assert!(!disk.exists(Path::new("/spool/buffers/NEW")).unwrap());
+}
+
+/// As one of a cyclic buffer: the register has the set's id, the log where it stands, its records their key.
+#[test]
+fn segments_that_lost_all_their_headers_are_taken_up_again() {
+    let config = config_of("segment", 1 << 20);
+    for (articles, octet) in [(0, 0xff), (1, 0), (30, 0xff), (1000, 0xff), (1000, 0)] {
+        let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+        let mut rig = Rig::new(Arc::clone(&disk), &config).unwrap();
+        for number in 0..articles {
+            rig.place(number, 3000).unwrap();
+        }
+        rig.checkpoint().unwrap();
+        let (before, log) = (rig.read_all(), rig.log.clone());
+        drop(rig);
+        let directory = Path::new("/spool/segments").join(&config.sets[0].name);
+        let files = disk.list(&directory).unwrap_or_default();
+        assert_eq!(files.len() > 1, articles > 300, "{articles} articles");
+        for file in &files {
+            let file = disk.open(&directory.join(&file.name), OpenMode::ReadWrite);
+            file.unwrap().write_at(&[octet; 8192], 0).unwrap();
+        }
+        for access in [Access::ReadOnly, Access::Write] {
+            let rig = Rig::recover(Arc::clone(&disk), &config, log.clone(), access).unwrap();
+            assert_eq!(rig.read_all(), before, "{articles} articles, {access:?}");
+        }
+        let mut rig = Rig::recover(Arc::clone(&disk), &config, log, Access::Write).unwrap();
+        for number in 5000..5800 {
+            rig.place(number, 3000).unwrap();
+        }
+        rig.checkpoint().unwrap();
+        let (after, log) = (rig.read_all(), rig.log.clone());
+        assert_eq!(after.corrupt, 0);
+        drop(rig);
+        let rig = Rig::recover(disk, &config, log, Access::Write).unwrap();
+        assert_eq!(rig.read_all(), after);
+    }
+}
+
+/// Nobody knows what is in them: they are left as they are.
+#[test]
+fn segments_with_neither_headers_nor_records_are_refused() {
+    let config = config_of("segment", 1 << 20);
+    let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+    let mut rig = Rig::new(Arc::clone(&disk), &config).unwrap();
+    rig.place(1, 3000).unwrap();
+    rig.checkpoint().unwrap();
+    let log = rig.log.clone();
+    drop(rig);
+    let directory = Path::new("/spool/segments").join(&config.sets[0].name);
+    let name = &disk.list(&directory).unwrap()[0].name;
+    let file = disk
+        .open(&directory.join(name), OpenMode::ReadWrite)
+        .unwrap();
+    file.write_at(&vec![b'N'; 1 << 20], 0).unwrap();
+    let error = Rig::recover(disk, &config, log, Access::Write).unwrap_err();
+    let error = error.to_string();
+    assert!(
+        error.contains("no articles in them tell whose they are"),
+        "{error}"
+    );
+    assert!(error.contains("--drop-buffer"), "{error}");
+    let mut now = vec![0; 1 << 20];
+    file.read_exact_at(&mut now, 0).unwrap();
+    assert!(now.iter().all(|octet| *octet == b'N'), "it was touched");
 }

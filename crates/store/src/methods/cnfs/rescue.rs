@@ -4,24 +4,18 @@
 //! begin in one that was made larger its first record tells.  Only the key of its records is in the header alone, and each
 //! record gives it away: it is what makes its checksum right.  A file in which no sound records agree on one is not touched.
 
-use std::collections::BTreeMap;
-
 use newsreel_host::{File, random_bytes};
 use newsreel_wire::BufferId;
 
 use super::create::new_header;
 use super::file::Owner;
 use crate::error::Result;
-use crate::records::format::{FileHeader, FileKey, Mark, RECORD_HEADER, RecordHeader};
+use crate::records::format::{FileHeader, FileKey, RecordHeader};
 use crate::records::geometry::{BITMAP_START, Geometry, PAGE, PAGE_LEN, in_memory};
-use crate::records::packing;
+use crate::records::signed::{Signed, signed};
 
 /// Octets read at once.
 const WINDOW: u64 = 1 << 20;
-/// At most so many octets of the data area are looked at.
-const LOOK_OCTETS_MAX: u64 = 64 << 20;
-/// So many records that agree are enough.
-const RECORDS_ENOUGH: u32 = 64;
 
 /// A header for this file, and how many of its records bear it out; `None` when none does.
 pub(super) fn header(
@@ -40,7 +34,7 @@ pub(super) fn header(
     let Some(geometry) = header.geometry() else {
         return Ok(None);
     };
-    let Some((key, records)) = key_of(file, &geometry)? else {
+    let Signed::By(key, records) = signed(file, &geometry)? else {
         return Ok(None);
     };
     header.data_start = data_start(file, &geometry, key)?;
@@ -70,57 +64,4 @@ fn data_start(file: &dyn File, geometry: &Geometry, key: FileKey) -> Result<u64>
         at += octets.len() as u64;
     }
     Ok(geometry.data_start)
-}
-
-/// The key that most of the first records agree on.
-fn key_of(file: &dyn File, geometry: &Geometry) -> Result<Option<(FileKey, u32)>> {
-    let mut keys: BTreeMap<FileKey, u32> = BTreeMap::new();
-    let end = geometry.data_end.min(geometry.data_start + LOOK_OCTETS_MAX);
-    let mut window = vec![0; in_memory(WINDOW)];
-    let mut at = geometry.data_start;
-    while at < end && keys.values().all(|records| *records < RECORDS_ENOUGH) {
-        let len = WINDOW.min(end - at);
-        let read = file.read_exact_at(&mut window[..in_memory(len)], at);
-        let len = match read {
-            Err(error) if error.is_medium() => {
-                at += PAGE;
-                continue;
-            }
-            read => read.map(|()| len)?,
-        };
-        let block = in_memory(geometry.block);
-        let window = &window[..in_memory(len)];
-        for offset in (0..window.len()).step_by(block) {
-            let octets = &window[offset..];
-            if let Some(key) = key_of_record(octets, at + offset as u64, geometry) {
-                *keys.entry(key).or_default() += 1;
-            }
-        }
-        at += len;
-    }
-    let all: u32 = keys.values().sum();
-    let most = keys.into_iter().max_by_key(|(_, records)| *records);
-    Ok(most.filter(|(_, records)| *records > all / 2))
-}
-
-/// The key of the record that begins here, if one does that is sound: also the header block of its article.
-fn key_of_record(octets: &[u8], offset: u64, geometry: &Geometry) -> Option<FileKey> {
-    let header = octets.first_chunk::<RECORD_HEADER>()?;
-    if !RecordHeader::may_begin(header) {
-        return None;
-    }
-    let key = FileKey::that_signs(header)?;
-    let record = RecordHeader::decode(header, key).ok()?;
-    let len = geometry.record_octets(u64::from(record.article_len));
-    let is_placed = record.position.offset() == offset && geometry.holds(record.position, len);
-    if record.mark != Mark::Article || !is_placed {
-        return None;
-    }
-    let text = octets.get(RECORD_HEADER..)?;
-    let is_sound = match record.is_packed {
-        // Its dictionary cannot be asked: where articles lie is not known yet.
-        true => packing::is_packed(text),
-        false => crc32c::crc32c(text.get(..record.head_len as usize)?) == record.crc_head,
-    };
-    is_sound.then_some(key)
 }

@@ -107,6 +107,8 @@ pub(super) struct Found {
     pub(super) header: FileHeader,
     /// Where that lies in its file.
     pub(super) newest_at: u64,
+    /// The header was made again, as no file has a sound one.
+    pub(super) is_rescued: bool,
 }
 
 impl Segments {
@@ -122,6 +124,7 @@ impl Segments {
             cycles,
             header,
             newest_at,
+            is_rescued: _,
         } = found;
         Self {
             kind,

@@ -21,6 +21,7 @@ use crate::records::headers::{Headers, read_headers};
 use crate::records::home::Kind;
 use crate::records::memory::Pool;
 use crate::records::recent::Recent;
+use crate::records::signed::{Signed, signed};
 use crate::store::Access;
 
 /// Opens the segments of a set.
@@ -54,6 +55,7 @@ pub(crate) fn open_as(
     };
     let found = find(opening, config, &dir, &geometry)?;
     let (id, key) = (BufferId(found.header.buffer), key_of(&found.header));
+    let is_rescued = found.is_rescued;
     opening.register.enter(id, kind.name, &config.name)?;
     if !read_only {
         opening.register.save(opening.disk.as_ref())?;
@@ -67,7 +69,7 @@ pub(crate) fn open_as(
         home: Arc::clone(&files) as Arc<dyn Home>,
         geometry,
         key,
-        is_rescued: false,
+        is_rescued,
         complaint: None,
         read_only,
         recent: Recent::new(opening.recent_octets(config), Arc::new(Pool::default())),
@@ -85,16 +87,13 @@ fn find(
 ) -> Result<Found> {
     let read_only = opening.access == Access::ReadOnly;
     let cycles = list(opening.disk.as_ref(), dir, read_only)?;
+    let mut is_rescued = false;
     let (header, newest_at) = match newest(opening, dir, &cycles)? {
         Some(newest) => newest,
         None if cycles.is_empty() => (first(opening, config, geometry)?, 0),
         None => {
-            let why = format!(
-                "none of its files has a sound header: restore one of them, or take the set out of the configuration and \
-                 let it go with `newsreel serve --drop-buffer {}`",
-                config.name
-            );
-            return Err(wrong(config, dir, why));
+            is_rescued = true;
+            (rescued(opening, config, (dir, &cycles), geometry)?, 0)
         }
     };
     if header.spool != opening.spool || header.name != config.name {
@@ -116,7 +115,62 @@ fn find(
         cycles,
         header,
         newest_at,
+        is_rescued,
     })
+}
+
+/// A header made again where every file has lost both copies of its own: the register has the id, the log where the set stands,
+/// and the records have the key they were signed with.  It is in memory until it is written.
+fn rescued(
+    opening: &Opening<'_>,
+    config: &SetConfig,
+    (dir, cycles): (&Path, &[u32]),
+    geometry: &Geometry,
+) -> Result<FileHeader> {
+    let lost = |but: &str| {
+        let why = format!(
+            "none of its files has a sound header, and {but}: restore one of them, or take the set out of the configuration \
+             and let it go with `newsreel serve --drop-buffer {}`",
+            config.name
+        );
+        wrong(config, dir, why)
+    };
+    let id = opening.register.id_of(&config.name);
+    let id = id.ok_or_else(|| lost("the spool's register of buffers does not have it"))?;
+    let mut header = header_for(opening, config, geometry, id)?;
+    let mut are_blank = true;
+    for cycle in cycles.iter().rev() {
+        let path = path_of(dir, *cycle);
+        let file = opening.disk.open(&path, OpenMode::Read)?;
+        if let Headers::Damaged(why) = read_headers(file.as_ref())? {
+            return Err(wrong(config, &path, why));
+        }
+        match signed(file.as_ref(), geometry)? {
+            Signed::By(key, records) => {
+                let random: [u8; 12] = random_bytes()?;
+                let Some(uuid) = key.uuid(&random) else {
+                    break;
+                };
+                tracing::error!(
+                    path = %path.display(),
+                    records,
+                    "no segment of the set has a sound header: it was made again, and so many records or more bear it out"
+                );
+                header.uuid = uuid;
+                return Ok(header);
+            }
+            Signed::Blank => {}
+            Signed::Unknown => are_blank = false,
+        }
+    }
+    if !are_blank {
+        return Err(lost("no articles in them tell whose they are"));
+    }
+    tracing::error!(
+        directory = %dir.display(),
+        "no segment of the set has a sound header, and none an article: their headers are made again"
+    );
+    Ok(header)
 }
 
 /// Takes the room again that somebody cut off the file which is written on; what was in it is gone.
@@ -181,6 +235,16 @@ fn first(opening: &Opening<'_>, config: &SetConfig, geometry: &Geometry) -> Resu
         }
         None => opening.register.next_id(opening.known)?,
     };
+    header_for(opening, config, geometry, id)
+}
+
+/// A header for the first file of the set with this id.
+fn header_for(
+    opening: &Opening<'_>,
+    config: &SetConfig,
+    geometry: &Geometry,
+    id: BufferId,
+) -> Result<FileHeader> {
     let header = FileHeader {
         spool: opening.spool,
         uuid: random_bytes()?,

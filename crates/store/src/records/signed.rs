@@ -1,0 +1,88 @@
+//! Whose records these are, in a file without a sound header: each record gives the key away under which its checksum is right.
+
+use std::collections::BTreeMap;
+
+use newsreel_host::File;
+
+use super::format::{FileKey, Mark, RECORD_HEADER, RecordHeader};
+use super::geometry::{Geometry, PAGE, in_memory};
+use super::packing;
+use crate::error::Result;
+
+/// Octets read at once.
+const WINDOW: u64 = 1 << 20;
+/// At most so many octets of the data area are looked at.
+const LOOK_OCTETS_MAX: u64 = 64 << 20;
+/// So many records that agree are enough.
+const RECORDS_ENOUGH: u32 = 64;
+
+/// Whose the records of a file are.
+#[derive(Debug)]
+pub(crate) enum Signed {
+    /// So many of the first ones agree on this key.
+    By(FileKey, u32),
+    /// Nothing was ever written behind the headers.
+    Blank,
+    /// No records agree on one.
+    Unknown,
+}
+
+/// What the first records of a file agree on.
+pub(crate) fn signed(file: &dyn File, geometry: &Geometry) -> Result<Signed> {
+    let mut keys: BTreeMap<FileKey, u32> = BTreeMap::new();
+    let mut is_blank = true;
+    let end = geometry.data_end.min(geometry.data_start + LOOK_OCTETS_MAX);
+    let mut window = vec![0; in_memory(WINDOW)];
+    let mut at = geometry.data_start;
+    while at < end && keys.values().all(|records| *records < RECORDS_ENOUGH) {
+        let len = WINDOW.min(end - at);
+        let read = file.read_exact_at(&mut window[..in_memory(len)], at);
+        let len = match read {
+            Err(error) if error.is_medium() => {
+                at += PAGE;
+                is_blank = false;
+                continue;
+            }
+            read => read.map(|()| len)?,
+        };
+        let block = in_memory(geometry.block);
+        let window = &window[..in_memory(len)];
+        for offset in (0..window.len()).step_by(block) {
+            let octets = &window[offset..];
+            is_blank &= octets.iter().take(block).all(|octet| *octet == 0);
+            if let Some(key) = key_of_record(octets, at + offset as u64, geometry) {
+                *keys.entry(key).or_default() += 1;
+            }
+        }
+        at += len;
+    }
+    let all: u32 = keys.values().sum();
+    let most = keys.into_iter().max_by_key(|(_, records)| *records);
+    Ok(match most {
+        Some((key, records)) if records > all / 2 => Signed::By(key, records),
+        None if is_blank && end == geometry.data_end => Signed::Blank,
+        _ => Signed::Unknown,
+    })
+}
+
+/// The key of the record that begins here, if one does that is sound: also the header block of its article.
+fn key_of_record(octets: &[u8], offset: u64, geometry: &Geometry) -> Option<FileKey> {
+    let header = octets.first_chunk::<RECORD_HEADER>()?;
+    if !RecordHeader::may_begin(header) {
+        return None;
+    }
+    let key = FileKey::that_signs(header)?;
+    let record = RecordHeader::decode(header, key).ok()?;
+    let len = geometry.record_octets(u64::from(record.article_len));
+    let is_placed = record.position.offset() == offset && geometry.holds(record.position, len);
+    if record.mark != Mark::Article || !is_placed {
+        return None;
+    }
+    let text = octets.get(RECORD_HEADER..)?;
+    let is_sound = match record.is_packed {
+        // Its dictionary cannot be asked: where articles lie is not known yet.
+        true => packing::is_packed(text),
+        false => crc32c::crc32c(text.get(..record.head_len as usize)?) == record.crc_head,
+    };
+    is_sound.then_some(key)
+}

@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::scope;
+use std::time::Duration;
 
 use newsreel_engine::{
     ArticleRef, EngineConfig, ExpireRule, Mode, Reason, Relocated, Relocation, Withdrawal,
 };
-use newsreel_host::disk::FaultyDisk;
-use newsreel_host::{Disk, MemoryDisk};
+use newsreel_host::disk::{Effect, Fault, FaultyDisk};
+use newsreel_host::{Disk, MemoryDisk, Op};
 use newsreel_service::{Outcome, Part};
 use newsreel_store::SetConfig;
 use newsreel_wire::Wildmat;
@@ -574,6 +575,92 @@ async fn a_power_cut_at_any_moment_of_a_move_costs_nothing() {
             nth += 1;
         }
         assert!(nth > 8, "{nth}");
+    }
+}
+
+/// One call of a failing disk at any moment of a move, there and back again: readers notice nothing, and after a restart or a
+/// power cut the same again ends it and leaves nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_disk_that_fails_at_any_moment_of_a_move_costs_nothing() {
+    for (from, to) in [("main", "files"), ("files", "main")] {
+        // Of those that are many only some fail, each time.
+        for (op, step) in [
+            (Op::Write, 4),
+            (Op::Sync, 1),
+            (Op::SyncDir, 1),
+            (Op::Read, 4),
+            (Op::Open, 4),
+            (Op::Remove, 1),
+        ] {
+            let (mut nth, mut is_struck) = (0, true);
+            while is_struck {
+                nth += step;
+                let at = format!("{from} to {to}, {op} {nth}");
+                let memory = MemoryDisk::new();
+                let faulty = FaultyDisk::new(Arc::new(memory.clone()));
+                let world = World::on(Arc::new(faulty.clone()), two_sets());
+                feed(&world, 0, 12).await;
+                if from == "files" {
+                    assert_eq!(relocate(&world, "main", "files", None).articles, 12);
+                }
+                cancel(&world, "<3@t.example>");
+                world.wait_until("the removal of its files", |world| {
+                    [0, 14].contains(&names(world.disk.as_ref()))
+                });
+                let before = seen(&world, 12).await;
+                let count = faulty.counts().of(op);
+                faulty.add(Fault::new(op, "", Effect::Medium).nth(nth));
+                let moved = scope(|scope| {
+                    let mover = scope.spawn(|| {
+                        let what = what(from, to, None);
+                        world.engine.relocate(&what, &mut |_, _| true)
+                    });
+                    while !mover.is_finished() {
+                        // A checkpoint that failed is tried again some seconds later.
+                        world.clock.advance(Duration::from_secs(1));
+                        std::thread::sleep(Duration::from_millis(1));
+                    }
+                    mover.join().unwrap()
+                });
+                is_struck = faulty.counts().of(op) - count >= nth;
+                faulty.clear();
+                assert!(is_struck || moved.is_ok(), "{at}: {moved:?}");
+                // A file of the views that could not be read once is made anew.
+                world.wait_until("the rebuild", |world| {
+                    world.engine.status().damaged.is_empty()
+                });
+                assert_same(&seen(&world, 12).await, &before, &at);
+                let (config, clock) = (world.config.clone(), Arc::clone(&world.clock));
+                let left = memory.crash_losing_all();
+                drop(world);
+                for (how, left) in [("a power cut", left), ("a restart", memory)] {
+                    let at = format!("{at}, {how}");
+                    let after = open_on(Arc::new(left.clone()), &config, &clock);
+                    after.wait_until("the rebuild", |after| {
+                        after.engine.status().damaged.is_empty()
+                    });
+                    assert_same(&seen(&after, 12).await, &before, &at);
+                    let again = relocate(&after, from, to, None);
+                    assert!(again.left == 0 && !again.is_cut, "{at}: {again:?}");
+                    assert_same(&seen(&after, 12).await, &before, &at);
+                    feed(&after, 60, 1).await;
+                    assert_eq!(after.problems(), Vec::<String>::new(), "{at}");
+                    // 0, 6 and 9 have two names.
+                    let expected = if to == "files" { 14 } else { 0 };
+                    let there = files(&left, Path::new(DIR));
+                    assert_eq!(
+                        there.len(),
+                        expected,
+                        "{at}: {there:?}, {moved:?}, {again:?}"
+                    );
+                }
+            }
+            assert!(
+                nth > 4,
+                "{at}",
+                at = format_args!("{from} to {to}: {op} {nth}")
+            );
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! What one commit writes into a set of files: the files, then their cards.
 //!
 //! Whatever fails, the set is suspended before anyone is told, and the articles stay readable here until the batch is dropped.
-//! Where writing failed, the files that were made are removed; a sync that failed may have concerned earlier ones too.
+//! The files that were made for it are removed then; a sync that failed may have concerned earlier ones too.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -87,12 +87,31 @@ impl FileBatch {
         self.folder.roots.hides(names.map(String::as_str))
     }
 
+    /// Removes what was made for articles that are not taken: nothing will ever lead to it.
     fn remove_files(&mut self) {
-        for path in self.made.drain(..) {
-            if let Err(error) = self.folder.disk.remove(&path) {
+        let made = std::mem::take(&mut self.made);
+        for path in &made {
+            if let Err(error) = self.folder.disk.remove(path) {
                 tracing::warn!(%error, "a file of an article that was not taken stays");
             }
         }
+        if let Err(error) = self.folder.sync(made.iter().map(PathBuf::as_path)) {
+            tracing::warn!(%error, "after a power cut files of articles that were not taken may be there again");
+        }
+    }
+
+    fn sync_files(&mut self) -> Result<()> {
+        if let Some(error) = self.buffer.refuses(self.given_up) {
+            return Err(error);
+        }
+        let made = self.made.iter().map(PathBuf::as_path);
+        self.buffer.unless_failed(self.folder.sync(made))?;
+        if self.lost_its_disk() {
+            let why = "a file system below it went while articles were written to it";
+            self.buffer.suspend(why);
+            return Err(self.buffer.refusal(why.to_owned()));
+        }
+        self.cards.sync()
     }
 }
 
@@ -115,18 +134,11 @@ impl BatchWrite for FileBatch {
     }
 
     fn sync(&mut self) -> Result<()> {
-        if let Some(error) = self.buffer.refuses(self.given_up) {
-            return Err(error);
-        }
-        let made = self.made.iter().map(PathBuf::as_path);
-        self.buffer.unless_failed(self.folder.sync(made))?;
-        if self.lost_its_disk() {
-            let why = "a file system below it went while articles were written to it";
-            self.buffer.suspend(why);
+        let synced = self.sync_files();
+        if synced.is_err() {
             self.remove_files();
-            return Err(self.buffer.refusal(why.to_owned()));
         }
-        self.cards.sync()
+        synced
     }
 
     fn article(&self, token: &Token) -> Option<KeptArticle<'_>> {

@@ -305,6 +305,19 @@ impl Sequencer {
     /// since, and the log goes on in another segment if it can.
     fn give_up(&mut self, commit: Box<Commit>, why: String) {
         let first = commit.frame.first();
+        let records = commit.frame.records();
+        let stored = records.filter_map(|record| match record.kind {
+            kind::ARTICLE => {
+                let article = ArticleRecord::decode(record.sequence, record.payload);
+                article.ok().map(|article| article.token)
+            }
+            kind::COPY => {
+                let copy = CopyRecord::decode(record.sequence, record.payload);
+                copy.ok().map(|copy| copy.token)
+            }
+            _ => None,
+        });
+        self.in_vain.extend(stored);
         self.break_down(why.clone());
         self.refuse(commit, &why);
         self.refuse_open(&why);
@@ -379,6 +392,7 @@ impl Sequencer {
                 self.broken = None;
                 self.shared.holds.lock().fault = None;
                 self.write_prologue();
+                self.open.withdrawn.append(&mut self.in_vain);
                 // A checkpoint that waited for its state record waits for another one.
                 if let Stage::Frozen { state, .. } = &mut self.checkpoints.stage {
                     *state = self.next;

@@ -98,6 +98,8 @@ pub(crate) struct Sequencer {
     pub(crate) broken: Option<String>,
     /// What is to be aborted once more, and when.
     pub(crate) abort_again: Option<(Sequence, Sequence, u64)>,
+    /// Stored for commits that the log did not take: cleared away when it says that they do not count.
+    pub(crate) in_vain: Vec<Token>,
     pub(crate) sync: SyncState,
     pub(crate) room: Room,
     pub(crate) timing: Timing,

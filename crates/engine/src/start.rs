@@ -96,6 +96,7 @@ pub(crate) fn sequencer(
         committing: false,
         broken: None,
         abort_again: None,
+        in_vain: Vec::new(),
         sync: SyncState {
             durable_before: next,
             last_ms: now_ms,

@@ -223,7 +223,10 @@ impl LocalService {
             }
             Err(error @ ReadError::Corrupt { .. }) => {
                 Counters::add(&shared.counters.corrupt_reads, 1);
-                tracing::error!(%error, "an article is damaged and not served");
+                let find = move |shared: &Shared| shared.store.file_of(&token);
+                let file = blocking(shared, find).await?;
+                let file = file.map(|file| file.display().to_string());
+                tracing::error!(%error, file, "an article is damaged and not served");
                 Ok(false)
             }
             Err(error) => {

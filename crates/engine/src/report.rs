@@ -159,6 +159,8 @@ pub struct Damage {
     pub sequence: Option<u64>,
     /// The token of the article, or of the first one of a stretch.
     pub token: Option<String>,
+    /// The file of its own that the article has.
+    pub file: Option<String>,
     /// Its message-id, where log, views or what is left of it tell it.
     pub message_id: Option<String>,
     /// Its groups and numbers, where the overview leads to it.
@@ -187,7 +189,8 @@ impl fmt::Display for Damage {
         }
         let places = self.groups.iter();
         let places = places.map(|(group, number)| format!("{group}:{number}"));
-        let names = self.token.iter().chain(&self.message_id).cloned();
+        let names = self.token.iter().chain(&self.file);
+        let names = names.chain(&self.message_id).cloned();
         let names: Vec<String> = names.chain(places).collect();
         match names.is_empty() {
             true => Ok(()),

@@ -148,7 +148,7 @@ impl<'a> Walk<'a> {
     }
 
     fn damaged_article(&self, token: &Token, sequence: Sequence, id_hash: IdHash) -> Box<Damage> {
-        let position = token.position();
+        let (position, file) = (token.position(), self.buffer.file_of(token));
         let told = |article: &ArticleRecord<'_>| Whose {
             id: Some(String::from_utf8_lossy(article.id).into_owned()),
             places: self.confirmed(position, article.groups.iter().copied()),
@@ -164,6 +164,7 @@ impl<'a> Walk<'a> {
             to: position.offset() + u64::from(token.len()),
             sequence: Some(sequence.0),
             token: Some(self.token_text(position)),
+            file: file.map(|file| file.display().to_string()),
             message_id: whose.id,
             groups: whose.places,
             means: "its text is lost, and readers are told that it is not there",
@@ -189,6 +190,7 @@ impl<'a> Walk<'a> {
                 to,
                 sequence: None,
                 token: cycle.map(|_| self.token_text(position)),
+                file: None,
                 message_id: whose.id,
                 groups: whose.places,
                 means: "the articles that lay there are lost, and readers are told that they are not there",

@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::fmt::Debug;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use newsreel_wire::{BufferId, IdHash, Position, Sequence, SetId, Token, UnixTime};
@@ -284,6 +285,11 @@ pub trait BufferReader: Send + Sync + Debug {
 
     /// What is known of an article whose file is not there; none where it is there, or no file of its own.
     fn removed(&self, _token: &Token) -> Option<Removed> {
+        None
+    }
+
+    /// The file of its own that an article has, or should have; none where several share one, or nothing tells it.
+    fn file_of(&self, _token: &Token) -> Option<PathBuf> {
         None
     }
 

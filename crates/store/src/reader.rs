@@ -3,6 +3,7 @@
 //! Whether an article is alive costs a comparison and no I/O.  What is read was alive before and after it was copied
 //! and is what was stored, or it is an error.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -128,6 +129,12 @@ impl StoreReader {
     #[must_use]
     pub fn removed(&self, token: &Token) -> Option<Removed> {
         self.buffer(token.buffer())?.removed(token)
+    }
+
+    /// The file of its own that an article has, or should have; none where several share one, or nothing tells it.
+    #[must_use]
+    pub fn file_of(&self, token: &Token) -> Option<PathBuf> {
+        self.buffer(token.buffer())?.file_of(token)
     }
 
     /// For recovery: whether the record that the log tells of is whole and is the log's, alive or not.

@@ -133,6 +133,9 @@ async fn a_file_that_somebody_removed_or_changed_costs_its_article_alone() {
             problems.contains(&format!("{removed}: its file was removed")),
             "{problems}"
         );
+        let path = made[9].display().to_string();
+        let names_file = |line: &str| line.contains(&damaged) && line.contains(&path);
+        assert!(problems.lines().any(names_file), "{problems}");
         assert_eq!(world.lines("misc.test").await.len(), 20);
         assert_eq!(alive(&world, 20).await.len(), 18, "{method}");
         // The one whose file is gone was seen; of the other somebody must see to it.

@@ -4,6 +4,7 @@
 //! somebody removed it, or its disk: which of the two is told apart as far as it can be.
 
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use newsreel_wire::{BufferId, IdHash, Position, Sequence, SetId, Token};
@@ -172,6 +173,11 @@ impl BufferReader for FileReader {
             is_certain: !self.cards.read_only && self.folder.is_there(&card),
             xref: card.xref,
         })
+    }
+
+    fn file_of(&self, token: &Token) -> Option<PathBuf> {
+        let (card, _) = self.card(token, Blocking::Yes, &mut Vec::new()).ok()?;
+        Some(self.folder.dir.join(card.name))
     }
 
     fn token_at(&self, position: Position) -> Result<Token, ReadError> {

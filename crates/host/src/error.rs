@@ -243,6 +243,11 @@ impl Error {
                 path,
                 what: "a directory",
             },
+            _ if source.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => Self::NotAFile {
+                op,
+                path,
+                what: "a symbolic link that leads to itself",
+            },
             _ => Self::Io { op, path, source },
         }
     }

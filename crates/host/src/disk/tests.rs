@@ -516,3 +516,20 @@ fn what_is_in_memory_is_opened_without_waiting() {
         assert!(!is_known.unwrap_or(false));
     });
 }
+
+/// It stands where a file should be, as a directory does.
+#[test]
+fn a_link_that_leads_to_itself_is_no_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let link = dir.path().join("link");
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "makes what a disk must cope with"
+    )]
+    std::os::unix::fs::symlink("link", &link).unwrap();
+    for mode in [OpenMode::Read, OpenMode::ReadWrite] {
+        let error = RealDisk.open(&link, mode).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotAFile, "{error}");
+        assert!(error.to_string().contains("leads to itself"), "{error}");
+    }
+}

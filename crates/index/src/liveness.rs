@@ -54,12 +54,12 @@ impl<'a> Floors<'a> {
         if let Some((_, floor)) = self.known.iter().find(|(known, _)| *known == buffer) {
             return *floor;
         }
-        let floor = match self.past {
-            None => self.liveness.floor(buffer),
-            Some(past) => past
-                .binary_search_by_key(&buffer, |(known, _)| *known)
-                .map_or(Position::ZERO, |at| past[at].1),
-        };
+        let mut floor = self.liveness.floor(buffer);
+        if let Some(past) = self.past {
+            let known = past.binary_search_by_key(&buffer, |(known, _)| *known);
+            // After a power cut a floor may be lower than it was when it was noted, and articles there that were to go.
+            floor = floor.min(known.map_or(Position::ZERO, |at| past[at].1));
+        }
         self.known.push((buffer, floor));
         floor
     }
@@ -270,6 +270,22 @@ pub(crate) mod tests {
         check(1, true, Share::Some, 3);
         marks.raise(1, 101);
         check(0, true, Share::None, 4);
+    }
+
+    #[test]
+    fn what_is_live_now_was_never_gone() {
+        let marks = Marks::default();
+        marks.raise(0, 20);
+        let past = [0, 1].map(|buffer| (BufferId(buffer), Position(30)));
+        let mut floors = Floors::past(&marks, &past[..1]);
+        assert!(floors.is_live(&token(0, 20)), "it is so after a power cut");
+        assert!(!floors.is_live(&token(0, 19)));
+        marks.raise(0, 90);
+        let mut floors = Floors::past(&marks, &past[..1]);
+        assert!(floors.is_live(&token(0, 30)), "it went later");
+        assert!(!floors.is_live(&token(0, 29)));
+        marks.raise(1, 90);
+        assert!(Floors::past(&marks, &past[..1]).is_live(&token(1, 10)));
     }
 
     #[test]

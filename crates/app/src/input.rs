@@ -2,7 +2,7 @@
 //!
 //! They are not the spool's, so a pipe is waited for; a server that reads a file again must not come here.
 
-use std::io::{self, Read as _};
+use std::io::{self, Read};
 use std::path::Path;
 
 use anyhow::{Result, bail};
@@ -18,6 +18,23 @@ pub(crate) struct Input {
     pub(crate) octets: Vec<u8>,
     /// Whether it came from a pipe, a device or the standard input, and cannot be read again.
     pub(crate) is_stream: bool,
+}
+
+/// Opens a file to be read as it comes, however long it is; whether it can be read again.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "it is read from where the user says, not from a spool"
+)]
+pub(crate) fn open(path: &Path) -> Result<(Box<dyn Read + Send>, bool)> {
+    if path == Path::new(STANDARD_INPUT) {
+        return Ok((Box::new(io::stdin()), false));
+    }
+    let opened = std::fs::File::open(path).and_then(|file| {
+        let is_file = file.metadata()?.is_file();
+        Ok((file, is_file))
+    });
+    let (file, is_file) = opened.map_err(|error| Error::from_io(Op::Read, path, error))?;
+    Ok((Box::new(file), is_file))
 }
 
 /// Reads a file of at most so many octets.

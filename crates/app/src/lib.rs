@@ -4,6 +4,8 @@
 
 mod access;
 mod active;
+mod batches;
+mod called;
 mod commands;
 mod config;
 mod control;
@@ -25,7 +27,7 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 pub fn main() -> ExitCode {
     let mut command = commands::Cli::command();
     let words = commands::usenetfs::arguments(std::env::args_os());
-    let words = commands::inews::arguments(words);
+    let words = called::arguments(words);
     let understood = command.try_get_matches_from_mut(words);
     let understood = understood.and_then(|matches| {
         typed::note(&matches);

@@ -3,7 +3,6 @@
 //! What options say takes the place of the article's own fields.  A field for the author and a signature are added as
 //! inews does; everything else an article needs is the server's to add, and its checks are the server's too.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
@@ -96,18 +95,6 @@ pub(crate) struct Args {
     /// The configuration file
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-}
-
-/// What the program is called for this verb.
-const CALLED: &str = "inews";
-
-/// The arguments as the command line is read: called `inews`, it is this verb that is meant.
-pub(crate) fn arguments(mut words: Vec<OsString>) -> Vec<OsString> {
-    let called = words.first().map(Path::new).and_then(Path::file_name);
-    if called.is_some_and(|called| called == CALLED) {
-        words.splice(..1, ["newsreel", CALLED].map(OsString::from));
-    }
-    words
 }
 
 /// Whoever runs this.
@@ -340,12 +327,5 @@ mod tests {
             ..Author::default()
         };
         assert!(composed(&Args::default(), "A: b\n\nx\n", &long).is_err());
-    }
-
-    #[test]
-    fn a_link_called_inews() {
-        let read = |words: &[&str]| arguments(words.iter().map(OsString::from).collect());
-        assert_eq!(read(&["/usr/bin/inews", "-h"]), ["newsreel", "inews", "-h"]);
-        assert_eq!(read(&["newsreel", "status"]), ["newsreel", "status"]);
     }
 }

@@ -14,10 +14,11 @@ mod config;
 mod control;
 mod expire;
 pub(crate) mod group;
-pub(crate) mod inews;
+mod inews;
 mod man;
 mod peer;
 mod post;
+mod rnews;
 mod serve;
 mod status;
 mod store;
@@ -60,6 +61,8 @@ enum Verb {
     Post(post::Args),
     /// Post an article, with the options of INN's inews
     Inews(inews::Args),
+    /// Take batches of articles, or single ones, as INN's rnews does
+    Rnews(rnews::Args),
     /// Look at the buffers and segments
     #[command(subcommand)]
     Store(store::Verb),
@@ -107,6 +110,7 @@ pub(crate) fn run(cli: Cli) -> Result<()> {
         Verb::Article(verb) => article::run(&verb),
         Verb::Post(args) => post::run(&args),
         Verb::Inews(args) => inews::run(&args),
+        Verb::Rnews(args) => rnews::run(&args),
         Verb::Store(verb) => store::run(&verb),
         Verb::Expire(args) => expire::run(&args),
         Verb::Check(args) => check::run(&args),

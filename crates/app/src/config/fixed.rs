@@ -337,7 +337,7 @@ fn of_the_server() -> Vec<Fixed> {
             "parts that have not changed are shared by all; `session.write_stall_s` ends who takes nothing",
         ),
         row(
-            "An article that `newsreel post` and `inews` read",
+            "An article that `newsreel post`, `inews` and `rnews` read",
             octets(crate::posting::ARTICLE_OCTETS_MAX as u64),
             "beyond what people post; `newsreel bench feed --from` offers larger ones",
         ),

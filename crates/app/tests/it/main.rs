@@ -4,6 +4,7 @@
 mod access;
 mod adding;
 mod attack;
+mod batches;
 mod bench;
 mod bench_storage;
 mod block_device;

@@ -1,0 +1,105 @@
+//! What is damaged in batches: where, why, and the files that keep it.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use serde_json::{Value, json};
+
+use super::kept::{Folder, Keeping};
+
+/// Places that are named; of others there is a count.
+const NAMED_MAX: usize = 100;
+
+/// Damage of one or more batches.
+#[derive(Debug)]
+pub(crate) struct Damages {
+    folder: Folder,
+    /// The input that is read.
+    input: String,
+    count: u64,
+    named: Vec<String>,
+    remains: Option<Keeping>,
+    kept_in: Vec<PathBuf>,
+}
+
+impl Damages {
+    pub(crate) const fn new(folder: Folder) -> Self {
+        Self {
+            folder,
+            input: String::new(),
+            count: 0,
+            named: Vec::new(),
+            remains: None,
+            kept_in: Vec::new(),
+        }
+    }
+
+    /// What follows is of this input.
+    pub(crate) fn begin(&mut self, input: String) {
+        self.input = input;
+    }
+
+    /// Something is damaged.
+    pub(crate) fn add(&mut self, at: Option<u64>, why: &str) {
+        self.count += 1;
+        if self.named.len() < NAMED_MAX {
+            let at = at.map_or_else(String::new, |at| format!(", octet {at}"));
+            self.named.push(format!("{}{at}: {why}", self.input));
+        }
+    }
+
+    /// Keeps octets of which no article came.
+    pub(crate) fn keep(&mut self, octets: &[u8]) -> Result<()> {
+        if octets.is_empty() {
+            return Ok(());
+        }
+        self.remains()?.write(octets)
+    }
+
+    /// Keeps an article that cannot be offered.
+    pub(crate) fn keep_article(&mut self, article: &[u8]) -> Result<()> {
+        self.remains()?.article(article)
+    }
+
+    fn remains(&mut self) -> Result<&mut Keeping> {
+        Ok(match &mut self.remains {
+            Some(remains) => remains,
+            none => none.insert(self.folder.damage()?),
+        })
+    }
+
+    /// A whole input was kept.
+    pub(crate) fn kept(&mut self, path: PathBuf) {
+        self.kept_in.push(path);
+    }
+
+    /// Makes what is kept durable.
+    pub(crate) fn finish(&mut self) -> Result<()> {
+        if let Some(remains) = self.remains.take() {
+            self.kept_in.push(remains.finish()?);
+        }
+        Ok(())
+    }
+
+    /// Adds it to what programs are told.
+    pub(crate) fn json(&self, report: &mut Value) {
+        report["damaged"] = self.count.into();
+        report["damages"] = json!(self.named);
+        report["kept_in"] = json!(self.kept_in);
+    }
+
+    /// What people are told.
+    pub(crate) fn said(&self) -> String {
+        let mut said = String::new();
+        for damage in &self.named {
+            said += &format!("damaged: {damage}\n");
+        }
+        if self.count > self.named.len() as u64 {
+            said += &format!("damaged: {} places in all\n", self.count);
+        }
+        for path in &self.kept_in {
+            said += &format!("remains kept in {}\n", path.display());
+        }
+        said
+    }
+}

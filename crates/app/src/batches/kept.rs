@@ -1,0 +1,246 @@
+//! What is kept of batches: articles that wait for the server, and what was damaged.
+//!
+//! A file has its name only when all of it is on disk: until then it ends in `.new`, and nobody counts on it.  What we write is a
+//! zstd frame with a checksum, so that what keeps a bomb is no larger than the bomb; what is in a file that waits is a batch.
+
+use std::io::{self, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use newsreel_host::{Clock, Disk, ErrorKind, File, OpenMode};
+
+/// The directory of batches in a spool.
+pub(crate) const FOLDER: &str = "batches";
+const WAITING: &str = "waiting";
+const DAMAGED: &str = "damaged";
+/// What a file that is not whole ends in.
+const UNFINISHED: &str = ".new";
+/// A file that nobody finished for so long is left from a program that was killed.
+const UNFINISHED_S_MAX: u64 = 24 * 3600;
+const WRITE_OCTETS: usize = 256 << 10;
+/// Fast, and better than nothing by far.
+const LEVEL: i32 = 1;
+
+/// The two directories.
+#[derive(Debug, Clone)]
+pub(crate) struct Folder {
+    disk: Arc<dyn Disk>,
+    clock: Arc<dyn Clock>,
+    path: PathBuf,
+}
+
+/// A file of the host, written from its beginning to its end.
+#[derive(Debug)]
+struct Appended {
+    file: Arc<dyn File>,
+    len: u64,
+}
+
+impl Write for Appended {
+    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+        let wrote = self.file.write_at(octets, self.len);
+        wrote.map_err(io::Error::other)?;
+        self.len += octets.len() as u64;
+        Ok(octets.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A file that is being written.
+pub(crate) struct Keeping {
+    disk: Arc<dyn Disk>,
+    path: PathBuf,
+    out: zstd::stream::write::Encoder<'static, BufWriter<Appended>>,
+}
+
+impl std::fmt::Debug for Keeping {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Keeping")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A copy of an input, which goes with this.
+#[derive(Debug)]
+pub(crate) struct Held {
+    disk: Arc<dyn Disk>,
+    out: Appended,
+    path: PathBuf,
+    is_kept: bool,
+}
+
+impl Held {
+    /// It stays; where it is.
+    pub(crate) fn keep(mut self) -> Result<PathBuf> {
+        finish(self.disk.as_ref(), &self.out, &self.path)?;
+        self.is_kept = true;
+        Ok(self.path.clone())
+    }
+
+    /// All of it, from the beginning.
+    pub(crate) fn reader(&self) -> impl Read {
+        let (file, mut at) = (Arc::clone(&self.out.file), 0);
+        Reading(move |buf: &mut [u8]| {
+            let read = file.read_at(buf, at).map_err(io::Error::other)?;
+            at += read as u64;
+            Ok(read)
+        })
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            // What stays is removed another day.
+            let _ = self.disk.remove(&unfinished(&self.path));
+        }
+    }
+}
+
+/// What is read by asking for it.
+struct Reading<F>(F);
+
+impl<F: FnMut(&mut [u8]) -> io::Result<usize>> Read for Reading<F> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        (self.0)(buf)
+    }
+}
+
+impl Folder {
+    pub(crate) const fn new(disk: Arc<dyn Disk>, clock: Arc<dyn Clock>, path: PathBuf) -> Self {
+        Self { disk, clock, path }
+    }
+
+    /// Begins a file of articles that wait.
+    pub(crate) fn wait(&self) -> Result<Keeping> {
+        self.keep(WAITING, "batch.zst")
+    }
+
+    /// Begins a file of what is damaged.
+    pub(crate) fn damage(&self) -> Result<Keeping> {
+        self.keep(DAMAGED, "remains.zst")
+    }
+
+    fn keep(&self, folder: &str, ending: &str) -> Result<Keeping> {
+        let (file, path) = self.begin(folder, ending)?;
+        let out = BufWriter::with_capacity(WRITE_OCTETS, Appended { file, len: 0 });
+        let mut out = zstd::stream::write::Encoder::new(out, LEVEL)?;
+        out.include_checksum(true)?;
+        let disk = Arc::clone(&self.disk);
+        Ok(Keeping { disk, path, out })
+    }
+
+    /// Makes a file under a name that nobody has.
+    fn begin(&self, folder: &str, ending: &str) -> Result<(Arc<dyn File>, PathBuf)> {
+        let folder = self.path.join(folder);
+        self.disk.create_dir_all(&folder)?;
+        let (now, pid) = (self.clock.now().secs, newsreel_host::process::own_pid());
+        let mut nth = 0;
+        loop {
+            let path = folder.join(format!("{now:010}-{pid}-{nth:04}.{ending}"));
+            nth += 1;
+            if self.disk.exists(&path)? {
+                continue;
+            }
+            match self.disk.open(&unfinished(&path), OpenMode::CreateNew) {
+                Err(error) if error.kind() == ErrorKind::Exists => {}
+                file => return Ok((file?, path)),
+            }
+        }
+    }
+
+    /// Copies an input that may have to be kept as it is.
+    pub(crate) fn hold(&self, input: &mut dyn Read) -> Result<Held> {
+        let (file, path) = self.begin(DAMAGED, "original")?;
+        let mut held = Held {
+            disk: Arc::clone(&self.disk),
+            out: Appended { file, len: 0 },
+            path,
+            is_kept: false,
+        };
+        let mut out = BufWriter::with_capacity(WRITE_OCTETS, &mut held.out);
+        io::copy(input, &mut out)?;
+        out.into_inner().map_err(io::IntoInnerError::into_error)?;
+        Ok(held)
+    }
+
+    /// The batches that wait, oldest first.  What programs left that were killed goes: whoever gave it to them gives it again.
+    pub(crate) fn waiting(&self) -> Result<Vec<PathBuf>> {
+        self.finished(DAMAGED)?;
+        let mut found = self.finished(WAITING)?;
+        found.sort();
+        Ok(found)
+    }
+
+    fn finished(&self, folder: &str) -> Result<Vec<PathBuf>> {
+        let folder = self.path.join(folder);
+        let entries = match self.disk.list(&folder) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries?,
+        };
+        let mut found = Vec::new();
+        for entry in entries.into_iter().filter(|entry| !entry.is_dir) {
+            let path = folder.join(&entry.name);
+            if !entry.name.ends_with(UNFINISHED) {
+                found.push(path);
+            } else if let Some(facts) = self.disk.facts(&path)?
+                && facts.modified + UNFINISHED_S_MAX < self.clock.now().secs
+            {
+                self.forget(&path)?;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Removes a batch that waits no more; another may have done so.
+    pub(crate) fn forget(&self, path: &Path) -> Result<()> {
+        match self.disk.remove(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            done => Ok(done?),
+        }
+    }
+}
+
+fn unfinished(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(UNFINISHED);
+    PathBuf::from(name)
+}
+
+/// All of it is on disk, and then its name.
+fn finish(disk: &dyn Disk, out: &Appended, path: &Path) -> Result<()> {
+    out.file.sync_all()?;
+    disk.rename(&unfinished(path), path)?;
+    disk.sync_dir(path.parent().unwrap_or_else(|| Path::new("/")))?;
+    Ok(())
+}
+
+impl Keeping {
+    /// Appends octets.
+    pub(crate) fn write(&mut self, octets: &[u8]) -> Result<()> {
+        let path = self.path.display();
+        self.out
+            .write_all(octets)
+            .with_context(|| format!("cannot write {path}"))
+    }
+
+    /// Appends an article as batches have it.
+    pub(crate) fn article(&mut self, article: &[u8]) -> Result<()> {
+        self.write(format!("#! rnews {}\n", article.len()).as_bytes())?;
+        self.write(article)
+    }
+
+    /// Makes it durable; where it is.
+    pub(crate) fn finish(self) -> Result<PathBuf> {
+        let about = || format!("cannot write {}", self.path.display());
+        let out = self.out.finish().with_context(about)?;
+        let out = out.into_inner().map_err(io::IntoInnerError::into_error);
+        finish(self.disk.as_ref(), &out.with_context(about)?, &self.path)?;
+        Ok(self.path)
+    }
+}

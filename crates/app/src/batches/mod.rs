@@ -1,0 +1,242 @@
+//! Batches that come in: each article is handed to the server and answered for, or waits in a file; what is damaged is kept.
+//!
+//! An input may be let go when [`take`] returned well: then everything in it is with the server, or on disk.
+
+pub(crate) mod damages;
+pub(crate) mod kept;
+mod lzw;
+mod sender;
+pub(crate) mod settled;
+pub(crate) mod unpack;
+
+use std::io::{self, Read};
+use std::net::SocketAddr;
+
+use anyhow::{Context as _, Result, anyhow};
+use newsreel_wire::MessageId;
+use newsreel_wire::article::{Headers, Known};
+use newsreel_wire::batch::{BatchReader, Step};
+use newsreel_wire::nntp::framing::lf_to_wire;
+
+use self::damages::Damages;
+use self::sender::{Line, Sender, Window};
+use self::settled::{Settled, Tally};
+use self::unpack::{Kind, unpack};
+use crate::posting;
+
+/// So much is read at once.
+const READ_OCTETS: usize = 256 << 10;
+
+/// Takes a batch, or an article; `server`: where to, or why nowhere.  `false`: it is packed and damaged, and what could be unpacked
+/// was taken.
+pub(crate) fn take(
+    input: &mut dyn Read,
+    server: &Result<SocketAddr, String>,
+    tally: &mut Tally,
+    damages: &mut Damages,
+) -> Result<bool> {
+    let line = match (tally.is_away(), server) {
+        (true, _) => None,
+        (false, Ok(server)) => Line::open(*server)
+            .map_err(|why| tally.is_away_because(why))
+            .ok(),
+        (false, Err(why)) => {
+            tally.is_away_because(why.clone());
+            None
+        }
+    };
+    let is_whole = match line {
+        None => Taker::new(Way::Waits(tally), damages).run(input),
+        Some(line) => {
+            let window = Window::default();
+            std::thread::scope(|scope| {
+                let mut taker = Taker::new(
+                    Way::Goes(Sender::start(scope, &window, line, tally)?),
+                    damages,
+                );
+                let ran = taker.run(input);
+                // Why articles can be noted no more is what its thread says.
+                if let Way::Goes(sender) = taker.way {
+                    sender.finish()?;
+                }
+                ran
+            })
+        }
+    };
+    tally.finish()?;
+    damages.finish()?;
+    is_whole
+}
+
+/// Whether a server is there and lets us send articles.
+pub(crate) fn is_ready(server: SocketAddr) -> Result<(), String> {
+    Line::open(server).map(|_| ())
+}
+
+/// Where articles go.
+enum Way<'scope> {
+    /// To the server.
+    Goes(Sender<'scope>),
+    /// To the file of those that wait.
+    Waits(&'scope mut Tally),
+}
+
+/// Takes an input apart.
+struct Taker<'scope, 'd> {
+    way: Way<'scope>,
+    damages: &'d mut Damages,
+    /// What was read and not looked at.
+    buf: Vec<u8>,
+    start: usize,
+    wire: Vec<u8>,
+}
+
+impl<'scope, 'd> Taker<'scope, 'd> {
+    const fn new(way: Way<'scope>, damages: &'d mut Damages) -> Self {
+        Self {
+            way,
+            damages,
+            buf: Vec::new(),
+            start: 0,
+            wire: Vec::new(),
+        }
+    }
+
+    /// Takes all there is; `false`: it could not be unpacked to its end.
+    fn run(&mut self, input: &mut dyn Read) -> Result<bool> {
+        let mut found = unpack(input).context("cannot read it")?;
+        let ended = match found.kind {
+            Kind::Article => self.one_article(&mut *found.reader),
+            _ => self.batch(&mut *found.reader),
+        }?;
+        match ended {
+            None => Ok(true),
+            Some(error) if found.was_packed => {
+                self.damages
+                    .add(None, &format!("it cannot be unpacked: {error}"));
+                Ok(false)
+            }
+            Some(error) => Err(error).context("cannot read it"),
+        }
+    }
+
+    /// Takes a batch; with what error its reader ended, if with one.
+    fn batch(&mut self, reader: &mut dyn Read) -> Result<Option<io::Error>> {
+        let mut batch = BatchReader::new(posting::ARTICLE_OCTETS_MAX);
+        let (mut at_end, mut error) = (false, None);
+        loop {
+            let rest = self.buf.get(self.start..).unwrap_or_default();
+            let step = batch.next(rest, at_end);
+            match step {
+                Step::Incomplete { used } => {
+                    self.keep(used)?;
+                    if let Way::Goes(sender) = &mut self.way {
+                        sender.flush();
+                    }
+                    match self.refill(reader) {
+                        Ok(more) => at_end = !more,
+                        Err(why) => (at_end, error) = (true, Some(why)),
+                    }
+                }
+                Step::End { used } => {
+                    self.keep(used)?;
+                    return Ok(error);
+                }
+                Step::Damaged { at, why, used } => {
+                    self.damages.add(Some(at), &why.to_string());
+                    self.keep(used)?;
+                }
+                Step::Article { body, used } => {
+                    let octets = std::mem::take(&mut self.buf);
+                    let rest = octets.get(self.start..).unwrap_or_default();
+                    let header = header_of(rest, body.start);
+                    self.damages.keep(rest.get(..header).unwrap_or_default())?;
+                    let taken = self.article(rest.get(body).unwrap_or_default());
+                    (self.buf, self.start) = (octets, self.start + used);
+                    taken?;
+                }
+            }
+        }
+    }
+
+    /// Keeps the next octets, because they are no article.
+    fn keep(&mut self, octets: usize) -> Result<()> {
+        let damaged = self.buf.get(self.start..self.start + octets);
+        self.damages.keep(damaged.unwrap_or_default())?;
+        self.start += octets;
+        Ok(())
+    }
+
+    /// Reads some more; `false`: there is no more.
+    fn refill(&mut self, reader: &mut dyn Read) -> io::Result<bool> {
+        self.buf.drain(..self.start);
+        self.start = 0;
+        let read = reader.take(READ_OCTETS as u64).read_to_end(&mut self.buf)?;
+        Ok(read > 0)
+    }
+
+    /// Takes an input that is an article.
+    fn one_article(&mut self, reader: &mut dyn Read) -> Result<Option<io::Error>> {
+        let mut article = Vec::new();
+        let limit = posting::ARTICLE_OCTETS_MAX as u64 + 1;
+        let error = (&mut *reader).take(limit).read_to_end(&mut article).err();
+        let is_whole = error.is_none() && (article.len() as u64) < limit;
+        if is_whole {
+            self.article(&article)?;
+            return Ok(None);
+        }
+        if error.is_none() {
+            self.damages
+                .add(Some(0), "article is larger than the limit");
+        }
+        loop {
+            self.damages.keep(&article)?;
+            article.clear();
+            let read = reader.take(READ_OCTETS as u64).read_to_end(&mut article);
+            if error.is_some() || read? == 0 {
+                return Ok(error);
+            }
+        }
+    }
+
+    /// Hands over an article.
+    fn article(&mut self, article: &[u8]) -> Result<()> {
+        self.wire.clear();
+        match memchr::memchr(b'\r', article) {
+            None => lf_to_wire(article, &mut self.wire),
+            Some(_) => self.wire = posting::wire_of(article),
+        }
+        let id = match id_of(&self.wire) {
+            Ok(id) => id,
+            Err(why) => {
+                self.damages.add(None, &why);
+                return self.damages.keep_article(article);
+            }
+        };
+        match &mut self.way {
+            Way::Waits(tally) => tally.settle(id, article, Settled::Deferred),
+            Way::Goes(sender) => match sender.send(id, article, &self.wire) {
+                true => Ok(()),
+                false => Err(anyhow!("what becomes of articles cannot be noted")),
+            },
+        }
+    }
+}
+
+/// Where the header line is that ends at `end`.
+fn header_of(octets: &[u8], end: usize) -> usize {
+    let before = octets.get(..end.saturating_sub(1)).unwrap_or_default();
+    memchr::memrchr(b'\n', before).map_or(0, |lf| lf + 1)
+}
+
+/// The message-id of an article in wire form, by which it is offered.
+fn id_of(wire: &[u8]) -> Result<&str, String> {
+    let headers = Headers::scan_stored(wire);
+    let headers = headers.map_err(|fault| format!("an article without a header block: {fault}"))?;
+    let Some(field) = headers.get(Known::MessageId) else {
+        return Err("an article without a Message-ID field".to_owned());
+    };
+    let id = MessageId::parse(field.trimmed());
+    let id = id.map_err(|error| format!("an article with a malformed Message-ID: {error}"))?;
+    std::str::from_utf8(id.as_bytes()).map_err(|error| error.to_string())
+}

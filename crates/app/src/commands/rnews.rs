@@ -1,0 +1,164 @@
+//! `newsreel rnews`, or a link to the program called `rnews`: takes batches, as INN's rnews(1) does.
+
+use std::io::Read;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use newsreel_host::{RealClock, RealDisk};
+
+use crate::batches::damages::Damages;
+use crate::batches::kept::{FOLDER, Folder};
+use crate::batches::settled::Tally;
+use crate::batches::unpack::{Kind, look};
+use crate::{batches, input, output, posting};
+
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  newsreel rnews < batch\n  newsreel rnews batch.gz batch.zst\n  newsreel rnews --retry\n\n\
+                  A file is a batch (`#! rnews`), such a batch packed with gzip, bzip2, zstd or compress, with or without a line as\n\
+                  `#! cunbatch` in front, or one article. Each article is accepted, refused (it is here), rejected, or deferred:\n\
+                  kept on disk while the server is away or takes nothing, until `newsreel rnews --retry`. What is damaged\n\
+                  is kept, too; the rest of its batch is taken.\n\n\
+                  The exit code is 0 when every article has one of these answers, and everything else of the files is kept;\n\
+                  2 when the command line is not understood; else 1: not everything was taken, and the same files can be given again."
+)]
+pub(crate) struct Args {
+    /// Batches, or articles [default: the standard input]
+    #[arg(default_value = input::STANDARD_INPUT, hide_default_value = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Take what was deferred
+    #[arg(short = 'U', long, conflicts_with = "files")]
+    retry: bool,
+    /// Print a line for each article
+    #[arg(short = 'v', long)]
+    verbose: bool,
+    /// The server to hand articles to [default: the one that runs on the spool]
+    #[arg(long, value_name = "HOST[:PORT]")]
+    server: Option<String>,
+    /// The directory of what is deferred or damaged [default: batches, in the spool]
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+    /// The spool directory [default: what the configuration says, else ./newsreel-spool]
+    #[arg(long, value_name = "DIR")]
+    spool: Option<PathBuf>,
+    /// The configuration file
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let spool = super::post::spool(args.spool.as_deref(), args.config.as_deref())?;
+    let keep = args.keep.clone().unwrap_or_else(|| spool.join(FOLDER));
+    let folder = Folder::new(Arc::new(RealDisk), Arc::new(RealClock::new()), keep);
+    let server = server(args.server.as_deref(), &spool);
+    let mut taking = Taking {
+        tally: Tally::new(folder.clone(), args.verbose, args.json),
+        damages: Damages::new(folder.clone()),
+        folder,
+        server,
+    };
+    let taken = match args.retry {
+        true => taking.retry(),
+        false => taking.take_files(&args.files),
+    };
+    // What came of those before the one that failed is said, too.
+    taking.report(args.json)?;
+    taken
+}
+
+/// Where articles go, or why nowhere.
+fn server(name: Option<&str>, spool: &Path) -> Result<SocketAddr, String> {
+    let found = match name {
+        Some(name) => posting::find(name, None),
+        None => posting::server_of(spool),
+    };
+    found.map_err(|error| output::chain(&error))
+}
+
+struct Taking {
+    folder: Folder,
+    server: Result<SocketAddr, String>,
+    tally: Tally,
+    damages: Damages,
+}
+
+impl Taking {
+    fn take_files(&mut self, files: &[PathBuf]) -> Result<()> {
+        for path in files {
+            let taken = input::open(path).and_then(|(mut file, can_be_read_again)| {
+                self.damages.begin(said_name(path));
+                match can_be_read_again {
+                    true => self.take_file(path, &mut *file),
+                    false => self.take_stream(&mut *file),
+                }
+            });
+            taken.with_context(|| format!("cannot take {}", said_name(path)))?;
+        }
+        Ok(())
+    }
+
+    /// Takes what can be read again, if need be.
+    fn take_file(&mut self, path: &Path, file: &mut dyn Read) -> Result<()> {
+        if !self.take(file)? {
+            let (mut again, _) = input::open(path)?;
+            self.damages.kept(self.folder.hold(&mut *again)?.keep()?);
+        }
+        Ok(())
+    }
+
+    /// Takes what comes once: what is packed is copied first, because damage may leave nothing that is worth keeping but all of it.
+    fn take_stream(&mut self, file: &mut dyn Read) -> Result<()> {
+        let (kind, mut file) = look(file)?;
+        if !matches!(kind, Kind::Packed(_) | Kind::Hint(_)) {
+            return self.take(&mut file).map(|_| ());
+        }
+        let held = self.folder.hold(&mut file)?;
+        if !self.take(&mut held.reader())? {
+            self.damages.kept(held.keep()?);
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, file: &mut dyn Read) -> Result<bool> {
+        batches::take(file, &self.server, &mut self.tally, &mut self.damages)
+    }
+
+    fn retry(&mut self) -> Result<()> {
+        let ready = self.server.clone().and_then(batches::is_ready);
+        if let Err(why) = ready {
+            self.tally.is_away_because(why);
+        }
+        for path in self.folder.waiting()? {
+            if self.tally.is_away() {
+                self.tally.still_waits(path);
+                continue;
+            }
+            let (mut file, _) = input::open(&path)?;
+            self.damages.begin(said_name(&path));
+            self.take_file(&path, &mut *file)?;
+            self.folder.forget(&path)?;
+        }
+        Ok(())
+    }
+
+    fn report(&self, json: bool) -> Result<()> {
+        if json {
+            let mut report = self.tally.json();
+            self.damages.json(&mut report);
+            return output::json(&report);
+        }
+        output::said(&format!("{}{}", self.tally.said(), self.damages.said()))
+    }
+}
+
+fn said_name(path: &Path) -> String {
+    match path == Path::new(input::STANDARD_INPUT) {
+        true => "the standard input".to_owned(),
+        false => path.display().to_string(),
+    }
+}

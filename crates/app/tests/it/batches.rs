@@ -1,0 +1,386 @@
+//! Batches as INN's rnews takes them: packed in any way, damaged, while the server is away or takes nothing.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use newsreel_host::{Disk as _, RealDisk, read_whole, replace_file};
+use serde_json::Value;
+
+use crate::client::NewsClient;
+use crate::spool::{Spool, newsreel, said};
+
+fn article(nth: u32) -> String {
+    format!(
+        "Path: peer.example!not-for-mail\nFrom: a@example.org\nNewsgroups: misc.test\nSubject: a test\n\
+         Date: Wed, 31 Dec 2025 12:00:00 +0000\nMessage-ID: <{nth}@batch.example>\n\n.body {nth}\n"
+    )
+}
+
+fn framed(article: &str) -> String {
+    format!("#! rnews {}\n{article}", article.len())
+}
+
+fn batch(numbers: std::ops::Range<u32>) -> String {
+    numbers.map(|nth| framed(&article(nth))).collect()
+}
+
+fn gzip(octets: &[u8]) -> Vec<u8> {
+    let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    out.write_all(octets).unwrap();
+    out.finish().unwrap()
+}
+
+fn bzip2(octets: &[u8]) -> Vec<u8> {
+    let mut out = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+    out.write_all(octets).unwrap();
+    out.finish().unwrap()
+}
+
+fn zstd(octets: &[u8]) -> Vec<u8> {
+    zstd::stream::encode_all(octets, 1).unwrap()
+}
+
+/// A spool with a group, and its server.
+fn served() -> (Spool, crate::spool::Server) {
+    let spool = Spool::new();
+    let server = spool.serve();
+    spool.text(&["group", "add", "misc.test"]);
+    (spool, server)
+}
+
+fn file(spool: &Spool, name: &str, octets: &[u8]) -> String {
+    let path = spool.folder().join(name);
+    replace_file(&RealDisk, &path, octets).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+/// Runs rnews with this on its standard input.
+fn piped(spool: &Spool, octets: &[u8]) -> Value {
+    let mut command = newsreel();
+    command
+        .args(["rnews", "--json", "--config"])
+        .arg(spool.config());
+    serde_json::from_str(&piped_into(command, octets).unwrap()).unwrap()
+}
+
+fn piped_into(mut command: Command, octets: &[u8]) -> Result<String, String> {
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let written = input.write_all(octets);
+    drop(input);
+    let output = child.wait_with_output().unwrap();
+    written.unwrap();
+    said(output)
+}
+
+/// Counts of accepted, refused, rejected, deferred and damaged.
+fn counts(report: &Value) -> [u64; 5] {
+    ["accepted", "refused", "rejected", "deferred", "damaged"]
+        .map(|key| report[key].as_u64().unwrap())
+}
+
+/// The files that a report names.
+fn files(report: &Value, key: &str) -> Vec<PathBuf> {
+    let list = report[key].as_array().unwrap().iter();
+    list.map(|path| path.as_str().unwrap().into()).collect()
+}
+
+fn text_of(path: &Path) -> Vec<u8> {
+    let octets = read_whole(&RealDisk, path, 64 << 20).unwrap();
+    match path.extension().is_some_and(|ending| ending == "zst") {
+        true => zstd::stream::decode_all(&octets[..]).unwrap(),
+        false => octets,
+    }
+}
+
+fn files_in(spool: &Spool, folder: &str) -> usize {
+    let folder = spool.path().join("batches").join(folder);
+    RealDisk.list(&folder).map_or(0, |entries| entries.len())
+}
+
+#[test]
+fn batches_are_taken_however_they_are_packed() {
+    let (spool, server) = served();
+    let plain = file(&spool, "plain", batch(0..3).as_bytes());
+    assert_eq!(counts(&spool.json(&["rnews", &plain])), [3, 0, 0, 0, 0]);
+    assert_eq!(counts(&spool.json(&["rnews", &plain])), [0, 3, 0, 0, 0]);
+    type Packing = fn(&[u8]) -> Vec<u8>;
+    let packings: [(u32, Packing); 4] = [
+        (3, gzip),
+        (6, bzip2),
+        (9, zstd),
+        (12, |octets| [b"#! zunbatch\n", &gzip(octets)[..]].concat()),
+    ];
+    for (from, packed) in packings {
+        let octets = packed(batch(from..from + 3).as_bytes());
+        assert_eq!(counts(&piped(&spool, &octets)), [3, 0, 0, 0, 0]);
+        let path = file(&spool, "packed", &octets);
+        assert_eq!(counts(&spool.json(&["rnews", &path])), [0, 3, 0, 0, 0]);
+    }
+    assert_eq!(
+        counts(&piped(&spool, article(15).as_bytes())),
+        [1, 0, 0, 0, 0]
+    );
+    let crlf = article(16).replace('\n', "\r\n");
+    assert_eq!(
+        counts(&piped(&spool, framed(&crlf).as_bytes())),
+        [1, 0, 0, 0, 0]
+    );
+    assert_eq!(counts(&piped(&spool, b"")), [0; 5]);
+    assert_eq!(
+        (files_in(&spool, "waiting"), files_in(&spool, "damaged")),
+        (0, 0)
+    );
+    let mut client = NewsClient::connect(server.address);
+    for nth in [1, 4, 16] {
+        assert!(
+            client
+                .ask(&format!("BODY <{nth}@batch.example>"))
+                .starts_with("222")
+        );
+        assert_eq!(client.raw_block(), [format!("..body {nth}").into_bytes()]);
+    }
+    server.stop();
+}
+
+#[test]
+fn every_article_is_answered_for() {
+    let (spool, server) = served();
+    let unwanted = article(1).replace("misc.test", "no.such.group");
+    let batch = [batch(0..1), framed(&unwanted), batch(0..1)].concat();
+    let path = file(&spool, "batch", batch.as_bytes());
+    let told = spool.text(&["rnews", "-v", &path]);
+    let lines: Vec<&str> = told.lines().collect();
+    assert_eq!(lines[0], "<0@batch.example> accepted", "{told}");
+    assert!(
+        lines[1].starts_with("<1@batch.example> rejected: "),
+        "{told}"
+    );
+    assert_eq!(lines[2], "<0@batch.example> refused", "{told}");
+    assert_eq!(
+        lines[3], "1 accepted, 1 refused, 1 rejected, 0 deferred",
+        "{told}"
+    );
+    assert!(lines[4].starts_with("rejected 1: "), "{told}");
+    let report = spool.json(&["rnews", &path]);
+    assert_eq!(counts(&report), [0, 2, 1, 0, 0]);
+    server.stop();
+}
+
+#[test]
+fn a_damaged_batch_loses_only_what_is_damaged() {
+    let (spool, server) = served();
+    let cut = framed(&article(2)).replace("body", "bo");
+    let nameless = article(4).replace("Message-ID", "X-Nothing");
+    let tail = framed(&article(6));
+    let parts = [
+        "junk in front\n",
+        &batch(0..2),
+        &cut,
+        &batch(3..4),
+        &framed(&nameless),
+        &batch(5..6),
+        &tail[..tail.len() - 3],
+    ];
+    let report = piped(&spool, parts.concat().as_bytes());
+    assert_eq!(counts(&report), [4, 0, 0, 0, 4], "{report}");
+    let kept = files(&report, "kept_in");
+    assert_eq!(kept.len(), 1);
+    let expected = [parts[0], &cut, &framed(&nameless), parts[6]].concat();
+    assert_eq!(String::from_utf8(text_of(&kept[0])).unwrap(), expected);
+    server.stop();
+}
+
+#[test]
+fn what_cannot_be_unpacked_is_kept_as_it_came() {
+    let (spool, server) = served();
+    let whole = batch(0..2000);
+    for (nth, packed) in [
+        gzip(whole.as_bytes()),
+        bzip2(whole.as_bytes()),
+        zstd(whole.as_bytes()),
+    ]
+    .iter()
+    .enumerate()
+    {
+        let mut cut = packed[..packed.len() * 2 / 3].to_vec();
+        cut.extend_from_slice(b"and something else");
+        let path = file(&spool, "cut", &cut);
+        for report in [piped(&spool, &cut), spool.json(&["rnews", &path])] {
+            let [accepted, refused, rejected, deferred, damaged] = counts(&report);
+            assert!(accepted + refused > 0 || nth == 1, "{report}");
+            assert!(rejected + deferred == 0 && damaged >= 1, "{report}");
+            let kept = files(&report, "kept_in");
+            assert!(kept.iter().any(|path| text_of(path) == cut), "{report}");
+        }
+        // Not even a first octet can be unpacked.
+        let report = piped(&spool, &packed[..7]);
+        assert_eq!(counts(&report), [0, 0, 0, 0, 1], "{report}");
+        assert_eq!(text_of(&files(&report, "kept_in")[0]), &packed[..7]);
+    }
+    let unfinished = RealDisk
+        .list(&spool.path().join("batches/damaged"))
+        .unwrap();
+    assert!(
+        unfinished.iter().all(|entry| !entry.name.ends_with(".new")),
+        "{unfinished:?}"
+    );
+    server.stop();
+}
+
+/// A bomb is unpacked in little memory, and what is kept of it is little.
+#[test]
+fn a_bomb_is_harmless() {
+    let (spool, server) = served();
+    let mut out = zstd::stream::write::Encoder::new(Vec::new(), 1).unwrap();
+    for _ in 0..3000 {
+        out.write_all(&[b'x'; 1 << 20]).unwrap();
+    }
+    let bomb = [
+        out.finish().unwrap(),
+        zstd(b"\n"),
+        zstd(batch(0..2).as_bytes()),
+    ]
+    .concat();
+    let path = file(&spool, "bomb", &bomb);
+    // 3 GB do not fit into this.
+    let limited = format!(
+        "ulimit -v 1000000; exec {} rnews --json --config {} {path}",
+        newsreel().get_program().to_str().unwrap(),
+        spool.config().display()
+    );
+    let report = said(
+        Command::new("/bin/sh")
+            .args(["-c", &limited])
+            .output()
+            .unwrap(),
+    );
+    let report: Value = serde_json::from_str(&report.unwrap()).unwrap();
+    assert_eq!(counts(&report), [2, 0, 0, 0, 1], "{report}");
+    let kept = read_whole(&RealDisk, &files(&report, "kept_in")[0], 4 << 20).unwrap();
+    assert!(kept.len() < 1 << 20, "{}", kept.len());
+    server.stop();
+}
+
+#[test]
+fn articles_wait_while_the_server_is_away() {
+    let (spool, server) = served();
+    server.stop();
+    let report = piped(&spool, &gzip(batch(0..5).as_bytes()));
+    assert_eq!(counts(&report), [0, 0, 0, 5, 0], "{report}");
+    assert!(
+        report["away"]
+            .as_str()
+            .unwrap()
+            .contains("no server is running"),
+        "{report}"
+    );
+    let waits = files(&report, "waits_in");
+    assert_eq!(text_of(&waits[0]), batch(0..5).as_bytes());
+    let told = spool.text(&["rnews", "--retry"]);
+    assert!(told.contains("waiting in"), "{told}");
+    assert_eq!(files(&spool.json(&["rnews", "--retry"]), "waits_in"), waits);
+    let server = spool.serve();
+    assert_eq!(counts(&spool.json(&["rnews", "-U"])), [5, 0, 0, 0, 0]);
+    assert_eq!(counts(&spool.json(&["rnews", "--retry"])), [0; 5]);
+    assert_eq!(files_in(&spool, "waiting"), 0);
+    server.stop();
+}
+
+#[test]
+fn articles_wait_while_the_server_takes_nothing() {
+    let (spool, server) = served();
+    let many = file(&spool, "many", batch(0..3000).as_bytes());
+    server.forbid_writing(&spool);
+    let report = spool.json(&["rnews", &many]);
+    assert_eq!(counts(&report), [0, 0, 0, 3000, 0], "{report}");
+    assert!(
+        report["away"]
+            .as_str()
+            .unwrap()
+            .starts_with("the server says 400 Cannot take articles now"),
+        "{report}"
+    );
+    // It is tried again in vain: they wait in another file, and no article in two.
+    let again = spool.json(&["rnews", "--retry"]);
+    assert_eq!(counts(&again), [0, 0, 0, 3000, 0], "{again}");
+    assert_eq!(files_in(&spool, "waiting"), 1);
+    assert_eq!(
+        text_of(&files(&again, "waits_in")[0]),
+        batch(0..3000).as_bytes()
+    );
+    server.allow_writing(&spool);
+    assert_eq!(
+        counts(&spool.json(&["rnews", "--retry"])),
+        [3000, 0, 0, 0, 0]
+    );
+    assert_eq!(files_in(&spool, "waiting"), 0);
+    server.stop();
+}
+
+/// Whoever is killed has lost nothing: what it was given is given again, what waited waits.
+#[test]
+fn a_kill_loses_nothing() {
+    let (spool, server) = served();
+    server.stop();
+    let all = file(&spool, "all", batch(0..20_000).as_bytes());
+    assert_eq!(counts(&spool.json(&["rnews", &all])), [0, 0, 0, 20_000, 0]);
+    let server = spool.serve();
+    let mut done = 0;
+    for round in 1..20 {
+        let mut command = newsreel();
+        command
+            .args(["rnews", "--retry", "--config"])
+            .arg(spool.config());
+        let mut child = command.stdout(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(15 * round));
+        child.kill().unwrap();
+        let status = child.wait().unwrap();
+        done += u32::from(status.success());
+        assert!(
+            files_in(&spool, "waiting") >= 1 || done > 0,
+            "nothing waits, and nobody took it"
+        );
+    }
+    // The server goes while articles are under way.
+    let mut command = newsreel();
+    command
+        .args(["rnews", "--json", "--config"])
+        .arg(spool.config());
+    let more = batch(20_000..40_000);
+    let child = std::thread::spawn(move || piped_into(command, more.as_bytes()));
+    std::thread::sleep(std::time::Duration::from_millis(150));
+    server.kill();
+    let report: Value = serde_json::from_str(&child.join().unwrap().unwrap()).unwrap();
+    let [accepted, refused, rejected, deferred, damaged] = counts(&report);
+    assert_eq!(accepted + deferred, 20_000, "{report}");
+    assert_eq!((refused, rejected, damaged), (0, 0, 0), "{report}");
+    let server = spool.serve();
+    spool.json(&["rnews", "--retry"]);
+    assert_eq!(counts(&spool.json(&["rnews", &all]))[1], 20_000);
+    let mut client = NewsClient::connect(server.address);
+    let group = client.ask("GROUP misc.test");
+    assert!(group.starts_with("211 40000 "), "{group}");
+    server.stop();
+}
+
+#[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a link beside the spool, as an administrator makes it"
+)]
+fn a_link_called_rnews_takes_a_batch() {
+    let (spool, server) = served();
+    let link = spool.folder().join("rnews");
+    std::os::unix::fs::symlink(newsreel().get_program(), &link).unwrap();
+    let mut command = Command::new(&link);
+    command.arg("--config").arg(spool.config());
+    let told = piped_into(command, batch(0..2).as_bytes()).unwrap();
+    assert_eq!(told, "2 accepted, 0 refused, 0 rejected, 0 deferred\n");
+    server.stop();
+}

@@ -11,6 +11,7 @@ const FINE: &[&str] = &[
     "Apache-2.0 WITH LLVM-exception",
     "BSD-2-Clause",
     "BSD-3-Clause",
+    "bzip2-1.0.6",
     "CC0-1.0",
     "ISC",
     "MIT",

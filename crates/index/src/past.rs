@@ -30,8 +30,8 @@ pub(crate) fn seconds(time: UnixTime) -> u32 {
 }
 
 impl PastFloors {
-    /// Notes where the floors stand now of the buffers that the history names, unless that was done a short while ago, and
-    /// drops what tells nothing any more of what went `remember_s` ago.
+    /// Notes where the floors stand now of the buffers that the history names (ascending), unless that was done a short while ago,
+    /// and drops what tells nothing any more of what went `remember_s` ago.
     pub(crate) fn note(&mut self, now: UnixTime, remember_s: u64, floors: &[(BufferId, Position)]) {
         let (now_s, since) = (seconds(now), UnixTime(now.0.saturating_sub(remember_s)));
         for past in &mut self.0 {
@@ -52,10 +52,10 @@ impl PastFloors {
             }));
         }
         self.0.retain(|past| {
-            let is_named = floors.iter().any(|(buffer, _)| *buffer == past.buffer);
+            let named = floors.binary_search_by_key(&past.buffer, |(buffer, _)| *buffer);
             let is_asked = past.time >= seconds(since)
                 || at_since.binary_search(&(past.buffer, past.floor)).is_ok();
-            is_named && is_asked
+            named.is_ok() && is_asked
         });
     }
 

@@ -519,20 +519,42 @@ async fn articles_in_no_group_move_too() {
     assert_eq!(world.problems(), Vec::<String>::new());
 }
 
+/// Twelve articles in a set, one of them cancelled, on a disk that may fail.
+async fn about_to_move(from: &str) -> (MemoryDisk, FaultyDisk, World) {
+    let memory = MemoryDisk::new();
+    let faulty = FaultyDisk::new(Arc::new(memory.clone()));
+    let world = World::on(Arc::new(faulty.clone()), two_sets());
+    feed(&world, 0, 12).await;
+    if from == "files" {
+        assert_eq!(relocate(&world, "main", "files", None).articles, 12);
+    }
+    cancel(&world, "<3@t.example>");
+    world.wait_until("the removal of its files", |world| {
+        [0, 14].contains(&names(world.disk.as_ref()))
+    });
+    (memory, faulty, world)
+}
+
+/// The same move again ends it, nobody is shown anything else, and only what moved lies in the files.
+async fn assert_ends(after: &World, (from, to): (&str, &str), before: &[String], at: &str) {
+    let again = relocate(after, from, to, None);
+    assert!(again.left == 0 && !again.is_cut, "{at}: {again:?}");
+    assert_same(&seen(after, 12).await, before, at);
+    feed(after, 60, 1).await;
+    assert_eq!(after.problems(), Vec::<String>::new(), "{at}");
+    // 0, 6 and 9 have two names.
+    let expected = if to == "files" { 14 } else { 0 };
+    let there = files(after.disk.as_ref(), Path::new(DIR));
+    assert_eq!(there.len(), expected, "{at}: {there:?}, {again:?}");
+}
+
 /// The power goes at every sync of a move, there and back again: all is there, and the same again ends it and leaves nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_power_cut_at_any_moment_of_a_move_costs_nothing() {
     for (from, to) in [("main", "files"), ("files", "main")] {
         let (mut nth, mut is_whole) = (0, false);
         while !is_whole {
-            let memory = MemoryDisk::new();
-            let faulty = FaultyDisk::new(Arc::new(memory.clone()));
-            let world = World::on(Arc::new(faulty.clone()), two_sets());
-            feed(&world, 0, 12).await;
-            if from == "files" {
-                assert_eq!(relocate(&world, "main", "files", None).articles, 12);
-            }
-            cancel(&world, "<3@t.example>");
+            let (memory, faulty, world) = about_to_move(from).await;
             let before = seen(&world, 12).await;
             faulty.stop_at_sync(faulty.counts().syncs() + 1 + nth);
             let left = scope(|scope| {
@@ -564,14 +586,7 @@ async fn a_power_cut_at_any_moment_of_a_move_costs_nothing() {
             let after = open_on(Arc::new(left.clone()), &world.config, &world.clock);
             assert_same(&seen(&after, 12).await, &before, &at);
             assert_eq!(after.problems(), Vec::<String>::new(), "{at}");
-            let again = relocate(&after, from, to, None);
-            assert!(again.left == 0 && !again.is_cut, "{at}: {again:?}");
-            assert_same(&seen(&after, 12).await, &before, &at);
-            feed(&after, 60, 1).await;
-            assert_eq!(after.problems(), Vec::<String>::new(), "{at}");
-            // 0, 6 and 9 have two names.
-            let expected = if to == "files" { 14 } else { 0 };
-            assert_eq!(names(&left), expected, "{at}");
+            assert_ends(&after, (from, to), &before, &at).await;
             nth += 1;
         }
         assert!(nth > 8, "{nth}");
@@ -596,17 +611,7 @@ async fn a_disk_that_fails_at_any_moment_of_a_move_costs_nothing() {
             while is_struck {
                 nth += step;
                 let at = format!("{from} to {to}, {op} {nth}");
-                let memory = MemoryDisk::new();
-                let faulty = FaultyDisk::new(Arc::new(memory.clone()));
-                let world = World::on(Arc::new(faulty.clone()), two_sets());
-                feed(&world, 0, 12).await;
-                if from == "files" {
-                    assert_eq!(relocate(&world, "main", "files", None).articles, 12);
-                }
-                cancel(&world, "<3@t.example>");
-                world.wait_until("the removal of its files", |world| {
-                    [0, 14].contains(&names(world.disk.as_ref()))
-                });
+                let (memory, faulty, world) = about_to_move(from).await;
                 let before = seen(&world, 12).await;
                 let count = faulty.counts().of(op);
                 faulty.add(Fault::new(op, "", Effect::Medium).nth(nth));
@@ -640,19 +645,7 @@ async fn a_disk_that_fails_at_any_moment_of_a_move_costs_nothing() {
                         after.engine.status().damaged.is_empty()
                     });
                     assert_same(&seen(&after, 12).await, &before, &at);
-                    let again = relocate(&after, from, to, None);
-                    assert!(again.left == 0 && !again.is_cut, "{at}: {again:?}");
-                    assert_same(&seen(&after, 12).await, &before, &at);
-                    feed(&after, 60, 1).await;
-                    assert_eq!(after.problems(), Vec::<String>::new(), "{at}");
-                    // 0, 6 and 9 have two names.
-                    let expected = if to == "files" { 14 } else { 0 };
-                    let there = files(&left, Path::new(DIR));
-                    assert_eq!(
-                        there.len(),
-                        expected,
-                        "{at}: {there:?}, {moved:?}, {again:?}"
-                    );
+                    assert_ends(&after, (from, to), &before, &at).await;
                 }
             }
             assert!(

@@ -80,15 +80,6 @@ pub(crate) struct Remember {
     pub(crate) floors: Vec<(BufferId, Position)>,
 }
 
-impl Remember {
-    pub(crate) fn forgetting<'a>(&'a self, liveness: &'a dyn Liveness) -> Forgetting<'a> {
-        Forgetting {
-            since: seconds(self.since),
-            then: Floors::past(liveness, &self.floors),
-        }
-    }
-}
-
 /// Tells what is needed no more.
 #[derive(Debug)]
 pub(crate) struct Forgetting<'a> {
@@ -97,7 +88,14 @@ pub(crate) struct Forgetting<'a> {
     then: Floors<'a>,
 }
 
-impl Forgetting<'_> {
+impl<'a> Forgetting<'a> {
+    pub(crate) fn new(remember: &'a Remember, liveness: &'a dyn Liveness) -> Self {
+        Self {
+            since: seconds(remember.since),
+            then: Floors::past(liveness, &remember.floors),
+        }
+    }
+
     /// Whether an entry is needed no more.  One that was withdrawn hides its article as long as that is there.
     pub(crate) fn forgets(&mut self, stored: &Stored) -> bool {
         let then = &mut self.then;

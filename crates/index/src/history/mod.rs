@@ -176,7 +176,7 @@ impl History {
 
     /// What is needed no more, by what is remembered.
     pub(crate) fn forgetting<'a>(&'a self, remember: &'a Remember) -> Forgetting<'a> {
-        remember.forgetting(self.liveness.as_ref())
+        Forgetting::new(remember, self.liveness.as_ref())
     }
 
     /// Where the floors stand of all buffers that the sealed buckets name.

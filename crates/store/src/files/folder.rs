@@ -191,7 +191,7 @@ impl Folder {
                 made_durable.inspect_err(|_| self.roots.failed(dir))?;
             }
             if own.is_some_and(|own| own != file_system) {
-                self.roots.note(dir, file_system)?;
+                self.roots.note(dir, file_system, true)?;
             }
         }
         Ok(())
@@ -209,6 +209,9 @@ impl Folder {
         let mut why = TextError::Missing;
         for name in card.names() {
             match self.read_named(name, card, (want, blocking), text) {
+                Ok(path) if self.has_hierarchies && !self.roots.saw(&path, blocking) => {
+                    return Err(TextError::WouldBlock);
+                }
                 Ok(_) => return Ok(()),
                 Err(TextError::Missing) => {}
                 Err(TextError::Damaged(what)) => why = TextError::Damaged(what),

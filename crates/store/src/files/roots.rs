@@ -3,21 +3,24 @@
 //! Without its disk such a directory looks as if everybody had removed its files.  So what is known of roots is kept in a
 //! file, `roots` in the catalogue, durable before the first article on one is acknowledged.  Where a known root is missing
 //! nothing is written, and nothing that lay there is taken for removed; one that is full or fails keeps out its own articles
-//! only.  A set that was made before there was such a list, or whose list is damaged, has one that is not complete: there an
+//! only.  Nor does anything count as removed on a file system on which no article of the set was seen since it came there: it
+//! may be another one than had them.  A set that was made before there was such a list, or whose list is damaged, has one that is not complete: there an
 //! absent or empty directory may be a disk that nobody knows, for good.  The file is drawn in `docs/formats/catalogue.md`; who
 //! writes `none` into it says that there are no roots any more.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use newsreel_host::{Disk, ErrorKind, read_whole, replace_file};
 use newsreel_wire::UnixTime;
 use parking_lot::Mutex;
 
-use crate::method::TRIED_AGAIN_AFTER_S;
+use crate::method::{Blocking, CheckpointWrite, TRIED_AGAIN_AFTER_S};
+
+use super::folder::Folder;
 
 /// What the file is called.
 pub(crate) const ROOTS: &str = "roots";
@@ -36,6 +39,8 @@ pub(crate) struct Roots {
     /// The directory of the set.
     dir: PathBuf,
     file: PathBuf,
+    /// The file system of that directory.
+    own: OnceLock<u64>,
     inner: Mutex<Inner>,
     /// At least one was missing or failing when that was looked at last.
     are_in_trouble: AtomicBool,
@@ -57,6 +62,8 @@ struct Inner {
 struct Root {
     /// Which one is there, once that was seen.
     file_system: Option<u64>,
+    /// An article was read or written on it since it came.
+    is_seen: bool,
     is_missing: bool,
     failing: Failing,
     /// Octets that may be written before its file system is asked again.
@@ -75,6 +82,7 @@ impl Root {
     fn new() -> Self {
         Self {
             file_system: None,
+            is_seen: false,
             is_missing: false,
             failing: Failing::No,
             room: u64::MAX,
@@ -205,6 +213,7 @@ impl Roots {
             disk: Arc::clone(disk),
             dir: dir.to_path_buf(),
             file,
+            own: OnceLock::new(),
             are_there: AtomicBool::new(!inner.known.is_empty()),
             inner: Mutex::new(inner),
             are_in_trouble: AtomicBool::new(false),
@@ -220,10 +229,11 @@ impl Roots {
         Ok(roots)
     }
 
+    /// Notes what is mounted now: nobody may read or write there before it goes.
     fn note_mounted(&self) {
         let mounted = self.disk.mounts_below(&self.dir).unwrap_or_default();
         let mut mounted = mounted.iter();
-        let noted = mounted.try_for_each(|at| self.note(at, self.disk.file_system(at)?));
+        let noted = mounted.try_for_each(|at| self.note(at, self.disk.file_system(at)?, false));
         if let Err(error) = noted {
             tracing::error!(%error, "what is mounted below a set cannot be noted");
         }
@@ -253,6 +263,7 @@ impl Roots {
             // What cannot be looked at is not there.
             let file_system = self.root_at(&at).unwrap_or(None);
             let is_missing = file_system.is_none();
+            root.is_seen &= root.file_system == file_system;
             root.file_system = file_system.or(root.file_system);
             if is_missing && !root.is_missing {
                 *is_news = true;
@@ -365,23 +376,87 @@ impl Roots {
         Some(left.is_some())
     }
 
-    /// Something was written in this directory, which is on this file system and not on the set's: notes where that begins,
-    /// durably.
-    pub(crate) fn note(&self, dir: &Path, file_system: u64) -> newsreel_host::Result<()> {
-        let name_of = |at: &'_ Path| Some(at.strip_prefix(&self.dir).ok()?.to_str()?.to_owned());
+    /// The file system of the set's directory; none as long as there is no such directory.
+    fn own(&self) -> Option<u64> {
+        if let Some(own) = self.own.get() {
+            return Some(*own);
+        }
+        let own = self.disk.file_system(&self.dir).ok()?;
+        Some(*self.own.get_or_init(|| own))
+    }
+
+    fn name_of(&self, at: &Path) -> Option<String> {
+        Some(at.strip_prefix(&self.dir).ok()?.to_str()?.to_owned())
+    }
+
+    /// An article was read from this file: where that is on another file system than the set's, that is noted.  `false`: it would
+    /// have to wait for that.
+    pub(crate) fn saw(&self, file: &Path, blocking: Blocking) -> bool {
+        let dir = file.parent().unwrap_or(&self.dir);
+        let Ok(here) = self.disk.file_system(dir) else {
+            return true;
+        };
+        if self.own() == Some(here) || self.is_noted(dir, here, true) {
+            return true;
+        }
+        if blocking == Blocking::Yes
+            && let Err(error) = self.note(dir, here, true)
+        {
+            tracing::error!(path = %dir.display(), %error, "that articles lie on a file system of their own cannot be noted");
+        }
+        blocking == Blocking::Yes
+    }
+
+    /// Whether an article that is not in this directory was removed, as far as its file system tells: that of the set, or one
+    /// on which others were seen.
+    pub(crate) fn were_seen(&self, dir: &Path) -> bool {
+        let there = dir
+            .ancestors()
+            .find_map(|at| match self.disk.file_system(at) {
+                Err(error) if error.kind() == ErrorKind::NotFound => None,
+                here => Some(here.ok()),
+            });
+        let Some(Some(here)) = there else {
+            return false;
+        };
         let mut inner = self.inner.lock();
-        let leading = name_of(dir).and_then(|name| Some(inner.of(&name)?.1.file_system));
-        if leading == Some(Some(file_system)) {
+        let root = self.name_of(dir).and_then(|name| Some(inner.of(&name)?.1));
+        let is_of_root = |root: &mut Root| root.is_seen && root.file_system == Some(here);
+        self.own() == Some(here) || root.is_some_and(is_of_root)
+    }
+
+    /// Whether this directory is known to be on this file system; an article was seen there, or not.
+    fn is_noted(&self, dir: &Path, file_system: u64, is_seen: bool) -> bool {
+        let mut inner = self.inner.lock();
+        let root = self.name_of(dir).and_then(|name| Some(inner.of(&name)?.1));
+        let root = root.filter(|root| root.file_system == Some(file_system));
+        root.map(|root| root.is_seen |= is_seen).is_some()
+    }
+
+    /// This directory, in which an article was seen or written, or perhaps none was, is on this file system and not on the set's:
+    /// notes where that begins, durably.
+    pub(crate) fn note(
+        &self,
+        dir: &Path,
+        file_system: u64,
+        is_seen: bool,
+    ) -> newsreel_host::Result<()> {
+        if self.is_noted(dir, file_system, is_seen) {
             return Ok(());
         }
+        let mut inner = self.inner.lock();
         let mut new = Vec::new();
         for at in dir.ancestors().take_while(|at| *at != self.dir) {
-            let Some(name) = name_of(at).filter(|name| !inner.known.contains_key(name)) else {
+            let Some(name) = self
+                .name_of(at)
+                .filter(|name| !inner.known.contains_key(name))
+            else {
                 continue;
             };
-            if let Some(file_system) = self.root_at(at)? {
+            if let Some(here) = self.root_at(at)? {
                 let root = Root {
-                    file_system: Some(file_system),
+                    file_system: Some(here),
+                    is_seen: is_seen && here == file_system,
                     ..Root::new()
                 };
                 inner.known.insert(name.clone(), root);
@@ -406,6 +481,17 @@ impl Roots {
         }
         let text = encode(self.is_complete, inner.known.keys().map(String::as_str));
         replace_file(self.disk.as_ref(), &self.file, text.as_bytes())
+    }
+}
+
+/// With each checkpoint the table of mounts is looked at.
+#[derive(Debug)]
+pub(super) struct LookAtMounts(pub(super) Arc<Folder>);
+
+impl CheckpointWrite for LookAtMounts {
+    fn write(&mut self) -> crate::error::Result<()> {
+        self.0.roots.note_mounted();
+        Ok(())
     }
 }
 

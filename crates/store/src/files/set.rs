@@ -16,7 +16,7 @@ use super::hollows::Hollows;
 use super::reader::FileReader;
 use super::reclaim::Reclaim;
 use super::removal::Removal;
-use super::roots::Roots;
+use super::roots::{LookAtMounts, Roots};
 use super::{CATALOGUE, CATALOGUE_OCTETS, Naming, article_token, card_token};
 use crate::config::SetConfig;
 use crate::error::{PlaceError, Result};
@@ -316,6 +316,10 @@ impl StorageMethod for FileSet {
 
     fn checkpoint(&mut self, out: &mut Vec<Box<dyn CheckpointWrite>>) {
         self.cards.checkpoint(out);
+        let folder = &self.reader.folder;
+        if self.reader.cards.is_usable() && folder.has_hierarchies {
+            out.push(Box::new(LookAtMounts(Arc::clone(folder))));
+        }
         let has_news = std::mem::take(&mut self.may_be_emptier) || self.hollows.waits();
         if self.reader.cards.is_usable() && has_news {
             out.push(Box::new(Reclaim {

@@ -329,6 +329,51 @@ fn a_list_that_is_made_anew_is_not_complete() {
     }
 }
 
+/// Somebody moves articles to a disk and mounts that beside a running server, which never writes there; when it is away at the
+/// next start they were taken for removed.
+#[test]
+fn a_disk_that_is_only_seen_is_known() {
+    for how in ["read", "checkpoint"] {
+        let disk = mounting(ALL, how == "checkpoint");
+        disk.is_there.store(false, Ordering::Relaxed);
+        let mut rig = start(&disk, Log::default());
+        rig.place(1, 500).unwrap();
+        rig.commit().unwrap();
+        let (from, to) = (Path::new(ALL).join("1"), Path::new(DISK).join("1"));
+        disk.inner.rename(&from, &to).unwrap();
+        disk.is_there.store(true, Ordering::Relaxed);
+        match how {
+            "read" => assert_eq!(rig.read_all().read, 1),
+            _ => rig.checkpoint().unwrap(),
+        }
+        let (log, token) = (rig.log.clone(), rig.log.articles().next().unwrap().token);
+        drop(rig);
+        disk.is_there.store(false, Ordering::Relaxed);
+        let rig = start(&disk, log);
+        assert_eq!(is_certain(&rig, &token), Some(false), "{how}");
+    }
+}
+
+/// A disk that has none of the articles, mounted where they were: each of them was taken for removed.
+#[test]
+fn nothing_was_removed_from_a_disk_that_never_had_it() {
+    let disk = mounting(ALL, true);
+    let (log, token) = with_an_article(&disk);
+    let (at, aside) = (Path::new(DISK).join("1"), Path::new("/disk-1"));
+    disk.inner.rename(&at, aside).unwrap();
+    let mut rig = start(&disk, log.clone());
+    assert_eq!(is_certain(&rig, &token), Some(false));
+    // What is written there, or read, tells that it is the right one.
+    rig.place(2, 500).unwrap();
+    rig.commit().unwrap();
+    assert_eq!(is_certain(&rig, &token), Some(true));
+    disk.inner.rename(aside, &at).unwrap();
+    let rig = start(&disk, log);
+    assert_eq!(rig.read_all().read, 1);
+    disk.inner.remove(&at).unwrap();
+    assert_eq!(is_certain(&rig, &token), Some(true));
+}
+
 /// Two hierarchies on one disk: both are known, and each is missed.
 #[test]
 fn each_hierarchy_of_a_disk_is_known() {

@@ -9,14 +9,17 @@ use crate::files::CATALOGUE;
 use crate::files::card::Card;
 
 impl Folder {
-    /// Whether the directory is there, or was surely removed, and no other file system is missed, where the files of a card
-    /// should be.
+    /// Whether the directory is there, or was surely removed, and no other file system is missed, or a strange one met, where the
+    /// files of a card should be.
     pub(crate) fn is_there(&self, card: &Card) -> bool {
         let are_known = !self.has_hierarchies || self.roots.are_known();
         !self.roots.hides(card.names())
             && card.names().all(|name| {
                 let path = self.path(name, 0);
                 let dir = path.parent().unwrap_or(&self.dir);
+                if self.has_hierarchies && !self.roots.were_seen(dir) {
+                    return false;
+                }
                 match self.disk.has_entries(dir) {
                     Ok(has_entries) => has_entries || are_known,
                     Err(error) if error.kind() == ErrorKind::NotFound => {

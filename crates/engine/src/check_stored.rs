@@ -161,7 +161,7 @@ impl Engine {
                 walked(octets);
             }
             match met {
-                Met::Passed => {}
+                Met::Passed | Met::Unwanted { .. } => {}
                 Met::Damaged(_, damage) | Met::Removed(.., damage) => {
                     report.problem(damage.to_string());
                 }

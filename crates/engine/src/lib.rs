@@ -50,6 +50,7 @@ mod roll_forward;
 mod room;
 mod scrub;
 mod scrub_bits;
+mod scrub_left;
 mod scrub_state;
 mod sequencer;
 mod shared;

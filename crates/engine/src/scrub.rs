@@ -21,6 +21,7 @@ use crate::pace::{LOOK, Pace, rest};
 use crate::report::{Damage, ScrubReport, ScrubStatus, ScrubbedBuffer};
 use crate::requests::Request;
 use crate::scrub_bits::Bits;
+use crate::scrub_left::LeftOver;
 use crate::scrub_state::{KNOWN_MAX, ScrubState, Tally};
 use crate::sequencer::Event;
 use crate::shared::Shared;
@@ -30,7 +31,7 @@ const TELL: Duration = Duration::from_millis(200);
 /// How far a pass is, is kept so often: so much of it is done again after a crash.
 const KEEP_EVERY: Duration = Duration::from_secs(600);
 
-/// How long a commit is waited for that writes a damaged record again.
+/// How long a commit is waited for that writes a damaged record again, or removes files.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What was done since it was told last.
@@ -77,6 +78,7 @@ fn scrub_buffer(
     let mut bits = Bits::new(walk.at());
     let (mut is_overtaken, mut is_over) = (false, false);
     let mut seen = Seen::new(buffer.id());
+    let mut left = LeftOver::new(shared, buffer);
     while !is_over {
         if walk.at() < buffer.floor() {
             walk = Walk::new(shared, buffer, buffer.floor());
@@ -85,10 +87,12 @@ fn scrub_buffer(
         }
         // By itself a walk ends at what was the newest when it began.
         let is_there = is_overtaken && walk.at() >= until;
-        match if is_there { None } else { walk.step()? } {
+        let met = if is_there { None } else { walk.step()? };
+        let is_left = met.as_ref().is_some_and(|met| left.is(met));
+        match met {
             None => is_over = true,
             Some(Met::Sound { token, id_hash, .. }) => {
-                articles += 1;
+                articles += u64::from(!is_left);
                 bits.starts.push((token, id_hash));
                 again.is_sound(buffer, token.position(), scrubber);
             }
@@ -104,7 +108,7 @@ fn scrub_buffer(
                     seen.damage(shared, token.position(), *damage, scrubber);
                 }
             }
-            Some(Met::Passed) => {}
+            Some(Met::Passed | Met::Unwanted { .. }) => {}
         }
         let octets = walk.octets_read() - counted;
         if octets == 0 && !is_over {
@@ -122,7 +126,7 @@ fn scrub_buffer(
             return Ok(false);
         }
     }
-    if let Some(what) = bits.told(buffer.name()) {
+    for what in [bits.told(buffer.name()), left.end()].into_iter().flatten() {
         scrubber.mended(what);
     }
     seen.tell(shared, from..walk.at());
@@ -235,9 +239,13 @@ impl Shared {
 
     /// Has something written with the next commit, and waits for that; whether it did any good, who looks again sees.
     fn write(&self, write: Box<dyn BatchWrite>) {
+        self.have_done(Request::Write(write));
+    }
+
+    /// Has something done with the next commit, and waits for that, not for ever.
+    pub(crate) fn have_done(&self, request: Request) {
         let (answer, answered) = sync_channel(1);
-        self.inbox
-            .push_event(Event::Request(Request::Write(write), answer));
+        self.inbox.push_event(Event::Request(request, answer));
         let _ = answered.recv_timeout(PATIENCE);
     }
 

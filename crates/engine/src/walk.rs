@@ -30,6 +30,12 @@ pub(crate) enum Met {
     Damaged(Position, Box<Damage>),
     /// An article whose file somebody removed: where it lay, and what that means where it is not withdrawn.
     Removed(Token, Box<Damage>),
+    /// One that cannot be read as it was stored, and to which the history does not lead.
+    Unwanted {
+        token: Token,
+        sequence: Sequence,
+        id_hash: IdHash,
+    },
     /// Nothing to tell of; a piece was read.
     Passed,
 }
@@ -92,7 +98,11 @@ impl<'a> Walk<'a> {
                         None => Met::Damaged(token.position(), damage),
                     }
                 }
-                false => Met::Passed,
+                false => Met::Unwanted {
+                    token,
+                    sequence,
+                    id_hash,
+                },
             },
             Some(Scanned::Damaged { cycle, from, to }) => self.damaged_stretch(cycle, from, to),
         }))

@@ -34,6 +34,7 @@ pub use facts::{BufferFacts, Oldest, PlannedBuffer};
 pub use files::CATALOGUE_OCTETS;
 pub use files::card::NAME_OCTETS_MAX;
 pub use files::folder::COLLISIONS_MAX;
+pub use files::removal::REFUSED_MAX;
 pub use method::{
     BatchWrite, Blocking, BufferReader, CheckpointWrite, KeptArticle, Left, Marks, Missing, Place,
     RecordScan, Removed, Reservation, ScanRange, Scanned, StorageMethod, Stored, Want, WrongBits,

@@ -288,6 +288,11 @@ pub trait BufferReader: Send + Sync + Debug {
         None
     }
 
+    /// Whether each article has a file of its own, which is removed when it goes.
+    fn removes_files(&self) -> bool {
+        false
+    }
+
     /// The file of its own that an article has, or should have; none where several share one, or nothing tells it.
     fn file_of(&self, _token: &Token) -> Option<PathBuf> {
         None

@@ -372,6 +372,11 @@ fn of_articles_in_files() -> Vec<Fixed> {
             "each gets a `+` more; even two are rare among millions (a 44-bit hash)",
         ),
         row(
+            "Files of withdrawn articles that cannot be removed and are tried again every minute, of one set",
+            format!("{} files", newsreel_store::REFUSED_MAX),
+            "the scrub meets the others, and all of them behind a restart",
+        ),
+        row(
             "The name of an article's file",
             octets(newsreel_store::NAME_OCTETS_MAX as u64),
             "the system's longest path is 4096 octets, the directory of the set included",

@@ -220,6 +220,55 @@ async fn a_failing_disk_costs_no_acknowledged_article() {
     }
 }
 
+/// The disk refuses to remove the file of a withdrawn article: it stayed for ever.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_whose_removal_is_refused_is_tried_again() {
+    for (method, restarts) in methods().flat_map(|method| [(method, false), (method, true)]) {
+        let memory = MemoryDisk::new();
+        let faulty = FaultyDisk::new(Arc::new(memory.clone()));
+        let world = World::on(Arc::new(faulty.clone()), files_config(method, |_| {}));
+        feed(&world, 0, 5).await;
+        let there = || files(&memory, Path::new(DIR)).len();
+        faulty.add(Fault::new(Op::Remove, "main/", Effect::Medium).forever());
+        let outcomes = world.engine.withdraw(&ids(&[1, 3]), Reason::Cancelled);
+        assert_eq!(outcomes.unwrap(), [const { Withdrawal::Done }; 2]);
+        feed(&world, 5, 1).await;
+        feed(&world, 6, 1).await;
+        assert_eq!(there(), 7, "{method}");
+        let world = match restarts {
+            false => {
+                faulty.clear();
+                world.wait_s(59);
+                feed(&world, 7, 1).await;
+                assert_eq!(there(), 8, "{method}");
+                world.wait_s(2);
+                feed(&world, 8, 1).await;
+                assert_eq!(there(), 7, "{method}");
+                world
+            }
+            true => {
+                let world = world.restart();
+                assert_eq!(there(), 7, "{method}");
+                let scrub = || world.engine.scrub(&[], 0, &mut |_, _| true).unwrap();
+                let (why, told) = (scrub(), "buffer main: files of 2 articles that went");
+                let first = why.headers.concat();
+                assert!(
+                    first.starts_with(told) && first.contains(" cannot be removed, first /spool"),
+                    "{why:?}"
+                );
+                faulty.clear();
+                let done = scrub();
+                let expected = format!("{told} were there still; they were removed");
+                assert_eq!((done.headers, done.articles), (vec![expected], 5));
+                assert_eq!(there(), 5, "{method}");
+                assert_eq!(scrub().headers, Vec::<String>::new());
+                world
+            }
+        };
+        assert_eq!(world.problems(), Vec::<String>::new(), "{method}");
+    }
+}
+
 /// Names of the files of a set, below its directory.
 fn names(disk: &dyn Disk) -> Vec<String> {
     let dir = Path::new(DIR);

@@ -175,6 +175,10 @@ impl BufferReader for FileReader {
         })
     }
 
+    fn removes_files(&self) -> bool {
+        self.cards.is_usable()
+    }
+
     fn file_of(&self, token: &Token) -> Option<PathBuf> {
         let (card, _) = self.card(token, Blocking::Yes, &mut Vec::new()).ok()?;
         Some(self.folder.dir.join(card.name))

@@ -1,21 +1,73 @@
 //! Removing the files of withdrawn articles.
 //!
 //! It goes the way of batches, on their thread, and after the log has told of the withdrawal durably.  A file is removed only if
-//! it is the article's that was withdrawn; then its card is overwritten, so that it is never removed again.
+//! it is the article's that was withdrawn; then its card is overwritten, so that it is never removed again.  What the disk refuses
+//! is kept in mind and tried again; behind a restart the scrub meets its card.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use newsreel_host::ErrorKind;
-use newsreel_wire::{BufferId, Token};
+use newsreel_wire::{BufferId, Token, UnixTime};
+use parking_lot::Mutex;
 
 use super::card::Card;
 use super::folder::{Folder, TextError};
 use super::hollows::Hollows;
 use crate::error::{ReadError, Result};
-use crate::method::{BatchWrite, Blocking, BufferReader as _, Want};
+use crate::method::{BatchWrite, Blocking, BufferReader as _, TRIED_AGAIN_AFTER_S, Want};
 use crate::records::buffer::Buffer;
 use crate::records::erase::Erasure;
+
+/// So many cards are kept in mind whose files cannot be removed; of more the scrub knows.
+pub const REFUSED_MAX: usize = 10_000;
+
+/// Cards of one set whose files could not be removed.
+#[derive(Debug, Default)]
+pub(super) struct Refused(Mutex<RefusedInner>);
+
+#[derive(Debug, Default)]
+struct RefusedInner {
+    cards: Vec<Token>,
+    /// When they are tried again.
+    at: Option<UnixTime>,
+}
+
+impl Refused {
+    fn add(&self, card: Token) {
+        let mut inner = self.0.lock();
+        if inner.cards.len() < REFUSED_MAX {
+            inner.cards.push(card);
+        }
+    }
+
+    /// Those that are to be tried again now.
+    pub(super) fn due(&self, now: UnixTime) -> Vec<Token> {
+        let mut inner = self.0.lock();
+        if inner.cards.is_empty() {
+            return Vec::new();
+        }
+        let at = *inner
+            .at
+            .get_or_insert(UnixTime(now.0 + TRIED_AGAIN_AFTER_S));
+        // A clock that went back knows nothing of it.
+        if now < at && at.0 - now.0 <= TRIED_AGAIN_AFTER_S {
+            return Vec::new();
+        }
+        inner.at = None;
+        std::mem::take(&mut inner.cards)
+    }
+}
+
+/// What became of the file of a card.
+enum Outcome {
+    /// It is not there, and the card is not needed any more.
+    Removed,
+    /// The card was overwritten before.
+    Nothing,
+    /// It cannot be removed.
+    Stays(String),
+}
 
 /// Articles of one set that are to go.
 #[derive(Debug)]
@@ -25,6 +77,10 @@ pub(super) struct Removal {
     pub(super) hollows: Arc<Hollows>,
     /// The tokens of their cards.
     pub(super) tokens: Vec<Token>,
+    /// Those whose files stay.
+    pub(super) refused: Arc<Refused>,
+    /// That was told of these.
+    pub(super) is_again: bool,
     /// The files that were removed.
     pub(super) removed: Vec<PathBuf>,
     /// Their cards, as far as they are to be overwritten.
@@ -32,8 +88,8 @@ pub(super) struct Removal {
 }
 
 impl Removal {
-    /// Removes the file of this card, under all its names; `false` when there is no such card any more.
-    fn remove(&mut self, token: &Token, memory: &mut Vec<u8>) -> Result<bool> {
+    /// Removes the file of this card, under all its names.
+    fn remove(&mut self, token: &Token, memory: &mut Vec<u8>) -> Result<Outcome> {
         let read = self.cards.read(token, Want::Whole, Blocking::Yes, memory);
         let (card, arrival) = match read {
             Ok(stored) => {
@@ -42,19 +98,16 @@ impl Removal {
             }
             Err(ReadError::Host(error)) if !error.is_medium() => return Err(error.into()),
             // It was removed before.
-            Err(ReadError::Gone) => return Ok(false),
+            Err(ReadError::Gone) => return Ok(Outcome::Nothing),
             // Nothing tells any more which file it was: perhaps a power cut while it was overwritten.
-            Err(_) => return Ok(true),
+            Err(_) => return Ok(Outcome::Removed),
         };
         let Ok(card) = card else {
-            return Ok(true);
+            return Ok(Outcome::Removed);
         };
         if self.folder.roots.hides(card.names()) {
-            tracing::warn!(
-                file = card.name,
-                "the file of a withdrawn article is on a file system that is not there: it stays"
-            );
-            return Ok(false);
+            let why = format!("{}: its file system is not there", card.name);
+            return Ok(Outcome::Stays(why));
         }
         // The first name last: a link may be a symbolic one that leads to it.
         for name in card.names().rev() {
@@ -68,7 +121,27 @@ impl Removal {
                 _ => self.removed.push(path),
             }
         }
-        Ok(true)
+        Ok(Outcome::Removed)
+    }
+
+    /// Whether the card is to be overwritten.
+    fn is_removed(&mut self, token: &Token, memory: &mut Vec<u8>) -> bool {
+        let outcome = self.remove(token, memory);
+        match outcome.unwrap_or_else(|error| Outcome::Stays(error.to_string())) {
+            Outcome::Removed => true,
+            Outcome::Nothing => false,
+            // Nobody is shown it any more, and articles are taken all the same.
+            Outcome::Stays(why) => {
+                if !self.is_again {
+                    tracing::error!(
+                        why,
+                        "the file of a withdrawn article stays; its removal is tried again"
+                    );
+                }
+                self.refused.add(*token);
+                false
+            }
+        }
     }
 }
 
@@ -83,13 +156,16 @@ impl BatchWrite for Removal {
         }
         let mut memory = Vec::new();
         let mut tokens = std::mem::take(&mut self.tokens);
-        tokens.retain(|token| {
-            self.remove(token, &mut memory).unwrap_or_else(|error| {
-                // Nobody is shown it any more, and articles are taken all the same.
-                tracing::error!(%error, "the file of a withdrawn article stays");
-                false
-            })
-        });
+        let tried = tokens.len();
+        tokens.retain(|token| self.is_removed(token, &mut memory));
+        if self.is_again && !tokens.is_empty() {
+            let (removed, tried) = (tokens.len(), tried);
+            tracing::warn!(
+                removed,
+                tried,
+                "files of withdrawn articles that had stayed are removed"
+            );
+        }
         let starts = tokens.iter().map(Token::position).collect();
         let erasure = Erasure::new(Arc::clone(&self.cards), starts);
         let erasure = self.erasure.insert(erasure);

@@ -15,7 +15,7 @@ use super::folder::{Folder, Scratch};
 use super::hollows::Hollows;
 use super::reader::FileReader;
 use super::reclaim::Reclaim;
-use super::removal::Removal;
+use super::removal::{Refused, Removal};
 use super::roots::{LookAtMounts, Roots};
 use super::{CATALOGUE, CATALOGUE_OCTETS, Naming, article_token, card_token};
 use crate::config::SetConfig;
@@ -54,6 +54,10 @@ struct FileSet {
     empty_below: Arc<AtomicU32>,
     /// What of the other files is overwritten.
     hollows: Arc<Hollows>,
+    /// Whose files could not be removed.
+    refused: Arc<Refused>,
+    /// Those of them that the next commit tries again.
+    again: Vec<Token>,
     /// It may have become more since that was looked at.
     may_be_emptier: bool,
 }
@@ -101,6 +105,8 @@ pub(crate) fn open(
         free_octets_min: config.free_octets_min.unwrap_or(FREE_OCTETS_MIN),
         empty_below: Arc::default(),
         hollows: Arc::default(),
+        refused: Arc::default(),
+        again: Vec::new(),
         may_be_emptier: true,
     };
     Ok(OpenedSet {
@@ -160,6 +166,25 @@ impl FileSet {
             names: std::iter::once(card.name).chain(card.links).collect(),
         });
         Ok(article_token(&token, card.article_len))
+    }
+
+    /// What removes the files of these cards, and overwrites them.
+    fn removal(&mut self, tokens: Vec<Token>, is_again: bool) -> Option<Box<dyn BatchWrite>> {
+        let cards = &self.reader.cards;
+        if tokens.is_empty() || !cards.is_usable() {
+            return None;
+        }
+        self.may_be_emptier = true;
+        Some(Box::new(Removal {
+            cards: Arc::clone(cards),
+            folder: Arc::clone(&self.reader.folder),
+            hollows: Arc::clone(&self.hollows),
+            tokens,
+            refused: Arc::clone(&self.refused),
+            is_again,
+            removed: Vec::new(),
+            erasure: None,
+        }))
     }
 
     /// Room as the file systems tell it now.
@@ -225,6 +250,9 @@ impl StorageMethod for FileSet {
             out.extend(self.cards.dropping(empty_below));
         }
         self.ask_for_room(now);
+        if self.again.is_empty() {
+            self.again = now.map(|now| self.refused.due(now)).unwrap_or_default();
+        }
     }
 
     fn reserved(&mut self, reservation: Reservation) {
@@ -246,6 +274,8 @@ impl StorageMethod for FileSet {
                 made: Vec::new(),
             }));
         }
+        let again = std::mem::take(&mut self.again);
+        out.extend(self.removal(again, true));
     }
 
     fn suspend(&mut self, buffer: BufferId, why: &str) {
@@ -268,17 +298,7 @@ impl StorageMethod for FileSet {
         let cards = &self.reader.cards;
         let own = tokens.iter().filter(|token| token.buffer() == cards.id);
         let tokens: Vec<Token> = own.map(card_token).collect();
-        if !tokens.is_empty() && cards.is_usable() {
-            self.may_be_emptier = true;
-            out.push(Box::new(Removal {
-                cards: Arc::clone(cards),
-                folder: Arc::clone(&self.reader.folder),
-                hollows: Arc::clone(&self.hollows),
-                tokens,
-                removed: Vec::new(),
-                erasure: None,
-            }));
-        }
+        out.extend(self.removal(tokens, false));
     }
 
     fn is_ahead(&self, marks: &[Marks], log_end: Sequence) -> Result<bool> {

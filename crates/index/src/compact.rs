@@ -4,6 +4,7 @@
 //! is written anew from the other.  Damaged runs are left as they are until they are rebuilt.  A step that fails gives its
 //! merge up; what it was made from is still there.  Where there is nothing to do, what is kept twice is looked at.
 
+use std::cell::OnceCell;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use crate::config::IndexConfig;
 use crate::error::Result;
 use crate::groups::merge::GroupMerge;
 use crate::groups::seal::GroupFile;
-use crate::history::bucket::Bucket;
+use crate::history::bucket::{Bucket, Remember};
 use crate::history::merge::BucketMerge;
 use crate::layers::{Layers, Run, Turn};
 use crate::overview::merge::PackMerge;
@@ -80,8 +81,8 @@ trait Compact: Run + 'static {
     /// How large it is: octets, or anything in proportion.
     fn size(meta: &RunMeta) -> u64;
 
-    /// About how much of that is dead.
-    fn dead(&self, views: &Views) -> u64;
+    /// About how much of that is dead; what is remembered is asked once for all that are looked at.
+    fn dead(&self, views: &Views, remember: &OnceCell<Remember>) -> u64;
 
     /// Begins to merge neighbours, given from the oldest to the newest, into a run with this id.
     fn begin(views: &Views, id: u64, inputs: &[Arc<Self>]) -> Result<Self::Merge>;
@@ -108,8 +109,9 @@ impl Compact for Bucket {
         meta.rows
     }
 
-    fn dead(&self, views: &Views) -> u64 {
-        Self::dead(self, &mut views.history.forgetting(&views.remember()))
+    fn dead(&self, views: &Views, remember: &OnceCell<Remember>) -> u64 {
+        let remember = remember.get_or_init(|| views.remember());
+        Self::dead(self, &mut views.history.forgetting(remember))
     }
 
     fn begin(views: &Views, id: u64, inputs: &[Arc<Self>]) -> Result<BucketMerge> {
@@ -142,7 +144,7 @@ impl Compact for Pack {
         meta.len
     }
 
-    fn dead(&self, views: &Views) -> u64 {
+    fn dead(&self, views: &Views, _: &OnceCell<Remember>) -> u64 {
         let (rows, meta) = (Self::dead(self, &mut views.overview.floors()), self.meta());
         let dead = u128::from(rows) * u128::from(meta.len) / u128::from(meta.rows.max(1));
         u64::try_from(dead).unwrap_or(u64::MAX)
@@ -179,7 +181,7 @@ impl Compact for GroupFile {
         meta.len
     }
 
-    fn dead(&self, _: &Views) -> u64 {
+    fn dead(&self, _: &Views, _: &OnceCell<Remember>) -> u64 {
         0
     }
 
@@ -231,7 +233,7 @@ impl<R: Compact> Merging for Merge<R> {
         if let Some(meta) = &merged {
             let slot = layers.open_new(meta);
             let mut slot = slot.inspect_err(|_| views.catalog.discard([meta]))?;
-            slot.still_dead = views.run_size(&slot).dead;
+            slot.still_dead = views.run_size(&slot, &OnceCell::new()).dead;
             slots.push(slot);
         }
         views.commit(R::KIND, &old, merged.as_slice())?;
@@ -358,12 +360,12 @@ impl Views {
         result
     }
 
-    fn run_size<R: Compact>(&self, slot: &Slot<R>) -> RunSize {
+    fn run_size<R: Compact>(&self, slot: &Slot<R>, remember: &OnceCell<Remember>) -> RunSize {
         let run = slot.run.as_deref();
         RunSize {
             size: R::size(&slot.meta),
             dead: run
-                .map_or(0, |run| R::dead(run, self))
+                .map_or(0, |run| R::dead(run, self, remember))
                 .saturating_sub(slot.still_dead),
             is_damaged: run.is_none() || self.damages.contains(slot.meta.id),
             is_worn: run.is_some_and(|run| run.file().is_worn()),
@@ -371,7 +373,8 @@ impl Views {
     }
 
     fn run_sizes<R: Compact>(&self, runs: &RunSet<R>) -> Vec<RunSize> {
-        runs.slots.iter().map(|slot| self.run_size(slot)).collect()
+        let (remember, slots) = (OnceCell::new(), runs.slots.iter());
+        slots.map(|slot| self.run_size(slot, &remember)).collect()
     }
 
     fn mergeable<R: Compact>(&self) -> usize {

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use newsreel_index::Wait;
+use newsreel_journal::Record;
 use newsreel_store::{
     BatchWrite, BufferReader, Error as StoreError, RecordScan, ScanRange, Scanned,
 };
@@ -13,7 +14,7 @@ use newsreel_wire::{
     ArticleNumber, GroupId, IdHash, MessageId, Position, Sequence, Token, TokenText, xref,
 };
 
-use crate::record::{ArticleRecord, kind};
+use crate::record::{ArticleRecord, CopyRecord, kind};
 use crate::report::Damage;
 use crate::shared::Shared;
 
@@ -124,7 +125,7 @@ impl<'a> Walk<'a> {
         let entry = self.shared.views.history().lookup(&hash).ok()??;
         let token = entry.token.filter(|token| self.is_at(token, at))?;
         let is_live = self.shared.store.is_live(&token);
-        let is_logged = |sequence| self.logged(&token, sequence, |_| ()).is_some();
+        let is_logged = |sequence| self.is_logged(&token, sequence);
         let buffer = Arc::clone(self.buffer);
         let write = buffer.mending(&token, entry.arrival, &hash, &is_logged);
         Some((id.as_str().to_owned(), write.filter(|_| is_live)?))
@@ -212,6 +213,28 @@ impl<'a> Walk<'a> {
         token.buffer() == self.buffer.id() && token.position() == position
     }
 
+    /// What is to be told of a record in the log, while that is kept.
+    fn record<T>(
+        &self,
+        sequence: Sequence,
+        told: impl FnOnce(&Record<'_>) -> Option<T>,
+    ) -> Option<T> {
+        let mut cursor = self.shared.journal.read_from(sequence);
+        let frame = cursor.next_frame().ok().flatten()?;
+        let mut records = frame.records();
+        told(&records.find(|record| record.sequence == sequence)?)
+    }
+
+    /// Whether the log has this article under this sequence, as it came or as the copy of one that moved.
+    fn is_logged(&self, token: &Token, sequence: Sequence) -> bool {
+        let logged = self.record(sequence, |record| match record.kind {
+            kind::COPY => Some(CopyRecord::decode(sequence, record.payload).ok()?.token),
+            kind::ARTICLE => Some(ArticleRecord::decode(sequence, record.payload).ok()?.token),
+            _ => None,
+        });
+        logged.is_some_and(|logged| logged.same_place(token))
+    }
+
     /// What is to be told of the article's record in the log, while that is kept.
     fn logged<T>(
         &self,
@@ -219,15 +242,13 @@ impl<'a> Walk<'a> {
         sequence: Sequence,
         told: impl FnOnce(&ArticleRecord<'_>) -> T,
     ) -> Option<T> {
-        let mut cursor = self.shared.journal.read_from(sequence);
-        let frame = cursor.next_frame().ok().flatten()?;
-        let mut records = frame.records();
-        let record = records.find(|record| record.sequence == sequence)?;
-        if record.kind != kind::ARTICLE {
-            return None;
-        }
-        let article = ArticleRecord::decode(sequence, record.payload).ok()?;
-        article.token.same_place(token).then(|| told(&article))
+        self.record(sequence, |record| {
+            if record.kind != kind::ARTICLE {
+                return None;
+            }
+            let article = ArticleRecord::decode(sequence, record.payload).ok()?;
+            article.token.same_place(token).then(|| told(&article))
+        })
     }
 
     /// Whose it was by what can still be read of its text.

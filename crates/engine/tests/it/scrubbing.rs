@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use newsreel_engine::{Engine, EngineConfig, ScrubReport};
+use newsreel_engine::{Engine, EngineConfig, Relocation, ScrubReport};
 use newsreel_host::disk::{Effect, Fault, FaultyDisk};
 use newsreel_host::{Clock, Disk, MemoryDisk, Op};
 use newsreel_service::Outcome;
@@ -412,10 +412,20 @@ async fn a_header_that_rots_is_written_again_by_the_scrub() {
 }
 
 /// From history and log, wherever what is left proves that the article is what it was.
-async fn records_whose_headers_rot_are_written_again(config: EngineConfig) {
+async fn records_whose_headers_rot_are_written_again(config: EngineConfig, moved_to: Option<&str>) {
     let memory = MemoryDisk::new();
     let world = World::on(Arc::new(memory.clone()), config);
     feed(&world, 0..70, 1500).await;
+    if let Some(to) = moved_to {
+        let what = Relocation {
+            from: "main".to_owned(),
+            to: to.to_owned(),
+            groups: None,
+            dry_run: false,
+        };
+        let moved = world.engine.relocate(&what, &mut |_, _| true).unwrap();
+        assert_eq!(moved.articles, 70);
+    }
     for octet in 0..64 {
         let n = octet as usize + 3;
         let (path, offset, _, token) = place(&world, n);
@@ -429,7 +439,7 @@ async fn records_whose_headers_rot_are_written_again(config: EngineConfig) {
         assert_eq!(report.damaged.len(), 0, "octet {octet}");
     }
     // All eight octets of a sequence, all four of a checksum.
-    for (n, octets) in [(1, 28..36), (2, 60..64)] {
+    for (n, octets) in [(1, 28..36), (10, 60..64)] {
         let (path, offset, ..) = place(&world, n);
         octets.for_each(|octet| memory.flip_bit(&path, offset + octet, 5).unwrap());
     }
@@ -437,23 +447,25 @@ async fn records_whose_headers_rot_are_written_again(config: EngineConfig) {
     // A checksum of four octets tells four, not eight.
     assert_eq!((report.headers.len(), report.damaged.len()), (1, 1));
     // With another octet of its text nothing is proven.
-    for (n, octet) in [(3, 3), (4, 30), (5, 61)] {
+    for (n, octet) in [(20, 3), (30, 30), (40, 61)] {
         let (path, offset, ..) = place(&world, n);
         memory.flip_bit(&path, offset + octet, 1).unwrap();
         memory.flip_bit(&path, offset + 1000, 1).unwrap();
     }
     let report = scrub(&world);
     assert_eq!((report.headers.len(), report.damaged.len()), (0, 4));
-    assert_eq!(report.articles, 66);
+    // What lies where articles moved from is sound.
+    let moved = if moved_to.is_some() { 70 } else { 0 };
+    assert_eq!(report.articles, 66 + moved);
     // Those that lie there are told by a check, and nothing else is.
-    let name = &world.engine.status().buffers[0].name[..1];
-    let named = format!("buffer {name}");
+    let last = world.engine.status().buffers.pop().unwrap();
+    let named = format!("buffer {}", &last.name[..1]);
     assert!(world.problems().iter().all(|it| it.contains(&named)));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_record_whose_header_rots_is_written_again() {
-    records_whose_headers_rot_are_written_again(config(2 << 20)).await;
+    records_whose_headers_rot_are_written_again(config(2 << 20), None).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -462,7 +474,19 @@ async fn so_is_one_in_a_segment() {
     config.store.buffers.clear();
     config.store.sets[0].buffers.clear();
     config.store.sets[0].method = "segment".to_owned();
-    records_whose_headers_rot_are_written_again(config).await;
+    records_whose_headers_rot_are_written_again(config, None).await;
+}
+
+/// The log has it under the sequence of its copy, which was not looked for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn so_is_one_that_moved() {
+    let mut config = config(2 << 20);
+    config.store.sets.push(SetConfig {
+        name: "kept".to_owned(),
+        method: "segment".to_owned(),
+        ..SetConfig::default()
+    });
+    records_whose_headers_rot_are_written_again(config, Some("kept")).await;
 }
 
 /// The pace counts what is read: around each damaged record that is little.

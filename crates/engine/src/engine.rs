@@ -45,6 +45,7 @@ use crate::shared::{Policy, Shared};
 use crate::spool::Spool;
 use crate::start::{self, Parts, Writing};
 use crate::timekeeper::Timekeeper;
+use crate::unreadable::Unreadable;
 
 /// An open spool.
 #[derive(Debug)]
@@ -183,6 +184,7 @@ impl Engine {
             ..
         } = opened;
         let committed = recovered.next.0.saturating_sub(1);
+        let scrubs = ScrubState::load(disk.as_ref(), &config.spool);
         let shared = Arc::new(Shared {
             offers: offers(&config.sequencer),
             policy: ArcSwap::from_pointee(Policy::new(&config)?),
@@ -201,7 +203,8 @@ impl Engine {
             holds: Mutex::default(),
             expiry: Expiry::default(),
             removing: Mutex::new(()),
-            scrubs: Mutex::new(ScrubState::load(disk.as_ref(), &config.spool)),
+            unreadable: Unreadable::new(!scrubs.known.is_empty()),
+            scrubs: Mutex::new(scrubs),
             time: Timekeeper::new(Arc::clone(&clock), views.time()),
             filter: RwLock::default(),
             posts: Posts::new(&config.moderation, clock.as_ref(), &hash_key)?,
@@ -214,7 +217,6 @@ impl Engine {
             clock,
         });
         shared.journal.publish_before(Sequence(committed + 1));
-        let service = Arc::new(LocalService::new(Arc::clone(&shared)));
         let parts = Parts {
             store,
             applier,
@@ -226,8 +228,8 @@ impl Engine {
         };
         let engine = Self {
             opened_ms: shared.now_ms(),
+            service: Arc::new(LocalService::new(Arc::clone(&shared))),
             shared,
-            service,
             threads: Mutex::new(None),
             spool,
             is_at_rest: opened.is_at_rest,

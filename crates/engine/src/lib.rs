@@ -58,6 +58,7 @@ mod spool;
 mod start;
 mod timekeeper;
 mod timing;
+mod unreadable;
 mod vacating;
 mod walk;
 mod withdraw;

@@ -206,6 +206,9 @@ impl LocalService {
         Counters::add(&shared.counters.reads, 1);
         match read {
             Ok(stored) => {
+                if want == Want::Whole {
+                    shared.found_readable(&token);
+                }
                 let octets = stored.octets;
                 let body = octets.start + stored.head_len + 2;
                 out.set_content(match part {
@@ -226,7 +229,9 @@ impl LocalService {
                 let find = move |shared: &Shared| shared.store.file_of(&token);
                 let file = blocking(shared, find).await?;
                 let file = file.map(|file| file.display().to_string());
-                tracing::error!(%error, file, "an article is damaged and not served");
+                if shared.found_unreadable(&token) {
+                    tracing::error!(%error, file, "an article is damaged and not served");
+                }
                 Ok(false)
             }
             Err(error) => {
@@ -613,7 +618,9 @@ impl NewsService for LocalService {
                 return Ok(None);
             };
             let is_there = match part {
-                Part::Stat => shared.store.is_live(&token),
+                Part::Stat => shared.store.is_live(&token) && !shared.is_damaged(&token),
+                // Whoever wants its text may find that it is sound again.
+                Part::Head if shared.is_damaged(&token) => false,
                 _ => self.fetch(token, part, out).await?,
             };
             if !is_there && shared.moves() != moves {

@@ -164,6 +164,7 @@ impl Seen {
     /// A stretch was seen whole: what was known to be damaged in it and was not met is sound, or gone.
     fn tell(&self, shared: &Shared, stretch: Range<Position>) {
         if self.damaged.len() <= KNOWN_MAX {
+            shared.unreadable.compared(self.buffer, &stretch);
             let mut state = shared.scrubs.lock();
             state.seen(self.buffer, stretch, &self.damaged);
         }
@@ -251,6 +252,7 @@ impl Shared {
 
     /// Damage that was not met before is told in the log, and counted.
     fn found_damaged(&self, place: (BufferId, Position), damage: &Damage) {
+        self.unreadable.look_from_now_on();
         if !self.scrubs.lock().found(place) {
             return;
         }

@@ -34,6 +34,7 @@ use crate::post::Posts;
 use crate::scrub_state::ScrubState;
 use crate::sequencer::Event;
 use crate::timekeeper::Timekeeper;
+use crate::unreadable::Unreadable;
 
 /// The engine's shared half; everything in it may be used from any thread.
 #[derive(Debug)]
@@ -67,6 +68,8 @@ pub(crate) struct Shared {
     pub(crate) holds: Mutex<Holds>,
     /// What is known of scrubs.
     pub(crate) scrubs: Mutex<ScrubState>,
+    /// What reads found to be damaged.
+    pub(crate) unreadable: Unreadable,
     /// What is known of expiry.
     pub(crate) expiry: Expiry,
     /// What is known of articles that move.

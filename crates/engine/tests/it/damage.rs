@@ -773,6 +773,43 @@ async fn assert_goes_on(world: World, damaged: &str) -> World {
     world
 }
 
+/// Whether STAT and HEAD find it.
+async fn answers(world: &World, id: &str) -> [bool; 2] {
+    let mut answers = [false; 2];
+    for (answer, part) in answers.iter_mut().zip([Part::Stat, Part::Head]) {
+        let query = ArticleQuery::ById(MessageId::parse(id.as_bytes()).unwrap());
+        *answer = world.read(query, part).await.is_some();
+    }
+    answers
+}
+
+/// STAT said that it was there, and ARTICLE that it was not.  Whoever found it, a read or a scrub.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_known_to_be_damaged_is_not_there_for_stat() {
+    let memory = MemoryDisk::new();
+    let (_, world) = on_disk(&memory).await;
+    let id = "<29@t.example>";
+    let (path, at) = body_of(&world, 29);
+    assert_eq!(answers(&world, id).await, [true; 2]);
+    memory.flip_bit(&path, at, 3).unwrap();
+    // Nobody knows it yet.
+    assert_eq!(answers(&world, id).await, [true; 2]);
+    let scrub = |world: &World| world.engine.scrub(&[], 0, &mut |_, _| true).unwrap();
+    assert_eq!(scrub(&world).damaged.len(), 1);
+    assert_eq!(answers(&world, id).await, [false; 2]);
+    memory.flip_bit(&path, at, 3).unwrap();
+    assert_eq!(scrub(&world).damaged.len(), 0);
+    assert_eq!(answers(&world, id).await, [true; 2]);
+    memory.flip_bit(&path, at, 3).unwrap();
+    assert_eq!(world.by_id(id).await, None);
+    assert_eq!(answers(&world, id).await, [false; 2]);
+    assert_eq!(scrub(&world).damaged.len(), 1, "it is told all the same");
+    // A read that succeeds has it forgotten.
+    memory.flip_bit(&path, at, 3).unwrap();
+    assert!(world.by_id(id).await.is_some());
+    assert_eq!(answers(&world, id).await, [true; 2]);
+}
+
 /// Promise 5: a block that rots costs the article in it; that is counted, told, and the server goes on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_flipped_bit_costs_one_article() {
@@ -787,6 +824,7 @@ async fn one_flipped_bit_costs_one_article() {
     memory.corrupt(&path, at, &[octet[0] ^ 4]).unwrap();
     assert_eq!(world.by_id(&id).await, None);
     assert_eq!(world.engine.status().counters.corrupt_reads, 1);
+    assert_eq!(answers(&world, &id).await, [false; 2]);
     assert_neighbours(&world, damaged).await;
     assert_eq!(world.engine.status().counters.corrupt_reads, 1);
     assert_eq!(world.engine.status().counters.disk_errors, 0);

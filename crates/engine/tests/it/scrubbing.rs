@@ -7,8 +7,9 @@ use std::time::Duration;
 use newsreel_engine::{Engine, EngineConfig, Relocation, ScrubReport};
 use newsreel_host::disk::{Effect, Fault, FaultyDisk};
 use newsreel_host::{Clock, Disk, MemoryDisk, Op};
-use newsreel_service::Outcome;
+use newsreel_service::{ArticleQuery, Outcome, Part};
 use newsreel_store::SetConfig;
+use newsreel_wire::MessageId;
 
 use crate::world::{NOW, World, article, config};
 
@@ -317,6 +318,9 @@ async fn the_background_begins_when_it_is_due_and_tells_damage_once() {
     // Neither the next pass nor one behind a restart tells it again.
     let world = world.restart();
     assert_eq!(counted(&world), (0, 1));
+    let id = MessageId::parse(b"<5@t.example>").unwrap();
+    let stat = world.read(ArticleQuery::ById(id), Part::Stat).await;
+    assert_eq!(stat, None, "it is known behind a restart, too");
     world.wait_s(30 * DAY_S);
     go_on_until(&world, "the third pass", |world| passes(world) > second);
     assert_eq!(counted(&world), (0, 1));

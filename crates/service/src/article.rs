@@ -2,13 +2,18 @@
 //!
 //! An [`ArticleBuf`] belongs to one session and is used again for every article, so that serving one costs no
 //! allocation: the service reads into [`ArticleBuf::storage_mut`] (record headers and all, the store's own read
-//! buffer can be swapped in) and then says which part of it is the answer.
+//! buffer can be swapped in) and then says which part of it is the answer.  Of an article that is still coming from elsewhere it
+//! may hold a portion at a time, where whoever asks says that this is enough.
 
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 use newsreel_wire::{ArticleNumber, GroupId, MessageId};
 use smallvec::SmallVec;
+
+use crate::arriving::Arriving;
+use crate::error::ServiceError;
 
 /// Which article.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +50,9 @@ pub struct ArticleBuf {
     storage: Vec<u8>,
     content: Range<usize>,
     id: SmallVec<[u8; 80]>,
+    takes_portions: bool,
+    /// What follows the content, and from where on.
+    rest: Option<(Arc<Arriving>, usize)>,
 }
 
 impl ArticleBuf {
@@ -58,6 +66,51 @@ impl ArticleBuf {
     pub fn clear(&mut self) {
         self.content = 0..0;
         self.id.clear();
+        self.rest = None;
+    }
+
+    /// Whether a service may answer with the beginning of an article or a body, whose rest [`ArticleBuf::more`] gives.
+    pub const fn take_portions(&mut self, takes_portions: bool) {
+        self.takes_portions = takes_portions;
+    }
+
+    /// Whether a beginning will do.
+    #[must_use]
+    pub const fn takes_portions(&self) -> bool {
+        self.takes_portions
+    }
+
+    /// The answer is what has come of an article from a place on, and then what comes.
+    pub fn set_rest(&mut self, arriving: &Arc<Arriving>, from: usize) {
+        self.storage.clear();
+        let taken = arriving.take(from, &mut self.storage);
+        self.content = 0..self.storage.len();
+        let is_all = taken.is_ok_and(|has_more| !has_more);
+        let next = from + self.storage.len();
+        self.rest = (!is_all).then(|| (Arc::clone(arriving), next));
+    }
+
+    /// Whether the content is not all of the answer.
+    #[must_use]
+    pub const fn has_more(&self) -> bool {
+        self.rest.is_some()
+    }
+
+    /// Waits for what follows the content, which is the content then.
+    ///
+    /// # Errors
+    /// When the rest of the article will not come: what was given is not the whole of it, and must not be taken for it.
+    pub async fn more(&mut self) -> Result<(), ServiceError> {
+        self.storage.clear();
+        self.content = 0..0;
+        let Some((arriving, from)) = self.rest.take() else {
+            return Ok(());
+        };
+        if arriving.next(from, &mut self.storage).await? {
+            self.rest = Some((arriving, from + self.storage.len()));
+        }
+        self.content = 0..self.storage.len();
+        Ok(())
     }
 
     /// The memory, for the service to read into; what it holds is of no meaning until
@@ -118,6 +171,7 @@ impl fmt::Debug for ArticleBuf {
             .field("id", &String::from_utf8_lossy(&self.id))
             .field("content_len", &self.content().len())
             .field("capacity", &self.storage.capacity())
+            .field("has_more", &self.has_more())
             .finish()
     }
 }

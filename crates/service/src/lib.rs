@@ -6,6 +6,7 @@
 //! one in memory, speaks no protocol and does no I/O.
 #![deny(missing_docs)]
 
+mod arriving;
 mod article;
 pub mod cancel_lock;
 mod changes;
@@ -21,6 +22,7 @@ mod reject;
 mod service;
 mod transfer;
 
+pub use arriving::{Arriving, PORTION_OCTETS_MAX};
 pub use article::{ArticleBuf, ArticleQuery, Found, Part};
 pub use changes::LastChanges;
 pub use connection::{Completion, Connection, ConnectionId};

@@ -118,8 +118,9 @@ pub trait NewsService: Send + Sync + fmt::Debug + 'static {
         out: &mut ArticleBuf,
     ) -> impl Future<Output = Result<Option<ArticleNumber>, ServiceError>> + Send;
 
-    /// An article or a part of it, in `out` as [`ArticleBuf::set_content`] describes.  `None`: not here, or no
-    /// longer (also when it is damaged: that is counted and reported by the service).
+    /// An article or a part of it, in `out` as [`ArticleBuf::set_content`] describes; only the beginning of it where `out`
+    /// takes portions and the rest is still coming.  `None`: not here, or no longer (also when it is damaged: that is counted
+    /// and reported by the service).
     fn article(
         &self,
         query: ArticleQuery<'_>,

@@ -1,7 +1,8 @@
 //! ARTICLE, HEAD, BODY, STAT in their three forms, and NEXT and LAST.
 //!
 //! An article is read into the connection's own buffer, checked there by the service, and only then is its first
-//! octet sent.  By message-id the number is 0 and nothing is selected (RFC 3977 section 6.2.1).
+//! octet sent; one that is still coming from elsewhere is sent on as it comes, and where its end does not come the connection
+//! ends in its place, so that it is never taken for whole.  By message-id the number is 0 and nothing is selected (RFC 3977 section 6.2.1).
 
 use std::sync::Arc;
 
@@ -134,6 +135,7 @@ where
         ArticleQuery::ByNumber(_, number) => Some(number),
     };
     let scratch = scratch_of(&mut core.scratch);
+    scratch.article.take_portions(true);
     let found = match core
         .service
         .article(query, part, &mut scratch.article)
@@ -164,10 +166,28 @@ where
     match part {
         Part::Stat => {}
         Part::Head => core.send_article(b".\r\n").await?,
-        Part::Body | Part::Whole => core.send_article(b"").await?,
+        Part::Body | Part::Whole => {
+            core.send_article(b"").await?;
+            send_rest(core).await?;
+        }
     }
     if hold.is_some() {
         scratch_of(&mut core.scratch).article = ArticleBuf::new();
+    }
+    Ok(())
+}
+
+/// Sends on what is still coming of an article.
+async fn send_rest<S, Io>(core: &mut Core<S, Io>) -> Result<(), End>
+where
+    S: NewsService,
+    Io: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    while scratch_of(&mut core.scratch).article.has_more() {
+        core.flush().await?;
+        let more = scratch_of(&mut core.scratch).article.more().await;
+        more.map_err(|_| End::CutShort)?;
+        core.send_article(b"").await?;
     }
     Ok(())
 }

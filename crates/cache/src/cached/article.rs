@@ -1,8 +1,9 @@
 //! Articles: from memory, from the cache's files, or fetched.
 //!
 //! By number the message-id is found first, so that an article is kept once whatever it was asked for by, and one that the
-//! server has cancelled is not shown.
+//! server has cancelled is not shown.  One that is still coming is shown as it comes.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use newsreel_net::client::Connect;
@@ -14,6 +15,7 @@ use newsreel_wire::{ArticleNumber, GroupId, IdHash, MessageId};
 use tokio::time::Instant;
 
 use super::CServer;
+use super::arrivals::Coming;
 use super::flights::{Landed, Wanted};
 use super::line::line_of;
 use super::numbers::{Need, lines};
@@ -110,17 +112,73 @@ impl<C: Connect> CServer<C> {
             }
             let begin = |flight| self.fetch_by_id(id, flight);
             let landing = inner.flights.landing(Wanted::Id(hash), begin);
-            match landing.wait().await {
-                Landed::Found(fetched) => {
-                    answer(&fetched.id, &fetched.kept, part, out);
-                    return Ok(Some(Source::There));
-                }
-                Landed::Missing => return Ok(None),
-                Landed::Failed(error) => return Err(error.clone()),
-                Landed::Lost => {}
+            let landed = landing.wait().await;
+            if let ControlFlow::Break(source) = self.came(landed, part, out).await? {
+                return Ok(source);
             }
         }
         Err(super::Inner::<C>::given_up())
+    }
+
+    /// Answers with what came of asking for an article, unless that has to be done again.
+    async fn came(
+        &self,
+        landed: &Landed,
+        part: Part,
+        out: &mut ArticleBuf,
+    ) -> Result<ControlFlow<Option<Source>>, ServiceError> {
+        match landed {
+            Landed::Found(fetched) => answer(&fetched.id, &fetched.kept, part, out),
+            Landed::Coming(coming) => {
+                if !self.follow(coming, part, out).await? {
+                    return Ok(ControlFlow::Continue(()));
+                }
+            }
+            Landed::Missing => return Ok(ControlFlow::Break(None)),
+            Landed::Failed(error) => return Err(error.clone()),
+            Landed::Lost => return Ok(ControlFlow::Continue(())),
+        }
+        Ok(ControlFlow::Break(Some(Source::There)))
+    }
+
+    /// Answers with an article whose end is still to come; false: it will not come.
+    async fn follow(
+        &self,
+        coming: &Coming,
+        part: Part,
+        out: &mut ArticleBuf,
+    ) -> Result<bool, ServiceError> {
+        let Coming {
+            id,
+            head_len,
+            arriving,
+            ..
+        } = coming;
+        out.clear();
+        let from = match part {
+            Part::Whole => 0,
+            Part::Body => head_len + 2,
+            Part::Stat | Part::Head => {
+                let head = head_len * usize::from(part == Part::Head);
+                arriving.seen(|octets| out.copy_content(octets.get(..head).unwrap_or_default()));
+                out.set_id(id);
+                return Ok(true);
+            }
+        };
+        if !out.takes_portions() {
+            arriving.whole().await?;
+            arriving.seen(|octets| out.copy_content(octets.get(from..).unwrap_or_default()));
+        } else if arriving.has_failed() {
+            return Ok(false);
+        } else {
+            out.set_rest(arriving, from);
+        }
+        if out.has_more() {
+            let told = from + out.content().len();
+            self.inner.counts.articles.came(coming.joined(told));
+        }
+        out.set_id(id);
+        Ok(true)
     }
 
     async fn by_number(
@@ -171,18 +229,16 @@ impl<C: Connect> CServer<C> {
                 }
                 return self.by_id(id, part, out).await;
             }
-            match landed {
+            let id = match landed {
+                Landed::Found(fetched) => Some(&fetched.id),
+                Landed::Coming(coming) => Some(&coming.id),
+                Landed::Missing | Landed::Failed(_) | Landed::Lost => None,
+            };
+            if id.is_some_and(|id| place.is_other(id)) {
                 // The group is another one: nothing that is kept of it is right.
-                Landed::Found(fetched) if place.is_other(&fetched.id) => {
-                    inner.on_disk(move |keep| keep.remove_group(&name)).await?;
-                }
-                Landed::Found(fetched) => {
-                    answer(&fetched.id, &fetched.kept, part, out);
-                    return Ok(Some(Source::There));
-                }
-                Landed::Missing => return Ok(None),
-                Landed::Failed(error) => return Err(error.clone()),
-                Landed::Lost => {}
+                inner.on_disk(move |keep| keep.remove_group(&name)).await?;
+            } else if let ControlFlow::Break(source) = self.came(landed, part, out).await? {
+                return Ok(source);
             }
         }
         Err(super::Inner::<C>::given_up())

@@ -71,6 +71,11 @@ impl Count {
         part.us.fetch_add(us, Ordering::Relaxed);
     }
 
+    /// More octets of answers that were not kept, and that were counted when they began.
+    pub(super) fn came(&self, octets: u64) {
+        self.fetched.octets.fetch_add(octets, Ordering::Relaxed);
+    }
+
     fn seen(&self) -> Counted {
         Counted {
             kept: self.kept.seen(),

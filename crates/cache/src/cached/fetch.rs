@@ -1,22 +1,26 @@
 //! Fetching articles: in tasks of their own, so that they land whoever has gone meanwhile, and some ahead of who reads one
 //! behind the other.
 //!
-//! What has come is told at once and kept then.  Memory is bounded: of what is fetched ahead no more is held than the settings
-//! say, and one article.
+//! What has come is told at once (`arrivals.rs`) and kept then.
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use newsreel_net::client::Connect;
-use newsreel_service::{ArticleBuf, ArticleQuery, NewsService as _, Part, ServiceError};
+use newsreel_service::{NewsService as _, ServiceError};
 use newsreel_wire::{ArticleNumber, GroupId, MessageId};
 
+use super::arrivals::Arrivals;
 use super::flights::{Flight, Landed, Wanted};
-use super::line::line_of;
 use super::numbers::Numbers;
 use super::{CServer, Inner};
 use crate::keep::{Fetched, Kept};
+use crate::remote::Take as _;
 
-/// How a group is being read.
+/// So many readers of one group are told apart; of more, those that read longest ago begin anew.
+pub const RUNS_MAX: usize = 8;
+
+/// How somebody reads a group.  Who it is nobody knows: whoever asks for the number behind the last of a run goes on with it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Run {
     /// The number behind the last that was fetched.
@@ -26,9 +30,6 @@ pub(super) struct Run {
     /// Octets of the last one.
     octets: u64,
 }
-
-/// An article that landed, with its line.
-type Arrival = (ArticleNumber, Fetched, Option<Vec<u8>>);
 
 /// Numbers as ranges, in order.
 fn ranges(numbers: impl Iterator<Item = ArticleNumber>) -> Vec<Numbers> {
@@ -73,30 +74,30 @@ impl<C: Connect> CServer<C> {
 
 impl<C: Connect> Inner<C> {
     async fn fetched_by_id(&self, id: &[u8], flight: Flight) {
-        let mut out = ArticleBuf::new();
         let Ok(asked) = MessageId::parse(id) else {
             return;
         };
-        let query = ArticleQuery::ById(asked);
-        let landed = match self.there.article(query, Part::Whole, &mut out).await {
-            Ok(Some(_)) => self.landed(id, out.content()),
-            Ok(None) => Landed::Missing,
-            Err(error) => Landed::Failed(error),
-        };
-        flight.land(landed.clone());
-        if let Landed::Found(fetched) = landed
-            && line_of(id, &fetched.kept.wire).is_some()
-        {
+        // By its message-id it has no number.
+        let flights = [(ArticleNumber(0), flight)];
+        let mut arrivals = Arrivals::new(self, &flights);
+        match self.there.article_with_id(asked, &mut arrivals).await {
+            Ok(true) => {}
+            Ok(false) => arrivals.begins(None),
+            Err(error) => arrivals.failed(error),
+        }
+        let (landed, _) = arrivals.into_parts();
+        let sound = landed.into_iter().filter(|(_, _, line)| line.is_some());
+        let articles: Vec<Fetched> = sound.map(|(_, fetched, _)| fetched).collect();
+        if !articles.is_empty() {
             let now = self.there.now();
-            let keeping = self.on_disk(move |keep| keep.keep_articles(&[fetched], now));
+            let keeping = self.on_disk(move |keep| keep.keep_articles(&articles, now));
             let _ = keeping.await;
         }
     }
 
-    fn landed(&self, id: &[u8], wire: &[u8]) -> Landed {
-        let kept = Kept::new(wire.to_vec().into());
-        let parsed = MessageId::parse(id);
-        match (kept, parsed) {
+    /// What came of an article that has all come.
+    pub(super) fn landed(&self, id: &[u8], wire: Bytes) -> Landed {
+        match (Kept::new(wire), MessageId::parse(id)) {
             (Some(kept), Ok(parsed)) => Landed::Found(Fetched {
                 id: id.into(),
                 hash: self.keep.id_hash(parsed),
@@ -115,18 +116,41 @@ impl<C: Connect> Inner<C> {
         high: ArticleNumber,
     ) -> Vec<ArticleNumber> {
         let mut runs = self.runs.lock();
-        let run = runs.entry(group).or_default();
+        let runs = runs.entry(group).or_default();
+        let mut run = match runs.iter().position(|run| run.next == first.0) {
+            Some(at) => runs.remove(at),
+            None => Run::default(),
+        };
         let most = self.settings.read_ahead_max.max(1);
         let by_octets = self.settings.read_ahead_octets_max / run.octets.max(1);
         let by_octets = usize::try_from(by_octets).unwrap_or(usize::MAX).max(1);
-        run.width = if first.0 == run.next {
-            (run.width * 2).min(most).min(by_octets)
-        } else {
-            1
-        };
+        run.width = (run.width * 2).min(most).min(by_octets).max(1);
         let last = (first.0 + run.width as u64 - 1).min(high.0).max(first.0);
         run.next = last + 1;
+        if runs.len() >= RUNS_MAX {
+            runs.remove(0);
+        }
+        runs.push(run);
         (first.0 + 1..=last).map(ArticleNumber).collect()
+    }
+
+    /// Those of which something is to be learnt: the first, which somebody asks for, and of the others no more than is missing.
+    async fn unsettled(
+        &self,
+        name: &Arc<str>,
+        mut flights: Vec<(ArticleNumber, Flight)>,
+    ) -> Result<Vec<(ArticleNumber, Flight)>, ServiceError> {
+        if flights.len() < 2 {
+            return Ok(flights);
+        }
+        let name = Arc::clone(name);
+        let sorting = self.on_disk(move |keep| {
+            let first = flights.first().map(|(number, _)| *number);
+            flights
+                .retain(|(number, _)| Some(*number) == first || !keep.is_settled(&name, *number));
+            flights
+        });
+        sorting.await
     }
 
     async fn fetched_in(
@@ -135,36 +159,24 @@ impl<C: Connect> Inner<C> {
         group: GroupId,
         flights: Vec<(ArticleNumber, Flight)>,
     ) {
+        let behind = flights.last().map_or(0, |(number, _)| number.0 + 1);
+        let Ok(flights) = self.unsettled(&name, flights).await else {
+            return;
+        };
         let numbers: Vec<ArticleNumber> = flights.iter().map(|(number, _)| *number).collect();
-        let mut arrivals: Vec<Arrival> = Vec::new();
-        let (mut next, mut held, mut told) = (flights.iter(), 0, Vec::new());
         let now = self.there.now();
-        let asking = self.there.articles_in(&name, &numbers, |found| {
-            let Some((number, flight)) = next.next() else {
-                return;
-            };
-            let octets = found.map_or(0, |(_, wire)| wire.len() as u64);
-            if held > 0 && held + octets > self.settings.read_ahead_octets_max {
-                flight.land(Landed::Lost);
-                return;
-            }
-            held += octets;
-            told.push(*number);
-            let landed = found.map_or(Landed::Missing, |(id, wire)| self.landed(id, wire));
-            flight.land(landed.clone());
-            if let Landed::Found(fetched) = landed {
-                let line = line_of(&fetched.id, &fetched.kept.wire);
-                arrivals.push((*number, fetched, line));
-            }
-        });
-        if let Err(error) = asking.await
-            && let Some((_, first)) = flights.first()
-        {
-            first.land(Landed::Failed(error));
+        let mut arrivals = Arrivals::new(self, &flights);
+        let asking = self.there.articles_in(&name, &numbers, &mut arrivals);
+        if let Err(error) = asking.await {
+            arrivals.failed(error);
         }
-        if let (Some(run), Some((_, last, _))) = (self.runs.lock().get_mut(&group), arrivals.last())
-        {
-            run.octets = last.kept.wire.len() as u64;
+        let (arrivals, told) = arrivals.into_parts();
+        if let Some((_, last, _)) = arrivals.last() {
+            let mut runs = self.runs.lock();
+            let mut runs = runs.get_mut(&group).into_iter().flatten();
+            if let Some(run) = runs.find(|run| run.next == behind) {
+                run.octets = last.kept.wire.len() as u64;
+            }
         }
         let keeping = self.on_disk(move |keep| {
             let sound = arrivals.iter().filter(|(_, _, line)| line.is_some());

@@ -11,6 +11,7 @@ use newsreel_wire::{ArticleNumber, GroupId, IdHash};
 use parking_lot::Mutex;
 use tokio::sync::SetOnce;
 
+use super::arrivals::Coming;
 use crate::keep::Fetched;
 
 /// What is fetched: an article whose message-id is known, or not yet.
@@ -24,6 +25,8 @@ pub(super) enum Wanted {
 #[derive(Debug, Clone)]
 pub(super) enum Landed {
     Found(Fetched),
+    /// It is there, and some of it is still to come.
+    Coming(Arc<Coming>),
     /// The server does not have it.
     Missing,
     Failed(ServiceError),

@@ -4,6 +4,7 @@
 //! seen within that time, and with a time of zero at once.  Articles never change.  Equal questions at the same time are one
 //! question there.  What cannot be kept is passed on all the same.
 
+mod arrivals;
 mod article;
 mod counts;
 mod fetch;
@@ -67,8 +68,8 @@ struct Inner<C: Connect> {
     settings: CacheSettings,
     flights: Arc<Flights>,
     turns: Turns,
-    /// How each group is being read; an entry for each group that has a name.
-    runs: Mutex<HashMap<GroupId, Run>>,
+    /// How each group is being read, by who read last at the end; an entry for each group that has a name.
+    runs: Mutex<HashMap<GroupId, Vec<Run>>>,
     counts: Counts,
 }
 

@@ -102,11 +102,17 @@ impl Kept {
     /// An article as it came; none: it has no end of its header block.
     #[must_use]
     pub fn new(wire: Bytes) -> Option<Self> {
-        let head_len = match wire.strip_prefix(b"\r\n") {
-            Some(_) => 0,
-            None => memchr::memmem::find(&wire, b"\r\n\r\n")? + 2,
-        };
+        let head_len = Self::head_len_of(&wire)?;
         Some(Self { wire, head_len })
+    }
+
+    /// Octets of the header block of an article, or its beginning, empty line not included; none: it has no end of it.
+    #[must_use]
+    pub fn head_len_of(wire: &[u8]) -> Option<usize> {
+        match wire.strip_prefix(b"\r\n") {
+            Some(_) => Some(0),
+            None => Some(memchr::memmem::find(wire, b"\r\n\r\n")? + 2),
+        }
     }
 }
 

@@ -167,6 +167,17 @@ impl Keep {
         block
     }
 
+    /// Whether all is known of a number: that nothing is there, or the article, which is kept.
+    #[must_use]
+    pub fn is_settled(&self, group: &Arc<str>, number: ArticleNumber) -> bool {
+        let (block, place) = place_of(number);
+        let block = self.block(group, block);
+        match block.line(place) {
+            Some(line) => self.id_of(line).is_some_and(|id| self.has_article(&id)),
+            None => block.asked() >> place & 1 == 1,
+        }
+    }
+
     fn block_on_disk(&self, group: &str, number: u64) -> Block {
         let kept = self.told(self.table.block(group, number)).flatten();
         kept.unwrap_or_default()

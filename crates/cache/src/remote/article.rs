@@ -12,6 +12,16 @@ use super::ask::{asked, numbered};
 use super::numbers::marks_of;
 use super::one::One;
 
+/// Takes articles as they come.
+pub(crate) trait Take: Send {
+    /// The next one that was asked for is there, under this message-id; none: it is not there.  One that had begun is never
+    /// finished: it is asked for again.
+    fn begins(&mut self, id: Option<&[u8]>);
+
+    /// Octets of it, in wire form.
+    fn piece(&mut self, octets: &[u8], is_last: bool);
+}
+
 /// The command for a part, and the code of its answer.
 const fn command_of(part: Part) -> (&'static str, u16) {
     match part {
@@ -55,9 +65,26 @@ async fn answered<Io>(
 where
     Io: AsyncRead + AsyncWrite + Unpin,
 {
-    let (verb, found) = command_of(part);
+    let (verb, _) = command_of(part);
     out.clear();
     out.storage_mut().clear();
+    let said = told(client, part, |id| out.set_id(id)).await?;
+    if said.is_some() && part != Part::Stat {
+        client.block(verb, octets_max, out.storage_mut()).await?;
+    }
+    Ok(said)
+}
+
+/// Takes the status line: the number, and the message-id; none: it is not there.
+async fn told<Io>(
+    client: &mut Client<Io>,
+    part: Part,
+    mut id_is: impl FnMut(&[u8]),
+) -> Result<Option<ArticleNumber>, ClientError>
+where
+    Io: AsyncRead + AsyncWrite + Unpin,
+{
+    let (verb, found) = command_of(part);
     match client.reply(verb).await? {
         code if code == found => {}
         411 | 412 | 420 | 423 | 430 => return Ok(None),
@@ -66,29 +93,58 @@ where
     let said = numbered(client.text(), b' ').and_then(|(number, rest)| {
         let id = rest.split(|octet| *octet == b' ').next()?;
         MessageId::parse(id).ok()?;
-        out.set_id(id);
+        id_is(id);
         Some(number)
     });
+    said.map_or_else(|| Err(client.refused(verb, found)), |said| Ok(Some(said)))
+}
+
+/// Takes the answer to ARTICLE as it comes; whether it is there, under the number or the message-id that was asked for.
+async fn taken<Io>(
+    client: &mut Client<Io>,
+    is_asked: impl Fn(ArticleNumber, &[u8]) -> bool,
+    octets_max: usize,
+    take: &mut impl Take,
+) -> Result<bool, ClientError>
+where
+    Io: AsyncRead + AsyncWrite + Unpin,
+{
+    const VERB: &str = "ARTICLE";
+    let mut id = Vec::new();
+    let said = told(client, Part::Whole, |said| id.extend_from_slice(said)).await?;
     let Some(number) = said else {
-        return Err(client.refused(verb, found));
+        return Ok(false);
     };
-    if part != Part::Stat {
-        client.block(verb, octets_max, out.storage_mut()).await?;
+    let is_asked = is_asked(number, &id);
+    if is_asked {
+        take.begins(Some(&id));
     }
-    Ok(Some(number))
+    let mut octets = 0;
+    loop {
+        let piece = client.piece(VERB).await?;
+        octets += piece.octets.len();
+        if octets > octets_max {
+            return Err(client.too_large(VERB, octets_max));
+        }
+        if is_asked {
+            take.piece(piece.octets, piece.is_last);
+        }
+        if piece.is_last {
+            return Ok(is_asked);
+        }
+    }
 }
 
 impl<C: Connect> One<C> {
-    /// Asks for articles of a group in one round trip; `each` is told of them one by one as they come, with the message-id and
-    /// the whole article; none: it is not there.
+    /// Asks for articles of a group in one round trip; they are taken one by one as they come.
     pub(super) async fn articles_in(
         &self,
         group: &str,
         numbers: &[ArticleNumber],
-        mut each: impl FnMut(Option<(&[u8], &[u8])>) + Send,
+        take: &mut impl Take,
     ) -> Result<(), ServiceError> {
         let most = self.common.settings.article_octets_max;
-        let (mut rest, mut out) = (numbers, ArticleBuf::new());
+        let mut rest = numbers;
         asked!(self, client => {
             client.command(&[b"GROUP", group.as_bytes()])?;
             for number in rest {
@@ -97,15 +153,27 @@ impl<C: Connect> One<C> {
             }
             marks_of(&mut client).await?;
             while let Some((number, behind)) = rest.split_first() {
-                let said = answered(&mut client, Part::Whole, most, &mut out).await?;
-                let wire = std::mem::take(out.storage_mut());
-                each(said.filter(|said| said == number).map(|_| (out.id(), &*wire)));
-                *out.storage_mut() = wire;
+                if !taken(&mut client, |said, _| said == *number, most, take).await? {
+                    take.begins(None);
+                }
                 rest = behind;
             }
             Ok(())
         });
         Ok(())
+    }
+
+    /// Asks for an article by its message-id, which is taken as it comes; false: it is not there.
+    pub(super) async fn article_with_id(
+        &self,
+        id: MessageId<'_>,
+        take: &mut impl Take,
+    ) -> Result<bool, ServiceError> {
+        let most = self.common.settings.article_octets_max;
+        Ok(asked!(self, client => {
+            client.command(&[b"ARTICLE", id.as_bytes()])?;
+            taken(&mut client, |_, said| said == id.as_bytes(), most, take).await
+        }))
     }
 
     pub(super) async fn article_of(

@@ -30,6 +30,7 @@ use groups::Merged;
 use names::Names;
 use one::{Common, One};
 
+pub(crate) use article::Take;
 pub use newnews::RemoteNewnews;
 pub use one::MISSING_IDS_MAX;
 pub use route::{Route, Routes};

@@ -14,6 +14,7 @@ use newsreel_wire::article::{HeaderLimits, Headers, Known};
 use newsreel_wire::wildmat::Wildmat;
 use newsreel_wire::{ArticleNumber, GroupId, GroupName, MessageId, UnixTime};
 
+use super::article::Take;
 use super::ask::NO_ANSWER;
 use super::one::{One, Sent};
 use super::{RServer, RemoteNewnews};
@@ -65,18 +66,34 @@ impl<C: Connect> RServer<C> {
         outcome
     }
 
-    /// Asks for articles of a group in one round trip; `each` is told of them one by one as they come, with the message-id and
-    /// the whole article; none: it is not there.
+    /// Asks for articles of a group in one round trip; they are taken one by one as they come.
     pub(crate) async fn articles_in(
         &self,
         group: &str,
         numbers: &[ArticleNumber],
-        each: impl FnMut(Option<(&[u8], &[u8])>) + Send,
+        take: &mut impl Take,
     ) -> Result<(), ServiceError> {
         match self.numbering(group) {
-            Some(one) => one.articles_in(group, numbers, each).await,
+            Some(one) => one.articles_in(group, numbers, take).await,
             None => Ok(()),
         }
+    }
+
+    /// Asks one after the other for the article that has a message-id, which is taken as it comes; false: it is nowhere.
+    pub(crate) async fn article_with_id(
+        &self,
+        id: MessageId<'_>,
+        take: &mut impl Take,
+    ) -> Result<bool, ServiceError> {
+        let mut failed = None;
+        for one in self.in_turn(id) {
+            match one.article_with_id(id, take).await {
+                Ok(true) => return Ok(true),
+                Ok(false) => one.said_missing(id),
+                Err(error) => failed = Some(error),
+            }
+        }
+        failed.map_or(Ok(false), Err)
     }
 
     /// Asks one after the other for what has a message-id.  That it is nowhere is known only when all have said so.

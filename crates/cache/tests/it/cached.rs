@@ -350,6 +350,65 @@ async fn a_thousand_articles_read_one_behind_the_other_take_at_most_sixty_round_
     assert_eq!(articles, 1000, "each once");
 }
 
+/// Each reader's place counted as the group's: two of them in one group took a round trip for each article again.
+#[tokio::test(start_paused = true)]
+async fn readers_at_several_places_of_a_group_are_each_read_ahead_for() {
+    let rig = rig(1000, REFRESH_S);
+    let round_trip = Duration::from_millis(20);
+    rig.to.0.lock().round_trip = round_trip;
+    let begun = Instant::now();
+    for number in 1..=250 {
+        for place in [0, 250, 500, 750] {
+            assert!(rig.read(place + number).await.unwrap());
+        }
+    }
+    let trips = begun.elapsed().as_millis() / round_trip.as_millis();
+    assert!(trips <= 60, "{trips} round trips");
+}
+
+/// What was kept already, or known not to be there, was fetched ahead once more.
+#[tokio::test]
+async fn what_is_known_is_not_fetched_ahead() {
+    let rig = rig(100, REFRESH_S);
+    rig.to.0.lock().articles.remove(&12);
+    // A post that others answered, and the group's overview.
+    assert!(rig.read(10).await.unwrap());
+    assert_eq!(rig.overview().await.len(), 99);
+    while rig.here.kept_figures().articles < 1 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    for number in (1..=30).filter(|number| *number != 12) {
+        assert!(rig.read(number).await.unwrap());
+    }
+    let mut asked = rig.to.asked();
+    asked.retain(|said| said.starts_with("ARTICLE"));
+    let all = (1..=31).filter(|number| *number != 12).count();
+    assert_eq!(asked.len(), all, "{asked:?}");
+}
+
+/// Who asked first has gone: the others wait for the same answer, and it is kept.
+#[tokio::test(start_paused = true)]
+async fn an_article_that_its_first_reader_gave_up_is_fetched_once_for_the_others() {
+    let rig = rig(3, REFRESH_S);
+    assert!(rig.group().await.is_some());
+    rig.to.0.lock().round_trip = Duration::from_secs(10);
+    rig.to.asked();
+    let gone = async {
+        let reading = rig.read(2);
+        let given_up = tokio::time::timeout(Duration::from_secs(1), reading).await;
+        assert!(given_up.is_err());
+    };
+    let stays = async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        rig.read(2).await
+    };
+    let ((), read) = tokio::join!(gone, stays);
+    assert_eq!(read, Ok(true));
+    assert_eq!(rig.to.asked(), ["GROUP misc.test", "ARTICLE 2"]);
+    assert_eq!(rig.read(2).await, Ok(true));
+    assert_eq!(rig.to.asked(), [""; 0]);
+}
+
 /// R3: what is saved is the octets of all reads but the first.
 #[tokio::test]
 async fn what_is_saved_is_counted() {

@@ -232,6 +232,11 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Client<Io> {
         Ok(Piece { octets, is_last })
     }
 
+    /// An error that says that the block is larger than it may be; its connection is of no use any more.
+    pub fn too_large(&mut self, doing: &'static str, octets_max: usize) -> ClientError {
+        self.broken(doing, Fault::TooLarge(octets_max))
+    }
+
     /// Appends a whole block in wire form to `out`, which must not become longer than `octets_max` by it.
     ///
     /// # Errors
@@ -245,7 +250,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Client<Io> {
         loop {
             let piece = self.piece(doing).await?;
             if out.len() + piece.octets.len() > octets_max {
-                return Err(self.broken(doing, Fault::TooLarge(octets_max)));
+                return Err(self.too_large(doing, octets_max));
             }
             out.extend_from_slice(piece.octets);
             if piece.is_last {

@@ -1,0 +1,224 @@
+//! Articles as they come: each is told to whoever waits for it when it is there, or as soon as its header block is where more of
+//! it is still to come.
+//!
+//! Of what nobody asked for no more is held than the settings say, and one article.  One whose end does not come is never kept,
+//! and who reads it is told.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use newsreel_net::client::Connect;
+use newsreel_service::{Arriving, ServiceError};
+use newsreel_wire::ArticleNumber;
+use parking_lot::Mutex;
+
+use super::Inner;
+use super::flights::{Flight, Landed};
+use super::line::line_of;
+use crate::keep::{Fetched, Kept};
+use crate::remote::Take;
+
+/// An article that landed, with its overview line; none: it is no article that may be kept.
+pub(super) type Arrival = (ArticleNumber, Fetched, Option<Vec<u8>>);
+
+/// An article whose end is still to come.
+#[derive(Debug)]
+pub(super) struct Coming {
+    /// Its message-id.
+    pub(super) id: Box<[u8]>,
+    /// Octets of its header block, empty line not included.
+    pub(super) head_len: usize,
+    pub(super) arriving: Arc<Arriving>,
+    readers: Mutex<Readers>,
+}
+
+/// Who is given an article as it comes.
+#[derive(Debug, Default)]
+struct Readers {
+    count: u64,
+    /// Octets that were counted for them when they began.
+    counted: u64,
+    /// Octets of the whole; none: the end has not come.
+    whole: Option<u64>,
+}
+
+impl Coming {
+    fn new(id: Box<[u8]>, head_len: usize, octets: Vec<u8>) -> Self {
+        Self {
+            id,
+            head_len,
+            arriving: Arc::new(Arriving::new(octets)),
+            readers: Mutex::default(),
+        }
+    }
+
+    /// Somebody reads it, for whom octets up to this place are counted; what else is to be counted already.
+    pub(super) fn joined(&self, up_to: usize) -> u64 {
+        let mut readers = self.readers.lock();
+        if let Some(whole) = readers.whole {
+            return whole.saturating_sub(up_to as u64);
+        }
+        readers.count += 1;
+        readers.counted += up_to as u64;
+        0
+    }
+
+    /// It has so many octets; what is to be counted for those who read it.
+    fn is_whole(&self, octets: u64) -> u64 {
+        let mut readers = self.readers.lock();
+        readers.whole = Some(octets);
+        (readers.count * octets).saturating_sub(readers.counted)
+    }
+}
+
+/// The article that is being taken.
+enum Taking {
+    /// None, or one that is not wanted any more.
+    Nothing,
+    /// Its header block has not all come, or it goes to nobody as it comes.
+    Unseen(Box<[u8]>, Vec<u8>),
+    /// It is told as it comes.
+    Seen(Arc<Coming>),
+}
+
+/// Articles that were asked for, in order.
+pub(super) struct Arrivals<'f, C: Connect> {
+    inner: &'f Inner<C>,
+    flights: &'f [(ArticleNumber, Flight)],
+    /// Those that were answered.
+    answered: usize,
+    taking: Taking,
+    held: u64,
+    landed: Vec<Arrival>,
+    /// The numbers of which the server said something that is known now.
+    told: Vec<ArticleNumber>,
+}
+
+impl<'f, C: Connect> Arrivals<'f, C> {
+    pub(super) const fn new(inner: &'f Inner<C>, flights: &'f [(ArticleNumber, Flight)]) -> Self {
+        Self {
+            inner,
+            flights,
+            answered: 0,
+            taking: Taking::Nothing,
+            held: 0,
+            landed: Vec::new(),
+            told: Vec::new(),
+        }
+    }
+
+    /// What has come, in order, and the numbers of which the server said something.
+    pub(super) fn into_parts(mut self) -> (Vec<Arrival>, Vec<ArticleNumber>) {
+        let (landed, told) = (&mut self.landed, &mut self.told);
+        (std::mem::take(landed), std::mem::take(told))
+    }
+
+    /// The server failed: whoever waits for the next one is told.
+    pub(super) fn failed(&mut self, error: ServiceError) {
+        self.broke_off(&error);
+        if let Some((_, flight)) = self.flights.first() {
+            flight.land(Landed::Failed(error));
+        }
+    }
+
+    /// The end of what had begun does not come.
+    fn broke_off(&mut self, error: &ServiceError) {
+        if let Taking::Seen(coming) = std::mem::replace(&mut self.taking, Taking::Nothing) {
+            coming.arriving.ended(Err(error.clone()));
+        }
+    }
+
+    /// All of the next one has come.
+    fn ends(&mut self, id: &[u8], wire: Bytes) {
+        let Some((number, flight)) = self.flights.get(self.answered) else {
+            return;
+        };
+        self.answered += 1;
+        self.held += wire.len() as u64;
+        self.told.push(*number);
+        let landed = self.inner.landed(id, wire);
+        flight.land(landed.clone());
+        if let Landed::Found(fetched) = landed {
+            let line = line_of(&fetched.id, &fetched.kept.wire);
+            self.landed.push((*number, fetched, line));
+        }
+    }
+
+    /// Whether so many octets more are too much, of what nobody reads yet.
+    const fn is_too_much(&self, octets: usize) -> bool {
+        self.held > 0 && self.held + octets as u64 > self.inner.settings.read_ahead_octets_max
+    }
+
+    fn land(&self, landed: Landed) {
+        if let Some((_, flight)) = self.flights.get(self.answered) {
+            flight.land(landed);
+        }
+    }
+
+    /// What has come of one that nobody is told of yet.
+    fn goes_on(&mut self, id: Box<[u8]>, mut octets: Vec<u8>, piece: &[u8], is_last: bool) {
+        if self.is_too_much(octets.len() + piece.len()) {
+            self.land(Landed::Lost);
+            self.answered += 1;
+            return;
+        }
+        if is_last && octets.is_empty() {
+            self.ends(&id, Bytes::copy_from_slice(piece));
+            return;
+        }
+        octets.extend_from_slice(piece);
+        if is_last {
+            self.ends(&id, octets.into());
+            return;
+        }
+        match Kept::head_len_of(&octets) {
+            Some(head_len) => {
+                let coming = Arc::new(Coming::new(id, head_len, octets));
+                self.land(Landed::Coming(Arc::clone(&coming)));
+                self.taking = Taking::Seen(coming);
+            }
+            None => self.taking = Taking::Unseen(id, octets),
+        }
+    }
+}
+
+impl<C: Connect> Take for Arrivals<'_, C> {
+    fn begins(&mut self, id: Option<&[u8]>) {
+        self.broke_off(&Inner::<C>::given_up());
+        match id {
+            Some(id) => self.taking = Taking::Unseen(id.into(), Vec::new()),
+            None => {
+                if let Some((number, flight)) = self.flights.get(self.answered) {
+                    flight.land(Landed::Missing);
+                    self.told.push(*number);
+                    self.answered += 1;
+                }
+            }
+        }
+    }
+
+    fn piece(&mut self, octets: &[u8], is_last: bool) {
+        match std::mem::replace(&mut self.taking, Taking::Nothing) {
+            Taking::Nothing => {}
+            Taking::Unseen(id, before) => self.goes_on(id, before, octets, is_last),
+            Taking::Seen(coming) => {
+                coming.arriving.came(octets);
+                if !is_last {
+                    self.taking = Taking::Seen(coming);
+                    return;
+                }
+                let wire = coming.arriving.seen(Bytes::copy_from_slice);
+                let uncounted = coming.is_whole(wire.len() as u64);
+                self.inner.counts.articles.came(uncounted);
+                self.ends(&coming.id, wire);
+                coming.arriving.ended(Ok(()));
+            }
+        }
+    }
+}
+
+impl<C: Connect> Drop for Arrivals<'_, C> {
+    fn drop(&mut self) {
+        self.broke_off(&Inner::<C>::given_up());
+    }
+}

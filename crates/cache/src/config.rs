@@ -42,6 +42,12 @@ pub struct CacheConfig {
     pub read_ahead_octets: u64,
     /// Groups that are known at the same time.
     pub groups_max: u32,
+    /// Whether it begins offline: no upstream server is asked, what is kept is served, and posts wait. `newsreel cache offline`
+    /// changes it.
+    pub offline: bool,
+    /// Posts that wait until the servers that they are for can be asked, octets. 0: none do; what cannot be sent at once is not
+    /// taken.
+    pub posts_octets: u64,
 }
 
 impl Default for CacheConfig {
@@ -59,6 +65,8 @@ impl Default for CacheConfig {
             read_ahead: 32,
             read_ahead_octets: 1 << 20,
             groups_max: 200_000,
+            offline: false,
+            posts_octets: 64 << 20,
         }
     }
 }

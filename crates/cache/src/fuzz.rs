@@ -1,6 +1,7 @@
-//! Takes any octets for values of the table: the door for fuzzers.  Must never panic.
+//! Takes any octets for values of the cache's tables: the door for fuzzers.  Must never panic.
 
 use crate::keep::{Block, KeptGroup, sealed};
+use crate::queue::QueuedPost;
 
 /// Takes `octets` for each kind of value, and for a sealed one; what is understood must be written the same way again.
 #[must_use]
@@ -16,5 +17,9 @@ pub fn decode(octets: &[u8]) -> bool {
         assert_eq!(block.encode(), octets);
         assert_eq!(block.lines().count(), block.there().count_ones() as usize);
     }
-    group.is_some() || block.is_some()
+    let post = QueuedPost::decode(octets);
+    if let Some(post) = &post {
+        assert_eq!(post.encode(), octets);
+    }
+    group.is_some() || block.is_some() || post.is_some()
 }

@@ -10,10 +10,11 @@ mod cached;
 mod config;
 pub mod fuzz;
 pub mod keep;
+pub mod queue;
 mod remote;
 mod upstream;
 
-pub use cached::{CServer, CacheSettings, Counted, CountedPart};
+pub use cached::{CServer, CacheSettings, Counted, CountedPart, RUNS_MAX};
 pub use config::{CacheConfig, UpstreamConfig, UpstreamTls, UpstreamsConfig, problems};
 pub use remote::{MISSING_IDS_MAX, RServer, RemoteNewnews, RemoteSettings, Route, Routes};
 pub use upstream::{SECRET_OCTETS_MAX, Upstream};

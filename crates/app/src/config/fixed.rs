@@ -266,6 +266,16 @@ fn of_the_cache() -> Vec<Fixed> {
             "at most 250 octets each; those used least go, and are asked for again",
         ),
         row(
+            "Posts that wait in a caching server",
+            format!("{} posts", newsreel_cache::queue::QUEUED_POSTS_MAX),
+            "beside `cache.posts_octets`; nobody would look through more, and each look at them takes them all",
+        ),
+        row(
+            "Readers of one group that a caching server reads ahead for",
+            format!("{} at different places", newsreel_cache::RUNS_MAX),
+            "of more, those that read longest ago begin anew",
+        ),
+        row(
             "Segments of a caching server's articles",
             format!(
                 "{}, and an eighth of `cache.octets`",

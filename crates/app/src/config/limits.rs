@@ -80,6 +80,7 @@ pub(super) const LIMITS: &[(&str, RangeInclusive<i64>)] = &[
     ("cache.read_ahead", 1..=60),
     ("cache.read_ahead_octets", KIB..=GIB),
     ("cache.groups_max", 1..=10_000_000),
+    ("cache.posts_octets", 0..=TIB),
     ("articles.octets_max", KIB..=ARTICLE_OCTETS_MAX),
     ("articles.header_octets_max", KIB..=MIB),
     ("articles.header_fields_max", 16..=10_000),

@@ -166,6 +166,16 @@ pub(crate) enum Request {
     },
     /// Whether store, log and views agree.
     Check,
+    /// Whether a caching server asks no server elsewhere.
+    CacheOffline {
+        /// What shall be; nothing: only tell.
+        offline: Option<bool>,
+    },
+    /// Something about the posts of a caching server that wait.
+    CacheQueue {
+        /// What.
+        action: QueueAction,
+    },
     /// The clock jumped and is right.
     ClockConfirm,
     /// Read the configuration again.
@@ -190,6 +200,38 @@ pub(crate) enum PeerAction {
     Flush,
     /// Give up what waits.
     DropBacklog,
+}
+
+/// What can be asked of posts that wait.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) enum QueueAction {
+    /// All of them.
+    List,
+    /// One with its text.
+    Show {
+        /// Its number.
+        number: u64,
+    },
+    /// Another text in the place of one.
+    Edit {
+        /// Its number.
+        number: u64,
+        /// The article in wire form, in base64.
+        article: String,
+    },
+    /// Try some now.
+    Retry {
+        /// Their numbers; none: all.
+        numbers: Vec<u64>,
+    },
+    /// Forget some.
+    Drop {
+        /// Their numbers.
+        numbers: Vec<u64>,
+        /// Only say what would be forgotten.
+        dry_run: bool,
+    },
 }
 
 impl Request {
@@ -228,6 +270,9 @@ impl Request {
                 ),
             },
             Self::ControlTry { .. } => "try a control message".to_owned(),
+            Self::CacheQueue {
+                action: QueueAction::Edit { number, .. },
+            } => format!("edit post {number}"),
             Self::ControlApprove { which, .. } => format!("approve control message {which}"),
             other => format!("{other:?}"),
         }
@@ -245,6 +290,11 @@ impl Request {
             | Self::Expire { dry_run }
             | Self::StoreAttach { dry_run, .. }
             | Self::ArticleCancel { dry_run, .. } => !dry_run,
+            Self::CacheQueue { action } => match action {
+                QueueAction::List | QueueAction::Show { .. } => false,
+                QueueAction::Edit { .. } | QueueAction::Retry { .. } => true,
+                QueueAction::Drop { dry_run, .. } => !dry_run,
+            },
             Self::GroupSet { .. } | Self::GroupForgetLost | Self::ClockConfirm => true,
             _ => false,
         }
@@ -340,11 +390,15 @@ pub(crate) fn answer(
         } => scrub(engine, server.is_some(), (&buffers, octets_per_s), progress),
         Request::Expire { dry_run } => expire(engine, dry_run, progress),
         Request::Check => check(engine, progress),
+        Request::CacheQueue { .. } | Request::CacheOffline { .. } => Err(NO_CACHE.to_owned()),
         Request::ClockConfirm => confirm_clock(engine),
         Request::Reload => server.ok_or_else(needs_server)?.reload(),
         Request::Stop => stop(server.ok_or_else(needs_server)?),
     }
 }
+
+/// What a server that is no cache says to who takes it for one.
+const NO_CACHE: &str = "no caching server runs here: this is a spool of its own";
 
 fn stop(server: &dyn Running) -> Result<Value, String> {
     server.stop();

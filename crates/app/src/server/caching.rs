@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use newsreel_cache::keep::Keep;
+use newsreel_cache::queue::PostQueue;
 use newsreel_cache::{
     CServer, Counted, CountedPart, RServer, RemoteSettings, Route, Routes, Upstream, UpstreamConfig,
 };
@@ -25,7 +26,7 @@ use super::front::{self, Front};
 use super::logging::{Logging, PATIENCE};
 use super::running::{Settings, connections, sessions};
 use super::signals::Signals;
-use super::{Doors, runtime, settings};
+use super::{Doors, runtime, settings, waiting_posts};
 use crate::config::Config;
 use crate::control::Progress;
 use crate::control::request::Request;
@@ -104,6 +105,8 @@ impl Caching {
                 "overview_memory_octets": kept.overview_memory_octets,
                 "is_broken": kept.is_broken,
             },
+            "is_offline": self.service.is_offline(),
+            "posts": self.service.queue().map(|queue| waiting_posts::figures(queue)),
             "upstreams": upstreams,
             "asked": self.service.counts().map(asked),
         })
@@ -125,6 +128,15 @@ impl Answers for Arc<Caching> {
     ) -> Result<Value, String> {
         match request {
             Request::Status => Ok(self.facts()),
+            Request::CacheOffline { offline } => {
+                if let Some(offline) = offline {
+                    let set = self.service.set_offline(offline);
+                    set.map_err(|error| error.to_string())?;
+                    tracing::info!(target: "newsreel::cache", offline, "as asked");
+                }
+                Ok(json!({"is_offline": self.service.is_offline()}))
+            }
+            Request::CacheQueue { action } => waiting_posts::answer(&*self.service, action),
             Request::Stop => {
                 self.drain.start();
                 Ok(json!({"stopping": true}))
@@ -173,7 +185,10 @@ fn run_logged(
     let pools = servers.iter().map(|(pool, _)| Arc::clone(pool)).collect();
     let routes = servers.iter().map(|(_, route)| route.clone()).collect();
     take_routes(&keep, &Routes::new(routes), may_renumber)?;
-    let service = service(&config, servers, Arc::new(keep), clock)?;
+    let waiting_max = config.cache.posts_octets;
+    let open = || PostQueue::open(disk.as_ref(), &config.cache.directory, waiting_max);
+    let queue = (waiting_max > 0).then(open).transpose()?.map(Arc::new);
+    let service = service(&config, servers, (Arc::new(keep), queue), clock)?;
     let caching = {
         let metrics = Arc::new(Metrics::default());
         Caching {
@@ -234,9 +249,10 @@ fn take_routes(keep: &Keep, routes: &Routes, may_renumber: bool) -> Result<()> {
 fn service(
     config: &Config,
     servers: Vec<(Arc<Pool<Upstream>>, Route)>,
-    keep: Arc<Keep>,
+    (keep, queue): (Arc<Keep>, Option<Arc<PostQueue>>),
     clock: &Arc<dyn Clock>,
 ) -> Result<CServer<Upstream>> {
+    let begins_offline = config.cache.offline;
     let host = match config.posting.message_id_host.as_str() {
         "" => newsreel_host::process::host_name().unwrap_or_else(|| NO_NAME.to_owned()),
         host => host.to_owned(),
@@ -251,7 +267,11 @@ fn service(
     };
     let random = u64::from_le_bytes(random_bytes()?);
     let there = RServer::new(servers, Arc::clone(clock), settings, random);
-    Ok(CServer::new(there, keep, config.cache.settings()))
+    let service = CServer::new(there, keep, config.cache.settings(), queue);
+    if begins_offline {
+        service.set_offline(true)?;
+    }
+    Ok(service)
 }
 
 async fn until_drained(

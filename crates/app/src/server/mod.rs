@@ -14,6 +14,7 @@ mod mail;
 mod peers;
 mod running;
 mod signals;
+mod waiting_posts;
 
 use std::sync::Arc;
 use std::time::Duration;

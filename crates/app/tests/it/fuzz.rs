@@ -138,6 +138,7 @@ fn whole_inputs_are_taken() {
     assert!(newsreel_mail::fuzz::decode(&input("waiting_mail/one")));
     assert!(newsreel_users::fuzz::decode(&input("users/two")));
     assert!(newsreel_cache::fuzz::decode(&input("cache_values/block")));
+    assert!(newsreel_cache::fuzz::decode(&input("cache_values/post")));
     assert!(newsreel_engine::fuzz::decode_keyring(&input(
         "control_keys/two"
     )));

@@ -38,6 +38,7 @@ mod reload;
 mod remote;
 mod retiring;
 mod scale;
+mod slow_link;
 mod soak;
 mod spool;
 mod store_files;

@@ -135,7 +135,7 @@ async fn cached(groups: &[&str]) -> Both<CServer<There>> {
         read_ahead_max: 8,
         read_ahead_octets_max: 1 << 20,
     };
-    let here = CServer::new(here, keep, settings);
+    let here = CServer::new(here, keep, settings, None);
     Both { there, here }
 }
 

@@ -87,7 +87,8 @@ impl<C: Connect> Inner<C> {
             }
             Err(error) => {
                 let kept = self.keep.group(&name);
-                let kept = kept.filter(|_| self.settings.refresh_s > 0);
+                let may_be_old = self.settings.refresh_s > 0 || self.there.is_offline();
+                let kept = kept.filter(|_| may_be_old);
                 kept.map_or(Err(error), |kept| Ok(Some(kept)))
             }
         }

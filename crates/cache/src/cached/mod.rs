@@ -12,6 +12,7 @@ mod flights;
 mod groups;
 mod line;
 mod numbers;
+mod posting;
 mod service;
 mod turns;
 
@@ -20,13 +21,16 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use newsreel_net::LineLimit;
 use newsreel_net::client::Connect;
-use newsreel_service::ServiceError;
+use newsreel_service::{NewsService as _, ServiceError};
 use newsreel_wire::GroupId;
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use crate::keep::{Keep, KeptFigures};
+use crate::queue::{PostQueue, QueueError};
 use crate::remote::RServer;
 use counts::Counts;
 use fetch::Run;
@@ -34,6 +38,7 @@ use flights::Flights;
 use turns::Turns;
 
 pub use counts::{Counted, CountedPart};
+pub use fetch::RUNS_MAX;
 
 /// What is kept is made durable so often.
 const CHECKPOINT: Duration = Duration::from_secs(5);
@@ -71,6 +76,10 @@ struct Inner<C: Connect> {
     /// How each group is being read, by who read last at the end; an entry for each group that has a name.
     runs: Mutex<HashMap<GroupId, Vec<Run>>>,
     counts: Counts,
+    /// Posts that wait; none: none may.
+    queue: Option<Arc<PostQueue>>,
+    posts_changed: Notify,
+    lines: LineLimit,
 }
 
 impl<C: Connect> fmt::Debug for CServer<C> {
@@ -80,13 +89,20 @@ impl<C: Connect> fmt::Debug for CServer<C> {
             .field("keep", &self.inner.keep)
             .field("settings", &self.inner.settings)
             .field("flights", &self.inner.flights)
+            .field("queue", &self.inner.queue)
             .finish_non_exhaustive()
     }
 }
 
 impl<C: Connect> CServer<C> {
-    /// A server with what is kept of it.
-    pub fn new(there: RServer<C>, keep: Arc<Keep>, settings: CacheSettings) -> Self {
+    /// A server with what is kept of it, and the posts that wait for it; without a queue none do.
+    pub fn new(
+        there: RServer<C>,
+        keep: Arc<Keep>,
+        settings: CacheSettings,
+        queue: Option<Arc<PostQueue>>,
+    ) -> Self {
+        there.keep_lists(&keep);
         let inner = Inner {
             there,
             keep,
@@ -95,6 +111,9 @@ impl<C: Connect> CServer<C> {
             turns: Turns::default(),
             runs: Mutex::default(),
             counts: Counts::default(),
+            queue,
+            posts_changed: Notify::new(),
+            lines: LineLimit::default(),
         };
         Self {
             inner: Arc::new(inner),
@@ -107,6 +126,24 @@ impl<C: Connect> CServer<C> {
         self.inner.there.greet().await
     }
 
+    /// Whether no server elsewhere is asked.
+    pub fn is_offline(&self) -> bool {
+        self.inner.there.is_offline()
+    }
+
+    /// Asks no server elsewhere from now on, or all of them again; posts that wait are sent then.
+    ///
+    /// # Errors
+    /// When the queue of posts fails.
+    pub fn set_offline(&self, is_offline: bool) -> Result<(), QueueError> {
+        self.inner.there.set_offline(is_offline);
+        if !is_offline && let Some(queue) = &self.inner.queue {
+            queue.wake(self.inner.there.now())?;
+            self.look_at_posts();
+        }
+        Ok(())
+    }
+
     /// What readers asked for since the start, by database.
     pub fn counts(&self) -> [(&'static str, Counted); 4] {
         self.inner.counts.seen()
@@ -117,8 +154,13 @@ impl<C: Connect> CServer<C> {
         self.inner.keep.figures()
     }
 
-    /// Makes what is kept durable from time to time, for ever; given up, [`CServer::stop`] does it a last time.
+    /// Makes what is kept durable from time to time, and sends posts that wait, for ever; given up, [`CServer::stop`] makes
+    /// all durable a last time.
     pub async fn tend(&self) {
+        tokio::join!(self.make_durable(), self.send_posts());
+    }
+
+    async fn make_durable(&self) {
         loop {
             tokio::time::sleep(CHECKPOINT).await;
             let _ = self.inner.on_disk(Keep::checkpoint).await;

@@ -153,7 +153,7 @@ impl<C: Connect> Inner<C> {
             match self.compare((id, name), widened).await {
                 Ok(()) => blocks = self.blocks(name, range).await?,
                 // What is kept is better than nothing, where it may be old at all.
-                Err(_) if self.settings.refresh_s > 0 => {}
+                Err(_) if self.settings.refresh_s > 0 || self.there.is_offline() => {}
                 Err(error) => return Err(error),
             }
         }

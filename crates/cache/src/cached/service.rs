@@ -6,9 +6,9 @@ use bytes::Bytes;
 use newsreel_net::client::Connect;
 use newsreel_service::posting::Post;
 use newsreel_service::{
-    ArticleBuf, ArticleQuery, Connection, Direction, Features, Found, GroupCursor, GroupInfo,
-    GroupRow, GroupSelect, NewsService, Offer, OfferedId, OverviewRows, Part, ServiceError,
-    Transfer,
+    ArticleBuf, ArticleQuery, Completion, Connection, Direction, Features, Found, GroupCursor,
+    GroupInfo, GroupRow, GroupSelect, NewsService, Offer, OfferedId, OverviewRows, Part,
+    ServiceError, Transfer,
 };
 use newsreel_wire::article::{Headers, Known};
 use newsreel_wire::newsgroups;
@@ -146,8 +146,9 @@ impl<C: Connect> NewsService for CServer<C> {
     }
 
     async fn post(&self, post: Post, from: &Arc<Connection>) {
-        let article = post.article.clone();
-        self.inner.there.post(post, from).await;
+        let (article, ticket) = (post.article.clone(), post.ticket);
+        let outcome = self.inner.posted(&post).await;
+        from.complete([Completion { ticket, outcome }]);
         // Posters look whether it is there.
         if let Ok(headers) = Headers::scan(&article) {
             let groups = headers.content(Known::Newsgroups).unwrap_or_default();

@@ -8,7 +8,7 @@ use redb::StorageBackend;
 
 /// The file.
 #[derive(Debug)]
-pub(super) struct OnDisk(pub(super) Arc<dyn File>);
+pub(crate) struct OnDisk(pub(crate) Arc<dyn File>);
 
 impl StorageBackend for OnDisk {
     fn len(&self) -> io::Result<u64> {

@@ -35,6 +35,7 @@ use overview::Groups;
 use table::Table;
 
 pub use articles::Fetched;
+pub(crate) use backend::OnDisk;
 pub use block::{BLOCK_NUMBERS, Block, place_of, places_in};
 pub use error::KeepError;
 pub use group::KeptGroup;
@@ -44,6 +45,9 @@ const IDENTITY: &str = "identity";
 
 /// The fact that says which server the numbers of a group come from.
 const ROUTES: &str = "routes";
+
+/// In front of a server's name: the fact that has the list of its groups.
+const LIST: &str = "list ";
 
 /// The fact that has the size of segments.
 const SEGMENT_OCTETS: &str = "segment octets";
@@ -287,6 +291,20 @@ impl Keep {
         self.table
             .change(true, |change| change.put_fact(ROUTES, &octets))?;
         Ok(Vec::new())
+    }
+
+    /// Keeps the list of a server's groups, as it is given.
+    pub(crate) fn put_list(&self, server: &str, octets: &[u8]) {
+        let name = format!("{LIST}{server}");
+        let put = self
+            .table
+            .change(false, |change| change.put_fact(&name, octets));
+        self.told(put);
+    }
+
+    /// The list of a server's groups that is kept.
+    pub(crate) fn list(&self, server: &str) -> Option<Vec<u8>> {
+        self.told(self.table.fact(&format!("{LIST}{server}")))?
     }
 
     /// The hash under which an article is kept.

@@ -2,6 +2,8 @@
 //!
 //! What goes wrong is logged here, once; whoever asked is told only that it did.
 
+use std::sync::atomic::Ordering;
+
 use newsreel_net::client::{ClientError, Connect, Fault, Lent};
 use newsreel_service::ServiceError;
 use newsreel_wire::ArticleNumber;
@@ -11,7 +13,11 @@ use super::one::One;
 
 /// What readers are told when the server cannot answer.
 pub(super) const NO_ANSWER: ServiceError =
-    ServiceError::Fault("the news server elsewhere cannot be asked at present");
+    ServiceError::Away("the news server elsewhere cannot be asked at present");
+
+/// What they are told of what is not kept when nobody elsewhere is asked.
+const OFFLINE: ServiceError =
+    ServiceError::Away("not kept here, and this server is offline; it can be had later");
 
 /// A question on a connection: `asked!(self, client => body)`.  The body may run twice, so it begins by clearing what it fills.
 macro_rules! asked {
@@ -40,6 +46,9 @@ pub(super) const fn is_stale(error: &ClientError) -> bool {
 
 impl<C: Connect> One<C> {
     pub(super) async fn lend(&self) -> Result<Lent<C>, ServiceError> {
+        if self.common.is_offline.load(Ordering::Acquire) {
+            return Err(OFFLINE);
+        }
         match self.pool.lend().await {
             Ok(lent) => {
                 let mut known = self.capabilities.lock();

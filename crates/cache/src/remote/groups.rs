@@ -5,6 +5,7 @@
 
 use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use newsreel_net::client::Connect;
 use newsreel_service::{GroupCursor, GroupInfo, GroupRow, GroupSelect, GroupStatus, ServiceError};
@@ -54,7 +55,7 @@ impl<C: Connect> One<C> {
     pub(super) fn has_fresh_list(&self) -> bool {
         let refresh = self.common.settings.list_refresh;
         let kept = self.listing.try_lock();
-        kept.is_ok_and(|kept| kept.as_ref().is_some_and(|it| it.taken.elapsed() < refresh))
+        kept.is_ok_and(|kept| kept.as_ref().is_some_and(|it| it.is_younger(refresh)))
     }
 
     /// The list; a listing that begins gets one that is not too old, as far as the server can be asked.
@@ -62,16 +63,49 @@ impl<C: Connect> One<C> {
         let mut kept = self.listing.lock().await;
         let refresh = self.common.settings.list_refresh;
         if let Some(listing) = &*kept
-            && (!begins || listing.taken.elapsed() < refresh)
+            && (!begins || listing.is_younger(refresh))
         {
             return Ok(listing.clone());
         }
-        match (self.fetched().await, &*kept) {
-            (Ok(listing), _) => Ok(kept.insert(Arc::new(listing)).clone()),
+        match self.fetched().await {
+            Ok(listing) => {
+                let listing = Arc::new(listing);
+                self.put_away(Arc::clone(&listing)).await;
+                Ok(kept.insert(listing).clone())
+            }
             // An old list is better than none, where it may be old at all.
-            (Err(_), Some(old)) if !refresh.is_zero() => Ok(old.clone()),
-            (Err(error), _) => Err(error),
+            Err(error) => {
+                let is_offline = self.common.is_offline.load(Ordering::Acquire);
+                if refresh.is_zero() && !is_offline {
+                    return Err(error);
+                }
+                if kept.is_none() {
+                    *kept = self.put_by().await.map(Arc::new);
+                }
+                kept.clone().ok_or(error)
+            }
         }
+    }
+
+    /// Keeps a list over a restart, where lists are kept.
+    async fn put_away(&self, listing: Arc<Listing>) {
+        if let Some(keep) = self.common.lists.get().map(Arc::clone) {
+            let name = self.name.clone();
+            let putting =
+                tokio::task::spawn_blocking(move || keep.put_list(&name, &listing.encode()));
+            let _ = putting.await;
+        }
+    }
+
+    /// The list that was kept, as old as can be.
+    async fn put_by(&self) -> Option<Listing> {
+        let keep = self.common.lists.get().map(Arc::clone)?;
+        let (name, most) = (self.name.clone(), self.common.settings.groups_max);
+        let reading = tokio::task::spawn_blocking(move || {
+            let octets = keep.list(&name)?;
+            Listing::decode(&octets, most)
+        });
+        reading.await.ok().flatten()
     }
 
     async fn fetched(&self) -> Result<Listing, ServiceError> {

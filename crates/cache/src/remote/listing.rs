@@ -4,7 +4,9 @@
 //! good are left out, and of a list that is too long what is too much.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use newsreel_net::client::{Client, ClientError};
@@ -28,7 +30,8 @@ pub(super) struct Listing {
     pub(super) rows: BTreeMap<Box<str>, Row>,
     /// The lines of LIST ACTIVE.
     pub(super) active: Vec<Bytes>,
-    pub(super) taken: Instant,
+    /// When it was taken; none: longer ago than the process lives.
+    pub(super) taken: Option<Instant>,
 }
 
 /// What is listed of a group.
@@ -152,7 +155,56 @@ impl Listing {
         Ok(Self {
             active: active_of(&rows),
             rows,
-            taken: Instant::now(),
+            taken: Some(Instant::now()),
+        })
+    }
+
+    /// Whether it was taken not as long ago as this.
+    pub(super) fn is_younger(&self, age: Duration) -> bool {
+        self.taken.is_some_and(|taken| taken.elapsed() < age)
+    }
+
+    /// As it is kept over a restart: a line for each group.
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut out = String::new();
+        for (name, row) in &self.rows {
+            let Row {
+                low,
+                high,
+                status,
+                created,
+                creator,
+                description,
+            } = row;
+            // A `String` takes everything.
+            let _ = writeln!(
+                out,
+                "{name} {high} {low} {status} {created} {creator} {description}",
+                created = created.0
+            );
+        }
+        out.into_bytes()
+    }
+
+    /// From what was kept, as old as can be; none: it is no such thing.
+    pub(super) fn decode(octets: &[u8], groups_max: usize) -> Option<Self> {
+        let text = std::str::from_utf8(octets).ok()?;
+        let mut rows = BTreeMap::new();
+        for line in text.lines().take(groups_max) {
+            let (name, row) = active_line(line.as_bytes())?;
+            let mut rest = line.splitn(7, ' ').skip(4);
+            let row = Row {
+                created: UnixTime(rest.next()?.parse().ok()?),
+                creator: rest.next()?.into(),
+                description: rest.next()?.into(),
+                ..row
+            };
+            rows.insert(name.as_str().into(), row);
+        }
+        Some(Self {
+            active: active_of(&rows),
+            rows,
+            taken: None,
         })
     }
 
@@ -171,7 +223,7 @@ impl Listing {
         Self {
             active: active_of(&rows),
             rows,
-            taken: Instant::now(),
+            taken: Some(Instant::now()),
         }
     }
 }
@@ -194,6 +246,34 @@ fn active_of(rows: &BTreeMap<Box<str>, Row>) -> Vec<Bytes> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_list_that_is_kept_is_the_list() {
+        let row = |text: &str| active_line(text.as_bytes()).unwrap().1;
+        let described = Row {
+            created: UnixTime(77),
+            creator: "me@t.example".into(),
+            description: "What  is said \u{e9} of it".into(),
+            ..row("a 5 2 m")
+        };
+        let rows = [
+            ("a.b".into(), described),
+            ("c.d".into(), row("c.d 0 1 =a.b")),
+        ];
+        let rows = BTreeMap::from(rows);
+        let listing = Listing {
+            active: active_of(&rows),
+            rows,
+            taken: Some(Instant::now()),
+        };
+        let kept = Listing::decode(&listing.encode(), 9).unwrap();
+        assert_eq!((&kept.rows, &kept.active), (&listing.rows, &listing.active));
+        assert!(!kept.is_younger(Duration::MAX));
+        assert_eq!(Listing::decode(&listing.encode(), 1).unwrap().rows.len(), 1);
+        for bad in ["a.b 5 2 m 77 me", "a..b 5 2 m 77 me x", "a.b 5 2 m x me x"] {
+            assert!(Listing::decode(bad.as_bytes(), 9).is_none(), "{bad}");
+        }
+    }
 
     #[test]
     fn lines_of_the_list_are_judged() {

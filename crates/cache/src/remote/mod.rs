@@ -16,7 +16,8 @@ mod route;
 mod service;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use newsreel_host::Clock;
@@ -26,14 +27,17 @@ use newsreel_service::posting::{IdMaker, PostingConfig};
 use newsreel_wire::{GroupId, GroupName, MessageId, UnixTime};
 use parking_lot::Mutex;
 
+use crate::keep::Keep;
 use groups::Merged;
 use names::Names;
 use one::{Common, One};
 
 pub(crate) use article::Take;
 pub use newnews::RemoteNewnews;
+pub(crate) use one::Delivery;
 pub use one::MISSING_IDS_MAX;
 pub use route::{Route, Routes};
+pub(crate) use service::Judged;
 
 /// What is taken from the server at most, and what is sent to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,12 +90,15 @@ impl<C: Connect> RServer<C> {
             names: Mutex::new(Names::new(settings.groups_max)),
             settings,
             ids: IdMaker::new(now, random),
+            is_offline: AtomicBool::new(false),
+            lists: OnceLock::new(),
         });
         let (pools, routes): (Vec<_>, Vec<_>) = servers.into_iter().unzip();
         Self {
             ones: pools
                 .into_iter()
-                .map(|pool| One::new(pool, &common))
+                .zip(&routes)
+                .map(|(pool, route): (_, &Route)| One::new(&route.name, pool, &common))
                 .collect(),
             routes: Routes::new(routes),
             common,
@@ -112,6 +119,21 @@ impl<C: Connect> RServer<C> {
     /// Whether what one server does not have may be had from another.
     pub(crate) const fn has_others(&self) -> bool {
         self.ones.len() > 1
+    }
+
+    /// Lists are kept here over a restart, too.
+    pub(crate) fn keep_lists(&self, keep: &Arc<Keep>) {
+        let _ = self.common.lists.set(Arc::clone(keep));
+    }
+
+    /// Whether nobody elsewhere is asked.
+    pub(crate) fn is_offline(&self) -> bool {
+        self.common.is_offline.load(Ordering::Acquire)
+    }
+
+    /// From now on nobody elsewhere is asked, or all are again; what is under way goes on.
+    pub(crate) fn set_offline(&self, is_offline: bool) {
+        self.common.is_offline.store(is_offline, Ordering::Release);
     }
 
     /// Which servers can be asked; what they can do is known then.

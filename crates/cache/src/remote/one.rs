@@ -1,22 +1,24 @@
 //! One server elsewhere: its connections, what it can do, and the list of its groups.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 
 use newsreel_host::Clock;
 use newsreel_net::LineLimit;
-use newsreel_net::client::{Capabilities, ClientError, Connect, Pool};
+use newsreel_net::client::{Capabilities, Client, ClientError, Connect, Pool};
 use newsreel_service::posting::IdMaker;
-use newsreel_service::{Defer, Outcome, Reject};
 use newsreel_wire::MessageId;
 use parking_lot::Mutex;
 use quick_cache::sync::Cache;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Mutex as TurnMutex;
 use tokio::time::Instant;
 
 use super::RemoteSettings;
 use super::listing::Listing;
 use super::names::Names;
+use crate::keep::Keep;
 
 /// Message-ids that a server does not have are remembered so many at most, for each server.
 pub const MISSING_IDS_MAX: usize = 10_000;
@@ -27,10 +29,16 @@ pub(super) struct Common {
     pub(super) settings: RemoteSettings,
     pub(super) names: Mutex<Names>,
     pub(super) ids: IdMaker,
+    /// Nobody elsewhere is asked.
+    pub(super) is_offline: AtomicBool,
+    /// Where lists are kept over a restart.
+    pub(super) lists: OnceLock<Arc<Keep>>,
 }
 
 /// A server.
 pub(super) struct One<C: Connect> {
+    /// How its route calls it.
+    pub(super) name: String,
     pub(super) pool: Arc<Pool<C>>,
     pub(super) common: Arc<Common>,
     /// What the server said last that it can do.
@@ -51,17 +59,24 @@ impl<C: Connect> fmt::Debug for One<C> {
 }
 
 /// What became of a post.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Sent {
-    /// That is the answer.
-    Settled(Outcome),
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Delivery {
+    /// The server has it.
+    Taken,
+    /// It refused it: these are its words.
+    Refused(String),
+    /// It takes no posts from us: another server may.
+    Barred(String),
     /// It was not sent: another server may be tried.
-    NotHere(Outcome),
+    Away(String),
+    /// What the server made of it is not known.
+    Unsure(String),
 }
 
 impl<C: Connect> One<C> {
-    pub(super) fn new(pool: Arc<Pool<C>>, common: &Arc<Common>) -> Self {
+    pub(super) fn new(name: &str, pool: Arc<Pool<C>>, common: &Arc<Common>) -> Self {
         Self {
+            name: name.to_owned(),
             pool,
             common: Arc::clone(common),
             capabilities: Mutex::default(),
@@ -95,35 +110,64 @@ impl<C: Connect> One<C> {
         self.missing.remove(id.as_bytes());
     }
 
-    /// Sends a post on; what the server says of it.
-    pub(super) async fn posted(&self, article: &[u8]) -> Sent {
-        let Ok(mut client) = self.lend().await else {
-            return Sent::NotHere(Outcome::Deferred(Defer::Paused));
+    /// Sends a post on; what the server makes of it.  `may_be_there`: it may have come there before.
+    pub(super) async fn delivered(
+        &self,
+        article: &[u8],
+        id: MessageId<'_>,
+        may_be_there: bool,
+    ) -> Delivery {
+        let mut client = match self.lend().await {
+            Ok(client) => client,
+            Err(error) => return Delivery::Away(error.to_string()),
         };
-        let refused = Outcome::Rejected(Reject::RefusedElsewhere);
+        let said = |code: u16, text: &[u8]| format!("{code} {}", String::from_utf8_lossy(text));
         let posting = async {
+            if may_be_there && is_there(&mut client, id).await? {
+                return Ok(Delivery::Taken);
+            }
             client.command(&[b"POST"])?;
-            match client.reply("POST").await? {
+            let code = client.reply("POST").await?;
+            match code {
                 340 => {}
-                440 => return Ok(Sent::NotHere(refused)),
-                code => return Err(client.refused("POST", code)),
+                440 | 480 | 502 => return Ok(Delivery::Barred(said(code, client.text()))),
+                _ => return Ok(Delivery::Away(said(code, client.text()))),
             }
             client.article(article).await?;
-            match client.reply("POST").await? {
-                240 => Ok(Sent::Settled(Outcome::Accepted)),
-                440 | 441 => Ok(Sent::Settled(refused)),
-                code => Err::<_, ClientError>(client.refused("POST", code)),
+            let code = client.reply("POST").await?;
+            let said = said(code, client.text());
+            match code {
+                240 => Ok(Delivery::Taken),
+                // That it has it already is no refusal.
+                440 | 441 if may_be_there && is_there(&mut client, id).await? => {
+                    Ok(Delivery::Taken)
+                }
+                440 | 441 => Ok(Delivery::Refused(said)),
+                _ => Err::<_, ClientError>(client.refused("POST", code)),
             }
         };
-        match posting.await {
-            Ok(sent) => {
+        let delivery = match posting.await {
+            Ok(delivery) => {
                 client.give_back();
-                sent
+                delivery
             }
             Err(error) => {
                 self.failed(&error);
-                Sent::Settled(Outcome::Failed)
+                Delivery::Unsure(error.to_string())
             }
+        };
+        if delivery == Delivery::Taken {
+            self.may_have(id);
         }
+        delivery
     }
+}
+
+/// Whether a server has an article.
+async fn is_there<Io>(client: &mut Client<Io>, id: MessageId<'_>) -> Result<bool, ClientError>
+where
+    Io: AsyncRead + AsyncWrite + Unpin,
+{
+    client.command(&[b"STAT", id.as_bytes()])?;
+    Ok(client.reply("STAT").await? == 223)
 }

@@ -66,6 +66,40 @@ impl Routes {
         self.in_turn(|_| 0).into_iter().filter(takes).collect()
     }
 
+    /// The servers that a post to these groups is for: for each group the first that takes posts to it, each once.
+    pub(super) fn post_targets<'g>(&self, groups: impl Iterator<Item = &'g str>) -> Vec<usize> {
+        let mut targets = Vec::new();
+        for group in groups {
+            let first = self.for_posting(std::iter::once(group)).into_iter().next();
+            targets.extend(first.filter(|at| !targets.contains(at)));
+        }
+        targets
+    }
+
+    /// The servers by which a post can go to one that it is for, in order: that one, and those of the groups that it is first
+    /// for.  One that is not in the configuration any more is all that may take it.
+    pub(super) fn by_way_of<'g>(
+        &self,
+        target: &str,
+        groups: impl Iterator<Item = &'g str> + Clone,
+    ) -> Vec<usize> {
+        let is_it = |at: &usize| self.0.get(*at).is_some_and(|route| route.name == target);
+        let its = groups.clone().filter(|group| {
+            let first = self.for_posting(std::iter::once(*group)).into_iter().next();
+            first.as_ref().is_some_and(is_it)
+        });
+        let its: Vec<&str> = its.collect();
+        if its.is_empty() {
+            return self.for_posting(groups);
+        }
+        self.for_posting(its.iter().copied())
+    }
+
+    /// The name of a server.
+    pub(super) fn name(&self, at: usize) -> Option<&str> {
+        Some(&self.0.get(at)?.name)
+    }
+
     /// As they are kept, so that another configuration is noticed: a line for each server.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
@@ -123,6 +157,11 @@ mod tests {
         assert_eq!(posted(&["misc.test"]), [1, 0]);
         assert_eq!(posted(&["local.test", "misc.test"]), [1, 3, 0]);
         assert_eq!(posted(&["local.test"]), [3, 0]);
+        let targets = |groups: &[&str]| routes.post_targets(groups.iter().copied());
+        assert_eq!(targets(&["misc.test", "local.test", "misc.a"]), [1, 3]);
+        let way = |target: &str| routes.by_way_of(target, ["misc.test", "local.test"].into_iter());
+        assert_eq!((way("main"), way("local")), (vec![1, 0], vec![3, 0]));
+        assert_eq!(way("not there any more"), [1, 3, 0]);
         let none = Routes::new(Vec::new());
         assert_eq!(
             (none.numbering("misc.test"), none.in_turn(|_| 0).len()),

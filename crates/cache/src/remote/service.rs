@@ -10,19 +10,42 @@ use newsreel_service::{
     GroupCursor, GroupInfo, GroupRow, GroupSelect, NewsService, Offer, OfferedId, Outcome,
     OverviewRows, Part, Reject, ServiceError, Transfer,
 };
-use newsreel_wire::article::{HeaderLimits, Headers, Known};
+use newsreel_wire::article::{HeaderLimits, Known};
 use newsreel_wire::wildmat::Wildmat;
 use newsreel_wire::{ArticleNumber, GroupId, GroupName, MessageId, UnixTime};
 
 use super::article::Take;
 use super::ask::NO_ANSWER;
-use super::one::{One, Sent};
+use super::one::{Delivery, One};
 use super::{RServer, RemoteNewnews};
 
+/// A post that may be sent on.
+#[derive(Debug, Clone)]
+pub(crate) struct Judged {
+    /// In wire form, with its message-id.
+    pub(crate) article: Bytes,
+    pub(crate) id: Vec<u8>,
+    pub(crate) groups: Vec<String>,
+    /// Whether its author says when it was written.
+    pub(crate) has_date: bool,
+}
+
+impl Delivery {
+    /// What its poster is told.
+    pub(crate) const fn outcome(&self) -> Outcome {
+        match self {
+            Self::Taken => Outcome::Accepted,
+            Self::Refused(_) | Self::Barred(_) => Outcome::Rejected(Reject::RefusedElsewhere),
+            Self::Away(_) => Outcome::Deferred(Defer::Paused),
+            Self::Unsure(_) => Outcome::Failed,
+        }
+    }
+}
+
 impl<C: Connect> RServer<C> {
-    /// A post that its poster may send, with the message-id that the poster is told, and the servers that it may go to.  They
-    /// see all posts as ours, so who may do what is decided here.
-    fn judged(&self, post: &Post) -> Result<(Bytes, Vec<usize>), Refused> {
+    /// A post that its poster may send, as it is sent on.  The servers see all posts as ours, so who may do what is decided
+    /// here.
+    pub(crate) fn judged(&self, post: &Post) -> Result<Judged, Refused> {
         let (settings, now) = (&self.common.settings.posting, self.now());
         let proto = posting::check(&post.article, HeaderLimits::USUAL, settings, now)?;
         if proto.is_approved() && !post.poster.may_approve {
@@ -32,38 +55,60 @@ impl<C: Connect> RServer<C> {
         if !groups.all(|group| post.poster.may_post_to(group.as_str())) {
             return Err(Reject::NotAllowed.into());
         }
-        let names: Vec<_> = proto.groups().collect();
-        let servers = self
-            .routes
-            .for_posting(names.iter().map(|name| name.as_str()));
-        if proto.message_id.is_some() {
-            return Ok((post.article.clone(), servers));
-        }
-        let id = post.id.as_bytes();
-        let article = [b"Message-ID: ", id, b"\r\n", &post.article].concat();
-        Ok((article.into(), servers))
+        let id = proto
+            .message_id
+            .map_or_else(|| post.id.as_bytes().to_vec(), |id| id.as_bytes().to_vec());
+        let has_date = proto.headers.present().contains(Known::Date);
+        let article = match proto.message_id {
+            Some(_) => post.article.clone(),
+            None => [b"Message-ID: ", &*id, b"\r\n", &post.article]
+                .concat()
+                .into(),
+        };
+        Ok(Judged {
+            article,
+            id,
+            groups: proto
+                .groups()
+                .map(|group| group.as_str().to_owned())
+                .collect(),
+            has_date,
+        })
     }
 
-    /// Sends a post on, to the first that can be asked and lets us post.
-    async fn posted(&self, article: &[u8], servers: &[usize]) -> Outcome {
-        let mut outcome = Outcome::Rejected(Reject::RefusedElsewhere);
-        for one in servers.iter().filter_map(|at| self.ones.get(*at)) {
-            match one.posted(article).await {
-                Sent::Settled(settled) => {
-                    let headers = Headers::scan(article);
-                    let id = headers
-                        .as_ref()
-                        .ok()
-                        .and_then(|headers| headers.content(Known::MessageId));
-                    if let Some(Ok(id)) = id.map(MessageId::parse) {
-                        one.may_have(id);
-                    }
-                    return settled;
+    /// The servers that a post to these groups is for, by their names.
+    pub(crate) fn post_targets(&self, groups: &[String]) -> Vec<String> {
+        let targets = self.routes.post_targets(groups.iter().map(String::as_str));
+        let names = targets.into_iter().filter_map(|at| self.routes.name(at));
+        names.map(str::to_owned).collect()
+    }
+
+    /// Sends a post on to one that it is for, or to another that may take it in its place.
+    pub(crate) async fn delivered(
+        &self,
+        post: &Judged,
+        target: &str,
+        may_be_there: bool,
+    ) -> Delivery {
+        let groups = post.groups.iter().map(String::as_str);
+        let mut last = Delivery::Refused("no server takes posts to these groups".to_owned());
+        let Ok(id) = MessageId::parse(&post.id) else {
+            return last;
+        };
+        for one in self.routes.by_way_of(target, groups) {
+            let Some(one) = self.ones.get(one) else {
+                continue;
+            };
+            match one.delivered(&post.article, id, may_be_there).await {
+                Delivery::Barred(said) if matches!(last, Delivery::Refused(_)) => {
+                    last = Delivery::Refused(said);
                 }
-                Sent::NotHere(why) => outcome = why,
+                Delivery::Barred(_) => {}
+                away @ Delivery::Away(_) => last = away,
+                settled => return settled,
             }
         }
-        outcome
+        last
     }
 
     /// Asks for articles of a group in one round trip; they are taken one by one as they come.
@@ -267,7 +312,17 @@ impl<C: Connect> NewsService for RServer<C> {
 
     async fn post(&self, post: Post, from: &Arc<Connection>) {
         let outcome = match self.judged(&post) {
-            Ok((article, servers)) => self.posted(&article, &servers).await,
+            Ok(judged) => {
+                let mut outcome = Outcome::Rejected(Reject::RefusedElsewhere);
+                for target in self.post_targets(&judged.groups) {
+                    let has_been_sent = outcome == Outcome::Accepted;
+                    let delivery = self.delivered(&judged, &target, has_been_sent).await;
+                    if !has_been_sent {
+                        outcome = delivery.outcome();
+                    }
+                }
+                outcome
+            }
             Err(refused) => refused.into(),
         };
         let ticket = post.ticket;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use newsreel_cache::keep::{Keep, KeepSettings};
-use newsreel_cache::{CServer, CacheSettings, Counted, RServer, RemoteSettings};
+use newsreel_cache::queue::PostQueue;
+use newsreel_cache::{CServer, CacheSettings, Counted, RServer, RemoteSettings, Route};
 use newsreel_host::{Disk, Effect, FakeClock, Fault, FaultyDisk, MemoryDisk, Op};
 use newsreel_net::client::{Pool, PoolLimits};
 use newsreel_service::posting::{Post, PostingConfig};
@@ -13,6 +14,7 @@ use newsreel_service::{
     ArticleBuf, ArticleQuery, Connection, ConnectionId, GroupInfo, NewsService, Outcome,
     OverviewRows, Part, ServiceError,
 };
+use newsreel_wire::wildmat::Wildmat;
 use newsreel_wire::{ArticleNumber, GroupName, MessageId};
 use tokio::time::Instant;
 
@@ -53,6 +55,37 @@ pub(crate) fn in_front(
     keep: Keep,
     refresh_s: u64,
 ) -> Arc<CServer<To>> {
+    let server = |(tier, to): (u32, &&To)| ((*to).clone(), everything(&tier.to_string(), tier));
+    let servers = (0..).zip(servers).map(server).collect();
+    served(servers, clock, keep, refresh_s, None)
+}
+
+/// A cache in front of servers, each for some groups, and a queue of posts.
+pub(crate) fn routed(
+    servers: &[(&To, &str, &str)],
+    clock: &Arc<FakeClock>,
+    keep: Keep,
+    refresh_s: u64,
+    queue: Option<Arc<PostQueue>>,
+) -> Arc<CServer<To>> {
+    let server = |(to, name, groups): &(&To, &str, &str)| {
+        let route = Route {
+            groups: Wildmat::parse(groups).unwrap(),
+            ..everything(name, 0)
+        };
+        ((*to).clone(), route)
+    };
+    let servers = servers.iter().map(server).collect();
+    served(servers, clock, keep, refresh_s, queue)
+}
+
+fn served(
+    servers: Vec<(To, Route)>,
+    clock: &Arc<FakeClock>,
+    keep: Keep,
+    refresh_s: u64,
+    queue: Option<Arc<PostQueue>>,
+) -> Arc<CServer<To>> {
     let minute = Duration::from_secs(60);
     let limits = PoolLimits {
         connections_max: 4,
@@ -67,18 +100,15 @@ pub(crate) fn in_front(
         posting: PostingConfig::default(),
         host: "here.example".to_owned(),
     };
-    let server = |(tier, to): (u32, &&To)| {
-        let pool = Pool::new((*to).clone(), limits);
-        (pool, everything(&tier.to_string(), tier))
-    };
-    let servers = (0..).zip(servers).map(server).collect();
-    let there = RServer::new(servers, clock.clone(), settings, 1);
+    let servers = servers.into_iter();
+    let servers = servers.map(|(to, route)| (Pool::new(to, limits), route));
+    let there = RServer::new(servers.collect(), clock.clone(), settings, 1);
     let settings = CacheSettings {
         refresh_s,
         read_ahead_max: 32,
         read_ahead_octets_max: 1 << 20,
     };
-    Arc::new(CServer::new(there, Arc::new(keep), settings))
+    Arc::new(CServer::new(there, Arc::new(keep), settings, queue))
 }
 
 /// A server with articles 1 to `count`, and the cache in front of it.

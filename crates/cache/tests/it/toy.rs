@@ -24,6 +24,9 @@ pub(crate) struct Toy {
     /// Every command since they were taken.
     pub(crate) asked: Vec<String>,
     pub(crate) round_trip: Duration,
+    /// It ends the connection in the place of its answer to a post; whether it takes it.
+    pub(crate) loses_post: Option<bool>,
+    pub(crate) refuses_posts: bool,
 }
 
 /// The way to it.
@@ -161,9 +164,22 @@ impl To {
                             if command != "." {
                                 continue;
                             }
-                            let next = toy.articles.keys().next_back().map_or(1, |last| last + 1);
-                            toy.articles.insert(next, std::mem::take(wire));
-                            "240 taken\r\n".to_owned()
+                            if toy.loses_post == Some(false) {
+                                return;
+                            }
+                            if toy.loses_post == Some(true) || !toy.refuses_posts {
+                                let next = toy.articles.keys().next_back();
+                                let next = next.map_or(1, |last| last + 1);
+                                toy.articles.insert(next, std::mem::take(wire));
+                            }
+                            if toy.loses_post.is_some() {
+                                return;
+                            }
+                            if toy.refuses_posts {
+                                "441 no\r\n".to_owned()
+                            } else {
+                                "240 taken\r\n".to_owned()
+                            }
                         }
                     }
                 };

@@ -1,5 +1,7 @@
-//! `newsreel cache`: runs a caching server in the foreground; and `newsreel cache stats`, which asks one.
+//! `newsreel cache`: runs a caching server in the foreground; and its verbs, which ask one.
 
+mod offline;
+mod queue;
 pub(super) mod stats;
 
 use std::net::SocketAddr;
@@ -9,12 +11,48 @@ use std::sync::Arc;
 use anyhow::{Result, bail};
 use newsreel_cache::UpstreamConfig;
 use newsreel_host::RealClock;
+use serde_json::Value;
 
 use crate::config::{self, Config, LogFormat};
+use crate::control::client::Client;
+use crate::control::request::Request;
 use crate::server::caching;
+
+/// Which server.
+#[derive(Debug, Clone, clap::Args)]
+struct Which {
+    /// The cache's directory [default: what the configuration says, else ./newsreel-cache]
+    #[arg(long, value_name = "DIR")]
+    directory: Option<PathBuf>,
+    /// The configuration file
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Which {
+    /// Asks the caching server that runs there.
+    fn ask(&self, request: &Request) -> Result<Value> {
+        let mut directory = config::load(self.config.as_deref())?.cache.directory;
+        if let Some(given) = &self.directory {
+            directory.clone_from(given);
+        }
+        let Some(mut client) = Client::connect(&directory)? else {
+            bail!("no caching server runs on {}", directory.display());
+        };
+        client.ask(request, &mut |_| {})
+    }
+}
 
 #[derive(Debug, Clone, clap::Subcommand)]
 enum Verb {
+    /// Say whether it asks the upstream servers, or have it ask none
+    Offline(offline::Args),
+    /// Posts that wait: list, show, edit, retry and drop them
+    #[command(subcommand)]
+    Queue(queue::Verb),
     /// Show what a running caching server has answered, and from where
     Stats(stats::Args),
 }
@@ -74,8 +112,11 @@ impl Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    if let Some(Verb::Stats(args)) = &args.verb {
-        return stats::run(args);
+    match &args.verb {
+        Some(Verb::Stats(args)) => return stats::run(args),
+        Some(Verb::Queue(verb)) => return queue::run(verb),
+        Some(Verb::Offline(args)) => return offline::run(args),
+        None => {}
     }
     let mut config = config::load(args.config.as_deref())?;
     args.apply(&mut config);

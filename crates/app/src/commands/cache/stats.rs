@@ -1,12 +1,9 @@
 //! `newsreel cache stats`: what a running caching server has answered, and from where.
 
-use std::path::PathBuf;
-
-use anyhow::{Result, bail};
+use anyhow::Result;
 use serde_json::{Value, json};
 
-use crate::config;
-use crate::control::client::Client;
+use super::Which;
 use crate::control::request::Request;
 use crate::output::{self, cell, count, duration, octets};
 
@@ -18,15 +15,8 @@ use crate::output::{self, cell, count, duration, octets};
                   Example:\n  newsreel cache stats --directory /var/cache/newsreel"
 )]
 pub(crate) struct Args {
-    /// The cache's directory [default: what the configuration says, else ./newsreel-cache]
-    #[arg(long, value_name = "DIR")]
-    directory: Option<PathBuf>,
-    /// The configuration file
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    which: Which,
 }
 
 const COLUMNS: &[(&str, &str)] = &[
@@ -42,15 +32,8 @@ const COLUMNS: &[(&str, &str)] = &[
 ];
 
 pub(super) fn run(args: &Args) -> Result<()> {
-    let mut directory = config::load(args.config.as_deref())?.cache.directory;
-    if let Some(given) = &args.directory {
-        directory.clone_from(given);
-    }
-    let Some(mut client) = Client::connect(&directory)? else {
-        bail!("no caching server runs on {}", directory.display());
-    };
-    let status = client.ask(&Request::Status, &mut |_| {})?;
-    if args.json {
+    let status = args.which.ask(&Request::Status)?;
+    if args.which.json {
         return output::json(&status);
     }
     output::said(&said(&status))
@@ -76,6 +59,15 @@ pub(crate) fn said(status: &Value) -> String {
             super::super::status::connections(&server["connections"]),
         ),
     ];
+    if status["is_offline"] == true {
+        facts.push(("offline", "no upstream server is asked".to_owned()));
+    }
+    let posts = |key: &str| status["posts"][key].as_u64().unwrap_or(0);
+    if posts("waiting") > 0 {
+        let (waiting, refused) = (count(posts("waiting"), "post"), posts("refused"));
+        let text = format!("{waiting} in the queue, {refused} of them refused");
+        facts.push(("posts", text));
+    }
     for upstream in all(&status["upstreams"]) {
         let (lent, idle) = (&upstream["lent"], &upstream["idle"]);
         let address = cell(&upstream["address"]);

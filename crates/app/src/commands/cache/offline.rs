@@ -1,0 +1,42 @@
+//! `newsreel cache offline`: whether a caching server asks the servers elsewhere.
+
+use anyhow::Result;
+
+use super::Which;
+use crate::control::request::Request;
+use crate::output;
+
+#[derive(Debug, Clone, clap::Args)]
+#[command(
+    after_help = "Offline no upstream server is asked: what is kept is served, what is not is answered with 403, which no\n\
+                  newsreader takes for \"gone\", and posts wait. With \"off\" posts that wait are sent at once. It holds until\n\
+                  the server stops; `cache.offline` says how it begins.\n\n\
+                  Examples:\n  newsreel cache offline on\n  newsreel cache offline"
+)]
+pub(super) struct Args {
+    /// What shall be [default: only tell]
+    state: Option<State>,
+    #[command(flatten)]
+    which: Which,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum State {
+    /// Ask nobody
+    On,
+    /// Ask again
+    Off,
+}
+
+pub(super) fn run(args: &Args) -> Result<()> {
+    let offline = args.state.map(|state| state == State::On);
+    let told = args.which.ask(&Request::CacheOffline { offline })?;
+    if args.which.json {
+        return output::json(&told);
+    }
+    let is = match told["is_offline"].as_bool() {
+        Some(true) => "offline: no upstream server is asked",
+        _ => "online",
+    };
+    output::text(&format!("{is}\n"))
+}

@@ -1,0 +1,126 @@
+//! A link that takes its time: octets come out behind it half a round trip after they went in, in either direction.
+//!
+//! It counts round trips as a client pays for them: how often something was said after an answer.
+
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::thread::{JoinHandle, sleep, spawn};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Pieces that are on their way at once.
+const PIECES_MAX: usize = 4096;
+
+/// What went over it.
+#[derive(Debug, Default)]
+struct Seen {
+    round_trips: AtomicU64,
+    is_closed: AtomicBool,
+    streams: Mutex<Vec<TcpStream>>,
+}
+
+/// The link.
+pub(crate) struct SlowLink {
+    pub(crate) address: SocketAddr,
+    seen: Arc<Seen>,
+    accepting: Option<JoinHandle<()>>,
+}
+
+impl SlowLink {
+    /// A link to a server.
+    pub(crate) fn to(server: SocketAddr, round_trip: Duration) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let seen = Arc::new(Seen::default());
+        let seen_there = Arc::clone(&seen);
+        let accepting = spawn(move || {
+            for client in listener.incoming() {
+                if seen_there.is_closed.load(Ordering::Acquire) {
+                    return;
+                }
+                let (Ok(client), Ok(server)) = (client, TcpStream::connect(server)) else {
+                    continue;
+                };
+                connect(client, server, round_trip / 2, &seen_there);
+            }
+        });
+        Self {
+            address,
+            seen,
+            accepting: Some(accepting),
+        }
+    }
+
+    /// Round trips since the last time.
+    pub(crate) fn round_trips(&self) -> u64 {
+        self.seen.round_trips.swap(0, Ordering::AcqRel)
+    }
+}
+
+impl Drop for SlowLink {
+    fn drop(&mut self) {
+        self.seen.is_closed.store(true, Ordering::Release);
+        for stream in self.seen.streams.lock().unwrap().drain(..) {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+        // It looks up from waiting for the next connection.
+        let _ = TcpStream::connect(self.address);
+        if let Some(accepting) = self.accepting.take() {
+            let _ = accepting.join();
+        }
+    }
+}
+
+/// Joins two connections; its threads end with them.
+fn connect(client: TcpStream, server: TcpStream, delay: Duration, seen: &Arc<Seen>) {
+    for stream in [&client, &server] {
+        stream.set_nodelay(true).unwrap();
+        let other = stream.try_clone().unwrap();
+        seen.streams.lock().unwrap().push(other);
+    }
+    let is_answered = Arc::new(AtomicBool::new(true));
+    let ways = [
+        (
+            client.try_clone().unwrap(),
+            server.try_clone().unwrap(),
+            true,
+        ),
+        (server, client, false),
+    ];
+    for (mut from, to, is_asking) in ways {
+        let (put, take) = sync_channel(PIECES_MAX);
+        spawn(move || deliver(take, to));
+        let (seen, is_answered) = (Arc::clone(seen), Arc::clone(&is_answered));
+        spawn(move || {
+            let mut piece = vec![0; 64 << 10];
+            while let Ok(len @ 1..) = from.read(&mut piece) {
+                if !is_asking {
+                    is_answered.store(true, Ordering::Release);
+                } else if is_answered.swap(false, Ordering::AcqRel) {
+                    seen.round_trips.fetch_add(1, Ordering::AcqRel);
+                }
+                if put
+                    .send((Instant::now() + delay, piece[..len].to_vec()))
+                    .is_err()
+                {
+                    return;
+                }
+            }
+        });
+    }
+}
+
+/// Lets each piece out when its time has come.
+fn deliver(pieces: Receiver<(Instant, Vec<u8>)>, mut to: TcpStream) {
+    for (due, piece) in pieces {
+        sleep(due.saturating_duration_since(Instant::now()));
+        if to.write_all(&piece).is_err() {
+            return;
+        }
+    }
+    let _ = to.shutdown(Shutdown::Write);
+}

@@ -1,0 +1,405 @@
+//! Posts that were taken and have not reached all their servers: kept until they have, or an administrator drops them.
+//!
+//! What [`PostQueue::put`] took is on disk when it returns, and every change after it.  Other than what the cache keeps, none of it
+//! can be had again: a file that cannot be read is never removed, and the server does not start with it.  The layout is in
+//! `docs/formats/cache.md`.  All calls may wait for the disk.
+
+mod post;
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use newsreel_host::{Disk, OpenMode};
+use newsreel_wire::UnixTime;
+use parking_lot::Mutex;
+use redb::{
+    Database, ReadableDatabase as _, ReadableTable as _, TableDefinition, WriteTransaction,
+};
+
+use crate::keep::{OnDisk, sealed};
+
+pub use post::{PostTarget, QueuedPost, Standing};
+
+/// Posts that may wait at the same time.
+pub const QUEUED_POSTS_MAX: u64 = 10_000;
+
+/// After a failure a server is tried again after this, and then after twice as long each time.
+const AGAIN_MIN: Duration = Duration::from_secs(60);
+
+/// ... but never later.
+const AGAIN_MAX: Duration = Duration::from_secs(3600);
+
+/// What the database has in memory, octets.
+const MEMORY_OCTETS: usize = 1 << 20;
+
+/// Numbers to posts, without their texts.
+const POSTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("posts");
+/// Numbers to texts.
+const TEXTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("texts");
+/// Under 0 the number of the next post, so that none is given twice.
+const NEXT: TableDefinition<'_, u64, u64> = TableDefinition::new("next");
+
+/// Why the queue cannot do something.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum QueueError {
+    /// Nothing more may wait.
+    #[error("no more posts may wait: {0}")]
+    Full(&'static str),
+    /// There is no such post.
+    #[error("no post {0} waits")]
+    Missing(u64),
+    /// The file failed.
+    #[error(
+        "the posts that wait, {}: {why}; nothing of it was removed: put back a sound copy, or move it away to do without them",
+        path.display()
+    )]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+type Result<T> = std::result::Result<T, QueueError>;
+type Fault = Box<redb::Error>;
+
+fn fault(error: impl Into<redb::Error>) -> Fault {
+    Box::new(error.into())
+}
+
+/// The queue.
+pub struct PostQueue {
+    database: Database,
+    path: PathBuf,
+    octets_max: u64,
+    /// Who changes a post holds this, so that none is changed from what it was before.
+    changing: Mutex<()>,
+}
+
+impl fmt::Debug for PostQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostQueue")
+            .field("path", &self.path)
+            .field("octets_max", &self.octets_max)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What became of a post at a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Became {
+    /// The server has it.
+    Sent,
+    /// It refused it: these are its words.
+    Refused(String),
+    /// It could not be asked, and is to be later; why.
+    Waits(String),
+}
+
+impl PostTarget {
+    /// Something became of it.
+    pub(crate) fn became(&mut self, became: &Became, now: UnixTime) {
+        let again = UnixTime(now.0 + pause(self.tries));
+        match became {
+            Became::Sent => self.stands(Standing::Sent, now, ""),
+            Became::Refused(said) => self.stands(Standing::Refused, now, said),
+            Became::Waits(why) => self.stands(Standing::Waits, again, why),
+        }
+    }
+}
+
+/// How long after so many tries the next one is.
+fn pause(tries: u32) -> u64 {
+    let doubled = AGAIN_MIN.as_secs().saturating_mul(1 << tries.min(16));
+    doubled.min(AGAIN_MAX.as_secs())
+}
+
+fn opened(file: OnDisk) -> std::result::Result<Database, Fault> {
+    let mut builder = Database::builder();
+    builder.set_cache_size(MEMORY_OCTETS);
+    let database = builder.create_with_backend(file).map_err(fault)?;
+    let tables = database.begin_write().map_err(fault)?;
+    tables.open_table(POSTS).map_err(fault)?;
+    tables.open_table(TEXTS).map_err(fault)?;
+    tables.open_table(NEXT).map_err(fault)?;
+    tables.commit().map_err(fault)?;
+    Ok(database)
+}
+
+impl PostQueue {
+    /// Opens the queue of a cache's directory, or makes it.
+    ///
+    /// # Errors
+    /// When its file cannot be used.
+    pub fn open(disk: &dyn Disk, directory: &Path, octets_max: u64) -> Result<Self> {
+        let path = directory.join("posts.redb");
+        let wrong = |why: String| QueueError::File {
+            path: path.clone(),
+            why,
+        };
+        let file = disk.open(&path, OpenMode::CreateOrOpen);
+        let file = OnDisk(file.map_err(|error| wrong(error.to_string()))?);
+        let database = match catch_unwind(AssertUnwindSafe(|| opened(file))) {
+            Ok(Ok(database)) => database,
+            Ok(Err(fault)) => return Err(wrong(fault.to_string())),
+            Err(_) => return Err(wrong("it is damaged".to_owned())),
+        };
+        disk.sync_dir(directory)
+            .map_err(|error| wrong(error.to_string()))?;
+        let queue = Self {
+            database,
+            path,
+            octets_max,
+            changing: Mutex::default(),
+        };
+        queue.list()?;
+        Ok(queue)
+    }
+
+    fn wrong(&self, why: impl Into<String>) -> QueueError {
+        QueueError::File {
+            path: self.path.clone(),
+            why: why.into(),
+        }
+    }
+
+    /// Does something with the database.
+    fn guarded<T>(
+        &self,
+        work: impl FnOnce(&Database) -> std::result::Result<T, Fault>,
+    ) -> Result<T> {
+        match catch_unwind(AssertUnwindSafe(|| work(&self.database))) {
+            Ok(Ok(done)) => Ok(done),
+            Ok(Err(fault)) => Err(self.wrong(fault.to_string())),
+            Err(_) => Err(self.wrong("it is damaged")),
+        }
+    }
+
+    /// Changes something; on disk when this returns.
+    fn change(
+        &self,
+        changing: impl FnOnce(&WriteTransaction) -> std::result::Result<(), Fault>,
+    ) -> Result<()> {
+        self.guarded(|database| {
+            let writing = database.begin_write().map_err(fault)?;
+            changing(&writing)?;
+            writing.commit().map_err(fault)
+        })
+    }
+
+    /// Keeps a post: its number.
+    ///
+    /// # Errors
+    /// When there is no room, or the disk fails.
+    pub fn put(&self, post: &QueuedPost, text: &[u8]) -> Result<u64> {
+        let _changing = self.changing.lock();
+        let all = self.list()?;
+        let octets: u64 = all.iter().map(|(_, post)| post.octets).sum();
+        if all.len() as u64 >= QUEUED_POSTS_MAX {
+            return Err(QueueError::Full("there are as many as may be"));
+        }
+        if octets + text.len() as u64 > self.octets_max {
+            return Err(QueueError::Full(
+                "they have the octets of `cache.posts_octets`",
+            ));
+        }
+        let post = QueuedPost {
+            octets: text.len() as u64,
+            ..post.clone()
+        };
+        let mut number = 0;
+        self.change(|writing| {
+            let mut next = writing.open_table(NEXT).map_err(fault)?;
+            number = next.get(0).map_err(fault)?.map_or(1, |next| next.value());
+            next.insert(0, number + 1).map_err(fault)?;
+            put_post(writing, number, &post)?;
+            put_text(writing, number, text)
+        })?;
+        Ok(number)
+    }
+
+    /// All of them, the oldest first.
+    ///
+    /// # Errors
+    /// When the disk fails, or one is damaged.
+    pub fn list(&self) -> Result<Vec<(u64, QueuedPost)>> {
+        let all = self.guarded(|database| {
+            let reading = database.begin_read().map_err(fault)?;
+            let posts = reading.open_table(POSTS).map_err(fault)?;
+            let mut all = Vec::new();
+            for row in posts.iter().map_err(fault)? {
+                let (number, value) = row.map_err(fault)?;
+                all.push((number.value(), decoded(number.value(), value.value())));
+            }
+            Ok(all)
+        })?;
+        let sound = |(number, post): (u64, Option<QueuedPost>)| {
+            let post = post.ok_or_else(|| self.wrong(format!("post {number} is damaged")))?;
+            Ok((number, post))
+        };
+        all.into_iter().map(sound).collect()
+    }
+
+    /// One of them, with its text.
+    ///
+    /// # Errors
+    /// When it is not there, or cannot be read.
+    pub fn get(&self, number: u64) -> Result<(QueuedPost, Vec<u8>)> {
+        let found = self.guarded(|database| {
+            let reading = database.begin_read().map_err(fault)?;
+            let posts = reading.open_table(POSTS).map_err(fault)?;
+            let texts = reading.open_table(TEXTS).map_err(fault)?;
+            let post = posts.get(number).map_err(fault)?;
+            let text = texts.get(number).map_err(fault)?;
+            let Some(post) = post else {
+                return Ok(None);
+            };
+            let text = text.and_then(|text| {
+                let text = sealed::open(&number.to_le_bytes(), text.value())?;
+                Some(text.to_vec())
+            });
+            Ok(Some(decoded(number, post.value()).zip(text)))
+        })?;
+        let found = found.ok_or(QueueError::Missing(number))?;
+        found.ok_or_else(|| self.wrong(format!("post {number} is damaged")))
+    }
+
+    /// Changes one of them; it goes when every server has it.
+    fn change_one(&self, number: u64, change: impl FnOnce(&mut QueuedPost)) -> Result<QueuedPost> {
+        let _changing = self.changing.lock();
+        let (mut post, _) = self.get(number)?;
+        change(&mut post);
+        self.change(|writing| {
+            if post.is_sent() {
+                remove(writing, number)
+            } else {
+                put_post(writing, number, &post)
+            }
+        })?;
+        Ok(post)
+    }
+
+    /// Something became of a post at a server.
+    pub(crate) fn became(
+        &self,
+        number: u64,
+        server: &str,
+        became: &Became,
+        now: UnixTime,
+    ) -> Result<QueuedPost> {
+        self.change_one(number, |post| {
+            let mut targets = post.targets.iter_mut();
+            if let Some(target) = targets.find(|target| target.server == server) {
+                target.became(became, now);
+            }
+        })
+    }
+
+    /// Another text in the place of one: it is sent to all servers that do not have it.
+    ///
+    /// # Errors
+    /// When it is not there, or the disk fails.
+    pub fn edit(&self, number: u64, edited: &QueuedPost, text: &[u8]) -> Result<()> {
+        let _changing = self.changing.lock();
+        self.get(number)?;
+        let post = QueuedPost {
+            octets: text.len() as u64,
+            ..edited.clone()
+        };
+        self.change(|writing| {
+            put_post(writing, number, &post)?;
+            put_text(writing, number, text)
+        })
+    }
+
+    /// Has one tried again now, also at servers that refused it.
+    ///
+    /// # Errors
+    /// When it is not there, or the disk fails.
+    pub fn retry(&self, number: u64, now: UnixTime) -> Result<()> {
+        let changed = self.change_one(number, |post| {
+            for target in &mut post.targets {
+                if target.standing != Standing::Sent {
+                    (target.standing, target.at) = (Standing::Waits, now);
+                }
+            }
+        });
+        changed.map(|_| ())
+    }
+
+    /// Has all that wait tried now: the servers can be asked again.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn wake(&self, now: UnixTime) -> Result<()> {
+        for (number, post) in self.list()? {
+            if post.due().is_some_and(|due| due > now) {
+                let woken = self.change_one(number, |post| {
+                    for target in &mut post.targets {
+                        if target.standing == Standing::Waits {
+                            target.at = now;
+                        }
+                    }
+                });
+                match woken {
+                    // It has been dropped, or sent.
+                    Err(QueueError::Missing(_)) => {}
+                    woken => drop(woken?),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets one.
+    ///
+    /// # Errors
+    /// When it is not there, or the disk fails.
+    pub fn drop_one(&self, number: u64) -> Result<QueuedPost> {
+        let _changing = self.changing.lock();
+        let (post, _) = self.get(number)?;
+        self.change(|writing| remove(writing, number))?;
+        Ok(post)
+    }
+}
+
+fn decoded(number: u64, value: &[u8]) -> Option<QueuedPost> {
+    QueuedPost::decode(sealed::open(&number.to_le_bytes(), value)?)
+}
+
+fn put_post(
+    writing: &WriteTransaction,
+    number: u64,
+    post: &QueuedPost,
+) -> std::result::Result<(), Fault> {
+    let mut posts = writing.open_table(POSTS).map_err(fault)?;
+    let value = sealed::seal(&number.to_le_bytes(), &post.encode());
+    posts.insert(number, &*value).map_err(fault)?;
+    Ok(())
+}
+
+fn put_text(
+    writing: &WriteTransaction,
+    number: u64,
+    text: &[u8],
+) -> std::result::Result<(), Fault> {
+    let mut texts = writing.open_table(TEXTS).map_err(fault)?;
+    let value = sealed::seal(&number.to_le_bytes(), text);
+    texts.insert(number, &*value).map_err(fault)?;
+    Ok(())
+}
+
+fn remove(writing: &WriteTransaction, number: u64) -> std::result::Result<(), Fault> {
+    let mut posts = writing.open_table(POSTS).map_err(fault)?;
+    posts.remove(number).map_err(fault)?;
+    let mut texts = writing.open_table(TEXTS).map_err(fault)?;
+    texts.remove(number).map_err(fault)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

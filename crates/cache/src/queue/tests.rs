@@ -1,0 +1,114 @@
+//! The queue, over disks in memory: what it took survives, in full or not at all, and nothing is removed that nobody dropped.
+
+use std::sync::Arc;
+
+use newsreel_host::{Effect, Fault as DiskFault, FaultyDisk, MemoryDisk, Op, replace_file};
+
+use super::*;
+
+const NOW: UnixTime = UnixTime(1_767_225_600);
+const TEXT: &[u8] = b"Subject: a\r\n\r\ntext\r\n.\r\n";
+
+fn post(number: u64, servers: &[&str]) -> QueuedPost {
+    QueuedPost {
+        taken: NOW,
+        id: format!("<{number}@t.example>"),
+        groups: "misc.test".to_owned(),
+        octets: TEXT.len() as u64,
+        targets: servers
+            .iter()
+            .map(|server| PostTarget::new(server, NOW))
+            .collect(),
+    }
+}
+
+fn open(disk: &dyn Disk) -> Result<PostQueue> {
+    disk.create_dir_all(Path::new("/cache")).unwrap();
+    PostQueue::open(disk, Path::new("/cache"), 100)
+}
+
+#[test]
+fn what_was_taken_is_there_after_the_power_went() {
+    let disk = MemoryDisk::new();
+    let queue = open(&disk).unwrap();
+    assert_eq!(queue.put(&post(1, &["one", "two"]), TEXT), Ok(1));
+    assert_eq!(queue.put(&post(2, &["one"]), TEXT), Ok(2));
+    queue.became(1, "one", &Became::Sent, NOW).unwrap();
+    let away = Became::Waits("it is away".to_owned());
+    let after: Vec<u64> = (0..9)
+        .map(|_| queue.became(1, "two", &away, NOW).unwrap())
+        .map(|post| post.due().unwrap().0 - NOW.0)
+        .collect();
+    assert_eq!(after, [60, 120, 240, 480, 960, 1920, 3600, 3600, 3600]);
+    let (known, text) = queue.get(1).unwrap();
+    assert_eq!(text, TEXT);
+    // Everything that was not synced is lost.
+    let after = disk.crash_losing_all();
+    let again = open(&after).unwrap();
+    assert_eq!(again.list().unwrap(), [(1, known), (2, post(2, &["one"]))]);
+    assert_eq!(again.get(2).unwrap().1, TEXT);
+    // All of its servers have it.
+    again.became(1, "two", &Became::Sent, NOW).unwrap();
+    assert_eq!(again.get(1), Err(QueueError::Missing(1)));
+    again.drop_one(2).unwrap();
+    // No number is given twice.
+    assert_eq!(again.put(&post(3, &["one"]), TEXT), Ok(3));
+}
+
+#[test]
+fn what_a_server_refused_stays_until_somebody_says_what_becomes_of_it() {
+    let queue = open(&MemoryDisk::new()).unwrap();
+    queue.put(&post(1, &["one", "two"]), TEXT).unwrap();
+    queue.became(1, "one", &Became::Sent, NOW).unwrap();
+    let refused = Became::Refused("441 no".to_owned());
+    let stands = queue.became(1, "two", &refused, NOW).unwrap();
+    assert_eq!((stands.due(), stands.is_sent()), (None, false));
+    assert_eq!(stands.targets[1].said, "441 no");
+    queue.retry(1, UnixTime(NOW.0 + 5)).unwrap();
+    let (retried, _) = queue.get(1).unwrap();
+    assert_eq!(retried.due(), Some(UnixTime(NOW.0 + 5)));
+    assert_eq!(retried.targets[0].standing, Standing::Sent);
+    let text = b"Subject: b\r\n\r\n.\r\n";
+    queue.edit(1, &post(7, &["two"]), text).unwrap();
+    let (edited, found) = queue.get(1).unwrap();
+    assert_eq!((&*edited.id, &*found), ("<7@t.example>", &text[..]));
+    assert_eq!(edited.octets, text.len() as u64);
+    assert_eq!(queue.retry(9, NOW), Err(QueueError::Missing(9)));
+}
+
+#[test]
+fn it_has_a_limit() {
+    let queue = open(&MemoryDisk::new()).unwrap();
+    let most = 100 / TEXT.len() as u64;
+    for number in 1..=most {
+        queue.put(&post(number, &["one"]), TEXT).unwrap();
+    }
+    let full = queue.put(&post(99, &["one"]), TEXT);
+    assert!(matches!(full, Err(QueueError::Full(_))), "{full:?}");
+    queue.drop_one(1).unwrap();
+    queue.put(&post(99, &["one"]), TEXT).unwrap();
+}
+
+/// Nothing in it can be had again: it is not begun anew, as the cache's table is.
+#[test]
+fn a_file_that_is_damaged_is_told_of_and_stays() {
+    let disk = MemoryDisk::new();
+    drop(open(&disk).unwrap());
+    let path = Path::new("/cache/posts.redb");
+    replace_file(&disk, path, &[b'x'; 8192]).unwrap();
+    let error = open(&disk).unwrap_err().to_string();
+    assert!(error.contains("/cache/posts.redb"), "{error}");
+    assert!(disk.exists(path).unwrap());
+}
+
+/// What the disk did not take is not said to be taken.
+#[test]
+fn a_disk_that_fails_takes_nothing() {
+    for op in [Op::Write, Op::Sync] {
+        let faulty = FaultyDisk::new(Arc::new(MemoryDisk::new()));
+        let queue = open(&faulty).unwrap();
+        faulty.add(DiskFault::new(op, "posts.redb", Effect::Medium).forever());
+        let put = queue.put(&post(1, &["one"]), TEXT);
+        assert!(matches!(put, Err(QueueError::File { .. })), "{put:?}");
+    }
+}

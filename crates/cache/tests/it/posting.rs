@@ -1,0 +1,170 @@
+//! Posts that cannot be sent at once: taken, kept, sent when that is possible, and never lost without a word.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use newsreel_cache::CServer;
+use newsreel_cache::keep::Keep;
+use newsreel_cache::queue::{PostQueue, Standing};
+use newsreel_host::{Disk, FakeClock, MemoryDisk};
+use newsreel_service::posting::Post;
+use newsreel_service::{Connection, ConnectionId, NewsService as _, Outcome, Reject};
+use tokio::task::JoinSet;
+
+use crate::cached::{REFRESH_S, keep_settings, routed};
+use crate::toy::To;
+
+const ONE: &str = "From: me@t.example\r\nNewsgroups: misc.test\r\nSubject: x\r\nMessage-ID: <p@t.example>\r\n\r\nText.\r\n.\r\n";
+
+struct World {
+    misc: To,
+    local: To,
+    queue: Arc<PostQueue>,
+    here: Arc<CServer<To>>,
+    clock: Arc<FakeClock>,
+    tasks: JoinSet<()>,
+}
+
+/// A server for misc.*, one for local.*, and a queue.
+fn world() -> World {
+    let (misc, local) = (To::default(), To::default());
+    let clock = Arc::new(FakeClock::new(1_767_225_600));
+    let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+    let keep = Keep::open(&disk, &keep_settings()).unwrap();
+    let queue = PostQueue::open(disk.as_ref(), &keep_settings().directory, 1 << 20);
+    let queue = Arc::new(queue.unwrap());
+    let servers = [(&misc, "misc", "misc.*"), (&local, "local", "local.*")];
+    let here = routed(&servers, &clock, keep, REFRESH_S, Some(Arc::clone(&queue)));
+    let mut tasks = JoinSet::new();
+    let tended = Arc::clone(&here);
+    tasks.spawn(async move { tended.tend().await });
+    World {
+        misc,
+        local,
+        queue,
+        here,
+        clock,
+        tasks,
+    }
+}
+
+impl World {
+    async fn post(&self, article: &str) -> Outcome {
+        let post = Post {
+            ticket: 1,
+            id: self.here.new_message_id(),
+            poster: Arc::default(),
+            article: article.to_owned().into(),
+        };
+        let from = Arc::new(Connection::new(ConnectionId(1), None, None));
+        self.here.post(post, &from).await;
+        let mut done = Vec::new();
+        from.take_completions(&mut done);
+        done[0].outcome
+    }
+
+    /// How each server stands to each post.
+    fn standing(&self) -> Vec<(u64, Vec<Standing>)> {
+        let all = self.queue.list().unwrap().into_iter();
+        let standing = all.map(|(number, post)| {
+            let targets = post.targets.iter().map(|target| target.standing);
+            (number, targets.collect())
+        });
+        standing.collect()
+    }
+
+    /// Time passes, here and in the timers.
+    async fn later(&self, seconds: u64) {
+        self.clock.advance(Duration::from_secs(seconds));
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+    }
+
+    fn posts(to: &To) -> usize {
+        to.0.lock().articles.len()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_post_waits_for_the_server_that_is_away_and_only_for_that() {
+    let mut world = world();
+    let both = ONE.replace("misc.test", "misc.test,local.test");
+    world.local.0.lock().is_down = true;
+    assert_eq!(world.post(&both).await, Outcome::Accepted);
+    assert_eq!(World::posts(&world.misc), 1);
+    let half = [(1, vec![Standing::Sent, Standing::Waits])];
+    assert_eq!(world.standing(), half);
+    world.later(61).await;
+    assert_eq!(world.standing(), half);
+    assert_eq!(world.queue.get(1).unwrap().0.targets[1].tries, 2);
+    world.local.0.lock().is_down = false;
+    world.later(121).await;
+    assert_eq!(world.standing(), []);
+    assert_eq!(
+        (World::posts(&world.misc), World::posts(&world.local)),
+        (1, 1)
+    );
+    // Its author did not say when it was written.
+    let sent = world
+        .local
+        .0
+        .lock()
+        .articles
+        .values()
+        .next()
+        .unwrap()
+        .clone();
+    assert!(
+        sent.starts_with("Date: Thu, 01 Jan 2026 00:00:00 +0000\r\n"),
+        "{sent}"
+    );
+    assert!(sent.ends_with(&both), "{sent}");
+    world.tasks.shutdown().await;
+}
+
+/// Nobody knows whether it came: it is looked for before it is sent again.
+#[tokio::test(start_paused = true)]
+async fn a_post_whose_answer_was_lost_is_not_posted_twice() {
+    for has_come in [true, false] {
+        let world = world();
+        world.misc.0.lock().loses_post = Some(has_come);
+        assert_eq!(world.post(ONE).await, Outcome::Accepted);
+        assert_eq!(world.standing(), [(1, vec![Standing::Waits])]);
+        assert_eq!(World::posts(&world.misc), usize::from(has_come));
+        world.misc.0.lock().loses_post = None;
+        world.misc.asked();
+        world.later(61).await;
+        assert_eq!(world.standing(), [], "{has_come}");
+        assert_eq!(World::posts(&world.misc), 1, "{has_come}");
+        let mut expected = vec!["STAT <p@t.example>", "POST"];
+        expected.truncate(2 - usize::from(has_come));
+        assert_eq!(world.misc.asked(), expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_refuses_is_told_to_who_posts_or_to_who_looks_after_it() {
+    let world = world();
+    world.misc.0.lock().refuses_posts = true;
+    let refused = Outcome::Rejected(Reject::RefusedElsewhere);
+    assert_eq!(world.post(ONE).await, refused);
+    assert_eq!(world.standing(), []);
+    // When it waited, its poster has been told that it was taken.
+    world.misc.0.lock().is_down = true;
+    assert_eq!(world.post(ONE).await, Outcome::Accepted);
+    world.misc.0.lock().is_down = false;
+    world.later(61).await;
+    assert_eq!(world.standing(), [(1, vec![Standing::Refused])]);
+    assert_eq!(world.queue.get(1).unwrap().0.targets[0].said, "441 no");
+    world.later(3600).await;
+    world.misc.0.lock().refuses_posts = false;
+    assert_eq!(world.standing(), [(1, vec![Standing::Refused])]);
+    assert!(world.here.edit_post(1, b"no article\r\n.\r\n").is_err());
+    let other = ONE.replace("Subject: x", "Subject: y");
+    world.here.edit_post(1, other.as_bytes()).unwrap();
+    world.later(1).await;
+    assert_eq!(world.standing(), []);
+    assert!(world.misc.0.lock().articles[&1].contains("Subject: y"));
+    // There is no server that it could ever go to.
+    let nowhere = ONE.replace("misc.test", "alt.test");
+    assert_eq!(world.post(&nowhere).await, refused);
+}

@@ -18,7 +18,7 @@ use crate::places::Places;
 use crate::record::{
     GroupRecord, GroupRemovedRecord, LeftRecord, PendingRecord, StateRecord, WithdrawnRecord, kind,
 };
-use crate::requests::{GroupChange, GroupSpec, Request, Waiting};
+use crate::requests::{BufferChange, GroupChange, GroupSpec, Request, Waiting};
 use crate::sequencer::Sequencer;
 use crate::shared::Shared;
 
@@ -104,10 +104,7 @@ impl Sequencer {
                 self.store.withdrawn(&tokens, &mut self.open.writes);
                 Ok(())
             }
-            Request::AddBuffer(buffer) => {
-                self.store.add(*buffer);
-                Ok(())
-            }
+            Request::Buffers(change) => self.change_buffer(change),
             Request::TrustClock => Ok(()),
         };
         if is_of_groups && result.is_ok() {
@@ -122,6 +119,15 @@ impl Sequencer {
             Ok(()) => self.open.waiting.push(waiting),
             Err(_) => waiting.tell(),
         }
+    }
+
+    fn change_buffer(&mut self, change: BufferChange) -> Result<(), Error> {
+        match change {
+            BufferChange::Add(buffer) => self.store.add(*buffer),
+            BufferChange::Remove(buffer) => self.store.remove(buffer),
+            BufferChange::Enlarge(room) => self.store.make_larger(&room)?,
+        }
+        Ok(())
     }
 
     /// They are in a checkpoint soon.

@@ -1,5 +1,5 @@
 //! Making buffers: before a start would, the same files by the same code, under the spool's lock; or beside the server that
-//! runs, whose sequencer takes them in.  And making them larger, which takes a spool that was left in order.
+//! runs, whose sequencer takes them in.  And making them larger: beside the server as well, or of a spool that was left in order.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::config::EngineConfig;
 use crate::engine::{Engine, Progress};
 use crate::error::Error;
 use crate::replay::Replay;
-use crate::requests::Request;
+use crate::requests::{BufferChange, Request};
 use crate::spool::Spool;
 
 impl Engine {
@@ -108,7 +108,41 @@ impl Engine {
         }
         let addition = self.shared.addition.lock();
         let buffer = addition.make(&config.store, name, progress)?;
-        self.ask(Request::AddBuffer(Box::new(buffer)))
+        self.ask(Request::Buffers(BufferChange::Add(Box::new(buffer))))
+    }
+
+    /// The spool does without a buffer in which nothing is left, from now on and after a start; durable when it returns.
+    ///
+    /// # Errors
+    /// When it is not in use, something in it is alive or may come, or the server stops.
+    pub fn remove_buffer(&self, name: &str) -> Result<(), Error> {
+        if self.only_looks() {
+            return Err(Error::Stopping);
+        }
+        let _one = self.shared.addition.lock();
+        let buffer = self.shared.retirement.let_go(name)?;
+        self.ask(Request::Buffers(BufferChange::Remove(buffer)))
+    }
+
+    /// Makes one that is in use as large as a configuration says, which may take long; durable when it returns.  Killed anywhere
+    /// it has one size or the other.
+    ///
+    /// # Errors
+    /// When it is not in use, would become smaller, there is no room, or the server stops.
+    pub fn enlarge_buffer(
+        &self,
+        config: &EngineConfig,
+        name: &str,
+        progress: Progress<'_>,
+    ) -> Result<(), Error> {
+        if self.only_looks() {
+            return Err(Error::Stopping);
+        }
+        let addition = self.shared.addition.lock();
+        match addition.make_room(&config.store, name, progress)? {
+            None => Ok(()),
+            Some(room) => self.ask(Request::Buffers(BufferChange::Enlarge(room))),
+        }
     }
 }
 

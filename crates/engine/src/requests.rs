@@ -5,8 +5,8 @@
 
 use std::sync::mpsc::SyncSender;
 
-use newsreel_store::{BatchWrite, NewBuffer};
-use newsreel_wire::{ArticleNumber, Token};
+use newsreel_store::{BatchWrite, Enlargement, NewBuffer};
+use newsreel_wire::{ArticleNumber, BufferId, Token};
 use smallvec::SmallVec;
 
 use crate::control::groups::Changes;
@@ -87,8 +87,8 @@ pub(crate) enum Request {
     Move(Box<Moving>),
     /// Nothing leads to what lies here any more.
     Clear(Vec<Token>),
-    /// This buffer takes its share of its set.
-    AddBuffer(Box<NewBuffer>),
+    /// The buffers of a set are others.
+    Buffers(BufferChange),
     /// The calendar is right as it is.
     TrustClock,
     /// Make a checkpoint now.
@@ -108,6 +108,17 @@ impl Request {
                 | Self::ChangeGroups(_)
         )
     }
+}
+
+/// What becomes of a buffer while it is in use.
+#[derive(Debug)]
+pub(crate) enum BufferChange {
+    /// This one takes its share of its set.
+    Add(Box<NewBuffer>),
+    /// This one is not there any more.
+    Remove(BufferId),
+    /// This one uses the room that was made for it.
+    Enlarge(Enlargement),
 }
 
 /// Someone who waits for an answer.

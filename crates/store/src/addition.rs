@@ -1,4 +1,5 @@
-//! Buffers that a set gets while it is in use: made and opened beside what runs, then taken in by the sequencer.
+//! Buffers that a set gets while it is in use, and room for those that become larger: made beside what runs, then taken in by
+//! the sequencer.
 //!
 //! The register has a new buffer, durably, before it takes an article; so a start finds it, and misses it where the
 //! configuration does not name it.  Only one in which nothing was ever written is taken in this way: articles that the log
@@ -14,7 +15,7 @@ use crate::config::{BufferConfig, SetConfig, StoreConfig};
 use crate::error::{Error, Result};
 use crate::method::BufferReader as _;
 use crate::methods::Opening;
-use crate::methods::cnfs::{self, CreateProgress, Cyclic};
+use crate::methods::cnfs::{self, CreateProgress, Cyclic, Enlargement};
 use crate::reader::StoreReader;
 use crate::records::placing::Filling;
 use crate::retirement::Retirement;
@@ -52,6 +53,27 @@ impl Addition {
         };
         let missing = config.buffers.iter().filter(is_missing);
         missing.map(|buffer| buffer.name.clone()).collect()
+    }
+
+    /// Makes room behind the end of a buffer that is here, which may take long; to be handed to
+    /// [`Store::make_larger`](crate::Store::make_larger).  `None`: it is as large as the configuration says.
+    ///
+    /// # Errors
+    /// When it is not here, larger already, or there is no room.
+    pub fn make_room(
+        &self,
+        config: &StoreConfig,
+        name: &str,
+        progress: CreateProgress<'_>,
+    ) -> Result<Option<Enlargement>> {
+        let buffer = self.retirement.buffer(name)?;
+        let configured = config.buffers.iter().find(|buffer| buffer.name == name);
+        let configured = configured.ok_or_else(|| Error::NoBuffer {
+            name: name.to_owned(),
+            there: String::new(),
+        })?;
+        let place = (self.spool_dir.as_path(), self.spool);
+        cnfs::make_room(self.disk.as_ref(), place, (configured, &buffer), progress)
     }
 
     fn is_here(&self, name: &str) -> bool {

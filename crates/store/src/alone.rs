@@ -125,7 +125,7 @@ fn folder_of(path: &Path) -> Option<&Path> {
 
 /// Whether the first sound record is a card: no article is without header block.
 fn has_cards(buffer: &Arc<Buffer>) -> Result<bool> {
-    if buffer.geometry.data_end != CATALOGUE_OCTETS {
+    if buffer.geometry().data_end != CATALOGUE_OCTETS {
         return Ok(false);
     }
     let mut scan = Arc::clone(buffer).scan(ScanRange::Live);

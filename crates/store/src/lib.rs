@@ -39,7 +39,7 @@ pub use method::{
     BatchWrite, Blocking, BufferReader, CheckpointWrite, KeptArticle, Left, Marks, Missing, Place,
     RecordScan, Removed, Reservation, ScanRange, Scanned, StorageMethod, Stored, Want, WrongBits,
 };
-pub use methods::cnfs::{ARTICLE_OCTETS_MAX, CreateProgress, RUN_OCTETS, STARTS_MAX};
+pub use methods::cnfs::{ARTICLE_OCTETS_MAX, CreateProgress, Enlargement, RUN_OCTETS, STARTS_MAX};
 pub use methods::segment::OPEN_SEGMENTS_MAX;
 pub use reader::StoreReader;
 pub use register::{OCTETS_MAX as REGISTER_OCTETS_MAX, register_damage};

@@ -16,6 +16,7 @@ use crate::addition::NewBuffer;
 use crate::config::FileFormat;
 use crate::error::{PlaceError, ReadError, Result};
 use crate::facts::BufferFacts;
+use crate::methods::cnfs::Enlargement;
 
 /// What takes nothing because its disk failed is tried again after so many seconds.
 pub(crate) const TRIED_AGAIN_AFTER_S: u64 = 60;
@@ -118,6 +119,14 @@ pub trait StorageMethod: Send + Debug {
 
     /// It has one buffer more, the last of its order.  Only sets of buffers are asked.
     fn add(&mut self, _buffer: NewBuffer) {}
+
+    /// This buffer is not there any more, and nothing was left in it.  Only sets of buffers are asked.
+    fn remove(&mut self, _buffer: BufferId) {}
+
+    /// One of its buffers becomes larger; `None`: it is none of them.  Only sets of buffers are asked.
+    fn enlarge(&mut self, _enlargement: &Enlargement) -> Option<Result<()>> {
+        None
+    }
 
     /// Takes a buffer out of use; what is in it can still be read.
     fn suspend(&mut self, buffer: BufferId, why: &str);

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use newsreel_wire::{BufferId, IdHash, Position, Sequence, Token, TokenText};
+use parking_lot::RwLock;
 
 use crate::error::{ReadError, Result};
 use crate::facts::{BufferFacts, Oldest};
@@ -23,6 +24,8 @@ pub struct StoreReader {
     by_id: Vec<Option<u16>>,
     /// Those that came since, from the first place on.
     added: Box<[OnceLock<Arc<dyn BufferReader>>]>,
+    /// Those that are not there any more: nothing in them is alive.
+    removed: RwLock<Vec<BufferId>>,
     epoch: AtomicU64,
 }
 
@@ -43,6 +46,7 @@ impl StoreReader {
         Self {
             buffers,
             by_id,
+            removed: RwLock::default(),
             added: (0..Self::ADDED_MAX).map(|_| OnceLock::new()).collect(),
             epoch: AtomicU64::new(1),
         }
@@ -65,7 +69,15 @@ impl StoreReader {
     /// All buffers, set by set; behind them those that were added.
     #[must_use]
     pub fn buffers(&self) -> Vec<&Arc<dyn BufferReader>> {
-        self.buffers.iter().chain(self.added()).collect()
+        let removed = self.removed.read();
+        let all = self.buffers.iter().chain(self.added());
+        all.filter(|buffer| !removed.contains(&buffer.id()))
+            .collect()
+    }
+
+    /// This one is not there any more; by the sequencer's thread alone.
+    pub(crate) fn remove(&self, buffer: BufferId) {
+        self.removed.write().push(buffer);
     }
 
     fn added(&self) -> impl Iterator<Item = &Arc<dyn BufferReader>> {

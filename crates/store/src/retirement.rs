@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use newsreel_host::Disk;
+use newsreel_wire::BufferId;
 use parking_lot::{Mutex, RwLock};
 
 use crate::error::{Error, Result};
@@ -78,6 +79,39 @@ impl Retirement {
         self.buffers.write().push(buffer);
     }
 
+    /// The spool does without a buffer in which nothing is left; durable when it returns.
+    ///
+    /// # Errors
+    /// When there is no such buffer, something in it is alive or may come, or the register cannot be written.
+    pub fn let_go(&self, name: &str) -> Result<BufferId> {
+        let mut register = self.register.lock();
+        let buffer = self.buffer(name)?;
+        if !buffer.is_drained() {
+            return Err(Error::Buffer {
+                name: name.to_owned(),
+                path: buffer.home.path().to_path_buf(),
+                why: format!(
+                    "articles in it are alive: give it back to the configuration, say `newsreel store retire {name}`, and take it out \
+                     when `newsreel store list` says that it is drained"
+                ),
+            });
+        }
+        let before = register.standing(name).unwrap_or(Standing::Retired);
+        register.set_standing(name, Standing::Dropped);
+        if let Err(error) = register.save(self.disk.as_ref()) {
+            register.set_standing(name, before);
+            return Err(error);
+        }
+        // So nobody has it take articles again.
+        self.remove(buffer.id);
+        Ok(buffer.id)
+    }
+
+    /// A cyclic buffer is not there any more.
+    pub(crate) fn remove(&self, id: BufferId) {
+        self.buffers.write().retain(|buffer| buffer.id != id);
+    }
+
     /// Why that could not be done, without doing it.
     ///
     /// # Errors
@@ -86,16 +120,21 @@ impl Retirement {
         Ok(self.check(name, retired)?.is_retired() != retired)
     }
 
-    fn check(&self, name: &str, retired: bool) -> Result<Arc<Buffer>> {
+    /// A cyclic buffer by its name.
+    pub(crate) fn buffer(&self, name: &str) -> Result<Arc<Buffer>> {
         let buffers = self.buffers.read();
         let buffer = buffers.iter().find(|buffer| buffer.name == name);
-        let buffer = buffer.ok_or_else(|| {
+        buffer.cloned().ok_or_else(|| {
             let names: Vec<&str> = buffers.iter().map(|one| one.name.as_str()).collect();
             Error::NoBuffer {
                 name: name.to_owned(),
                 there: names.join(", "),
             }
-        })?;
+        })
+    }
+
+    fn check(&self, name: &str, retired: bool) -> Result<Arc<Buffer>> {
+        let (buffer, buffers) = (self.buffer(name)?, self.buffers.read());
         let mut others = buffers.iter();
         let takes = |one: &Arc<Buffer>| one.name != name && one.set == buffer.set;
         if retired && !others.any(|one| takes(one) && one.takes_articles()) {
@@ -106,7 +145,7 @@ impl Retirement {
                     .to_owned(),
             });
         }
-        Ok(Arc::clone(buffer))
+        Ok(buffer)
     }
 
     /// What a checkpoint writes: the register, if something was drained since.

@@ -18,7 +18,7 @@ use crate::method::{
     BatchWrite, BufferReader, CheckpointWrite, Left, Marks, Missing, Place, Reservation,
     StorageMethod,
 };
-use crate::methods::cnfs::{self, CreateProgress};
+use crate::methods::cnfs::{self, CreateProgress, Enlargement};
 use crate::methods::{self, Opening};
 use crate::reader::StoreReader;
 use crate::register::Register;
@@ -235,6 +235,27 @@ impl Store {
             set.add(buffer);
         }
         self.reader.next_epoch();
+    }
+
+    /// A buffer that was [let go](Retirement::let_go) is not there any more.
+    pub fn remove(&mut self, buffer: BufferId) {
+        for set in &mut self.sets {
+            set.remove(buffer);
+        }
+        self.retirement.remove(buffer);
+        self.reader.remove(buffer);
+        self.reader.next_epoch();
+    }
+
+    /// A buffer has as much room as was made for it.  Waits for the disk.
+    ///
+    /// # Errors
+    /// When its file cannot be written: then it takes nothing more until the next start.
+    pub fn make_larger(&mut self, enlargement: &Enlargement) -> Result<()> {
+        let mut sets = self.sets.iter_mut();
+        let done = sets.find_map(|set| set.enlarge(enlargement));
+        self.reader.next_epoch();
+        done.unwrap_or(Ok(()))
     }
 
     /// Gives an article a place in the set of `place` and copies it into that set's open batch.

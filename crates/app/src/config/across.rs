@@ -509,7 +509,7 @@ pub(crate) fn resized(old: &Config, new: &Config) -> Vec<String> {
         let instead = match wanted.cmp(&there) {
             Ordering::Equal => return None,
             Ordering::Greater => format!(
-                "for more room stop the server and say `newsreel store resize {name}`, or add another [[buffer]] beside it"
+                "for more room say `newsreel store resize {name}` with this configuration, or add another [[buffer]] beside it"
             ),
             Ordering::Less => format!(
                 "for less room add a smaller one of another name to its set, and let this one drain: `newsreel store retire {name}`"

@@ -152,6 +152,13 @@ pub(crate) enum Request {
         /// Only say what would be done.
         dry_run: bool,
     },
+    /// Make a cyclic buffer larger.
+    StoreResize {
+        /// Its name.
+        buffer: String,
+        /// Its size to be.
+        octets: u64,
+    },
     /// Compare the checksums of what is stored.
     Scrub {
         /// The buffers; none: all.
@@ -295,7 +302,10 @@ impl Request {
                 QueueAction::Edit { .. } | QueueAction::Retry { .. } => true,
                 QueueAction::Drop { dry_run, .. } => !dry_run,
             },
-            Self::GroupSet { .. } | Self::GroupForgetLost | Self::ClockConfirm => true,
+            Self::GroupSet { .. }
+            | Self::GroupForgetLost
+            | Self::ClockConfirm
+            | Self::StoreResize { .. } => true,
             _ => false,
         }
     }
@@ -322,6 +332,13 @@ pub(crate) trait Running: Send + Sync + fmt::Debug {
     fn reload(&self) -> Result<Value, String>;
     /// Asks or tells the peers something.
     fn peer(&self, action: PeerAction, name: &str) -> Result<Value, String>;
+    /// Makes a cyclic buffer larger.
+    fn resize(
+        &self,
+        buffer: &str,
+        octets: u64,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Value, String>;
     /// Begins to stop.
     fn stop(&self);
 }
@@ -384,6 +401,7 @@ pub(crate) fn answer(
             undo,
             dry_run,
         } => store_retire(engine, &buffer, !undo, dry_run),
+        Request::StoreResize { buffer, octets } => resize(server, &buffer, octets, progress),
         Request::Scrub {
             buffers,
             octets_per_s,
@@ -457,6 +475,19 @@ fn store_attach(
         report["dry_run"] = true.into();
     }
     Ok(report)
+}
+
+fn resize(
+    server: Option<&dyn Running>,
+    buffer: &str,
+    octets: u64,
+    progress: &mut dyn FnMut(Progress) -> bool,
+) -> Result<Value, String> {
+    let mut told = |done, total| {
+        progress(Progress { done, total });
+    };
+    let server = server.ok_or_else(needs_server)?;
+    server.resize(buffer, octets, &mut told)
 }
 
 fn store_move(

@@ -239,6 +239,10 @@ mod tests {
             Ok(Value::Null)
         }
 
+        fn resize(&self, _: &str, _: u64, _: &mut dyn FnMut(u64, u64)) -> Result<Value, String> {
+            Ok(Value::Null)
+        }
+
         fn stop(&self) {}
     }
 

@@ -113,6 +113,21 @@ impl Settings {
         in_force.started.store.take_in(name, &config.store);
     }
 
+    /// The server runs without this buffer now.
+    fn has_no(&self, name: &str) {
+        let mut in_force = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        in_force.started.store.take_out(name);
+    }
+
+    /// One of its buffers has this size now.
+    fn resized(&self, name: &str, octets: u64) {
+        let mut in_force = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut buffers = in_force.started.store.buffers.iter_mut();
+        if let Some(buffer) = buffers.find(|buffer| buffer.name == name) {
+            buffer.octets = octets;
+        }
+    }
+
     fn set(&self, config: Config, session: Arc<Shared>, tls: Option<Arc<Tls>>) {
         let mut in_force = self.0.write().unwrap_or_else(PoisonError::into_inner);
         in_force.gate = gate_of(&config, &in_force.counted, tls);
@@ -245,6 +260,7 @@ impl Server {
         let session = session_of(&config, &started, &self.metrics);
         self.settings.set(config.clone(), session, tls);
         let (added, not_added) = self.add_buffers(&config);
+        let (removed, not_removed) = self.remove_buffers(&config);
         let started = self.settings.started();
         let mut restart = differences(&started, &config)?;
         restart.retain(|path| !is_live(path));
@@ -254,7 +270,7 @@ impl Server {
             .collect();
         Ok(json!({
             "changed": changed, "needs_restart": restart, "cannot_change": resized, "added": added,
-            "not_added": not_added,
+            "not_added": not_added, "removed": removed, "not_removed": not_removed,
         }))
     }
 
@@ -272,14 +288,63 @@ impl Server {
                 Err(error) => not_added.push(crate::output::chain(&error.into())),
             }
         }
-        if !added.is_empty()
-            && let Err(error) = note_config(&RealDisk, &self.settings.started())
-        {
-            let error = crate::output::chain(&error);
-            tracing::warn!(target: "newsreel::server", %error,
-                "offline commands will not know of the new buffers; give them --config");
+        if !added.is_empty() {
+            self.note_buffers();
         }
         (added, not_added)
+    }
+
+    /// Does without the buffers that the configuration does not have any more: which, and why not others.
+    fn remove_buffers(&self, config: &Config) -> (Vec<String>, Vec<String>) {
+        let is_wanted = |name: &str| config.store.buffers.iter().any(|it| it.name == name);
+        let (mut removed, mut not_removed) = (Vec::new(), Vec::new());
+        for buffer in self.settings.started().store.buffers {
+            let name = buffer.name;
+            if is_wanted(&name) {
+                continue;
+            }
+            match self.engine.remove_buffer(&name) {
+                Ok(()) => {
+                    tracing::info!(target: "newsreel::server", buffer = name, "it is let go; its file may be removed");
+                    self.settings.has_no(&name);
+                    removed.push(name);
+                }
+                Err(error) => not_removed.push(crate::output::chain(&error.into())),
+            }
+        }
+        if !removed.is_empty() {
+            self.note_buffers();
+        }
+        (removed, not_removed)
+    }
+
+    /// Notes for offline commands which buffers there are now.
+    fn note_buffers(&self) {
+        if let Err(error) = note_config(&RealDisk, &self.settings.started()) {
+            let error = crate::output::chain(&error);
+            tracing::warn!(target: "newsreel::server", %error,
+                "offline commands will not know of the buffers as they are; give them --config");
+        }
+    }
+
+    fn make_larger(
+        &self,
+        name: &str,
+        octets: u64,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<()> {
+        let mut wanted = self.settings.started().engine_config();
+        for buffer in &mut wanted.store.buffers {
+            if buffer.name == name {
+                buffer.octets = octets;
+            }
+        }
+        let mut told = |_: &str, done, total| progress(done, total);
+        self.engine.enlarge_buffer(&wanted, name, &mut told)?;
+        self.settings.resized(name, octets);
+        self.note_buffers();
+        tracing::info!(target: "newsreel::server", buffer = name, octets, "a buffer is larger now");
+        Ok(())
     }
 
     fn read_again(&self) -> Result<Value> {
@@ -347,6 +412,10 @@ impl Running for Server {
                     let why = crate::output::cell(why);
                     tracing::error!(target: "newsreel::server", %why, "a buffer cannot be added");
                 }
+                for why in report["not_removed"].as_array().into_iter().flatten() {
+                    let why = crate::output::cell(why);
+                    tracing::error!(target: "newsreel::server", %why, "a buffer cannot be let go; the next start will be refused");
+                }
                 tracing::info!(target: "newsreel::server", %changed, needs_restart = %restart,
                     "configuration read again");
                 Ok(report)
@@ -362,6 +431,17 @@ impl Running for Server {
 
     fn peer(&self, action: PeerAction, name: &str) -> Result<Value, String> {
         super::peers::answer(&self.beside.peers, action, name)
+    }
+
+    fn resize(
+        &self,
+        buffer: &str,
+        octets: u64,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Value, String> {
+        let made = self.make_larger(buffer, octets, progress);
+        made.map_err(|error| crate::output::chain(&error))?;
+        Ok(json!({"name": buffer, "octets": octets}))
     }
 
     fn stop(&self) {

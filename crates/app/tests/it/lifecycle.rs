@@ -248,7 +248,7 @@ fn a_buffer_of_another_size_is_told_what_to_do_at_a_reload_and_at_a_start() {
     for (octets, expected) in [
         (
             "9MiB",
-            "the size of buffer \"B\" cannot change from 8MiB to 9MiB: set its `octets` back to 8MiB; for more room stop the server and say `newsreel store resize B",
+            "the size of buffer \"B\" cannot change from 8MiB to 9MiB: set its `octets` back to 8MiB; for more room say `newsreel store resize B",
         ),
         (
             "7MiB",

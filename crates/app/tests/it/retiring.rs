@@ -6,6 +6,7 @@ use std::path::Path;
 use newsreel_host::{Disk as _, OpenMode, RealDisk, read_whole};
 
 use crate::client::{NewsClient, article};
+use crate::lifecycle::wait_for;
 use crate::spool::{Server, Spool};
 
 fn id(n: usize) -> String {
@@ -105,6 +106,43 @@ fn a_retired_buffer_drains_over_crashes_and_is_forgotten() {
     feed(&server, 210..240);
     assert!(state(&spool, "C").1 > 0, "the new one takes its share");
     assert_eq!(spool.json(&["check"])["problems"], serde_json::json!([]));
+    server.stop();
+}
+
+/// A restart was needed for that.
+#[test]
+fn a_drained_buffer_is_let_go_beside_the_server() {
+    let spool = Spool::new();
+    let server = spool.serve();
+    spool.text(&["group", "add", "misc.test"]);
+    feed(&server, 0..40);
+    spool.text(&["store", "retire", "A"]);
+    spool.configure(&Spool::changed(&[("name = \"A\"\n", "name = \"C\"\n")]));
+    server.signal("HUP");
+    let told = wait_for(&spool, "a buffer cannot be let go");
+    assert!(told.contains("articles in it are alive"), "{told}");
+    assert_eq!(here(&server, 0..40).len(), 40);
+    feed(&server, 40..400);
+    assert_eq!(state(&spool, "A"), ("drained".to_owned(), 0));
+    let left = here(&server, 0..400);
+    server.signal("HUP");
+    wait_for(&spool, "it is let go");
+    let names = || {
+        let buffers = spool.json(&["store", "list"]);
+        let buffers = buffers.as_array().unwrap().iter();
+        let mut names: Vec<_> = buffers.map(|it| it["name"].clone()).collect();
+        names.sort_by_key(ToString::to_string);
+        names
+    };
+    assert_eq!(names(), ["B", "C"]);
+    assert_eq!(here(&server, 0..400), left);
+    feed(&server, 400..440);
+    assert_eq!(spool.json(&["check"])["problems"], serde_json::json!([]));
+    RealDisk.remove(&spool.path().join("buffers/A")).unwrap();
+    server.kill();
+    let server = spool.serve();
+    assert_eq!(names(), ["B", "C"]);
+    assert_eq!(here(&server, 400..440).len(), 40);
     server.stop();
 }
 

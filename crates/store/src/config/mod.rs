@@ -345,6 +345,14 @@ impl StoreConfig {
         }
     }
 
+    /// These settings without a buffer.
+    pub fn take_out(&mut self, name: &str) {
+        self.buffers.retain(|buffer| buffer.name != name);
+        for set in &mut self.sets {
+            set.buffers.retain(|buffer| buffer != name);
+        }
+    }
+
     /// One set `main` of two buffers of this size, taking everything.
     #[must_use]
     pub fn two_buffers(octets: u64) -> Self {

@@ -88,7 +88,7 @@ impl FileReader {
     pub(crate) fn token_of(&self, card: &Token, memory: &mut Vec<u8>) -> Result<Token, ReadError> {
         let octets = card.len();
         // A card is small; what a damaged header asks for need not be.
-        if u64::from(octets) > self.cards.geometry.capacity() {
+        if u64::from(octets) > self.cards.geometry().capacity() {
             return Err(self.corrupt(card, "the card is too large"));
         }
         let file = self.cards.home.file(card.position().cycle())?;

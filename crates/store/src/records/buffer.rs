@@ -25,7 +25,10 @@ pub(crate) struct Buffer {
     pub(crate) set: SetId,
     /// Its files.
     pub(crate) home: Arc<dyn Home>,
-    pub(crate) geometry: Geometry,
+    /// Its layout when it was opened.
+    geometry: Geometry,
+    /// Where articles end by now: it may have been made larger.
+    data_end: AtomicU64,
     pub(crate) key: FileKey,
     /// What its home says of where it stood was made up.
     pub(crate) is_rescued: bool,
@@ -84,6 +87,7 @@ impl Buffer {
             set: parts.set,
             home: parts.home,
             geometry: parts.geometry,
+            data_end: AtomicU64::new(parts.geometry.data_end),
             key: parts.key,
             is_rescued: parts.is_rescued,
             complaint: Mutex::new(parts.complaint),
@@ -104,9 +108,22 @@ impl Buffer {
         }
     }
 
+    /// Its layout as it is now.
+    pub(crate) fn geometry(&self) -> Geometry {
+        Geometry {
+            data_end: self.data_end.load(Ordering::Acquire),
+            ..self.geometry
+        }
+    }
+
+    /// It has as much room from now on; by the sequencer's thread alone, and never less.
+    pub(crate) fn enlarge(&self, data_end: u64) {
+        self.data_end.fetch_max(data_end, Ordering::Release);
+    }
+
     /// The largest article it takes.
     pub(crate) fn article_octets_max(&self) -> u64 {
-        self.home.article_octets_max(self.geometry.capacity())
+        self.home.article_octets_max(self.geometry().capacity())
     }
 
     /// Positions below this are gone.

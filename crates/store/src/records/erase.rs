@@ -44,7 +44,7 @@ impl Erasure {
     /// written with its neighbours, when `pages` are.
     fn erase(&self, start: Position, pages: &mut Pages<'_>) -> newsreel_host::Result<bool> {
         let buffer = &self.buffer;
-        if start < buffer.floor() || !buffer.geometry.holds(start, RECORD_HEADER as u64) {
+        if start < buffer.floor() || !buffer.geometry().holds(start, RECORD_HEADER as u64) {
             return Ok(false);
         }
         let Some(octets) = pages.octets(start, RECORD_HEADER as u64)? else {
@@ -55,7 +55,7 @@ impl Erasure {
         };
         let len = RECORD_HEADER as u64 + u64::from(header.article_len);
         let is_it = header.position == start && header.mark == Mark::Article;
-        if !is_it || !buffer.geometry.holds(start, len) {
+        if !is_it || !buffer.geometry().holds(start, len) {
             return Ok(false);
         }
         let Some(record) = pages.octets(start, len)? else {

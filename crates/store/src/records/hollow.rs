@@ -58,7 +58,7 @@ impl Run {
 
 /// The runs of a file that has one cycle, as far as its records can be followed.  `octets` is its data area.
 fn runs(buffer: &Buffer, cycle: u32, octets: &[u8]) -> Vec<Run> {
-    let geometry = &buffer.geometry;
+    let geometry = &buffer.geometry();
     let (mut runs, mut open): (Vec<Run>, Option<Run>) = (Vec::new(), None);
     let mut offset = geometry.data_start;
     while let Some(rest) = octets.get(in_memory(offset - geometry.data_start)..) {
@@ -104,7 +104,7 @@ fn runs(buffer: &Buffer, cycle: u32, octets: &[u8]) -> Vec<Run> {
 
 /// Writes a record's header into its pages; the neighbours' octets in them are written back as they are.
 fn put(buffer: &Buffer, header: &RecordHeader, octets: &[u8]) -> newsreel_host::Result<()> {
-    let (start, offset) = (buffer.geometry.data_start, header.position.offset());
+    let (start, offset) = (buffer.geometry().data_start, header.position.offset());
     let from = offset - offset % PAGE;
     let to = (offset + RECORD_HEADER as u64).next_multiple_of(PAGE);
     let Some(there) = octets.get(in_memory(from - start)..in_memory(to - start)) else {
@@ -126,7 +126,7 @@ fn put(buffer: &Buffer, header: &RecordHeader, octets: &[u8]) -> newsreel_host::
 /// Looks at the file of one cycle, to which nothing is written any more: merges what is erased, and gives back the room of
 /// what was merged before.  Whether a later look has something to give back.
 pub(crate) fn look(buffer: &Buffer, cycle: u32) -> Result<bool> {
-    let geometry = &buffer.geometry;
+    let geometry = &buffer.geometry();
     let file = buffer.home.file(cycle)?;
     let mut octets = vec![0; in_memory(geometry.data_end - geometry.data_start)];
     file.read_exact_at(&mut octets, geometry.data_start)?;

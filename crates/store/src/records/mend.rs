@@ -36,7 +36,7 @@ pub(crate) fn sequence_of(
     is_logged: &dyn Fn(Sequence) -> bool,
 ) -> Option<Sequence> {
     let mut stored = [0; RECORD_HEADER];
-    if !buffer.geometry.holds(start, RECORD_HEADER as u64) {
+    if !buffer.geometry().holds(start, RECORD_HEADER as u64) {
         return None;
     }
     let file = buffer.home.file(start.cycle()).ok()?;
@@ -85,7 +85,7 @@ impl Mending {
     fn mend(&self) -> newsreel_host::Result<bool> {
         let (buffer, start) = (&self.buffer, self.token.position());
         let len = RECORD_HEADER as u64 + u64::from(self.token.len());
-        if start < buffer.floor() || !buffer.geometry.holds(start, len) {
+        if start < buffer.floor() || !buffer.geometry().holds(start, len) {
             return Ok(false);
         }
         let file = buffer.home.file(start.cycle())?;

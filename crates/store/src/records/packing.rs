@@ -176,7 +176,7 @@ impl Buffer {
             return Err(Unpacking::WouldBlock);
         }
         let file = self.home.file(cycle).map_err(Unpacking::Host)?;
-        let read = dictionary::read(&*file, &self.geometry).map_err(Unpacking::Host)?;
+        let read = dictionary::read(&*file, &self.geometry()).map_err(Unpacking::Host)?;
         let read = read.ok_or(Unpacking::Wrong(
             "the dictionary of its file is damaged or lost",
         ))?;
@@ -200,7 +200,7 @@ impl Buffer {
             };
             let may_write = self.is_usable();
             let known = self.unpacker.known(cycle);
-            let copies = dictionary::mend(&*file, &self.geometry, known.as_deref(), may_write)?;
+            let copies = dictionary::mend(&*file, &self.geometry(), known.as_deref(), may_write)?;
             let done = match may_write {
                 true => "written again",
                 false => "left as it is, as nothing may be written there",

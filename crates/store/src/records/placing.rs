@@ -88,7 +88,7 @@ pub(crate) fn article_octets_max(capacity: u64) -> u64 {
 
 /// Octets that are reserved at once.
 fn region(buffer: &Buffer) -> u64 {
-    let capacity = buffer.geometry.capacity();
+    let capacity = buffer.geometry().capacity();
     let usual_min = REGION_USUAL_MIN.min(capacity / 16);
     let region = (capacity / 64).max(usual_min).min(REGION_MAX);
     region.max(PAGE).next_multiple_of(PAGE)
@@ -98,7 +98,7 @@ fn region(buffer: &Buffer) -> u64 {
 /// in front of it.
 pub(crate) fn round_octets(buffer: &Buffer) -> u64 {
     let ahead = 2 * region(buffer) + 2 * PAGE;
-    buffer.geometry.capacity().saturating_sub(ahead)
+    buffer.geometry().capacity().saturating_sub(ahead)
 }
 
 /// A header with the checksums of its article.
@@ -166,7 +166,7 @@ impl Filling {
 
     /// Whether this article would begin a cycle beyond the one this turn fills.
     pub(crate) fn leaves_turn(&self, article_len: u64) -> bool {
-        let geometry = &self.buffer.geometry;
+        let geometry = &self.buffer.geometry();
         let octets = geometry.record_octets(article_len);
         geometry
             .slot(self.next, octets, self.close_cycle)
@@ -248,12 +248,12 @@ impl Filling {
         self.placed.end = slot.end;
         self.placed.sequence = place.sequence;
         // What is moved or attached came long before what lies in front of it.
-        let is_first = self.buffer.geometry.start_of(slot.at.cycle()) == Some(slot.at);
+        let is_first = self.buffer.geometry().start_of(slot.at.cycle()) == Some(slot.at);
         let before = self.placed.arrival;
         self.placed.arrival = place
             .arrival
             .max(if is_first { UnixTime(0) } else { before });
-        self.run_octets += self.buffer.geometry.distance(slot.at, slot.end);
+        self.run_octets += self.buffer.geometry().distance(slot.at, slot.end);
         self.buffer.end.store(slot.end.0, Ordering::Relaxed);
         self.buffer
             .arrival
@@ -263,7 +263,7 @@ impl Filling {
 
     /// The place of the next record, if all its pages are reserved.
     fn find_slot(&mut self, article_len: u64) -> Result<Slot, PlaceError> {
-        let geometry = self.buffer.geometry;
+        let geometry = self.buffer.geometry();
         let octets = geometry.record_octets(article_len);
         let slot = geometry.slot(self.next, octets, self.close_cycle);
         // Cycle numbers last for 67 million rounds; then the buffer is used up.
@@ -329,7 +329,7 @@ impl Filling {
         }
         let octets = self
             .buffer
-            .geometry
+            .geometry()
             .record_octets(u64::from(header.article_len));
         // A record is at most a quarter of a gigabyte and a header: it fits.
         let mut parts: SmallVec<[&[u8]; 8]> = SmallVec::new();
@@ -352,8 +352,12 @@ impl Filling {
             last.end = open.memory.len();
         }
         // All pages of the batch are reserved, so that the position behind them exists.
-        let end = self.buffer.geometry.page_up(self.next).unwrap_or(self.next);
-        self.run_octets += self.buffer.geometry.distance(self.next, end);
+        let end = self
+            .buffer
+            .geometry()
+            .page_up(self.next)
+            .unwrap_or(self.next);
+        self.run_octets += self.buffer.geometry().distance(self.next, end);
         self.next = end;
         self.buffer.home.placed(&mut self.starts);
         self.sealed = self.placed;
@@ -380,20 +384,20 @@ impl Filling {
 
     /// Whether something was written with success in the file that is being filled.
     pub(crate) fn has_synced(&self) -> bool {
-        let geometry = self.buffer.geometry;
+        let geometry = self.buffer.geometry();
         let here = geometry.start_of(self.next.cycle()).unwrap_or_default();
         Position(self.buffer.synced.load(Ordering::Acquire)) > here
     }
 
     /// Nothing was written in its cycle yet.
     pub(crate) fn begins_cycle(&self) -> bool {
-        self.buffer.geometry.start_of(self.next.cycle()) == Some(self.next)
+        self.buffer.geometry().start_of(self.next.cycle()) == Some(self.next)
     }
 
     /// Goes on at the start of the next cycle.
     pub(crate) fn leave_file(&mut self) {
         let next = self.next.cycle().checked_add(1);
-        if let Some(next) = next.and_then(|cycle| self.buffer.geometry.start_of(cycle)) {
+        if let Some(next) = next.and_then(|cycle| self.buffer.geometry().start_of(cycle)) {
             self.open = None;
             self.next = next;
         }
@@ -402,7 +406,7 @@ impl Filling {
     /// What must be reserved so that a region's worth of room lies ahead.  What was asked for before and is not
     /// reserved now was in a commit that failed: it is asked for again.
     pub(crate) fn reservation(&self) -> Option<Reservation> {
-        let geometry = self.buffer.geometry;
+        let geometry = self.buffer.geometry();
         let region = self.region();
         let ahead = geometry.distance(self.next, self.reserved);
         if ahead >= region && self.needed <= self.reserved {
@@ -419,7 +423,7 @@ impl Filling {
     /// It is retired, and others of its set, with so much room together, are about to overwrite `octets`: the same share of
     /// it goes.
     pub(crate) fn owe(&mut self, octets: u64, others: u64) {
-        let share = u128::from(octets) * u128::from(self.buffer.geometry.capacity());
+        let share = u128::from(octets) * u128::from(self.buffer.geometry().capacity());
         let share = (share << OWED_SHIFT) / u128::from(others.max(1));
         self.owed = self.owed.saturating_add(share);
     }
@@ -427,7 +431,7 @@ impl Filling {
     /// What goes next of a buffer that is retired: its articles, oldest first, as if something overwrote them, and as fast as
     /// others of its set are overwritten.  Asked for in vain it is asked for again.
     pub(crate) fn drain(&self) -> Option<Reservation> {
-        let geometry = self.buffer.geometry;
+        let geometry = self.buffer.geometry();
         // One cycle behind this is where its last article ends.
         let next = geometry.page_up(self.next)?;
         let last = Position::checked(next.cycle().checked_add(1)?, next.offset())?;
@@ -447,7 +451,7 @@ impl Filling {
 
     /// A reservation is durable.  Returns how many octets further it reaches.
     pub(crate) fn reserved(&mut self, up_to: Position) -> u64 {
-        let further = self.buffer.geometry.distance(self.reserved, up_to);
+        let further = self.buffer.geometry().distance(self.reserved, up_to);
         self.owed = self.owed.saturating_sub(u128::from(further) << OWED_SHIFT);
         // Readers must see the floor before the first octet of the region is touched.
         self.buffer.raise_floor(up_to.one_cycle_before());

@@ -58,11 +58,11 @@ impl BufferReader for Buffer {
     }
 
     fn cycle_octets(&self) -> u64 {
-        self.geometry.capacity()
+        self.geometry().capacity()
     }
 
     fn octets_for(&self, article_len: u64) -> u64 {
-        self.geometry.record_octets(article_len)
+        self.geometry().record_octets(article_len)
     }
 
     fn round_octets(&self) -> Option<u64> {
@@ -164,13 +164,13 @@ impl BufferReader for Buffer {
         stretch: Range<Position>,
         starts: &[Position],
     ) -> crate::error::Result<WrongBits> {
-        Ok(self.home.wrong_bits(&self.geometry, stretch, starts)?)
+        Ok(self.home.wrong_bits(&self.geometry(), stretch, starts)?)
     }
 
     fn mend_bits(&self, wrong: &WrongBits) -> crate::error::Result<bool> {
         let may_write = self.is_usable();
         if may_write {
-            self.home.mend_bits(&self.geometry, wrong)?;
+            self.home.mend_bits(&self.geometry(), wrong)?;
         }
         Ok(may_write)
     }
@@ -186,7 +186,7 @@ impl BufferReader for Buffer {
         let floor = self.floor();
         // In the first cycle nothing has been overwritten yet.
         let oldest = self
-            .geometry
+            .geometry()
             .start_of(1)
             .map_or(floor, |start| floor.max(start));
         BufferFacts {
@@ -198,11 +198,11 @@ impl BufferReader for Buffer {
             octets: self.home.octets(),
             capacity_octets: Some(self.capacity_octets()),
             free_octets: None,
-            block_octets: self.geometry.block,
+            block_octets: self.geometry().block,
             article_octets_max: self.article_octets_max(),
             cycle: end.cycle(),
             free_offset: end.offset(),
-            data_offset: self.geometry.data_start,
+            data_offset: self.geometry().data_start,
             reserved_offset: reserved.offset(),
             live_octets: self.live_octets(oldest, end),
             suspended: self.suspension(),
@@ -241,18 +241,18 @@ impl Buffer {
         if self.home.is_endless() {
             self.home.octets()
         } else {
-            self.geometry.capacity()
+            self.geometry().capacity()
         }
     }
 
     fn live_octets(&self, oldest: Position, end: Position) -> u64 {
         if self.home.is_endless() && oldest < end {
             let cycles = u64::from(end.cycle() - oldest.cycle());
-            return (cycles * self.geometry.capacity() + end.offset())
+            return (cycles * self.geometry().capacity() + end.offset())
                 .saturating_sub(oldest.offset());
         }
-        let octets = self.geometry.distance(oldest, end);
-        octets.min(self.geometry.capacity())
+        let octets = self.geometry().distance(oldest, end);
+        octets.min(self.geometry().capacity())
     }
 
     /// Whether a record at this position is alive; whatever was read before this call was read before the answer.
@@ -272,7 +272,7 @@ impl Buffer {
     /// The header of the article that begins here.
     fn header_at(&self, position: Position) -> Result<RecordHeader, ReadError> {
         let mut octets = [0; RECORD_HEADER];
-        if !self.geometry.holds(position, RECORD_HEADER as u64) {
+        if !self.geometry().holds(position, RECORD_HEADER as u64) {
             return Err(self.corrupt(position, "the position is outside the buffer"));
         }
         let file = self.file_of(position)?;
@@ -311,7 +311,7 @@ impl Buffer {
             Want::Head => head_len.min(token.len()),
         };
         let whole = RECORD_HEADER as u64 + u64::from(token.len());
-        let is_possible = self.geometry.holds(position, whole)
+        let is_possible = self.geometry().holds(position, whole)
             && u64::from(token.len().max(head_len)) <= ARTICLE_OCTETS_MAX;
         if liveness == Liveness::Checked && position < self.floor() {
             return Err(ReadError::Gone);
@@ -426,10 +426,10 @@ impl Buffer {
         if blocking == Blocking::Yes && is_small {
             // Who waits for the disk anyway brings the neighbours along: they arrived together and are read together.
             let offset = position.offset();
-            let from = (offset - offset % AROUND).max(self.geometry.data_start);
+            let from = (offset - offset % AROUND).max(self.geometry().data_start);
             let to = (offset + len as u64)
                 .next_multiple_of(AROUND)
-                .min(self.geometry.data_end);
+                .min(self.geometry().data_end);
             let window = grown(memory, in_memory(to - from));
             if self.file_of(position)?.read_exact_at(window, from).is_ok() {
                 let at = in_memory(offset - from);

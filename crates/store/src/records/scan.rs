@@ -182,7 +182,7 @@ impl CyclicScan {
                 .is_none_or(|cycle| cycle == header.position.cycle());
             let octets = self
                 .buffer
-                .geometry
+                .geometry()
                 .record_octets(u64::from(header.article_len));
             let fits = octets <= self.part.to - offset
                 && u64::from(header.article_len) <= ARTICLE_OCTETS_MAX;
@@ -215,7 +215,7 @@ impl CyclicScan {
         self.unpacked = None;
         // What was overwritten since is no damage either, nor what is left of a record whose beginning was.
         let cycle = self.part.cycle.unwrap_or(u32::MAX);
-        let is_first = from == self.buffer.geometry.data_start;
+        let is_first = from == self.buffer.geometry().data_start;
         let is_live = Position::checked(cycle, from).is_none_or(|position| {
             let before = Position(position.0 - u64::from(!is_first));
             self.buffer.should_be_sound(before)
@@ -245,7 +245,7 @@ impl CyclicScan {
             Err(error) if is_medium(&error) => {
                 let octets = u64::from(header.article_len);
                 self.damaged_from = Some(self.offset);
-                self.offset += self.buffer.geometry.record_octets(octets);
+                self.offset += self.buffer.geometry().record_octets(octets);
                 return Ok(self.end_damage());
             }
             // Its file was removed meanwhile, and nothing more of it is there.
@@ -265,10 +265,10 @@ impl CyclicScan {
         // An old record may be overwritten in part by newer ones: only a sound one is left behind as a whole.
         self.offset += if sound || live {
             self.buffer
-                .geometry
+                .geometry()
                 .record_octets(u64::from(header.article_len))
         } else {
-            self.buffer.geometry.block
+            self.buffer.geometry().block
         };
         if !live && self.part.cycle.is_some() {
             return Ok(None);
@@ -300,7 +300,7 @@ impl CyclicScan {
 
     /// Nothing is known of the block that begins here.
     fn skip_unreadable(&mut self, error: Error) -> Result<Found> {
-        let geometry = &self.buffer.geometry;
+        let geometry = &self.buffer.geometry();
         let area = geometry.data_end - geometry.data_start;
         self.unreadable += geometry.block;
         if self.unreadable >= UNREADABLE_MAX.min(area / 2) {
@@ -311,7 +311,7 @@ impl CyclicScan {
 
     /// One block, record or gap further; what is to be said of it, if anything.
     fn advance(&mut self) -> Result<Option<Scanned>> {
-        let block = self.buffer.geometry.block;
+        let block = self.buffer.geometry().block;
         let found = match self.look(self.offset) {
             Err(error) if is_medium(&error) => self.skip_unreadable(error)?,
             found => {
@@ -466,8 +466,8 @@ impl RecordScan for CyclicScan {
 fn all_parts(buffer: &Buffer) -> Vec<Part> {
     let part = |cycle| Part {
         cycle,
-        from: buffer.geometry.data_start,
-        to: buffer.geometry.data_end,
+        from: buffer.geometry().data_start,
+        to: buffer.geometry().data_end,
         is_cut: false,
     };
     if !buffer.home.is_endless() {
@@ -481,7 +481,7 @@ fn all_parts(buffer: &Buffer) -> Vec<Part> {
 /// What is alive and written from a position on: the rest of the last cycle, then this one; of a buffer with a file for each,
 /// all.
 fn live_parts(buffer: &Buffer, position: Position) -> Vec<Part> {
-    let geometry = buffer.geometry;
+    let geometry = buffer.geometry();
     let floor = buffer.floor();
     // A walk had come to the end of a record there; the floor lies inside one that is gone.
     let is_record = position > floor;

@@ -33,7 +33,7 @@ pub(crate) struct TrueEnd {
 pub(crate) fn has_batches(buffer: &Buffer, from: Position, last: Sequence) -> Result<bool> {
     let (first, last) = batch(buffer, (from, last))?;
     // The next batch begins on a page.
-    match buffer.geometry.page_up(first).filter(|_| first > from) {
+    match buffer.geometry().page_up(first).filter(|_| first > from) {
         Some(next) => Ok(later(buffer, next, last)?.is_some()),
         None => Ok(false),
     }
@@ -65,7 +65,7 @@ pub(crate) fn has_any(
     missing: Missing,
     octets: u64,
 ) -> Result<bool> {
-    let mut walk = Walk::new(buffer, from, octets.min(buffer.geometry.capacity()));
+    let mut walk = Walk::new(buffer, from, octets.min(buffer.geometry().capacity()));
     let is_missing = |record: &Record, _: u32| record.at >= from && record.sequence > missing.last;
     Ok(walk.step(is_missing)?.is_some())
 }
@@ -110,7 +110,7 @@ pub(crate) fn left(
         }
         // A start before this closed a gap here, or the log has lost a withdrawal.
         left.has_gaps |= record.is_erased;
-        octets = octets.saturating_add(buffer.geometry.distance(left.end, record.end));
+        octets = octets.saturating_add(buffer.geometry().distance(left.end, record.end));
         (left.end, last) = (record.end, record.behind());
         if let Some(token) = record.token {
             left.articles.push((record.sequence, token));
@@ -127,7 +127,7 @@ fn follows(buffer: &Buffer, end: Position, at: Position) -> Result<bool> {
     if at == end {
         return Ok(true);
     }
-    if buffer.geometry.page_up(end) != Some(at) {
+    if buffer.geometry().page_up(end) != Some(at) {
         return Ok(false);
     }
     let mut rest = [0; PAGE_LEN];
@@ -143,7 +143,7 @@ fn follows(buffer: &Buffer, end: Position, at: Position) -> Result<bool> {
 
 /// Marks a gap as passed over, so that nobody takes it for damage later.  What cannot be read stays as it is.
 pub(crate) fn close(buffer: &Buffer, gap: &Gap) -> Result<()> {
-    let geometry = &buffer.geometry;
+    let geometry = &buffer.geometry();
     let mut at = gap.from;
     while at < gap.to {
         let is_same = at.cycle() == gap.to.cycle();
@@ -235,7 +235,7 @@ fn is_nothing(error: &newsreel_host::Error) -> bool {
 /// The sound record that begins exactly here, if it is later than what the log has.
 fn later(buffer: &Buffer, at: Position, last: Sequence) -> Result<Option<Record>> {
     let mut octets = [0; RECORD_HEADER];
-    if !buffer.geometry.holds(at, RECORD_HEADER as u64) {
+    if !buffer.geometry().holds(at, RECORD_HEADER as u64) {
         return Ok(None);
     }
     match read(buffer, at, &mut octets) {
@@ -255,7 +255,7 @@ pub(crate) fn find(buffer: &Buffer, known: Position, quiet: u64) -> Result<TrueE
         sequence: Sequence::ZERO,
     };
     // Each round but the last finds something newer; a file of damage alone ends it too.
-    let mut walk = Walk::new(buffer, known, quiet.min(buffer.geometry.capacity()));
+    let mut walk = Walk::new(buffer, known, quiet.min(buffer.geometry().capacity()));
     while let Some(record) = walk.step(|record, _| record.at >= found.end)? {
         found.end = record.end;
         found.sequence = found.sequence.max(record.sequence);
@@ -290,7 +290,7 @@ impl<'a> Walk<'a> {
 
     /// The next sound record that is wanted, by itself and the cycle that is walked.
     fn step(&mut self, is_wanted: impl Fn(&Record, u32) -> bool) -> Result<Option<Record>> {
-        let geometry = self.buffer.geometry;
+        let geometry = self.buffer.geometry();
         let mut quiet = 0;
         while quiet < self.quiet_max {
             if self.at >= geometry.data_end {
@@ -330,7 +330,7 @@ impl<'a> Walk<'a> {
         };
         for len in [WINDOW, PAGE] {
             // Both end where blocks do.
-            let end = (self.at - self.at % PAGE + len).min(self.buffer.geometry.data_end);
+            let end = (self.at - self.at % PAGE + len).min(self.buffer.geometry().data_end);
             self.window.resize(in_memory(end - self.at), 0);
             match file.read_exact_at(&mut self.window, self.at) {
                 Err(error) if is_nothing(&error) => {}
@@ -371,7 +371,7 @@ impl Record {
             .get(..RECORD_HEADER)
             .filter(|octets| RecordHeader::may_begin(octets))?;
         let header = RecordHeader::decode(octets, buffer.key).ok()?;
-        let geometry = &buffer.geometry;
+        let geometry = &buffer.geometry();
         let at = header.position;
         if at.offset() != offset {
             return None;

@@ -57,6 +57,103 @@ fn alive(rig: &Rig) -> Vec<Token> {
     tokens.filter(|token| rig.reader.is_live(token)).collect()
 }
 
+/// The same of one that is in use.
+fn grow(rig: &mut Rig, config: &StoreConfig) -> Result<()> {
+    let addition = rig.store.addition();
+    match addition.make_room(config, "C0", &mut |_, _, _| {})? {
+        None => Ok(()),
+        Some(room) => rig.store.make_larger(&room),
+    }
+}
+
+#[test]
+fn a_buffer_in_use_becomes_larger_wherever_it_stands() {
+    for (fed, is_full) in [(0, false), (10, true), (21, false), (27, true), (45, false)] {
+        for (larger, sparse) in [(ROOM * 3 / 2, false), (LARGE, true)] {
+            let what = format!("{fed} {is_full} {larger} {sparse}");
+            let (mut before, mut after) = (sized(ROOM), sized(larger));
+            before.buffers[0].sparse = sparse;
+            after.buffers[0].sparse = sparse;
+            let memory = MemoryDisk::new();
+            let mut rig = Rig::new(Arc::new(memory.clone()), &before).unwrap();
+            feed(&mut rig, fed * ROOM / 20);
+            if is_full {
+                fill(&mut rig);
+            }
+            let (tally, tokens) = (rig.read_all(), alive(&rig));
+            // One is on its way.
+            rig.place(1_000_000, 500).unwrap();
+            grow(&mut rig, &after).unwrap();
+            grow(&mut rig, &after).unwrap();
+            assert_eq!(rig.reader.facts()[0].octets, larger);
+            assert_eq!(rig.read_all(), tally, "{what}");
+            assert_eq!(walked(&rig), tokens, "{what}");
+            rig.commit().unwrap();
+            feed(&mut rig, ROOM / 2);
+            assert_eq!(rig.read_all().corrupt, 0, "{what}");
+            assert_eq!(walked(&rig), alive(&rig), "{what}");
+            // Nobody wrote a checkpoint since, and the power is cut.
+            let disk = Arc::new(memory.crash_losing_all()) as Arc<dyn Disk>;
+            let log = rig.log.clone();
+            let there = Rig::recover(disk, &after, log, Access::Write).unwrap();
+            assert_eq!(there.read_all(), rig.read_all(), "{what}");
+            assert_eq!(walked(&there), alive(&there), "{what}");
+            feed(&mut rig, 3 * larger);
+            let tokens = alive(&rig);
+            assert_eq!(
+                (rig.read_all().corrupt, walked(&rig)),
+                (0, tokens.clone()),
+                "{what}"
+            );
+            let octets: u64 = tokens.iter().map(|token| u64::from(token.len())).sum();
+            assert!(octets > larger * 8 / 10, "{what}: {octets} octets");
+            rig.checkpoint().unwrap();
+            assert_eq!(walked(&recovered(&rig, &after).unwrap()), tokens, "{what}");
+        }
+    }
+}
+
+/// Its disk fails, or its power is cut, at any step of it.
+#[test]
+fn a_buffer_in_use_has_one_size_or_the_other_whatever_fails() {
+    let (before, after) = (sized(ROOM), sized(LARGE));
+    let (mut nth, mut old, mut new) = (0, 0, 0);
+    let mut is_done = false;
+    while !is_done {
+        nth += 1;
+        let memory = MemoryDisk::new();
+        let faulty = FaultyDisk::new(Arc::new(memory.clone()));
+        let mut rig = Rig::new(Arc::new(faulty.clone()), &before).unwrap();
+        feed(&mut rig, ROOM * 3 / 2);
+        let tokens = alive(&rig);
+        faulty.stop_at_change(faulty.counts().changes() + nth);
+        is_done = grow(&mut rig, &after).is_ok();
+        for left in [memory.crash(nth), memory.crash_losing_all()] {
+            rig.disk = Arc::new(left);
+            let (with_old, with_new) = (recovered(&rig, &before), recovered(&rig, &after));
+            assert!(with_old.is_ok() != with_new.is_ok(), "step {nth}");
+            assert!(with_new.is_ok() || !is_done, "step {nth}");
+            old += u32::from(with_old.is_ok());
+            new += u32::from(with_new.is_ok());
+            let config = if with_old.is_ok() { &before } else { &after };
+            let mut there = with_old.or(with_new).unwrap();
+            assert_eq!(walked(&there), tokens, "step {nth}");
+            feed(&mut there, 2 * LARGE);
+            assert_eq!(there.read_all().corrupt, 0, "step {nth}");
+            grow(&mut there, &after).unwrap();
+            assert_eq!(walked(&there), alive(&there), "step {nth}");
+            let there = recovered(&there, &after).unwrap();
+            assert_eq!(
+                walked(&there),
+                alive(&there),
+                "step {nth} {}",
+                config.buffers[0].octets
+            );
+        }
+    }
+    assert!(old >= 4 && new >= 2, "{old} and {new}");
+}
+
 #[test]
 fn what_is_in_a_buffer_stays_and_more_fits_wherever_it_stood() {
     // Nothing, the first round, behind the first end, the middle of a later round; and whether it ends exactly at the end.
@@ -196,11 +293,15 @@ fn what_cannot_be_enlarged_is_left_as_it_is() {
     feed(&mut rig, 3 * ROOM);
     rig.checkpoint().unwrap();
     let tally = rig.read_all();
+    let in_use = grow(&mut rig, &sized(ROOM)).unwrap_err().to_string();
     let refused = |config: &StoreConfig| {
         let refused = enlarge(&rig.disk, config);
         refused.unwrap_err().to_string()
     };
-    assert!(refused(&sized(ROOM)).contains("none becomes smaller"));
+    for why in [refused(&sized(ROOM)), in_use] {
+        let instead = "none becomes smaller: add a smaller one of another name to its set, and let this one drain";
+        assert!(why.contains(instead), "{why}");
+    }
     let mut config = sized(LARGE);
     config.buffers[0].read_only = true;
     assert!(refused(&config).contains("`read_only` forbids"));

@@ -160,8 +160,8 @@ pub(crate) enum Verb {
     },
     /// Make cyclic buffers as large as the configuration says, with the articles that are in them
     #[command(
-        after_help = "Nothing in them moves, and none becomes smaller: for that, add a smaller one and retire the other. No server may be \
-                      running. Killed anywhere, it is begun again.\n\n\
+        after_help = "Nothing in them moves, and none becomes smaller: for that, add a smaller one and retire the other. A server that is \
+                      running takes articles meanwhile. Killed anywhere, it is begun again.\n\n\
                       Examples:\n  newsreel store resize --config newsreel.toml --dry-run\n  \
                       newsreel store resize TEXT2 --config newsreel.toml"
     )]

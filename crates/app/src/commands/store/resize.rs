@@ -1,6 +1,7 @@
 //! `newsreel store resize`: buffers made as large as the configuration says.
 //!
-//! What is in them stays where it is.  Looked at first, all of them: nothing is done while one of them cannot be.
+//! What is in them stays where it is.  Looked at first, all of them: nothing is done while one of them cannot be.  A server that
+//! runs does it itself.
 
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::access::{self, SpoolArgs};
 use crate::control::client::Client;
+use crate::control::request::Request;
 use crate::output;
 
 /// The columns of its table.
@@ -28,12 +30,6 @@ const COLUMNS: &[(&str, &str)] = &[
 pub(super) fn run(names: &[String], dry_run: bool, spool: &SpoolArgs) -> Result<()> {
     let config = access::config_of(spool)?;
     let dir = config.server.spool.clone();
-    if Client::connect(&dir)?.is_some() {
-        bail!(
-            "a server is running on the spool {}, and its buffers stay as large as they are: stop it first",
-            dir.display()
-        );
-    }
     let disk: Arc<dyn Disk> = Arc::new(RealDisk);
     let engine = config.engine_config();
     let planned = Engine::planned_buffers(&engine, &disk)?;
@@ -45,10 +41,14 @@ pub(super) fn run(names: &[String], dry_run: bool, spool: &SpoolArgs) -> Result<
         .map(|it| it.name.clone())
         .collect();
     if !dry_run && !larger.is_empty() {
-        access::no_foreign_root(&disk, &dir)?;
-        let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
-        Engine::enlarge_buffers(&engine, &disk, &clock, &larger, &mut access::making())?;
-        access::note_sizes(disk.as_ref(), &config, &larger)?;
+        if Client::connect(&dir)?.is_some() {
+            beside_the_server(&meant, &larger, spool)?;
+        } else {
+            access::no_foreign_root(&disk, &dir)?;
+            let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
+            Engine::enlarge_buffers(&engine, &disk, &clock, &larger, &mut access::making())?;
+            access::note_sizes(disk.as_ref(), &config, &larger)?;
+        }
     }
     let rows: Vec<Value> = meant
         .iter()
@@ -69,6 +69,18 @@ pub(super) fn run(names: &[String], dry_run: bool, spool: &SpoolArgs) -> Result<
     } else {
         output::text(&output::table(COLUMNS, &rows))
     }
+}
+
+/// Has the server do it that runs, one after the other.
+fn beside_the_server(meant: &[&PlannedBuffer], larger: &[String], spool: &SpoolArgs) -> Result<()> {
+    for buffer in meant.iter().filter(|buffer| larger.contains(&buffer.name)) {
+        let request = Request::StoreResize {
+            buffer: buffer.name.clone(),
+            octets: buffer.octets,
+        };
+        access::change(spool, request)?;
+    }
+    Ok(())
 }
 
 /// The buffers that are named, or those of another size than they should have; all of them can have it.

@@ -91,7 +91,7 @@ fn find_end(buffer: &Buffer) -> Result<()> {
 
 /// The beginning of the cycle whose record lies first in the file.
 fn first_cycle(buffer: &Buffer) -> Result<Position> {
-    let geometry = buffer.geometry;
+    let geometry = buffer.geometry();
     let start = geometry.start_of(1).unwrap_or_default();
     let mut octets = [0; RECORD_HEADER];
     match buffer

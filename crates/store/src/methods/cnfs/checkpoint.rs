@@ -23,7 +23,7 @@ impl CheckpointWrite for BufferCheckpoint {
         self.hints.bitmap_end = change.end;
         let _one = file.bits.lock();
         let written = change
-            .write(file.side(), &buffer.geometry)
+            .write(file.side(), &buffer.geometry())
             .and_then(|()| file.write_both_headers(self.hints));
         if written.is_err() {
             file.starts.lock().give_back(change);

@@ -1,18 +1,76 @@
 //! A buffer made larger: room behind its end, then a header that knows of it.
 //!
 //! Nothing that is there moves: articles keep their places and the bitmap its size, so what is added has no bits.  Killed
-//! anywhere the buffer is as it was, or larger, and another run goes on.  Only for one that nobody has open, and whose log
-//! ended in order: where it did not, records behind its end may go around where the buffer ended.
+//! anywhere the buffer is as it was, or larger, and another run goes on.  One that nobody has open must have a log that
+//! ended in order: where it did not, records behind its end may go around where the buffer ended.  In one that is open the
+//! room is made beside everything else; what remains is the sequencer's, so that nothing is placed by two sizes.
 
 use newsreel_host::{AlignedBuf, Disk, File, OpenMode, said_octets};
-use newsreel_wire::{IdHash, Position};
+use newsreel_wire::{BufferId, IdHash, Position};
 
 use super::create::{CreateProgress, FILL_STEP, parent};
-use super::file::Owner;
+use super::file::{Cyclic, Owner};
 use crate::error::Result;
+use crate::records::buffer::Buffer;
 use crate::records::format::{FileHeader, FileKey, Mark, RecordHeader};
 use crate::records::geometry::{Geometry, PAGE_LEN};
 use crate::records::headers::{Headers, Written, read_headers};
+
+/// A buffer that has room behind its end, on its way to become larger.
+#[derive(Debug)]
+pub struct Enlargement {
+    pub(crate) buffer: BufferId,
+    /// Its size then.
+    pub(crate) octets: u64,
+}
+
+/// Makes room behind the end of a buffer that is open; `None`: it has that size.
+pub(super) fn make_room(
+    disk: &dyn Disk,
+    owner: &Owner<'_>,
+    buffer: &Buffer,
+    progress: CreateProgress<'_>,
+) -> Result<Option<Enlargement>> {
+    let (there, octets) = (buffer.home.octets(), owner.config.octets);
+    if octets == there {
+        return Ok(None);
+    }
+    if octets < there {
+        return Err(smaller(owner, there));
+    }
+    if Geometry::of(octets, buffer.geometry().block).is_none() {
+        return Err(owner.wrong(format!("{octets} octets are no buffer")));
+    }
+    if let Some(error) = buffer.suspended_error() {
+        return Err(error);
+    }
+    let file = disk.open(owner.path, OpenMode::ReadWrite)?;
+    extend(disk, file.as_ref(), owner, &buffer.geometry(), progress)?;
+    // So that the sequencer waits for little.
+    file.sync_all()?;
+    Ok(Some(Enlargement {
+        buffer: buffer.id,
+        octets,
+    }))
+}
+
+/// Makes an open buffer larger that stands in this cycle, and has the room.
+pub(super) fn enlarge_open(cyclic: &Cyclic, cycle: u32, octets: u64) -> Result<()> {
+    let (buffer, before) = (&cyclic.buffer, cyclic.buffer.geometry());
+    let data_end = cyclic.file.enlarge(octets, |file, header, after| {
+        end_last_cycle(file, header, cycle, (&before, after))
+    })?;
+    buffer.enlarge(data_end.unwrap_or(before.data_end));
+    Ok(())
+}
+
+fn smaller(owner: &Owner<'_>, there: u64) -> crate::error::Error {
+    let name = &owner.config.name;
+    owner.wrong(format!(
+        "it has {there} octets, and none becomes smaller: add a smaller one of another name to its set, and let this one drain: \
+         `newsreel store retire {name}`"
+    ))
+}
 
 /// Makes a buffer as large as the configuration says.
 pub(super) fn enlarge(
@@ -43,12 +101,11 @@ pub(super) fn enlarge(
         return Err(owner.wrong(format!("{wanted} octets are no buffer")));
     };
     if wanted < there {
-        return Err(owner.wrong(format!(
-            "it has {there} octets, and none becomes smaller: add a smaller one to its set, and retire this one"
-        )));
+        return Err(smaller(owner, there));
     }
     extend(disk, file.as_ref(), owner, &before, progress)?;
-    end_last_cycle(file.as_ref(), &header, (&before, &after))?;
+    let cycle = header.hints.end.cycle();
+    end_last_cycle(file.as_ref(), &header, cycle, (&before, &after))?;
     file.sync_all()?;
     let hints = larger.hints;
     let mut written = Written {
@@ -101,14 +158,15 @@ fn extend(
     Ok(())
 }
 
-/// What is left of the cycle before this one ends where the buffer ended: whoever walks over it looks for no more behind that,
+/// What is left of the cycle before the one in which a buffer stands ends where the buffer ended: whoever walks over it looks for no more behind that,
 /// whatever lies there.
 fn end_last_cycle(
     file: &dyn File,
     header: &FileHeader,
+    cycle: u32,
     (before, after): (&Geometry, &Geometry),
-) -> Result<()> {
-    let cycle = header.hints.end.cycle().saturating_sub(1);
+) -> newsreel_host::Result<()> {
+    let cycle = cycle.saturating_sub(1);
     let position = Position::checked(cycle, before.data_end).filter(|_| cycle > 0);
     let Some(position) = position.filter(|_| before.data_end < after.data_end) else {
         return Ok(());
@@ -130,5 +188,5 @@ fn end_last_cycle(
     let whole = page.append(PAGE_LEN);
     whole.fill(0);
     whole[..octets.len()].copy_from_slice(&octets);
-    Ok(file.write_at(&page, before.data_end)?)
+    file.write_at(&page, before.data_end)
 }

@@ -180,6 +180,28 @@ impl CyclicFile {
         Ok(())
     }
 
+    /// Has both copies of the header tell of a larger size, behind what is to be written before; where articles end then.
+    pub(super) fn enlarge(
+        &self,
+        octets: u64,
+        write_before: impl FnOnce(&dyn File, &FileHeader, &Geometry) -> newsreel_host::Result<()>,
+    ) -> newsreel_host::Result<Option<u64>> {
+        let mut written = self.header.lock();
+        let larger = FileHeader {
+            octets,
+            ..written.header.clone()
+        };
+        let Some(after) = larger.geometry() else {
+            return Ok(None);
+        };
+        write_before(self.side(), &larger, &after)?;
+        self.side.sync_all()?;
+        written.header = larger;
+        let hints = written.header.hints;
+        self.write_both(&mut written, hints)?;
+        Ok(Some(after.data_end))
+    }
+
     /// What is wrong with the two copies as the file has them, and where the sound one is, if one is.
     fn look(&self) -> Result<Option<(Wrong, u64)>> {
         let is_ours = |header: &FileHeader| FileKey::of(&header.uuid) == self.key;
@@ -211,7 +233,7 @@ impl Home for CyclicFile {
     }
 
     fn octets(&self) -> u64 {
-        self.opened.octets
+        self.header.lock().header.octets
     }
 
     fn article_octets_max(&self, capacity: u64) -> u64 {

@@ -18,8 +18,9 @@ mod set;
 pub(crate) use alone::open_file;
 pub use bitmap::STARTS_MAX;
 pub use create::CreateProgress;
+pub use enlarge::Enlargement;
 pub(crate) use file::Cyclic;
-pub(crate) use open::{create, enlarge, open, open_one, planned};
+pub(crate) use open::{create, enlarge, make_room, open, open_one, planned};
 pub use set::RUN_OCTETS;
 
 pub use crate::records::format::{FileHeader, FileKey, Hints, Mark, RECORD_HEADER, RecordHeader};

@@ -8,6 +8,7 @@ use newsreel_wire::{BufferId, SetId};
 
 use super::NAME;
 use super::create::{CreateProgress, create_file, create_in_place};
+use super::enlarge::Enlargement;
 use super::file::{Cyclic, Owner};
 use super::rescue;
 use super::set::Cnfs;
@@ -16,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::facts::PlannedBuffer;
 use crate::method::BufferReader;
 use crate::methods::{OpenedSet, Opening};
+use crate::records::buffer::Buffer;
 use crate::records::headers::{Headers, left_as_it_is, read_headers};
 use crate::records::memory::Pool;
 use crate::register::Register;
@@ -65,13 +67,12 @@ pub(crate) fn create(
     Ok(())
 }
 
-/// Makes a set's buffer of this name as large as the configuration says.
-pub(crate) fn enlarge(
-    disk: &dyn Disk,
+/// A buffer of the configuration that may be written, by its path.
+fn owned<T>(
     (spool_dir, spool): (&Path, [u8; 16]),
     config: &BufferConfig,
-    progress: CreateProgress<'_>,
-) -> Result<()> {
+    with: impl FnOnce(&Owner<'_>) -> Result<T>,
+) -> Result<T> {
     let path = path_of(spool_dir, config);
     let owner = Owner {
         config,
@@ -84,7 +85,31 @@ pub(crate) fn enlarge(
     if config.read_only {
         return Err(owner.wrong("`read_only` forbids to write it"));
     }
-    super::enlarge::enlarge(disk, &owner, progress)
+    with(&owner)
+}
+
+/// Makes a set's buffer of this name as large as the configuration says.
+pub(crate) fn enlarge(
+    disk: &dyn Disk,
+    place: (&Path, [u8; 16]),
+    config: &BufferConfig,
+    progress: CreateProgress<'_>,
+) -> Result<()> {
+    owned(place, config, |owner| {
+        super::enlarge::enlarge(disk, owner, progress)
+    })
+}
+
+/// Makes room for one that is open and is to become as large as the configuration says; `None`: it is.
+pub(crate) fn make_room(
+    disk: &dyn Disk,
+    place: (&Path, [u8; 16]),
+    (config, buffer): (&BufferConfig, &Buffer),
+    progress: CreateProgress<'_>,
+) -> Result<Option<Enlargement>> {
+    owned(place, config, |owner| {
+        super::enlarge::make_room(disk, owner, buffer, progress)
+    })
 }
 
 /// What there is of a set's buffers.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use newsreel_wire::{BufferId, Position, Sequence, Token, UnixTime};
 
 use super::checkpoint::BufferCheckpoint;
+use super::enlarge::{Enlargement, enlarge_open};
 use super::file::Cyclic;
 use crate::addition::NewBuffer;
 use crate::config::{SetConfig, SetOrder};
@@ -156,7 +157,7 @@ impl StorageMethod for Cnfs {
         }
         let fillings = self.fillings.iter();
         let others = fillings.filter(|one| one.buffer.is_for_articles());
-        let others = others.map(|one| one.buffer.geometry.capacity()).sum();
+        let others = others.map(|one| one.buffer.geometry().capacity()).sum();
         for filling in &mut self.fillings {
             if filling.buffer.is_retired() {
                 filling.owe(octets, others);
@@ -185,6 +186,26 @@ impl StorageMethod for Cnfs {
     fn add(&mut self, buffer: NewBuffer) {
         self.fillings.push(buffer.filling);
         self.cyclics.push(buffer.cyclic);
+    }
+
+    fn remove(&mut self, buffer: BufferId) {
+        let current = self.fillings.get(self.current).map(|one| one.buffer.id);
+        self.fillings.retain(|one| one.buffer.id != buffer);
+        self.cyclics.retain(|one| one.buffer.id != buffer);
+        let mut left = self.fillings.iter();
+        // One that is removed has no turn.
+        let at = left.position(|one| Some(one.buffer.id) == current);
+        self.current = at.unwrap_or_default();
+    }
+
+    fn enlarge(&mut self, enlargement: &Enlargement) -> Option<Result<()>> {
+        let Enlargement { buffer, octets } = enlargement;
+        let cycle = self.find(*buffer)?.cycle();
+        let mut cyclics = self.cyclics.iter();
+        let cyclic = cyclics.find(|cyclic| cyclic.buffer.id == *buffer)?;
+        let enlarged = enlarge_open(cyclic, cycle, *octets);
+        // Which size its file has is not known then: nothing more is placed in it.
+        Some(enlarged.inspect_err(|error| cyclic.buffer.suspend(&error.to_string())))
     }
 
     fn suspend(&mut self, buffer: BufferId, why: &str) {

@@ -66,7 +66,7 @@ impl SegmentSet {
         let up_to = cycle.checked_add(1).filter(|_| may_go);
         Some(Reservation {
             buffer: buffer.id,
-            up_to: buffer.geometry.start_of(up_to?)?,
+            up_to: buffer.geometry().start_of(up_to?)?,
         })
     }
 

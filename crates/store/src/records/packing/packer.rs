@@ -76,7 +76,7 @@ impl Samples {
 
 impl Packer {
     pub(crate) fn new(buffer: &Buffer, level: i32) -> Self {
-        let octets_max = dictionary::octets_max(&buffer.geometry);
+        let octets_max = dictionary::octets_max(&buffer.geometry());
         Self {
             level,
             context: CCtx::default(),
@@ -205,7 +205,7 @@ impl Training {
     /// Whether an article of the file cannot be unpacked: it may be one that needs a dictionary that was lost, and that somebody may
     /// put back.
     fn has_unsound(&self) -> bool {
-        let start = self.buffer.geometry.start_of(self.cycle);
+        let start = self.buffer.geometry().start_of(self.cycle);
         let range = ScanRange::LiveFrom(start.unwrap_or_default());
         let mut scan = Arc::clone(&self.buffer).scan(range);
         loop {
@@ -220,10 +220,10 @@ impl Training {
     /// Whether it was written: never in place of another, whatever is left of that.
     fn write_to_file(&self, dictionary: &Dictionary) -> newsreel_host::Result<bool> {
         let file = self.buffer.home.file(self.cycle)?;
-        let is_free = dictionary::is_blank(&*file, &self.buffer.geometry)?
+        let is_free = dictionary::is_blank(&*file, &self.buffer.geometry())?
             && !(self.may_have_had_one && self.has_unsound());
         if is_free {
-            dictionary::write(&*file, &self.buffer.geometry, dictionary)?;
+            dictionary::write(&*file, &self.buffer.geometry(), dictionary)?;
         }
         Ok(is_free)
     }

@@ -30,7 +30,7 @@ pub(crate) fn true_end(buffer: &Buffer, known: Position) -> Result<TrueEnd> {
 impl Filling {
     /// Where the log says that the next article goes, and up to where it may be written.
     fn by_the_log(&self, marks: Option<&Marks>) -> Result<(Position, Position)> {
-        let geometry = self.buffer.geometry;
+        let geometry = self.buffer.geometry();
         let start = self.start()?;
         let (end, reserved) = marks.map_or((start, start), |marks| {
             (marks.end.max(start), marks.reserved.max(start))
@@ -76,7 +76,7 @@ impl Filling {
     /// Whether one reservation reaches as far: the log may have lost the frame that told of it, and no article with it.
     fn is_one_reservation(&self, next: Position, reserved: Position) -> bool {
         let octets = 2 * self.region() + self.article_octets_max() + PAGE;
-        let furthest = self.buffer.geometry.advance(next, octets);
+        let furthest = self.buffer.geometry().advance(next, octets);
         // Where nothing is overwritten the mark says only what was dropped.
         !self.buffer.home.is_endless() && furthest.is_some_and(|furthest| reserved <= furthest)
     }
@@ -108,7 +108,7 @@ impl Filling {
         if !is_end {
             // What lay in front of these was overwritten since, or dropped.
             let oldest = self.buffer.home.oldest_cycle();
-            let oldest = self.buffer.geometry.start_of(oldest).unwrap_or_default();
+            let oldest = self.buffer.geometry().start_of(oldest).unwrap_or_default();
             from = next.max(self.buffer.floor()).max(oldest);
             octets_max = u64::MAX;
         }
@@ -162,7 +162,7 @@ impl Filling {
         reserved: Position,
         log_end: Sequence,
     ) -> Result<Option<String>> {
-        let geometry = self.buffer.geometry;
+        let geometry = self.buffer.geometry();
         let hints = self.buffer.home.opened();
         tracing::warn!(
             buffer = self.buffer.name,
@@ -207,7 +207,7 @@ impl Filling {
 
     /// Where a buffer begins that the log has never heard of.
     fn start(&self) -> Result<Position> {
-        let start = self.buffer.geometry.start_of(1);
+        let start = self.buffer.geometry().start_of(1);
         start.ok_or_else(|| self.wrong("it has no room for articles"))
     }
 

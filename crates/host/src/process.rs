@@ -86,6 +86,16 @@ pub fn owner_if_not_root(path: &Path) -> Result<Option<u32>> {
     Ok(Some(stat.st_uid).filter(|uid| *uid != 0))
 }
 
+/// Ends the processes of a group at once; nothing where there is none.
+pub fn kill_group(group: u32) {
+    use rustix::process::{Pid, Signal, kill_process_group};
+    let group = i32::try_from(group).ok().and_then(Pid::from_raw);
+    if let Some(group) = group {
+        // They have ended by themselves meanwhile.
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+}
+
 /// The machine's name, if it has one that can be told.
 #[must_use]
 pub fn host_name() -> Option<String> {

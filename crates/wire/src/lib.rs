@@ -12,6 +12,7 @@ pub mod date;
 mod error;
 mod group;
 mod ids;
+pub mod mbox;
 mod message_id;
 mod network;
 pub mod newsgroups;

@@ -3,12 +3,12 @@
 //! A file has its name only when all of it is on disk: until then it ends in `.new`, and nobody counts on it.  What we write is a
 //! zstd frame with a checksum, so that what keeps a bomb is no larger than the bomb; what is in a file that waits is a batch.
 
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, BufWriter, Read, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
-use newsreel_host::{Clock, Disk, ErrorKind, File, OpenMode};
+use newsreel_host::{Appended, Clock, Disk, ErrorKind, File, OpenMode};
 
 /// The directory of batches in a spool.
 pub(crate) const FOLDER: &str = "batches";
@@ -28,26 +28,6 @@ pub(crate) struct Folder {
     disk: Arc<dyn Disk>,
     clock: Arc<dyn Clock>,
     path: PathBuf,
-}
-
-/// A file of the host, written from its beginning to its end.
-#[derive(Debug)]
-struct Appended {
-    file: Arc<dyn File>,
-    len: u64,
-}
-
-impl Write for Appended {
-    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
-        let wrote = self.file.write_at(octets, self.len);
-        wrote.map_err(io::Error::other)?;
-        self.len += octets.len() as u64;
-        Ok(octets.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 /// A file that is being written.
@@ -84,7 +64,7 @@ impl Held {
 
     /// All of it, from the beginning.
     pub(crate) fn reader(&self) -> impl Read {
-        let (file, mut at) = (Arc::clone(&self.out.file), 0);
+        let (file, mut at) = (Arc::clone(self.out.file()), 0);
         Reading(move |buf: &mut [u8]| {
             let read = file.read_at(buf, at).map_err(io::Error::other)?;
             at += read as u64;
@@ -128,7 +108,7 @@ impl Folder {
 
     fn keep(&self, folder: &str, ending: &str) -> Result<Keeping> {
         let (file, path) = self.begin(folder, ending)?;
-        let out = BufWriter::with_capacity(WRITE_OCTETS, Appended { file, len: 0 });
+        let out = BufWriter::with_capacity(WRITE_OCTETS, Appended::new(file));
         let mut out = zstd::stream::write::Encoder::new(out, LEVEL)?;
         out.include_checksum(true)?;
         let disk = Arc::clone(&self.disk);
@@ -159,7 +139,7 @@ impl Folder {
         let (file, path) = self.begin(DAMAGED, "original")?;
         let mut held = Held {
             disk: Arc::clone(&self.disk),
-            out: Appended { file, len: 0 },
+            out: Appended::new(file),
             path,
             is_kept: false,
         };
@@ -214,7 +194,7 @@ fn unfinished(path: &Path) -> PathBuf {
 
 /// All of it is on disk, and then its name.
 fn finish(disk: &dyn Disk, out: &Appended, path: &Path) -> Result<()> {
-    out.file.sync_all()?;
+    out.file().sync_all()?;
     disk.rename(&unfinished(path), path)?;
     disk.sync_dir(path.parent().unwrap_or_else(|| Path::new("/")))?;
     Ok(())

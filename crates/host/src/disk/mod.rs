@@ -7,6 +7,7 @@
 //! not help: write it elsewhere.
 
 mod aligned;
+mod appended;
 mod faulty;
 mod memory;
 mod real;
@@ -17,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use aligned::{AlignedBuf, DIRECT_ALIGN_BYTES};
+pub use appended::Appended;
 pub use faulty::{Effect, Fault, FaultyDisk, OpCounts};
 pub use memory::MemoryDisk;
 pub use real::RealDisk;

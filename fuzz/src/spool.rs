@@ -14,6 +14,7 @@ pub const TARGETS: &[Target] = &[
     ("control_message", control_message),
     ("directory_mark", directory_mark),
     ("feed_places", feed_places),
+    ("pull_marks", pull_marks),
     ("history_page", history_page),
     ("log_record", log_record),
     ("log_segment", log_segment),
@@ -98,6 +99,11 @@ pub fn history_page(data: &[u8]) {
 /// The register of buffers.
 pub fn register(data: &[u8]) {
     let _ = newsreel_store::fuzz::decode_register(data);
+}
+
+/// The file of how far groups were fetched.
+pub fn pull_marks(data: &[u8]) {
+    let _ = newsreel_feed::fuzz::decode_marks(data);
 }
 
 /// How far outgoing feeds are, as it is and behind a right checksum: what is understood is written the same way.

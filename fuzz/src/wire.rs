@@ -10,6 +10,7 @@ use newsreel_wire::article::{
 };
 use newsreel_wire::batch::{BatchReader, Step};
 use newsreel_wire::date::{UnixTime, parse_nntp, parse_relaxed, parse_rfc5322, print_rfc5322};
+use newsreel_wire::mbox::{MboxReader, MboxStep, Quoting, unquote};
 use newsreel_wire::nntp::block::{BlockSplitter, Portion};
 use newsreel_wire::nntp::framing::{dot_stuff, dot_unstuff, find_end, lf_to_wire, wire_to_lf};
 use newsreel_wire::nntp::line::{COMMAND_OCTETS_MAX, Command, LineSplitter, Split};
@@ -26,6 +27,7 @@ pub type Target = (&'static str, fn(&[u8]));
 pub const TARGETS: &[Target] = &[
     ("article", article),
     ("batch", batch),
+    ("mbox", mbox),
     ("command_line", command_line),
     ("date", date),
     ("framing", framing),
@@ -109,6 +111,40 @@ pub fn batch(data: &[u8]) {
                 buf.drain(..used);
             }
             assert!(piece.is_some(), "at the end nothing is incomplete");
+        }
+    };
+    assert_eq!(read(7), read(data.len().max(1)));
+}
+
+/// A mail folder, whole and in pieces of seven octets: the same messages come out, and can be unquoted.
+pub fn mbox(data: &[u8]) {
+    let read = |step: usize| {
+        let mut reader = MboxReader::new(1000);
+        let (mut buf, mut found) = (Vec::new(), Vec::new());
+        let mut pieces = data.chunks(step);
+        let mut at_end = false;
+        loop {
+            let used = match reader.next(&buf, at_end) {
+                MboxStep::Incomplete { used } => {
+                    assert!(!at_end || used > 0, "at the end nothing is incomplete");
+                    match pieces.next() {
+                        Some(piece) => buf.extend_from_slice(piece),
+                        None => at_end = true,
+                    }
+                    used
+                }
+                MboxStep::End { .. } => return found,
+                MboxStep::Message { body, used } => {
+                    let message = buf.get(body).expect("inside the buffer");
+                    let mut text = Vec::new();
+                    unquote(message, Quoting::Once, &mut text);
+                    unquote(message, Quoting::Each, &mut text);
+                    found.push(text);
+                    used
+                }
+                MboxStep::Damaged { used, .. } => used,
+            };
+            buf.drain(..used);
         }
     };
     assert_eq!(read(7), read(data.len().max(1)));

@@ -192,6 +192,7 @@ pub(crate) fn or_dash(text: String) -> String {
 pub(crate) fn count(number: u64, what: &str) -> String {
     let plural = match number {
         1 => "",
+        _ if what.ends_with("ch") => "es",
         _ => "s",
     };
     format!("{number} {what}{plural}")

@@ -30,6 +30,47 @@ pub enum PeerTls {
     Implicit,
 }
 
+/// How articles leave by a feed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum FeedKind {
+    /// Over connections to `address` (NNTP).
+    #[default]
+    Nntp,
+    /// In batches, files that `newsreel batch` writes; until then they wait in the log.
+    Batch,
+    /// To a program, each on its standard input.
+    Program,
+    /// Appended to a file.
+    File,
+}
+
+/// How articles stand in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum FileForm {
+    /// As in a batch, each behind a line `#! rnews` and its length.
+    #[default]
+    Batch,
+    /// As mails in a folder, each behind a line `From `; such lines of the article are quoted with `>` (mboxrd).
+    Mbox,
+}
+
+/// How a batch is packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum Packing {
+    /// Not at all.
+    None,
+    /// With gzip, which everybody can unpack.
+    #[default]
+    Gzip,
+    /// With bzip2.
+    Bzip2,
+    /// With zstd, which INN cannot unpack.
+    Zstd,
+}
+
 /// A neighbour.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -38,7 +79,7 @@ pub struct PeerConfig {
     pub name: String,
     /// Other names it has in Path.
     pub aliases: Vec<String>,
-    /// Where it listens, `host:port`; the host is a name or an address.
+    /// Where it listens, `host:port`; the host is a name or an address. It may be left out where no feed has the kind `nntp`.
     pub address: String,
     /// The address of this machine that connections come from; empty: what the system chooses.
     pub bind: String,
@@ -96,14 +137,16 @@ impl PeerConfig {
         (!host.is_empty()).then_some((host, port))
     }
 
-    /// Its files: relative ones count from the configuration's directory.
-    pub fn paths_mut(&mut self) -> [&mut PathBuf; 4] {
-        [
+    /// Its files and directories: relative ones count from the configuration's directory.
+    pub fn paths_mut(&mut self) -> impl Iterator<Item = &mut PathBuf> {
+        let own = [
             &mut self.authority,
             &mut self.certificate,
             &mut self.key,
             &mut self.password_file,
-        ]
+        ];
+        own.into_iter()
+            .chain(self.feed.iter_mut().flat_map(FeedConfig::paths_mut))
     }
 
     /// The address that connections come from, if one is said.
@@ -116,10 +159,11 @@ impl PeerConfig {
     }
 
     /// What is wrong with how it is reached.
-    fn reached_by(&self) -> Vec<(&'static str, String)> {
+    pub(crate) fn reached_by(&self) -> Vec<(&'static str, String)> {
         let mut problems = Vec::new();
         let mut tell = |key, right: &str| problems.push((key, right.to_owned()));
-        if self.place().is_none() {
+        let needs_address = self.feed.iter().any(|feed| feed.kind == FeedKind::Nntp);
+        if self.place().is_none() && (needs_address || !self.address.is_empty()) {
             tell(
                 "address",
                 "`host:port` is wanted, as in \"news.example.org:119\"",
@@ -166,6 +210,8 @@ impl PeerConfig {
 pub struct FeedConfig {
     /// What tells it from the peer's other feeds; its place in the log is kept under this name and the peer's.
     pub name: String,
+    /// How articles leave.
+    pub kind: FeedKind,
     /// Groups that go out, a wildmat: an article with one of them goes, unless it has one that meets a poison pattern (`@`).
     pub groups: String,
     /// Distributions that go out, a wildmat; an article without any goes always.
@@ -199,6 +245,50 @@ pub struct FeedConfig {
     pub articles_max: u32,
     /// How long an article that the peer puts off (431, 436) waits for the next try, seconds; doubled each time up to an hour.
     pub retry_s: u64,
+    /// Batches: the directory they are written to; empty: `batches/out/` and the peer's name, in the spool. A relative path counts from
+    /// the configuration file's directory.
+    pub folder: PathBuf,
+    /// Batches: how they are packed.
+    pub packing: Packing,
+    /// Batches: the word behind `#! ` in a line in front of a packed one, by which old programs know how to unpack it; `auto`:
+    /// gunbatch, bunbatch or zunbatch as it is packed; empty: no such line.
+    pub unpacker: String,
+    /// Batches: the octets of one before it is packed; an article that is larger is a batch of its own.
+    pub batch_octets_max: u64,
+    /// Batches and files: octets of finished batches in the directory, or of the file. Where as much waits to be taken away, nothing is added,
+    /// and articles wait in the log.
+    pub waiting_octets_max: u64,
+    /// Programs: its path and its arguments, with spaces between; no shell reads them. The article is on its standard input, with line feeds
+    /// as line ends. It ends with 0 when it has taken it, with 65 when it never will; with anything else it is tried again
+    /// later. `connections` of them run at the same time.
+    pub program: String,
+    /// Programs: one that has not ended after this is killed, with what it has started, and has failed; seconds.
+    pub program_s: u32,
+    /// Files: which one articles are appended to. Who moves it away gets a new one made. A relative path counts from the configuration
+    /// file's directory.
+    pub file: PathBuf,
+    /// Files: how articles stand in it.
+    pub form: FileForm,
+}
+
+impl FeedConfig {
+    fn paths_mut(&mut self) -> [&mut PathBuf; 2] {
+        [&mut self.folder, &mut self.file]
+    }
+
+    /// What its kind needs and is not there.
+    fn missing(&self) -> Option<(&'static str, &'static str)> {
+        match self.kind {
+            FeedKind::Program if self.program.trim().is_empty() => Some((
+                "program",
+                "`kind = \"program\"` needs the path of one, as in \"/usr/local/bin/archive --news\"",
+            )),
+            FeedKind::File if self.file.as_os_str().is_empty() => {
+                Some(("file", "`kind = \"file\"` needs the path of one"))
+            }
+            _ => None,
+        }
+    }
 }
 
 impl Default for FeedConfig {
@@ -220,12 +310,22 @@ impl Default for FeedConfig {
             window: 128,
             articles_max: 2000,
             retry_s: 10,
+            kind: FeedKind::Nntp,
+            folder: PathBuf::new(),
+            packing: Packing::Gzip,
+            unpacker: "auto".to_owned(),
+            batch_octets_max: 1_000_000,
+            waiting_octets_max: 1_000_000_000,
+            program: String::new(),
+            program_s: 60,
+            file: PathBuf::new(),
+            form: FileForm::Batch,
         }
     }
 }
 
 /// Names of peers and feeds are words: they stand in a file and in commands.
-fn is_word(name: &str) -> bool {
+pub(crate) fn is_word(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     (1..=NAME_OCTETS_MAX).contains(&name.len()) && name.chars().all(is_plain)
 }
@@ -261,6 +361,12 @@ pub fn problems(peers: &[PeerConfig]) -> Vec<(String, String)> {
                     format!("[{at}].feed[{place}].name"),
                     "another feed of this peer has this name: give each its own",
                 );
+            }
+            if let Some((key, why)) = feed.missing() {
+                tell(format!("[{at}].feed[{place}].{key}"), why);
+            }
+            if !feed.unpacker.is_empty() && !is_word(&feed.unpacker) {
+                tell(format!("[{at}].feed[{place}].unpacker"), word);
             }
             if let Err((key, why)) = Filter::new(peer, feed) {
                 tell(format!("[{at}].feed[{place}].{key}"), &why);

@@ -62,7 +62,7 @@ impl Dial for NetDial {
 }
 
 /// The server to connect to.
-fn remote(disk: &dyn Disk, peer: &PeerConfig) -> Result<Remote, String> {
+pub(crate) fn remote(disk: &dyn Disk, peer: &PeerConfig) -> Result<Remote, String> {
     let (host, port) = peer.place().unwrap_or_default();
     Ok(Remote {
         port,

@@ -13,6 +13,7 @@ use newsreel_engine::{Engine, Error, FedArticle, FeedCursor, FeedRead};
 use newsreel_host::Clock;
 use newsreel_wire::Sequence;
 
+use crate::config::FeedKind;
 use crate::feed::Feed;
 use crate::queue::Offered;
 use crate::text::Slot;
@@ -46,7 +47,7 @@ impl Dispatcher {
     /// Brings into memory again what was not settled when a feed ended, for those that begin.
     pub(crate) fn reopen(&self) -> Result<(), Error> {
         for feed in &self.feeds {
-            if feed.queue.lock().is_begun() {
+            if feed.config.kind == FeedKind::Batch || feed.queue.lock().is_begun() {
                 continue;
             }
             let place = feed.queue.lock().place().clone();
@@ -79,6 +80,9 @@ impl Dispatcher {
         let mut passes: BTreeMap<Sequence, Vec<bool>> = BTreeMap::new();
         let many = self.feeds.len();
         for (at, feed) in self.feeds.iter().enumerate() {
+            if feed.config.kind == FeedKind::Batch {
+                continue;
+            }
             let mut queue = feed.queue.lock();
             let next = queue.place().next;
             if next < end && queue.is_due(now_s) && !feed.is_paused() && queue.is_hungry() {

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use newsreel_net::Drain;
+use newsreel_net::{Drain, DrainWatch};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+use tokio::time::{sleep, timeout};
 
-use crate::config::{FeedConfig, PeerConfig};
+use crate::config::{FeedConfig, FeedKind, PeerConfig};
 use crate::filter::Filter;
 use crate::place::Place;
 use crate::queue::{Queue, Tally};
@@ -27,6 +29,10 @@ pub enum LinkState {
         /// CHECK is left out.
         skips_check: bool,
     },
+    /// Articles go to a program or a file.
+    Working,
+    /// Nothing is sent: batches are written when somebody asks for them.
+    Batches,
     /// It is made again later.
     Waiting {
         /// How long it waits in all, seconds.
@@ -40,6 +46,8 @@ impl fmt::Display for LinkState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Idle => f.write_str("nothing to send"),
+            Self::Working => f.write_str("working"),
+            Self::Batches => f.write_str("waits for `newsreel batch`"),
             Self::Connecting => f.write_str("connecting"),
             Self::Sending { ihave: true, .. } => f.write_str("sending by IHAVE"),
             Self::Sending { skips_check, .. } => f.write_str(match skips_check {
@@ -48,6 +56,54 @@ impl fmt::Display for LinkState {
             }),
             Self::Waiting { seconds, why } => write!(f, "tries again after {seconds} s: {why}"),
         }
+    }
+}
+
+/// Pauses between attempts, each twice as long as the one before until something was taken.
+#[derive(Debug)]
+pub(crate) struct Pauses {
+    next_s: u64,
+    accepted: u64,
+}
+
+const PAUSE_S_MIN: u64 = 5;
+const PAUSE_S_MAX: u64 = 300;
+
+impl Pauses {
+    pub(crate) const fn new() -> Self {
+        Self {
+            next_s: PAUSE_S_MIN,
+            accepted: 0,
+        }
+    }
+
+    /// Waits after a failure; `false`: it is told to stop.
+    pub(crate) async fn after(
+        &mut self,
+        feed: &Feed,
+        link: u32,
+        why: String,
+        stop: &mut DrainWatch,
+    ) -> bool {
+        let accepted = feed.queue.lock().tally.accepted;
+        if accepted > self.accepted {
+            (self.accepted, self.next_s) = (accepted, PAUSE_S_MIN);
+        }
+        let seconds = self.next_s;
+        let (peer, name) = (&feed.peer.name, &feed.config.name);
+        tracing::warn!(
+            peer,
+            feed = name,
+            "sending ended; the next try is in {seconds} s: {why}"
+        );
+        feed.link_is(link, LinkState::Waiting { seconds, why });
+        self.next_s = (seconds * 2).min(PAUSE_S_MAX);
+        tokio::select! {
+            () = stop.started() => return false,
+            () = sleep(Duration::from_secs(seconds)) => {}
+            () = feed.hurry.notified() => {}
+        }
+        true
     }
 }
 
@@ -70,6 +126,8 @@ pub struct FeedReport {
     pub open: usize,
     /// What came of the others since the server started.
     pub tally: Tally,
+    /// The newest of those that were gone before they could be sent, by message-id.
+    pub gone: Vec<String>,
     /// Its connections.
     pub links: Vec<LinkState>,
 }
@@ -88,6 +146,8 @@ pub(crate) struct Feed {
     pub(crate) hurry: Notify,
     /// Ends its connections.
     pub(crate) stop: Drain,
+    /// Held while its batches are written.
+    pub(crate) batching: tokio::sync::Mutex<()>,
     links: Mutex<BTreeMap<u32, LinkState>>,
 }
 
@@ -98,6 +158,10 @@ impl Feed {
         filter: Filter,
         place: Place,
     ) -> Self {
+        let links = match config.kind {
+            FeedKind::Batch => BTreeMap::from([(0, LinkState::Batches)]),
+            _ => BTreeMap::new(),
+        };
         Self {
             peer: peer.clone(),
             config: config.clone(),
@@ -107,7 +171,8 @@ impl Feed {
             is_paused: AtomicBool::new(false),
             hurry: Notify::new(),
             stop: Drain::new(),
-            links: Mutex::default(),
+            batching: tokio::sync::Mutex::default(),
+            links: Mutex::new(links),
         }
     }
 
@@ -136,17 +201,40 @@ impl Feed {
         self.links.lock().insert(link, state);
     }
 
+    /// Waits until so many articles wait and may go.
+    pub(crate) async fn until_waiting(&self, least: usize, now_ms: impl Fn() -> u64) {
+        loop {
+            let more = self.more.notified();
+            if !self.is_paused() && self.queue.lock().waiting(now_ms()) >= least {
+                return;
+            }
+            // What was put off becomes due without a word.
+            let _ = timeout(Duration::from_secs(1), more).await;
+        }
+    }
+
+    /// Where its articles go.
+    fn destination(&self) -> String {
+        match self.config.kind {
+            FeedKind::Nntp => self.peer.address.clone(),
+            FeedKind::Batch => "batches".to_owned(),
+            FeedKind::Program => self.config.program.clone(),
+            FeedKind::File => self.config.file.display().to_string(),
+        }
+    }
+
     pub(crate) fn report(&self) -> FeedReport {
         let queue = self.queue.lock();
         FeedReport {
             peer: self.peer.name.clone(),
             feed: self.config.name.clone(),
-            address: self.peer.address.clone(),
+            address: self.destination(),
             is_paused: self.is_paused(),
             next: queue.place().next.0,
             needs_from: queue.place().needs_from().0,
             open: queue.open(),
             tally: queue.tally,
+            gone: queue.gone(),
             links: self.links.lock().values().cloned().collect(),
         }
     }

@@ -5,6 +5,7 @@
 //! changes an article; how connections are secured is the matter of `net`.
 #![deny(missing_docs)]
 
+mod batching;
 mod config;
 mod conversation;
 mod dial;
@@ -14,15 +15,25 @@ mod filter;
 pub mod fuzz;
 mod hashfeed;
 mod link;
+mod outgoing;
 mod peers;
 mod place;
+mod pull;
 mod queue;
+mod sink;
 mod text;
 
-pub use config::{FeedConfig, PeerConfig, PeerTls, PeersConfig, problems};
+pub use batching::{Batch, Batched, Batching, Told};
+pub use config::{
+    FeedConfig, FeedKind, FileForm, Packing, PeerConfig, PeerTls, PeersConfig, problems,
+};
 pub use dial::{Dial, Io, NetDial, SECRET_OCTETS_MAX};
 pub use feed::{FeedReport, LinkState};
 pub use filter::{Filter, Refusal};
 pub use peers::{Backlog, Explained, Peers};
-pub use queue::Tally;
+pub use pull::{
+    GROUPS_MAX, PullConfig, PullReport, PullTls, PullTold, Pulled, Pulling, Pulls, PullsConfig,
+    pull_problems,
+};
+pub use queue::{GONE_NAMED_MAX, Tally};
 pub use text::KEPT_OCTETS_MAX;

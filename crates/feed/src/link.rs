@@ -15,8 +15,8 @@ use tokio::time::{sleep, timeout};
 
 use crate::conversation::{Conversation, Manner, Over, Word};
 use crate::dial::Dial;
-use crate::feed::{Feed, LinkState};
-use crate::queue::{Item, Settled};
+use crate::feed::{Feed, LinkState, Pauses};
+use crate::queue::Item;
 use crate::text::Texts;
 
 /// How long the peer may take for an answer, to connect, to take our goodbye.
@@ -25,9 +25,6 @@ const CONNECT: Duration = Duration::from_secs(30);
 const GOODBYE: Duration = Duration::from_secs(2);
 /// A connection on which nothing was sent for so long is closed.
 const IDLE: Duration = Duration::from_secs(120);
-/// Pauses between attempts.
-const PAUSE_S_MIN: u64 = 5;
-const PAUSE_S_MAX: u64 = 300;
 /// So much unsent is enough for the socket.
 const UNSENT_MAX: usize = 256 * 1024;
 /// No line of an answer is longer.
@@ -57,15 +54,9 @@ impl Link {
         u64::try_from(self.clock.monotonic().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Whether this connection is needed: each further one only when there is a window's worth for it.
-    fn is_needed(&self) -> bool {
-        let least = 1 + self.number as usize * self.feed.config.window as usize;
-        !self.feed.is_paused() && self.feed.queue.lock().waiting(self.now_ms()) >= least
-    }
-
     /// Sends until it is told to stop.
     pub(crate) async fn run(self, mut stop: DrainWatch) {
-        let (mut pause_s, mut accepted) = (PAUSE_S_MIN, 0);
+        let mut pauses = Pauses::new();
         loop {
             self.feed.link_is(self.number, LinkState::Idle);
             tokio::select! {
@@ -80,39 +71,16 @@ impl Link {
             let End::Failed(why) = ended else {
                 continue;
             };
-            let now_accepted = self.feed.queue.lock().tally.accepted;
-            if now_accepted > accepted {
-                (accepted, pause_s) = (now_accepted, PAUSE_S_MIN);
+            if !pauses.after(&self.feed, self.number, why, &mut stop).await {
+                return;
             }
-            let (peer, name) = (&self.feed.peer.name, &self.feed.config.name);
-            tracing::warn!(
-                peer,
-                feed = name,
-                "the connection ended; the next try is in {pause_s} s: {why}"
-            );
-            let waiting = LinkState::Waiting {
-                seconds: pause_s,
-                why,
-            };
-            self.feed.link_is(self.number, waiting);
-            tokio::select! {
-                () = stop.started() => return,
-                () = sleep(Duration::from_secs(pause_s)) => {}
-                () = self.feed.hurry.notified() => {}
-            }
-            pause_s = (pause_s * 2).min(PAUSE_S_MAX);
         }
     }
 
+    /// Each further connection is needed only when there is a window's worth for it.
     async fn until_needed(&self) {
-        loop {
-            let more = self.feed.more.notified();
-            if self.is_needed() {
-                return;
-            }
-            // What was put off becomes due without a word.
-            let _ = timeout(Duration::from_secs(1), more).await;
-        }
+        let least = 1 + self.number as usize * self.feed.config.window as usize;
+        self.feed.until_waiting(least, || self.now_ms()).await;
     }
 
     async fn connection(&self) -> End {
@@ -254,10 +222,7 @@ impl Link {
                     out.truncate(before);
                     let is_gone = gone_or_not.is_ok();
                     if is_gone {
-                        self.feed
-                            .queue
-                            .lock()
-                            .settle(item.offered.sequence, Settled::Gone);
+                        self.feed.queue.lock().is_gone(&item.offered);
                     } else {
                         self.feed.queue.lock().defer(item, self.now_ms());
                     }

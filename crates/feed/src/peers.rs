@@ -21,13 +21,14 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::config::PeerConfig;
+use crate::config::{FeedKind, PeerConfig};
 use crate::dial::Dial;
 use crate::dispatch::Dispatcher;
 use crate::feed::{Feed, FeedReport};
 use crate::filter::{Filter, Refusal};
 use crate::link::Link;
 use crate::place::{self, Place};
+use crate::sink::Sink;
 use crate::text::Texts;
 
 /// The file of the places in the spool.
@@ -57,16 +58,49 @@ pub struct Backlog {
     pub oldest: Option<UnixTime>,
 }
 
+/// The file of the places.
+#[derive(Debug)]
+pub(crate) struct Places {
+    disk: Arc<dyn Disk>,
+    file: PathBuf,
+    feeds: Arc<Mutex<Vec<Arc<Feed>>>>,
+    /// What it says.
+    written: Mutex<String>,
+}
+
+impl Places {
+    fn now(&self) -> BTreeMap<String, Place> {
+        let feeds = self.feeds.lock();
+        let places = feeds
+            .iter()
+            .map(|feed| (feed.key(), feed.queue.lock().place().clone()));
+        places.collect()
+    }
+
+    /// Writes how far the feeds are now, if it says something else.  Who comes later writes what is newer.
+    pub(crate) fn write(&self) -> Result<bool, newsreel_host::Error> {
+        let mut written = self.written.lock();
+        let text = place::print(&self.now());
+        if text == *written {
+            return Ok(false);
+        }
+        replace_file(self.disk.as_ref(), &self.file, text.as_bytes())?;
+        *written = text;
+        Ok(true)
+    }
+}
+
 /// All peers.
 #[derive(Debug)]
 pub struct Peers {
-    engine: Arc<Engine>,
-    disk: Arc<dyn Disk>,
-    file: PathBuf,
-    clock: Arc<dyn Clock>,
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) spool: PathBuf,
+    pub(crate) clock: Arc<dyn Clock>,
     dial: Arc<dyn Dial>,
     texts: Arc<Texts>,
-    feeds: Mutex<Vec<Arc<Feed>>>,
+    feeds: Arc<Mutex<Vec<Arc<Feed>>>>,
+    pub(crate) places: Arc<Places>,
     /// The configuration that is to be in force.
     wanted: Mutex<Option<Vec<PeerConfig>>>,
     /// The configuration or a place was changed from outside.
@@ -86,6 +120,22 @@ impl Peers {
         dial: Arc<dyn Dial>,
         peers: &[PeerConfig],
     ) -> Self {
+        let this = Self::found(engine, disk, spool, clock, dial, peers);
+        this.note_begin();
+        this.hold_log();
+        this
+    }
+
+    /// The same, to look at only.
+    #[must_use]
+    pub fn found(
+        engine: Arc<Engine>,
+        disk: Arc<dyn Disk>,
+        spool: &Path,
+        clock: Arc<dyn Clock>,
+        dial: Arc<dyn Dial>,
+        peers: &[PeerConfig],
+    ) -> Self {
         let file = spool.join(FILE);
         let loaded = load(disk.as_ref(), &file);
         let end = engine.watch_commits().borrow().next();
@@ -95,22 +145,27 @@ impl Peers {
             None => Sequence(engine.status().log.oldest),
         };
         let mut places = loaded.unwrap_or_default();
+        let feeds: Arc<Mutex<Vec<Arc<Feed>>>> = Arc::default();
         let this = Self {
             texts: Arc::new(Texts::new(engine.service())),
             engine,
-            disk,
-            file,
+            spool: spool.to_owned(),
             clock,
             dial,
-            feeds: Mutex::default(),
+            places: Arc::new(Places {
+                disk: Arc::clone(&disk),
+                file,
+                feeds: Arc::clone(&feeds),
+                written: Mutex::new(place::print(&BTreeMap::new())),
+            }),
+            disk,
+            feeds,
             wanted: Mutex::new(None),
             changed: Notify::new(),
             settled: Arc::default(),
         };
         let feeds = this.made(peers, &mut places, &[], begin);
         *this.feeds.lock() = feeds;
-        this.note_begin();
-        this.hold_log();
         this
     }
 
@@ -155,26 +210,13 @@ impl Peers {
 
     /// Where new feeds begin is on disk before anything comes: after a crash in the first second it would be the end of the log.
     fn note_begin(&self) {
-        let places = self.places();
-        if places.is_empty() {
-            return;
-        }
-        let text = place::print(&places);
-        if let Err(error) = replace_file(self.disk.as_ref(), &self.file, text.as_bytes()) {
+        if let Err(error) = self.places.write() {
             tracing::error!(%error, "how far the feeds are cannot be noted; it is tried again");
         }
     }
 
-    fn places(&self) -> BTreeMap<String, Place> {
-        let feeds = self.feeds.lock();
-        let places = feeds
-            .iter()
-            .map(|feed| (feed.key(), feed.queue.lock().place().clone()));
-        places.collect()
-    }
-
     /// Says from where on the log is needed.
-    fn hold_log(&self) {
+    pub(crate) fn hold_log(&self) {
         let feeds = self.feeds.lock();
         let needed = feeds
             .iter()
@@ -202,7 +244,6 @@ impl Peers {
     /// Sends until told to stop.
     pub async fn run(self: Arc<Self>, mut stop: DrainWatch) {
         let mut links: BTreeMap<String, JoinSet<()>> = BTreeMap::new();
-        let mut saved = place::print(&BTreeMap::new());
         while !stop.is_started() {
             let feeds = self.feeds.lock().clone();
             for feed in &feeds {
@@ -218,12 +259,12 @@ impl Peers {
             } else {
                 let dispatcher =
                     Dispatcher::new(Arc::clone(&self.engine), feeds, Arc::clone(&self.clock));
-                self.read_on(dispatcher, &mut saved, &mut stop).await;
+                self.read_on(dispatcher, &mut stop).await;
             }
             let wanted = self.wanted.lock().clone();
             if let Some(wanted) = wanted {
                 self.change_to(&wanted, &mut links).await;
-                self.save(&mut saved).await;
+                self.save().await;
                 self.wanted.lock().take_if(|it| *it == wanted);
             }
         }
@@ -232,12 +273,20 @@ impl Peers {
         for (_, mut links) in links {
             while links.join_next().await.is_some() {}
         }
-        self.save(&mut saved).await;
+        for feed in &feeds {
+            drop(feed.batching.lock().await);
+        }
+        self.save().await;
     }
 
     fn links_of(&self, feed: &Arc<Feed>) -> JoinSet<()> {
         let mut links = JoinSet::new();
-        for number in 0..feed.config.connections {
+        let many = match feed.config.kind {
+            FeedKind::Nntp => feed.config.connections,
+            FeedKind::Batch => return links,
+            FeedKind::Program | FeedKind::File => return self.sinks_of(feed),
+        };
+        for number in 0..many {
             let link = Link {
                 feed: Arc::clone(feed),
                 number,
@@ -249,6 +298,27 @@ impl Peers {
             links.spawn(link.run(feed.stop.watch()));
         }
         links
+    }
+
+    fn sinks_of(&self, feed: &Arc<Feed>) -> JoinSet<()> {
+        let mut sinks = JoinSet::new();
+        // A file has one end only.
+        let many = match feed.config.kind {
+            FeedKind::File => 1,
+            _ => feed.config.connections,
+        };
+        for number in 0..many {
+            let sink = Sink {
+                feed: Arc::clone(feed),
+                number,
+                texts: Arc::clone(&self.texts),
+                disk: Arc::clone(&self.disk),
+                clock: Arc::clone(&self.clock),
+                settled: Arc::clone(&self.settled),
+            };
+            sinks.spawn(sink.run(feed.stop.watch()));
+        }
+        sinks
     }
 
     /// Ends what is not wanted any more, and begins what is new.
@@ -266,6 +336,8 @@ impl Peers {
             if let Some(mut ending) = links.remove(&feed.key()) {
                 while ending.join_next().await.is_some() {}
             }
+            // A batch that is being written still moves the place.
+            drop(feed.batching.lock().await);
             places.insert(feed.key(), feed.queue.lock().place().clone());
         }
         let end = self.engine.watch_commits().borrow().next();
@@ -274,14 +346,14 @@ impl Peers {
     }
 
     /// Reads the log for the feeds until something is changed.
-    async fn read_on(&self, mut dispatcher: Dispatcher, saved: &mut String, stop: &mut DrainWatch) {
+    async fn read_on(&self, mut dispatcher: Dispatcher, stop: &mut DrainWatch) {
         let mut commits = self.engine.watch_commits();
         let mut is_new = true;
         let mut saved_at = self.clock.monotonic();
         loop {
             if self.clock.monotonic().saturating_sub(saved_at) >= SAVE_EVERY {
                 saved_at = self.clock.monotonic();
-                self.save(saved).await;
+                self.save().await;
             }
             let step = move || {
                 let opened = if is_new { dispatcher.reopen() } else { Ok(()) };
@@ -315,22 +387,14 @@ impl Peers {
     }
 
     /// Writes the places, if one is another than before.
-    async fn save(&self, saved: &mut String) {
-        let text = place::print(&self.places());
-        if text == *saved {
-            return;
-        }
-        let (disk, file) = (Arc::clone(&self.disk), self.file.clone());
-        let write = move || (replace_file(disk.as_ref(), &file, text.as_bytes()), text);
-        match tokio::task::spawn_blocking(write).await {
-            Ok((Ok(()), text)) => {
-                *saved = text;
-                self.hold_log();
-            }
-            Ok((Err(error), _)) => {
+    async fn save(&self) {
+        let places = Arc::clone(&self.places);
+        match tokio::task::spawn_blocking(move || places.write()).await {
+            Ok(Ok(true)) => self.hold_log(),
+            Ok(Err(error)) => {
                 tracing::error!(%error, "how far the feeds are cannot be noted; it is tried again");
             }
-            Err(_) => {}
+            Ok(Ok(false)) | Err(_) => {}
         }
     }
 
@@ -371,7 +435,7 @@ impl Peers {
     }
 
     /// The feeds of a peer, or one of them, as `peer/feed`.
-    fn named(&self, name: &str) -> Vec<Arc<Feed>> {
+    pub(crate) fn named(&self, name: &str) -> Vec<Arc<Feed>> {
         let is_it = |feed: &&Arc<Feed>| feed.peer.name == name || feed.key() == name;
         self.feeds.lock().iter().filter(is_it).cloned().collect()
     }
@@ -395,17 +459,23 @@ impl Peers {
         feeds.len()
     }
 
-    /// Gives up what waits for a peer; how many feeds that are, and how many sequences of the log and articles in memory it was.
-    pub fn drop_backlog(&self, name: &str) -> (usize, u64, usize) {
+    /// Gives up what waits for a peer, or only says what it would be; how many feeds that are, and how many sequences of the log and articles
+    /// in memory it was.
+    pub fn drop_backlog(&self, name: &str, dry_run: bool) -> (usize, u64, usize) {
         let feeds = self.named(name);
         let end = self.engine.watch_commits().borrow().next();
         let (mut sequences, mut articles) = (0, 0);
         for feed in &feeds {
             let mut queue = feed.queue.lock();
             sequences += end.0.saturating_sub(queue.place().next.0);
-            articles += queue.drop_all(end);
+            articles += match dry_run {
+                true => queue.open(),
+                false => queue.drop_all(end),
+            };
         }
-        self.settled.notify_one();
+        if !dry_run {
+            self.settled.notify_one();
+        }
         (feeds.len(), sequences, articles)
     }
 

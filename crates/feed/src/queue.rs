@@ -82,7 +82,12 @@ pub(crate) struct Queue {
     /// What was open when the feed began is in memory, or gone.
     is_begun: bool,
     pub(crate) tally: Tally,
+    /// The newest that were gone before they could be sent, by message-id.
+    gone: VecDeque<Box<str>>,
 }
+
+/// Articles named that were gone before they could be sent; the others are counted.
+pub const GONE_NAMED_MAX: usize = 100;
 
 impl Queue {
     pub(crate) fn new(place: Place, config: &FeedConfig) -> Self {
@@ -97,6 +102,7 @@ impl Queue {
             resumes_at_s: 0,
             is_begun: false,
             tally: Tally::default(),
+            gone: VecDeque::new(),
         }
     }
 
@@ -157,6 +163,12 @@ impl Queue {
         self.place.next = self.place.next.max(next);
     }
 
+    /// Everything before this is settled.
+    pub(crate) fn pass(&mut self, to: Sequence) {
+        self.place.open = self.place.open.split_off(&to);
+        self.advance(to);
+    }
+
     /// What lies between is not in the log any more.
     pub(crate) fn miss(&mut self, from: Sequence, before: Sequence) {
         let from = from.max(self.place.next);
@@ -214,6 +226,25 @@ impl Queue {
             Settled::Gone => &mut tally.gone,
         };
         *counter += 1;
+    }
+
+    /// An article was gone before it could be sent: it is counted and named.
+    pub(crate) fn is_gone(&mut self, offered: &Offered) {
+        self.settle(offered.sequence, Settled::Gone);
+        self.name_gone(&offered.id);
+    }
+
+    /// Names one that was gone.
+    pub(crate) fn name_gone(&mut self, id: &str) {
+        if self.gone.len() >= GONE_NAMED_MAX {
+            self.gone.pop_front();
+        }
+        self.gone.push_back(id.into());
+    }
+
+    /// The newest that were gone, by message-id.
+    pub(crate) fn gone(&self) -> Vec<String> {
+        self.gone.iter().map(|id| id.to_string()).collect()
     }
 
     /// The peer put an article off.

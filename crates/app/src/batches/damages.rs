@@ -13,7 +13,8 @@ const NAMED_MAX: usize = 100;
 /// Damage of one or more batches.
 #[derive(Debug)]
 pub(crate) struct Damages {
-    folder: Folder,
+    /// Where what no article came of is kept; none: it stays where it is.
+    folder: Option<Folder>,
     /// The input that is read.
     input: String,
     count: u64,
@@ -24,6 +25,15 @@ pub(crate) struct Damages {
 
 impl Damages {
     pub(crate) const fn new(folder: Folder) -> Self {
+        Self::kept_by(Some(folder))
+    }
+
+    /// Only names what is damaged: it stays where it is.
+    pub(crate) const fn named() -> Self {
+        Self::kept_by(None)
+    }
+
+    const fn kept_by(folder: Option<Folder>) -> Self {
         Self {
             folder,
             input: String::new(),
@@ -50,22 +60,25 @@ impl Damages {
 
     /// Keeps octets of which no article came.
     pub(crate) fn keep(&mut self, octets: &[u8]) -> Result<()> {
-        if octets.is_empty() {
-            return Ok(());
+        match octets.is_empty() {
+            true => Ok(()),
+            false => self.remains()?.map_or(Ok(()), |it| it.write(octets)),
         }
-        self.remains()?.write(octets)
     }
 
     /// Keeps an article that cannot be offered.
     pub(crate) fn keep_article(&mut self, article: &[u8]) -> Result<()> {
-        self.remains()?.article(article)
+        self.remains()?.map_or(Ok(()), |it| it.article(article))
     }
 
-    fn remains(&mut self) -> Result<&mut Keeping> {
-        Ok(match &mut self.remains {
+    fn remains(&mut self) -> Result<Option<&mut Keeping>> {
+        let Some(folder) = &self.folder else {
+            return Ok(None);
+        };
+        Ok(Some(match &mut self.remains {
             Some(remains) => remains,
-            none => none.insert(self.folder.damage()?),
-        })
+            none => none.insert(folder.damage()?),
+        }))
     }
 
     /// A whole input was kept.

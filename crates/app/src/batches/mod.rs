@@ -5,6 +5,7 @@
 pub(crate) mod damages;
 pub(crate) mod kept;
 mod lzw;
+pub(crate) mod outgoing;
 mod sender;
 pub(crate) mod settled;
 pub(crate) mod unpack;
@@ -35,6 +36,16 @@ pub(crate) fn take(
     tally: &mut Tally,
     damages: &mut Damages,
 ) -> Result<bool> {
+    hand_over(server, tally, damages, |taker| taker.run(input))
+}
+
+/// Has `work` hand over articles, each answered for when this returns.
+pub(crate) fn hand_over<R>(
+    server: &Result<SocketAddr, String>,
+    tally: &mut Tally,
+    damages: &mut Damages,
+    work: impl FnOnce(&mut Taker<'_, '_>) -> Result<R>,
+) -> Result<R> {
     let line = match (tally.is_away(), server) {
         (true, _) => None,
         (false, Ok(server)) => Line::open(*server)
@@ -45,8 +56,8 @@ pub(crate) fn take(
             None
         }
     };
-    let is_whole = match line {
-        None => Taker::new(Way::Waits(tally), damages).run(input),
+    let worked = match line {
+        None => work(&mut Taker::new(Way::Waits(tally), damages)),
         Some(line) => {
             let window = Window::default();
             std::thread::scope(|scope| {
@@ -54,7 +65,7 @@ pub(crate) fn take(
                     Way::Goes(Sender::start(scope, &window, line, tally)?),
                     damages,
                 );
-                let ran = taker.run(input);
+                let ran = work(&mut taker);
                 // Why articles can be noted no more is what its thread says.
                 if let Way::Goes(sender) = taker.way {
                     sender.finish()?;
@@ -65,7 +76,7 @@ pub(crate) fn take(
     };
     tally.finish()?;
     damages.finish()?;
-    is_whole
+    worked
 }
 
 /// Whether a server is there and lets us send articles.
@@ -82,9 +93,9 @@ enum Way<'scope> {
 }
 
 /// Takes an input apart.
-struct Taker<'scope, 'd> {
+pub(crate) struct Taker<'scope, 'd> {
     way: Way<'scope>,
-    damages: &'d mut Damages,
+    pub(crate) damages: &'d mut Damages,
     /// What was read and not looked at.
     buf: Vec<u8>,
     start: usize,
@@ -130,9 +141,7 @@ impl<'scope, 'd> Taker<'scope, 'd> {
             match step {
                 Step::Incomplete { used } => {
                     self.keep(used)?;
-                    if let Way::Goes(sender) = &mut self.way {
-                        sender.flush();
-                    }
+                    self.flush();
                     match self.refill(reader) {
                         Ok(more) => at_end = !more,
                         Err(why) => (at_end, error) = (true, Some(why)),
@@ -199,8 +208,15 @@ impl<'scope, 'd> Taker<'scope, 'd> {
         }
     }
 
-    /// Hands over an article.
-    fn article(&mut self, article: &[u8]) -> Result<()> {
+    /// Nothing waits here for more to come.
+    pub(crate) fn flush(&mut self) {
+        if let Way::Goes(sender) = &mut self.way {
+            sender.flush();
+        }
+    }
+
+    /// Hands over an article, with LF or CRLF line ends.
+    pub(crate) fn article(&mut self, article: &[u8]) -> Result<()> {
         self.wire.clear();
         match memchr::memchr(b'\r', article) {
             None => lf_to_wire(article, &mut self.wire),
@@ -230,7 +246,7 @@ fn header_of(octets: &[u8], end: usize) -> usize {
 }
 
 /// The message-id of an article in wire form, by which it is offered.
-fn id_of(wire: &[u8]) -> Result<&str, String> {
+pub(crate) fn id_of(wire: &[u8]) -> Result<&str, String> {
     let headers = Headers::scan_stored(wire);
     let headers = headers.map_err(|fault| format!("an article without a header block: {fault}"))?;
     let Some(field) = headers.get(Known::MessageId) else {

@@ -5,6 +5,7 @@
 
 mod access;
 mod article;
+mod batch;
 mod bench;
 mod cache;
 mod check;
@@ -14,10 +15,12 @@ mod config;
 mod control;
 mod expire;
 pub(crate) mod group;
+mod import;
 mod inews;
 mod man;
 mod peer;
 mod post;
+mod pull;
 mod rnews;
 mod serve;
 mod status;
@@ -63,6 +66,13 @@ enum Verb {
     Inews(inews::Args),
     /// Take batches of articles, or single ones, as INN's rnews does
     Rnews(rnews::Args),
+    /// Write batches of what waits for a peer
+    Batch(batch::Args),
+    /// Take articles from mail folders and directory trees
+    #[command(subcommand)]
+    Import(import::Verb),
+    /// Fetch articles from a server that feeds nobody, as a newsreader does
+    Pull(pull::Args),
     /// Look at the buffers and segments
     #[command(subcommand)]
     Store(store::Verb),
@@ -111,6 +121,9 @@ pub(crate) fn run(cli: Cli) -> Result<()> {
         Verb::Post(args) => post::run(&args),
         Verb::Inews(args) => inews::run(&args),
         Verb::Rnews(args) => rnews::run(&args),
+        Verb::Batch(args) => batch::run(&args),
+        Verb::Import(verb) => import::run(&verb),
+        Verb::Pull(args) => pull::run(&args),
         Verb::Store(verb) => store::run(&verb),
         Verb::Expire(args) => expire::run(&args),
         Verb::Check(args) => check::run(&args),

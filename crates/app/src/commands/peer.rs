@@ -77,10 +77,15 @@ pub(crate) enum Verb {
         spool: SpoolArgs,
     },
     /// Give up what waits: it is never sent
-    #[command(after_help = "Example:\n  newsreel peer drop-backlog news.example.org/binaries")]
+    #[command(
+        after_help = "Examples:\n  newsreel peer drop-backlog news.example.org --dry-run\n  newsreel peer drop-backlog news.example.org/binaries"
+    )]
     DropBacklog {
         /// The peer, or one feed as PEER/FEED
         peer: String,
+        /// Only say what would be given up
+        #[arg(long)]
+        dry_run: bool,
         #[command(flatten)]
         spool: SpoolArgs,
     },
@@ -94,7 +99,17 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
         Verb::Pause { peer, spool } => (PeerAction::Pause, peer.as_str(), spool),
         Verb::Resume { peer, spool } => (PeerAction::Resume, peer.as_str(), spool),
         Verb::Flush { peer, spool } => (PeerAction::Flush, peer.as_str(), spool),
-        Verb::DropBacklog { peer, spool } => (PeerAction::DropBacklog, peer.as_str(), spool),
+        Verb::DropBacklog {
+            peer,
+            dry_run,
+            spool,
+        } => {
+            let action = match dry_run {
+                true => PeerAction::TryDropBacklog,
+                false => PeerAction::DropBacklog,
+            };
+            (action, peer.as_str(), spool)
+        }
     };
     let name = name.to_owned();
     let report = access::change(spool, Request::Peer { action, name })?;
@@ -114,8 +129,12 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
                 number("behind"),
                 output::count(number("in_memory"), "article"),
             );
+            let said = match report["dry_run"] == true {
+                true => "would be given up",
+                false => "given up",
+            };
             format!(
-                "given up: {articles} in memory, and {behind} sequences of the log that were not looked at\n"
+                "{said}: {articles} in memory, and {behind} sequences of the log that were not looked at\n"
             )
         }
     })
@@ -163,6 +182,9 @@ fn shown(feed: &Value) -> String {
         ("behind in the log", cell("behind")),
         ("oldest", output::or_dash(output::date(&feed["oldest"]))),
     ];
+    for id in feed["gone_ids"].as_array().into_iter().flatten() {
+        facts.push(("gone", output::cell(id)));
+    }
     for connection in feed["connections"].as_array().into_iter().flatten() {
         facts.push(("connection", output::cell(connection)));
     }

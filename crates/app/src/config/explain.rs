@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use anyhow::{Result, bail};
 use newsreel_engine::ExpireRule;
+use newsreel_feed::{FeedConfig, PeerConfig, PullConfig};
 use newsreel_filter::FilterRule;
 use newsreel_net::access::AccessRule;
 use newsreel_store::StoreConfig;
@@ -185,6 +186,18 @@ fn of_table(key: &Key) -> Option<Option<toml::Value>> {
     if list == "expire" {
         let rule = toml::Table::try_from(ExpireRule::default()).ok()?;
         return Some(rule.get(name).cloned());
+    }
+    if let Some(key) = key.path.strip_prefix("peer.feed.") {
+        let feed = toml::Table::try_from(FeedConfig::default()).ok()?;
+        return Some(feed.get(key).cloned());
+    }
+    if list == "peer" && name != "feed" {
+        let peer = toml::Table::try_from(PeerConfig::default()).ok()?;
+        return Some(peer.get(name).cloned());
+    }
+    if list == "pull" {
+        let pull = toml::Table::try_from(PullConfig::default()).ok()?;
+        return Some(pull.get(name).cloned());
     }
     let store: StoreConfig = toml::from_str(BARE).ok()?;
     let lists = toml::Table::try_from(&store).ok()?;

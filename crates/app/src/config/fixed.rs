@@ -33,6 +33,7 @@ pub(super) fn fixed() -> Vec<Fixed> {
     rows.extend(of_users());
     rows.extend(of_the_server());
     rows.extend(of_the_cache());
+    rows.extend(of_feeds());
     rows.extend(of_the_spool());
     rows.extend(of_buffers());
     rows.extend(of_articles_in_files());
@@ -424,7 +425,7 @@ fn of_buffers() -> Vec<Fixed> {
     ]
 }
 
-fn of_the_spool() -> Vec<Fixed> {
+fn of_feeds() -> Vec<Fixed> {
     vec![
         row(
             "Articles kept in memory for several outgoing feeds",
@@ -432,10 +433,25 @@ fn of_the_spool() -> Vec<Fixed> {
             "some seconds of a full feed; a feed that is further behind reads them from the store again",
         ),
         row(
+            "Articles that a feed names because they were gone before they could be sent",
+            format!("{} articles", newsreel_feed::GONE_NAMED_MAX),
+            "the newest; the others are counted",
+        ),
+        row(
+            "Groups of a server that articles are fetched from",
+            format!("{} groups", newsreel_feed::GROUPS_MAX),
+            "more than any server has; those beyond are not fetched",
+        ),
+        row(
             "A file of certificates, a key or a password for a peer or an upstream server",
             octets(newsreel_feed::SECRET_OCTETS_MAX.max(newsreel_cache::SECRET_OCTETS_MAX) as u64),
             "whole bundles of authorities are a quarter of it",
         ),
+    ]
+}
+
+fn of_the_spool() -> Vec<Fixed> {
+    vec![
         row(
             "A jump of the clock",
             format!("{}h", newsreel_engine::JUMP_S_MAX / 3600),

@@ -7,6 +7,7 @@ pub(super) const LIVE: &[&str] = &[
     "access",
     "login",
     "peer",
+    "pull",
     "server.clients",
     "logging.level",
     "logging.articles",

@@ -25,7 +25,7 @@ use newsreel_engine::{
     ArticlesConfig, ControlConfig, EngineConfig, ExpireConfig, ExpireRule, ExpiryConfig,
     ScrubConfig, SequencerConfig,
 };
-use newsreel_feed::PeerConfig;
+use newsreel_feed::{PeerConfig, PullConfig};
 use newsreel_filter::{FilterConfig, FilterRule};
 use newsreel_index::IndexConfig;
 use newsreel_journal::JournalConfig;
@@ -57,7 +57,8 @@ const REQUIRED: &[&str] = &[
     "access.name",
     "filter.name",
     "peer.name",
-    "peer.address",
+    "pull.name",
+    "pull.address",
     "upstream.address",
 ];
 
@@ -148,6 +149,8 @@ sections! {
     access: Vec<AccessRule>, |access| Rules::parse(access).err().unwrap_or_default();
     /// `[[peer]]`
     peer: Vec<PeerConfig>, |peer| newsreel_feed::problems(peer);
+    /// `[[pull]]`
+    pull: Vec<PullConfig>, |pull| newsreel_feed::pull_problems(pull);
     /// `[cache]`
     cache: CacheConfig, |cache| owned(cache.problems());
     /// `[[upstream]]`
@@ -347,7 +350,8 @@ fn at_home(config: &mut Config, folder: &Path) {
         .upstream
         .iter_mut()
         .flat_map(UpstreamConfig::paths_mut);
-    let elsewhere = peers.chain(upstreams);
+    let pulls = config.pull.iter_mut().flat_map(PullConfig::paths_mut);
+    let elsewhere = peers.chain(pulls).chain(upstreams);
     for path in own.into_iter().chain(&mut tls.more).chain(elsewhere) {
         if !path.as_os_str().is_empty() {
             *path = folder.join(&path);

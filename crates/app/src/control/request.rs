@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use newsreel_engine::{ArticleRef, Attaching, Engine, GroupChange, Reason, Relocation, Withdrawal};
+use newsreel_feed::{Batching, Pulling};
 use newsreel_wire::{ArticleNumber, Wildmat};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -130,6 +131,12 @@ pub(crate) enum Request {
         /// A peer, a feed as `peer/feed`, or a message-id; nothing for all.
         name: String,
     },
+    /// Write the batches of a peer's feeds.
+    Batch(Batching),
+    /// Fetch articles from a server.
+    Pull(Pulling),
+    /// How the pulls of the configuration stand.
+    PullList,
     /// The buffers.
     Store,
     /// Take in the articles of files from elsewhere.
@@ -207,6 +214,8 @@ pub(crate) enum PeerAction {
     Flush,
     /// Give up what waits.
     DropBacklog,
+    /// Say what that would be.
+    TryDropBacklog,
 }
 
 /// What can be asked of posts that wait.
@@ -276,6 +285,8 @@ impl Request {
                     which.first().map_or("", String::as_str)
                 ),
             },
+            Self::Pull(Pulling { host, .. }) => format!("fetch articles from {host}"),
+            Self::Batch(Batching { name, .. }) => format!("write batches for {name}"),
             Self::ControlTry { .. } => "try a control message".to_owned(),
             Self::CacheQueue {
                 action: QueueAction::Edit { number, .. },
@@ -292,6 +303,8 @@ impl Request {
             Self::GroupRemove { dry_run, .. }
             | Self::GroupDescribe { dry_run, .. }
             | Self::ControlApprove { dry_run, .. }
+            | Self::Batch(Batching { dry_run, .. })
+            | Self::Pull(Pulling { dry_run, .. })
             | Self::StoreMove(StoreMove { dry_run, .. })
             | Self::StoreRetire { dry_run, .. }
             | Self::Expire { dry_run }
@@ -339,6 +352,20 @@ pub(crate) trait Running: Send + Sync + fmt::Debug {
         octets: u64,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Value, String>;
+    /// Writes batches.
+    fn batch(
+        &self,
+        wanted: &Batching,
+        progress: &mut dyn FnMut(Progress) -> bool,
+    ) -> Result<Value, String>;
+    /// Fetches articles from a server.
+    fn pull(
+        &self,
+        wanted: &Pulling,
+        progress: &mut dyn FnMut(Progress) -> bool,
+    ) -> Result<Value, String>;
+    /// How the pulls of the configuration stand.
+    fn pulls(&self) -> Value;
     /// Begins to stop.
     fn stop(&self);
 }
@@ -369,14 +396,7 @@ pub(crate) fn answer(
             status,
             description,
             high,
-        } => {
-            let change = GroupChange {
-                status,
-                description,
-                high: high.map(ArticleNumber),
-            };
-            groups::set(engine, &name, &change, progress)
-        }
+        } => group_set(engine, &name, (status, description, high), progress),
         Request::GroupRemove { names, dry_run } => {
             groups::remove(engine, &names, dry_run, progress)
         }
@@ -388,7 +408,10 @@ pub(crate) fn answer(
         Request::ControlTry { article } => control_try(engine, &article),
         Request::ControlKey { id } => control_key(engine, &id),
         Request::ControlApprove { which, dry_run } => control_approve(engine, &which, dry_run),
-        Request::Peer { action, name } => server.ok_or_else(needs_server)?.peer(action, &name),
+        Request::Peer { action, name } => running(server)?.peer(action, &name),
+        Request::Batch(wanted) => running(server)?.batch(&wanted, progress),
+        Request::Pull(wanted) => running(server)?.pull(&wanted, progress),
+        Request::PullList => Ok(running(server)?.pulls()),
         Request::Store => value(&engine.inspect_store().map_err(said)?),
         Request::StoreAttach {
             paths,
@@ -410,13 +433,27 @@ pub(crate) fn answer(
         Request::Check => check(engine, progress),
         Request::CacheQueue { .. } | Request::CacheOffline { .. } => Err(NO_CACHE.to_owned()),
         Request::ClockConfirm => confirm_clock(engine),
-        Request::Reload => server.ok_or_else(needs_server)?.reload(),
-        Request::Stop => stop(server.ok_or_else(needs_server)?),
+        Request::Reload => running(server)?.reload(),
+        Request::Stop => stop(running(server)?),
     }
 }
 
 /// What a server that is no cache says to who takes it for one.
 const NO_CACHE: &str = "no caching server runs here: this is a spool of its own";
+
+fn group_set(
+    engine: &Engine,
+    name: &str,
+    (status, description, high): (Option<String>, Option<String>, Option<u64>),
+    progress: &mut dyn FnMut(Progress) -> bool,
+) -> Result<Value, String> {
+    let change = GroupChange {
+        status,
+        description,
+        high: high.map(ArticleNumber),
+    };
+    groups::set(engine, name, &change, progress)
+}
 
 fn stop(server: &dyn Running) -> Result<Value, String> {
     server.stop();
@@ -444,8 +481,8 @@ fn check(engine: &Engine, progress: &mut dyn FnMut(Progress) -> bool) -> Result<
     value(&engine.check(&mut told).map_err(said)?)
 }
 
-fn needs_server() -> String {
-    "no server is running on this spool".to_owned()
+fn running(server: Option<&dyn Running>) -> Result<&dyn Running, String> {
+    server.ok_or_else(|| "no server is running on this spool".to_owned())
 }
 
 fn forget_lost_groups(engine: &Engine) -> Result<Value, String> {
@@ -486,7 +523,7 @@ fn resize(
     let mut told = |done, total| {
         progress(Progress { done, total });
     };
-    let server = server.ok_or_else(needs_server)?;
+    let server = running(server)?;
     server.resize(buffer, octets, &mut told)
 }
 

@@ -218,6 +218,7 @@ fn reply_to(line: &[u8], answering: &impl Answers, replies: &mpsc::Sender<Reply>
 #[cfg(test)]
 mod tests {
     use newsreel_engine::EngineConfig;
+    use newsreel_feed::{Batching, Pulling};
     use newsreel_host::{FakeClock, MemoryDisk};
 
     use super::*;
@@ -241,6 +242,22 @@ mod tests {
 
         fn resize(&self, _: &str, _: u64, _: &mut dyn FnMut(u64, u64)) -> Result<Value, String> {
             Ok(Value::Null)
+        }
+
+        fn batch(
+            &self,
+            _: &Batching,
+            _: &mut dyn FnMut(Progress) -> bool,
+        ) -> Result<Value, String> {
+            Ok(Value::Null)
+        }
+
+        fn pull(&self, _: &Pulling, _: &mut dyn FnMut(Progress) -> bool) -> Result<Value, String> {
+            Ok(Value::Null)
+        }
+
+        fn pulls(&self) -> Value {
+            Value::Null
         }
 
         fn stop(&self) {}

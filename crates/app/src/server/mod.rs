@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use newsreel_engine::Engine;
-use newsreel_feed::Peers;
+use newsreel_feed::{Peers, Pulls};
 use newsreel_host::{Clock, Disk, RealDisk};
 use newsreel_net::access::Counted;
 use newsreel_net::{Drain, Limits, LineLimit, Listeners};
@@ -38,6 +38,7 @@ use crate::config::Config;
 use crate::control::client::Client;
 use crate::control::request::Request;
 use crate::control::server::{Answering, ControlSocket};
+use crate::pulling;
 
 /// What the command line said, which stays in force when the file is read again.
 pub(crate) type Overrides = Box<dyn Fn(&mut Config) + Send + Sync>;
@@ -98,10 +99,13 @@ fn run_logged(
     let mailing = Mailing::start(&config, &disk, &clock)?;
     engine.set_mail_drop(mailing.queue());
     let peers = peers::open(&engine, &disk, &clock, &config);
+    let spool = &config.server.spool;
+    let pulls = pulling::open(&engine, &disk, &clock, spool, &config.pull);
     let beside = Beside {
         overrides,
         logging,
         peers,
+        pulls,
     };
     let serving = until_drained(&engine, &disk, config, doors, beside, signals);
     let result = runtime.block_on(serving);
@@ -209,6 +213,7 @@ struct Beside {
     overrides: Overrides,
     logging: Logging,
     peers: Arc<Peers>,
+    pulls: Arc<Pulls>,
 }
 
 /// What holds for sessions at the start.
@@ -248,7 +253,7 @@ async fn until_drained(
     let control = ControlSocket::bind(disk, &config.server.spool)
         .context("cannot make the control socket in the spool")?;
     let connections_max = config.server.control_connections_max as usize;
-    let peers = Arc::clone(&beside.peers);
+    let (peers, pulls) = (Arc::clone(&beside.peers), Arc::clone(&beside.pulls));
     let metrics = Arc::new(Metrics::default());
     let server = Arc::new(Server {
         engine: Arc::clone(engine),
@@ -268,9 +273,10 @@ async fn until_drained(
         clippy::disallowed_methods,
         reason = "awaited below, at the end of a drain"
     )]
-    let (control, sending) = (
+    let (control, sending, pulling) = (
         tokio::spawn(control.run(answering, connections_max, drain.watch())),
         tokio::spawn(peers.run(drain.watch())),
+        tokio::spawn(pulls.run(drain.watch())),
     );
     #[expect(
         clippy::disallowed_methods,
@@ -289,6 +295,7 @@ async fn until_drained(
     signals.abort();
     control.await.context("the control socket's task failed")?;
     sending.await.context("the task that sends failed")?;
+    pulling.await.context("the task that fetches failed")?;
     taking.await.context("the task that takes memory failed")?;
     Ok(())
 }

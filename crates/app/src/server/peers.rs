@@ -5,13 +5,15 @@
 use std::sync::Arc;
 
 use newsreel_engine::Engine;
-use newsreel_feed::{FeedReport, NetDial, Peers};
+use newsreel_feed::{Batching, FeedReport, NetDial, Peers, Pulling, Pulls};
 use newsreel_host::{Clock, Disk};
 use newsreel_wire::MessageId;
 use serde_json::{Value, json};
 
 use crate::config::Config;
+use crate::control::Progress;
 use crate::control::request::PeerAction;
+use crate::{batches, pulling};
 
 /// The peers of a configuration; from now on the log is kept for them.
 pub(super) fn open(
@@ -28,6 +30,26 @@ pub(super) fn open(
         Arc::new(NetDial::new(Arc::clone(disk))),
         &config.peer,
     ))
+}
+
+/// Fetches articles now; waits for the other server.
+pub(super) fn pull(
+    pulls: &Pulls,
+    wanted: &Pulling,
+    progress: &mut dyn FnMut(Progress) -> bool,
+) -> Result<Value, String> {
+    let runtime = tokio::runtime::Handle::current();
+    runtime.block_on(pulling::pull(pulls, wanted, progress))
+}
+
+/// Writes batches; waits for the disk.
+pub(super) fn batch(
+    peers: &Peers,
+    wanted: &Batching,
+    progress: &mut dyn FnMut(Progress) -> bool,
+) -> Result<Value, String> {
+    let runtime = tokio::runtime::Handle::current();
+    runtime.block_on(batches::outgoing::write(peers, wanted, progress))
 }
 
 /// Asks or tells them something.
@@ -67,9 +89,13 @@ pub(super) fn answer(peers: &Peers, action: PeerAction, name: &str) -> Result<Va
         PeerAction::Pause => done(peers.pause(name, true)),
         PeerAction::Resume => done(peers.pause(name, false)),
         PeerAction::Flush => done(peers.flush(name)),
-        PeerAction::DropBacklog => {
-            let (feeds, behind, articles) = peers.drop_backlog(name);
+        PeerAction::DropBacklog | PeerAction::TryDropBacklog => {
+            let dry_run = action == PeerAction::TryDropBacklog;
+            let (feeds, behind, articles) = peers.drop_backlog(name, dry_run);
             let mut dropped = done(feeds)?;
+            if dry_run {
+                dropped["dry_run"] = true.into();
+            }
             dropped["behind"] = behind.into();
             dropped["in_memory"] = articles.into();
             Ok(dropped)
@@ -93,6 +119,7 @@ fn report(peers: &Peers, it: &FeedReport) -> Value {
         "rejected": tally.rejected,
         "deferred": tally.deferred,
         "gone": tally.gone,
+        "gone_ids": it.gone,
         "missed": tally.missed,
         "octets": tally.octets,
         "connections": it.links.iter().map(ToString::to_string).collect::<Vec<_>>(),

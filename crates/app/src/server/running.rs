@@ -9,6 +9,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use anyhow::Result;
 use newsreel_engine::{Engine, LocalService};
+use newsreel_feed::{Batching, Pulling};
 use newsreel_filter::Filters;
 use newsreel_host::{Disk, RealDisk, read_whole};
 use newsreel_net::access::{Counted, Gate};
@@ -21,6 +22,7 @@ use super::Beside;
 use super::front::Front;
 use crate::access::note_config;
 use crate::config::{self, Config};
+use crate::control::Progress;
 use crate::control::request::{PeerAction, Running};
 
 /// The parts of a server that others ask.
@@ -257,6 +259,7 @@ impl Server {
         self.beside.logging.set(&config.logging)?;
         self.limits.set(&config.listen);
         self.beside.peers.reload(&config.peer);
+        self.beside.pulls.reload(&config.pull);
         let session = session_of(&config, &started, &self.metrics);
         self.settings.set(config.clone(), session, tls);
         let (added, not_added) = self.add_buffers(&config);
@@ -442,6 +445,27 @@ impl Running for Server {
         let made = self.make_larger(buffer, octets, progress);
         made.map_err(|error| crate::output::chain(&error))?;
         Ok(json!({"name": buffer, "octets": octets}))
+    }
+
+    fn batch(
+        &self,
+        wanted: &Batching,
+        progress: &mut dyn FnMut(Progress) -> bool,
+    ) -> Result<Value, String> {
+        super::peers::batch(&self.beside.peers, wanted, progress)
+    }
+
+    fn pull(
+        &self,
+        wanted: &Pulling,
+        progress: &mut dyn FnMut(Progress) -> bool,
+    ) -> Result<Value, String> {
+        super::peers::pull(&self.beside.pulls, wanted, progress)
+    }
+
+    fn pulls(&self) -> Value {
+        let pulls = &self.beside.pulls;
+        json!({"pulls": pulls.reports(), "changing": pulls.is_changing()})
     }
 
     fn stop(&self) {

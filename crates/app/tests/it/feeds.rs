@@ -95,6 +95,10 @@ fn what_comes_goes_on_and_waits_for_who_is_away() {
     let mut feeder = NewsClient::connect(left_server.address);
     assert!(feeder.takethis(&id(21), "misc.test").starts_with("239"));
     until("a backlog", || listed()["behind"].as_u64() > Some(0));
+    let behind = listed()["behind"].clone();
+    let dry = left.json(&["peer", "drop-backlog", "right.example", "--dry-run"]);
+    assert_eq!((&dry["behind"], &dry["dry_run"]), (&behind, &true.into()));
+    assert_eq!(listed()["behind"], behind, "nothing was given up");
     let dropped = left.text(&["peer", "drop-backlog", "right.example"]);
     assert!(dropped.starts_with("given up: "), "{dropped}");
     left.text(&["peer", "resume", "right.example"]);

@@ -186,6 +186,10 @@ fn whole_inputs_are_taken() {
     assert!(!newsreel_feed::fuzz::decode_places(&input(
         "feed_places/cut"
     )));
+    assert!(newsreel_feed::fuzz::decode_marks(&input(
+        "pull_marks/whole"
+    )));
+    assert!(!newsreel_feed::fuzz::decode_marks(&input("pull_marks/cut")));
     assert!(newsreel_engine::fuzz::decode_scrub(&input("scrub/whole")));
     assert!(!newsreel_engine::fuzz::decode_scrub(&input("scrub/cut")));
     let xref = input("xref/two");

@@ -271,6 +271,22 @@ const ROWS: &[Row] = &[
         },
         ["0", "1"],
     ),
+    row(
+        "pull",
+        [
+            "[]",
+            "[{ name = 'up', address = '127.0.0.1:9', interval_s = 0 }]",
+        ],
+        |world| {
+            // The task that fetches takes it up.
+            let listed = || world.spool.json(&["pull", "--list"]);
+            while listed()["changing"] == true {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            listed()["pulls"].as_array().unwrap().len().to_string()
+        },
+        ["0", "1"],
+    ),
     beside(
         LOGINS,
         row(

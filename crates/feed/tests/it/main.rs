@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
 
+mod batches;
 mod peer;
 mod sending;
+mod sinks;
 mod site;

@@ -60,6 +60,27 @@ async fn cut_connections_lose_nothing() {
     sending.stop().await;
 }
 
+/// An article that is taken out while it waits is not sent; it is counted and named.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_gone_before_it_is_sent_is_named() {
+    let site = Site::new(&["b.example"]);
+    let text = "[[peer]]\nname = 'b.example'\naddress = 'h:1'\n";
+    let sending = site.send_to(&peers(text));
+    sending.peers.pause("b.example", true);
+    site.receive(0..3, "misc.test").await;
+    site.withdraw(1);
+    sending.peers.pause("b.example", false);
+    site.until_has(&sending, "b.example", 2).await;
+    site.until(&sending, "b.example", |_| {
+        report(&sending, "b.example").open == 0
+    })
+    .await;
+    let now = report(&sending, "b.example");
+    assert_eq!((now.tally.accepted, now.tally.gone), (2, 1));
+    assert_eq!(now.gone, [id(1)]);
+    sending.stop().await;
+}
+
 /// A server that stops in the middle goes on where it was; what came while a peer was away waits in the log.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_place_outlives_a_stop() {
@@ -187,7 +208,7 @@ async fn what_is_asked_for_happens_while_it_runs() {
     site.receive(10..20, "misc.test").await;
     site.until_has(&sending, "a.example", 20).await;
     assert_eq!(site.world.0["b.example"].has(), 0);
-    assert_eq!(sending.peers.drop_backlog("b.example/all").0, 1);
+    assert_eq!(sending.peers.drop_backlog("b.example/all", false).0, 1);
     assert_eq!(sending.peers.pause("b.example", false), 1);
     site.receive(20..30, "misc.test").await;
     site.until_has(&sending, "b.example", 10).await;

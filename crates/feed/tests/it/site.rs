@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use newsreel_engine::{Engine, EngineConfig, GroupSpec};
+use newsreel_engine::{Engine, EngineConfig, GroupSpec, Reason, Withdrawal};
 use newsreel_feed::{PeerConfig, Peers, PeersConfig, problems};
 use newsreel_host::{Clock, Disk, FakeClock, MemoryDisk};
 use newsreel_net::Drain;
@@ -122,6 +122,13 @@ impl Site {
         while done.len() < many {
             poll_fn(|cx| connection.poll_completions(cx, &mut done)).await;
         }
+    }
+
+    /// Takes an article out.
+    pub(crate) fn withdraw(&self, n: usize) {
+        let article = id(n).parse().unwrap();
+        let done = self.engine.withdraw(&[article], Reason::Cancelled);
+        assert_eq!(done.unwrap(), [Withdrawal::Done]);
     }
 
     /// Waits until a peer has so many articles, hurrying what waits.

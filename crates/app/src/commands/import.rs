@@ -1,0 +1,187 @@
+//! `newsreel import`: takes articles from mail folders and directory trees, as `newsreel rnews` takes batches.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, bail};
+use clap::Subcommand;
+use indicatif::ProgressBar;
+use newsreel_host::{Disk as _, RealClock, RealDisk};
+use newsreel_wire::mbox::Quoting;
+use serde_json::{Value, json};
+
+use crate::batches::damages::Damages;
+use crate::batches::kept::{FOLDER, Folder};
+use crate::batches::settled::Tally;
+use crate::imports::{Counts, Takes, mbox, tree};
+use crate::{access, batches, input, output, posting};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Take the messages of mail folders (mbox)
+    #[command(
+        after_help = "A folder may be packed with gzip, bzip2, zstd or compress. A message begins with a line `From ` behind an empty line. Such a\n\
+                      line inside a message stands there with a `>` in front: mboxrd has one more for each `>` that was there already, mboxo\n\
+                      only ever the one, so that a line that was `>From ` loses its `>`; no file says which it is.\n\n\
+                      Each message is an article that is accepted, refused (it is here), rejected, or deferred, as with `newsreel rnews`;\n\
+                      what is damaged is named, and kept. Old articles are rejected unless `articles.age_s_max` lets them in.\n\n\
+                      Examples:\n  newsreel import mbox --dry-run misc.test.mbox.gz\n  newsreel import mbox --quoting mboxo archive/*.mbox"
+    )]
+    Mbox {
+        /// Mail folders
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+        /// How lines that begin with `From ` are quoted: mboxrd, mboxo, none
+        #[arg(long, value_name = "HOW", default_value = "mboxrd", value_parser = quoting)]
+        quoting: Quoting,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Take the articles of directory trees, one in each file
+    #[command(
+        after_help = "A tradspool, for example: files are taken in the order of their numbers, directory by directory. An article that has several\n\
+                      names is accepted once, and refused under the others. What is no article is named, and stays where it is. Old articles are\n\
+                      rejected unless `articles.age_s_max` lets them in.\n\n\
+                      Examples:\n  newsreel import tree --dry-run /var/spool/news/articles\n  newsreel import tree -v old/misc old/comp"
+    )]
+    Tree {
+        /// Directories
+        #[arg(required = true, value_name = "DIR")]
+        dirs: Vec<PathBuf>,
+        #[command(flatten)]
+        common: Common,
+    },
+}
+
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Common {
+    /// Only count the articles, and name what is damaged
+    #[arg(long)]
+    dry_run: bool,
+    /// Print a line for each article
+    #[arg(short = 'v', long)]
+    verbose: bool,
+    /// The server to hand articles to [default: the one that runs on the spool]
+    #[arg(long, value_name = "HOST[:PORT]")]
+    server: Option<String>,
+    /// The directory of what is deferred or damaged [default: batches, in the spool]
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+    /// The spool directory [default: what the configuration says, else ./newsreel-spool]
+    #[arg(long, value_name = "DIR")]
+    spool: Option<PathBuf>,
+    /// The configuration file
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn quoting(word: &str) -> Result<Quoting, String> {
+    Ok(match word {
+        "mboxrd" => Quoting::Each,
+        "mboxo" => Quoting::Once,
+        "none" => Quoting::None,
+        _ => return Err("say mboxrd, mboxo or none".to_owned()),
+    })
+}
+
+pub(crate) fn run(verb: &Verb) -> Result<()> {
+    let bar = access::bar();
+    match verb {
+        Verb::Mbox {
+            files,
+            quoting,
+            common,
+        } => {
+            let octets = files.iter().map(|path| RealDisk.facts(path));
+            let octets = octets.filter_map(|facts| facts.ok().flatten());
+            bar.set_length(octets.map(|facts| facts.len).sum());
+            let read = |taker: &mut dyn Takes| read_folders(files, *quoting, &bar, taker);
+            common.run(&bar, true, read)
+        }
+        Verb::Tree { dirs, common } => {
+            let counts = dirs.iter().map(|dir| tree::count(&RealDisk, dir));
+            bar.set_length(counts.sum::<Result<u64>>()?);
+            common.run(&bar, false, |taker| {
+                dirs.iter()
+                    .try_for_each(|dir| tree::take(&RealDisk, dir, taker, &mut || bar.inc(1)))
+            })
+        }
+    }
+}
+
+fn read_folders(
+    files: &[PathBuf],
+    quoting: Quoting,
+    bar: &ProgressBar,
+    taker: &mut dyn Takes,
+) -> Result<()> {
+    for path in files {
+        let about = || format!("cannot take {}", path.display());
+        let (file, _) = input::open(path).with_context(about)?;
+        taker.damages().begin(path.display().to_string());
+        mbox::take(&mut bar.wrap_read(file), quoting, taker).with_context(about)?;
+    }
+    Ok(())
+}
+
+impl Common {
+    /// Hands over what `read` reads, and reports; `is_kept`: damage is kept in a file.
+    fn run(
+        &self,
+        bar: &ProgressBar,
+        is_kept: bool,
+        read: impl FnOnce(&mut dyn Takes) -> Result<()>,
+    ) -> Result<()> {
+        let spool = super::post::spool(self.spool.as_deref(), self.config.as_deref())?;
+        if self.dry_run {
+            let mut damages = Damages::named();
+            let mut counts = Counts {
+                articles: 0,
+                damages: &mut damages,
+            };
+            let done = read(&mut counts);
+            let report = json!({"dry_run": true, "articles": counts.articles});
+            let said = output::count(counts.articles, "article") + " would be handed over\n";
+            bar.finish_and_clear();
+            self.report(report, &said, &damages)?;
+            return done;
+        }
+        let server = self.server(&spool)?;
+        let keep = self.keep.clone().unwrap_or_else(|| spool.join(FOLDER));
+        let folder = Folder::new(Arc::new(RealDisk), Arc::new(RealClock::new()), keep);
+        let mut tally = Tally::new(folder.clone(), self.verbose, self.json);
+        let mut damages = match is_kept {
+            true => Damages::new(folder),
+            false => Damages::named(),
+        };
+        let done = batches::hand_over(&Ok(server), &mut tally, &mut damages, |taker| read(taker));
+        bar.finish_and_clear();
+        // What came of those before the one that failed is said, too.
+        self.report(tally.json(), &tally.said(), &damages)?;
+        done
+    }
+
+    /// A server that takes articles now: nothing that can be read again any time is copied to wait.
+    fn server(&self, spool: &std::path::Path) -> Result<SocketAddr> {
+        let server = match &self.server {
+            Some(name) => posting::find(name, None)?,
+            None => posting::server_of(spool)?,
+        };
+        match batches::is_ready(server) {
+            Ok(()) => Ok(server),
+            Err(why) => bail!("{why}; nothing was taken"),
+        }
+    }
+
+    fn report(&self, mut report: Value, said: &str, damages: &Damages) -> Result<()> {
+        if self.json {
+            damages.json(&mut report);
+            return output::json(&report);
+        }
+        output::said(&format!("{said}{}", damages.said()))
+    }
+}

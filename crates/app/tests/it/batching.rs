@@ -1,0 +1,168 @@
+//! Batches that go out: written beside a running server and without one, taken whole by rnews, and neither lost nor doubled.
+
+use std::path::PathBuf;
+
+use newsreel_host::{Disk as _, RealDisk};
+use serde_json::Value;
+
+use crate::client::NewsClient;
+use crate::spool::{Server, Spool, newsreel, said};
+
+/// A site with a neighbour that gets batches.
+fn site(feed: &str) -> (Spool, Server) {
+    let spool = Spool::with(&format!(
+        "{}\n[[peer]]\nname = 'leaf.example'\n[[peer.feed]]\nkind = 'batch'\n{feed}",
+        Spool::changed(&[(
+            "[articles]",
+            "[engine]\npath_identity = 'us.example'\n\n[articles]"
+        )])
+    ));
+    let server = spool.serve();
+    spool.text(&["group", "add", "misc.test"]);
+    (spool, server)
+}
+
+fn receive(server: &Server, numbers: std::ops::Range<u32>) {
+    let mut feeder = NewsClient::connect(server.address);
+    for n in numbers {
+        let said = feeder.takethis(&format!("<{n}@t.example>"), "misc.test");
+        assert!(said.starts_with("239"), "{said}");
+    }
+}
+
+fn files(report: &Value) -> Vec<PathBuf> {
+    let batches = report["feeds"][0]["batches"].as_array().unwrap().iter();
+    let paths = batches.map(|batch| batch["file"].as_str().unwrap());
+    paths.map(PathBuf::from).collect()
+}
+
+#[test]
+fn batches_are_written_beside_a_server_and_without_one_and_taken_whole() {
+    let (spool, server) = site("batch_octets_max = 2000\n");
+    let leaf = Spool::new();
+    let leaf_server = leaf.serve();
+    leaf.text(&["group", "add", "misc.test"]);
+    let mut from = 0;
+    let mut taken = 0;
+    for packing in ["none", "gzip", "bzip2", "zstd"] {
+        receive(&server, from..from + 10);
+        from += 10;
+        let dry = spool.json(&["batch", "leaf.example", "--dry-run"]);
+        assert_eq!(dry["feeds"][0]["articles"], 10, "{dry}");
+        let report = spool.json(&["batch", "leaf.example", "--packing", packing]);
+        let batches = files(&report);
+        assert!(batches.len() > 1, "{report}");
+        for batch in batches {
+            let said = leaf.json(&["rnews", batch.to_str().unwrap()]);
+            assert_eq!(said["damaged"], 0, "{said}");
+            taken += said["accepted"].as_u64().unwrap();
+        }
+    }
+    assert_eq!(taken, 40);
+    receive(&server, 40..50);
+    server.stop();
+    // What there was is in its files still; what came since is written without a server.
+    let report = spool.json(&["batch", "leaf.example/all", "--octets", "1000000"]);
+    assert!(report["feeds"][0]["waiting"].as_array().unwrap().len() > 4);
+    let batches = files(&report);
+    assert_eq!(batches.len(), 1, "{report}");
+    let said = leaf.json(&["rnews", batches[0].to_str().unwrap()]);
+    assert_eq!(said["accepted"], 10, "{said}");
+    // The server goes on where the command was.
+    let server = spool.serve();
+    receive(&server, 50..51);
+    let said = spool.text(&["batch", "leaf.example"]);
+    assert!(said.starts_with("leaf.example/all: 1 article, "), "{said}");
+    let wrong = spool.error(&["batch", "nobody.example"]);
+    assert!(
+        wrong.contains("there is no peer \"nobody.example\""),
+        "{wrong}"
+    );
+    let mut reader = NewsClient::connect(leaf_server.address);
+    assert!(reader.ask("GROUP misc.test").starts_with("211 50 "));
+    server.stop();
+    leaf_server.stop();
+}
+
+/// Gives the batches to a shell that reads this.
+fn given_to(spool: &Spool, script: &str) -> Result<String, String> {
+    let mut command = newsreel();
+    command
+        .args(["batch", "leaf.example", "--config"])
+        .arg(spool.config())
+        .args(["--", "/bin/sh", "-c", script]);
+    said(command.output().unwrap())
+}
+
+/// A program gets each batch; what it does not take stays.
+#[test]
+fn a_program_gets_the_batches_and_keeps_their_order() {
+    let (spool, server) = site("packing = 'none'\nbatch_octets_max = 1024\n");
+    receive(&server, 0..9);
+    let out = spool.folder().join("out");
+    let script = format!(
+        "test $(cat {0} 2> /dev/null | grep -c '^#! rnews') -lt 4 || exit 1; cat >> {0}",
+        out.display()
+    );
+    let failed = given_to(&spool, &script).unwrap_err();
+    assert!(
+        failed.contains("/bin/sh failed") && failed.contains("stays in"),
+        "{failed}"
+    );
+    RealDisk.remove(&out).unwrap();
+    let script = format!("cat >> {}", out.display());
+    let told = given_to(&spool, &script).unwrap();
+    assert!(told.contains("batches handed over"), "{told}");
+    let text = newsreel_host::read_whole(&RealDisk, &out, 1 << 20).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    assert!(
+        text.contains("<8@t.example>") && !text.contains("<0@t.example>"),
+        "{text}"
+    );
+    let folder = spool.path().join("batches/out/leaf.example");
+    assert_eq!(RealDisk.list(&folder).unwrap(), []);
+    server.stop();
+}
+
+/// The command is killed again and again, alone on the spool, while somebody takes finished batches away.
+#[test]
+fn a_kill_loses_and_doubles_nothing() {
+    let (spool, server) = site("packing = 'none'\nbatch_octets_max = 3000\n");
+    receive(&server, 0..300);
+    server.stop();
+    let folder = spool.path().join("batches/out/leaf.example");
+    let mut ids = Vec::new();
+    let mut take_away = || {
+        for entry in RealDisk.list(&folder).unwrap_or_default() {
+            if entry.name.ends_with(".batch") {
+                let path = folder.join(&entry.name);
+                let text = newsreel_host::read_whole(&RealDisk, &path, 1 << 20).unwrap();
+                let text = String::from_utf8(text).unwrap();
+                let found = text
+                    .lines()
+                    .filter_map(|line| line.strip_prefix("Message-ID: "));
+                ids.extend(found.map(str::to_owned));
+                RealDisk.remove(&path).unwrap();
+            }
+        }
+    };
+    let mut killed = 0;
+    for round in 1..60 {
+        let mut command = newsreel();
+        command
+            .args(["batch", "leaf.example", "--config"])
+            .arg(spool.config());
+        let mut child = command.stdout(std::process::Stdio::null()).spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(4 * round));
+        child.kill().unwrap();
+        killed += u32::from(!child.wait().unwrap().success());
+        take_away();
+    }
+    spool.text(&["batch", "leaf.example"]);
+    take_away();
+    assert!(killed > 5, "{killed}");
+    ids.sort_unstable();
+    let mut expected: Vec<String> = (0..300).map(|n| format!("<{n}@t.example>")).collect();
+    expected.sort_unstable();
+    assert_eq!(ids, expected);
+}

@@ -1,0 +1,144 @@
+//! Mail folders and directory trees are taken article by article, each answered for; what is damaged is named.
+
+use std::io::Write as _;
+
+use newsreel_host::{Disk as _, RealDisk, replace_file};
+
+use crate::client::NewsClient;
+use crate::spool::{Server, Spool};
+
+fn served() -> (Spool, Server) {
+    let spool = Spool::new();
+    let server = spool.serve();
+    spool.text(&["group", "add", "misc.test"]);
+    (spool, server)
+}
+
+fn article(nth: u32, body: &str) -> String {
+    format!(
+        "Path: peer.example!not-for-mail\nFrom: a@example.org\nNewsgroups: misc.test\nSubject: a test\n\
+         Date: Wed, 31 Dec 2025 12:00:00 +0000\nMessage-ID: <{nth}@import.example>\n\n{body}\n"
+    )
+}
+
+fn file(spool: &Spool, name: &str, octets: &[u8]) -> String {
+    let path = spool.folder().join(name);
+    replace_file(&RealDisk, &path, octets).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+fn body(server: &Server, nth: u32) -> Vec<String> {
+    let mut client = NewsClient::connect(server.address);
+    let said = client.ask(&format!("BODY <{nth}@import.example>"));
+    assert!(said.starts_with("222"), "{said}");
+    let lines = client.raw_block();
+    lines
+        .into_iter()
+        .map(|line| String::from_utf8(line).unwrap())
+        .collect()
+}
+
+#[test]
+fn mail_folders_are_taken_and_damage_is_named() {
+    let (spool, server) = served();
+    let parts = [
+        "junk\n\n".to_owned(),
+        format!(
+            "From news Wed Dec 31 12:00:00 2025\n{}\n",
+            article(1, ">From here\n>>From there\n.")
+        ),
+        format!(
+            "From -42\n{}\n",
+            article(2, "two").replace("Message-ID", "X-Nothing")
+        ),
+        format!(
+            "From x\n{}\n",
+            article(3, "three").replace("misc.test", "no.such.group")
+        ),
+        format!("From x\n{}\n", article(4, "four").replace('\n', "\r\n")),
+        format!("From x\n{}\n", article(1, "again")),
+    ];
+    let folder = file(&spool, "folder", parts.concat().as_bytes());
+    let dry = spool.json(&["import", "mbox", "--dry-run", &folder]);
+    assert_eq!(
+        (&dry["articles"], &dry["damaged"]),
+        (&4.into(), &2.into()),
+        "{dry}"
+    );
+    let report = spool.json(&["import", "mbox", &folder]);
+    let counts = ["accepted", "refused", "rejected", "deferred", "damaged"];
+    let counts = counts.map(|key| report[key].as_u64().unwrap());
+    assert_eq!(counts, [2, 1, 1, 0, 2], "{report}");
+    let named = report["damages"].to_string();
+    assert!(
+        named.contains("octet 0: no \\\"From \\\" line") && named.contains("Message-ID"),
+        "{named}"
+    );
+    assert_eq!(report["kept_in"].as_array().unwrap().len(), 1);
+    assert_eq!(body(&server, 1), ["From here", ">From there", ".."]);
+    assert_eq!(body(&server, 4), ["four"]);
+
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    let one = format!("From x\n{}", article(5, ">>From me"));
+    packed.write_all(one.as_bytes()).unwrap();
+    let packed = file(&spool, "folder.gz", &packed.finish().unwrap());
+    let told = spool.text(&["import", "mbox", "--quoting", "mboxo", "-v", &packed]);
+    assert!(
+        told.starts_with("<5@import.example> accepted\n1 accepted"),
+        "{told}"
+    );
+    assert_eq!(body(&server, 5), [">>From me"]);
+    server.stop();
+    let away = spool.error(&["import", "mbox", &packed]);
+    assert!(away.contains("no server is running"), "{away}");
+}
+
+#[test]
+fn a_tree_is_taken_in_the_order_of_its_numbers() {
+    let (spool, server) = served();
+    let root = spool.folder().join("articles");
+    for folder in ["misc/test", "misc/other"] {
+        RealDisk.create_dir_all(&root.join(folder)).unwrap();
+    }
+    for nth in [1, 2, 10, 9] {
+        file(
+            &spool,
+            &format!("articles/misc/test/{nth}"),
+            article(nth, "text").as_bytes(),
+        );
+    }
+    // Under a second name, no article, no name of one.
+    file(
+        &spool,
+        "articles/misc/other/1",
+        article(9, "text").as_bytes(),
+    );
+    file(&spool, "articles/misc/other/2", b"\x00\x01");
+    file(&spool, "articles/.overview", b"1\tx\n");
+    let root = root.to_str().unwrap();
+    let dry = spool.json(&["import", "tree", "--dry-run", root]);
+    assert_eq!(
+        (&dry["articles"], &dry["damaged"]),
+        (&5.into(), &1.into()),
+        "{dry}"
+    );
+    let report = spool.json(&["import", "tree", root]);
+    let counts = ["accepted", "refused", "rejected", "damaged"];
+    let counts = counts.map(|key| report[key].as_u64().unwrap());
+    assert_eq!(counts, [4, 1, 0, 1], "{report}");
+    assert!(
+        report["damages"].to_string().contains("misc/other/2"),
+        "{report}"
+    );
+    assert_eq!(report["kept_in"].to_string(), "[]");
+    let mut client = NewsClient::connect(server.address);
+    client.ask("GROUP misc.test");
+    // misc/other comes first, and has article 9.
+    for (number, nth) in [(1, 9), (2, 1), (3, 2), (4, 10)] {
+        let said = client.ask(&format!("STAT {number}"));
+        assert!(said.contains(&format!("<{nth}@import.example>")), "{said}");
+    }
+    let none = spool.error(&["import", "tree", "/no/such/tree"]);
+    assert!(none.contains("/no/such/tree"), "{none}");
+    server.stop();
+}

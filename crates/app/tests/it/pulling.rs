@@ -1,0 +1,187 @@
+//! Articles fetched from a server as a newsreader does: once each, only what is new, whatever ends whoever fetches.
+
+use std::net::SocketAddr;
+use std::process::Stdio;
+use std::time::Duration;
+
+use newsreel_testkit::free_ports;
+
+use crate::client::NewsClient;
+use crate::spool::{Server, Spool, newsreel};
+
+/// The server that articles are fetched from.
+fn upstream(name: &str, address: SocketAddr) -> (Spool, Server) {
+    let config = Spool::changed(&[
+        (
+            "[articles]",
+            &format!("[engine]\npath_identity = '{name}'\n\n[articles]"),
+        ),
+        ("127.0.0.1:0", &address.to_string()),
+    ]);
+    let spool = Spool::with(&config);
+    let server = spool.serve();
+    spool.text(&["group", "add", "misc.test"]);
+    spool.text(&["group", "add", "misc.other"]);
+    (spool, server)
+}
+
+/// Ours.
+fn site(address: SocketAddr, more: &str) -> Spool {
+    let config = Spool::changed(&[(
+        "[articles]",
+        "[engine]\npath_identity = 'us.example'\n\n[articles]",
+    )]);
+    Spool::with(&format!(
+        "{config}\n[[pull]]\nname = 'up'\naddress = '{address}'\n{more}"
+    ))
+}
+
+fn free() -> SocketAddr {
+    ([127, 0, 0, 1], free_ports().unwrap()).into()
+}
+
+fn give(server: &Server, numbers: std::ops::Range<u32>, group: &str) {
+    let mut feeder = NewsClient::connect(server.address);
+    for n in numbers {
+        let said = feeder.takethis(&format!("<{n}@t.example>"), group);
+        assert!(said.starts_with("239"), "{said}");
+    }
+}
+
+fn counts(report: &serde_json::Value) -> [u64; 3] {
+    ["accepted", "known", "wanted"].map(|key| report["last"][key].as_u64().unwrap())
+}
+
+#[test]
+fn what_is_new_is_fetched_once() {
+    let address = free();
+    let (up, up_server) = upstream("up.example", address);
+    give(&up_server, 0..70, "misc.test");
+    give(&up_server, 70..75, "misc.other");
+    let ours = site(address, "interval_s = 0\n");
+    let server = ours.serve();
+    ours.text(&["group", "add", "misc.test"]);
+    let dry = ours.json(&["pull", "up", "--dry-run"]);
+    assert_eq!(counts(&dry), [0, 0, 70], "{dry}");
+    // One is here already.
+    give(&server, 7..8, "misc.test");
+    let first = ours.json(&["pull", "up"]);
+    assert_eq!(counts(&first), [69, 1, 0], "{first}");
+    assert_eq!(first["last"]["groups"], 1, "misc.other is not here");
+    let again = ours.json(&["pull", "up"]);
+    assert_eq!(counts(&again), [0; 3], "{again}");
+    give(&up_server, 75..80, "misc.test");
+    assert_eq!(counts(&ours.json(&["pull", "up"])), [5, 0, 0]);
+    let mut reader = NewsClient::connect(server.address);
+    assert!(reader.ask("GROUP misc.test").starts_with("211 75 "));
+    let path = reader.ask("HDR Path <9@t.example>");
+    assert!(path.starts_with("225"), "{path}");
+    let path = String::from_utf8_lossy(&reader.raw_block()[0]).into_owned();
+    assert!(
+        path.contains("us.example!") && path.contains("up.example!"),
+        "{path}"
+    );
+    let listed = ours.text(&["pull", "--list"]);
+    assert!(
+        listed.contains("on call") && listed.contains("waits"),
+        "{listed}"
+    );
+    // As any server, with groups; and by itself, without one of ours.
+    ours.text(&["group", "add", "misc.other"]);
+    server.stop();
+    let alone = ours.text(&["pull", &address.to_string(), "misc.*", "!misc.test"]);
+    assert!(
+        alone.contains("1 group,") && alone.contains(": 5 accepted, 0 known"),
+        "{alone}"
+    );
+    let unknown = ours.error(&["pull", "nowhere.example"]);
+    assert!(unknown.contains("say which groups"), "{unknown}");
+    up_server.stop();
+    let away = ours.error(&["pull", "up"]);
+    assert!(away.contains(&address.to_string()), "{away}");
+    drop(up);
+}
+
+/// Killed again and again, with little taken each time: in the end everything is here once.
+#[test]
+fn a_kill_loses_and_doubles_nothing() {
+    let address = free();
+    let (_up, up_server) = upstream("up.example", address);
+    give(&up_server, 0..1500, "misc.test");
+    let ours = site(address, "interval_s = 0\nfirst_articles_max = 0\n");
+    let server = ours.serve();
+    ours.text(&["group", "add", "misc.test"]);
+    server.stop();
+    let mut killed = 0;
+    for round in 1..25 {
+        let mut command = newsreel();
+        command.args(["pull", "up", "--config"]).arg(ours.config());
+        let mut child = command.stdout(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(8 * round));
+        child.kill().unwrap();
+        killed += u32::from(!child.wait().unwrap().success());
+    }
+    assert!(killed > 5, "{killed}");
+    ours.text(&["pull", "up"]);
+    let server = ours.serve();
+    let mut reader = NewsClient::connect(server.address);
+    let group = reader.ask("GROUP misc.test");
+    assert!(group.starts_with("211 1500 "), "{group}");
+    server.stop();
+    up_server.stop();
+}
+
+/// A server that begins anew has other articles under the numbers that were fetched.
+#[test]
+fn numbers_that_are_given_anew_are_noticed() {
+    let address = free();
+    let (up, up_server) = upstream("up.example", address);
+    give(&up_server, 0..20, "misc.test");
+    let ours = site(address, "interval_s = 0\n");
+    let server = ours.serve();
+    ours.text(&["group", "add", "misc.test"]);
+    assert_eq!(counts(&ours.json(&["pull", "up"])), [20, 0, 0]);
+    up_server.stop();
+    drop(up);
+    // Fewer numbers than before, and then as many with other articles.
+    for (numbers, accepted) in [(100..110, 10), (200..240, 40)] {
+        let (_up, up_server) = upstream("up.example", address);
+        give(&up_server, numbers, "misc.test");
+        let report = ours.json(&["pull", "up"]);
+        assert_eq!(counts(&report), [accepted, 0, 0], "{report}");
+        assert_eq!(report["last"]["renumbered"][0], "misc.test", "{report}");
+        up_server.stop();
+    }
+    server.stop();
+}
+
+#[test]
+fn pulls_run_by_schedule_and_follow_the_configuration() {
+    let address = free();
+    let (_up, up_server) = upstream("up.example", address);
+    give(&up_server, 0..3, "misc.test");
+    let ours = site(address, "interval_s = 1\ngroups = 'misc.other'\n");
+    let server = ours.serve();
+    ours.text(&["group", "add", "misc.test"]);
+    let state = || ours.json(&["pull", "--list"])["pulls"][0].clone();
+    let until = |what: &str, is_so: &dyn Fn() -> bool| {
+        for _ in 0..300 {
+            if is_so() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        panic!("waited in vain for {what}: {}", state());
+    };
+    until("a run", &|| state()["ended"].is_number());
+    assert_eq!(state()["accepted"], 0);
+    let config = Spool::changed(&[]);
+    ours.configure(&format!(
+        "{config}\n[[pull]]\nname = 'up'\naddress = '{address}'\ninterval_s = 1\n"
+    ));
+    server.signal("HUP");
+    until("the other groups", &|| state()["accepted"] == 3);
+    up_server.stop();
+    until("a failure", &|| state()["failed"].is_string());
+    server.stop();
+}

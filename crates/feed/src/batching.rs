@@ -1,0 +1,408 @@
+//! Batches: the articles of a feed from its place in the log on, written to files.
+//!
+//! A feed of batches has nothing in memory and no connection; it stands in the log until somebody asks for its batches.  Each batch
+//! moves the place by itself, on disk, before it gets its name: whoever is killed loses nothing, and no article is in two of them.
+
+use std::io;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use newsreel_engine::{FedArticle, FeedCursor, FeedRead};
+use newsreel_service::{ArticleBuf, ArticleQuery, NewsService as _, Part};
+use newsreel_wire::nntp::framing::wire_to_lf;
+use newsreel_wire::{MessageId, Sequence, batch};
+use serde::{Deserialize, Serialize};
+
+use crate::config::{FeedKind, Packing};
+use crate::feed::Feed;
+use crate::outgoing::{Outgoing, Whole, Wrapping, Writing};
+use crate::peers::Peers;
+use crate::queue::GONE_NAMED_MAX;
+
+/// Where batches go in a spool, unless the configuration says.
+const FOLDER: &str = "batches/out";
+
+/// What is wanted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+pub struct Batching {
+    /// A peer, or one feed as `peer/feed`.
+    pub name: String,
+    /// Instead of the feed's `batch_octets_max`.
+    pub octets_max: Option<u64>,
+    /// Instead of the feed's `packing`.
+    pub packing: Option<Packing>,
+    /// Only count what would go.
+    pub dry_run: bool,
+}
+
+/// A batch that is written.
+#[derive(Debug, Clone, Serialize)]
+pub struct Batch {
+    /// Where it is.
+    pub file: PathBuf,
+    /// Articles in it.
+    pub articles: u64,
+    /// Its octets before it is packed.
+    pub octets: u64,
+    /// Octets of the file.
+    pub packed_octets: u64,
+}
+
+/// What came of one feed.
+#[derive(Debug, Clone, Serialize)]
+pub struct Batched {
+    /// The peer.
+    pub peer: String,
+    /// The feed.
+    pub feed: String,
+    /// Where its batches are.
+    pub folder: PathBuf,
+    /// Batches that waited there before.
+    pub waiting: Vec<PathBuf>,
+    /// Those that were added.
+    pub batches: Vec<Batch>,
+    /// Articles of them; with `dry_run` those that would go.
+    pub articles: u64,
+    /// Octets of those articles; before packing.
+    pub octets: u64,
+    /// Articles that were gone before they could be written, in all.
+    pub gone: u64,
+    /// Some of them, by message-id.
+    pub gone_ids: Vec<String>,
+    /// Sequences of the log that were gone: at most so many articles were missed.
+    pub missed: u64,
+    /// Why not everything was written, if it was not.
+    pub stopped: Option<String>,
+}
+
+/// Says how far it is, of how many; `false`: that is enough.
+pub type Told<'t> = &'t mut dyn FnMut(u64, u64) -> bool;
+
+/// An article that goes.
+struct Going {
+    sequence: Sequence,
+    id: String,
+    octets: u32,
+}
+
+impl Peers {
+    /// Writes what waits for feeds of batches.  Waits for the disk.
+    ///
+    /// # Errors
+    /// When there is no such feed, or nothing can be written or noted; what is named so far is sound and counts.
+    pub async fn batch(
+        &self,
+        wanted: &Batching,
+        told: Told<'_>,
+    ) -> Result<Vec<Batched>, io::Error> {
+        let feeds = self.named(&wanted.name);
+        let batches = |feed: &&Arc<Feed>| feed.config.kind == FeedKind::Batch;
+        let those: Vec<_> = feeds.iter().filter(batches).collect();
+        if those.is_empty() {
+            let why = match feeds.is_empty() {
+                true => format!("there is no peer {:?} in the configuration", wanted.name),
+                false => format!(
+                    "no feed of {:?} has `kind = \"batch\"` in the configuration",
+                    wanted.name
+                ),
+            };
+            return Err(io::Error::other(why));
+        }
+        let mut all = Vec::new();
+        for feed in those {
+            // One at a time: the place is this one's until it is done.
+            let _alone = feed.batching.lock().await;
+            let run = Run::new(self, feed, wanted);
+            all.push(match wanted.dry_run {
+                true => run.count(told)?,
+                false => run.write(told).await?,
+            });
+        }
+        Ok(all)
+    }
+
+    /// Where a feed's batches go.
+    pub(crate) fn folder_of(&self, feed: &Feed) -> PathBuf {
+        match feed.config.folder.as_os_str().is_empty() {
+            true => self.spool.join(FOLDER).join(&feed.peer.name),
+            false => feed.config.folder.clone(),
+        }
+    }
+}
+
+/// One feed's batches.
+struct Run<'p> {
+    peers: &'p Peers,
+    feed: &'p Feed,
+    folder: Outgoing,
+    wrapping: Wrapping,
+    octets_max: u64,
+    /// What the directory may still take.
+    room: u64,
+    done: Batched,
+}
+
+impl<'p> Run<'p> {
+    fn new(peers: &'p Peers, feed: &'p Feed, wanted: &Batching) -> Self {
+        let path = peers.folder_of(feed);
+        Self {
+            peers,
+            feed,
+            wrapping: Wrapping {
+                packing: wanted.packing.unwrap_or(feed.config.packing),
+                unpacker: feed.config.unpacker.clone(),
+            },
+            octets_max: wanted.octets_max.unwrap_or(feed.config.batch_octets_max),
+            room: 0,
+            done: Batched {
+                peer: feed.peer.name.clone(),
+                feed: feed.config.name.clone(),
+                folder: path.clone(),
+                waiting: Vec::new(),
+                batches: Vec::new(),
+                articles: 0,
+                octets: 0,
+                gone: 0,
+                gone_ids: Vec::new(),
+                missed: 0,
+                stopped: None,
+            },
+            folder: Outgoing::new(Arc::clone(&peers.disk), path, &feed.config.name),
+        }
+    }
+
+    /// Says what would go.
+    fn count(mut self, told: Told<'_>) -> Result<Batched, io::Error> {
+        (self.done.waiting, _) = self.folder.finished()?;
+        let mut going = Vec::new();
+        let mut steps = Steps::new(self.peers, self.feed);
+        while steps.next(&mut going, &mut self.done)? && told(steps.done(), steps.total()) {
+            for article in going.drain(..) {
+                self.done.articles += 1;
+                self.done.octets += u64::from(article.octets);
+            }
+        }
+        Ok(self.done)
+    }
+
+    async fn write(mut self, told: Told<'_>) -> Result<Batched, io::Error> {
+        if self.feed.is_paused() {
+            self.done.stopped = Some("the feed is paused".to_owned());
+            return Ok(self.done);
+        }
+        let settled = self.feed.queue.lock().place().needs_from();
+        self.folder.tidy(settled)?;
+        let (waiting, octets) = self.folder.finished()?;
+        self.done.waiting = waiting;
+        self.room = self.feed.config.waiting_octets_max.saturating_sub(octets);
+        let mut going = Vec::new();
+        let mut steps = Steps::new(self.peers, self.feed);
+        let (mut memory, mut framed, mut batch) = (ArticleBuf::new(), Framed::default(), None);
+        while steps.next(&mut going, &mut self.done)? {
+            for article in going.drain(..) {
+                if !framed.read(self.peers, &article.id, &mut memory).await? {
+                    self.gone(article.id);
+                    continue;
+                }
+                if !self.put(&mut batch, &article, &framed.batch)? {
+                    let octets = self.feed.config.waiting_octets_max;
+                    self.done.stopped = Some(format!(
+                        "finished batches in {} have `waiting_octets_max`, {octets} octets, already",
+                        self.folder.path().display()
+                    ));
+                    return Ok(self.done);
+                }
+            }
+            let is_wanted = told(steps.done(), steps.total());
+            if !is_wanted || self.feed.stop.is_started() {
+                self.done.stopped = Some("it was interrupted".to_owned());
+                break;
+            }
+        }
+        let to = steps.cursor.position();
+        match batch {
+            Some(batch) => self.finish(batch, to)?,
+            None => self.move_to(to)?,
+        }
+        Ok(self.done)
+    }
+
+    /// Puts an article into the batch, or into the next; `false`: the directory is full, and it is in none.
+    fn put(
+        &mut self,
+        batch: &mut Option<Writing>,
+        article: &Going,
+        framed: &[u8],
+    ) -> Result<bool, io::Error> {
+        let is_full = |it: &mut Writing| it.octets() + framed.len() as u64 > self.octets_max;
+        if let Some(full) = batch.take_if(is_full) {
+            self.finish(full, article.sequence)?;
+        }
+        let batch = match batch {
+            Some(batch) => batch,
+            None if self.room == 0 => {
+                self.move_to(article.sequence)?;
+                return Ok(false);
+            }
+            none => none.insert(self.folder.begin(article.sequence, &self.wrapping)?),
+        };
+        batch.write(framed)?;
+        Ok(true)
+    }
+
+    /// A batch is complete: it is on disk, the place moves behind it, on disk too, and it gets its name.
+    fn finish(&mut self, batch: Writing, to: Sequence) -> Result<(), io::Error> {
+        let whole: Whole = self.folder.finish(batch, to)?;
+        self.move_to(to)?;
+        let mut queue = self.feed.queue.lock();
+        queue.tally.accepted += whole.articles;
+        queue.tally.octets += whole.octets;
+        drop(queue);
+        self.done.batches.push(Batch {
+            file: self.folder.name(&whole)?,
+            articles: whole.articles,
+            octets: whole.octets,
+            packed_octets: whole.packed_octets,
+        });
+        self.done.articles += whole.articles;
+        self.done.octets += whole.octets;
+        self.room = self.room.saturating_sub(whole.packed_octets);
+        Ok(())
+    }
+
+    /// Everything before is settled.
+    fn move_to(&self, to: Sequence) -> Result<(), io::Error> {
+        self.feed.queue.lock().pass(to);
+        self.peers.places.write().map_err(io::Error::other)?;
+        self.peers.hold_log();
+        Ok(())
+    }
+
+    fn gone(&mut self, id: String) {
+        let mut queue = self.feed.queue.lock();
+        queue.tally.gone += 1;
+        queue.name_gone(&id);
+        drop(queue);
+        self.done.gone += 1;
+        let (peer, feed) = (&self.done.peer, &self.done.feed);
+        if self.done.gone_ids.len() < GONE_NAMED_MAX {
+            tracing::warn!(
+                peer,
+                feed,
+                id,
+                "the article was gone before it could be sent"
+            );
+            self.done.gone_ids.push(id);
+        }
+    }
+}
+
+/// An article with its header line, as batches have it.
+#[derive(Default)]
+struct Framed {
+    text: Vec<u8>,
+    batch: Vec<u8>,
+}
+
+impl Framed {
+    /// Reads an article; `false`: it is gone.
+    async fn read(
+        &mut self,
+        peers: &Peers,
+        id: &str,
+        memory: &mut ArticleBuf,
+    ) -> Result<bool, io::Error> {
+        let Ok(id) = MessageId::parse(id.as_bytes()) else {
+            return Ok(false);
+        };
+        let service = peers.engine.service();
+        let query = ArticleQuery::ById(id);
+        let found = service.article(query, Part::Whole, memory).await;
+        if found.map_err(io::Error::other)?.is_none() {
+            return Ok(false);
+        }
+        self.text.clear();
+        self.batch.clear();
+        wire_to_lf(memory.content(), &mut self.text);
+        batch::write_article(&self.text, &mut self.batch);
+        Ok(true)
+    }
+}
+
+/// The log from a feed's place to where it ended when this began.
+struct Steps<'p> {
+    feed: &'p Feed,
+    cursor: FeedCursor,
+    from: Sequence,
+    end: Sequence,
+    now_s: u64,
+    /// The next article is too young.
+    is_over: bool,
+}
+
+impl<'p> Steps<'p> {
+    fn new(peers: &Peers, feed: &'p Feed) -> Self {
+        let from = feed.queue.lock().place().needs_from();
+        Self {
+            feed,
+            cursor: peers.engine.feed_from(from),
+            from,
+            end: peers.engine.watch_commits().borrow().next(),
+            now_s: peers.clock.now().secs,
+            is_over: false,
+        }
+    }
+
+    fn total(&self) -> u64 {
+        self.end.0.saturating_sub(self.from.0)
+    }
+
+    fn done(&self) -> u64 {
+        self.cursor.position().0.saturating_sub(self.from.0)
+    }
+
+    /// The articles of one commit that go; `false`: there are no more commits.
+    fn next(&mut self, going: &mut Vec<Going>, done: &mut Batched) -> Result<bool, io::Error> {
+        if self.is_over || self.cursor.position() >= self.end {
+            return Ok(false);
+        }
+        let (mut queue, now_s) = (self.feed.queue.lock(), self.now_s);
+        let (filter, end, is_over) = (&self.feed.filter, self.end, &mut self.is_over);
+        let read = self.cursor.read(|article| {
+            *is_over = article.sequence >= end || queue.is_too_young(article.arrival, now_s);
+            if *is_over {
+                return ControlFlow::Break(());
+            }
+            let place = queue.place();
+            let goes = match article.sequence < place.next {
+                true => place.open.contains(&article.sequence),
+                false => takes(filter, article),
+            };
+            if goes {
+                going.push(Going {
+                    sequence: article.sequence,
+                    id: String::from_utf8_lossy(article.id).into_owned(),
+                    octets: article.octets,
+                });
+            }
+            ControlFlow::Continue(())
+        });
+        match read.map_err(io::Error::other)? {
+            FeedRead::End => self.is_over = true,
+            FeedRead::Missed { from, before, why } => {
+                let many = before.0.saturating_sub(from.0);
+                done.missed += many;
+                let (peer, feed) = (&done.peer, &done.feed);
+                tracing::error!(peer, feed, "missed up to {many} articles: {why}");
+            }
+            FeedRead::More => {}
+        }
+        Ok(true)
+    }
+}
+
+fn takes(filter: &crate::filter::Filter, article: &FedArticle<'_>) -> bool {
+    filter.takes_groups(article.newsgroups).is_ok() && filter.judge(article).is_ok()
+}

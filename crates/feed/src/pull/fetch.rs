@@ -1,0 +1,216 @@
+//! What is asked of a server that articles are fetched from: its groups, what is in one, and the articles.
+//!
+//! What it says is judged: a line that is none is passed over, an article that is too large is read and dropped.
+
+use newsreel_net::client::{Client, ClientError, Remote, Socket};
+use newsreel_wire::Wildmat;
+
+/// Articles asked for at once.
+pub(crate) const PIPELINED: usize = 32;
+/// A larger article is dropped; no storage method takes one.
+pub(crate) const ARTICLE_OCTETS_MAX: usize = 64 << 20;
+/// No server has more groups.
+pub const GROUPS_MAX: usize = 1_000_000;
+
+/// A connection to it.
+pub(crate) struct Upstream {
+    client: Client<Socket>,
+    /// The command that tells what is in a group.
+    over: &'static [u8],
+}
+
+/// A group there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Group {
+    pub(crate) name: String,
+    pub(crate) low: u64,
+    pub(crate) high: u64,
+}
+
+/// An article there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Row {
+    pub(crate) number: u64,
+    pub(crate) id: String,
+}
+
+/// An article that was asked for.
+#[derive(Debug)]
+pub(crate) enum Fetched {
+    /// In wire form.
+    Article(Vec<u8>),
+    /// It is not there any more.
+    Gone,
+    /// It is larger than any we take.
+    TooLarge,
+}
+
+impl Upstream {
+    pub(crate) async fn connect(remote: &Remote) -> Result<Self, ClientError> {
+        let client = Client::connect(remote).await?;
+        let capabilities = client.capabilities();
+        let is_old = capabilities.is_known() && !capabilities.has("OVER");
+        Ok(Self {
+            client,
+            over: if is_old { b"XOVER" } else { b"OVER" },
+        })
+    }
+
+    /// The groups there that match.
+    pub(crate) async fn groups(&mut self, wildmat: &Wildmat) -> Result<Vec<Group>, ClientError> {
+        const DOING: &str = "LIST ACTIVE";
+        self.client.command(&[b"LIST", b"ACTIVE"])?;
+        let code = self.client.reply(DOING).await?;
+        if code != 215 {
+            return Err(self.client.refused(DOING, code));
+        }
+        let mut groups = Vec::new();
+        while let Some(line) = self.client.line(DOING).await? {
+            if let Some(group) = listed(line)
+                && wildmat.matches(&group.name)
+                && groups.len() < GROUPS_MAX
+            {
+                groups.push(group);
+            }
+        }
+        Ok(groups)
+    }
+
+    /// Goes to a group; none: it is not there.
+    pub(crate) async fn group(&mut self, name: &str) -> Result<Option<Group>, ClientError> {
+        const DOING: &str = "GROUP";
+        self.client.command(&[b"GROUP", name.as_bytes()])?;
+        let code = self.client.reply(DOING).await?;
+        match code {
+            211 => {}
+            411 => return Ok(None),
+            _ => return Err(self.client.refused(DOING, code)),
+        }
+        let text = String::from_utf8_lossy(self.client.text());
+        let mut numbers = text.split_ascii_whitespace().map(|word| word.parse().ok());
+        let (count, low, high) = (numbers.next(), numbers.next(), numbers.next());
+        Ok(match (count.flatten(), low.flatten(), high.flatten()) {
+            (Some(0u64), _, _) => Some(Group {
+                name: name.to_owned(),
+                low: high.flatten().map_or(1, |high: u64| high.saturating_add(1)),
+                high: high.flatten().unwrap_or(0),
+            }),
+            (Some(_), Some(low), Some(high)) => Some(Group {
+                name: name.to_owned(),
+                low,
+                high,
+            }),
+            _ => None,
+        })
+    }
+
+    /// What is in the group between two numbers, by number.
+    pub(crate) async fn over(&mut self, from: u64, to: u64) -> Result<Vec<Row>, ClientError> {
+        const DOING: &str = "OVER";
+        let range = format!("{from}-{to}");
+        let mut code = self.ask_over(&range).await?;
+        if matches!(code, 500 | 501 | 503) && self.over == b"OVER" {
+            self.over = b"XOVER";
+            code = self.ask_over(&range).await?;
+        }
+        match code {
+            224 => {}
+            420 | 423 => return Ok(Vec::new()),
+            _ => return Err(self.client.refused(DOING, code)),
+        }
+        let mut rows = Vec::new();
+        while let Some(line) = self.client.line(DOING).await? {
+            if let Some(row) = row(line).filter(|row| (from..=to).contains(&row.number)) {
+                rows.push(row);
+            }
+        }
+        rows.sort_by_key(|row| row.number);
+        rows.dedup_by_key(|row| row.number);
+        Ok(rows)
+    }
+
+    async fn ask_over(&mut self, range: &str) -> Result<u16, ClientError> {
+        self.client.command(&[self.over, range.as_bytes()])?;
+        self.client.reply("OVER").await
+    }
+
+    /// Asks for articles of the group, at most [`PIPELINED`]; each is answered by [`Upstream::article`], in this order.
+    pub(crate) async fn ask(&mut self, numbers: &[u64]) -> Result<(), ClientError> {
+        for number in numbers {
+            self.client
+                .command(&[b"ARTICLE", number.to_string().as_bytes()])?;
+        }
+        self.client.send().await
+    }
+
+    /// The next article that was asked for.
+    pub(crate) async fn article(&mut self) -> Result<Fetched, ClientError> {
+        const DOING: &str = "ARTICLE";
+        let code = self.client.reply(DOING).await?;
+        match code {
+            220 => {}
+            420 | 423 | 430 => return Ok(Fetched::Gone),
+            _ => return Err(self.client.refused(DOING, code)),
+        }
+        let (mut wire, mut is_dropped) = (Vec::new(), false);
+        loop {
+            let piece = self.client.piece(DOING).await?;
+            is_dropped |= wire.len() + piece.octets.len() > ARTICLE_OCTETS_MAX;
+            match is_dropped {
+                true => wire = Vec::new(),
+                false => wire.extend_from_slice(piece.octets),
+            }
+            if piece.is_last {
+                return Ok(match is_dropped {
+                    true => Fetched::TooLarge,
+                    false => Fetched::Article(wire),
+                });
+            }
+        }
+    }
+
+    pub(crate) async fn quit(self) {
+        self.client.quit().await;
+    }
+}
+
+/// `name high low flag`.
+fn listed(line: &[u8]) -> Option<Group> {
+    let text = std::str::from_utf8(line).ok()?;
+    let mut words = text.split_ascii_whitespace();
+    let name = words.next()?.to_owned();
+    let high = words.next()?.parse().ok()?;
+    let low = words.next()?.parse().ok()?;
+    Some(Group { name, low, high })
+}
+
+/// Number and message-id of an overview line.
+fn row(line: &[u8]) -> Option<Row> {
+    let mut fields = line.split(|octet| *octet == b'\t');
+    let number = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
+    let id = std::str::from_utf8(fields.nth(3)?).ok()?.to_owned();
+    Some(Row { number, id })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_are_none_are_passed_over() {
+        let line = b"7\tsubject\tfrom\tdate\t<7@x>\t\t100\t1";
+        let id = "<7@x>".to_owned();
+        assert_eq!(row(line), Some(Row { number: 7, id }));
+        for line in [
+            &b""[..],
+            b"x\ta\tb\tc\t<1@x>",
+            b"7\ta\tb",
+            b"7\ta\tb\tc\t\xff",
+        ] {
+            assert_eq!(row(line), None, "{line:?}");
+        }
+        let group = listed(b"misc.test 0000012 0000003 y").unwrap();
+        assert_eq!((group.low, group.high), (3, 12));
+        assert_eq!(listed(b"misc.test x y"), None);
+    }
+}

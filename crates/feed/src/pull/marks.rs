@@ -1,0 +1,159 @@
+//! How far each group of each server was fetched: everything before a number is settled, and which article the one before it was.
+//!
+//! The file `pulls` in the spool keeps it; it is replaced whole, after the articles are here on disk.  One that is lost costs looking at what is
+//! here already.  The message-id tells a server that has given its numbers anew.  `docs/formats/spool.md` has the layout.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use newsreel_host::{Disk, ErrorKind, read_whole, replace_file};
+use parking_lot::Mutex;
+
+/// A group's mark.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mark {
+    /// The first number that is not settled.
+    pub(crate) next: u64,
+    /// The message-id of the one before it, if it was seen.
+    pub(crate) last: Option<String>,
+}
+
+/// Server and group.
+type Key = (String, String);
+
+/// The marks of all servers.
+#[derive(Debug)]
+pub(crate) struct Marks {
+    disk: Arc<dyn Disk>,
+    file: PathBuf,
+    all: Mutex<BTreeMap<Key, Mark>>,
+}
+
+/// The file in the spool; it has a line for each group.
+const FILE: &str = "pulls";
+const FILE_OCTETS_MAX: usize = 256 << 20;
+/// The first line: these words, and the crc32c of all lines behind it, hexadecimal.
+const WORDS: &str = "newsreel pulls 1 ";
+
+impl Marks {
+    /// As they were written last.
+    pub(crate) fn load(disk: &Arc<dyn Disk>, spool: &Path) -> Self {
+        let file = spool.join(FILE);
+        let read = read_whole(disk.as_ref(), &file, FILE_OCTETS_MAX);
+        let all = match read {
+            Ok(octets) => parse(&octets).ok_or_else(|| "it is damaged".to_owned()),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(BTreeMap::new()),
+            Err(error) => Err(error.to_string()),
+        };
+        let all = all.unwrap_or_else(|why| {
+            let file = file.display();
+            tracing::error!(
+                "{file} does not say how far groups were fetched: {why}; what their servers have is looked at again"
+            );
+            BTreeMap::new()
+        });
+        Self {
+            disk: Arc::clone(disk),
+            file,
+            all: Mutex::new(all),
+        }
+    }
+
+    pub(crate) fn of(&self, server: &str, group: &str) -> Option<Mark> {
+        let key = (server.to_owned(), group.to_owned());
+        self.all.lock().get(&key).cloned()
+    }
+
+    /// Notes how far a group was fetched; durable when it returns.
+    pub(crate) fn set(
+        &self,
+        server: &str,
+        group: &str,
+        mark: Mark,
+    ) -> Result<(), newsreel_host::Error> {
+        let key = (server.to_owned(), group.to_owned());
+        // Held while it is written: who comes later writes what is newer.
+        let mut all = self.all.lock();
+        if all.get(&key) == Some(&mark) {
+            return Ok(());
+        }
+        all.insert(key, mark);
+        replace_file(self.disk.as_ref(), &self.file, print(&all).as_bytes())
+    }
+}
+
+fn print(all: &BTreeMap<Key, Mark>) -> String {
+    let mut lines = String::new();
+    for ((server, group), mark) in all {
+        let last = mark.last.as_deref().unwrap_or("-");
+        let _ = writeln!(lines, "{server} {group} {} {last}", mark.next);
+    }
+    let crc = crc32c::crc32c(lines.as_bytes());
+    format!("{WORDS}{crc:08x}\n{lines}")
+}
+
+fn parse(octets: &[u8]) -> Option<BTreeMap<Key, Mark>> {
+    let text = std::str::from_utf8(octets).ok()?;
+    let (first, lines) = text.split_once('\n')?;
+    let crc = u32::from_str_radix(first.strip_prefix(WORDS)?, 16).ok()?;
+    if crc != crc32c::crc32c(lines.as_bytes()) {
+        return None;
+    }
+    lines.lines().map(parse_line).collect()
+}
+
+fn parse_line(line: &str) -> Option<(Key, Mark)> {
+    let mut words = line.split(' ');
+    let mut word = || words.next().filter(|word| !word.is_empty());
+    let key = (word()?.to_owned(), word()?.to_owned());
+    let next = word()?.parse().ok()?;
+    let last = word()?;
+    let last = (last != "-").then(|| last.to_owned());
+    words.next().is_none().then_some((key, Mark { next, last }))
+}
+
+/// Takes any octets for the file, as they are and behind a right checksum; says whether they are one, the same when written again.
+pub(crate) fn is_file(octets: &[u8]) -> bool {
+    let crc = crc32c::crc32c(octets);
+    let made = [format!("{WORDS}{crc:08x}\n").as_bytes(), octets].concat();
+    let _ = parse(&made);
+    parse(octets).is_some_and(|all| parse(print(&all).as_bytes()) == Some(all))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_damaged_file_is_none() {
+        let mark = |next, last: Option<&str>| Mark {
+            next,
+            last: last.map(str::to_owned),
+        };
+        let key = |group: &str| ("a.example".to_owned(), group.to_owned());
+        let all = BTreeMap::from([
+            (key("misc.test"), mark(7, Some("<6@x>"))),
+            (key("alt.test"), mark(1, None)),
+        ]);
+        let text = print(&all);
+        let lines = "a.example alt.test 1 -\na.example misc.test 7 <6@x>\n";
+        assert!(text.ends_with(lines), "{text}");
+        assert!(is_file(text.as_bytes()));
+        assert_eq!(parse(text.as_bytes()), Some(all));
+        for (from, to) in [("7 <", "8 <"), ("pulls 1", "pulls 2"), (" -\n", "\n")] {
+            assert_eq!(parse(text.replace(from, to).as_bytes()), None, "{to:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn prop_no_file_is_a_defect(rest in "[a-z0-9< >\n-]{0,60}", any: Vec<u8>) {
+            let _ = is_file(&any);
+            let _ = is_file(rest.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! Pulls: articles fetched from servers that feed nobody, as a newsreader fetches them, by schedule or when somebody asks.
+
+mod config;
+mod fetch;
+mod marks;
+mod run;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use newsreel_engine::Engine;
+use newsreel_host::{Clock, Disk};
+use newsreel_net::client::Remote;
+use newsreel_net::{Drain, DrainWatch};
+use newsreel_wire::Wildmat;
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+pub use self::config::{PullConfig, PullTls, PullsConfig, pull_problems};
+pub use self::fetch::GROUPS_MAX;
+use self::marks::Marks;
+pub(crate) use self::marks::is_file;
+pub use self::run::Pulled;
+use self::run::{Ended, Run};
+use crate::dial;
+
+/// A run that failed is made again after this, or after its interval if that is shorter.
+const RETRY: Duration = Duration::from_secs(60);
+
+/// What somebody asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pulling {
+    /// A pull of the configuration, or a server as `host` or `host:port`.
+    pub host: String,
+    /// Groups, a wildmat; none: those of the configuration.
+    pub groups: Option<String>,
+    /// Only look what would be fetched.
+    pub dry_run: bool,
+}
+
+/// How a pull stands.
+#[derive(Debug, Clone, Serialize)]
+pub struct PullReport {
+    /// Its name.
+    pub name: String,
+    /// The server.
+    pub address: String,
+    /// Its groups.
+    pub groups: String,
+    /// Seconds from the end of a run to the next; 0: only when somebody asks.
+    pub interval_s: u64,
+    /// Whether a run is under way.
+    pub running: bool,
+    /// When the last run ended, seconds since 1970.
+    pub ended: Option<u64>,
+    /// What came of it, or of the one under way.
+    pub last: Pulled,
+    /// Articles that runs brought since the server started.
+    pub accepted: u64,
+    /// Why the last run ended before all was fetched.
+    pub failed: Option<String>,
+}
+
+/// One of them.
+#[derive(Debug)]
+struct Pull {
+    config: PullConfig,
+    /// Held by a run: there is one at a time.
+    running: tokio::sync::Mutex<()>,
+    report: Mutex<PullReport>,
+}
+
+impl Pull {
+    fn new(config: &PullConfig) -> Self {
+        let report = PullReport {
+            name: config.name.clone(),
+            address: config.address.clone(),
+            groups: config.groups.clone(),
+            interval_s: config.interval_s,
+            running: false,
+            ended: None,
+            last: Pulled::default(),
+            accepted: 0,
+            failed: None,
+        };
+        Self {
+            config: config.clone(),
+            running: tokio::sync::Mutex::default(),
+            report: Mutex::new(report),
+        }
+    }
+}
+
+/// Says what came so far, and how far the group at hand is, of how many; `false`: that is enough.
+pub type PullTold<'t> = &'t mut (dyn FnMut(&Pulled, u64, u64) -> bool + Send);
+
+/// All pulls.
+#[derive(Debug)]
+pub struct Pulls {
+    engine: Arc<Engine>,
+    disk: Arc<dyn Disk>,
+    clock: Arc<dyn Clock>,
+    marks: Marks,
+    pulls: Mutex<Vec<Arc<Pull>>>,
+    wanted: Mutex<Option<Vec<PullConfig>>>,
+    changed: Notify,
+    /// Ends the runs that were asked for.
+    stop: Drain,
+}
+
+impl Pulls {
+    /// Finds out how far each group of each server was fetched.
+    #[must_use]
+    pub fn open(
+        engine: Arc<Engine>,
+        disk: Arc<dyn Disk>,
+        spool: &Path,
+        clock: Arc<dyn Clock>,
+        pulls: &[PullConfig],
+    ) -> Self {
+        Self {
+            engine,
+            clock,
+            marks: Marks::load(&disk, spool),
+            disk,
+            pulls: Mutex::new(pulls.iter().map(|it| Arc::new(Pull::new(it))).collect()),
+            wanted: Mutex::new(None),
+            changed: Notify::new(),
+            stop: Drain::new(),
+        }
+    }
+
+    /// Takes over another configuration.
+    pub fn reload(&self, pulls: &[PullConfig]) {
+        *self.wanted.lock() = Some(pulls.to_vec());
+        self.changed.notify_one();
+    }
+
+    /// Whether a configuration is still being taken over: runs that end take a moment.
+    #[must_use]
+    pub fn is_changing(&self) -> bool {
+        self.wanted.lock().is_some()
+    }
+
+    /// How they stand.
+    #[must_use]
+    pub fn reports(&self) -> Vec<PullReport> {
+        let pulls = self.pulls.lock();
+        pulls
+            .iter()
+            .map(|pull| pull.report.lock().clone())
+            .collect()
+    }
+
+    /// Fetches by schedule until told to stop.
+    pub async fn run(self: Arc<Self>, mut stop: DrainWatch) {
+        while !stop.is_started() {
+            let (ends, mut tasks) = (Drain::new(), JoinSet::new());
+            for pull in self.pulls.lock().iter() {
+                if pull.config.interval_s > 0 {
+                    let (this, pull) = (Arc::clone(&self), Arc::clone(pull));
+                    tasks.spawn(this.by_schedule(pull, ends.watch()));
+                }
+            }
+            tokio::select! {
+                () = self.changed.notified() => {}
+                () = stop.started() => {}
+            }
+            ends.start();
+            while tasks.join_next().await.is_some() {}
+            let wanted = self.wanted.lock().clone();
+            if let Some(wanted) = wanted {
+                self.change_to(&wanted);
+                self.wanted.lock().take_if(|it| *it == wanted);
+            }
+        }
+        self.stop.start();
+        let pulls = self.pulls.lock().clone();
+        for pull in pulls {
+            drop(pull.running.lock().await);
+        }
+    }
+
+    fn change_to(&self, wanted: &[PullConfig]) {
+        let mut pulls = self.pulls.lock();
+        let made = wanted.iter().map(|config| {
+            let same = pulls.iter().find(|pull| pull.config == *config);
+            same.map_or_else(|| Arc::new(Pull::new(config)), Arc::clone)
+        });
+        *pulls = made.collect();
+    }
+
+    async fn by_schedule(self: Arc<Self>, pull: Arc<Pull>, mut stop: DrainWatch) {
+        while !stop.is_started() {
+            let done = {
+                let mut told = |_: &Pulled, _, _| !stop.is_started();
+                self.once(&pull, None, false, &mut told).await
+            };
+            let interval = Duration::from_secs(pull.config.interval_s);
+            let pause = match done {
+                Ok(_) => interval,
+                Err(why) => {
+                    let name = &pull.config.name;
+                    tracing::warn!(pull = name, "articles cannot be fetched: {why}");
+                    interval.min(RETRY)
+                }
+            };
+            tokio::select! {
+                () = sleep(pause) => {}
+                () = stop.started() => {}
+            }
+        }
+    }
+
+    /// Fetches once, now.
+    ///
+    /// # Errors
+    /// When nothing is known of such a server, or it cannot be done to the end; what came until then is here.
+    pub async fn pull(&self, wanted: &Pulling, told: PullTold<'_>) -> Result<PullReport, String> {
+        let known = {
+            let pulls = self.pulls.lock();
+            pulls
+                .iter()
+                .find(|pull| pull.config.name == wanted.host)
+                .map(Arc::clone)
+        };
+        let groups = wanted.groups.as_deref();
+        let pull = match (known, groups) {
+            (Some(pull), _) => pull,
+            (None, Some(groups)) => Arc::new(Pull::new(&of_host(&wanted.host, groups))),
+            (None, None) => {
+                return Err(format!(
+                    "no [[pull]] has the name {:?}: say which groups, as in `newsreel pull {} 'comp.*'`",
+                    wanted.host, wanted.host
+                ));
+            }
+        };
+        let stop = self.stop.watch();
+        let mut told =
+            |pulled: &Pulled, done, total| !stop.is_started() && told(pulled, done, total);
+        self.once(&pull, groups, wanted.dry_run, &mut told).await
+    }
+
+    async fn once(
+        &self,
+        pull: &Pull,
+        groups: Option<&str>,
+        dry_run: bool,
+        told: PullTold<'_>,
+    ) -> Result<PullReport, String> {
+        let _alone = pull.running.lock().await;
+        let groups = groups.unwrap_or(&pull.config.groups);
+        let wildmat = Wildmat::parse(groups).map_err(|why| format!("{groups:?}: {why}"))?;
+        let before = {
+            let mut report = pull.report.lock();
+            report.running = true;
+            report.accepted
+        };
+        let mut noting = |pulled: &Pulled, done, total| {
+            let mut report = pull.report.lock();
+            report.last = pulled.clone();
+            report.accepted = before + pulled.accepted;
+            drop(report);
+            told(pulled, done, total)
+        };
+        let run = Run {
+            engine: &self.engine,
+            marks: &self.marks,
+            name: &pull.config.name,
+            wildmat: &wildmat,
+            first_max: pull.config.first_articles_max,
+            dry_run,
+            told: &mut noting,
+        };
+        let (pulled, ended) = match self.remote(&pull.config).await {
+            Ok(remote) => run.run(&remote).await,
+            Err(why) => (Pulled::default(), Err(why)),
+        };
+        let mut report = pull.report.lock();
+        report.running = false;
+        report.ended = Some(self.clock.now().secs);
+        report.accepted = before + pulled.accepted;
+        report.last = pulled;
+        report.failed = match &ended {
+            Ok(Ended::Done) => None,
+            Ok(Ended::Stopped) => Some("it was stopped".to_owned()),
+            Err(why) => Some(why.clone()),
+        };
+        let report = report.clone();
+        ended.map(|_| report)
+    }
+
+    /// The server, with what its files say now.
+    async fn remote(&self, config: &PullConfig) -> Result<Remote, String> {
+        let (disk, peer) = (Arc::clone(&self.disk), config.as_peer());
+        let remote = tokio::task::spawn_blocking(move || dial::remote(disk.as_ref(), &peer)).await;
+        let remote = remote.map_err(|error| error.to_string())??;
+        Ok(Remote {
+            reads: true,
+            ..remote
+        })
+    }
+}
+
+/// A server that the configuration does not know.
+fn of_host(host: &str, groups: &str) -> PullConfig {
+    let is_bare = host
+        .parse::<std::net::IpAddr>()
+        .is_ok_and(|ip| ip.is_ipv6());
+    let address = match host.rsplit_once(':') {
+        _ if is_bare => format!("[{host}]:119"),
+        Some(_) => host.to_owned(),
+        None => format!("{host}:119"),
+    };
+    PullConfig {
+        name: address.clone(),
+        address,
+        groups: groups.to_owned(),
+        interval_s: 0,
+        ..PullConfig::default()
+    }
+}

@@ -1,0 +1,311 @@
+//! Feeds that end on this machine: a program that gets each article on its standard input, or a file that articles are appended to.
+//!
+//! Articles come from the feed's queue as they do for a connection, and are settled by the program's end, or when the file is on disk.
+//! An article is octets to be read and nothing else: no word of it reaches a command line, an environment or a name of a file.
+
+use std::io;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use newsreel_host::{Clock, Disk, OpenMode};
+use newsreel_net::DrainWatch;
+use newsreel_service::ArticleBuf;
+use newsreel_wire::nntp::framing::wire_to_lf;
+use newsreel_wire::{UnixTime, batch, mbox};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::process::{ChildStderr, ChildStdin, Command};
+use tokio::time::{sleep, timeout};
+
+use crate::config::{FeedKind, FileForm};
+use crate::feed::{Feed, LinkState, Pauses};
+use crate::queue::{Item, Settled};
+use crate::text::Texts;
+
+/// Articles that are appended to a file at once, and their octets.
+const APPENDED_MAX: usize = 64;
+const APPENDED_OCTETS_MAX: usize = 4 << 20;
+/// Of what a program complains so much is read and told.
+const SAID_OCTETS_MAX: u64 = 500;
+/// How long what a program said is waited for when it has ended, and how long it may still work when the server stops.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+const GRACE: Duration = Duration::from_secs(10);
+/// A program says with this that it never wants the article (`EX_DATAERR` of sysexits.h).
+const UNWANTED: i32 = 65;
+
+/// What works for a feed.
+pub(crate) struct Sink {
+    pub(crate) feed: Arc<Feed>,
+    pub(crate) number: u32,
+    pub(crate) texts: Arc<Texts>,
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) settled: Arc<tokio::sync::Notify>,
+}
+
+/// Gives back what is not settled, however the work ends.
+struct Taken<'f> {
+    feed: &'f Feed,
+    items: Vec<Item>,
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        let items = std::mem::take(&mut self.items);
+        if !items.is_empty() {
+            self.feed.queue.lock().give_back(items);
+            self.feed.more.notify_waiters();
+        }
+    }
+}
+
+impl Sink {
+    fn now_ms(&self) -> u64 {
+        u64::try_from(self.clock.monotonic().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Works until it is told to stop.
+    pub(crate) async fn run(self, mut stop: DrainWatch) {
+        let mut pauses = Pauses::new();
+        loop {
+            self.feed.link_is(self.number, LinkState::Idle);
+            tokio::select! {
+                () = stop.started() => return,
+                () = self.feed.until_waiting(1 + self.number as usize, || self.now_ms()) => {}
+            }
+            let mut stopping = self.feed.stop.watch();
+            let ended = tokio::select! {
+                ended = self.work(&stop) => ended,
+                () = async { stopping.started().await; sleep(GRACE).await } => return,
+            };
+            let Err(why) = ended else { continue };
+            if !pauses.after(&self.feed, self.number, why, &mut stop).await {
+                return;
+            }
+        }
+    }
+
+    /// Works as long as there is something; why it cannot.
+    async fn work(&self, stop: &DrainWatch) -> Result<(), String> {
+        self.feed.link_is(self.number, LinkState::Working);
+        let many = match self.feed.config.kind {
+            FeedKind::File => APPENDED_MAX,
+            _ => 1,
+        };
+        let mut memory = ArticleBuf::new();
+        while !stop.is_started() && !self.feed.is_paused() {
+            let mut taken = Taken {
+                feed: &self.feed,
+                items: Vec::new(),
+            };
+            self.feed
+                .queue
+                .lock()
+                .take(many, self.now_ms(), &mut taken.items);
+            if taken.items.is_empty() {
+                return Ok(());
+            }
+            let done = match self.feed.config.kind {
+                FeedKind::File => self.append(&mut taken, &mut memory).await,
+                _ => self.give(&mut taken, &mut memory).await,
+            };
+            if self.feed.queue.lock().is_hungry() {
+                self.settled.notify_one();
+            }
+            done?;
+        }
+        Ok(())
+    }
+
+    /// The text of an article, with LF line ends; none: it is gone, and settled.
+    async fn text(&self, item: &Item, memory: &mut ArticleBuf) -> Result<Option<Vec<u8>>, String> {
+        let mut wire = Vec::new();
+        let found = self.texts.append(&item.offered, memory, &mut wire).await;
+        if !found.map_err(|error| error.to_string())? {
+            self.feed.queue.lock().is_gone(&item.offered);
+            return Ok(None);
+        }
+        let mut text = Vec::new();
+        wire_to_lf(&wire, &mut text);
+        Ok(Some(text))
+    }
+
+    fn settle(&self, item: &Item, how: Settled) {
+        self.feed.queue.lock().settle(item.offered.sequence, how);
+    }
+
+    /// Gives one article to the program.
+    async fn give(&self, taken: &mut Taken<'_>, memory: &mut ArticleBuf) -> Result<(), String> {
+        let Some(item) = taken.items.first() else {
+            return Ok(());
+        };
+        let Some(text) = self.text(item, memory).await? else {
+            taken.items.clear();
+            return Ok(());
+        };
+        let ended = self.program(&text).await;
+        match ended {
+            Ok(how) => {
+                self.feed.queue.lock().tally.octets += text.len() as u64;
+                self.settle(item, how);
+                taken.items.clear();
+                Ok(())
+            }
+            Err(why) => {
+                let now_ms = self.now_ms();
+                let mut queue = self.feed.queue.lock();
+                taken
+                    .items
+                    .drain(..)
+                    .for_each(|item| queue.defer(item, now_ms));
+                Err(why)
+            }
+        }
+    }
+
+    /// Runs the program once.
+    async fn program(&self, text: &[u8]) -> Result<Settled, String> {
+        let mut words = self.feed.config.program.split_ascii_whitespace();
+        let name = words.next().unwrap_or_default();
+        let child = Command::new(name)
+            .args(words)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn();
+        let mut child = child.map_err(|error| format!("cannot run {name}: {error}"))?;
+        let group = child.id();
+        let (input, errors) = (child.stdin.take(), child.stderr.take());
+        let mut said = Vec::new();
+        let limit_s = self.feed.config.program_s;
+        let ended = timeout(Duration::from_secs(u64::from(limit_s)), async {
+            let spoken = async { tokio::join!(written(input, text), heard(errors, &mut said)) };
+            tokio::pin!(spoken);
+            let waiting = child.wait();
+            tokio::pin!(waiting);
+            tokio::select! {
+                status = &mut waiting => {
+                    let _ = timeout(LAST_WORDS, &mut spoken).await;
+                    status
+                }
+                _ = &mut spoken => waiting.await,
+            }
+        })
+        .await;
+        let status = match ended {
+            Ok(status) => status.map_err(|error| format!("cannot wait for {name}: {error}"))?,
+            Err(_) => {
+                // It, and what it has started.
+                newsreel_host::process::kill_group(group.unwrap_or(0));
+                let _ = child.wait().await;
+                return Err(format!(
+                    "{name} had not ended after {limit_s} s (`program_s`) and was killed"
+                ));
+            }
+        };
+        match status.code() {
+            Some(0) => Ok(Settled::Accepted),
+            Some(UNWANTED) => Ok(Settled::Rejected),
+            _ => {
+                let said = String::from_utf8_lossy(&said);
+                let said = said.trim().replace(|c: char| c.is_control(), " ");
+                Err(format!("{name} failed ({status}): {said}"))
+            }
+        }
+    }
+
+    /// Appends articles to the file, and has them on disk.
+    async fn append(&self, taken: &mut Taken<'_>, memory: &mut ArticleBuf) -> Result<(), String> {
+        let (mut out, mut done) = (Vec::new(), 0);
+        let mut gone = Vec::new();
+        for item in &taken.items {
+            if out.len() > APPENDED_OCTETS_MAX {
+                break;
+            }
+            done += 1;
+            let Some(text) = self.text(item, memory).await? else {
+                gone.push(item.offered.sequence);
+                continue;
+            };
+            match self.feed.config.form {
+                FileForm::Batch => batch::write_article(&text, &mut out),
+                FileForm::Mbox => {
+                    mbox::write_message(&text, UnixTime(self.clock.now().secs), &mut out);
+                }
+            }
+        }
+        let (disk, octets) = (Arc::clone(&self.disk), out.len() as u64);
+        let (path, octets_max) = (
+            self.feed.config.file.clone(),
+            self.feed.config.waiting_octets_max,
+        );
+        let writing = move || appended(disk.as_ref(), &path, &out, octets_max);
+        let wrote = tokio::task::spawn_blocking(writing).await;
+        wrote.map_err(|error| error.to_string())??;
+        let mut queue = self.feed.queue.lock();
+        queue.tally.octets += octets;
+        for item in taken.items.drain(..done) {
+            if !gone.contains(&item.offered.sequence) {
+                queue.settle(item.offered.sequence, Settled::Accepted);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes to a program that need not read it all.
+async fn written(input: Option<ChildStdin>, text: &[u8]) {
+    if let Some(mut input) = input {
+        let _ = input.write_all(text).await;
+    }
+}
+
+/// Reads what a program complains of, and keeps the beginning.
+async fn heard(errors: Option<ChildStderr>, said: &mut Vec<u8>) {
+    if let Some(mut errors) = errors {
+        let _ = (&mut errors).take(SAID_OCTETS_MAX).read_to_end(said).await;
+        let _ = tokio::io::copy(&mut errors, &mut tokio::io::sink()).await;
+    }
+}
+
+/// Appends to a file, whole or not at all as far as the system lets us, on disk when it returns.  Who renames the file gets a new one made.
+fn appended(
+    disk: &dyn Disk,
+    path: &std::path::Path,
+    octets: &[u8],
+    octets_max: u64,
+) -> Result<(), String> {
+    let append = || -> Result<Option<u64>, newsreel_host::Error> {
+        let file = disk.open(path, OpenMode::CreateOrOpen)?;
+        let len = file.len()?;
+        if len >= octets_max {
+            return Ok(Some(len));
+        }
+        // Behind what a crash tore a line begins anew.
+        let mut last = [b'\n'];
+        if len > 0 {
+            file.read_exact_at(&mut last, len - 1)?;
+        }
+        let torn: &[u8] = if last == *b"\n" { b"" } else { b"\n" };
+        let written = file.write_at(&[torn, octets].concat(), len);
+        if let Err(error) = written.and_then(|()| file.sync_all()) {
+            // What was not settled is not there twice later.
+            let _ = file.set_len(len);
+            return Err(error);
+        }
+        if len == 0 {
+            disk.sync_dir(path.parent().unwrap_or_else(|| std::path::Path::new("/")))?;
+        }
+        Ok(None)
+    };
+    match append() {
+        Ok(None) => Ok(()),
+        Ok(Some(len)) => Err(format!(
+            "{} has {len} octets, and `waiting_octets_max` is {octets_max}: move it away",
+            path.display()
+        )),
+        Err(error) => Err(io::Error::other(error).to_string()),
+    }
+}

@@ -1,0 +1,259 @@
+//! Feeds of batches: every article is in one batch and in no other, whatever ends whoever writes them.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use newsreel_feed::{Batched, Batching, Packing, Peers};
+use newsreel_host::{Clock, Disk, FaultyDisk, MemoryDisk, read_whole};
+use newsreel_wire::batch::{BatchReader, Step};
+
+use crate::site::{Site, id, peers};
+
+const FOLDER: &str = "/spool/batches/out/leaf.example";
+
+fn leaf(more: &str) -> String {
+    format!("[[peer]]\nname = 'leaf.example'\n[[peer.feed]]\nkind = 'batch'\n{more}")
+}
+
+fn open(site: &Site, disk: &Arc<dyn Disk>, text: &str) -> Peers {
+    Peers::open(
+        Arc::clone(&site.engine),
+        Arc::clone(disk),
+        Path::new("/spool"),
+        Arc::clone(&site.clock) as Arc<dyn Clock>,
+        Arc::clone(&site.world) as Arc<dyn newsreel_feed::Dial>,
+        &peers(text),
+    )
+}
+
+fn wanted() -> Batching {
+    Batching {
+        name: "leaf.example".to_owned(),
+        ..Batching::default()
+    }
+}
+
+async fn write(peers: &Peers, wanted: &Batching) -> Result<Batched, String> {
+    let done = peers.batch(wanted, &mut |_, _| true).await;
+    done.map(|mut all| all.remove(0))
+        .map_err(|why| why.to_string())
+}
+
+/// The texts of a batch, in order.
+fn articles(batch: &[u8]) -> Vec<String> {
+    let (mut reader, mut rest, mut found) = (BatchReader::new(1 << 20), batch, Vec::new());
+    loop {
+        let used = match reader.next(rest, true) {
+            Step::Article { body, used } => {
+                found.push(String::from_utf8(rest[body].to_vec()).unwrap());
+                used
+            }
+            Step::End { .. } => return found,
+            other => panic!("{other:?}"),
+        };
+        rest = &rest[used..];
+    }
+}
+
+fn id_of(text: &str) -> String {
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("Message-ID: "));
+    line.unwrap().to_owned()
+}
+
+/// Takes the finished batches away, as UUCP does; the ids of their articles.
+fn take_away(disk: &dyn Disk) -> Vec<String> {
+    let folder = Path::new(FOLDER);
+    let Ok(entries) = disk.list(folder) else {
+        return Vec::new();
+    };
+    let mut ids = Vec::new();
+    for entry in entries
+        .iter()
+        .filter(|entry| entry.name.ends_with(".batch"))
+    {
+        let path = folder.join(&entry.name);
+        let octets = read_whole(disk, &path, 1 << 24).unwrap();
+        ids.extend(articles(&octets).iter().map(|text| id_of(text)));
+        disk.remove(&path).unwrap();
+        disk.sync_dir(folder).unwrap();
+    }
+    ids
+}
+
+#[tokio::test]
+async fn batches_have_what_the_filter_lets_through_by_size_and_packing() {
+    let site = Site::new(&[]);
+    let disk = Arc::clone(&site.disk);
+    let leaf_peers = open(
+        &site,
+        &disk,
+        &leaf("groups = 'misc.*'\nbatch_octets_max = 2000\n"),
+    );
+    site.receive(0..30, "misc.test").await;
+    site.receive(30..40, "alt.test").await;
+    let dry = Batching {
+        dry_run: true,
+        ..wanted()
+    };
+    let counted = write(&leaf_peers, &dry).await.unwrap();
+    assert_eq!((counted.articles, counted.batches.len()), (30, 0));
+    let mut all = Vec::new();
+    for (packing, from) in [
+        (Packing::None, 0),
+        (Packing::Gzip, 100),
+        (Packing::Bzip2, 200),
+        (Packing::Zstd, 300),
+    ] {
+        if from > 0 {
+            site.receive(from..from + 30, "misc.test").await;
+        }
+        let wanted = Batching {
+            packing: Some(packing),
+            ..wanted()
+        };
+        let done = write(&leaf_peers, &wanted).await.unwrap();
+        assert_eq!((done.articles, done.gone, done.missed), (30, 0, 0));
+        assert!(done.batches.len() > 3, "{done:?}");
+        let mut found = Vec::new();
+        for batch in &done.batches {
+            assert!(batch.octets <= 2000, "{batch:?}");
+            let octets = read_whole(&*disk, &batch.file, 1 << 20).unwrap();
+            assert_eq!(octets.len() as u64, batch.packed_octets);
+            let plain = unpacked(&octets, packing);
+            assert_eq!(plain.len() as u64, batch.octets);
+            found.extend(articles(&plain));
+        }
+        let ids: Vec<String> = found.iter().map(|text| id_of(text)).collect();
+        assert_eq!(ids, (from..from + 30).map(id).collect::<Vec<_>>());
+        let stored = String::from_utf8(site.stored(from).await).unwrap();
+        let text = stored.strip_suffix(".\r\n").unwrap();
+        assert_eq!(found[0], text.replace("\r\n..", "\r\n.").replace('\r', ""));
+        all.extend(done.batches.into_iter().map(|batch| batch.file));
+    }
+    let none = write(&leaf_peers, &wanted()).await.unwrap();
+    assert_eq!((none.articles, none.waiting), (0, all));
+}
+
+fn unpacked(octets: &[u8], packing: Packing) -> Vec<u8> {
+    let line = match packing {
+        Packing::None => return octets.to_vec(),
+        Packing::Gzip => "#! gunbatch\n",
+        Packing::Bzip2 => "#! bunbatch\n",
+        Packing::Zstd => "#! zunbatch\n",
+    };
+    let packed = octets.strip_prefix(line.as_bytes()).unwrap();
+    let mut plain = Vec::new();
+    match packing {
+        Packing::Gzip => flate2::read::GzDecoder::new(packed).read_to_end(&mut plain),
+        Packing::Bzip2 => bzip2::read::BzDecoder::new(packed).read_to_end(&mut plain),
+        _ => zstd::stream::read::Decoder::new(packed)
+            .unwrap()
+            .read_to_end(&mut plain),
+    }
+    .unwrap();
+    plain
+}
+
+/// Stopped at every moment at which something changes on disk, by a kill and by a power cut, with somebody who takes finished batches
+/// away at once: the next run goes on where it was.
+#[tokio::test]
+async fn whoever_is_killed_loses_and_doubles_nothing() {
+    let site = Site::new(&[]);
+    let text = leaf("packing = 'none'\nbatch_octets_max = 1500\n");
+    let memory = MemoryDisk::new();
+    let disk: Arc<dyn Disk> = Arc::new(memory.clone());
+    disk.create_dir_all(Path::new("/spool")).unwrap();
+    drop(open(&site, &disk, &text));
+    site.receive(0..20, "misc.test").await;
+    let expected: Vec<String> = (0..20).map(id).collect();
+    let mut moments = 0;
+    for nth in 1.. {
+        // What a kill leaves, what a power cut leaves at least, and something between.
+        let outcomes: [fn(&MemoryDisk) -> MemoryDisk; 3] =
+            [MemoryDisk::clone, MemoryDisk::crash_losing_all, |disk| {
+                disk.crash(7)
+            }];
+        let mut is_over = false;
+        for outcome in outcomes {
+            let begun = memory.crash_losing_all();
+            let faulty = FaultyDisk::new(Arc::new(begun.clone()));
+            faulty.stop_at_change(nth);
+            let stopping: Arc<dyn Disk> = Arc::new(faulty.clone());
+            let ended = write(&open(&site, &stopping, &text), &wanted()).await;
+            is_over = ended.is_ok() && !faulty.stopped();
+            let left = outcome(&begun);
+            let mut ids = take_away(&left);
+            let disk: Arc<dyn Disk> = Arc::new(left.clone());
+            write(&open(&site, &disk, &text), &wanted()).await.unwrap();
+            ids.extend(take_away(&left));
+            ids.sort_by_key(|id| id[1..].split('@').next().unwrap().parse::<u32>().unwrap());
+            assert_eq!(ids, expected, "stopped at change {nth}");
+            let rest = disk.list(Path::new(FOLDER)).unwrap();
+            assert_eq!(rest, [], "stopped at change {nth}");
+        }
+        if is_over {
+            break;
+        }
+        moments = nth;
+    }
+    assert!(moments > 30, "{moments}");
+}
+
+/// What was taken out meanwhile is in no batch, and is named.
+#[tokio::test]
+async fn what_is_gone_is_named() {
+    let site = Site::new(&[]);
+    let disk = Arc::clone(&site.disk);
+    let leaf_peers = open(&site, &disk, &leaf(""));
+    site.receive(0..3, "misc.test").await;
+    site.withdraw(1);
+    let done = write(&leaf_peers, &wanted()).await.unwrap();
+    assert_eq!((done.articles, done.gone), (2, 1));
+    assert_eq!(done.gone_ids, [id(1)]);
+    let report = leaf_peers.reports().remove(0);
+    assert_eq!((report.tally.gone, report.gone), (1, vec![id(1)]));
+}
+
+/// Batches that nobody takes away do not fill the disk: articles wait in the log instead.
+#[tokio::test]
+async fn what_nobody_takes_away_waits_in_the_log() {
+    let site = Site::new(&[]);
+    let text = leaf("packing = 'none'\nbatch_octets_max = 1024\nwaiting_octets_max = 3000\n");
+    let disk = Arc::clone(&site.disk);
+    let leaf_peers = open(&site, &disk, &text);
+    site.receive(0..30, "misc.test").await;
+    let done = write(&leaf_peers, &wanted()).await.unwrap();
+    let why = done.stopped.unwrap();
+    assert!(
+        why.contains("have `waiting_octets_max`, 3000 octets"),
+        "{why}"
+    );
+    let mut ids = take_away(&*disk);
+    assert!(ids.len() > 5 && ids.len() < 20, "{}", ids.len());
+    let full: Vec<PathBuf> = write(&leaf_peers, &wanted()).await.unwrap().waiting;
+    assert_eq!(full, [] as [PathBuf; 0]);
+    while ids.len() < 30 {
+        ids.extend(take_away(&*disk));
+        write(&leaf_peers, &wanted()).await.unwrap();
+    }
+    assert_eq!(ids, (0..30).map(id).collect::<Vec<_>>());
+    // A feed that is paused writes nothing; one that sends over the network has no batches.
+    site.receive(30..31, "misc.test").await;
+    leaf_peers.pause("leaf.example", true);
+    let paused = write(&leaf_peers, &wanted()).await.unwrap();
+    assert_eq!(
+        (paused.articles, paused.stopped.as_deref()),
+        (0, Some("the feed is paused"))
+    );
+    let other = "[[peer]]\nname = 'leaf.example'\naddress = 'h:1'\n";
+    let why = write(&open(&site, &disk, other), &wanted())
+        .await
+        .unwrap_err();
+    assert!(
+        why.contains("no feed of \"leaf.example\" has `kind"),
+        "{why}"
+    );
+}

@@ -1,0 +1,209 @@
+//! Feeds that end on this machine: programs, well and ill, and files.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use newsreel_feed::FeedReport;
+use newsreel_host::{Disk as _, RealDisk, read_whole, replace_file};
+
+use crate::site::{Sending, Site, id, peers};
+
+fn report(sending: &Sending) -> FeedReport {
+    sending.peers.reports().remove(0)
+}
+
+/// What the first of its programs is doing.
+fn told(sending: &Sending) -> String {
+    let links = report(sending).links;
+    links.first().map(ToString::to_string).unwrap_or_default()
+}
+
+/// A directory that goes when the test ends.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("newsreel-{name}-{}", std::process::id()));
+        RealDisk.create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn script(&self, text: &str) -> String {
+        let path = self.0.join("program");
+        replace_file(&RealDisk, &path, text.as_bytes()).unwrap();
+        path.display().to_string()
+    }
+
+    fn text(&self, name: &str) -> String {
+        let octets = read_whole(&RealDisk, &self.0.join(name), 1 << 20).unwrap_or_default();
+        String::from_utf8(octets).unwrap()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        for entry in RealDisk.list(&self.0).unwrap_or_default() {
+            let _ = RealDisk.remove(&self.0.join(entry.name));
+        }
+    }
+}
+
+fn program(words: &str, more: &str) -> String {
+    format!(
+        "[[peer]]\nname = 'archive'\n[[peer.feed]]\nkind = 'program'\nprogram = '{words}'\n{more}"
+    )
+}
+
+async fn settled(site: &Site, sending: &Sending, many: u64) {
+    site.until(sending, "archive", |_| {
+        let tally = report(sending).tally;
+        tally.accepted + tally.rejected >= many
+    })
+    .await;
+}
+
+/// Each article is on the program's input, and on nothing else; one that the program never wants is settled.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_gets_each_article_once() {
+    let (site, folder) = (Site::new(&[]), Folder::new("program"));
+    let out = folder.0.join("out").display().to_string();
+    let script = folder.script(
+        "printf '%s|' \"$#\" >> \"$1\"; cat >> \"$1\"; test \"$(env | grep -c t.example)\" = 0",
+    );
+    let sending = site.send_to(&peers(&program(
+        &format!("/bin/sh {script} {out}"),
+        "connections = 1",
+    )));
+    site.receive(0..5, "misc.test").await;
+    settled(&site, &sending, 5).await;
+    let expected: Vec<String> = {
+        let mut all = Vec::new();
+        for n in 0..5 {
+            let stored = String::from_utf8(site.stored(n).await).unwrap();
+            let text = stored.strip_suffix(".\r\n").unwrap();
+            let text = text.replace("\r\n..", "\r\n.").replace('\r', "");
+            all.push(format!("1|{text}"));
+        }
+        all
+    };
+    assert_eq!(folder.text("out"), expected.concat());
+    let tally = report(&sending).tally;
+    assert_eq!((tally.accepted, tally.deferred), (5, 0));
+    sending.stop().await;
+
+    let sending = site.send_to(&peers(&program("/bin/sh -c exit${IFS}65", "")));
+    site.receive(5..7, "misc.test").await;
+    settled(&site, &sending, 2).await;
+    assert_eq!(report(&sending).tally.rejected, 2);
+    sending.stop().await;
+}
+
+/// A program that fails is tried again, and what it complained of is told.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_that_fails_is_tried_again() {
+    let (site, folder) = (Site::new(&[]), Folder::new("failing"));
+    let (out, tries) = (folder.0.join("out"), folder.0.join("tries"));
+    let script = folder.script(&format!(
+        "echo >> {0}; test $(wc -l < {0}) -gt 3 || {{ echo out of order >&2; exit 1; }}; cat >> {1}",
+        tries.display(),
+        out.display()
+    ));
+    let sending = site.send_to(&peers(&program(
+        &format!("/bin/sh {script}"),
+        "connections = 1",
+    )));
+    site.receive(0..2, "misc.test").await;
+    let mut said = String::new();
+    for _ in 0..500 {
+        said = told(&sending);
+        if said.contains("out of order") {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(said.contains("tries again after 5 s"), "{said}");
+    settled(&site, &sending, 2).await;
+    let (tally, text) = (report(&sending).tally, folder.text("out"));
+    assert_eq!((tally.accepted, tally.deferred), (2, 3));
+    assert_eq!(text.matches("Message-ID:").count(), 2);
+    sending.stop().await;
+}
+
+/// One that hangs is killed with what it has started.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_that_is_late_is_killed() {
+    let (site, folder) = (Site::new(&[]), Folder::new("late"));
+    let out = folder.0.join("out").display().to_string();
+    let script = folder.script(&format!("(sleep 4; echo late >> {out}) & sleep 60"));
+    let sending = site.send_to(&peers(&program(
+        &format!("/bin/sh {script}"),
+        "connections = 1\nprogram_s = 1",
+    )));
+    site.receive(0..1, "misc.test").await;
+    let mut said = String::new();
+    for _ in 0..1000 {
+        said = told(&sending);
+        if said.contains("killed") {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(said.contains("had not ended after 1 s"), "{said}");
+    assert_eq!(report(&sending).open, 1);
+    sending.kill().await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(folder.text("out"), "");
+}
+
+/// Articles are appended to a file; moved away, another is made; one that is full makes them wait.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn articles_are_appended_to_a_file() {
+    let site = Site::new(&[]);
+    let file = |more: &str| {
+        format!(
+            "[[peer]]\nname = 'archive'\n[[peer.feed]]\nkind = 'file'\nfile = '/spool/news'\n{more}"
+        )
+    };
+    let read = |name: &str| {
+        let octets = read_whole(&*site.disk, Path::new(name), 1 << 20).unwrap_or_default();
+        String::from_utf8(octets).unwrap()
+    };
+    // A crash tore what was written last.
+    replace_file(&*site.disk, Path::new("/spool/news"), b"#! rnews 99\ntorn").unwrap();
+    let sending = site.send_to(&peers(&file("")));
+    site.receive(0..3, "misc.test").await;
+    settled(&site, &sending, 3).await;
+    let text = read("/spool/news");
+    assert!(text.starts_with("#! rnews 99\ntorn\n#! rnews "), "{text}");
+    assert_eq!(text.matches("\n#! rnews ").count(), 3);
+    site.disk
+        .rename(Path::new("/spool/news"), Path::new("/spool/old"))
+        .unwrap();
+    site.receive(3..5, "misc.test").await;
+    settled(&site, &sending, 5).await;
+    assert_eq!(read("/spool/news").matches("Message-ID:").count(), 2);
+    sending.stop().await;
+    let octets = read("/spool/news").len();
+    let sending = site.send_to(&peers(&file(&format!(
+        "form = 'mbox'\nwaiting_octets_max = {octets}"
+    ))));
+    site.receive(5..6, "misc.test").await;
+    for _ in 0..500 {
+        if report(&sending).links[0]
+            .to_string()
+            .contains("move it away")
+        {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(report(&sending).open, 1);
+    site.disk.remove(Path::new("/spool/news")).unwrap();
+    settled(&site, &sending, 1).await;
+    let text = read("/spool/news");
+    assert!(
+        text.starts_with("From news ") && text.contains(&id(5)),
+        "{text}"
+    );
+    sending.stop().await;
+}

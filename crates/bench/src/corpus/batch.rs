@@ -13,7 +13,7 @@ use super::Corpus;
 use crate::error::Error;
 
 /// What a corpus looks like.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct CorpusFacts {
     /// Number of articles.
     pub articles: u64,
@@ -33,6 +33,8 @@ pub struct CorpusFacts {
     pub crossposted: u64,
     /// Articles with References.
     pub replies: u64,
+    /// BLAKE3 of all articles as one batch: two runs with the same digest feed the same octets.
+    pub digest: String,
 }
 
 impl CorpusFacts {
@@ -43,7 +45,8 @@ impl CorpusFacts {
         format!(
             "{} articles for {} groups, {:.1} MB on the wire\n\
              octets: mean {:.0} ({:.0} of them header), least {}, most {}\n\
-             {:.1} % crossposted, {:.1} % with References, {} left out\n",
+             {:.1} % crossposted, {:.1} % with References, {} left out\n\
+             digest of the batch: {}\n",
             self.articles,
             self.groups,
             self.octets as f64 / 1e6,
@@ -54,6 +57,7 @@ impl CorpusFacts {
             mean(self.crossposted) * 100.0,
             mean(self.replies) * 100.0,
             self.left_out,
+            self.digest,
         )
     }
 }
@@ -82,7 +86,16 @@ pub fn facts(corpus: &Corpus) -> CorpusFacts {
         facts.replies += u64::from(!content(head, b"references:").is_empty());
     }
     facts.octets_min = facts.octets_min.min(facts.octets_max);
+    facts.digest = digest(corpus);
     facts
+}
+
+/// BLAKE3 of all articles as one batch, in hexadecimal digits.
+pub fn digest(corpus: &Corpus) -> String {
+    let mut hasher = blake3::Hasher::new();
+    // A hasher takes everything.
+    let _ = write_batch(corpus, &mut hasher);
+    hasher.finalize().to_hex().to_string()
 }
 
 /// Writes all articles as one rnews batch with LF line ends.

@@ -5,6 +5,7 @@
 //! Must not change articles, and must not read a clock except for the base time's default.
 
 pub mod batch;
+mod clones;
 mod generated;
 mod groups;
 mod loaded;
@@ -17,6 +18,7 @@ use std::sync::Arc;
 use newsreel_host::{Clock, Disk};
 use serde::{Deserialize, Serialize};
 
+use self::clones::Clones;
 pub use self::generated::Size;
 use self::generated::{Generated, Model};
 pub use self::groups::{ListForm, list};
@@ -48,6 +50,8 @@ pub struct CorpusArgs {
     pub first: u64,
     /// Number of articles to use; without it all real ones, or 50,000 generated ones.
     pub articles: Option<u64>,
+    /// How often they come again behind the last of them, each time under message-ids of their own.
+    pub clones: u64,
 }
 
 impl Default for CorpusArgs {
@@ -62,6 +66,7 @@ impl Default for CorpusArgs {
             base_time_secs: None,
             first: 0,
             articles: None,
+            clones: 0,
         }
     }
 }
@@ -73,6 +78,7 @@ const ARTICLES_DEFAULT: u64 = 50_000;
 #[derive(Debug)]
 pub struct Corpus {
     source: Arc<Source>,
+    clones: Clones,
     first: u64,
     end: u64,
     /// Whether the dates of generated articles are those that were asked for, not those of this moment.
@@ -143,10 +149,16 @@ impl Corpus {
         if let Source::Generated(generated, prepared) = &mut source {
             *prepared = Prepared::new(generated, first, end);
         }
-        Ok(Self {
-            source: Arc::new(source),
+        let clones = Clones {
             first,
             end,
+            clones: args.clones,
+        };
+        Ok(Self {
+            source: Arc::new(source),
+            clones,
+            first,
+            end: clones.all_end(),
             knows_dates: args.base_time_secs.is_some() || all.is_some(),
         })
     }
@@ -158,8 +170,25 @@ impl Corpus {
         let source = Arc::clone(&self.source);
         Self {
             source,
+            clones: self.clones,
             first,
             end: end.clamp(first, self.end),
+            knows_dates: self.knows_dates,
+        }
+    }
+
+    /// The same originals, with so many clones of each behind them.
+    #[must_use]
+    pub fn with_clones(&self, clones: u64) -> Self {
+        let clones = Clones {
+            clones,
+            ..self.clones
+        };
+        Self {
+            source: Arc::clone(&self.source),
+            clones,
+            first: clones.first,
+            end: clones.all_end(),
             knows_dates: self.knows_dates,
         }
     }
@@ -208,13 +237,13 @@ impl Corpus {
 
     /// Appends the message-id of article `n`.
     pub fn write_message_id(&self, n: u64, out: &mut Vec<u8>) {
-        match &*self.source {
-            Source::Generated(generated, _) => generated.write_message_id(n, out),
-            Source::Loaded(loaded) if n < loaded.len() => {
-                out.extend_from_slice(loaded.message_id(n));
-            }
-            Source::Loaded(_) => out.extend_from_slice(format!("<{n}@unknown.example>").as_bytes()),
+        let (n, clone) = self.clones.origin(n);
+        if clone == 0 {
+            return self.source.write_message_id(n, out);
         }
+        let mut id = Vec::with_capacity(64);
+        self.source.write_message_id(n, &mut id);
+        clones::write_id(&id, clone, out);
     }
 
     /// Appends the message-id of what cancels article `n`: no article of a corpus has it.
@@ -226,18 +255,69 @@ impl Corpus {
 
     /// The index of the article with this message-id.
     pub fn find(&self, message_id: &[u8]) -> Option<u64> {
-        let n = match &*self.source {
-            Source::Generated(generated, _) => generated.find(message_id)?,
-            Source::Loaded(loaded) => loaded.find(message_id)?,
-        };
+        let original = self.source.find(message_id);
+        let n = original.and_then(|n| self.clones.index(n, 0)).or_else(|| {
+            let (id, clone) = clones::original_of(message_id)?;
+            self.clones.index(self.source.find(&id)?, clone)
+        })?;
         (self.first..self.end).contains(&n).then_some(n)
     }
 
     /// Article `n` in wire form: what is appended to `out`, then what is returned, then the
     /// terminating line `.` CRLF, which is left to the caller.
     pub fn write_article(&self, n: u64, out: &mut Vec<u8>) -> &[u8] {
+        let (n, clone) = self.clones.origin(n);
+        if clone == 0 {
+            return self.source.write_article(n, out);
+        }
+        let mut original = Vec::new();
+        let (head, body) = match &*self.source {
+            Source::Generated(..) => {
+                let body = self.source.write_article(n, &mut original);
+                (&original[..], body)
+            }
+            Source::Loaded(loaded) => loaded.parts(n),
+        };
+        clones::write_head(head, clone, out);
+        body
+    }
+
+    /// The header block of article `n` with its empty line, and its body without the terminating
+    /// line, both in wire form. `scratch` is overwritten.
+    pub fn parts<'a>(&'a self, n: u64, scratch: &'a mut Vec<u8>) -> (&'a [u8], &'a [u8]) {
         match &*self.source {
-            Source::Generated(generated, prepared) => {
+            Source::Loaded(loaded) if self.clones.origin(n).1 == 0 => loaded.parts(n),
+            Source::Loaded(_) | Source::Generated(..) => {
+                scratch.clear();
+                let body = self.write_article(n, scratch);
+                (scratch, body)
+            }
+        }
+    }
+}
+
+/// By the indices of originals.
+impl Source {
+    fn write_message_id(&self, n: u64, out: &mut Vec<u8>) {
+        match self {
+            Self::Generated(generated, _) => generated.write_message_id(n, out),
+            Self::Loaded(loaded) if n < loaded.len() => {
+                out.extend_from_slice(loaded.message_id(n));
+            }
+            Self::Loaded(_) => out.extend_from_slice(format!("<{n}@unknown.example>").as_bytes()),
+        }
+    }
+
+    fn find(&self, message_id: &[u8]) -> Option<u64> {
+        match self {
+            Self::Generated(generated, _) => generated.find(message_id),
+            Self::Loaded(loaded) => loaded.find(message_id),
+        }
+    }
+
+    fn write_article(&self, n: u64, out: &mut Vec<u8>) -> &[u8] {
+        match self {
+            Self::Generated(generated, prepared) => {
                 let cut = if let Some((head, cut)) = prepared.get(n) {
                     out.extend_from_slice(head);
                     cut
@@ -246,20 +326,7 @@ impl Corpus {
                 };
                 generated.body(cut)
             }
-            Source::Loaded(loaded) => loaded.article(n),
-        }
-    }
-
-    /// The header block of article `n` with its empty line, and its body without the terminating
-    /// line, both in wire form. `scratch` is overwritten.
-    pub fn parts<'a>(&'a self, n: u64, scratch: &'a mut Vec<u8>) -> (&'a [u8], &'a [u8]) {
-        match &*self.source {
-            Source::Generated(..) => {
-                scratch.clear();
-                let body = self.write_article(n, scratch);
-                (scratch, body)
-            }
-            Source::Loaded(loaded) => loaded.parts(n),
+            Self::Loaded(loaded) => loaded.article(n),
         }
     }
 }

@@ -293,3 +293,88 @@ fn what_is_made_ahead_is_what_is_made_on_the_way() {
         assert_eq!(whole(&prepared, n), whole(&long, n));
     }
 }
+
+/// Original and clones are one corpus: each is found by its id, and a server's copy of it is known.
+#[test]
+fn clones_come_behind_their_originals() {
+    let args = CorpusArgs {
+        first: 10,
+        articles: Some(40),
+        clones: 2,
+        ..CorpusArgs::default()
+    };
+    let all = corpus(args.clone());
+    let originals = corpus(CorpusArgs { clones: 0, ..args });
+    assert_eq!((all.first(), all.end(), all.len()), (10, 130, 120));
+    let (mut scratch, mut other) = (Vec::new(), Vec::new());
+    for n in 10..130 {
+        let id = message_id(&all, n);
+        assert_eq!(all.find(&id), Some(n));
+        let (head, body) = all.parts(n, &mut scratch);
+        assert_eq!([head, body, b".\r\n"].concat(), whole(&all, n));
+        let original = 10 + (n - 10) % 40;
+        assert_eq!(body, originals.parts(original, &mut other).1);
+        let said = String::from_utf8_lossy(head).into_owned();
+        let id = String::from_utf8(id).unwrap();
+        assert!(
+            said.contains(&format!("\r\nMessage-ID: {id}\r\n")),
+            "{said}"
+        );
+        let clone = id
+            .rsplit_once('=')
+            .map_or("0", |(_, number)| number.trim_end_matches('>'));
+        assert_eq!(clone, ((n - 10) / 40).to_string());
+        assert!(
+            newsreel_wire::MessageId::parse(id.as_bytes()).is_ok(),
+            "{id}"
+        );
+    }
+    assert_eq!(originals.find(&message_id(&all, 50)), None);
+    assert_eq!(
+        all.find(&message_id(&corpus(CorpusArgs::default()), 60)),
+        None
+    );
+    assert_eq!(all.find(b"<x@y=1>"), None);
+}
+
+/// The same seed feeds the same octets, and a batch of clones counts its own.
+#[test]
+fn a_digest_tells_corpora_apart() {
+    let cloned = |clones, seed| {
+        corpus(CorpusArgs {
+            articles: Some(30),
+            clones,
+            seed,
+            ..CorpusArgs::default()
+        })
+    };
+    let digest = |clones, seed| batch::digest(&cloned(clones, seed));
+    assert_eq!(digest(2, 1), digest(2, 1));
+    assert_ne!(digest(2, 1), digest(2, 2));
+    assert_ne!(digest(2, 1), digest(1, 1));
+    let mut octets = Vec::new();
+    batch::write_batch(&cloned(2, 1), &mut octets).unwrap();
+    assert_eq!(blake3::hash(&octets).to_hex().as_str(), digest(2, 1));
+    let disk = MemoryDisk::new();
+    disk.create_dir_all(Path::new("/in")).unwrap();
+    let file = disk.open(Path::new("/in/b"), OpenMode::CreateNew).unwrap();
+    file.write_at(&octets, 0).unwrap();
+    let args = CorpusArgs {
+        from: vec!["/in/b".into()],
+        clones: 1,
+        ..CorpusArgs::default()
+    };
+    let read = Corpus::new(&args, &disk, &FakeClock::new(0)).unwrap();
+    assert_eq!((read.len(), read.left_out()), (180, 0));
+    assert_eq!(batch::digest(&read.part(0, 90)), digest(2, 1));
+    // A clone of a clone is neither of them.
+    let again = message_id(&read, 40 + 90);
+    assert_eq!(
+        String::from_utf8(again.clone())
+            .unwrap()
+            .matches('=')
+            .count(),
+        2
+    );
+    assert_eq!(read.find(&again), Some(130));
+}

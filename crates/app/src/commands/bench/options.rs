@@ -12,6 +12,8 @@ use serde::de::DeserializeOwned;
 
 /// Articles of a run: indices beyond are ids that no server knows.
 const ARTICLES_MAX: u64 = 1 << 40;
+/// Clones of each article; the paper had two.
+pub(super) const CLONES_MAX: u64 = 10_000;
 /// Groups of generated articles.
 pub(super) const GROUPS_MAX: usize = 1_000_000;
 /// Connections of a run: one address has no more ports.
@@ -47,6 +49,9 @@ pub(crate) struct ArticleArgs {
     /// Number of articles [default: all real ones, 50,000 generated ones]
     #[arg(long, value_parser = count(1, ARTICLES_MAX))]
     articles: Option<u64>,
+    /// How often all of them come again, each time under message-ids of their own
+    #[arg(long, default_value_t = 0, value_parser = count(0, CLONES_MAX))]
+    clones: u64,
 }
 
 /// The server and how hard it is worked.
@@ -135,6 +140,7 @@ impl ArticleArgs {
             base_time_secs: self.base_time,
             first: self.first,
             articles: self.articles,
+            clones: self.clones,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Files of articles that went and that are there still: the disk refused to remove them, or a crash came between.
 //!
 //! The catalogue is the list of them: a card is overwritten when its file is gone.  So the file of a card is to go where the
-//! history knows the article and does not lead to it: it was withdrawn, or lies elsewhere.  What the history does not know at all may
+//! history knows the article and does not lead to it: it was withdrawn, or lies in another set.  What the history does not know at all may
 //! be of a log that was lost, and stays; and nothing is removed while articles move, as nobody is led to their copies yet.
 
 use std::path::PathBuf;
@@ -72,7 +72,9 @@ impl<'a> LeftOver<'a> {
 
     fn went(&self, token: &Token, id_hash: &IdHash) -> bool {
         let known = self.shared.views.history().lookup(id_hash);
-        known.is_ok_and(|entry| entry.is_some_and(|entry| !entry.leads_to(token)))
+        // Where the article lies beside this card, what both say may be one file.
+        let is_elsewhere = |known: Token| known.buffer() != token.buffer();
+        known.is_ok_and(|entry| entry.is_some_and(|entry| entry.token.is_none_or(is_elsewhere)))
     }
 
     fn remove(&mut self) {

@@ -141,9 +141,17 @@ pub enum Error {
         /// On which path.
         path: PathBuf,
     },
-    /// The file system or the quota is full.
+    /// The file system is full.
     #[error("cannot {op} {}: no space left; free some, or make the store smaller", path.display())]
     Full {
+        /// What was tried.
+        op: Op,
+        /// On which path.
+        path: PathBuf,
+    },
+    /// The owner's quota is used up.
+    #[error("cannot {op} {}: over the quota of its owner; free some, or have it raised", path.display())]
+    OverQuota {
         /// What was tried.
         op: Op,
         /// On which path.
@@ -237,7 +245,8 @@ impl Error {
         match source.kind() {
             io::ErrorKind::NotFound => Self::NotFound { op, path },
             io::ErrorKind::AlreadyExists => Self::Exists { op, path },
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full { op, path },
+            io::ErrorKind::StorageFull => Self::Full { op, path },
+            io::ErrorKind::QuotaExceeded => Self::OverQuota { op, path },
             io::ErrorKind::IsADirectory => Self::NotAFile {
                 op,
                 path,
@@ -280,7 +289,7 @@ impl Error {
         match self {
             Self::NotFound { .. } => ErrorKind::NotFound,
             Self::Exists { .. } => ErrorKind::Exists,
-            Self::Full { .. } => ErrorKind::Full,
+            Self::Full { .. } | Self::OverQuota { .. } => ErrorKind::Full,
             Self::Locked { .. } => ErrorKind::Locked,
             Self::ShortRead { .. } => ErrorKind::ShortRead,
             Self::NotAFile { .. } => ErrorKind::NotAFile,
@@ -296,6 +305,7 @@ impl Error {
             Self::NotFound { op, .. }
             | Self::Exists { op, .. }
             | Self::Full { op, .. }
+            | Self::OverQuota { op, .. }
             | Self::NotAFile { op, .. }
             | Self::Stopped { op, .. }
             | Self::Io { op, .. } => *op,
@@ -311,6 +321,7 @@ impl Error {
             Self::NotFound { path, .. }
             | Self::Exists { path, .. }
             | Self::Full { path, .. }
+            | Self::OverQuota { path, .. }
             | Self::Locked { path, .. }
             | Self::ShortRead { path, .. }
             | Self::NotAFile { path, .. }
@@ -327,6 +338,11 @@ mod tests {
     #[test]
     fn errors_say_what_where_and_what_to_do() {
         let path = Path::new("/spool/a.log");
+        let quota = Error::from_io(Op::Write, path, io::Error::from_raw_os_error(122));
+        assert_eq!(quota.kind(), ErrorKind::Full);
+        assert!(quota.to_string().contains("over the quota"), "{quota}");
+        // Passed on by a file system in front of another one it is still what it was.
+        assert_eq!(Errno::from(&quota), Errno::DQUOT);
         let full = Error::from_io(Op::Write, path, io::Error::from_raw_os_error(28));
         assert_eq!(full.kind(), ErrorKind::Full);
         assert_eq!(

@@ -169,8 +169,10 @@ pub(crate) fn make_bucket(
         let Some(level) = open_if_there(in_folder, Path::new(part))? else {
             return Ok(());
         };
-        if made {
-            adopt(&level, like)?;
+        if made && let Err(error) = adopt(&level, like) {
+            // A bucket that its directory's owner has no room for would stay with another one.
+            remove(in_folder, Path::new(part))?;
+            return Err(error);
         }
         above = Some(level);
     }

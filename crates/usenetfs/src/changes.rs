@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use newsreel_host::node::Stamp;
+use newsreel_host::node::{Outcome, Stamp};
 use newsreel_layout::Bucket;
 use parking_lot::Mutex;
 
@@ -32,6 +32,15 @@ struct Waiting {
     written: Option<Duration>,
     dirty: Vec<Bucket>,
     is_beyond: bool,
+}
+
+impl Waiting {
+    fn soil(&mut self, bucket: Bucket) {
+        if !self.is_beyond && !self.dirty.contains(&bucket) {
+            self.is_beyond = self.dirty.len() >= BUCKETS_MAX;
+            self.dirty.push(bucket);
+        }
+    }
 }
 
 /// What an `fsync` must reach beside the directory itself.
@@ -68,10 +77,7 @@ impl ChangeTable {
     pub(crate) fn note(&self, node: u64, bucket: Bucket, at: Stamp, now: Duration) -> bool {
         let mut table = self.waiting.lock();
         let waiting = table.entry(node).or_default();
-        if !waiting.is_beyond && !waiting.dirty.contains(&bucket) {
-            waiting.is_beyond = waiting.dirty.len() >= BUCKETS_MAX;
-            waiting.dirty.push(bucket);
-        }
+        waiting.soil(bucket);
         waiting.changed = Some(at);
         let is_due = waiting
             .written
@@ -93,11 +99,25 @@ impl ChangeTable {
     }
 
     /// Makes a directory durable: `sync` is given what that must reach.  Whoever asks meanwhile waits: what they changed
-    /// may be among what was taken.
-    pub(crate) fn sync<T>(&self, node: u64, sync: impl FnOnce(Dirty) -> T) -> T {
+    /// may be among what was taken.  What could not be made durable has to be reached the next time, too.
+    pub(crate) fn sync(&self, node: u64, sync: impl FnOnce(&Dirty) -> Outcome<()>) -> Outcome<()> {
         let lock = usize::try_from(node).unwrap_or_default() % LOCKS;
         let _syncing = self.syncing[lock].lock();
-        sync(self.take_dirty(node))
+        let dirty = self.take_dirty(node);
+        let synced = sync(&dirty);
+        if synced.is_err() {
+            self.put_back(node, dirty);
+        }
+        synced
+    }
+
+    fn put_back(&self, node: u64, dirty: Dirty) {
+        let mut table = self.waiting.lock();
+        let waiting = table.entry(node).or_default();
+        match dirty {
+            Dirty::Everything => waiting.is_beyond = true,
+            Dirty::Buckets(buckets) => buckets.into_iter().for_each(|bucket| waiting.soil(bucket)),
+        }
     }
 
     /// What has to be made durable; taken, so what comes later waits for the next time.
@@ -147,6 +167,7 @@ impl ChangeTable {
 mod tests {
     use std::sync::mpsc;
 
+    use newsreel_host::node::Errno;
     use newsreel_layout::{Algorithm, Name};
 
     use super::*;
@@ -179,14 +200,48 @@ mod tests {
         table.note(5, bucket(1), at(1), Duration::ZERO);
         let (done, other) = mpsc::sync_channel(1);
         std::thread::scope(|scope| {
-            table.sync(5, |dirty| {
-                assert_eq!(dirty, Dirty::Buckets(vec![bucket(1)]));
-                scope.spawn(|| done.send(table.sync(5, |dirty| dirty)).unwrap());
+            let first = table.sync(5, |dirty| {
+                assert_eq!(*dirty, Dirty::Buckets(vec![bucket(1)]));
+                scope.spawn(|| done.send(synced(&table)).unwrap());
                 let early = other.recv_timeout(Duration::from_millis(200));
                 assert!(early.is_err(), "{early:?}");
+                Ok(())
             });
+            assert_eq!(first, Ok(()));
         });
-        assert_eq!(other.recv().unwrap(), Dirty::Buckets(Vec::new()));
+        assert_eq!(other.recv().unwrap(), "Buckets([])");
+    }
+
+    /// What had been taken for an `fsync` that failed was forgotten, and the next one succeeded without it.
+    #[test]
+    fn what_could_not_be_made_durable_is_reached_the_next_time() {
+        let table = ChangeTable::default();
+        let note = |number| table.note(5, bucket(number), at(1), Duration::ZERO);
+        let fail = || table.sync(5, |_| Err(Errno::IO));
+        note(1);
+        assert_eq!(fail(), Err(Errno::IO));
+        note(2000);
+        assert_eq!(
+            synced(&table),
+            format!("{:?}", Dirty::Buckets(vec![bucket(1), bucket(2000)]))
+        );
+        assert_eq!(synced(&table), "Buckets([])");
+        (0..65).for_each(|number| {
+            note(number * 1024);
+        });
+        assert_eq!(fail(), Err(Errno::IO));
+        assert_eq!(synced(&table), "Everything");
+        assert_eq!(synced(&table), "Buckets([])");
+    }
+
+    fn synced(table: &ChangeTable) -> String {
+        let mut said = String::new();
+        let done = table.sync(5, |dirty| {
+            said = format!("{dirty:?}");
+            Ok(())
+        });
+        assert_eq!(done, Ok(()));
+        said
     }
 
     #[test]

@@ -216,6 +216,13 @@ impl Folders {
         Ok(dir)
     }
 
+    /// A directory that is kept, where its number can not have come to another one behind our back.
+    pub(crate) fn kept(&self, node: u64) -> Option<Arc<Dir>> {
+        let kept = self.kept.lock();
+        let dir = kept.young.get(&node).or_else(|| kept.old.get(&node));
+        dir.filter(|_| !self.is_shared).cloned()
+    }
+
     /// Keeps a directory no longer: it is gone, or another kind of directory than before.
     pub(crate) fn drop(&self, node: u64) {
         let mut kept = self.kept.lock();

@@ -1,5 +1,6 @@
 //! An open file of somebody else's: read and written at offsets, with what Linux offers beside that.
 
+use std::ffi::OsStr;
 use std::io::IoSlice;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -78,6 +79,11 @@ impl OpenFile {
     /// Cuts or extends it.
     pub fn set_len(&self, len: u64) -> Outcome<()> {
         retry(|| rustix::fs::ftruncate(&self.fd, len))
+    }
+
+    /// How long one of its extended attributes is.
+    pub fn attribute_len(&self, name: &OsStr) -> Outcome<usize> {
+        rustix::fs::fgetxattr_query(&self.fd, name)
     }
 
     /// Makes it durable, or only its data.

@@ -2,8 +2,10 @@
 //!
 //! The only unsafe code of the project: no crate that is safe wraps these two calls (`name_to_handle_at(2)`).
 
+use std::ffi::{CStr, CString, OsStr};
 use std::fmt;
-use std::os::fd::{AsFd, AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -45,23 +47,33 @@ impl Handle {
 
     /// The handle of what a descriptor refers to.
     pub fn of(fd: impl AsFd) -> Outcome<Self> {
+        Self::ask(fd.as_fd(), c"", libc::AT_EMPTY_PATH)
+    }
+
+    /// The handle of the entry `name` of a directory, of a link itself.
+    pub(super) fn at(folder: impl AsFd, name: &OsStr) -> Outcome<Self> {
+        let name = CString::new(name.as_bytes()).map_err(|_| Errno::INVAL)?;
+        Self::ask(folder.as_fd(), &name, 0)
+    }
+
+    fn ask(fd: BorrowedFd<'_>, name: &CStr, flags: libc::c_int) -> Outcome<Self> {
         let mut raw = Raw {
             len: OCTETS_MAX as u32,
             kind: 0,
             octets: [0; OCTETS_MAX],
         };
         let mut mount_id: libc::c_int = 0;
-        // SAFETY: the empty path ends with NUL, `raw` has room for as many octets as its length says, and both outlive
-        // the call, which writes nothing else.
+        // SAFETY: the name ends with NUL, `raw` has room for as many octets as its length says, and both outlive the
+        // call, which writes nothing else.
         #[expect(unsafe_code, reason = "no safe crate wraps name_to_handle_at")]
         let result = unsafe {
             libc::syscall(
                 libc::SYS_name_to_handle_at,
-                fd.as_fd().as_raw_fd(),
-                c"".as_ptr(),
+                fd.as_raw_fd(),
+                name.as_ptr(),
                 &raw mut raw,
                 &raw mut mount_id,
-                libc::AT_EMPTY_PATH,
+                flags,
             )
         };
         if result < 0 {

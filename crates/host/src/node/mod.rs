@@ -18,9 +18,9 @@ pub use names::{
     Renaming, create_file, link, make_folder, make_node, make_symlink, open_bucket, remove,
     remove_folder, rename,
 };
-pub use pin::Pin;
+pub use pin::{Pin, real_path};
 pub use rustix::io::Errno;
-pub use stat::{Room, Stamp, Stat, TimeChange, set_times};
+pub use stat::{Room, Stamp, Stat, TimeChange, look_at, set_times};
 pub use stream::{FolderStream, Found};
 
 /// What the kernel says: a value, or its number for why not.
@@ -32,6 +32,7 @@ impl From<&crate::Error> for Errno {
             crate::Error::NotFound { .. } => Self::NOENT,
             crate::Error::Exists { .. } => Self::EXIST,
             crate::Error::Full { .. } => Self::NOSPC,
+            crate::Error::OverQuota { .. } => Self::DQUOT,
             crate::Error::Locked { .. } => Self::BUSY,
             crate::Error::NotAFile { .. } => Self::ISDIR,
             crate::Error::Io { source, .. } => source

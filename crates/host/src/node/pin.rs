@@ -2,8 +2,10 @@
 //!
 //! What Linux does not do on such a descriptor itself goes through `/proc/self/fd`, which must be mounted.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::PathBuf;
 
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, ResolveFlags, Uid, XattrFlags};
 use rustix::io::Errno;
@@ -98,6 +100,13 @@ impl Pin {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         rustix::fs::openat(&self.0, ".", flags, Mode::empty())
     }
+}
+
+/// Where something open is by the kernel's account, for people: it may be called otherwise a moment later.
+pub fn real_path(fd: impl AsFd) -> Outcome<PathBuf> {
+    let link = format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd());
+    let path = rustix::fs::readlink(link, Vec::new())?;
+    Ok(PathBuf::from(OsString::from_vec(path.into_bytes())))
 }
 
 impl AsFd for Pin {

@@ -1,12 +1,15 @@
 //! All that the kernel tells about an inode, and about the room of a file system.
 
+use std::ffi::OsStr;
 use std::os::fd::AsFd;
 
 use rustix::fs::{
-    AtFlags, StatxFlags, StatxTimestamp, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT,
+    AtFlags, Statx, StatxAttributes, StatxFlags, StatxTimestamp, Timespec, Timestamps, UTIME_NOW,
+    UTIME_OMIT,
 };
+use rustix::io::Errno;
 
-use super::Outcome;
+use super::{Handle, Outcome};
 
 /// The bits of a mode that say what it is (`S_IFMT`).
 const KIND_BITS: u32 = 0o170_000;
@@ -56,21 +59,17 @@ impl Stat {
     pub fn of(fd: impl AsFd) -> Outcome<Self> {
         let flags = AtFlags::EMPTY_PATH | AtFlags::SYMLINK_NOFOLLOW;
         let found = rustix::fs::statx(fd, "", flags, StatxFlags::BASIC_STATS)?;
-        Ok(Self {
-            inode: found.stx_ino,
-            device: (found.stx_dev_major, found.stx_dev_minor),
-            mode: u32::from(found.stx_mode),
-            links: found.stx_nlink,
-            uid: found.stx_uid,
-            gid: found.stx_gid,
-            special: (found.stx_rdev_major, found.stx_rdev_minor),
-            len: found.stx_size,
-            blocks: found.stx_blocks,
-            block_bytes: found.stx_blksize,
-            accessed: Stamp::from(found.stx_atime),
-            modified: Stamp::from(found.stx_mtime),
-            changed: Stamp::from(found.stx_ctime),
-        })
+        Ok(Self::from(found))
+    }
+
+    /// Asks about the entry `name` of a directory.  What is mounted there is not looked at: `EXDEV`.
+    fn at(folder: impl AsFd, name: &OsStr) -> Outcome<Self> {
+        let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+        let found = rustix::fs::statx(folder, name, flags, StatxFlags::BASIC_STATS)?;
+        if found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT) {
+            return Err(Errno::XDEV);
+        }
+        Ok(Self::from(found))
     }
 
     /// What it is, without its permissions.
@@ -84,6 +83,33 @@ impl Stat {
     pub const fn is_folder(&self) -> bool {
         self.kind_bits() == 0o040_000
     }
+}
+
+impl From<Statx> for Stat {
+    fn from(found: Statx) -> Self {
+        Self {
+            inode: found.stx_ino,
+            device: (found.stx_dev_major, found.stx_dev_minor),
+            mode: u32::from(found.stx_mode),
+            links: found.stx_nlink,
+            uid: found.stx_uid,
+            gid: found.stx_gid,
+            special: (found.stx_rdev_major, found.stx_rdev_minor),
+            len: found.stx_size,
+            blocks: found.stx_blocks,
+            block_bytes: found.stx_blksize,
+            accessed: Stamp::from(found.stx_atime),
+            modified: Stamp::from(found.stx_mtime),
+            changed: Stamp::from(found.stx_ctime),
+        }
+    }
+}
+
+/// All about the entry `name` of a directory, and its handle: with two calls and without a descriptor of it.  Both are of one
+/// inode only if nobody gives the name to another one between the two calls.
+pub fn look_at(folder: impl AsFd, name: &OsStr) -> Outcome<(Stat, Handle)> {
+    let folder = folder.as_fd();
+    Ok((Stat::at(folder, name)?, Handle::at(folder, name)?))
 }
 
 impl From<StatxTimestamp> for Stamp {

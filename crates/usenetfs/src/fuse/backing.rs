@@ -5,14 +5,17 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use fuser::BackingId;
+use newsreel_host::node::OpenFile;
 use parking_lot::Mutex;
 
 #[derive(Debug)]
 struct Used {
     backing: Option<Arc<BackingId>>,
+    /// The file that was opened first, for as long as it is.
+    file: Weak<OpenFile>,
     opens: u64,
 }
 
@@ -25,16 +28,23 @@ impl Backings {
     pub(super) fn open(
         &self,
         node: u64,
+        file: &Arc<OpenFile>,
         register: impl FnOnce() -> Option<io::Result<BackingId>>,
     ) -> Option<Arc<BackingId>> {
         let mut all = self.0.lock();
         let used = all.entry(node).or_insert_with(|| Used {
             // A backing that the kernel does not take (a stacked file system, say) is none.
             backing: register().and_then(Result::ok).map(Arc::new),
+            file: Arc::downgrade(file),
             opens: 0,
         });
         used.opens += 1;
         used.backing.clone()
+    }
+
+    /// A file that is open on a node: the shortest way to it.
+    pub(super) fn file(&self, node: u64) -> Option<Arc<OpenFile>> {
+        self.0.lock().get(&node)?.file.upgrade()
     }
 
     /// One open less.

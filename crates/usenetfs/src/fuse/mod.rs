@@ -12,12 +12,14 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use fuser::{
-    BsdFileFlags, CopyFileRangeFlags, FileHandle, Filesystem, FopenFlags, Generation, INodeNo,
-    InitFlags, IoctlFlags, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate,
-    ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLseek,
-    ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+    BackingId, BsdFileFlags, CopyFileRangeFlags, FileHandle, Filesystem, FopenFlags, Generation,
+    INodeNo, InitFlags, IoctlFlags, KernelConfig, LockOwner, OpenAccMode, OpenFlags, RenameFlags,
+    ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry,
+    ReplyIoctl, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow,
+    WriteFlags,
 };
 use newsreel_host::Caller;
+use newsreel_host::caller::obey_quotas;
 use newsreel_host::node::{Errno, Outcome, Renaming, Seek, Stat};
 
 use crate::counters::Op;
@@ -44,7 +46,8 @@ thread_local! {
 pub(crate) struct Fuse {
     view: Arc<View>,
     backings: Backings,
-    /// Files of at least so many octets the kernel reads and writes itself, where it can.
+    /// Files of at least so many octets, and those opened to be written, the kernel reads and writes itself, where it
+    /// can: that saves a request for each piece that is written, and the question for capabilities before the first.
     passthrough_bytes_min: Option<u64>,
     remembered: Duration,
     missing_remembered: Option<Duration>,
@@ -106,6 +109,12 @@ impl Fuse {
     }
 }
 
+/// Gives a file to the kernel, which reads and writes it as this thread would: limits of room hold then, too.
+fn register(give: impl FnOnce() -> io::Result<BackingId>) -> io::Result<BackingId> {
+    obey_quotas()?;
+    give()
+}
+
 fn empty(done: Outcome<()>, reply: ReplyEmpty) {
     match done {
         Ok(()) => reply.ok(),
@@ -151,6 +160,7 @@ impl Filesystem for Fuse {
             InitFlags::FUSE_PARALLEL_DIROPS,
             InitFlags::FUSE_ASYNC_DIO,
             InitFlags::FUSE_EXPORT_SUPPORT,
+            InitFlags::FUSE_POSIX_ACL,
         ];
         if self.view.settings().is_shared {
             wanted.push(InitFlags::FUSE_AUTO_INVAL_DATA);
@@ -328,10 +338,11 @@ impl Filesystem for Fuse {
             Ok(opened) => opened,
             Err(errno) => return reply.error(number(errno)),
         };
-        let backing = self.backings.open(node.0, || {
+        let backing = self.backings.open(node.0, &file, || {
             let bytes_min = self.passthrough_bytes_min?;
-            let len = Stat::of(&*file).ok()?.len;
-            (len >= bytes_min).then(|| reply.open_backing(&*file))
+            let is_written = flags.acc_mode() != OpenAccMode::O_RDONLY;
+            let is_large = || Stat::of(&*file).is_ok_and(|stat| stat.len >= bytes_min);
+            (is_written || is_large()).then(|| register(|| reply.open_backing(&*file)))
         });
         match backing {
             Some(backing) => {
@@ -523,7 +534,8 @@ impl Filesystem for Fuse {
         if size > 0 {
             return value(self.view.attribute(node.0, name), size, reply);
         }
-        match self.view.attribute_len(node.0, name) {
+        let file = self.backings.file(node.0);
+        match self.view.attribute_len(node.0, name, file.as_deref()) {
             Ok(len) => reply.size(u32::try_from(len).unwrap_or(u32::MAX)),
             Err(errno) => reply.error(number(errno)),
         }
@@ -547,22 +559,28 @@ impl Filesystem for Fuse {
         flags: i32,
         reply: ReplyCreate,
     ) {
-        match self
+        let made = self
             .view
-            .create(parent.0, name, mode, flags, caller(request))
-        {
-            Ok((entry, file)) => {
-                // A new file's length is not known yet, so it is read and written plainly.
-                self.backings.open(entry.node, || None);
-                reply.created(
-                    &self.remembered,
-                    &attributes(entry.node, &entry.stat),
-                    Generation(entry.generation),
-                    FileHandle(file),
-                    self.plainly(),
-                );
+            .create(parent.0, name, mode, flags, caller(request));
+        let made = made.and_then(|(entry, handle)| Ok((entry, handle, self.view.file(handle)?)));
+        let (entry, handle, file) = match made {
+            Ok(made) => made,
+            Err(errno) => return reply.error(number(errno)),
+        };
+        // Who makes a file writes it.
+        let backing = self.backings.open(entry.node, &file, || {
+            self.passthrough_bytes_min?;
+            Some(register(|| reply.open_backing(&*file)))
+        });
+        let (remembered, about) = (&self.remembered, attributes(entry.node, &entry.stat));
+        let (generation, handle) = (Generation(entry.generation), FileHandle(handle));
+        match backing {
+            Some(backing) => {
+                self.view.counters().count(Op::Passthrough);
+                let flags = FopenFlags::FOPEN_NOFLUSH;
+                reply.created_passthrough(remembered, &about, generation, handle, flags, &backing);
             }
-            Err(errno) => reply.error(number(errno)),
+            None => reply.created(remembered, &about, generation, handle, self.plainly()),
         }
     }
 

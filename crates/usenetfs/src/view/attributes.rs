@@ -1,11 +1,12 @@
 //! Attributes: asked for and changed; and what the set-uid bit of a directory does.
 
-use newsreel_host::node::{Errno, Outcome, Pin, Stat, TimeChange, set_times};
+use newsreel_host::node::{Errno, Outcome, Pin, Stat, TimeChange, real_path, set_times};
 use newsreel_layout::{Error, Managed, Mark, SET_UID};
 
 use super::View;
 use crate::counters::Op;
 use crate::folders::{Dir, errno};
+use crate::notices::BitKept;
 
 /// `O_WRONLY`.
 const WRITE_ONLY: i32 = 1;
@@ -35,9 +36,18 @@ impl View {
         self.counters.count(Op::GetAttr);
         let stat = match file.and_then(|file| self.files.get(file).ok()) {
             Some(file) => Stat::of(&*file)?,
-            None => Stat::of(&*self.pin(node)?)?,
+            None => self.stat_of(node)?,
         };
         Ok(self.told(stat))
+    }
+
+    /// Asks about a node; of a directory that is open already, which the kernel asks about after every change in it, with
+    /// one call.
+    fn stat_of(&self, node: u64) -> Outcome<Stat> {
+        match self.folders.kept(node) {
+            Some(dir) => Stat::of(dir.folder()),
+            None => Stat::of(&*self.pin(node)?),
+        }
     }
 
     /// Changes a node's attributes, and says all about it.
@@ -102,6 +112,11 @@ impl View {
             }
             Some(Err(Error::NotEmpty { .. })) => {
                 self.counters.count(Op::BitKept);
+                self.notices.tell(BitKept {
+                    directory: real_path(dir.folder())
+                        .unwrap_or_else(|_| dir.folder().path().into()),
+                    is_managed: !wants_bit,
+                });
                 kept(mode, !wants_bit)
             }
             Some(Err(error)) => return Err(errno(&error)),

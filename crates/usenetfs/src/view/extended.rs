@@ -1,19 +1,22 @@
 //! Extended attributes and the text of links: passed on, but for what is the layout's own.
 //!
-//! The layout's mark is not shown and cannot be changed.  Access control lists are refused: the kernel would not hold
-//! what is not asked of it.
+//! The layout's mark is not shown and cannot be changed.  Access control lists that are there below are shown, because the
+//! kernel decides by them who may do what; they cannot be changed here: what is made in a bucket would not inherit them.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use newsreel_host::node::{Errno, Outcome};
+use newsreel_host::node::{Errno, OpenFile, Outcome};
 use newsreel_layout::ATTRIBUTE;
 
 use super::{ROOT, STATUS_ATTRIBUTE, View};
 use crate::counters::Op;
 
-/// Where access control lists are.
-const LISTS: &[u8] = b"system.";
+/// What belongs to the kernel, access control lists among it.
+const SYSTEM: &[u8] = b"system.";
+
+/// The access control lists.
+const LISTS: [&[u8]; 2] = [b"system.posix_acl_access", b"system.posix_acl_default"];
 
 impl View {
     /// The text of a symbolic link, as it was written.
@@ -29,17 +32,27 @@ impl View {
             return Ok(self.status().into_bytes());
         }
         readable(name)?;
-        self.pin(node)?.attribute(name)
+        let found = self.pin(node)?.attribute(name);
+        none_where_there_are_no_lists(name, found)
     }
 
-    /// How long an extended attribute is: the kernel asks that of every file before it is written.
-    pub fn attribute_len(&self, node: u64, name: &OsStr) -> Outcome<usize> {
+    /// How long an extended attribute is: the kernel asks that before every writing, of the file that is open then.
+    pub fn attribute_len(
+        &self,
+        node: u64,
+        name: &OsStr,
+        open: Option<&OpenFile>,
+    ) -> Outcome<usize> {
         self.counters.count(Op::GetXattr);
         if node == ROOT && name == STATUS_ATTRIBUTE {
             return Ok(self.status().len());
         }
         readable(name)?;
-        self.pin(node)?.attribute_len(name)
+        let found = match open {
+            Some(file) => file.attribute_len(name),
+            None => self.pin(node)?.attribute_len(name),
+        };
+        none_where_there_are_no_lists(name, found)
     }
 
     /// The names of the extended attributes, each with a NUL behind it.
@@ -48,7 +61,8 @@ impl View {
         let names = self.pin(node)?.attributes()?;
         let shown = names.split_inclusive(|octet| *octet == 0).filter(|name| {
             let name = name.strip_suffix(&[0]).unwrap_or(name);
-            !name.starts_with(LISTS) && !is_own(OsStr::from_bytes(name))
+            let is_shown = !name.starts_with(SYSTEM) || LISTS.contains(&name);
+            is_shown && !is_own(OsStr::from_bytes(name))
         });
         Ok(shown.flatten().copied().collect())
     }
@@ -72,8 +86,20 @@ fn is_own(name: &OsStr) -> bool {
     name == ATTRIBUTE || name == STATUS_ATTRIBUTE
 }
 
+fn is_list(name: &OsStr) -> bool {
+    LISTS.contains(&name.as_bytes())
+}
+
+/// Where the file system below has no access control lists, nothing has one; otherwise nobody could be let in.
+fn none_where_there_are_no_lists<T>(name: &OsStr, found: Outcome<T>) -> Outcome<T> {
+    match found {
+        Err(Errno::OPNOTSUPP) if is_list(name) => Err(Errno::NODATA),
+        other => other,
+    }
+}
+
 fn readable(name: &OsStr) -> Outcome<()> {
-    if name.as_bytes().starts_with(LISTS) {
+    if name.as_bytes().starts_with(SYSTEM) && !is_list(name) {
         return Err(Errno::OPNOTSUPP);
     }
     if is_own(name) {
@@ -83,7 +109,7 @@ fn readable(name: &OsStr) -> Outcome<()> {
 }
 
 fn changeable(name: &OsStr) -> Outcome<()> {
-    if name.as_bytes().starts_with(LISTS) {
+    if name.as_bytes().starts_with(SYSTEM) {
         return Err(Errno::OPNOTSUPP);
     }
     if is_own(name) {

@@ -82,7 +82,7 @@ impl View {
 }
 
 /// Makes the buckets durable that changed, and then the directory itself.
-fn sync_all(dir: &Dir, dirty: Dirty) -> Outcome<()> {
+fn sync_all(dir: &Dir, dirty: &Dirty) -> Outcome<()> {
     let number = |error: newsreel_host::Error| Errno::from(&error);
     match (dir.managed(), dirty) {
         (Some(_), Dirty::Everything) => {
@@ -90,7 +90,7 @@ fn sync_all(dir: &Dir, dirty: Dirty) -> Outcome<()> {
         }
         (Some(managed), Dirty::Buckets(buckets)) => {
             for bucket in buckets {
-                let path = managed.algorithm().bucket_path(bucket);
+                let path = managed.algorithm().bucket_path(*bucket);
                 let parts = path.components().count();
                 // With two levels the one in between has a new name in it, too.
                 for ancestor in path.ancestors().take(parts) {

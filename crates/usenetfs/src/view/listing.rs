@@ -132,10 +132,7 @@ impl View {
                 };
                 return take(item, &entry);
             }
-            let entry = match self
-                .pin_in(dir, item.name)
-                .and_then(|pin| self.entry_at(dir, item.name, pin))
-            {
+            let entry = match self.find_in(dir, item.name) {
                 Err(Errno::NOENT | Errno::XDEV) => return Ok(true),
                 other => other?,
             };

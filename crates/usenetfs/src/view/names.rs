@@ -108,6 +108,7 @@ impl View {
     pub fn unlink(&self, parent: u64, name: &OsStr) -> Outcome<()> {
         self.counters.count(Op::Unlink);
         let dir = self.dir(parent)?;
+        let _change = self.naming.change();
         self.at(&dir, name, |place| {
             let victim = Victim::of(place, name)?;
             remove(place, name)?;
@@ -121,6 +122,7 @@ impl View {
     pub fn remove_folder(&self, parent: u64, name: &OsStr) -> Outcome<()> {
         self.counters.count(Op::RemoveFolder);
         let dir = self.dir(parent)?;
+        let _change = self.naming.change();
         self.at(&dir, name, |place| {
             let victim = Victim::of(place, name)?;
             empty(place, name)?;
@@ -142,6 +144,7 @@ impl View {
     ) -> Outcome<()> {
         self.counters.count(Op::Rename);
         let (from, to) = (self.dir(parent)?, self.dir(new_parent)?);
+        let _change = self.naming.change();
         self.at(&from, name, |old| {
             // Looked for first, so that no bucket is made for what is not there.
             Pin::at(old, name)?;
@@ -184,8 +187,12 @@ impl View {
 
     /// Something lost a name: if that was its last one, its number stays its own for as long as the kernel knows it.
     fn bury(&self, victim: Victim) {
-        let Victim { pin, inode } = victim;
-        let is_gone = Stat::of(&pin).is_ok_and(|stat| stat.links == 0);
+        let Victim { pin, inode, links } = victim;
+        // Where nobody else makes or removes names, what had one name before has none now.
+        let is_gone = match links {
+            1 if !self.settings.is_shared => true,
+            _ => Stat::of(&pin).is_ok_and(|stat| stat.links == 0),
+        };
         if !is_gone {
             return;
         }
@@ -208,6 +215,7 @@ impl View {
         name: &OsStr,
         mut make: impl FnMut(&Place<'_>) -> Outcome<T>,
     ) -> Outcome<T> {
+        let _change = self.naming.change();
         self.graves
             .make_room(|| self.making_once(dir, name, &mut make))
     }
@@ -276,13 +284,14 @@ impl View {
 struct Victim {
     pin: Pin,
     inode: u64,
+    links: u32,
 }
 
 impl Victim {
     fn of(place: impl AsFd, name: &OsStr) -> Outcome<Self> {
         let pin = Pin::at(place, name)?;
-        let inode = Stat::of(&pin)?.inode;
-        Ok(Self { pin, inode })
+        let Stat { inode, links, .. } = Stat::of(&pin)?;
+        Ok(Self { pin, inode, links })
     }
 }
 

@@ -31,6 +31,7 @@ impl View {
             "inodes_without_names": self.graves.len(),
             "files_open": self.files.len(),
             "listings_open": self.streams.len(),
+            "suid_kept_last": self.notices.last().map(|kept| kept.directory.to_string_lossy().into_owned()),
             "memory_bytes": process.map(|facts| facts.rss_bytes),
             "operations": counts,
         })

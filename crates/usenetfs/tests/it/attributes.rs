@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use newsreel_host::Folder;
 use newsreel_host::node::{FolderStream, Pin};
 use newsreel_layout::{ATTRIBUTE, Algorithm, Mark};
-use newsreel_usenetfs::{Op, STATUS_ATTRIBUTE, Settings};
+use newsreel_usenetfs::{BitKept, Op, STATUS_ATTRIBUTE, Settings};
 
 use crate::world::{World, by, findings, mark, mode_of, names, set_mode, shell};
 
@@ -18,6 +18,7 @@ fn the_bit_manages_an_empty_directory_and_no_other() {
     let Some(world) = World::new(by(Algorithm::YYY)) else {
         return;
     };
+    let notices = world.view().notices();
     let at = world.managed("a");
     assert_eq!(mark(&world.lower("a")), Mark::Managed(Algorithm::YYY));
     fs::write(at.join("12345"), "").unwrap();
@@ -40,6 +41,15 @@ fn the_bit_manages_an_empty_directory_and_no_other() {
         (0o755, 2)
     );
     assert_eq!(names(&at), ["12345"]);
+    let kept = |is_managed| BitKept {
+        directory: fs::canonicalize(world.lower("a")).unwrap(),
+        is_managed,
+    };
+    assert_eq!(
+        notices.try_iter().collect::<Vec<_>>(),
+        [kept(true), kept(false)]
+    );
+    assert!(world.view().status().contains(r#""suid_kept_last":"/"#));
 }
 
 #[test]

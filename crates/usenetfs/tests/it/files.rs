@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -45,9 +46,27 @@ fn who_reads_and_writes_is_decided_by_length_and_for_all_opens() {
     let Some(world) = World::with(Settings::default(), Some(4096)) else {
         return;
     };
-    let passed = || world.view().counters().of(Op::Passthrough);
+    let of = |op| world.view().counters().of(op);
     let path = world.managed("a").join("12");
     fs::write(&path, "short").unwrap();
+    if of(Op::Passthrough) == 0 {
+        println!("skipped: this kernel reads and writes nothing itself");
+        return;
+    }
+    // Who makes a file writes it without the server, which is only asked whether it has capabilities to be taken away.
+    assert_eq!(
+        (of(Op::Passthrough), of(Op::Write), of(Op::GetXattr)),
+        (1, 0, 1)
+    );
+    // The last close is told to the server a little later.
+    let closed = || {
+        (0..1000).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            of(Op::Release) == of(Op::Open) + of(Op::Create)
+        })
+    };
+    assert!(closed());
+    let passed = || of(Op::Passthrough) - 1;
     let mut short = fs::File::open(&path).unwrap();
     assert_eq!(passed(), 0);
     // It grows while it is open: whoever opens it now reads it in the same way.
@@ -57,27 +76,44 @@ fn who_reads_and_writes_is_decided_by_length_and_for_all_opens() {
     short.read_to_end(&mut text).unwrap();
     assert_eq!((text.len(), passed()), (8005, 0));
     drop((short, writer));
-    // The last close is told to the server a little later.
+    assert!(closed());
     let mut reader = fs::File::open(&path).unwrap();
-    for _ in 0..100 {
-        if passed() > 0 {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(10));
-        reader = fs::File::open(&path).unwrap();
-    }
     let second = fs::OpenOptions::new().read(true).write(true).open(&path);
     let second = second.unwrap();
-    if passed() == 0 {
-        println!("skipped: this kernel reads and writes nothing itself");
-        return;
-    }
+    assert_eq!(passed(), 2);
     second.write_at(b"SHORT", 0).unwrap();
     text.clear();
     reader.seek(SeekFrom::Start(0)).unwrap();
     reader.read_to_end(&mut text).unwrap();
     assert_eq!((text.len(), &text[..5]), (8005, &b"SHORT"[..]));
     assert_eq!(fs::metadata(&path).unwrap().len(), 8005);
+    drop((reader, second));
+    // What a reader remembers of a short file is not what a writer past the server has left of it.
+    fs::write(&path, "first").unwrap();
+    assert_eq!(fs::read(&path).unwrap(), b"first");
+    assert!(closed());
+    assert_eq!(fs::read(&path).unwrap(), b"first");
+    assert!(closed());
+    let before = passed();
+    let writer = fs::OpenOptions::new().write(true).open(&path).unwrap();
+    writer.write_at(b"other", 0).unwrap();
+    drop(writer);
+    assert!(closed());
+    assert_eq!(fs::read(&path).unwrap(), b"other");
+    assert_eq!(passed(), before + 1);
+}
+
+/// What this way of mounting cannot do is refused in the words that programs expect.
+#[test]
+fn what_is_not_offered_is_refused() {
+    let Some(world) = World::new(Settings::default()) else {
+        return;
+    };
+    const UNNAMED: i32 = 0o20_200_000;
+    let mut options = fs::OpenOptions::new();
+    let options = options.write(true).custom_flags(UNNAMED);
+    let refused = options.open(world.path("")).unwrap_err();
+    assert_eq!(refused.raw_os_error(), Some(95), "{refused}");
 }
 
 #[test]
@@ -156,14 +192,14 @@ fn the_room_is_that_of_the_file_system_below() {
 #[test]
 fn a_full_file_system_says_so_and_loses_nothing() {
     // An inode more or less decides whether it is a bucket or a file that finds no room.
-    for inodes in [60, 61] {
+    for (inodes, way) in [(60, None), (61, None), (60, Some(4096)), (61, Some(4096))] {
         let mount = |lower: &Path| {
             let options = format!("size=1m,nr_inodes={inodes}");
             let mut command = Command::new("mount");
             let command = command.args(["-t", "tmpfs", "-o", &options, "tmpfs"]);
             assert!(command.arg(lower).status().unwrap().success());
         };
-        let Some(world) = World::prepared(Settings::default(), None, mount) else {
+        let Some(world) = World::prepared(Settings::default(), way, mount) else {
             return;
         };
         fill(&world);

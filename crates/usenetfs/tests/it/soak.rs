@@ -12,6 +12,9 @@ use crate::world::{World, findings, names, natively};
 const WORKERS: u64 = 8;
 const LASTS: Duration = Duration::from_secs(3);
 
+/// So much each of them does at least, however slow the machine is.
+const LEAST: u64 = 130;
+
 /// Numbers that are few to a bucket, so that buckets come and go all the time.
 const NUMBERS: u64 = 60;
 const STEP: u64 = 500;
@@ -24,7 +27,7 @@ fn work(groups: &[PathBuf], salt: u64, until: Instant) -> u64 {
         (dice >> 33) % sides
     };
     let mut done = 0;
-    while Instant::now() < until {
+    while Instant::now() < until || done < LEAST {
         let group = |number: u64| &groups[usize::try_from(number).unwrap()];
         let count = groups.len() as u64;
         let path = group(throw(count)).join((throw(NUMBERS) * STEP).to_string());

@@ -1,9 +1,12 @@
 //! Users: what two of them may do, and whose what they make is, is the same as natively.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::chown;
 use std::path::Path;
 
+use newsreel_host::Folder;
+use newsreel_host::node::{Errno, Pin};
 use newsreel_usenetfs::Settings;
 
 use crate::world::{World, set_mode, shell};
@@ -58,6 +61,61 @@ fn prepare(root: &Path, dir_mode: u32, file_mode: u32, is_managed: bool) {
     chown(&dir, Some(OWNER.0), Some(OWNER.1)).unwrap();
     let bit = if is_managed { 0o4000 } else { 0 };
     set_mode(&dir, dir_mode | bit);
+}
+
+/// An access control list: its owner writes, one other user reads, the owner's group may nothing.  The bits that a mode shows
+/// for the group are those of the mask, which is more.
+fn list() -> Vec<u8> {
+    const NOBODY: u32 = u32::MAX;
+    let entries: [(u16, u16, u32); 5] = [
+        (0x01, 6, NOBODY),
+        (0x02, 4, USERS[2].0),
+        (0x04, 0, NOBODY),
+        (0x10, 4, NOBODY),
+        (0x20, 0, NOBODY),
+    ];
+    let entries = entries.iter().flat_map(|(tag, bits, who)| {
+        let halves = [tag.to_le_bytes(), bits.to_le_bytes()].concat();
+        [halves, who.to_le_bytes().to_vec()].concat()
+    });
+    2_u32.to_le_bytes().into_iter().chain(entries).collect()
+}
+
+/// Lists that are there below were not looked at: the group could do what only the mask allows.
+#[test]
+fn lists_below_are_obeyed_and_cannot_be_changed() {
+    let name = OsStr::new("system.posix_acl_access");
+    let (file, list) = (OsStr::new("1"), list());
+    let mut has_lists = false;
+    let prepare = |lower: &Path| {
+        fs::write(lower.join(file), "text").unwrap();
+        chown(lower.join(file), Some(OWNER.0), Some(OWNER.1)).unwrap();
+        let pin = Pin::at(Folder::open(lower).unwrap(), file).unwrap();
+        has_lists = pin.set_attribute(name, &list, 0).is_ok();
+    };
+    let Some(world) = World::prepared(Settings::default(), None, prepare) else {
+        return;
+    };
+    if !has_lists {
+        println!("skipped: there are no access control lists here");
+        return;
+    }
+    let reads = |root: &Path| {
+        let tries = "cat 1 > /dev/null 2>&1 && echo yes || echo no";
+        USERS.map(|user| shell(root, user, tries))
+    };
+    let expected = ["yes\n0\n", "no\n0\n", "yes\n0\n"];
+    for root in [world.lower(""), world.path("")] {
+        assert_eq!(reads(&root), expected, "{root:?}");
+    }
+    let pin = Pin::at(Folder::open(&world.path("")).unwrap(), file).unwrap();
+    assert_eq!(pin.attribute(name).unwrap(), list);
+    for change in [
+        pin.set_attribute(name, &list, 0),
+        pin.remove_attribute(name),
+    ] {
+        assert_eq!(change, Err(Errno::OPNOTSUPP));
+    }
 }
 
 #[test]

@@ -32,11 +32,13 @@ pub enum End {
     StartTls,
     /// The handshake of TLS failed.
     NoTls,
+    /// An article is elsewhere, and cannot be had from there at present.
+    Away,
 }
 
 impl End {
     /// Every way; `end as usize` is its place.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Quit,
         Self::PeerClosed,
         Self::Broken,
@@ -51,6 +53,7 @@ impl End {
         Self::NotNntp,
         Self::StartTls,
         Self::NoTls,
+        Self::Away,
     ];
 
     /// The metric label.
@@ -71,6 +74,7 @@ impl End {
             Self::NotNntp => "not_nntp",
             Self::StartTls => "starttls",
             Self::NoTls => "no_tls",
+            Self::Away => "away",
         }
     }
 }

@@ -6,7 +6,9 @@
 
 use std::sync::Arc;
 
-use newsreel_service::{ArticleBuf, ArticleQuery, Direction, NewsService, OverviewRows, Part};
+use newsreel_service::{
+    ArticleBuf, ArticleQuery, Direction, NewsService, OverviewRows, Part, ServiceError,
+};
 use newsreel_wire::article::Known;
 use newsreel_wire::overview::OverviewFields;
 use newsreel_wire::range::parse_number;
@@ -53,9 +55,24 @@ where
     match core.service.overview_by_id(id, &mut rows).await {
         Ok(_) if is_in_group(&rows, |group| grant.reads(group)) => return true,
         Ok(_) => core.reply(NO_SUCH_ARTICLE),
-        Err(error) => core.reply_error(&error),
+        Err(error) => failed(core, &error),
     }
     false
+}
+
+/// Says that an article cannot be had now.  Of one that is elsewhere with 400, and the connection ends: some readers take any
+/// other answer for "gone", and mark the article as read (slrnpull does at 403).
+fn failed<S, Io>(core: &mut Core<S, Io>, error: &ServiceError)
+where
+    S: NewsService,
+    Io: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    if matches!(error, ServiceError::Away(_)) {
+        core.reply_parts(&[b"400 ", error.to_string().as_bytes()]);
+        core.ending = Some(End::Away);
+    } else {
+        core.reply_error(error);
+    }
 }
 
 /// Whether Xref of the first line names such a group.
@@ -147,7 +164,7 @@ where
             return Ok(());
         }
         Err(error) => {
-            core.reply_error(&error);
+            failed(core, &error);
             return Ok(());
         }
     };

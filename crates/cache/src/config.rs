@@ -50,6 +50,34 @@ pub struct CacheConfig {
     pub posts_octets: u64,
 }
 
+/// What goes where there is no room for more.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Default,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum PolicyKind {
+    /// The group that was read longest ago goes, with all its articles.
+    #[default]
+    Lrug,
+    /// The article that was read longest ago goes.
+    Lrua,
+    /// The group that was read least often goes, with all its articles.
+    Lfug,
+    /// The article that was read least often goes.
+    Lfua,
+    /// The biggest article goes.
+    Baf,
+    /// The article that expires first goes: the oldest by its date.
+    Letf,
+    /// Of the group that was read longest ago the article that was read longest ago goes (the paper's authors tried a mix of these
+    /// two, and dropped it).
+    Hybrid,
+    /// Three queues (S3-FIFO, 2023): what is not read again soon goes soon.
+    S3fifo,
+    /// Frequency by size, with ageing (GDSF, 1998): what is big and seldom read goes.
+    Gdsf,
+}
+
 impl Default for CacheConfig {
     fn default() -> Self {
         Self {

@@ -10,8 +10,11 @@ mod cached;
 mod config;
 pub mod fuzz;
 pub mod keep;
+pub mod policies;
+mod policy;
 pub mod queue;
 mod remote;
+pub mod simulate;
 mod upstream;
 
 pub use cached::{CServer, CacheSettings, Counted, CountedPart, RUNS_MAX};

@@ -16,12 +16,13 @@ enum Companion {
 }
 
 /// The plural folders of the workspace.
-const REGISTRIES: [(&str, Companion); 6] = [
+const REGISTRIES: [(&str, Companion); 7] = [
     ("crates/session/src/commands/", Companion::Transcript),
     ("crates/store/src/methods/", Companion::FormatPage),
     ("crates/layout/src/mappings/", Companion::None),
     ("crates/app/src/commands/", Companion::None),
     ("crates/bench/src/passes/", Companion::None),
+    ("crates/cache/src/policies/", Companion::None),
     ("crates/xtask/src/tidy/rules/", Companion::None),
 ];
 

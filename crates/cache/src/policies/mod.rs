@@ -16,7 +16,7 @@ mod s3fifo;
 pub use crate::config::PolicyKind;
 pub use crate::policy::{Article, Policy, Room, Worth};
 
-/// Of what may be kept the cache's policy wants so many parts of a hundred to stay (decision 0024).
+/// Of what may be kept the cache's policy wants so many parts of a hundred to stay (decision 0026).
 pub const WANTED_PART: u64 = 50;
 
 /// A policy's row.

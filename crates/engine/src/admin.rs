@@ -11,6 +11,7 @@ use newsreel_wire::{GroupId, GroupName, Sequence, UnixTime};
 
 use crate::checkpoint::{Stage, Task, Written};
 use crate::config::{Durability, NumberOverflow};
+use crate::control::pending::Holder;
 use crate::counters::Counters;
 use crate::error::Error;
 use crate::filing::{Filing, GroupSlot, NUMBER_LARGER_MAX, NUMBER_MAX};
@@ -161,8 +162,9 @@ impl Sequencer {
         let places = |groups: &Places| groups.len() * WithdrawnRecord::GROUP_OCTETS;
         let octets = |it: &WithdrawnRecord| WithdrawnRecord::OCTETS + places(&it.groups);
         let octets_left = |it: &LeftRecord| LeftRecord::OCTETS + places(&it.groups);
-        let octets_awaited =
-            |it: &PendingRecord| PendingRecord::OCTETS + it.keys.len() * PRINT_OCTETS;
+        let octets_awaited = |it: &PendingRecord| {
+            Holder::OCTETS + PendingRecord::OCTETS + it.keys.len() * PRINT_OCTETS
+        };
         let octets = articles
             .iter()
             .map(octets)

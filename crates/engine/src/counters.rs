@@ -40,6 +40,10 @@ counters! {
     duplicates,
     /// Articles that a cancel or a newer article took out, or kept out.
     cancelled,
+    /// Cancels, and articles that notices list, that waited for their targets and were forgotten for want of room.
+    forgotten,
+    /// Articles that notices list behind those that have room, and were not looked at.
+    unnoticed,
     /// Articles that the rules of expiry let go, with their last group.
     expired,
     /// Octets of them, as stored.

@@ -26,7 +26,7 @@ use crate::accept::Accept;
 use crate::checkpoint;
 use crate::commit::{self, Committer};
 use crate::config::{EngineConfig, SequencerConfig};
-use crate::control::pending::Pending;
+use crate::control::pending::{Limits, Pending};
 use crate::counters::Counters;
 use crate::error::Error;
 use crate::expire::background::{self, Expiry};
@@ -208,7 +208,7 @@ impl Engine {
             time: Timekeeper::new(Arc::clone(&clock), views.time()),
             filter: RwLock::default(),
             posts: Posts::new(&config.moderation, clock.as_ref(), &hash_key)?,
-            pending: Pending::new(opened.pending, clock.as_ref(), config.articles.age_s_max),
+            pending: Pending::new(&opened.pending, clock.as_ref(), &Limits::of(&config)),
             queue: queue(&config.sequencer),
             journal,
             views,

@@ -106,13 +106,16 @@ pub fn decode_keyring(rows: &[u8]) -> bool {
     keyring::decode_made(rows)
 }
 
+/// Articles of a notice that are looked at here.
+const LISTED_MAX: usize = 2000;
+
 /// Takes `octets` for a message about groups: how many changes it asks for where there is no group yet, and of how many octets a
 /// signature is.
 #[must_use]
 pub fn control_message(octets: &[u8]) -> Option<(usize, Option<usize>)> {
     let headers = Headers::scan(octets).ok()?;
-    if let Ok(Some(notice)) = nocem::read(&groups::text(&headers)) {
-        assert!(!notice.listed.is_empty() && notice.listed.len() <= nocem::NOTICE_ARTICLES_MAX);
+    if let Ok(Some(notice)) = nocem::read(&groups::text(&headers), LISTED_MAX) {
+        assert!(!notice.listed.is_empty() && notice.listed.len() <= LISTED_MAX);
     }
     let text = signed::read(&headers).ok().map(|signed| signed.text.len());
     let message = groups::read(&headers, &Groups::default())?.ok()?;

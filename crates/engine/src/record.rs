@@ -14,6 +14,7 @@ use newsreel_wire::{
 };
 use smallvec::SmallVec;
 
+use crate::control::pending::Holder;
 use crate::error::Error;
 pub(crate) use moves::{CopyRecord, MovedRecord, RepackedRecord};
 
@@ -298,10 +299,12 @@ pub(crate) struct PendingRecord {
     pub(crate) since: UnixTime,
     /// The locks that its keys open.
     pub(crate) keys: LockPrints,
+    /// Whose share of the room it takes.
+    pub(crate) holder: Holder,
 }
 
 impl PendingRecord {
-    /// Octets of the payload apart from the keys.
+    /// Octets of the payload apart from the keys and the holder.
     pub(crate) const OCTETS: usize = 16 + 8 + 1;
 
     /// Writes the payload; a cancel has fewer keys than an octet counts.
@@ -313,6 +316,9 @@ impl PendingRecord {
         for key in self.keys.iter().take(usize::from(count)) {
             out.extend_from_slice(&key.0);
         }
+        if self.holder != Holder::default() {
+            out.extend_from_slice(&self.holder.0.to_le_bytes());
+        }
     }
 
     /// Reads the payload.
@@ -322,10 +328,17 @@ impl PendingRecord {
         let since = UnixTime(cursor.u64()?);
         let [count] = cursor.array()?;
         let keys: Result<_, Error> = (0..count).map(|_| Ok(LockPrint(cursor.array()?))).collect();
+        let keys = keys?;
+        let holder = match cursor.rest.is_empty() {
+            // As all were once.
+            true => Holder::default(),
+            false => Holder(cursor.u64()?),
+        };
         Ok(Self {
             target,
             since,
-            keys: keys?,
+            keys,
+            holder,
         })
     }
 }
@@ -659,11 +672,15 @@ mod tests {
             keys: [LockPrint([1; 32]), LockPrint([2; 32])]
                 .into_iter()
                 .collect(),
+            holder: Holder(5),
         };
         let mut text = Vec::new();
         pending.encode(&mut text);
         assert_eq!(PendingRecord::decode(Sequence(1), &text).unwrap(), pending);
         assert!(PendingRecord::decode(Sequence(1), &text[..text.len() - 1]).is_err());
+        let before = PendingRecord::decode(Sequence(1), &text[..text.len() - Holder::OCTETS]);
+        let holder = Holder::default();
+        assert_eq!(before.unwrap(), PendingRecord { holder, ..pending });
         let left = LeftRecord {
             token: Token::from_bytes([7; 24]),
             groups: [

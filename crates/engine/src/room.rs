@@ -19,7 +19,7 @@ const LOOK_EVERY_MS: u64 = 1000;
 /// What goes to the log between two looks, octets.  What it makes the views grow by stays below the margin with it.
 const LOOK_EVERY_OCTETS: u64 = 4 << 20;
 
-/// Room of the log for state, groups and cancels, octets.
+/// Room of the log for state and groups, octets.
 const CONTROL_OCTETS: u64 = 1 << 20;
 
 /// Room of the disk beyond what can be computed, octets.
@@ -129,7 +129,8 @@ impl Sequencer {
     /// Room of the log for the commit under way, the open one, and control.
     fn log_octets_kept(&self) -> u64 {
         let record = self.shared.policy.load().articles.record_octets_max();
-        2 * (self.frame_octets_full as u64 + record) + CONTROL_OCTETS
+        let waiting = self.shared.waiting_limits().octets_in_all();
+        2 * (self.frame_octets_full as u64 + record) + waiting + CONTROL_OCTETS
     }
 
     /// What disk or memory lacks for the next checkpoint.

@@ -145,11 +145,6 @@ fn of_control_messages() -> Vec<Fixed> {
             "strangers cause them; what has no mail is in the log, and waits all the same",
         ),
         row(
-            "Articles that a NoCeM notice lists",
-            format!("{} articles", newsreel_engine::NOTICE_ARTICLES_MAX),
-            "real ones have some hundreds, and each is looked up; those behind are not looked at",
-        ),
-        row(
             "Fields that a control message's signature is of",
             format!("{} fields", newsreel_engine::SIGNED_FIELDS_MAX),
             "real ones have six or seven; one with more counts as not signed",
@@ -160,13 +155,7 @@ fn of_control_messages() -> Vec<Fixed> {
             "some thousand keys; it is read for each message that is verified",
         ),
         row(
-            "Cancels that wait for their targets",
-            octets(newsreel_engine::PENDING_OCTETS_MAX as u64),
-            "in the log, some 2,000 with a key each: any checkpoint can say all of them again; beyond it those that \
-             waited longest are forgotten",
-        ),
-        row(
-            "Keys of all cancels that wait for one target",
+            "Keys of the cancels of one target that a peer sent, and that wait for it",
             format!("{} keys", newsreel_engine::PENDING_KEYS_MAX),
             "so that nobody fills the table under one message-id; later ones are not looked at",
         ),

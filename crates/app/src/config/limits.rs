@@ -105,6 +105,7 @@ pub(super) const LIMITS: &[(&str, RangeInclusive<i64>)] = &[
     ("moderation.retry_s_max", 1..=30 * DAY_S),
     ("moderation.attempt_s_max", 1..=3600),
     ("control.checkgroups_changes_max", 0..=1_000_000),
+    ("control.waiting_octets_max", 4 * KIB..=64 * MIB),
     ("buffer.octets", MIB..=16 * TIB - MIB),
     ("buffer.block_octets", 64..=4096),
     ("set.recent_octets", 0..=64 * GIB),

@@ -511,6 +511,15 @@ const ROWS: &[Row] = &[
         ),
     ),
     beside(
+        &[("control.cancels", "'all'")],
+        row(
+            "control.waiting_octets_max",
+            ["1048576", "4096"],
+            cancels_are_forgotten,
+            ["no", "yes"],
+        ),
+    ),
+    beside(
         &[("control.rules", "['checkgroups:*:made.*:doit']")],
         row(
             "control.checkgroups_changes_max",
@@ -936,6 +945,22 @@ fn notice_is_heeded(world: &World) -> String {
     client.send(format!("TAKETHIS {id}\r\n{head}\r\n\r\n{notice}.\r\n").as_bytes());
     assert_eq!(code(&client.line()), "239");
     if heeded() > before { "yes" } else { "no" }.to_owned()
+}
+
+/// Whether there is no room for a hundred and fifty cancels that wait.
+fn cancels_are_forgotten(world: &World) -> String {
+    let forgotten = || {
+        let status = world.spool.json(&["status"]);
+        status["counters"]["forgotten"].as_u64().unwrap()
+    };
+    let (before, mut client) = (forgotten(), NewsClient::connect(world.server.address));
+    for n in 0..150 {
+        let control = format!("Control: cancel <absent{n}@t.example>\r\n");
+        let (id, article) = article("misc.test", YESTERDAY, &control, 1);
+        client.send(format!("TAKETHIS {id}\r\n{article}").as_bytes());
+        assert_eq!(code(&client.line()), "239");
+    }
+    if forgotten() > before { "yes" } else { "no" }.to_owned()
 }
 
 /// Who the newest mail about a control message is for; nothing sends it here.

@@ -14,6 +14,7 @@ use newsreel_wire::article::{Control, Headers, Known, RelayFacts};
 use newsreel_wire::{IdHash, UnixTime};
 
 use super::Asked;
+use super::pending::{Holder, Limits};
 use crate::accept::{Candidate, CandidateBatch};
 use crate::counters::Counters;
 use crate::error::Error;
@@ -37,6 +38,7 @@ pub(crate) struct Cancel {
     target: IdHash,
     keys: LockPrints,
     effect: Effect,
+    holder: Holder,
 }
 
 /// What comes of it.
@@ -68,6 +70,7 @@ pub(crate) fn asked(
         target: shared.id_hash(target),
         keys,
         effect: Effect::None,
+        holder: Holder::default(),
     })
 }
 
@@ -75,10 +78,18 @@ impl LocalService {
     /// Decides what comes of the cancels among these candidates; answers those for which it cannot be decided now.
     pub(crate) async fn settle_cancels(&self, batch: &mut CandidateBatch, from: &Arc<Connection>) {
         let shared = &self.shared;
-        let asking = batch.candidates.iter().enumerate();
-        let open: Vec<(usize, IdHash, LockPrints)> = asking
-            .filter_map(|(at, it)| match it.asked.as_deref()? {
-                Asked::Cancel(cancel) => Some((at, cancel.target, cancel.keys.clone())),
+        let holder = match batch.is_posted {
+            true => Holder::of_posters(),
+            false => Holder::of_peer(from.peer()),
+        };
+        let since = UnixTime(shared.clock.now().secs);
+        let asking = batch.candidates.iter_mut().enumerate();
+        let open: Vec<(usize, PendingRecord)> = asking
+            .filter_map(|(at, it)| match it.asked.as_deref_mut()? {
+                Asked::Cancel(cancel) => {
+                    cancel.holder = holder;
+                    Some((at, cancel.waiting(since)))
+                }
                 Asked::Groups(_) | Asked::Signed(_) | Asked::Notice(_) => None,
             })
             .collect();
@@ -88,6 +99,15 @@ impl LocalService {
         let decided = open.clone();
         let decided = blocking(shared, move |shared| decide(shared, &decided)).await;
         let mut decided = decided.unwrap_or_default().into_iter();
+        if let Some(forgotten) = shared.pending.to_say(since) {
+            let peer = from.peer().unwrap_or_default();
+            tracing::warn!(
+                forgotten,
+                peer,
+                "cancels that waited for their targets, or what notices list, were forgotten, the oldest of who has most, while \
+                 this peer sent some: there is no more room, see `control.waiting_octets_max`"
+            );
+        }
         let mut failed = Vec::new();
         for (at, ..) in &open {
             let asking = batch.candidates.get_mut(*at);
@@ -109,12 +129,12 @@ impl LocalService {
 }
 
 /// What comes of each; `None`: it cannot be told.
-fn decide(shared: &Shared, open: &[(usize, IdHash, LockPrints)]) -> Vec<Option<Effect>> {
+fn decide(shared: &Shared, open: &[(usize, PendingRecord)]) -> Vec<Option<Effect>> {
     let retired = shared.views.groups().retired();
     let mut memory = Vec::new();
     let mut effects = Vec::with_capacity(open.len());
-    for (_, target, keys) in open {
-        effects.push(match effect(shared, target, keys, &retired, &mut memory) {
+    for (_, cancel) in open {
+        effects.push(match effect(shared, cancel, &retired, &mut memory) {
             Ok(effect) => effect,
             Err(error) => {
                 tracing::error!(%error, "what a cancel is about cannot be read; it is put off");
@@ -125,13 +145,14 @@ fn decide(shared: &Shared, open: &[(usize, IdHash, LockPrints)]) -> Vec<Option<E
     effects
 }
 
+/// What comes of a cancel that would wait as this says.
 pub(super) fn effect(
     shared: &Shared,
-    target: &IdHash,
-    keys: &LockPrints,
+    cancel: &PendingRecord,
     retired: &Retired,
     memory: &mut Vec<u8>,
 ) -> Result<Option<Effect>, Error> {
+    let PendingRecord { target, keys, .. } = cancel;
     let (policy, moves) = (shared.policy.load(), shared.moves());
     let mut is_expected = false;
     for _ in 0..TRIES {
@@ -140,9 +161,8 @@ pub(super) fn effect(
         match shared.views.history().lookup(target)? {
             // Most targets are here.  What is not is waited for before it is looked for again.
             None if !is_expected => {
-                let now = UnixTime(shared.clock.now().secs);
-                let age_s_max = policy.articles.age_s_max;
-                shared.pending.expect(*target, keys, now, age_s_max);
+                let forgotten = shared.pending.expect(cancel, &shared.waiting_limits());
+                Counters::add(&shared.counters.forgotten, forgotten);
                 is_expected = true;
             }
             None if is_under_way => std::thread::sleep(PAUSE),
@@ -164,6 +184,26 @@ pub(super) fn effect(
         "what a cancel is about has been on its way for very long; the cancel is put off"
     );
     Ok(None)
+}
+
+impl Cancel {
+    /// As it waits for its target.
+    fn waiting(&self, since: UnixTime) -> PendingRecord {
+        PendingRecord {
+            target: self.target,
+            since,
+            keys: self.keys.clone(),
+            holder: self.holder,
+        }
+    }
+}
+
+impl Shared {
+    /// How much waits for targets, and how long.
+    pub(crate) fn waiting_limits(&self) -> Limits {
+        let policy = self.policy.load();
+        Limits::new(&policy.control, &self.config, policy.articles.age_s_max)
+    }
 }
 
 /// Whether these keys take out an article with these locks.
@@ -199,12 +239,7 @@ impl Sequencer {
             }
             Effect::Wait => {
                 let since = UnixTime(self.shared.clock.now().secs);
-                let (target, keys) = (cancel.target, cancel.keys.clone());
-                let record = PendingRecord {
-                    target,
-                    since,
-                    keys,
-                };
+                let record = cancel.waiting(since);
                 record.encode(self.record(kind::CANCEL_PENDING));
             }
         }

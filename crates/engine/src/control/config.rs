@@ -44,6 +44,10 @@ pub struct ControlConfig {
     pub nocem: Vec<String>,
     /// The groups where NoCeM notices are looked for, a wildmat.
     pub nocem_groups: String,
+    /// Octets in the log of all cancels that wait for their targets, some 100 for each with a key, and as many for what NoCeM
+    /// notices list that is not here. Each peer, and each issuer of notices, has a share: where there is no room, the oldest of who has most is
+    /// forgotten. More than an eighth of `log.segment_octets` is not used.
+    pub waiting_octets_max: u64,
     /// A checkgroups message that would change more groups than this waits for approval, whatever the rules say.
     pub checkgroups_changes_max: u32,
 }
@@ -56,6 +60,7 @@ impl Default for ControlConfig {
             mail_to: String::new(),
             nocem: Vec::new(),
             nocem_groups: "news.lists.filters,alt.nocem.misc".to_owned(),
+            waiting_octets_max: 1 << 20,
             checkgroups_changes_max: 10,
         }
     }

@@ -169,6 +169,11 @@ pub(crate) struct Signer {
 }
 
 impl Signer {
+    /// Which key it is.
+    pub(crate) fn fingerprint(&self) -> &str {
+        &self.fingerprint
+    }
+
     /// Whether a rule means this key: by one of its names, or by its fingerprint.
     pub(crate) fn is(&self, key: &str) -> bool {
         self.names.iter().any(|name| is_name(name, key))

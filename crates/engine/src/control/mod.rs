@@ -52,7 +52,7 @@ pub(crate) fn asked(
         Some(cancel) => Asked::Cancel(cancel),
         None => match heed::at_once(shared, policy, headers, relay) {
             Some(asked) => asked,
-            None => Asked::Notice(Box::new(nocem::asked(policy, headers, relay)?)),
+            None => Asked::Notice(Box::new(nocem::asked(shared, policy, headers, relay)?)),
         },
     };
     Some(Box::new(asked))

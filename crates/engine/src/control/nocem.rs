@@ -15,14 +15,12 @@ use newsreel_wire::{IdHash, MessageId, UnixTime, Wildmat};
 use super::cancel::{self, Effect, NOTICED};
 use super::groups::text;
 use super::keyring::Keyring;
+use super::pending::Holder;
 use crate::counters::Counters;
 use crate::error::Error;
 use crate::record::PendingRecord;
 use crate::shared::{Policy, Shared};
 use crate::withdraw::{AT_ONCE, TRIES};
-
-/// Articles that a notice lists; those behind are not looked at. Real ones have some hundreds.
-pub const NOTICE_ARTICLES_MAX: usize = 2000;
 
 const SIGNED: &str = "-----BEGIN PGP SIGNED MESSAGE-----";
 const SIGNATURE: &str = "-----BEGIN PGP SIGNATURE-----";
@@ -72,10 +70,13 @@ pub(crate) struct Notice {
     pub(crate) kind: String,
     /// Message-ids, each once.
     pub(crate) listed: Vec<String>,
+    /// How many stand behind those, which are not looked at.
+    pub(crate) left_out: usize,
 }
 
 /// The notice that an article is, if it stands where notices are looked for.
 pub(crate) fn asked(
+    shared: &Shared,
     policy: &Policy,
     headers: &Headers<'_>,
     relay: &RelayFacts<'_>,
@@ -93,7 +94,7 @@ pub(crate) fn asked(
         return None;
     }
     let id = relay.message_id.as_str();
-    match read(&body) {
+    match read(&body, shared.waiting_limits().noticed_max()) {
         Ok(None) => None,
         Ok(Some(parts)) => Some(Notice {
             id: id.to_owned(),
@@ -106,8 +107,8 @@ pub(crate) fn asked(
     }
 }
 
-/// Reads a notice; `None`: it asks for nothing to be hidden.
-pub(crate) fn read(body: &str) -> Result<Option<Notice>, String> {
+/// Reads a notice of which so many articles are looked at; `None`: it asks for nothing to be hidden.
+pub(crate) fn read(body: &str, listed_max: usize) -> Result<Option<Notice>, String> {
     let (signed, signature) = clear_text(body)?;
     let mut lines = signed.lines();
     lines
@@ -128,7 +129,8 @@ pub(crate) fn read(body: &str) -> Result<Option<Notice>, String> {
     if action.as_deref() != Some("hide") {
         return Ok(None);
     }
-    let (mut listed, mut seen, mut has_end) = (Vec::new(), HashSet::new(), false);
+    let (mut listed, mut left_out, mut seen) = (Vec::new(), 0, HashSet::new());
+    let mut has_end = false;
     for line in lines {
         has_end = line == LIST_END;
         if has_end {
@@ -136,11 +138,13 @@ pub(crate) fn read(body: &str) -> Result<Option<Notice>, String> {
         }
         // Lines that go on with groups begin with a blank; what begins with # is for people.
         let word = line.split([' ', '\t']).next().unwrap_or_default();
-        if MessageId::parse(word.as_bytes()).is_ok()
-            && listed.len() < NOTICE_ARTICLES_MAX
-            && seen.insert(word)
-        {
+        if MessageId::parse(word.as_bytes()).is_err() || !seen.insert(word) {
+            continue;
+        }
+        if listed.len() < listed_max {
             listed.push(word.to_owned());
+        } else {
+            left_out += 1;
         }
     }
     if !has_end {
@@ -151,6 +155,7 @@ pub(crate) fn read(body: &str) -> Result<Option<Notice>, String> {
         signature,
         kind,
         listed,
+        left_out,
         signed: signed.clone(),
     }))
 }
@@ -209,34 +214,55 @@ pub(super) fn heed(shared: &Shared, notice: &Notice) {
         tracing::info!(%id, signer, kind, "a NoCeM notice is for no rule");
         return;
     }
-    match withdraw(shared, notice) {
-        Ok(articles) => tracing::info!(%id, articles, "a NoCeM notice is heeded"),
+    let holder = Holder::of_issuer(signer.fingerprint());
+    match withdraw(shared, notice, holder) {
+        Ok((articles, waiting)) => {
+            tracing::info!(%id, articles, waiting, "a NoCeM notice is heeded");
+        }
         Err(error) => {
             tracing::error!(%id, %error, "what a NoCeM notice lists was not withdrawn, or not all of it");
         }
     }
+    let issuer = signer.names.join(", ");
+    if notice.left_out > 0 {
+        Counters::add(&shared.counters.unnoticed, notice.left_out as u64);
+        tracing::warn!(
+            %id, issuer, left_out = notice.left_out,
+            "a NoCeM notice lists more articles than are looked at; `control.waiting_octets_max` gives room for more"
+        );
+    }
+    if let Some(forgotten) = shared.pending.to_say(UnixTime(shared.clock.now().secs)) {
+        tracing::warn!(
+            %id, issuer, forgotten,
+            "what notices list, or cancels, that waited for their targets were forgotten, the oldest of who has most, while this \
+             notice was heeded: there is no more room, see `control.waiting_octets_max`"
+        );
+    }
 }
 
-/// Withdraws what is here, and has the rest waited for; how many were here.
-fn withdraw(shared: &Shared, notice: &Notice) -> Result<usize, Error> {
+/// Withdraws what is here, and has the rest waited for; how many were here, and how many were not.
+fn withdraw(shared: &Shared, notice: &Notice, holder: Holder) -> Result<(usize, usize), Error> {
     let keys: LockPrints = [NOTICED].into_iter().collect();
     let listed = notice.listed.iter().filter(|listed| **listed != notice.id);
     let targets = listed.filter_map(|listed| MessageId::parse(listed.as_bytes()).ok());
     let targets: Vec<IdHash> = targets.map(|target| shared.id_hash(target)).collect();
-    let (mut rest, mut withdrawn, mut tries) = (targets.as_slice(), 0, TRIES);
+    let (mut rest, mut withdrawn, mut waiting) = (targets.as_slice(), 0, 0);
+    let mut tries = TRIES;
     while !rest.is_empty() {
         let (some, behind) = rest.split_at(rest.len().min(AT_ONCE));
         let (moves, retired) = (shared.moves(), shared.views.groups().retired());
         let since = UnixTime(shared.clock.now().secs);
         let (mut here, mut awaited, mut memory) = (Vec::new(), Vec::new(), Vec::new());
         for target in some {
-            match cancel::effect(shared, target, &keys, &retired, &mut memory)? {
+            let cancel = PendingRecord {
+                target: *target,
+                since,
+                keys: keys.clone(),
+                holder,
+            };
+            match cancel::effect(shared, &cancel, &retired, &mut memory)? {
                 Some(Effect::Withdraw(record, _)) => here.push(record),
-                Some(Effect::Wait) => awaited.push(PendingRecord {
-                    target: *target,
-                    since,
-                    keys: keys.clone(),
-                }),
+                Some(Effect::Wait) => awaited.push(cancel),
                 Some(Effect::None) | None => {}
             }
         }
@@ -246,12 +272,13 @@ fn withdraw(shared: &Shared, notice: &Notice) -> Result<usize, Error> {
             result => {
                 result?;
                 withdrawn += here.len();
+                waiting += awaited.len();
                 rest = behind;
             }
         }
     }
     Counters::add(&shared.counters.cancelled, withdrawn as u64);
-    Ok(withdrawn)
+    Ok((withdrawn, waiting))
 }
 
 #[cfg(test)]
@@ -262,7 +289,10 @@ mod tests {
 
     #[test]
     fn a_notice_is_read() {
-        let notice = read(NOTICE).unwrap().unwrap();
+        let notice = read(NOTICE, 10).unwrap().unwrap();
+        assert_eq!(notice.left_out, 0);
+        let short = read(NOTICE, 1).unwrap().unwrap();
+        assert_eq!((short.listed.len(), short.left_out), (1, 2));
         assert_eq!(notice.kind, "spam");
         let listed = ["<1@t.example>", "<2@t.example>", "<later@t.example>"];
         assert_eq!(notice.listed, listed);
@@ -272,9 +302,9 @@ mod tests {
             SIGNED,
             &format!("{FIELDS}\nType: mmf\n{LIST}\n<x@y>\n{LIST_END}\n{SIGNED}"),
         );
-        assert_eq!(read(&beside).unwrap().unwrap().listed, listed);
+        assert_eq!(read(&beside, 10).unwrap().unwrap().listed, listed);
         assert!(
-            read(&NOTICE.replace("Action: hide", "Action: show"))
+            read(&NOTICE.replace("Action: hide", "Action: show"), 10)
                 .unwrap()
                 .is_none()
         );
@@ -285,7 +315,7 @@ mod tests {
             ("Type:", "Kind:"),
             (FIELDS, "x"),
         ] {
-            assert!(read(&NOTICE.replace(old, new)).is_err(), "{old}");
+            assert!(read(&NOTICE.replace(old, new), 10).is_err(), "{old}");
         }
     }
 

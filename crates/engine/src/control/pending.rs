@@ -3,44 +3,139 @@
 //! In memory, bounded, and forgotten when a target would be too old to be taken anyway.  What is in here is in the log: by
 //! the cancel's own commit, and again beside the state of each checkpoint, so that the log before it may go.  A
 //! target is never refused for being in here, only for what its own locks say.
+//!
+//! Cancels and what notices list have room of their own, and whoever sends them a share of it: where there is no room, the oldest
+//! of who has most goes, so nobody's flood pushes out what came from others.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use newsreel_host::Clock;
 use newsreel_service::cancel_lock::{LockPrint, LockPrints, PRINT_OCTETS};
 use newsreel_wire::{IdHash, UnixTime};
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 
 use super::cancel::NOTICED;
+use super::config::ControlConfig;
+use crate::config::EngineConfig;
 use crate::record::PendingRecord;
 
-/// All of them together in the log, octets: some 2,000 cancels with a key each.  The smallest frame of the log has room
-/// for them, so that a checkpoint can always tell all.
-pub const PENDING_OCTETS_MAX: usize = 128 * 1024;
-
-/// Keys that are kept of all cancels of one target.
+/// Keys that are kept of the cancels of one target that one peer sent.
 pub const PENDING_KEYS_MAX: usize = 32;
 
 /// Where articles of any age are taken, a cancel waits so long for its target.
 const AGE_S: u64 = 10 * 86_400;
 
 /// Octets in the log apart from the keys, with the entry in the frame.
-const ENTRY_OCTETS: usize = PendingRecord::OCTETS + 8;
+const ENTRY_OCTETS: usize = PendingRecord::OCTETS + Holder::OCTETS + 8;
+
+/// Articles of a notice that are looked at in any case: most are here, and need no room.
+const NOTICED_MIN: usize = 2000;
+
+/// The log is told of what is forgotten so often, seconds.
+const SAID_S: u64 = 60;
+
+/// Whose share something takes: the same at each start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub(crate) struct Holder(pub(crate) u64);
+
+impl Holder {
+    /// Octets in the log.
+    pub(crate) const OCTETS: usize = 8;
+
+    /// The configured peer of this name, or all who have none.
+    pub(crate) fn of_peer(name: Option<&str>) -> Self {
+        name.map_or_else(Self::default, |name| Self::of("peer", name))
+    }
+
+    /// Those who post here.
+    pub(crate) fn of_posters() -> Self {
+        Self::of("posters", "")
+    }
+
+    /// Who issues notices with this key.
+    pub(crate) fn of_issuer(fingerprint: &str) -> Self {
+        Self::of("issuer", &fingerprint.to_ascii_uppercase())
+    }
+
+    fn of(what: &str, name: &str) -> Self {
+        let mut hasher = blake3::Hasher::new_derive_key("newsreel 2026-11 pending cancel holder");
+        hasher.update(what.as_bytes()).update(b":");
+        let mut octets = [0; Self::OCTETS];
+        hasher
+            .update(name.as_bytes())
+            .finalize_xof()
+            .fill(&mut octets);
+        Self(u64::from_le_bytes(octets))
+    }
+}
+
+/// How much waits, and how long.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// All cancels together in the log, octets; and all that notices list.
+    octets_max: usize,
+    age_s: u64,
+}
+
+impl Limits {
+    /// A checkpoint tells all that waits in one frame: it takes a quarter of the log's segment at most, whatever is configured.
+    pub(crate) fn new(control: &ControlConfig, fixed: &EngineConfig, age_s_max: u64) -> Self {
+        let octets_max = control
+            .waiting_octets_max
+            .min(fixed.journal.segment_octets / 8);
+        Self {
+            octets_max: usize::try_from(octets_max).unwrap_or(usize::MAX),
+            age_s: match age_s_max {
+                0 => AGE_S,
+                age_s => age_s,
+            },
+        }
+    }
+
+    /// As the configuration says at a start.
+    pub(crate) fn of(config: &EngineConfig) -> Self {
+        Self::new(&config.control, config, config.articles.age_s_max)
+    }
+
+    /// Articles of a notice that are looked at: as many as can wait if it is the only one.
+    pub(crate) fn noticed_max(&self) -> usize {
+        (self.octets_max / octets_of(1)).max(NOTICED_MIN)
+    }
+
+    /// Octets in the log of all that waits.
+    pub(crate) const fn octets_in_all(&self) -> u64 {
+        2 * self.octets_max as u64
+    }
+}
 
 /// What waits for targets.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
-    table: Mutex<Table>,
+    tables: Mutex<Tables>,
     /// How many there are, for who need not look then.
     count: AtomicUsize,
+    /// How many were forgotten for want of room that the log was not told of.
+    unsaid: AtomicU64,
+    /// When it was told last.
+    said: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Tables {
+    cancels: Table,
+    /// What notices list.
+    noticed: Table,
 }
 
 #[derive(Debug, Default)]
 struct Table {
-    entries: HashMap<IdHash, Entry>,
+    /// Mostly one peer has sent cancels of a target.
+    entries: HashMap<IdHash, SmallVec<[Entry; 1]>>,
     /// Oldest first, by their numbers.
-    order: BTreeMap<u64, IdHash>,
+    order: BTreeMap<u64, (IdHash, Holder)>,
+    shares: BTreeMap<Holder, Share>,
     /// The number of the next one.
     next: u64,
     octets: usize,
@@ -49,8 +144,16 @@ struct Table {
 #[derive(Debug)]
 struct Entry {
     number: u64,
+    holder: Holder,
     since: UnixTime,
     keys: LockPrints,
+}
+
+/// What one holder has.
+#[derive(Debug, Default)]
+struct Share {
+    numbers: BTreeSet<u64>,
+    octets: usize,
 }
 
 const fn octets_of(keys: usize) -> usize {
@@ -58,86 +161,206 @@ const fn octets_of(keys: usize) -> usize {
 }
 
 impl Table {
-    fn add(&mut self, target: IdHash, keys: &[LockPrint], since: UnixTime) {
-        let entry = self.entries.entry(target).or_insert_with(|| {
+    fn add(&mut self, target: IdHash, holder: Holder, keys: &[LockPrint], since: UnixTime) {
+        let entries = self.entries.entry(target).or_default();
+        let share = self.shares.entry(holder).or_default();
+        let at = entries.iter().position(|entry| entry.holder == holder);
+        let at = at.unwrap_or_else(|| {
             let number = self.next;
             self.next += 1;
-            self.order.insert(number, target);
+            self.order.insert(number, (target, holder));
+            share.numbers.insert(number);
+            share.octets += octets_of(0);
             self.octets += octets_of(0);
-            let keys = LockPrints::new();
-            Entry {
+            entries.push(Entry {
                 number,
+                holder,
                 since,
-                keys,
-            }
+                keys: LockPrints::new(),
+            });
+            entries.len() - 1
         });
+        let Some(entry) = entries.get_mut(at) else {
+            return;
+        };
         for key in keys {
             if entry.keys.len() < PENDING_KEYS_MAX && !entry.keys.contains(key) {
                 entry.keys.push(*key);
+                share.octets += PRINT_OCTETS;
                 self.octets += PRINT_OCTETS;
-            } else if *key == NOTICED
-                && let Some(last) = entry.keys.last_mut()
-            {
-                // Cancels of strangers keep no notice out.
-                *last = *key;
             }
         }
     }
 
+    /// All that waits for this target.
     fn remove(&mut self, target: &IdHash) {
-        if let Some(entry) = self.entries.remove(target) {
-            self.order.remove(&entry.number);
-            self.octets -= octets_of(entry.keys.len());
+        for entry in self.entries.remove(target).unwrap_or_default() {
+            self.release(&entry);
         }
     }
 
-    /// Forgets what is too old or too much.
-    fn tidy(&mut self, now: UnixTime, age_s: u64) {
-        let age_s = if age_s == 0 { AGE_S } else { age_s };
-        while let Some(oldest) = self.order.first_entry() {
-            let since = self.entries.get(oldest.get());
-            let since = since.map_or(0, |entry| entry.since.0);
-            let is_old = now.0 > since.saturating_add(age_s);
-            if !is_old && self.octets <= PENDING_OCTETS_MAX {
-                return;
-            }
-            let oldest = oldest.remove();
-            self.remove(&oldest);
+    /// The one of this number.
+    fn remove_one(&mut self, number: u64) {
+        let Some((target, _)) = self.order.get(&number).copied() else {
+            return;
+        };
+        let Some(entries) = self.entries.get_mut(&target) else {
+            return;
+        };
+        let at = entries.iter().position(|entry| entry.number == number);
+        let entry = at.map(|at| entries.remove(at));
+        if entries.is_empty() {
+            self.entries.remove(&target);
         }
+        if let Some(entry) = entry {
+            self.release(&entry);
+        }
+    }
+
+    fn release(&mut self, entry: &Entry) {
+        let octets = octets_of(entry.keys.len());
+        self.order.remove(&entry.number);
+        self.octets -= octets;
+        if let Some(share) = self.shares.get_mut(&entry.holder) {
+            share.numbers.remove(&entry.number);
+            share.octets -= octets;
+            if share.numbers.is_empty() {
+                self.shares.remove(&entry.holder);
+            }
+        }
+    }
+
+    /// The oldest of who has most; of two who have as much, of whose is older.
+    fn first_to_go(&self) -> Option<u64> {
+        let first = |share: &Share| share.numbers.first().copied();
+        let most = self.shares.values().max_by_key(|share| {
+            let oldest = first(share).unwrap_or(u64::MAX);
+            (share.octets, std::cmp::Reverse(oldest))
+        });
+        most.and_then(first)
+    }
+
+    /// Forgets what is too old or too much; how many were too much.
+    fn tidy(&mut self, now: UnixTime, limits: &Limits) -> u64 {
+        while let Some((&number, &(target, _))) = self.order.first_key_value() {
+            let entries = self.entries.get(&target);
+            let entry = entries.and_then(|all| all.iter().find(|it| it.number == number));
+            let since = entry.map_or(0, |entry| entry.since.0);
+            if now.0 <= since.saturating_add(limits.age_s) {
+                break;
+            }
+            self.remove_one(number);
+        }
+        let mut forgotten = 0;
+        while self.octets > limits.octets_max
+            && let Some(number) = self.first_to_go()
+        {
+            self.remove_one(number);
+            forgotten += 1;
+        }
+        forgotten
+    }
+
+    fn keys(&self, target: &IdHash, keys: &mut LockPrints) -> bool {
+        let entries = self.entries.get(target);
+        for entry in entries.into_iter().flatten() {
+            keys.extend_from_slice(&entry.keys);
+        }
+        entries.is_some()
+    }
+
+    /// All of them, oldest first.
+    fn all(&self) -> impl Iterator<Item = PendingRecord> {
+        let record = |(number, (target, holder)): (&u64, &(IdHash, Holder))| {
+            let mut entries = self.entries.get(target)?.iter();
+            let entry = entries.find(|entry| entry.number == *number)?;
+            Some(PendingRecord {
+                target: *target,
+                since: entry.since,
+                keys: entry.keys.clone(),
+                holder: *holder,
+            })
+        };
+        self.order.iter().filter_map(record)
+    }
+}
+
+impl Tables {
+    /// What has the mark of notices among its keys is one's; logs of before had both in one.
+    fn add(&mut self, record: &PendingRecord) {
+        let (target, holder, since) = (record.target, record.holder, record.since);
+        let is_noticed = record.keys.contains(&NOTICED);
+        if is_noticed {
+            self.noticed.add(target, holder, &[NOTICED], since);
+        }
+        let keys = record.keys.iter().filter(|key| **key != NOTICED).copied();
+        let keys: LockPrints = keys.collect();
+        if !is_noticed || !keys.is_empty() {
+            self.cancels.add(target, holder, &keys, since);
+        }
+    }
+
+    fn tidy(&mut self, now: UnixTime, limits: &Limits) -> u64 {
+        self.cancels.tidy(now, limits) + self.noticed.tidy(now, limits)
+    }
+
+    fn len(&self) -> usize {
+        self.cancels.order.len() + self.noticed.order.len()
     }
 }
 
 impl Pending {
     /// With what the log tells, as far as it is still of use.
-    pub(crate) fn new(told: Vec<PendingRecord>, clock: &dyn Clock, age_s: u64) -> Self {
+    pub(crate) fn new(told: &[PendingRecord], clock: &dyn Clock, limits: &Limits) -> Self {
         let pending = Self::default();
-        pending.change(|table| {
+        let now = UnixTime(clock.now().secs);
+        pending.change(|tables| {
             for record in told {
-                table.add(record.target, &record.keys, record.since);
+                tables.add(record);
+                tables.tidy(now, limits);
             }
-            table.tidy(UnixTime(clock.now().secs), age_s);
         });
         pending
     }
 
-    fn change(&self, change: impl FnOnce(&mut Table)) {
-        let mut table = self.table.lock();
-        change(&mut table);
-        self.count.store(table.entries.len(), Ordering::Release);
+    fn change<T>(&self, change: impl FnOnce(&mut Tables) -> T) -> T {
+        let mut tables = self.tables.lock();
+        let result = change(&mut tables);
+        self.count.store(tables.len(), Ordering::Release);
+        result
     }
 
-    /// From now on a target is judged by these keys, too.  What is too old or too much by now is forgotten.
-    pub(crate) fn expect(&self, target: IdHash, keys: &[LockPrint], now: UnixTime, age_s: u64) {
-        self.change(|table| {
-            table.add(target, keys, now);
-            table.tidy(now, age_s);
+    /// From now on a target is judged by these keys, too.  What is too old or too much by now is forgotten; how many were too
+    /// much.
+    pub(crate) fn expect(&self, record: &PendingRecord, limits: &Limits) -> u64 {
+        let forgotten = self.change(|tables| {
+            tables.add(record);
+            tables.tidy(record.since, limits)
         });
+        self.unsaid.fetch_add(forgotten, Ordering::Relaxed);
+        forgotten
+    }
+
+    /// How many were forgotten for want of room, if it is time to tell the log.
+    pub(crate) fn to_say(&self, now: UnixTime) -> Option<u64> {
+        if self.unsaid.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        let said = self.said.load(Ordering::Relaxed);
+        if said != 0 && now.0.abs_diff(said) < SAID_S {
+            return None;
+        }
+        self.said.store(now.0, Ordering::Relaxed);
+        Some(self.unsaid.swap(0, Ordering::Relaxed)).filter(|unsaid| *unsaid > 0)
     }
 
     /// The target is here, or was: nothing has to wait for it.
     pub(crate) fn forget(&self, target: &IdHash) {
         if self.count.load(Ordering::Acquire) > 0 {
-            self.change(|table| table.remove(target));
+            self.change(|tables| {
+                tables.cancels.remove(target);
+                tables.noticed.remove(target);
+            });
         }
     }
 
@@ -146,27 +369,22 @@ impl Pending {
         if self.count.load(Ordering::Acquire) == 0 {
             return None;
         }
-        let table = self.table.lock();
-        table.entries.get(target).map(|entry| entry.keys.clone())
+        let (tables, mut keys) = (self.tables.lock(), LockPrints::new());
+        let is_cancelled = tables.cancels.keys(target, &mut keys);
+        let is_noticed = tables.noticed.keys(target, &mut keys);
+        (is_cancelled || is_noticed).then_some(keys)
     }
 
     /// Octets that all of them take in the log.
     pub(crate) fn octets(&self) -> usize {
-        self.table.lock().octets
+        let tables = self.tables.lock();
+        tables.cancels.octets + tables.noticed.octets
     }
 
-    /// All of them, oldest first.
+    /// All of them, cancels first, each kind oldest first.
     pub(crate) fn all(&self) -> Vec<PendingRecord> {
-        let table = self.table.lock();
-        let record = |target: &IdHash| {
-            let entry = table.entries.get(target)?;
-            Some(PendingRecord {
-                target: *target,
-                since: entry.since,
-                keys: entry.keys.clone(),
-            })
-        };
-        table.order.values().filter_map(record).collect()
+        let tables = self.tables.lock();
+        tables.cancels.all().chain(tables.noticed.all()).collect()
     }
 }
 
@@ -175,6 +393,8 @@ mod tests {
     use newsreel_host::FakeClock;
 
     use super::*;
+
+    const OCTETS: usize = 128 * 1024;
 
     fn id(n: usize) -> IdHash {
         let mut hash = [0; 16];
@@ -186,69 +406,171 @@ mod tests {
         LockPrint([n; PRINT_OCTETS])
     }
 
+    fn record(target: usize, holder: u64, keys: &[LockPrint], since: u64) -> PendingRecord {
+        PendingRecord {
+            target: id(target),
+            since: UnixTime(since),
+            keys: keys.iter().copied().collect(),
+            holder: Holder(holder),
+        }
+    }
+
     /// The octets that are counted are those it has.
     fn check(pending: &Pending) {
         let all = pending.all();
         let octets: usize = all.iter().map(|it| octets_of(it.keys.len())).sum();
         assert_eq!(octets, pending.octets());
         assert_eq!(pending.count.load(Ordering::Acquire), all.len());
-        let table = pending.table.lock();
-        assert_eq!(
-            (all.len(), all.len()),
-            (table.entries.len(), table.order.len())
-        );
+        let tables = pending.tables.lock();
+        for table in [&tables.cancels, &tables.noticed] {
+            let entries: usize = table.entries.values().map(SmallVec::len).sum();
+            assert_eq!(entries, table.order.len());
+            let numbers: usize = table.shares.values().map(|it| it.numbers.len()).sum();
+            assert_eq!(numbers, entries);
+            let octets: usize = table.shares.values().map(|it| it.octets).sum();
+            assert_eq!(octets, table.octets);
+        }
+    }
+
+    const fn limits(age_s: u64) -> Limits {
+        Limits {
+            octets_max: OCTETS,
+            age_s,
+        }
     }
 
     /// For ever, as far as the age goes.
-    const ANY: u64 = u64::MAX;
+    const ANY: Limits = limits(u64::MAX);
+
+    /// How many of these targets something waits for.
+    fn waiting(pending: &Pending, targets: std::ops::Range<usize>) -> usize {
+        targets.filter(|n| pending.keys(&id(*n)).is_some()).count()
+    }
 
     #[test]
     fn keys_of_several_cancels_come_together() {
         let pending = Pending::default();
         assert_eq!(pending.keys(&id(1)), None);
-        pending.expect(id(1), &[key(1)], UnixTime(100), ANY);
-        pending.expect(id(1), &[key(2), key(1)], UnixTime(200), ANY);
-        pending.expect(id(2), &[], UnixTime(200), ANY);
+        pending.expect(&record(1, 7, &[key(1)], 100), &ANY);
+        pending.expect(&record(1, 7, &[key(2), key(1)], 200), &ANY);
+        pending.expect(&record(2, 7, &[], 200), &ANY);
         assert_eq!(pending.keys(&id(1)).unwrap()[..], [key(1), key(2)]);
         assert_eq!(pending.keys(&id(2)).unwrap()[..], []);
         check(&pending);
-        let again = Pending::new(pending.all(), &FakeClock::new(200), 1000);
+        let again = Pending::new(&pending.all(), &FakeClock::new(200), &limits(1000));
         assert_eq!(again.all(), pending.all());
-        for n in 0..100 {
-            pending.expect(id(2), &[key(n)], UnixTime(200), ANY);
+        for n in 1..100 {
+            pending.expect(&record(2, 7, &[key(n)], 200), &ANY);
         }
         assert_eq!(pending.keys(&id(2)).unwrap().len(), PENDING_KEYS_MAX);
+        // Another's key, and a notice, are not kept out by them.
+        pending.expect(&record(2, 8, &[key(200)], 200), &ANY);
+        pending.expect(&record(2, 9, &[NOTICED], 200), &ANY);
+        let keys = pending.keys(&id(2)).unwrap();
+        assert!(keys.contains(&key(200)) && keys.contains(&NOTICED));
         check(&pending);
-        pending.forget(&id(1));
+        pending.forget(&id(2));
         pending.forget(&id(3));
-        assert_eq!(pending.keys(&id(1)), None);
+        assert_eq!(pending.keys(&id(2)), None);
+        assert_eq!(waiting(&pending, 0..10), 1);
         check(&pending);
     }
 
     #[test]
     fn it_is_bounded_by_age_and_octets() {
         let pending = Pending::default();
-        let tidy = |now, age_s| pending.change(|table| table.tidy(UnixTime(now), age_s));
-        pending.expect(id(1), &[key(1)], UnixTime(100), ANY);
-        pending.expect(id(2), &[key(1)], UnixTime(200), ANY);
+        let tidy = |now, age_s| pending.change(|it| it.tidy(UnixTime(now), &limits(age_s)));
+        pending.expect(&record(1, 0, &[key(1)], 100), &ANY);
+        pending.expect(&record(2, 0, &[key(1)], 200), &ANY);
         tidy(1100, 1000);
         assert_eq!(pending.all().len(), 2);
-        tidy(1101, 1000);
+        assert_eq!(tidy(1101, 1000), 0, "that one was not too much");
         assert_eq!(pending.all()[0].target, id(2));
         check(&pending);
-        tidy(200 + AGE_S, 0);
-        assert_eq!(pending.all().len(), 1, "any age, but not for ever");
-        tidy(201 + AGE_S, 0);
+        tidy(1201, 1000);
         assert_eq!(pending.all(), []);
+        let mut forgotten = 0;
         for n in 0..10_000 {
-            pending.expect(id(n), &[key(1)], UnixTime(n as u64), 1_000_000);
-            assert!(pending.octets() <= PENDING_OCTETS_MAX);
+            forgotten += pending.expect(&record(n, 0, &[key(1)], n as u64), &ANY);
+            assert!(pending.octets() <= OCTETS);
         }
         check(&pending);
         let all = pending.all();
-        assert!((1_900..2_200).contains(&all.len()), "{}", all.len());
+        assert!((1_700..2_200).contains(&all.len()), "{}", all.len());
+        assert_eq!(forgotten, 10_000 - all.len() as u64);
         assert_eq!(all.last().unwrap().target, id(9_999), "the newest stay");
         let clock = FakeClock::new(9_999 + 500);
-        assert_eq!(Pending::new(all, &clock, 1_000).all().len(), 500 + 1);
+        let again = Pending::new(&all, &clock, &limits(1_000));
+        assert_eq!(again.all().len(), 500 + 1);
+    }
+
+    #[test]
+    fn any_age_is_not_for_ever() {
+        let config = EngineConfig::new("/spool".into());
+        let limits = Limits::new(&ControlConfig::default(), &config, 0);
+        let pending = Pending::default();
+        pending.expect(&record(1, 0, &[key(1)], 200), &limits);
+        let tidy = |now| pending.change(|it| it.tidy(UnixTime(now), &limits));
+        tidy(200 + AGE_S);
+        assert_eq!(pending.all().len(), 1);
+        tidy(201 + AGE_S);
+        assert_eq!(pending.all(), []);
+    }
+
+    /// One table held all, and forgot the oldest whoever had sent it: 2,000 cancels with made-up keys, or one notice of 2,000
+    /// articles that were not here, pushed out every cancel that waited.
+    #[test]
+    fn nobodys_flood_pushes_out_what_came_from_others() {
+        let pending = Pending::default();
+        for n in 0..300 {
+            pending.expect(&record(n, 1, &[key(1)], 100), &ANY);
+            pending.expect(&record(1000 + n, 2, &[NOTICED], 100), &ANY);
+        }
+        for n in 0..20_000 {
+            pending.expect(&record(100_000 + n, 3, &[key(9)], 200), &ANY);
+            pending.expect(&record(200_000 + n, 4, &[NOTICED], 200), &ANY);
+        }
+        check(&pending);
+        assert_eq!(waiting(&pending, 0..300), 300, "another peer's cancels");
+        assert_eq!(waiting(&pending, 1000..1300), 300, "another's notices");
+        assert!(waiting(&pending, 100_000..120_000) > 1_000);
+        // Not by keys for targets of others, either.
+        for n in 0..300 {
+            for some in 0..PENDING_KEYS_MAX as u8 {
+                pending.expect(&record(n, 3, &[key(some + 50)], 300), &ANY);
+            }
+        }
+        let mine = |n: &usize| pending.keys(&id(*n)).unwrap().contains(&key(1));
+        assert_eq!((0..300).filter(mine).count(), 300);
+        check(&pending);
+        // Whose they are is known after the next start, too.
+        let again = Pending::new(&pending.all(), &FakeClock::new(400), &ANY);
+        assert_eq!(again.all(), pending.all());
+        again.expect(&record(300_000, 3, &[key(1), key(2)], 400), &ANY);
+        assert_eq!(waiting(&again, 0..300), 300);
+        check(&again);
+    }
+
+    /// Records of before say nothing of who sent them, and had what notices list and cancels in one.
+    #[test]
+    fn records_of_before_are_read() {
+        let both = record(1, 0, &[key(1), NOTICED], 100);
+        let pending = Pending::new(&[both], &FakeClock::new(100), &ANY);
+        assert_eq!(pending.keys(&id(1)).unwrap()[..], [key(1), NOTICED]);
+        let tables = pending.tables.lock();
+        let counts = (tables.cancels.order.len(), tables.noticed.order.len());
+        assert_eq!(counts, (1, 1));
+    }
+
+    #[test]
+    fn the_log_is_told_now_and_then() {
+        let pending = Pending::default();
+        assert_eq!(pending.to_say(UnixTime(1000)), None);
+        pending.unsaid.store(3, Ordering::Relaxed);
+        assert_eq!(pending.to_say(UnixTime(1000)), Some(3));
+        pending.unsaid.store(4, Ordering::Relaxed);
+        assert_eq!(pending.to_say(UnixTime(1000 + SAID_S - 1)), None);
+        assert_eq!(pending.to_say(UnixTime(1000 + SAID_S)), Some(4));
+        assert_eq!(pending.to_say(UnixTime(2000)), None);
     }
 }

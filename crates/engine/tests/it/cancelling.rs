@@ -189,6 +189,46 @@ async fn a_cancel_waits_for_more_than_one_copy() {
     assert_eq!(world.send(&[with("1", LOCK)]).await, [Outcome::Duplicate]);
 }
 
+/// All that waited had one table, which forgot the oldest: one peer's 2,000 cancels with made-up keys made those of all others
+/// forgotten.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_of_cancels_pushes_out_nobody_elses() {
+    let memory = MemoryDisk::new();
+    let mut config = config(4 << 20);
+    config.control.waiting_octets_max = 16 << 10;
+    let world = World::on(Arc::new(memory.clone()), config);
+    let peer = |n: u64, name: &str| Arc::new(Connection::new(ConnectionId(n), None, Some(name)));
+    let (good, flood) = (peer(2, "good.example"), peer(3, "flood.example"));
+    let wanted = [cancel("c1", "1", KEY), cancel("c2", "2", KEY)];
+    world.send_by(&good, &wanted).await;
+    let flood_of = |count: usize| {
+        let mut numbers = 0..count;
+        std::iter::from_fn(move || {
+            let n = numbers.next()?;
+            let key = format!("Cancel-Key: sha256:made-up-{n}\r\n");
+            Some(cancel(&format!("f{n}"), &format!("absent{n}"), &key))
+        })
+        .collect::<Vec<_>>()
+    };
+    assert_eq!(world.engine.status().counters.forgotten, 0);
+    world.send_by(&flood, &flood_of(400)).await;
+    let forgotten = world.engine.status().counters.forgotten;
+    // Some 220 have room.
+    assert!((150..250).contains(&forgotten), "{forgotten}");
+    // Whose they are is in the log, and beside the checkpoint.
+    world.seal();
+    let world = world.restart();
+    let crashed = Arc::new(memory.crash_losing_all());
+    let world = open_on(crashed, &world.config, &world.clock);
+    world.send_by(&flood, &flood_of(800)[400..]).await;
+    let refused = Outcome::Rejected(Reject::Cancelled);
+    assert_eq!(
+        world.send(&[with("1", LOCK), with("2", LOCK)]).await,
+        [refused; 2]
+    );
+    assert_eq!(world.problems(), [""; 0]);
+}
+
 /// A cancel waits no longer than articles may be old.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancel_does_not_wait_for_ever() {

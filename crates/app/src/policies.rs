@@ -10,6 +10,8 @@ use toml::Value;
 /// What was made of files.
 #[derive(Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub(crate) struct Made {
+    /// Where the mails of rules with `mail` go, if the user said so.
+    pub(crate) mail_to: Option<String>,
     /// In order: the last that matches holds.
     pub(crate) rules: Vec<Rule>,
     /// Keys that they name.
@@ -65,7 +67,18 @@ impl Made {
             let words: Vec<&str> = words.into_iter().flatten().collect();
             text.push_str(&format!("#   {}\n", comment(&words.join("  "))));
         }
-        text.push_str("[control]\nrules = [\n");
+        text.push_str("[control]\n");
+        match &self.mail_to {
+            Some(mail_to) => {
+                text.push_str(&format!("mail_to = {}\n", Value::String(mail_to.clone())));
+            }
+            None if self.mails() => text.push_str(
+                "# Where the mails of these rules go; without it the configuration is refused:\n\
+                 # mail_to = \"usenet@example.org\"\n",
+            ),
+            None => {}
+        }
+        text.push_str("rules = [\n");
         let mut of = "";
         for rule in &self.rules {
             if rule.of != of && !rule.of.is_empty() {
@@ -76,6 +89,11 @@ impl Made {
         }
         text.push_str("]\n");
         text
+    }
+
+    /// Whether a rule asks for mails.
+    pub(crate) fn mails(&self) -> bool {
+        self.rules.iter().any(|rule| rule.rule.ends_with(":mail"))
     }
 
     /// Takes a file in, whichever of the two it is.
@@ -99,6 +117,8 @@ impl Made {
     fn push(&mut self, (file, line): (&str, usize), rule: String, of: &str) {
         let alone = ControlConfig {
             rules: vec![rule.clone()],
+            // Of `mail` only the rest is looked at: where they go is said once for all rules.
+            mail_to: "usenet@example.org".to_owned(),
             ..ControlConfig::default()
         };
         match alone.problems().into_iter().next() {
@@ -162,7 +182,6 @@ impl Made {
             // Behind `=` is where INN tells of it.
             let action = action.split('=').next().unwrap_or_default();
             let action = match action {
-                "mail" => "log",
                 "doifarg" => "drop",
                 action => action,
             };
@@ -291,7 +310,7 @@ mod tests {
         assert_eq!(
             rules(&made),
             [
-                "all:*:*:log",
+                "all:*:*:mail",
                 "newgroup:*:alt.*:doit",
                 "rmgroup:a@b.example|*@c.example:alt.*|x.*:drop",
                 "checkgroups:a@b.example:news.*:verify-news.announce",
@@ -302,6 +321,16 @@ mod tests {
             ("Format", "ALT (open)")
         );
         assert_eq!(made.keys[0].name, "news.announce");
+        assert!(
+            made.printed().contains("\n# mail_to = "),
+            "nobody said where"
+        );
+        made.mail_to = Some("me@a.example".to_owned());
+        let printed = made.printed();
+        assert!(
+            printed.contains("[control]\nmail_to = \"me@a.example\"\nrules = [\n"),
+            "{printed}"
+        );
         let left: Vec<usize> = made.left.iter().map(|left| left.line).collect();
         assert_eq!(left, [4, 6, 11, 12], "{:?}", made.left);
     }

@@ -232,12 +232,20 @@ fn rules_are_imported_and_tried_on_a_file() {
     };
     let ctl = write(
         "control.ctl",
-        "## ALT\nnewgroup:*:alt.*:doit=mail\nsendsys:*:*:drop\n",
+        "## ALT\nnewgroup:*:alt.*:doit=mail\nsendsys:*:*:drop\nrmgroup:*:alt.*:mail=cautious\n",
     );
     let policy = "hierarchy: ALT.NEW\ngroups: alt.new|alt.new.*\ntype: public\ndescription: \"A \\ \u{7} test\"\n\
                   sender: [ admin@a.example ]\npgp: yes\nkey-id: dsa.a.example\nkey-url: \"http://a.example/\"\n";
     let policy = write("alt.new", policy);
-    let words = ["control", "import", &ctl, &policy];
+    let words = ["control", "import", &ctl];
+    let made = newsreel().args(words).output().unwrap();
+    let warned = String::from_utf8(made.stderr).unwrap();
+    assert!(warned.contains("nobody said where to"), "{warned}");
+    let wrong = [&words[..], &["--mail-to", "nowhere"]].concat();
+    let refused = newsreel().args(wrong).output().unwrap();
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("is no address"));
+    let mail_to = ["--mail-to", "usenet@a.example"];
+    let words = [&["control", "import", &ctl, &policy], &mail_to[..]].concat();
     let made = newsreel().args(words).output().unwrap();
     let warned = String::from_utf8(made.stderr).unwrap();
     assert_eq!(warned.lines().count(), 1, "{warned}");
@@ -252,7 +260,7 @@ fn rules_are_imported_and_tried_on_a_file() {
         "{printed}"
     );
     assert!(
-        printed.contains("# ALT\n  \"newgroup:*:alt.*:doit\",\n"),
+        printed.contains("# ALT\n  \"newgroup:*:alt.*:doit\",\n  \"rmgroup:*:alt.*:mail\",\n"),
         "{printed}"
     );
     spool.configure(&(Spool::changed(&[]) + &printed));

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
+use newsreel_wire::article::is_address;
 
 use crate::policies::Made;
 use crate::{input, output};
@@ -17,7 +18,7 @@ const LEFT_SHOWN_MAX: usize = 20;
 #[command(
     after_help = "What it prints belongs into the configuration; nothing is changed here. The last rule that matches holds, so give general \
                   files first. Where a hierarchy signs, its key has to be imported: `newsreel control keys import`.\n\n\
-                  Examples:\n  newsreel control import /etc/news/control.ctl > control.toml\n  \
+                  Examples:\n  newsreel control import /etc/news/control.ctl --mail-to usenet@example.org > control.toml\n  \
                   newsreel control import control-config/*"
 )]
 pub(crate) struct Args {
@@ -28,13 +29,24 @@ pub(crate) struct Args {
     /// their names
     #[arg(long)]
     trust_senders: bool,
+    /// Where the mails of rules with `mail` go (`control.mail_to`)
+    #[arg(long, value_name = "ADDRESS")]
+    mail_to: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let mut made = Made::default();
+    let mut made = Made {
+        mail_to: args.mail_to.clone(),
+        ..Made::default()
+    };
+    if let Some(mail_to) = &args.mail_to
+        && !is_address(mail_to.as_bytes())
+    {
+        bail!("--mail-to {mail_to:?} is no address; one such as usenet@example.org is wanted");
+    }
     for file in &args.files {
         let octets = input::read(file, FILE_OCTETS_MAX)?.octets;
         let text = String::from_utf8(octets);
@@ -53,6 +65,11 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     if made.rules.is_empty() {
         bail!("nothing in these files is a rule about groups");
+    }
+    if made.mails() && made.mail_to.is_none() {
+        output::warning(
+            "some of these rules send mails, and nobody said where to: give --mail-to, or put control.mail_to beside them",
+        );
     }
     output::text(&made.printed())
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use newsreel_host::process::kill_group;
 use newsreel_service::{Reject, Subject, Verdict};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
@@ -118,7 +119,8 @@ impl Drop for Keeper {
     }
 }
 
-/// A running process.  One that is dropped ends by the end of its input, if it is sound; one that failed is killed.
+/// A running process, which leads a group with what it starts.  One that is dropped ends by the end of its input, if it is sound;
+/// one that failed is killed.
 struct Process {
     child: Child,
     input: ChildStdin,
@@ -137,7 +139,7 @@ impl Keeper {
                     let Err(why) = self.serve(&mut process).await else {
                         return;
                     };
-                    let _ = process.child.kill().await;
+                    process.end().await;
                     why
                 }
                 Err(error) => error,
@@ -178,6 +180,7 @@ impl Keeper {
             .args(words)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
+            .process_group(0)
             .spawn()?;
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(io::Error::other("it has no input or output"));
@@ -194,7 +197,7 @@ impl Keeper {
             Ok(Err(error)) => error.to_string(),
             Err(_) => format!("it did not say {GREETING:?} in time (filter.hung_s)"),
         };
-        let _ = process.child.kill().await;
+        process.end().await;
         Err(io::Error::other(said))
     }
 
@@ -270,6 +273,14 @@ impl Keeper {
 const REFUSED: &str = Reject::Filtered.text();
 
 impl Process {
+    /// Kills it, with what it started, unless it has ended by itself.
+    async fn end(&mut self) {
+        if let Some(leader) = self.child.id() {
+            kill_group(leader);
+        }
+        let _ = self.child.kill().await;
+    }
+
     /// Hands an article over and waits for the line it answers.
     async fn ask(&mut self, number: u64, subject: &Subject) -> io::Result<String> {
         let mut told = Vec::with_capacity(subject.article.len() + 64);

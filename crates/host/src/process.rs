@@ -96,6 +96,18 @@ pub fn kill_group(group: u32) {
     }
 }
 
+/// Whether a child has ended; it is not waited for by that, so its number, and its group's, stay its own.
+///
+/// # Errors
+/// When it is no child of this process, or was waited for.
+pub fn has_ended(child: u32) -> io::Result<bool> {
+    use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+    let child = i32::try_from(child).ok().and_then(Pid::from_raw);
+    let child = child.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    Ok(waitid(WaitId::Pid(child), options)?.is_some())
+}
+
 /// The machine's name, if it has one that can be told.
 #[must_use]
 pub fn host_name() -> Option<String> {
@@ -177,6 +189,35 @@ mod tests {
         let files = raise_open_files().unwrap();
         assert!(files >= 256, "{files}");
         assert_eq!(raise_open_files().unwrap(), files);
+    }
+
+    /// Only the child was killed once, and what it had started went on.
+    #[test]
+    fn a_group_goes_with_all_that_its_leader_started() {
+        use std::io::{BufRead as _, BufReader, Read as _};
+        use std::os::unix::process::CommandExt as _;
+        let mut child = std::process::Command::new("/bin/sh")
+            .args(["-c", "sleep 600 & echo $!; wait"])
+            .process_group(0)
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        let started: u32 = line.trim().parse().unwrap();
+        assert!(facts_of(started).is_ok());
+        assert!(!has_ended(child.id()).unwrap());
+        kill_group(child.id());
+        while !has_ended(child.id()).unwrap() {
+            std::thread::yield_now();
+        }
+        assert!(!child.wait().unwrap().success());
+        // Who holds the other end is gone when there is no more to come.
+        assert_eq!(output.read_to_string(&mut line).unwrap(), 0);
+        assert!(has_ended(child.id()).is_err());
+        kill_group(0);
+        kill_group(u32::MAX);
     }
 
     #[test]

@@ -6,11 +6,13 @@
 use std::fmt;
 use std::io::Write as _;
 use std::net::SocketAddr;
+use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use lettre::address::Envelope;
 use lettre::{SmtpTransport, Transport as _};
+use newsreel_host::process::{has_ended, kill_group};
 use newsreel_service::posting::{Mail, ModerationConfig};
 use thiserror::Error as ThisError;
 
@@ -57,7 +59,7 @@ pub fn deliver_by(config: &ModerationConfig) -> Box<dyn Deliver> {
 pub struct Program {
     /// Its path and its arguments; `%s` is the recipient.
     pub words: Vec<String>,
-    /// It is killed after this.
+    /// It is killed after this, with what it started.
     pub limit: Duration,
 }
 
@@ -77,21 +79,34 @@ impl Program {
         Command::new(path)
             .args(arguments)
             .stdin(Stdio::piped())
+            .process_group(0)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .map_err(|error| Undelivered::new(format_args!("cannot run {path}: {error}")))
     }
 
-    /// Waits for the program's end, and brings it about when it is late.
-    fn wait(&self, child: &mut Child) -> Result<ExitStatus, Undelivered> {
+    /// Waits for the program's end, and brings it about when it is late; then, and when it has not read all, that of what it started, too:
+    /// whoever holds its input must not hold us up.
+    fn wait(
+        &self,
+        child: &mut Child,
+        is_written: impl Fn() -> bool,
+    ) -> Result<ExitStatus, Undelivered> {
         let mut waited = Duration::ZERO;
         loop {
-            match child.try_wait() {
-                Ok(Some(status)) => return Ok(status),
-                Ok(None) if waited < self.limit => {}
-                Ok(None) => {
-                    let _ = child.kill();
+            match has_ended(child.id()) {
+                Ok(true) => {
+                    // What it read may be written of just now.
+                    std::thread::sleep(LOOK_EVERY);
+                    if !is_written() {
+                        kill_group(child.id());
+                    }
+                    return child.wait().map_err(Undelivered::new);
+                }
+                Ok(false) if waited < self.limit => {}
+                Ok(false) => {
+                    kill_group(child.id());
                     let _ = child.wait();
                     let limit_s = self.limit.as_secs();
                     return Err(Undelivered::new(format_args!(
@@ -119,7 +134,7 @@ impl Deliver for Program {
                 Some(mut input) => input.write_all(&text),
                 None => Ok(()),
             });
-            let status = self.wait(&mut child);
+            let status = self.wait(&mut child, || writing.is_finished());
             (status, writing.join())
         });
         match (status?, written) {
@@ -175,6 +190,20 @@ mod tests {
         }
     }
 
+    /// Whether it does something: one that nobody has waited for does not.
+    #[expect(clippy::disallowed_methods, reason = "looks at a process")]
+    fn is_running(pid: u32) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+        stat.is_ok_and(|stat| !stat.contains(") Z "))
+    }
+
+    fn ends(pid: u32) -> bool {
+        (0..100).any(|_| {
+            std::thread::sleep(LOOK_EVERY);
+            !is_running(pid)
+        })
+    }
+
     const LONG: Duration = Duration::from_secs(60);
 
     #[test]
@@ -199,6 +228,22 @@ mod tests {
         fails(shell("cat > /dev/null; exit 75", LONG), "75");
         fails(shell("exit 0", LONG), "did not read");
         fails(shell("exec sleep 60", Duration::from_millis(100)), "killed");
+        // What a program leaves behind that neither reads nor ends holds nobody up.
+        let left = "sleep 600 <&0 & echo $! > \"$PID\"";
+        let folder = tempfile::tempdir().unwrap();
+        let pid = folder.path().join("pid");
+        let left = left.replace("$PID", &pid.display().to_string());
+        fails(shell(&left, LONG), "did not read");
+        let number = |pid: &std::path::Path| {
+            let text = read_whole(&RealDisk, pid, 100).unwrap();
+            let text = String::from_utf8(text).unwrap();
+            text.trim().parse().unwrap()
+        };
+        assert!(ends(number(&pid)));
+        // Of one that is late nothing is left.
+        let late = format!("sleep 600 & echo $! > {}; wait", pid.display());
+        fails(shell(&late, Duration::from_millis(300)), "killed");
+        assert!(ends(number(&pid)));
         let none = Program {
             words: vec!["/no/such/program".to_owned()],
             limit: LONG,

@@ -2,16 +2,18 @@
 //! `ClientAuthname: NAME`, `ClientPassword: PASSWORD` and a dot on the standard input; status 0 and a line `user:NAME` when it
 //! knows them, any other status when not.
 //!
-//! No shell is involved, and nothing a client says is a word of the command line.  A program that is late is killed; one that
-//! cannot be run, or says what cannot be, lets nobody in and is reported.
+//! No shell is involved, and nothing a client says is a word of the command line.  A program that is late is killed, with what
+//! it started; one that cannot be run, or says what cannot be, lets nobody in and is reported.
 
 use std::io::{Read as _, Write as _};
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use newsreel_host::process::kill_group;
 use newsreel_host::{Clock as _, RealClock};
 use newsreel_net::access::{Credentials, LoginConfig, User};
 use newsreel_users::is_name;
@@ -48,6 +50,7 @@ pub(super) fn ask(login: &LoginConfig, said: &Credentials) -> Result<Option<User
         .stdin(OwnedFd::from(input))
         .stdout(OwnedFd::from(theirs))
         .stderr(Stdio::null())
+        .process_group(0)
         .spawn()
         .map_err(|error| failed("cannot be run", &error))?;
     let lines = format!(
@@ -61,7 +64,9 @@ pub(super) fn ask(login: &LoginConfig, said: &Credentials) -> Result<Option<User
         Ok(Some(text)) => user_of(&text).map(Some),
         Ok(None) => Ok(None),
         Err(why) => {
-            let _ = child.kill();
+            if let Ok(None) = child.try_wait() {
+                kill_group(child.id());
+            }
             let _ = child.wait();
             Err(failed("lets nobody in", &why))
         }

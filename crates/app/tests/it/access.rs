@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use newsreel_host::{Disk as _, RealDisk, read_whole, replace_file};
 
@@ -172,6 +173,19 @@ fn without_rules_the_keys_are_explained() {
 }
 
 /// A program as INN asks its authenticators: it knows whom the spool does not have, and nothing of whom it has.
+/// Whether a process does nothing any more, soon: one that nobody has waited for does not.
+#[expect(clippy::disallowed_methods, reason = "looks at a process")]
+fn ends(pid: &str) -> bool {
+    let stat = Path::new("/proc").join(pid).join("stat");
+    (0..200).any(|_| {
+        let is_running = std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z "));
+        if is_running {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        !is_running
+    })
+}
+
 #[test]
 fn a_program_knows_more_users() {
     let spool = Spool::new();
@@ -180,7 +194,7 @@ fn a_program_knows_more_users() {
     let text = "#!/bin/sh\ncat > \"$1\"\nname=$(sed -n 's/^ClientAuthname: \\(.*\\)\\r$/\\1/p' \"$1\")\n\
                 grep -q '^ClientPassword: secret-word.$' \"$1\" || exit 1\n\
                 case $name in eve|ada) printf 'User:%s\\r\\ngroups:staff\\r\\n' $name;; kill) kill -9 $$;; \
-                slow) sleep 600 & sleep 600;; odd) echo hello;; much) seq 1 5000;; *) exit 1;; esac\n";
+                slow) sleep 600 & echo $! > \"$1.pid\"; sleep 600;; odd) echo hello;; much) seq 1 5000;; *) exit 1;; esac\n";
     replace_file(&RealDisk, &script, text.as_bytes()).unwrap();
     let asked = spool.folder().join("asked");
     let rules = "[[access]]\nname = \"staff\"\nusers = [\"@staff\"]\nread = \"*\"\n\
@@ -214,6 +228,10 @@ fn a_program_knows_more_users() {
     for name in ["kill", "slow", "odd", "much"] {
         assert_eq!(log_in(name, "secret-word"), "403 480", "{name}");
     }
+    // What it started went on when it was late.
+    let started = read_whole(&RealDisk, &asked.with_extension("pid"), 100).unwrap();
+    let started = String::from_utf8(started).unwrap();
+    assert!(ends(started.trim()), "{started} goes on");
     // A client may have its answer before the line is in the log.
     for why in [
         "a signal ended it",

@@ -4,6 +4,7 @@
 #![expect(clippy::disallowed_methods, reason = "writes scripts, measures time")]
 
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use newsreel_filter::{FilterRule, Filters};
@@ -23,6 +24,7 @@ while read -r _ number octets kind from; do
         *say-who*) echo "$number reject $kind $from $octets" ;;
         *be-slow*) sleep 2; echo "$number reject too late" ;;
         *be-wrong*) echo "$((number + 1)) accept" ;;
+        *be-stuck*) sleep 600 & echo $! > "$0.pid"; wait ;;
         *die*) exit 3 ;;
         *) echo "$number accept" ;;
     esac
@@ -191,6 +193,26 @@ async fn a_program_that_fails_is_started_again() {
         let filters = begun(&[(&script, rule)]).await;
         assert_eq!(judged(&filters, &[body]).await, [down], "{body}");
         wait_for(&filters, "fine", Verdict::Accept).await;
+    }
+}
+
+/// Only the program was killed once, and what it had started went on.
+#[tokio::test]
+async fn one_that_hangs_goes_with_what_it_started() {
+    let script = Script::new(JUDGE);
+    let filters = begun(&[(&script, "hung_s = 1\nlate_ms = 100")]).await;
+    judged(&filters, &["be-stuck"]).await;
+    wait_for(&filters, "fine", Verdict::Accept).await;
+    let started = std::fs::read_to_string(script.0.path().join("filter.pid")).unwrap();
+    let stat = Path::new("/proc").join(started.trim()).join("stat");
+    let began = Instant::now();
+    // One that nobody has waited for yet does nothing, either.
+    while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z ")) {
+        assert!(
+            began.elapsed() < Duration::from_secs(5),
+            "{started} goes on"
+        );
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 

@@ -28,7 +28,7 @@ const DRAWN: &[(&str, &[&str])] = &[
     ),
     ("net", &["wire"]),
     ("mail", &["service", "host"]),
-    ("filter", &["service"]),
+    ("filter", &["service", "host"]),
     ("users", &["host"]),
     ("service", &["wire"]),
     ("store", &["layout", "wire", "host"]),

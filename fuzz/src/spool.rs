@@ -10,6 +10,7 @@ pub type Target = (&'static str, fn(&[u8]));
 pub const TARGETS: &[Target] = &[
     ("buffer", buffer),
     ("cache_values", cache_values),
+    ("changes", changes),
     ("control_keys", control_keys),
     ("control_message", control_message),
     ("directory_mark", directory_mark),
@@ -114,6 +115,11 @@ pub fn feed_places(data: &[u8]) {
 /// What a scrub noted, as it is and behind a right checksum: what is understood is written the same way.
 pub fn scrub(data: &[u8]) {
     let _ = newsreel_engine::fuzz::decode_scrub(data);
+}
+
+/// When groups changed last, as it is and behind a right checksum: what is understood is written the same way.
+pub fn changes(data: &[u8]) {
+    let _ = newsreel_engine::fuzz::decode_changes(data);
 }
 
 /// The file that makes a directory a spool.

@@ -32,6 +32,7 @@ use crate::error::Error;
 use crate::expire::background::{self, Expiry};
 use crate::feeds::Feeds;
 use crate::inbox::Inbox;
+use crate::last_changes;
 use crate::local::LocalService;
 use crate::moving::mover::Moved;
 use crate::offers::Offers;
@@ -148,6 +149,9 @@ impl Engine {
                  no id is forgotten"
             );
         }
+        let Shared { disk, config, .. } = &*engine.shared;
+        *engine.shared.changes.lock() =
+            last_changes::take(disk.as_ref(), &config.spool, engine.shared.committed());
         if let Some(writer) = writer {
             let threads = start(&engine.shared, writer, sequencer_parts)?;
             *engine.threads.lock() = Some(threads);
@@ -180,7 +184,6 @@ impl Engine {
             store,
             journal,
             recovered,
-            hash_key,
             ..
         } = opened;
         let committed = recovered.next.0.saturating_sub(1);
@@ -189,7 +192,7 @@ impl Engine {
             offers: offers(&config.sequencer),
             policy: ArcSwap::from_pointee(Policy::new(&config)?),
             path_identity: own_name(&config.sequencer.path_identity),
-            hash_key,
+            hash_key: opened.hash_key,
             store: store.reader(),
             retirement: store.retirement(),
             addition: Mutex::new(store.addition()),
@@ -207,8 +210,9 @@ impl Engine {
             scrubs: Mutex::new(scrubs),
             time: Timekeeper::new(Arc::clone(&clock), views.time()),
             filter: RwLock::default(),
-            posts: Posts::new(&config.moderation, clock.as_ref(), &hash_key)?,
+            posts: Posts::new(&config.moderation, clock.as_ref(), &opened.hash_key)?,
             pending: Pending::new(&opened.pending, clock.as_ref(), &Limits::of(&config)),
+            changes: Mutex::default(),
             queue: queue(&config.sequencer),
             journal,
             views,
@@ -454,6 +458,8 @@ impl Engine {
         let checkpoint = threads.checkpoint.join();
         if sequencer.is_err() || commit.is_err() || checkpoint.is_err() {
             tracing::error!("a thread of the engine ended by a defect; the log has everything");
+        } else if result.is_ok() {
+            self.shared.keep_changes();
         }
         result
     }

@@ -95,6 +95,12 @@ pub fn decode_scrub(octets: &[u8]) -> bool {
     crate::scrub_state::again(octets)
 }
 
+/// Takes `octets` for what is noted of when groups changed, as they are and behind a right checksum; says whether they are that.
+#[must_use]
+pub fn decode_changes(octets: &[u8]) -> bool {
+    crate::last_changes::again(octets)
+}
+
 /// Takes `octets` for the Xref of a stored article: names and numbers, each as it stands there.
 pub fn named(octets: &[u8]) -> impl Iterator<Item = (&str, u64)> {
     newsreel_wire::xref::places(octets).map(|(name, number)| (name, number.0))

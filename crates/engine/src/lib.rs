@@ -32,6 +32,7 @@ pub mod fuzz;
 mod holds;
 mod in_order;
 mod inbox;
+mod last_changes;
 mod local;
 mod lost_groups;
 mod mend;
@@ -86,6 +87,7 @@ pub use expire::{
 };
 pub use feeds::{FedArticle, FeedCursor, FeedRead};
 pub use in_order::HELD_MAX;
+pub use last_changes::CHANGES_OCTETS_MAX;
 pub use local::LocalService;
 pub use moving::mover::{MOVED_AT_ONCE_OCTETS, Relocated, Relocation};
 pub use moving::room::TargetRoom;

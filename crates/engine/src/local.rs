@@ -14,8 +14,8 @@ use newsreel_index::{Error as IndexError, Group, GroupFacts, Wait};
 use newsreel_service::posting::Post;
 use newsreel_service::{
     ArticleBuf, ArticleQuery, Completion, Connection, Defer, Direction, Features, Found,
-    GroupCursor, GroupInfo, GroupRow, GroupSelect, GroupStatus, LastChanges, NewsService, Offer,
-    OfferedId, Outcome, OverviewRows, Part, ServiceError, Transfer,
+    GroupCursor, GroupInfo, GroupRow, GroupSelect, GroupStatus, NewsService, Offer, OfferedId,
+    Outcome, OverviewRows, Part, ServiceError, Transfer,
 };
 use newsreel_store::{Blocking, ReadError, Want};
 use newsreel_wire::{
@@ -36,7 +36,6 @@ use crate::shared::Shared;
 pub struct LocalService {
     pub(crate) shared: Arc<Shared>,
     active: Arc<Mutex<ActiveList>>,
-    changes: Mutex<LastChanges>,
 }
 
 /// Groups examined in one step of a listing at most, so that a listing never holds a task long.
@@ -123,7 +122,6 @@ impl LocalService {
         Self {
             shared,
             active: Arc::default(),
-            changes: Mutex::default(),
         }
     }
 
@@ -253,7 +251,7 @@ impl LocalService {
     ) -> Result<ListStep, ServiceError> {
         let mut step = ListStep::default();
         let since = select.changed_since;
-        let mut changes = since.map(|since| (since, self.changes.lock()));
+        let mut changes = since.map(|since| (since, self.shared.changes.lock()));
         let mut is_listed = |row: &GroupRow<'_>| match &mut changes {
             Some((since, changes)) => changes.look(row, *since, self.now()),
             None => true,

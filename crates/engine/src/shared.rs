@@ -8,7 +8,7 @@ use newsreel_host::{Clock, Disk};
 use newsreel_index::{Liveness, Views};
 use newsreel_journal::Journal;
 use newsreel_service::posting::PostingConfig;
-use newsreel_service::{ArticleFilter, Completion, Defer, Outcome};
+use newsreel_service::{ArticleFilter, Completion, Defer, LastChanges, Outcome};
 use newsreel_store::{Addition, Retirement, RuleConfig, Rules as StorageRules, StoreReader};
 use newsreel_wire::{BufferId, IdHash, MessageId, Position, Sequence, Wildmat};
 
@@ -82,6 +82,8 @@ pub(crate) struct Shared {
     pub(crate) posts: Posts,
     /// Cancels that came before their targets.
     pub(crate) pending: Pending,
+    /// When groups changed last, as far as somebody asked.
+    pub(crate) changes: Mutex<LastChanges>,
     /// Room in front of the sequencer, KiB.
     pub(crate) queue: Arc<Semaphore>,
 }

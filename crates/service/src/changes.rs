@@ -1,11 +1,10 @@
 //! When each group was last seen to differ from what LIST ACTIVE said of it before: what LIST ACTIVE.MODTIME goes by.
 //!
 //! A moment noted is never before the change: who was shown a group's line at some moment and asks for what changed since
-//! then is told of every later change, perhaps twice, never not.  Nothing is kept until somebody asks, and nothing on a
-//! disk: in a server that was started again every group counts as changed when it is first looked at.
+//! then is told of every later change, perhaps twice, never not.  Nothing is kept until somebody asks.  Who owns this may keep its
+//! rows where it stops and give them back where it starts again, if nobody was shown any line in between.
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hasher as _};
 
 use newsreel_wire::{ArticleNumber, GroupId, UnixTime};
 
@@ -14,19 +13,27 @@ use crate::group::GroupRow;
 /// The last changes of the groups that were looked at.
 #[derive(Debug, Default)]
 pub struct LastChanges {
-    seen: HashMap<GroupId, Seen>,
+    seen: HashMap<GroupId, LastChange>,
     /// The latest moment noted or looked at; moments do not step back when the clock does.
     latest: UnixTime,
 }
 
 /// What was seen of a group, and when it was first seen so.
-#[derive(Debug, Clone, Copy)]
-struct Seen {
-    high: ArticleNumber,
-    low: ArticleNumber,
-    /// Hash of the status field: which group an alias stands for may change, too.
-    status: u64,
-    at: UnixTime,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LastChange {
+    /// The low mark.
+    pub low: ArticleNumber,
+    /// The high mark.
+    pub high: ArticleNumber,
+    /// The hash of the status field, the same in every run: which group an alias stands for may change, too.
+    pub status: u64,
+    /// The moment.
+    pub at: UnixTime,
+}
+
+fn status_hash(status: &str) -> u64 {
+    let [a, b, c, d, e, f, g, h, ..] = *blake3::hash(status.as_bytes()).as_bytes();
+    u64::from_le_bytes([a, b, c, d, e, f, g, h])
 }
 
 impl LastChanges {
@@ -34,12 +41,10 @@ impl LastChanges {
     /// after `since`.  A `since` that is still to come, as after the clock was set back, takes every group.
     pub fn look(&mut self, row: &GroupRow<'_>, since: UnixTime, now: UnixTime) -> bool {
         self.latest = self.latest.max(now);
-        let mut status = DefaultHasher::new();
-        status.write(row.status.as_bytes());
-        let sight = Seen {
-            high: row.info.high,
+        let sight = LastChange {
             low: row.info.low,
-            status: status.finish(),
+            high: row.info.high,
+            status: status_hash(row.status),
             at: self.latest,
         };
         let seen = self.seen.entry(row.info.id).or_insert(sight);
@@ -47,6 +52,28 @@ impl LastChanges {
             *seen = sight;
         }
         seen.at >= since || since > self.latest
+    }
+
+    /// What is noted, in no order.
+    pub fn rows(&self) -> impl Iterator<Item = (GroupId, LastChange)> {
+        self.seen.iter().map(|(id, row)| (*id, *row))
+    }
+
+    /// The latest moment noted or looked at.
+    #[must_use]
+    pub const fn latest(&self) -> UnixTime {
+        self.latest
+    }
+
+    /// What was noted once.
+    pub fn restored(
+        latest: UnixTime,
+        rows: impl IntoIterator<Item = (GroupId, LastChange)>,
+    ) -> Self {
+        Self {
+            seen: rows.into_iter().collect(),
+            latest,
+        }
     }
 }
 
@@ -95,6 +122,23 @@ mod tests {
             assert!(!look(at, line, now + 1, now + 5), "{line}: told already");
         }
         assert!(look(at, "8 1 0 y", 155, 160), "another group");
+    }
+
+    /// Once every group counted as changed after a restart.
+    #[test]
+    fn what_is_given_back_counts_as_before() {
+        let mut before = LastChanges::default();
+        assert!(look(&mut before, "7 1 5 y", 0, 100));
+        assert!(look(&mut before, "8 1 5 y", 0, 200));
+        let after = || LastChanges::restored(before.latest(), before.rows());
+        assert!(!look(&mut after(), "7 1 5 y", 101, 300), "as it was");
+        assert!(look(&mut after(), "7 1 5 y", 100, 300));
+        assert!(look(&mut after(), "7 1 6 y", 300, 300), "changed since");
+        assert!(
+            look(&mut after(), "7 1 6 y", 200, 150),
+            "the clock went back"
+        );
+        assert!(!look(&mut after(), "8 1 5 y", 201, 300));
     }
 
     /// A clock that is set back must not date a change before what somebody was shown already.

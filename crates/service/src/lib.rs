@@ -24,7 +24,7 @@ mod transfer;
 
 pub use arriving::{Arriving, PORTION_OCTETS_MAX};
 pub use article::{ArticleBuf, ArticleQuery, Found, Part};
-pub use changes::LastChanges;
+pub use changes::{LastChange, LastChanges};
 pub use connection::{Completion, Connection, ConnectionId};
 pub use error::ServiceError;
 pub use filter::{ArticleFilter, FILTER_TEXT_OCTETS_MAX, FilterCounts, Subject, Verdict, Verdicts};

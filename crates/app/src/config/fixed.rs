@@ -28,6 +28,7 @@ pub(super) struct Fixed {
 /// All of them.
 pub(super) fn fixed() -> Vec<Fixed> {
     let mut rows = of_articles_and_groups();
+    rows.extend(of_group_changes());
     rows.extend(of_control_messages());
     rows.extend(of_filters());
     rows.extend(of_users());
@@ -120,6 +121,14 @@ fn of_articles_and_groups() -> Vec<Fixed> {
             "about as much as one commit holds",
         ),
     ]
+}
+
+fn of_group_changes() -> Vec<Fixed> {
+    vec![row(
+        "What is noted of when groups changed, from a stop to the next start",
+        octets(newsreel_engine::CHANGES_OCTETS_MAX as u64),
+        "a million groups and more; beyond it all count as changed when the server is started again",
+    )]
 }
 
 fn of_control_messages() -> Vec<Fixed> {

@@ -79,7 +79,20 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> AsyncRead for Stream<Io> {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        either!(self, io => io.poll_read(cx, buf))
+        let io = match self.get_mut() {
+            Self::Plain(io) => return Pin::new(io).poll_read(cx, buf),
+            Self::Secure(io) => &mut **io,
+        };
+        let read = Pin::new(&mut *io).poll_read(cx, buf);
+        // What TLS itself answers, as that nothing is negotiated anew, waits for no words of ours.
+        let (_, session) = io.get_ref();
+        if read.is_pending()
+            && session.wants_write()
+            && let Poll::Ready(Err(error)) = Pin::new(io).poll_flush(cx)
+        {
+            return Poll::Ready(Err(error));
+        }
+        read
     }
 }
 

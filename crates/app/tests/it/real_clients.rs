@@ -2,10 +2,14 @@
 //!
 //! They are those of Debian; where one is not installed its test says so and is skipped.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::time::Duration;
 
+use newsreel_host::process::kill_group;
 use newsreel_host::{Disk as _, RealDisk, read_whole, replace_file};
 
 use crate::client::{NewsClient, article};
@@ -19,6 +23,69 @@ pub(crate) fn program(path: &'static str, package: &str) -> Option<Command> {
     }
     println!("skipped: there is no {path} (apt-get install {package})");
     None
+}
+
+/// No client of these takes a tenth of it.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What a client says until it ends; one that does not end is ended, with what it started.
+pub(crate) fn output(command: &mut Command) -> Output {
+    let child = command
+        .process_group(0)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    output_of(child.unwrap())
+}
+
+pub(crate) fn output_of(child: Child) -> Output {
+    let (leader, (ended, ending)) = (child.id(), sync_channel(1));
+    std::thread::spawn(move || {
+        let _ = ended.send(child.wait_with_output());
+    });
+    let Ok(output) = ending.recv_timeout(PATIENCE) else {
+        kill_group(leader);
+        panic!("it did not end: {:?}", ending.recv_timeout(PATIENCE));
+    };
+    output.unwrap()
+}
+
+/// What a program writes to its terminal.
+pub(crate) struct Screen {
+    parts: Receiver<String>,
+    /// Since what was looked for last.
+    pub(crate) shown: String,
+}
+
+impl Screen {
+    pub(crate) fn watch(mut terminal: ChildStdout) -> Self {
+        let (sender, parts) = sync_channel(1000);
+        std::thread::spawn(move || {
+            let mut part = [0; 4096];
+            while let Ok(octets @ 1..) = terminal.read(&mut part) {
+                let part = String::from_utf8_lossy(&part[..octets]);
+                if sender.send(part.into_owned()).is_err() {
+                    return;
+                }
+            }
+        });
+        let shown = String::new();
+        Self { parts, shown }
+    }
+
+    /// Waits until this comes; `false`: it does not.
+    pub(crate) fn shows(&mut self, what: &str) -> bool {
+        loop {
+            if let Some(at) = self.shown.find(what) {
+                self.shown.drain(..at + what.len());
+                return true;
+            }
+            match self.parts.recv_timeout(PATIENCE) {
+                Ok(part) => self.shown += &part,
+                Err(_) => return false,
+            }
+        }
+    }
 }
 
 /// Python, if it has nntplib; says what is skipped.
@@ -124,7 +191,7 @@ fn nntplib_of_python() {
     write(&post, proto("<python@t.example>").as_bytes());
     let port = server.address.port().to_string();
     python.arg(script).arg(port).args([&got, &post]);
-    said(python.output().unwrap()).unwrap();
+    said(output(&mut python)).unwrap();
     assert_eq!(read(&got), stored(&server, FIRST));
     let posted = stored(&server, "<python@t.example>");
     assert_eq!(body(&posted), ".dot\n\u{e4}\n".as_bytes());
@@ -150,18 +217,18 @@ fn slrnpull_reads_and_posts() {
         .arg(&home)
         .arg("-h")
         .arg(server.address.to_string());
-    said(slrnpull.output().unwrap()).unwrap();
+    said(output(&mut slrnpull)).unwrap();
     assert_eq!(read(&home.join("news/misc/test/1")), stored(&server, FIRST));
     let posted = stored(&server, "<slrn@t.example>");
     assert_eq!(body(&posted), ".dot\n\u{e4}\n".as_bytes());
     server.stop();
 }
 
-/// In batches, as it has a screen otherwise: what is new is saved, what was put off is posted. For the latter it wants a terminal, which
-/// `script` is.
+/// On a terminal, which `script` is: a group is opened by keys, an article read, and what was put off is posted. In batches, too, it
+/// saves what is new.
 #[test]
 fn tin_reads_and_posts() {
-    let (Some(mut tin), Some(mut script)) = (
+    let (Some(mut tin), Some(_)) = (
         program("/usr/bin/tin", "tin"),
         program("/usr/bin/script", "bsdutils"),
     ) else {
@@ -172,28 +239,62 @@ fn tin_reads_and_posts() {
     write(&home.join(".newsrc"), b"misc.test:\n");
     // Without it a warning is shown for a while.
     write(&home.join(".cancelsecret"), b"");
+    // Without it what it posts is in a character set of its own.
+    RealDisk.create_dir_all(&home.join(".tin")).unwrap();
+    write(
+        &home.join(".tin/attributes"),
+        b"scope=*\nmm_network_charset=UTF-8\n",
+    );
     let port = server.address.port();
     let usual = format!("-4 -r -d -q -n -g 127.0.0.1 -p {port}");
     let at_home = |command: &mut Command| {
-        command
-            .env("HOME", &home)
-            .env("TERM", "xterm")
-            .env("LC_ALL", "C.UTF-8")
-            .stdin(Stdio::null())
-            .output()
-            .unwrap()
+        command.env("HOME", &home);
+        command.env("TERM", "xterm").env("LC_ALL", "C.UTF-8");
     };
-    said(at_home(tin.arg("-S").args(usual.split(' ')))).unwrap();
+    at_home(tin.arg("-S").args(usual.split(' ')).stdin(Stdio::null()));
+    said(output(&mut tin)).unwrap();
     let saved = read(&home.join("News/misc/test/1"));
     assert_eq!(saved, stored(&server, FIRST));
+
+    let on_terminal = |words: &str, keys: &[(&str, &str)]| {
+        let command = format!("tin {words} {usual}");
+        let mut script = Command::new("/usr/bin/script");
+        at_home(script.args(["-qec", &command, "/dev/null"]));
+        let mut child = script
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut input = child.stdin.take().unwrap();
+        let mut screen = Screen::watch(child.stdout.take().unwrap());
+        for (seen, key) in keys {
+            if !screen.shows(seen) {
+                kill_group(child.id());
+                panic!("no {seen:?} after {:?}", screen.shown);
+            }
+            input.write_all(key.as_bytes()).unwrap();
+        }
+        said(output_of(child)).unwrap();
+    };
+    // The list of groups, the group, the article, and out again.
+    let keys = [
+        ("End of groups", "\r"),
+        ("End of articles", "\r"),
+        (".dots", ""),
+        ("Last response", "q"),
+        ("End of articles", "q"),
+        ("End of groups", "q"),
+        ("really want to quit", "y"),
+    ];
+    on_terminal("", &keys);
+    assert_eq!(read(&home.join(".newsrc")), b"misc.test: 1\n");
     let text = proto("<tin@t.example>");
     let postponed = format!("From nobody Thu Jan  1 00:00:00 2026\n{text}\n");
     write(&home.join(".tin/postponed.articles"), postponed.as_bytes());
-    let command = format!("tin -o {usual}");
-    said(at_home(script.args(["-qec", &command, "/dev/null"]))).unwrap();
-    // It posts in a character set of its own, and says so.
+    on_terminal("-o", &[]);
     let posted = stored(&server, "<tin@t.example>");
-    assert_eq!(body(&posted), b".dot\n\xe4\n");
+    assert_eq!(body(&posted), ".dot\n\u{e4}\n".as_bytes());
     server.stop();
 }
 
@@ -216,7 +317,7 @@ fn suck_reads() {
         .arg("-dm")
         .arg(&articles)
         .arg("-m");
-    said(suck.output().unwrap()).unwrap();
+    said(output(&mut suck)).unwrap();
     let files = RealDisk.list(&articles).unwrap();
     assert_eq!(files.len(), 1, "{files:?}");
     assert_eq!(read(&articles.join(&files[0].name)), stored(&server, FIRST));
@@ -241,6 +342,7 @@ fn inews_of_inn_posts() {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
+        .process_group(0)
         .spawn()
         .unwrap();
     let text = "From: Ada <ada@b.example>\nNewsgroups: misc.test\nSubject: from inews\nMessage-ID: <inews@t.example>\n\n.dot\ntext\n";
@@ -250,7 +352,7 @@ fn inews_of_inn_posts() {
         .unwrap()
         .write_all(text.as_bytes())
         .unwrap();
-    said(child.wait_with_output().unwrap()).unwrap();
+    said(output_of(child)).unwrap();
     let kept = stored(&server, "<inews@t.example>");
     assert_eq!(body(&kept), b".dot\ntext\n");
     let kept = String::from_utf8(kept).unwrap();
@@ -331,7 +433,7 @@ fn nzbget_puts_a_file_together_as_it_was() {
     ] {
         nzbget.arg("-o").arg(option);
     }
-    said(nzbget.arg("-n").arg(&list).output().unwrap()).unwrap();
+    said(output(nzbget.arg("-n").arg(&list))).unwrap();
     assert!(
         read(&home.join("done/file/file.bin")) == file,
         "another file came out"

@@ -2,6 +2,8 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::process::CommandExt as _;
+use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +14,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use crate::client::{NewsClient, article};
+use crate::real_clients::{Screen, output_of, program};
 use crate::spool::{Server, Spool};
 
 const NAME: &str = "news.test.example";
@@ -240,6 +243,37 @@ fn what_is_no_tls_ends_and_hurts_nobody() {
     assert_eq!(silent.read(&mut [0; 8]).unwrap_or(0), 0);
     let passed = begun.monotonic();
     assert!((900..5000).contains(&passed.as_millis()), "{passed:?}");
+    server.stop();
+}
+
+/// Once the refusal waited for the next words of the server, so whoever had asked for a new handshake waited, too.
+#[test]
+fn nothing_is_negotiated_anew() {
+    let Some(mut openssl) = program("/usr/bin/openssl", "openssl") else {
+        return;
+    };
+    let (_spool, server, address, certificate) = start();
+    let mut child = openssl
+        .args(["s_client", "-tls1_2", "-crlf", "-brief", "-connect"])
+        .arg(address.to_string())
+        .process_group(0)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let mut screen = Screen::watch(child.stdout.take().unwrap());
+    // An R on a line of its own has it ask for a new handshake.
+    for (seen, line) in [("201 ", "DATE\n"), ("111 ", "R\n")] {
+        assert!(screen.shows(seen), "no {seen}after {:?}", screen.shown);
+        input.write_all(line.as_bytes()).unwrap();
+    }
+    let ended = output_of(child);
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(said.contains("no renegotiation"), "{said}");
+    let mut other = Secure::connect(address, &certificate).unwrap();
+    assert!(other.ask("DATE").starts_with("111 "));
     server.stop();
 }
 

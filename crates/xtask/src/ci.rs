@@ -90,6 +90,24 @@ const STEPS: &[Step] = &[
         ],
     },
     Step {
+        name: "with PAM: that it is built and asked",
+        quick: false,
+        // All packages, so that only the binary and its tests are built anew.
+        command: &[
+            "cargo",
+            "test",
+            "--locked",
+            "--workspace",
+            "--features",
+            "newsreel-app/pam",
+            "--test",
+            "it",
+            "--",
+            "pam::",
+        ],
+        environment: &[],
+    },
+    Step {
         name: "fuzz targets: that they build",
         quick: false,
         // Only checked, on the stable compiler: nothing is linked, so libFuzzer itself need not be there or be built.

@@ -18,6 +18,8 @@ pub(crate) mod group;
 mod import;
 mod inews;
 mod man;
+#[cfg(feature = "pam")]
+mod pam;
 mod peer;
 mod post;
 mod pull;
@@ -86,6 +88,9 @@ enum Verb {
     /// Add, change, list and remove who can log in
     #[command(subcommand)]
     User(user::Verb),
+    /// Say whether PAM knows a name and its password, asked as login.program is
+    #[cfg(feature = "pam")]
+    Pam(pam::Args),
     /// Say what somebody may do, and by which rule
     #[command(subcommand)]
     Access(access::Verb),
@@ -129,6 +134,8 @@ pub(crate) fn run(cli: Cli) -> Result<()> {
         Verb::Check(args) => check::run(&args),
         Verb::Clock(verb) => clock::run(&verb),
         Verb::User(verb) => user::run(&verb),
+        #[cfg(feature = "pam")]
+        Verb::Pam(args) => pam::run(&args),
         Verb::Access(verb) => access::run(&verb),
         Verb::Peer(verb) => peer::run(&verb),
         Verb::Control(verb) => control::run(&verb),

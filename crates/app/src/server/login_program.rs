@@ -118,7 +118,7 @@ fn converse(
     }
 }
 
-/// Who it says that is: a line `user:NAME`, and perhaps one `groups:GROUP,GROUP`.
+/// Who it says that is: a line `user:NAME`, and perhaps one `groups:GROUP,GROUP`; or a line `error:WHY`, if it cannot tell.
 fn user_of(text: &[u8]) -> Result<User, String> {
     let bad = |why: &str| format!("login.program said {why}");
     if text.len() > SAID_OCTETS_MAX {
@@ -129,6 +129,9 @@ fn user_of(text: &[u8]) -> Result<User, String> {
     for line in text.lines() {
         match line.split_once(':') {
             Some((key, value)) if key.eq_ignore_ascii_case("user") => name = Some(value),
+            Some((key, why)) if key.eq_ignore_ascii_case("error") => {
+                return Err(format!("login.program said: {why}"));
+            }
             Some((key, value)) if key.eq_ignore_ascii_case("groups") => {
                 groups = value.split(',').map(str::to_owned).collect();
             }
@@ -170,6 +173,7 @@ mod tests {
             "user:a@b\n",
             "user:ada\ngroups:\n",
             "user:ada\ngroups:a b\n",
+            "error:no idea\nuser:ada\n",
         ] {
             assert!(user_of(text.as_bytes()).is_err(), "{text}");
         }

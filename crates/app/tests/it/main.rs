@@ -33,6 +33,8 @@ mod kills;
 mod lifecycle;
 mod many_groups;
 mod moving;
+#[cfg(feature = "pam")]
+mod pam;
 mod path;
 mod posting;
 mod pulling;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use newsreel_service::memory::MemoryConfig;
 use newsreel_session::{ListsConfig, SessionConfig};
 use newsreel_testkit::transcript::parse;
-use newsreel_testkit::{Runner, Verdict};
+use newsreel_testkit::{Report, Runner, Verdict};
 
 use crate::driver::MemoryDriver;
 
@@ -17,14 +17,17 @@ pub(crate) fn tests_folder() -> PathBuf {
         .unwrap()
 }
 
-#[expect(clippy::disallowed_methods, reason = "reads and blesses transcripts")]
-#[expect(clippy::print_stdout, reason = "a skipped file says why")]
-fn play(name: &str) {
-    let tests = tests_folder();
-    let path = tests.join("transcripts").join(name);
-    let text = std::fs::read_to_string(&path).unwrap();
+#[expect(clippy::disallowed_methods, reason = "reads transcripts")]
+pub(crate) fn read(name: &str) -> String {
+    let path = tests_folder().join("transcripts").join(name);
+    std::fs::read_to_string(path).unwrap()
+}
+
+/// Plays a text that is the transcript of this name, or was made of it.
+pub(crate) fn play_text(name: &str, text: &str, bless: bool) -> Report {
     let shown = Path::new("tests/transcripts").join(name);
-    let transcript = parse(&shown, &tests, &text).unwrap_or_else(|error| panic!("{error}"));
+    let tests = tests_folder();
+    let transcript = parse(&shown, &tests, text).unwrap_or_else(|error| panic!("{error}"));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
@@ -35,18 +38,24 @@ fn play(name: &str) {
         MemoryConfig::default(),
         &ListsConfig::default(),
     );
-    let bless = std::env::var_os("NEWSREEL_BLESS").is_some();
-    let report = runtime.block_on(async {
+    runtime.block_on(async {
         let runner = Runner::new(&mut driver, Duration::from_secs(300));
         let mut runner = if bless { runner.blessing() } else { runner };
         runner.play(&transcript).await
-    });
+    })
+}
+
+#[expect(clippy::disallowed_methods, reason = "blesses transcripts")]
+#[expect(clippy::print_stdout, reason = "a skipped file says why")]
+fn play(name: &str) {
+    let bless = std::env::var_os("NEWSREEL_BLESS").is_some();
+    let report = play_text(name, &read(name), bless);
     if let Some(text) = &report.blessed {
-        std::fs::write(&path, text).unwrap();
+        std::fs::write(tests_folder().join("transcripts").join(name), text).unwrap();
     }
     for (with, verdict) in &report.verdicts {
         let is_skipped = if let Verdict::Skipped(reason) = verdict {
-            println!("{} {with}: skipped: {reason}", shown.display());
+            println!("{name} {with}: skipped: {reason}");
             true
         } else {
             false
@@ -67,7 +76,7 @@ macro_rules! transcripts {
             })*
         })*
 
-        const LISTED: &[&str] =
+        pub(crate) const LISTED: &[&str] =
             &[$($(concat!(stringify!($folder), "/", stringify!($name), ".nntp")),*),*];
     };
 }
@@ -182,7 +191,7 @@ transcripts! {
 }
 
 /// What only the binary can play: tools of the command line, settings of the engine and the listener, a damaged disk.
-const SKIPPED: &[&str] = &[
+pub(crate) const SKIPPED: &[&str] = &[
     "reader/access_connections.nntp",
     "reader/access_denied.nntp",
     "reader/authinfo_banned.nntp",

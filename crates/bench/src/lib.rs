@@ -19,6 +19,7 @@ pub mod load;
 mod measure;
 pub mod null;
 pub mod passes;
+mod plot;
 pub mod protocol;
 mod random;
 pub mod read;
@@ -26,6 +27,7 @@ pub mod removal;
 pub mod report;
 pub mod rivals;
 pub mod storage;
+pub mod toaster;
 pub mod usenetfs;
 mod verify;
 

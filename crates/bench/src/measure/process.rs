@@ -210,7 +210,7 @@ fn field(text: &str, name: &str) -> u64 {
 }
 
 /// A small file as text. Files in `/proc` have no length, so it is read until nothing comes.
-pub(super) fn text(disk: &dyn Disk, path: &Path) -> Option<String> {
+pub(crate) fn text(disk: &dyn Disk, path: &Path) -> Option<String> {
     let file = disk.open(path, OpenMode::Read).ok()?;
     let mut octets = vec![0; FILE_OCTETS_MAX];
     let mut len = 0;

@@ -4,6 +4,7 @@
 //! one header block, every group the same numbers from 1 on.
 
 use std::io::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use newsreel_host::FakeClock;
 
@@ -24,6 +25,7 @@ pub(super) struct Replies {
     list: Vec<u8>,
     articles: u64,
     seen: Seen,
+    taken: AtomicU64,
 }
 
 /// What a command leaves behind.
@@ -81,6 +83,7 @@ impl Replies {
             list,
             articles,
             seen: Seen::new(),
+            taken: AtomicU64::new(0),
         })
     }
 
@@ -159,6 +162,12 @@ impl Replies {
     /// The article with this message-id was taken.
     pub(super) fn took(&self, message_id: &[u8]) {
         self.seen.add(message_id);
+        self.taken.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Articles that were taken.
+    pub(super) fn taken(&self) -> u64 {
+        self.taken.load(Ordering::Relaxed)
     }
 
     fn selected(&self, out: &mut Vec<u8>, name: &[u8]) {

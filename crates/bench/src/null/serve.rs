@@ -80,6 +80,11 @@ impl NullServer {
         self.listener.local_addr().map_err(Error::EventLoop)
     }
 
+    /// Articles that it took so far.
+    pub fn taken(&self) -> u64 {
+        self.replies.taken()
+    }
+
     /// Serves until `stop` is set.
     pub fn serve(&self, stop: &AtomicBool) -> Result<(), Error> {
         allow_open_files(65_000);

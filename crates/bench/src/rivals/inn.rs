@@ -78,6 +78,7 @@ ovmethod: tradindexed
 groupbaseexpiry: true
 maxconnections: 500
 nnrpdloadlimit: 0
+artcutoff: 0
 doinnwatch: false
 docnfsstat: false
 pgpverify: false
@@ -149,6 +150,49 @@ impl Inn {
         let rules = format!("/remember/:11\n*:A:0:{days}:never\n");
         self.write("expire.ctl", &rules)?;
         self.run("expireover", &["-p"])
+    }
+
+    /// From now on what comes is also named in a file, as for a neighbour that batches are written for.
+    pub fn name_outgoing(&self) -> Result<(), Error> {
+        self.write("newsfeeds", "ME:*/!local::\nsink:*:Tf,Wnb:\n")?;
+        self.run("ctlinnd", &["-s", "reload", "newsfeeds", "bench"])
+    }
+
+    /// Puts the file of what came until now aside, under this name; what comes is named in a new one.
+    pub fn put_outgoing_aside(&self, name: &str) -> Result<(), Error> {
+        let outgoing = self.path("spool/outgoing");
+        // INN goes on in the old file until it is told.
+        self.run("ctlinnd", &["-s", "flush", "sink"])?;
+        let (from, to) = (outgoing.join("sink"), outgoing.join(name));
+        fs::rename(&from, &to).map_err(|error| failed(&from, &error.to_string()))?;
+        self.run("ctlinnd", &["-s", "flush", "sink"])
+    }
+
+    /// Writes what a file put aside names as batches that nobody gets; how many articles it names.
+    pub fn batch(&self, name: &str) -> Result<u64, Error> {
+        let path = self.path("spool/outgoing").join(name);
+        let named = fs::read(&path).map_err(|error| failed(&path, &error.to_string()))?;
+        self.run("batcher", &["-r", "sink", name])?;
+        Ok(named.iter().filter(|&&octet| octet == b'\n').count() as u64)
+    }
+
+    /// Where `rnews` looks for batches.
+    #[must_use]
+    pub fn incoming(&self) -> PathBuf {
+        self.path("spool/incoming")
+    }
+
+    /// Has `rnews` take all batches that lie there, as cron does.
+    pub fn rnews(&self) -> Result<(), Error> {
+        self.run("rnews", &["-U"])
+    }
+
+    /// Articles that its history has and had.
+    pub fn articles(&self) -> Result<u64, Error> {
+        let path = self.path("db/history");
+        let history = fs::read(&path).map_err(|error| failed(&path, &error.to_string()))?;
+        // What was refused and is remembered has no token.
+        Ok(memchr::memmem::find_iter(&history, b"\t@").count() as u64)
     }
 
     fn path(&self, at: &str) -> PathBuf {

@@ -75,18 +75,21 @@ const MIB: u64 = 1 << 20;
 
 impl Method {
     /// However much it is fed, it takes no more room.
-    pub(super) const fn is_cyclic(&self) -> bool {
+    pub(crate) const fn is_cyclic(&self) -> bool {
         self.set.is_none()
     }
 
-    /// The configuration of a server that stores everything so.
-    pub(super) fn config(&self, buffers_octets: u64) -> String {
+    /// The configuration of a server that stores everything so, in its spool or in a directory elsewhere.
+    pub(crate) fn config(&self, buffers_octets: u64, elsewhere: Option<&Path>) -> String {
         if let Some(set) = self.set {
-            return format!("[[set]]\nname = \"all\"\n{set}\n[[rule]]\nset = \"all\"\n");
+            let at = elsewhere.map_or_else(String::new, |at| format!("directory = {at:?}\n"));
+            return format!("[[set]]\nname = \"all\"\n{set}{at}\n[[rule]]\nset = \"all\"\n");
         }
         let buffer = |name| {
+            let at = elsewhere.map(|at| at.join(name));
+            let at = at.map_or_else(String::new, |at| format!("path = {at:?}\n"));
             format!(
-                "[[buffer]]\nname = \"{name}\"\noctets = {}\n",
+                "[[buffer]]\nname = \"{name}\"\noctets = {}\n{at}",
                 buffers_octets / 2
             )
         };
@@ -179,7 +182,9 @@ mod tests {
     #[test]
     fn buffers_share_what_was_asked_for() {
         let cnfs = METHODS.iter().find(|method| method.name == "cnfs").unwrap();
-        let config = cnfs.config(64 << 20);
+        let config = cnfs.config(64 << 20, None);
         assert_eq!(config.matches("octets = 33554432").count(), 2, "{config}");
+        let config = cnfs.config(64 << 20, Some(Path::new("/disk")));
+        assert!(config.contains("path = \"/disk/B\""), "{config}");
     }
 }

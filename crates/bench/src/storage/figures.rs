@@ -368,7 +368,7 @@ fn start(
 ) -> Result<(Box<dyn Rival>, Running), Error> {
     let (config, groups) = (volume.at().join("config"), volume.at().join("groups"));
     write(machine, &groups, &feed.names)?;
-    let words = contender.method.config(args.buffers_octets);
+    let words = contender.method.config(args.buffers_octets, None);
     write(machine, &config, &words)?;
     let mut rival = contender.rival(args, &config);
     let address = ([127, 0, 0, 1], args.port).into();

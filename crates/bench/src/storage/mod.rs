@@ -7,7 +7,7 @@
 mod bare;
 mod contenders;
 mod figures;
-mod page;
+pub(crate) mod page;
 mod plot;
 
 pub(crate) use self::bare::groups_of;

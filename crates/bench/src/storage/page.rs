@@ -44,13 +44,15 @@ pub fn markdown(file_system: &str, rows: &[Row]) -> String {
     text
 }
 
-fn line(text: &mut String, cells: impl IntoIterator<Item = String>) {
+/// One row of a table.
+pub(crate) fn line(text: &mut String, cells: impl IntoIterator<Item = String>) {
     let cells: Vec<String> = cells.into_iter().collect();
     // Writing to a text cannot fail.
     let _ = writeln!(text, "| {} |", cells.join(" | "));
 }
 
-fn heading(text: &mut String, cells: &[String]) {
+/// The first row of one.
+pub(crate) fn heading(text: &mut String, cells: &[String]) {
     line(text, cells.iter().cloned());
     let _ = writeln!(text, "|{}", "---|".repeat(cells.len()));
 }

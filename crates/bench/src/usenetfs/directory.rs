@@ -14,7 +14,7 @@ const ARTICLE_BYTES: usize = 2048;
 
 /// A directory.
 #[derive(Debug)]
-pub(super) enum Directory {
+pub(crate) enum Directory {
     /// Its names are what they seem: flat, or through a mount.
     Plain(Folder),
     /// Managed, and used natively.
@@ -23,7 +23,7 @@ pub(super) enum Directory {
 
 impl Directory {
     /// Makes one, managed if an algorithm is named.
-    pub(super) fn make(path: &Path, algorithm: Option<Algorithm>) -> Result<(), Error> {
+    pub(crate) fn make(path: &Path, algorithm: Option<Algorithm>) -> Result<(), Error> {
         let (above, name) = (path.parent(), path.file_name());
         if let (Some(above), Some(name)) = (above, name) {
             Folder::open(above)?.make_folder(name.as_ref(), 0o755)?;

@@ -32,7 +32,7 @@ pub struct Goal {
 pub const GOAL_TITLES: &str = "| what | asked | measured | |\n|---|---|---|---|\n";
 
 impl Goal {
-    pub(super) const fn at_most(
+    pub(crate) const fn at_most(
         what: String,
         asked: f64,
         measured: f64,
@@ -47,7 +47,12 @@ impl Goal {
         }
     }
 
-    const fn at_least(what: String, asked: f64, measured: f64, unit: &'static str) -> Self {
+    pub(crate) const fn at_least(
+        what: String,
+        asked: f64,
+        measured: f64,
+        unit: &'static str,
+    ) -> Self {
         Self {
             what,
             unit,

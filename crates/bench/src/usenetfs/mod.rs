@@ -8,7 +8,7 @@
 //! Must not know FUSE: what is mounted is mounted by the program, as anybody would.
 
 mod convert;
-mod directory;
+pub(crate) mod directory;
 mod figures;
 mod goals;
 mod overhead;

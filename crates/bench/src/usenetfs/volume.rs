@@ -27,11 +27,13 @@ pub enum FileSystem {
     Ext4,
     /// XFS with its defaults: names are found in a tree.
     Xfs,
+    /// btrfs with its defaults: nothing is overwritten in its place.
+    Btrfs,
 }
 
 impl FileSystem {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Ext2, Self::Ext4, Self::Xfs];
+    pub const ALL: [Self; 4] = [Self::Ext2, Self::Ext4, Self::Xfs, Self::Btrfs];
 
     /// Its name, on the command line and in tables.
     #[must_use]
@@ -40,6 +42,7 @@ impl FileSystem {
             Self::Ext2 => "ext2",
             Self::Ext4 => "ext4",
             Self::Xfs => "xfs",
+            Self::Btrfs => "btrfs",
         }
     }
 
@@ -50,9 +53,10 @@ impl FileSystem {
             // Nothing is left for the kernel to write while others are counted.
             Self::Ext4 => &["mke2fs", "-qF", "-t", "ext4", "-E", LAZY_NOT],
             Self::Xfs => &["mkfs.xfs", "-qf"],
+            Self::Btrfs => &["mkfs.btrfs", "-qf"],
         };
         let mut words: Vec<_> = words.iter().map(|&word| word.to_owned()).collect();
-        if self != Self::Xfs {
+        if matches!(self, Self::Ext2 | Self::Ext4) {
             words.extend(["-N".to_owned(), inodes.to_string()]);
         }
         words
@@ -102,14 +106,8 @@ impl Volume {
         let at = directory.join(file_system.name());
         // Removed with it, however far this comes.
         let volume = Self { image, at };
+        write_out(&volume.image, octets)?;
         let (image, at) = (volume.image.as_os_str(), volume.at.as_os_str());
-        // Every block of it, as a disk has all of its own: else the file system below had to find room, and to keep its own
-        // journal, at each sync above.
-        let parts = format!("count={}", octets.div_ceil(FILLED_AT_ONCE));
-        let from = ["if=/dev/zero", "bs=1M", "conv=fsync", "status=none", &parts];
-        let mut of = OsString::from("of=");
-        of.push(image);
-        call("dd", from.iter().map(OsStr::new).chain([of.as_os_str()]))?;
         let words = file_system.command(files + INODES_BESIDE);
         let (program, options) = words.split_first().ok_or(Error::WorkerLost)?;
         call(program, options.iter().map(OsStr::new).chain([image]))?;
@@ -148,6 +146,22 @@ impl Volume {
     }
 }
 
+/// Makes an image file, every block of it, as a disk has all of its own: else the file system below had to find room, and to keep its
+/// own journal, at each sync above.
+pub(crate) fn write_out(image: &Path, octets: u64) -> Result<(), Error> {
+    let parts = format!("count={}", octets.div_ceil(FILLED_AT_ONCE));
+    let from = ["if=/dev/zero", "bs=1M", "conv=fsync", "status=none", &parts];
+    let mut of = OsString::from("of=");
+    of.push(image);
+    call("dd", from.iter().map(OsStr::new).chain([of.as_os_str()]))
+}
+
+/// Takes off what is mounted there.
+pub(crate) fn unmount(at: &Path) -> Result<(), Error> {
+    over_and_over(|| call("umount", [at.as_os_str()]))
+        .or_else(|_| call("umount", ["-l".as_ref(), at.as_os_str()]))
+}
+
 /// Takes something off that may be busy: whoever used it until now may be about to end.
 fn over_and_over(take_off: impl Fn() -> Result<(), Error>) -> Result<(), Error> {
     let mut result = take_off();
@@ -164,9 +178,7 @@ fn over_and_over(take_off: impl Fn() -> Result<(), Error>) -> Result<(), Error> 
 impl Drop for Volume {
     fn drop(&mut self) {
         // Whatever went wrong has been told; here only nothing may stay.
-        let _ = self
-            .take_off()
-            .or_else(|_| call("umount", ["-l".as_ref(), self.at.as_os_str()]));
+        let _ = unmount(&self.at);
         let _ = fs::remove_file(&self.image);
         let _ = fs::remove_dir(&self.at);
     }
@@ -174,7 +186,7 @@ impl Drop for Volume {
 
 /// A directory, mounted by the program at another place.
 #[derive(Debug)]
-pub(super) struct View<'a> {
+pub(crate) struct View<'a> {
     program: &'a Path,
     at: PathBuf,
 }
@@ -185,7 +197,7 @@ impl<'a> View<'a> {
     }
 
     /// One in which directories made in managed ones are managed.
-    pub(super) fn inheriting(program: &'a Path, lower: &Path, at: &Path) -> Result<Self, Error> {
+    pub(crate) fn inheriting(program: &'a Path, lower: &Path, at: &Path) -> Result<Self, Error> {
         Self::with(program, &["usenetfs", "mount", "--inherit"], lower, at)
     }
 
@@ -200,7 +212,7 @@ impl<'a> View<'a> {
         })
     }
 
-    pub(super) fn at(&self) -> &Path {
+    pub(crate) fn at(&self) -> &Path {
         &self.at
     }
 }
@@ -244,7 +256,7 @@ pub(crate) fn device_of(at: &Path) -> Result<String, Error> {
     Ok(name.to_string_lossy().into_owned())
 }
 
-pub(super) fn call<'a>(
+pub(crate) fn call<'a>(
     program: impl AsRef<OsStr>,
     words: impl IntoIterator<Item = &'a OsStr>,
 ) -> Result<(), Error> {

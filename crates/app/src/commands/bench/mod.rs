@@ -7,6 +7,7 @@ mod options;
 mod protocol;
 mod removal;
 mod storage;
+mod toaster;
 mod usenetfs;
 
 use std::io::Write as _;
@@ -110,6 +111,9 @@ pub(crate) enum Verb {
                       Example:\n  newsreel bench removal --directory /tmp/removal --fastrm /usr/lib/news/bin/fastrm"
     )]
     Removal(removal::Options),
+    /// Measure the three phases of the paper on the toaster: batches taken, batches sent, articles expired, pass after pass
+    #[command(after_help = toaster::HELP)]
+    Toaster(toaster::Options),
     /// Measure large directories, flat and managed
     #[command(subcommand)]
     Usenetfs(usenetfs::Verb),
@@ -233,6 +237,7 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
         Verb::Protocol(options) => protocol::run(options, machine),
         Verb::Storage(options) => storage::run(options, machine),
         Verb::Removal(options) => removal::run(options, machine),
+        Verb::Toaster(options) => toaster::run(options, machine),
         Verb::Usenetfs(verb) => usenetfs::run(verb, machine),
     }
 }

@@ -72,7 +72,7 @@ pub(super) fn file_systems() -> PossibleValuesParser {
     PossibleValuesParser::new(FileSystem::ALL.map(FileSystem::name))
 }
 
-fn methods() -> PossibleValuesParser {
+pub(super) fn methods() -> PossibleValuesParser {
     PossibleValuesParser::new(METHODS.map(|method| method.name))
 }
 

@@ -10,11 +10,26 @@ const WIDTH: u64 = 64;
 /// What the characters mean.
 pub(crate) const KEY: &str = "# this cycle   > the next article   ~ reserved, about to be overwritten   = the cycle before   . empty\n";
 
+/// What cannot be told from a moment of articles.
+const NOT_KNOWN: &str = "not known before an hour of articles is there";
+
 /// Room for articles; where each of them is a file, what is free there.
 pub(crate) fn room(report: &Value) -> String {
     match report["octets"].is_null() {
         true => format!("{} free", output::octets(&report["free_octets"])),
         false => output::octets(&report["octets"]),
+    }
+}
+
+/// How many articles are in it.
+pub(crate) fn articles(report: &Value, key: &str) -> String {
+    let about = match report["articles_are_estimated"] == true {
+        true => "~",
+        false => "",
+    };
+    match report[key].as_u64() {
+        Some(articles) => format!("{about}{articles}"),
+        None => "-".to_owned(),
     }
 }
 
@@ -26,15 +41,27 @@ pub(crate) fn buffer(report: &Value) -> String {
     let behind = number("free_offset").saturating_sub(number("data_offset"));
     let rate = match report["octets_a_day"].as_u64() {
         Some(_) => format!("{} a day", output::octets(&report["octets_a_day"])),
-        None => "not known yet".to_owned(),
+        None => NOT_KNOWN.to_owned(),
+    };
+    let stays = match report["lasts_s"].is_null() {
+        true => NOT_KNOWN.to_owned(),
+        false => output::duration(&report["lasts_s"]),
     };
     let (is_cyclic, is_in_files) = (report["method"] == "cnfs", report["octets"].is_null());
+    let octets_of = output::octets(&report["articles_octets"]);
     let (cycle, offset) = (number("cycle"), number("free_offset"));
     let mut facts = vec![
         ("buffer", output::cell(&report["name"])),
         ("set", output::cell(&report["set"])),
         ("file", output::cell(&report["path"])),
         ("room", room(report)),
+        (
+            "articles",
+            match report["articles"].is_null() {
+                true => "not known: a part of the history is being rebuilt".to_owned(),
+                false => format!("{}, {octets_of}", articles(report, "articles")),
+            },
+        ),
     ];
     if !is_in_files {
         let alive = output::octets(&live.into());
@@ -54,11 +81,10 @@ pub(crate) fn buffer(report: &Value) -> String {
         false => format!(", {} old", output::duration(age)),
     };
     facts.push(("oldest article", format!("{date}{age}")));
-    if !is_in_files {
-        facts.push(("comes in", rate));
-    }
-    if is_cyclic && report["takes_articles"] != false {
-        facts.push(("an article stays", output::duration(&report["lasts_s"])));
+    facts.push(("comes in", rate));
+    let is_told = is_cyclic || !report["lasts_s"].is_null();
+    if is_told && report["takes_articles"] != false {
+        facts.push(("an article stays", stays));
     }
     facts.push(("state", output::cell(&report["state"])));
     let facts = output::facts(&facts);
@@ -128,12 +154,30 @@ mod tests {
     fn where_articles_are_files_nothing_is_made_up() {
         let said = buffer(
             &json!({"method": "timehash", "name": "T", "set": "T", "path": "/t", "cycle": 3,
-            "free_offset": 0x22000, "free_octets": 5 << 20, "state": "ok"}),
+            "free_offset": 0x22000, "free_octets": 5 << 20, "state": "ok", "articles": 7,
+            "articles_octets": 3000}),
         );
         assert_eq!(
             said,
             "buffer          T\nset             T\nfile            /t\nroom            5120 KiB free\n\
-             oldest article  -\nstate           ok\n"
+             articles        7, 3000 B\noldest article  -\n\
+             comes in        not known before an hour of articles is there\nstate           ok\n"
+        );
+    }
+
+    #[test]
+    fn estimates_are_marked_and_what_is_not_known_is_said() {
+        let report = json!({"method": "segment", "octets": 1 << 20, "articles": 70_000,
+            "articles_are_estimated": true, "octets_a_day": 5 << 20, "lasts_s": 86400});
+        let said = buffer(&report);
+        assert!(said.contains(" ~70000, -\n"), "{said}");
+        assert!(said.contains("comes in        "), "{said}");
+        assert!(said.contains("an article stays"), "{said}");
+        let said = buffer(&json!({"method": "cnfs", "octets": 1 << 20}));
+        assert!(said.contains(" not known: a part of the history"), "{said}");
+        assert!(
+            said.contains("an article stays  not known before"),
+            "{said}"
         );
     }
 

@@ -1,6 +1,8 @@
 //! What the engine tells administrators about itself, its groups, its articles and its buffers.
 
-use newsreel_index::{Group, Wait};
+use std::collections::BTreeMap;
+
+use newsreel_index::{CENSUS_ROWS_MAX, Group, Wait};
 use newsreel_service::cancel_lock::Owner;
 use newsreel_store::{Blocking, BufferConfig, BufferFacts, ReadError, Stored, Want};
 use newsreel_wire::article::{Headers, Known};
@@ -16,7 +18,7 @@ use crate::filing::number_max;
 use crate::mend::describe;
 use crate::report::{
     ArticleRef, ArticleReport, BufferReport, BufferStatus, GroupReport, HistoryStatus, LogStatus,
-    OverviewStatus, PutOff, Status, TOKEN_SHAPE,
+    OverviewStatus, PutOff, Status, Staying, TOKEN_SHAPE,
 };
 use crate::requests::GroupSpec;
 use crate::timekeeper;
@@ -133,21 +135,37 @@ impl Engine {
         buffers.any(|one: &BufferConfig| one.read_only && one.name == facts.name)
     }
 
-    /// The buffers, one by one, with their oldest articles.
+    /// The buffers, one by one, with their oldest articles and how many they have.
     pub fn inspect_store(&self) -> Result<Vec<BufferReport>, Error> {
         let store = &self.shared.store;
+        // What is lost of the history is told by `status`.
+        let census = self.shared.views.history().census(CENSUS_ROWS_MAX).ok();
+        let sets = &self.shared.config.store.sets;
         let report = |facts: BufferFacts| {
             let oldest = store.oldest(BufferId(facts.id))?;
             let status = self.buffer_status(&facts);
+            let takes_articles = !facts.is_retired && !self.is_never_written(&facts);
+            let set = sets.get(usize::from(facts.set));
             Ok(BufferReport::new(
                 status,
                 &facts,
                 oldest.map(|it| it.arrival),
-                !facts.is_retired && !self.is_never_written(&facts),
+                (Staying::of(&facts, set), takes_articles),
+                census.as_ref(),
                 self.shared.time.calendar(),
             ))
         };
-        store.facts().into_iter().map(report).collect()
+        let reports = store.facts().into_iter().map(report);
+        let mut reports = reports.collect::<Result<Vec<_>, Error>>()?;
+        let mut of_sets: BTreeMap<String, u64> = BTreeMap::new();
+        for report in &reports {
+            let set = of_sets.entry(report.status.set.clone()).or_default();
+            *set += report.articles.unwrap_or(0);
+        }
+        for report in reports.iter_mut().filter(|it| it.articles.is_some()) {
+            report.set_articles = of_sets.get(&report.status.set).copied();
+        }
+        Ok(reports)
     }
 
     /// Why these groups could not be made, without making them; `before` others are thought to be made first.

@@ -63,6 +63,7 @@ mod unreadable;
 mod vacating;
 mod walk;
 mod withdraw;
+mod withdrawn;
 
 pub use admin::{GROUP_HIGH_END, GROUP_TEXT_OCTETS_MAX};
 pub use attach::{ATTACHED_AT_ONCE_OCTETS, Attached, Attaching, THOUGHT_OF_MAX};
@@ -101,5 +102,6 @@ pub use report::{
 pub use requests::{GroupChange, GroupSpec};
 pub use room::{DiskRoom, MEMORY_TIMES_MAX};
 pub use scrub_state::KNOWN_MAX as DAMAGED_KNOWN_MAX;
+pub use spool::SPOOL_FILE;
 pub use timekeeper::JUMP_S_MAX;
 pub use withdraw::Withdrawal;

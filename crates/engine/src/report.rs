@@ -2,9 +2,10 @@
 
 use std::fmt;
 
+use newsreel_index::Census;
 use newsreel_service::FilterCounts;
-use newsreel_store::BufferFacts;
-use newsreel_wire::UnixTime;
+use newsreel_store::{BufferFacts, SetConfig};
+use newsreel_wire::{BufferId, UnixTime};
 use serde::Serialize;
 
 use crate::counters::CounterValues;
@@ -274,6 +275,14 @@ pub struct BufferReport {
     pub live_octets: Option<u64>,
     /// Octets that are free where each article is a file.
     pub free_octets: Option<u64>,
+    /// How many articles are in it, as the history knows them; none while a part of that cannot be read.
+    pub articles: Option<u64>,
+    /// Octets of them, as they are stored.
+    pub articles_octets: Option<u64>,
+    /// Of how many the whole set has.
+    pub set_articles: Option<u64>,
+    /// These three are estimated, within a percent or two, from a part of a large history.
+    pub articles_are_estimated: bool,
     /// When the oldest article in it arrived, seconds since 1970.
     pub oldest: Option<u64>,
     /// How long ago that was, seconds.
@@ -282,7 +291,7 @@ pub struct BufferReport {
     pub newest: Option<u64>,
     /// Octets that came a day between the two; not known before they are an hour apart.
     pub octets_a_day: Option<u64>,
-    /// At that rate an article that comes now is overwritten after so many seconds.
+    /// At that rate an article that comes now is overwritten, or goes by the limits of its set, after so many seconds.
     pub lasts_s: Option<u64>,
     /// Whether new articles come to it: it is neither retired nor read only.
     pub takes_articles: bool,
@@ -293,37 +302,80 @@ const DAY_S: u64 = 86_400;
 /// What came in less than this says nothing of a day, seconds.
 const RATE_S_MIN: u64 = 3600;
 
+/// What a set lets its articles stay by, beside the rules of expiry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Staying {
+    /// The oldest go where there are more octets than this.
+    pub(crate) room: Option<u64>,
+    /// ... or where they came so long ago, seconds.
+    pub(crate) keep_s: Option<u64>,
+}
+
+impl Staying {
+    pub(crate) fn of(facts: &BufferFacts, set: Option<&SetConfig>) -> Self {
+        match set {
+            Some(set) if set.has_buffers() => Self {
+                room: facts.capacity_octets,
+                keep_s: None,
+            },
+            set => Self {
+                room: set.and_then(|set| set.keep_octets),
+                keep_s: set.and_then(|set| set.keep_s),
+            },
+        }
+    }
+
+    /// How long, seconds, where so much comes a day.
+    fn lasts_s(self, octets_a_day: Option<u64>) -> Option<u64> {
+        let flowing = octets_a_day.filter(|octets| *octets > 0);
+        let by_room = self.room.zip(flowing);
+        let by_room = by_room.map(|(room, a_day)| scaled(room, DAY_S, a_day));
+        by_room.into_iter().chain(self.keep_s).min()
+    }
+}
+
+/// `octets * times / over`.
+fn scaled(octets: u64, times: u64, over: u64) -> u64 {
+    let scaled = u128::from(octets) * u128::from(times) / u128::from(over.max(1));
+    u64::try_from(scaled).unwrap_or(u64::MAX)
+}
+
 impl BufferReport {
     pub(crate) fn new(
         status: BufferStatus,
         facts: &BufferFacts,
         oldest: Option<UnixTime>,
-        takes_articles: bool,
+        (staying, takes_articles): (Staying, bool),
+        census: Option<&Census>,
         now: UnixTime,
     ) -> Self {
         let oldest = oldest.map(|arrival| arrival.0);
         let newest =
             Some(facts.newest_arrival).filter(|newest| oldest.is_some_and(|it| it <= *newest));
         let took_s = oldest.zip(newest).map(|(oldest, newest)| newest - oldest);
-        let rate = |octets: u64, per_s: u64, over_s: u64| {
-            let rate = u128::from(octets) * u128::from(per_s) / u128::from(over_s);
-            u64::try_from(rate).unwrap_or(u64::MAX)
-        };
         let took_s = took_s.filter(|took_s| *took_s >= RATE_S_MIN);
+        let population = |census: &Census| {
+            let found = census.buffers.get(&BufferId(facts.id));
+            found.copied().unwrap_or_default()
+        };
+        let population = census.map(population);
+        let articles_octets = population.map(|it| it.octets);
         let live_octets = facts.capacity_octets.map(|_| facts.live_octets);
-        let came = live_octets.zip(took_s);
-        let octets_a_day = came.map(|(octets, took_s)| rate(octets, DAY_S, took_s));
-        let flowing = octets_a_day.filter(|octets| *octets > 0);
-        let lasts = facts.capacity_octets.zip(flowing);
-        let lasts = lasts.filter(|_| takes_articles);
+        let came = live_octets.or(articles_octets).zip(took_s);
+        let octets_a_day = came.map(|(octets, took_s)| scaled(octets, DAY_S, took_s));
         Self {
-            lasts_s: lasts.map(|(room, a_day)| rate(room, DAY_S, a_day)),
+            lasts_s: staying.lasts_s(octets_a_day).filter(|_| takes_articles),
             id: facts.id,
             method: facts.method,
             data_offset: facts.data_offset,
             block_octets: facts.block_octets,
             live_octets,
             free_octets: facts.free_octets,
+            articles: population.map(|it| it.articles),
+            articles_octets,
+            // Known when all of its buffers are.
+            set_articles: None,
+            articles_are_estimated: census.is_some_and(|census| !census.is_exact),
             status,
             oldest,
             oldest_age_s: oldest.map(|oldest| now.0.saturating_sub(oldest)),
@@ -487,5 +539,18 @@ mod tests {
                 .unwrap_err()
                 .contains("token")
         );
+    }
+
+    #[test]
+    fn how_long_an_article_stays_follows_from_the_nearer_limit() {
+        let lasts = |room, keep_s, a_day| Staying { room, keep_s }.lasts_s(a_day);
+        assert_eq!(lasts(Some(1000), None, Some(2000)), Some(DAY_S / 2));
+        assert_eq!(lasts(Some(1000), Some(600), Some(2000)), Some(600));
+        assert_eq!(lasts(Some(1000), Some(DAY_S), Some(2000)), Some(DAY_S / 2));
+        // By age alone it is known before anything has come.
+        assert_eq!(lasts(Some(1000), Some(600), None), Some(600));
+        assert_eq!(lasts(Some(1000), None, None), None);
+        assert_eq!(lasts(Some(1000), None, Some(0)), None);
+        assert_eq!(lasts(None, None, Some(2000)), None);
     }
 }

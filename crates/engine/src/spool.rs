@@ -11,6 +11,8 @@ use newsreel_host::{Disk, Error as HostError, ErrorKind, Lock, random_bytes, rea
 
 use crate::error::Error;
 
+/// A directory that has it is a spool.
+pub const SPOOL_FILE: &str = IDENTITY;
 /// The file that makes a directory a spool.
 const IDENTITY: &str = "spool.newsreel";
 /// What a first start leaves of it that is killed before it has its name (`replace_file`).

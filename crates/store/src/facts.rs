@@ -92,6 +92,8 @@ pub struct PlannedBuffer {
     pub octets_there: Option<u64>,
     /// The spool has had a buffer of this name.
     pub was_made: bool,
+    /// ... and let it go: the name is not given again.
+    pub was_dropped: bool,
     /// Octets that are free where it lies, or will.
     pub free_octets: u64,
 }

@@ -23,6 +23,10 @@ const VERSION_PLAIN: u32 = 2;
 /// 65536 buffers of at most 80 octets a line.
 pub const OCTETS_MAX: usize = 6 << 20;
 
+/// Why there is no making a buffer again under the name of one that was let go.
+pub const WAS_DROPPED: &str = "a buffer of this name was let go (drained and taken out, or dropped): tokens of its articles \
+                               may still name it, so give the new one another name";
+
 /// The register of a spool's buffers.
 #[derive(Debug, Clone)]
 pub(crate) struct Register {

@@ -401,6 +401,11 @@ fn of_buffers() -> Vec<Fixed> {
             "so that its dry run tells copies among what is attached as known; some 100 MB, and copies of later ones count as taken",
         ),
         row(
+            "Message-ids that `store list` looks at to count articles",
+            format!("{} of them", newsreel_index::CENSUS_ROWS_MAX),
+            "6 MB of the history at most, whatever its size; of a larger one such a part is a fair sample, and the counts are estimates",
+        ),
+        row(
             "Articles that `store move` moves at once",
             octets(newsreel_engine::MOVED_AT_ONCE_OCTETS),
             "so much lies in both sets meanwhile; for each such piece a file of the overview is written anew",

@@ -139,6 +139,11 @@ pub(crate) enum Request {
     PullList,
     /// The buffers.
     Store,
+    /// Which articles of our files are offered no more.
+    StoreWithdrawn {
+        /// Tokens and message-ids.
+        articles: Vec<(String, String)>,
+    },
     /// Take in the articles of files from elsewhere.
     StoreAttach {
         /// Absolute paths of buffers, segments, and directories of sets.
@@ -413,6 +418,7 @@ pub(crate) fn answer(
         Request::Pull(wanted) => running(server)?.pull(&wanted, progress),
         Request::PullList => Ok(running(server)?.pulls()),
         Request::Store => value(&engine.inspect_store().map_err(said)?),
+        Request::StoreWithdrawn { articles } => store_withdrawn(engine, &articles),
         Request::StoreAttach {
             paths,
             make_groups,
@@ -546,6 +552,10 @@ fn store_move(
         report["dry_run"] = true.into();
     }
     Ok(report)
+}
+
+fn store_withdrawn(engine: &Engine, articles: &[(String, String)]) -> Result<Value, String> {
+    value(&engine.are_withdrawn(articles).map_err(said)?)
 }
 
 /// The buffer as it stands then, and whether that is new.

@@ -100,13 +100,40 @@ fn a_retired_buffer_drains_over_crashes_and_is_forgotten() {
     server.stop();
 
     spool.configure(&Spool::changed(&[("name = \"A\"\n", "name = \"C\"\n")]));
-    RealDisk.remove(&spool.path().join("buffers/A")).unwrap();
+    let (file, aside) = (spool.path().join("buffers/A"), spool.folder().join("A"));
+    RealDisk.rename(&file, &aside).unwrap();
     let server = spool.serve();
     assert_eq!(here(&server, 0..210), left);
     feed(&server, 210..240);
     assert!(state(&spool, "C").1 > 0, "the new one takes its share");
     assert_eq!(spool.json(&["check"])["problems"], serde_json::json!([]));
     server.stop();
+    a_name_is_not_given_again(&spool, &file, &aside);
+}
+
+/// `--dry-run` took the name of a buffer that was let go for one whose disk is not mounted, or for one that is there.
+fn a_name_is_not_given_again(spool: &Spool, file: &Path, aside: &Path) {
+    let both = "name = \"C\"\noctets = \"8MiB\"\n\n[[buffer]]\nname = \"A\"\n";
+    spool.configure(&Spool::changed(&[("name = \"A\"\n", both)]));
+    for is_there in [false, true] {
+        if is_there {
+            RealDisk.rename(aside, file).unwrap();
+        }
+        for words in [&["--dry-run"][..], &["A", "--dry-run"], &[], &["A"]] {
+            let words = [&["store", "create"], words].concat();
+            let output = spool.run(&words);
+            let said = String::from_utf8_lossy(&output.stderr);
+            let is_told = said.contains("was let go") || said.contains("was dropped");
+            assert!(is_told, "{words:?}: {said}");
+            assert!(said.contains("another name"), "{words:?}: {said}");
+            if words.contains(&"--dry-run") {
+                let table = String::from_utf8_lossy(&output.stdout);
+                let row = table.lines().find(|line| line.starts_with("A "));
+                assert!(row.is_some_and(|row| row.contains("  let go  ")), "{table}");
+            }
+        }
+        assert_eq!(RealDisk.exists(file).unwrap(), is_there);
+    }
 }
 
 /// A restart was needed for that.

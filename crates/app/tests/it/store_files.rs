@@ -67,7 +67,11 @@ fn run(words: &[&str], path: &Path) -> Output {
 
 /// The records of a file, as `dump --json` tells them.
 fn dumped(path: &Path) -> Vec<Value> {
-    let text = said(run(&["dump", "--json"], path)).unwrap();
+    dumped_with(path, &[])
+}
+
+fn dumped_with(path: &Path, words: &[&str]) -> Vec<Value> {
+    let text = said(run(&[&["dump", "--json"], words].concat(), path)).unwrap();
     let lines = text.lines().map(serde_json::from_str);
     lines.collect::<Result<_, _>>().unwrap()
 }
@@ -268,4 +272,58 @@ fn a_directory_of_articles_as_files_tells_what_lies_in_it() {
     RealDisk.rename(&catalogue, &away).unwrap();
     let error = said(run(&["dump"], &away)).unwrap_err();
     assert!(error.contains("it is of a catalogue"), "{error}");
+}
+
+/// Segments have no bitmap and that of a buffer is written at checkpoints: what was cancelled was listed and exported as all else.
+#[test]
+fn the_spool_in_which_a_file_lies_says_what_was_withdrawn() {
+    let spool = Spool::with(CONFIG);
+    let server = spool.serve();
+    spool.text(&["group", "add", "misc.ring", "misc.pile", "misc.heap"]);
+    let mut client = NewsClient::connect(server.address);
+    let groups = ["misc.ring", "misc.pile", "misc.heap"];
+    for n in 0..12 {
+        assert!(client.takethis(&id(n), groups[n % 3]).starts_with("239"));
+    }
+    let cancelled = [id(3), id(4), id(5)];
+    let cancel = [
+        &["article", "cancel"][..],
+        &cancelled.each_ref().map(String::as_str),
+    ]
+    .concat();
+    spool.text(&cancel);
+    let at = ["buffers/A", "segments/pile", "articles/heap"].map(|it| spool.path().join(it));
+    let check = |path: &Path, withdrawn: &[String], words: &[&str]| {
+        let records = dumped_with(path, words);
+        let of = |record: &&Value| record["withdrawn"] == true;
+        let marked: Vec<Value> = records.iter().filter(of).cloned().collect();
+        assert_eq!(ids(&marked), withdrawn, "{path:?}");
+        let exported = |more: &[&str]| {
+            let batch = run(&[&["export"], words, more].concat(), path).stdout;
+            batch.windows(8).filter(|it| it == b"#! rnews").count()
+        };
+        let all = exported(&["--withdrawn"]);
+        assert_eq!((all, exported(&[])), (records.len(), all - withdrawn.len()));
+    };
+    let all = || {
+        check(&at[0], &cancelled[..1], &[]);
+        check(&at[1], &cancelled[1..2], &[]);
+        // The file of an article goes with it.
+        check(&at[2], &[], &[]);
+    };
+    all();
+    server.stop();
+    all();
+    // A file that was brought elsewhere is known to no spool; none is asked about it that is not its own.
+    let away = spool.folder().join("00000001.seg");
+    RealDisk.rename(&at[1].join("00000001.seg"), &away).unwrap();
+    check(&away, &[], &[]);
+    let told = run(&["dump"], &away).stderr;
+    assert!(String::from_utf8_lossy(&told).contains("--spool DIR"));
+    let named = spool.path().to_str().unwrap().to_owned();
+    let error = said(run(&["dump", "--spool", &named], &away)).unwrap_err();
+    assert!(
+        error.contains("is no buffer, segment or set of the spool"),
+        "{error}"
+    );
 }

@@ -1,11 +1,12 @@
 //! What a process asks of the kernel's file systems: path look-ups, inodes made and fetched, pages that came into the cache.
 //!
 //! The kernel's trace points are counted by `perf stat`, which needs root and the program `perf`; nothing is recorded, and
-//! the counted process is not stopped. Invariant: where they cannot be counted that is said, and why; they are never zero for want of a look.
+//! the counted process is not stopped. Invariants: counting has begun in every thread when [`Counting::start`] returns, however busy the
+//! machine is; where they cannot be counted that is said, and why; they are never zero for want of a look.
 
+use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
@@ -46,8 +47,10 @@ const INODE_MADE: &str = "ext4:ext4_allocate_inode";
 const INODE_FETCHED: &str = "ext4:ext4_load_inode";
 const PAGE_ADDED: &str = "filemap:mm_filemap_add_to_page_cache";
 
-/// `perf` needs a moment to attach to every thread, and does not tell when it has.
-const ATTACHING: Duration = Duration::from_millis(700);
+/// What tells `perf` to begin.
+const ENABLE: &[u8] = b"enable\n";
+/// What it answers when every counter of every thread runs.
+const ENABLED: &[u8] = b"ack\n";
 
 /// What was counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -73,15 +76,31 @@ impl Counting {
     pub(crate) fn start(pid: u32) -> Result<Self, String> {
         let events = events().join(",");
         let mut perf = Command::new("perf");
-        perf.args(["stat", "-x,", "-e", &events, "-p", &pid.to_string()]);
+        // Counters begin disabled; its standard input takes what to do, its standard output says that it is done.
+        perf.args(["stat", "-x,", "-D", "-1", "--control", "fd:0,1"]);
+        perf.args(["-e", &events, "-p", &pid.to_string()]);
         let perf = perf
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .map_err(|error| format!("perf cannot be run: {error}"))?;
-        std::thread::sleep(ATTACHING);
-        Ok(Self { perf })
+        let mut counting = Self { perf };
+        if counting.enable() {
+            return Ok(counting);
+        }
+        // It ended without an answer: what it said says why.
+        counting.stop().and(Err("perf ended by itself".to_owned()))
+    }
+
+    /// Has it begin, and waits until it has; `false`: it ended instead.
+    fn enable(&mut self) -> bool {
+        let (Some(to), Some(from)) = (&mut self.perf.stdin, &mut self.perf.stdout) else {
+            return false;
+        };
+        let mut answer = [0; ENABLED.len()];
+        let asked = to.write_all(ENABLE).and_then(|()| to.flush());
+        asked.is_ok() && from.read_exact(&mut answer).is_ok() && answer == *ENABLED
     }
 
     /// Ends it.

@@ -88,6 +88,18 @@ impl MemoryPart {
         (places as u64 * 8 / 7) * (size_of::<Stored>() as u64 + 1)
     }
 
+    /// Visits the entries whose hashes begin with so many zeros, in no order.
+    pub(crate) fn visit_first(&self, zeros: u32, mut visit: impl FnMut(&Stored)) {
+        let shards = (self.shards.len() >> zeros.min(SHARD_BITS)).max(1);
+        for shard in self.shards.iter().take(shards) {
+            let shard = shard.read();
+            let meant = shard
+                .iter()
+                .filter(|stored| stored.hash.prefix().leading_zeros() >= zeros);
+            meant.for_each(&mut visit);
+        }
+    }
+
     /// Visits all entries in sort order.
     pub(crate) fn sorted<E>(
         &self,

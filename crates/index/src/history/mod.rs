@@ -6,6 +6,7 @@
 
 pub(crate) mod bucket;
 pub(crate) mod cache;
+pub(crate) mod census;
 pub(crate) mod memory;
 pub(crate) mod merge;
 pub(crate) mod page;

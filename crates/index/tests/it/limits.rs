@@ -1,11 +1,12 @@
 //! What groups and entries may cost, and what is said when the disk would have to be asked.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use newsreel_host::{Disk, Effect, Fault, FaultyDisk, MemoryDisk, Op};
-use newsreel_index::{Error, IndexConfig, Result, Views, Wait};
-use newsreel_wire::{ArticleNumber, GroupId, UnixTime};
+use newsreel_index::{Error, IndexConfig, Population, Result, Views, Wait};
+use newsreel_wire::{ArticleNumber, BufferId, GroupId, UnixTime};
 
 use crate::world::{DIR, Record, World, hash, small};
 
@@ -182,5 +183,39 @@ fn arrivals_from_the_future_make_nothing_forgotten() {
             world.views.history().lookup(&hash(key)).unwrap().is_some(),
             "key {key}"
         );
+    }
+}
+
+/// Of a large history a part is looked at, whose entries are anywhere: in memory, in buckets, withdrawn or overwritten since.
+#[test]
+fn what_buffers_have_is_estimated_from_a_part_of_the_history() {
+    let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+    let mut world = World::with_groups(&disk, small(), 3);
+    for _ in 0..3 {
+        let before: Vec<_> = (0..2000).map(|nth| world.article(&[0], nth % 3)).collect();
+        world.checkpoint();
+        for article in before.into_iter().step_by(4) {
+            world.record(Record::Withdraw(article));
+        }
+        world.articles(1000, 3);
+        let floor = world.marks_of(1) + 1500;
+        world.marks.raise(1, floor);
+    }
+    let expect = world.population();
+    assert_eq!(expect.len(), 3);
+    let history = world.views.history();
+    assert!(history.census(20_000).unwrap().is_exact);
+    for rows_max in [6000, 3000] {
+        let census = history.census(rows_max).unwrap();
+        assert!(!census.is_exact);
+        let in_all = |of: &BTreeMap<BufferId, Population>| of.values().map(|it| it.articles).sum();
+        let (seen, right): (u64, u64) = (in_all(&census.buffers), in_all(&expect));
+        assert!(seen.abs_diff(right) < right / 12, "{seen} of {right}");
+        for (buffer, right) in &expect {
+            let seen = census.buffers[buffer];
+            let difference = seen.articles.abs_diff(right.articles);
+            assert!(difference < right.articles / 5, "{seen:?} of {right:?}");
+            assert_eq!(seen.octets, 500 * seen.articles);
+        }
     }
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use newsreel_host::{Disk, MemoryDisk};
 use newsreel_index::{
     Applier, ArticleRow, Column, Error, Frozen, GroupChange, GroupFacts, GroupRow, HistoryEntry,
-    IndexConfig, Liveness, PackFacts, Views, Wait,
+    IndexConfig, Liveness, PackFacts, Population, Views, Wait,
 };
 use newsreel_wire::{
     ArticleNumber, BufferId, GroupId, IdHash, Position, Sequence, Token, TokenParts, UnixTime,
@@ -430,6 +430,7 @@ impl World {
         }
         self.check_names();
         self.check_history();
+        self.check_census();
         assert_eq!(self.views.damaged(), []);
     }
 
@@ -467,6 +468,23 @@ impl World {
         self.check_pieces(id, &live);
         self.check_columns(id, group, &live);
         self.check_news(id, &live);
+    }
+
+    /// How much lies in each buffer.
+    pub(crate) fn population(&self) -> BTreeMap<BufferId, Population> {
+        let mut expect: BTreeMap<BufferId, Population> = BTreeMap::new();
+        let tokens = self.model.history.values().filter_map(|(token, _)| *token);
+        for token in tokens.filter(|token| self.is_live(token)) {
+            let buffer = expect.entry(token.buffer()).or_default();
+            buffer.articles += 1;
+            buffer.octets += u64::from(token.len());
+        }
+        expect
+    }
+
+    fn check_census(&self) {
+        let census = self.views.history().census(u64::MAX).unwrap();
+        assert_eq!((census.buffers, census.is_exact), (self.population(), true));
     }
 
     /// The same answers in small pieces, over a part of the range.

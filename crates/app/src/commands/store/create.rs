@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Result, bail};
 use newsreel_engine::Engine;
 use newsreel_host::{Disk, RealDisk};
-use newsreel_store::PlannedBuffer;
+use newsreel_store::{PlannedBuffer, WAS_DROPPED};
 use serde_json::{Value, json};
 
 use crate::access::{self, SpoolArgs};
@@ -50,6 +50,7 @@ pub(super) fn run(names: &[String], dry_run: bool, spool: &SpoolArgs) -> Result<
         .zip(before)
         .map(|(buffer, was_there)| {
             let what = match (was_there, buffer.was_made, dry_run) {
+                _ if buffer.was_dropped => "let go",
                 (true, ..) => "is there",
                 (false, true, _) => "lost",
                 (false, false, true) => "would be made",
@@ -61,7 +62,7 @@ pub(super) fn run(names: &[String], dry_run: bool, spool: &SpoolArgs) -> Result<
         .collect();
     let lost = wanted
         .iter()
-        .find(|buffer| buffer.was_made && !buffer.is_there);
+        .find(|buffer| buffer.was_dropped || buffer.was_made && !buffer.is_there);
     if spool.json {
         output::json(&rows.into())?;
     } else {
@@ -69,6 +70,9 @@ pub(super) fn run(names: &[String], dry_run: bool, spool: &SpoolArgs) -> Result<
     }
     match lost {
         None => Ok(()),
+        Some(buffer) if buffer.was_dropped => {
+            bail!("buffer {} would not be made: {WAS_DROPPED}", buffer.name)
+        }
         Some(buffer) => bail!(
             "buffer {} would not be made: this spool had it, and {} is missing or blank; mount its disk or restore it",
             buffer.name,
@@ -95,7 +99,7 @@ fn wanted<'p>(
                 all.join(", ")
             );
         };
-        if buffer.is_there {
+        if buffer.is_there && !buffer.was_dropped {
             bail!(
                 "buffer {name} is there already, in {}: nothing is made over it",
                 buffer.path

@@ -1,7 +1,7 @@
 //! `newsreel store verify|dump|export PATH`: what lies in a buffer, a segment, or the directory of a set, of whatever spool.
 //!
-//! It is only read, by itself: no spool is needed, no log and no views.  Beside a server that writes it what comes
-//! meanwhile may be missed.
+//! It is only read, by itself: no spool is needed, no log and no views; where there is one, it says what was withdrawn.  Beside a server
+//! that writes it what comes meanwhile may be missed.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,6 +15,7 @@ use newsreel_wire::nntp::framing::wire_to_lf;
 use newsreel_wire::{POSITION_UNIT, Position, Sequence, Token, TokenText, UnixTime, batch};
 use serde_json::{Value, json};
 
+use super::marks::{Marks, Row};
 use crate::{access, output};
 
 /// So many damaged places of a file are named.
@@ -53,7 +54,6 @@ struct Totals {
     articles: u64,
     octets: u64,
     damaged: u64,
-    withdrawn: u64,
     places: Vec<String>,
 }
 
@@ -129,7 +129,6 @@ fn walk_one(
                     totals.damage(format!("the article {text} is damaged"));
                 }
                 totals.articles += 1;
-                totals.withdrawn += u64::from(found.is_withdrawn);
                 totals.octets += found.article.len() as u64;
                 each(&found, &text)?;
             }
@@ -230,31 +229,78 @@ fn register(path: &Path) -> Result<Value> {
     }))
 }
 
+/// So many rows, or so many octets of their texts, are held until the spool is asked about them.
+const ROWS_AT_ONCE: usize = 1000;
+
+/// Walks the articles of a path, each handed on with what its spool says of it; what was damaged is told behind them.
+fn listed(
+    (path, spool): (&Path, Option<&Path>),
+    mut text_of: impl FnMut(&Found<'_>) -> Vec<u8>,
+    mut each: impl FnMut(&Row) -> Result<()>,
+) -> Result<u64> {
+    let files = open(path)?;
+    let mut marks = Marks::of(path, spool)?;
+    let (mut rows, mut octets, mut withdrawn) = (Vec::new(), 0, 0);
+    let mut hand_on = |rows: &mut Vec<Row>| -> Result<()> {
+        marks.mark(rows)?;
+        withdrawn += rows.iter().filter(|row| row.is_withdrawn).count() as u64;
+        rows.drain(..).try_for_each(|row| each(&row))
+    };
+    let totals = walk(files, |found, token| {
+        let row = Row {
+            token: token.to_owned(),
+            id: found.id(),
+            sequence: found.sequence.0,
+            arrival: found.arrival.0,
+            octets: found.article.len() as u64,
+            is_sound: found.is_sound,
+            is_withdrawn: found.is_withdrawn,
+            text: text_of(found),
+        };
+        octets += row.text.len();
+        rows.push(row);
+        if rows.len() >= ROWS_AT_ONCE || octets >= WRITE_OCTETS {
+            octets = 0;
+            hand_on(&mut rows)?;
+        }
+        Ok(())
+    })?;
+    hand_on(&mut rows)?;
+    for place in &totals.places {
+        output::warning(place);
+    }
+    if marks.is_alone() {
+        output::warning(
+            "it lies in no spool: of what was cancelled, expired or moved only that is told of which a \
+             bitmap tells (none in segments and directories of sets); --spool DIR names the spool it belongs to",
+        );
+    }
+    marks.close()?;
+    Ok(withdrawn)
+}
+
 /// Lists the records.
-pub(super) fn dump(path: &Path, as_json: bool) -> Result<()> {
-    let totals = walk(open(path)?, |found, token| {
-        let (sequence, arrival, octets) = (found.sequence.0, found.arrival.0, found.article.len());
-        let id = found.id();
+pub(super) fn dump(path: &Path, spool: Option<&Path>, as_json: bool) -> Result<()> {
+    let say = |row: &Row| {
+        let (token, sequence, arrival, octets) =
+            (&row.token, row.sequence, row.arrival, row.octets);
         output::text(&if as_json {
             let record = json!({
                 "token": token, "sequence": sequence, "arrival": arrival, "octets": octets,
-                "damaged": !found.is_sound, "withdrawn": found.is_withdrawn, "message_id": id,
+                "damaged": !row.is_sound, "withdrawn": row.is_withdrawn, "message_id": row.id,
             });
             format!("{record}\n")
         } else {
-            let state = match (found.is_sound, found.is_withdrawn) {
+            let state = match (row.is_sound, row.is_withdrawn) {
                 (false, _) => "  DAMAGED",
                 (true, true) => "  WITHDRAWN",
                 (true, false) => "",
             };
-            let id = output::foreign(&id);
+            let id = output::foreign(&row.id);
             format!("{token}  {sequence}  {arrival}  {octets}  {id}{state}\n")
         })
-    })?;
-    for place in &totals.places {
-        output::warning(place);
-    }
-    Ok(())
+    };
+    listed((path, spool), |_| Vec::new(), say).map(drop)
 }
 
 /// Where a batch goes.
@@ -276,9 +322,14 @@ impl Target {
     }
 }
 
-/// Writes the sound articles as one batch.
-pub(super) fn export(path: &Path, to: Option<&Path>) -> Result<()> {
-    let files = open(path)?;
+/// Writes the sound articles as one batch; those that were withdrawn too if that is wanted.
+pub(super) fn export(
+    path: &Path,
+    (spool, with_withdrawn): (Option<&Path>, bool),
+    to: Option<&Path>,
+) -> Result<()> {
+    // Whether there is anything to write is known before anything is written.
+    open(path)?;
     let mut target = match to {
         None => Target::Output,
         Some(to) => {
@@ -286,12 +337,17 @@ pub(super) fn export(path: &Path, to: Option<&Path>) -> Result<()> {
             Target::File(file.with_context(|| "the batch is not begun")?, 0)
         }
     };
-    let (mut text, mut out, mut articles) = (Vec::new(), Vec::new(), 0_u64);
-    let totals = walk(files, |found, _| {
+    let (mut out, mut articles) = (Vec::new(), 0_u64);
+    let text_of = |found: &Found<'_>| {
+        let mut text = Vec::new();
         if found.is_sound {
-            text.clear();
             wire_to_lf(found.article, &mut text);
-            batch::write_article(&text, &mut out);
+        }
+        text
+    };
+    let withdrawn = listed((path, spool), text_of, |row| {
+        if row.is_sound && (with_withdrawn || !row.is_withdrawn) {
+            batch::write_article(&row.text, &mut out);
             articles += 1;
         }
         if out.len() >= WRITE_OCTETS {
@@ -304,14 +360,14 @@ pub(super) fn export(path: &Path, to: Option<&Path>) -> Result<()> {
     if let Target::File(file, _) = &target {
         file.sync_all()?;
     }
-    for place in &totals.places {
-        output::warning(place);
-    }
-    if totals.withdrawn > 0 {
-        let withdrawn = output::count(totals.withdrawn, "article");
-        output::warning(&format!(
-            "{withdrawn} of these had been withdrawn (cancelled, expired or moved); `newsreel store dump` says which"
-        ));
+    if withdrawn > 0 {
+        let these = output::count(withdrawn, "article");
+        let why = "withdrawn (cancelled, expired or moved)";
+        let which = "`newsreel store dump` says which";
+        output::warning(&match with_withdrawn {
+            true => format!("{these} of these had been {why}; {which}"),
+            false => format!("left out, since {why}: {these}; --withdrawn takes them too, {which}"),
+        });
     }
     match to {
         Some(to) => output::text(&format!(

@@ -4,11 +4,13 @@
 mod attach;
 mod create;
 mod files;
+mod marks;
 mod relocate;
 mod resize;
 mod retire;
 mod scrub;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
@@ -39,6 +41,7 @@ const LIST_COLUMNS: &[(&str, &str)] = &[
     ("METHOD", "method"),
     ("ROOM", "room"),
     ("USED", "used"),
+    ("ARTICLES", "articles"),
     ("CYCLE", "cycle"),
     ("OLDEST", "age"),
     ("A DAY", "rate"),
@@ -64,7 +67,8 @@ pub(crate) enum Verb {
     /// List the buffers and sets of segments: room, how much of it is used, age of the oldest article, octets a day, state
     #[command(
         after_help = "A DAY is how much came a day since the oldest article, once that is an hour, STAYS how long an article that comes now will be there \
-                      at that rate.\n\n\
+                      at that rate, or by the limits of its set (keep_octets, keep_s). ARTICLES with a ~ is estimated from a part of a large \
+                      history, within a percent or two; with it the count of a set of several buffers stands below.\n\n\
                       Examples:\n  newsreel store list --spool /var/spool/newsreel\n  newsreel store list --json"
     )]
     List {
@@ -232,20 +236,25 @@ pub(crate) enum Verb {
     /// List the articles of a buffer, a segment or a set's directory: token, sequence, arrival, octets, message-id
     #[command(
         after_help = "It is only read; no spool is needed. With --json there is one object a line. WITHDRAWN is what was cancelled, has \
-                      expired or moved, as far as the bitmap of a cyclic buffer tells; segments have none.\n\n\
+                      expired or moved: as the spool says in which the path lies or that --spool names, beside its running server or without; \
+                      where there is none, as far as the bitmap of a cyclic buffer tells (segments have none).\n\n\
                       Examples:\n  newsreel store dump newsreel-spool/buffers/C0\n  \
                       newsreel store dump newsreel-spool/articles/text"
     )]
     Dump {
         /// The file of a buffer or segment, or the directory of a set
         path: PathBuf,
+        /// The spool that knows what was withdrawn of it [default: the one in which it lies, if any]
+        #[arg(long, value_name = "DIR")]
+        spool: Option<PathBuf>,
         /// Answer in JSON, an object a line
         #[arg(long)]
         json: bool,
     },
     /// Write the articles of a buffer, a segment or a set's directory as a batch (`#! rnews`)
     #[command(
-        after_help = "It is only read; no spool is needed. What is damaged is left out, and told.\n\n\
+        after_help = "It is only read; no spool is needed. What is damaged is left out, and told; so is what was cancelled, has expired or \
+                      moved, as far as that is known: see `newsreel store dump --help`.\n\n\
                       Examples:\n  newsreel store export newsreel-spool/buffers/C0 --to articles.rnews\n  \
                       newsreel store export 00000007.seg > articles.rnews"
     )]
@@ -255,6 +264,12 @@ pub(crate) enum Verb {
         /// Write it here, not to the standard output; it must not be there
         #[arg(long, value_name = "PATH")]
         to: Option<PathBuf>,
+        /// What was cancelled, has expired or moved, too
+        #[arg(long)]
+        withdrawn: bool,
+        /// The spool that knows what was withdrawn of it [default: the one in which it lies, if any]
+        #[arg(long, value_name = "DIR")]
+        spool: Option<PathBuf>,
     },
 }
 
@@ -298,8 +313,13 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
         } => scrub::run(buffers, *rate, spool),
         Verb::Explain { article, spool } => explain(article, spool),
         Verb::Verify { paths, json } => files::verify(paths, *json),
-        Verb::Dump { path, json } => files::dump(path, *json),
-        Verb::Export { path, to } => files::export(path, to.as_deref()),
+        Verb::Dump { path, spool, json } => files::dump(path, spool.as_deref(), *json),
+        Verb::Export {
+            path,
+            to,
+            withdrawn,
+            spool,
+        } => files::export(path, (spool.as_deref(), *withdrawn), to.as_deref()),
     }
 }
 
@@ -467,6 +487,7 @@ fn overview(buffers: &Value) -> String {
                 used.map_or("-".to_owned(), |percent| format!("{percent} %")),
             ),
             ("room", strip::room(row)),
+            ("articles", strip::articles(row, "articles")),
             ("age", output::duration(&row["oldest_age_s"])),
             ("rate", output::octets(&row["octets_a_day"])),
             ("stays", output::duration(&row["lasts_s"])),
@@ -474,12 +495,23 @@ fn overview(buffers: &Value) -> String {
         for (key, said) in said {
             row[key] = said.into();
         }
-        if row["method"] != "cnfs" {
-            // What goes follows from `keep_s` and `keep_octets`.
-            row["stays"] = Value::Null;
-        }
     }
-    with_states(LIST_COLUMNS, rows)
+    with_states(LIST_COLUMNS, rows) + &of_sets(buffers)
+}
+
+/// How many articles the sets have that have several buffers.
+fn of_sets(buffers: &Value) -> String {
+    let mut sets: BTreeMap<String, (String, u64)> = BTreeMap::new();
+    for row in buffers.as_array().into_iter().flatten() {
+        let articles = strip::articles(row, "set_articles");
+        let set = sets.entry(output::cell(&row["set"]));
+        set.or_insert((articles, 0)).1 += 1;
+    }
+    let several = sets.iter().filter(|(_, (_, buffers))| *buffers > 1);
+    let lines = several.map(|(set, (articles, buffers))| {
+        format!("set {set}: {articles} articles in {buffers} buffers\n")
+    });
+    lines.collect()
 }
 
 fn inspect(names: &[String], spool: &LookArgs) -> Result<()> {

@@ -20,7 +20,7 @@ use crate::methods::{OpenedSet, Opening};
 use crate::records::buffer::Buffer;
 use crate::records::headers::{Headers, left_as_it_is, read_headers};
 use crate::records::memory::Pool;
-use crate::register::Register;
+use crate::register::{Register, Standing, WAS_DROPPED};
 use crate::store::Access;
 
 /// Opens the buffers of a set.
@@ -143,6 +143,7 @@ pub(crate) fn planned(
             is_there,
             octets_there,
             was_made: register.has(name),
+            was_dropped: register.standing(name) == Some(Standing::Dropped),
             free_octets: disk.free_bytes(lies_in)?,
             path: path.display().to_string(),
         })
@@ -251,11 +252,14 @@ type Create = fn(&dyn Disk, &Owner<'_>, BufferId, CreateProgress<'_>) -> Result<
 
 /// Makes a buffer, unless the spool had one of this name: then something else is wrong.
 fn make(opening: &mut Opening<'_>, owner: &Owner<'_>, what: &str, create: Create) -> Result<()> {
-    if opening.register.has(&owner.config.name) {
+    let name = &owner.config.name;
+    if opening.register.standing(name) == Some(Standing::Dropped) {
+        return Err(owner.wrong(format!("{what}, and {WAS_DROPPED}")));
+    }
+    if opening.register.has(name) {
         return Err(owner.wrong(format!(
             "{what}, though this spool has such a buffer; mount its disk or restore it; if it is lost, take it \
-             out of the configuration, let it go with `newsreel serve --drop-buffer {}`, and give a new one another name",
-            owner.config.name
+             out of the configuration, let it go with `newsreel serve --drop-buffer {name}`, and give a new one another name"
         )));
     }
     if opening.access == Access::ReadOnly {

@@ -1,0 +1,122 @@
+//! What a spool says of articles that are read from its files by themselves: which of them are offered no more.
+//!
+//! The files are read without it; it is asked beside, by its running server or its log and views, if the path lies in a spool or
+//! one is named. Invariant: a spool is asked about files of its own only, never about a copy of another's.
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+use newsreel_engine::SPOOL_FILE;
+use newsreel_host::{Disk as _, RealDisk};
+use serde_json::Value;
+
+use crate::access::{Access, SpoolArgs};
+use crate::control::request::Request;
+use crate::output;
+
+/// An article that was read, as far as it is told or written.
+pub(super) struct Row {
+    pub(super) token: String,
+    pub(super) id: String,
+    pub(super) sequence: u64,
+    pub(super) arrival: u64,
+    pub(super) octets: u64,
+    pub(super) is_sound: bool,
+    /// Cancelled, expired or moved.
+    pub(super) is_withdrawn: bool,
+    /// In the form of a batch, where that is wanted.
+    pub(super) text: Vec<u8>,
+}
+
+/// Who is asked.
+pub(super) struct Marks {
+    spool: Option<Access>,
+    /// There is nobody to ask.
+    is_alone: bool,
+}
+
+impl Marks {
+    /// Of the spool that is named, or else of that in which the path lies.
+    pub(super) fn of(path: &Path, named: Option<&Path>) -> Result<Self> {
+        let path = path.canonicalize()?;
+        let found = path
+            .ancestors()
+            .find(|dir| RealDisk.exists(&dir.join(SPOOL_FILE)).unwrap_or(false));
+        let Some(spool) = named.or(found) else {
+            return Ok(Self::none(true));
+        };
+        match Self::ask(&path, spool) {
+            Ok(None) if named.is_some() => bail!(
+                "{} is no buffer, segment or set of the spool {}",
+                path.display(),
+                spool.display()
+            ),
+            Ok(None) => Ok(Self::none(true)),
+            Ok(spool) => Ok(Self {
+                spool,
+                is_alone: false,
+            }),
+            Err(error) if named.is_some() => Err(error),
+            Err(error) => {
+                let spool = spool.display();
+                output::warning(&format!(
+                    "the spool {spool} cannot be asked what was withdrawn, so only what bitmaps say of that is told: {}",
+                    output::chain(&error)
+                ));
+                Ok(Self::none(false))
+            }
+        }
+    }
+
+    /// A way to the spool, if the path is of it.
+    fn ask(path: &Path, spool: &Path) -> Result<Option<Access>> {
+        let args = SpoolArgs {
+            spool: Some(spool.to_path_buf()),
+            config: None,
+            json: false,
+        };
+        let mut access = Access::open(&(&args).into(), false)?;
+        let buffers = access.ask(Request::Store)?;
+        let mut places = buffers.as_array().into_iter().flatten();
+        let is_ours = places.any(|buffer| {
+            let place = Path::new(buffer["path"].as_str().unwrap_or_default()).canonicalize();
+            place.is_ok_and(|place| path.starts_with(place))
+        });
+        match is_ours {
+            true => Ok(Some(access)),
+            false => access.close().map(|()| None),
+        }
+    }
+
+    /// Marks what is withdrawn.
+    pub(super) fn mark(&mut self, rows: &mut [Row]) -> Result<()> {
+        let Some(access) = &mut self.spool else {
+            return Ok(());
+        };
+        let articles = rows.iter().map(|row| (row.token.clone(), row.id.clone()));
+        let articles = articles.collect();
+        let answer = access.ask_quietly(Request::StoreWithdrawn { articles })?;
+        let answers = answer.as_array().into_iter().flatten();
+        for (row, answer) in rows.iter_mut().zip(answers) {
+            row.is_withdrawn |= *answer == Value::Bool(true);
+        }
+        Ok(())
+    }
+
+    const fn none(is_alone: bool) -> Self {
+        Self {
+            spool: None,
+            is_alone,
+        }
+    }
+
+    /// Whether there was nobody to ask.
+    pub(super) const fn is_alone(&self) -> bool {
+        self.is_alone
+    }
+
+    /// Ends it.
+    pub(super) fn close(self) -> Result<()> {
+        self.spool.map_or(Ok(()), Access::close)
+    }
+}

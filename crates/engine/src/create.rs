@@ -90,7 +90,7 @@ impl Engine {
 
     /// The buffers of a configuration that could be added now: new ones, of sets that are in use.
     pub fn missing_buffers(&self, config: &EngineConfig) -> Vec<String> {
-        self.shared.addition.lock().missing(&config.store)
+        self.shared.addition.missing(&config.store)
     }
 
     /// Makes one of them, which may take long, and has it take its share of its set from then on.
@@ -106,8 +106,8 @@ impl Engine {
         if self.only_looks() {
             return Err(Error::Stopping);
         }
-        let addition = self.shared.addition.lock();
-        let buffer = addition.make(&config.store, name, progress)?;
+        let _one = self.shared.adding.lock();
+        let buffer = self.shared.addition.make(&config.store, name, progress)?;
         self.ask(Request::Buffers(BufferChange::Add(Box::new(buffer))))
     }
 
@@ -119,7 +119,7 @@ impl Engine {
         if self.only_looks() {
             return Err(Error::Stopping);
         }
-        let _one = self.shared.addition.lock();
+        let _one = self.shared.adding.lock();
         let buffer = self.shared.retirement.let_go(name)?;
         self.ask(Request::Buffers(BufferChange::Remove(buffer)))
     }
@@ -138,8 +138,12 @@ impl Engine {
         if self.only_looks() {
             return Err(Error::Stopping);
         }
-        let addition = self.shared.addition.lock();
-        match addition.make_room(&config.store, name, progress)? {
+        let _one = self.shared.adding.lock();
+        match self
+            .shared
+            .addition
+            .make_room(&config.store, name, progress)?
+        {
             None => Ok(()),
             Some(room) => self.ask(Request::Buffers(BufferChange::Enlarge(room))),
         }

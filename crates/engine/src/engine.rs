@@ -183,10 +183,9 @@ impl Engine {
             applier,
             store,
             journal,
-            recovered,
             ..
         } = opened;
-        let committed = recovered.next.0.saturating_sub(1);
+        let committed = opened.recovered.next.0.saturating_sub(1);
         let scrubs = ScrubState::load(disk.as_ref(), &config.spool);
         let shared = Arc::new(Shared {
             offers: offers(&config.sequencer),
@@ -195,7 +194,8 @@ impl Engine {
             hash_key: opened.hash_key,
             store: store.reader(),
             retirement: store.retirement(),
-            addition: Mutex::new(store.addition()),
+            addition: store.addition(),
+            adding: Mutex::default(),
             accept: Accept::default(),
             inbox: Inbox::new(),
             counters: Counters::default(),
@@ -224,8 +224,8 @@ impl Engine {
         let parts = Parts {
             store,
             applier,
-            next: recovered.next,
-            epoch: recovered.epoch,
+            next: opened.recovered.next,
+            epoch: opened.recovered.epoch,
             is_new: opened.is_new,
             writes: opened.writes,
             passed: opened.passed,

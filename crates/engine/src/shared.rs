@@ -49,8 +49,10 @@ pub(crate) struct Shared {
     pub(crate) store: Arc<StoreReader>,
     /// Which buffers take nothing new.
     pub(crate) retirement: Arc<Retirement>,
-    /// What makes buffers while the spool is open; held until the sequencer has the one that is made.
-    pub(crate) addition: Mutex<Arc<Addition>>,
+    /// What makes buffers while the spool is open.
+    pub(crate) addition: Arc<Addition>,
+    /// Held while one is made or changed, until the sequencer knows of it.
+    pub(crate) adding: Mutex<()>,
     /// What an article must be; changed while the server runs.
     pub(crate) policy: ArcSwap<Policy>,
     pub(crate) accept: Accept,

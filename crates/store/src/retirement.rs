@@ -153,6 +153,8 @@ impl Retirement {
         let buffers = self.buffers.read();
         let drained = buffers.iter().filter(|buffer| buffer.is_drained());
         let drained: Vec<String> = drained.map(|buffer| buffer.name.clone()).collect();
+        // Whoever lets a buffer go has the register first.
+        drop(buffers);
         let register = self.register.lock();
         let is_news = |name: &&String| register.standing(name) == Some(Standing::Retired);
         drained.iter().any(|name| is_news(&name)).then(|| {

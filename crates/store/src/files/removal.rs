@@ -151,11 +151,12 @@ impl BatchWrite for Removal {
     }
 
     fn write(&mut self) -> Result<()> {
+        let mut tokens = std::mem::take(&mut self.tokens);
         if let Some(error) = self.cards.suspended_error() {
+            tokens.into_iter().for_each(|token| self.refused.add(token));
             return Err(error);
         }
         let mut memory = Vec::new();
-        let mut tokens = std::mem::take(&mut self.tokens);
         let tried = tokens.len();
         tokens.retain(|token| self.is_removed(token, &mut memory));
         if self.is_again && !tokens.is_empty() {

@@ -250,7 +250,8 @@ impl StorageMethod for FileSet {
             out.extend(self.cards.dropping(empty_below));
         }
         self.ask_for_room(now);
-        if self.again.is_empty() {
+        // While the disk fails nothing of it is tried, nor forgotten.
+        if self.again.is_empty() && self.reader.cards.is_usable() {
             self.again = now.map(|now| self.refused.due(now)).unwrap_or_default();
         }
     }

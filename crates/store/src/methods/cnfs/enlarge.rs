@@ -31,6 +31,10 @@ pub(super) fn make_room(
     buffer: &Buffer,
     progress: CreateProgress<'_>,
 ) -> Result<Option<Enlargement>> {
+    // One that failed while it became larger says a size that its file may not have.
+    if let Some(error) = buffer.suspended_error() {
+        return Err(error);
+    }
     let (there, octets) = (buffer.home.octets(), owner.config.octets);
     if octets == there {
         return Ok(None);
@@ -40,9 +44,6 @@ pub(super) fn make_room(
     }
     if Geometry::of(octets, buffer.geometry().block).is_none() {
         return Err(owner.wrong(format!("{octets} octets are no buffer")));
-    }
-    if let Some(error) = buffer.suspended_error() {
-        return Err(error);
     }
     let file = disk.open(owner.path, OpenMode::ReadWrite)?;
     extend(disk, file.as_ref(), owner, &buffer.geometry(), progress)?;

@@ -192,6 +192,13 @@ impl<'p> Run<'p> {
             self.done.stopped = Some("the feed is paused".to_owned());
             return Ok(self.done);
         }
+        if self.feed.stop.is_started() {
+            // Another has its place by now.
+            self.done.stopped = Some("the configuration of the feed was changed".to_owned());
+            return Ok(self.done);
+        }
+        // What a write that failed left undone: batches are judged by the place as the disk has it.
+        self.peers.places.write().map_err(io::Error::other)?;
         let settled = self.feed.queue.lock().place().needs_from();
         self.folder.tidy(settled)?;
         let (waiting, octets) = self.folder.finished()?;

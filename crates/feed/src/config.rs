@@ -276,6 +276,26 @@ impl FeedConfig {
         [&mut self.folder, &mut self.file]
     }
 
+    /// Where it would write over what another feed writes.
+    fn shares_with(&self, other: &Self) -> Option<(&'static str, &'static str)> {
+        let is_same =
+            |path: &PathBuf, others: &PathBuf| !path.as_os_str().is_empty() && path == others;
+        match (self.kind, other.kind) {
+            (FeedKind::Batch, FeedKind::Batch)
+                if self.name == other.name && is_same(&self.folder, &other.folder) =>
+            {
+                Some((
+                    "folder",
+                    "another feed of this name writes batches there: give each its own directory",
+                ))
+            }
+            (FeedKind::File, FeedKind::File) if is_same(&self.file, &other.file) => {
+                Some(("file", "another feed writes to it: give each its own file"))
+            }
+            _ => None,
+        }
+    }
+
     /// What its kind needs and is not there.
     fn missing(&self) -> Option<(&'static str, &'static str)> {
         match self.kind {
@@ -327,7 +347,10 @@ impl Default for FeedConfig {
 /// Names of peers and feeds are words: they stand in a file and in commands.
 pub(crate) fn is_word(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    (1..=NAME_OCTETS_MAX).contains(&name.len()) && name.chars().all(is_plain)
+    // They name directories, too.
+    (1..=NAME_OCTETS_MAX).contains(&name.len())
+        && name.chars().all(is_plain)
+        && !matches!(name, "." | "..")
 }
 
 /// The longest name of a peer or a feed.
@@ -341,6 +364,7 @@ pub fn problems(peers: &[PeerConfig]) -> Vec<(String, String)> {
     let word = "a name of letters, digits, dots and hyphens, at most 100";
     for (at, peer) in peers.iter().enumerate() {
         let before = peers.get(..at).unwrap_or_default();
+        let peers_before = before;
         if !is_word(&peer.name) {
             tell(format!("[{at}].name"), word);
         } else if before.iter().any(|other| other.name == peer.name) {
@@ -371,6 +395,12 @@ pub fn problems(peers: &[PeerConfig]) -> Vec<(String, String)> {
             if let Err((key, why)) = Filter::new(peer, feed) {
                 tell(format!("[{at}].feed[{place}].{key}"), &why);
             }
+            let others = before
+                .iter()
+                .chain(peers_before.iter().flat_map(|it| &it.feed));
+            if let Some((key, why)) = others.clone().find_map(|other| feed.shares_with(other)) {
+                tell(format!("[{at}].feed[{place}].{key}"), why);
+            }
         }
     }
     problems
@@ -394,6 +424,32 @@ mod tests {
         assert_eq!(peers.peer[0].feed, [FeedConfig::default()]);
         let all = check("[[peer]]\nname = 'a b'\naddress = 'host'\n");
         assert_eq!(all.len(), 2, "{all:?}");
+    }
+
+    /// Two feeds with one directory had removed each other's batches, and two with one file written over each other's articles.
+    #[test]
+    fn no_two_feeds_write_to_one_place() {
+        let peer = |name: &str, feed: &str| {
+            format!("[[peer]]\nname = '{name}'\naddress = '192.0.2.1:119'\n[[peer.feed]]\n{feed}\n")
+        };
+        let batch = "kind = 'batch'\nfolder = '/b'";
+        let file = "kind = 'file'\nfile = '/f'";
+        for feed in [batch, file] {
+            let found = check(&(peer("a", feed) + &peer("b", feed)));
+            assert_eq!(found.len(), 1, "{found:?}");
+            assert!(found[0].starts_with("[1].feed[0].f"), "{found:?}");
+            let other = feed.replace("/b", "/c").replace("/f", "/g");
+            assert_eq!(
+                check(&(peer("a", feed) + &peer("b", &other))),
+                [] as [&str; 0]
+            );
+        }
+        // Names of batches tell feeds apart.
+        let other = format!("name = 'more'\n{batch}");
+        assert_eq!(
+            check(&(peer("a", batch) + &peer("b", &other))),
+            [] as [&str; 0]
+        );
     }
 
     #[test]

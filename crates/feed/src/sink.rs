@@ -283,20 +283,32 @@ fn appended(
         if len >= octets_max {
             return Ok(Some(len));
         }
-        // Behind what a crash tore a line begins anew.
-        let mut last = [b'\n'];
-        if len > 0 {
-            file.read_exact_at(&mut last, len - 1)?;
-        }
-        let torn: &[u8] = if last == *b"\n" { b"" } else { b"\n" };
+        // Behind what a crash tore a line begins anew, in a mail folder behind an empty line.
+        let ends_wanted = if octets.starts_with(b"From ") { 2 } else { 1 };
+        let mut last = [b'\n'; 2];
+        let there = len.min(last.len() as u64);
+        let missing = last.len() - usize::try_from(there).unwrap_or(0);
+        let (_, end) = last.split_at_mut(missing);
+        file.read_exact_at(end, len - there)?;
+        let ended = last
+            .iter()
+            .rev()
+            .take_while(|octet| **octet == b'\n')
+            .count();
+        let torn = b"\n\n"
+            .get(ended.min(ends_wanted)..ends_wanted)
+            .unwrap_or_default();
         let written = file.write_at(&[torn, octets].concat(), len);
-        if let Err(error) = written.and_then(|()| file.sync_all()) {
+        let synced = written
+            .and_then(|()| file.sync_all())
+            .and_then(|()| match len {
+                0 => disk.sync_dir(path.parent().unwrap_or_else(|| std::path::Path::new("/"))),
+                _ => Ok(()),
+            });
+        if let Err(error) = synced {
             // What was not settled is not there twice later.
             let _ = file.set_len(len);
             return Err(error);
-        }
-        if len == 0 {
-            disk.sync_dir(path.parent().unwrap_or_else(|| std::path::Path::new("/")))?;
         }
         Ok(None)
     };

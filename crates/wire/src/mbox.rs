@@ -121,7 +121,8 @@ impl MboxReader {
             }
             None if !begins => return self.pass(buf, buf.len(), false),
             None if at_end => {}
-            None if buf.len() > self.message_octets_max => {
+            // The beginning of the next message may be there in part.
+            None if buf.len() > self.message_octets_max + FROM.len() => {
                 self.skipping = true;
                 return self.damaged(MboxDamage::TooLarge, buf.len() - FROM.len() - 3);
             }
@@ -328,6 +329,19 @@ mod tests {
             &["A: b\n\nc\nFrom d\n"],
         );
         check("\n\nFrom a\nA: b\n\nc", Quoting::Each, &["A: b\n\nc"]);
+    }
+
+    /// One that came in pieces was called too large where the beginning of the next had come in part.
+    #[test]
+    fn a_message_may_be_as_large_as_the_limit_says() {
+        // Up to the next message, with the empty line before it.
+        let body = "c".repeat(MESSAGE_MAX - "From a\nA: b\n\n\n\n".len());
+        let text = format!("A: b\n\n{body}\n");
+        check(
+            &format!("From a\n{text}\nFrom d\nD: e\n"),
+            Quoting::Each,
+            &[&text, "D: e\n"],
+        );
     }
 
     #[test]

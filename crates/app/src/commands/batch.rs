@@ -1,5 +1,6 @@
 //! `newsreel batch`: writes the batches of a peer's feeds, and gives them to a program.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -130,7 +131,16 @@ fn hand_over(
     report: &mut Value,
 ) -> Result<usize> {
     let mut handed = 0;
+    let folders: BTreeSet<&Path> = files.iter().filter_map(|path| path.parent()).collect();
+    let locks = folders.into_iter().map(|folder| RealDisk.lock(folder));
+    let _alone: Vec<_> = locks
+        .collect::<Result<_, _>>()
+        .context("another command may be handing these batches over")?;
     let done = files.iter().try_for_each(|path| {
+        // Another command may have handed it over since they were listed.
+        if !RealDisk.exists(path)? {
+            return Ok(());
+        }
         give(program, words, path)?;
         RealDisk.remove(path)?;
         handed += 1;

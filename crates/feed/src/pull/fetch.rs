@@ -4,6 +4,7 @@
 
 use newsreel_net::client::{Client, ClientError, Remote, Socket};
 use newsreel_wire::Wildmat;
+use newsreel_wire::range::parse_number;
 
 /// Articles asked for at once.
 pub(crate) const PIPELINED: usize = 32;
@@ -41,6 +42,8 @@ pub(crate) enum Fetched {
     Article(Vec<u8>),
     /// It is not there any more.
     Gone,
+    /// The server cannot give it now.
+    Later,
     /// It is larger than any we take.
     TooLarge,
 }
@@ -87,12 +90,12 @@ impl Upstream {
             _ => return Err(self.client.refused(DOING, code)),
         }
         let text = String::from_utf8_lossy(self.client.text());
-        let mut numbers = text.split_ascii_whitespace().map(|word| word.parse().ok());
+        let mut numbers = text.split_ascii_whitespace().map(number);
         let (count, low, high) = (numbers.next(), numbers.next(), numbers.next());
         Ok(match (count.flatten(), low.flatten(), high.flatten()) {
-            (Some(0u64), _, _) => Some(Group {
+            (Some(0), _, _) => Some(Group {
                 name: name.to_owned(),
-                low: high.flatten().map_or(1, |high: u64| high.saturating_add(1)),
+                low: high.flatten().map_or(1, |high| high + 1),
                 high: high.flatten().unwrap_or(0),
             }),
             (Some(_), Some(low), Some(high)) => Some(Group {
@@ -150,6 +153,8 @@ impl Upstream {
         match code {
             220 => {}
             420 | 423 | 430 => return Ok(Fetched::Gone),
+            // One that is damaged there keeps nobody from the others.
+            403 | 503 => return Ok(Fetched::Later),
             _ => return Err(self.client.refused(DOING, code)),
         }
         let (mut wire, mut is_dropped) = (Vec::new(), false);
@@ -174,20 +179,25 @@ impl Upstream {
     }
 }
 
+/// A number as servers may have it: one more is a number still.
+fn number(word: &str) -> Option<u64> {
+    parse_number(word.as_bytes()).ok().map(|number| number.0)
+}
+
 /// `name high low flag`.
 fn listed(line: &[u8]) -> Option<Group> {
     let text = std::str::from_utf8(line).ok()?;
     let mut words = text.split_ascii_whitespace();
     let name = words.next()?.to_owned();
-    let high = words.next()?.parse().ok()?;
-    let low = words.next()?.parse().ok()?;
+    let high = number(words.next()?)?;
+    let low = number(words.next()?)?;
     Some(Group { name, low, high })
 }
 
 /// Number and message-id of an overview line.
 fn row(line: &[u8]) -> Option<Row> {
     let mut fields = line.split(|octet| *octet == b'\t');
-    let number = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
+    let number = parse_number(fields.next()?).ok()?.0;
     let id = std::str::from_utf8(fields.nth(3)?).ok()?.to_owned();
     Some(Row { number, id })
 }

@@ -170,30 +170,36 @@ impl At<'_> {
             }
         };
         mark.next = mark.next.max(group.low);
-        let (first, mut at, mut is_held) = (mark.next, mark.next, false);
+        let (first, mut at, mut settled) = (mark.next, mark.next, Settled::default());
         while at <= group.high {
             let to = group.high.min(at.saturating_add(LOOKED_AT - 1));
             let rows = upstream.over(at, to).await;
             let rows = rows.map_err(|error| error.to_string())?;
+            let mut goes_on = true;
             for some in rows.chunks(PIPELINED) {
                 let put_off = self.some(upstream, some).await?;
-                let last = some.last();
-                is_held |= put_off.is_some();
-                if let Some(number) = put_off {
-                    mark = self.moved(&group.name, mark, number, some)?;
-                } else if let Some(last) = last.filter(|_| !is_held) {
-                    mark = self.moved(&group.name, mark, last.number + 1, some)?;
+                let behind = some.last().map_or(at, |last| last.number + 1);
+                if let Some(next) = settled.up_to(put_off, behind) {
+                    mark = self.moved(&group.name, mark, next, some)?;
                 }
-                let done = last
-                    .map_or(at, |last| last.number + 1)
-                    .saturating_sub(first);
-                if !(self.run.told)(&self.pulled, done, group.high + 1 - first) {
-                    return Ok(false);
+                let done = behind.saturating_sub(first);
+                goes_on = (self.run.told)(&self.pulled, done, group.high + 1 - first);
+                if !goes_on {
+                    break;
                 }
             }
+            // Where nothing is there may be many numbers: whoever wants to stop it is heard, and no mark is written for each.
+            if rows.is_empty() {
+                goes_on = (self.run.told)(&self.pulled, to - first, group.high + 1 - first);
+            }
+            if !goes_on {
+                return Ok(false);
+            }
             at = to + 1;
-            if !is_held {
-                mark = self.moved(&group.name, mark, at, &rows)?;
+            if (!rows.is_empty() || at > group.high)
+                && let Some(next) = settled.up_to(None, at)
+            {
+                mark = self.moved(&group.name, mark, next, &rows)?;
             }
         }
         Ok(true)
@@ -270,6 +276,12 @@ impl At<'_> {
                     self.service.decline(id, &self.from);
                     self.pulled.gone += 1;
                 }
+                Fetched::Later => {
+                    self.service.decline(id, &self.from);
+                    self.pulled.deferred += 1;
+                    let number = asked.get(at).map(|it| it.number);
+                    put_off = [put_off, number].into_iter().flatten().min();
+                }
                 Fetched::TooLarge => {
                     self.service.decline(id, &self.from);
                     self.reject("larger than any that is taken".to_owned());
@@ -318,6 +330,26 @@ impl At<'_> {
     }
 }
 
+/// How far all articles of a group are settled: never beyond the first that was put off.
+#[derive(Debug, Default)]
+struct Settled {
+    is_held: bool,
+}
+
+impl Settled {
+    /// Where the mark is to stand when what lies in front of `behind` was looked at, and this is the first that was put off.
+    const fn up_to(&mut self, put_off: Option<u64>, behind: u64) -> Option<u64> {
+        if self.is_held {
+            return None;
+        }
+        self.is_held = put_off.is_some();
+        Some(match put_off {
+            Some(number) => number,
+            None => behind,
+        })
+    }
+}
+
 /// Where a group is gone on with.
 enum Begin {
     /// Here.
@@ -342,4 +374,19 @@ async fn begin(upstream: &mut Upstream, group: &Group, mark: Mark) -> Result<Beg
         }
     }
     Ok(Begin::At(mark))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The mark had gone on to the second article that was put off, and the first was never fetched.
+    #[test]
+    fn the_first_that_is_put_off_holds_the_mark() {
+        let mut settled = Settled::default();
+        assert_eq!(settled.up_to(None, 33), Some(33));
+        assert_eq!(settled.up_to(Some(40), 65), Some(40));
+        assert_eq!(settled.up_to(Some(70), 97), None);
+        assert_eq!(settled.up_to(None, 129), None);
+    }
 }

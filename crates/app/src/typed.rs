@@ -1,4 +1,4 @@
-//! What was typed that every message keeps to: `--json`, and where the spool and its configuration are.
+//! What was typed that every message keeps to: `--json`, and where the spool and its configuration are; and addresses.
 //!
 //! Noted once, before the verb runs.  A hint that names a command repeats the options without which it would mean
 //! another spool; an error of a command that answers in JSON is JSON too.
@@ -111,6 +111,13 @@ pub(crate) fn hinted(text: &str) -> String {
         Some(typed) => typed.hinted(text),
         None => text.to_owned(),
     }
+}
+
+/// An address of the command line; a name would have to be looked up, and may be several.
+pub(crate) fn address(text: &str) -> Result<std::net::SocketAddr, String> {
+    text.parse().map_err(|_| {
+        "write an IP address and a port, such as 127.0.0.1:1119 or [::1]:1119".to_owned()
+    })
 }
 
 #[cfg(test)]

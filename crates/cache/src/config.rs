@@ -19,8 +19,12 @@ use crate::remote::Route;
 pub struct CacheConfig {
     /// The directory in which all of it lies, and no spool; a relative path counts from the configuration file's directory.
     pub directory: PathBuf,
-    /// Articles that are kept, octets: never more. What came first goes first.
+    /// Articles that are kept, octets: never more. `policy` says what goes.
     pub octets: u64,
+    /// Which articles go where there is no room for more.
+    pub policy: PolicyKind,
+    /// Articles that the policy looks after, each with some 100 octets of memory; more are kept as long as their segment is.
+    pub policy_articles_max: u64,
     /// Overview that is kept, octets. That of the groups asked for longest ago goes first.
     pub overview_octets: u64,
     /// Articles in memory, octets.
@@ -83,6 +87,8 @@ impl Default for CacheConfig {
         Self {
             directory: PathBuf::from("newsreel-cache"),
             octets: 1 << 30,
+            policy: PolicyKind::Lrug,
+            policy_articles_max: 1_000_000,
             overview_octets: 128 << 20,
             memory_octets: 32 << 20,
             overview_memory_octets: 32 << 20,
@@ -120,6 +126,8 @@ impl CacheConfig {
             memory_octets: self.memory_octets,
             overview_memory_octets: self.overview_memory_octets,
             table_memory_octets: usize::try_from(self.table_memory_octets).unwrap_or(usize::MAX),
+            policy: self.policy,
+            policy_articles_max: usize::try_from(self.policy_articles_max).unwrap_or(usize::MAX),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Takes any octets for values of the cache's tables: the door for fuzzers.  Must never panic.
 
-use crate::keep::{Block, KeptGroup, sealed};
+use crate::keep::{Block, KeptGroup, Row, sealed};
 use crate::queue::QueuedPost;
 
 /// Takes `octets` for each kind of value, and for a sealed one; what is understood must be written the same way again.
@@ -11,6 +11,9 @@ pub fn decode(octets: &[u8]) -> bool {
     let group = KeptGroup::decode(octets);
     if let Some(group) = &group {
         assert_eq!(group.encode().as_deref(), Some(octets));
+    }
+    if let Some(row) = Row::decode(octets) {
+        assert!(row.encode().starts_with(octets));
     }
     let block = Block::decode(octets);
     if let Some(block) = &block {

@@ -229,7 +229,8 @@ mod tests {
         fails(shell("exit 0", LONG), "did not read");
         fails(shell("exec sleep 60", Duration::from_millis(100)), "killed");
         // What a program leaves behind that neither reads nor ends holds nobody up.
-        let left = "sleep 600 <&0 & echo $! > \"$PID\"";
+        // A shell gives what it starts beside itself no input but by another number.
+        let left = "exec 3<&0; sleep 600 <&3 & echo $! > \"$PID\"";
         let folder = tempfile::tempdir().unwrap();
         let pid = folder.path().join("pid");
         let left = left.replace("$PID", &pid.display().to_string());

@@ -10,7 +10,8 @@ pub enum ServiceError {
     /// Something this server depends on failed: 403.  The cause was logged and counted where it happened.
     #[error("internal fault: {0}")]
     Fault(&'static str),
-    /// What was asked for is elsewhere, and cannot be had from there at present: 403, so that nobody takes it for gone.
+    /// What was asked for is elsewhere, and cannot be had from there at present: 403, or for an article 400 and the end, so that nobody
+    /// takes it for gone.
     #[error("{0}")]
     Away(&'static str),
 }

@@ -185,7 +185,10 @@ where
         Part::Head => core.send_article(b".\r\n").await?,
         Part::Body | Part::Whole => {
             core.send_article(b"").await?;
-            send_rest(core).await?;
+            if scratch_of(&mut core.scratch).article.has_more() {
+                // In a box: few articles are still coming, and every connection has room for what is not.
+                Box::pin(send_rest(core)).await?;
+            }
         }
     }
     if hold.is_some() {

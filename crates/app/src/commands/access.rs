@@ -30,7 +30,7 @@ pub(crate) enum Verb {
         /// Who has logged in; the groups of a user of the spool are known
         user: Option<String>,
         /// Which of the server's addresses it comes to, for entries with `listen`
-        #[arg(long, value_name = "ADDRESS:PORT", value_parser = super::address)]
+        #[arg(long, value_name = "ADDRESS:PORT", value_parser = crate::typed::address)]
         listen: Option<SocketAddr>,
         /// The connection is over TLS
         #[arg(long)]

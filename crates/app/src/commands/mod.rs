@@ -147,13 +147,6 @@ pub(crate) fn run(cli: Cli) -> Result<()> {
     }
 }
 
-/// An address of the command line; a name would have to be looked up, and may be several.
-fn address(text: &str) -> Result<std::net::SocketAddr, String> {
-    text.parse().map_err(|_| {
-        "write an IP address and a port, such as 127.0.0.1:1119 or [::1]:1119".to_owned()
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory as _;

@@ -24,7 +24,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     spool: Option<PathBuf>,
     /// Listen here instead of where the configuration says; may be given several times
-    #[arg(long, value_name = "ADDRESS", value_parser = super::address)]
+    #[arg(long, value_name = "ADDRESS", value_parser = crate::typed::address)]
     listen: Vec<SocketAddr>,
     /// Let a buffer go that the configuration no longer has: the articles in it are gone for good
     #[arg(long, value_name = "NAME")]

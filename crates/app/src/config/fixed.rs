@@ -283,6 +283,16 @@ fn of_the_cache() -> Vec<Fixed> {
             "the oldest goes whole, and that should not be much of all; no larger article is kept",
         ),
         row(
+            "What a caching server's policy wants to stay",
+            "half of `cache.octets`, and half of a segment that goes".to_owned(),
+            "so that no more is written again than comes (decision 0024)",
+        ),
+        row(
+            "Uses of articles that a caching server notes in its table at once",
+            format!("those of {} articles", newsreel_cache::keep::USES_NOTED_MAX),
+            "they are noted every five seconds; of more only the policy in memory knows",
+        ),
+        row(
             "A line of an upstream server's overview or lists",
             octets(newsreel_net::client::BLOCK_LINE_OCTETS_MAX as u64),
             "no real one has a tenth of it; longer ones are left out",

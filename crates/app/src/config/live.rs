@@ -15,6 +15,7 @@ pub(super) const LIVE: &[&str] = &[
     "listen.connections_per_address_max",
     "listen.loopback_unlimited",
     "articles",
+    "cache.policy",
     "filter",
     "lists",
     "posting",

@@ -27,7 +27,7 @@ use super::logging::{Logging, PATIENCE};
 use super::running::{Settings, connections, sessions};
 use super::signals::Signals;
 use super::{Doors, runtime, settings, waiting_posts};
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::control::Progress;
 use crate::control::request::Request;
 use crate::control::server::{Answers, ControlSocket};
@@ -104,12 +104,40 @@ impl Caching {
                 "overview_octets_max": config.overview_octets,
                 "overview_memory_octets": kept.overview_memory_octets,
                 "is_broken": kept.is_broken,
+                "policy": kept.policy.name(),
+                "wanted_octets": kept.wanted_octets,
+                "written_octets": kept.written.came,
+                "written_again_octets": kept.written.again,
             },
             "is_offline": self.service.is_offline(),
             "posts": self.service.queue().map(|queue| waiting_posts::figures(queue)),
             "upstreams": upstreams,
             "asked": self.service.counts().map(asked),
         })
+    }
+}
+
+impl Caching {
+    /// Reads the configuration again, of which the policy is taken over.
+    fn reload(&self) -> Result<Value, String> {
+        let Some(file) = &self.config.file else {
+            return Err("there is no configuration file to read again".to_owned());
+        };
+        let config = config::load_again(file).map_err(|error| {
+            let error = crate::output::chain(&error);
+            tracing::error!(target: "newsreel::server", error = %error.replace('\n', "; "),
+                "the configuration cannot be used; the server goes on with the old one");
+            error
+        })?;
+        let policy = config.cache.policy;
+        let changed = if self.service.set_policy(policy) {
+            vec!["cache.policy"]
+        } else {
+            Vec::new()
+        };
+        tracing::info!(target: "newsreel::server", policy = policy.name(), ?changed,
+            "configuration read again; of other keys what has changed is in force after a restart only");
+        Ok(json!({"changed": changed, "needs_restart": [], "file": file}))
     }
 }
 
@@ -137,11 +165,12 @@ impl Answers for Arc<Caching> {
                 Ok(json!({"is_offline": self.service.is_offline()}))
             }
             Request::CacheQueue { action } => waiting_posts::answer(&*self.service, action),
+            Request::Reload => self.reload(),
             Request::Stop => {
                 self.drain.start();
                 Ok(json!({"stopping": true}))
             }
-            _ => Err("a caching server runs here: it has no spool, and reads its configuration when it starts".to_owned()),
+            _ => Err("a caching server runs here: it has no spool".to_owned()),
         }
     }
 }
@@ -308,7 +337,11 @@ async fn until_drained(
         tending.spawn(async move { pool.tend().await });
     }
     let beside = async {
-        tokio::join!(service.tend(), signals.obey_stops(drain), greeting);
+        tokio::join!(
+            service.tend(),
+            signals.obey_stops(drain, || drop(caching.reload())),
+            greeting
+        );
     };
     let cut = tokio::select! {
         (cut, ()) = async { tokio::join!(serving, answering) } => cut,

@@ -53,14 +53,13 @@ impl Signals {
         }
     }
 
-    /// Obeys those that stop, of a server whose configuration is read only when it starts.
-    pub(super) async fn obey_stops(mut self, drain: &Drain) {
+    /// Obeys them for a server that reads its configuration so.
+    pub(super) async fn obey_stops(mut self, drain: &Drain, reload: impl Fn()) {
         loop {
             tokio::select! {
                 _ = self.terminate.recv() => drain.start(),
                 _ = self.interrupt.recv() => drain.start(),
-                _ = self.hangup.recv() => tracing::warn!(target: "newsreel::server",
-                    "a caching server reads its configuration when it starts: start it again"),
+                _ = self.hangup.recv() => reload(),
             }
         }
     }

@@ -334,6 +334,79 @@ fn posts_wait_and_reading_goes_on_without_the_server() {
     assert!(error.contains("no caching server runs"), "{error}");
 }
 
+/// Another policy is in force without a restart, and one that there is not changes nothing.
+#[test]
+fn the_policy_is_another_one_after_sighup() {
+    let cache = Cache::of("127.0.0.1:1".parse().unwrap());
+    let file = cache.folder.path().join("newsreel.toml");
+    let write = |policy: &str| {
+        let text = format!("[cache]\npolicy = {policy:?}\n");
+        replace_file(&RealDisk, &file, text.as_bytes()).unwrap();
+    };
+    write("lfua");
+    let mut command = cache.command();
+    command.arg("--config").arg(&file);
+    let server = cache.serve_as(command);
+    let stats = || {
+        let mut command = newsreel();
+        command.args(["cache", "stats", "--directory"]);
+        command.arg(cache.folder.path().join("cache"));
+        said(command.output().unwrap()).unwrap()
+    };
+    let log = || String::from_utf8(read_whole(&RealDisk, &cache.log(), 1 << 20).unwrap()).unwrap();
+    let until = |words: &str| {
+        let mut tries = (0..3000).map(|_| std::thread::sleep(Duration::from_millis(20)));
+        assert!(tries.any(|()| log().contains(words)), "{words}");
+    };
+    assert!(stats().contains("lfua, wants"), "{}", stats());
+    write("gdsf");
+    server.signal("HUP");
+    until("configuration read again");
+    assert!(stats().contains("gdsf, wants"), "{}", stats());
+    write("lru");
+    server.signal("HUP");
+    until("configuration cannot be used");
+    assert!(stats().contains("gdsf, wants"), "{}", stats());
+    server.stop();
+}
+
+/// The same seed gives the same figures, each policy has all of them, and the report has the paper's two.
+#[test]
+fn policies_are_compared_over_a_made_up_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let simulate = |words: &[&str]| {
+        let mut command = newsreel();
+        command.args(["cache", "simulate", "--requests", "3000", "--sizes", "5,40"]);
+        command.args(words).current_dir(folder.path());
+        said(command.output().unwrap()).unwrap()
+    };
+    let told = simulate(&["--json", "--seed", "3", "--report", "report"]);
+    assert_eq!(told, simulate(&["--json", "--seed", "3"]));
+    assert_ne!(told, simulate(&["--json", "--seed", "4"]));
+    let told: Value = serde_json::from_str(&told).unwrap();
+    let policies = told["policies"].as_array().unwrap();
+    assert_eq!(policies.len(), 9);
+    for policy in policies {
+        let hits: Vec<u64> = serde_json::from_value(policy["hits"].clone()).unwrap();
+        assert!(hits[0] <= hits[1] && hits[1] > 0, "{policy}");
+    }
+    assert!(told["findings"].as_array().unwrap().len() > 8);
+    for (name, title) in [("figure-3.svg", "Figure 3"), ("figure-4.svg", "Figure 4")] {
+        let figure = folder.path().join("report").join(name);
+        let figure = read_whole(&RealDisk, &figure, 1 << 20).unwrap();
+        assert!(String::from_utf8(figure).unwrap().contains(title), "{name}");
+    }
+    let page = simulate(&[]);
+    for words in [
+        "Figure 3",
+        "Figure 4",
+        "s3fifo",
+        "LRUG has more hits than LRUA",
+    ] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+}
+
 #[test]
 fn what_cannot_be_is_told_at_the_start() {
     let folder = tempfile::tempdir().unwrap();

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use newsreel_cache::keep::{Keep, KeepSettings};
+use newsreel_cache::policies::PolicyKind;
 use newsreel_cache::{CServer, CacheSettings, RServer, RemoteSettings, Route};
 use newsreel_host::{Disk, FakeClock, MemoryDisk};
 use newsreel_net::access::{Door, Grant};
@@ -128,6 +129,8 @@ async fn cached(groups: &[&str]) -> Both<CServer<There>> {
         memory_octets: 1 << 20,
         overview_memory_octets: 1 << 20,
         table_memory_octets: 1 << 20,
+        policy: PolicyKind::Lrug,
+        policy_articles_max: 100_000,
     };
     let keep = Arc::new(Keep::open(&disk, &settings).unwrap());
     let settings = CacheSettings {

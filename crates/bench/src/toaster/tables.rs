@@ -372,7 +372,7 @@ mod tests {
             },
             per_second: 100.0 / seconds,
             unbatch: phase(seconds, 9),
-            batch: (pass % 3 == 0).then_some(Sent {
+            batch: pass.is_multiple_of(3).then_some(Sent {
                 articles: 100,
                 seconds: 2.0 * seconds,
             }),

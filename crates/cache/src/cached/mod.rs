@@ -30,6 +30,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use crate::keep::{Keep, KeptFigures};
+use crate::policies::PolicyKind;
 use crate::queue::{PostQueue, QueueError};
 use crate::remote::RServer;
 use counts::Counts;
@@ -152,6 +153,13 @@ impl<C: Connect> CServer<C> {
     /// What is kept.
     pub fn kept_figures(&self) -> KeptFigures {
         self.inner.keep.figures()
+    }
+
+    /// Another policy says which articles go from now on; false: it does already.
+    pub fn set_policy(&self, policy: PolicyKind) -> bool {
+        let is_another = self.inner.keep.policy() != policy;
+        self.inner.keep.set_policy(policy);
+        is_another
     }
 
     /// Makes what is kept durable from time to time, and sends posts that wait, for ever; given up, [`CServer::stop`] makes

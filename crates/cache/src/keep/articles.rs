@@ -1,8 +1,10 @@
-//! Articles in segments: placed one behind the other, the oldest segment dropped whole.
+//! Articles in segments: placed one behind the other, the oldest segment dropped whole.  What the policy wants of it is placed
+//! again first.
 //!
 //! There is no log: an article is found by its row in the table, and where the buffer stands is noted in the same change.  After a
 //! crash both are as they were at the last durable change, and what lies behind is written over.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,7 +16,9 @@ use newsreel_store::{
 use newsreel_wire::{BufferId, IdHash, Sequence, SetId, Token, UnixTime};
 
 use super::error::Result;
+use super::row::Row;
 use super::table::Table;
+use super::wanted::{Wanted, facts_of};
 use super::{Keep, KeepSettings, Kept};
 
 /// The name of the set, and of the directory of its files.
@@ -39,7 +43,21 @@ pub struct Fetched {
 pub(super) struct Articles {
     store: Store,
     sequence: u64,
+    segment_octets: u64,
+    written: Written,
 }
+
+/// What was written since the start, octets of articles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Written {
+    /// Of those that came.
+    pub came: u64,
+    /// Of those that were written again, as their segment went.
+    pub again: u64,
+}
+
+/// About so many octets are placed again at once.
+const AGAIN_OCTETS: u64 = 1 << 20;
 
 /// Removes the files of articles.
 pub(super) fn remove_files(disk: &dyn Disk, dir: &Path) -> Result<()> {
@@ -65,14 +83,26 @@ pub(super) fn remove_all(disk: &dyn Disk, dir: &Path) -> Result<()> {
     }
 }
 
+/// The row of an article that was asked for the first time.
+fn row_of(token: Token, kept: &Kept) -> Row {
+    let (group, dated) = facts_of(kept);
+    Row {
+        token,
+        group,
+        dated,
+        used: 0,
+        uses: 1,
+    }
+}
+
 fn store_config(settings: &KeepSettings, segment: u64) -> StoreConfig {
     let set = SetConfig {
         name: SET.to_owned(),
         method: "segment".to_owned(),
         directory: Some(settings.directory.join(SET)),
         segment_octets: segment,
-        // One more is there while the next batch has not come.
-        keep_octets: Some(settings.octets.saturating_sub(segment)),
+        // One more is there while the next batch has not come, and one for what of the oldest is placed again.
+        keep_octets: Some(settings.octets.saturating_sub(2 * segment)),
         // Those in memory are kept in front of the store.
         recent_octets: Some(0),
         ..SetConfig::default()
@@ -117,7 +147,12 @@ impl Articles {
             None => (Vec::new(), 0),
         };
         store.resume(&marks, Sequence(sequence))?;
-        let articles = Self { store, sequence };
+        let articles = Self {
+            store,
+            sequence,
+            segment_octets: segment,
+            written: Written::default(),
+        };
         let floors = articles.reader();
         table.change(false, |change| {
             for (buffer, floor) in buffers.iter().map(|id| (*id, floors.floor(*id))) {
@@ -138,36 +173,82 @@ impl Articles {
         marks
     }
 
-    /// Drops what there is too much of.
-    fn make_room(&mut self, table: &Table, now: UnixTime) -> Result<()> {
-        let mut dropping: Vec<Reservation> = Vec::new();
-        self.store.reservations(Some(now), &mut dropping);
-        for reservation in dropping {
-            let floor = reservation.up_to.one_cycle_before();
-            table.change(false, |change| {
-                change.forget_below(reservation.buffer, floor)
-            })?;
-            self.store.reserved(reservation);
-        }
-        Ok(())
+    pub(super) const fn written(&self) -> Written {
+        self.written
     }
 
-    fn place(
+    /// Drops what there is too much of; what is wanted of it stays.
+    fn make_room(&mut self, table: &Table, wanted: &Wanted, now: UnixTime) -> Result<()> {
+        let mut dropping: Vec<Reservation> = Vec::new();
+        loop {
+            self.store.reservations(Some(now), &mut dropping);
+            if dropping.is_empty() {
+                return Ok(());
+            }
+            for reservation in dropping.drain(..) {
+                let floor = reservation.up_to.one_cycle_before();
+                let going = table.articles_below(reservation.buffer, floor)?;
+                let ids: Vec<IdHash> = going.iter().map(|(id, _)| *id).collect();
+                let staying = wanted.staying(going, self.segment_octets);
+                let stayed = self.place_again(table, staying, now)?;
+                wanted.went(ids.iter().filter(|id| !stayed.contains(id)));
+                table.change(false, |change| {
+                    change.forget_below(reservation.buffer, floor)
+                })?;
+                self.store.reserved(reservation);
+            }
+        }
+    }
+
+    /// Places articles again that lie in a segment which goes; gives those that could be.
+    fn place_again(
         &mut self,
-        fetched: &Fetched,
+        table: &Table,
+        staying: Vec<(IdHash, Row)>,
+        now: UnixTime,
+    ) -> Result<HashSet<IdHash>> {
+        let (reader, mut memory) = (self.reader(), Vec::new());
+        let (mut stayed, mut rows, mut octets) = (HashSet::new(), Vec::new(), 0);
+        for (id, row) in staying {
+            let read = reader.read(&row.token, Want::Whole, Blocking::Yes, &mut memory);
+            let Ok(stored) = read else {
+                continue;
+            };
+            let article = memory.get(stored.octets).unwrap_or_default();
+            let Ok(token) = self.place_one((&id, b""), (article, stored.head_len), now) else {
+                break;
+            };
+            octets += u64::from(token.len());
+            self.written.again += u64::from(token.len());
+            rows.push((id, Row { token, ..row }));
+            stayed.insert(id);
+            if octets >= AGAIN_OCTETS {
+                self.write(table, &rows)?;
+                rows.clear();
+                octets = 0;
+            }
+        }
+        self.write(table, &rows)?;
+        Ok(stayed)
+    }
+
+    fn place_one(
+        &mut self,
+        (hash, id): (&IdHash, &[u8]),
+        (article, head_len): (&[u8], usize),
         now: UnixTime,
     ) -> std::result::Result<Token, PlaceError> {
         let sequence = Sequence(self.sequence + 1);
         let placed = self.store.place(&Place {
             sequence,
             arrival: now,
-            id_hash: fetched.hash,
-            id: &fetched.id,
+            id_hash: *hash,
+            id,
             set: SetId(0),
             format: None,
             xref: b"",
-            article: &[&fetched.kept.wire],
-            head_len: u32::try_from(fetched.kept.head_len).unwrap_or(u32::MAX),
+            article: &[article],
+            head_len: u32::try_from(head_len).unwrap_or(u32::MAX),
         });
         if placed.is_ok() {
             self.sequence = sequence.0;
@@ -176,14 +257,29 @@ impl Articles {
     }
 
     /// Keeps articles.
-    fn keep(&mut self, table: &Table, articles: &[Fetched], now: UnixTime) -> Result<()> {
+    fn keep(
+        &mut self,
+        table: &Table,
+        wanted: &Wanted,
+        articles: &[Fetched],
+        now: UnixTime,
+    ) -> Result<()> {
         let mut rest = articles;
         while !rest.is_empty() {
-            self.make_room(table, now)?;
-            let mut rows = Vec::new();
-            while let Some((first, behind)) = rest.split_first() {
-                match self.place(first, now) {
-                    Ok(token) => rows.push((first.hash, token)),
+            self.make_room(table, wanted, now)?;
+            let (mut rows, mut octets) = (Vec::new(), 0);
+            // What is placed before room is made again takes no more than there is left for it.
+            while let Some((first, behind)) = rest.split_first()
+                && (rows.is_empty() || octets + first.kept.wire.len() as u64 <= AGAIN_OCTETS / 2)
+            {
+                let kept = &first.kept;
+                let placed =
+                    self.place_one((&first.hash, &first.id), (&kept.wire, kept.head_len), now);
+                match placed {
+                    Ok(token) => {
+                        octets += u64::from(token.len());
+                        rows.push((first.hash, row_of(token, kept)));
+                    }
                     // What was collected is written first; an article that no empty batch takes is not kept.
                     Err(PlaceError::NeedsReservation) if !rows.is_empty() => break,
                     Err(error) => {
@@ -192,12 +288,14 @@ impl Articles {
                 }
                 rest = behind;
             }
+            self.written.came += octets;
+            wanted.came(&mut rows);
             self.write(table, &rows)?;
         }
         Ok(())
     }
 
-    fn write(&mut self, table: &Table, rows: &[(IdHash, Token)]) -> Result<()> {
+    fn write(&mut self, table: &Table, rows: &[(IdHash, Row)]) -> Result<()> {
         let mut batches: Vec<Box<dyn BatchWrite>> = Vec::new();
         self.store.seal(&mut batches);
         for batch in &mut batches {
@@ -232,10 +330,10 @@ impl Keep {
     /// An article.
     #[must_use]
     pub fn article(&self, id: &IdHash) -> Option<Arc<Kept>> {
-        if let Some(kept) = self.in_memory.get(id) {
+        if let Some(kept) = self.article_in_memory(id) {
             return Some(kept);
         }
-        let token = self.told(self.table.article(id))??;
+        let token = self.told(self.table.article(id))??.token;
         let mut memory = Vec::new();
         let read = self
             .reader
@@ -256,6 +354,7 @@ impl Keep {
             wire: memory.get(stored.octets)?.to_vec().into(),
         });
         self.in_memory.insert(*id, Arc::clone(&kept));
+        self.wanted.asked(id, &kept);
         Some(kept)
     }
 
@@ -266,7 +365,7 @@ impl Keep {
             || self
                 .told(self.table.article(id))
                 .flatten()
-                .is_some_and(|token| self.reader.is_live(&token))
+                .is_some_and(|row| self.reader.is_live(&row.token))
     }
 
     /// Keeps articles.
@@ -275,7 +374,10 @@ impl Keep {
             self.in_memory
                 .insert(fetched.hash, Arc::clone(&fetched.kept));
         }
-        let kept = self.articles.lock().keep(&self.table, articles, now);
-        self.told(kept);
+        let mut placing = self.articles.lock();
+        // Before anything goes the policy has to know what is there.
+        let learnt = self.wanted.learn(&self.table);
+        let keep = |()| placing.keep(&self.table, &self.wanted, articles, now);
+        self.told(learnt.and_then(keep));
     }
 }

@@ -1,8 +1,8 @@
 //! What the cache keeps (decision 0020): articles in segments of the store, and beside them a table of all that is small.
 //!
 //! Nothing in it is needed: what is lost or damaged is fetched again, so errors are told here and become "not kept".  Never
-//! more is kept than the settings say; what goes first is what came first, and of overview the groups that were asked for
-//! longest ago.  All calls may wait for the disk but those that say otherwise.  The files are described in
+//! more is kept than the settings say; which articles go a policy says, and of overview that of the groups goes that were asked
+//! for longest ago.  All calls may wait for the disk but those that say otherwise.  The files are described in
 //! `docs/formats/cache.md`.
 
 mod articles;
@@ -11,8 +11,10 @@ mod block;
 mod error;
 mod group;
 mod overview;
+mod row;
 pub(crate) mod sealed;
 mod table;
+mod wanted;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -28,17 +30,21 @@ use parking_lot::Mutex;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
+use crate::policies::PolicyKind;
 use crate::remote::Routes;
 use articles::Articles;
 use error::Result;
 use overview::Groups;
 use table::Table;
+use wanted::Wanted;
 
-pub use articles::Fetched;
+pub use articles::{Fetched, Written};
 pub(crate) use backend::OnDisk;
 pub use block::{BLOCK_NUMBERS, Block, place_of, places_in};
 pub use error::KeepError;
 pub use group::KeptGroup;
+pub use row::Row;
+pub use wanted::USES_NOTED_MAX;
 
 /// The fact that has the identity: 16 octets that name the store's files, and 32 for the key of hashes.
 const IDENTITY: &str = "identity";
@@ -61,6 +67,9 @@ const SEGMENT_OCTETS_MIN: u64 = 1 << 20;
 /// So many segments there are at least, so that one that goes takes no more than this part of all with it.
 const SEGMENTS_MIN: u64 = 8;
 
+/// ... and so many where they may be small enough.
+const SEGMENTS_USUAL: u64 = 16;
+
 /// What an entry in memory costs beside its octets.
 const ENTRY_OCTETS: u64 = 128;
 
@@ -79,6 +88,10 @@ pub struct KeepSettings {
     pub overview_memory_octets: u64,
     /// Octets of the table in memory.
     pub table_memory_octets: usize,
+    /// What says which articles go.
+    pub policy: PolicyKind,
+    /// Articles that it looks after.
+    pub policy_articles_max: usize,
 }
 
 impl KeepSettings {
@@ -87,8 +100,9 @@ impl KeepSettings {
 
     /// Octets of a segment; those of one that is there already, where it may be.
     fn segment_octets(&self, there: Option<u64>) -> u64 {
-        let most = (self.octets / SEGMENTS_MIN).clamp(SEGMENT_OCTETS_MIN, SEGMENT_OCTETS_MAX);
-        let usual = 1 << most.ilog2();
+        let of =
+            |segments: u64| (self.octets / segments).clamp(SEGMENT_OCTETS_MIN, SEGMENT_OCTETS_MAX);
+        let (most, usual) = (of(SEGMENTS_MIN), 1_u64 << of(SEGMENTS_USUAL).ilog2());
         there.filter(|there| *there <= most).unwrap_or(usual)
     }
 }
@@ -162,6 +176,12 @@ pub struct KeptFigures {
     pub overview_memory_octets: u64,
     /// Nothing is kept but in memory: the table failed.
     pub is_broken: bool,
+    /// Which policy says what goes.
+    pub policy: PolicyKind,
+    /// Octets of articles that it wants to stay.
+    pub wanted_octets: u64,
+    /// What was written since the start.
+    pub written: Written,
 }
 
 /// What is kept.
@@ -170,6 +190,7 @@ pub struct Keep {
     table: Table,
     reader: Arc<StoreReader>,
     articles: Mutex<Articles>,
+    wanted: Wanted,
     /// Held for a moment only: never while the disk is waited for.
     groups: Mutex<Groups>,
     /// Who changes groups or their overview holds this all the time.
@@ -214,11 +235,18 @@ impl Keep {
         };
         disk.sync_dir(&settings.directory)?;
         let groups = Groups::read(&table, settings.overview_octets)?;
+        let wanted = Wanted::new(
+            settings.policy,
+            settings.octets,
+            settings.policy_articles_max,
+            table.last_use()?,
+        );
         let (memory, blocks) = (settings.memory_octets, settings.overview_memory_octets);
         Ok(Self {
             key,
             reader: articles.reader(),
             articles: Mutex::new(articles),
+            wanted,
             groups: Mutex::new(groups),
             changing: Mutex::default(),
             table,
@@ -316,7 +344,9 @@ impl Keep {
     /// An article, if it is in memory; never waits.
     #[must_use]
     pub fn article_in_memory(&self, id: &IdHash) -> Option<Arc<Kept>> {
-        self.in_memory.get(id)
+        let kept = self.in_memory.get(id)?;
+        self.wanted.asked(id, &kept);
+        Some(kept)
     }
 
     /// What is kept, in figures; may wait for the disk.
@@ -332,13 +362,17 @@ impl Keep {
             memory_octets: self.in_memory.weight(),
             overview_memory_octets: self.blocks_in_memory.weight(),
             is_broken: self.table.is_broken(),
+            policy: self.policy(),
+            wanted_octets: self.wanted.figures().0,
+            written: self.articles.lock().written(),
         }
     }
 
     /// Makes all that is kept durable.
     pub fn checkpoint(&self) {
-        let checkpoint = self.articles.lock().checkpoint(&self.table);
-        self.told(checkpoint);
+        let mut articles = self.articles.lock();
+        let learnt = self.wanted.learn(&self.table);
+        self.told(learnt.and_then(|()| articles.checkpoint(&self.table)));
     }
 
     /// What went wrong is told, and nothing more is made of it.

@@ -331,6 +331,7 @@ impl Keep {
         for id in ids {
             self.in_memory.remove(id);
         }
+        self.wanted.went(ids);
         if let Some((group, below)) = blocks {
             self.blocks_in_memory
                 .retain(|(name, number), _| **name != *group || *number >= below);

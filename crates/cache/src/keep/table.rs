@@ -4,6 +4,7 @@
 //! crash, and may panic where its file rots: that is caught here, ends the table, and removes its file, so that the next
 //! start begins anew.  What the tables hold is in `docs/formats/cache.md`.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use newsreel_host::{Disk, OpenMode};
 use newsreel_store::Marks;
-use newsreel_wire::{BufferId, IdHash, Position, TOKEN_OCTETS, Token};
+use newsreel_wire::{BufferId, IdHash, Position};
 use redb::{
     Database, Durability, ReadableDatabase as _, ReadableTable as _, ReadableTableMetadata as _,
     TableDefinition, WriteTransaction,
@@ -23,7 +24,9 @@ use super::backend::OnDisk;
 use super::block::Block;
 use super::error::{KeepError, Result};
 use super::group::KeptGroup;
+use super::row::Row;
 use super::sealed;
+use super::wanted::Use;
 
 /// Message-ids' hashes to tokens.
 const ARTICLES: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("articles");
@@ -39,6 +42,9 @@ const FACTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("facts");
 /// The fact that says where a buffer stands.
 const MARKS: &str = "marks";
 
+/// The fact that says which was the last use of an article.
+const LAST_USE: &str = "last use";
+
 /// Any error of redb.
 pub(super) type Fault = Box<redb::Error>;
 
@@ -49,6 +55,11 @@ fn fault(error: impl Into<redb::Error>) -> Fault {
 /// The key of a block's checksum.
 fn block_key(group: &str, block: u64) -> Vec<u8> {
     [group.as_bytes(), &block.to_le_bytes()].concat()
+}
+
+/// An article's row as it lies in the table, if it is sound.
+fn row_of(id: &IdHash, value: &[u8]) -> Option<Row> {
+    Row::decode(sealed::open(&id.0, value)?)
 }
 
 /// The table.
@@ -142,19 +153,61 @@ impl Table {
         Err(wrong(why))
     }
 
-    /// Where an article lies.
-    pub(super) fn article(&self, id: &IdHash) -> Result<Option<Token>> {
+    /// Where an article lies, and what policies know of it.
+    pub(super) fn article(&self, id: &IdHash) -> Result<Option<Row>> {
         self.guarded(|database| {
             let reading = database.begin_read().map_err(fault)?;
             let articles = reading.open_table(ARTICLES).map_err(fault)?;
             let found = articles.get(&id.0).map_err(fault)?;
-            Ok(found.and_then(|value| {
-                let octets = sealed::open(&id.0, value.value())?;
-                <[u8; TOKEN_OCTETS]>::try_from(octets)
-                    .ok()
-                    .map(Token::from_bytes)
-            }))
+            Ok(found.and_then(|value| row_of(id, value.value())))
         })
+    }
+
+    /// Every article.
+    pub(super) fn each_article(&self, mut visit: impl FnMut(&IdHash, Row)) -> Result<()> {
+        self.guarded(|database| {
+            let reading = database.begin_read().map_err(fault)?;
+            let articles = reading.open_table(ARTICLES).map_err(fault)?;
+            for entry in articles.iter().map_err(fault)? {
+                let (id, value) = entry.map_err(fault)?;
+                let id = IdHash(*id.value());
+                if let Some(row) = row_of(&id, value.value()) {
+                    visit(&id, row);
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// The articles that lie below a position of a buffer and nowhere else, in order.
+    pub(super) fn articles_below(
+        &self,
+        buffer: BufferId,
+        floor: Position,
+    ) -> Result<Vec<(IdHash, Row)>> {
+        self.guarded(|database| {
+            let reading = database.begin_read().map_err(fault)?;
+            let places = reading.open_table(PLACES).map_err(fault)?;
+            let articles = reading.open_table(ARTICLES).map_err(fault)?;
+            let below = (buffer.0, 0)..(buffer.0, floor.0);
+            let mut found = Vec::new();
+            for place in places.range(below).map_err(fault)? {
+                let (place, id) = place.map_err(fault)?;
+                let id = IdHash(*id.value());
+                let value = articles.get(&id.0).map_err(fault)?;
+                let row = value.and_then(|value| row_of(&id, value.value()));
+                let row = row.filter(|row| row.token.position().0 == place.value().1);
+                found.extend(row.map(|row| (id, row)));
+            }
+            Ok(found)
+        })
+    }
+
+    /// The last use that was noted.
+    pub(super) fn last_use(&self) -> Result<u64> {
+        let octets = self.fact(LAST_USE)?;
+        let last = octets.and_then(|octets| octets.try_into().ok());
+        Ok(last.map_or(0, u64::from_le_bytes))
     }
 
     /// How many articles there are.
@@ -254,17 +307,38 @@ impl Change<'_> {
     /// An article was placed.
     pub(super) fn put_articles(
         &self,
-        articles: &[(IdHash, Token)],
+        articles: &[(IdHash, Row)],
     ) -> std::result::Result<(), Fault> {
-        let mut tokens = self.0.open_table(ARTICLES).map_err(fault)?;
+        let mut rows = self.0.open_table(ARTICLES).map_err(fault)?;
         let mut places = self.0.open_table(PLACES).map_err(fault)?;
-        for (id, token) in articles {
-            let value = sealed::seal(&id.0, token.as_bytes());
-            tokens.insert(&id.0, &*value).map_err(fault)?;
-            let place = (token.buffer().0, token.position().0);
+        for (id, row) in articles {
+            let value = sealed::seal(&id.0, &row.encode());
+            rows.insert(&id.0, &*value).map_err(fault)?;
+            let place = (row.token.buffer().0, row.token.position().0);
             places.insert(place, &id.0).map_err(fault)?;
         }
         Ok(())
+    }
+
+    /// Articles were asked for, the last of them just now.
+    pub(super) fn put_uses(
+        &self,
+        uses: &HashMap<IdHash, Use>,
+        last: u64,
+    ) -> std::result::Result<(), Fault> {
+        let mut rows = self.0.open_table(ARTICLES).map_err(fault)?;
+        for (id, noted) in uses {
+            let row = rows.get(&id.0).map_err(fault)?;
+            let row = row.and_then(|value| row_of(id, value.value()));
+            if let Some(mut row) = row {
+                row.uses = row.uses.saturating_add(noted.times);
+                row.used = row.used.max(noted.last);
+                let value = sealed::seal(&id.0, &row.encode());
+                rows.insert(&id.0, &*value).map_err(fault)?;
+            }
+        }
+        drop(rows);
+        self.put_fact(LAST_USE, &last.to_le_bytes())
     }
 
     /// These are not shown any more.
@@ -290,9 +364,8 @@ impl Change<'_> {
             let (place, id) = place.map_err(fault)?;
             // It may have been stored again since.
             let is_there = tokens.get(id.value()).map_err(fault)?.is_some_and(|value| {
-                let octets = sealed::open(id.value(), value.value());
-                let token = octets.and_then(|octets| octets.try_into().ok().map(Token::from_bytes));
-                token.is_some_and(|token| token.position().0 != place.value().1)
+                let row = row_of(&IdHash(*id.value()), value.value());
+                row.is_some_and(|row| row.token.position().0 != place.value().1)
             });
             if !is_there {
                 tokens.remove(id.value()).map_err(fault)?;

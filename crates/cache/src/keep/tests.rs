@@ -17,6 +17,8 @@ fn settings() -> KeepSettings {
         memory_octets: 1 << 20,
         overview_memory_octets: 1 << 20,
         table_memory_octets: 1 << 20,
+        policy: PolicyKind::Lrua,
+        policy_articles_max: 100_000,
     }
 }
 
@@ -155,6 +157,85 @@ fn there_is_never_more_than_the_settings_say() {
     keep.keep_articles(std::slice::from_ref(&large), NOW);
     assert!(!keep.has_article(&large.hash));
     assert!(keep.has_article(&article(&keep, 300, 60_000).hash));
+}
+
+fn open_with(disk: &MemoryDisk, policy: PolicyKind) -> Keep {
+    let disk: Arc<dyn Disk> = Arc::new(disk.clone());
+    let settings = KeepSettings {
+        policy,
+        memory_octets: 0,
+        ..settings()
+    };
+    Keep::open(&disk, &settings).unwrap()
+}
+
+/// So many articles come that all segments go several times over; these were asked for between.  There is never too much.
+fn flood(disk: &MemoryDisk, keep: &Keep, numbers: std::ops::Range<u64>, asked: &[u64]) {
+    for n in numbers {
+        keep.keep_articles(&[article(keep, n, 60_000)], NOW);
+        for n in asked {
+            assert!(is_there(keep, *n, 3000), "{n}");
+        }
+        let octets = octets_in(disk, "/cache/articles");
+        assert!(octets <= settings().octets, "{octets} octets");
+    }
+}
+
+/// What is read outlives the segment that it lies in, and what nobody reads goes with its own.
+#[test]
+fn what_the_policy_wants_outlives_its_segment() {
+    let disk = MemoryDisk::new();
+    let keep = open_with(&disk, PolicyKind::Lrua);
+    let some: Vec<Fetched> = (1..=20).map(|n| article(&keep, n, 3000)).collect();
+    keep.keep_articles(&some, NOW);
+    let asked: Vec<u64> = (1..=10).collect();
+    flood(&disk, &keep, 100..500, &asked);
+    assert!((11..=20).all(|n| !is_there(&keep, n, 3000)));
+    let Written { came, again } = keep.figures().written;
+    assert!(again > 30_000 && again < came / 10, "{again} of {came}");
+}
+
+/// How often something was read is known behind a restart: with LFUA it stays though nobody reads it any more.  Another policy
+/// knows the same articles.
+#[test]
+fn what_policies_know_outlives_a_restart_and_an_exchange() {
+    let disk = MemoryDisk::new();
+    let keep = open_with(&disk, PolicyKind::Lrua);
+    let some: Vec<Fetched> = (1..=20).map(|n| article(&keep, n, 3000)).collect();
+    keep.keep_articles(&some, NOW);
+    for _ in 0..3 {
+        assert!((1..=5).all(|n| is_there(&keep, n, 3000)));
+    }
+    keep.checkpoint();
+    drop(keep);
+    let keep = open_with(&disk, PolicyKind::Lfua);
+    flood(&disk, &keep, 100..500, &[]);
+    let there: Vec<u64> = (1..=20).filter(|n| is_there(&keep, *n, 3000)).collect();
+    assert_eq!(there, [1, 2, 3, 4, 5]);
+    keep.set_policy(PolicyKind::Lrua);
+    assert_eq!(keep.figures().policy, PolicyKind::Lrua);
+    flood(&disk, &keep, 500..900, &[2]);
+    let there: Vec<u64> = (1..=20).filter(|n| is_there(&keep, *n, 3000)).collect();
+    assert_eq!(there, [2]);
+}
+
+/// A policy that wants everything has no more than half of a segment written again.
+#[test]
+fn no_more_is_written_again_than_comes() {
+    let disk = MemoryDisk::new();
+    let keep = open_with(&disk, PolicyKind::Lfua);
+    for n in 1..=1500 {
+        let some = article(&keep, n, 20_000);
+        keep.keep_articles(std::slice::from_ref(&some), NOW);
+        // All of them are wanted alike, and the first ones most.
+        let _ = keep.article(&some.hash);
+        let octets = octets_in(&disk, "/cache/articles");
+        assert!(octets <= settings().octets, "{octets} octets");
+    }
+    let Written { came, again } = keep.figures().written;
+    assert!(again <= came, "{again} of {came}");
+    assert!(again > came / 4, "{again} of {came}");
+    assert!(keep.figures().wanted_octets <= settings().octets / 2);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use newsreel_cache::keep::{Keep, KeepSettings};
+use newsreel_cache::policies::PolicyKind;
 use newsreel_cache::queue::PostQueue;
 use newsreel_cache::{CServer, CacheSettings, Counted, RServer, RemoteSettings, Route};
 use newsreel_host::{Disk, Effect, FakeClock, Fault, FaultyDisk, MemoryDisk, Op};
@@ -39,6 +40,8 @@ pub(crate) fn keep_settings() -> KeepSettings {
         memory_octets: 1 << 20,
         overview_memory_octets: 1 << 20,
         table_memory_octets: 1 << 20,
+        policy: PolicyKind::Lrug,
+        policy_articles_max: 100_000,
     }
 }
 

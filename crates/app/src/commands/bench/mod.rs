@@ -74,7 +74,7 @@ pub(crate) enum Verb {
     #[command(after_help = "Example:\n  newsreel bench null --listen 127.0.0.1:1120 --threads 2")]
     Null {
         /// Where it listens
-        #[arg(long, default_value = "127.0.0.1:1120", value_name = "ADDRESS", value_parser = super::address)]
+        #[arg(long, default_value = "127.0.0.1:1120", value_name = "ADDRESS", value_parser = crate::typed::address)]
         listen: SocketAddr,
         /// Threads
         #[arg(long, default_value_t = 1, value_parser = count(1, options::THREADS_MAX))]

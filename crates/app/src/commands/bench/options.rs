@@ -59,7 +59,7 @@ pub(crate) struct ArticleArgs {
 #[command(next_help_heading = "Load")]
 pub(crate) struct ServerArgs {
     /// The server
-    #[arg(long, default_value = "127.0.0.1:1119", value_name = "ADDRESS", value_parser = crate::commands::address)]
+    #[arg(long, default_value = "127.0.0.1:1119", value_name = "ADDRESS", value_parser = crate::typed::address)]
     pub(super) server: SocketAddr,
     /// Connections
     #[arg(long, default_value_t = 1, value_parser = count(1, CONNECTIONS_MAX))]

@@ -2,6 +2,7 @@
 
 mod offline;
 mod queue;
+mod simulate;
 pub(super) mod stats;
 
 use std::net::SocketAddr;
@@ -55,6 +56,8 @@ enum Verb {
     Queue(queue::Verb),
     /// Show what a running caching server has answered, and from where
     Stats(stats::Args),
+    /// Compare the policies that say what goes: hits and octets fetched by the size of the cache
+    Simulate(simulate::Args),
 }
 
 #[derive(Debug, Clone, clap::Args)]
@@ -79,7 +82,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     directory: Option<PathBuf>,
     /// Listen here instead of where the configuration says; may be given several times
-    #[arg(long, value_name = "ADDRESS", value_parser = super::address)]
+    #[arg(long, value_name = "ADDRESS", value_parser = crate::typed::address)]
     listen: Vec<SocketAddr>,
     /// Take the numbers of groups from other servers than before, as the configuration says now: readers who remember numbers
     /// of these groups will miss articles, or see old ones as new
@@ -116,6 +119,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         Some(Verb::Stats(args)) => return stats::run(args),
         Some(Verb::Queue(verb)) => return queue::run(verb),
         Some(Verb::Offline(args)) => return offline::run(args),
+        Some(Verb::Simulate(args)) => return simulate::run_command(args),
         None => {}
     }
     let mut config = config::load(args.config.as_deref())?;

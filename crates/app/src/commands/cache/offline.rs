@@ -8,8 +8,8 @@ use crate::output;
 
 #[derive(Debug, Clone, clap::Args)]
 #[command(
-    after_help = "Offline no upstream server is asked: what is kept is served, what is not is answered with 403, which no\n\
-                  newsreader takes for \"gone\", and posts wait. With \"off\" posts that wait are sent at once. It holds until\n\
+    after_help = "Offline no upstream server is asked: what is kept is served, an article that is not is answered with\n\
+                  400, and the connection ends, so that no newsreader takes it for gone; and posts wait. With \"off\" posts that wait are sent at once. It holds until\n\
                   the server stops; `cache.offline` says how it begins.\n\n\
                   Examples:\n  newsreel cache offline on\n  newsreel cache offline"
 )]

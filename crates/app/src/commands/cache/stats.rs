@@ -43,12 +43,6 @@ pub(super) fn run(args: &Args) -> Result<()> {
 pub(crate) fn said(status: &Value) -> String {
     let (server, cache) = (&status["server"], &status["cache"]);
     let listening: Vec<String> = all(&server["listening"]).iter().map(cell).collect();
-    let some = |key: &str, what: &str| count(cache[key].as_u64().unwrap_or(0), what);
-    let of = |key: &str, most: &str, memory: &str| {
-        let (now, most, memory) = (&cache[key], &cache[most], &cache[memory]);
-        let (now, most, memory) = (octets(now), octets(most), octets(memory));
-        format!("{now} of {most} on disk, {memory} in memory")
-    };
     let up = duration(&status["uptime_s"]);
     let mut facts = vec![
         ("cache", cell(&cache["directory"])),
@@ -76,20 +70,7 @@ pub(crate) fn said(status: &Value) -> String {
             format!("{address}, {lent} connections in use, {idle} idle"),
         ));
     }
-    let articles = of("octets", "octets_max", "memory_octets");
-    let overview = of(
-        "overview_octets",
-        "overview_octets_max",
-        "overview_memory_octets",
-    );
-    facts.push((
-        "articles",
-        format!("{}, {articles}", some("articles", "article")),
-    ));
-    facts.push((
-        "overview",
-        format!("{}, {overview}", some("groups", "group")),
-    ));
+    facts.extend(kept(cache));
     if cache["is_broken"] == true {
         let what = "the table FAILED: nothing is kept but in memory until the next start";
         facts.push(("trouble", what.to_owned()));
@@ -100,6 +81,42 @@ pub(crate) fn said(status: &Value) -> String {
         output::facts(&facts),
         output::table(COLUMNS, &rows)
     )
+}
+
+/// What a cache keeps, and by which policy.
+fn kept(cache: &Value) -> [(&'static str, String); 3] {
+    let some = |key: &str, what: &str| count(cache[key].as_u64().unwrap_or(0), what);
+    let of = |key: &str, most: &str, memory: &str| {
+        let (now, most, memory) = (&cache[key], &cache[most], &cache[memory]);
+        let (now, most, memory) = (octets(now), octets(most), octets(memory));
+        format!("{now} of {most} on disk, {memory} in memory")
+    };
+    let articles = of("octets", "octets_max", "memory_octets");
+    let overview = of(
+        "overview_octets",
+        "overview_octets_max",
+        "overview_memory_octets",
+    );
+    let again = match cache["written_octets"].as_u64() {
+        None | Some(0) => String::new(),
+        Some(came) => {
+            let again = cache["written_again_octets"].as_u64().unwrap_or(0);
+            let part = again as f64 / came as f64;
+            format!(", {part:.2} octets written again for each that came")
+        }
+    };
+    let (policy, wanted) = (cell(&cache["policy"]), octets(&cache["wanted_octets"]));
+    [
+        (
+            "articles",
+            format!("{}, {articles}", some("articles", "article")),
+        ),
+        (
+            "overview",
+            format!("{}, {overview}", some("groups", "group")),
+        ),
+        ("policy", format!("{policy}, wants {wanted} to stay{again}")),
+    ]
 }
 
 fn all(value: &Value) -> &[Value] {

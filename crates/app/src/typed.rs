@@ -1,4 +1,4 @@
-//! What was typed that every message keeps to: `--json`, and where the spool and its configuration are; and addresses.
+//! What was typed that every message keeps to: `--json`, and where the spool and its configuration are; and addresses and sizes.
 //!
 //! Noted once, before the verb runs.  A hint that names a command repeats the options without which it would mean
 //! another spool; an error of a command that answers in JSON is JSON too.
@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 use clap::{ArgMatches, Command, CommandFactory as _};
 
 use crate::commands::Cli;
+use crate::config::Unit;
 
 /// Options that say which spool is meant.
 const PLACES: [&str; 2] = ["config", "spool"];
@@ -110,6 +111,14 @@ pub(crate) fn hinted(text: &str) -> String {
     match TYPED.get() {
         Some(typed) => typed.hinted(text),
         None => text.to_owned(),
+    }
+}
+
+/// Octets as they are typed: a number, or one with a unit.
+pub(crate) fn octets(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(number) => Ok(number),
+        Err(_) => Unit::Octets.parse(text),
     }
 }
 

@@ -9,7 +9,7 @@ use newsreel_net::client::{PoolLimits, Reach, Secured};
 use newsreel_wire::wildmat::Wildmat;
 use serde::{Deserialize, Serialize};
 
-use crate::cached::CacheSettings;
+use crate::cached::{CacheSettings, PrefetchLimits};
 use crate::keep::KeepSettings;
 use crate::remote::Route;
 
@@ -46,6 +46,16 @@ pub struct CacheConfig {
     pub read_ahead_octets: u64,
     /// Groups that are known at the same time.
     pub groups_max: u32,
+    /// The groups whose newest articles are fetched before anybody asks for them, a wildmat; empty: none.
+    pub prefetch: String,
+    /// How long after that has ended it is done again, seconds; the first time is at the start.
+    pub prefetch_every_s: u64,
+    /// The newest articles of each of these groups: so many numbers.
+    pub prefetch_articles: u64,
+    /// Octets that are fetched so each time, about.
+    pub prefetch_octets: u64,
+    /// ... and in a second; 0: as fast as it goes.
+    pub prefetch_octets_per_s: u64,
     /// Whether it begins offline: no upstream server is asked, what is kept is served, and posts wait. `newsreel cache offline`
     /// changes it.
     pub offline: bool,
@@ -99,6 +109,11 @@ impl Default for CacheConfig {
             read_ahead: 32,
             read_ahead_octets: 1 << 20,
             groups_max: 200_000,
+            prefetch: String::new(),
+            prefetch_every_s: 3600,
+            prefetch_articles: 500,
+            prefetch_octets: 256 << 20,
+            prefetch_octets_per_s: 0,
             offline: false,
             posts_octets: 64 << 20,
         }
@@ -109,11 +124,29 @@ impl CacheConfig {
     /// What is wrong: key and what would be right.
     #[must_use]
     pub fn problems(&self) -> Vec<(&'static str, String)> {
-        if !self.directory.as_os_str().is_empty() {
-            return Vec::new();
+        let mut all = Vec::new();
+        if self.directory.as_os_str().is_empty() {
+            let right = "an empty path is no directory: give one, as in \"newsreel-cache\"";
+            all.push(("directory", right.to_owned()));
         }
-        let right = "an empty path is no directory: give one, as in \"newsreel-cache\"";
-        vec![("directory", right.to_owned())]
+        if !self.prefetch.is_empty()
+            && let Err(why) = Wildmat::parse(&self.prefetch)
+        {
+            all.push(("prefetch", why.to_string()));
+        }
+        all
+    }
+
+    /// The groups that are fetched before anybody asks, and how much of them; none: nothing is.
+    #[must_use]
+    pub fn prefetched(&self) -> Option<(Wildmat, PrefetchLimits)> {
+        let groups = Some(&self.prefetch).filter(|groups| !groups.is_empty())?;
+        let limits = PrefetchLimits {
+            articles: self.prefetch_articles,
+            octets: self.prefetch_octets,
+            octets_per_s: self.prefetch_octets_per_s,
+        };
+        Some((Wildmat::parse(groups).ok()?, limits))
     }
 
     /// What is kept, and where.
@@ -331,9 +364,10 @@ mod tests {
         assert_eq!(keys(&[good, backup]), ["[1].groups"]);
         let nowhere = CacheConfig {
             directory: PathBuf::new(),
+            prefetch: "[".to_owned(),
             ..CacheConfig::default()
         };
-        assert_eq!(nowhere.problems().len(), 1);
+        assert_eq!(nowhere.problems().len(), 2);
     }
 
     /// What is there without a word of the configuration can be kept.

@@ -17,7 +17,9 @@ mod remote;
 pub mod simulate;
 mod upstream;
 
-pub use cached::{CServer, CacheSettings, Counted, CountedPart, RUNS_MAX};
+pub use cached::{
+    CServer, CacheSettings, Counted, CountedPart, PrefetchLimits, Prefetched, RUNS_MAX,
+};
 pub use config::{CacheConfig, UpstreamConfig, UpstreamTls, UpstreamsConfig, problems};
 pub use remote::{MISSING_IDS_MAX, RServer, RemoteNewnews, RemoteSettings, Route, Routes};
 pub use upstream::{SECRET_OCTETS_MAX, Upstream};

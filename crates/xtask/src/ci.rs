@@ -201,6 +201,12 @@ const STEPS: &[Step] = &[
         environment: FULL,
     },
     Step {
+        name: "release: a thousand articles over a slow link",
+        quick: false,
+        command: full_tests!("caching::a_thousand"),
+        environment: FULL,
+    },
+    Step {
         name: "release: the demo, small",
         quick: false,
         command: &["script/demo", "--small"],

@@ -190,6 +190,17 @@ pub(crate) enum Request {
         /// What shall be; nothing: only tell.
         offline: Option<bool>,
     },
+    /// Have a caching server fetch articles before anybody asks.
+    CachePrefetch {
+        /// A wildmat: the groups.
+        wildmat: String,
+        /// The newest articles of each group: so many numbers.
+        articles: u64,
+        /// Octets in all.
+        octets: u64,
+        /// Octets a second; 0: as fast as it goes.
+        octets_per_s: u64,
+    },
     /// Something about the posts of a caching server that wait.
     CacheQueue {
         /// What.
@@ -437,7 +448,8 @@ pub(crate) fn answer(
         } => scrub(engine, server.is_some(), (&buffers, octets_per_s), progress),
         Request::Expire { dry_run } => expire(engine, dry_run, progress),
         Request::Check => check(engine, progress),
-        Request::CacheQueue { .. } | Request::CacheOffline { .. } => Err(NO_CACHE.to_owned()),
+        Request::CacheOffline { .. } | Request::CacheQueue { .. } => no_cache(),
+        Request::CachePrefetch { .. } => no_cache(),
         Request::ClockConfirm => confirm_clock(engine),
         Request::Reload => running(server)?.reload(),
         Request::Stop => stop(running(server)?),
@@ -445,7 +457,9 @@ pub(crate) fn answer(
 }
 
 /// What a server that is no cache says to who takes it for one.
-const NO_CACHE: &str = "no caching server runs here: this is a spool of its own";
+fn no_cache() -> Result<Value, String> {
+    Err("no caching server runs here: this is a spool of its own".to_owned())
+}
 
 fn group_set(
     engine: &Engine,

@@ -12,12 +12,14 @@ use anyhow::{Context as _, Result, bail};
 use newsreel_cache::keep::Keep;
 use newsreel_cache::queue::PostQueue;
 use newsreel_cache::{
-    CServer, Counted, CountedPart, RServer, RemoteSettings, Route, Routes, Upstream, UpstreamConfig,
+    CServer, CacheConfig, Counted, CountedPart, PrefetchLimits, Prefetched, RServer,
+    RemoteSettings, Route, Routes, Upstream, UpstreamConfig,
 };
 use newsreel_host::{Clock, Disk, RealDisk, random_bytes};
 use newsreel_net::client::Pool;
 use newsreel_net::{Drain, Limits, LineLimit, Listeners};
 use newsreel_session::Metrics;
+use newsreel_wire::Wildmat;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -152,9 +154,22 @@ impl Answers for Arc<Caching> {
     fn answer(
         &self,
         request: Request,
-        _: &mut dyn FnMut(Progress) -> bool,
+        progress: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<Value, String> {
         match request {
+            Request::CachePrefetch {
+                wildmat,
+                articles,
+                octets,
+                octets_per_s,
+            } => {
+                let limits = PrefetchLimits {
+                    articles,
+                    octets,
+                    octets_per_s,
+                };
+                prefetch(&self.service, &wildmat, limits, progress)
+            }
             Request::Status => Ok(self.facts()),
             Request::CacheOffline { offline } => {
                 if let Some(offline) = offline {
@@ -172,6 +187,64 @@ impl Answers for Arc<Caching> {
             }
             _ => Err("a caching server runs here: it has no spool".to_owned()),
         }
+    }
+}
+
+/// Fetches articles before anybody asks; on a thread that may wait.
+fn prefetch(
+    service: &CServer<Upstream>,
+    wildmat: &str,
+    limits: PrefetchLimits,
+    progress: &mut dyn FnMut(Progress) -> bool,
+) -> Result<Value, String> {
+    let wildmat = Wildmat::parse(wildmat).map_err(|error| error.to_string())?;
+    let mut goes_on = |done: &Prefetched| {
+        let (done, total) = (done.groups, done.matching);
+        progress(Progress { done, total })
+    };
+    let fetching = service.prefetch(&wildmat, limits, &mut goes_on);
+    let done = tokio::runtime::Handle::current().block_on(fetching);
+    let done = done.map_err(|error| error.to_string())?;
+    Ok(json!({
+        "groups": done.groups,
+        "matching": done.matching,
+        "failed": done.failed,
+        "asked": done.asked,
+        "articles": done.articles,
+        "octets": done.octets,
+        "is_cut": done.is_cut,
+    }))
+}
+
+/// How long after a prefetch that failed another is tried, at most.
+const PREFETCH_AGAIN: Duration = Duration::from_secs(60);
+
+/// Fetches what the configuration says, again and again.
+async fn prefetch_often(service: &CServer<Upstream>, config: &CacheConfig) {
+    let Some((groups, limits)) = config.prefetched() else {
+        return;
+    };
+    loop {
+        let mut pause = Duration::from_secs(config.prefetch_every_s);
+        match service.prefetch(&groups, limits, &mut |_| true).await {
+            Ok(done) => {
+                let Prefetched {
+                    groups,
+                    failed,
+                    articles,
+                    octets,
+                    is_cut,
+                    ..
+                } = done;
+                tracing::info!(target: "newsreel::cache", groups, failed, articles, octets, is_cut, "prefetched");
+            }
+            // Why was told by who asked.
+            Err(error) => {
+                tracing::warn!(target: "newsreel::cache", %error, "nothing prefetched");
+                pause = pause.min(PREFETCH_AGAIN);
+            }
+        }
+        tokio::time::sleep(pause).await;
     }
 }
 
@@ -336,11 +409,13 @@ async fn until_drained(
         let pool = Arc::clone(pool);
         tending.spawn(async move { pool.tend().await });
     }
+    let prefetching = prefetch_often(service, &caching.config.cache);
     let beside = async {
         tokio::join!(
             service.tend(),
             signals.obey_stops(drain, || drop(caching.reload())),
-            greeting
+            greeting,
+            prefetching
         );
     };
     let cut = tokio::select! {

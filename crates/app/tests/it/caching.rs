@@ -1,10 +1,13 @@
 //! `newsreel cache` in front of a server of ours and of INN: any reader, whatever happens to either of them.
 
 use std::fs::Permissions;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::spawn;
 use std::time::Duration;
 
 use newsreel_bench::rivals::{INN_PROGRAMS, Inn, Rival as _};
@@ -15,6 +18,7 @@ use tokio::time::Instant;
 
 use crate::client::NewsClient;
 use crate::real_clients::{nntplib, program};
+use crate::scale::is_full;
 use crate::slow_link::SlowLink;
 use crate::spool::{Server, Spool, in_vain, newsreel, said};
 
@@ -180,7 +184,7 @@ fn a_thousand_articles_over_a_slow_link_take_two_seconds_and_sixty_round_trips()
     for n in 1..=1000 {
         assert!(feeder.takethis(&id(n), "misc.test").starts_with("239"));
     }
-    // Who else runs on this machine takes time; the round trips are the same each time.
+    // Who else runs on this machine takes time, and that is looked at where nobody does; the round trips are the same each time.
     let mut fastest = Duration::MAX;
     for _ in 0..3 {
         let link = SlowLink::to(upstream.address, Duration::from_millis(20));
@@ -197,11 +201,197 @@ fn a_thousand_articles_over_a_slow_link_take_two_seconds_and_sixty_round_trips()
         let trips = link.round_trips();
         assert!((10..=60).contains(&trips), "{trips} round trips");
         server.stop();
-        if fastest <= Duration::from_secs(2) {
+        if fastest <= Duration::from_secs(2) || !is_full() {
             return;
         }
     }
     panic!("{fastest:?} at best");
+}
+
+/// A server with one group of one article, which is sent in two halves when a test says so; told to `stop`, it ends the
+/// connection between them.
+struct Halves {
+    address: SocketAddr,
+    asked: Receiver<()>,
+    go_on: SyncSender<bool>,
+}
+
+/// An article that comes in two halves.
+fn halves() -> (String, String) {
+    let lines = "a line of text\r\n".repeat(20_000);
+    let head = format!(
+        "Path: there\r\nFrom: a@example.org\r\nNewsgroups: misc.test\r\nSubject: large\r\n\
+         Date: Wed, 31 Dec 2025 12:00:00 +0000\r\nMessage-ID: {}\r\n\r\nfirst\r\n",
+        id(1)
+    );
+    (head, format!("{lines}.\r\n"))
+}
+
+impl Halves {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (ask, asked) = sync_channel(16);
+        let (go_on, going_on) = sync_channel::<bool>(16);
+        spawn(move || {
+            // One connection at a time is all that the cache is allowed.
+            while let Ok((stream, _)) = listener.accept() {
+                serve_halves(stream, &ask, &going_on);
+            }
+        });
+        Self {
+            address,
+            asked,
+            go_on,
+        }
+    }
+}
+
+fn serve_halves(stream: TcpStream, ask: &SyncSender<()>, going_on: &Receiver<bool>) {
+    let mut out = stream.try_clone().unwrap();
+    let mut say = |text: &str| out.write_all(text.as_bytes()).is_ok();
+    say("200 ready\r\n");
+    for command in BufReader::new(stream).lines().map_while(Result::ok) {
+        let (first, second) = halves();
+        let is_said = match command.split(' ').next() {
+            Some("CAPABILITIES") => say("101 list\r\nVERSION 2\r\nREADER\r\nPOST\r\n.\r\n"),
+            Some("GROUP") => say("211 1 1 1 misc.test\r\n"),
+            Some("LIST") => say("215 list\r\nmisc.test 1 1 y\r\n.\r\n"),
+            Some("LISTGROUP") => say("211 1 1 1 misc.test\r\n1\r\n.\r\n"),
+            Some("ARTICLE") => {
+                let number = u8::from(!command.contains('<'));
+                say(&format!("220 {number} {}\r\n{first}", id(1)))
+                    && ask.send(()).is_ok()
+                    && going_on.recv().unwrap_or(false)
+                    && say(&second)
+            }
+            _ => say("500 what?\r\n"),
+        };
+        if !is_said {
+            return;
+        }
+    }
+}
+
+/// A miss was read whole before its first octet went out; now it is sent on as it comes.  One whose end never comes ends the
+/// reader's connection, and is not kept.
+#[test]
+fn an_article_is_sent_on_while_it_comes_and_never_taken_for_whole_when_it_is_not() {
+    let upstream = Halves::start();
+    let cache = Cache::of(upstream.address);
+    let mut command = cache.command();
+    let config = cache.folder.path().join("newsreel.toml");
+    let one = format!(
+        "[[upstream]]\naddress = \"{}\"\nconnections = 1\n",
+        upstream.address
+    );
+    replace_file(&RealDisk, &config, one.as_bytes()).unwrap();
+    command.arg("--config").arg(&config);
+    let server = cache.serve_as(command);
+    let (first, second) = halves();
+    let ask = |command: &str| {
+        let mut reader = NewsClient::connect(server.address);
+        assert!(reader.ask("GROUP misc.test").starts_with("211 1 1 1 "));
+        assert!(reader.ask(command).starts_with("22"), "{command}");
+        reader
+    };
+    let body = format!("ARTICLE {}", id(1));
+    for command in ["ARTICLE 1", &body] {
+        let mut cut = ask(command);
+        upstream.asked.recv().unwrap();
+        // The first half has come out before the second has gone in, but for octets that may begin the last line.
+        for line in first.lines().take(7) {
+            assert_eq!(cut.line(), line);
+        }
+        // What was broken off is asked for once more, for others who may wait for it.
+        upstream.go_on.send(false).unwrap();
+        upstream.asked.recv().unwrap();
+        upstream.go_on.send(false).unwrap();
+        // At the end of the connection there is nothing more.
+        let rest = [cut.line(), cut.line(), cut.line()];
+        assert!("first".starts_with(&rest[0]), "{command}: {rest:?}");
+        assert_eq!(rest[1..], ["", ""], "{command}");
+    }
+    // It was not kept; two who read it at the same time, and a part of it, are one question there.
+    let mut whole = ask("ARTICLE 1");
+    upstream.asked.recv().unwrap();
+    let mut body = ask("BODY 1");
+    let mut head = ask("HEAD 1");
+    assert_eq!(head.block().len(), 6);
+    for line in first.lines().take(7) {
+        assert_eq!(whole.line(), line);
+    }
+    upstream.go_on.send(true).unwrap();
+    let lines = second.lines().count();
+    assert_eq!((whole.block().len(), body.block().len()), (lines, lines));
+    let stats = || -> Value {
+        serde_json::from_str(&cache_said(&cache, &["stats", "--json"]).unwrap()).unwrap()
+    };
+    while stats()["cache"]["articles"] != 1 {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let again = read(&mut whole, 1).unwrap();
+    assert_eq!(again.len(), 7 + lines);
+    assert!(upstream.asked.try_recv().is_err());
+    let told = stats();
+    let octets = |part: &str| told["asked"][3][part]["octets"].as_u64().unwrap();
+    let size = first.len() + second.len();
+    let body_size = size - first.find("first").unwrap();
+    let head_size = size - body_size - 2;
+    let fetched = octets("fetched") as usize;
+    let cut_off = fetched - size - body_size - head_size;
+    assert!(cut_off <= 2 * first.len(), "{told}");
+    assert_eq!(octets("kept") as usize, size, "{told}");
+    server.stop();
+}
+
+/// What nobody has read yet is there when its server has gone: fetched as the configuration says, or by hand.
+#[test]
+fn what_is_prefetched_is_there_without_its_server() {
+    let spool = Spool::new();
+    let upstream = spool.serve();
+    spool.text(&["group", "add", "misc.test"]);
+    spool.text(&["group", "add", "misc.other"]);
+    let mut feeder = NewsClient::connect(upstream.address);
+    for n in 1..=100 {
+        let group = if n <= 60 { "misc.test" } else { "misc.other" };
+        assert!(feeder.takethis(&id(n), group).starts_with("239"));
+    }
+    drop(feeder);
+    let cache = Cache::of(upstream.address);
+    let mut command = cache.command();
+    let config = cache.folder.path().join("newsreel.toml");
+    replace_file(&RealDisk, &config, b"[cache]\nprefetch = \"misc.other\"\n").unwrap();
+    command.arg("--config").arg(&config);
+    let server = cache.serve_as(command);
+    let kept = || {
+        let stats = cache_said(&cache, &["stats", "--json"]).unwrap();
+        serde_json::from_str::<Value>(&stats).unwrap()["cache"]["articles"].as_u64()
+    };
+    while kept() != Some(40) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let wrong = cache_said(&cache, &["prefetch", "["]).unwrap_err();
+    assert!(wrong.contains("wildmat") || wrong.contains('['), "{wrong}");
+    let some = cache_said(&cache, &["prefetch", "--articles", "50", "misc.*"]).unwrap();
+    assert!(
+        some.starts_with("50 articles of 2 groups fetched"),
+        "{some}"
+    );
+    let told = cache_said(&cache, &["prefetch", "--json", "misc.test"]).unwrap();
+    let told: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(
+        (&told["articles"], &told["asked"]),
+        (&json!(10), &json!(10))
+    );
+    assert_eq!(kept(), Some(100));
+    upstream.kill();
+    let mut reader = NewsClient::connect(server.address);
+    assert!(reader.ask("GROUP misc.test").starts_with("211 60 1 60 "));
+    for n in 1..=60 {
+        assert!(read(&mut reader, n).unwrap().contains(&body_of(n)));
+    }
+    server.stop();
 }
 
 /// Asks a caching server something.

@@ -68,7 +68,9 @@ impl<C: Connect> CServer<C> {
             flights.push((number, flight));
         }
         let inner = Arc::clone(&self.inner);
-        self.spawn(async move { inner.fetched_in(name, group, flights).await });
+        self.spawn(async move {
+            inner.fetched_in(name, group, flights).await;
+        });
     }
 }
 
@@ -153,15 +155,16 @@ impl<C: Connect> Inner<C> {
         sorting.await
     }
 
-    async fn fetched_in(
+    /// Fetches articles of a group in one round trip, and keeps them; how many came.
+    pub(super) async fn fetched_in(
         &self,
         name: Arc<str>,
         group: GroupId,
         flights: Vec<(ArticleNumber, Flight)>,
-    ) {
+    ) -> u64 {
         let behind = flights.last().map_or(0, |(number, _)| number.0 + 1);
         let Ok(flights) = self.unsettled(&name, flights).await else {
-            return;
+            return 0;
         };
         let numbers: Vec<ArticleNumber> = flights.iter().map(|(number, _)| *number).collect();
         let now = self.there.now();
@@ -171,6 +174,7 @@ impl<C: Connect> Inner<C> {
             arrivals.failed(error);
         }
         let (arrivals, told) = arrivals.into_parts();
+        let came = arrivals.len() as u64;
         if let Some((_, last, _)) = arrivals.last() {
             let mut runs = self.runs.lock();
             let mut runs = runs.get_mut(&group).into_iter().flatten();
@@ -196,6 +200,7 @@ impl<C: Connect> Inner<C> {
         });
         let _ = keeping.await;
         drop(flights);
+        came
     }
 
     /// What stands for an error that nobody told.

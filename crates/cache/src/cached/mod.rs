@@ -13,6 +13,7 @@ mod groups;
 mod line;
 mod numbers;
 mod posting;
+mod prefetch;
 mod service;
 mod turns;
 
@@ -40,6 +41,7 @@ use turns::Turns;
 
 pub use counts::{Counted, CountedPart};
 pub use fetch::RUNS_MAX;
+pub use prefetch::{PrefetchLimits, Prefetched};
 
 /// What is kept is made durable so often.
 const CHECKPOINT: Duration = Duration::from_secs(5);

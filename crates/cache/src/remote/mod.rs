@@ -126,6 +126,11 @@ impl<C: Connect> RServer<C> {
         let _ = self.common.lists.set(Arc::clone(keep));
     }
 
+    /// How many connections a group's server may have at the same time.
+    pub(crate) fn connections(&self, group: &str) -> usize {
+        self.numbering(group).map_or(1, |one| one.pool.most())
+    }
+
     /// Whether nobody elsewhere is asked.
     pub(crate) fn is_offline(&self) -> bool {
         self.common.is_offline.load(Ordering::Acquire)

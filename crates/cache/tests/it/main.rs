@@ -3,6 +3,7 @@
 
 mod cached;
 mod posting;
+mod prefetch;
 mod several;
 mod toy;
 

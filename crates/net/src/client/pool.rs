@@ -143,6 +143,11 @@ impl<C: Connect> Pool<C> {
         })
     }
 
+    /// How many connections there may be at the same time.
+    pub fn most(&self) -> usize {
+        usize::from(self.limits.connections_max)
+    }
+
     /// How many connections are lent, and how many idle.
     pub fn counts(&self) -> (usize, usize) {
         let state = self.state.lock();

@@ -1,6 +1,7 @@
 //! `newsreel cache`: runs a caching server in the foreground; and its verbs, which ask one.
 
 mod offline;
+mod prefetch;
 mod queue;
 mod simulate;
 pub(super) mod stats;
@@ -15,6 +16,7 @@ use newsreel_host::RealClock;
 use serde_json::Value;
 
 use crate::config::{self, Config, LogFormat};
+use crate::control::Progress;
 use crate::control::client::Client;
 use crate::control::request::Request;
 use crate::server::caching;
@@ -36,6 +38,11 @@ struct Which {
 impl Which {
     /// Asks the caching server that runs there.
     fn ask(&self, request: &Request) -> Result<Value> {
+        self.ask_with(request, &mut |_| {})
+    }
+
+    /// The same, told meanwhile how far it is.
+    fn ask_with(&self, request: &Request, progress: &mut dyn FnMut(Progress)) -> Result<Value> {
         let mut directory = config::load(self.config.as_deref())?.cache.directory;
         if let Some(given) = &self.directory {
             directory.clone_from(given);
@@ -43,7 +50,7 @@ impl Which {
         let Some(mut client) = Client::connect(&directory)? else {
             bail!("no caching server runs on {}", directory.display());
         };
-        client.ask(request, &mut |_| {})
+        client.ask(request, progress)
     }
 }
 
@@ -51,6 +58,8 @@ impl Which {
 enum Verb {
     /// Say whether it asks the upstream servers, or have it ask none
     Offline(offline::Args),
+    /// Have articles fetched before anybody asks for them
+    Prefetch(prefetch::Args),
     /// Posts that wait: list, show, edit, retry and drop them
     #[command(subcommand)]
     Queue(queue::Verb),
@@ -118,6 +127,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     match &args.verb {
         Some(Verb::Stats(args)) => return stats::run(args),
         Some(Verb::Queue(verb)) => return queue::run(verb),
+        Some(Verb::Prefetch(args)) => return prefetch::run(args),
         Some(Verb::Offline(args)) => return offline::run(args),
         Some(Verb::Simulate(args)) => return simulate::run_command(args),
         None => {}

@@ -191,7 +191,7 @@ pub(crate) enum Verb {
         /// Only these buffers
         buffers: Vec<String>,
         /// Octets read a second, at most, as in 16MiB; 0: as fast as it goes
-        #[arg(long, value_name = "OCTETS", value_parser = scrub::rate)]
+        #[arg(long, value_name = "OCTETS", value_parser = crate::typed::octets)]
         rate: Option<u64>,
         #[command(flatten)]
         spool: LookArgs,

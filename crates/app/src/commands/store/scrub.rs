@@ -4,17 +4,8 @@ use anyhow::{Result, bail};
 use serde_json::Value;
 
 use crate::access::{self, LookArgs};
-use crate::config::Unit;
 use crate::control::request::Request;
 use crate::output;
-
-/// A rate as it is typed: octets a second.
-pub(super) fn rate(text: &str) -> Result<u64, String> {
-    match text.parse() {
-        Ok(number) => Ok(number),
-        Err(_) => Unit::Octets.parse(text),
-    }
-}
 
 pub(super) fn run(buffers: &[String], rate: Option<u64>, spool: &LookArgs) -> Result<()> {
     let request = Request::Scrub {

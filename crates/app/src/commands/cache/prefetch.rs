@@ -1,0 +1,80 @@
+//! `newsreel cache prefetch`: has a caching server fetch articles before anybody asks for them.
+
+use anyhow::Result;
+use newsreel_wire::Wildmat;
+use serde_json::Value;
+
+use super::Which;
+use crate::access;
+use crate::control::request::Request;
+use crate::output::{self, count, octets};
+
+#[derive(Debug, Clone, clap::Args)]
+#[command(
+    after_help = "What is kept already is not fetched again. The upstream server is asked over all connections but one, which\n\
+                  is left to readers. It ends with the last article, or when the command is ended.\n\n\
+                  Examples:\n  newsreel cache prefetch 'comp.lang.*'\n  \
+                  newsreel cache prefetch --articles 1000 --octets 1GiB --rate 1MiB '*,!*.binaries.*'"
+)]
+pub(super) struct Args {
+    /// The groups
+    #[arg(value_name = "WILDMAT")]
+    groups: String,
+    /// The newest articles of each group: so many numbers
+    #[arg(long, value_name = "NUMBER", default_value_t = 500)]
+    articles: u64,
+    /// Octets in all, about
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = crate::typed::octets)]
+    octets: u64,
+    /// Octets a second, about [default: as fast as it goes]
+    #[arg(long, value_name = "SIZE", default_value = "0", value_parser = crate::typed::octets)]
+    rate: u64,
+    #[command(flatten)]
+    which: Which,
+}
+
+pub(super) fn run(args: &Args) -> Result<()> {
+    // Told before a server is looked for.
+    Wildmat::parse(&args.groups)?;
+    let request = Request::CachePrefetch {
+        wildmat: args.groups.clone(),
+        articles: args.articles,
+        octets: args.octets,
+        octets_per_s: args.rate,
+    };
+    let bar = access::bar();
+    let fetched = args.which.ask_with(&request, &mut |at| {
+        bar.set_length(at.total);
+        bar.set_position(at.done);
+    });
+    bar.finish_and_clear();
+    let fetched = fetched?;
+    match args.which.json {
+        true => output::json(&fetched),
+        false => output::text(&said(&fetched)),
+    }
+}
+
+fn said(fetched: &Value) -> String {
+    let number = |key: &str| fetched[key].as_u64().unwrap_or(0);
+    let (came, asked) = (number("articles"), number("asked"));
+    let groups = count(number("groups"), "group");
+    let mut text = format!(
+        "{} of {groups} fetched, {}",
+        count(came, "article"),
+        octets(&fetched["octets"])
+    );
+    if asked > came {
+        text += &format!("; {} did not come", count(asked - came, "article"));
+    }
+    if number("failed") > 0 {
+        text += &format!(
+            "; {} could not be asked for",
+            count(number("failed"), "group")
+        );
+    }
+    if fetched["is_cut"] == true {
+        text += "; there are more, and --octets ends it here";
+    }
+    text + "\n"
+}

@@ -1,0 +1,228 @@
+//! Fetching before anybody asks: the newest articles of groups, in pipelined windows over several connections at a time.
+//!
+//! What is kept already is not fetched again.  Readers come first: one connection of a server's account is left to them where
+//! there is more than one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use newsreel_net::client::Connect;
+use newsreel_service::{GroupCursor, GroupSelect, NewsService as _, ServiceError};
+use newsreel_wire::overview::OverviewFields;
+use newsreel_wire::wildmat::Wildmat;
+use newsreel_wire::{ArticleNumber, GroupId, GroupName};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::flights::Wanted;
+use super::numbers::{Blocks, Need, Numbers, lines};
+use super::{CServer, Inner};
+use crate::keep::BLOCK_NUMBERS;
+
+/// Articles that are asked for in one round trip.
+const WINDOW: usize = 48;
+
+/// Numbers whose overview is looked at together.
+const NUMBERS: u64 = 8 * BLOCK_NUMBERS;
+
+/// Groups of a list that are looked at together.
+const GROUPS: usize = 256;
+
+/// How much is fetched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PrefetchLimits {
+    /// The newest articles of each group: so many numbers.
+    pub articles: u64,
+    /// Octets in all, about.
+    pub octets: u64,
+    /// Octets a second, about; 0: as fast as it goes.
+    pub octets_per_s: u64,
+}
+
+/// What was fetched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Prefetched {
+    /// Groups that match.
+    pub matching: u64,
+    /// Those of them that were looked at.
+    pub groups: u64,
+    /// Groups of which something could not be had.
+    pub failed: u64,
+    /// Articles that were asked for.
+    pub asked: u64,
+    /// Articles that came.
+    pub articles: u64,
+    /// Octets of those that were asked for, as their overview says.
+    pub octets: u64,
+    /// It ended before all was fetched: there are as many octets as there may be, or nobody wants more.
+    pub is_cut: bool,
+}
+
+/// A prefetch under way.
+struct Fetching<C: Connect> {
+    inner: Arc<Inner<C>>,
+    limits: PrefetchLimits,
+    done: Prefetched,
+    tasks: JoinSet<u64>,
+    begun: Instant,
+}
+
+impl<C: Connect> CServer<C> {
+    /// Fetches the newest articles of the groups that match; `goes_on` is told what was done so far, and says whether more is
+    /// wanted.
+    ///
+    /// # Errors
+    /// When not even the list of groups can be had.
+    pub async fn prefetch(
+        &self,
+        wildmat: &Wildmat,
+        limits: PrefetchLimits,
+        goes_on: &mut impl FnMut(&Prefetched) -> bool,
+    ) -> Result<Prefetched, ServiceError> {
+        let mut fetching = Fetching {
+            inner: Arc::clone(&self.inner),
+            limits,
+            done: Prefetched::default(),
+            tasks: JoinSet::new(),
+            begun: Instant::now(),
+        };
+        let names = self.inner.matching(wildmat).await?;
+        fetching.done.matching = names.len() as u64;
+        for name in names {
+            fetching.done.groups += 1;
+            if fetching.group(&name, goes_on).await.is_err() {
+                fetching.done.failed += 1;
+            }
+            if fetching.done.is_cut {
+                break;
+            }
+        }
+        while fetching.joined().await {}
+        goes_on(&fetching.done);
+        Ok(fetching.done)
+    }
+}
+
+impl<C: Connect> Fetching<C> {
+    /// Waits until one window more has come; whether one was under way.
+    async fn joined(&mut self) -> bool {
+        let joined = self.tasks.join_next().await;
+        let articles = joined.as_ref().and_then(|joined| joined.as_ref().ok());
+        self.done.articles += articles.copied().unwrap_or(0);
+        joined.is_some()
+    }
+
+    async fn group(
+        &mut self,
+        name: &Arc<str>,
+        goes_on: &mut impl FnMut(&Prefetched) -> bool,
+    ) -> Result<(), ServiceError> {
+        let inner = Arc::clone(&self.inner);
+        let (Ok(parsed), Some(facts)) =
+            (GroupName::parse(name.as_bytes()), inner.facts(name).await?)
+        else {
+            return Ok(());
+        };
+        let id = inner.there.group_id(parsed)?;
+        let newest = (facts.high.0 + 1).saturating_sub(self.limits.articles);
+        let mut low = newest.max(facts.low.0);
+        while low <= facts.high.0 {
+            let high = (low + NUMBERS - 1).min(facts.high.0);
+            let range = (ArticleNumber(low), ArticleNumber(high));
+            let known = inner.known((id, name), &facts, range, Need::Lines).await?;
+            // What cannot be kept is not worth fetching.
+            let Some(known) = known else {
+                return Ok(());
+            };
+            for (numbers, octets) in inner.missing(name, known.blocks, range).await? {
+                let most = inner.there.connections(name).saturating_sub(1).max(1);
+                while self.tasks.len() >= most {
+                    self.joined().await;
+                }
+                let is_enough = self.done.octets + octets > self.limits.octets;
+                if is_enough || !goes_on(&self.done) {
+                    self.done.is_cut = true;
+                    return Ok(());
+                }
+                self.fetch((id, name), &numbers, octets);
+                self.pause().await;
+            }
+            low = high + 1;
+        }
+        Ok(())
+    }
+
+    fn fetch(&mut self, (id, name): (GroupId, &Arc<str>), numbers: &[ArticleNumber], octets: u64) {
+        let flights = numbers.iter().filter_map(|number| {
+            // What somebody fetches already is theirs.
+            let begun = self.inner.flights.begin(Wanted::Number(id, *number));
+            Some((*number, begun.ok()?))
+        });
+        let flights: Vec<_> = flights.collect();
+        self.done.asked += flights.len() as u64;
+        self.done.octets += octets;
+        if !flights.is_empty() {
+            let (inner, name) = (Arc::clone(&self.inner), Arc::clone(name));
+            self.tasks
+                .spawn(async move { inner.fetched_in(name, id, flights).await });
+        }
+    }
+
+    /// Waits until no more was fetched than may be in the time.
+    async fn pause(&self) {
+        if let Some(us) = (self.done.octets * 1_000_000).checked_div(self.limits.octets_per_s) {
+            tokio::time::sleep_until(self.begun + Duration::from_micros(us)).await;
+        }
+    }
+}
+
+impl<C: Connect> Inner<C> {
+    /// The groups that match, in order.
+    async fn matching(&self, wildmat: &Wildmat) -> Result<Vec<Arc<str>>, ServiceError> {
+        let select = GroupSelect {
+            wildmat: Some(wildmat),
+            ..GroupSelect::default()
+        };
+        let (mut cursor, mut names) = (GroupCursor::default(), Vec::new());
+        while !cursor.is_done() {
+            let mut visit = |row: newsreel_service::GroupRow<'_>| {
+                names.push(Arc::from(row.name.as_str()));
+            };
+            self.there
+                .groups(select, &mut cursor, GROUPS, &mut visit)
+                .await?;
+        }
+        Ok(names)
+    }
+
+    /// What of a range is there and not kept, in windows, each with its octets.
+    async fn missing(
+        &self,
+        name: &Arc<str>,
+        blocks: Blocks,
+        range: Numbers,
+    ) -> Result<Vec<(Vec<ArticleNumber>, u64)>, ServiceError> {
+        let (name, octets_max) = (Arc::clone(name), self.settings.read_ahead_octets_max);
+        self.on_disk(move |keep| {
+            let mut windows: Vec<(Vec<ArticleNumber>, u64)> = Vec::new();
+            for (number, line) in lines(&blocks, range) {
+                if keep.is_settled(&name, number) {
+                    continue;
+                }
+                let octets = OverviewFields::parse(line).ok().and_then(|line| line.bytes);
+                let octets = octets.unwrap_or(0);
+                match windows.last_mut() {
+                    Some((numbers, all))
+                        if numbers.len() < WINDOW && *all + octets <= octets_max =>
+                    {
+                        numbers.push(number);
+                        *all += octets;
+                    }
+                    _ => windows.push((vec![number], octets)),
+                }
+            }
+            windows
+        })
+        .await
+    }
+}

@@ -12,6 +12,9 @@ pub enum ServiceError {
     Fault(&'static str),
     /// What was asked for is elsewhere, and cannot be had from there at present: 403, or for an article 400 and the end, so that nobody
     /// takes it for gone.
-    #[error("{0}")]
-    Away(&'static str),
+    #[error("the news server elsewhere cannot be asked at present")]
+    Away,
+    /// The same, as nobody is to be asked.
+    #[error("not kept here, and this server is offline; it can be had later")]
+    Offline,
 }

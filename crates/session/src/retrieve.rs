@@ -67,7 +67,7 @@ where
     S: NewsService,
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
-    if matches!(error, ServiceError::Away(_)) {
+    if matches!(error, ServiceError::Away | ServiceError::Offline) {
         core.reply_parts(&[b"400 ", error.to_string().as_bytes()]);
         core.ending = Some(End::Away);
     } else {

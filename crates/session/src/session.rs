@@ -7,7 +7,7 @@
 
 use std::future::poll_fn;
 use std::io;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -520,7 +520,8 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
         let core = &mut self.core;
         if let Some(post) = core.post.take() {
             let (service, connection) = (Arc::clone(&core.service), Arc::clone(&core.connection));
-            Self::await_taking(core, Box::pin(service.post(post, &connection))).await?;
+            let mut taking = Box::pin(service.post(post, &connection));
+            Self::await_taking(core, taking.as_mut()).await?;
         }
         let Some(scratch) = &mut core.scratch else {
             return Ok(());
@@ -530,17 +531,20 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
         }
         let mut batch = std::mem::take(&mut scratch.batch);
         let (service, connection) = (Arc::clone(&core.service), Arc::clone(&core.connection));
-        Self::await_taking(core, service.transfer(&mut batch, &connection)).await?;
+        {
+            let taking = pin!(service.transfer(&mut batch, &connection));
+            Self::await_taking(core, taking).await?;
+        }
         scratch_of(&mut core.scratch).batch = batch;
         Ok(())
     }
 
-    /// Waits until what was handed over is taken, giving answers that come meanwhile.
+    /// Waits until what was handed over is taken, giving answers that come meanwhile.  The taking stays where it is: a task that
+    /// was given it would have room for it twice.
     async fn await_taking(
         core: &mut Core<S, Io>,
-        taking: impl Future<Output = ()>,
+        mut taking: Pin<&mut impl Future<Output = ()>>,
     ) -> Result<(), End> {
-        let mut taking = pin!(taking);
         while poll_fn(|cx| Self::poll_taking(core, cx, taking.as_mut())).await {
             answers::settle(core);
             core.flush().await?;
@@ -552,7 +556,7 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
     fn poll_taking(
         core: &mut Core<S, Io>,
         cx: &mut Context<'_>,
-        taking: std::pin::Pin<&mut impl Future<Output = ()>>,
+        taking: Pin<&mut impl Future<Output = ()>>,
     ) -> Poll<bool> {
         if taking.poll(cx).is_ready() {
             return Poll::Ready(false);

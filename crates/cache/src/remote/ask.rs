@@ -12,12 +12,10 @@ use newsreel_wire::range::parse_number;
 use super::one::One;
 
 /// What readers are told when the server cannot answer.
-pub(super) const NO_ANSWER: ServiceError =
-    ServiceError::Away("the news server elsewhere cannot be asked at present");
+pub(super) const NO_ANSWER: ServiceError = ServiceError::Away;
 
 /// What they are told of what is not kept when nobody elsewhere is asked.
-const OFFLINE: ServiceError =
-    ServiceError::Away("not kept here, and this server is offline; it can be had later");
+const OFFLINE: ServiceError = ServiceError::Offline;
 
 /// A question on a connection: `asked!(self, client => body)`.  The body may run twice, so it begins by clearing what it fills.
 macro_rules! asked {

@@ -22,10 +22,10 @@ use crate::{output, pulling};
                   Examples:\n  newsreel pull news.example.org 'comp.*' '!comp.binaries.*'\n  newsreel pull --list\n  newsreel pull upstream --dry-run"
 )]
 pub(crate) struct Args {
-    /// A [[pull]] of the configuration, or a server
+    /// A `[[pull]]` of the configuration, or a server
     #[arg(required_unless_present = "list")]
     host: Option<String>,
-    /// Groups [default: `groups` of the [[pull]]]
+    /// Groups [default: its `groups` in the configuration]
     wildmats: Vec<String>,
     /// Say how the pulls of the configuration stand
     #[arg(long, conflicts_with_all = ["host", "wildmats", "dry_run"])]

@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, yield_now};
+use tokio::time::{Instant, sleep_until};
 
 use crate::config::ListenConfig;
 use crate::drain::{Drain, DrainWatch};
@@ -23,6 +24,12 @@ use crate::lines::LineLimit;
 
 /// How long accept pauses when the system has no room for another connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// So many connections are let in within [`LET_IN_TIME`], 4,000 a second; others wait in the kernel's backlog.
+pub const LET_IN_AT_ONCE: u32 = 16;
+
+/// See [`LET_IN_AT_ONCE`].
+pub const LET_IN_TIME: Duration = Duration::from_millis(4);
 
 /// Bound sockets, not yet accepting.
 #[derive(Debug)]
@@ -77,9 +84,28 @@ impl Listeners {
     }
 
     /// Accepts until draining starts, then waits for the connections to end; returns how many had to be cut.
-    pub async fn run<S, F>(self, mut serve: S) -> usize
+    ///
+    /// A task among those of the connections: many that come at once take turns with those that are there.
+    pub async fn run<S, F>(self, serve: S) -> usize
     where
-        S: FnMut(TcpStream, Admission) -> F,
+        S: FnMut(TcpStream, Admission) -> F + Send + 'static,
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let mut accepting = JoinSet::new();
+        accepting.spawn(self.accept(serve));
+        match accepting.join_next().await {
+            Some(Ok(cut)) => cut,
+            Some(Err(error)) => {
+                tracing::error!(target: "newsreel::net", %error, "the task that accepts failed");
+                0
+            }
+            None => 0,
+        }
+    }
+
+    async fn accept<S, F>(self, mut serve: S) -> usize
+    where
+        S: FnMut(TcpStream, Admission) -> F + Send + 'static,
         F: Future<Output = ()> + Send + 'static,
     {
         let Self {
@@ -93,6 +119,7 @@ impl Listeners {
         let lines = LineLimit::default();
         let mut connections = JoinSet::new();
         let mut first = 0;
+        let mut pauses = Pauses::default();
         loop {
             let event =
                 poll_fn(|cx| next_event(cx, &sockets, &mut first, &mut connections, &mut watch));
@@ -102,6 +129,7 @@ impl Listeners {
                         admission.is_tls = is_tls;
                         prepare(&stream, keepalive);
                         connections.spawn(serve(stream, admission));
+                        pauses.between().await;
                     }
                     Err(refusal) => {
                         if let Some(more) = lines.admit() {
@@ -127,6 +155,33 @@ impl Listeners {
         }
         drop(sockets);
         join_all(connections, drain_for).await
+    }
+}
+
+/// Keeps those who come from taking all of the processor's time.
+struct Pauses {
+    since: Instant,
+    let_in: u32,
+}
+
+impl Default for Pauses {
+    fn default() -> Self {
+        Self {
+            since: Instant::now(),
+            let_in: 0,
+        }
+    }
+}
+
+impl Pauses {
+    /// Somebody was let in: others go on before the next is.
+    async fn between(&mut self) {
+        self.let_in += 1;
+        if self.let_in < LET_IN_AT_ONCE {
+            return yield_now().await;
+        }
+        sleep_until(self.since + LET_IN_TIME).await;
+        *self = Self::default();
     }
 }
 

@@ -90,6 +90,11 @@ impl Framer {
         self.skipped.is_some()
     }
 
+    /// Whether what comes is thrown away: the rest of a line that is too long, or of an article that is too large.
+    pub(crate) const fn is_dropping(&self) -> bool {
+        self.is_skipping() || matches!(self.state, State::Dropping)
+    }
+
     /// Looks at the front of `buf`, which must begin where the last answer's `used` left it; asked again without
     /// dropping, a [`Framed::Line`] is answered again.
     pub(crate) fn next(&mut self, buf: &[u8]) -> Framed {

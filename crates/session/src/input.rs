@@ -8,7 +8,7 @@ use std::io;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf, BufMut as _, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use crate::memory::{Account, Hold, NoRoom};
@@ -22,6 +22,9 @@ const ROOM_BYTES_MIN: usize = 8 << 10;
 
 /// The first chunk of a connection, and of one that sends little at a time.
 const SMALL_CHUNK_BYTES: usize = 16 << 10;
+
+/// A read takes no more than this: copying an article of megabytes at once would keep other connections waiting.
+pub(crate) const READ_BYTES_MAX: usize = 64 << 10;
 
 /// Beyond the largest article: its terminator and what was pipelined behind it.
 const ARTICLE_SLACK_BYTES: usize = 4 << 10;
@@ -87,7 +90,8 @@ impl Input {
         if !self.make_room() {
             return Poll::Ready(Err(io::ErrorKind::OutOfMemory.into()));
         }
-        let reading = pin!(io.read_buf(&mut self.buf));
+        let mut room = (&mut self.buf).limit(READ_BYTES_MAX);
+        let reading = pin!(io.read_buf(&mut room));
         match Future::poll(reading as Pin<&mut _>, cx) {
             Poll::Ready(Ok(0)) => {
                 self.eof = true;

@@ -33,7 +33,7 @@ mod spec;
 pub use config::SessionConfig;
 pub use end::End;
 pub use framer::RESPONSE_OCTETS_MAX;
-pub use link::LINGER_OCTETS_MAX;
+pub use link::{DROPPING_PAUSE, LINGER_OCTETS_MAX};
 pub use lists::{Lists, ListsConfig};
 pub use metrics::{Metrics, MetricsSnapshot};
 pub use session::{Shared, serve};

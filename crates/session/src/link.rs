@@ -6,6 +6,7 @@ use std::future::poll_fn;
 use std::io::IoSlice;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use newsreel_net::access::Pace;
 use newsreel_net::{Deflatable, DrainWatch};
@@ -13,12 +14,16 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 
 use crate::end::End;
-use crate::input::Input;
+use crate::input::{Input, READ_BYTES_MAX};
 use crate::metrics::{Metrics, Tally};
 use crate::pulse::{Pulse, Waiting};
+use crate::session::Shared;
 
 /// What is still read, and thrown away, from a connection that we end, octets.
 pub const LINGER_OCTETS_MAX: usize = 16 << 20;
+
+/// Between two reads of what is thrown away, each of up to 64 KiB, of all connections together.
+pub const DROPPING_PAUSE: Duration = Duration::from_millis(1);
 
 #[derive(Debug)]
 pub(crate) struct Link<Io> {
@@ -105,7 +110,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Link<Io> {
     }
 
     /// Closes our half, then takes what still comes, so that our last reply is not lost with a reset.
-    pub(crate) async fn linger(&mut self, input: &mut Input) {
+    pub(crate) async fn linger(&mut self, shared: &Shared, input: &mut Input) {
         let lingering = async {
             let flushed = poll_fn(|cx| Pin::new(&mut self.io).poll_shutdown(cx)).await;
             let mut dropped = 0;
@@ -115,8 +120,11 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Link<Io> {
                     Ok(len @ 1..) => dropped += len,
                     _ => break,
                 }
+                if dropped >= READ_BYTES_MAX {
+                    shared.throw_away().await;
+                }
             }
         };
-        let _ = tokio::time::timeout(std::time::Duration::from_secs(2), lingering).await;
+        let _ = tokio::time::timeout(Duration::from_secs(2), lingering).await;
     }
 }

@@ -21,8 +21,8 @@ use newsreel_service::{
 use newsreel_wire::MessageId;
 use newsreel_wire::nntp::line::{BadLine, Command};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::Semaphore;
-use tokio::task::coop::consume_budget;
+use tokio::sync::{Mutex, Semaphore};
+use tokio::task::{coop::consume_budget, yield_now};
 
 use crate::answers;
 use crate::commands::{Verb, authinfo};
@@ -31,8 +31,8 @@ use crate::core::{Core, Incoming, scratch_of};
 use crate::dispatch;
 use crate::end::End;
 use crate::framer::{Framed, Framer};
-use crate::input::Input;
-use crate::link::Link;
+use crate::input::{Input, READ_BYTES_MAX};
+use crate::link::{DROPPING_PAUSE, Link};
 use crate::lists::Lists;
 use crate::memory::Budget;
 use crate::metrics::{Metrics, Tally};
@@ -54,9 +54,18 @@ pub struct Shared {
     pub(crate) memory: Arc<Budget>,
     /// Connections that may still be compressed.
     pub(crate) compressed: Arc<Semaphore>,
+    /// Whose turn it is to throw away what comes.
+    dropping: Mutex<()>,
 }
 
 impl Shared {
+    /// Waits for leave to throw away the next 64 KiB.  All connections together have it once in [`DROPPING_PAUSE`], so what
+    /// is of no use takes little of the processor, however many send it.
+    pub(crate) async fn throw_away(&self) {
+        let _turn = self.dropping.lock().await;
+        tokio::time::sleep(DROPPING_PAUSE).await;
+    }
+
     /// Sessions begun with this have these limits and count here; a changed configuration gets a new one.
     #[must_use]
     pub fn new(config: SessionConfig, lists: Lists, metrics: Arc<Metrics>) -> Arc<Self> {
@@ -67,6 +76,7 @@ impl Shared {
                 config.article_room(),
             )),
             compressed: Arc::new(Semaphore::new(config.compressed_connections_max)),
+            dropping: Mutex::new(()),
             config,
             lists,
             metrics,
@@ -124,6 +134,8 @@ where
 struct Session<S, Io> {
     input: Input,
     framer: Framer,
+    /// Octets that have come since other connections went on.
+    came: usize,
     core: Core<S, Io>,
 }
 
@@ -217,6 +229,7 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
                 memory.clone(),
             ),
             framer: Framer::new(config.article_bytes_max),
+            came: 0,
             core: Core {
                 features: service.features(),
                 service,
@@ -285,7 +298,10 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
         self.core.service.release(&self.core.connection);
         let goes_on = end == End::StartTls;
         if !goes_on && !matches!(end, End::PeerClosed | End::Broken | End::WriteStalled) {
-            self.core.link.linger(&mut self.input).await;
+            self.core
+                .link
+                .linger(&self.core.shared, &mut self.input)
+                .await;
         }
         end
     }
@@ -317,10 +333,7 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
         match poll_fn(|cx| self.poll_wait(cx, reading, owed > 0)).await {
             Woken::Read(len) => {
                 self.core.shared.metrics.add(Tally::OctetsIn, len as u64);
-                if self.core.is_compressed() {
-                    // A little that comes may inflate to much, which does not keep other connections waiting.
-                    consume_budget().await;
-                }
+                self.others_go_on(len).await;
                 Ok(())
             }
             Woken::Closed | Woken::Drain => Ok(()),
@@ -329,6 +342,19 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
                 Ok(())
             }
             Woken::Ended(end) => Err(end),
+        }
+    }
+
+    /// Who sends much, or what inflates to much, does not keep other connections waiting.
+    async fn others_go_on(&mut self, came: usize) {
+        self.came += came;
+        if self.came < READ_BYTES_MAX {
+            return;
+        }
+        self.came = 0;
+        match self.framer.is_dropping() {
+            true => self.core.shared.throw_away().await,
+            false => yield_now().await,
         }
     }
 
@@ -386,6 +412,7 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
             input,
             framer,
             core,
+            ..
         } = self;
         let line = input.octets().get(..len).unwrap_or_default();
         let command = Command::parse(line);
@@ -592,6 +619,7 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
             input,
             framer,
             core,
+            ..
         } = self;
         if owed {
             let scratch = scratch_of(&mut core.scratch);

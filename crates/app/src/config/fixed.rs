@@ -316,6 +316,23 @@ fn of_the_server() -> Vec<Fixed> {
             "it is thrown away; the time alone would be enough",
         ),
         row(
+            "What is thrown away of a line that is too long or an article that is too large",
+            format!(
+                "64KiB in {}ms",
+                newsreel_session::DROPPING_PAUSE.as_millis()
+            ),
+            "who sends such things takes little of the processor from others",
+        ),
+        row(
+            "Connections that are let in",
+            format!(
+                "{} in {}ms",
+                newsreel_net::LET_IN_AT_ONCE,
+                newsreel_net::LET_IN_TIME.as_millis()
+            ),
+            "a flood of them waits in the kernel's backlog, and leaves the processor to those who are there",
+        ),
+        row(
             "A request to the control socket",
             octets(REQUEST_OCTETS_MAX),
             "only the server's own user and root may send one, and `group import` sends many small ones",

@@ -391,7 +391,8 @@ async fn until_drained(
     for address in &caching.addresses {
         tracing::info!(target: "newsreel::server", %address, "listening");
     }
-    let serving = listeners.run(|stream, admission| front::session(&caching, stream, admission));
+    let front = Arc::clone(&caching);
+    let serving = listeners.run(move |stream, admission| front::session(&front, stream, admission));
     let connections_max = caching.config.server.control_connections_max as usize;
     let answering = control.run(Arc::clone(&caching), connections_max, drain.watch());
     // Whether the server elsewhere is there is known before the first reader comes; that it is not is told by who asks it.

@@ -3,10 +3,12 @@
 //! Invariant: a reply that is not what was asked for, or a connection that is lost, is an error and no figure.
 
 use std::net::TcpStream;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustix::process::setpriority_process;
+use rustix::thread::gettid;
 
 use super::{Measure, Measured};
 use crate::attack::{Attack, Target};
@@ -28,8 +30,26 @@ const OVERVIEWS: usize = 4;
 const READERS: usize = 4;
 const READ_RATE: f64 = 500.0;
 
-/// The priority of attackers: nothing of what somebody else wants.
-const LEAST_PRIORITY: i32 = 19;
+/// Gives this thread a policy of the scheduler, by the program that everybody has for it.
+fn schedule(policy: &str, priority: &str) -> bool {
+    let thread = gettid().as_raw_pid().to_string();
+    let mut program = Command::new("chrt");
+    let asked = program.args([policy, "--pid", priority, &thread]);
+    let done = asked.stdin(Stdio::null()).stderr(Stdio::null()).status();
+    done.is_ok_and(|status| status.success())
+}
+
+/// An attacker runs only where nobody else wants to; where that is refused, the figure is the worse for it.
+fn stand_back() {
+    if !schedule("--idle", "0") {
+        let _ = setpriority_process(None, 19);
+    }
+}
+
+/// A reader runs when it wants to, so that its figure is the server's; where that is refused, it is the machine's too.
+fn come_first() {
+    schedule("--fifo", "1");
+}
 
 /// A server at work, and what it is to be asked for.
 #[derive(Debug)]
@@ -149,8 +169,7 @@ impl Place<'_> {
     }
 
     fn again_and_again(&self, attack: &Attack, is_over: &AtomicBool) -> Result<(), Error> {
-        // Of this thread alone; where it is refused, the figure is the worse for it.
-        let _ = setpriority_process(None, LEAST_PRIORITY);
+        stand_back();
         let mut held: Vec<TcpStream> = Vec::new();
         while !is_over.load(Ordering::Relaxed) {
             if held.is_empty() {
@@ -163,11 +182,18 @@ impl Place<'_> {
     }
 
     fn reader(&self) -> Result<Report, Error> {
-        self.read(ReadArgs::new(LoadArgs {
+        let args = ReadArgs::new(LoadArgs {
             connections: READERS,
             rate: Some(READ_RATE),
             ..self.load()
-        }))
+        });
+        std::thread::scope(|scope| {
+            let reading = scope.spawn(|| {
+                come_first();
+                self.read(args)
+            });
+            reading.join().map_err(|_| Error::WorkerLost)?
+        })
     }
 
     fn load(&self) -> LoadArgs {

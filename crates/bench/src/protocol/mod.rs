@@ -1,7 +1,8 @@
 //! What is asked of the protocol in speed: posts, readers in TLS, compressed overviews, and a reader beside attackers.
 //!
 //! Invariant: what is compared is measured in turn on the same server, in rounds with fresh ones, and only figures of the same
-//! round make a ratio.  Attackers have what the server and the reader leave of the processors: elsewhere they have their own.
+//! round make a ratio.  Attackers have what the server and the reader leave of the processors, and the reader comes first:
+//! elsewhere they have their own, and what one of them waits for this machine says nothing of the server.
 
 mod measure;
 mod page;

@@ -6,6 +6,7 @@ mod upstream;
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use newsreel_net::{Admission, Drain, Limits, ListenConfig, Listeners};
@@ -59,6 +60,35 @@ async fn echoes(stream: &mut TcpStream) -> bool {
     let mut buf = [0; 1];
     stream.write_all(b"x").await.unwrap();
     matches!(stream.read(&mut buf).await, Ok(1))
+}
+
+/// A hundred that come at once were all let in before anybody who was there had a turn.
+#[tokio::test]
+async fn who_comes_takes_turns_with_who_is_there() {
+    let limits = Limits::new(&config(1000));
+    let listeners = Listeners::bind(&config(1000), limits, Drain::new()).unwrap();
+    let address = listeners.addresses()[0];
+    let came: Vec<_> = (0..100)
+        .map(|_| std::net::TcpStream::connect(address).unwrap())
+        .collect();
+    let let_in = Arc::new(AtomicUsize::new(0));
+    let counting = let_in.clone();
+    let accepting = listeners.run(move |stream, admission| {
+        counting.fetch_add(1, Ordering::Relaxed);
+        echo(stream, admission)
+    });
+    let mut turns = 0;
+    let others = async {
+        while let_in.load(Ordering::Relaxed) < came.len() {
+            turns += 1;
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        _ = accepting => {}
+        () = others => {}
+    }
+    assert!(turns >= came.len(), "only {turns} turns");
 }
 
 #[tokio::test]

@@ -221,6 +221,41 @@ async fn long_replies_let_others_have_their_turn() {
     }
 }
 
+/// What had come of an article of megabytes, or of a line of them, was read in one turn, and a reader beside it waited for milliseconds.
+#[tokio::test]
+async fn who_sends_much_lets_others_have_their_turn() {
+    const MUCH: u64 = 8 << 20;
+    for begun in ["", "TAKETHIS <1@t>\r\n"] {
+        let service = driver(SessionConfig::default()).service;
+        let config = SessionConfig::default();
+        let shared = Shared::new(config, Lists::default(), Arc::default());
+        let sent = begun.as_bytes().chain(tokio::io::repeat(b'x').take(MUCH));
+        let io = tokio::io::join(sent.chain(&b"\r\n.\r\nQUIT\r\n"[..]), tokio::io::sink());
+        let connection = Connection::new(ConnectionId(1), Some(ADDRESS), None);
+        let session = serve(
+            Stream::Plain(io),
+            service,
+            shared,
+            connection,
+            Door::open(Grant::everything("memory"), ADDRESS),
+            Drain::new().watch(),
+        );
+        let mut turns = 0;
+        let others = async {
+            loop {
+                turns += 1;
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            biased;
+            _ = session => {}
+            () = others => {}
+        }
+        assert!(turns >= MUCH / (64 << 10), "only {turns} turns");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn everything_is_counted() {
     let mut driver = driver(SessionConfig::default());

@@ -92,7 +92,8 @@ pub(crate) enum Verb {
     Compare(compare::CompareOptions),
     /// Measure what is asked of the protocol: posts, TLS, compression, and a reader beside attackers
     #[command(
-        after_help = "Attackers and reader share this machine with the server: attackers get what the others leave of its processors.\n\n\
+        after_help = "Attackers and reader share this machine with the server: attackers get what the others leave of its processors, and the reader \
+                      comes first (chrt, as root).\n\n\
                       Example:\n  newsreel bench protocol --directory /tmp/protocol --report protocol.md"
     )]
     Protocol(protocol::Options),

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use newsreel_index::{Error as IndexError, HistoryEntry};
-use newsreel_service::{Connection, GroupStatus, OfferedId, Outcome, Reject, Transfer};
+use newsreel_service::{Connection, GroupStatus, Neighbour, OfferedId, Outcome, Reject, Transfer};
 use newsreel_store::{Chosen, FileFormat, RuleSubject};
 use newsreel_wire::article::{ArticleFacts, Control, Headers, Known, RelayFacts, check_relay};
 use newsreel_wire::path::{self, Diagnostic};
@@ -69,6 +69,8 @@ pub(crate) struct Candidate {
     pub(crate) expires: Option<UnixTime>,
     /// A control message: it is kept even where no group files it.
     pub(crate) is_control: bool,
+    /// It came from a configured peer whose name is not the first in Path.
+    pub(crate) is_mismatched: bool,
     /// What it asks of the server.
     pub(crate) asked: Option<Box<Asked>>,
     /// What it was given elsewhere, if it comes from there.
@@ -108,8 +110,10 @@ impl Candidate {
 #[derive(Debug)]
 pub(crate) struct CandidateBatch {
     pub(crate) sink: Arc<Connection>,
+    /// The configured peer they come from.
+    pub(crate) neighbour: Option<Arc<Neighbour>>,
     /// What goes in front of the content of Path: our name and the diagnostic.
-    pub(crate) path_entry: Vec<u8>,
+    pub(crate) path_entry: PathEntry,
     /// They are injected here.
     pub(crate) is_posted: bool,
     pub(crate) candidates: Vec<Candidate>,
@@ -121,8 +125,54 @@ pub(crate) struct CandidateBatch {
     pub(crate) permit: Option<OwnedSemaphorePermit>,
 }
 
+/// What goes in front of the content of Path, for who is whom Path says and, behind it, for who is not.
+#[derive(Debug, Default)]
+pub(crate) struct PathEntry {
+    octets: Vec<u8>,
+    mismatch_at: usize,
+}
+
+impl PathEntry {
+    /// It, for an article.
+    pub(crate) fn of(&self, is_mismatched: bool) -> &[u8] {
+        let (usual, mismatch) = self
+            .octets
+            .split_at_checked(self.mismatch_at)
+            .unwrap_or_default();
+        if is_mismatched { mismatch } else { usual }
+    }
+
+    /// Our name with the diagnostic of RFC 5537 section 3.2.1: `!!` for a peer that is who the Path says, `.MISMATCH.` for
+    /// one that is not, `.SEEN.` when only the address is known, `.POSTED` for what is injected here.  Ends with the delimiter.
+    fn write(
+        &mut self,
+        identity: &str,
+        from: &Connection,
+        neighbour: Option<&Neighbour>,
+        origin: Origin,
+    ) {
+        let out = &mut self.octets;
+        out.clear();
+        match (origin, neighbour, from.address()) {
+            (Origin::Post(address), ..) => {
+                let address = address.map(|address| address.to_string());
+                path::write_prefix(identity, Diagnostic::Posted(address.as_deref()), out);
+            }
+            (Origin::Peer, Some(_), _) => path::write_prefix(identity, Diagnostic::Match, out),
+            (Origin::Peer, None, Some(address)) => {
+                path::write_prefix(identity, Diagnostic::Seen(&address.to_string()), out);
+            }
+            (Origin::Peer, None, None) => path::write_prefix(identity, Diagnostic::None, out),
+        }
+        self.mismatch_at = out.len();
+        if let Some(neighbour) = neighbour {
+            path::write_prefix(identity, Diagnostic::Mismatch(neighbour.name()), out);
+        }
+    }
+}
+
 /// A batch's memory: candidates, overview text, Path entry.
-type BatchMemory = (Vec<Candidate>, Vec<u8>, Vec<u8>);
+type BatchMemory = (Vec<Candidate>, Vec<u8>, PathEntry);
 
 /// Judges articles; keeps the memory of batches for the next ones.
 #[derive(Debug, Default)]
@@ -144,9 +194,11 @@ impl Accept {
         origin: Origin,
     ) -> CandidateBatch {
         let (candidates, text, mut path_entry) = self.pool.lock().pop().unwrap_or_default();
-        write_path_entry(&mut path_entry, &shared.path_identity, from, origin);
+        let neighbour = from.peer().filter(|_| origin == Origin::Peer);
+        path_entry.write(&shared.path_identity, from, neighbour.as_deref(), origin);
         CandidateBatch {
             sink: Arc::clone(from),
+            neighbour,
             path_entry,
             is_posted: matches!(origin, Origin::Post(_)),
             candidates,
@@ -172,7 +224,6 @@ impl Accept {
     pub(crate) fn recycle(&self, mut batch: CandidateBatch) {
         batch.candidates.clear();
         batch.text.clear();
-        batch.path_entry.clear();
         let mut pool = self.pool.lock();
         if pool.len() < POOL_MAX && batch.text.capacity() <= TEXT_KEPT_MAX {
             pool.push((batch.candidates, batch.text, batch.path_entry));
@@ -187,23 +238,6 @@ pub(crate) enum Origin {
     Peer,
     /// Injected here, by somebody at this address if it may be told.
     Post(Option<IpAddr>),
-}
-
-/// Our Path entry with the diagnostic of RFC 5537 section 3.2.1: `!!` for a peer that is who the
-/// Path says, `.SEEN.` when only the address is known, `.POSTED` for what is injected here.  Ends with the delimiter.
-fn write_path_entry(out: &mut Vec<u8>, identity: &str, from: &Connection, origin: Origin) {
-    out.clear();
-    if let Origin::Post(address) = origin {
-        let address = address.map(|address| address.to_string());
-        return path::write_prefix(identity, Diagnostic::Posted(address.as_deref()), out);
-    }
-    match (from.peer(), from.address()) {
-        (Some(_), _) => path::write_prefix(identity, Diagnostic::Match, out),
-        (None, Some(address)) => {
-            path::write_prefix(identity, Diagnostic::Seen(&address.to_string()), out);
-        }
-        (None, None) => path::write_prefix(identity, Diagnostic::None, out),
-    }
 }
 
 /// What the history says of the id that an article was offered under.
@@ -268,10 +302,7 @@ pub(crate) fn judge(
     if relay.message_id.as_bytes() != transfer.offered.as_bytes() {
         return Err(Reject::OtherMessageId.into());
     }
-    // The log has sixteen bits for the length of Path.
-    if relay.path.content().len() + batch.path_entry.len() > usize::from(u16::MAX) {
-        return Err(Reject::HeadTooLarge.into());
-    }
+    let is_mismatched = held_against_path(&relay, batch)?;
     match looked_up.found {
         Ok(None) => {}
         Ok(Some(_)) => return Err(Outcome::Duplicate),
@@ -316,10 +347,31 @@ pub(crate) fn judge(
             .map(|locks| span_of(wire, locks)),
         expires: relay.expires,
         is_control: control.is_some(),
+        is_mismatched,
         asked: control::asked(shared, &policy, &headers, &relay),
         kept: None,
     });
     Ok(())
+}
+
+/// Whether the peer it comes from is not who Path says; what it may not send is refused.
+fn held_against_path(relay: &RelayFacts<'_>, batch: &CandidateBatch) -> Result<bool, Reject> {
+    let neighbour = batch.neighbour.as_deref();
+    let is_mismatched = neighbour.is_some_and(|it| it.diagnostic(&relay.path) != Diagnostic::Match);
+    // The log has sixteen bits for the length of Path.
+    let entry = batch.path_entry.of(is_mismatched);
+    if relay.path.content().len() + entry.len() > usize::from(u16::MAX) {
+        return Err(Reject::HeadTooLarge);
+    }
+    if let Some(neighbour) = neighbour {
+        if !neighbour.takes_groups(relay.newsgroups) {
+            return Err(Reject::NotFromPeer);
+        }
+        if is_mismatched {
+            neighbour.count_mismatch();
+        }
+    }
+    Ok(is_mismatched)
 }
 
 /// What any relaying agent must check.
@@ -502,6 +554,7 @@ pub(crate) mod tests {
             locks: None,
             expires: None,
             is_control: false,
+            is_mismatched: false,
             asked: None,
             kept: None,
         }

@@ -26,7 +26,7 @@ use newsreel_wire::{
 };
 use serde::Serialize;
 
-use crate::accept::{Candidate, CandidateBatch, Kept, small, span, span_of};
+use crate::accept::{Candidate, CandidateBatch, Kept, PathEntry, small, span, span_of};
 use crate::config::Mode;
 use crate::engine::Engine;
 use crate::error::Error;
@@ -307,15 +307,14 @@ impl Attach<'_> {
             return Ok(());
         };
         let is_again = self.is_again(hash);
-        if self.what.dry_run && is_again {
-            self.report.known += 1;
-            return Ok(());
-        }
         if !is_again {
             self.number(&places);
         }
         if self.what.dry_run {
-            self.report.taken += 1;
+            match is_again {
+                true => self.report.known += 1,
+                false => self.report.taken += 1,
+            }
             return Ok(());
         }
         let (xref, locks) = (headers.get(Known::Xref), headers.content(Known::CancelLock));
@@ -343,6 +342,7 @@ impl Attach<'_> {
                 groups: places.iter().map(|(group, _)| *group).collect(),
                 locks: locks.map(|locks| span_of(wire, locks)),
                 is_control: headers.get(Known::Control).is_some(),
+                is_mismatched: false,
                 asked: None,
                 expires: article::expires(&headers),
                 kept: Some(Box::new(Kept { arrival, places })),
@@ -354,7 +354,8 @@ impl Attach<'_> {
     fn put(&mut self, headers: &Headers<'_>, candidate: Candidate) {
         let batch = self.batch.get_or_insert_with(|| CandidateBatch {
             sink: Arc::clone(&self.sink),
-            path_entry: Vec::new(),
+            neighbour: None,
+            path_entry: PathEntry::default(),
             is_posted: false,
             candidates: Vec::new(),
             next: 0,

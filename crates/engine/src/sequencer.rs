@@ -386,7 +386,8 @@ impl Sequencer {
         let is_fed = candidate.kept.is_none() && self.shared.feeds.are_there();
         let sequence = Sequence(self.next.0 + u64::from(expires.is_some()) + u64::from(is_fed));
         let placed = {
-            let (parts, head_len) = filing::parts(candidate, &batch.path_entry, &self.scratch.xref);
+            let entry = batch.path_entry.of(candidate.is_mismatched);
+            let (parts, head_len) = filing::parts(candidate, entry, &self.scratch.xref);
             self.store.place(&Place {
                 sequence,
                 arrival,
@@ -481,12 +482,13 @@ impl Sequencer {
         token: &Token,
         numbers: &[(GroupId, ArticleNumber)],
     ) {
+        let path_entry = batch.path_entry.of(candidate.is_mismatched);
         let octets = candidate.octets
-            + u32::try_from(batch.path_entry.len() + self.scratch.xref.len()).unwrap_or(0);
+            + u32::try_from(path_entry.len() + self.scratch.xref.len()).unwrap_or(0);
         let article = &candidate.article[..];
         let id = candidate.id();
         let path = &article[candidate.path.start as usize..candidate.path.end as usize];
-        let path_len = batch.path_entry.len() + path.len();
+        let path_len = path_entry.len() + path.len();
         let out = self.open.frame.record(kind::ARTICLE);
         record::encode_article_head(
             out,
@@ -498,7 +500,7 @@ impl Sequencer {
             (id.len(), path_len),
         );
         out.extend_from_slice(id);
-        out.extend_from_slice(&batch.path_entry);
+        out.extend_from_slice(path_entry);
         out.extend_from_slice(path);
         if !numbers.is_empty() {
             out.extend_from_slice(&batch.text[candidate.line.clone()]);

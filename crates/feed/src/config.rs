@@ -5,6 +5,9 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+use newsreel_net::access::{AccessRule, Rules};
+use newsreel_service::Neighbour;
+use newsreel_wire::Wildmat;
 use serde::{Deserialize, Serialize};
 
 use crate::filter::Filter;
@@ -100,6 +103,21 @@ pub struct PeerConfig {
     pub clear_text: bool,
     /// Whether connections are compressed, where the peer can (COMPRESS DEFLATE).
     pub compress: bool,
+    /// Addresses and networks that it connects from, as in `[[access]]`. A connection that meets all that is given of this and the next
+    /// two is the peer's: it may feed, whatever `[[access]]` says, and Path is held against the peer's names. Nothing given: none is.
+    pub from_addresses: Vec<String>,
+    /// Names in certificates that it shows (`tls.clients`), as in `[[access]]`.
+    pub from_certificates: Vec<String>,
+    /// Users as whom it logs in, as in `[[access]]`.
+    pub from_users: Vec<String>,
+    /// Whether it is known over TLS only.
+    pub from_tls: bool,
+    /// Groups that are taken from it, a wildmat: an article with one of them is, unless it has one that meets a poison pattern (`@`).
+    pub from_groups: String,
+    /// Groups that it may read, a wildmat; empty: none.
+    pub from_read: String,
+    /// Connections that it may have at the same time; 0: any number.
+    pub from_connections_max: u32,
     /// What goes to it. Each has its own filter, its own connections and its own place in the log; an article goes out by each
     /// that lets it through.
     pub feed: Vec<FeedConfig>,
@@ -120,12 +138,35 @@ impl Default for PeerConfig {
             password_file: PathBuf::new(),
             clear_text: false,
             compress: false,
+            from_addresses: Vec::new(),
+            from_certificates: Vec::new(),
+            from_users: Vec::new(),
+            from_tls: false,
+            from_groups: "*".to_owned(),
+            from_read: String::new(),
+            from_connections_max: 0,
             feed: vec![FeedConfig::default()],
         }
     }
 }
 
 impl PeerConfig {
+    /// Whether it is sent to as by another configuration: other feeds, and what comes from it, do not count.
+    pub(crate) fn sends_as(&self, other: &Self) -> bool {
+        let sending = |peer: &Self| Self {
+            from_addresses: Vec::new(),
+            from_certificates: Vec::new(),
+            from_users: Vec::new(),
+            from_tls: false,
+            from_groups: String::new(),
+            from_read: String::new(),
+            from_connections_max: 0,
+            feed: Vec::new(),
+            ..peer.clone()
+        };
+        sending(self) == sending(other)
+    }
+
     /// Host and port, if both are there.
     pub(crate) fn place(&self) -> Option<(&str, u16)> {
         let (host, port) = self.address.rsplit_once(':')?;
@@ -135,6 +176,59 @@ impl PeerConfig {
             .unwrap_or(host);
         let port = port.parse().ok().filter(|port| *port > 0)?;
         (!host.is_empty()).then_some((host, port))
+    }
+
+    /// The entry of `[[access]]` that it stands for: who is known for it, and what they may do.
+    #[must_use]
+    pub fn access(&self) -> Option<AccessRule> {
+        let given = [
+            &self.from_addresses,
+            &self.from_certificates,
+            &self.from_users,
+        ];
+        given.iter().any(|it| !it.is_empty()).then(|| AccessRule {
+            peer: Some(self.name.clone()),
+            name: format!("[[peer]] {}", self.name),
+            addresses: self.from_addresses.clone(),
+            tls: self.from_tls,
+            certificates: self.from_certificates.clone(),
+            users: self.from_users.clone(),
+            read: self.from_read.clone(),
+            feed: true,
+            connections_max: self.from_connections_max,
+            ..AccessRule::default()
+        })
+    }
+
+    /// The server as sessions know it.
+    ///
+    /// # Errors
+    /// What is wrong with `from_groups`.
+    pub fn neighbour(&self) -> Result<Neighbour, String> {
+        let groups = Wildmat::parse(&self.from_groups).map_err(|why| why.to_string())?;
+        Ok(Neighbour::new(&self.name, &self.aliases, groups))
+    }
+
+    /// What is wrong with how it is known.
+    fn known_by(&self) -> Vec<(String, String)> {
+        let mut problems = Vec::new();
+        if let Err(why) = self.neighbour() {
+            problems.push(("from_groups".to_owned(), why));
+        }
+        let entry = self.access();
+        if let Err(wrong) = Rules::parse(entry.as_slice()) {
+            let own = |key: &str| format!("from_{}", key.trim_start_matches("[0]."));
+            problems.extend(wrong.into_iter().map(|(key, why)| (own(&key), why)));
+        }
+        let says = self.from_tls
+            || self.from_connections_max > 0
+            || !self.from_read.is_empty()
+            || self.from_groups != "*";
+        if entry.is_none() && says {
+            let right = "nobody is known for this peer: give `from_addresses`, `from_certificates` or `from_users`";
+            problems.push(("name".to_owned(), right.to_owned()));
+        }
+        problems
     }
 
     /// Its files and directories: relative ones count from the configuration's directory.
@@ -374,6 +468,9 @@ pub fn problems(peers: &[PeerConfig]) -> Vec<(String, String)> {
             );
         }
         for (key, why) in peer.reached_by() {
+            tell(format!("[{at}].{key}"), &why);
+        }
+        for (key, why) in peer.known_by() {
             tell(format!("[{at}].{key}"), &why);
         }
         for (place, feed) in peer.feed.iter().enumerate() {

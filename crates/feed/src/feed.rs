@@ -183,9 +183,7 @@ impl Feed {
 
     /// Whether a configuration says of it what it is.
     pub(crate) fn is_as(&self, peer: &PeerConfig, config: &FeedConfig) -> bool {
-        let mut peer = peer.clone();
-        peer.feed.clone_from(&self.peer.feed);
-        self.peer == peer && self.config == *config
+        self.config == *config && self.peer.sends_as(peer)
     }
 
     pub(crate) fn is_paused(&self) -> bool {

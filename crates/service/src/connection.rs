@@ -6,10 +6,12 @@
 
 use std::fmt;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
 
+use crate::neighbour::Neighbour;
 use crate::transfer::Outcome;
 
 /// A connection's number: never used twice while the process lives.
@@ -36,8 +38,26 @@ pub struct Completion {
 pub struct Connection {
     id: ConnectionId,
     address: Option<IpAddr>,
-    peer: Option<Box<str>>,
+    /// A login can change it.
+    peer: Mutex<Option<Member>>,
     done: Mutex<Done>,
+}
+
+/// One connection of a peer, counted while it lasts.
+#[derive(Debug)]
+struct Member(Arc<Neighbour>);
+
+impl Member {
+    fn of(peer: Arc<Neighbour>) -> Self {
+        peer.count_connection(true);
+        Self(peer)
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        self.0.count_connection(false);
+    }
 }
 
 #[derive(Debug, Default)]
@@ -48,13 +68,13 @@ struct Done {
 
 impl Connection {
     /// A connection from `address` (none: local, a batch file, the control socket), from the configured peer
-    /// `peer` if it was recognised: its path identity, for the diagnostic of RFC 5537 section 3.2.1.
+    /// `peer` if it was recognised.
     #[must_use]
-    pub fn new(id: ConnectionId, address: Option<IpAddr>, peer: Option<&str>) -> Self {
+    pub fn new(id: ConnectionId, address: Option<IpAddr>, peer: Option<Arc<Neighbour>>) -> Self {
         Self {
             id,
             address,
-            peer: peer.map(Box::from),
+            peer: Mutex::new(peer.map(Member::of)),
             done: Mutex::new(Done::default()),
         }
     }
@@ -71,10 +91,15 @@ impl Connection {
         self.address
     }
 
-    /// The path identity of the configured peer it belongs to.
+    /// The configured peer it belongs to.
     #[must_use]
-    pub fn peer(&self) -> Option<&str> {
-        self.peer.as_deref()
+    pub fn peer(&self) -> Option<Arc<Neighbour>> {
+        Some(Arc::clone(&self.peer.lock().as_ref()?.0))
+    }
+
+    /// Session side: from here on it is known to belong to this peer, or to none.
+    pub fn belongs_to(&self, peer: Option<Arc<Neighbour>>) {
+        *self.peer.lock() = peer.map(Member::of);
     }
 
     /// Service side: hands over answers, in any order, and wakes the session once.
@@ -124,6 +149,8 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::Wake;
 
+    use newsreel_wire::Wildmat;
+
     use super::*;
 
     #[derive(Debug, Default)]
@@ -133,6 +160,23 @@ mod tests {
         fn wake(self: Arc<Self>) {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    #[test]
+    fn a_connection_is_its_peers_while_it_lasts() {
+        let known = |name| Arc::new(Neighbour::new(name, &[], Wildmat::parse("*").unwrap()));
+        let (first, other) = (known("a.example"), known("b.example"));
+        let many = || (first.received().connections, other.received().connections);
+        let connection = Connection::new(ConnectionId(1), None, Some(first.clone()));
+        assert_eq!(many(), (1, 0));
+        connection.belongs_to(Some(other.clone()));
+        assert_eq!(many(), (0, 1));
+        assert_eq!(connection.peer().unwrap().name(), "b.example");
+        connection.belongs_to(None);
+        assert_eq!(many(), (0, 0));
+        connection.belongs_to(Some(first.clone()));
+        drop(connection);
+        assert_eq!(many(), (0, 0));
     }
 
     #[test]

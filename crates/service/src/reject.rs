@@ -85,6 +85,7 @@ rejects! {
     UnknownGroups "unknown_groups" "No such newsgroups here";
     Unwanted "unwanted" "Unwanted newsgroups";
     Poisoned "poisoned" "Poisoned newsgroup";
+    NotFromPeer "not_from_peer" "Newsgroups that are not taken from you";
     GroupClosed "group_closed" "Newsgroup is closed";
     GroupFull "group_full" "Newsgroup has given its last number";
     NotApproved "not_approved" "Moderated newsgroup and no Approved field";

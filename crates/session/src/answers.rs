@@ -1,6 +1,6 @@
 //! Writing answers to offers and transfers, in the order of their commands.
 
-use newsreel_service::{Defer, NewsService, Offer, Outcome, TransferKind};
+use newsreel_service::{Defer, Neighbour, NewsService, Offer, Outcome, TransferKind};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::core::Core;
@@ -51,16 +51,21 @@ where
         // The session takes only answers that are known.
         Answer::Waiting(_) => {}
         Answer::Fixed(line) => core.reply(line),
-        Answer::Offered(offer) => match offer {
-            Offer::Want => core.reply_parts(&[b"238 ", id]),
-            Offer::Known => core.reply_parts(&[b"438 ", id]),
-            Offer::Later(why) => {
-                core.shared.metrics.defer(why);
-                core.reply_parts(&[b"431 ", id]);
+        Answer::Offered(offer) => {
+            core.count_offer(offer);
+            match offer {
+                Offer::Want => core.reply_parts(&[b"238 ", id]),
+                Offer::Known => core.reply_parts(&[b"438 ", id]),
+                Offer::Later(_) => core.reply_parts(&[b"431 ", id]),
             }
-        },
+        }
         Answer::Transferred(kind, outcome) => {
             core.shared.metrics.outcome(outcome);
+            if kind != TransferKind::Post
+                && let Some(peer) = core.connection.peer()
+            {
+                peer.count_transfer(outcome, octets);
+            }
             log(core, outcome, id, octets);
             match kind {
                 TransferKind::Takethis => takethis(core, outcome, id),
@@ -139,6 +144,10 @@ where
 
 /// The line an article gets in the log, on demand.
 fn log<S, Io>(core: &Core<S, Io>, outcome: Outcome, id: &[u8], octets: u32) {
+    if !tracing::enabled!(target: "newsreel::article", tracing::Level::DEBUG) {
+        return;
+    }
+    let peer = core.connection.peer();
     let (outcome, reason) = match outcome {
         Outcome::Accepted => ("accepted", None),
         Outcome::Duplicate => ("duplicate", None),
@@ -152,7 +161,7 @@ fn log<S, Io>(core: &Core<S, Io>, outcome: Outcome, id: &[u8], octets: u32) {
     tracing::debug!(
         target: "newsreel::article",
         connection = core.connection.id().0,
-        peer = core.connection.peer(),
+        peer = peer.as_deref().map(Neighbour::name),
         address = core.connection.address().map(tracing::field::display),
         id = %String::from_utf8_lossy(id),
         octets,

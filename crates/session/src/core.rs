@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use newsreel_net::access::{Door, Grant, Pace};
 use newsreel_service::posting::{Post, Poster};
-use newsreel_service::{Connection, Features, NewsService, OfferedId, ServiceError};
+use newsreel_service::{Connection, Features, NewsService, Offer, OfferedId, ServiceError};
 use newsreel_wire::{ArticleNumber, GroupId};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::OwnedSemaphorePermit;
@@ -108,6 +108,9 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Core<S, Io> {
     /// Takes over what the door grants: at the beginning, and after a login.
     pub(crate) fn take_grant(&mut self) {
         let grant = Arc::clone(self.door.grant());
+        let peer = grant.peer.as_deref();
+        self.connection
+            .belongs_to(peer.and_then(|name| self.shared.metrics.neighbours().get(name)));
         self.poster = grant.post.clone().map(|groups| {
             Arc::new(Poster {
                 user: self.door.user().map(Box::from),
@@ -179,6 +182,16 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Core<S, Io> {
             out.extend_from_slice(part);
         }
         out.extend_from_slice(b"\r\n");
+    }
+
+    /// Counts what was said to an offer.
+    pub(crate) fn count_offer(&self, offer: Offer) {
+        if let Offer::Later(why) = offer {
+            self.shared.metrics.defer(why);
+        }
+        if let Some(peer) = self.connection.peer() {
+            peer.count_offer(offer);
+        }
     }
 
     /// Counts a reply whose line was written by its handler.

@@ -1,11 +1,11 @@
 //! Counters of all sessions: commands by verb, replies by code, articles by outcome, octets, ends.
 //!
 //! Counters are sharded by thread, so that counting is one uncontended relaxed addition; reading adds the shards up.
-//! Nothing here is ever reset.
+//! Nothing here is ever reset.  What is counted of single servers is kept with them, in [`Metrics::neighbours`].
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use newsreel_service::{Defer, Outcome, Reject};
+use newsreel_service::{Defer, Neighbours, Outcome, Reject};
 
 use crate::commands::TABLE;
 use crate::end::End;
@@ -53,6 +53,7 @@ struct Shard {
 #[derive(Debug)]
 pub struct Metrics {
     shards: Box<[Shard]>,
+    neighbours: Neighbours,
 }
 
 /// What has been counted so far; names are metric labels.
@@ -102,6 +103,7 @@ impl Default for Metrics {
         };
         Self {
             shards: (0..SHARDS).map(|_| shard()).collect(),
+            neighbours: Neighbours::default(),
         }
     }
 }
@@ -170,6 +172,12 @@ impl Metrics {
             .iter()
             .map(|shard| of(shard).load(Ordering::Relaxed))
             .sum()
+    }
+
+    /// Servers that connections are known to belong to, with their own counters.
+    #[must_use]
+    pub const fn neighbours(&self) -> &Neighbours {
+        &self.neighbours
     }
 
     /// The counters now.

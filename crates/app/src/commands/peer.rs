@@ -19,6 +19,17 @@ const COLUMNS: &[(&str, &str)] = &[
     ("OLDEST", "oldest"),
 ];
 
+const RECEIVED: &[(&str, &str)] = &[
+    ("FROM", "peer"),
+    ("CONNECTIONS", "connections"),
+    ("ACCEPTED", "accepted"),
+    ("REFUSED", "refused"),
+    ("DUPLICATE", "duplicate"),
+    ("REJECTED", "rejections"),
+    ("DEFERRED", "deferrals"),
+    ("OCTETS", "octets"),
+];
+
 const EXPLAINED: &[(&str, &str)] = &[("PEER", "peer"), ("FEED", "feed"), ("", "said")];
 
 #[derive(Debug, clap::Subcommand)]
@@ -27,13 +38,14 @@ pub(crate) enum Verb {
     #[command(
         after_help = "WAITING are articles in memory that wait to be sent, for their answer, or to be tried again; BEHIND are sequences of \
                       the log that were not looked at (an article has two or three), OLDEST is when the oldest article came that is not \
-                      settled. The counts are since the server started.\n\nExample:\n  newsreel peer list"
+                      settled. The second table is what came from peers that are known (`from_addresses` and its like): REFUSED are offers of what is \
+                      here, DUPLICATE articles that came all the same. The counts are since the server started.\n\nExample:\n  newsreel peer list"
     )]
     List {
         #[command(flatten)]
         spool: SpoolArgs,
     },
-    /// Show all that is known of a peer's feeds
+    /// Show all that is known of a peer's feeds, and of what came from it
     #[command(after_help = "Example:\n  newsreel peer show news.example.org")]
     Show {
         /// The peer, or one feed as PEER/FEED
@@ -118,7 +130,13 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
     }
     output::text(&match verb {
         Verb::List { .. } => listed(&report),
-        Verb::Show { .. } => feeds(&report).iter().map(shown).collect(),
+        Verb::Show { .. } => {
+            let sent = feeds(&report).iter().map(shown).collect::<String>();
+            sent + &received(&report)
+                .iter()
+                .map(shown_received)
+                .collect::<String>()
+        }
         Verb::Explain { .. } => explained(&report),
         Verb::Pause { .. } => "paused; what comes meanwhile waits in the log\n".to_owned(),
         Verb::Resume { .. } => "sends again\n".to_owned(),
@@ -146,7 +164,13 @@ fn feeds(report: &Value) -> Vec<Value> {
 
 fn listed(report: &Value) -> String {
     let mut feeds = feeds(report);
-    if feeds.is_empty() {
+    let mut received = received(report);
+    for from in &mut received {
+        from["rejections"] = sum(&from["rejected"]).into();
+        from["deferrals"] = sum(&from["deferred"]).into();
+        from["octets"] = output::octets(&from["octets"]).into();
+    }
+    if feeds.is_empty() && received.is_empty() {
         return "there is no [[peer]] in the configuration\n".to_owned();
     }
     for feed in &mut feeds {
@@ -162,7 +186,46 @@ fn listed(report: &Value) -> String {
         }
         .into();
     }
-    output::table(COLUMNS, &feeds)
+    let tables = [(COLUMNS, feeds), (RECEIVED, received)];
+    let tables = tables.iter().filter(|(_, rows)| !rows.is_empty());
+    let tables: Vec<String> = tables
+        .map(|(columns, rows)| output::table(columns, rows))
+        .collect();
+    tables.join("\n")
+}
+
+fn received(report: &Value) -> Vec<Value> {
+    report["received"].as_array().cloned().unwrap_or_default()
+}
+
+/// All counts of a table by reason.
+fn sum(reasons: &Value) -> u64 {
+    let counts = reasons.as_object().into_iter().flatten();
+    counts.filter_map(|(_, count)| count.as_u64()).sum()
+}
+
+fn shown_received(from: &Value) -> String {
+    let cell = |key: &str| output::cell(&from[key]);
+    let mut facts = vec![
+        ("received from".to_owned(), cell("peer")),
+        ("connections".to_owned(), cell("connections")),
+        ("accepted".to_owned(), cell("accepted")),
+        ("octets".to_owned(), output::octets(&from["octets"])),
+        ("refused when offered".to_owned(), cell("refused")),
+        ("duplicates".to_owned(), cell("duplicate")),
+        ("failed here".to_owned(), cell("failed")),
+        ("another in Path".to_owned(), cell("mismatched")),
+    ];
+    for (what, key) in [("rejected", "rejected"), ("put off", "deferred")] {
+        for (why, count) in from[key].as_object().into_iter().flatten() {
+            facts.push((format!("{what}: {why}"), output::cell(count)));
+        }
+    }
+    let facts: Vec<(&str, String)> = facts
+        .iter()
+        .map(|(name, fact)| (name.as_str(), fact.clone()))
+        .collect();
+    output::facts(&facts) + "\n"
 }
 
 fn shown(feed: &Value) -> String {

@@ -1,22 +1,22 @@
 //! Who may do what, from `[[access]]`, or from `server.clients` and `posting.clients` where there is no entry.
 
+use newsreel_feed::PeerConfig;
 use newsreel_net::access::{AccessRule, Rules};
 use newsreel_service::posting::PostingClients;
 
 use super::{Clients, Config};
 
 impl Config {
-    /// The rules in force.
+    /// The rules in force: peers are known before anybody else is.
     pub(crate) fn access_rules(&self) -> Rules {
-        let usual;
-        let rules = if self.access.is_empty() {
-            usual = self.usual_access();
-            &usual
-        } else {
-            &self.access
+        let peers = self.peer.iter().filter_map(PeerConfig::access);
+        let others = match self.access.is_empty() {
+            true => self.usual_access(),
+            false => self.access.clone(),
         };
+        let rules: Vec<AccessRule> = peers.chain(others).collect();
         // What was checked when it was read; if it were not, nobody could do anything.
-        Rules::parse(rules).unwrap_or_default()
+        Rules::parse(&rules).unwrap_or_default()
     }
 
     /// The rules that the two keys stand for.
@@ -79,6 +79,16 @@ mod tests {
         let open = "[server]\nclients = 'all'";
         assert_eq!(may(open, "192.0.2.1"), Some((true, false, true)));
         assert_eq!(may(open, "127.0.0.1"), usual);
+    }
+
+    #[test]
+    fn peers_are_known_before_anybody_else_is() {
+        let peer = "[[peer]]\nname = 'b.example'\nfeed = []\nfrom_addresses = ['192.0.2.7']\n";
+        assert_eq!(may(peer, "192.0.2.7"), Some((false, false, true)));
+        assert_eq!(may(peer, "127.0.0.1"), Some((true, true, true)));
+        let rules = format!("{peer}[[access]]\nname = 'a'\nread = '*'\n");
+        assert_eq!(may(&rules, "192.0.2.7"), Some((false, false, true)));
+        assert_eq!(may(&rules, "192.0.2.8"), Some((true, false, false)));
     }
 
     #[test]

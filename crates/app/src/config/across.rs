@@ -188,19 +188,38 @@ impl Across<'_> {
 
     /// `[[access]]` decides alone: keys that decide without it would be in force nowhere.
     fn access(&mut self) {
-        if self.config.access.is_empty() {
-            return;
-        }
-        // A default that is written says nothing else than no line.
         let mut entries = self.config.access.iter();
-        if let Some(at) = entries.position(|entry| !entry.certificates.is_empty())
+        let mut peers = self.config.peer.iter();
+        let for_certificates = entries
+            .position(|entry| !entry.certificates.is_empty())
+            .map(|at| format!("access[{at}].certificates"))
+            .or_else(|| {
+                let at = peers.position(|peer| !peer.from_certificates.is_empty())?;
+                Some(format!("peer[{at}].from_certificates"))
+            });
+        if let Some(key) = for_certificates
             && self.config.tls.clients.as_os_str().is_empty()
         {
-            let key = format!("access[{at}].certificates");
             let what = format!("{key} fits nobody without tls.clients");
             let right = "give tls.clients, the file of the authorities of clients' certificates";
             self.problem(&key, &["tls.clients"], what, right.to_owned());
         }
+        let is_a_peers = |name: &str| name.starts_with("[[peer]] ");
+        let mut entries = self.config.access.iter();
+        if let Some(at) = entries.position(|entry| is_a_peers(&entry.name)) {
+            let what =
+                format!("access[{at}].name begins with [[peer]], as the entries of peers do");
+            self.problem(
+                &format!("access[{at}].name"),
+                &[],
+                what,
+                "give it another name".to_owned(),
+            );
+        }
+        if self.config.access.is_empty() {
+            return;
+        }
+        // A default that is written says nothing else than no line.
         let says = [
             (
                 "server.clients",

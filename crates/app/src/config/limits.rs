@@ -56,6 +56,7 @@ pub(super) const LIMITS: &[(&str, RangeInclusive<i64>)] = &[
     ("filter.instances", 1..=64),
     ("filter.late_ms", 1..=600_000),
     ("filter.hung_s", 1..=DAY_S),
+    ("peer.from_connections_max", 0..=1_000_000),
     ("peer.feed.octets_min", 0..=ARTICLE_OCTETS_MAX),
     ("peer.feed.octets_max", 0..=ARTICLE_OCTETS_MAX),
     ("peer.feed.groups_max", 0..=10_000),

@@ -2,11 +2,13 @@
 //!
 //! Everything is done by `newsreel_feed`; here it is put together and said in JSON.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use newsreel_engine::Engine;
 use newsreel_feed::{Batching, FeedReport, NetDial, Peers, Pulling, Pulls};
 use newsreel_host::{Clock, Disk};
+use newsreel_service::{Neighbour, Neighbours};
 use newsreel_wire::MessageId;
 use serde_json::{Value, json};
 
@@ -53,12 +55,20 @@ pub(super) fn batch(
 }
 
 /// Asks or tells them something.
-pub(super) fn answer(peers: &Peers, action: PeerAction, name: &str) -> Result<Value, String> {
-    let known = || match peers.reports().as_slice() {
-        [] => "there is no [[peer]] in the configuration".to_owned(),
-        all => {
-            let names: Vec<&str> = all.iter().map(|it| it.peer.as_str()).collect();
-            format!("there is no peer {name:?}; there are {}", names.join(", "))
+pub(super) fn answer(
+    peers: &Peers,
+    neighbours: &Neighbours,
+    action: PeerAction,
+    name: &str,
+) -> Result<Value, String> {
+    let known = || {
+        let (feeds, all) = (peers.reports(), neighbours.all());
+        let names = feeds.iter().map(|it| it.peer.as_str());
+        let names: BTreeSet<&str> = names.chain(all.iter().map(|it| it.name())).collect();
+        let names: Vec<&str> = names.into_iter().collect();
+        match names.is_empty() {
+            true => "there is no [[peer]] in the configuration".to_owned(),
+            false => format!("there is no peer {name:?}; there are {}", names.join(", ")),
         }
     };
     let done = |feeds: usize| match feeds {
@@ -76,13 +86,16 @@ pub(super) fn answer(peers: &Peers, action: PeerAction, name: &str) -> Result<Va
                 .filter(is_it)
                 .map(|it| report(peers, it))
                 .collect();
-            if those.is_empty() && !name.is_empty() {
+            let all = neighbours.all();
+            let from = all.iter().filter(|it| name.is_empty() || it.name() == name);
+            let received: Vec<Value> = from.map(|it| received(it)).collect();
+            if those.is_empty() && received.is_empty() && !name.is_empty() {
                 return Err(known());
             }
             let (reads, sent) = peers.reads_and_sent();
             let is_changing = peers.is_changing();
             Ok(
-                json!({"feeds": those, "store_reads": reads, "articles_sent": sent, "changing": is_changing}),
+                json!({"feeds": those, "received": received, "store_reads": reads, "articles_sent": sent, "changing": is_changing}),
             )
         }
         PeerAction::Explain => explain(peers, name),
@@ -123,6 +136,29 @@ fn report(peers: &Peers, it: &FeedReport) -> Value {
         "missed": tally.missed,
         "octets": tally.octets,
         "connections": it.links.iter().map(ToString::to_string).collect::<Vec<_>>(),
+    })
+}
+
+/// What came from a peer.
+fn received(from: &Neighbour) -> Value {
+    let counts = from.received();
+    let by_reason = |reasons: &[(&'static str, u64)]| {
+        let pairs = reasons
+            .iter()
+            .map(|(why, count)| ((*why).to_owned(), json!(count)));
+        Value::Object(pairs.collect())
+    };
+    json!({
+        "peer": from.name(),
+        "connections": counts.connections,
+        "accepted": counts.accepted,
+        "octets": counts.octets,
+        "refused": counts.refused,
+        "duplicate": counts.duplicate,
+        "failed": counts.failed,
+        "rejected": by_reason(&counts.rejected),
+        "deferred": by_reason(&counts.deferred),
+        "mismatched": counts.mismatched,
     })
 }
 

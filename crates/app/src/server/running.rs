@@ -66,6 +66,7 @@ impl Settings {
         counted: Arc<Counted>,
         tls: Option<Arc<Tls>>,
     ) -> Self {
+        know_neighbours(&config, metrics);
         let session = session_of(&config, &config, metrics);
         Self(RwLock::new(InForce {
             gate: gate_of(&config, &counted, tls),
@@ -202,6 +203,15 @@ fn gate_of(config: &Config, counted: &Arc<Counted>, tls: Option<Arc<Tls>>) -> Ar
     )
 }
 
+/// Servers that connections can belong to, by the configuration in force; what was counted of them goes on.
+fn know_neighbours(config: &Config, metrics: &Metrics) {
+    let known = config.peer.iter().filter(|peer| peer.access().is_some());
+    // What was checked when it was read.
+    metrics
+        .neighbours()
+        .set(known.filter_map(|peer| peer.neighbour().ok()));
+}
+
 /// What sessions share; whose group is whose cannot change before a start.
 fn session_of(config: &Config, started: &Config, metrics: &Arc<Metrics>) -> Arc<Shared> {
     let lists = Lists::new(&config.lists, &started.moderation.moderators);
@@ -260,6 +270,7 @@ impl Server {
         self.limits.set(&config.listen);
         self.beside.peers.reload(&config.peer);
         self.beside.pulls.reload(&config.pull);
+        know_neighbours(&config, &self.metrics);
         let session = session_of(&config, &started, &self.metrics);
         self.settings.set(config.clone(), session, tls);
         let (added, not_added) = self.add_buffers(&config);
@@ -433,7 +444,8 @@ impl Running for Server {
     }
 
     fn peer(&self, action: PeerAction, name: &str) -> Result<Value, String> {
-        super::peers::answer(&self.beside.peers, action, name)
+        let (peers, neighbours) = (&self.beside.peers, self.metrics.neighbours());
+        super::peers::answer(peers, neighbours, action, name)
     }
 
     fn resize(

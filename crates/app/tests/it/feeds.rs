@@ -34,6 +34,15 @@ fn serve(spool: &Spool) -> Server {
     server
 }
 
+/// The Path that an article is served with.
+fn path_of(reader: &mut NewsClient, id: &str) -> String {
+    let said = reader.ask(&format!("HEAD {id}"));
+    assert!(said.starts_with("221"), "{said}");
+    let head = reader.block();
+    let path = head.iter().find(|line| line.starts_with("Path: "));
+    path.unwrap().clone()
+}
+
 fn until(what: &str, is_so: impl Fn() -> bool) {
     for _ in 0..300 {
         if is_so() {
@@ -118,7 +127,8 @@ fn a_peer_is_reached_over_tls_with_a_login_and_compressed() {
     let address = free();
     let right = Spool::with(&format!(
         "{}\n[tls]\ncertificate = 'cert.pem'\nkey = 'key.pem'\n[login]\nclear_text = 'nowhere'\n\
-         [[access]]\nname = 'left'\nusers = ['left']\ntls = true\nfeed = true\n[[access]]\nname = 'all'\nread = '*'\n",
+         [[peer]]\nname = 'left.example'\nfeed = []\nfrom_users = ['left']\nfrom_tls = true\n\
+         [[access]]\nname = 'all'\nread = '*'\n",
         Spool::changed(&[(
             "[listen]",
             &format!("[listen]\ntls_addresses = ['{address}']")
@@ -156,8 +166,84 @@ fn a_peer_is_reached_over_tls_with_a_login_and_compressed() {
     until("all articles", || listed()["accepted"] == 20);
     let mut reader = NewsClient::connect(right_server.address);
     assert!(reader.ask("GROUP misc.test").starts_with("211 20 "));
+    assert!(path_of(&mut reader, "<7@t.example>").contains("!!left.example!.SEEN."));
+    let from = &right.json(&["peer", "show", "left.example"])["received"][0];
+    assert_eq!(from["accepted"], 20, "{from}");
     let replies = &right.json(&["status"])["server"]["sessions"]["replies"];
     assert_eq!(replies["206"], 1, "{replies}");
     left_server.stop();
     right_server.stop();
+}
+
+/// Mutual TLS, from the first octet on and begun by STARTTLS: the certificate that a peer shows is who it is, and another one is not.
+#[test]
+fn a_certificate_is_who_a_peer_is() {
+    let authority = rcgen::KeyPair::generate().unwrap();
+    let mut params = rcgen::CertificateParams::default();
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let clients_pem = params.self_signed(&authority).unwrap().pem();
+    let issuer = rcgen::Issuer::new(params, authority);
+    let put = |spool: &Spool, name: &str, text: &str| {
+        replace_file(&RealDisk, &spool.folder().join(name), text.as_bytes()).unwrap();
+    };
+    for (tls, shown, entry) in [
+        ("implicit", "left.example", "!!left.example!"),
+        ("starttls", "left.example", "!!left.example!"),
+        (
+            "starttls",
+            "other.example",
+            "!.SEEN.127.0.0.1!left.example!",
+        ),
+    ] {
+        let (plain, secure) = (free(), free());
+        let right = site("right.example", &plain.to_string(), "left.example", free());
+        let config = read_whole(&RealDisk, &right.config(), 1 << 20).unwrap();
+        let config = String::from_utf8(config).unwrap();
+        let config = config.replace(
+            "[listen]",
+            &format!("[listen]\ntls_addresses = ['{secure}']"),
+        );
+        right.configure(&format!(
+            "{config}from_certificates = ['left.example']\n\
+             [tls]\ncertificate = 'cert.pem'\nkey = 'key.pem'\nclients = 'clients.pem'\n"
+        ));
+        right.certify("127.0.0.1");
+        put(&right, "clients.pem", &clients_pem);
+        let right_server = serve(&right);
+        let address = if tls == "implicit" { secure } else { plain };
+
+        let left = site("left.example", "127.0.0.1:0", "right.example", address);
+        let config = read_whole(&RealDisk, &left.config(), 1 << 20).unwrap();
+        left.configure(&format!(
+            "{}tls = '{tls}'\nauthority = 'right.pem'\ncertificate = 'own.pem'\nkey = 'own-key.pem'\n",
+            String::from_utf8(config).unwrap()
+        ));
+        let own = rcgen::KeyPair::generate().unwrap();
+        let params = rcgen::CertificateParams::new([shown.to_owned()]).unwrap();
+        put(
+            &left,
+            "own.pem",
+            &params.signed_by(&own, &issuer).unwrap().pem(),
+        );
+        put(&left, "own-key.pem", &own.serialize_pem());
+        let authority = read_whole(&RealDisk, &right.folder().join("cert.pem"), 1 << 20).unwrap();
+        put(&left, "right.pem", &String::from_utf8(authority).unwrap());
+        let left_server = serve(&left);
+        let mut feeder = NewsClient::connect(left_server.address);
+        assert!(
+            feeder
+                .takethis("<1@t.example>", "misc.test")
+                .starts_with("239")
+        );
+        let listed = || left.json(&["peer", "list"])["feeds"][0].clone();
+        until("the article", || listed()["accepted"] == 1);
+        let mut reader = NewsClient::connect(right_server.address);
+        let path = path_of(&mut reader, "<1@t.example>");
+        assert!(
+            path.starts_with(&format!("Path: right.example{entry}")),
+            "{tls} {shown}: {path}"
+        );
+        left_server.stop();
+        right_server.stop();
+    }
 }

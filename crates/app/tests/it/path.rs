@@ -7,10 +7,14 @@ use crate::spool::Spool;
 
 /// Feeds an article with this Path field; the one it is served with, and its Xref.
 fn served(address: SocketAddr, id: &str, field: &str) -> (String, String) {
+    served_in(address, id, "misc.test", field)
+}
+
+fn served_in(address: SocketAddr, id: &str, group: &str, field: &str) -> (String, String) {
     let mut client = NewsClient::connect(address);
     client.send(
         format!(
-            "TAKETHIS {id}\r\nFrom: a@example.org\r\n{field}\r\nNewsgroups: misc.test\r\nSubject: path\r\n\
+            "TAKETHIS {id}\r\nFrom: a@example.org\r\n{field}\r\nNewsgroups: {group}\r\nSubject: path\r\n\
              Date: Wed, 31 Dec 2025 12:00:00 +0000\r\nMessage-ID: {id}\r\n\r\nbody\r\n.\r\n"
         )
         .as_bytes(),
@@ -24,8 +28,8 @@ fn served(address: SocketAddr, id: &str, field: &str) -> (String, String) {
     (path.to_owned(), xref.to_owned())
 }
 
-/// A relaying agent prepends `!`, a diagnostic, and its own identity; `.SEEN.` with the address, because it is not told
-/// which identity to expect of an address, so that it can neither confirm (`!!`) nor deny (`.MISMATCH.`) one.
+/// A relaying agent prepends `!`, a diagnostic, and its own identity; `.SEEN.` with the address where it is not told
+/// which identity to expect of it, so that it can neither confirm (`!!`) nor deny (`.MISMATCH.`) one.
 #[test]
 fn an_address_that_was_seen_stands_behind_our_name() {
     let config = Spool::changed(&[
@@ -71,5 +75,82 @@ fn an_address_that_was_seen_stands_behind_our_name() {
         path,
         "Path: news.example.org!.SEEN.::1!peer.example!not-for-mail"
     );
+    server.stop();
+}
+
+/// Every peer's articles had `.SEEN.` with its address in Path, also those of servers that the configuration knows.
+#[test]
+fn a_peer_is_held_against_the_path_it_sends() {
+    let config = Spool::changed(&[
+        ("[\"127.0.0.1:0\"]", "[\"127.0.0.1:0\", \"[::1]:0\"]"),
+        (
+            "[log]",
+            "[engine]\npath_identity = \"news.example.org\"\n[[peer]]\nname = \"peer.example\"\n\
+             aliases = [\"old.example\"]\nfeed = []\nfrom_addresses = [\"127.0.0.1\"]\n\
+             from_groups = \"*,!secret.*\"\n[log]",
+        ),
+    ]);
+    let spool = Spool::with(&config);
+    let server = spool.serve();
+    spool.text(&["group", "add", "misc.test"]);
+    spool.text(&["group", "add", "secret.test"]);
+    let us = "Path: news.example.org";
+    for (number, (path, expected)) in (1..).zip([
+        (
+            "peer.example!not-for-mail",
+            format!("{us}!!peer.example!not-for-mail"),
+        ),
+        (
+            "OLD.example!!x!not-for-mail",
+            format!("{us}!!OLD.example!!x!not-for-mail"),
+        ),
+        (
+            "forged.example!peer.example!not-for-mail",
+            format!("{us}!.MISMATCH.peer.example!forged.example!peer.example!not-for-mail"),
+        ),
+        (
+            "peer.example",
+            format!("{us}!.MISMATCH.peer.example!peer.example"),
+        ),
+    ]) {
+        let id = format!("<{number}@path.example>");
+        let (path, _) = served(server.address, &id, &format!("Path: {path}"));
+        assert_eq!(path, expected);
+    }
+    let mut peer = NewsClient::connect(server.address);
+    let refused = peer.takethis("<5@path.example>", "secret.test");
+    assert!(
+        refused.starts_with("439 <5@path.example> Newsgroups that are not"),
+        "{refused}"
+    );
+    assert!(
+        peer.takethis("<1@path.example>", "misc.test")
+            .starts_with("439")
+    );
+    assert!(peer.ask("CHECK <1@path.example>").starts_with("438"));
+    // Who is not the peer is a stranger.
+    let six = spool.json(&["status"])["server"]["listening"][1].clone();
+    let six: SocketAddr = six.as_str().unwrap().parse().unwrap();
+    let (path, _) = served(six, "<6@path.example>", "Path: peer.example!not-for-mail");
+    assert_eq!(path, format!("{us}!.SEEN.::1!peer.example!not-for-mail"));
+    let (_, xref) = served_in(six, "<7@path.example>", "secret.test", "Path: x.example!y");
+    assert_eq!(xref, "news.example.org secret.test:1");
+    // What it sent is counted by reason.
+    let listed = spool.json(&["peer", "list"]);
+    let from = &listed["received"][0];
+    assert_eq!(
+        [
+            &from["accepted"],
+            &from["refused"],
+            &from["duplicate"],
+            &from["mismatched"]
+        ],
+        [4, 1, 1, 2],
+        "{listed}"
+    );
+    assert_eq!(from["rejected"]["not_from_peer"], 1, "{listed}");
+    assert_eq!(from["connections"], 1, "{listed}");
+    let shown = spool.text(&["peer", "show", "peer.example"]);
+    assert!(shown.contains("rejected: not_from_peer"), "{shown}");
     server.stop();
 }

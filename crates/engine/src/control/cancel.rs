@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use newsreel_service::cancel_lock::{LockPrint, LockPrints, PRINT_OCTETS, locks, opened};
-use newsreel_service::{Completion, Connection, Outcome};
+use newsreel_service::{Completion, Connection, Neighbour, Outcome};
 use newsreel_wire::article::{Control, Headers, Known, RelayFacts};
 use newsreel_wire::{IdHash, UnixTime};
 
@@ -80,7 +80,7 @@ impl LocalService {
         let shared = &self.shared;
         let holder = match batch.is_posted {
             true => Holder::of_posters(),
-            false => Holder::of_peer(from.peer()),
+            false => Holder::of_peer(batch.neighbour.as_deref().map(Neighbour::name)),
         };
         let since = UnixTime(shared.clock.now().secs);
         let asking = batch.candidates.iter_mut().enumerate();
@@ -100,7 +100,7 @@ impl LocalService {
         let decided = blocking(shared, move |shared| decide(shared, &decided)).await;
         let mut decided = decided.unwrap_or_default().into_iter();
         if let Some(forgotten) = shared.pending.to_say(since) {
-            let peer = from.peer().unwrap_or_default();
+            let peer = batch.neighbour.as_deref().map(Neighbour::name);
             tracing::warn!(
                 forgotten,
                 peer,

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use newsreel_engine::{Cancels, GroupSpec};
 use newsreel_host::MemoryDisk;
-use newsreel_service::{Connection, ConnectionId, NewsService as _, Offer, Outcome, Reject};
-use newsreel_wire::MessageId;
+use newsreel_service::{
+    Connection, ConnectionId, Neighbour, NewsService as _, Offer, Outcome, Reject,
+};
+use newsreel_wire::{MessageId, Wildmat};
 
 use crate::world::{World, config, open_on};
 
@@ -197,7 +199,14 @@ async fn a_flood_of_cancels_pushes_out_nobody_elses() {
     let mut config = config(4 << 20);
     config.control.waiting_octets_max = 16 << 10;
     let world = World::on(Arc::new(memory.clone()), config);
-    let peer = |n: u64, name: &str| Arc::new(Connection::new(ConnectionId(n), None, Some(name)));
+    let peer = |n: u64, name: &str| {
+        let known = Neighbour::new(name, &[], Wildmat::parse("*").unwrap());
+        Arc::new(Connection::new(
+            ConnectionId(n),
+            None,
+            Some(Arc::new(known)),
+        ))
+    };
     let (good, flood) = (peer(2, "good.example"), peer(3, "flood.example"));
     let wanted = [cancel("c1", "1", KEY), cancel("c2", "2", KEY)];
     world.send_by(&good, &wanted).await;

@@ -18,6 +18,9 @@ pub struct AccessConfig {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AccessRule {
+    /// The `[[peer]]` whose connections these are, for an entry that was made of one.
+    #[serde(skip)]
+    pub peer: Option<String>,
     /// What the log and `newsreel access explain` call it.
     pub name: String,
     /// Addresses and networks it is for, as in `192.0.2.0/24` and `2001:db8::1`; `local` is this machine. Empty: any.
@@ -68,6 +71,7 @@ pub struct AccessRule {
 impl Default for AccessRule {
     fn default() -> Self {
         Self {
+            peer: None,
             name: String::new(),
             addresses: Vec::new(),
             listen: Vec::new(),

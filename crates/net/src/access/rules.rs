@@ -31,6 +31,8 @@ pub struct Who {
 pub struct Grant {
     /// The entry it comes from.
     pub name: String,
+    /// The configured peer that it is for.
+    pub peer: Option<String>,
     /// Groups that may be read; none: no group.
     pub read: Option<Wildmat>,
     /// Groups that may be posted to; none: posting is not permitted.
@@ -83,6 +85,7 @@ impl Grant {
     pub fn everything(name: &str) -> Self {
         Self {
             name: name.to_owned(),
+            peer: None,
             read: Wildmat::parse("*").ok(),
             post: Wildmat::parse("*").ok(),
             approve: true,
@@ -180,6 +183,7 @@ impl Rules {
                 users: entry.users.clone(),
                 grant: Arc::new(Grant {
                     name: entry.name.clone(),
+                    peer: entry.peer.clone(),
                     read,
                     post,
                     approve: entry.approve,

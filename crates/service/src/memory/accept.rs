@@ -7,6 +7,7 @@ use newsreel_wire::path::{Diagnostic, write_prefix};
 use newsreel_wire::{GroupName, newsgroups, overview};
 
 use super::{MemoryService, State, Stored};
+use crate::neighbour::Neighbour;
 use crate::reject::Reject;
 use crate::service::NewsService;
 use crate::transfer::Outcome;
@@ -18,12 +19,12 @@ impl MemoryService {
         state: &mut State,
         offered: &[u8],
         wire: &[u8],
-        source: Diagnostic<'_>,
+        (source, neighbour): (Diagnostic<'_>, Option<&Neighbour>),
     ) -> Outcome {
         if state.by_id.contains_key(offered) {
             return Outcome::Duplicate;
         }
-        match self.check(state, offered, wire, source) {
+        match self.check(state, offered, wire, (source, neighbour)) {
             Ok(stored) => {
                 let stored = Arc::new(stored);
                 for name in &stored.groups {
@@ -45,7 +46,7 @@ impl MemoryService {
         state: &State,
         offered: &[u8],
         wire: &[u8],
-        source: Diagnostic<'_>,
+        (source, neighbour): (Diagnostic<'_>, Option<&Neighbour>),
     ) -> Result<Stored, Reject> {
         let headers = Headers::scan(wire).map_err(|fault| Reject::from(&fault))?;
         let facts = ArticleFacts::of(&headers).map_err(|fault| Reject::from(&fault))?;
@@ -64,7 +65,11 @@ impl MemoryService {
         if self.config.age_max_s > 0 && date + self.config.age_max_s < now {
             return Err(Reject::TooOld);
         }
+        if neighbour.is_some_and(|it| !it.takes_groups(relay.newsgroups)) {
+            return Err(Reject::NotFromPeer);
+        }
         let groups = self.groups_of(state, &headers, relay.newsgroups)?;
+        let source = neighbour.map_or(source, |it| it.diagnostic(&relay.path));
         Ok(self.store(state, &headers, &facts, groups, source))
     }
 

@@ -179,7 +179,7 @@ impl MemoryService {
 
     /// Takes an article in wire form as if a peer had sent it.
     pub fn inject(&self, id: &[u8], wire: &[u8]) -> Outcome {
-        self.accept_from(&mut self.state.lock(), id, wire, Diagnostic::None)
+        self.accept_from(&mut self.state.lock(), id, wire, (Diagnostic::None, None))
     }
 
     /// Removes an article, as a cancel does; its id stays known.
@@ -417,6 +417,8 @@ impl NewsService for MemoryService {
         let source = address
             .as_deref()
             .map_or(Diagnostic::None, Diagnostic::Seen);
+        let neighbour = from.peer();
+        let source = (source, neighbour.as_deref());
         let mut state = self.state.lock();
         let mut completions = Vec::with_capacity(batch.len());
         for transfer in batch.drain(..) {

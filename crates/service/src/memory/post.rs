@@ -65,6 +65,11 @@ impl MemoryService {
             return Ok(Outcome::Accepted);
         }
         let wire = proto.inject(id, &site);
-        Ok(self.accept_from(state, id.as_bytes(), &wire, Diagnostic::Posted(None)))
+        Ok(self.accept_from(
+            state,
+            id.as_bytes(),
+            &wire,
+            (Diagnostic::Posted(None), None),
+        ))
     }
 }

@@ -28,16 +28,15 @@ where
         core.reply("501 Malformed message-id\r\n");
         return Ok(());
     };
-    match core.service.offer(id, &core.connection).await {
+    let offer = core.service.offer(id, &core.connection).await;
+    core.count_offer(offer);
+    match offer {
         Offer::Want => {
             core.reply("335 Send it; end with <CR-LF>.<CR-LF>\r\n");
             core.incoming = Some(Incoming::Ihave(id.into()));
         }
         Offer::Known => core.reply("435 Not wanted\r\n"),
-        Offer::Later(why) => {
-            core.shared.metrics.defer(why);
-            core.reply_parts(&[b"436 Try again: ", why.text().as_bytes()]);
-        }
+        Offer::Later(why) => core.reply_parts(&[b"436 Try again: ", why.text().as_bytes()]),
     }
     Ok(())
 }

@@ -32,8 +32,8 @@ pub use feed::{FeedReport, LinkState};
 pub use filter::{Filter, Refusal};
 pub use peers::{Backlog, Explained, Peers};
 pub use pull::{
-    GROUPS_MAX, PullConfig, PullReport, PullTls, PullTold, Pulled, Pulling, Pulls, PullsConfig,
-    pull_problems,
+    GROUPS_MAX, NEWNEWS_MAX, PullConfig, PullReport, PullTls, PullTold, Pulled, Pulling, Pulls,
+    PullsConfig, pull_problems,
 };
 pub use queue::{GONE_NAMED_MAX, Tally};
 pub use text::KEPT_OCTETS_MAX;

@@ -30,6 +30,14 @@ const RECEIVED: &[(&str, &str)] = &[
     ("OCTETS", "octets"),
 ];
 
+const PULLED: &[(&str, &str)] = &[
+    ("PULL", "name"),
+    ("STATE", "state"),
+    ("EVERY", "every"),
+    ("LAST", "last"),
+    ("ACCEPTED", "accepted"),
+];
+
 const EXPLAINED: &[(&str, &str)] = &[("PEER", "peer"), ("FEED", "feed"), ("", "said")];
 
 #[derive(Debug, clap::Subcommand)]
@@ -170,7 +178,8 @@ fn listed(report: &Value) -> String {
         from["deferrals"] = sum(&from["deferred"]).into();
         from["octets"] = output::octets(&from["octets"]).into();
     }
-    if feeds.is_empty() && received.is_empty() {
+    let pulls = super::pull::rows(report);
+    if feeds.is_empty() && received.is_empty() && pulls.is_empty() {
         return "there is no [[peer]] in the configuration\n".to_owned();
     }
     for feed in &mut feeds {
@@ -186,7 +195,7 @@ fn listed(report: &Value) -> String {
         }
         .into();
     }
-    let tables = [(COLUMNS, feeds), (RECEIVED, received)];
+    let tables = [(COLUMNS, feeds), (RECEIVED, received), (PULLED, pulls)];
     let tables = tables.iter().filter(|(_, rows)| !rows.is_empty());
     let tables: Vec<String> = tables
         .map(|(columns, rows)| output::table(columns, rows))

@@ -101,11 +101,9 @@ fn alone(engine: Box<Engine>, args: &Args, wanted: &Pulling) -> Result<Value> {
     report.map_err(anyhow::Error::msg)
 }
 
-fn listed(report: &Value) -> String {
+/// How the pulls of the configuration stand, as rows of a table.
+pub(super) fn rows(report: &Value) -> Vec<Value> {
     let mut pulls = report["pulls"].as_array().cloned().unwrap_or_default();
-    if pulls.is_empty() {
-        return "there is no [[pull]] in the configuration\n".to_owned();
-    }
     for pull in &mut pulls {
         let interval_s = pull["interval_s"].as_u64().unwrap_or(0);
         pull["every"] = match interval_s {
@@ -121,7 +119,14 @@ fn listed(report: &Value) -> String {
         .into();
         pull["last"] = output::or_dash(output::date(&pull["ended"])).into();
     }
-    output::table(COLUMNS, &pulls)
+    pulls
+}
+
+fn listed(report: &Value) -> String {
+    match rows(report).as_slice() {
+        [] => "there is no [[pull]] in the configuration\n".to_owned(),
+        pulls => output::table(COLUMNS, pulls),
+    }
 }
 
 fn said(report: &Value) -> String {
@@ -145,6 +150,10 @@ fn said(report: &Value) -> String {
     };
     for (why, many) in reasons() {
         said += &format!("rejected {many}: {}\n", output::printable(why));
+    }
+    for (group, why) in last["refused"].as_object().into_iter().flatten() {
+        let (group, why) = (output::printable(group), output::cell(why));
+        said += &format!("{group} was not read to the end: {why}\n");
     }
     for group in last["renumbered"].as_array().into_iter().flatten() {
         said += &format!(

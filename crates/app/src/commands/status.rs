@@ -76,6 +76,11 @@ fn server(status: &Value, read_only: bool) -> Facts {
         facts.push(("server", format!("pid {}, up {up}", cell(&server["pid"]))));
         facts.push(("listening", listening.collect::<Vec<_>>().join(" ")));
         facts.push(("connections", connections(&server["connections"])));
+        for pull in super::pull::rows(server) {
+            let (name, state) = (cell(&pull["name"]), cell(&pull["state"]));
+            let said = format!("{name}: {} accepted, {state}", cell(&pull["accepted"]));
+            facts.push(("pull", said));
+        }
         let lost = &server["log_lines_lost"];
         if lost.as_u64().is_some_and(|lost| lost > 0) {
             facts.push(("log lines lost", cell(lost)));

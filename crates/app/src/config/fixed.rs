@@ -473,6 +473,11 @@ fn of_feeds() -> Vec<Fixed> {
             "more than any server has; those beyond are not fetched",
         ),
         row(
+            "Articles that one NEWNEWS to such a server may list",
+            format!("{} articles", newsreel_feed::NEWNEWS_MAX),
+            "a day of a large text feed; where there are more, its groups are looked at one by one",
+        ),
+        row(
             "A file of certificates, a key or a password for a peer or an upstream server",
             octets(newsreel_feed::SECRET_OCTETS_MAX.max(newsreel_cache::SECRET_OCTETS_MAX) as u64),
             "whole bundles of authorities are a quarter of it",

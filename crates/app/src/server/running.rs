@@ -402,6 +402,7 @@ impl Running for Server {
             "connections": connections(&self.limits),
             "sessions": sessions(&self.metrics.snapshot()),
             "log_lines_lost": self.beside.logging.lines_lost(),
+            "pulls": self.beside.pulls.reports(),
         })
     }
 
@@ -445,7 +446,11 @@ impl Running for Server {
 
     fn peer(&self, action: PeerAction, name: &str) -> Result<Value, String> {
         let (peers, neighbours) = (&self.beside.peers, self.metrics.neighbours());
-        super::peers::answer(peers, neighbours, action, name)
+        let mut answer = super::peers::answer(peers, neighbours, action, name)?;
+        if action == PeerAction::List && name.is_empty() {
+            answer["pulls"] = json!(self.beside.pulls.reports());
+        }
+        Ok(answer)
     }
 
     fn resize(

@@ -1,9 +1,11 @@
 //! Articles fetched from a server as a newsreader does: once each, only what is new, whatever ends whoever fetches.
 
-use std::net::SocketAddr;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{SocketAddr, TcpListener};
 use std::process::Stdio;
 use std::time::Duration;
 
+use newsreel_host::{RealDisk, read_whole};
 use newsreel_testkit::free_ports;
 
 use crate::client::NewsClient;
@@ -184,4 +186,122 @@ fn pulls_run_by_schedule_and_follow_the_configuration() {
     up_server.stop();
     until("a failure", &|| state()["failed"].is_string());
     server.stop();
+}
+
+/// A server that says this to each command, for one connection: a command's beginning, and the answer.
+fn scripted(script: &'static [(&'static str, &'static str)]) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut commands = BufReader::new(stream.try_clone().unwrap());
+        stream.write_all(b"200 here\r\n").unwrap();
+        let mut command = String::new();
+        while commands
+            .read_line(&mut command)
+            .is_ok_and(|octets| octets > 0)
+        {
+            let mut lines = script.iter();
+            let found = lines.find(|(begin, _)| command.starts_with(begin));
+            let answer = found.map_or("500 what?\r\n", |(_, answer)| *answer);
+            if stream.write_all(answer.as_bytes()).is_err() {
+                return;
+            }
+            command.clear();
+        }
+    });
+    address
+}
+
+/// One group that wants a login, or whose overview is broken, had ended the whole run: nothing of the groups behind it ever came.
+#[test]
+fn a_group_that_is_refused_ends_itself_alone() {
+    let address = scripted(&[
+        (
+            "CAPABILITIES",
+            "101 list\r\nVERSION 2\r\nREADER\r\nOVER\r\nLIST ACTIVE\r\n.\r\n",
+        ),
+        ("MODE READER", "200 here\r\n"),
+        (
+            "LIST ACTIVE",
+            "215 list\r\nmisc.closed 3 1 y\r\nmisc.broken 3 1 y\r\nmisc.test 2 1 y\r\n.\r\n",
+        ),
+        ("GROUP misc.closed", "480 log in first\r\n"),
+        ("GROUP misc.broken", "211 3 1 3 misc.broken\r\n"),
+        ("OVER 1-3", "503 no overview\r\n"),
+        ("XOVER 1-3", "503 no overview\r\n"),
+        ("GROUP misc.test", "211 2 1 2 misc.test\r\n"),
+        (
+            "OVER 1-2",
+            "224 list\r\n1\ts\tf\td\t<1@t.example>\t\t9\t1\r\n2\ts\tf\td\t<2@t.example>\t\t9\t1\r\n.\r\n",
+        ),
+        (
+            "XOVER 1-2",
+            "224 list\r\n1\ts\tf\td\t<1@t.example>\t\t9\t1\r\n2\ts\tf\td\t<2@t.example>\t\t9\t1\r\n.\r\n",
+        ),
+        ("ARTICLE 1", "480 log in first\r\n"),
+        (
+            "ARTICLE 2",
+            "220 2 <2@t.example>\r\nPath: up.example!x\r\nFrom: a@t.example\r\nNewsgroups: misc.test\r\n\
+             Subject: s\r\nDate: Wed, 31 Dec 2025 12:00:00 +0000\r\nMessage-ID: <2@t.example>\r\n\r\nbody\r\n.\r\n",
+        ),
+        ("QUIT", "205 bye\r\n"),
+    ]);
+    let ours = site(address, "interval_s = 0\n");
+    let server = ours.serve();
+    for group in ["misc.test", "misc.closed", "misc.broken"] {
+        ours.text(&["group", "add", group]);
+    }
+    let report = ours.json(&["pull", "up"]);
+    assert_eq!(counts(&report), [1, 0, 0], "{report}");
+    assert_eq!(report["last"]["deferred"], 1, "{report}");
+    let refused = &report["last"]["refused"];
+    for (group, why) in [
+        ("misc.closed", "480 log in first"),
+        ("misc.broken", "503 no overview"),
+    ] {
+        assert!(refused[group].as_str().unwrap().contains(why), "{report}");
+    }
+    server.stop();
+}
+
+/// With `newnews` the first run looks at groups, and the next ones ask what came since.
+#[test]
+fn what_came_since_is_asked_by_newnews() {
+    let address = free();
+    let (up, up_server) = upstream("up.example", address);
+    give(&up_server, 0..20, "misc.test");
+    let ours = site(address, "interval_s = 0\nnewnews = true\n");
+    let server = ours.serve();
+    ours.text(&["group", "add", "misc.test"]);
+    assert_eq!(counts(&ours.json(&["pull", "up"])), [20, 0, 0]);
+    give(&up_server, 20..25, "misc.test");
+    let second = ours.json(&["pull", "up"]);
+    // What came shortly before is listed again, and known.
+    assert_eq!(counts(&second), [5, 20, 0], "{second}");
+    let commands = || up.json(&["status"])["server"]["sessions"]["commands"].clone();
+    let before = commands();
+    assert_eq!(
+        (&before["NEWNEWS"], &before["GROUP"]),
+        (&1.into(), &1.into()),
+        "{before}"
+    );
+    // A server that does not let us is asked group by group.
+    let config = read_whole(&RealDisk, &up.config(), 1 << 20).unwrap();
+    let config = String::from_utf8(config).unwrap();
+    let more = "\n[[access]]\nname = 'all'\nread = '*'\nfeed = true\nnewnews = false\n";
+    up.configure(&(config + more));
+    up_server.stop();
+    let up_server = up.serve();
+    give(&up_server, 25..27, "misc.test");
+    let third = ours.json(&["pull", "up"]);
+    assert_eq!(counts(&third)[0], 2, "{third}");
+    let listed = ours.json(&["peer", "list"]);
+    assert_eq!(listed["pulls"][0]["accepted"], 27, "{listed}");
+    assert!(ours.text(&["peer", "list"]).contains("PULL"));
+    let status = ours.json(&["status"]);
+    assert_eq!(status["server"]["pulls"][0]["accepted"], 27, "{status}");
+    assert!(ours.text(&["status"]).contains("27 accepted"));
+    server.stop();
+    up_server.stop();
 }

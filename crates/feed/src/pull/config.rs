@@ -52,6 +52,9 @@ pub struct PullConfig {
     pub interval_s: u64,
     /// Of a group that was never fetched, so many of the newest articles are; 0: all.
     pub first_articles_max: u64,
+    /// Whether what is new is asked by NEWNEWS, one command for all groups, where the server offers it; the first time, and where it does
+    /// not, group by group (GROUP and OVER).
+    pub newnews: bool,
     /// How connections are secured. The server's certificate is always verified, for the host of `address`.
     pub tls: PullTls,
     /// A file of the authorities that are believed, in PEM; empty: those of this machine. A relative path counts from the
@@ -79,6 +82,7 @@ impl Default for PullConfig {
             groups: "*".to_owned(),
             interval_s: 900,
             first_articles_max: 1000,
+            newnews: false,
             tls: PullTls::None,
             authority: PathBuf::new(),
             certificate: PathBuf::new(),

@@ -2,9 +2,9 @@
 //!
 //! What it says is judged: a line that is none is passed over, an article that is too large is read and dropped.
 
-use newsreel_net::client::{Client, ClientError, Remote, Socket};
-use newsreel_wire::Wildmat;
+use newsreel_net::client::{Client, ClientError, Fault, Remote, Socket};
 use newsreel_wire::range::parse_number;
+use newsreel_wire::{UnixTime, Wildmat, date};
 
 /// Articles asked for at once.
 pub(crate) const PIPELINED: usize = 32;
@@ -33,6 +33,23 @@ pub(crate) struct Group {
 pub(crate) struct Row {
     pub(crate) number: u64,
     pub(crate) id: String,
+}
+
+/// How an article is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// By its number in the group.
+    Number(u64),
+    /// By its message-id.
+    Id(String),
+}
+
+/// Message-ids that one NEWNEWS may list; where a server has more, its groups are looked at.
+pub const NEWNEWS_MAX: usize = 200_000;
+
+/// Whether an error is a word about this command alone, after which the connection can be gone on with.
+pub(crate) const fn is_about_this(error: &ClientError) -> bool {
+    matches!(error.fault, Fault::Refused { code, .. } if code != 400)
 }
 
 /// An article that was asked for.
@@ -138,12 +155,60 @@ impl Upstream {
     }
 
     /// Asks for articles of the group, at most [`PIPELINED`]; each is answered by [`Upstream::article`], in this order.
-    pub(crate) async fn ask(&mut self, numbers: &[u64]) -> Result<(), ClientError> {
-        for number in numbers {
-            self.client
-                .command(&[b"ARTICLE", number.to_string().as_bytes()])?;
+    pub(crate) async fn ask(&mut self, articles: &[Which]) -> Result<(), ClientError> {
+        for which in articles {
+            match which {
+                Which::Number(number) => self
+                    .client
+                    .command(&[b"ARTICLE", number.to_string().as_bytes()])?,
+                Which::Id(id) => self.client.command(&[b"ARTICLE", id.as_bytes()])?,
+            }
         }
         self.client.send().await
+    }
+
+    /// The server's clock, as DATE says it; none: it does not say.
+    pub(crate) async fn date(&mut self) -> Result<Option<UnixTime>, ClientError> {
+        self.client.command(&[b"DATE"])?;
+        let code = self.client.reply("DATE").await?;
+        if code != 111 {
+            return Ok(None);
+        }
+        let text = self.client.text().trim_ascii();
+        let (day, time) = text.split_at_checked(8).unwrap_or_default();
+        // Four digits of the year are there: the clock here decides nothing.
+        Ok(date::parse_nntp(day, time, UnixTime(0)).ok())
+    }
+
+    /// The message-ids of what came to these groups since then; none: the server does not say, or there are too many.
+    pub(crate) async fn newnews(
+        &mut self,
+        groups: &str,
+        since: UnixTime,
+    ) -> Result<Option<Vec<String>>, ClientError> {
+        const DOING: &str = "NEWNEWS";
+        let mut digits = Vec::new();
+        date::print_nntp(since, &mut digits);
+        let (day, time) = digits.split_at_checked(8).unwrap_or_default();
+        self.client
+            .command(&[b"NEWNEWS", groups.as_bytes(), day, time, b"GMT"])?;
+        let code = self.client.reply(DOING).await?;
+        if code != 230 {
+            return match self.client.refused(DOING, code) {
+                error if is_about_this(&error) => Ok(None),
+                error => Err(error),
+            };
+        }
+        let (mut ids, mut too_many) = (Vec::new(), false);
+        while let Some(line) = self.client.line(DOING).await? {
+            too_many |= ids.len() >= NEWNEWS_MAX;
+            if let Ok(id) = std::str::from_utf8(line.trim_ascii())
+                && !too_many
+            {
+                ids.push(id.to_owned());
+            }
+        }
+        Ok((!too_many).then_some(ids))
     }
 
     /// The next article that was asked for.
@@ -153,9 +218,14 @@ impl Upstream {
         match code {
             220 => {}
             420 | 423 | 430 => return Ok(Fetched::Gone),
-            // One that is damaged there keeps nobody from the others.
-            403 | 503 => return Ok(Fetched::Later),
-            _ => return Err(self.client.refused(DOING, code)),
+            // One that is damaged there, or may not be had, keeps nobody from the others.
+            _ => {
+                let error = self.client.refused(DOING, code);
+                return match is_about_this(&error) {
+                    true => Ok(Fetched::Later),
+                    false => Err(error),
+                };
+            }
         }
         let (mut wire, mut is_dropped) = (Vec::new(), false);
         loop {

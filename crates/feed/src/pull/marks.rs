@@ -1,7 +1,7 @@
 //! How far each group of each server was fetched: everything before a number is settled, and which article the one before it was.
 //!
-//! The file `pulls` in the spool keeps it; it is replaced whole, after the articles are here on disk.  One that is lost costs looking at what is
-//! here already.  The message-id tells a server that has given its numbers anew.  `docs/formats/spool.md` has the layout.
+//! The file `pulls` in the spool keeps it; it is replaced whole, after the articles are here on disk, once a second at most and when a run ends:
+//! a run that is killed looks again at what came in the last second, and so does who lost the file.  The message-id tells a server that has given its numbers anew.  `docs/formats/spool.md` has the layout.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -28,7 +28,16 @@ type Key = (String, String);
 pub(crate) struct Marks {
     disk: Arc<dyn Disk>,
     file: PathBuf,
-    all: Mutex<BTreeMap<Key, Mark>>,
+    all: Mutex<Noted>,
+    /// Held while the file is written, so that who comes later writes what is newer.
+    writing: tokio::sync::Mutex<()>,
+}
+
+/// The marks, and whether the file says something else.
+#[derive(Debug)]
+struct Noted {
+    marks: BTreeMap<Key, Mark>,
+    is_changed: bool,
 }
 
 /// The file in the spool; it has a line for each group.
@@ -57,30 +66,50 @@ impl Marks {
         Self {
             disk: Arc::clone(disk),
             file,
-            all: Mutex::new(all),
+            all: Mutex::new(Noted {
+                marks: all,
+                is_changed: false,
+            }),
+            writing: tokio::sync::Mutex::default(),
         }
     }
 
     pub(crate) fn of(&self, server: &str, group: &str) -> Option<Mark> {
         let key = (server.to_owned(), group.to_owned());
-        self.all.lock().get(&key).cloned()
+        self.all.lock().marks.get(&key).cloned()
     }
 
-    /// Notes how far a group was fetched; durable when it returns.
-    pub(crate) fn set(
-        &self,
-        server: &str,
-        group: &str,
-        mark: Mark,
-    ) -> Result<(), newsreel_host::Error> {
+    /// Notes how far a group was fetched; on disk when it was saved.
+    pub(crate) fn set(&self, server: &str, group: &str, mark: Mark) {
         let key = (server.to_owned(), group.to_owned());
-        // Held while it is written: who comes later writes what is newer.
         let mut all = self.all.lock();
-        if all.get(&key) == Some(&mark) {
-            return Ok(());
+        if all.marks.get(&key) != Some(&mark) {
+            all.marks.insert(key, mark);
+            all.is_changed = true;
         }
-        all.insert(key, mark);
-        replace_file(self.disk.as_ref(), &self.file, print(&all).as_bytes())
+    }
+
+    /// Writes the file if it says something else.
+    pub(crate) async fn save(self: &Arc<Self>) -> Result<(), String> {
+        let _alone = self.writing.lock().await;
+        let this = Arc::clone(self);
+        let writing = move || {
+            let text = {
+                let mut all = this.all.lock();
+                if !std::mem::take(&mut all.is_changed) {
+                    return Ok(());
+                }
+                print(&all.marks)
+            };
+            let wrote = replace_file(this.disk.as_ref(), &this.file, text.as_bytes());
+            if wrote.is_err() {
+                this.all.lock().is_changed = true;
+            }
+            wrote
+        };
+        let wrote = tokio::task::spawn_blocking(writing).await;
+        let wrote = wrote.map_err(|error| error.to_string())?;
+        wrote.map_err(|error| format!("how far it is cannot be noted: {error}"))
     }
 }
 

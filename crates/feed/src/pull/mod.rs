@@ -21,7 +21,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 pub use self::config::{PullConfig, PullTls, PullsConfig, pull_problems};
-pub use self::fetch::GROUPS_MAX;
+pub use self::fetch::{GROUPS_MAX, NEWNEWS_MAX};
 use self::marks::Marks;
 pub(crate) use self::marks::is_file;
 pub use self::run::Pulled;
@@ -105,7 +105,7 @@ pub struct Pulls {
     engine: Arc<Engine>,
     disk: Arc<dyn Disk>,
     clock: Arc<dyn Clock>,
-    marks: Marks,
+    marks: Arc<Marks>,
     pulls: Mutex<Vec<Arc<Pull>>>,
     wanted: Mutex<Option<Vec<PullConfig>>>,
     changed: Notify,
@@ -126,7 +126,7 @@ impl Pulls {
         Self {
             engine,
             clock,
-            marks: Marks::load(&disk, spool),
+            marks: Arc::new(Marks::load(&disk, spool)),
             disk,
             pulls: Mutex::new(pulls.iter().map(|it| Arc::new(Pull::new(it))).collect()),
             wanted: Mutex::new(None),
@@ -274,6 +274,7 @@ impl Pulls {
             name: &pull.config.name,
             wildmat: &wildmat,
             first_max: pull.config.first_articles_max,
+            asks_newnews: pull.config.newnews,
             dry_run,
             told: &mut noting,
         };

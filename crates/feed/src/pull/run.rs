@@ -7,16 +7,18 @@ use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use newsreel_engine::{Engine, LocalService};
-use newsreel_net::client::Remote;
+use newsreel_net::client::{ClientError, Remote};
 use newsreel_service::{
     Connection, ConnectionId, NewsService as _, Offer, Outcome, Transfer, TransferKind,
 };
-use newsreel_wire::{GroupName, MessageId, Wildmat};
+use newsreel_wire::{GroupName, MessageId, UnixTime, Wildmat};
 use serde::Serialize;
+use tokio::time::Instant;
 
-use super::fetch::{Fetched, Group, PIPELINED, Row, Upstream};
+use super::fetch::{Fetched, Group, PIPELINED, Row, Upstream, Which, is_about_this};
 use super::marks::{Mark, Marks};
 
 /// Numbers looked at by one OVER.
@@ -47,15 +49,19 @@ pub struct Pulled {
     pub octets: u64,
     /// Groups whose numbers were given anew there: all of what they have was looked at.
     pub renumbered: Vec<String>,
+    /// Groups that the server did not let us read to the end, and what it said: the next run asks again.
+    pub refused: BTreeMap<String, String>,
 }
 
 /// What a run works with.
 pub(crate) struct Run<'r> {
     pub(crate) engine: &'r Engine,
-    pub(crate) marks: &'r Marks,
+    pub(crate) marks: &'r Arc<Marks>,
     pub(crate) name: &'r str,
     pub(crate) wildmat: &'r Wildmat,
     pub(crate) first_max: u64,
+    /// What is new is asked by NEWNEWS where it can be.
+    pub(crate) asks_newnews: bool,
     pub(crate) dry_run: bool,
     /// Told numbers looked at, of how many in this group; says whether to go on.
     pub(crate) told: &'r mut (dyn FnMut(&Pulled, u64, u64) -> bool + Send),
@@ -78,12 +84,50 @@ struct Asked {
     id: String,
 }
 
+impl Asked {
+    fn which(&self, by_id: bool) -> Which {
+        match by_id {
+            true => Which::Id(self.id.clone()),
+            false => Which::Number(self.number),
+        }
+    }
+}
+
+/// Why a group was not looked at to its end.
+enum Trouble {
+    /// The server does not let us, and goes on: the next group may be another matter.
+    Refused(ClientError),
+    /// There is no going on.
+    Over(String),
+}
+
+impl From<ClientError> for Trouble {
+    fn from(error: ClientError) -> Self {
+        match is_about_this(&error) {
+            true => Self::Refused(error),
+            false => Self::Over(error.to_string()),
+        }
+    }
+}
+
+impl From<String> for Trouble {
+    fn from(why: String) -> Self {
+        Self::Over(why)
+    }
+}
+
+/// How often the marks are written while a run goes on.
+const SAVE_EVERY: Duration = Duration::from_secs(1);
+/// What NEWNEWS is asked for begins so long before the last time: servers' clocks and their lists are not of one moment.
+const OVERLAP_S: u64 = 300;
+
 /// A run that is under way.
 struct At<'r> {
     run: Run<'r>,
     service: Arc<LocalService>,
     from: Arc<Connection>,
     pulled: Pulled,
+    saved_at: Instant,
 }
 
 impl Run<'_> {
@@ -97,8 +141,11 @@ impl Run<'_> {
             from: Arc::new(Connection::new(id, None, None)),
             run: self,
             pulled: Pulled::default(),
+            saved_at: Instant::now(),
         };
         let ended = at.all(remote).await;
+        let saved = at.run.marks.save().await;
+        let ended = ended.and_then(|ended| saved.map(|()| ended));
         at.service.release(&at.from);
         (at.pulled, ended)
     }
@@ -106,11 +153,78 @@ impl Run<'_> {
 
 impl At<'_> {
     async fn all(&mut self, remote: &Remote) -> Result<Ended, String> {
-        let said = |error: newsreel_net::client::ClientError| error.to_string();
+        let said = |error: ClientError| error.to_string();
         let mut upstream = Upstream::connect(remote).await.map_err(said)?;
-        let listed = upstream.groups(self.run.wildmat).await.map_err(said)?;
+        let since = match self.run.asks_newnews {
+            true => upstream.date().await.map_err(said)?,
+            false => None,
+        };
+        let ended = match self.by_newnews(&mut upstream, since).await? {
+            Some(ended) => ended,
+            None => self.by_groups(&mut upstream, since).await?,
+        };
+        upstream.quit().await;
+        Ok(ended)
+    }
+
+    /// What the mark of NEWNEWS is kept under: no group is called so.
+    fn newnews_key(&self) -> String {
+        format!("!newnews!{}", self.run.wildmat.as_str())
+    }
+
+    /// Fetches what came to all groups since the last time; none: it has to be looked for group by group.
+    async fn by_newnews(
+        &mut self,
+        upstream: &mut Upstream,
+        now: Option<UnixTime>,
+    ) -> Result<Option<Ended>, String> {
+        let key = self.newnews_key();
+        let (Some(now), Some(mark)) = (now, self.run.marks.of(self.run.name, &key)) else {
+            return Ok(None);
+        };
+        let since = UnixTime(mark.next.saturating_sub(OVERLAP_S));
+        let groups = self.run.wildmat.as_str();
+        let ids = upstream.newnews(groups, since).await;
+        let Some(ids) = ids.map_err(|error| error.to_string())? else {
+            return Ok(None);
+        };
+        let rows: Vec<Row> = (1..)
+            .zip(ids)
+            .map(|(number, id)| Row { number, id })
+            .collect();
+        let (total, mut is_held) = (rows.len() as u64, false);
+        for some in rows.chunks(PIPELINED) {
+            is_held |= self.some(upstream, some, true).await?.is_some();
+            let done = some.last().map_or(0, |row| row.number);
+            if !(self.run.told)(&self.pulled, done, total) {
+                return Ok(Some(Ended::Stopped));
+            }
+        }
+        if !is_held {
+            self.note_newnews(&key, now);
+        }
+        Ok(Some(Ended::Done))
+    }
+
+    fn note_newnews(&self, key: &str, at: UnixTime) {
+        let mark = Mark {
+            next: at.0,
+            last: None,
+        };
+        if !self.run.dry_run {
+            self.run.marks.set(self.run.name, key, mark);
+        }
+    }
+
+    /// Fetches what is new in each group; `since`: from when on NEWNEWS can tell of it.
+    async fn by_groups(
+        &mut self,
+        upstream: &mut Upstream,
+        since: Option<UnixTime>,
+    ) -> Result<Ended, String> {
+        let listed = upstream.groups(self.run.wildmat).await;
         let mut groups = Vec::new();
-        for group in listed {
+        for group in listed.map_err(|error| error.to_string())? {
             let Ok(name) = GroupName::parse(group.name.as_bytes()) else {
                 continue;
             };
@@ -125,17 +239,42 @@ impl At<'_> {
             if mark.as_ref().is_some_and(|it| it.next == group.high + 1) {
                 continue;
             }
-            // What the list says of it may be old.
-            let Some(group) = upstream.group(&group.name).await.map_err(said)? else {
-                continue;
-            };
-            if !self.group(&mut upstream, &group, mark).await? {
-                upstream.quit().await;
-                return Ok(Ended::Stopped);
+            match self.one(upstream, &group.name, mark).await {
+                Ok(true) => {}
+                Ok(false) => return Ok(Ended::Stopped),
+                Err(Trouble::Over(why)) => return Err(why),
+                Err(Trouble::Refused(error)) => self.refuse(group.name, &error),
             }
         }
-        upstream.quit().await;
+        if let Some(since) = since
+            && self.pulled.refused.is_empty()
+            && self.pulled.deferred == 0
+        {
+            self.note_newnews(&self.newnews_key(), since);
+        }
         Ok(Ended::Done)
+    }
+
+    /// Fetches what is new in a group of this name; `false`: somebody stopped it.
+    async fn one(
+        &mut self,
+        upstream: &mut Upstream,
+        name: &str,
+        mark: Option<Mark>,
+    ) -> Result<bool, Trouble> {
+        // What the list says of it may be old.
+        match upstream.group(name).await? {
+            Some(group) => self.group(upstream, &group, mark).await,
+            None => Ok(true),
+        }
+    }
+
+    fn refuse(&mut self, group: String, error: &ClientError) {
+        let (server, why) = (self.run.name, error.to_string());
+        tracing::warn!(server, group, "it cannot be read to the end: {why}");
+        if self.pulled.refused.len() < NAMED_MAX {
+            self.pulled.refused.insert(group, why);
+        }
     }
 
     /// Fetches what is new in a group; `false`: somebody stopped it.
@@ -144,7 +283,7 @@ impl At<'_> {
         upstream: &mut Upstream,
         group: &Group,
         mark: Option<Mark>,
-    ) -> Result<bool, String> {
+    ) -> Result<bool, Trouble> {
         let begin = match mark {
             Some(mark) => begin(upstream, group, mark).await?,
             None => Begin::At(Mark {
@@ -173,14 +312,13 @@ impl At<'_> {
         let (first, mut at, mut settled) = (mark.next, mark.next, Settled::default());
         while at <= group.high {
             let to = group.high.min(at.saturating_add(LOOKED_AT - 1));
-            let rows = upstream.over(at, to).await;
-            let rows = rows.map_err(|error| error.to_string())?;
+            let rows = upstream.over(at, to).await?;
             let mut goes_on = true;
             for some in rows.chunks(PIPELINED) {
-                let put_off = self.some(upstream, some).await?;
+                let put_off = self.some(upstream, some, false).await?;
                 let behind = some.last().map_or(at, |last| last.number + 1);
                 if let Some(next) = settled.up_to(put_off, behind) {
-                    mark = self.moved(&group.name, mark, next, some)?;
+                    mark = self.moved(&group.name, mark, next, some).await?;
                 }
                 let done = behind.saturating_sub(first);
                 goes_on = (self.run.told)(&self.pulled, done, group.high + 1 - first);
@@ -199,14 +337,20 @@ impl At<'_> {
             if (!rows.is_empty() || at > group.high)
                 && let Some(next) = settled.up_to(None, at)
             {
-                mark = self.moved(&group.name, mark, next, &rows)?;
+                mark = self.moved(&group.name, mark, next, &rows).await?;
             }
         }
         Ok(true)
     }
 
-    /// Moves a group's mark to a number, on disk.
-    fn moved(&self, group: &str, mark: Mark, next: u64, rows: &[Row]) -> Result<Mark, String> {
+    /// Moves a group's mark to a number.
+    async fn moved(
+        &mut self,
+        group: &str,
+        mark: Mark,
+        next: u64,
+        rows: &[Row],
+    ) -> Result<Mark, String> {
         if next <= mark.next || self.run.dry_run {
             return Ok(mark);
         }
@@ -217,8 +361,11 @@ impl At<'_> {
                 .map(|row| row.id.clone())
                 .filter(|id| MessageId::parse(id.as_bytes()).is_ok()),
         };
-        let set = self.run.marks.set(self.run.name, group, mark.clone());
-        set.map_err(|error| format!("how far it is cannot be noted: {error}"))?;
+        self.run.marks.set(self.run.name, group, mark.clone());
+        if self.saved_at.elapsed() >= SAVE_EVERY {
+            self.run.marks.save().await?;
+            self.saved_at = Instant::now();
+        }
         Ok(mark)
     }
 
@@ -232,7 +379,12 @@ impl At<'_> {
     }
 
     /// Offers some articles here, fetches those that are wanted, and waits until they are settled; the first that is put off.
-    async fn some(&mut self, upstream: &mut Upstream, rows: &[Row]) -> Result<Option<u64>, String> {
+    async fn some(
+        &mut self,
+        upstream: &mut Upstream,
+        rows: &[Row],
+        by_id: bool,
+    ) -> Result<Option<u64>, String> {
         let (mut asked, mut put_off) = (Vec::new(), None);
         for row in rows {
             let Ok(id) = MessageId::parse(row.id.as_bytes()) else {
@@ -255,8 +407,8 @@ impl At<'_> {
                 }
             }
         }
-        let numbers: Vec<u64> = asked.iter().map(|it| it.number).collect();
-        let sent = upstream.ask(&numbers).await;
+        let articles: Vec<Which> = asked.iter().map(|it| it.which(by_id)).collect();
+        let sent = upstream.ask(&articles).await;
         sent.map_err(|error| error.to_string())?;
         let (mut batch, mut octets) = (Vec::new(), 0);
         for (at, Asked { id, .. }) in asked.iter().enumerate() {
@@ -288,8 +440,7 @@ impl At<'_> {
                 }
             }
             if octets >= HANDED_OCTETS || at + 1 == asked.len() {
-                self.pulled.octets += octets as u64;
-                octets = 0;
+                self.pulled.octets += std::mem::take(&mut octets) as u64;
                 let late = self.hand_over(&mut batch, &asked).await?;
                 put_off = [put_off, late].into_iter().flatten().min();
             }
@@ -359,7 +510,7 @@ enum Begin {
 }
 
 /// Where to go on.
-async fn begin(upstream: &mut Upstream, group: &Group, mark: Mark) -> Result<Begin, String> {
+async fn begin(upstream: &mut Upstream, group: &Group, mark: Mark) -> Result<Begin, ClientError> {
     if group.high + 1 < mark.next {
         return Ok(Begin::Anew);
     }
@@ -367,8 +518,7 @@ async fn begin(upstream: &mut Upstream, group: &Group, mark: Mark) -> Result<Beg
     if let Some(id) = &mark.last
         && before >= group.low
     {
-        let rows = upstream.over(before, before).await;
-        let rows = rows.map_err(|error| error.to_string())?;
+        let rows = upstream.over(before, before).await?;
         if rows.first().is_some_and(|row| row.id != *id) {
             return Ok(Begin::Anew);
         }

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use newsreel_host::Clock;
 use newsreel_net::{Drain, DrainWatch};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -14,6 +16,7 @@ use crate::config::{FeedConfig, FeedKind, PeerConfig};
 use crate::filter::Filter;
 use crate::place::Place;
 use crate::queue::{Queue, Tally};
+use crate::text::Texts;
 
 /// What a connection of a feed is doing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,6 +59,23 @@ impl fmt::Display for LinkState {
             }),
             Self::Waiting { seconds, why } => write!(f, "tries again after {seconds} s: {why}"),
         }
+    }
+}
+
+/// One of those that take a feed's articles away, wherever to: a connection, a program, a file.
+pub(crate) struct Worker {
+    pub(crate) feed: Arc<Feed>,
+    /// Which of the feed's it is.
+    pub(crate) number: u32,
+    pub(crate) texts: Arc<Texts>,
+    pub(crate) clock: Arc<dyn Clock>,
+    /// Told when the feed wants more of the log.
+    pub(crate) settled: Arc<Notify>,
+}
+
+impl Worker {
+    pub(crate) fn now_ms(&self) -> u64 {
+        u64::try_from(self.clock.monotonic().as_millis()).unwrap_or(u64::MAX)
     }
 }
 

@@ -7,7 +7,6 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use newsreel_host::Clock;
 use newsreel_net::DrainWatch;
 use newsreel_service::ArticleBuf;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -15,9 +14,8 @@ use tokio::time::{sleep, timeout};
 
 use crate::conversation::{Conversation, Manner, Over, Word};
 use crate::dial::Dial;
-use crate::feed::{Feed, LinkState, Pauses};
+use crate::feed::{Feed, LinkState, Pauses, Worker};
 use crate::queue::Item;
-use crate::text::Texts;
 
 /// How long the peer may take for an answer, to connect, to take our goodbye.
 const ANSWER: Duration = Duration::from_secs(300);
@@ -33,12 +31,8 @@ const READ_OCTETS: usize = 16 * 1024;
 
 /// What a connection needs.
 pub(crate) struct Link {
-    pub(crate) feed: Arc<Feed>,
-    pub(crate) number: u32,
-    pub(crate) texts: Arc<Texts>,
+    pub(crate) worker: Worker,
     pub(crate) dial: Arc<dyn Dial>,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) settled: Arc<tokio::sync::Notify>,
 }
 
 /// Why a connection ended.
@@ -50,15 +44,13 @@ enum End {
 }
 
 impl Link {
-    fn now_ms(&self) -> u64 {
-        u64::try_from(self.clock.monotonic().as_millis()).unwrap_or(u64::MAX)
-    }
-
     /// Sends until it is told to stop.
     pub(crate) async fn run(self, mut stop: DrainWatch) {
         let mut pauses = Pauses::new();
         loop {
-            self.feed.link_is(self.number, LinkState::Idle);
+            self.worker
+                .feed
+                .link_is(self.worker.number, LinkState::Idle);
             tokio::select! {
                 () = stop.started() => return,
                 () = self.until_needed() => {}
@@ -71,7 +63,10 @@ impl Link {
             let End::Failed(why) = ended else {
                 continue;
             };
-            if !pauses.after(&self.feed, self.number, why, &mut stop).await {
+            if !pauses
+                .after(&self.worker.feed, self.worker.number, why, &mut stop)
+                .await
+            {
                 return;
             }
         }
@@ -79,13 +74,18 @@ impl Link {
 
     /// Each further connection is needed only when there is a window's worth for it.
     async fn until_needed(&self) {
-        let least = 1 + self.number as usize * self.feed.config.window as usize;
-        self.feed.until_waiting(least, || self.now_ms()).await;
+        let least = 1 + self.worker.number as usize * self.worker.feed.config.window as usize;
+        self.worker
+            .feed
+            .until_waiting(least, || self.worker.now_ms())
+            .await;
     }
 
     async fn connection(&self) -> End {
-        self.feed.link_is(self.number, LinkState::Connecting);
-        let io = match timeout(CONNECT, self.dial.dial(&self.feed.peer)).await {
+        self.worker
+            .feed
+            .link_is(self.worker.number, LinkState::Connecting);
+        let io = match timeout(CONNECT, self.dial.dial(&self.worker.feed.peer)).await {
             Ok(Ok(io)) => io,
             Ok(Err(error)) => return End::Failed(error.to_string()),
             Err(_) => return End::Failed("no connection came about in time".to_owned()),
@@ -109,8 +109,8 @@ impl Link {
         W: AsyncWrite + Unpin,
     {
         let mut talk = Guard {
-            feed: &self.feed,
-            talk: Some(Conversation::new(manner, self.feed.config.window)),
+            feed: &self.worker.feed,
+            talk: Some(Conversation::new(manner, self.worker.feed.config.window)),
         };
         let Some(talk) = talk.talk.as_mut() else {
             return End::Done;
@@ -136,7 +136,7 @@ impl Link {
         let ihave = manner == Manner::Ihave;
         let mut was_skipping = None;
         loop {
-            let more = self.feed.more.notified();
+            let more = self.worker.feed.more.notified();
             self.offer(talk, &mut items, &mut out);
             if sent == out.len() || sent > UNSENT_MAX {
                 out.drain(..sent);
@@ -148,11 +148,13 @@ impl Link {
             if was_skipping != Some(talk.skips()) {
                 was_skipping = Some(talk.skips());
                 let skips_check = talk.skips();
-                self.feed
-                    .link_is(self.number, LinkState::Sending { ihave, skips_check });
+                self.worker.feed.link_is(
+                    self.worker.number,
+                    LinkState::Sending { ihave, skips_check },
+                );
             }
             let is_idle = talk.is_idle() && sent == out.len();
-            if is_idle && self.feed.is_paused() {
+            if is_idle && self.worker.feed.is_paused() {
                 goodbye(&mut writer).await;
                 return End::Done;
             }
@@ -185,18 +187,22 @@ impl Link {
 
     /// Offers what there is, as far as the window has room.
     fn offer(&self, talk: &mut Conversation, items: &mut Vec<Item>, out: &mut Vec<u8>) {
-        if self.feed.is_paused() {
+        if self.worker.feed.is_paused() {
             return;
         }
-        let now_ms = self.now_ms();
-        self.feed.queue.lock().take(talk.room(), now_ms, items);
+        let now_ms = self.worker.now_ms();
+        self.worker
+            .feed
+            .queue
+            .lock()
+            .take(talk.room(), now_ms, items);
         for item in items.drain(..) {
             talk.offer(item, out);
         }
     }
 
     fn has_deferred(&self) -> bool {
-        self.feed.queue.lock().next_try_ms().is_some()
+        self.worker.feed.queue.lock().next_try_ms().is_some()
     }
 
     /// Puts the texts that the peer waits for behind what is not sent yet.
@@ -213,18 +219,22 @@ impl Link {
                 return Ok(());
             };
             let text_at = out.len();
-            match self.texts.append(&item.offered, memory, out).await {
+            match self.worker.texts.append(&item.offered, memory, out).await {
                 Ok(true) => {
-                    self.feed.queue.lock().tally.octets += (out.len() - text_at) as u64;
+                    self.worker.feed.queue.lock().tally.octets += (out.len() - text_at) as u64;
                     talk.sent(item);
                 }
                 gone_or_not => {
                     out.truncate(before);
                     let is_gone = gone_or_not.is_ok();
                     if is_gone {
-                        self.feed.queue.lock().is_gone(&item.offered);
+                        self.worker.feed.queue.lock().is_gone(&item.offered);
                     } else {
-                        self.feed.queue.lock().defer(item, self.now_ms());
+                        self.worker
+                            .feed
+                            .queue
+                            .lock()
+                            .defer(item, self.worker.now_ms());
                     }
                     if text_at == before {
                         // IHAVE has no way to say that there is nothing.
@@ -238,7 +248,7 @@ impl Link {
 
     /// Takes in all answers that have come.
     fn heed<R>(&self, talk: &mut Conversation, lines: &mut Lines<R>) -> Option<End> {
-        let (mut queue, mut end, mut any) = (self.feed.queue.lock(), None, false);
+        let (mut queue, mut end, mut any) = (self.worker.feed.queue.lock(), None, false);
         while let Some(line) = lines.next() {
             match talk.answer(line) {
                 Word::Wanted => {}
@@ -246,7 +256,7 @@ impl Link {
                     any = true;
                     queue.settle(item.offered.sequence, how);
                 }
-                Word::Deferred(item) => queue.defer(item, self.now_ms()),
+                Word::Deferred(item) => queue.defer(item, self.worker.now_ms()),
                 Word::Over(Over::Closing(why)) => {
                     end = Some(End::Failed(format!("the peer says {why}")));
                 }
@@ -264,7 +274,7 @@ impl Link {
         let is_hungry = any && queue.is_hungry();
         drop(queue);
         if is_hungry {
-            self.settled.notify_one();
+            self.worker.settled.notify_one();
         }
         end
     }

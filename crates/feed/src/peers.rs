@@ -24,7 +24,7 @@ use tokio::time::timeout;
 use crate::config::{FeedKind, PeerConfig};
 use crate::dial::Dial;
 use crate::dispatch::Dispatcher;
-use crate::feed::{Feed, FeedReport};
+use crate::feed::{Feed, FeedReport, Worker};
 use crate::filter::{Filter, Refusal};
 use crate::link::Link;
 use crate::place::{self, Place};
@@ -279,46 +279,33 @@ impl Peers {
         self.save().await;
     }
 
+    /// Those who take a feed's articles away.
     fn links_of(&self, feed: &Arc<Feed>) -> JoinSet<()> {
         let mut links = JoinSet::new();
         let many = match feed.config.kind {
-            FeedKind::Nntp => feed.config.connections,
-            FeedKind::Batch => return links,
-            FeedKind::Program | FeedKind::File => return self.sinks_of(feed),
+            FeedKind::Batch => 0,
+            // A file has one end only.
+            FeedKind::File => 1,
+            FeedKind::Nntp | FeedKind::Program => feed.config.connections,
         };
         for number in 0..many {
-            let link = Link {
+            let worker = Worker {
                 feed: Arc::clone(feed),
                 number,
                 texts: Arc::clone(&self.texts),
-                dial: Arc::clone(&self.dial),
                 clock: Arc::clone(&self.clock),
                 settled: Arc::clone(&self.settled),
             };
-            links.spawn(link.run(feed.stop.watch()));
+            let stop = feed.stop.watch();
+            if feed.config.kind == FeedKind::Nntp {
+                let dial = Arc::clone(&self.dial);
+                links.spawn(Link { worker, dial }.run(stop));
+            } else {
+                let disk = Arc::clone(&self.disk);
+                links.spawn(Sink { worker, disk }.run(stop));
+            }
         }
         links
-    }
-
-    fn sinks_of(&self, feed: &Arc<Feed>) -> JoinSet<()> {
-        let mut sinks = JoinSet::new();
-        // A file has one end only.
-        let many = match feed.config.kind {
-            FeedKind::File => 1,
-            _ => feed.config.connections,
-        };
-        for number in 0..many {
-            let sink = Sink {
-                feed: Arc::clone(feed),
-                number,
-                texts: Arc::clone(&self.texts),
-                disk: Arc::clone(&self.disk),
-                clock: Arc::clone(&self.clock),
-                settled: Arc::clone(&self.settled),
-            };
-            sinks.spawn(sink.run(feed.stop.watch()));
-        }
-        sinks
     }
 
     /// Ends what is not wanted any more, and begins what is new.

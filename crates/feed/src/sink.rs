@@ -8,7 +8,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use newsreel_host::{Clock, Disk, OpenMode};
+use newsreel_host::{Disk, OpenMode};
 use newsreel_net::DrainWatch;
 use newsreel_service::ArticleBuf;
 use newsreel_wire::nntp::framing::wire_to_lf;
@@ -18,9 +18,8 @@ use tokio::process::{ChildStderr, ChildStdin, Command};
 use tokio::time::{sleep, timeout};
 
 use crate::config::{FeedKind, FileForm};
-use crate::feed::{Feed, LinkState, Pauses};
+use crate::feed::{Feed, LinkState, Pauses, Worker};
 use crate::queue::{Item, Settled};
-use crate::text::Texts;
 
 /// Articles that are appended to a file at once, and their octets.
 const APPENDED_MAX: usize = 64;
@@ -35,12 +34,8 @@ const UNWANTED: i32 = 65;
 
 /// What works for a feed.
 pub(crate) struct Sink {
-    pub(crate) feed: Arc<Feed>,
-    pub(crate) number: u32,
-    pub(crate) texts: Arc<Texts>,
+    pub(crate) worker: Worker,
     pub(crate) disk: Arc<dyn Disk>,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) settled: Arc<tokio::sync::Notify>,
 }
 
 /// Gives back what is not settled, however the work ends.
@@ -60,26 +55,27 @@ impl Drop for Taken<'_> {
 }
 
 impl Sink {
-    fn now_ms(&self) -> u64 {
-        u64::try_from(self.clock.monotonic().as_millis()).unwrap_or(u64::MAX)
-    }
-
     /// Works until it is told to stop.
     pub(crate) async fn run(self, mut stop: DrainWatch) {
         let mut pauses = Pauses::new();
         loop {
-            self.feed.link_is(self.number, LinkState::Idle);
+            self.worker
+                .feed
+                .link_is(self.worker.number, LinkState::Idle);
             tokio::select! {
                 () = stop.started() => return,
-                () = self.feed.until_waiting(1 + self.number as usize, || self.now_ms()) => {}
+                () = self.worker.feed.until_waiting(1 + self.worker.number as usize, || self.worker.now_ms()) => {}
             }
-            let mut stopping = self.feed.stop.watch();
+            let mut stopping = self.worker.feed.stop.watch();
             let ended = tokio::select! {
                 ended = self.work(&stop) => ended,
                 () = async { stopping.started().await; sleep(GRACE).await } => return,
             };
             let Err(why) = ended else { continue };
-            if !pauses.after(&self.feed, self.number, why, &mut stop).await {
+            if !pauses
+                .after(&self.worker.feed, self.worker.number, why, &mut stop)
+                .await
+            {
                 return;
             }
         }
@@ -87,30 +83,33 @@ impl Sink {
 
     /// Works as long as there is something; why it cannot.
     async fn work(&self, stop: &DrainWatch) -> Result<(), String> {
-        self.feed.link_is(self.number, LinkState::Working);
-        let many = match self.feed.config.kind {
+        self.worker
+            .feed
+            .link_is(self.worker.number, LinkState::Working);
+        let many = match self.worker.feed.config.kind {
             FeedKind::File => APPENDED_MAX,
             _ => 1,
         };
         let mut memory = ArticleBuf::new();
-        while !stop.is_started() && !self.feed.is_paused() {
+        while !stop.is_started() && !self.worker.feed.is_paused() {
             let mut taken = Taken {
-                feed: &self.feed,
+                feed: &self.worker.feed,
                 items: Vec::new(),
             };
-            self.feed
+            self.worker
+                .feed
                 .queue
                 .lock()
-                .take(many, self.now_ms(), &mut taken.items);
+                .take(many, self.worker.now_ms(), &mut taken.items);
             if taken.items.is_empty() {
                 return Ok(());
             }
-            let done = match self.feed.config.kind {
+            let done = match self.worker.feed.config.kind {
                 FeedKind::File => self.append(&mut taken, &mut memory).await,
                 _ => self.give(&mut taken, &mut memory).await,
             };
-            if self.feed.queue.lock().is_hungry() {
-                self.settled.notify_one();
+            if self.worker.feed.queue.lock().is_hungry() {
+                self.worker.settled.notify_one();
             }
             done?;
         }
@@ -120,9 +119,13 @@ impl Sink {
     /// The text of an article, with LF line ends; none: it is gone, and settled.
     async fn text(&self, item: &Item, memory: &mut ArticleBuf) -> Result<Option<Vec<u8>>, String> {
         let mut wire = Vec::new();
-        let found = self.texts.append(&item.offered, memory, &mut wire).await;
+        let found = self
+            .worker
+            .texts
+            .append(&item.offered, memory, &mut wire)
+            .await;
         if !found.map_err(|error| error.to_string())? {
-            self.feed.queue.lock().is_gone(&item.offered);
+            self.worker.feed.queue.lock().is_gone(&item.offered);
             return Ok(None);
         }
         let mut text = Vec::new();
@@ -131,7 +134,11 @@ impl Sink {
     }
 
     fn settle(&self, item: &Item, how: Settled) {
-        self.feed.queue.lock().settle(item.offered.sequence, how);
+        self.worker
+            .feed
+            .queue
+            .lock()
+            .settle(item.offered.sequence, how);
     }
 
     /// Gives one article to the program.
@@ -146,14 +153,14 @@ impl Sink {
         let ended = self.program(&text).await;
         match ended {
             Ok(how) => {
-                self.feed.queue.lock().tally.octets += text.len() as u64;
+                self.worker.feed.queue.lock().tally.octets += text.len() as u64;
                 self.settle(item, how);
                 taken.items.clear();
                 Ok(())
             }
             Err(why) => {
-                let now_ms = self.now_ms();
-                let mut queue = self.feed.queue.lock();
+                let now_ms = self.worker.now_ms();
+                let mut queue = self.worker.feed.queue.lock();
                 taken
                     .items
                     .drain(..)
@@ -165,7 +172,7 @@ impl Sink {
 
     /// Runs the program once.
     async fn program(&self, text: &[u8]) -> Result<Settled, String> {
-        let mut words = self.feed.config.program.split_ascii_whitespace();
+        let mut words = self.worker.feed.config.program.split_ascii_whitespace();
         let name = words.next().unwrap_or_default();
         let child = Command::new(name)
             .args(words)
@@ -179,7 +186,7 @@ impl Sink {
         let group = child.id();
         let (input, errors) = (child.stdin.take(), child.stderr.take());
         let mut said = Vec::new();
-        let limit_s = self.feed.config.program_s;
+        let limit_s = self.worker.feed.config.program_s;
         let ended = timeout(Duration::from_secs(u64::from(limit_s)), async {
             let spoken = async { tokio::join!(written(input, text), heard(errors, &mut said)) };
             tokio::pin!(spoken);
@@ -229,22 +236,22 @@ impl Sink {
                 gone.push(item.offered.sequence);
                 continue;
             };
-            match self.feed.config.form {
+            match self.worker.feed.config.form {
                 FileForm::Batch => batch::write_article(&text, &mut out),
                 FileForm::Mbox => {
-                    mbox::write_message(&text, UnixTime(self.clock.now().secs), &mut out);
+                    mbox::write_message(&text, UnixTime(self.worker.clock.now().secs), &mut out);
                 }
             }
         }
         let (disk, octets) = (Arc::clone(&self.disk), out.len() as u64);
         let (path, octets_max) = (
-            self.feed.config.file.clone(),
-            self.feed.config.waiting_octets_max,
+            self.worker.feed.config.file.clone(),
+            self.worker.feed.config.waiting_octets_max,
         );
         let writing = move || appended(disk.as_ref(), &path, &out, octets_max);
         let wrote = tokio::task::spawn_blocking(writing).await;
         wrote.map_err(|error| error.to_string())??;
-        let mut queue = self.feed.queue.lock();
+        let mut queue = self.worker.feed.queue.lock();
         queue.tally.octets += octets;
         for item in taken.items.drain(..done) {
             if !gone.contains(&item.offered.sequence) {

@@ -1,21 +1,19 @@
 //! `newsreel import`: takes articles from mail folders and directory trees, as `newsreel rnews` takes batches.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
 use clap::Subcommand;
 use indicatif::ProgressBar;
-use newsreel_host::{Disk as _, RealClock, RealDisk};
+use newsreel_host::{Disk as _, RealDisk};
 use newsreel_wire::mbox::Quoting;
 use serde_json::{Value, json};
 
+use super::rnews::HandOver;
 use crate::batches::damages::Damages;
-use crate::batches::kept::{FOLDER, Folder};
 use crate::batches::settled::Tally;
 use crate::imports::{Counts, Takes, mbox, tree};
-use crate::{access, batches, input, output, posting};
+use crate::{access, batches, input, output};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
@@ -59,24 +57,8 @@ pub(crate) struct Common {
     /// Only count the articles, and name what is damaged
     #[arg(long)]
     dry_run: bool,
-    /// Print a line for each article
-    #[arg(short = 'v', long)]
-    verbose: bool,
-    /// The server to hand articles to [default: the one that runs on the spool]
-    #[arg(long, value_name = "HOST[:PORT]")]
-    server: Option<String>,
-    /// The directory of what is deferred or damaged [default: batches, in the spool]
-    #[arg(long, value_name = "DIR")]
-    keep: Option<PathBuf>,
-    /// The spool directory [default: what the configuration says, else ./newsreel-spool]
-    #[arg(long, value_name = "DIR")]
-    spool: Option<PathBuf>,
-    /// The configuration file
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    to: HandOver,
 }
 
 fn quoting(word: &str) -> Result<Quoting, String> {
@@ -136,7 +118,7 @@ impl Common {
         is_kept: bool,
         read: impl FnOnce(&mut dyn Takes) -> Result<()>,
     ) -> Result<()> {
-        let spool = super::post::spool(self.spool.as_deref(), self.config.as_deref())?;
+        let (spool, folder) = self.to.places()?;
         if self.dry_run {
             let mut damages = Damages::named();
             let mut counts = Counts {
@@ -150,10 +132,12 @@ impl Common {
             self.report(report, &said, &damages)?;
             return done;
         }
-        let server = self.server(&spool)?;
-        let keep = self.keep.clone().unwrap_or_else(|| spool.join(FOLDER));
-        let folder = Folder::new(Arc::new(RealDisk), Arc::new(RealClock::new()), keep);
-        let mut tally = Tally::new(folder.clone(), self.verbose, self.json);
+        // A server that takes articles now: nothing that can be read again any time is copied to wait.
+        let server = self.to.server(&spool)?;
+        if let Err(why) = batches::is_ready(server) {
+            bail!("{why}; nothing was taken");
+        }
+        let mut tally = Tally::new(folder.clone(), self.to.verbose, self.to.json);
         let mut damages = match is_kept {
             true => Damages::new(folder),
             false => Damages::named(),
@@ -165,20 +149,8 @@ impl Common {
         done
     }
 
-    /// A server that takes articles now: nothing that can be read again any time is copied to wait.
-    fn server(&self, spool: &std::path::Path) -> Result<SocketAddr> {
-        let server = match &self.server {
-            Some(name) => posting::find(name, None)?,
-            None => posting::server_of(spool)?,
-        };
-        match batches::is_ready(server) {
-            Ok(()) => Ok(server),
-            Err(why) => bail!("{why}; nothing was taken"),
-        }
-    }
-
     fn report(&self, mut report: Value, said: &str, damages: &Damages) -> Result<()> {
-        if self.json {
+        if self.to.json {
             damages.json(&mut report);
             return output::json(&report);
         }

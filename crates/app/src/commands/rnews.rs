@@ -31,9 +31,16 @@ pub(crate) struct Args {
     /// Take what was deferred
     #[arg(short = 'U', long, conflicts_with = "files")]
     retry: bool,
+    #[command(flatten)]
+    to: HandOver,
+}
+
+/// Where articles go, and what is said of them: the same for everything that hands articles over.
+#[derive(Debug, Clone, clap::Args)]
+pub(super) struct HandOver {
     /// Print a line for each article
     #[arg(short = 'v', long)]
-    verbose: bool,
+    pub(super) verbose: bool,
     /// The server to hand articles to [default: the one that runs on the spool]
     #[arg(long, value_name = "HOST[:PORT]")]
     server: Option<String>,
@@ -48,16 +55,33 @@ pub(crate) struct Args {
     config: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
+}
+
+impl HandOver {
+    /// The spool, and the directory of what is deferred or damaged.
+    pub(super) fn places(&self) -> Result<(PathBuf, Folder)> {
+        let spool = super::post::spool(self.spool.as_deref(), self.config.as_deref())?;
+        let keep = self.keep.clone().unwrap_or_else(|| spool.join(FOLDER));
+        let folder = Folder::new(Arc::new(RealDisk), Arc::new(RealClock::new()), keep);
+        Ok((spool, folder))
+    }
+
+    /// Where articles go.
+    pub(super) fn server(&self, spool: &Path) -> Result<SocketAddr> {
+        match &self.server {
+            Some(name) => posting::find(name, None),
+            None => posting::server_of(spool),
+        }
+    }
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let spool = super::post::spool(args.spool.as_deref(), args.config.as_deref())?;
-    let keep = args.keep.clone().unwrap_or_else(|| spool.join(FOLDER));
-    let folder = Folder::new(Arc::new(RealDisk), Arc::new(RealClock::new()), keep);
-    let server = server(args.server.as_deref(), &spool);
+    let (spool, folder) = args.to.places()?;
+    let server = args.to.server(&spool);
+    let server = server.map_err(|error| output::chain(&error));
     let mut taking = Taking {
-        tally: Tally::new(folder.clone(), args.verbose, args.json),
+        tally: Tally::new(folder.clone(), args.to.verbose, args.to.json),
         damages: Damages::new(folder.clone()),
         folder,
         server,
@@ -67,17 +91,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         false => taking.take_files(&args.files),
     };
     // What came of those before the one that failed is said, too.
-    taking.report(args.json)?;
+    taking.report(args.to.json)?;
     taken
-}
-
-/// Where articles go, or why nowhere.
-fn server(name: Option<&str>, spool: &Path) -> Result<SocketAddr, String> {
-    let found = match name {
-        Some(name) => posting::find(name, None),
-        None => posting::server_of(spool),
-    };
-    found.map_err(|error| output::chain(&error))
 }
 
 struct Taking {

@@ -85,16 +85,16 @@ fn groups(article: &[u8]) -> Vec<String> {
         .collect()
 }
 
-struct Sample {
-    id: String,
-    groups: Vec<String>,
-    wire: Vec<u8>,
+pub(crate) struct Sample {
+    pub(crate) id: String,
+    pub(crate) groups: Vec<String>,
+    pub(crate) wire: Vec<u8>,
     /// A CR that no LF follows; everything else in the corpus is fit to be relayed.
-    is_bad: bool,
+    pub(crate) is_bad: bool,
 }
 
 /// So many of each batch: in the daily run, and in CI.
-fn samples(folder: &Path, little: usize, full: usize) -> Vec<Sample> {
+pub(crate) fn samples(folder: &Path, little: usize, full: usize) -> Vec<Sample> {
     let mut samples = Vec::new();
     for name in ["news1993.rnews.zst", "cobol1994-2022.rnews.zst"] {
         let batch = unpacked(&folder.join(name));
@@ -177,7 +177,7 @@ fn server(samples: &[Sample], store: Option<&str>) -> (Spool, Server, HashSet<St
 }
 
 /// Feeds everything on one connection, far ahead of the replies; these.
-fn feed(address: SocketAddr, samples: &[Sample]) -> Vec<String> {
+pub(crate) fn feed(address: SocketAddr, samples: &[Sample]) -> Vec<String> {
     let mut client = NewsClient::connect(address);
     let mut writer: TcpStream = client.writer();
     std::thread::scope(|scope| {
@@ -202,7 +202,7 @@ fn feed(address: SocketAddr, samples: &[Sample]) -> Vec<String> {
 }
 
 /// Asks many commands, a few ahead, and hands every reply to `look`.
-fn ask_all<T>(
+pub(crate) fn ask_all<T>(
     address: SocketAddr,
     items: &[T],
     command: impl Fn(&T) -> String,
@@ -222,7 +222,7 @@ fn ask_all<T>(
 }
 
 /// What was sent and what is served, line by line.
-fn compare(sample: &Sample, served: &[Vec<u8>]) {
+pub(crate) fn compare(sample: &Sample, served: &[Vec<u8>]) {
     let wire = &sample.wire[..sample.wire.len() - 3];
     let sent: Vec<&[u8]> = wire
         .split_inclusive(|octet| *octet == b'\n')

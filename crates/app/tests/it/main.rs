@@ -40,6 +40,7 @@ mod path;
 mod posting;
 mod pulling;
 mod real_clients;
+mod relaying;
 mod reload;
 mod remote;
 mod retiring;

@@ -55,6 +55,13 @@ impl SlowLink {
         }
     }
 
+    /// Cuts what goes over it now; who comes again gets through.
+    pub(crate) fn cut(&self) {
+        for stream in self.seen.streams.lock().unwrap().drain(..) {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+
     /// Round trips since the last time.
     pub(crate) fn round_trips(&self) -> u64 {
         self.seen.round_trips.swap(0, Ordering::AcqRel)
@@ -64,9 +71,7 @@ impl SlowLink {
 impl Drop for SlowLink {
     fn drop(&mut self) {
         self.seen.is_closed.store(true, Ordering::Release);
-        for stream in self.seen.streams.lock().unwrap().drain(..) {
-            let _ = stream.shutdown(Shutdown::Both);
-        }
+        self.cut();
         // It looks up from waiting for the next connection.
         let _ = TcpStream::connect(self.address);
         if let Some(accepting) = self.accepting.take() {

@@ -195,11 +195,14 @@ impl Inn {
         Ok(memchr::memmem::find_iter(&history, b"\t@").count() as u64)
     }
 
-    fn path(&self, at: &str) -> PathBuf {
+    /// Where something of it lies.
+    #[must_use]
+    pub fn path(&self, at: &str) -> PathBuf {
         self.directory.join(at)
     }
 
-    fn write(&self, name: &str, text: &str) -> Result<(), Error> {
+    /// Writes a file of its configuration.
+    pub fn write(&self, name: &str, text: &str) -> Result<(), Error> {
         let path = self.path("etc").join(name);
         fs::write(&path, text).map_err(|error| failed(&path, &error.to_string()))
     }
@@ -219,7 +222,8 @@ impl Inn {
         own.into_iter().chain(given).collect()
     }
 
-    fn run(&self, program: &str, arguments: &[&str]) -> Result<(), Error> {
+    /// Runs one of its programs as its user, in its directory, to the end.
+    pub fn run(&self, program: &str, arguments: &[&str]) -> Result<(), Error> {
         run(&self.words(program, arguments), &self.directory)
     }
 

@@ -68,7 +68,8 @@ fn is_list_of_tables(key: &Key) -> bool {
 }
 
 fn entry(key: &Key, default: &str, out: &mut String) {
-    let _ = writeln!(out, "\n### `{}`\n\n{}\n", key.path, key.doc);
+    // A line break, no paragraph: the page is long enough.
+    let _ = writeln!(out, "\n### `{}`\n\n{}\\", key.path, key.doc);
     let mut facts = vec![kind_text(key)];
     if default != "-" {
         facts.push(format!("default `{default}`"));

@@ -144,7 +144,7 @@ fn groups_of(samples: &[Sample]) -> String {
 }
 
 /// Those that were taken when they were fed.
-fn fed<'s>(address: SocketAddr, samples: &'s [Sample]) -> Vec<&'s Sample> {
+fn fed(address: SocketAddr, samples: &[Sample]) -> Vec<&Sample> {
     let replies = feed(address, samples);
     let pairs = samples.iter().zip(&replies);
     let taken = pairs.filter(|(_, reply)| reply.starts_with("239"));

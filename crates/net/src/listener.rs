@@ -25,7 +25,7 @@ use crate::lines::LineLimit;
 /// How long accept pauses when the system has no room for another connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// So many connections are let in within [`LET_IN_TIME`], 4,000 a second; others wait in the kernel's backlog.
+/// So many connections are let in, or refused, within [`LET_IN_TIME`], 4,000 a second; others wait in the kernel's backlog.
 pub const LET_IN_AT_ONCE: u32 = 16;
 
 /// See [`LET_IN_AT_ONCE`].
@@ -124,23 +124,25 @@ impl Listeners {
             let event =
                 poll_fn(|cx| next_event(cx, &sockets, &mut first, &mut connections, &mut watch));
             match event.await {
-                Event::Accepted(Ok((stream, peer)), is_tls) => match limits.admit(peer) {
-                    Ok(mut admission) => {
-                        admission.is_tls = is_tls;
-                        prepare(&stream, keepalive);
-                        connections.spawn(serve(stream, admission));
-                        pauses.between().await;
-                    }
-                    Err(refusal) => {
-                        if let Some(more) = lines.admit() {
-                            tracing::info!(target: "newsreel::net", %peer, ?refusal, more, "refused");
+                Event::Accepted(Ok((stream, peer)), is_tls) => {
+                    match limits.admit(peer) {
+                        Ok(mut admission) => {
+                            admission.is_tls = is_tls;
+                            prepare(&stream, keepalive);
+                            connections.spawn(serve(stream, admission));
                         }
-                        // A fresh socket has room for one line; whoever cannot take it is cut.
-                        if !is_tls {
-                            let _ = stream.try_write(refusal.reply().as_bytes());
+                        Err(refusal) => {
+                            if let Some(more) = lines.admit() {
+                                tracing::info!(target: "newsreel::net", %peer, ?refusal, more, "refused");
+                            }
+                            // A fresh socket has room for one line; whoever cannot take it is cut.
+                            if !is_tls {
+                                let _ = stream.try_write(refusal.reply().as_bytes());
+                            }
                         }
                     }
-                },
+                    pauses.between().await;
+                }
                 Event::Accepted(Err(error), _) => {
                     limits.count_accept_error();
                     if !is_the_peers_fault(&error) {
@@ -174,7 +176,7 @@ impl Default for Pauses {
 }
 
 impl Pauses {
-    /// Somebody was let in: others go on before the next is.
+    /// Somebody came: others go on before the next does.
     async fn between(&mut self) {
         self.let_in += 1;
         if self.let_in < LET_IN_AT_ONCE {

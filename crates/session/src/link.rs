@@ -113,14 +113,15 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Link<Io> {
     pub(crate) async fn linger(&mut self, shared: &Shared, input: &mut Input) {
         let lingering = async {
             let flushed = poll_fn(|cx| Pin::new(&mut self.io).poll_shutdown(cx)).await;
-            let mut dropped = 0;
+            let (mut dropped, mut paid) = (0, 0);
             while flushed.is_ok() && dropped < LINGER_OCTETS_MAX {
                 input.consume(input.octets().len());
                 match poll_fn(|cx| input.poll_read(cx, &mut self.io)).await {
                     Ok(len @ 1..) => dropped += len,
                     _ => break,
                 }
-                if dropped >= READ_BYTES_MAX {
+                if dropped - paid >= READ_BYTES_MAX {
+                    paid = dropped;
                     shared.throw_away().await;
                 }
             }

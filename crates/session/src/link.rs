@@ -109,12 +109,13 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Link<Io> {
         }
     }
 
-    /// Closes our half, then takes what still comes, so that our last reply is not lost with a reset.
+    /// Closes our half, then takes what still comes, so that our last reply is not lost with a reset.  Also where the other side
+    /// has closed its half: without an end of the streams of DEFLATE and TLS our answers would count as cut off.
     pub(crate) async fn linger(&mut self, shared: &Shared, input: &mut Input) {
         let lingering = async {
             let flushed = poll_fn(|cx| Pin::new(&mut self.io).poll_shutdown(cx)).await;
             let (mut dropped, mut paid) = (0, 0);
-            while flushed.is_ok() && dropped < LINGER_OCTETS_MAX {
+            while flushed.is_ok() && !input.is_eof() && dropped < LINGER_OCTETS_MAX {
                 input.consume(input.octets().len());
                 match poll_fn(|cx| input.poll_read(cx, &mut self.io)).await {
                     Ok(len @ 1..) => dropped += len,

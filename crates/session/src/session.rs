@@ -297,7 +297,7 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
         // Before the other side can see the end, so that what it was asked for is free when it does.
         self.core.service.release(&self.core.connection);
         let goes_on = end == End::StartTls;
-        if !goes_on && !matches!(end, End::PeerClosed | End::Broken | End::WriteStalled) {
+        if !goes_on && !matches!(end, End::Broken | End::WriteStalled) {
             self.core
                 .link
                 .linger(&self.core.shared, &mut self.input)

@@ -53,9 +53,6 @@ const OTHERS: [&str; 8] = [
     "S@",
 ];
 
-/// Not played behind TLS and COMPRESS at once: who closes their half there sees the connection end, without the answers.
-const EXCEPT_BEHIND_BOTH: &str = "reader/half_close.nntp";
-
 /// The transcript, with a connection that is in these states first; `None`: it is no such one.
 fn behind(states: &[&State], text: &str) -> Option<String> {
     let talks = |line: &str| {
@@ -92,7 +89,7 @@ fn what_is_promised_holds_in_every_state() {
         let names: Vec<&str> = states.iter().map(|state| state.name).collect();
         let mut played = 0;
         for name in LISTED {
-            if SKIPPED.contains(name) || states.len() > 1 && *name == EXCEPT_BEHIND_BOTH {
+            if SKIPPED.contains(name) {
                 continue;
             }
             let Some(text) = behind(states, &read(name)) else {

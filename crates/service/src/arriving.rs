@@ -69,6 +69,24 @@ impl Arriving {
         look(&self.state.lock().octets)
     }
 
+    /// What it takes of memory, octets.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        self.state.lock().octets.capacity()
+    }
+
+    /// The same, when it is more than this; never, where it does not become more.
+    pub async fn grown(&self, beyond: usize) -> usize {
+        loop {
+            let changed = self.changed.notified();
+            let memory = self.memory();
+            if memory > beyond {
+                return memory;
+            }
+            changed.await;
+        }
+    }
+
     /// Whether the rest of it will never come.
     #[must_use]
     pub fn has_failed(&self) -> bool {

@@ -96,6 +96,12 @@ impl ArticleBuf {
         self.rest.is_some()
     }
 
+    /// What the content is a portion of, where more follows it.
+    #[must_use]
+    pub fn coming(&self) -> Option<&Arc<Arriving>> {
+        self.rest.as_ref().map(|(arriving, _)| arriving)
+    }
+
     /// Waits for what follows the content, which is the content then.
     ///
     /// # Errors

@@ -251,6 +251,17 @@ pub(crate) struct Hold {
 }
 
 impl Hold {
+    pub(crate) const fn octets(&self) -> usize {
+        self.octets
+    }
+
+    /// Holds what is missing to `octets`, too.
+    pub(crate) fn grow_to(&mut self, octets: usize) -> Result<(), NoRoom> {
+        let mut more = self.account.hold(octets.saturating_sub(self.octets))?;
+        self.octets += std::mem::take(&mut more.octets);
+        Ok(())
+    }
+
     /// Gives back what is above `octets`.
     pub(crate) fn shrink_to(&mut self, octets: usize) {
         let less = self.octets.saturating_sub(octets);
@@ -285,6 +296,8 @@ mod tests {
         second.shrink_to(10);
         second.shrink_to(30);
         assert!(account.hold(90).is_ok() && account.hold(91).is_err());
+        assert!(second.grow_to(30).is_ok() && second.grow_to(101).is_err());
+        assert!(account.hold(70).is_ok() && account.hold(71).is_err());
         assert!(account.hold(usize::MAX).is_err());
     }
 

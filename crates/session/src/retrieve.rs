@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use newsreel_service::{
-    ArticleBuf, ArticleQuery, Direction, NewsService, OverviewRows, Part, ServiceError,
+    Arriving, ArticleBuf, ArticleQuery, Direction, NewsService, OverviewRows, Part, ServiceError,
 };
 use newsreel_wire::article::Known;
 use newsreel_wire::overview::OverviewFields;
@@ -17,6 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::core::{Core, scratch_of};
 use crate::end::End;
+use crate::memory::{Account, Hold, NoRoom};
 use crate::overview::{after_number, next_line};
 
 /// Which article an argument names.
@@ -183,13 +184,11 @@ where
     match part {
         Part::Stat => {}
         Part::Head => core.send_article(b".\r\n").await?,
-        Part::Body | Part::Whole => {
-            core.send_article(b"").await?;
-            if scratch_of(&mut core.scratch).article.has_more() {
-                // In a box: few articles are still coming, and every connection has room for what is not.
-                Box::pin(send_rest(core)).await?;
-            }
+        Part::Body | Part::Whole if scratch_of(&mut core.scratch).article.has_more() => {
+            // In a box: few articles are still coming, and every connection has room for what is not.
+            Box::pin(send_coming(core)).await?;
         }
+        Part::Body | Part::Whole => core.send_article(b"").await?,
     }
     if hold.is_some() {
         scratch_of(&mut core.scratch).article = ArticleBuf::new();
@@ -197,19 +196,52 @@ where
     Ok(())
 }
 
-/// Sends on what is still coming of an article.
-async fn send_rest<S, Io>(core: &mut Core<S, Io>) -> Result<(), End>
+/// Sends an article on as it comes.  What has come of it is held for its slowest reader, so it takes of the budget of each as
+/// one would that was there; where no room is left the connection ends, as nothing can be said in the middle of a reply.
+async fn send_coming<S, Io>(core: &mut Core<S, Io>) -> Result<(), End>
 where
     S: NewsService,
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
-    while scratch_of(&mut core.scratch).article.has_more() {
-        core.flush().await?;
+    let least = core.shared.config.input_chunk_bytes;
+    let (memory, mut hold) = (core.memory.clone(), None);
+    loop {
+        let coming = scratch_of(&mut core.scratch).article.coming().cloned();
+        let Some(coming) = coming else {
+            return core.send_article(b"").await;
+        };
+        let sending = async {
+            core.send_article(b"").await?;
+            core.flush().await
+        };
+        tokio::select! {
+            biased;
+            full = holding(&memory, &mut hold, &coming, least) => return Err(full),
+            sent = sending => sent?,
+        }
         let more = scratch_of(&mut core.scratch).article.more().await;
         more.map_err(|_| End::CutShort)?;
-        core.send_article(b"").await?;
     }
-    Ok(())
+}
+
+/// Holds so much of the budget as an article takes that grows, where that is more than `least`; ready when there is no more.
+async fn holding(
+    memory: &Account,
+    hold: &mut Option<Hold>,
+    coming: &Arriving,
+    least: usize,
+) -> End {
+    let mut held = hold.as_ref().map_or(least, Hold::octets);
+    loop {
+        held = coming.grown(held).await;
+        let holds = match hold {
+            Some(hold) => hold.grow_to(held),
+            None => memory.hold(held).map(|first| *hold = Some(first)),
+        };
+        if let Err(NoRoom) = holds {
+            return End::WriteStalled;
+        }
+    }
 }
 
 /// `code number message-id`, the id from the article buffer.

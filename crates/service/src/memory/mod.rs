@@ -18,6 +18,7 @@ use newsreel_wire::wildmat::Wildmat;
 use newsreel_wire::{ArticleNumber, GroupId, GroupName, MessageId, UnixTime};
 use parking_lot::Mutex;
 
+use crate::arriving::Arriving;
 use crate::article::{ArticleBuf, ArticleQuery, Found, Part};
 use crate::changes::LastChanges;
 use crate::connection::{Completion, Connection, ConnectionId};
@@ -107,6 +108,8 @@ struct State {
     mails: Vec<(String, Vec<u8>)>,
     limits: PostLimits,
     changes: LastChanges,
+    /// Whose text comes bit by bit.
+    coming: HashMap<Box<[u8]>, Arc<Arriving>>,
     trouble: Trouble,
 }
 
@@ -180,6 +183,12 @@ impl MemoryService {
     /// Takes an article in wire form as if a peer had sent it.
     pub fn inject(&self, id: &[u8], wire: &[u8]) -> Outcome {
         self.accept_from(&mut self.state.lock(), id, wire, (Diagnostic::None, None))
+    }
+
+    /// The text of an article comes to readers as this does.
+    pub fn comes(&self, id: &[u8], arriving: &Arc<Arriving>) {
+        let mut state = self.state.lock();
+        state.coming.insert(id.into(), Arc::clone(arriving));
     }
 
     /// Removes an article, as a cancel does; its id stays known.

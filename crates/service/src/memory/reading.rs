@@ -81,6 +81,11 @@ impl State {
         };
         out.clear();
         out.set_id(&stored.id);
+        let coming = self.coming.get(&stored.id).filter(|_| part == Part::Whole);
+        if let Some(coming) = coming.filter(|_| out.takes_portions()) {
+            out.set_rest(coming, 0);
+            return Some(Found { number });
+        }
         out.copy_content(match part {
             Part::Stat => &[],
             Part::Head => &stored.wire[..stored.head_end],

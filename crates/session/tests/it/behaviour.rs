@@ -7,7 +7,7 @@ use std::time::Duration;
 use newsreel_net::access::{Door, Grant};
 use newsreel_net::{Drain, Stream};
 use newsreel_service::memory::{MemoryConfig, MemoryService, Trouble};
-use newsreel_service::{Connection, ConnectionId, Outcome};
+use newsreel_service::{Arriving, Connection, ConnectionId, Outcome};
 use newsreel_session::{End, Lists, ListsConfig, Metrics, SessionConfig, Shared, serve};
 use newsreel_testkit::transcript::Action;
 use newsreel_testkit::{Driver as _, Setup};
@@ -348,6 +348,49 @@ async fn a_large_article_waits_for_room_in_the_budget() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     say(&mut other, "ARTICLE <1@t>\r\n").await;
     assert!(so_far(&mut other).await.starts_with("220 0 <1@t>\r\n"));
+}
+
+/// An article that was still coming counted nowhere while a slow reader held it, however large it had become.
+#[tokio::test(start_paused = true)]
+async fn what_still_comes_is_counted_as_it_grows() {
+    let mut driver = driver(SessionConfig {
+        input_chunk_bytes: 64 << 10,
+        large_articles_bytes_max: 1 << 20,
+        ..SessionConfig::default()
+    });
+    let body = format!("{}\r\n", "x".repeat(998)).repeat(900);
+    for id in ["<1@t>", "<2@t>"] {
+        let text = article(id).replace("body\r\n", &body);
+        let injected = driver.service.inject(id.as_bytes(), text.as_bytes());
+        assert_eq!(injected, Outcome::Accepted);
+    }
+    let first = &article("<1@t>").into_bytes()[..100];
+    let coming = Arc::new(Arriving::new(first.to_vec()));
+    driver.service.comes(b"<1@t>", &coming);
+    let mut slow = greeted(&mut driver).await;
+    say(&mut slow, "ARTICLE <1@t>\r\n").await;
+    assert!(so_far(&mut slow).await.starts_with("220 0 <1@t>\r\n"));
+    let mut other = greeted(&mut driver).await;
+    let ask = "ARTICLE <2@t>\r\n";
+    say(&mut other, ask).await;
+    let mut taken = 0;
+    while taken < body.len() {
+        taken += so_far(&mut other).await.len();
+    }
+    coming.came(body.as_bytes());
+    say(&mut other, ask).await;
+    assert_eq!(
+        so_far(&mut other).await,
+        "403 Too many large articles at once; try again later\r\n"
+    );
+    // It makes room as any other does, also when the end has come meanwhile.
+    coming.came(b".\r\n");
+    coming.ended(Ok(()));
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    say(&mut other, ask).await;
+    assert!(so_far(&mut other).await.starts_with("220 0 <2@t>\r\n"));
+    let ended = driver.metrics.snapshot().ended;
+    assert!(ended.contains(&("write_stalled", 1)), "{ended:?}");
 }
 
 /// Who stalls in the middle of large articles, or of taking them, makes room for those who do not.

@@ -8,13 +8,14 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
+use newsreel_host::process::kill_group;
 use newsreel_host::{Disk, OpenMode};
 use newsreel_net::DrainWatch;
 use newsreel_service::ArticleBuf;
 use newsreel_wire::nntp::framing::wire_to_lf;
 use newsreel_wire::{UnixTime, batch, mbox};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::process::{ChildStderr, ChildStdin, Command};
+use tokio::process::{Child, ChildStderr, ChildStdin, Command};
 use tokio::time::{sleep, timeout};
 
 use crate::config::{FeedKind, FileForm};
@@ -54,6 +55,18 @@ impl Drop for Taken<'_> {
     }
 }
 
+/// A program that leads a group of processes, which is ended with it where nobody waits for it any more.
+struct Leader(Child);
+
+impl Drop for Leader {
+    fn drop(&mut self) {
+        // Until it was waited for, its number is its own.
+        if let Some(group) = self.0.id() {
+            kill_group(group);
+        }
+    }
+}
+
 impl Sink {
     /// Works until it is told to stop.
     pub(crate) async fn run(self, mut stop: DrainWatch) {
@@ -67,9 +80,11 @@ impl Sink {
                 () = self.worker.feed.until_waiting(1 + self.worker.number as usize, || self.worker.now_ms()) => {}
             }
             let mut stopping = self.worker.feed.stop.watch();
+            // What is being appended is there whatever we do, and must be settled.
+            let may_be_cut = self.worker.feed.config.kind != FeedKind::File;
             let ended = tokio::select! {
                 ended = self.work(&stop) => ended,
-                () = async { stopping.started().await; sleep(GRACE).await } => return,
+                () = async { stopping.started().await; sleep(GRACE).await }, if may_be_cut => return,
             };
             let Err(why) = ended else { continue };
             if !pauses
@@ -182,15 +197,14 @@ impl Sink {
             .process_group(0)
             .kill_on_drop(true)
             .spawn();
-        let mut child = child.map_err(|error| format!("cannot run {name}: {error}"))?;
-        let group = child.id();
-        let (input, errors) = (child.stdin.take(), child.stderr.take());
+        let mut leader = Leader(child.map_err(|error| format!("cannot run {name}: {error}"))?);
+        let (input, errors) = (leader.0.stdin.take(), leader.0.stderr.take());
         let mut said = Vec::new();
         let limit_s = self.worker.feed.config.program_s;
         let ended = timeout(Duration::from_secs(u64::from(limit_s)), async {
             let spoken = async { tokio::join!(written(input, text), heard(errors, &mut said)) };
             tokio::pin!(spoken);
-            let waiting = child.wait();
+            let waiting = leader.0.wait();
             tokio::pin!(waiting);
             tokio::select! {
                 status = &mut waiting => {
@@ -204,9 +218,7 @@ impl Sink {
         let status = match ended {
             Ok(status) => status.map_err(|error| format!("cannot wait for {name}: {error}"))?,
             Err(_) => {
-                // It, and what it has started.
-                newsreel_host::process::kill_group(group.unwrap_or(0));
-                let _ = child.wait().await;
+                drop(leader);
                 return Err(format!(
                     "{name} had not ended after {limit_s} s (`program_s`) and was killed"
                 ));

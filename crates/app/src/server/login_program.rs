@@ -2,18 +2,19 @@
 //! `ClientAuthname: NAME`, `ClientPassword: PASSWORD` and a dot on the standard input; status 0 and a line `user:NAME` when it
 //! knows them, any other status when not.
 //!
-//! No shell is involved, and nothing a client says is a word of the command line.  A program that is late is killed, with what
-//! it started; one that cannot be run, or says what cannot be, lets nobody in and is reported.
+//! No shell is involved, and nothing a client says is a word of the command line.  A program that is late is killed; one that
+//! cannot be run, or says what cannot be, lets nobody in and is reported.  What it started goes with it, however it ends: each
+//! login would leave some more.
 
 use std::io::{Read as _, Write as _};
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use newsreel_host::process::kill_group;
+use newsreel_host::process::{has_ended, kill_group};
 use newsreel_host::{Clock as _, RealClock};
 use newsreel_net::access::{Credentials, LoginConfig, User};
 use newsreel_users::is_name;
@@ -60,26 +61,28 @@ pub(super) fn ask(login: &LoginConfig, said: &Credentials) -> Result<Option<User
         said.password
     );
     let limit = Duration::from_secs(login.program_s_max);
-    match converse(&mut child, ours, lines.as_bytes(), limit) {
-        Ok(Some(text)) => user_of(&text).map(Some),
-        Ok(None) => Ok(None),
-        Err(why) => {
-            if let Ok(None) = child.try_wait() {
-                kill_group(child.id());
-            }
-            let _ = child.wait();
-            Err(failed("lets nobody in", &why))
-        }
+    let said = converse(child.id(), ours, lines.as_bytes(), limit);
+    // Before it is waited for its group's number is nobody else's.
+    kill_group(child.id());
+    let ended = child.wait().map_err(|error| error.to_string());
+    let text = said.and_then(|text| match ended?.code() {
+        Some(0) => Ok(Some(text)),
+        Some(_) => Ok(None),
+        None => Err("a signal ended it".to_owned()),
+    });
+    match text {
+        Ok(text) => text.map(|text| user_of(&text)).transpose(),
+        Err(why) => Err(failed("lets nobody in", &why)),
     }
 }
 
-/// What a program says that ends with status 0; none: it ends with another.
+/// What a program says until it ends.
 fn converse(
-    child: &mut Child,
+    program: u32,
     mut stream: UnixStream,
     lines: &[u8],
     limit: Duration,
-) -> Result<Option<Vec<u8>>, String> {
+) -> Result<Vec<u8>, String> {
     let said = |error: std::io::Error| error.to_string();
     stream.set_read_timeout(Some(LOOK_EVERY)).map_err(said)?;
     stream.set_write_timeout(Some(limit)).map_err(said)?;
@@ -87,12 +90,12 @@ fn converse(
     let _ = stream.write_all(lines);
     stream.shutdown(Shutdown::Write).map_err(said)?;
     let (mut text, mut part) = (Vec::new(), [0; 512]);
-    let (begun, mut ended) = (RealClock::new(), None);
+    let (begun, mut is_over) = (RealClock::new(), false);
     loop {
         match stream.read(&mut part) {
             // It has closed its side, and ends soon.
-            Ok(0) if ended.is_none() => std::thread::sleep(LOOK_EVERY),
-            Ok(0) => break,
+            Ok(0) if !is_over => std::thread::sleep(LOOK_EVERY),
+            Ok(0) => return Ok(text),
             Ok(octets) => {
                 text.extend_from_slice(part.get(..octets).unwrap_or_default());
                 if text.len() > SAID_OCTETS_MAX {
@@ -100,21 +103,16 @@ fn converse(
                 }
                 continue;
             }
-            Err(_) if ended.is_some() => break,
+            Err(_) if is_over => return Ok(text),
             Err(_) => {}
         }
-        ended = child.try_wait().map_err(said)?;
-        if ended.is_none() && begun.monotonic() >= limit {
+        is_over = has_ended(program).map_err(said)?;
+        if !is_over && begun.monotonic() >= limit {
             let limit_s = limit.as_secs();
             return Err(format!(
                 "it had not ended after {limit_s} s (login.program_s_max)"
             ));
         }
-    }
-    match ended.map(|status| (status.success(), status.code())) {
-        Some((true, _)) => Ok(Some(text)),
-        Some((false, Some(_))) => Ok(None),
-        _ => Err("a signal ended it".to_owned()),
     }
 }
 

@@ -193,7 +193,7 @@ fn a_program_knows_more_users() {
     // What it was asked goes into a file; it knows eve and ada by the password `secret-word`.
     let text = "#!/bin/sh\ncat > \"$1\"\nname=$(sed -n 's/^ClientAuthname: \\(.*\\)\\r$/\\1/p' \"$1\")\n\
                 grep -q '^ClientPassword: secret-word.$' \"$1\" || exit 1\n\
-                case $name in eve|ada) printf 'User:%s\\r\\ngroups:staff\\r\\n' $name;; kill) kill -9 $$;; \
+                case $name in leaves) sleep 600 & echo $! > \"$1.pid\"; printf 'User:leaves\\r\\n';; eve|ada) printf 'User:%s\\r\\ngroups:staff\\r\\n' $name;; kill) kill -9 $$;; \
                 slow) sleep 600 & echo $! > \"$1.pid\"; sleep 600;; odd) echo hello;; much) seq 1 5000;; *) exit 1;; esac\n";
     replace_file(&RealDisk, &script, text.as_bytes()).unwrap();
     let asked = spool.folder().join("asked");
@@ -232,6 +232,12 @@ fn a_program_knows_more_users() {
     let started = read_whole(&RealDisk, &asked.with_extension("pid"), 100).unwrap();
     let started = String::from_utf8(started).unwrap();
     assert!(ends(started.trim()), "{started} goes on");
+    // So did what was started by one that had ended by itself.
+    assert_eq!(log_in("leaves", "secret-word"), "281 411");
+    let left = read_whole(&RealDisk, &asked.with_extension("pid"), 100).unwrap();
+    let left = String::from_utf8(left).unwrap();
+    assert_ne!(left, started);
+    assert!(ends(left.trim()), "{left} goes on");
     // A client may have its answer before the line is in the log.
     for why in [
         "a signal ended it",
@@ -314,4 +320,8 @@ fn files_of_htpasswd_know_users() {
         assert_eq!(ask(name, right), "", "{name}");
     }
     assert_eq!(ask("none", ""), "");
+    // A file that is not there was a wrong password to everybody, and nothing in the log.
+    RealDisk.remove(&path("groups")).unwrap();
+    let told = ask("apr", right);
+    assert!(told.starts_with("error:passwd-file: "), "{told}");
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use newsreel_feed::FeedReport;
+use newsreel_host::process::facts_of;
 use newsreel_host::{Disk as _, RealDisk, read_whole, replace_file};
 
 use crate::site::{Sending, Site, id, peers};
@@ -153,6 +154,39 @@ async fn a_program_that_is_late_is_killed() {
     sending.kill().await;
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(folder.text("out"), "");
+}
+
+/// What a program had started went on when the feed ended while it worked.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_ends_with_its_feed() {
+    let (site, folder) = (Site::new(&[]), Folder::new("ending"));
+    let pid = folder.0.join("pid").display().to_string();
+    let script = folder.script(&format!(
+        "sleep 600 & echo $! > {pid}.new; mv {pid}.new {pid}; wait"
+    ));
+    let sending = site.send_to(&peers(&program(
+        &format!("/bin/sh {script}"),
+        "connections = 1",
+    )));
+    site.receive(0..1, "misc.test").await;
+    let mut started = String::new();
+    while started.is_empty() {
+        started = folder.text("pid").trim().to_owned();
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let number = started.parse().unwrap();
+    assert!(facts_of(number).is_ok());
+    sending.kill().await;
+    let mut is_running = true;
+    for _ in 0..500 {
+        // One that has ended, and was not waited for, has no memory.
+        is_running = facts_of(number).is_ok_and(|facts| facts.rss_bytes > 0);
+        if !is_running {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(!is_running, "{started} goes on");
 }
 
 /// Articles are appended to a file; moved away, another is made; one that is full makes them wait.

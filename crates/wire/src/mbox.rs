@@ -165,7 +165,11 @@ impl MboxReader {
     fn find(&mut self, buf: &[u8]) -> Option<usize> {
         let mut from = self.scanned.saturating_sub(FROM.len() + 3);
         loop {
-            let found = memmem::find(buf.get(from..)?, b"\nFrom ")? + from + 1;
+            let Some(found) = memmem::find(buf.get(from..)?, b"\nFrom ") else {
+                self.scanned = buf.len();
+                return None;
+            };
+            let found = found + from + 1;
             let before = buf.get(..found - 1).unwrap_or_default();
             let before = before.strip_suffix(b"\r").unwrap_or(before);
             if before.is_empty() || before.ends_with(b"\n") {
@@ -342,6 +346,18 @@ mod tests {
             Quoting::Each,
             &[&text, "D: e\n"],
         );
+    }
+
+    /// Each piece was looked through with all before it, so that a large message in small pieces took for ever.
+    #[test]
+    fn what_was_looked_through_is_not_looked_through_again() {
+        let mut reader = MboxReader::new(1 << 20);
+        let text = b"From a\nA: b\n\nc\nFrom me\nto you\n".repeat(100);
+        for len in (50..text.len()).step_by(50) {
+            let step = reader.next(&text[..len], false);
+            assert_eq!(step, MboxStep::Incomplete { used: 0 });
+            assert_eq!(reader.scanned, len);
+        }
     }
 
     #[test]

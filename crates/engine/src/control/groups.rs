@@ -147,6 +147,17 @@ pub(crate) struct Message {
     pub(crate) asked: Vec<GroupAsked>,
     /// Of a checkgroups, what it says of its age.
     pub(crate) serial: Option<Serial>,
+    /// Of a checkgroups, which groups it means: those of them that it does not list are not to be here.
+    pub(crate) scope: Option<Scope>,
+}
+
+/// The groups that a checkgroups means.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Scope {
+    /// The hierarchies that it names, and whether each is meant or left out; the longest that a group belongs to decides.
+    named: Vec<(String, bool)>,
+    /// Where it names none: the first parts of the names that it lists.
+    tops: Vec<String>,
 }
 
 /// Reads a message about groups.  `None`: it is none.  `Err`: what is wrong with it.
@@ -176,7 +187,7 @@ fn message(
         .map(|word| std::str::from_utf8(word).ok())
         .collect();
     let arguments = arguments.ok_or("its arguments are no UTF-8")?;
-    let mut serial = None;
+    let (mut serial, mut scope) = (None, None);
     let (about, asked) = match (verb, &arguments[..]) {
         (Verb::Newgroup, [name, flags @ ..]) => {
             let is_moderated = match flags {
@@ -199,7 +210,8 @@ fn message(
             (vec![name], asked.into_iter().collect())
         }
         (Verb::Checkgroups, arguments) => {
-            let (about, asked) = checked(&text(headers), arguments, groups)?;
+            let (about, asked, meant) = checked(&text(headers), arguments, groups)?;
+            scope = Some(meant);
             let tops = about.iter().filter_map(|name| name.split('.').next());
             serial = Some(Serial::read(arguments, tops)?);
             (about, asked)
@@ -212,6 +224,7 @@ fn message(
         about,
         asked,
         serial,
+        scope,
     })
 }
 
@@ -308,7 +321,7 @@ fn checked(
     body: &str,
     arguments: &[&str],
     groups: &Groups,
-) -> Result<(Vec<String>, Vec<GroupAsked>), &'static str> {
+) -> Result<(Vec<String>, Vec<GroupAsked>, Scope), &'static str> {
     let mut wanted: Vec<Wanted> = Vec::new();
     for (name, description) in body
         .lines()
@@ -334,60 +347,63 @@ fn checked(
     {
         return Err("it lists a group twice");
     }
-    let scope = scope(arguments)?;
+    let tops = wanted.iter().filter_map(|one| one.name.split('.').next());
+    let scope = Scope {
+        named: named(arguments)?,
+        tops: tops.map(str::to_owned).collect(),
+    };
     let mut asked = made(&wanted, groups);
     let is_wanted = |name: &str| {
         wanted
             .binary_search_by(|one| one.name.as_str().cmp(name))
             .is_ok()
     };
-    let tops: Vec<&str> = wanted
-        .iter()
-        .filter_map(|one| one.name.split('.').next())
-        .collect();
     for id in groups.sorted().iter() {
         let Some(group) = groups.by_id(*id) else {
             continue;
         };
         let name = group.name();
-        let is_meant = match scope.is_empty() {
-            true => tops.contains(&name.split('.').next().unwrap_or_default()),
-            false => is_within(&scope, name),
-        };
-        if is_meant && !is_wanted(name) && usable(name).is_ok() {
+        if scope.means(name) && !is_wanted(name) && usable(name).is_ok() {
             let name = name.to_owned();
             asked.push(GroupAsked::Remove { name });
         }
     }
     let listed = wanted.iter().map(|one| one.name.as_str());
     let about = listed.chain(asked.iter().map(GroupAsked::name));
-    Ok((about.map(str::to_owned).collect(), asked))
+    Ok((about.map(str::to_owned).collect(), asked, scope))
 }
 
 /// The hierarchies in the arguments, and whether each is meant or left out; the serial number is no part of it.
-fn scope<'a>(arguments: &[&'a str]) -> Result<Vec<(&'a str, bool)>, &'static str> {
-    let scope = arguments.iter().filter(|word| !word.starts_with('#'));
-    let scope = scope.map(|word| match word.strip_prefix('!') {
-        Some(rest) => (rest, false),
-        None => (*word, true),
+fn named(arguments: &[&str]) -> Result<Vec<(String, bool)>, &'static str> {
+    let named = arguments.iter().filter(|word| !word.starts_with('#'));
+    let named = named.map(|word| match word.strip_prefix('!') {
+        Some(rest) => (rest.to_owned(), false),
+        None => ((*word).to_owned(), true),
     });
-    let scope: Vec<_> = scope.collect();
+    let named: Vec<_> = named.collect();
     let is_name = |name: &str| GroupName::parse(name.as_bytes()).is_ok();
-    match scope.iter().all(|(name, _)| is_name(name)) {
-        true => Ok(scope),
+    match named.iter().all(|(name, _)| is_name(name)) {
+        true => Ok(named),
         false => Err("its scope is malformed"),
     }
 }
 
-/// The longest hierarchy that a group belongs to decides.
-fn is_within(scope: &[(&str, bool)], group: &str) -> bool {
-    let belongs = |top: &str| {
-        let rest = group.strip_prefix(top);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-    };
-    let tops = scope.iter().filter(|(top, _)| belongs(top));
-    tops.max_by_key(|(top, _)| top.len())
-        .is_some_and(|(_, is_in)| *is_in)
+impl Scope {
+    /// Whether it means this group.
+    pub(crate) fn means(&self, group: &str) -> bool {
+        if self.named.is_empty() {
+            let top = group.split('.').next().unwrap_or_default();
+            return self.tops.iter().any(|one| one == top);
+        }
+        let belongs = |top: &str| {
+            let rest = group.strip_prefix(top);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        let named = self.named.iter().filter(|(top, _)| belongs(top));
+        named
+            .max_by_key(|(top, _)| top.len())
+            .is_some_and(|(_, is_in)| *is_in)
+    }
 }
 
 #[cfg(test)]
@@ -433,7 +449,10 @@ mod tests {
     #[test]
     fn scopes() {
         let all = ["de", "!de.alt", "de.alt.test", "#248"];
-        let scope = scope(&all).unwrap();
+        let scope = Scope {
+            named: named(&all).unwrap(),
+            tops: Vec::new(),
+        };
         for (group, is_in) in [
             ("de.comp", true),
             ("de.alt.x", false),
@@ -441,9 +460,9 @@ mod tests {
             ("dea.x", false),
             ("comp.de", false),
         ] {
-            assert_eq!(is_within(&scope, group), is_in, "{group}");
+            assert_eq!(scope.means(group), is_in, "{group}");
         }
-        assert!(super::scope(&["de..x"]).is_err());
+        assert!(named(&["de..x"]).is_err());
     }
 
     proptest! {
@@ -454,8 +473,8 @@ mod tests {
                 prop_assert!(!text.is_empty() && !text.contains(char::is_control));
             }
             let words: Vec<&str> = body.split_whitespace().collect();
-            if let Ok(found) = scope(&words) {
-                is_within(&found, "a.b");
+            if let Ok(named) = named(&words) {
+                Scope { named, tops: Vec::new() }.means("a.b");
             }
         }
     }

@@ -12,7 +12,7 @@ use newsreel_wire::article::{Headers, Known, RelayFacts};
 use newsreel_wire::{ArticleNumber, GroupId, Sequence, UnixTime};
 use serde::Serialize;
 
-use super::groups::{self, Changes, GroupAsked, Message, Verb};
+use super::groups::{self, Changes, GroupAsked, Message, Scope, Verb};
 use super::keyring::{Keyring, Signer};
 use super::rules::Action;
 use super::{Asked, nocem, serial, signed, told};
@@ -358,17 +358,24 @@ impl Engine {
             }
         }
         found.sort_by_key(|found| std::cmp::Reverse(found.sequence));
-        let mut heeded = HashSet::new();
-        let mut waiting = Vec::new();
+        let (mut heeded, mut lists) = (HashSet::new(), Vec::<List>::new());
+        let (mut waiting, policy) = (Vec::new(), self.shared.policy.load());
         for Found {
-            mut report, done, ..
+            mut report,
+            done,
+            list,
+            ..
         } in found
         {
             let waits = |it: &AskedByRule| {
-                it.becomes != Action::Drop.name() && !heeded.contains(it.asked.name())
+                let name = it.asked.name();
+                let is_settled =
+                    || heeded.contains(name) || lists.iter().any(|it| it.settles(name, &policy));
+                it.becomes != Action::Drop.name() && !is_settled()
             };
             report.asks.retain(waits);
             heeded.extend(done);
+            lists.extend(list);
             if !report.asks.is_empty() {
                 waiting.push(report);
             }
@@ -460,6 +467,7 @@ impl Engine {
             },
             changes: Changes::default(),
             done: Vec::new(),
+            list: None,
         };
         match read {
             Ok(message) => {
@@ -484,6 +492,29 @@ struct Found {
     changes: Changes,
     /// The groups of which the rules let it say something.
     done: Vec<String>,
+    /// What else a checkgroups says something of.
+    list: Option<List>,
+}
+
+/// A checkgroups: of groups that it means and does not list it says that they are not to be here.
+#[derive(Debug)]
+struct List {
+    scope: Scope,
+    sender: String,
+    signed: Signed,
+}
+
+impl List {
+    /// Whether it was heeded about this group.
+    fn settles(&self, name: &str, policy: &Policy) -> bool {
+        let rule = || {
+            policy
+                .rules
+                .of(Verb::Checkgroups, &self.sender)
+                .action(name)
+        };
+        self.scope.means(name) && becomes(&rule(), &self.signed) == Action::Doit
+    }
 }
 
 impl Found {
@@ -506,6 +537,11 @@ impl Found {
         let done = about.filter(|name| becomes(&rules.action(name), &signed) == Action::Doit);
         self.done = done.cloned().collect();
         let creator = creator(&message).to_owned();
+        self.list = message.scope.map(|scope| List {
+            scope,
+            sender: message.sender,
+            signed,
+        });
         self.changes = Changes::of(message.asked, &creator);
     }
 }

@@ -147,6 +147,7 @@ mod tests {
             about: vec![name.clone()],
             asked: Vec::new(),
             serial: None,
+            scope: None,
         };
         let asked = GroupAsked::Make {
             name,

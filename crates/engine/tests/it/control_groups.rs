@@ -283,6 +283,22 @@ async fn a_checkgroups_makes_a_hierarchy_as_it_is_listed() {
     assert_eq!(world.engine.control_waiting().unwrap(), []);
 }
 
+/// A list that was heeded was shown as waiting when a newer one had left out a group of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_newer_list_settles_what_it_leaves_out() {
+    let world = world_of(&["all:*:*:doit"]);
+    let check = |name: &str, list: &str| message(name, ADMIN, "checkgroups alt", list);
+    let both = "alt.one\tOne.\nalt.two\tTwo.\n";
+    send(&world, &[check("1", both)]).await;
+    send(&world, &[check("2", "alt.two\tTwo.\n")]).await;
+    let made = groups(&world);
+    assert!(
+        !made.iter().any(|line| line.starts_with("alt.one")),
+        "{made:?}"
+    );
+    assert_eq!(world.engine.control_waiting().unwrap(), []);
+}
+
 /// A commit that fails takes its groups with it: the peer sends the message again, and then they are made.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_message_whose_commit_failed_is_heeded_when_it_comes_again() {

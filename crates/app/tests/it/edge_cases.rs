@@ -6,12 +6,12 @@
 
 use std::collections::BTreeMap;
 
-use newsreel_host::{RealDisk, replace_file};
+use newsreel_host::{Disk as _, RealDisk, replace_file};
 use newsreel_testkit::wire_form;
 
 use crate::client::NewsClient;
 use crate::corpus::{field, folder, skipped, unpacked};
-use crate::spool::Spool;
+use crate::spool::{Spool, newsreel, said};
 
 const NO_EMPTY_LINE: &str = "No empty line between header and body";
 const BAD_LINE: &str = "Malformed header line";
@@ -264,4 +264,35 @@ fn untar(archive: &[u8]) -> Vec<(String, Vec<u8>)> {
     }
     files.sort();
     files
+}
+
+/// The policies of all hierarchies are given as the directory that they come in, with another in it, which was refused.
+#[test]
+fn policies_of_all_hierarchies_are_imported() {
+    let Some(folder) = folder() else {
+        return skipped();
+    };
+    let spool = Spool::new();
+    let mut many = 0;
+    for (path, octets) in untar(&unpacked(&folder.join("edge-cases.tar.zst"))) {
+        if path.starts_with("control-config/") {
+            let path = spool.folder().join(path);
+            RealDisk.create_dir_all(path.parent().unwrap()).unwrap();
+            replace_file(&RealDisk, &path, &octets).unwrap();
+            many += 1;
+        }
+    }
+    assert_eq!(many, 316);
+    let made = newsreel()
+        .args(["control", "import", "--mail-to", "a@b.example"])
+        .arg(spool.folder().join("control-config"))
+        .output()
+        .unwrap();
+    let printed = said(made).unwrap();
+    let ending = |end: &str| printed.lines().filter(|line| line.contains(end)).count();
+    let found = [":doit\"", ":drop\"", ":log\"", ":mail\"", ":verify-"].map(ending);
+    assert_eq!(found, [24, 236, 349, 8, 298]);
+    spool.configure(&(Spool::changed(&[]) + &printed));
+    // A server takes it.
+    spool.serve().stop();
 }

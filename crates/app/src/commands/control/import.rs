@@ -1,8 +1,9 @@
 //! `newsreel control import`: rules for `control.rules`, printed for the configuration, from files of other systems.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
+use newsreel_host::{Disk as _, RealDisk};
 use newsreel_wire::article::is_address;
 
 use crate::policies::Made;
@@ -10,6 +11,9 @@ use crate::{input, output};
 
 /// A file of rules is no larger, octets: INN's has 100 KB.
 const FILE_OCTETS_MAX: usize = 4 << 20;
+
+/// Directories in directories.
+const DIRECTORIES_DEEP_MAX: usize = 8;
 
 /// Lines that were left out and are told.
 const LEFT_SHOWN_MAX: usize = 20;
@@ -19,10 +23,11 @@ const LEFT_SHOWN_MAX: usize = 20;
     after_help = "What it prints belongs into the configuration; nothing is changed here. The last rule that matches holds, so give general \
                   files first. Where a hierarchy signs, its key has to be imported: `newsreel control keys import`.\n\n\
                   Examples:\n  newsreel control import /etc/news/control.ctl --mail-to usenet@example.org > control.toml\n  \
-                  newsreel control import control-config/*"
+                  newsreel control import control-config"
 )]
 pub(crate) struct Args {
-    /// Files: INN's control.ctl, or policies, a hierarchy each; `-` is the standard input
+    /// Files: INN's control.ctl, or policies, a hierarchy each; `-` is the standard input, and of a directory all files are meant,
+    /// in the order of their names
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Do what is said by the senders that a policy without a key names, instead of asking first: anybody can write in
@@ -47,7 +52,11 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     {
         bail!("--mail-to {mail_to:?} is no address; one such as usenet@example.org is wanted");
     }
+    let mut files = Vec::new();
     for file in &args.files {
+        files_of(file, DIRECTORIES_DEEP_MAX, &mut files)?;
+    }
+    for file in &files {
         let octets = input::read(file, FILE_OCTETS_MAX)?.octets;
         let text = String::from_utf8(octets);
         let text = text.with_context(|| format!("{} is not UTF-8", file.display()))?;
@@ -72,4 +81,25 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         );
     }
     output::text(&made.printed())
+}
+
+/// A file, or all files in a directory: those of its own, then those of the directories in it.
+fn files_of(path: &Path, deep_max: usize, files: &mut Vec<PathBuf>) -> Result<()> {
+    if !path.is_dir() {
+        files.push(path.to_path_buf());
+        return Ok(());
+    }
+    if deep_max == 0 {
+        bail!(
+            "{} lies too deep in directories: give it by itself",
+            path.display()
+        );
+    }
+    let entries = RealDisk.list(path)?;
+    let (directories, own): (Vec<_>, Vec<_>) = entries.into_iter().partition(|entry| entry.is_dir);
+    files.extend(own.iter().map(|entry| path.join(&entry.name)));
+    for directory in directories {
+        files_of(&path.join(directory.name), deep_max - 1, files)?;
+    }
+    Ok(())
 }

@@ -1,11 +1,12 @@
 //! Feeds that end on this machine: programs, well and ill, and files.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use newsreel_feed::FeedReport;
 use newsreel_host::process::facts_of;
-use newsreel_host::{Disk as _, RealDisk, read_whole, replace_file};
+use newsreel_host::{Disk as _, Effect, Fault, FaultyDisk, Op, RealDisk, read_whole, replace_file};
 
 use crate::site::{Sending, Site, id, peers};
 
@@ -239,5 +240,33 @@ async fn articles_are_appended_to_a_file() {
         text.starts_with("From news ") && text.contains(&id(5)),
         "{text}"
     );
+    sending.stop().await;
+}
+
+/// What was being appended when the feed ended was there and was not settled: it came twice.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_being_appended_is_settled() {
+    let mut site = Site::new(&[]);
+    let faulty = FaultyDisk::new(Arc::clone(&site.disk));
+    site.disk = Arc::new(faulty.clone());
+    // Longer than the grace of a feed that ends.
+    let slow = Effect::Slow(Duration::from_secs(11));
+    faulty.add(Fault::new(Op::Sync, "/spool/appended", slow).nth(1));
+    let file = peers(
+        "[[peer]]\nname = 'archive'\n[[peer.feed]]\nkind = 'file'\nfile = '/spool/appended'\n",
+    );
+    let text = || {
+        let octets = read_whole(&*site.disk, Path::new("/spool/appended"), 1 << 20);
+        String::from_utf8(octets.unwrap_or_default()).unwrap()
+    };
+    let sending = site.send_to(&file);
+    site.receive(0..1, "misc.test").await;
+    site.until(&sending, "archive", |_| !text().is_empty())
+        .await;
+    sending.stop().await;
+    let sending = site.send_to(&file);
+    site.receive(1..2, "misc.test").await;
+    settled(&site, &sending, 1).await;
+    assert_eq!(text().matches("Message-ID:").count(), 2);
     sending.stop().await;
 }

@@ -73,8 +73,10 @@ impl Coming {
 
 /// The article that is being taken.
 enum Taking {
-    /// None, or one that is not wanted any more.
+    /// None.
     Nothing,
+    /// One that is not wanted any more: who waited for it was told, and its place is taken until its end.
+    Dropped,
     /// Its header block has not all come, or it goes to nobody as it comes.
     Unseen(Box<[u8]>, Vec<u8>),
     /// It is told as it comes.
@@ -125,6 +127,14 @@ impl<'f, C: Connect> Arrivals<'f, C> {
     fn broke_off(&mut self, error: &ServiceError) {
         if let Taking::Seen(coming) = std::mem::replace(&mut self.taking, Taking::Nothing) {
             coming.arriving.ended(Err(error.clone()));
+            self.leave();
+        }
+    }
+
+    /// Nobody waits any more for the one that is being taken.
+    fn leave(&self) {
+        if let Some((_, flight)) = self.flights.get(self.answered) {
+            flight.leave();
         }
     }
 
@@ -155,11 +165,22 @@ impl<'f, C: Connect> Arrivals<'f, C> {
         }
     }
 
+    /// Octets of one that is not wanted any more.  The next one begins behind its end, and not before: where the connection breaks
+    /// off, it is this one that is asked for again.
+    fn goes_by(&mut self, is_last: bool) {
+        if is_last {
+            self.answered += 1;
+        } else {
+            self.taking = Taking::Dropped;
+        }
+    }
+
     /// What has come of one that nobody is told of yet.
     fn goes_on(&mut self, id: Box<[u8]>, mut octets: Vec<u8>, piece: &[u8], is_last: bool) {
         if self.is_too_much(octets.len() + piece.len()) {
+            self.leave();
             self.land(Landed::Lost);
-            self.answered += 1;
+            self.goes_by(is_last);
             return;
         }
         if is_last && octets.is_empty() {
@@ -200,6 +221,7 @@ impl<C: Connect> Take for Arrivals<'_, C> {
     fn piece(&mut self, octets: &[u8], is_last: bool) {
         match std::mem::replace(&mut self.taking, Taking::Nothing) {
             Taking::Nothing => {}
+            Taking::Dropped => self.goes_by(is_last),
             Taking::Unseen(id, before) => self.goes_on(id, before, octets, is_last),
             Taking::Seen(coming) => {
                 coming.arriving.came(octets);

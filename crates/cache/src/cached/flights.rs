@@ -62,6 +62,15 @@ impl Flight {
         let _ = self.landing.set(landed);
     }
 
+    /// Whoever wants it from now on begins another: what becomes of this one is told, or is not worth waiting for.
+    pub(super) fn leave(&self) {
+        let mut under_way = self.flights.0.lock();
+        let is_this = |landing: &Landing| Arc::ptr_eq(landing, &self.landing);
+        if under_way.get(&self.wanted).is_some_and(is_this) {
+            under_way.remove(&self.wanted);
+        }
+    }
+
     /// What it ends with, for who began it.
     fn landing(&self) -> Landing {
         Arc::clone(&self.landing)
@@ -70,7 +79,7 @@ impl Flight {
 
 impl Drop for Flight {
     fn drop(&mut self) {
-        self.flights.0.lock().remove(&self.wanted);
+        self.leave();
         self.land(Landed::Lost);
     }
 }
@@ -123,6 +132,13 @@ mod tests {
         let waiting = flight.landing();
         drop(flight);
         assert!(matches!(waiting.wait().await, Landed::Lost));
+        // One that is left makes room for another, which its end does not end.
+        let left = flights.begin(wanted).unwrap();
+        left.leave();
+        let flight = flights.begin(wanted).unwrap();
+        drop(left);
+        assert!(flights.begin(wanted).is_err());
+        drop(flight);
         assert_eq!(format!("{flights:?}"), "Flights(0)");
     }
 }

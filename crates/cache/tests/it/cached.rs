@@ -383,6 +383,39 @@ async fn a_thousand_articles_read_one_behind_the_other_take_at_most_sixty_round_
     assert_eq!(articles, 1000, "each once");
 }
 
+/// An article that was not wanted any more, as too much had been fetched ahead, was counted as answered before its end: when the
+/// connection broke off in it, what came next was kept under the number behind its own.  And who asked for it before the others
+/// had come was told three times that it is lost, and then that it cannot be had.
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_ends_in_what_is_passed_over_shifts_no_numbers() {
+    let rig = rig(31, REFRESH_S);
+    {
+        let mut toy = rig.to.0.lock();
+        // It leaves some seven thousand octets of what may be read ahead, and the next one's header block has more.
+        toy.articles.insert(18, article(18, 1_040_000));
+        let fields = format!(
+            "Subject: 19\r\n{}",
+            format!("X: {}\r\n", "x".repeat(900)).repeat(20)
+        );
+        let large = article(19, 300_000).replace("Subject: 19\r\n", &fields);
+        toy.articles.insert(19, large);
+        toy.cuts = Some(("ARTICLE 19", 200_000));
+    }
+    let there = rig.to.0.lock().articles.clone();
+    for _ in 0..2 {
+        for (number, wire) in &there {
+            let id = rig.group().await.unwrap().id;
+            let mut out = ArticleBuf::new();
+            let query = ArticleQuery::ByNumber(id, ArticleNumber(*number));
+            let found = rig.here.article(query, Part::Whole, &mut out).await;
+            assert!(found.unwrap().is_some(), "{number}");
+            assert!(out.content() == wire.as_bytes(), "{number}");
+        }
+        rig.here.stop().await;
+    }
+    assert_eq!(rig.to.0.lock().cuts, None);
+}
+
 /// Each reader's place counted as the group's: two of them in one group took a round trip for each article again.
 #[tokio::test(start_paused = true)]
 async fn readers_at_several_places_of_a_group_are_each_read_ahead_for() {

@@ -27,6 +27,8 @@ pub(crate) struct Toy {
     /// It ends the connection in the place of its answer to a post; whether it takes it.
     pub(crate) loses_post: Option<bool>,
     pub(crate) refuses_posts: bool,
+    /// It ends the connection, once, so many octets into its answer to a command.
+    pub(crate) cuts: Option<(&'static str, usize)>,
 }
 
 /// The way to it.
@@ -184,6 +186,11 @@ impl To {
                     }
                 };
                 post = answer.starts_with("340").then(String::new);
+                let cut = self.0.lock().cuts.take_if(|(at, _)| *at == command);
+                if let Some((_, octets)) = cut {
+                    let _ = io.write_all(&answer.as_bytes()[..octets]).await;
+                    return;
+                }
                 let _ = io.write_all(answer.as_bytes()).await;
             }
         }

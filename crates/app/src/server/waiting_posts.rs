@@ -76,8 +76,8 @@ pub(super) fn answer<C: Connect>(
             let text = STANDARD
                 .decode(article)
                 .map_err(|error| error.to_string())?;
-            service.edit_post(number, &text)?;
-            Ok(json!({"edited": number}))
+            let waits = service.edit_post(number, &text)?;
+            Ok(json!({"edited": number, "waits": waits}))
         }
         QueueAction::Retry { numbers } => {
             let numbers = match numbers.as_slice() {

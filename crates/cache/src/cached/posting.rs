@@ -64,14 +64,16 @@ impl<C: Connect> CServer<C> {
         self.inner.posts_changed.notify_one();
     }
 
-    /// Puts another text, in wire form, in the place of a post that waits.
+    /// Puts another text, in wire form, in the place of a post that waits; false: all servers that it is for have the post
+    /// already, and nothing waits any more.
     ///
     /// # Errors
-    /// When it is no article that could be posted, or the queue fails.
-    pub fn edit_post(&self, number: u64, text: &[u8]) -> Result<(), String> {
+    /// When it is no article that could be posted, it is being sent, or the queue fails.
+    pub fn edit_post(&self, number: u64, text: &[u8]) -> Result<bool, String> {
         let inner = &self.inner;
         let said = |error: QueueError| error.to_string();
         let queue = inner.queue.as_ref().ok_or("no posts wait here")?;
+        let in_hand = queue.take_in_hand(number).map_err(said)?;
         let (old, _) = queue.get(number).map_err(said)?;
         let id = MessageId::parse(old.id.as_bytes()).map_err(|error| error.to_string())?;
         let id = OfferedId::from(id);
@@ -105,9 +107,10 @@ impl<C: Connect> CServer<C> {
         }
         let edited = queued(&judged, targets, old.taken);
         let text = dated(&judged.article, judged.has_date, old.taken);
-        queue.edit(number, &edited, &text).map_err(said)?;
+        queue.edit(&in_hand, &edited, &text).map_err(said)?;
+        drop(in_hand);
         self.look_at_posts();
-        Ok(())
+        Ok(!edited.is_sent())
     }
 
     /// Sends posts that wait, each when its time has come, for ever.
@@ -201,7 +204,7 @@ impl<C: Connect> Inner<C> {
             match post.due() {
                 Some(due) if due > now => next = next.min(Some(due)).or(Some(due)),
                 Some(_) => {
-                    self.send_one(queue, number, &post).await;
+                    self.send_one(queue, number).await;
                     next = Some(now);
                 }
                 None => {}
@@ -211,12 +214,17 @@ impl<C: Connect> Inner<C> {
         left.map_or(LOOK, |left| Duration::from_secs(left).min(LOOK))
     }
 
-    /// Sends a post that waits to those servers that it is due for.
-    async fn send_one(&self, queue: &Arc<PostQueue>, number: u64, post: &QueuedPost) {
+    /// Sends a post that waits to those servers that it is due for.  Nobody edits it meanwhile: what a server has taken would be
+    /// noted of the other text, which then reached nobody.
+    async fn send_one(&self, queue: &Arc<PostQueue>, number: u64) {
+        // Who edits it sends it then.
+        let Ok(_in_hand) = queue.take_in_hand(number) else {
+            return;
+        };
         let reading = Arc::clone(queue);
         let read = tokio::task::spawn_blocking(move || reading.get(number)).await;
         // It may have been dropped.
-        let Ok(Ok((_, text))) = read else {
+        let Ok(Ok((post, text))) = read else {
             return;
         };
         let judged = Judged {

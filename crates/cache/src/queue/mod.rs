@@ -6,6 +6,7 @@
 
 mod post;
 
+use std::collections::HashSet;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -51,6 +52,9 @@ pub enum QueueError {
     /// There is no such post.
     #[error("no post {0} waits")]
     Missing(u64),
+    /// It is being sent, or edited.
+    #[error("post {0} is being sent or edited at this moment: look at the list again in a minute")]
+    InHand(u64),
     /// The file failed.
     #[error(
         "the posts that wait, {}: {why}; nothing of it was removed: put back a sound copy, or move it away to do without them",
@@ -78,6 +82,21 @@ pub struct PostQueue {
     octets_max: u64,
     /// Who changes a post holds this, so that none is changed from what it was before.
     changing: Mutex<()>,
+    /// Those that are being sent or edited.
+    in_hand: Mutex<HashSet<u64>>,
+}
+
+/// A post that nobody else sends, edits or drops; dropped, they may.
+#[derive(Debug)]
+pub struct InHand<'q> {
+    queue: &'q PostQueue,
+    number: u64,
+}
+
+impl Drop for InHand<'_> {
+    fn drop(&mut self) {
+        self.queue.in_hand.lock().remove(&self.number);
+    }
 }
 
 impl fmt::Debug for PostQueue {
@@ -155,6 +174,7 @@ impl PostQueue {
             path,
             octets_max,
             changing: Mutex::default(),
+            in_hand: Mutex::default(),
         };
         queue.list()?;
         Ok(queue)
@@ -268,6 +288,20 @@ impl PostQueue {
         found.ok_or_else(|| self.wrong(format!("post {number} is damaged")))
     }
 
+    /// Takes one in hand, to send it or to edit it: what a server is told and what is noted of it are of one text.
+    ///
+    /// # Errors
+    /// When somebody has it in hand.
+    pub fn take_in_hand(&self, number: u64) -> Result<InHand<'_>> {
+        if !self.in_hand.lock().insert(number) {
+            return Err(QueueError::InHand(number));
+        }
+        Ok(InHand {
+            queue: self,
+            number,
+        })
+    }
+
     /// Changes one of them; it goes when every server has it.
     fn change_one(&self, number: u64, change: impl FnOnce(&mut QueuedPost)) -> Result<QueuedPost> {
         let _changing = self.changing.lock();
@@ -299,11 +333,12 @@ impl PostQueue {
         })
     }
 
-    /// Another text in the place of one: it is sent to all servers that do not have it.
+    /// Another text in the place of one: it is sent to all servers that do not have it.  Where all of them have it, it goes.
     ///
     /// # Errors
     /// When it is not there, or the disk fails.
-    pub fn edit(&self, number: u64, edited: &QueuedPost, text: &[u8]) -> Result<()> {
+    pub fn edit(&self, of: &InHand<'_>, edited: &QueuedPost, text: &[u8]) -> Result<()> {
+        let number = of.number;
         let _changing = self.changing.lock();
         self.get(number)?;
         let post = QueuedPost {
@@ -311,6 +346,9 @@ impl PostQueue {
             ..edited.clone()
         };
         self.change(|writing| {
+            if post.is_sent() {
+                return remove(writing, number);
+            }
             put_post(writing, number, &post)?;
             put_text(writing, number, text)
         })
@@ -358,8 +396,9 @@ impl PostQueue {
     /// Forgets one.
     ///
     /// # Errors
-    /// When it is not there, or the disk fails.
+    /// When it is not there, somebody has it in hand, or the disk fails.
     pub fn drop_one(&self, number: u64) -> Result<QueuedPost> {
+        let _in_hand = self.take_in_hand(number)?;
         let _changing = self.changing.lock();
         let (post, _) = self.get(number)?;
         self.change(|writing| remove(writing, number))?;

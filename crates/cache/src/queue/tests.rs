@@ -69,11 +69,20 @@ fn what_a_server_refused_stays_until_somebody_says_what_becomes_of_it() {
     assert_eq!(retried.due(), Some(UnixTime(NOW.0 + 5)));
     assert_eq!(retried.targets[0].standing, Standing::Sent);
     let text = b"Subject: b\r\n\r\n.\r\n";
-    queue.edit(1, &post(7, &["two"]), text).unwrap();
+    let in_hand = queue.take_in_hand(1).unwrap();
+    let taken = queue.take_in_hand(1).unwrap_err();
+    assert_eq!(
+        (&taken, queue.drop_one(1)),
+        (&QueueError::InHand(1), Err(taken.clone()))
+    );
+    queue.edit(&in_hand, &post(7, &["two"]), text).unwrap();
+    drop(in_hand);
     let (edited, found) = queue.get(1).unwrap();
     assert_eq!((&*edited.id, &*found), ("<7@t.example>", &text[..]));
     assert_eq!(edited.octets, text.len() as u64);
     assert_eq!(queue.retry(9, NOW), Err(QueueError::Missing(9)));
+    assert_eq!(queue.drop_one(9), Err(QueueError::Missing(9)));
+    queue.drop_one(1).unwrap();
 }
 
 #[test]

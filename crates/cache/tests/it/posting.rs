@@ -168,3 +168,43 @@ async fn a_server_that_refuses_is_told_to_who_posts_or_to_who_looks_after_it() {
     let nowhere = ONE.replace("misc.test", "alt.test");
     assert_eq!(world.post(&nowhere).await, refused);
 }
+
+/// What was edited while it was being sent was noted as sent, and gone, though the server had the text from before.
+#[tokio::test(start_paused = true)]
+async fn a_post_that_is_being_sent_is_not_edited_or_dropped() {
+    let world = world();
+    world.misc.0.lock().is_down = true;
+    assert_eq!(world.post(ONE).await, Outcome::Accepted);
+    {
+        let mut misc = world.misc.0.lock();
+        (misc.is_down, misc.round_trip) = (false, Duration::from_secs(4));
+    }
+    // It is looked at, and waits for a minute; after that it is on its way for some twenty seconds.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    world.later(65).await;
+    let other = ONE.replace("Subject: x", "Subject: y");
+    let refused = world.here.edit_post(1, other.as_bytes()).unwrap_err();
+    assert!(refused.contains("post 1 is being sent"), "{refused}");
+    assert!(world.queue.drop_one(1).is_err());
+    world.later(100).await;
+    assert_eq!(world.standing(), []);
+    assert!(world.misc.0.lock().articles[&1].contains("Subject: x"));
+    let gone = world.here.edit_post(1, other.as_bytes()).unwrap_err();
+    assert!(gone.contains("no post 1 waits"), "{gone}");
+}
+
+/// Nothing was left to be done for it, and nothing took it out of the list.
+#[tokio::test(start_paused = true)]
+async fn a_post_whose_edited_groups_have_it_waits_no_more() {
+    let world = world();
+    let both = ONE.replace("misc.test", "misc.test,local.test");
+    world.local.0.lock().is_down = true;
+    assert_eq!(world.post(&both).await, Outcome::Accepted);
+    assert_eq!(
+        world.standing(),
+        [(1, vec![Standing::Sent, Standing::Waits])]
+    );
+    assert_eq!(world.here.edit_post(1, ONE.as_bytes()), Ok(false));
+    assert_eq!(world.standing(), []);
+    assert_eq!(World::posts(&world.misc), 1);
+}

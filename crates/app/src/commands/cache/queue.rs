@@ -36,7 +36,8 @@ pub(super) enum Verb {
     },
     /// Put another text in the place of one; it is sent to all servers that do not have it
     #[command(
-        after_help = "A file has header fields, an empty line and the text, with LF or CRLF line ends.\n\n\
+        after_help = "A post that is being sent at this moment is not edited.\n\
+                      A file has header fields, an empty line and the text, with LF or CRLF line ends.\n\n\
                       Example:\n  newsreel cache queue show 3 > post.txt\n  newsreel cache queue edit 3 post.txt"
     )]
     Edit {
@@ -141,7 +142,7 @@ pub(super) fn run(verb: &Verb) -> Result<()> {
             let edited = ask(which, QueueAction::Edit { number, article })?;
             match which.json {
                 true => output::json(&edited),
-                false => output::text(&format!("post {number} has another text and is sent\n")),
+                false => output::text(&edited_said(number, edited["waits"] == true)),
             }
         }
         Verb::Retry { numbers, which } => {
@@ -171,6 +172,15 @@ pub(super) fn run(verb: &Verb) -> Result<()> {
             output::text(&format!("{} dropped\n", posts(some, one, several)))?;
             output::said(&listed(&dropped["dropped"]))
         }
+    }
+}
+
+fn edited_said(number: u64, waits: bool) -> String {
+    match waits {
+        true => format!("post {number} has another text and is sent\n"),
+        false => format!(
+            "all servers of its groups have post {number} already, as it was before: nothing waits any more\n"
+        ),
     }
 }
 

@@ -9,6 +9,7 @@ use newsreel_net::client::{PoolLimits, Reach, Secured};
 use newsreel_wire::wildmat::Wildmat;
 use serde::{Deserialize, Serialize};
 
+use crate::access_log::ACCESS_OCTETS_MIN;
 use crate::cached::{CacheSettings, PrefetchLimits};
 use crate::keep::KeepSettings;
 use crate::remote::Route;
@@ -44,6 +45,9 @@ pub struct CacheConfig {
     pub read_ahead: u32,
     /// ... and octets of them.
     pub read_ahead_octets: u64,
+    /// The log of which articles are asked for (`access.log` in `directory`, and the one before it), octets, for
+    /// `newsreel cache simulate --trace`; who asks is not in it. 0: there is none.
+    pub access_log_octets: u64,
     /// Groups that are known at the same time.
     pub groups_max: u32,
     /// The groups whose newest articles are fetched before anybody asks for them, a wildmat; empty: none.
@@ -108,6 +112,7 @@ impl Default for CacheConfig {
             missing_s: 60,
             read_ahead: 32,
             read_ahead_octets: 1 << 20,
+            access_log_octets: 0,
             groups_max: 200_000,
             prefetch: String::new(),
             prefetch_every_s: 3600,
@@ -128,6 +133,10 @@ impl CacheConfig {
         if self.directory.as_os_str().is_empty() {
             let right = "an empty path is no directory: give one, as in \"newsreel-cache\"";
             all.push(("directory", right.to_owned()));
+        }
+        if (1..ACCESS_OCTETS_MIN).contains(&self.access_log_octets) {
+            let right = "give it \"64KiB\" or more, or 0 for none";
+            all.push(("access_log_octets", right.to_owned()));
         }
         if !self.prefetch.is_empty()
             && let Err(why) = Wildmat::parse(&self.prefetch)

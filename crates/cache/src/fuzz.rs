@@ -1,5 +1,6 @@
 //! Takes any octets for values of the cache's tables: the door for fuzzers.  Must never panic.
 
+use crate::access_log::AccessLine;
 use crate::keep::{Block, KeptGroup, Row, sealed};
 use crate::queue::QueuedPost;
 
@@ -20,9 +21,15 @@ pub fn decode(octets: &[u8]) -> bool {
         assert_eq!(block.encode(), octets);
         assert_eq!(block.lines().count(), block.there().count_ones() as usize);
     }
+    let line = AccessLine::parse(octets);
+    if let Some(line) = &line {
+        let mut again = Vec::new();
+        line.write(&mut again);
+        assert_eq!(again.strip_suffix(b"\n"), Some(octets));
+    }
     let post = QueuedPost::decode(octets);
     if let Some(post) = &post {
         assert_eq!(post.encode(), octets);
     }
-    group.is_some() || block.is_some() || post.is_some()
+    group.is_some() || block.is_some() || post.is_some() || line.is_some()
 }

@@ -6,6 +6,7 @@
 //! crate speaks as a client only; whoever serves readers puts the rules of access in front.
 #![deny(missing_docs)]
 
+mod access_log;
 mod cached;
 mod config;
 pub mod fuzz;
@@ -17,6 +18,10 @@ mod remote;
 pub mod simulate;
 mod upstream;
 
+pub use access_log::{
+    ACCESS_LINE_OCTETS_MAX, ACCESS_LOG, ACCESS_LOG_BEFORE, ACCESS_OCTETS_MIN,
+    ACCESS_WAITING_OCTETS_MAX, AccessLine, AccessLog,
+};
 pub use cached::{
     CServer, CacheSettings, Counted, CountedPart, PrefetchLimits, Prefetched, RUNS_MAX,
 };

@@ -7,7 +7,7 @@ mod access;
 mod article;
 mod batch;
 mod bench;
-mod cache;
+pub(crate) mod cache;
 mod check;
 mod clock;
 mod completions;

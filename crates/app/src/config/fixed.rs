@@ -13,6 +13,7 @@ use newsreel_wire::{
 
 use super::FILE_OCTETS_MAX;
 use super::units::Unit;
+use crate::commands::cache::REQUESTS_MAX;
 use crate::commands::group::FILE_OCTETS_MAX as IMPORT_OCTETS_MAX;
 use crate::control::server::{PROGRESS_LINES_MAX, STALL};
 use crate::control::{REPLY_OCTETS_MAX, REQUEST_OCTETS_MAX};
@@ -285,12 +286,22 @@ fn of_the_cache() -> Vec<Fixed> {
         row(
             "What a caching server's policy wants to stay",
             "half of `cache.octets`, and half of a segment that goes".to_owned(),
-            "so that no more is written again than comes (decision 0024)",
+            "so that no more is written again than comes (decision 0026)",
         ),
         row(
             "Uses of articles that a caching server notes in its table at once",
             format!("those of {} articles", newsreel_cache::keep::USES_NOTED_MAX),
             "they are noted every five seconds; of more only the policy in memory knows",
+        ),
+        row(
+            "Lines of a caching server's access log that wait to be written",
+            octets(newsreel_cache::ACCESS_WAITING_OCTETS_MAX as u64),
+            "they are written every five seconds; of more it is told how many are lost",
+        ),
+        row(
+            "Requests of a trace that `cache simulate` goes through",
+            format!("{REQUESTS_MAX} requests"),
+            "each takes 40 octets of memory",
         ),
         row(
             "A line of an upstream server's overview or lists",

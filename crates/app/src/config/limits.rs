@@ -86,6 +86,7 @@ pub(super) const LIMITS: &[(&str, RangeInclusive<i64>)] = &[
     ("cache.missing_s", 0..=30 * DAY_S),
     ("cache.read_ahead", 1..=60),
     ("cache.read_ahead_octets", KIB..=GIB),
+    ("cache.access_log_octets", 0..=TIB),
     ("cache.groups_max", 1..=10_000_000),
     ("cache.prefetch_every_s", 1..=30 * DAY_S),
     ("cache.prefetch_articles", 1..=1_000_000_000),

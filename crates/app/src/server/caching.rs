@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result, bail};
 use newsreel_cache::keep::Keep;
 use newsreel_cache::queue::PostQueue;
 use newsreel_cache::{
-    CServer, CacheConfig, Counted, CountedPart, PrefetchLimits, Prefetched, RServer,
+    AccessLog, CServer, CacheConfig, Counted, CountedPart, PrefetchLimits, Prefetched, RServer,
     RemoteSettings, Route, Routes, Upstream, UpstreamConfig,
 };
 use newsreel_host::{Clock, Disk, RealDisk, random_bytes};
@@ -291,6 +291,10 @@ fn run_logged(
     let open = || PostQueue::open(disk.as_ref(), &config.cache.directory, waiting_max);
     let queue = (waiting_max > 0).then(open).transpose()?.map(Arc::new);
     let service = service(&config, servers, (Arc::new(keep), queue), clock)?;
+    let (log_octets, folder) = (config.cache.access_log_octets, &config.cache.directory);
+    if log_octets > 0 {
+        service.note_access(AccessLog::new(&disk, folder, log_octets));
+    }
     let caching = {
         let metrics = Arc::new(Metrics::default());
         Caching {

@@ -597,6 +597,74 @@ fn policies_are_compared_over_a_made_up_trace() {
     }
 }
 
+/// What readers asked for is a trace: the figures of a running cache, from its own log.
+#[test]
+fn policies_are_compared_over_the_log_of_a_running_cache() {
+    let spool = Spool::new();
+    let upstream = spool.serve();
+    spool.text(&["group", "add", "misc.test"]);
+    let mut feeder = NewsClient::connect(upstream.address);
+    for n in 1..=20 {
+        assert!(feeder.takethis(&id(n), "misc.test").starts_with("239"));
+    }
+    drop(feeder);
+    let cache = Cache::of(upstream.address);
+    let mut command = cache.command();
+    let config = cache.folder.path().join("newsreel.toml");
+    let text = b"[cache]\naccess_log_octets = \"1MiB\"\n";
+    replace_file(&RealDisk, &config, text).unwrap();
+    command.arg("--config").arg(&config);
+    let server = cache.serve_as(command);
+    let mut reader = NewsClient::connect(server.address);
+    assert!(reader.ask("GROUP misc.test").starts_with("211 20 "));
+    for n in 1..=20 {
+        assert!(read(&mut reader, n).is_ok());
+    }
+    let stats = || cache_said(&cache, &["stats", "--json"]).unwrap();
+    while serde_json::from_str::<Value>(&stats()).unwrap()["cache"]["articles"] != 20 {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    for n in [3, 3, 5] {
+        assert!(read(&mut reader, n).is_ok());
+    }
+    drop(reader);
+    server.stop();
+    upstream.stop();
+    let log = cache.folder.path().join("cache/access.log");
+    let simulate = |words: &[&str]| {
+        let mut command = newsreel();
+        command.args(["cache", "simulate", "--sizes", "50,100", "--trace"]);
+        command.arg(&log).args(words);
+        said(command.output().unwrap())
+    };
+    let told: Value = serde_json::from_str(&simulate(&["--json"]).unwrap()).unwrap();
+    assert_eq!(told["trace"]["requests"], 23, "{told}");
+    assert_eq!(told["trace"]["articles"], 20, "{told}");
+    assert_eq!(told["source"]["logged"]["hits"], 3, "{told}");
+    let policies = told["policies"].as_array().unwrap();
+    let of = |name: &str| policies.iter().find(|it| it["name"] == name).unwrap();
+    // With room for everything, and with room for half: 3 and 5 had gone, and 3 came again.
+    assert_eq!(of("lrua")["hits"], json!([1, 3]), "{told}");
+    let page = simulate(&[
+        "--report",
+        cache.folder.path().join("figures").to_str().unwrap(),
+    ]);
+    let page = page.unwrap();
+    for words in [
+        "access.log, from",
+        "13.04 % hits",
+        "Figure 3",
+        "Figure 4",
+        "hybrid",
+    ] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    assert!(simulate(&["--seed", "3"]).unwrap_err().contains("--seed"));
+    replace_file(&RealDisk, &log, b"nothing of it\n").unwrap();
+    let none = simulate(&[]).unwrap_err();
+    assert!(none.contains("access_log_octets"), "{none}");
+}
+
 #[test]
 fn what_cannot_be_is_told_at_the_start() {
     let folder = tempfile::tempdir().unwrap();

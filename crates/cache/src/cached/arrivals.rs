@@ -38,6 +38,8 @@ struct Readers {
     count: u64,
     /// Octets that were counted for them when they began.
     counted: u64,
+    /// How often it was asked for, whatever part of it.
+    asked: u64,
     /// Octets of the whole; none: the end has not come.
     whole: Option<u64>,
 }
@@ -63,11 +65,19 @@ impl Coming {
         0
     }
 
-    /// It has so many octets; what is to be counted for those who read it.
-    fn is_whole(&self, octets: u64) -> u64 {
+    /// Somebody asked for it, which is noted when its end has come; true: it has.
+    pub(super) fn asked(&self) -> bool {
+        let mut readers = self.readers.lock();
+        readers.asked += 1;
+        readers.whole.is_some()
+    }
+
+    /// It has so many octets; what is to be counted for those who read it, and how often it was asked for.
+    fn is_whole(&self, octets: u64) -> (u64, u64) {
         let mut readers = self.readers.lock();
         readers.whole = Some(octets);
-        (readers.count * octets).saturating_sub(readers.counted)
+        let uncounted = (readers.count * octets).saturating_sub(readers.counted);
+        (uncounted, readers.asked)
     }
 }
 
@@ -230,8 +240,9 @@ impl<C: Connect> Take for Arrivals<'_, C> {
                     return;
                 }
                 let wire = coming.arriving.seen(Bytes::copy_from_slice);
-                let uncounted = coming.is_whole(wire.len() as u64);
+                let (uncounted, asked) = coming.is_whole(wire.len() as u64);
                 self.inner.counts.articles.came(uncounted);
+                self.inner.noted((&coming.id, &wire), false, asked);
                 self.ends(&coming.id, wire);
                 coming.arriving.ended(Ok(()));
             }

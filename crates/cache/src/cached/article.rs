@@ -84,6 +84,14 @@ impl<C: Connect> CServer<C> {
         Ok(source.map(|_| Found { number }))
     }
 
+    /// Answers with an article that is kept.
+    fn answer_kept(&self, id: &[u8], kept: &Kept, part: Part, out: &mut ArticleBuf) {
+        answer(id, kept, part, out);
+        if part != Part::Stat {
+            self.inner.noted((id, &kept.wire), true, 1);
+        }
+    }
+
     /// An article that is kept.
     async fn kept(&self, hash: IdHash) -> Result<Option<Arc<Kept>>, ServiceError> {
         match self.inner.keep.article_in_memory(&hash) {
@@ -102,7 +110,7 @@ impl<C: Connect> CServer<C> {
         let hash = inner.keep.id_hash(id);
         for _ in 0..TRIES {
             if let Some(kept) = self.kept(hash).await? {
-                answer(id.as_bytes(), &kept, part, out);
+                self.answer_kept(id.as_bytes(), &kept, part, out);
                 return Ok(Some(Source::Kept));
             }
             if part == Part::Stat {
@@ -128,10 +136,20 @@ impl<C: Connect> CServer<C> {
         out: &mut ArticleBuf,
     ) -> Result<ControlFlow<Option<Source>>, ServiceError> {
         match landed {
-            Landed::Found(fetched) => answer(&fetched.id, &fetched.kept, part, out),
+            Landed::Found(fetched) => {
+                answer(&fetched.id, &fetched.kept, part, out);
+                if part != Part::Stat {
+                    let noted = (&*fetched.id, &*fetched.kept.wire);
+                    self.inner.noted(noted, false, 1);
+                }
+            }
             Landed::Coming(coming) => {
                 if !self.follow(coming, part, out).await? {
                     return Ok(ControlFlow::Continue(()));
+                }
+                if part != Part::Stat && coming.asked() {
+                    let whole = |wire: &[u8]| self.inner.noted((&coming.id, wire), false, 1);
+                    coming.arriving.seen(whole);
                 }
             }
             Landed::Missing => return Ok(ControlFlow::Break(None)),
@@ -262,7 +280,7 @@ impl<C: Connect> CServer<C> {
         }
         let kept = self.kept(self.inner.keep.id_hash(parsed)).await?;
         if let Some(kept) = &kept {
-            answer(id, kept, part, out);
+            self.answer_kept(id, kept, part, out);
         }
         Ok(kept.is_some())
     }

@@ -19,18 +19,19 @@ mod turns;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use newsreel_net::LineLimit;
 use newsreel_net::client::Connect;
 use newsreel_service::{NewsService as _, ServiceError};
-use newsreel_wire::GroupId;
+use newsreel_wire::{GroupId, MessageId};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
-use crate::keep::{Keep, KeptFigures};
+use crate::access_log::{AccessLine, AccessLog};
+use crate::keep::{Keep, KeptFigures, group_and_date};
 use crate::policies::PolicyKind;
 use crate::queue::{PostQueue, QueueError};
 use crate::remote::RServer;
@@ -79,6 +80,8 @@ struct Inner<C: Connect> {
     /// How each group is being read, by who read last at the end; an entry for each group that has a name.
     runs: Mutex<HashMap<GroupId, Vec<Run>>>,
     counts: Counts,
+    /// Where it is noted which articles are asked for; none: nowhere.
+    access_log: OnceLock<AccessLog>,
     /// Posts that wait; none: none may.
     queue: Option<Arc<PostQueue>>,
     posts_changed: Notify,
@@ -114,6 +117,7 @@ impl<C: Connect> CServer<C> {
             turns: Turns::default(),
             runs: Mutex::default(),
             counts: Counts::default(),
+            access_log: OnceLock::new(),
             queue,
             posts_changed: Notify::new(),
             lines: LineLimit::default(),
@@ -122,6 +126,11 @@ impl<C: Connect> CServer<C> {
             inner: Arc::new(inner),
             tasks: Mutex::default(),
         }
+    }
+
+    /// Which articles are asked for is noted from now on.
+    pub fn note_access(&self, log: AccessLog) {
+        let _ = self.inner.access_log.set(log);
     }
 
     /// Which servers can be asked; what they can do is known then.
@@ -174,7 +183,20 @@ impl<C: Connect> CServer<C> {
         loop {
             tokio::time::sleep(CHECKPOINT).await;
             let _ = self.inner.on_disk(Keep::checkpoint).await;
+            self.write_access_log().await;
         }
+    }
+
+    async fn write_access_log(&self) {
+        let inner = Arc::clone(&self.inner);
+        let writing = tokio::task::spawn_blocking(move || {
+            if let Some(Err(error)) = inner.access_log.get().map(AccessLog::flush)
+                && let Some(more) = inner.lines.admit()
+            {
+                tracing::error!(target: "newsreel::cache", %error, more, "the access log cannot be written");
+            }
+        });
+        let _ = writing.await;
     }
 
     /// Waits a moment for what is under way, ends the rest of it, and makes all durable.
@@ -185,6 +207,7 @@ impl<C: Connect> CServer<C> {
             tasks.shutdown().await;
         }
         let _ = self.inner.on_disk(Keep::checkpoint).await;
+        self.write_access_log().await;
     }
 
     /// Does something that goes on when who wanted it has gone.
@@ -196,6 +219,23 @@ impl<C: Connect> CServer<C> {
 }
 
 impl<C: Connect> Inner<C> {
+    /// Notes that an article was asked for, so many times, where that is noted.
+    fn noted(&self, (id, wire): (&[u8], &[u8]), is_hit: bool, times: u64) {
+        let (Some(log), Ok(id)) = (self.access_log.get(), MessageId::parse(id)) else {
+            return;
+        };
+        let (group, dated) = group_and_date(wire);
+        let line = AccessLine {
+            at: self.there.now().0,
+            is_hit,
+            octets: wire.len() as u64,
+            dated,
+            group,
+            id,
+        };
+        (0..times).for_each(|_| log.note(&line));
+    }
+
     /// Does what may wait for the disk.
     async fn on_disk<T: Send + 'static>(
         &self,

@@ -45,6 +45,7 @@ pub use error::KeepError;
 pub use group::KeptGroup;
 pub use row::Row;
 pub use wanted::USES_NOTED_MAX;
+pub(crate) use wanted::{group_and_date, group_key, key_of};
 
 /// The fact that has the identity: 16 octets that name the store's files, and 32 for the key of hashes.
 const IDENTITY: &str = "identity";

@@ -10,9 +10,8 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use newsreel_wire::IdHash;
 use newsreel_wire::article::{Headers, Known};
-use newsreel_wire::{date, newsgroups};
+use newsreel_wire::{GroupName, IdHash, date, newsgroups};
 use parking_lot::Mutex;
 
 use super::error::Result;
@@ -37,28 +36,33 @@ pub(super) struct Use {
 }
 
 /// Stands for an article in policies.
-pub(super) fn key_of(id: &IdHash) -> u64 {
+pub(crate) fn key_of(id: &IdHash) -> u64 {
     let [a, b, c, d, e, f, g, h, ..] = id.0;
     u64::from_le_bytes([a, b, c, d, e, f, g, h])
 }
 
 /// Stands for a group: FNV-1a of its name.
-fn group_key(name: &[u8]) -> u64 {
+pub(crate) fn group_key(name: &[u8]) -> u64 {
     name.iter().fold(0xcbf2_9ce4_8422_2325, |hash, octet| {
         (hash ^ u64::from(*octet)).wrapping_mul(0x0100_0000_01b3)
     })
 }
 
-/// What policies know of an article: the first of its groups, and its date; 0 where that is not said.
-pub(super) fn facts_of(kept: &Kept) -> (u64, u64) {
-    let Ok(headers) = Headers::scan_stored(&kept.wire) else {
-        return (0, 0);
+/// The first group of an article, and its date; 0 where that is not said.
+pub(crate) fn group_and_date(wire: &[u8]) -> (Option<GroupName<'_>>, u64) {
+    let Ok(headers) = Headers::scan_stored(wire) else {
+        return (None, 0);
     };
     let groups = headers.content(Known::Newsgroups).unwrap_or_default();
     let first = newsgroups::split(groups).flatten().next();
-    let group = first.map_or(0, |group| group_key(group.as_str().as_bytes()));
     let dated = headers.content(Known::Date).unwrap_or_default();
-    let dated = date::parse_relaxed(dated).map_or(0, |dated| dated.0);
+    (first, date::parse_relaxed(dated).map_or(0, |dated| dated.0))
+}
+
+/// What policies know of an article: what stands for the first of its groups, and its date; 0 where that is not said.
+pub(super) fn facts_of(kept: &Kept) -> (u64, u64) {
+    let (group, dated) = group_and_date(&kept.wire);
+    let group = group.map_or(0, |group| group_key(group.as_str().as_bytes()));
     (group, dated)
 }
 

@@ -4,11 +4,13 @@
 
 mod findings;
 mod generated;
+mod logged;
 mod run;
 
 pub use crate::policies::WANTED_PART;
 pub use findings::{Finding, findings};
 pub use generated::{Shape, generated};
+pub use logged::Logged;
 pub use run::{Outcome, SEGMENTS, run, run_in_segments};
 
 /// An article was asked for.

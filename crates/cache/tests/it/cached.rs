@@ -7,8 +7,10 @@ use std::time::Duration;
 use newsreel_cache::keep::{Keep, KeepSettings};
 use newsreel_cache::policies::PolicyKind;
 use newsreel_cache::queue::PostQueue;
-use newsreel_cache::{CServer, CacheSettings, Counted, RServer, RemoteSettings, Route};
-use newsreel_host::{Disk, Effect, FakeClock, Fault, FaultyDisk, MemoryDisk, Op};
+use newsreel_cache::{
+    ACCESS_LOG, AccessLog, CServer, CacheSettings, Counted, RServer, RemoteSettings, Route,
+};
+use newsreel_host::{Disk, Effect, FakeClock, Fault, FaultyDisk, MemoryDisk, Op, read_whole};
 use newsreel_net::client::{Pool, PoolLimits};
 use newsreel_service::posting::{Post, PostingConfig};
 use newsreel_service::{
@@ -502,6 +504,39 @@ async fn what_is_saved_is_counted() {
     let [kept, fetched] = parts("overview");
     assert_eq!((kept, fetched.0), ((2, 2 * fetched.1), 1));
     assert_eq!(rig.here.kept_figures().articles, 3);
+}
+
+/// The access log has a line for each request for an article or a part of it: what was kept, what was fetched, and what somebody
+/// else fetched.
+#[tokio::test(start_paused = true)]
+async fn what_is_asked_for_is_in_the_access_log() {
+    let rig = rig(3, REFRESH_S);
+    let disk: Arc<dyn Disk> = Arc::new(rig.disk.clone());
+    let folder = keep_settings().directory;
+    rig.here
+        .note_access(AccessLog::new(&disk, &folder, 1 << 20));
+    assert_eq!(rig.overview().await.len(), 3);
+    rig.to.0.lock().round_trip = Duration::from_millis(20);
+    let id = "<2@t.example>";
+    let both = tokio::join!(
+        rig.read_by_id(id, Part::Head),
+        rig.read_by_id(id, Part::Body)
+    );
+    assert!(both.0.is_some() && both.1.is_some());
+    rig.here.stop().await;
+    rig.later(7);
+    assert!(rig.read(2).await.unwrap());
+    assert!(rig.read_by_id(id, Part::Stat).await.is_some());
+    assert!(rig.read_by_id("<9@t.example>", Part::Whole).await.is_none());
+    rig.here.stop().await;
+    let log = read_whole(&rig.disk, &folder.join(ACCESS_LOG), 1 << 20).unwrap();
+    let octets = rig.wire(2).len();
+    let line = |at: u64, what: &str| {
+        let at = 1_767_225_600 + at;
+        format!("{at} {what} {octets} 1767225600 misc.test {id}\n")
+    };
+    let expected = [line(0, "miss"), line(0, "miss"), line(7, "hit")];
+    assert_eq!(String::from_utf8(log).unwrap(), expected.concat());
 }
 
 /// Whoever posted looks whether it is there.

@@ -40,7 +40,7 @@ pub(crate) fn article(number: u64, octets: usize) -> String {
     let body = "x".repeat(octets);
     format!(
         "Subject: {number}\r\nFrom: me@t.example\r\nDate: Thu, 01 Jan 2026 00:00:00 +0000\r\n\
-         Message-ID: <{number}@t.example>\r\nXref: t misc.test:{number}\r\n\r\n{body}\r\n.\r\n"
+         Newsgroups: misc.test\r\nMessage-ID: <{number}@t.example>\r\nXref: t misc.test:{number}\r\n\r\n{body}\r\n.\r\n"
     )
 }
 

@@ -6,6 +6,8 @@ mod queue;
 mod simulate;
 pub(super) mod stats;
 
+pub(crate) use simulate::REQUESTS_MAX;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! `newsreel cache simulate`: replacement policies over a trace, the paper's figures 3 and 4.
 
 mod plot;
+mod trace;
 
 use std::path::{Path, PathBuf};
 
@@ -12,25 +13,34 @@ use newsreel_cache::simulate::{
 };
 use newsreel_host::{Disk as _, RealDisk, replace_file};
 use serde_json::{Value, json};
+use trace::Source;
 
 use crate::access::bar;
 use crate::output;
 
+/// So many requests a trace has at most.
+pub(crate) const REQUESTS_MAX: u64 = 20_000_000;
+
 #[derive(Debug, Clone, clap::Args)]
 #[command(
-    after_help = "The trace is made up: it has the statistics of the paper's (309 hosts, 1314 groups of which ten have 59 % of\n\
-                  all requests, 205363 requests in ten days, 21 % of which a cache with room for everything answers).\n\
+    after_help = "The trace is made up, if none is given: it has the statistics of the paper's (309 hosts, 1314 groups of which\n\
+                  ten have 59 % of all requests, 205363 requests in ten days, 21 % of which a cache with room for everything\n\
+                  answers). A caching server writes one of its own where `cache.access_log_octets` says so.\n\
                   Each policy is told how much room it has, and what it lets go is gone. IN SEGMENTS is what a running\n\
                   cache does: what goes lies in the segments for a while, and what stays is written again.\n\n\
-                  Example:\n  newsreel cache simulate --seed 7 --report figures"
+                  Examples:\n  newsreel cache simulate --seed 7 --report figures\n  \
+                  newsreel cache simulate --trace newsreel-cache/access.log.1 --trace newsreel-cache/access.log"
 )]
 pub(crate) struct Args {
+    /// The access log of a caching server of ours; may be given several times
+    #[arg(long, value_name = "LOG", conflicts_with_all = ["seed", "requests"])]
+    trace: Vec<PathBuf>,
     /// What the trace follows from
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
     /// How many requests it has
     #[arg(long, value_name = "NUMBER", default_value_t = Shape::default().requests,
-          value_parser = clap::value_parser!(u64).range(1..=20_000_000))]
+          value_parser = clap::value_parser!(u64).range(1..=REQUESTS_MAX))]
     requests: u64,
     /// How large caches are, in parts of a hundred of the octets of all articles that are asked for
     #[arg(long, value_name = "PERCENT", value_delimiter = ',',
@@ -58,7 +68,7 @@ struct Simulated {
 
 /// Everything that is shown.
 struct Figures {
-    seed: u64,
+    source: Source,
     totals: Totals,
     sizes: Vec<u64>,
     policies: Vec<Simulated>,
@@ -66,12 +76,8 @@ struct Figures {
 }
 
 pub(super) fn run_command(args: &Args) -> Result<()> {
-    let shape = Shape {
-        requests: args.requests,
-        ..Shape::default()
-    };
-    let trace = generated(&shape, args.seed);
-    let figures = simulated(args, &trace);
+    let (source, trace) = traced(args)?;
+    let figures = simulated(args, source, &trace);
     if let Some(directory) = &args.report {
         write_report(directory, &figures)?;
     }
@@ -81,7 +87,22 @@ pub(super) fn run_command(args: &Args) -> Result<()> {
     output::said(&said(&figures))
 }
 
-fn simulated(args: &Args, trace: &[Request]) -> Figures {
+/// The requests, and where they are from.
+fn traced(args: &Args) -> Result<(Source, Vec<Request>)> {
+    if !args.trace.is_empty() {
+        return trace::read(&args.trace);
+    }
+    let shape = Shape {
+        requests: args.requests,
+        ..Shape::default()
+    };
+    Ok((
+        Source::MadeUp { seed: args.seed },
+        generated(&shape, args.seed),
+    ))
+}
+
+fn simulated(args: &Args, source: Source, trace: &[Request]) -> Figures {
     let totals = Totals::of(trace);
     let mut parts = args.sizes.clone();
     parts.sort_unstable();
@@ -113,7 +134,7 @@ fn simulated(args: &Args, trace: &[Request]) -> Figures {
         .map(|(row, simulated)| (row.kind, simulated.outcomes.clone()))
         .collect();
     Figures {
-        seed: args.seed,
+        source,
         totals,
         findings: findings(&sizes, &compared),
         sizes,
@@ -159,7 +180,7 @@ fn each(outcomes: &[Outcome], cell: impl Fn(&Outcome) -> String) -> Vec<String> 
 fn said(figures: &Figures) -> String {
     let totals = &figures.totals;
     let facts = output::facts(&[
-        ("trace", format!("made up, seed {}", figures.seed)),
+        ("trace", figures.source.said()),
         (
             "requests",
             format!(
@@ -264,7 +285,7 @@ fn as_json(figures: &Figures) -> Value {
         .map(|it| json!({"says": it.says, "holds": it.holds, "at_octets": it.at}))
         .collect();
     json!({
-        "seed": figures.seed,
+        "source": figures.source,
         "trace": {
             "requests": totals.requests,
             "octets": totals.octets,

@@ -12,6 +12,7 @@ pub mod compare;
 mod comparison;
 pub mod corpus;
 mod error;
+pub mod expiry;
 pub mod feed;
 pub mod fuzz;
 pub mod idle;

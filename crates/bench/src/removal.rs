@@ -252,15 +252,13 @@ impl Stage<'_> {
     }
 
     fn start(&self, server: &mut CommandRival) -> Result<(), Error> {
-        let groups = self.volume.at().join("groups");
-        let names = self.corpus.groups().iter().map(String::as_str);
-        let file = self.machine.disk.open(&groups, OpenMode::CreateOrOpen)?;
-        file.write_at(corpus::list(names, ListForm::Names).as_bytes(), 0)?;
-        let directory = self.volume.at().join("server");
-        self.machine.disk.create_dir_all(&directory)?;
-        let address = ([127, 0, 0, 1], self.args.port).into();
-        server.start(&directory, address, &groups)?;
-        Ok(())
+        start(
+            server,
+            self.corpus,
+            self.volume.at(),
+            self.args.port,
+            self.machine,
+        )
     }
 
     fn feed(&self) -> Result<(), Error> {
@@ -268,15 +266,7 @@ impl Stage<'_> {
             progress: self.args.progress,
             ..LoadArgs::new(([127, 0, 0, 1], self.args.port).into())
         };
-        let report = feed::run(&FeedArgs::new(load), self.corpus, self.machine)?;
-        if report.accepted == self.corpus.len() {
-            return Ok(());
-        }
-        let reasons = report.reasons.iter().map(ToString::to_string);
-        Err(Error::Program {
-            program: self.args.program.display().to_string(),
-            why: reasons.collect::<Vec<_>>().join("; "),
-        })
+        feed_all(load, self.corpus, self.machine)
     }
 
     /// Files of articles that are there.
@@ -336,6 +326,39 @@ impl Stage<'_> {
         let status: serde_json::Value = serde_json::from_slice(&status).unwrap_or_default();
         Ok(status["counters"]["commit_us"].as_f64())
     }
+}
+
+/// Starts a server in a directory below `at`, with the groups of a corpus.
+pub(crate) fn start(
+    server: &mut CommandRival,
+    corpus: &Corpus,
+    at: &Path,
+    port: u16,
+    machine: Machine<'_>,
+) -> Result<(), Error> {
+    let (groups, directory) = (at.join("groups"), at.join("server"));
+    let names = corpus.groups().iter().map(String::as_str);
+    let file = machine.disk.open(&groups, OpenMode::CreateOrOpen)?;
+    file.write_at(corpus::list(names, ListForm::Names).as_bytes(), 0)?;
+    machine.disk.create_dir_all(&directory)?;
+    server.start(&directory, ([127, 0, 0, 1], port).into(), &groups)?;
+    Ok(())
+}
+
+/// Feeds a server all articles of a corpus.
+///
+/// # Errors
+/// When it does not take every one.
+pub(crate) fn feed_all(load: LoadArgs, corpus: &Corpus, machine: Machine<'_>) -> Result<(), Error> {
+    let report = feed::run(&FeedArgs::new(load), corpus, machine)?;
+    if report.accepted == corpus.len() {
+        return Ok(());
+    }
+    let reasons = report.reasons.iter().map(ToString::to_string);
+    Err(Error::Program {
+        program: "the server".to_owned(),
+        why: reasons.collect::<Vec<_>>().join("; "),
+    })
 }
 
 /// Every file whose name is a number.

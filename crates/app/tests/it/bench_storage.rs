@@ -146,3 +146,78 @@ fn a_small_run_counts_and_draws() {
     // Neither images nor mount points stay.
     assert_eq!(RealDisk.list(&work).unwrap(), []);
 }
+
+/// The figures without syncs could be had by a configuration alone.
+#[test]
+fn a_run_without_syncs_has_none() {
+    if newsreel_host::process::own_uid() != 0 {
+        return skipped("only root can mount");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let flushes = |durability: &str| {
+        let work = dir.path().join(durability);
+        let port = free_ports().unwrap().to_string();
+        let mut command = newsreel();
+        command.args(["bench", "storage", "--json", "--file-systems", "ext4"]);
+        command.args(["--articles", "60", "--small", "0", "--groups", "50"]);
+        command.args(["--buffers", "16", "--methods", "cnfs", "--port", &port]);
+        command.args(["--durability", durability, "--directory"]);
+        let rows: Value =
+            serde_json::from_str(&said(command.arg(&work).output().unwrap())?).unwrap();
+        let flushes = &rows[0]["statistics"]["device"]["flushes"];
+        Ok::<u64, String>(flushes.as_u64().unwrap_or_else(|| panic!("{rows}")))
+    };
+    let synced = match flushes("group-commit") {
+        Ok(flushes) => flushes,
+        Err(why) if why.contains("mke2fs") || why.contains("mount:") => {
+            return skipped(&format!("no file system can be made and mounted: {why}"));
+        }
+        Err(why) => panic!("{why}"),
+    };
+    let without = flushes("none").unwrap();
+    // The last writing of all is counted, too.
+    assert!(without + 4 <= synced, "{without} and {synced} flushes");
+}
+
+/// All but the newest articles of a small run expire, and where they lay nothing is read or written.
+#[test]
+fn a_small_run_of_expiry_touches_no_article() {
+    if newsreel_host::process::own_uid() != 0 {
+        return skipped("only root can mount");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let (work, report) = (dir.path().join("work"), dir.path().join("expiry.md"));
+    let port = free_ports().unwrap().to_string();
+    let mut command = newsreel();
+    command.args(["bench", "expiry", "--json", "--port", &port]);
+    command.args(["--articles", "3000", "--groups", "7", "--directory"]);
+    command.arg(&work).arg("--report").arg(&report);
+    let rows = match said(command.output().unwrap()) {
+        Ok(rows) => rows,
+        Err(why) if why.contains("mke2fs") || why.contains("mount:") => {
+            return skipped(&format!("no file system can be made and mounted: {why}"));
+        }
+        Err(why) => panic!("{why}"),
+    };
+    let rows: Vec<Value> = serde_json::from_str(&rows).unwrap();
+    let methods = rows.iter().filter_map(|row| row["method"].as_str());
+    assert_eq!(methods.collect::<Vec<_>>(), ["cnfs", "segment"]);
+    for row in &rows {
+        assert_eq!(row["expired"], 2993, "{row}");
+        let articles = &row["expiring"]["articles"];
+        // The sync that ends the step is a write of nothing.
+        let touched = (&articles["read_octets"], &articles["written_octets"]);
+        assert_eq!(touched, (&0.into(), &0.into()), "{row}");
+        // A record of the log for each.
+        let views = &row["expiring"]["views"]["written_octets"];
+        assert!(views.as_u64() >= Some(2993 * 30), "{row}");
+        let reclaimed = &row["reclaiming"]["views"]["writes"];
+        assert!(reclaimed.as_u64() > Some(0), "{row}");
+    }
+    let table = text(&report);
+    assert!(
+        table.contains("| cnfs (ext4) | 2993 | expiring |"),
+        "{table}"
+    );
+    assert_eq!(RealDisk.list(&work).unwrap(), []);
+}

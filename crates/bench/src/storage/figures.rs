@@ -32,6 +32,9 @@ const OCTETS_A_FILE: u64 = 16 << 10;
 /// Logs, views and what file systems need themselves; nothing is written to most of it.
 const OCTETS_BESIDE: u64 = 1 << 30;
 
+/// When a server makes articles durable that is told nothing of it.
+pub const DURABILITY: &str = "group-commit";
+
 /// What to measure.
 #[derive(Debug, Clone)]
 pub struct StorageArgs {
@@ -55,6 +58,8 @@ pub struct StorageArgs {
     pub window: usize,
     /// Cyclic buffers of a server together.
     pub buffers_octets: u64,
+    /// When this program makes articles durable, as its configuration has it; others do as they are used to.
+    pub durability: String,
     /// The articles: seed, groups, size.
     pub corpus: CorpusArgs,
     /// Servers listen on this port of 127.0.0.1.
@@ -77,6 +82,7 @@ impl StorageArgs {
             short_articles: 20_000,
             window: 1000,
             buffers_octets: 512 << 20,
+            durability: DURABILITY.to_owned(),
             corpus: CorpusArgs::default(),
             port: 11_930,
             progress: false,
@@ -368,7 +374,8 @@ fn start(
 ) -> Result<(Box<dyn Rival>, Running), Error> {
     let (config, groups) = (volume.at().join("config"), volume.at().join("groups"));
     write(machine, &groups, &feed.names)?;
-    let words = contender.method.config(args.buffers_octets, None);
+    let sets = contender.method.config(args.buffers_octets, None);
+    let words = format!("[engine]\ndurability = \"{}\"\n{sets}", args.durability);
     write(machine, &config, &words)?;
     let mut rival = contender.rival(args, &config);
     let address = ([127, 0, 0, 1], args.port).into();

@@ -12,6 +12,7 @@ mod plot;
 
 pub(crate) use self::bare::groups_of;
 pub use self::contenders::{METHODS, Method};
-pub use self::figures::{Batch, Row, Short, Statistics, StorageArgs, Whole, run};
+pub use self::figures::{Batch, DURABILITY, Row, Short, Statistics, StorageArgs, Whole, run};
+pub(crate) use self::page::{UNTOLD, heading, line};
 pub use self::page::{human, markdown};
 pub use self::plot::{Figure, svg};

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::figures::{Row, Statistics};
 
 const MB: f64 = 1e6;
-const UNTOLD: &str = "not told";
+pub(crate) const UNTOLD: &str = "not told";
 
 /// One row, for a terminal.
 #[must_use]

@@ -102,8 +102,18 @@ impl Volume {
         files: u64,
         octets: u64,
     ) -> Result<Self, Error> {
-        let image = directory.join(format!("{}.image", file_system.name()));
-        let at = directory.join(file_system.name());
+        Self::named(directory, file_system.name(), file_system, (files, octets))
+    }
+
+    /// The same under a name of its own, so that there can be several.
+    pub(crate) fn named(
+        directory: &Path,
+        name: &str,
+        file_system: FileSystem,
+        (files, octets): (u64, u64),
+    ) -> Result<Self, Error> {
+        let image = directory.join(format!("{name}.image"));
+        let at = directory.join(name);
         // Removed with it, however far this comes.
         let volume = Self { image, at };
         write_out(&volume.image, octets)?;

@@ -3,6 +3,7 @@
 //! Only arguments are read and reports printed here; what is done is in the bench crate.
 
 mod compare;
+mod expiry;
 mod options;
 mod protocol;
 mod removal;
@@ -112,6 +113,14 @@ pub(crate) enum Verb {
                       Example:\n  newsreel bench removal --directory /tmp/removal --fastrm /usr/lib/news/bin/fastrm"
     )]
     Removal(removal::Options),
+    /// Measure what it costs that very many articles expire by a rule, where many are in a file
+    #[command(
+        after_help = "Makes two file systems in image files below the directory and mounts them: root is needed, and mke2fs. One has the \
+                      articles, the other log and views, so that their devices tell what is touched. An article needs some 9 KB of the disk.\n\n\
+                      Examples:\n  newsreel bench expiry --directory /tmp/expiry --report expiry.md\n  \
+                      newsreel bench expiry --directory /tmp/expiry --articles 10000 --json"
+    )]
+    Expiry(expiry::Options),
     /// Measure the three phases of the paper on the toaster: batches taken, batches sent, articles expired, pass after pass
     #[command(after_help = toaster::HELP)]
     Toaster(toaster::Options),
@@ -238,6 +247,7 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
         Verb::Protocol(options) => protocol::run(options, machine),
         Verb::Storage(options) => storage::run(options, machine),
         Verb::Removal(options) => removal::run(options, machine),
+        Verb::Expiry(options) => expiry::run(options, machine),
         Verb::Toaster(options) => toaster::run(options, machine),
         Verb::Usenetfs(verb) => usenetfs::run(verb, machine),
     }

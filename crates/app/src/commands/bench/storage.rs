@@ -7,7 +7,7 @@ use clap::builder::PossibleValuesParser;
 use newsreel_bench::compare::make_directory;
 use newsreel_bench::corpus::{CorpusArgs, Size};
 use newsreel_bench::load::Machine;
-use newsreel_bench::storage::{self, Figure, METHODS, Row, StorageArgs};
+use newsreel_bench::storage::{self, DURABILITY, Figure, METHODS, Row, StorageArgs};
 use newsreel_bench::usenetfs::FileSystem;
 use newsreel_host::replace_file;
 
@@ -57,6 +57,9 @@ pub(crate) struct Options {
     /// Cyclic buffers of a server together
     #[arg(long, default_value_t = 512, value_name = "MIB", value_parser = count(BUFFERS_MIB.0, BUFFERS_MIB.1))]
     buffers: u64,
+    /// When this program makes articles durable; with none it syncs as little as INN
+    #[arg(long, default_value = DURABILITY, value_parser = ["group-commit", "each", "none"])]
+    durability: String,
     /// Where servers listen, on 127.0.0.1
     #[arg(long, default_value_t = 11_930)]
     port: u16,
@@ -92,6 +95,7 @@ pub(super) fn run(options: &Options, machine: Machine<'_>) -> Result<()> {
         short_articles: options.small,
         window: options.window,
         buffers_octets: options.buffers << 20,
+        durability: options.durability.clone(),
         corpus: CorpusArgs {
             seed: options.seed,
             groups: options.groups,
@@ -142,7 +146,12 @@ fn write_report(
             let picture = storage::svg(figure, name, rows)?;
             write(&format!("{name}-{}.svg", figure.name()), &picture)?;
         }
-        page.push_str(&format!("{name}:\n\n{}\n", storage::markdown(name, rows)));
+        let durability = match args.durability.as_str() {
+            DURABILITY => String::new(),
+            other => format!(", newsreel with durability = \"{other}\""),
+        };
+        let tables = storage::markdown(name, rows);
+        page.push_str(&format!("{name}{durability}:\n\n{tables}\n"));
     }
     Ok(write("figures.md", &page)?)
 }

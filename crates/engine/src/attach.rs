@@ -5,6 +5,8 @@
 //! filed like one that has just come: stored by our rules, in our log, with our Xref.  It keeps its arrival, and its number in
 //! each group unless that group has given it or a later one already; then it gets the next: no number is given twice.  The
 //! files are only read.  What is known is passed over, so that the same again, or the rest after a stop, does no harm.
+//! So is what the files say was withdrawn there, as far as they do: a cyclic buffer has a bitmap of what is wanted, as of its last
+//! checkpoint; an erased record, or a card that was overwritten, has no article any more.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
@@ -21,8 +23,8 @@ use newsreel_store::{
 };
 use newsreel_wire::article::{self, ArticleFacts, Headers, Known};
 use newsreel_wire::{
-    ArticleNumber, GroupId, GroupName, IdHash, MessageId, Sequence, Token, TokenText, UnixTime,
-    newsgroups, overview, xref,
+    ArticleNumber, GroupId, GroupName, IdHash, MessageId, POSITION_UNIT, Position, Sequence, Token,
+    TokenText, UnixTime, newsgroups, overview, xref,
 };
 use serde::Serialize;
 
@@ -49,6 +51,8 @@ pub struct Attaching {
     pub paths: Vec<PathBuf>,
     /// Make the groups that are not here; otherwise articles are filed in those that are.
     pub make_groups: bool,
+    /// Also articles of which a bitmap says that they were withdrawn there.
+    pub withdrawn: bool,
     /// Only say what would become of the articles.
     pub dry_run: bool,
 }
@@ -62,6 +66,8 @@ pub struct Attached {
     pub renumbered: u64,
     /// Their message-ids are known here: they are here, or were.
     pub known: u64,
+    /// Not taken: their file says that they were cancelled, expired or moved where it was written.
+    pub withdrawn: u64,
     /// Damaged, or nothing can be read where they should be.
     pub damaged: u64,
     /// The first of those places: the file, where in it, and why.
@@ -85,11 +91,13 @@ struct Walk {
     here: Option<(Sequence, UnixTime)>,
     /// Octets that were read of the files before this one.
     before: u64,
+    /// What was withdrawn comes, too.
+    takes_all: bool,
 }
 
 impl Walk {
     /// `None`: there is no file.
-    fn new(mut later: Alone) -> Result<Option<Self>, Error> {
+    fn new(mut later: Alone, takes_all: bool) -> Result<Option<Self>, Error> {
         let Some(reader) = later.next().transpose()? else {
             return Ok(None);
         };
@@ -99,6 +107,7 @@ impl Walk {
             later,
             here: None,
             before: 0,
+            takes_all,
         }))
     }
 
@@ -164,11 +173,16 @@ impl Walk {
                     }
                 }
                 Ok(Some(Scanned::Record {
+                    token,
                     sequence,
                     arrival,
                     sound: true,
                     ..
                 })) => {
+                    if !self.takes_all && is_withdrawn(&self.reader, &token) {
+                        report.withdrawn += 1;
+                        continue;
+                    }
                     self.here = Some((sequence, arrival));
                     return;
                 }
@@ -184,6 +198,15 @@ impl Walk {
             }
         }
     }
+}
+
+/// Whether a bitmap tells of an article that it is not wanted any more.  Where it cannot be read nothing is told.
+fn is_withdrawn(reader: &Arc<dyn BufferReader>, token: &Token) -> bool {
+    let start = token.position();
+    let end = start.offset().saturating_add(POSITION_UNIT);
+    let end = Position::checked(start.cycle(), end);
+    let wrong = end.map(|end| reader.wrong_bits(start..end, &[start]));
+    wrong.is_some_and(|wrong| wrong.is_ok_and(|wrong| !wrong.missing.is_empty()))
 }
 
 /// Wakes the thread that waits for answers.
@@ -213,7 +236,7 @@ impl Engine {
         for path in &what.paths {
             let files = open_alone(&self.shared.disk, path)?;
             total += files.octets();
-            walks.extend(Walk::new(files)?);
+            walks.extend(Walk::new(files, what.withdrawn)?);
         }
         let mut attach = Attach {
             engine: self,

@@ -150,6 +150,8 @@ pub(crate) enum Request {
         paths: Vec<PathBuf>,
         /// Make groups that are not here.
         make_groups: bool,
+        /// Also what was withdrawn there.
+        withdrawn: bool,
         /// Only say what would be done.
         dry_run: bool,
     },
@@ -433,8 +435,17 @@ pub(crate) fn answer(
         Request::StoreAttach {
             paths,
             make_groups,
+            withdrawn,
             dry_run,
-        } => store_attach(engine, (paths, make_groups, dry_run), progress),
+        } => {
+            let what = Attaching {
+                paths,
+                make_groups,
+                withdrawn,
+                dry_run,
+            };
+            store_attach(engine, &what, progress)
+        }
         Request::StoreMove(what) => store_move(engine, what, progress),
         Request::StoreRetire {
             buffer,
@@ -518,17 +529,12 @@ fn confirm_clock(engine: &Engine) -> Result<Value, String> {
 
 fn store_attach(
     engine: &Engine,
-    (paths, make_groups, dry_run): (Vec<PathBuf>, bool, bool),
+    what: &Attaching,
     progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Value, String> {
-    let what = Attaching {
-        paths,
-        make_groups,
-        dry_run,
-    };
     let mut told = |done, total| progress(Progress { done, total });
-    let mut report = value(&engine.attach(&what, &mut told).map_err(said)?)?;
-    if dry_run {
+    let mut report = value(&engine.attach(what, &mut told).map_err(said)?)?;
+    if what.dry_run {
         report["dry_run"] = true.into();
     }
     Ok(report)

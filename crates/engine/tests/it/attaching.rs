@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use newsreel_engine::{Attached, Attaching, GroupChange, GroupSpec, Mode};
+use newsreel_engine::{
+    ArticleRef, Attached, Attaching, GroupChange, GroupSpec, Mode, Reason, Withdrawal,
+};
 use newsreel_host::{Disk, FaultyDisk, MemoryDisk, Op, OpenMode};
 use newsreel_service::Outcome;
 use newsreel_store::open_alone;
@@ -96,6 +98,7 @@ fn attach(world: &World, paths: &[PathBuf], make_groups: bool, dry_run: bool) ->
     let what = Attaching {
         paths: paths.to_vec(),
         make_groups,
+        withdrawn: false,
         dry_run,
     };
     world.engine.attach(&what, &mut |_, _| true).unwrap()
@@ -220,6 +223,54 @@ async fn copies_among_what_is_attached_are_known_to_a_dry_run() {
     assert_eq!(attach(&world, &paths, false, false), would);
 }
 
+/// What was cancelled where the files come from came back.
+#[tokio::test]
+async fn what_a_buffer_says_was_withdrawn_stays_withdrawn() {
+    for segments in [false, true] {
+        let (old, _) = source(segments).await;
+        let gone = [3, 400, 401, 999];
+        let ids = gone.map(|n| ArticleRef::Id(format!("<{n}@t.example>")));
+        let outcomes = old.engine.withdraw(&ids, Reason::Cancelled).unwrap();
+        assert_eq!(outcomes, [const { Withdrawal::Done }; 4]);
+        // With the next checkpoint, as at a stop.
+        old.seal();
+        let disk = MemoryDisk::new();
+        let paths = match segments {
+            false => copy(&old, "/spool/buffers", &disk),
+            true => {
+                copy(&old, "/spool/segments/main", &disk);
+                vec![PathBuf::from("/elsewhere")]
+            }
+        };
+        let world = World::on(Arc::new(disk), config(ROOM));
+        let is_here = async |n: usize| world.by_id(&format!("<{n}@t.example>")).await.is_some();
+        // Segments have nothing that tells it.
+        let kept = if segments { ARTICLES } else { ARTICLES - 4 };
+        for dry_run in [true, false] {
+            let report = attach(&world, &paths, false, dry_run);
+            assert_eq!(report.taken, kept as u64, "{report:?}");
+            assert_eq!(report.withdrawn, (ARTICLES - kept) as u64, "{report:?}");
+        }
+        for n in gone {
+            assert_eq!(is_here(n).await, segments, "{n}");
+        }
+        assert!(is_here(4).await && is_here(998).await);
+        let all = Attaching {
+            paths,
+            make_groups: false,
+            withdrawn: true,
+            dry_run: false,
+        };
+        let report = world.engine.attach(&all, &mut |_, _| true).unwrap();
+        assert_eq!(
+            (report.taken, report.withdrawn),
+            ((ARTICLES - kept) as u64, 0)
+        );
+        assert!(is_here(400).await);
+        assert_eq!(world.problems(), Vec::<String>::new());
+    }
+}
+
 /// A server in transit mode files nothing, and needs no groups.
 #[tokio::test]
 async fn a_server_in_transit_takes_all() {
@@ -263,6 +314,7 @@ async fn it_is_resumed_and_damage_costs_what_is_damaged() {
     let what = Attaching {
         paths: paths.clone(),
         make_groups: false,
+        withdrawn: false,
         dry_run: false,
     };
     let first = world.engine.attach(&what, &mut |_, _| false).unwrap();

@@ -14,7 +14,7 @@ use crate::output;
 
 pub(super) fn run(
     paths: &[PathBuf],
-    make_groups: bool,
+    (make_groups, withdrawn): (bool, bool),
     dry_run: bool,
     spool: &SpoolArgs,
 ) -> Result<()> {
@@ -26,6 +26,7 @@ pub(super) fn run(
     let request = Request::StoreAttach {
         paths: paths?,
         make_groups,
+        withdrawn,
         dry_run,
     };
     let mut report = access::change(spool, request)?;
@@ -63,6 +64,12 @@ fn said(report: &Value) -> String {
         count("renumbered"),
         count("known")
     );
+    if count("withdrawn") > 0 {
+        said.push_str(&format!(
+            "not taken: {} that had been cancelled, expired or moved there; --withdrawn takes them too\n",
+            output::count(count("withdrawn"), "article")
+        ));
+    }
     for (why, count) in report["refused"].as_object().into_iter().flatten() {
         let hint = match why == Reject::UnknownGroups.label() {
             true if report["make_groups"] != true => "; --make-groups makes their groups",

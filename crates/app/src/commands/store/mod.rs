@@ -96,8 +96,9 @@ pub(crate) enum Verb {
         after_help = "From another machine, or of a spool of which nothing else is left. Each article that is not known here is stored \
                       as one that has just come, by this server's rules; PATH is only read, and may go afterwards. Groups and numbers \
                       are those of its Xref; where a group has given a number already the article gets the next one, so give all files \
-                      of one server at once: they are merged in the order in which their articles came. What was cancelled \
-                      there comes back unless its text was overwritten (set.erase_withdrawn).\n\n\
+                      of one server at once: they are merged in the order in which their articles came. What was cancelled there \
+                      stays so as far as the files tell: the bitmap of a cyclic buffer does, as of its last checkpoint, and the directory \
+                      of a set of files; a segment does where its text was overwritten (set.erase_withdrawn).\n\n\
                       It may be ended and begun again at any time: what is known is passed over. Beside a running server that one reads \
                       the files, so it must be able to. Ends with 1 where something is damaged or was not taken.\n\n\
                       Examples:\n  newsreel store attach /mnt/old/buffers/C0 /mnt/old/buffers/C1 --make-groups --dry-run\n  \
@@ -110,6 +111,9 @@ pub(crate) enum Verb {
         /// Make the groups that are not here; otherwise an article is filed in those that are, and not taken where none is
         #[arg(long)]
         make_groups: bool,
+        /// Also articles that had been cancelled, expired or moved there, as a buffer's bitmap says
+        #[arg(long)]
+        withdrawn: bool,
         /// Only say what would be taken
         #[arg(long)]
         dry_run: bool,
@@ -285,9 +289,10 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
         Verb::Attach {
             paths,
             make_groups,
+            withdrawn,
             dry_run,
             spool,
-        } => attach::run(paths, *make_groups, *dry_run, spool),
+        } => attach::run(paths, (*make_groups, *withdrawn), *dry_run, spool),
         Verb::Move {
             wildmat,
             from,

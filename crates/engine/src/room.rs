@@ -129,7 +129,7 @@ impl Sequencer {
     /// Room of the log for the commit under way, the open one, and control.
     fn log_octets_kept(&self) -> u64 {
         let record = self.shared.policy.load().articles.record_octets_max();
-        let waiting = self.shared.waiting_limits().octets_in_all();
+        let waiting = self.shared.pending.room(&self.shared.waiting_limits());
         2 * (self.frame_octets_full as u64 + record) + waiting + CONTROL_OCTETS
     }
 

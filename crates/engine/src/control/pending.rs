@@ -104,8 +104,8 @@ impl Limits {
         (self.octets_max / octets_of(1)).max(NOTICED_MIN)
     }
 
-    /// Octets in the log of all that waits.
-    pub(crate) const fn octets_in_all(&self) -> u64 {
+    /// Octets in the log of all that may wait.
+    const fn octets_in_all(&self) -> u64 {
         2 * self.octets_max as u64
     }
 }
@@ -381,6 +381,12 @@ impl Pending {
         tables.cancels.octets + tables.noticed.octets
     }
 
+    /// Octets that the log needs for all that waits, and may come to wait: where the limit was lowered, what came before is there
+    /// until the next one comes.
+    pub(crate) fn room(&self, limits: &Limits) -> u64 {
+        limits.octets_in_all().max(self.octets() as u64)
+    }
+
     /// All of them, cancels first, each kind oldest first.
     pub(crate) fn all(&self) -> Vec<PendingRecord> {
         let tables = self.tables.lock();
@@ -502,6 +508,26 @@ mod tests {
         let clock = FakeClock::new(9_999 + 500);
         let again = Pending::new(&all, &clock, &limits(1_000));
         assert_eq!(again.all().len(), 500 + 1);
+    }
+
+    /// The log kept as much free as may wait after `control.waiting_octets_max` was lowered, while more waited still: the next
+    /// checkpoint, which tells of all that waits, might have had no room.
+    #[test]
+    fn the_log_has_room_for_what_came_before_the_limit_was_lowered() {
+        let pending = Pending::default();
+        for n in 0..1_500 {
+            pending.expect(&record(n, 0, &[key(1)], 100), &ANY);
+        }
+        let lowered = Limits {
+            octets_max: OCTETS / 10,
+            ..ANY
+        };
+        let waits = pending.octets() as u64;
+        assert!(waits > lowered.octets_in_all() && waits < ANY.octets_in_all());
+        assert_eq!(pending.room(&ANY), ANY.octets_in_all());
+        assert_eq!(pending.room(&lowered), waits);
+        pending.expect(&record(2_000, 0, &[key(1)], 100), &lowered);
+        assert_eq!(pending.room(&lowered), lowered.octets_in_all());
     }
 
     #[test]

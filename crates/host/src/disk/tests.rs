@@ -533,3 +533,36 @@ fn a_link_that_leads_to_itself_is_no_file() {
         assert!(error.to_string().contains("leads to itself"), "{error}");
     }
 }
+
+/// Old tools tell by it what people read; a server that serves a million articles is not to write a million times of access.
+#[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "what an ordinary program does is what it is held against"
+)]
+fn reading_writes_no_time_of_access() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a");
+    std::fs::write(&path, b"an article").unwrap();
+    let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
+    let set = || {
+        let file = std::fs::File::options().write(true).open(&path).unwrap();
+        let times = std::fs::FileTimes::new().set_accessed(long_ago);
+        file.set_times(times).unwrap();
+    };
+    let accessed = || std::fs::metadata(&path).unwrap().accessed().unwrap();
+    set();
+    std::fs::read(&path).unwrap();
+    if accessed() == long_ago {
+        return println!("skipped: no time of access is written here at all");
+    }
+    set();
+    let file = RealDisk.open(&path, OpenMode::Read).unwrap();
+    assert_eq!(read_all(&*file), b"an article");
+    assert_eq!(accessed(), long_ago);
+    let file = RealDisk.open_cached(&path).unwrap();
+    if let Some(file) = file {
+        read_all(&*file);
+    }
+    assert_eq!(accessed(), long_ago);
+}

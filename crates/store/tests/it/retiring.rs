@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
 
-use newsreel_host::{Disk, FaultyDisk, MemoryDisk};
+use newsreel_host::disk::{Effect, Fault};
+use newsreel_host::{Disk, FaultyDisk, MemoryDisk, Op};
 use newsreel_store::conformance::{Logged, Rig, config_of};
 use newsreel_store::{Access, BufferFacts, SetOrder, StoreConfig};
 use newsreel_wire::BufferId;
@@ -196,4 +199,34 @@ fn a_power_cut_at_any_step_leaves_it_retired_or_not() {
     }
     // Written, synced, named, and the same once more for the copy.
     assert!(refused >= 6, "{refused}");
+}
+
+/// Letting a buffer go held the register and waited for the buffers, a checkpoint of the sequencer the other way round: both stood
+/// still for ever.
+#[test]
+fn a_buffer_is_let_go_while_a_checkpoint_begins() {
+    let config = config_of("cnfs", ROOM);
+    let faulty = FaultyDisk::new(Arc::new(MemoryDisk::new()));
+    let mut rig = retired(&(Arc::new(faulty.clone()) as Arc<dyn Disk>), &config);
+    feed(&mut rig, 3 * ROOM);
+    assert!(facts(&rig)["C0"].is_drained);
+    // So the checkpoint begins while the register is being written.
+    let (slow, begun) = (Duration::from_millis(1500), Duration::from_millis(300));
+    faulty.add(Fault::new(Op::Sync, "register", Effect::Slow(slow)));
+    let retirement = rig.store.retirement();
+    let (tell, told) = sync_channel(2);
+    let tell_too = tell.clone();
+    std::thread::spawn(move || {
+        retirement.let_go("C0").unwrap();
+        tell_too.send("let go").unwrap();
+    });
+    std::thread::spawn(move || {
+        std::thread::sleep(begun);
+        rig.store.checkpoint(&mut Vec::new());
+        tell.send("begun").unwrap();
+    });
+    for _ in 0..2 {
+        let ended = told.recv_timeout(Duration::from_secs(30));
+        ended.expect("one waits for the other");
+    }
 }

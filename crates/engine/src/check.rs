@@ -243,8 +243,7 @@ impl Engine {
         let name = String::from_utf8_lossy(article.id).into_owned();
         let token = article.token;
         report.articles += 1;
-        let mut is_removed =
-            self.check_text((&article, Some(record.sequence)), &token, report, memory);
+        let mut text = self.check_text((&article, Some(record.sequence)), &token, memory);
         let history = report.unless_damaged(shared.views.history().lookup(&article.id_hash))?;
         let mut rows = self.rows_of(&article, report)?;
         // Judged only now: what is alive at the end was alive all along.
@@ -266,7 +265,7 @@ impl Engine {
                 return Ok(());
             };
             // It has the sequence of its move.
-            is_removed = self.check_text((&article, None), &moved, report, memory);
+            text = self.check_text((&article, None), &moved, memory);
             rows = self.rows_of(&article, report)?;
             let now = report.unless_damaged(shared.views.history().lookup(&article.id_hash))?;
             let stays = now
@@ -280,9 +279,9 @@ impl Engine {
         } else if history.is_some_and(|entry| !is_it(entry.and_then(|entry| entry.token))) {
             report.problem(format!("{name}: the history does not lead to it"));
         }
-        if is_removed {
-            // Whoever removed it may have been seen meanwhile.
-            report.problem(format!("{name}: {}", ReadError::Removed));
+        // Of what was withdrawn nothing need be left; and whoever removed its file may have been seen meanwhile.
+        if let Some(why) = text {
+            report.problem(format!("{name}: {why}"));
         }
         self.check_rows(&name, article.id, &here, rows, report);
         Ok(())
@@ -312,28 +311,25 @@ impl Engine {
         }
     }
 
-    /// The store has an article in this place; `true`: its file was removed.
+    /// What is wrong with the article that the store has in this place.
     fn check_text(
         &self,
         (article, sequence): (&ArticleRecord<'_>, Option<Sequence>),
         token: &Token,
-        report: &mut CheckReport,
         memory: &mut Vec<u8>,
-    ) -> bool {
-        let name = String::from_utf8_lossy(article.id);
+    ) -> Option<String> {
         let store = &self.shared.store;
         match store.read(token, Want::Whole, Blocking::Yes, memory) {
             Ok(stored)
                 if sequence.is_none_or(|sequence| stored.sequence == sequence)
-                    && stored.id_hash == article.id_hash => {}
-            Ok(_) => report.problem(format!(
-                "{name}: the store has another article in its place"
-            )),
-            Err(ReadError::Gone) => {}
-            Err(ReadError::Removed) => return true,
-            Err(error) => report.problem(format!("{name}: {error}")),
+                    && stored.id_hash == article.id_hash =>
+            {
+                None
+            }
+            Ok(_) => Some("the store has another article in its place".to_owned()),
+            Err(ReadError::Gone) => None,
+            Err(error) => Some(error.to_string()),
         }
-        false
     }
 
     /// What the overview has in the places of an article: its token and message-id there.

@@ -182,8 +182,13 @@ pub(crate) fn run(
     }
 }
 
-/// One batch of every buffer that was written and not synced since: by it the buffer is synced.
-type Unsynced = BTreeMap<BufferId, Box<dyn BatchWrite>>;
+/// Of every buffer that was written and not synced since the last batch with articles, and the last without: by them the buffer is
+/// synced.
+type Unsynced = BTreeMap<(BufferId, bool), Box<dyn BatchWrite>>;
+
+fn key(batch: &dyn BatchWrite) -> (BufferId, bool) {
+    (batch.buffer(), batch.has_articles())
+}
 
 /// Buffers first, log second.
 fn write(
@@ -192,26 +197,7 @@ fn write(
     sync: bool,
     unsynced: &mut Unsynced,
 ) -> Result<(), Failure> {
-    let mut failed = Vec::new();
-    for batch in &mut commit.writes {
-        if let Err(error) = batch.write() {
-            failed.push((batch.buffer(), error.to_string()));
-        }
-    }
-    if sync {
-        // A sync that failed is not tried again, so each is asked once.
-        let mut earlier = std::mem::take(unsynced);
-        for batch in &commit.writes {
-            earlier.remove(&batch.buffer());
-        }
-        for batch in commit.writes.iter_mut().chain(earlier.values_mut()) {
-            if failed.iter().all(|(buffer, _)| *buffer != batch.buffer())
-                && let Err(error) = batch.sync()
-            {
-                failed.push((batch.buffer(), error.to_string()));
-            }
-        }
-    }
+    let failed = write_buffers(&mut commit.writes, sync, unsynced);
     if !failed.is_empty() {
         return Err(Failure::Buffers(failed));
     }
@@ -223,13 +209,105 @@ fn write(
     if sync {
         return journal.sync().map_err(log);
     }
-    for batch in commit.writes.drain(..) {
-        unsynced.insert(batch.buffer(), batch);
-    }
+    keep(&mut commit.writes, unsynced);
     Ok(())
+}
+
+/// Writes batches, and syncs them and what was written before; which buffers failed, and why.
+fn write_buffers(
+    writes: &mut [Box<dyn BatchWrite>],
+    sync: bool,
+    unsynced: &mut Unsynced,
+) -> Vec<(BufferId, String)> {
+    let mut failed = Vec::new();
+    for batch in &mut *writes {
+        if let Err(error) = batch.write() {
+            failed.push((batch.buffer(), error.to_string()));
+        }
+    }
+    if sync {
+        // A sync that failed is not tried again, so each is asked once.
+        let mut earlier = std::mem::take(unsynced);
+        for batch in &*writes {
+            earlier.remove(&key(batch.as_ref()));
+        }
+        for batch in writes.iter_mut().chain(earlier.values_mut()) {
+            if failed.iter().all(|(buffer, _)| *buffer != batch.buffer())
+                && let Err(error) = batch.sync()
+            {
+                failed.push((batch.buffer(), error.to_string()));
+            }
+        }
+    }
+    failed
+}
+
+/// Keeps what was written and not synced.
+fn keep(writes: &mut Vec<Box<dyn BatchWrite>>, unsynced: &mut Unsynced) {
+    for batch in writes.drain(..) {
+        unsynced.insert(key(batch.as_ref()), batch);
+    }
 }
 
 /// A commit queue of one: the next starts when the previous has ended.
 pub(crate) fn queue() -> (SyncSender<Job>, Receiver<Job>) {
     std::sync::mpsc::sync_channel(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use newsreel_store::Result;
+
+    use super::*;
+
+    /// A batch that says when it is synced.
+    #[derive(Debug)]
+    struct Batch {
+        name: &'static str,
+        has_articles: bool,
+        synced: Arc<Mutex<Vec<&'static str>>>,
+    }
+
+    impl BatchWrite for Batch {
+        fn buffer(&self) -> BufferId {
+            BufferId(1)
+        }
+
+        fn write(&mut self) -> Result<()> {
+            Ok(())
+        }
+
+        fn sync(&mut self) -> Result<()> {
+            self.synced.lock().push(self.name);
+            Ok(())
+        }
+
+        fn has_articles(&self) -> bool {
+            self.has_articles
+        }
+    }
+
+    /// What overwrites or removes what was withdrawn was taken for a later batch of articles of its buffer: with durability `none` the
+    /// log said that they were durable, and they were not.
+    #[test]
+    fn a_withdrawal_does_not_keep_articles_before_it_from_being_synced() {
+        let synced = Arc::new(Mutex::new(Vec::new()));
+        let batch = |name, has_articles| -> Box<dyn BatchWrite> {
+            Box::new(Batch {
+                name,
+                has_articles,
+                synced: Arc::clone(&synced),
+            })
+        };
+        let mut unsynced = Unsynced::new();
+        for name in ["first", "second"] {
+            let mut writes = vec![batch(name, true)];
+            assert!(write_buffers(&mut writes, false, &mut unsynced).is_empty());
+            keep(&mut writes, &mut unsynced);
+        }
+        let mut writes = vec![batch("withdrawn", false)];
+        assert!(write_buffers(&mut writes, true, &mut unsynced).is_empty());
+        assert_eq!(*synced.lock(), ["withdrawn", "second"]);
+        assert!(unsynced.is_empty());
+    }
 }

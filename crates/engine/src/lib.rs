@@ -53,6 +53,7 @@ mod scrub;
 mod scrub_bits;
 mod scrub_left;
 mod scrub_state;
+mod scrub_strays;
 mod sequencer;
 mod shared;
 mod spool;
@@ -102,6 +103,7 @@ pub use report::{
 pub use requests::{GroupChange, GroupSpec};
 pub use room::{DiskRoom, MEMORY_TIMES_MAX};
 pub use scrub_state::KNOWN_MAX as DAMAGED_KNOWN_MAX;
+pub use scrub_strays::STRAYS_AT_ONCE;
 pub use spool::SPOOL_FILE;
 pub use timekeeper::JUMP_S_MAX;
 pub use withdraw::Withdrawal;

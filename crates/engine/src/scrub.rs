@@ -23,6 +23,7 @@ use crate::requests::Request;
 use crate::scrub_bits::Bits;
 use crate::scrub_left::LeftOver;
 use crate::scrub_state::{KNOWN_MAX, ScrubState, Tally};
+use crate::scrub_strays::Strays;
 use crate::sequencer::Event;
 use crate::shared::Shared;
 use crate::walk::{Met, Walk};
@@ -130,6 +131,34 @@ fn scrub_buffer(
         scrubber.mended(what);
     }
     seen.tell(shared, from..walk.at());
+    look_for_strays(shared, buffer, &walk, pace, scrubber)
+}
+
+/// Looks through the files of a set for those to which no card leads.  Says whether it came to the end.
+fn look_for_strays(
+    shared: &Shared,
+    buffer: &Arc<dyn BufferReader>,
+    walk: &Walk<'_>,
+    pace: &mut Pace,
+    scrubber: &mut dyn Scrubber,
+) -> Result<bool, StoreError> {
+    let Some(mut strays) = Strays::of(shared, buffer) else {
+        return Ok(true);
+    };
+    while let Some(octets) = strays.step()? {
+        let piece = Piece {
+            at: walk.at(),
+            passed: walk.octets_passed(),
+            tally: shared.scrubbed(0, octets),
+            pause: pace.pause(octets, shared.clock.monotonic()),
+        };
+        if !scrubber.passed(&piece) {
+            return Ok(false);
+        }
+    }
+    for what in strays.told() {
+        scrubber.mended(what);
+    }
     Ok(true)
 }
 

@@ -90,7 +90,9 @@ impl<'a> LeftOver<'a> {
         let tokens: Vec<Token> = left.iter().map(|(token, _)| *token).collect();
         self.shared.have_done(Request::Clear(tokens));
         for (token, _) in left {
-            match self.buffer.file_of(&token) {
+            // Its card stays until the removal is durable.
+            let file = self.buffer.file_of(&token);
+            match file.filter(|_| self.buffer.removed(&token).is_none()) {
                 None => self.removed += 1,
                 Some(file) => {
                     self.stay += 1;

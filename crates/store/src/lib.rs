@@ -36,8 +36,9 @@ pub use files::card::NAME_OCTETS_MAX;
 pub use files::folder::COLLISIONS_MAX;
 pub use files::removal::REFUSED_MAX;
 pub use method::{
-    BatchWrite, Blocking, BufferReader, CheckpointWrite, KeptArticle, Left, Marks, Missing, Place,
-    RecordScan, Removed, Reservation, ScanRange, Scanned, StorageMethod, Stored, Want, WrongBits,
+    BatchWrite, Blocking, BufferReader, CheckpointWrite, FileOf, FileWalk, KeptArticle, Left,
+    Lying, Marks, Missing, Place, RecordScan, Removed, Reservation, ScanRange, Scanned,
+    StorageMethod, Stored, Want, WrongBits,
 };
 pub use methods::cnfs::{ARTICLE_OCTETS_MAX, CreateProgress, Enlargement, RUN_OCTETS, STARTS_MAX};
 pub use methods::segment::OPEN_SEGMENTS_MAX;

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::fmt::Debug;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use newsreel_wire::{BufferId, IdHash, Position, Sequence, SetId, Token, UnixTime};
@@ -177,6 +177,11 @@ pub trait BatchWrite: Send + Debug {
     /// would say "done" of what is lost.
     fn sync(&mut self) -> Result<()>;
 
+    /// Whether it brings articles.  What does syncs all that was written of them before, and what does not, nothing of them.
+    fn has_articles(&self) -> bool {
+        false
+    }
+
     /// An article of this batch, to be placed elsewhere after a failure; none where it brings no articles.
     fn article(&self, _token: &Token) -> Option<KeptArticle<'_>> {
         None
@@ -247,6 +252,34 @@ pub struct Removed {
     pub is_certain: bool,
 }
 
+/// A file that lies in the directory of a set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lying {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// Its length.
+    pub octets: u64,
+    /// Nothing is mounted above it in that directory: so no other path of it leads there.
+    pub is_plain: bool,
+}
+
+/// A walk over the files that lie in the directory of a set.
+pub trait FileWalk: Send + Debug {
+    /// The next file with a name that an article's may have, and in `text` the front of it in wire form; `None` at the end.
+    fn step(&mut self, text: &mut Vec<u8>) -> Result<Option<Lying>>;
+}
+
+/// Whose a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileOf {
+    /// The article's.
+    Article,
+    /// Nobody's: the article has its file, which is as it was stored, and this one is a copy of its text.
+    Copy,
+    /// That cannot be told.
+    Unknown,
+}
+
 /// One buffer as readers, recovery and tools see it.
 pub trait BufferReader: Send + Sync + Debug {
     /// Its id in the spool.
@@ -305,6 +338,22 @@ pub trait BufferReader: Send + Sync + Debug {
     /// The file of its own that an article has, or should have; none where several share one, or nothing tells it.
     fn file_of(&self, _token: &Token) -> Option<PathBuf> {
         None
+    }
+
+    /// The files that lie in the directory of its set, whoever made them; none where articles have no files of their own, or nothing
+    /// may be removed.
+    fn files(self: Arc<Self>) -> Option<Box<dyn FileWalk>> {
+        None
+    }
+
+    /// Whether a file in the directory of its set is the file of this article; `front` is the front of it in wire form, or nothing.
+    fn is_file_of(&self, _file: &Lying, _front: &[u8], _token: &Token) -> FileOf {
+        FileOf::Unknown
+    }
+
+    /// Removes a file that is [`FileOf::Copy`].
+    fn remove_copy(&self, _path: &Path) -> Result<()> {
+        Ok(())
     }
 
     /// The token of the article at a position, by looking there.

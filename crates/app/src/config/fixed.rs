@@ -424,6 +424,11 @@ fn of_articles_in_files() -> Vec<Fixed> {
             "the scrub meets the others, and all of them behind a restart",
         ),
         row(
+            "Files without cards that a scrub keeps in mind to look at them again",
+            format!("{} files", newsreel_engine::STRAYS_AT_ONCE),
+            "behind so many it waits for the commit under way, looks again, and goes on",
+        ),
+        row(
             "The name of an article's file",
             octets(newsreel_store::NAME_OCTETS_MAX as u64),
             "the system's longest path is 4096 octets, the directory of the set included",

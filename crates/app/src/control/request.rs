@@ -437,15 +437,7 @@ pub(crate) fn answer(
             make_groups,
             withdrawn,
             dry_run,
-        } => {
-            let what = Attaching {
-                paths,
-                make_groups,
-                withdrawn,
-                dry_run,
-            };
-            store_attach(engine, &what, progress)
-        }
+        } => store_attach(engine, paths, [make_groups, withdrawn, dry_run], progress),
         Request::StoreMove(what) => store_move(engine, what, progress),
         Request::StoreRetire {
             buffer,
@@ -529,12 +521,19 @@ fn confirm_clock(engine: &Engine) -> Result<Value, String> {
 
 fn store_attach(
     engine: &Engine,
-    what: &Attaching,
+    paths: Vec<PathBuf>,
+    [make_groups, withdrawn, dry_run]: [bool; 3],
     progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Value, String> {
+    let what = Attaching {
+        paths,
+        make_groups,
+        withdrawn,
+        dry_run,
+    };
     let mut told = |done, total| progress(Progress { done, total });
-    let mut report = value(&engine.attach(what, &mut told).map_err(said)?)?;
-    if what.dry_run {
+    let mut report = value(&engine.attach(&what, &mut told).map_err(said)?)?;
+    if dry_run {
         report["dry_run"] = true.into();
     }
     Ok(report)

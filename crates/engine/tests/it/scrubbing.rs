@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use newsreel_engine::{Engine, EngineConfig, Relocation, ScrubReport};
 use newsreel_host::disk::{Effect, Fault, FaultyDisk};
-use newsreel_host::{Clock, Disk, MemoryDisk, Op};
+use newsreel_host::{Clock, Disk, MemoryDisk, Op, OpenMode};
 use newsreel_service::{ArticleQuery, Outcome, Part};
 use newsreel_store::SetConfig;
 use newsreel_wire::MessageId;
 
-use crate::world::{NOW, World, article, config};
+use crate::world::{NOW, World, article, config, open_on};
 
 const DAY_S: u64 = 86_400;
 
@@ -547,4 +547,36 @@ async fn a_bitmap_that_rots_is_written_again() {
     assert_eq!(scrub(&world).headers, [said("it was written again")]);
     assert_eq!(scrub(&world).headers, Vec::<String>::new());
     assert_eq!(world.problems(), Vec::<String>::new());
+}
+
+/// A buffer whose header was made again lost the bits of all its articles with the next checkpoint: to who reads the file by itself they
+/// were withdrawn.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_header_that_is_made_again_leaves_the_bitmap_as_it_is() {
+    for is_stopped in [true, false] {
+        let world = World::new(config(2 << 20));
+        feed(&world, 0..60, 3000).await;
+        world.seal();
+        feed(&world, 60..80, 3000).await;
+        let World {
+            disk,
+            clock,
+            config,
+            engine,
+            ..
+        } = world;
+        if is_stopped {
+            engine.shutdown().unwrap();
+        }
+        drop(engine);
+        // All of them lie in the first.
+        let file = disk.open(Path::new("/spool/buffers/C0"), OpenMode::ReadWrite);
+        file.unwrap().write_at(&[0xff; 8192], 0).unwrap();
+        let world = open_on(disk, &config, &clock);
+        feed(&world, 80..100, 3000).await;
+        world.seal();
+        assert_eq!(scrub(&world).headers, Vec::<String>::new());
+        assert_eq!(scrub(&world).articles, 100);
+        assert_eq!(world.problems(), Vec::<String>::new());
+    }
 }

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use newsreel_engine::{Durability, EngineConfig, GroupSpec};
+use newsreel_engine::{ArticleRef, Durability, EngineConfig, GroupSpec, Reason, Withdrawal};
 use newsreel_host::MemoryDisk;
 use newsreel_service::Outcome;
+use newsreel_store::methods::METHODS;
 
 use crate::world::{World, article, config, open_on};
 
@@ -66,6 +67,37 @@ async fn a_sync_makes_all_buffers_durable_also_those_of_earlier_commits() {
     assert_has(&after, 0, 900).await;
     assert!(after.engine.group("misc.more").is_some());
     assert_eq!(after.problems(), Vec::<String>::new());
+}
+
+/// Only the segments were synced that the last batch had written: what earlier ones had put into others was lost with the power.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sync_makes_articles_durable_whatever_keeps_them() {
+    for method in METHODS.iter().map(|method| method.name) {
+        let memory = MemoryDisk::new();
+        let mut config = volatile(64 << 20);
+        let set = &mut config.store.sets[0];
+        if method != "cnfs" {
+            set.buffers.clear();
+            config.store.buffers.clear();
+            method.clone_into(&mut set.method);
+            // So several files are written between two syncs.
+            set.segment_octets = 1 << 20;
+        }
+        let is_erased = method == "cnfs" || method == "segment";
+        set.erase_withdrawn = is_erased;
+        let world = World::on(Arc::new(memory.clone()), config);
+        feed(&world, 0, 2000).await;
+        let id = ArticleRef::Id("<7@t.example>".to_owned());
+        let withdrawn = world.engine.withdraw(&[id], Reason::Cancelled).unwrap();
+        assert_eq!(withdrawn, [Withdrawal::Done]);
+        feed(&world, 2000, 1).await;
+        let groups = vec![GroupSpec::new("misc.more")];
+        world.engine.add_groups(groups).unwrap();
+        let after = after_power_cut(&world, &memory);
+        assert_has(&after, 0, 7).await;
+        assert_has(&after, 8, 1993).await;
+        assert_eq!(after.problems(), Vec::<String>::new(), "{method}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

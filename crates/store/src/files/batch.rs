@@ -10,6 +10,8 @@ use std::sync::Arc;
 use newsreel_wire::{BufferId, Position, Token};
 
 use super::folder::Folder;
+use super::hollows::Hollows;
+use super::removal::{Removed, overwrite};
 use crate::config::FileFormat;
 use crate::error::Result;
 use crate::method::{BatchWrite, KeptArticle};
@@ -51,6 +53,9 @@ pub(super) struct FileBatch {
     pub(super) given_up: u64,
     /// The files and links that are there.
     pub(super) made: Vec<PathBuf>,
+    /// What batches before it have removed.
+    pub(super) removed: Arc<Removed>,
+    pub(super) hollows: Arc<Hollows>,
 }
 
 impl FileBatch {
@@ -104,14 +109,16 @@ impl FileBatch {
         if let Some(error) = self.buffer.refuses(self.given_up) {
             return Err(error);
         }
-        let made = self.made.iter().map(PathBuf::as_path);
-        self.buffer.unless_failed(self.folder.sync(made))?;
+        let (gone, paths) = self.removed.take();
+        let changed = self.made.iter().chain(&paths).map(PathBuf::as_path);
+        self.buffer.unless_failed(self.folder.sync(changed))?;
         if self.lost_its_disk() {
             let why = "a file system below it went while articles were written to it";
             self.buffer.suspend(why);
             return Err(self.buffer.refusal(why.to_owned()));
         }
-        self.cards.sync()
+        self.cards.sync()?;
+        overwrite(&self.buffer, &self.hollows, &gone)
     }
 }
 
@@ -139,6 +146,10 @@ impl BatchWrite for FileBatch {
             self.remove_files();
         }
         synced
+    }
+
+    fn has_articles(&self) -> bool {
+        true
     }
 
     fn article(&self, token: &Token) -> Option<KeptArticle<'_>> {

@@ -221,6 +221,25 @@ impl Folder {
         Err(why)
     }
 
+    /// Under each of the names of a card the file that is its; what they have is in `text`.
+    pub(crate) fn own(&self, card: &Card, text: &mut Vec<u8>) -> Vec<PathBuf> {
+        let wanted = (Want::Whole, Blocking::Yes);
+        let (mut own, mut read) = (Vec::new(), Vec::new());
+        for name in card.names() {
+            if let Ok(path) = self.read_named(name, card, wanted, &mut read) {
+                own.push(path);
+                std::mem::swap(text, &mut read);
+            }
+        }
+        own
+    }
+
+    /// Whether a file has one of the names of a card, or one that it might get where that is taken.
+    pub(crate) fn is_named(&self, card: &Card, path: &Path) -> bool {
+        let mut names = card.names();
+        names.any(|name| (0..COLLISIONS_MAX).any(|collisions| self.path(name, collisions) == path))
+    }
+
     /// Which file is a card's, whose article arrived then, of those that one of its names may have.
     ///
     /// Where its length and the time at which it was written tell, its octets are not read: they may lie anywhere on a disk.

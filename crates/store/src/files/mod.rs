@@ -11,6 +11,7 @@ pub(crate) mod batch;
 pub(crate) mod card;
 pub(crate) mod folder;
 mod hollows;
+mod lying;
 pub(crate) mod reader;
 mod reclaim;
 pub(crate) mod removal;

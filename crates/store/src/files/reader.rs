@@ -4,19 +4,23 @@
 //! somebody removed it, or its disk: which of the two is told apart as far as it can be.
 
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use newsreel_host::read_whole;
 use newsreel_wire::{BufferId, IdHash, Position, Sequence, SetId, Token};
 
 use super::card::Card;
 use super::folder::{Folder, TextError};
+use super::lying::{Walk, to_wire};
 use super::scan::FileScan;
 use super::set::FILE_OCTETS;
 use super::{article_token, card_token};
-use crate::error::ReadError;
+use crate::error::{ReadError, Result};
 use crate::facts::BufferFacts;
-use crate::method::{Blocking, BufferReader, RecordScan, Removed, ScanRange, Stored, Want};
+use crate::method::{
+    Blocking, BufferReader, FileOf, FileWalk, Lying, RecordScan, Removed, ScanRange, Stored, Want,
+};
 use crate::records::buffer::Buffer;
 use crate::records::format::RECORD_HEADER;
 use crate::records::placing::ARTICLE_OCTETS_MAX;
@@ -35,7 +39,7 @@ impl FileReader {
         token: &Token,
         blocking: Blocking,
         memory: &mut Vec<u8>,
-    ) -> Result<(Card, Stored), ReadError> {
+    ) -> std::result::Result<(Card, Stored), ReadError> {
         let stored = self
             .cards
             .read(&card_token(token), Want::Whole, blocking, memory)?;
@@ -43,7 +47,7 @@ impl FileReader {
         Ok((card, stored))
     }
 
-    fn decoded(&self, token: &Token, octets: &[u8]) -> Result<Card, ReadError> {
+    fn decoded(&self, token: &Token, octets: &[u8]) -> std::result::Result<Card, ReadError> {
         let card = Card::decode(octets).map_err(|what| self.corrupt(token, what))?;
         if card.article_len != token.len() || u64::from(card.article_len) > ARTICLE_OCTETS_MAX {
             return Err(self.corrupt(token, "the card is of another article than the token"));
@@ -58,7 +62,7 @@ impl FileReader {
         card: &Card,
         (want, blocking): (Want, Blocking),
         memory: &mut Vec<u8>,
-    ) -> Result<Range<usize>, ReadError> {
+    ) -> std::result::Result<Range<usize>, ReadError> {
         let mut text = Vec::new();
         let read = self.folder.read(card, want, blocking, &mut text);
         read.map_err(|error| match error {
@@ -84,8 +88,42 @@ impl FileReader {
         }
     }
 
+    /// Whether this is one of an article's files, or nobody's with the same text.
+    fn whose(&self, file: &Lying, front: &[u8], token: &Token) -> Option<FileOf> {
+        let (path, octets) = (file.path.as_path(), Some(file.octets));
+        let (card, _) = self.card(token, Blocking::Yes, &mut Vec::new()).ok()?;
+        // Under its own name, as long, and with its header block: it need not be read whole once more.
+        let head = front.get(..card.head_len as usize);
+        let is_head = head.is_some_and(|head| crc32c::crc32c(head) == card.crc_head);
+        let is_as_long = octets == card.file_len.map(u64::from);
+        if is_head && is_as_long && card.names().any(|name| self.folder.dir.join(name) == path) {
+            return Some(FileOf::Article);
+        }
+        let mut text = Vec::new();
+        let own = self.folder.own(&card, &mut text);
+        if own.iter().any(|own| own == path) {
+            return Some(FileOf::Article);
+        }
+        if own.is_empty() {
+            // Damaged, most likely.
+            let is_named = self.folder.is_named(&card, path);
+            return is_named.then_some(FileOf::Article);
+        }
+        let limit = usize::try_from(ARTICLE_OCTETS_MAX).unwrap_or(usize::MAX);
+        let octets = read_whole(self.folder.disk.as_ref(), path, limit).ok()?;
+        let mut other = Vec::new();
+        to_wire(&octets, &mut other);
+        // Numbers, and so Xref, may differ.
+        let body = text.get(card.head_len as usize..)?;
+        other.ends_with(body).then_some(FileOf::Copy)
+    }
+
     /// The token of the article whose card is this record, as far as it can be read.
-    pub(crate) fn token_of(&self, card: &Token, memory: &mut Vec<u8>) -> Result<Token, ReadError> {
+    pub(crate) fn token_of(
+        &self,
+        card: &Token,
+        memory: &mut Vec<u8>,
+    ) -> std::result::Result<Token, ReadError> {
         let octets = card.len();
         // A card is small; what a damaged header asks for need not be.
         if u64::from(octets) > self.cards.geometry().capacity() {
@@ -132,7 +170,7 @@ impl BufferReader for FileReader {
         want: Want,
         blocking: Blocking,
         memory: &mut Vec<u8>,
-    ) -> Result<Stored, ReadError> {
+    ) -> std::result::Result<Stored, ReadError> {
         let (card, record) = self.card(token, blocking, memory)?;
         let octets = self.text(token, &card, (want, blocking), memory)?;
         if !self.cards.is_live_after_reading(token.position()) {
@@ -151,7 +189,7 @@ impl BufferReader for FileReader {
         sequence: Sequence,
         id_hash: &IdHash,
         memory: &mut Vec<u8>,
-    ) -> Result<(), ReadError> {
+    ) -> std::result::Result<(), ReadError> {
         let card = card_token(token);
         self.cards.verify(&card, sequence, id_hash, memory)?;
         let at = RECORD_HEADER;
@@ -184,7 +222,21 @@ impl BufferReader for FileReader {
         Some(self.folder.dir.join(card.name))
     }
 
-    fn token_at(&self, position: Position) -> Result<Token, ReadError> {
+    fn files(self: Arc<Self>) -> Option<Box<dyn FileWalk>> {
+        let folder = Arc::clone(&self.folder);
+        self.removes_files()
+            .then(|| Box::new(Walk::new(folder)) as _)
+    }
+
+    fn is_file_of(&self, file: &Lying, front: &[u8], token: &Token) -> FileOf {
+        self.whose(file, front, token).unwrap_or(FileOf::Unknown)
+    }
+
+    fn remove_copy(&self, path: &Path) -> Result<()> {
+        Ok(self.folder.disk.remove(path)?)
+    }
+
+    fn token_at(&self, position: Position) -> std::result::Result<Token, ReadError> {
         let card = self.cards.token_at(position)?;
         self.token_of(&card, &mut Vec::new())
     }

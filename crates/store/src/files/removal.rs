@@ -2,7 +2,8 @@
 //!
 //! It goes the way of batches, on their thread, and after the log has told of the withdrawal durably.  A file is removed only if
 //! it is the article's that was withdrawn; then its card is overwritten, so that it is never removed again.  What the disk refuses
-//! is kept in mind and tried again; behind a restart the scrub meets its card.
+//! is kept in mind and tried again; behind a restart the scrub meets its card.  A card is overwritten when the removal is durable,
+//! not before: a power cut leaves no file to which no card leads.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -59,6 +60,39 @@ impl Refused {
     }
 }
 
+/// Cards whose files were removed by batches that are not synced yet, and the paths of those.
+#[derive(Debug, Default)]
+pub(super) struct Removed(Mutex<Vec<(Token, Vec<PathBuf>)>>);
+
+impl Removed {
+    fn add(&self, card: Token, paths: Vec<PathBuf>) {
+        self.0.lock().push((card, paths));
+    }
+
+    /// There are so many that they are not to wait for a sync that somebody else needs.
+    fn is_full(&self) -> bool {
+        self.0.lock().len() >= REFUSED_MAX
+    }
+
+    /// All of them, and their paths.
+    pub(super) fn take(&self) -> (Vec<Token>, Vec<PathBuf>) {
+        let (cards, paths): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut *self.0.lock()).into_iter().unzip();
+        (cards, paths.concat())
+    }
+}
+
+/// Overwrites these cards, whose files are gone durably.
+pub(super) fn overwrite(cards: &Arc<Buffer>, hollows: &Hollows, tokens: &[Token]) -> Result<()> {
+    if tokens.is_empty() {
+        return Ok(());
+    }
+    let starts = tokens.iter().map(Token::position).collect();
+    let mut erasure = Erasure::new(Arc::clone(cards), starts);
+    hollows.erase(tokens, || erasure.write())?;
+    erasure.sync()
+}
+
 /// What became of the file of a card.
 enum Outcome {
     /// It is not there, and the card is not needed any more.
@@ -81,15 +115,18 @@ pub(super) struct Removal {
     pub(super) refused: Arc<Refused>,
     /// That was told of these.
     pub(super) is_again: bool,
-    /// The files that were removed.
-    pub(super) removed: Vec<PathBuf>,
-    /// Their cards, as far as they are to be overwritten.
-    pub(super) erasure: Option<Erasure>,
+    /// Those whose files were removed.
+    pub(super) removed: Arc<Removed>,
 }
 
 impl Removal {
     /// Removes the file of this card, under all its names.
-    fn remove(&mut self, token: &Token, memory: &mut Vec<u8>) -> Result<Outcome> {
+    fn remove(
+        &self,
+        token: &Token,
+        memory: &mut Vec<u8>,
+        removed: &mut Vec<PathBuf>,
+    ) -> Result<Outcome> {
         let read = self.cards.read(token, Want::Whole, Blocking::Yes, memory);
         let (card, arrival) = match read {
             Ok(stored) => {
@@ -118,17 +155,21 @@ impl Removal {
             };
             match self.folder.disk.remove(&path) {
                 Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
-                _ => self.removed.push(path),
+                _ => removed.push(path),
             }
         }
         Ok(Outcome::Removed)
     }
 
-    /// Whether the card is to be overwritten.
-    fn is_removed(&mut self, token: &Token, memory: &mut Vec<u8>) -> bool {
-        let outcome = self.remove(token, memory);
+    /// Whether the file of this card was removed.
+    fn is_removed(&self, token: &Token, memory: &mut Vec<u8>) -> bool {
+        let mut paths = Vec::new();
+        let outcome = self.remove(token, memory, &mut paths);
         match outcome.unwrap_or_else(|error| Outcome::Stays(error.to_string())) {
-            Outcome::Removed => true,
+            Outcome::Removed => {
+                self.removed.add(*token, paths);
+                true
+            }
             Outcome::Nothing => false,
             // Nobody is shown it any more, and articles are taken all the same.
             Outcome::Stays(why) => {
@@ -167,16 +208,19 @@ impl BatchWrite for Removal {
                 "files of withdrawn articles that had stayed are removed"
             );
         }
-        let starts = tokens.iter().map(Token::position).collect();
-        let erasure = Erasure::new(Arc::clone(&self.cards), starts);
-        let erasure = self.erasure.insert(erasure);
-        self.hollows.erase(&tokens, || erasure.write())
+        match self.removed.is_full() {
+            true => self.sync(),
+            false => Ok(()),
+        }
     }
 
     fn sync(&mut self) -> Result<()> {
-        let removed = self.removed.iter().map(PathBuf::as_path);
-        let removed = self.cards.unless_failed(self.folder.sync(removed));
-        removed?;
-        self.erasure.as_mut().map_or(Ok(()), Erasure::sync)
+        let (cards, paths) = self.removed.take();
+        if cards.is_empty() {
+            return Ok(());
+        }
+        let synced = self.folder.sync(paths.iter().map(PathBuf::as_path));
+        self.cards.unless_failed(synced)?;
+        overwrite(&self.cards, &self.hollows, &cards)
     }
 }

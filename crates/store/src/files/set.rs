@@ -15,7 +15,7 @@ use super::folder::{Folder, Scratch};
 use super::hollows::Hollows;
 use super::reader::FileReader;
 use super::reclaim::Reclaim;
-use super::removal::{Refused, Removal};
+use super::removal::{Refused, Removal, Removed};
 use super::roots::{LookAtMounts, Roots};
 use super::{CATALOGUE, CATALOGUE_OCTETS, Naming, article_token, card_token};
 use crate::config::SetConfig;
@@ -54,6 +54,8 @@ struct FileSet {
     empty_below: Arc<AtomicU32>,
     /// What of the other files is overwritten.
     hollows: Arc<Hollows>,
+    /// Whose files were removed, until that is durable.
+    removed: Arc<Removed>,
     /// Whose files could not be removed.
     refused: Arc<Refused>,
     /// Those of them that the next commit tries again.
@@ -105,6 +107,7 @@ pub(crate) fn open(
         free_octets_min: config.free_octets_min.unwrap_or(FREE_OCTETS_MIN),
         empty_below: Arc::default(),
         hollows: Arc::default(),
+        removed: Arc::default(),
         refused: Arc::default(),
         again: Vec::new(),
         may_be_emptier: true,
@@ -182,8 +185,7 @@ impl FileSet {
             tokens,
             refused: Arc::clone(&self.refused),
             is_again,
-            removed: Vec::new(),
-            erasure: None,
+            removed: Arc::clone(&self.removed),
         }))
     }
 
@@ -273,6 +275,8 @@ impl StorageMethod for FileSet {
                 cards,
                 collected: std::mem::take(&mut self.collected),
                 made: Vec::new(),
+                removed: Arc::clone(&self.removed),
+                hollows: Arc::clone(&self.hollows),
             }));
         }
         let again = std::mem::take(&mut self.again);

@@ -53,6 +53,7 @@ impl BatchWrite for Batch {
         if let Some(error) = self.buffer.refuses(self.given_up) {
             return Err(error);
         }
+        self.buffer.writes(self.sealed.from.cycle());
         self.buffer.unless_failed(self.try_write())?;
         self.buffer
             .written
@@ -64,12 +65,16 @@ impl BatchWrite for Batch {
         if let Some(error) = self.buffer.refuses(self.given_up) {
             return Err(error);
         }
-        let cycles = self.sealed.from.cycle()..=self.sealed.end.cycle();
-        self.buffer.unless_failed(self.buffer.home.sync(cycles))?;
+        let (from, end) = (self.sealed.from.cycle(), self.sealed.end.cycle());
+        self.buffer.sync_to(from, end)?;
         self.buffer
             .synced
             .fetch_max(self.sealed.end.0, Ordering::AcqRel);
         Ok(())
+    }
+
+    fn has_articles(&self) -> bool {
+        true
     }
 
     fn article(&self, token: &Token) -> Option<KeptArticle<'_>> {

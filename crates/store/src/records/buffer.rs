@@ -5,7 +5,7 @@
 //! server's floor in its files before it calls anything damaged.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 
 use newsreel_wire::{BufferId, Position, SetId};
 use parking_lot::Mutex;
@@ -47,6 +47,8 @@ pub(crate) struct Buffer {
     pub(crate) written: AtomicU64,
     /// Behind the last batch that is surely on the medium.
     pub(crate) synced: AtomicU64,
+    /// The first cycle in which something was written that is not synced.
+    unsynced_from: AtomicU32,
     /// Up to here it may be written.
     pub(crate) reserved: AtomicU64,
     suspended: AtomicBool,
@@ -98,6 +100,7 @@ impl Buffer {
             arrival: AtomicU64::new(hints.arrival.0),
             written: AtomicU64::new(hints.end.0),
             synced: AtomicU64::new(hints.end.0),
+            unsynced_from: AtomicU32::new(u32::MAX),
             reserved: AtomicU64::new(hints.reserved.0),
             suspended: AtomicBool::new(false),
             given_up: AtomicU64::new(0),
@@ -201,9 +204,24 @@ impl Buffer {
         is_suspended.then(|| self.why_suspended.lock().clone())
     }
 
+    /// In these cycles something is written now.
+    pub(crate) fn writes(&self, from: u32) {
+        self.unsynced_from.fetch_min(from, Ordering::SeqCst);
+    }
+
+    /// Syncs what was written up to this cycle, also by batches that nobody had synced by themselves.
+    pub(crate) fn sync_to(&self, from: u32, end: u32) -> Result<()> {
+        let from = self.unsynced_from.load(Ordering::SeqCst).min(from);
+        self.unless_failed(self.home.sync(from..=end))?;
+        self.unsynced_from.store(u32::MAX, Ordering::SeqCst);
+        Ok(())
+    }
+
     /// It goes on in another file; batches that were sealed before are refused.
     pub(crate) fn give_file_up(&self) {
         self.given_up.fetch_add(1, Ordering::SeqCst);
+        // A sync that failed is not tried again.
+        self.unsynced_from.store(u32::MAX, Ordering::SeqCst);
         self.suspended.store(false, Ordering::SeqCst);
     }
 

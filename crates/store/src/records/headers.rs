@@ -1,4 +1,6 @@
 //! The two copies of the header at the front of a file of records: reading the newer sound one, writing the older one.
+//!
+//! Whatever is wrong with one copy, also that its medium cannot be read, the other is tried.
 
 use newsreel_host::File;
 
@@ -19,44 +21,78 @@ pub(crate) enum Headers {
     Lost(String),
 }
 
+/// The octets of both copies; `None`: the medium of one cannot be read.
+fn read_copies(file: &dyn File) -> newsreel_host::Result<[Option<Vec<u8>>; 2]> {
+    let mut pages = vec![0; 2 * PAGE_LEN];
+    match file.read_at(&mut pages, 0) {
+        Err(error) if error.is_medium() => {}
+        got => {
+            pages.truncate(got?);
+            let second = pages.split_off(pages.len().min(PAGE_LEN));
+            return Ok([Some(pages), Some(second)]);
+        }
+    }
+    let read = |at: u64| {
+        let mut page = vec![0; PAGE_LEN];
+        match file.read_at(&mut page, at) {
+            Err(error) if error.is_medium() => Ok((None, Some(error))),
+            got => {
+                page.truncate(got?);
+                Ok((Some(page), None))
+            }
+        }
+    };
+    match (read(0)?, read(SECOND_HEADER)?) {
+        // Its medium is not there at all, perhaps: nothing follows for what lies behind.
+        ((None, Some(error)), (None, _)) => Err(error),
+        ((first, _), (second, _)) => Ok([first, second]),
+    }
+}
+
+/// One copy of the header.
+fn decode(page: Option<&Vec<u8>>) -> std::result::Result<FileHeader, &'static str> {
+    page.map_or(Err("its medium cannot be read"), |page| {
+        FileHeader::decode(page)
+    })
+}
+
 /// Reads both copies of the header and takes the newer sound one.
 pub(crate) fn read_headers(file: &dyn File) -> Result<Headers> {
-    let mut pages = vec![0; 2 * PAGE_LEN];
-    let got = file.read_at(&mut pages, 0)?;
-    pages.truncate(got);
-    if pages.iter().all(|octet| *octet == 0) {
+    let [first, second] = read_copies(file)?;
+    let is_blank = |page: &Option<Vec<u8>>| {
+        let page = page.as_ref();
+        page.is_some_and(|page| page.iter().all(|octet| *octet == 0))
+    };
+    if is_blank(&first) && is_blank(&second) {
         return Ok(Headers::Blank);
     }
-    let (first, second) = pages.split_at(pages.len().min(PAGE_LEN));
-    Ok(
-        match (FileHeader::decode(first), FileHeader::decode(second)) {
-            (Ok(first), Ok(second)) => {
-                if (first.uuid, first.spool) != (second.uuid, second.spool) {
-                    let why =
-                        "its two headers belong to different buffers; put the right file there";
-                    return Ok(Headers::Damaged(why.to_owned()));
-                }
-                if second.generation > first.generation {
-                    Headers::Sound(Box::new(second), SECOND_HEADER, None)
-                } else {
-                    Headers::Sound(Box::new(first), 0, None)
-                }
+    Ok(match (decode(first.as_ref()), decode(second.as_ref())) {
+        (Ok(first), Ok(second)) => {
+            if (first.uuid, first.spool) != (second.uuid, second.spool) {
+                let why = "its two headers belong to different buffers; put the right file there";
+                return Ok(Headers::Damaged(why.to_owned()));
             }
-            (Ok(header), Err(why)) => Headers::Sound(Box::new(header), 0, Some(one_damaged(why))),
-            (Err(why), Ok(header)) => {
-                Headers::Sound(Box::new(header), SECOND_HEADER, Some(one_damaged(why)))
+            if second.generation > first.generation {
+                Headers::Sound(Box::new(second), SECOND_HEADER, None)
+            } else {
+                Headers::Sound(Box::new(first), 0, None)
             }
-            (Err(why), Err(other)) => {
-                let is_whole = FileHeader::is_whole(first) || FileHeader::is_whole(second);
-                let why = format!("neither copy of its header can be used ({why}; {other})");
-                if is_whole {
-                    Headers::Damaged(left_as_it_is(&why))
-                } else {
-                    Headers::Lost(why)
-                }
+        }
+        (Ok(header), Err(why)) => Headers::Sound(Box::new(header), 0, Some(one_damaged(why))),
+        (Err(why), Ok(header)) => {
+            Headers::Sound(Box::new(header), SECOND_HEADER, Some(one_damaged(why)))
+        }
+        (Err(why), Err(other)) => {
+            let mut pages = [first, second].into_iter().flatten();
+            let is_whole = pages.any(|page| FileHeader::is_whole(&page));
+            let why = format!("neither copy of its header can be used ({why}; {other})");
+            if is_whole {
+                Headers::Damaged(left_as_it_is(&why))
+            } else {
+                Headers::Lost(why)
             }
-        },
-    )
+        }
+    })
 }
 
 /// What to do about a file whose headers cannot be used.

@@ -6,6 +6,7 @@ mod adding;
 mod catalogue;
 mod common;
 mod conformance;
+mod copies;
 mod corpus;
 mod crash;
 mod cyclic;

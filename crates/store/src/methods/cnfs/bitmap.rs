@@ -33,6 +33,11 @@ impl Starts {
         }
     }
 
+    /// Nothing says how far the bitmap is right.
+    pub(super) const fn unknown() -> Self {
+        Self::from(Position::ZERO)
+    }
+
     /// The record here is withdrawn: it has no bit from the next checkpoint on.
     pub(super) fn withdraw(&mut self, start: Position) {
         if self.withdrawn.len() < STARTS_MAX {
@@ -58,9 +63,14 @@ impl Starts {
     pub(super) fn take_until(&mut self, end: Position) -> Change {
         let at = self.list.partition_point(|start| *start < end);
         let later = self.list.split_off(at);
+        // Where that is not known it is as far as the last checkpoint, behind which everything was told by the log or placed since.
+        let from = match self.from {
+            Position::ZERO => self.list.first().copied().unwrap_or(end),
+            from => from,
+        };
         let change = Change {
-            from: self.from,
-            end: self.from.max(end),
+            from,
+            end: from.max(end),
             starts: std::mem::replace(&mut self.list, later),
             withdrawn: std::mem::take(&mut self.withdrawn),
         };

@@ -131,7 +131,10 @@ impl Cyclic {
             file,
             side: disk.open(owner.path, mode)?,
             key: FileKey::of(&header.uuid),
-            starts: Mutex::new(Starts::from(header.hints.bitmap_end)),
+            starts: Mutex::new(match is_rescued {
+                true => Starts::unknown(),
+                false => Starts::from(header.hints.bitmap_end),
+            }),
             bits: Mutex::new(()),
             opened: header.clone(),
             header: Mutex::new(Written {

@@ -18,6 +18,7 @@ use crate::facts::PlannedBuffer;
 use crate::method::BufferReader;
 use crate::methods::{OpenedSet, Opening};
 use crate::records::buffer::Buffer;
+use crate::records::format::FileHeader;
 use crate::records::headers::{Headers, left_as_it_is, read_headers};
 use crate::records::memory::Pool;
 use crate::register::{Register, Standing, WAS_DROPPED};
@@ -201,6 +202,9 @@ fn open_file(
     }
     let mut headers = read_headers(opening.disk.open(&path, OpenMode::Read)?.as_ref())?;
     if matches!(headers, Headers::Blank) {
+        if let Some(found) = blanked(opening, &owner, read_only)? {
+            return Ok(found);
+        }
         make(opening, &owner, "its file is blank", create_in_place)?;
         headers = read_headers(opening.disk.open(&path, OpenMode::Read)?.as_ref())?;
     }
@@ -235,8 +239,32 @@ fn rescued(opening: &Opening<'_>, owner: &Owner<'_>, read_only: bool, why: &str)
     let id = opening.register.id_of(name);
     let id = id.ok_or_else(|| lost("the spool's register of buffers does not have it"))?;
     let file = opening.disk.open(owner.path, OpenMode::Read)?;
-    let (header, records) = rescue::header(file.as_ref(), owner, id)?
-        .ok_or_else(|| lost("no articles in it tell whose it is"))?;
+    let found = rescue::header(file.as_ref(), owner, id)?;
+    let found = found.ok_or_else(|| lost("no articles in it tell whose it is"))?;
+    open_rescued(opening, owner, read_only, (found, why))
+}
+
+/// A buffer that this spool had and whose headers are zeros, if articles behind them tell that it is it.
+fn blanked(opening: &Opening<'_>, owner: &Owner<'_>, read_only: bool) -> Result<Option<Cyclic>> {
+    let Some(id) = opening.register.id_of(&owner.config.name) else {
+        return Ok(None);
+    };
+    let file = opening.disk.open(owner.path, OpenMode::Read)?;
+    if file.len()? < owner.config.octets {
+        return Ok(None);
+    }
+    let why = "both copies of its header are blank";
+    let found = rescue::header(file.as_ref(), owner, id)?;
+    let opened = found.map(|found| open_rescued(opening, owner, read_only, (found, why)));
+    opened.transpose()
+}
+
+fn open_rescued(
+    opening: &Opening<'_>,
+    owner: &Owner<'_>,
+    read_only: bool,
+    ((header, records), why): ((FileHeader, u32), &str),
+) -> Result<Cyclic> {
     let complaint = format!("{why}; it was made again, and {records} records or more bear it out");
     tracing::error!(buffer = owner.config.name, "{complaint}");
     let told = (Some(complaint), true);

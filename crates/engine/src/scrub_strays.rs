@@ -1,0 +1,129 @@
+//! Files that lie in the directory of a set and to which no card leads: a power cut came between a file and its card.
+//!
+//! Such a file is removed only where it is certain that it was never taken: the article was taken when it came again, has a card of this
+//! set and a sound file of its own, and this one is a copy of it, to which no other path leads.  What else nobody is led to is told of and stays: it may be of a
+//! catalogue or a log that was lost.  What is just being written is no stray: who looks waits for the commit under way, and
+//! looks again.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use newsreel_store::{BufferReader, Error as StoreError, FileOf, FileWalk, Lying};
+use newsreel_wire::MessageId;
+use newsreel_wire::article::{Headers, Known};
+
+use crate::requests::Request;
+use crate::shared::Shared;
+
+/// So many files are kept in mind, to be looked at again.
+pub const STRAYS_AT_ONCE: usize = 1024;
+
+/// What was met of them in the directory of one set.
+#[derive(Debug)]
+pub(crate) struct Strays<'a> {
+    shared: &'a Shared,
+    buffer: &'a Arc<dyn BufferReader>,
+    files: Box<dyn FileWalk>,
+    text: Vec<u8>,
+    met: Vec<(Lying, Option<String>)>,
+    removed: u64,
+    stay: u64,
+    /// The first of those that stay.
+    first: Option<PathBuf>,
+}
+
+impl<'a> Strays<'a> {
+    /// None where articles have no files of their own.
+    pub(crate) fn of(shared: &'a Shared, buffer: &'a Arc<dyn BufferReader>) -> Option<Self> {
+        Some(Self {
+            shared,
+            buffer,
+            files: Arc::clone(buffer).files()?,
+            text: Vec::new(),
+            met: Vec::new(),
+            removed: 0,
+            stay: 0,
+            first: None,
+        })
+    }
+
+    /// Looks at one file more; how many octets were read, `None` at the end.
+    pub(crate) fn step(&mut self) -> Result<Option<u64>, StoreError> {
+        let Some(file) = self.files.step(&mut self.text)? else {
+            self.settle();
+            return Ok(None);
+        };
+        let headers = Headers::scan_stored(&self.text).ok();
+        let id = headers.and_then(|headers| headers.content(Known::MessageId));
+        let id = id.map(|id| String::from_utf8_lossy(id).into_owned());
+        if self.whose(&file, &self.text, id.as_deref()) != FileOf::Article {
+            self.met.push((file, id));
+            if self.met.len() >= STRAYS_AT_ONCE {
+                self.settle();
+            }
+        }
+        Ok(Some(self.text.len() as u64))
+    }
+
+    /// Whose a file is in which this message-id stands.
+    fn whose(&self, file: &Lying, front: &[u8], id: Option<&str>) -> FileOf {
+        let id = id.and_then(|id| MessageId::parse(id.as_bytes()).ok());
+        let hash = id.map(|id| self.shared.id_hash(id));
+        let entry = hash.and_then(|hash| self.shared.views.history().lookup(&hash).ok()?);
+        let token = entry.and_then(|entry| entry.token);
+        match token.filter(|token| token.buffer() == self.buffer.id()) {
+            Some(token) => self.buffer.is_file_of(file, front, &token),
+            None => FileOf::Unknown,
+        }
+    }
+
+    /// Looks again at what was met, when what was on its way has come, and removes what is a copy.
+    fn settle(&mut self) {
+        let met = std::mem::take(&mut self.met);
+        // To copies of articles that move nobody is led yet.
+        let Some(_nothing_moves) = self.shared.moving.rests().filter(|_| !met.is_empty()) else {
+            return;
+        };
+        self.shared.have_done(Request::Clear(Vec::new()));
+        for (file, id) in met {
+            match self.whose(&file, &[], id.as_deref()) {
+                FileOf::Article => {}
+                FileOf::Copy if file.is_plain && self.buffer.remove_copy(&file.path).is_ok() => {
+                    self.removed += 1;
+                }
+                // It went with the commit that was under way.
+                _ if !self.shared.disk.exists(&file.path).unwrap_or(true) => {}
+                FileOf::Copy | FileOf::Unknown => {
+                    self.stay += 1;
+                    self.first.get_or_insert(file.path);
+                }
+            }
+        }
+    }
+
+    /// What was met.
+    pub(crate) fn told(self) -> Vec<String> {
+        let buffer = self.buffer.name();
+        let mut told = Vec::new();
+        if self.removed > 0 {
+            told.push(format!(
+                "files that are copies of articles which have their own, left by a power cut: {}; they were removed",
+                self.removed
+            ));
+        }
+        if let Some(first) = self.first {
+            told.push(format!(
+                "files to which no card leads: {}, first {}; nothing tells whether they were ever taken, so they stay: move them \
+                 elsewhere, or remove them, if nobody needs them",
+                self.stay,
+                first.display()
+            ));
+        }
+        for said in &told {
+            tracing::warn!(buffer, "{said}");
+        }
+        told.iter()
+            .map(|said| format!("buffer {buffer}: {said}"))
+            .collect()
+    }
+}

@@ -1,0 +1,132 @@
+//! The two copies of a buffer's header, each damaged in one way or another, of all buffers at once.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use newsreel_host::{Disk, Effect, Fault, FaultyDisk, File, MemoryDisk, Op, OpenMode};
+use newsreel_store::conformance::{Rig, config_of};
+use newsreel_store::{Access, ScanRange, Scanned};
+use newsreel_wire::{POSITION_UNIT, Position};
+
+use crate::common::feed;
+
+const ROOM: u64 = 1 << 20;
+const PAGE: u64 = 4096;
+
+/// What became of a copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Copy {
+    Sound,
+    /// A bit of it is another.
+    Flipped,
+    /// A power cut came while it was written: only its first sector is there.
+    Torn,
+    Blank,
+    /// The medium fails there.
+    Unreadable,
+}
+
+const COPIES: [Copy; 5] = [
+    Copy::Sound,
+    Copy::Flipped,
+    Copy::Torn,
+    Copy::Blank,
+    Copy::Unreadable,
+];
+
+fn spoil(faulty: &FaultyDisk, path: &str, at: u64, copy: Copy) {
+    let file = faulty.open(Path::new(path), OpenMode::ReadWrite).unwrap();
+    let mut page = vec![0; PAGE as usize];
+    file.read_exact_at(&mut page, at).unwrap();
+    match copy {
+        Copy::Sound => return,
+        Copy::Flipped => page[100] ^= 4,
+        Copy::Torn => page[512..].fill(0x55),
+        Copy::Blank => page.fill(0),
+        Copy::Unreadable => {
+            let fault = Fault::new(Op::Read, path, Effect::Medium);
+            return faulty.add(fault.covering(at + 17).forever());
+        }
+    }
+    let file: Arc<dyn File> = file;
+    file.write_at(&page, at).unwrap();
+}
+
+/// Articles of which the bitmaps say that they were withdrawn.
+fn without_bits(rig: &Rig) -> usize {
+    let mut missing = 0;
+    for buffer in rig.reader.buffers() {
+        let mut scan = Arc::clone(buffer).scan(ScanRange::Live);
+        while let Some(scanned) = scan.step().unwrap() {
+            if let Scanned::Record { token, .. } = scanned {
+                let start = token.position();
+                let end = Position::new(start.cycle(), start.offset() + POSITION_UNIT);
+                let wrong = buffer.wrong_bits(start..end, &[start]).unwrap();
+                missing += wrong.missing.len();
+            }
+        }
+    }
+    missing
+}
+
+/// Where the medium of one copy could not be read the other was not tried, and a buffer both of whose copies were blank was called
+/// blank whatever lay behind them.
+#[test]
+fn whatever_became_of_both_copies_the_articles_are_there_or_it_is_said_why_not() {
+    let config = config_of("cnfs", ROOM);
+    let paths = ["/spool/buffers/C0", "/spool/buffers/C1"];
+    for (first, second) in COPIES
+        .iter()
+        .flat_map(|first| COPIES.map(|second| (*first, second)))
+    {
+        let what = format!("{first:?} and {second:?}");
+        let faulty = FaultyDisk::new(Arc::new(MemoryDisk::new()));
+        let disk: Arc<dyn Disk> = Arc::new(faulty.clone());
+        let mut rig = Rig::new(Arc::clone(&disk), &config).unwrap();
+        feed(&mut rig, 3 * ROOM);
+        rig.checkpoint().unwrap();
+        // Behind the last headers.
+        feed(&mut rig, ROOM / 4);
+        let (before, log) = (rig.read_all(), rig.log.clone());
+        drop(rig);
+        for path in paths {
+            spoil(&faulty, path, 0, first);
+            spoil(&faulty, path, PAGE, second);
+        }
+        let open = |access| Rig::recover(Arc::clone(&disk), &config, log.clone(), access);
+        if (first, second) == (Copy::Unreadable, Copy::Unreadable) {
+            let error = open(Access::Write).unwrap_err().to_string();
+            assert!(error.contains("/spool/buffers/C0"), "{error}");
+            // It may have been a cable.
+            faulty.clear();
+            assert_eq!(open(Access::Write).unwrap().read_all(), before);
+            continue;
+        }
+        let said = match (first, second) {
+            (Copy::Sound, Copy::Sound) => "ok",
+            (Copy::Sound, _) | (_, Copy::Sound) => "one copy of its header is damaged",
+            _ => "it was made again, and",
+        };
+        for access in [Access::ReadOnly, Access::Write] {
+            let rig = open(access).unwrap();
+            for facts in rig.reader.facts() {
+                let state = facts.state();
+                assert!(state.contains(said), "{what}: {state}");
+            }
+            assert_eq!(rig.read_all(), before, "{what}");
+        }
+        // What is written there again can be read.
+        let mut rig = open(Access::Write).unwrap();
+        faulty.clear();
+        feed(&mut rig, ROOM / 4);
+        rig.checkpoint().unwrap();
+        let (after, log) = (rig.read_all(), rig.log.clone());
+        drop(rig);
+        let rig = Rig::recover(disk, &config, log, Access::Write).unwrap();
+        for facts in rig.reader.facts() {
+            assert_eq!(facts.state(), "ok", "{what}");
+        }
+        assert_eq!((rig.read_all(), after.corrupt), (after, 0), "{what}");
+        assert_eq!(without_bits(&rig), 0, "{what}");
+    }
+}

@@ -13,7 +13,9 @@ use bytes::Bytes;
 use newsreel_index::{Error as IndexError, HistoryEntry};
 use newsreel_service::{Connection, GroupStatus, Neighbour, OfferedId, Outcome, Reject, Transfer};
 use newsreel_store::{Chosen, FileFormat, RuleSubject};
-use newsreel_wire::article::{ArticleFacts, Control, Headers, Known, RelayFacts, check_relay};
+use newsreel_wire::article::{
+    ArticleFacts, Content, Control, Headers, Known, RelayFacts, check_relay,
+};
 use newsreel_wire::path::{self, Diagnostic};
 use newsreel_wire::{
     ArticleFault, GroupId, IdHash, MessageId, SetId, UnixTime, Verdict, newsgroups, overview,
@@ -43,10 +45,8 @@ pub(crate) struct Candidate {
     pub(crate) id: Range<u32>,
     /// The content of Path in it.
     pub(crate) path: Range<u32>,
-    /// The content of Newsgroups in it.
-    pub(crate) newsgroups: Range<u32>,
-    /// The content of Distribution in it; empty where there is none.
-    pub(crate) distribution: Range<u32>,
+    /// What outgoing feeds must know of it.
+    pub(crate) fed: Fed,
     /// The whole Xref field in it, to be taken out.
     pub(crate) xref: Option<Range<u32>>,
     /// Where the empty line begins that ends the header block.
@@ -75,6 +75,28 @@ pub(crate) struct Candidate {
     pub(crate) asked: Option<Box<Asked>>,
     /// What it was given elsewhere, if it comes from there.
     pub(crate) kept: Option<Box<Kept>>,
+}
+
+/// What outgoing feeds must know of an article, beside what everybody does.
+#[derive(Debug, Default)]
+pub(crate) struct Fed {
+    /// The content of Newsgroups in it.
+    pub(crate) newsgroups: Range<u32>,
+    /// The content of Distribution in it; empty where there is none.
+    pub(crate) distribution: Range<u32>,
+    /// What its body is, if a feed asks.
+    pub(crate) content: Option<Content>,
+}
+
+impl Fed {
+    fn of(shared: &Shared, wire: &[u8], headers: &Headers<'_>, relay: &RelayFacts<'_>) -> Self {
+        let asks = shared.feeds.ask_content();
+        Self {
+            newsgroups: span_of(wire, relay.newsgroups),
+            distribution: span_in(wire, headers.content(Known::Distribution)),
+            content: asks.then(|| Content::of(headers)),
+        }
+    }
 }
 
 /// What an article keeps of the place it had in another spool, or in this one before its log was lost.
@@ -332,8 +354,7 @@ pub(crate) fn judge(
         article: transfer.article.clone(),
         id: span_of(wire, relay.message_id.as_bytes()),
         path: span_of(wire, relay.path.content()),
-        newsgroups: span_of(wire, relay.newsgroups),
-        distribution: span_in(wire, headers.content(Known::Distribution)),
+        fed: Fed::of(shared, wire, &headers, &relay),
         head_end: small(headers.body_start().saturating_sub(2)),
         octets: small(facts.bytes - xref.as_ref().map_or(0, |xref| xref.len())),
         xref,
@@ -539,8 +560,7 @@ pub(crate) mod tests {
             article: Bytes::from_static(wire),
             id: 0..0,
             path: span_of(wire, path.content),
-            newsgroups: 0..0,
-            distribution: 0..0,
+            fed: Fed::default(),
             xref: headers
                 .get(Known::Xref)
                 .map(|field| span(field.start, field.end)),

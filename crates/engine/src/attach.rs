@@ -28,7 +28,7 @@ use newsreel_wire::{
 };
 use serde::Serialize;
 
-use crate::accept::{Candidate, CandidateBatch, Kept, PathEntry, small, span, span_of};
+use crate::accept::{Candidate, CandidateBatch, Fed, Kept, PathEntry, small, span, span_of};
 use crate::config::Mode;
 use crate::engine::Engine;
 use crate::error::Error;
@@ -354,8 +354,7 @@ impl Attach<'_> {
                 id: span_of(wire, id.as_bytes()),
                 path: span_of(wire, path),
                 // What was here or elsewhere before is fed to nobody.
-                newsgroups: 0..0,
-                distribution: 0..0,
+                fed: Fed::default(),
                 head_end: small(headers.body_start().saturating_sub(2)),
                 octets: small(facts.bytes - xref.as_ref().map_or(0, |xref| xref.len())),
                 xref,

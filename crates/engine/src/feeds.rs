@@ -5,10 +5,11 @@
 //! from another spool, is fed to nobody.  Who reads may stop anywhere and go on there later; what was lost meanwhile is said.
 
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use newsreel_journal::{Cursor, Error as JournalError};
-use newsreel_wire::{Sequence, UnixTime};
+use newsreel_wire::article::Content;
+use newsreel_wire::{ArticleNumber, GroupId, Sequence, UnixTime};
 use tokio::sync::watch;
 
 use crate::engine::Engine;
@@ -23,6 +24,8 @@ const NOBODY: u64 = u64::MAX;
 pub(crate) struct Feeds {
     /// The log is kept from here on, as far as it may be.
     needed_from: AtomicU64,
+    /// A feed chooses by what bodies are.
+    asks_content: AtomicBool,
     committed: watch::Sender<Sequence>,
 }
 
@@ -30,6 +33,7 @@ impl Feeds {
     pub(crate) fn new(committed: Sequence) -> Self {
         Self {
             needed_from: AtomicU64::new(NOBODY),
+            asks_content: AtomicBool::new(false),
             committed: watch::Sender::new(committed),
         }
     }
@@ -37,6 +41,11 @@ impl Feeds {
     /// Whether records for them are written.
     pub(crate) fn are_there(&self) -> bool {
         self.needed_from().is_some()
+    }
+
+    /// Whether such records say what bodies are.
+    pub(crate) fn ask_content(&self) -> bool {
+        self.asks_content.load(Ordering::Relaxed)
     }
 
     /// From where on they need the log.
@@ -60,6 +69,8 @@ pub struct FedArticle<'a> {
     pub arrival: UnixTime,
     /// Octets as served, without dot-stuffing and terminator.
     pub octets: u32,
+    /// The first group it is filed in, and its number there.
+    pub place: Option<(GroupId, ArticleNumber)>,
     /// Its message-id, with brackets.
     pub id: &'a [u8],
     /// The content of Path as stored, our own name in front.
@@ -72,6 +83,8 @@ pub struct FedArticle<'a> {
     pub is_posted: bool,
     /// It is a control message.
     pub is_control: bool,
+    /// What its body is; none: nobody asked when it came.
+    pub content: Option<Content>,
 }
 
 /// How a step of reading came out.
@@ -176,12 +189,14 @@ fn fed<'a>(
         sequence,
         arrival: article.arrival,
         octets: article.octets,
+        place: article.groups.first().copied(),
         id: article.id,
         path: article.path,
         newsgroups: feed.newsgroups,
         distribution: feed.distribution,
         is_posted: feed.is_posted,
         is_control: feed.is_control,
+        content: feed.content,
     }
 }
 
@@ -190,6 +205,14 @@ impl Engine {
     #[must_use]
     pub fn feed_from(&self, from: Sequence) -> FeedCursor {
         FeedCursor(self.shared.journal.read_from(from))
+    }
+
+    /// Says whether a feed chooses by what bodies are; articles that come from then on are looked at for that.
+    pub fn tell_feeds_content(&self, asks: bool) {
+        self.shared
+            .feeds
+            .asks_content
+            .store(asks, Ordering::Relaxed);
     }
 
     /// Says from where on outgoing feeds need the log, which is kept for them as far as `engine.log_keep_octets` lets it; `None`:

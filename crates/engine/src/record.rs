@@ -9,6 +9,7 @@
 mod moves;
 
 use newsreel_service::cancel_lock::{LockPrint, LockPrints};
+use newsreel_wire::article::Content;
 use newsreel_wire::{
     ArticleNumber, BufferId, GroupId, IdHash, Position, Sequence, Token, UnixTime,
 };
@@ -487,6 +488,8 @@ pub(crate) struct FeedRecord<'a> {
     pub(crate) is_posted: bool,
     /// It is a control message.
     pub(crate) is_control: bool,
+    /// What its body is, if it was looked at.
+    pub(crate) content: Option<Content>,
     /// The content of Newsgroups, with the names that are not here.
     pub(crate) newsgroups: &'a [u8],
     /// The content of Distribution; empty where there is none.
@@ -496,7 +499,13 @@ pub(crate) struct FeedRecord<'a> {
 impl<'a> FeedRecord<'a> {
     /// Writes the payload.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
-        out.push(u8::from(self.is_posted) | u8::from(self.is_control) << 1);
+        let content = match self.content {
+            None => 0,
+            Some(Content::Text) => 1,
+            Some(Content::Binary) => 2,
+            Some(Content::YEnc) => 3,
+        };
+        out.push(u8::from(self.is_posted) | u8::from(self.is_control) << 1 | content << 2);
         let len = u32::try_from(self.newsgroups.len()).unwrap_or(u32::MAX);
         out.extend_from_slice(&len.to_le_bytes());
         out.extend_from_slice(self.newsgroups);
@@ -511,6 +520,12 @@ impl<'a> FeedRecord<'a> {
         Ok(Self {
             is_posted: flags & 1 != 0,
             is_control: flags & 2 != 0,
+            content: match flags >> 2 & 3 {
+                1 => Some(Content::Text),
+                2 => Some(Content::Binary),
+                3 => Some(Content::YEnc),
+                _ => None,
+            },
             newsgroups: cursor.take(len)?,
             distribution: cursor.rest(),
         })
@@ -698,11 +713,21 @@ mod tests {
         let feed = FeedRecord {
             is_posted: false,
             is_control: true,
+            content: None,
             newsgroups: b"misc.test,a.b",
             distribution: b"",
         };
-        feed.encode(&mut text);
-        assert_eq!(FeedRecord::decode(Sequence(1), &text).unwrap(), feed);
+        for content in [
+            Some(Content::Text),
+            Some(Content::Binary),
+            Some(Content::YEnc),
+            None,
+        ] {
+            text.clear();
+            let feed = FeedRecord { content, ..feed };
+            feed.encode(&mut text);
+            assert_eq!(FeedRecord::decode(Sequence(1), &text).unwrap(), feed);
+        }
         assert!(FeedRecord::decode(Sequence(1), &text[..text.len() - 1]).is_err());
         out.pop();
         let error = StateRecord::decode(Sequence(44), &out)

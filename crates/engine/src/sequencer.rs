@@ -419,8 +419,9 @@ impl Sequencer {
             let facts = FeedRecord {
                 is_posted: batch.is_posted,
                 is_control: candidate.is_control,
-                newsgroups: candidate.part(&candidate.newsgroups),
-                distribution: candidate.part(&candidate.distribution),
+                content: candidate.fed.content,
+                newsgroups: candidate.part(&candidate.fed.newsgroups),
+                distribution: candidate.part(&candidate.fed.distribution),
             };
             facts.encode(self.open.frame.record(kind::FEED));
         }

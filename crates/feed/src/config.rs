@@ -59,6 +59,19 @@ pub enum FileForm {
     Mbox,
 }
 
+/// What the bodies of articles may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum FeedContent {
+    /// Anything.
+    #[default]
+    Any,
+    /// Something to read; and what came before a feed asked, of which it is not known.
+    Text,
+    /// A file, in yEnc, uuencode, base64 or another encoding of MIME.
+    Binary,
+}
+
 /// How a batch is packed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "lowercase")]
@@ -318,6 +331,8 @@ pub struct FeedConfig {
     pub octets_max: u64,
     /// Articles whose Newsgroups names more groups do not go; 0: any number.
     pub groups_max: u32,
+    /// What the bodies of articles that go may be, as in `[[rule]]`.
+    pub content: FeedContent,
     /// Articles that came through more servers do not go; 0: any number.
     pub hops_max: u32,
     /// Whether control messages go.
@@ -331,6 +346,17 @@ pub struct FeedConfig {
     /// How long an article waits here before it goes out, from its arrival on, seconds: for peers that have it from elsewhere by
     /// then, or for cancels to come first.
     pub delay_s: u64,
+    /// Octets that are sent in a second, on average; 0: any number. Not of batches.
+    pub octets_per_s_max: u64,
+    /// Octets that are sent in 24 hours; what is more waits in the log. They begin with the first article after a start; 0: any number.
+    /// Not of batches.
+    pub octets_per_day_max: u64,
+    /// Whether what comes now goes out before what waits: where the peer is slower than what comes, or comes back after long, the backlog
+    /// is sent while there is nothing newer. Else all goes in the order in which it came.
+    pub fresh_first: bool,
+    /// Whether articles of a backlog go out by group and number, `articles_max` of them at a time: for spools whose sets keep a file for each
+    /// article, on disks that have to seek.
+    pub by_group: bool,
     /// Connections at the same time.
     pub connections: u32,
     /// Articles that may be asked about or sent on one connection before the answer to the first of them is there.
@@ -415,11 +441,16 @@ impl Default for FeedConfig {
             octets_min: 0,
             octets_max: 0,
             groups_max: 0,
+            content: FeedContent::Any,
             hops_max: 0,
             control: true,
             posted_only: false,
             hashfeed: String::new(),
             delay_s: 0,
+            octets_per_s_max: 0,
+            octets_per_day_max: 0,
+            fresh_first: false,
+            by_group: false,
             connections: 2,
             window: 128,
             articles_max: 2000,

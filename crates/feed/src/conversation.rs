@@ -221,12 +221,14 @@ mod tests {
     fn item(n: u64) -> Item {
         let offered = Offered {
             sequence: Sequence(n),
+            filed: None,
             id: format!("<{n}@x>").into(),
             text: crate::text::Slot::default(),
         };
         Item {
             offered: Arc::new(offered),
             tries: 0,
+            is_late: false,
         }
     }
 

@@ -3,6 +3,7 @@
 //! Feeds that keep up stand at the end of the log, so that one pass looks at each article for all of them: which feeds take its
 //! groups is found once for each list of groups.  A feed that has as many articles in memory as it may stays behind and is
 //! read for alone, from where it stopped, until it is at the end again: a backlog is a place in the log and takes no memory.
+//! One that is to send what is newer first passes over what it has no room for, and is read for from there while it has.
 //! A feed with a delay stands before the first article that is too young, and is passed by until that is old enough.
 
 use std::collections::{BTreeMap, HashMap};
@@ -31,6 +32,8 @@ pub(crate) struct Dispatcher {
     lists: HashMap<Box<[u8]>, Box<[usize]>>,
     /// Where a pass goes on.
     cursors: BTreeMap<Sequence, FeedCursor>,
+    /// Where what a feed passed over goes on.
+    late: BTreeMap<usize, FeedCursor>,
 }
 
 impl Dispatcher {
@@ -41,6 +44,7 @@ impl Dispatcher {
             feeds,
             lists: HashMap::new(),
             cursors: BTreeMap::new(),
+            late: BTreeMap::new(),
         }
     }
 
@@ -77,7 +81,7 @@ impl Dispatcher {
     pub(crate) fn round(&mut self) -> Result<bool, Error> {
         let end = self.engine.watch_commits().borrow().next();
         let now_s = self.clock.now().secs;
-        let mut passes: BTreeMap<Sequence, Vec<bool>> = BTreeMap::new();
+        let (mut passes, mut late) = (BTreeMap::<Sequence, Vec<bool>>::new(), Vec::new());
         let many = self.feeds.len();
         for (at, feed) in self.feeds.iter().enumerate() {
             if feed.config.kind == FeedKind::Batch {
@@ -85,23 +89,86 @@ impl Dispatcher {
             }
             let mut queue = feed.queue.lock();
             let next = queue.place().next;
-            if next < end && queue.is_due(now_s) && !feed.is_paused() && queue.is_hungry() {
+            if feed.is_paused() || !queue.is_due(now_s) {
+                continue;
+            }
+            if !queue.is_hungry() {
+                queue.pass_over(end);
+            } else if next < end {
                 let members = passes.entry(next).or_insert_with(|| vec![false; many]);
                 if let Some(member) = members.get_mut(at) {
                     *member = true;
                 }
             }
+            // What is new comes first.
+            if next >= end && queue.wants_late() {
+                late.push(at);
+            }
         }
         self.cursors.retain(|at, _| passes.contains_key(at));
-        let got_further = !passes.is_empty();
+        self.late.retain(|at, _| late.contains(at));
+        let got_further = !passes.is_empty() || !late.is_empty();
         for (from, members) in passes {
-            self.pass(from, members, now_s)?;
+            self.pass(from, members, (now_s, end))?;
+        }
+        for at in late {
+            self.late_pass(at, now_s)?;
         }
         Ok(got_further)
     }
 
+    /// Looks at the articles of one commit that a feed passed over.
+    fn late_pass(&mut self, at: usize, now_s: u64) -> Result<(), Error> {
+        let Some(feed) = self.feeds.get(at).map(Arc::clone) else {
+            return Ok(());
+        };
+        let Some((from, to)) = feed.queue.lock().late_stretch() else {
+            return Ok(());
+        };
+        let known = self.late.remove(&at).filter(|it| it.position() == from);
+        let mut cursor = known.unwrap_or_else(|| self.engine.feed_from(from));
+        let mut stopped_at = None;
+        let read = cursor.read(|article| {
+            let mut queue = feed.queue.lock();
+            if article.sequence >= to
+                || !queue.has_room()
+                || queue.is_too_young(article.arrival, now_s)
+            {
+                stopped_at = Some(article.sequence);
+                return ControlFlow::Break(());
+            }
+            let groups = feed.filter.takes_groups(article.newsgroups);
+            if groups.and_then(|()| feed.filter.judge(article)).is_ok() {
+                queue.push_late(offered(article));
+            }
+            ControlFlow::Continue(())
+        })?;
+        let next = match &read {
+            FeedRead::End => to,
+            _ => stopped_at.unwrap_or(cursor.position()).min(to),
+        };
+        let mut queue = feed.queue.lock();
+        if let FeedRead::Missed { from, before, why } = &read {
+            let many = (*before).min(to).0.saturating_sub(from.0);
+            queue.tally.missed += many;
+            let (peer, name) = (&feed.peer.name, &feed.config.name);
+            tracing::error!(peer, feed = name, "missed up to {many} articles: {why}");
+        }
+        queue.advance_late(next);
+        queue.sort_window();
+        drop(queue);
+        feed.more.notify_waiters();
+        self.late.insert(at, cursor);
+        Ok(())
+    }
+
     /// Looks at the articles of one commit for those who stand here.
-    fn pass(&mut self, from: Sequence, mut members: Vec<bool>, now_s: u64) -> Result<(), Error> {
+    fn pass(
+        &mut self,
+        from: Sequence,
+        mut members: Vec<bool>,
+        (now_s, end): (u64, Sequence),
+    ) -> Result<(), Error> {
         let Self {
             engine,
             feeds,
@@ -146,9 +213,13 @@ impl Dispatcher {
                 tracing::error!(peer, feed = name, "missed up to {many} articles: {why}");
             }
         }
+        let is_backlog = cursor.position() < end;
         for (at, feed) in feeds.iter().enumerate() {
             if members.get(at) == Some(&true) {
                 feed.queue.lock().advance(cursor.position());
+            }
+            if got.get(at) == Some(&true) && is_backlog {
+                feed.queue.lock().sort_window();
             }
             if got.get(at) == Some(&true) {
                 feed.more.notify_waiters();
@@ -179,6 +250,7 @@ fn takers<'l>(
 fn offered(article: &FedArticle<'_>) -> Arc<Offered> {
     Arc::new(Offered {
         sequence: article.sequence,
+        filed: article.place,
         id: String::from_utf8_lossy(article.id).into(),
         text: Slot::default(),
     })

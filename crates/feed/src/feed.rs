@@ -142,6 +142,10 @@ pub struct FeedReport {
     pub next: u64,
     /// Everything before is settled.
     pub needs_from: u64,
+    /// Sequences before `next` that were passed over, and are looked at while there is nothing newer.
+    pub passed_over: u64,
+    /// How long the quota is used up, seconds; none: it is not.
+    pub quota_s: Option<u64>,
     /// Articles that wait to be sent, are under way, or are tried again later.
     pub open: usize,
     /// What came of the others since the server started.
@@ -241,8 +245,9 @@ impl Feed {
         }
     }
 
-    pub(crate) fn report(&self) -> FeedReport {
+    pub(crate) fn report(&self, now_ms: u64) -> FeedReport {
         let queue = self.queue.lock();
+        let closed = queue.closed_until_ms(now_ms);
         FeedReport {
             peer: self.peer.name.clone(),
             feed: self.config.name.clone(),
@@ -250,6 +255,8 @@ impl Feed {
             is_paused: self.is_paused(),
             next: queue.place().next.0,
             needs_from: queue.place().needs_from().0,
+            passed_over: queue.passed_over(),
+            quota_s: closed.map(|until| until.saturating_sub(now_ms).div_ceil(1000)),
             open: queue.open(),
             tally: queue.tally,
             gone: queue.gone(),

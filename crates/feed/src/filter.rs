@@ -6,10 +6,11 @@
 use std::fmt;
 
 use newsreel_engine::FedArticle;
+use newsreel_wire::article::Content;
 use newsreel_wire::path::Path;
 use newsreel_wire::{Verdict, Wildmat, newsgroups};
 
-use crate::config::{FeedConfig, PeerConfig};
+use crate::config::{FeedConfig, FeedContent, PeerConfig};
 use crate::hashfeed::Hashfeed;
 
 /// Why an article does not go out by a feed.
@@ -31,6 +32,8 @@ pub enum Refusal {
     TooLarge(u32, u64),
     /// It names more groups than wanted.
     TooManyGroups(usize, u32),
+    /// Its body is not what is wanted.
+    Content(FeedContent),
     /// It is a control message.
     Control,
     /// It was not posted here.
@@ -62,6 +65,10 @@ impl fmt::Display for Refusal {
             Self::TooManyGroups(groups, max) => {
                 write!(f, "it names {groups} groups, and `groups_max` is {max}")
             }
+            Self::Content(FeedContent::Text) => {
+                f.write_str("its body is a file, and `content` is text")
+            }
+            Self::Content(_) => f.write_str("its body is no file, and `content` is binary"),
             Self::Control => f.write_str("it is a control message, and `control` is false"),
             Self::NotPosted => f.write_str("it was not posted here, and `posted_only` is true"),
             Self::OtherShare => {
@@ -82,6 +89,7 @@ pub struct Filter {
     octets_min: u64,
     octets_max: u64,
     hops_max: u32,
+    content: FeedContent,
     control: bool,
     posted_only: bool,
     hashfeed: Hashfeed,
@@ -110,6 +118,7 @@ impl Filter {
             octets_min: feed.octets_min,
             octets_max: feed.octets_max,
             hops_max: feed.hops_max,
+            content: feed.content,
             control: feed.control,
             posted_only: feed.posted_only,
             hashfeed: Hashfeed::parse(&feed.hashfeed).map_err(|why| ("hashfeed", why))?,
@@ -158,6 +167,12 @@ impl Filter {
         }
         if self.octets_max > 0 && u64::from(octets) > self.octets_max {
             return Err(Refusal::TooLarge(octets, self.octets_max));
+        }
+        let is_file = matches!(article.content, Some(Content::Binary | Content::YEnc));
+        match self.content {
+            FeedContent::Text if is_file => return Err(Refusal::Content(self.content)),
+            FeedContent::Binary if !is_file => return Err(Refusal::Content(self.content)),
+            _ => {}
         }
         self.judge_path(article.path)?;
         self.judge_distribution(article.distribution)?;
@@ -211,12 +226,14 @@ mod tests {
         sequence: Sequence(1),
         arrival: UnixTime(0),
         octets: 1000,
+        place: None,
         id: b"<1@example.org>",
         path: b"us.example!from.example!!far.example!not-for-mail",
         newsgroups: b"misc.test,alt.test",
         distribution: b"world, na",
         is_posted: false,
         is_control: true,
+        content: None,
     };
 
     fn filter(feed: &str) -> Filter {
@@ -300,6 +317,23 @@ mod tests {
             None
         );
         assert_eq!(check("posted_only = true", |it| it.is_posted = true), None);
+    }
+
+    #[test]
+    fn text_and_files_go_apart() {
+        for (content, text, binary) in [
+            (None, true, false),
+            (Some(Content::Text), true, false),
+            (Some(Content::Binary), false, true),
+            (Some(Content::YEnc), false, true),
+        ] {
+            let goes = |feed| check(feed, |it| it.content = content).is_none();
+            assert_eq!(goes("content = 'text'"), text, "{content:?}");
+            assert_eq!(goes("content = 'binary'"), binary, "{content:?}");
+            assert!(goes("content = 'any'"));
+        }
+        let why = check("content = 'text'", |it| it.content = Some(Content::YEnc));
+        assert_eq!(why.unwrap(), "its body is a file, and `content` is text");
     }
 
     #[test]

@@ -20,12 +20,14 @@ mod peers;
 mod place;
 mod pull;
 mod queue;
+mod quota;
 mod sink;
 mod text;
 
 pub use batching::{Batch, Batched, Batching, Told};
 pub use config::{
-    FeedConfig, FeedKind, FileForm, Packing, PeerConfig, PeerTls, PeersConfig, problems,
+    FeedConfig, FeedContent, FeedKind, FileForm, Packing, PeerConfig, PeerTls, PeersConfig,
+    problems,
 };
 pub use dial::{Dial, Io, NetDial, SECRET_OCTETS_MAX};
 pub use feed::{FeedReport, LinkState};

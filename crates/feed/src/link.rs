@@ -169,8 +169,8 @@ impl Link {
                     Err(error) => return End::Failed(error.to_string()),
                 },
                 () = more, if talk.room() > 0 => {}
-                // What was put off becomes due without a word.
-                () = sleep(Duration::from_secs(1)), if is_idle && self.has_deferred() => {}
+                // What was put off becomes due, and a quota is open again, without a word.
+                () = sleep(Duration::from_secs(1)), if is_idle && self.waits_for_time() => {}
                 () = sleep(patience) => {
                     if is_idle {
                         goodbye(&mut writer).await;
@@ -201,8 +201,9 @@ impl Link {
         }
     }
 
-    fn has_deferred(&self) -> bool {
-        self.worker.feed.queue.lock().next_try_ms().is_some()
+    fn waits_for_time(&self) -> bool {
+        let now_ms = self.worker.now_ms();
+        self.worker.feed.queue.lock().waits_for_time(now_ms)
     }
 
     /// Puts the texts that the peer waits for behind what is not sent yet.
@@ -221,7 +222,9 @@ impl Link {
             let text_at = out.len();
             match self.worker.texts.append(&item.offered, memory, out).await {
                 Ok(true) => {
-                    self.worker.feed.queue.lock().tally.octets += (out.len() - text_at) as u64;
+                    let octets = (out.len() - text_at) as u64;
+                    let now_ms = self.worker.now_ms();
+                    self.worker.feed.queue.lock().spend(octets, now_ms);
                     talk.sent(item);
                 }
                 gone_or_not => {
@@ -271,7 +274,7 @@ impl Link {
                 break;
             }
         }
-        let is_hungry = any && queue.is_hungry();
+        let is_hungry = any && queue.wants_more();
         drop(queue);
         if is_hungry {
             self.worker.settled.notify_one();

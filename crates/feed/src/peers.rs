@@ -13,7 +13,7 @@ use newsreel_engine::{Engine, FedArticle, FeedRead};
 use newsreel_host::{Clock, Disk, ErrorKind, read_whole, replace_file};
 use newsreel_net::DrainWatch;
 use newsreel_service::{ArticleBuf, ArticleQuery, NewsService as _, Part, ServiceError};
-use newsreel_wire::article::{Headers, Known};
+use newsreel_wire::article::{Content, Headers, Known};
 use newsreel_wire::path::{self, Diagnostic};
 use newsreel_wire::{MessageId, Sequence, UnixTime};
 use parking_lot::Mutex;
@@ -21,7 +21,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::config::{FeedKind, PeerConfig};
+use crate::config::{FeedContent, FeedKind, PeerConfig};
 use crate::dial::Dial;
 use crate::dispatch::Dispatcher;
 use crate::feed::{Feed, FeedReport, Worker};
@@ -164,9 +164,17 @@ impl Peers {
             changed: Notify::new(),
             settled: Arc::default(),
         };
+        this.tell_content(peers);
         let feeds = this.made(peers, &mut places, &[], begin);
         *this.feeds.lock() = feeds;
         this
+    }
+
+    /// Says whether articles are to be looked at for what their bodies are.
+    fn tell_content(&self, peers: &[PeerConfig]) {
+        let mut feeds = peers.iter().flat_map(|peer| &peer.feed);
+        let asks = feeds.any(|feed| feed.content != FeedContent::Any);
+        self.engine.tell_feeds_content(asks);
     }
 
     /// The feeds of a configuration: those that are as they were, and new ones with the places that are known.
@@ -328,6 +336,7 @@ impl Peers {
             places.insert(feed.key(), feed.queue.lock().place().clone());
         }
         let end = self.engine.watch_commits().borrow().next();
+        self.tell_content(peers);
         let feeds = self.made(peers, &mut places, &old, end);
         *self.feeds.lock() = feeds;
     }
@@ -388,7 +397,9 @@ impl Peers {
     /// How every feed stands.
     #[must_use]
     pub fn reports(&self) -> Vec<FeedReport> {
-        self.feeds.lock().iter().map(|feed| feed.report()).collect()
+        let now_ms = u64::try_from(self.clock.monotonic().as_millis()).unwrap_or(u64::MAX);
+        let feeds = self.feeds.lock();
+        feeds.iter().map(|feed| feed.report(now_ms)).collect()
     }
 
     /// Articles read from the store for feeds, and articles sent.
@@ -416,7 +427,7 @@ impl Peers {
             {}
         }
         Backlog {
-            behind: end.0.saturating_sub(of.next),
+            behind: end.0.saturating_sub(of.next) + of.passed_over,
             oldest,
         }
     }
@@ -454,7 +465,7 @@ impl Peers {
         let (mut sequences, mut articles) = (0, 0);
         for feed in &feeds {
             let mut queue = feed.queue.lock();
-            sequences += end.0.saturating_sub(queue.place().next.0);
+            sequences += end.0.saturating_sub(queue.place().next.0) + queue.passed_over();
             articles += match dry_run {
                 true => queue.open(),
                 false => queue.drop_all(end),
@@ -491,12 +502,14 @@ impl Peers {
             sequence: Sequence::ZERO,
             arrival: UnixTime(0),
             octets: u32::try_from(memory.content().len()).unwrap_or(u32::MAX),
+            place: None,
             id: id.as_bytes(),
             path: content(Known::Path),
             newsgroups: content(Known::Newsgroups),
             distribution: content(Known::Distribution),
             is_posted: first.is_some_and(|it| matches!(it.diagnostic, Diagnostic::Posted(_))),
             is_control: headers.get(Known::Control).is_some(),
+            content: Some(Content::of(&headers)),
         };
         let feeds = self.feeds.lock().clone();
         let say = |feed: &Arc<Feed>| {

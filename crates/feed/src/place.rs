@@ -16,6 +16,8 @@ pub(crate) struct Place {
     pub(crate) next: Sequence,
     /// What of it goes out and is not settled.
     pub(crate) open: BTreeSet<Sequence>,
+    /// What before `next` was passed over for now, from one sequence to before another, ascending: it is looked at later.
+    pub(crate) behind: Vec<(Sequence, Sequence)>,
 }
 
 impl Place {
@@ -24,14 +26,15 @@ impl Place {
         Self {
             next,
             open: BTreeSet::new(),
+            behind: Vec::new(),
         }
     }
 
     /// From where on the log is needed.
     pub(crate) fn needs_from(&self) -> Sequence {
-        self.open
-            .first()
-            .map_or(self.next, |first| (*first).min(self.next))
+        let behind = self.behind.first().map(|(from, _)| *from);
+        let first = self.open.first().copied().into_iter().chain(behind);
+        first.fold(self.next, Sequence::min)
     }
 }
 
@@ -45,6 +48,9 @@ pub(crate) fn print(places: &BTreeMap<String, Place>) -> String {
         let _ = write!(lines, "{name} {}", place.next.0);
         for sequence in &place.open {
             let _ = write!(lines, " {}", sequence.0);
+        }
+        for (from, to) in &place.behind {
+            let _ = write!(lines, " {}-{}", from.0, to.0);
         }
         lines.push('\n');
     }
@@ -72,10 +78,17 @@ pub(crate) fn parse(octets: &[u8]) -> Option<BTreeMap<String, Place>> {
 fn parse_line(line: &str) -> Option<(String, Place)> {
     let mut words = line.split(' ');
     let name = words.next().filter(|name| !name.is_empty())?;
-    let mut numbers = words.map(|word| word.parse().ok().map(Sequence));
-    let next = numbers.next()??;
-    let open = numbers.collect::<Option<BTreeSet<Sequence>>>()?;
-    Some((name.to_owned(), Place { next, open }))
+    let number = |word: &str| word.parse().ok().map(Sequence);
+    let mut place = Place::at(number(words.next()?)?);
+    for word in words {
+        match word.split_once('-') {
+            None => {
+                place.open.insert(number(word)?);
+            }
+            Some((from, to)) => place.behind.push((number(from)?, number(to)?)),
+        }
+    }
+    Some((name.to_owned(), place))
 }
 
 #[cfg(test)]
@@ -97,17 +110,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn prop_places_round_trip(all: BTreeMap<u8, (u64, BTreeSet<u64>)>) {
-            let place = |(next, open): (u64, BTreeSet<u64>)| Place {
+        fn prop_places_round_trip(all: BTreeMap<u8, (u64, BTreeSet<u64>, Vec<(u64, u64)>)>) {
+            let place = |(next, open, behind): (u64, BTreeSet<u64>, Vec<(u64, u64)>)| Place {
                 next: Sequence(next),
                 open: open.into_iter().map(Sequence).collect(),
+                behind: behind.into_iter().map(|(from, to)| (Sequence(from), Sequence(to))).collect(),
             };
             let places: BTreeMap<_, _> = all.into_iter().map(|(n, it)| (format!("p/{n}"), place(it))).collect();
             prop_assert_eq!(parse(print(&places).as_bytes()), Some(places));
         }
 
         #[test]
-        fn prop_no_file_is_a_defect(rest in "[a-z0-9 \n]{0,60}", any: Vec<u8>) {
+        fn prop_no_file_is_a_defect(rest in "[a-z0-9 \n-]{0,60}", any: Vec<u8>) {
             let _ = parse(&any);
             let _ = parse(&made(rest.as_bytes()));
         }

@@ -6,10 +6,11 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use newsreel_wire::{Sequence, UnixTime};
+use newsreel_wire::{ArticleNumber, GroupId, Sequence, UnixTime};
 
 use crate::config::FeedConfig;
 use crate::place::Place;
+use crate::quota::Quota;
 
 /// No article waits longer for its next try, milliseconds.
 const RETRY_MS_MAX: u64 = 3_600_000;
@@ -19,6 +20,8 @@ const RETRY_MS_MAX: u64 = 3_600_000;
 pub(crate) struct Offered {
     /// Its place in the log.
     pub(crate) sequence: Sequence,
+    /// The first group it is filed in, and its number there.
+    pub(crate) filed: Option<(GroupId, ArticleNumber)>,
     /// Its message-id, with brackets.
     pub(crate) id: Box<str>,
     /// Its text while somebody may want it again.
@@ -31,6 +34,8 @@ pub(crate) struct Item {
     pub(crate) offered: Arc<Offered>,
     /// How often the peer has put it off.
     pub(crate) tries: u32,
+    /// It is of a backlog that goes out behind what is newer.
+    pub(crate) is_late: bool,
 }
 
 /// How an article was settled.
@@ -71,6 +76,8 @@ pub(crate) struct Queue {
     place: Place,
     /// What was open when the server stopped: of what lies before `place.next` at the start only this goes out.
     waiting: VecDeque<Item>,
+    /// What was passed over and goes out while nothing else waits.
+    late: VecDeque<Item>,
     deferred: BTreeMap<(u64, Sequence), Item>,
     articles_max: usize,
     retry_ms: u64,
@@ -81,10 +88,16 @@ pub(crate) struct Queue {
     resumes_at_s: u64,
     /// What was open when the feed began is in memory, or gone.
     is_begun: bool,
+    fresh_first: bool,
+    by_group: bool,
+    quota: Quota,
     pub(crate) tally: Tally,
     /// The newest that were gone before they could be sent, by message-id.
     gone: VecDeque<Box<str>>,
 }
+
+/// Stretches of the log that a feed passed over; more are looked at as one.
+const BEHIND_MAX: usize = 16;
 
 /// Articles named that were gone before they could be sent; the others are counted.
 pub const GONE_NAMED_MAX: usize = 100;
@@ -94,6 +107,7 @@ impl Queue {
         Self {
             place,
             waiting: VecDeque::new(),
+            late: VecDeque::new(),
             deferred: BTreeMap::new(),
             articles_max: config.articles_max.max(1) as usize,
             retry_ms: config.retry_s.max(1).saturating_mul(1000),
@@ -101,6 +115,9 @@ impl Queue {
             delay_s: config.delay_s,
             resumes_at_s: 0,
             is_begun: false,
+            fresh_first: config.fresh_first,
+            by_group: config.by_group,
+            quota: Quota::new(config),
             tally: Tally::default(),
             gone: VecDeque::new(),
         }
@@ -126,6 +143,87 @@ impl Queue {
         !self.was_full && self.has_room()
     }
 
+    /// Whether the log is to be read for anything.
+    pub(crate) fn wants_more(&mut self) -> bool {
+        self.is_hungry() || self.wants_late()
+    }
+
+    /// Whether what was passed over is to be read: half of the room stays for what is newer.
+    pub(crate) fn wants_late(&self) -> bool {
+        !self.place.behind.is_empty() && self.open() < self.articles_max.div_ceil(2)
+    }
+
+    /// There is no room for more: what comes until `end` is looked at later, and what comes then goes out before it.
+    pub(crate) fn pass_over(&mut self, end: Sequence) {
+        let from = self.place.next;
+        if !self.fresh_first || from >= end {
+            return;
+        }
+        let are_many = self.place.behind.len() >= BEHIND_MAX;
+        match self.place.behind.last_mut() {
+            // Too many stretches become one: what lies between is offered again.
+            Some((_, to)) if *to == from || are_many => *to = end,
+            _ => self.place.behind.push((from, end)),
+        }
+        self.advance(end);
+    }
+
+    /// The first stretch that was passed over.
+    pub(crate) fn late_stretch(&self) -> Option<(Sequence, Sequence)> {
+        self.place.behind.first().copied()
+    }
+
+    /// Sequences that were passed over.
+    pub(crate) fn passed_over(&self) -> u64 {
+        let stretches = self.place.behind.iter();
+        stretches
+            .map(|(from, to)| to.0.saturating_sub(from.0))
+            .sum()
+    }
+
+    /// What was passed over was looked at up to here.
+    pub(crate) fn advance_late(&mut self, next: Sequence) {
+        let Some((from, to)) = self.place.behind.first_mut() else {
+            return;
+        };
+        *from = next.max(*from);
+        if *from >= *to {
+            self.place.behind.remove(0);
+        }
+    }
+
+    /// An article that was passed over and goes out.
+    pub(crate) fn push_late(&mut self, offered: Arc<Offered>) {
+        // Of stretches that became one some went out already, and one may still be under way.
+        if self.place.open.insert(offered.sequence) {
+            self.late.push_back(Item {
+                offered,
+                tries: 0,
+                is_late: true,
+            });
+        }
+    }
+
+    /// A window of a backlog is put in the order of groups and numbers, where that is wanted.
+    pub(crate) fn sort_window(&mut self) {
+        if self.by_group {
+            let filed = |item: &Item| (item.offered.filed, item.offered.sequence);
+            self.waiting.make_contiguous().sort_by_key(filed);
+            self.late.make_contiguous().sort_by_key(filed);
+        }
+    }
+
+    /// So many octets were sent.
+    pub(crate) fn spend(&mut self, octets: u64, now_ms: u64) {
+        self.tally.octets += octets;
+        self.quota.spend(octets, now_ms);
+    }
+
+    /// When something may be sent again; none: now.
+    pub(crate) fn closed_until_ms(&self, now_ms: u64) -> Option<u64> {
+        self.quota.closed_until_ms(now_ms)
+    }
+
     /// Whether an article waits for its delay to be over; then the log is not read on before that is.  A clock that stepped back
     /// makes none wait longer than the delay.
     pub(crate) fn is_too_young(&mut self, arrival: UnixTime, now_s: u64) -> bool {
@@ -142,20 +240,31 @@ impl Queue {
     /// An article that goes out; it is behind all before.
     pub(crate) fn push(&mut self, offered: Arc<Offered>) {
         self.place.open.insert(offered.sequence);
-        self.waiting.push_back(Item { offered, tries: 0 });
+        self.waiting.push_back(Item {
+            offered,
+            tries: 0,
+            is_late: false,
+        });
         self.was_full |= !self.has_room();
     }
 
-    /// Articles that no connection has taken up.
+    /// Articles that no connection has taken up and that may go.
     pub(crate) fn waiting(&self, now_ms: u64) -> usize {
+        if self.closed_until_ms(now_ms).is_some() {
+            return 0;
+        }
         let due = (now_ms, Sequence(u64::MAX));
-        self.waiting.len() + self.deferred.range(..=due).count()
+        self.waiting.len() + self.late.len() + self.deferred.range(..=due).count()
     }
 
     /// An article that was open at the start is in memory again.
     pub(crate) fn push_again(&mut self, offered: Arc<Offered>) {
         debug_assert!(self.place.open.contains(&offered.sequence));
-        self.waiting.push_back(Item { offered, tries: 0 });
+        self.waiting.push_back(Item {
+            offered,
+            tries: 0,
+            is_late: false,
+        });
     }
 
     /// The log was looked at up to here.
@@ -166,6 +275,7 @@ impl Queue {
     /// Everything before this is settled.
     pub(crate) fn pass(&mut self, to: Sequence) {
         self.place.open = self.place.open.split_off(&to);
+        self.place.behind.clear();
         self.advance(to);
     }
 
@@ -191,7 +301,10 @@ impl Queue {
 
     /// Up to so many articles to send now.
     pub(crate) fn take(&mut self, many: usize, now_ms: u64, out: &mut Vec<Item>) {
-        let mut left = many;
+        let mut left = match self.closed_until_ms(now_ms) {
+            None => many,
+            Some(_) => 0,
+        };
         while left > 0 {
             let due = self
                 .deferred
@@ -200,6 +313,7 @@ impl Queue {
             let Some(item) = due
                 .map(|it| it.remove())
                 .or_else(|| self.waiting.pop_front())
+                .or_else(|| self.late.pop_front())
             else {
                 return;
             };
@@ -208,9 +322,9 @@ impl Queue {
         }
     }
 
-    /// When the next article is tried again.
-    pub(crate) fn next_try_ms(&self) -> Option<u64> {
-        self.deferred.first_key_value().map(|((due, _), _)| *due)
+    /// Whether articles wait for their time.
+    pub(crate) fn waits_for_time(&self, now_ms: u64) -> bool {
+        !self.deferred.is_empty() || self.closed_until_ms(now_ms).is_some()
     }
 
     /// The last word on an article.
@@ -261,7 +375,10 @@ impl Queue {
         items.sort_by_key(|item| item.offered.sequence);
         for item in items.into_iter().rev() {
             if self.place.open.contains(&item.offered.sequence) {
-                self.waiting.push_front(item);
+                match item.is_late {
+                    true => self.late.push_front(item),
+                    false => self.waiting.push_front(item),
+                }
             }
         }
     }
@@ -276,6 +393,7 @@ impl Queue {
     pub(crate) fn drop_all(&mut self, next: Sequence) -> usize {
         let many = self.place.open.len();
         self.waiting.clear();
+        self.late.clear();
         self.deferred.clear();
         self.place = Place::at(next.max(self.place.next));
         many
@@ -291,6 +409,7 @@ mod tests {
     fn offered(sequence: u64) -> Arc<Offered> {
         Arc::new(Offered {
             sequence: Sequence(sequence),
+            filed: None,
             id: format!("<{sequence}@x>").into(),
             text: crate::text::Slot::default(),
         })
@@ -356,7 +475,8 @@ mod tests {
             let items = taken(&mut queue, 1, now_ms);
             assert_eq!(numbers(&items), [1]);
             queue.defer(items[0].clone(), now_ms);
-            assert_eq!(queue.next_try_ms(), Some(now_ms + wait_s * 1000));
+            let due_ms = queue.deferred.first_key_value().map(|((due, _), _)| *due);
+            assert_eq!(due_ms, Some(now_ms + wait_s * 1000));
             now_ms += wait_s * 1000;
         }
         assert_eq!(numbers(&taken(&mut queue, 9, now_ms - 1)), [2]);
@@ -380,6 +500,78 @@ mod tests {
         // Without a delay nothing is ever held up.
         let mut queue = Queue::new(Place::at(Sequence(1)), &FeedConfig::default());
         assert!(!queue.is_too_young(UnixTime(1000), 1000) && queue.is_due(10));
+    }
+
+    /// What is newer goes out first, and of what was passed over nothing is left out.
+    #[test]
+    fn what_is_passed_over_comes_last() {
+        let config = FeedConfig {
+            articles_max: 4,
+            fresh_first: true,
+            ..FeedConfig::default()
+        };
+        let mut queue = Queue::new(Place::at(Sequence(1)), &config);
+        for n in 1..=4 {
+            queue.push(offered(n));
+            queue.advance(Sequence(n + 1));
+        }
+        assert!(!queue.is_hungry() && !queue.wants_late());
+        queue.pass_over(Sequence(7));
+        queue.pass_over(Sequence(9));
+        assert_eq!(queue.late_stretch(), Some((Sequence(5), Sequence(9))));
+        assert_eq!((queue.place().next, queue.passed_over()), (Sequence(9), 4));
+        for item in taken(&mut queue, 4, 0) {
+            queue.settle(item.offered.sequence, Settled::Accepted);
+        }
+        assert_eq!(queue.place().needs_from(), Sequence(5));
+        assert!(queue.is_hungry() && queue.wants_late());
+        queue.push_late(offered(5));
+        queue.push_late(offered(6));
+        queue.advance_late(Sequence(7));
+        assert!(!queue.wants_late(), "half of the room is kept");
+        queue.push(offered(9));
+        queue.advance(Sequence(10));
+        let items = taken(&mut queue, 2, 0);
+        assert_eq!(numbers(&items), [9, 5]);
+        queue.give_back(items);
+        let items = taken(&mut queue, 9, 0);
+        assert_eq!(numbers(&items), [9, 5, 6]);
+        for item in items {
+            queue.settle(item.offered.sequence, Settled::Accepted);
+        }
+        assert_eq!(queue.place().needs_from(), Sequence(7));
+        queue.advance_late(Sequence(9));
+        assert_eq!(queue.place(), &Place::at(Sequence(10)));
+        // Who does not want that passes nothing over, and stretches are few.
+        let mut plain = queue_of(Sequence(1), 4, 1);
+        plain.pass_over(Sequence(9));
+        assert_eq!(plain.place(), &Place::at(Sequence(1)));
+        let mut queue = Queue::new(Place::at(Sequence(1)), &config);
+        for n in 0..100 {
+            queue.pass_over(Sequence(10 * n + 5));
+            queue.advance(Sequence(10 * n + 10));
+        }
+        let behind = &queue.place().behind;
+        assert_eq!((behind.len(), behind[15].1), (BEHIND_MAX, Sequence(995)));
+    }
+
+    #[test]
+    fn a_window_goes_by_group_and_number() {
+        let config = FeedConfig {
+            by_group: true,
+            ..FeedConfig::default()
+        };
+        let mut queue = Queue::new(Place::at(Sequence(1)), &config);
+        for (n, group, number) in [(1, 2, 7), (2, 1, 9), (3, 2, 6), (4, 1, 8)] {
+            queue.push(Arc::new(Offered {
+                sequence: Sequence(n),
+                filed: Some((GroupId(group), ArticleNumber(number))),
+                id: "<x@y>".into(),
+                text: crate::text::Slot::default(),
+            }));
+        }
+        queue.sort_window();
+        assert_eq!(numbers(&taken(&mut queue, 9, 0)), [4, 2, 3, 1]);
     }
 
     proptest! {

@@ -123,7 +123,7 @@ impl Sink {
                 FeedKind::File => self.append(&mut taken, &mut memory).await,
                 _ => self.give(&mut taken, &mut memory).await,
             };
-            if self.worker.feed.queue.lock().is_hungry() {
+            if self.worker.feed.queue.lock().wants_more() {
                 self.worker.settled.notify_one();
             }
             done?;
@@ -168,7 +168,8 @@ impl Sink {
         let ended = self.program(&text).await;
         match ended {
             Ok(how) => {
-                self.worker.feed.queue.lock().tally.octets += text.len() as u64;
+                let (octets, now_ms) = (text.len() as u64, self.worker.now_ms());
+                self.worker.feed.queue.lock().spend(octets, now_ms);
                 self.settle(item, how);
                 taken.items.clear();
                 Ok(())
@@ -264,7 +265,7 @@ impl Sink {
         let wrote = tokio::task::spawn_blocking(writing).await;
         wrote.map_err(|error| error.to_string())??;
         let mut queue = self.worker.feed.queue.lock();
-        queue.tally.octets += octets;
+        queue.spend(octets, self.worker.now_ms());
         for item in taken.items.drain(..done) {
             if !gone.contains(&item.offered.sequence) {
                 queue.settle(item.offered.sequence, Settled::Accepted);

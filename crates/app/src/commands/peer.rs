@@ -190,6 +190,7 @@ fn listed(report: &Value) -> String {
             .filter(|it| it.as_str().is_some_and(|it| it.starts_with("sending")));
         feed["state"] = match (feed["paused"] == true, sending.count()) {
             (true, _) => "paused".to_owned(),
+            _ if feed["quota_s"].is_number() => "its quota is used up".to_owned(),
             (false, 0) => connections.first().map_or_else(String::new, output::cell),
             (false, many) => format!("sends on {}", output::count(many as u64, "connection")),
         }
@@ -254,6 +255,9 @@ fn shown(feed: &Value) -> String {
         ("behind in the log", cell("behind")),
         ("oldest", output::or_dash(output::date(&feed["oldest"]))),
     ];
+    if let Some(seconds) = feed["quota_s"].as_u64() {
+        facts.push(("quota", format!("used up; sends again in {seconds} s")));
+    }
     for id in feed["gone_ids"].as_array().into_iter().flatten() {
         facts.push(("gone", output::cell(id)));
     }

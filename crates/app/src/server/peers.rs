@@ -125,6 +125,7 @@ fn report(peers: &Peers, it: &FeedReport) -> Value {
         "address": it.address,
         "paused": it.is_paused,
         "waiting": it.open,
+        "quota_s": it.quota_s,
         "behind": backlog.behind,
         "oldest": backlog.oldest.map(|time| time.0),
         "accepted": tally.accepted,

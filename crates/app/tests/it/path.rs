@@ -1,6 +1,7 @@
 //! What the server writes in front of Path, and how it calls itself in Xref (RFC 5537 section 3.2.1).
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use crate::client::NewsClient;
 use crate::spool::Spool;
@@ -152,5 +153,19 @@ fn a_peer_is_held_against_the_path_it_sends() {
     assert_eq!(from["connections"], 1, "{listed}");
     let shown = spool.text(&["peer", "show", "peer.example"]);
     assert!(shown.contains("rejected: not_from_peer"), "{shown}");
+    // What one of its connections was asked for another is not, until the first has failed.
+    let mut other = NewsClient::connect(server.address);
+    assert!(peer.ask("CHECK <8@path.example>").starts_with("238"));
+    assert!(other.ask("CHECK <8@path.example>").starts_with("431"));
+    assert!(other.ask("IHAVE <8@path.example>").starts_with("436"));
+    drop(peer);
+    let is_asked = |_| {
+        std::thread::sleep(Duration::from_millis(20));
+        other.ask("CHECK <8@path.example>").starts_with("238")
+    };
+    assert!((0..500).any(is_asked));
+    let listed = spool.json(&["peer", "list"]);
+    let deferred = &listed["received"][0]["deferred"]["under_way"];
+    assert!(deferred.as_u64() >= Some(2), "{listed}");
     server.stop();
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use newsreel_feed::{FeedReport, LinkState};
+use newsreel_wire::MessageId;
 
 use crate::site::{Sending, Site, id, peers};
 
@@ -256,7 +257,7 @@ async fn what_is_asked_for_happens_while_it_runs() {
     let said = |n| {
         let (peers, id) = (std::sync::Arc::clone(&sending.peers), id(n));
         async move {
-            let id = newsreel_wire::MessageId::parse(id.as_bytes()).unwrap();
+            let id = MessageId::parse(id.as_bytes()).unwrap();
             let all = peers.explain(id).await.unwrap()?;
             let word = |it: newsreel_feed::Explained| {
                 it.refusal.map_or("goes".to_owned(), |why| why.to_string())
@@ -271,5 +272,147 @@ async fn what_is_asked_for_happens_while_it_runs() {
         sending.peers.reports().is_empty()
     })
     .await;
+    sending.stop().await;
+}
+
+/// A peer that was away long gets what comes now before what waited, and in the end everything, once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_new_goes_before_a_backlog() {
+    let site = Site::new(&["b.example"]);
+    let text = "[[peer]]\nname = 'b.example'\naddress = 'h:1'\n[[peer.feed]]\nconnections = 1\narticles_max = 20\n\
+                window = 5\nfresh_first = true\noctets_per_s_max = 4000";
+    let sending = site.send_to(&peers(text));
+    let peer = &site.world.0["b.example"];
+    peer.habits.lock().closed = true;
+    for n in 0..20 {
+        site.receive(n * 20..n * 20 + 20, "misc.test").await;
+    }
+    // Its room is full with the oldest, and the rest is passed over.
+    let passed_over = || report(&sending, "b.example").passed_over;
+    for _ in 0..500 {
+        if passed_over() > 0 && report(&sending, "b.example").open == 20 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(passed_over() > 300, "{}", passed_over());
+    sending.stop().await;
+    // The place of what was passed over outlives a stop.
+    let sending = site.send_to(&peers(text));
+    assert!(report(&sending, "b.example").passed_over > 300);
+    peer.habits.lock().closed = false;
+    site.until_has(&sending, "b.example", 30).await;
+    site.receive(400..405, "misc.test").await;
+    site.until_has(&sending, "b.example", 405).await;
+    let came = peer.came.lock().clone();
+    assert_eq!(came.len(), 405, "none is sent twice");
+    let at = |n: usize| came.iter().position(|it| *it == id(n)).unwrap();
+    assert!((400..405).all(|n| at(n) < 200), "{came:?}");
+    site.until(&sending, "b.example", |_| {
+        report(&sending, "b.example").open == 0
+    })
+    .await;
+    let now = report(&sending, "b.example");
+    assert_eq!((now.passed_over, now.needs_from), (0, now.next));
+    assert_eq!((now.tally.accepted, now.tally.missed), (405, 0));
+    sending.stop().await;
+}
+
+/// A backlog of articles of two groups in turn goes out group by group.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backlog_goes_by_group_and_number() {
+    let site = Site::new(&["b.example"]);
+    let text = "[[peer]]\nname = 'b.example'\naddress = 'h:1'\n[[peer.feed]]\nconnections = 1\nby_group = true";
+    let sending = site.send_to(&peers(text));
+    sending.peers.pause("b.example", true);
+    for n in 0..40 {
+        let group = ["misc.test", "alt.test"][n % 2];
+        site.receive(n..n + 1, group).await;
+    }
+    site.world.0["b.example"].habits.lock().closed = true;
+    sending.peers.pause("b.example", false);
+    for _ in 0..500 {
+        if report(&sending, "b.example").open == 40 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    site.world.0["b.example"].habits.lock().closed = false;
+    site.until_has(&sending, "b.example", 40).await;
+    let came = site.world.0["b.example"].came.lock().clone();
+    let changes = came.windows(2).filter(|two| {
+        let parity = |id: &String| id[1..id.find('@').unwrap()].parse::<u32>().unwrap() % 2;
+        parity(&two[0]) != parity(&two[1])
+    });
+    assert!(changes.count() <= 3, "{came:?}");
+    sending.stop().await;
+}
+
+/// A quota of a day is used up; what is more waits, and goes out when the next day begins.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_quota_holds_what_is_too_much() {
+    let site = Site::new(&["b.example"]);
+    let text = "[[peer]]\nname = 'b.example'\naddress = 'h:1'\n[[peer.feed]]\nconnections = 1\nwindow = 1\noctets_per_day_max = 1000";
+    let sending = site.send_to(&peers(text));
+    site.receive(0..100, "misc.test").await;
+    let peer = &site.world.0["b.example"];
+    site.until(&sending, "b.example", |_| {
+        report(&sending, "b.example").quota_s.is_some()
+    })
+    .await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let now = report(&sending, "b.example");
+    let sent = now.tally.octets;
+    assert!((1000..2000).contains(&sent) && peer.has() < 10, "{sent}");
+    assert!(
+        now.quota_s.is_some_and(|seconds| seconds > 80_000),
+        "{now:?}"
+    );
+    site.clock.advance(Duration::from_secs(86_400));
+    site.until(&sending, "b.example", |_| {
+        report(&sending, "b.example").tally.octets >= sent + 1000
+    })
+    .await;
+    assert!(peer.has() < 20, "{}", peer.has());
+    sending.stop().await;
+}
+
+/// Text goes to one, files to the other.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn text_and_files_go_apart() {
+    let site = Site::new(&["text.example", "files.example"]);
+    let peer = |name: &str, content: &str| {
+        format!(
+            "[[peer]]\nname = '{name}'\naddress = 'h:1'\n[[peer.feed]]\ncontent = '{content}'\n"
+        )
+    };
+    let both = [
+        peer("text.example", "text"),
+        peer("files.example", "binary"),
+    ];
+    let sending = site.send_to(&peers(&both.concat()));
+    site.receive(0..3, "misc.test").await;
+    let yenc = "=ybegin line=128 size=3 name=a.bin\r\nabc\r\n=yend size=3\r\n";
+    site.receive_with(3..5, "misc.test", yenc).await;
+    site.until_has(&sending, "text.example", 3).await;
+    site.until_has(&sending, "files.example", 2).await;
+    let has = |name: &str| {
+        site.world.0[name]
+            .articles
+            .lock()
+            .keys()
+            .cloned()
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(has("text.example"), [id(0), id(1), id(2)]);
+    assert_eq!(has("files.example"), [id(3), id(4)]);
+    let said = sending
+        .peers
+        .explain(MessageId::parse(id(4).as_bytes()).unwrap())
+        .await;
+    let said = said.unwrap().unwrap();
+    let why = said[0].refusal.as_ref().unwrap().to_string();
+    assert_eq!(why, "its body is a file, and `content` is text");
+    assert!(said[1].refusal.is_none());
     sending.stop().await;
 }

@@ -97,6 +97,16 @@ impl Site {
 
     /// Articles from a peer, numbered.
     pub(crate) async fn receive(&self, numbers: std::ops::Range<usize>, group: &str) {
+        self.receive_with(numbers, group, "").await;
+    }
+
+    /// The same, with more in their bodies.
+    pub(crate) async fn receive_with(
+        &self,
+        numbers: std::ops::Range<usize>,
+        group: &str,
+        more: &str,
+    ) {
         let connection = Arc::new(Connection::new(ConnectionId(1), None, None));
         let many = numbers.len();
         let mut batch: Vec<Transfer> = numbers
@@ -104,7 +114,7 @@ impl Site {
                 let id = id(n);
                 let text = format!(
                     "Path: feeder.example!not-for-mail\r\nFrom: a@b.example\r\nNewsgroups: {group}\r\nSubject: {n}\r\n\
-                     Date: Tue, 14 Nov 2023 22:00:00 +0000\r\nMessage-ID: {id}\r\n\r\nBody of {n}\r\n..dots\r\n.\r\n"
+                     Date: Tue, 14 Nov 2023 22:00:00 +0000\r\nMessage-ID: {id}\r\n\r\nBody of {n}\r\n..dots\r\n{more}.\r\n"
                 );
                 Transfer {
                     ticket: n as u64,

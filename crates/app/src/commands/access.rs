@@ -122,6 +122,7 @@ fn granted(grant: &Grant) -> Value {
         "feed": grant.feed,
         "newnews": grant.newnews,
         "list": grant.list,
+        "list_not": grant.list_not,
         "octets_per_s_max": grant.octets_per_s_max,
         "commands_per_s_max": grant.commands_per_s_max,
         "octets_per_s_per_address_max": grant.octets_per_s_per_address_max,
@@ -148,6 +149,11 @@ fn text(address: &IpAddr, grant: Option<&Grant>, passed: &[(&str, &str)]) -> Str
             Value::Bool(false) => "no".to_owned(),
             Value::Number(most) if most.as_u64() == Some(0) => "any number".to_owned(),
             Value::String(text) => text.clone(),
+            Value::Array(words) if words.is_empty() => "none".to_owned(),
+            Value::Array(words) => {
+                let words: Vec<_> = words.iter().filter_map(Value::as_str).collect();
+                words.join(", ")
+            }
             other => other.to_string(),
         };
         let _ = writeln!(out, "  {key:28} {value}");

@@ -33,6 +33,7 @@ pub(super) fn fixed() -> Vec<Fixed> {
     rows.extend(of_control_messages());
     rows.extend(of_filters());
     rows.extend(of_users());
+    rows.extend(of_connections());
     rows.extend(of_the_server());
     rows.extend(of_the_cache());
     rows.extend(of_feeds());
@@ -316,7 +317,7 @@ fn of_the_cache() -> Vec<Fixed> {
     ]
 }
 
-fn of_the_server() -> Vec<Fixed> {
+fn of_connections() -> Vec<Fixed> {
     vec![
         row(
             "What is still read from a connection that the server ends",
@@ -329,7 +330,7 @@ fn of_the_server() -> Vec<Fixed> {
         row(
             "What is thrown away of a line that is too long or an article that is too large",
             format!(
-                "64KiB in {}ms",
+                "64KiB in {}ms, of all connections together",
                 newsreel_session::DROPPING_PAUSE.as_millis()
             ),
             "who sends such things takes little of the processor from others",
@@ -343,6 +344,11 @@ fn of_the_server() -> Vec<Fixed> {
             ),
             "a flood of them waits in the kernel's backlog, and leaves the processor to those who are there",
         ),
+    ]
+}
+
+fn of_the_server() -> Vec<Fixed> {
+    vec![
         row(
             "A request to the control socket",
             octets(REQUEST_OCTETS_MAX),

@@ -4,6 +4,22 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
+/// The variants of LIST (RFC 3977 section 7.6, RFC 6048, docs/active-modtime.md), as CAPABILITIES shows them.
+pub const LIST_KEYWORDS: &[&str] = &[
+    "ACTIVE",
+    "ACTIVE.MODTIME",
+    "ACTIVE.TIMES",
+    "COUNTS",
+    "DISTRIB.PATS",
+    "DISTRIBUTIONS",
+    "HEADERS",
+    "MODERATORS",
+    "MOTD",
+    "NEWSGROUPS",
+    "OVERVIEW.FMT",
+    "SUBSCRIPTIONS",
+];
+
 /// All of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(deny_unknown_fields, default)]
@@ -48,6 +64,9 @@ pub struct AccessRule {
     pub newnews: bool,
     /// Whether groups may be listed: LIST, NEWGROUPS, XGTITLE.
     pub list: bool,
+    /// Variants of LIST that may not be asked all the same, by their keywords, as in `["ACTIVE.TIMES", "MODERATORS"]`; LIST without
+    /// a keyword is ACTIVE.
+    pub list_not: Vec<String>,
     /// Octets sent on one connection in a second, on average over what was sent at once; 0: any number.
     pub octets_per_s_max: u64,
     /// Commands taken on one connection in a second; what comes faster waits. 0: any number.
@@ -84,6 +103,7 @@ impl Default for AccessRule {
             feed: false,
             newnews: true,
             list: true,
+            list_not: Vec::new(),
             octets_per_s_max: 0,
             commands_per_s_max: 0,
             octets_per_s_per_address_max: 0,

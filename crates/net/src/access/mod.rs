@@ -12,7 +12,7 @@ mod pace;
 mod places;
 mod rules;
 
-pub use config::{AccessConfig, AccessRule};
+pub use config::{AccessConfig, AccessRule, LIST_KEYWORDS};
 pub use door::{Counted, Denied, Door, Gate, Login};
 pub use login::{
     CHECKS_AT_ONCE, ClearText, Credentials, FAILURES_KEPT_MAX, LoginConfig, Logins, ScramKeys, User,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use newsreel_wire::Wildmat;
 
-use super::config::AccessRule;
+use super::config::{AccessRule, LIST_KEYWORDS};
 use super::login::User;
 use super::network::Network;
 
@@ -45,6 +45,8 @@ pub struct Grant {
     pub newnews: bool,
     /// Whether groups may be listed.
     pub list: bool,
+    /// Variants of LIST that may not be asked all the same.
+    pub list_not: Vec<String>,
     /// Octets sent in a second; 0: any number.
     pub octets_per_s_max: u64,
     /// Commands taken in a second; 0: any number.
@@ -92,6 +94,7 @@ impl Grant {
             feed: true,
             newnews: true,
             list: true,
+            list_not: Vec::new(),
             octets_per_s_max: 0,
             commands_per_s_max: 0,
             octets_per_s_per_address_max: 0,
@@ -102,6 +105,13 @@ impl Grant {
             connections_per_address_max: 0,
             connections_per_user_max: 0,
         }
+    }
+
+    /// Whether a variant of LIST may not be asked.
+    #[must_use]
+    pub fn refuses_list(&self, keyword: &[u8]) -> bool {
+        let mut refused = self.list_not.iter();
+        refused.any(|word| word.as_bytes().eq_ignore_ascii_case(keyword))
     }
 
     /// Whether a group may be read.
@@ -165,7 +175,7 @@ impl Rules {
                     ),
                 }
             }
-            who_is_named(entry, &mut wrong);
+            are_names_right(entry, &mut wrong);
             let mut groups = |key: &str, text: &str| match Wildmat::parse(text) {
                 _ if text.is_empty() => None,
                 Ok(wildmat) => Some(wildmat),
@@ -190,6 +200,7 @@ impl Rules {
                     feed: entry.feed,
                     newnews: entry.newnews,
                     list: entry.list,
+                    list_not: entry.list_not.clone(),
                     octets_per_s_max: entry.octets_per_s_max,
                     commands_per_s_max: entry.commands_per_s_max,
                     octets_per_s_per_address_max: entry.octets_per_s_per_address_max,
@@ -309,11 +320,20 @@ impl Rule {
 }
 
 /// Whom an entry names must be somebody.
-fn who_is_named(entry: &AccessRule, wrong: &mut impl FnMut(&str, String)) {
+fn are_names_right(entry: &AccessRule, wrong: &mut impl FnMut(&str, String)) {
     for (at, name) in entry.certificates.iter().enumerate() {
         if name.is_empty() || name.contains(char::is_control) {
             let right = format!("{name:?} must be a name in a certificate, or *");
             wrong(&format!("certificates[{at}]"), right);
+        }
+    }
+    for (at, word) in entry.list_not.iter().enumerate() {
+        if !LIST_KEYWORDS
+            .iter()
+            .any(|known| known.eq_ignore_ascii_case(word))
+        {
+            let right = format!("{word:?} must be one of {}", LIST_KEYWORDS.join(", "));
+            wrong(&format!("list_not[{at}]"), right);
         }
     }
     for (at, user) in entry.users.iter().enumerate() {
@@ -486,6 +506,7 @@ mod tests {
                     "a b".into(),
                 ],
                 post: "[".into(),
+                list_not: vec!["motd".into(), "GROUPS".into()],
                 ..entry("a")
             },
         ];
@@ -496,6 +517,7 @@ mod tests {
             "[2].name",
             "[2].addresses[1]",
             "[2].certificates[2]",
+            "[2].list_not[1]",
             "[2].users[3]",
             "[2].users[4]",
             "[2].read",

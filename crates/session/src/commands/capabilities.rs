@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use newsreel_net::access::LIST_KEYWORDS;
 use newsreel_service::NewsService;
 use newsreel_wire::nntp::line::Command;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -78,8 +79,11 @@ where
             }
         }
         if *capability == super::list::CAPABILITY {
-            let kept = super::list::KEYWORDS.iter();
-            let may_list = |keyword: &str| grant.list || !super::list::OF_GROUPS.contains(&keyword);
+            let kept = LIST_KEYWORDS.iter();
+            let may_list = |keyword: &str| {
+                let is_of_groups = super::list::OF_GROUPS.contains(&keyword);
+                (grant.list || !is_of_groups) && !grant.refuses_list(keyword.as_bytes())
+            };
             for keyword in kept.filter(|word| shared.lists.offers(word) && may_list(word)) {
                 out.push(b' ');
                 out.extend_from_slice(keyword.as_bytes());

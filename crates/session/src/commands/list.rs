@@ -17,22 +17,6 @@ use crate::spec::{Needs, Spec};
 /// What CAPABILITIES has one line for.
 pub(super) const CAPABILITY: &str = "LIST";
 
-/// The keywords, as CAPABILITIES shows those that this site has.
-pub(super) const KEYWORDS: &[&str] = &[
-    "ACTIVE",
-    "ACTIVE.MODTIME",
-    "ACTIVE.TIMES",
-    "COUNTS",
-    "DISTRIB.PATS",
-    "DISTRIBUTIONS",
-    "HEADERS",
-    "MODERATORS",
-    "MOTD",
-    "NEWSGROUPS",
-    "OVERVIEW.FMT",
-    "SUBSCRIPTIONS",
-];
-
 /// Those that list groups, for whom may do that.
 pub(super) const OF_GROUPS: &[&str] = &[
     "ACTIVE",
@@ -66,6 +50,11 @@ where
     S: NewsService,
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
+    if core.grant.refuses_list(command.arg(0).unwrap_or(b"ACTIVE")) {
+        let line = core.not_permitted();
+        core.reply(line);
+        return Ok(());
+    }
     if command.args.is_empty() {
         return active(core).await;
     }

@@ -88,6 +88,7 @@ transcripts! {
         access_denied,
         access_groups,
         access_poster,
+        access_list_not,
         access_reader,
         authinfo,
         authinfo_all,

@@ -17,6 +17,9 @@ const HELD_OCTETS_MAX: usize = 16 << 10;
 /// How much work is made of compressing: the most that leaves a core 100 MB of overview in a second (decision 0016).
 const LEVEL: Compression = Compression::new(2);
 
+/// Octets that may come without any that they inflate to: no compressor writes so many empty blocks.
+const FRUITLESS_OCTETS_MAX: usize = 64 << 10;
+
 /// Octets that are inflated at once.
 const INFLATED_OCTETS_MAX: usize = 64 << 10;
 
@@ -33,6 +36,8 @@ struct Both {
     inflate: Decompress,
     /// What came and is not inflated yet.
     came: Held,
+    /// Octets that came since some were inflated.
+    fruitless: usize,
     /// The other side has ended its stream.
     is_over: bool,
     deflate: Compress,
@@ -88,6 +93,7 @@ impl<Io> Deflatable<Io> {
         self.both = Some(Box::new(Both {
             inflate: Decompress::new(false),
             came: Held::new(),
+            fruitless: 0,
             is_over: false,
             deflate: Compress::new(LEVEL, false),
             going: Held::new(),
@@ -123,6 +129,7 @@ impl Both {
             buf.advance(given);
             self.is_over = status == Status::StreamEnd;
             if given > 0 {
+                self.fruitless = 0;
                 return Ok(true);
             }
             if taken == 0 {
@@ -192,11 +199,24 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> AsyncRead for Deflatable<Io> {
         let Some(both) = both else {
             return Pin::new(io).poll_read(cx, buf);
         };
+        let mut has_read = false;
         while !both.inflate(buf)? {
+            if has_read {
+                // What inflates to nothing does not keep other connections waiting.
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
             // All that came is used up, so there is room for a whole portion.
             let reading = pin!(io.read_buf(&mut both.came.octets));
-            if ready!(reading.poll(cx))? == 0 {
+            let len = ready!(reading.poll(cx))?;
+            if len == 0 {
                 break;
+            }
+            has_read = true;
+            both.fruitless += len;
+            if both.fruitless > FRUITLESS_OCTETS_MAX {
+                let why = "compressed octets that stand for nothing";
+                return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, why)));
             }
         }
         Poll::Ready(Ok(()))
@@ -347,6 +367,22 @@ mod tests {
             }
         }
         assert_eq!(all, zeros.len());
+    }
+
+    /// Empty blocks without end inflated to nothing, in one turn as long as they came.
+    #[tokio::test]
+    async fn what_stands_for_nothing_ends_it() {
+        let empty = [0, 0, 0, 0xff, 0xff].repeat(FRUITLESS_OCTETS_MAX);
+        let mut other = Deflatable::new(tokio::io::join(&empty[..], tokio::io::sink()));
+        other.deflate();
+        let mut turns = 0;
+        let ended = tokio::select! {
+            biased;
+            ended = other.read_u8() => ended,
+            () = async { loop { turns += 1; tokio::task::yield_now().await } } => unreachable!(),
+        };
+        assert_eq!(ended.unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert!(turns >= FRUITLESS_OCTETS_MAX / HELD_OCTETS_MAX, "{turns}");
     }
 
     #[tokio::test]

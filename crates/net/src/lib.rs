@@ -24,7 +24,7 @@ pub use drain::{Drain, DrainWatch};
 pub use error::Error;
 pub use limits::{Admission, Limits, LimitsSnapshot, Refusal};
 pub use lines::LineLimit;
-pub use listener::{LET_IN_AT_ONCE, LET_IN_TIME, Listeners};
+pub use listener::Listeners;
 pub use newsreel_wire::network_of;
 pub use stream::Stream;
 pub use tls::{Tls, TlsConfig, TlsFile, TlsFiles};

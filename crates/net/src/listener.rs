@@ -7,6 +7,7 @@
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -14,7 +15,6 @@ use std::time::Duration;
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinSet, yield_now};
-use tokio::time::{Instant, sleep_until};
 
 use crate::config::ListenConfig;
 use crate::drain::{Drain, DrainWatch};
@@ -24,12 +24,6 @@ use crate::lines::LineLimit;
 
 /// How long accept pauses when the system has no room for another connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-
-/// So many connections are let in, or refused, within [`LET_IN_TIME`], 4,000 a second; others wait in the kernel's backlog.
-pub const LET_IN_AT_ONCE: u32 = 16;
-
-/// See [`LET_IN_AT_ONCE`].
-pub const LET_IN_TIME: Duration = Duration::from_millis(4);
 
 /// Bound sockets, not yet accepting.
 #[derive(Debug)]
@@ -95,11 +89,9 @@ impl Listeners {
         accepting.spawn(self.accept(serve));
         match accepting.join_next().await {
             Some(Ok(cut)) => cut,
-            Some(Err(error)) => {
-                tracing::error!(target: "newsreel::net", %error, "the task that accepts failed");
-                0
-            }
-            None => 0,
+            // Nobody could come any more, and nothing would end the server.
+            Some(Err(error)) if error.is_panic() => resume_unwind(error.into_panic()),
+            Some(Err(_)) | None => 0,
         }
     }
 
@@ -119,7 +111,6 @@ impl Listeners {
         let lines = LineLimit::default();
         let mut connections = JoinSet::new();
         let mut first = 0;
-        let mut pauses = Pauses::default();
         loop {
             let event =
                 poll_fn(|cx| next_event(cx, &sockets, &mut first, &mut connections, &mut watch));
@@ -141,7 +132,7 @@ impl Listeners {
                             }
                         }
                     }
-                    pauses.between().await;
+                    yield_now().await;
                 }
                 Event::Accepted(Err(error), _) => {
                     limits.count_accept_error();
@@ -157,33 +148,6 @@ impl Listeners {
         }
         drop(sockets);
         join_all(connections, drain_for).await
-    }
-}
-
-/// Keeps those who come from taking all of the processor's time.
-struct Pauses {
-    since: Instant,
-    let_in: u32,
-}
-
-impl Default for Pauses {
-    fn default() -> Self {
-        Self {
-            since: Instant::now(),
-            let_in: 0,
-        }
-    }
-}
-
-impl Pauses {
-    /// Somebody came: others go on before the next does.
-    async fn between(&mut self) {
-        self.let_in += 1;
-        if self.let_in < LET_IN_AT_ONCE {
-            return yield_now().await;
-        }
-        sleep_until(self.since + LET_IN_TIME).await;
-        *self = Self::default();
     }
 }
 

@@ -17,12 +17,11 @@ use crate::end::End;
 use crate::input::{Input, READ_BYTES_MAX};
 use crate::metrics::{Metrics, Tally};
 use crate::pulse::{Pulse, Waiting};
-use crate::session::Shared;
 
 /// What is still read, and thrown away, from a connection that we end, octets.
 pub const LINGER_OCTETS_MAX: usize = 16 << 20;
 
-/// Between two reads of what is thrown away, each of up to 64 KiB, of all connections together.
+/// Between two reads of what is thrown away, each of up to 64 KiB, of all connections from one network together.
 pub const DROPPING_PAUSE: Duration = Duration::from_millis(1);
 
 #[derive(Debug)]
@@ -111,7 +110,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Link<Io> {
 
     /// Closes our half, then takes what still comes, so that our last reply is not lost with a reset.  Also where the other side
     /// has closed its half: without an end of the streams of DEFLATE and TLS our answers would count as cut off.
-    pub(crate) async fn linger(&mut self, shared: &Shared, input: &mut Input) {
+    pub(crate) async fn linger(&mut self, input: &mut Input) {
         let lingering = async {
             let flushed = poll_fn(|cx| Pin::new(&mut self.io).poll_shutdown(cx)).await;
             let (mut dropped, mut paid) = (0, 0);
@@ -123,7 +122,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Link<Io> {
                 }
                 if dropped - paid >= READ_BYTES_MAX {
                     paid = dropped;
-                    shared.throw_away().await;
+                    tokio::time::sleep(DROPPING_PAUSE).await;
                 }
             }
         };

@@ -6,14 +6,16 @@
 //! nothing is read, so memory is bounded whatever the other side does.
 
 use std::future::poll_fn;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io;
+use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use newsreel_net::access::{Door, Pace};
-use newsreel_net::{Deflatable, DrainWatch, Stream};
+use newsreel_net::{Deflatable, DrainWatch, Stream, network_of};
 use newsreel_service::posting::{self, Post};
 use newsreel_service::{
     Connection, NewsService, OfferedId, Outcome, Reject, Transfer, TransferKind,
@@ -40,6 +42,9 @@ use crate::pool;
 use crate::pulse::{Beats, Pulse, Waiting};
 use crate::slots::Answer;
 
+/// Networks are told apart by so many lanes, in which what is thrown away waits for its turn.
+const DROPPING_LANES: usize = 64;
+
 /// What all sessions share.
 #[derive(Debug)]
 pub struct Shared {
@@ -54,15 +59,21 @@ pub struct Shared {
     pub(crate) memory: Arc<Budget>,
     /// Connections that may still be compressed.
     pub(crate) compressed: Arc<Semaphore>,
-    /// Whose turn it is to throw away what comes.
-    dropping: Mutex<()>,
+    /// Whose turn it is to throw away what comes, of those from one network.
+    dropping: [Mutex<()>; DROPPING_LANES],
 }
 
 impl Shared {
-    /// Waits for leave to throw away the next 64 KiB.  All connections together have it once in [`DROPPING_PAUSE`], so what
-    /// is of no use takes little of the processor, however many send it.
-    pub(crate) async fn throw_away(&self) {
-        let _turn = self.dropping.lock().await;
+    /// Waits for leave to throw away the next 64 KiB.  All connections from one network together have it once in
+    /// [`DROPPING_PAUSE`], so what is of no use takes little of the processor, however many send it.
+    async fn throw_away(&self, from: Option<IpAddr>) {
+        let mut hasher = DefaultHasher::new();
+        from.map(network_of).hash(&mut hasher);
+        let lane = hasher.finish() as usize % DROPPING_LANES;
+        let _turn = match self.dropping.get(lane) {
+            Some(lane) => Some(lane.lock().await),
+            None => None,
+        };
         tokio::time::sleep(DROPPING_PAUSE).await;
     }
 
@@ -76,7 +87,7 @@ impl Shared {
                 config.article_room(),
             )),
             compressed: Arc::new(Semaphore::new(config.compressed_connections_max)),
-            dropping: Mutex::new(()),
+            dropping: [const { Mutex::const_new(()) }; DROPPING_LANES],
             config,
             lists,
             metrics,
@@ -298,10 +309,7 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
         self.core.service.release(&self.core.connection);
         let goes_on = end == End::StartTls;
         if !goes_on && !matches!(end, End::Broken | End::WriteStalled) {
-            self.core
-                .link
-                .linger(&self.core.shared, &mut self.input)
-                .await;
+            self.core.link.linger(&mut self.input).await;
         }
         end
     }
@@ -333,8 +341,7 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
         match poll_fn(|cx| self.poll_wait(cx, reading, owed > 0)).await {
             Woken::Read(len) => {
                 self.core.shared.metrics.add(Tally::OctetsIn, len as u64);
-                self.others_go_on(len).await;
-                Ok(())
+                self.others_go_on(len).await
             }
             Woken::Closed | Woken::Drain => Ok(()),
             Woken::Completions => {
@@ -346,15 +353,27 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Io> {
     }
 
     /// Who sends much, or what inflates to much, does not keep other connections waiting.
-    async fn others_go_on(&mut self, came: usize) {
+    async fn others_go_on(&mut self, came: usize) -> Result<(), End> {
         self.came += came;
         if self.came < READ_BYTES_MAX {
-            return;
+            return Ok(());
         }
         self.came = 0;
-        match self.framer.is_dropping() {
-            true => self.core.shared.throw_away().await,
-            false => yield_now().await,
+        if !self.framer.is_dropping() {
+            yield_now().await;
+            return Ok(());
+        }
+        self.input.shrink();
+        let core = &mut self.core;
+        core.shared.throw_away(core.connection.address()).await;
+        // What comes all the time is never waited for, and has its time all the same.
+        let waiting = match self.framer.is_skipping() {
+            true => Waiting::Line,
+            false => Waiting::Article,
+        };
+        match poll_fn(|cx| Poll::Ready(core.link.pulse.poll_beat(cx, waiting))).await {
+            Poll::Ready(Some(end)) => Err(end),
+            _ => Ok(()),
         }
     }
 

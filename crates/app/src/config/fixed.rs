@@ -330,19 +330,10 @@ fn of_connections() -> Vec<Fixed> {
         row(
             "What is thrown away of a line that is too long or an article that is too large",
             format!(
-                "64KiB in {}ms, of all connections together",
+                "64KiB in {}ms, of all connections from one address together",
                 newsreel_session::DROPPING_PAUSE.as_millis()
             ),
             "who sends such things takes little of the processor from others",
-        ),
-        row(
-            "Connections that are let in",
-            format!(
-                "{} in {}ms",
-                newsreel_net::LET_IN_AT_ONCE,
-                newsreel_net::LET_IN_TIME.as_millis()
-            ),
-            "a flood of them waits in the kernel's backlog, and leaves the processor to those who are there",
         ),
     ]
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use newsreel_net::access::LIST_KEYWORDS;
+use newsreel_net::access::{Grant, LIST_KEYWORDS};
 use newsreel_service::NewsService;
 use newsreel_wire::nntp::line::Command;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -80,11 +80,8 @@ where
         }
         if *capability == super::list::CAPABILITY {
             let kept = LIST_KEYWORDS.iter();
-            let may_list = |keyword: &str| {
-                let is_of_groups = super::list::OF_GROUPS.contains(&keyword);
-                (grant.list || !is_of_groups) && !grant.refuses_list(keyword.as_bytes())
-            };
-            for keyword in kept.filter(|word| shared.lists.offers(word) && may_list(word)) {
+            let is_offered = |word: &&&str| shared.lists.offers(word) && may_list(&grant, word);
+            for keyword in kept.filter(is_offered) {
                 out.push(b' ');
                 out.extend_from_slice(keyword.as_bytes());
             }
@@ -93,6 +90,12 @@ where
     }
     out.extend_from_slice(b".\r\n");
     Ok(())
+}
+
+/// Whether a variant of LIST may be asked.
+fn may_list(grant: &Grant, keyword: &str) -> bool {
+    let is_of_groups = super::list::OF_GROUPS.contains(&keyword);
+    (grant.list || !is_of_groups) && !grant.refuses_list(keyword.as_bytes())
 }
 
 /// Lines in the order they are shown; those without a command in the table are not.

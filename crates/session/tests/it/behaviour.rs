@@ -436,7 +436,9 @@ async fn who_stalls_with_large_articles_makes_room() {
 /// The rest of a command line that is too long already has no more time than the line.
 #[tokio::test(start_paused = true)]
 async fn an_overlong_line_has_the_time_of_a_line() {
-    for begun in ["X", "TAKETHIS "] {
+    // Slowly, and so fast that nothing is ever waited for.
+    let (one, many) = (vec![b'x'; 1], vec![b'x'; 64 << 10]);
+    for (begun, piece, pause_s) in [("X", &one, 1), ("TAKETHIS ", &one, 1), ("X", &many, 0)] {
         let mut driver = driver(SessionConfig {
             command_s: 4,
             ..SessionConfig::default()
@@ -445,12 +447,12 @@ async fn an_overlong_line_has_the_time_of_a_line() {
         say(&mut stream, &format!("{begun}{}", "x".repeat(600))).await;
         let ended = async {
             while driver.metrics.snapshot().closed == 0 {
-                tokio::time::sleep(Duration::from_secs(1)).await;
-                let _ = stream.write_all(b"x").await;
+                tokio::time::sleep(Duration::from_secs(pause_s)).await;
+                let _ = stream.write_all(piece).await;
             }
         };
         let ended = tokio::time::timeout(Duration::from_secs(10), ended).await;
-        assert!(ended.is_ok(), "{begun}");
+        assert!(ended.is_ok(), "{begun} {pause_s}");
     }
 }
 

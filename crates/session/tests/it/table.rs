@@ -22,8 +22,10 @@ const SITE_LISTS: &[&str] = &[
     "SUBSCRIPTIONS",
 ];
 
-/// Refusals that no conversation brings about with a server of one set, or at all, whose tests are in the engine.
+/// Refusals that no conversation brings about with a server of one set, or at all, whose tests are in the engine; and that of
+/// a `[[peer]]`, whose test is `path::` of the program.
 const NOT_SHOWN: &[Reject] = &[
+    Reject::NotFromPeer,
     Reject::NoStorageRule,
     Reject::Undecodable,
     Reject::RefusedElsewhere,

@@ -18,6 +18,7 @@ mod nodes;
 mod notices;
 mod open;
 mod reach;
+mod rows;
 mod view;
 
 pub use counters::{Counters, Op};

@@ -426,7 +426,7 @@ fn what_is_known_costs_little() {
     };
     let (memory_now, open_now) = own();
     let grown = memory_now.saturating_sub(memory);
-    let allowed = u64::from(files) * 100 + (8 << 20);
+    let allowed = u64::from(files) * 64 + (8 << 20);
     assert!(grown <= allowed, "{grown} octets for {files} files");
     assert!(open_now <= open + 4, "{open} descriptors, then {open_now}");
     place.run(&["umount", "@mnt"]).unwrap();

@@ -18,6 +18,9 @@ pub struct ListenConfig {
     pub connections_max: usize,
     /// Connections at the same time from one address (IPv6: one /64 network); no more than `connections_max`.
     pub connections_per_address_max: usize,
+    /// New connections a second from one address (IPv6: one /64 network), those of two seconds at once; more are refused, and who does not
+    /// cease is shut out for ten seconds. 0: any number.
+    pub connections_per_s_per_address_max: u32,
     /// Whether connections from this machine count against the total only.
     pub loopback_unlimited: bool,
     /// Connections the kernel keeps waiting until they are accepted.
@@ -35,6 +38,7 @@ impl Default for ListenConfig {
             tls_addresses: Vec::new(),
             connections_max: 10_000,
             connections_per_address_max: 256,
+            connections_per_s_per_address_max: 50,
             loopback_unlimited: true,
             backlog: 1024,
             keepalive_s: 300,

@@ -1,17 +1,20 @@
-//! Counting connections: in all and per address.
+//! Counting connections: in all and per address, those that are there and those that come.
 //!
 //! An [`Admission`] is a connection's place; it is given back when dropped, however the connection ends.  The table
-//! has one entry per address that is connected now, so it is bounded by the total.
+//! has one entry per address that is connected now, and those of addresses that came faster than they may ([`Kept`]).
 
-use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use newsreel_wire::network_of;
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
+use crate::access::pace::Bucket;
 use crate::config::ListenConfig;
+use crate::kept::{Dues, Kept};
 
 /// The counters and limits of one server, shared by its listeners.
 #[derive(Debug)]
@@ -21,16 +24,53 @@ pub struct Limits {
     admitted: AtomicU64,
     refused_total: AtomicU64,
     refused_address: AtomicU64,
+    refused_rate: AtomicU64,
     accept_errors: AtomicU64,
 }
 
 #[derive(Debug)]
 struct State {
     open: usize,
-    per_address: HashMap<IpAddr, usize>,
+    networks: Kept<IpAddr, Comers>,
     total_max: usize,
     per_address_max: usize,
+    per_s_per_address_max: u32,
     loopback_unlimited: bool,
+}
+
+/// As many as may come in so many seconds may come at once.
+const SECONDS_AT_ONCE: u64 = 2;
+
+/// Refusals in a second after which a network floods: who is refused so often does not mean to be let in.
+pub const FLOOD_REFUSALS: u32 = 200;
+
+/// How fast connections come from a network.
+#[derive(Debug)]
+struct Comers {
+    pace: Bucket,
+    /// So many were refused since then.
+    refused: u32,
+    since: Instant,
+}
+
+impl Dues for Comers {
+    fn are_paid(&self, now: Instant) -> bool {
+        self.pace.is_paid(now)
+    }
+}
+
+impl Comers {
+    /// Why one more that came is not let in: for this, or by now for more.
+    fn refuse(&mut self, why: Refusal, now: Instant) -> Refusal {
+        if now - self.since >= Duration::from_secs(1) {
+            (self.since, self.refused) = (now, 0);
+        }
+        self.refused += 1;
+        match self.refused >= FLOOD_REFUSALS {
+            true => Refusal::Flood,
+            false => why,
+        }
+    }
 }
 
 /// Why a connection is turned away.
@@ -40,6 +80,10 @@ pub enum Refusal {
     Total,
     /// This address has as many as it may.
     Address,
+    /// From this address too many come.
+    Rate,
+    /// From this address they do not cease to come.
+    Flood,
 }
 
 impl Refusal {
@@ -49,6 +93,9 @@ impl Refusal {
         match self {
             Self::Total => "400 Too many connections, try again later\r\n",
             Self::Address => "400 Too many connections from your address\r\n",
+            Self::Rate | Self::Flood => {
+                "400 Too many new connections from your address, try again later\r\n"
+            }
         }
     }
 }
@@ -87,12 +134,9 @@ impl Drop for Admission {
     fn drop(&mut self) {
         let mut state = self.limits.state.lock();
         state.open = state.open.saturating_sub(1);
-        let Some(key) = self.key else { return };
-        if let Some(count) = state.per_address.get_mut(&key) {
-            *count -= 1;
-            if *count == 0 {
-                state.per_address.remove(&key);
-            }
+        if let Some(key) = self.key {
+            state.networks.go(key);
+            state.networks.tidy(Instant::now());
         }
     }
 }
@@ -108,8 +152,45 @@ pub struct LimitsSnapshot {
     pub refused_total: u64,
     /// Connections refused because there were too many from their address.
     pub refused_address: u64,
+    /// Connections refused because too many came from their address.
+    pub refused_rate: u64,
     /// Errors of accept, among them "too many open files".
     pub accept_errors: u64,
+}
+
+impl State {
+    /// Counts one more, of a network where those are counted.
+    fn admit(&mut self, network: Option<IpAddr>) -> Result<(), Refusal> {
+        if self.open >= self.total_max {
+            return Err(Refusal::Total);
+        }
+        if let Some(key) = network {
+            let (most, now) = (self.per_address_max, Instant::now());
+            let per_s: u64 = self.per_s_per_address_max.into();
+            self.networks.tidy(now);
+            let is_full = self.networks.connections(&key) as usize >= most;
+            // A first one is let in.
+            if let Some(comers) = self.networks.dues_mut(&key) {
+                if is_full {
+                    return Err(comers.refuse(Refusal::Address, now));
+                }
+                if !comers.pace.take(per_s, per_s * SECONDS_AT_ONCE, now) {
+                    return Err(comers.refuse(Refusal::Rate, now));
+                }
+            }
+            self.networks.come(key, || {
+                let mut pace = Bucket::new(per_s);
+                pace.spend(1, now);
+                Comers {
+                    pace,
+                    refused: 0,
+                    since: now,
+                }
+            });
+        }
+        self.open += 1;
+        Ok(())
+    }
 }
 
 impl Limits {
@@ -119,15 +200,17 @@ impl Limits {
         Arc::new(Self {
             state: Mutex::new(State {
                 open: 0,
-                per_address: HashMap::new(),
+                networks: Kept::default(),
                 total_max: config.connections_max,
                 per_address_max: config.connections_per_address_max,
+                per_s_per_address_max: config.connections_per_s_per_address_max,
                 loopback_unlimited: config.loopback_unlimited,
             }),
             next_id: AtomicU64::new(1),
             admitted: AtomicU64::new(0),
             refused_total: AtomicU64::new(0),
             refused_address: AtomicU64::new(0),
+            refused_rate: AtomicU64::new(0),
             accept_errors: AtomicU64::new(0),
         })
     }
@@ -137,6 +220,7 @@ impl Limits {
         let mut state = self.state.lock();
         state.total_max = config.connections_max;
         state.per_address_max = config.connections_per_address_max;
+        state.per_s_per_address_max = config.connections_per_s_per_address_max;
         state.loopback_unlimited = config.loopback_unlimited;
     }
 
@@ -150,25 +234,19 @@ impl Limits {
     /// # Errors
     /// When a limit is reached.
     pub fn admit(self: &Arc<Self>, peer: SocketAddr) -> Result<Admission, Refusal> {
-        let mut state = self.state.lock();
-        if state.open >= state.total_max {
-            drop(state);
-            self.refused_total.fetch_add(1, Ordering::Relaxed);
-            return Err(Refusal::Total);
-        }
         let key = network_of(peer.ip());
+        let mut state = self.state.lock();
         let counted = !(state.loopback_unlimited && key.is_loopback());
-        if counted {
-            let per_address_max = state.per_address_max;
-            let count = state.per_address.entry(key).or_insert(0);
-            if *count >= per_address_max {
-                drop(state);
-                self.refused_address.fetch_add(1, Ordering::Relaxed);
-                return Err(Refusal::Address);
-            }
-            *count += 1;
+        if let Err(refusal) = state.admit(counted.then_some(key)) {
+            drop(state);
+            let count = match refusal {
+                Refusal::Total => &self.refused_total,
+                Refusal::Address => &self.refused_address,
+                Refusal::Rate | Refusal::Flood => &self.refused_rate,
+            };
+            count.fetch_add(1, Ordering::Relaxed);
+            return Err(refusal);
         }
-        state.open += 1;
         drop(state);
         self.admitted.fetch_add(1, Ordering::Relaxed);
         let id = self.next_id();
@@ -194,6 +272,7 @@ impl Limits {
             admitted: self.admitted.load(Ordering::Relaxed),
             refused_total: self.refused_total.load(Ordering::Relaxed),
             refused_address: self.refused_address.load(Ordering::Relaxed),
+            refused_rate: self.refused_rate.load(Ordering::Relaxed),
             accept_errors: self.accept_errors.load(Ordering::Relaxed),
         }
     }
@@ -207,6 +286,7 @@ mod tests {
         Limits::new(&ListenConfig {
             connections_max: total,
             connections_per_address_max: per_address,
+            connections_per_s_per_address_max: 0,
             loopback_unlimited,
             ..ListenConfig::default()
         })
@@ -265,6 +345,49 @@ mod tests {
         assert_eq!(limited.admit(from("::1")).unwrap_err(), Refusal::Address);
     }
 
+    /// Those of two seconds come at once, then so many a second; other networks and what is open do not feel it.
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_of_connections_is_refused() {
+        let limits = Limits::new(&ListenConfig {
+            connections_per_address_max: 30,
+            connections_per_s_per_address_max: 10,
+            ..ListenConfig::default()
+        });
+        let come = |address: &str, count: usize| {
+            let let_in = |_: &usize| limits.admit(from(address)).is_ok();
+            (0..count).filter(let_in).count()
+        };
+        let why = |address: &str| limits.admit(from(address)).unwrap_err();
+        assert_eq!(come("192.0.2.1", 100), 20);
+        assert_eq!(why("192.0.2.1"), Refusal::Rate);
+        // Who does not cease floods; in another second it is seen anew.
+        assert_eq!(come("192.0.2.1", 118), 0);
+        assert_eq!(why("192.0.2.1"), Refusal::Flood);
+        assert_eq!(come("192.0.2.2", 100), 20);
+        assert_eq!(come("127.0.0.1", 100), 100);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(come("192.0.2.1", 11), 10);
+        assert_eq!(why("192.0.2.1"), Refusal::Rate);
+        assert_eq!(limits.snapshot().refused_rate, 80 + 120 + 80 + 2);
+        tokio::time::advance(Duration::from_secs(2)).await;
+        limits.state.lock().networks.tidy(Instant::now());
+        assert_eq!(limits.state.lock().networks.len(), (0, 0));
+    }
+
+    /// Who has as many connections as there may be, and does not cease to open more, floods too.
+    #[tokio::test(start_paused = true)]
+    async fn who_is_full_and_goes_on_floods() {
+        let limits = limits(1000, 2, true);
+        let _there = [(); 2].map(|()| limits.admit(from("192.0.2.1")).unwrap());
+        let why = || limits.admit(from("192.0.2.1")).unwrap_err();
+        for _ in 1..FLOOD_REFUSALS {
+            assert_eq!(why(), Refusal::Address);
+        }
+        assert_eq!(why(), Refusal::Flood);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(why(), Refusal::Address);
+    }
+
     #[test]
     fn the_table_is_empty_when_all_are_gone() {
         let limits = limits(10, 10, true);
@@ -272,7 +395,7 @@ mod tests {
             .map(|n| limits.admit(from(&format!("192.0.2.{n}"))).unwrap())
             .collect();
         drop(all);
-        assert!(limits.state.lock().per_address.is_empty());
+        assert_eq!(limits.state.lock().networks.len(), (0, 0));
         assert_eq!(limits.snapshot().open, 0);
     }
 }

@@ -1,6 +1,6 @@
 //! Listening on several addresses, admitting, and joining every connection at the end.
 //!
-//! The accept loop owns the tasks it spawns.  An error of accept, "too many open files" among them, makes it wait a
+//! The accept loop owns the tasks it spawns.  Who floods it is shut out for a while ([`crate::shut`]).  An error of accept, "too many open files" among them, makes it wait a
 //! moment and go on: connections stay in the kernel's backlog meanwhile.  When draining starts the sockets are
 //! closed first, connections get `drain_s` to end by themselves, and the rest are cut.
 
@@ -12,15 +12,18 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use newsreel_wire::network_of;
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinSet, yield_now};
+use tokio::time::Instant;
 
 use crate::config::ListenConfig;
 use crate::drain::{Drain, DrainWatch};
 use crate::error::Error;
-use crate::limits::{Admission, Limits};
+use crate::limits::{Admission, Limits, Refusal};
 use crate::lines::LineLimit;
+use crate::shut::{SHUT_FOR, Shut};
 
 /// How long accept pauses when the system has no room for another connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -40,6 +43,8 @@ enum Event {
     Accepted(io::Result<(TcpStream, SocketAddr)>, bool),
     Ended,
     Drain,
+    /// The time of one that was shut out is over.
+    Opens,
 }
 
 impl Listeners {
@@ -110,11 +115,24 @@ impl Listeners {
         let mut watch = drain.watch();
         let lines = LineLimit::default();
         let mut connections = JoinSet::new();
+        let mut shut = Shut::default();
         let mut first = 0;
         loop {
             let event =
                 poll_fn(|cx| next_event(cx, &sockets, &mut first, &mut connections, &mut watch));
-            match event.await {
+            let event = match shut.opens_at() {
+                None => event.await,
+                Some(at) => tokio::select! {
+                    biased;
+                    () = tokio::time::sleep_until(at) => Event::Opens,
+                    event = event => event,
+                },
+            };
+            match event {
+                Event::Opens => {
+                    shut.open(Instant::now());
+                    apply(&shut, &sockets);
+                }
                 Event::Accepted(Ok((stream, peer)), is_tls) => {
                     match limits.admit(peer) {
                         Ok(mut admission) => {
@@ -123,6 +141,9 @@ impl Listeners {
                             connections.spawn(serve(stream, admission));
                         }
                         Err(refusal) => {
+                            if refusal == Refusal::Flood {
+                                shut_out(peer, &mut shut, &sockets);
+                            }
                             if let Some(more) = lines.admit() {
                                 tracing::info!(target: "newsreel::net", %peer, ?refusal, more, "refused");
                             }
@@ -148,6 +169,25 @@ impl Listeners {
         }
         drop(sockets);
         join_all(connections, drain_for).await
+    }
+}
+
+/// Shuts out who floods.
+fn shut_out(peer: SocketAddr, shut: &mut Shut, sockets: &[(TcpListener, bool)]) {
+    let network = network_of(peer.ip());
+    if shut.add(network, Instant::now()) {
+        tracing::warn!(target: "newsreel::net", %network, for_s = SHUT_FOR.as_secs(),
+            "floods with connections: shut out");
+        apply(shut, sockets);
+    }
+}
+
+/// Has the kernel know who is shut out; where it takes no filter they are refused one by one.
+fn apply(shut: &Shut, sockets: &[(TcpListener, bool)]) {
+    for (socket, _) in sockets {
+        if let Err(error) = shut.apply(SockRef::from(socket)) {
+            tracing::debug!(target: "newsreel::net", %error, "cannot shut out who floods");
+        }
     }
 }
 

@@ -217,8 +217,18 @@ fn of_users() -> Vec<Fixed> {
         ),
         row(
             "Addresses and users that have gone whose paces are kept",
-            format!("{} of them", newsreel_net::access::PACES_KEPT_MAX),
+            format!("{} of them", newsreel_net::PACES_KEPT_MAX),
             "until they are paid for, so that nobody is faster on a new connection; beyond it those that went first begin anew",
+        ),
+        row(
+            "Networks that flood with connections and are shut out",
+            format!(
+                "{} of them for {} s, each after {} refusals in a second",
+                newsreel_net::SHUT_MAX,
+                newsreel_net::SHUT_FOR.as_secs(),
+                newsreel_net::FLOOD_REFUSALS
+            ),
+            "the kernel drops what they begin, so that nobody else waits behind it; what is open stays",
         ),
         row(
             "Passwords compared at the same time",

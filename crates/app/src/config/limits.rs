@@ -20,6 +20,7 @@ pub(super) const LIMITS: &[(&str, RangeInclusive<i64>)] = &[
     ("server.control_connections_max", 1..=1024),
     ("listen.connections_max", 1..=1_000_000),
     ("listen.connections_per_address_max", 1..=1_000_000),
+    ("listen.connections_per_s_per_address_max", 0..=1_000_000),
     ("listen.backlog", 1..=65_535),
     ("listen.keepalive_s", 1..=DAY_S),
     ("listen.drain_s", 0..=3600),

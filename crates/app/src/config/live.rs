@@ -13,6 +13,7 @@ pub(super) const LIVE: &[&str] = &[
     "logging.articles",
     "listen.connections_max",
     "listen.connections_per_address_max",
+    "listen.connections_per_s_per_address_max",
     "listen.loopback_unlimited",
     "articles",
     "cache.policy",

@@ -497,7 +497,7 @@ pub(super) fn connections(limits: &Limits) -> Value {
     json!({
         "open": limits.open,
         "admitted": limits.admitted,
-        "refused": limits.refused_total + limits.refused_address,
+        "refused": limits.refused_total + limits.refused_address + limits.refused_rate,
         "accept_errors": limits.accept_errors,
     })
 }

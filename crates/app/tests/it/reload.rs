@@ -88,6 +88,15 @@ const ROWS: &[Row] = &[
         ),
     ),
     beside(
+        &[("listen.loopback_unlimited", "false")],
+        row(
+            "listen.connections_per_s_per_address_max",
+            ["0", "1"],
+            twentieth_connection,
+            ["200", "400"],
+        ),
+    ),
+    beside(
         &[("listen.connections_per_address_max", "1")],
         row(
             "listen.loopback_unlimited",
@@ -748,6 +757,11 @@ fn second_connection(world: &World) -> String {
     let second = hear(&mut world.connect());
     drop(first);
     second
+}
+
+/// Each gone before the next comes.
+fn twentieth_connection(world: &World) -> String {
+    (0..20).fold(String::new(), |_, _| hear(&mut world.connect()))
 }
 
 fn greeting(world: &World) -> String {

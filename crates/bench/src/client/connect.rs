@@ -26,8 +26,18 @@ pub(crate) struct Opened {
 impl Opened {
     /// Connects, in TLS if that is wanted, and reads the greeting.
     pub(crate) fn open(server: SocketAddr, is_secure: bool) -> Result<Self, Error> {
-        let connect = || -> io::Result<Channel> {
-            let stream = TcpStream::connect_timeout(&server, STEP)?;
+        let stream = TcpStream::connect_timeout(&server, STEP);
+        let stream = stream.map_err(|source| Error::Connect { server, source })?;
+        Self::over(stream, server, is_secure)
+    }
+
+    /// The same over a connection that is made already.
+    pub(crate) fn over(
+        stream: TcpStream,
+        server: SocketAddr,
+        is_secure: bool,
+    ) -> Result<Self, Error> {
+        let prepare = || -> io::Result<Channel> {
             stream.set_nodelay(true)?;
             stream.set_read_timeout(Some(STEP))?;
             stream.set_write_timeout(Some(STEP))?;
@@ -37,7 +47,7 @@ impl Opened {
             }
             Ok(channel)
         };
-        let channel = connect().map_err(|source| Error::Connect { server, source })?;
+        let channel = prepare().map_err(|source| Error::Connect { server, source })?;
         let mut opened = Self {
             channel,
             incoming: Incoming::new(),

@@ -10,8 +10,9 @@ use std::time::Duration;
 use rustix::process::setpriority_process;
 use rustix::thread::gettid;
 
-use super::{Measure, Measured};
+use super::{Found, Measure, Measured};
 use crate::attack::{Attack, Target};
+use crate::client::connect::Opened;
 use crate::corpus::Corpus;
 use crate::error::Error;
 use crate::feed::{self, FeedArgs};
@@ -29,6 +30,9 @@ const OVERVIEWS: usize = 4;
 /// more than the server has time for.
 const READERS: usize = 4;
 const READ_RATE: f64 = 500.0;
+
+/// So many come in a second: fewer than may from one address.
+const COMING_RATE: f64 = 40.0;
 
 /// Gives this thread a policy of the scheduler, by the program that everybody has for it.
 fn schedule(policy: &str, priority: &str) -> bool {
@@ -49,6 +53,28 @@ fn stand_back() {
 /// A reader runs when it wants to, so that its figure is the server's; where that is refused, it is the machine's too.
 fn come_first() {
     schedule("--fifo", "1");
+}
+
+/// On a thread that comes first.
+fn first<T: Send>(work: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
+    std::thread::scope(|scope| {
+        let working = scope.spawn(|| {
+            come_first();
+            work()
+        });
+        working.join().map_err(|_| Error::WorkerLost)?
+    })
+}
+
+impl Found {
+    /// How much longer was waited beside something.
+    fn ratio([alone, beside]: [f64; 2], reports: Vec<Report>) -> Self {
+        Self {
+            value: beside / alone,
+            waited_us: Some([alone, beside]),
+            reports,
+        }
+    }
 }
 
 /// A server at work, and what it is to be asked for.
@@ -73,7 +99,19 @@ impl Place<'_> {
             Measure::Posts => self.posts(),
             Measure::InTls => self.in_tls(),
             Measure::Compressed => self.compressed(),
-            Measure::Beside(attacks) => self.beside(attacks),
+            Measure::Beside(attacks) => {
+                let [alone, beside] = self.in_turn(attacks, || self.reader())?;
+                let of = |report: &Report| {
+                    let p99 = report.percentile_99_us("ARTICLE");
+                    p99.ok_or_else(|| self.wrong(report, "no article was read"))
+                };
+                let waited = [of(&alone)?, of(&beside)?];
+                Ok(Found::ratio(waited, vec![alone, beside]))
+            }
+            Measure::Coming(attacks) => {
+                let waited = self.in_turn(attacks, || self.newcomers())?;
+                Ok(Found::ratio(waited, Vec::new()))
+            }
         }
     }
 
@@ -100,7 +138,11 @@ impl Place<'_> {
         if report.accepted != self.fresh.len() {
             return Err(self.wrong(&report, "an article was not taken"));
         }
-        Ok((report.per_second, vec![report]))
+        Ok(Found {
+            value: report.per_second,
+            reports: vec![report],
+            ..Found::default()
+        })
     }
 
     /// Readers in TLS beside plain ones.
@@ -124,7 +166,11 @@ impl Place<'_> {
             }
             false => (read(false)?, read(true)?),
         };
-        Ok((secure.per_second / plain.per_second, vec![plain, secure]))
+        Ok(Found {
+            value: secure.per_second / plain.per_second,
+            reports: vec![plain, secure],
+            ..Found::default()
+        })
     }
 
     /// Overviews, compressed.
@@ -142,30 +188,34 @@ impl Place<'_> {
         let Some(server) = &report.server else {
             return Err(self.wrong(&report, "nothing is known of the server's processor time"));
         };
-        let found = report.received_mb_per_second / server.cpu_share;
-        Ok((found, vec![report]))
+        let value = report.received_mb_per_second / server.cpu_share;
+        Ok(Found {
+            value,
+            reports: vec![report],
+            ..Found::default()
+        })
     }
 
-    /// A reader alone, and beside attacks that are made again and again.
-    fn beside(&self, attacks: &[Attack]) -> Measured {
-        let alone = self.reader()?;
+    /// The same alone, and beside attacks that are made again and again.
+    fn in_turn<T>(
+        &self,
+        attacks: &[Attack],
+        of: impl Fn() -> Result<T, Error>,
+    ) -> Result<[T; 2], Error> {
+        let alone = of()?;
         let is_over = AtomicBool::new(false);
-        let attacked = std::thread::scope(|scope| {
+        let beside = std::thread::scope(|scope| {
             let is_over = &is_over;
             let attack = |attack| scope.spawn(move || self.again_and_again(attack, is_over));
             let attacking: Vec<_> = attacks.iter().map(attack).collect();
-            let report = self.reader();
+            let found = of();
             is_over.store(true, Ordering::Relaxed);
             for attack in attacking {
                 attack.join().map_err(|_| Error::WorkerLost)??;
             }
-            report
+            found
         })?;
-        let of = |report: &Report| {
-            let p99 = report.percentile_99_us("ARTICLE");
-            p99.ok_or_else(|| self.wrong(report, "no article was read"))
-        };
-        Ok((of(&attacked)? / of(&alone)?, vec![alone, attacked]))
+        Ok([alone, beside])
     }
 
     fn again_and_again(&self, attack: &Attack, is_over: &AtomicBool) -> Result<(), Error> {
@@ -182,18 +232,34 @@ impl Place<'_> {
     }
 
     fn reader(&self) -> Result<Report, Error> {
-        let args = ReadArgs::new(LoadArgs {
-            connections: READERS,
-            rate: Some(READ_RATE),
-            ..self.load()
-        });
-        std::thread::scope(|scope| {
-            let reading = scope.spawn(|| {
-                come_first();
-                self.read(args)
-            });
-            reading.join().map_err(|_| Error::WorkerLost)?
+        first(|| {
+            self.read(ReadArgs::new(LoadArgs {
+                connections: READERS,
+                rate: Some(READ_RATE),
+                ..self.load()
+            }))
         })
+    }
+
+    /// Those who come, one after the other, are greeted and go: how long 99 of a hundred had to wait.
+    fn newcomers(&self) -> Result<f64, Error> {
+        let count = (self.seconds * COMING_RATE).ceil() as usize;
+        let clock = self.machine.clock;
+        let mut waited = first(|| {
+            let came = || {
+                let begun = clock.monotonic();
+                let opened = Opened::open(self.target.server, false);
+                let waited = clock.monotonic().saturating_sub(begun);
+                std::thread::sleep(Duration::from_secs_f64(1.0 / COMING_RATE));
+                opened.map(|_| waited)
+            };
+            (0..count).map(|_| came()).collect::<Result<Vec<_>, _>>()
+        })?;
+        waited.sort_unstable();
+        let longest = waited.get(waited.len() * 99 / 100);
+        longest
+            .map(|waited| waited.as_secs_f64() * 1e6)
+            .ok_or(Error::WorkerLost)
     }
 
     fn load(&self) -> LoadArgs {

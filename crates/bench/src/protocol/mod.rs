@@ -72,6 +72,8 @@ pub struct Row {
     pub found: Option<Spread>,
     /// Whether the median is what was asked for.
     pub is_met: bool,
+    /// What a ratio of waiting times is of, in microseconds, in each round.
+    pub waited_us: Vec<[f64; 2]>,
     /// What it was computed from, round by round.
     pub rounds: Vec<Vec<Report>>,
 }
@@ -83,8 +85,18 @@ pub struct ProtocolReport {
     pub rows: Vec<Row>,
 }
 
-/// What is measured for a row in one round: the figure, and what it was computed from.
-type Measured = Result<(f64, Vec<Report>), Error>;
+/// What is measured for a row in one round.
+#[derive(Debug, Default)]
+struct Found {
+    /// The figure.
+    value: f64,
+    /// What a ratio of waiting times is of, in microseconds.
+    waited_us: Option<[f64; 2]>,
+    /// What it was computed from.
+    reports: Vec<Report>,
+}
+
+type Measured = Result<Found, Error>;
 
 /// What is done for a row.
 #[derive(Debug, Clone, Copy)]
@@ -93,6 +105,7 @@ enum Measure {
     InTls,
     Compressed,
     Beside(&'static [Attack]),
+    Coming(&'static [Attack]),
 }
 
 struct Kind {
@@ -112,13 +125,15 @@ fn kinds() -> Vec<Kind> {
         asked: Asked::AtLeast(asked),
         measure,
     };
-    let beside = |name, whom: &str, attacks| Kind {
+    let beside = |name, who: &str, whom: &str, measure| Kind {
         name,
-        what: format!("a reader beside {whom}"),
+        what: format!("{who} beside {whom}"),
         unit: "times the 99th percentile alone",
         asked: Asked::Below(2.0),
-        measure: Measure::Beside(attacks),
+        measure,
     };
+    let reads = |name, whom, attacks| beside(name, "a reader", whom, Measure::Beside(attacks));
+    let comes = |name, whom, attacks| beside(name, "who comes", whom, Measure::Coming(attacks));
     let mut kinds = vec![
         least(
             "post",
@@ -143,8 +158,9 @@ fn kinds() -> Vec<Kind> {
         ),
     ];
     let each = ATTACKS.iter();
-    kinds.extend(each.map(|it| beside(it.name, it.help, std::slice::from_ref(it))));
-    kinds.push(beside("all", "all of them at once", ATTACKS));
+    kinds.extend(each.map(|it| reads(it.name, it.help, std::slice::from_ref(it))));
+    kinds.push(reads("all", "all of them at once", ATTACKS));
+    kinds.push(comes("coming", "all of them at once", ATTACKS));
     kinds
 }
 
@@ -214,13 +230,12 @@ fn run_round(
     };
     place.fill()?;
     for (kind, row) in kinds.iter().zip(rows) {
-        let (found, reports) = place.measure(kind.measure)?;
-        row.add(found, reports);
+        row.add(place.measure(kind.measure)?);
     }
     server.stop()
 }
 
-/// A certificate of its own, and no limit that keeps attackers of one address away: those that are measured get in.
+/// A certificate of its own, and this machine's addresses are limited as those of others are by default.
 fn configure(path: &Path, target: &Target, machine: Machine<'_>) -> Result<(), Error> {
     let made = rcgen::generate_simple_self_signed([target.secure.ip().to_string()]);
     let made = made.map_err(|error| Error::Program {
@@ -228,7 +243,7 @@ fn configure(path: &Path, target: &Target, machine: Machine<'_>) -> Result<(), E
         why: error.to_string(),
     })?;
     let config = format!(
-        "[listen]\ntls_addresses = [\"{}\"]\nconnections_per_address_max = 10000\n\n\
+        "[listen]\ntls_addresses = [\"{}\"]\nloopback_unlimited = false\n\n\
          [tls]\ncertificate = \"cert.pem\"\nkey = \"key.pem\"\n",
         target.secure
     );
@@ -253,14 +268,16 @@ impl Row {
             values: Vec::new(),
             found: None,
             is_met: false,
+            waited_us: Vec::new(),
             rounds: Vec::new(),
         }
     }
 
     /// One more round.
-    fn add(&mut self, found: f64, reports: Vec<Report>) {
-        self.values.push(found);
-        self.rounds.push(reports);
+    fn add(&mut self, found: Found) {
+        self.values.push(found.value);
+        self.waited_us.extend(found.waited_us);
+        self.rounds.push(found.reports);
         self.found = Spread::of(self.values.clone());
         self.is_met = self.found.is_some_and(|found| match self.asked {
             Asked::AtLeast(least) => found.median >= least,

@@ -49,19 +49,10 @@ impl ProtocolReport {
 
 /// What a ratio of waiting times is of, in the round in the middle of the list.
 fn beside(row: &Row) -> String {
-    let reports = row.rounds.get(row.rounds.len() / 2);
-    let waited: Vec<String> = match (row.asked, reports) {
-        (Asked::Below(_), Some(reports)) => reports
-            .iter()
-            .filter_map(|report| report.percentile_99_us("ARTICLE"))
-            .map(|us| format!("{us:.0}"))
-            .collect(),
-        _ => Vec::new(),
-    };
-    match waited.is_empty() {
-        true => String::new(),
-        false => format!(" ({} us)", waited.join(", then ")),
-    }
+    let waited = row.waited_us.get(row.waited_us.len() / 2);
+    waited.map_or_else(String::new, |[alone, beside]| {
+        format!(" ({alone:.0}, then {beside:.0} us)")
+    })
 }
 
 fn asked(asked: Asked) -> String {

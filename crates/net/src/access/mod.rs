@@ -8,7 +8,7 @@ mod config;
 mod door;
 mod login;
 mod network;
-mod pace;
+pub(crate) mod pace;
 mod places;
 mod rules;
 
@@ -18,5 +18,4 @@ pub use login::{
     CHECKS_AT_ONCE, ClearText, Credentials, FAILURES_KEPT_MAX, LoginConfig, Logins, ScramKeys, User,
 };
 pub use pace::Pace;
-pub use places::PACES_KEPT_MAX;
 pub use rules::{Grant, Rules, Who};

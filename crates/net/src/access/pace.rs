@@ -13,22 +13,45 @@ const AT_ONCE: Duration = Duration::from_secs(1);
 
 /// One pace of one thing.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Bucket {
+pub(crate) struct Bucket {
     per_s: u64,
     /// When what has been spent will have been paid for.
     paid_at: Option<Instant>,
 }
 
 impl Bucket {
-    const fn new(per_s: u64) -> Self {
+    pub(crate) const fn new(per_s: u64) -> Self {
         Self {
             per_s,
             paid_at: None,
         }
     }
 
+    /// Takes one, if no more than `at_once` are unpaid for with it; at this pace from now on.
+    pub(crate) fn take(&mut self, per_s: u64, at_once: u64, now: Instant) -> bool {
+        self.per_s = per_s;
+        if per_s == 0 {
+            return true;
+        }
+        let before = *self;
+        let unpaid_max = Duration::from_secs_f64(at_once as f64 / per_s as f64);
+        self.spend(1, now);
+        let is_within = self
+            .paid_at
+            .is_none_or(|paid_at| paid_at - now <= unpaid_max);
+        if !is_within {
+            *self = before;
+        }
+        is_within
+    }
+
+    /// Whether what has been spent is paid for.
+    pub(crate) fn is_paid(&self, now: Instant) -> bool {
+        self.paid_at.is_none_or(|paid_at| paid_at <= now)
+    }
+
     /// So many were spent now; how long to wait before anything more is.
-    fn spend(&mut self, count: u64, now: Instant) -> Duration {
+    pub(crate) fn spend(&mut self, count: u64, now: Instant) -> Duration {
         if self.per_s == 0 {
             return Duration::ZERO;
         }
@@ -54,8 +77,8 @@ impl SharedPace {
 
     /// Whether what has been spent is paid for, so that a new one would be the same.
     pub(super) fn is_paid(&self, now: Instant) -> bool {
-        let paid_at = self.0.as_ref().and_then(|bucket| bucket.lock().paid_at);
-        paid_at.is_none_or(|paid_at| paid_at <= now)
+        let bucket = self.0.as_ref();
+        bucket.is_none_or(|bucket| bucket.lock().is_paid(now))
     }
 }
 
@@ -123,6 +146,21 @@ mod tests {
         assert_eq!(pace.at_once_max(), Some(100));
         assert_eq!(Pace::new(0).at_once_max(), None);
         assert_eq!(Pace::new(0).spend(u64::MAX), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn so_many_at_once_then_only_so_much() {
+        let (mut bucket, begun) = (Bucket::new(10), Instant::now());
+        let taken = |bucket: &mut Bucket, now| {
+            let per_s = bucket.per_s;
+            (0..100).filter(|_| bucket.take(per_s, 30, now)).count()
+        };
+        assert_eq!(taken(&mut bucket, begun), 30);
+        // Who is refused owes no more for it.
+        assert_eq!(taken(&mut bucket, begun + Duration::from_secs(1)), 10);
+        assert!(!bucket.is_paid(begun + Duration::from_secs(3)));
+        assert!(bucket.is_paid(begun + Duration::from_secs(4)));
+        assert_eq!(taken(&mut Bucket::new(0), begun), 100);
     }
 
     /// Two who share a pace have it together, and each has their own besides.

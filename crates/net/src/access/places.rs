@@ -1,10 +1,9 @@
 //! Counting connections by entry of `[[access]]`: of all whom it is for, from one address, and of one user; and the paces that they
 //! share.
 //!
-//! A [`Place`] is given back when dropped.  The table has at most three entries a connection, and those of connections that have gone
-//! while a pace was not paid for: who comes again has it still.  Of those there are at most [`PACES_KEPT_MAX`].
+//! A [`Place`] is given back when dropped.  The table has at most three entries a connection, and those of paces that outlive
+//! theirs ([`Kept`]).
 
-use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -14,6 +13,7 @@ use tokio::time::Instant;
 
 use super::pace::{Pace, SharedPace};
 use super::rules::Grant;
+use crate::kept::{Dues, Kept};
 
 /// Of whom connections of an entry are counted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -26,46 +26,22 @@ enum Of {
 /// An entry's name, and of whom.
 type Key = (String, Of);
 
-/// What is known of those.
+/// The paces that they share.
 #[derive(Debug)]
-struct Counted {
-    connections: u32,
+struct Paces {
     octets: SharedPace,
     commands: SharedPace,
 }
 
-/// Paces that are kept of addresses and users that have gone; beyond it those that went first begin anew.
-pub const PACES_KEPT_MAX: usize = 10_000;
-
-#[derive(Debug, Default)]
-struct Table {
-    counted: HashMap<Key, Counted>,
-    /// Of whom no connection is left, in the order in which they went; some may have come again.
-    gone: VecDeque<Key>,
+impl Dues for Paces {
+    fn are_paid(&self, now: Instant) -> bool {
+        self.octets.is_paid(now) && self.commands.is_paid(now)
+    }
 }
 
 /// The counts, by an entry's name.
 #[derive(Debug, Default)]
-pub(super) struct Places(Mutex<Table>);
-
-impl Table {
-    /// Forgets whose paces are paid for, or who are too many.
-    fn tidy(&mut self, now: Instant) {
-        while let Some(first) = self.gone.front() {
-            let is_back = self.counted.get(first).is_none_or(|it| it.connections > 0);
-            let is_paid = |it: &Counted| it.octets.is_paid(now) && it.commands.is_paid(now);
-            let is_over = self.counted.get(first).is_some_and(is_paid);
-            if !is_back && !is_over && self.gone.len() <= PACES_KEPT_MAX {
-                return;
-            }
-            if let Some(first) = self.gone.pop_front()
-                && !is_back
-            {
-                self.counted.remove(&first);
-            }
-        }
-    }
-}
+pub(super) struct Places(Mutex<Kept<Key, Paces>>);
 
 /// One connection's place.
 #[derive(Debug)]
@@ -126,10 +102,7 @@ impl Place {
         table.tidy(Instant::now());
         let grant = &self.grant;
         let key = |of: &Of| (grant.name.clone(), of.clone());
-        let is_full = |(of, most): &(Of, u32)| {
-            let counted = table.counted.get(&key(of));
-            *most > 0 && counts_of(counted) >= *most
-        };
+        let is_full = |(of, most): &(Of, u32)| *most > 0 && table.connections(&key(of)) >= *most;
         if these.iter().any(is_full) {
             return false;
         }
@@ -145,20 +118,18 @@ impl Place {
                     grant.commands_per_s_per_user_max,
                 ),
             };
-            let counted = table.counted.entry(key(of)).or_insert_with(|| Counted {
-                connections: 0,
+            let paces = table.come(key(of), || Paces {
                 octets: SharedPace::new(octets),
                 commands: SharedPace::new(commands.into()),
             });
-            counted.connections += 1;
             let place = match of {
                 Of::All => None,
                 Of::Network(_) => Some(0),
                 Of::User(_) => Some(1),
             };
             if let Some(at) = place {
-                self.octets[at] = counted.octets.clone();
-                self.commands[at] = counted.commands.clone();
+                self.octets[at] = paces.octets.clone();
+                self.commands[at] = paces.commands.clone();
             }
             self.counted.push(of.clone());
         }
@@ -166,21 +137,11 @@ impl Place {
     }
 }
 
-fn counts_of(counted: Option<&Counted>) -> u32 {
-    counted.map_or(0, |counted| counted.connections)
-}
-
 impl Drop for Place {
     fn drop(&mut self) {
         let mut table = self.places.0.lock();
         for of in self.counted.drain(..) {
-            let key = (self.grant.name.clone(), of);
-            if let Some(counted) = table.counted.get_mut(&key) {
-                counted.connections -= 1;
-                if counted.connections == 0 {
-                    table.gone.push_back(key);
-                }
-            }
+            table.go((self.grant.name.clone(), of));
         }
         table.tidy(Instant::now());
     }
@@ -191,10 +152,10 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::kept::PACES_KEPT_MAX;
 
     fn is_empty(places: &Places) -> bool {
-        let table = places.0.lock();
-        table.counted.is_empty() && table.gone.is_empty()
+        places.0.lock().len() == (0, 0)
     }
 
     /// Who ends a connection and begins another is not faster for it.
@@ -233,8 +194,8 @@ mod tests {
             let place = places.take(&grant, address, None).unwrap();
             place.commands().spend(1);
         }
-        assert!(places.0.lock().gone.len() <= PACES_KEPT_MAX);
-        assert!(places.0.lock().counted.len() <= PACES_KEPT_MAX);
+        let (known, gone) = places.0.lock().len();
+        assert!(known <= PACES_KEPT_MAX && gone <= PACES_KEPT_MAX);
     }
 
     #[test]

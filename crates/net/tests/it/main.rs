@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use newsreel_net::{Admission, Drain, Limits, ListenConfig, Listeners};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 fn config(connections_max: usize) -> ListenConfig {
     ListenConfig {
@@ -89,6 +89,35 @@ async fn who_comes_takes_turns_with_who_is_there() {
         () = others => {}
     }
     assert!(turns >= came.len(), "only {turns} turns");
+}
+
+/// Who floods is kept out by the kernel; others come meanwhile, and what is open stays.
+#[tokio::test]
+async fn who_floods_is_shut_out() {
+    let server = start(&ListenConfig {
+        loopback_unlimited: false,
+        ..config(1000)
+    });
+    let address = server.addresses[0];
+    let connect = async |last: u8| {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(([127, 0, 0, last], 0).into()).unwrap();
+        tokio::time::timeout(Duration::from_millis(500), socket.connect(address)).await
+    };
+    let mut first = connect(2).await.unwrap().unwrap();
+    assert!(echoes(&mut first).await);
+    let mut came = 0;
+    while let Ok(connected) = connect(2).await {
+        connected.unwrap();
+        came += 1;
+        assert!(came < 20_000, "the flood goes on");
+    }
+    let seen = server.limits.snapshot();
+    assert!((100..500).contains(&seen.admitted), "{seen:?}");
+    assert!(seen.refused_rate >= 200, "{seen:?}");
+    assert!(echoes(&mut first).await);
+    let mut other = connect(3).await.unwrap().unwrap();
+    assert!(echoes(&mut other).await);
 }
 
 #[tokio::test]

@@ -35,6 +35,7 @@ mod inbox;
 mod last_changes;
 mod local;
 mod lost_groups;
+mod lowest;
 mod mend;
 mod moving;
 mod newnews;

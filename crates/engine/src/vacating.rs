@@ -4,19 +4,26 @@
 //! history leads to is known for each set; when it is one of a later file, those before it go.  One article is looked up at
 //! each step where nothing changed; what is read is read once.  Nothing is told while articles move: nobody is led to their copies
 //! yet.
+//!
+//! That a walk met nothing does not say that nothing is there: it may have been overwritten.  So before a file is told to be
+//! empty the whole history, and then the overview, are asked whether they lead to anything in it.
 
 use std::sync::Arc;
 
+use newsreel_index::TokenWalk;
 use newsreel_store::{BufferReader, RecordScan, ScanRange, Scanned};
-use newsreel_wire::{IdHash, Position, Token};
+use newsreel_wire::{IdHash, MessageId, Position, Token};
 
 use crate::error::Error;
+use crate::lowest::Lowest;
 use crate::shared::Shared;
 
 /// Records looked at in one step.
 const STEP_RECORDS: usize = 64;
 /// So many steps are passed over where something could not be read, or nothing is left.
 const REST_STEPS: u32 = 600;
+/// So many articles of the history are kept in mind at once.
+const ASKED_AT_ONCE: usize = 1024;
 
 /// The oldest that is left of each set of segments.
 #[derive(Debug)]
@@ -35,8 +42,22 @@ struct Front {
     from: Position,
     /// The oldest article that is here.
     oldest: Option<(Token, IdHash)>,
+    /// Before this neither history nor overview lead to anything.
+    confirmed: Position,
+    /// Whether they do in front of where the walk has come to.
+    asking: Option<Asking>,
+    /// The newest file of which it was told that its articles cannot be found.
+    told_of: u32,
     /// So many steps are passed over.
     rests: u32,
+}
+
+/// What the history has in front of the beginning of a file.
+#[derive(Debug)]
+struct Asking {
+    walk: TokenWalk,
+    below: Position,
+    lowest: Lowest<(Position, [u8; 16], [u8; 24])>,
 }
 
 impl Vacating {
@@ -48,6 +69,9 @@ impl Vacating {
             walk: None,
             from: Position::ZERO,
             oldest: None,
+            confirmed: Position::ZERO,
+            asking: None,
+            told_of: 0,
             rests: 0,
         });
         Self {
@@ -66,7 +90,7 @@ impl Vacating {
             has_more |= front.step(&self.shared).unwrap_or_else(|error| {
                 let set = front.buffer.name();
                 tracing::warn!(%error, set, "whether anything is left in a segment cannot be told");
-                front.rests = REST_STEPS;
+                (front.rests, front.asking) = (REST_STEPS, None);
                 false
             });
         }
@@ -89,6 +113,9 @@ impl Front {
             return Ok(false);
         }
         self.oldest = None;
+        if let Some(asking) = self.asking.take() {
+            return self.ask(shared, asking);
+        }
         let Some((mut scan, newest)) = self.walk.take().or_else(|| self.begin(floor)) else {
             return Ok(false);
         };
@@ -107,21 +134,19 @@ impl Front {
                     let is_here = shared.leads_to(&id_hash, &token)?;
                     if is_here || at.cycle() >= newest || sequence > committed {
                         self.oldest = Some((token, id_hash)).filter(|_| is_here);
-                        self.told(at);
-                        return Ok(false);
+                        return self.come_to(shared, at);
                     }
                 }
                 Some(Scanned::Damaged { cycle, from, .. }) => {
                     // Nobody knows whose that was: it goes with its turn.
                     let at = Position::checked(cycle.unwrap_or_default(), from);
-                    self.told(at.unwrap_or_default());
                     self.rests = REST_STEPS;
-                    return Ok(false);
+                    return self.come_to(shared, at.unwrap_or_default());
                 }
                 None => {
-                    self.buffer.vacated(newest);
                     self.rests = REST_STEPS;
-                    return Ok(false);
+                    let end = Position::checked(newest, 0);
+                    return self.come_to(shared, end.unwrap_or_default());
                 }
             }
         }
@@ -139,9 +164,103 @@ impl Front {
         can_go.then(|| (scan(), newest))
     }
 
-    /// Before this nothing is left.
-    fn told(&mut self, at: Position) {
+    /// Before this no record was met to which the history leads.
+    fn come_to(&mut self, shared: &Shared, at: Position) -> Result<bool, Error> {
         self.from = self.from.max(at);
-        self.buffer.vacated(at.cycle());
+        self.confirmed = self.confirmed.max(self.buffer.floor());
+        if at.cycle() <= self.confirmed.cycle() {
+            self.buffer.vacated(at.cycle());
+            return Ok(false);
+        }
+        let below = Position::checked(at.cycle(), 0).unwrap_or_default();
+        self.asking = Some(self.question(shared, below)?);
+        // Whatever was met last is looked up again behind this.
+        (self.oldest, self.rests) = (None, 0);
+        Ok(true)
+    }
+
+    fn question(&self, shared: &Shared, below: Position) -> Result<Asking, Error> {
+        let (history, buffer) = (shared.views.history(), self.buffer.id());
+        Ok(Asking {
+            walk: history.tokens_in(buffer, self.confirmed..below)?,
+            below,
+            lowest: Lowest::new(ASKED_AT_ONCE),
+        })
+    }
+
+    /// Asks the history a piece further, and the overview at the end.
+    fn ask(&mut self, shared: &Shared, mut asking: Asking) -> Result<bool, Error> {
+        let Asking { walk, lowest, .. } = &mut asking;
+        let has_more = walk.step(shared.views.history(), |led| {
+            if !led.is_withdrawn {
+                let token = led.token;
+                lowest.push((token.position(), led.hash.0, *token.as_bytes()));
+            }
+        })?;
+        if has_more {
+            self.asking = Some(asking);
+            return Ok(true);
+        }
+        let (found, bound) = asking.lowest.sorted();
+        for (at, hash, token) in found {
+            let (hash, token) = (IdHash(hash), Token::from_bytes(token));
+            if at >= self.buffer.floor() && shared.leads_to(&hash, &token)? {
+                self.keeps(&token);
+                self.confirmed = at;
+                self.oldest = Some((token, hash));
+                self.buffer.vacated(at.cycle());
+                return Ok(false);
+            }
+        }
+        if let Some((bound, ..)) = bound {
+            self.confirmed = bound;
+            self.asking = Some(self.question(shared, asking.below)?);
+            return Ok(true);
+        }
+        if let Some(token) = self.only_listed(shared, asking.below)? {
+            self.keeps(&token);
+            self.confirmed = token.position();
+            self.buffer.vacated(token.position().cycle());
+            self.rests = REST_STEPS;
+            return Ok(false);
+        }
+        self.confirmed = asking.below;
+        self.buffer.vacated(asking.below.cycle());
+        Ok(true)
+    }
+
+    /// The first article that the overview has in front of here, and of which the history knows nothing: it may have lost it.
+    fn only_listed(&self, shared: &Shared, below: Position) -> Result<Option<Token>, Error> {
+        let (views, mut first): (_, Option<Token>) = (&shared.views, None);
+        let (stretch, mut failed) = (self.confirmed..below, None);
+        let listed = |_, column: &newsreel_index::Column, id: &[u8]| {
+            let is_first = first.is_none_or(|first| column.token.position() < first.position());
+            let hash = MessageId::parse(id).map(|id| shared.id_hash(id));
+            let Some(hash) = hash.ok().filter(|_| is_first) else {
+                return;
+            };
+            match views.history().lookup(&hash) {
+                Ok(None) => first = Some(column.token),
+                Ok(Some(_)) => {}
+                Err(error) => failed = Some(error),
+            }
+        };
+        let buffer = self.buffer.id();
+        views.overview().rows_within(buffer, &stretch, listed)?;
+        failed.map_or(Ok(first), |error| Err(error.into()))
+    }
+
+    /// A file stays because something should be in it that was not met.
+    fn keeps(&mut self, token: &Token) {
+        let (set, segment) = (self.buffer.name(), token.position().cycle());
+        if self.told_of < segment {
+            self.told_of = segment;
+            tracing::error!(
+                set,
+                segment,
+                "the segment should have articles that cannot be read there any more: it stays until its turn comes; \
+                 `newsreel store scrub {set}` says which they are"
+            );
+        }
     }
 }

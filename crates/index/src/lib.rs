@@ -34,6 +34,7 @@ pub use error::{Error, Result};
 pub use groups::{GROUPS_MAX, Group, GroupChange, GroupRow, Groups, REBUILT};
 pub use hash::id_hash;
 pub use history::census::{CENSUS_ROWS_MAX, Census, Population};
+pub use history::tokens::{Led, TokenWalk};
 pub use history::{History, HistoryEntry, HistoryFacts};
 pub use liveness::Liveness;
 pub use overview::{Column, LiveFacts, Overview, OverviewFacts};

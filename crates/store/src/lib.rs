@@ -41,7 +41,7 @@ pub use method::{
     StorageMethod, Stored, Want, WrongBits,
 };
 pub use methods::cnfs::{ARTICLE_OCTETS_MAX, CreateProgress, Enlargement, RUN_OCTETS, STARTS_MAX};
-pub use methods::segment::OPEN_SEGMENTS_MAX;
+pub use methods::segment::{OPEN_SEGMENTS_MAX, SEGMENTS_COMPARED_MAX};
 pub use reader::StoreReader;
 pub use register::{OCTETS_MAX as REGISTER_OCTETS_MAX, WAS_DROPPED, register_damage};
 pub use retirement::Retirement;

@@ -534,6 +534,11 @@ fn of_the_spool() -> Vec<Fixed> {
             "those used longest ago are closed, and opened again when they are read",
         ),
         row(
+            "Files of a set of segments that a start compares with their names",
+            format!("the {} newest", newsreel_store::SEGMENTS_COMPARED_MAX),
+            "a page or two is read of each; every file is compared before it is removed",
+        ),
+        row(
             "A mail to a moderator that waits",
             octets(newsreel_mail::FILE_OCTETS_MAX as u64),
             "the largest article and its envelope; `moderation.queue_mails_max` bounds how many",

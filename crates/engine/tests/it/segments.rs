@@ -361,3 +361,152 @@ async fn a_segment_with_damaged_headers_goes_with_its_age_too() {
     // The newest, and the one in front of it, whose age it tells only when it is full itself.
     assert_eq!(files(world.disk.as_ref()).len(), 2);
 }
+
+/// Ends the server, has something done to its disk, and starts it again.
+fn between_runs(world: World, change: impl FnOnce(&dyn Disk)) -> World {
+    let World {
+        disk,
+        clock,
+        config,
+        engine,
+        ..
+    } = world;
+    engine.shutdown().unwrap();
+    drop(engine);
+    change(disk.as_ref());
+    open_on(disk, &config, &clock)
+}
+
+/// Zeros where articles should be: a start took the file for one in which nothing is left, and removed it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_segment_in_which_nothing_can_be_met_is_not_an_empty_one() {
+    let world = World::new(segments(|set| set.keep_octets = Some(1 << 30)));
+    assert_eq!(feed(&world, 0, 150).await, [Outcome::Accepted; 150]);
+    let cycles: Vec<u32> = (0..150).map(|n| cycle_of(&world, n)).collect();
+    let ends = [1, 2].map(|cycle| cycles.partition_point(|it| *it <= cycle));
+    world.seal();
+    let world = between_runs(world, |disk| {
+        for name in ["00000001.seg", "00000002.seg"] {
+            let path = Path::new(DIR).join(name);
+            let file = disk.open(&path, OpenMode::ReadWrite).unwrap();
+            file.write_at(&vec![0; (1 << 20) - 12_288], 12_288).unwrap();
+        }
+    });
+    let come = async |world: &World, from: usize| {
+        for n in from..from + 30 {
+            world.send(&[article(n, "misc.test")]).await;
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    come(&world, 1000).await;
+    assert_eq!(files(world.disk.as_ref())[0], "00000001.seg");
+    assert_eq!(alive(&world, 150).await, (ends[1]..150).collect::<Vec<_>>());
+    // What is told to be empty by the history goes as before.
+    let rest: Vec<usize> = (ends[1]..150).collect();
+    withdraw(&world, &rest);
+    come(&world, 2000).await;
+    assert_eq!(files(world.disk.as_ref())[0], "00000001.seg");
+}
+
+/// All octets of a file of the set.
+fn content(disk: &dyn Disk, name: &str) -> Vec<u8> {
+    let file = disk
+        .open(&Path::new(DIR).join(name), OpenMode::Read)
+        .unwrap();
+    let mut octets = vec![0; file.len().unwrap() as usize];
+    file.read_exact_at(&mut octets, 0).unwrap();
+    octets
+}
+
+fn swap(disk: &dyn Disk, one: &str, other: &str) {
+    let path = |name: &str| Path::new(DIR).join(name);
+    disk.rename(&path(one), &path("swap")).unwrap();
+    disk.rename(&path(other), &path(one)).unwrap();
+    disk.rename(&path("swap"), &path(other)).unwrap();
+}
+
+/// Names that were swapped cost 132 articles, and one of the files was removed, or written into.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn segments_whose_names_were_swapped_are_served_told_and_left_alone() {
+    let world = World::new(segments(|set| set.keep_octets = Some(1 << 30)));
+    assert_eq!(feed(&world, 0, 150).await, [Outcome::Accepted; 150]);
+    let newest = files(world.disk.as_ref()).pop().unwrap();
+    assert_eq!(newest, "00000005.seg");
+    let mut before = Vec::new();
+    let world = between_runs(world, |disk| {
+        swap(disk, "00000002.seg", "00000003.seg");
+        swap(disk, "00000001.seg", &newest);
+        before = ["00000001.seg", "00000002.seg", "00000003.seg", &newest]
+            .map(|name| content(disk, name))
+            .to_vec();
+    });
+    assert_eq!(alive(&world, 150).await, (0..150).collect::<Vec<_>>());
+    assert_eq!(world.problems(), Vec::<String>::new());
+    let state = world.engine.status().buffers.remove(0).state;
+    let said = "00000001.seg: by its name it is segment 1 of the set, by its content segment 5";
+    assert!(state.contains(said), "{state}");
+    // New ones come into a new file.
+    assert_eq!(feed(&world, 150, 10).await, [Outcome::Accepted; 10]);
+    let names = files(world.disk.as_ref());
+    assert_eq!(names.last().unwrap(), "00000006.seg");
+    // Nothing is left in any of them: what is not what its name says stays.
+    withdraw(&world, &(0..150).collect::<Vec<_>>());
+    for n in 0..40 {
+        world.send(&[article(1000 + n, "misc.test")]).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let expect = [
+        "00000001.seg",
+        "00000002.seg",
+        "00000003.seg",
+        &newest,
+        "00000006.seg",
+    ];
+    let names = files(world.disk.as_ref());
+    assert_eq!(names, expect);
+    let after = expect[..4]
+        .iter()
+        .map(|name| content(world.disk.as_ref(), name));
+    assert!(after.eq(before), "not an octet of them was written");
+}
+
+/// A file without a header, and one of zeros: the newest is not written into, and none is removed before its turn.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn segments_that_tell_nothing_of_themselves_are_told_and_left_alone() {
+    let world = World::new(segments(|set| set.keep_octets = Some(1 << 30)));
+    assert_eq!(feed(&world, 0, 150).await, [Outcome::Accepted; 150]);
+    let cycles: Vec<u32> = (0..150).map(|n| cycle_of(&world, n)).collect();
+    let newest = files(world.disk.as_ref()).pop().unwrap();
+    let mut before = Vec::new();
+    let world = between_runs(world, |disk| {
+        for (name, octets) in [("00000001.seg", 1 << 20), (&newest, 8192)] {
+            let path = Path::new(DIR).join(name);
+            let file = disk.open(&path, OpenMode::ReadWrite).unwrap();
+            file.write_at(&vec![0; octets], 0).unwrap();
+        }
+        disk.remove(&Path::new(DIR).join("00000003.seg")).unwrap();
+        before = content(disk, &newest);
+    });
+    let is_left = |n: &usize| !matches!(cycles[*n], 1 | 3);
+    assert_eq!(
+        alive(&world, 150).await,
+        (0..150).filter(is_left).collect::<Vec<_>>()
+    );
+    let state = world.engine.status().buffers.remove(0).state;
+    assert!(
+        state.contains("00000001.seg: it is full of zeros"),
+        "{state}"
+    );
+    assert!(state.contains("and 2 more"), "{state}");
+    for n in 0..30 {
+        world.send(&[article(1000 + n, "misc.test")]).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let names = files(world.disk.as_ref());
+    assert_eq!(
+        (names[0].as_str(), names.len()),
+        ("00000001.seg", 5),
+        "{names:?}"
+    );
+    assert_eq!(content(world.disk.as_ref(), &newest), before);
+}

@@ -10,6 +10,7 @@ pub(crate) mod census;
 pub(crate) mod memory;
 pub(crate) mod merge;
 pub(crate) mod page;
+pub(crate) mod tokens;
 pub(crate) mod write;
 
 use std::collections::BTreeSet;

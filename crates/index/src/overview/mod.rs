@@ -14,6 +14,7 @@ pub(crate) mod pack;
 mod read;
 pub(crate) mod tail;
 pub(crate) mod withdrawn;
+mod within;
 pub(crate) mod write;
 
 use std::sync::Arc;

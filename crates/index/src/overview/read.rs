@@ -21,7 +21,7 @@ use crate::liveness::{Floors, Share};
 use crate::sealed::reader::Wait;
 
 /// What a reader of ranges carries along.
-struct Range<'a> {
+pub(super) struct Range<'a> {
     group: GroupId,
     /// The next number wanted.
     from: u64,
@@ -38,7 +38,7 @@ impl Range<'_> {
     }
 
     /// Whether the article of a row is alive and was not withdrawn.
-    fn offers(&mut self, number: u64, token: &Token) -> bool {
+    pub(super) fn offers(&mut self, number: u64, token: &Token) -> bool {
         self.floors.is_live(token) && !self.is_withdrawn(number)
     }
 
@@ -56,13 +56,13 @@ impl Range<'_> {
 }
 
 /// A row seen by its columns.
-enum Seen<'a> {
+pub(super) enum Seen<'a> {
     Tail(&'a TailPart, &'a TailRow),
     Block(&'a Columns, usize),
 }
 
 impl Seen<'_> {
-    fn column(&self) -> Column {
+    pub(super) fn column(&self) -> Column {
         match self {
             Self::Tail(_, row) => Column {
                 number: ArticleNumber(row.number),
@@ -74,7 +74,7 @@ impl Seen<'_> {
         }
     }
 
-    fn id(&self) -> &[u8] {
+    pub(super) fn id(&self) -> &[u8] {
         match self {
             Self::Tail(part, row) => part.id(row),
             Self::Block(columns, row) => columns.id(*row),
@@ -83,7 +83,7 @@ impl Seen<'_> {
 }
 
 impl Overview {
-    fn range(&self, group: GroupId, from: u64, to: u64, wait: Wait) -> Range<'_> {
+    pub(super) fn range(&self, group: GroupId, from: u64, to: u64, wait: Wait) -> Range<'_> {
         Range {
             group,
             from,
@@ -611,7 +611,7 @@ impl Overview {
 }
 
 /// Visits the rows alive of a part; `true`: the visitor broke, and `range.from` is where to go on.
-fn tail_rows(
+pub(super) fn tail_rows(
     part: &TailPart,
     range: &mut Range<'_>,
     mut visit: impl FnMut(&TailRow) -> ControlFlow<()>,

@@ -9,5 +9,6 @@ mod limits;
 mod manifest;
 mod model;
 mod moving;
+mod places;
 mod readers;
 mod world;

@@ -431,6 +431,7 @@ impl World {
         self.check_names();
         self.check_history();
         self.check_census();
+        self.check_places();
         assert_eq!(self.views.damaged(), []);
     }
 

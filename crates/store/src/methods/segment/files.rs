@@ -1,7 +1,8 @@
 //! The files of a set of segments, named by their cycle.
 //!
 //! A file is made when the first article needs it, with its room and its headers; it gets its name when it has both.  A
-//! file that somebody removed has no articles any more, and costs nobody else anything.
+//! file that somebody removed has no articles any more, and costs nobody else anything.  One that is not what its name says
+//! (see `standing`) is read as what it is and neither written nor removed.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -13,6 +14,7 @@ use newsreel_host::{Disk, ErrorKind, File, OpenMode, set_aside};
 use newsreel_wire::{CYCLE_MAX, Position, UnixTime};
 use parking_lot::Mutex;
 
+use super::standing::{Standing, standing};
 use crate::error::{PlaceError, Result};
 use crate::records::Home;
 use crate::records::format::{FileHeader, FileKey, Hints, SECOND_HEADER};
@@ -49,12 +51,36 @@ pub(super) struct Segments {
 
 #[derive(Debug)]
 struct Inner {
-    /// The files that are there, and those of them that are open.
-    files: BTreeMap<u32, Option<Arc<dyn File>>>,
+    /// The files that are there.
+    files: BTreeMap<u32, Held>,
     /// The newest file's header, and what the next one's will be made from.
     header: Written,
     /// There was no room for another.
     is_full: bool,
+}
+
+/// The file of one cycle.
+#[derive(Debug)]
+pub(super) struct Held {
+    /// Where it lies, under whatever name.
+    pub(super) path: PathBuf,
+    pub(super) standing: Standing,
+    open: Option<Arc<dyn File>>,
+}
+
+impl Held {
+    pub(super) const fn new(path: PathBuf, standing: Standing) -> Self {
+        Self {
+            path,
+            standing,
+            open: None,
+        }
+    }
+
+    /// Whether it goes when its turn comes: its content says that it is what its name says.
+    const fn is_ours(&self) -> bool {
+        matches!(self.standing, Standing::Right | Standing::Headless(_))
+    }
 }
 
 /// The number in a segment's name.
@@ -102,13 +128,15 @@ pub(crate) fn files_in(disk: &dyn Disk, dir: &Path) -> Result<Vec<PathBuf>> {
 /// What is in a directory of segments.
 #[derive(Debug)]
 pub(super) struct Found {
-    pub(super) cycles: Vec<u32>,
+    pub(super) files: BTreeMap<u32, Held>,
     /// The newest sound header of them, or one for the first file to come.
     pub(super) header: FileHeader,
     /// Where that lies in its file.
     pub(super) newest_at: u64,
     /// The header was made again, as no file has a sound one.
     pub(super) is_rescued: bool,
+    /// What is wrong with some of them, in a line.
+    pub(super) complaint: Option<String>,
 }
 
 impl Segments {
@@ -121,10 +149,11 @@ impl Segments {
         found: Found,
     ) -> Self {
         let Found {
-            cycles,
+            files,
             header,
             newest_at,
             is_rescued: _,
+            complaint: _,
         } = found;
         Self {
             kind,
@@ -137,7 +166,7 @@ impl Segments {
             drops_vacated: AtomicBool::new(false),
             vacated: AtomicU32::new(0),
             inner: Mutex::new(Inner {
-                files: cycles.into_iter().map(|cycle| (cycle, None)).collect(),
+                files,
                 header: Written { header, newest_at },
                 is_full: false,
             }),
@@ -177,6 +206,20 @@ impl Segments {
         Ok(None)
     }
 
+    /// Whether articles may be written into the file of this cycle, or it may be made.
+    pub(super) fn may_write(&self, cycle: u32) -> bool {
+        let inner = self.inner.lock();
+        let held = inner.files.get(&cycle);
+        held.is_none_or(|held| held.standing == Standing::Right)
+    }
+
+    /// The newest file, if it may be written.
+    fn newest_to_write(&self) -> Option<u32> {
+        let inner = self.inner.lock();
+        let (cycle, held) = inner.files.last_key_value()?;
+        (held.standing == Standing::Right).then_some(*cycle)
+    }
+
     /// Whether there are files, but not this one and none behind it.
     pub(super) fn is_missing(&self, cycle: u32) -> bool {
         let inner = self.inner.lock();
@@ -208,10 +251,15 @@ impl Segments {
         let mut inner = self.inner.lock();
         let kept = inner.files.split_off(&cycle);
         let gone = std::mem::replace(&mut inner.files, kept);
+        let ours = inner.header.header.clone();
         drop(inner);
-        for cycle in gone.into_keys() {
-            let path = path_of(&self.dir, cycle);
-            match self.disk.remove(&path) {
+        for (cycle, held) in gone {
+            let path = &held.path;
+            if let Err(why) = self.may_remove(cycle, &held, &ours) {
+                tracing::error!(path = %path.display(), why, "a segment whose turn has come is not removed; move it elsewhere");
+                continue;
+            }
+            match self.disk.remove(path) {
                 Err(error) if error.kind() != ErrorKind::NotFound => {
                     tracing::error!(%error, "a dropped segment cannot be removed");
                 }
@@ -220,13 +268,36 @@ impl Segments {
         }
     }
 
+    /// Whether a file is what its name says, looked at once more: it may have been put there since.
+    fn may_remove(
+        &self,
+        cycle: u32,
+        held: &Held,
+        ours: &FileHeader,
+    ) -> std::result::Result<(), &'static str> {
+        if !held.is_ours() {
+            return Err("it is not what its name says");
+        }
+        let file = match self.disk.open(&held.path, OpenMode::Read) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            file => file.map_err(|_| "it cannot be opened")?,
+        };
+        match standing(file.as_ref(), cycle, ours, &self.geometry) {
+            Ok(Standing::Right | Standing::Headless(_)) => Ok(()),
+            Ok(Standing::Unknown(_)) => Err("nothing in it tells whether it is what its name says"),
+            Ok(Standing::Of(_)) => Err("it is another segment than its name says"),
+            Ok(Standing::Foreign(_)) => Err("it belongs to another set or spool"),
+            Err(_) => Err("its header cannot be read"),
+        }
+    }
+
     /// Brings both copies of the newest file's header up to date, one after the other.
     pub(super) fn write_both_headers(&self, hints: Hints) -> newsreel_host::Result<()> {
-        let newest = self.inner.lock().files.keys().next_back().copied();
-        let Some(newest) = newest else {
+        let Some(newest) = self.newest_to_write() else {
             return Ok(());
         };
         let file = self.file(newest)?;
+        let hints = self.of_cycle(newest, hints);
         for _ in 0..2 {
             self.inner.lock().header.write(&*file, hints)?;
             file.sync_data()?;
@@ -243,6 +314,7 @@ impl Segments {
     ) -> newsreel_host::Result<Arc<dyn File>> {
         let path = path_of(&self.dir, cycle);
         let unfinished = path.with_extension(&UNFINISHED[1..]);
+        self.clear_name(inner, &path)?;
         if inner.files.is_empty() {
             self.disk.create_dir_all(&self.dir)?;
         }
@@ -278,6 +350,28 @@ impl Segments {
         self.disk.open(&path, OpenMode::ReadWrite)
     }
 
+    /// The same, as the file of this cycle says it.
+    fn of_cycle(&self, cycle: u32, hints: Hints) -> Hints {
+        Hints {
+            bitmap_end: hints.bitmap_end.max(self.start_of(cycle)),
+            ..hints
+        }
+    }
+
+    /// What has the name of a file that is about to be made is another's: it gets a name of its own.
+    fn clear_name(&self, inner: &mut Inner, path: &Path) -> newsreel_host::Result<()> {
+        if !self.disk.exists(path)? {
+            return Ok(());
+        }
+        let aside = set_aside(self.disk.as_ref(), path)?;
+        tracing::error!(path = %path.display(), aside = %aside.display(), "another file had the name of a new segment");
+        let held = inner.files.values_mut().find(|held| held.path == path);
+        if let Some(held) = held {
+            held.path = aside;
+        }
+        Ok(())
+    }
+
     fn start_of(&self, cycle: u32) -> Position {
         self.geometry.start_of(cycle).unwrap_or_default()
     }
@@ -298,25 +392,26 @@ impl Home for Segments {
 
     fn file(&self, cycle: u32) -> newsreel_host::Result<FileRef<'_>> {
         let mut inner = self.inner.lock();
-        if let Some(Some(file)) = inner.files.get(&cycle) {
+        let held = inner.files.get(&cycle);
+        if let Some(file) = held.and_then(|held| held.open.as_ref()) {
             return Ok(FileRef::Held(Arc::clone(file)));
         }
-        let mode = if self.read_only {
-            OpenMode::Read
-        } else {
-            OpenMode::ReadWrite
+        let mode = match self.read_only || held.is_some_and(|held| held.standing != Standing::Right)
+        {
+            true => OpenMode::Read,
+            false => OpenMode::ReadWrite,
         };
-        let file = self.disk.open(&path_of(&self.dir, cycle), mode)?;
-        let open = inner.files.values().filter(|file| file.is_some()).count();
-        if open >= OPEN_SEGMENTS_MAX {
+        let path = held.map_or_else(|| path_of(&self.dir, cycle), |held| held.path.clone());
+        let file = self.disk.open(&path, mode)?;
+        let open = inner.files.values().filter(|held| held.open.is_some());
+        if open.count() >= OPEN_SEGMENTS_MAX {
             // The oldest are read least, and any may be opened again.
-            let mut old = inner.files.values_mut().filter(|file| file.is_some());
-            old.by_ref()
-                .take(OPEN_SEGMENTS_MAX / 2)
-                .for_each(|file| *file = None);
+            let old = inner.files.values_mut().filter(|held| held.open.is_some());
+            old.take(OPEN_SEGMENTS_MAX / 2)
+                .for_each(|held| held.open = None);
         }
-        if let Some(kept) = inner.files.get_mut(&cycle) {
-            *kept = Some(Arc::clone(&file));
+        if let Some(held) = inner.files.get_mut(&cycle) {
+            held.open = Some(Arc::clone(&file));
         }
         Ok(FileRef::Held(file))
     }
@@ -349,7 +444,12 @@ impl Home for Segments {
         }
         match self.make_file(&mut inner, cycle, arrival) {
             Ok(file) => {
-                inner.files.insert(cycle, Some(file));
+                let held = Held {
+                    path: path_of(&self.dir, cycle),
+                    standing: Standing::Right,
+                    open: Some(file),
+                };
+                inner.files.insert(cycle, held);
                 self.is_unnamed.store(true, Ordering::Release);
                 Ok(())
             }
@@ -366,7 +466,8 @@ impl Home for Segments {
 
     fn sync(&self, cycles: RangeInclusive<u32>) -> newsreel_host::Result<()> {
         for cycle in cycles {
-            if self.inner.lock().files.contains_key(&cycle) {
+            let is_written = |held: &Held| held.standing == Standing::Right;
+            if self.inner.lock().files.get(&cycle).is_some_and(is_written) {
                 self.file(cycle)?.sync_data()?;
             }
         }
@@ -393,11 +494,10 @@ impl Home for Segments {
     }
 
     fn write_with_batch(&self, hints: Hints) -> newsreel_host::Result<()> {
-        let newest = self.inner.lock().files.keys().next_back().copied();
-        let Some(newest) = newest else {
+        let Some(newest) = self.newest_to_write() else {
             return Ok(());
         };
-        let file = self.file(newest)?;
+        let (file, hints) = (self.file(newest)?, self.of_cycle(newest, hints));
         self.inner.lock().header.write(&*file, hints)
     }
 

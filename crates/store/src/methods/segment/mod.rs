@@ -9,11 +9,13 @@
 mod files;
 mod open;
 mod set;
+mod standing;
 
 pub(crate) use files::files_in;
 pub use files::{OPEN_SEGMENTS_MAX, SEGMENT_OCTETS_MIN};
 pub(crate) use open::{open, open_as};
 pub(crate) use set::SegmentSet;
+pub use standing::SEGMENTS_COMPARED_MAX;
 
 use crate::records::format::RECORD_HEADER;
 use crate::records::placing::ARTICLE_OCTETS_MAX;

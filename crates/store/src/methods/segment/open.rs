@@ -8,6 +8,7 @@ use newsreel_wire::{BufferId, SetId};
 
 use super::files::{Found, Segments, first_header, key_of, list, path_of};
 use super::set::SegmentSet;
+use super::standing::{SEGMENTS_COMPARED_MAX, Standing, compare, header_in};
 use super::{METHOD, NAME};
 use crate::config::SetConfig;
 use crate::error::{Error, Result};
@@ -55,7 +56,7 @@ pub(crate) fn open_as(
     };
     let found = find(opening, config, &dir, &geometry)?;
     let (id, key) = (BufferId(found.header.buffer), key_of(&found.header));
-    let is_rescued = found.is_rescued;
+    let (is_rescued, complaint) = (found.is_rescued, found.complaint.clone());
     opening.register.enter(id, kind.name, &config.name)?;
     if !read_only {
         opening.register.save(opening.disk.as_ref())?;
@@ -70,7 +71,7 @@ pub(crate) fn open_as(
         geometry,
         key,
         is_rescued,
-        complaint: None,
+        complaint,
         read_only,
         recent: Recent::new(opening.recent_octets(config), Arc::new(Pool::default())),
         is_cached: false,
@@ -86,15 +87,12 @@ fn find(
     geometry: &Geometry,
 ) -> Result<Found> {
     let read_only = opening.access == Access::ReadOnly;
-    let cycles = list(opening.disk.as_ref(), dir, read_only)?;
-    let mut is_rescued = false;
-    let (header, newest_at) = match newest(opening, dir, &cycles)? {
-        Some(newest) => newest,
-        None if cycles.is_empty() => (first(opening, config, geometry)?, 0),
-        None => {
-            is_rescued = true;
-            (rescued(opening, config, (dir, &cycles), geometry)?, 0)
-        }
+    let disk = opening.disk.as_ref();
+    let names = list(disk, dir, read_only)?;
+    let (header, newest_at, is_rescued) = match newest(opening, config, dir, &names)? {
+        Some((header, at)) => (header, at, false),
+        None if names.is_empty() => (first(opening, config, geometry)?, 0, false),
+        None => (rescued(opening, config, (dir, &names), geometry)?, 0, true),
     };
     if header.spool != opening.spool || header.name != config.name {
         let why = format!(
@@ -108,14 +106,25 @@ fn find(
         let why = format!("its files have {there} octets; set `segment_octets` to that");
         return Err(wrong(config, dir, why));
     }
-    if let Some(newest) = cycles.last().filter(|_| !read_only) {
-        make_whole(opening.disk.as_ref(), &path_of(dir, *newest), header.octets)?;
+    let mut compared = compare(disk, (dir, &names), &header, geometry)?;
+    if is_rescued {
+        // Their headers were made again, and told of.
+        compared.trust_headless();
+    }
+    for told in &compared.told {
+        tracing::error!(set = config.name, "{told}");
+    }
+    let newest = compared.files.last_key_value();
+    let newest = newest.filter(|(_, held)| held.standing == Standing::Right && !read_only);
+    if let Some((_, newest)) = newest {
+        make_whole(disk, &newest.path, header.octets)?;
     }
     Ok(Found {
-        cycles,
         header,
         newest_at,
         is_rescued,
+        complaint: compared.complaint(),
+        files: compared.files,
     })
 }
 
@@ -199,22 +208,34 @@ fn wrong(config: &SetConfig, dir: &Path, why: String) -> Error {
     }
 }
 
-/// The newest sound header, and where it lies in its file.
-fn newest(opening: &Opening<'_>, dir: &Path, cycles: &[u32]) -> Result<Option<(FileHeader, u64)>> {
-    for cycle in cycles.iter().rev() {
-        let path = path_of(dir, *cycle);
+/// The newest sound header of the set, and where it lies in its file: the one that was written last, whatever the name of its
+/// file.  Where none is of this set, another: who opens it is told whose it is.
+fn newest(
+    opening: &Opening<'_>,
+    config: &SetConfig,
+    dir: &Path,
+    names: &[u32],
+) -> Result<Option<(FileHeader, u64)>> {
+    let (mut newest, mut other) = (None::<(FileHeader, u64)>, None);
+    for name in names.iter().rev().take(SEGMENTS_COMPARED_MAX) {
+        let path = path_of(dir, *name);
         let file = opening.disk.open(&path, OpenMode::Read)?;
-        match read_headers(file.as_ref())? {
-            Headers::Sound(header, at, complaint) => {
-                if let Some(complaint) = complaint {
-                    tracing::warn!(path = %path.display(), "{complaint}");
-                }
-                return Ok(Some((*header, at)));
-            }
-            _ => tracing::error!(path = %path.display(), "neither header of a segment can be used"),
+        let Headers::Sound(header, at, complaint) = header_in(file.as_ref())? else {
+            continue;
+        };
+        if let Some(complaint) = complaint {
+            tracing::warn!(path = %path.display(), "{complaint}");
+        }
+        if header.spool != opening.spool || header.name != config.name {
+            other.get_or_insert((*header, at));
+        } else if newest
+            .as_ref()
+            .is_none_or(|(newest, _)| newest.generation < header.generation)
+        {
+            newest = Some((*header, at));
         }
     }
-    Ok(None)
+    Ok(newest.or(other))
 }
 
 /// The header that the first file of a new set will have, or of one whose files are all gone.

@@ -246,6 +246,15 @@ impl StorageMethod for SegmentSet {
             // What was in it is gone; nothing is written in front of where it ended.
             self.filling.leave_file();
         }
+        // Into a file that is not what its name says nothing is written.
+        let mut cycle = self.filling.cycle();
+        while !self.files.may_write(cycle) {
+            self.filling.leave_file();
+            if self.filling.cycle() == cycle {
+                break;
+            }
+            cycle = self.filling.cycle();
+        }
         if let Err(error) = self.files.sync(cycle.saturating_sub(1)..=cycle) {
             tracing::error!(%error, set = buffer.name, "the set is suspended");
             buffer.suspend(&error.to_string());

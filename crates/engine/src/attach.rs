@@ -96,19 +96,21 @@ struct Walk {
 }
 
 impl Walk {
-    /// `None`: there is no file.
-    fn new(mut later: Alone, takes_all: bool) -> Result<Option<Self>, Error> {
-        let Some(reader) = later.next().transpose()? else {
-            return Ok(None);
-        };
-        Ok(Some(Self {
+    /// `None`: there is no file that can be opened.
+    fn new(mut later: Alone, takes_all: bool, report: &mut Attached) -> Option<Self> {
+        let mut opened = later.by_ref().filter_map(|file| {
+            file.inspect_err(|error| report.unreadable.push(error.to_string()))
+                .ok()
+        });
+        let reader = opened.next()?;
+        Some(Self {
             scan: Arc::clone(&reader).scan(ScanRange::Live),
             reader,
             later,
             here: None,
             before: 0,
             takes_all,
-        }))
+        })
     }
 
     fn octets_read(&self) -> u64 {
@@ -117,6 +119,11 @@ impl Walk {
 
     /// Counts a damaged place, and names it.
     fn damaged(&self, found: &Scanned, report: &mut Attached) {
+        let cut_at = self.reader.cut_at();
+        if matches!(found, Scanned::Damaged { to, .. } if cut_at.is_some_and(|at| at < *to)) {
+            // It is told when the rest was read.
+            return;
+        }
         report.damaged += 1;
         if report.places.len() >= PLACES_NAMED_MAX {
             return;
@@ -130,6 +137,19 @@ impl Walk {
         };
         let path = self.reader.facts().path;
         report.places.push(format!("{path}: {what}"));
+    }
+
+    /// Counts what was cut off a file, once it was read up to there.
+    fn cut(&self, report: &mut Attached) {
+        let Some(at) = self.reader.cut_at() else {
+            return;
+        };
+        report.damaged += 1;
+        if report.places.len() < PLACES_NAMED_MAX {
+            let path = self.reader.facts().path;
+            let place = format!("{path}: nothing can be read from {at:#x} on: it was cut");
+            report.places.push(place);
+        }
     }
 
     /// What is wrong with an article.
@@ -168,6 +188,7 @@ impl Walk {
         loop {
             match self.scan.step() {
                 Ok(None) => {
+                    self.cut(report);
                     if !self.turn(report) {
                         return;
                     }
@@ -233,15 +254,16 @@ impl Engine {
             return Err(Error::Stopping);
         }
         let (mut walks, mut total) = (Vec::new(), 0);
+        let mut report = Attached::default();
         for path in &what.paths {
             let files = open_alone(&self.shared.disk, path)?;
             total += files.octets();
-            walks.extend(Walk::new(files, what.withdrawn)?);
+            walks.extend(Walk::new(files, what.withdrawn, &mut report));
         }
         let mut attach = Attach {
             engine: self,
             what,
-            report: Attached::default(),
+            report,
             highs: HashMap::new(),
             sink: Arc::new(Connection::new(ConnectionId(u64::MAX), None, None)),
             batch: None,

@@ -52,7 +52,9 @@ mod roll_forward;
 mod room;
 mod scrub;
 mod scrub_bits;
+mod scrub_cards;
 mod scrub_left;
+mod scrub_packed;
 mod scrub_state;
 mod scrub_strays;
 mod sequencer;
@@ -103,6 +105,7 @@ pub use report::{
 };
 pub use requests::{GroupChange, GroupSpec};
 pub use room::{DiskRoom, MEMORY_TIMES_MAX};
+pub use scrub_cards::PLACES_MAX as CARDS_BESIDE_MAX;
 pub use scrub_state::KNOWN_MAX as DAMAGED_KNOWN_MAX;
 pub use scrub_strays::STRAYS_AT_ONCE;
 pub use spool::SPOOL_FILE;

@@ -61,6 +61,16 @@ pub(crate) mod kind {
     pub(crate) const REPACKED: u8 = 19;
 }
 
+/// Where the article or the copy lies of which a record tells, if it tells of one.
+pub(crate) fn token_in(record: &newsreel_journal::Record<'_>) -> Option<Token> {
+    let (sequence, payload) = (record.sequence, record.payload);
+    match record.kind {
+        kind::COPY => Some(CopyRecord::decode(sequence, payload).ok()?.token),
+        kind::ARTICLE => Some(ArticleRecord::decode(sequence, payload).ok()?.token),
+        _ => None,
+    }
+}
+
 /// An accepted article, as the log tells it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ArticleRecord<'a> {

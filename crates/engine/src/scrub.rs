@@ -22,6 +22,7 @@ use crate::report::{Damage, ScrubReport, ScrubStatus, ScrubbedBuffer};
 use crate::requests::Request;
 use crate::scrub_bits::Bits;
 use crate::scrub_left::LeftOver;
+use crate::scrub_packed::Undone;
 use crate::scrub_state::{KNOWN_MAX, ScrubState, Tally};
 use crate::scrub_strays::Strays;
 use crate::sequencer::Event;
@@ -71,19 +72,67 @@ fn scrub_buffer(
     scrubber: &mut dyn Scrubber,
 ) -> Result<bool, StoreError> {
     mend_header(shared, buffer, scrubber);
-    let facts = buffer.facts();
-    let until = Position::checked(facts.cycle, facts.free_offset).unwrap_or_default();
+    // Where each article is a file, what is damaged is told when it is known whether the files make up for it.
+    let mut seen = Seen::new(buffer.id());
+    seen.holds = buffer.removes_files();
+    let mut counted = 0;
+    let at = walk_buffer(
+        shared,
+        buffer,
+        from,
+        pace,
+        (&mut *scrubber, &mut seen, &mut counted),
+    );
+    let mut strays = Strays::of(shared, buffer);
+    let looked = match (&at, &mut strays) {
+        (Ok(Some(at)), Some(strays)) => look_for_strays(shared, strays, *at, pace, scrubber),
+        (Ok(at), _) => Ok(at.is_some()),
+        (Err(_), _) => Ok(false),
+    };
+    let restored = strays.as_ref().map_or(0, Strays::restored);
+    if let Ok(true) = looked {
+        for what in strays.map(Strays::told).unwrap_or_default() {
+            scrubber.mended(what);
+        }
+    }
+    if restored == 0 || !matches!(looked, Ok(true)) {
+        seen.tell_held(shared, scrubber);
+        return at.and(looked);
+    }
+    // What it met before is met again, if it is damaged still.
+    seen = Seen::new(buffer.id());
+    let at = walk_buffer(
+        shared,
+        buffer,
+        from,
+        pace,
+        (scrubber, &mut seen, &mut counted),
+    )?;
+    Ok(at.is_some())
+}
+
+/// Compares what is alive in a buffer; where that ended, `None` where it was told to stop.  `counted` articles were counted before and
+/// are not counted again.
+fn walk_buffer(
+    shared: &Shared,
+    buffer: &Arc<dyn BufferReader>,
+    from: Position,
+    pace: &mut Pace,
+    (scrubber, seen, counted): (&mut dyn Scrubber, &mut Seen, &mut u64),
+) -> Result<Option<Position>, StoreError> {
+    let until = newest_in(buffer);
     let mut walk = Walk::new(shared, buffer, from);
-    let (mut articles, mut counted) = (0, 0);
+    let mut articles = 0;
+    let (mut octets_counted, mut before) = (0, *counted);
     let mut again = Again::default();
     let mut bits = Bits::new(walk.at());
     let (mut is_overtaken, mut is_over) = (false, false);
-    let mut seen = Seen::new(buffer.id());
     let mut left = LeftOver::new(shared, buffer);
+    let mut undone = Undone::default();
     while !is_over {
         if walk.at() < buffer.floor() {
             walk = Walk::new(shared, buffer, buffer.floor());
-            (is_overtaken, counted) = (true, 0);
+            (is_overtaken, octets_counted) = (true, 0);
             bits.restart(walk.at());
         }
         // By itself a walk ends at what was the newest when it began.
@@ -93,7 +142,8 @@ fn scrub_buffer(
         match met {
             None => is_over = true,
             Some(Met::Sound { token, id_hash, .. }) => {
-                articles += u64::from(!is_left);
+                articles += u64::from(!is_left && before == 0);
+                before = before.saturating_sub(u64::from(!is_left));
                 bits.starts.push((token, id_hash));
                 again.is_sound(buffer, token.position(), scrubber);
             }
@@ -102,7 +152,9 @@ fn scrub_buffer(
                     continue;
                 }
                 bits.is_unsure = true;
-                seen.damage(shared, at, *damage, scrubber);
+                if !undone.is_one_more(buffer, at, &damage) {
+                    seen.damage(shared, at, *damage, scrubber);
+                }
             }
             Some(Met::Removed(token, damage)) => {
                 if !scrubber.removed(&token) {
@@ -111,53 +163,57 @@ fn scrub_buffer(
             }
             Some(Met::Passed | Met::Unwanted { .. }) => {}
         }
-        let octets = walk.octets_read() - counted;
+        let octets = walk.octets_read() - octets_counted;
         if octets == 0 && !is_over {
             continue;
         }
-        counted += octets;
+        octets_counted += octets;
+        *counted += articles;
         bits.look(shared, buffer, walk.at());
-        let piece = Piece {
-            at: walk.at(),
-            passed: walk.octets_passed(),
-            tally: shared.scrubbed(std::mem::take(&mut articles), octets),
-            pause: pace.pause(octets, shared.clock.monotonic()),
-        };
+        let tally = shared.scrubbed(std::mem::take(&mut articles), octets);
+        let piece = piece(shared, (walk.at(), walk.octets_passed()), tally, pace);
         if !scrubber.passed(&piece) {
-            return Ok(false);
+            return Ok(None);
         }
     }
-    for what in [bits.told(buffer.name()), left.end()].into_iter().flatten() {
+    let told = [bits.told(buffer.name()), left.end()].into_iter().flatten();
+    for what in told.chain(undone.told(buffer.name())) {
         scrubber.mended(what);
     }
     seen.tell(shared, from..walk.at());
-    look_for_strays(shared, buffer, &walk, pace, scrubber)
+    Ok(Some(walk.at()))
 }
 
-/// Looks through the files of a set for those to which no card leads.  Says whether it came to the end.
+/// What is to be told of so much, up to there.
+fn piece(shared: &Shared, (at, passed): (Position, u64), tally: Tally, pace: &mut Pace) -> Piece {
+    Piece {
+        at,
+        passed,
+        tally,
+        pause: pace.pause(tally.octets, shared.clock.monotonic()),
+    }
+}
+
+/// Behind the newest article of a buffer.
+fn newest_in(buffer: &Arc<dyn BufferReader>) -> Position {
+    let facts = buffer.facts();
+    Position::checked(facts.cycle, facts.free_offset).unwrap_or_default()
+}
+
+/// Looks through the files of a set for those to which no card leads, behind a walk that ended there.  Says whether it came to the end.
 fn look_for_strays(
     shared: &Shared,
-    buffer: &Arc<dyn BufferReader>,
-    walk: &Walk<'_>,
+    strays: &mut Strays<'_>,
+    at: Position,
     pace: &mut Pace,
     scrubber: &mut dyn Scrubber,
 ) -> Result<bool, StoreError> {
-    let Some(mut strays) = Strays::of(shared, buffer) else {
-        return Ok(true);
-    };
     while let Some(octets) = strays.step()? {
-        let piece = Piece {
-            at: walk.at(),
-            passed: walk.octets_passed(),
-            tally: shared.scrubbed(0, octets),
-            pause: pace.pause(octets, shared.clock.monotonic()),
-        };
+        let tally = shared.scrubbed(0, octets);
+        let piece = piece(shared, (at, u64::MAX), tally, pace);
         if !scrubber.passed(&piece) {
             return Ok(false);
         }
-    }
-    for what in strays.told() {
-        scrubber.mended(what);
     }
     Ok(true)
 }
@@ -166,6 +222,9 @@ fn look_for_strays(
 struct Seen {
     buffer: BufferId,
     damaged: BTreeSet<Position>,
+    /// It is not told yet, and kept here.
+    holds: bool,
+    held: Vec<(Position, Damage)>,
 }
 
 impl Seen {
@@ -173,6 +232,16 @@ impl Seen {
         Self {
             buffer,
             damaged: BTreeSet::new(),
+            holds: false,
+            held: Vec::new(),
+        }
+    }
+
+    /// Tells what was kept.
+    fn tell_held(&mut self, shared: &Shared, scrubber: &mut dyn Scrubber) {
+        self.holds = false;
+        for (at, damage) in std::mem::take(&mut self.held) {
+            self.damage(shared, at, damage, scrubber);
         }
     }
 
@@ -185,6 +254,13 @@ impl Seen {
     ) {
         if self.damaged.len() <= KNOWN_MAX {
             self.damaged.insert(at);
+        }
+        if self.holds {
+            self.held.push((at, damage));
+            if self.held.len() > KNOWN_MAX {
+                self.tell_held(shared, scrubber);
+            }
+            return;
         }
         shared.found_damaged((self.buffer, at), &damage);
         scrubber.damaged(damage);

@@ -13,6 +13,7 @@ use newsreel_wire::MessageId;
 use newsreel_wire::article::{Headers, Known};
 
 use crate::requests::Request;
+use crate::scrub_cards::LostCards;
 use crate::shared::Shared;
 
 /// So many files are kept in mind, to be looked at again.
@@ -24,6 +25,7 @@ pub(crate) struct Strays<'a> {
     shared: &'a Shared,
     buffer: &'a Arc<dyn BufferReader>,
     files: Box<dyn FileWalk>,
+    lost: LostCards<'a>,
     text: Vec<u8>,
     met: Vec<(Lying, Option<String>)>,
     removed: u64,
@@ -39,6 +41,7 @@ impl<'a> Strays<'a> {
             shared,
             buffer,
             files: Arc::clone(buffer).files()?,
+            lost: LostCards::new(shared, buffer),
             text: Vec::new(),
             met: Vec::new(),
             removed: 0,
@@ -50,13 +53,21 @@ impl<'a> Strays<'a> {
     /// Looks at one file more; how many octets were read, `None` at the end.
     pub(crate) fn step(&mut self) -> Result<Option<u64>, StoreError> {
         let Some(file) = self.files.step(&mut self.text)? else {
+            self.lost.restore();
             self.settle();
             return Ok(None);
         };
         let headers = Headers::scan_stored(&self.text).ok();
-        let id = headers.and_then(|headers| headers.content(Known::MessageId));
+        let id = headers
+            .as_ref()
+            .and_then(|headers| headers.content(Known::MessageId));
         let id = id.map(|id| String::from_utf8_lossy(id).into_owned());
-        if self.whose(&file, &self.text, id.as_deref()) != FileOf::Article {
+        let is_known = self.whose(&file, &self.text, id.as_deref()) == FileOf::Article;
+        let is_lost = match headers.filter(|_| !is_known) {
+            Some(headers) => self.lost.is_of_one(&file, &headers)?,
+            None => false,
+        };
+        if !is_known && !is_lost {
             self.met.push((file, id));
             if self.met.len() >= STRAYS_AT_ONCE {
                 self.settle();
@@ -101,10 +112,21 @@ impl<'a> Strays<'a> {
         }
     }
 
+    /// So many files have their cards again.
+    pub(crate) const fn restored(&self) -> u64 {
+        self.lost.made()
+    }
+
     /// What was met.
     pub(crate) fn told(self) -> Vec<String> {
         let buffer = self.buffer.name();
         let mut told = Vec::new();
+        if self.restored() > 0 {
+            told.push(format!(
+                "articles whose cards were lost: {}; their cards were made again from their files, and they are served again",
+                self.restored()
+            ));
+        }
         if self.removed > 0 {
             told.push(format!(
                 "files that are copies of articles which have their own, left by a power cut: {}; they were removed",

@@ -14,7 +14,7 @@ use newsreel_wire::{
     ArticleNumber, GroupId, IdHash, MessageId, Position, Sequence, Token, TokenText, xref,
 };
 
-use crate::record::{ArticleRecord, CopyRecord, kind};
+use crate::record::{ArticleRecord, kind, token_in};
 use crate::report::Damage;
 use crate::shared::Shared;
 
@@ -227,11 +227,7 @@ impl<'a> Walk<'a> {
 
     /// Whether the log has this article under this sequence, as it came or as the copy of one that moved.
     fn is_logged(&self, token: &Token, sequence: Sequence) -> bool {
-        let logged = self.record(sequence, |record| match record.kind {
-            kind::COPY => Some(CopyRecord::decode(sequence, record.payload).ok()?.token),
-            kind::ARTICLE => Some(ArticleRecord::decode(sequence, record.payload).ok()?.token),
-            _ => None,
-        });
+        let logged = self.record(sequence, token_in);
         logged.is_some_and(|logged| logged.same_place(token))
     }
 

@@ -1,7 +1,8 @@
 //! Articles of whatever spool, opened by the path of their file or directory alone: read, and never written.
 //!
 //! No spool is needed, no log and no configuration.  What a file is follows from where it lies: one in a directory
-//! [`CATALOGUE`] has cards, and their articles are files in the directory above.
+//! [`CATALOGUE`] has cards, and their articles are files in the directory above.  A directory without one, or of which that is damaged,
+//! is one of files to which no cards lead.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ use crate::config::FileFormat;
 use crate::error::{Error, Result};
 use crate::files::card::Card;
 use crate::files::folder::Folder;
+use crate::files::loose::Loose;
 use crate::files::reader::FileReader;
 use crate::files::roots::Roots;
 use crate::files::{CATALOGUE, CATALOGUE_OCTETS};
@@ -25,8 +27,10 @@ use crate::records::buffer::Buffer;
 pub struct Alone {
     disk: Arc<dyn Disk>,
     /// Opened at once, so that what is nothing of the kind is found out before anything is done.
-    first: Option<Arc<dyn BufferReader>>,
+    first: Option<Result<Arc<dyn BufferReader>>>,
     later: std::vec::IntoIter<PathBuf>,
+    /// Files to which no cards lead, behind those.
+    loose: Option<Loose>,
     octets: u64,
 }
 
@@ -43,8 +47,11 @@ impl Iterator for Alone {
 
     fn next(&mut self) -> Option<Self::Item> {
         match self.first.take() {
-            Some(first) => Some(Ok(first)),
-            None => Some(open_file(&self.disk, &self.later.next()?)),
+            Some(first) => Some(first),
+            None => match self.later.next() {
+                Some(path) => Some(open_file(&self.disk, &path)),
+                None => Some(Ok(Arc::new(self.loose.take()?))),
+            },
         }
     }
 }
@@ -53,23 +60,25 @@ impl Iterator for Alone {
 /// Everything in them that was not overwritten since can be read and walked.
 ///
 /// # Errors
-/// When it cannot be read, is nothing of the kind, or nothing in the first file tells how to read it.
+/// When it cannot be read, is nothing of the kind, or is one file of which nothing tells how to read it.
 pub fn open_alone(disk: &Arc<dyn Disk>, path: &Path) -> Result<Alone> {
-    let files = files_of(disk.as_ref(), path)?;
+    let (files, loose) = files_of(disk, path)?;
     let mut octets = 0_u64;
     for path in &files {
         let len = disk.open(path, OpenMode::Read)?.len()?;
         octets = octets.saturating_add(len);
     }
+    let is_one = files.len() == 1;
     let mut later = files.into_iter();
-    let first = later
-        .next()
-        .map(|path| open_file(disk, &path))
-        .transpose()?;
+    let first = match later.next().map(|path| open_file(disk, &path)) {
+        Some(Err(error)) if is_one && loose.is_none() => return Err(error),
+        first => first,
+    };
     Ok(Alone {
         disk: Arc::clone(disk),
         first,
         later,
+        loose,
         octets,
     })
 }
@@ -79,6 +88,7 @@ fn open_file(disk: &Arc<dyn Disk>, path: &Path) -> Result<Arc<dyn BufferReader>>
     Ok(match folder_of(path) {
         Some(dir) => Arc::new(FileReader {
             cards: buffer,
+            naming: None,
             folder: Arc::new(Folder {
                 roots: Roots::open(disk, dir, &dir.join(CATALOGUE), false)?,
                 disk: Arc::clone(disk),
@@ -98,22 +108,50 @@ fn open_file(disk: &Arc<dyn Disk>, path: &Path) -> Result<Arc<dyn BufferReader>>
     })
 }
 
-/// The files of records at a path.
-fn files_of(disk: &dyn Disk, path: &Path) -> Result<Vec<PathBuf>> {
+/// The files of records at a path, and the files of articles there to which no cards lead.
+fn files_of(disk: &Arc<dyn Disk>, path: &Path) -> Result<(Vec<PathBuf>, Option<Loose>)> {
     if disk.list(path).is_err() {
         // No directory: whether it is a file is found out when it is opened.
-        return Ok(vec![path.to_path_buf()]);
+        return Ok((vec![path.to_path_buf()], None));
     }
     let catalogue = path.join(CATALOGUE);
-    let dir = match disk.exists(&catalogue)? {
-        true => &catalogue,
-        false => path,
+    let has_cards = disk.exists(&catalogue)?;
+    let dir = if has_cards { &catalogue } else { path };
+    let files = segment::files_in(disk.as_ref(), dir)?;
+    let loose = match files.is_empty() || has_cards && is_hurt(disk, &files) {
+        true => Loose::open(disk, path)?,
+        false => None,
     };
-    let files = segment::files_in(disk, dir)?;
-    match files.is_empty() {
+    match files.is_empty() && loose.is_none() {
         true => Err(wrong(path, "no articles of a set lie in this directory")),
-        false => Ok(files),
+        false => Ok((files, loose)),
     }
+}
+
+/// Whether cards of a catalogue are lost, as far as its files tell.
+fn is_hurt(disk: &Arc<dyn Disk>, files: &[PathBuf]) -> bool {
+    let number = |path: Option<&PathBuf>| {
+        let name = path.and_then(|path| path.file_stem()?.to_str());
+        name.and_then(|name| name.parse::<usize>().ok())
+    };
+    let (first, last) = (number(files.first()), number(files.last()));
+    let follow = |(first, last)| last - first + 1 == files.len();
+    let mut has_any = false;
+    let is_whole = |path: &PathBuf| {
+        let Ok(cards) = cnfs::open_file(disk.as_ref(), path) else {
+            return false;
+        };
+        let mut scan = cards.scan(ScanRange::Live);
+        loop {
+            match scan.step() {
+                Ok(None) => return true,
+                Ok(Some(Scanned::Passed)) => {}
+                Ok(Some(Scanned::Record { sound: true, .. })) => has_any = true,
+                Ok(Some(_)) | Err(_) => return false,
+            }
+        }
+    };
+    !first.zip(last).is_some_and(follow) || !files.iter().all(is_whole) || !has_any
 }
 
 /// Where the articles of a file lie whose records are cards, by its path.

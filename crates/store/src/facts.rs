@@ -4,7 +4,7 @@ use newsreel_wire::{Position, Sequence, UnixTime};
 use serde::Serialize;
 
 /// One buffer in figures.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Default)]
 pub struct BufferFacts {
     /// Its name, as in the text form of tokens.
     pub name: String,

@@ -34,7 +34,10 @@ pub use facts::{BufferFacts, Oldest, PlannedBuffer};
 pub use files::CATALOGUE_OCTETS;
 pub use files::card::NAME_OCTETS_MAX;
 pub use files::folder::COLLISIONS_MAX;
+pub use files::loose::{DEPTH_MAX, ORDERED_AT_ONCE};
+pub use files::lost::FRONTS_MAX;
 pub use files::removal::REFUSED_MAX;
+pub use files::restore::Cards;
 pub use method::{
     BatchWrite, Blocking, BufferReader, CheckpointWrite, FileOf, FileWalk, KeptArticle, Left,
     Lying, Marks, Missing, Place, RecordScan, Removed, Reservation, ScanRange, Scanned,
@@ -43,6 +46,7 @@ pub use method::{
 pub use methods::cnfs::{ARTICLE_OCTETS_MAX, CreateProgress, Enlargement, RUN_OCTETS, STARTS_MAX};
 pub use methods::segment::{OPEN_SEGMENTS_MAX, SEGMENTS_COMPARED_MAX};
 pub use reader::StoreReader;
+pub use records::packing::DICTIONARY_LOST;
 pub use register::{OCTETS_MAX as REGISTER_OCTETS_MAX, WAS_DROPPED, register_damage};
 pub use retirement::Retirement;
 pub use rules::{Chosen, RuleNote, RuleSubject, Rules};

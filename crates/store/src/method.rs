@@ -16,6 +16,7 @@ use crate::addition::NewBuffer;
 use crate::config::FileFormat;
 use crate::error::{PlaceError, ReadError, Result};
 use crate::facts::BufferFacts;
+use crate::files::restore::Cards;
 use crate::methods::cnfs::Enlargement;
 
 /// What takes nothing because its disk failed is tried again after so many seconds.
@@ -291,6 +292,11 @@ pub trait BufferReader: Send + Sync + Debug {
     /// The set it belongs to.
     fn set(&self) -> SetId;
 
+    /// Where a file ends that somebody cut and of which what is left is read.
+    fn cut_at(&self) -> Option<u64> {
+        None
+    }
+
     /// Positions below this are gone; it never falls.
     fn floor(&self) -> Position;
 
@@ -349,6 +355,17 @@ pub trait BufferReader: Send + Sync + Debug {
     /// Whether a file in the directory of its set is the file of this article; `front` is the front of it in wire form, or nothing.
     fn is_file_of(&self, _file: &Lying, _front: &[u8], _token: &Token) -> FileOf {
         FileOf::Unknown
+    }
+
+    /// The record of the card that an article had, made again from a file, if that card cannot be read any more and this is the file of
+    /// the article; of its place all but the text is told.
+    fn card_again(&self, _file: &Lying, _place: &Place<'_>, _token: &Token) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// What writes such cards into their places; to be carried out on the thread of commits.  None where nothing may be written.
+    fn restoring(self: Arc<Self>, _cards: Cards) -> Option<Box<dyn BatchWrite>> {
+        None
     }
 
     /// Removes a file that is [`FileOf::Copy`].

@@ -436,6 +436,19 @@ fn of_articles_in_files() -> Vec<Fixed> {
             "behind so many it waits for the commit under way, looks again, and goes on",
         ),
         row(
+            "Places by which a scrub tells the sequences of lost cards",
+            format!(
+                "{} of the cards that are there, and of the log",
+                newsreel_engine::CARDS_BESIDE_MAX
+            ),
+            "a megabyte each; of more some are left out, and the log is read again between two of them",
+        ),
+        row(
+            "Files of a catalogue whose fronts a start looks at",
+            format!("the {} newest", newsreel_store::FRONTS_MAX),
+            "so that a start is short; what is wrong in older ones the scrub meets",
+        ),
+        row(
             "The name of an article's file",
             octets(newsreel_store::NAME_OCTETS_MAX as u64),
             "the system's longest path is 4096 octets, the directory of the set included",
@@ -449,6 +462,16 @@ fn of_buffers() -> Vec<Fixed> {
             "Articles that `store attach` remembers",
             format!("{} of them", newsreel_engine::THOUGHT_OF_MAX),
             "so that its dry run tells copies among what is attached as known; some 100 MB, and copies of later ones count as taken",
+        ),
+        row(
+            "Files without cards that `store attach` brings into the order of their numbers at once",
+            format!("{} files", newsreel_store::ORDERED_AT_ONCE),
+            "some tens of MB; before that they are in the order in which they were written",
+        ),
+        row(
+            "Directories one in the other in which files without cards are looked for",
+            newsreel_store::DEPTH_MAX.to_string(),
+            "symbolic links may lead in a circle; the names of groups are shorter",
         ),
         row(
             "Message-ids that `store list` looks at to count articles",

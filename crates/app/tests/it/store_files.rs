@@ -71,7 +71,9 @@ fn dumped(path: &Path) -> Vec<Value> {
 }
 
 fn dumped_with(path: &Path, words: &[&str]) -> Vec<Value> {
-    let text = said(run(&[&["dump", "--json"], words].concat(), path)).unwrap();
+    // What can be read is told, also where something cannot.
+    let output = run(&[&["dump", "--json"], words].concat(), path);
+    let text = String::from_utf8(output.stdout).unwrap();
     let lines = text.lines().map(serde_json::from_str);
     lines.collect::<Result<_, _>>().unwrap()
 }
@@ -206,6 +208,7 @@ fn damage_in_a_file_is_named_and_costs_what_it_touches() {
     let batch = run(&["export"], &ring);
     let marks = batch.stdout.windows(8).filter(|found| found == b"#! rnews");
     assert_eq!(marks.count(), before.len() - 1);
+    assert_eq!(batch.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&batch.stderr).contains("damaged"));
     // Both headers gone: the records tell how to read it.
     file.write_at(&[b'?'; 8192], 0).unwrap();
@@ -221,6 +224,41 @@ fn damage_in_a_file_is_named_and_costs_what_it_touches() {
         text.display()
     );
     assert!(error.ends_with(&why), "{error}");
+}
+
+/// Nothing was given of a file that somebody had cut, though most of its records were whole.
+#[test]
+fn of_a_file_that_was_cut_all_in_front_of_the_cut_is_given() {
+    let (_spool, ring, pile) = left();
+    for path in [&ring, &pile] {
+        let all = dumped(path);
+        let end_of = |record: &Value| {
+            let token = record["token"].as_str().unwrap();
+            let offset = token.split(':').nth(1).unwrap();
+            let offset = u64::from_str_radix(offset, 16).unwrap();
+            offset + 64 + record["octets"].as_u64().unwrap()
+        };
+        let cut = all.iter().map(end_of).max().unwrap() - 10;
+        let cut = cut.min(300_001);
+        let file = RealDisk.open(path, OpenMode::ReadWrite).unwrap();
+        file.set_len(cut).unwrap();
+        let is_whole = |record: &&Value| end_of(record) <= cut;
+        let left: Vec<Value> = all.iter().filter(is_whole).cloned().collect();
+        assert!(!left.is_empty() && left.len() < all.len());
+        assert_eq!(ids(&dumped(path)), ids(&left));
+        for words in [&["dump"][..], &["verify"], &["export"]] {
+            let output = run(words, path);
+            assert_eq!(output.status.code(), Some(1), "{words:?}");
+            let told = [output.stdout, output.stderr].concat();
+            let told = String::from_utf8_lossy(&told).into_owned();
+            let is_told = told.contains("nothing can be read from 0x")
+                && told.contains("it was cut: of 1048576 octets");
+            assert!(is_told, "{words:?}: {told}");
+            if words == ["export"] {
+                assert_eq!(told.matches("#! rnews").count(), left.len());
+            }
+        }
+    }
 }
 
 /// One of the files in the directories below.
@@ -265,7 +303,9 @@ fn a_directory_of_articles_as_files_tells_what_lies_in_it() {
         (&report[0]["damaged"], &report[0]["articles"]),
         (&1.into(), &9.into())
     );
-    let error = said(run(&["verify"], spool.folder())).unwrap_err();
+    let empty = spool.folder().join("empty");
+    RealDisk.create_dir_all(&empty).unwrap();
+    let error = said(run(&["verify"], &empty)).unwrap_err();
     assert!(error.contains("no articles of a set"), "{error}");
     // Cards are no articles, wherever their file is brought.
     let away = spool.folder().join("00000001.seg");

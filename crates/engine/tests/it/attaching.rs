@@ -376,3 +376,135 @@ async fn the_files_of_a_set_are_opened_one_at_a_time() {
     assert_eq!(rest.unreadable.len(), 1, "{rest:?}");
     assert_eq!(rest.taken, all.taken - lost);
 }
+
+/// Copies all files below a directory to another disk, but for catalogues.
+fn copy_files(from: &dyn Disk, dir: &Path, to: &dyn Disk, target: &Path) {
+    to.create_dir_all(target).unwrap();
+    for entry in from.list(dir).unwrap() {
+        let (path, copy) = (dir.join(&entry.name), target.join(&entry.name));
+        match entry.is_dir {
+            true if entry.name == ".catalogue" => {}
+            true => copy_files(from, &path, to, &copy),
+            false => {
+                let octets = newsreel_host::read_whole(from, &path, 1 << 20).unwrap();
+                let file = to.open(&copy, OpenMode::CreateNew).unwrap();
+                file.write_at(&octets, 0).unwrap();
+            }
+        }
+    }
+}
+
+/// A directory of articles without its catalogue could not be taken in, though each file says all that is needed.
+#[tokio::test]
+async fn files_to_which_no_cards_lead_are_taken_in() {
+    for (method, format) in [
+        ("tradspool", "native"),
+        ("tradspool", "wire"),
+        ("md5spool", "native"),
+    ] {
+        let mut there = config(ROOM);
+        let set = &mut there.store.sets[0];
+        set.buffers.clear();
+        method.clone_into(&mut set.method);
+        set.format = Some(match format {
+            "wire" => newsreel_store::FileFormat::Wire,
+            _ => newsreel_store::FileFormat::Native,
+        });
+        there.store.buffers.clear();
+        let old = World::new(there);
+        let articles: Vec<_> = (0..300).map(filled).collect();
+        let outcomes = old.send(&articles).await;
+        assert!(outcomes.iter().all(|it| *it == Outcome::Accepted));
+        let gone = [ArticleRef::Id("<7@t.example>".to_owned())];
+        old.engine.withdraw(&gone, Reason::Cancelled).unwrap();
+        old.send(&[filled(300)]).await;
+        let mut lines = Vec::new();
+        for group in GROUPS {
+            lines.push(old.lines(group).await);
+        }
+        let disk = MemoryDisk::new();
+        let dir = Path::new("/spool/articles/main");
+        copy_files(old.disk.as_ref(), dir, &disk, Path::new("/elsewhere"));
+        let world = World::on(Arc::new(disk), config(ROOM));
+        let paths = [PathBuf::from("/elsewhere")];
+        for dry_run in [true, false] {
+            let report = attach(&world, &paths, false, dry_run);
+            let told = (report.taken, report.renumbered, report.damaged);
+            assert_eq!(told, (300, 0, 0), "{method} {format}: {report:?}");
+            assert_eq!(report.refused.len(), 0, "{report:?}");
+        }
+        for (group, lines) in GROUPS.iter().zip(&lines) {
+            assert_eq!(
+                &world.lines(group).await,
+                lines,
+                "{method} {format}, {group}"
+            );
+        }
+        for n in [0, 8, 299, 300] {
+            let id = format!("<{n}@t.example>");
+            assert_eq!(
+                world.by_id(&id).await,
+                old.by_id(&id).await,
+                "{method} {format}"
+            );
+        }
+        assert!(world.by_id("<7@t.example>").await.is_none());
+        assert_eq!(world.problems(), Vec::<String>::new());
+        assert_eq!(attach(&world, &paths, false, false).taken, 0);
+    }
+}
+
+/// As another server keeps them: some in wire form, some with no Xref, some that are no articles.
+#[tokio::test]
+async fn a_file_without_xref_has_the_number_that_is_its_name() {
+    let disk = MemoryDisk::new();
+    let write = |name: &str, octets: &[u8]| {
+        let path = Path::new("/elsewhere").join(name);
+        disk.create_dir_all(path.parent().unwrap()).unwrap();
+        let file = disk.open(&path, OpenMode::CreateNew).unwrap();
+        file.write_at(octets, 0).unwrap();
+    };
+    let text = |n: usize, xref: &str| {
+        let (_, text) = article(n, "misc.test");
+        let text = String::from_utf8(text).unwrap();
+        text.replacen("Subject: ", &format!("{xref}Subject: "), 1)
+    };
+    let native = |text: String| {
+        let text = text.strip_suffix(".\r\n").unwrap();
+        text.replace("\r\n..", "\r\n.").replace("\r\n", "\n")
+    };
+    write("misc/test/12", native(text(12, "")).as_bytes());
+    let xref = "Xref: inn.example misc.test:11 misc.other:900\r\n";
+    write("misc/test/11", text(11, xref).as_bytes());
+    write("misc/other/900", text(11, xref).as_bytes());
+    write(
+        "misc/other/899",
+        native(text(10, "Xref: inn.example misc.other:899\r\n")).as_bytes(),
+    );
+    write("misc/other/7", b"no article\n");
+    write("misc/other/.overview", b"12\tnothing\n");
+    let world = World::on(Arc::new(disk), config(ROOM));
+    let report = attach(&world, &[PathBuf::from("/elsewhere")], false, false);
+    let told = (
+        report.taken,
+        report.known,
+        report.renumbered,
+        report.damaged,
+    );
+    assert_eq!(told, (3, 1, 0, 1), "{report:?}");
+    let numbers = async |group: &str| {
+        let lines = world.lines(group).await;
+        let number = |line: &String| line.split('\t').next().unwrap().to_owned();
+        lines.iter().map(number).collect::<Vec<_>>()
+    };
+    assert_eq!(numbers("misc.test").await, ["11", "12"]);
+    assert_eq!(numbers("misc.other").await, ["899", "900"]);
+    for n in [10, 11, 12] {
+        let text = world.by_id(&format!("<{n}@t.example>")).await.unwrap();
+        assert!(
+            text.ends_with(&format!("Body of {n}\r\n..dots\r\n.\r\n")),
+            "{text}"
+        );
+    }
+    assert_eq!(world.problems(), Vec::<String>::new());
+}

@@ -438,6 +438,108 @@ async fn a_scrub_tells_of_files_without_cards_and_removes_copies_alone() {
     }
 }
 
+/// The catalogue has a single copy: where it was lost, so were all articles, though each of their files was there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_catalogue_is_made_again_from_the_files() {
+    const CARDS: &str = "/spool/articles/main/.catalogue/00000001.seg";
+    for (method, how) in methods().flat_map(|method| {
+        ["removed", "zeros", "cut", "rot", "all", "blank", "ruined"].map(|how| (method, how))
+    }) {
+        let memory = MemoryDisk::new();
+        let config = files_config(method, |set| {
+            set.layouts = match method {
+                "tradspool" => vec!["misc.other range2".to_owned()],
+                _ => Vec::new(),
+            };
+        });
+        let world = World::on(Arc::new(memory.clone()), config);
+        for n in 0..30 {
+            let groups = ["misc.test", "misc.test,misc.other"][n % 2];
+            assert_eq!(world.send(&[article(n, groups)]).await, [Outcome::Accepted]);
+            if n == 9 {
+                // The log does not go back so far, and the rest is in memory alone.
+                world.seal();
+            }
+        }
+        let outcomes = world.engine.withdraw(&ids(&[4]), Reason::Cancelled);
+        assert_eq!(outcomes.unwrap(), [const { Withdrawal::Done }; 1]);
+        assert_eq!(feed(&world, 30, 1).await, [Outcome::Accepted]);
+        let all: Vec<usize> = (0..31).filter(|n| *n != 4).collect();
+        assert_eq!(alive(&world, 31).await, all);
+        let (lines, made) = (world.lines("misc.test").await, names(&memory));
+        let (config, clock) = (world.config.clone(), Arc::clone(&world.clock));
+        drop(world);
+        let file = memory.open(Path::new(CARDS), OpenMode::ReadWrite).unwrap();
+        let cards_from = 12 << 10;
+        match how {
+            "removed" => memory.remove(Path::new(CARDS)).unwrap(),
+            "zeros" => {
+                let zeros = vec![0; (1 << 20) - cards_from];
+                file.write_at(&zeros, cards_from as u64).unwrap();
+            }
+            "cut" => file.set_len(20 << 10).unwrap(),
+            "blank" => file.write_at(&vec![0; 1 << 20], 0).unwrap(),
+            "ruined" => file.write_at(&vec![b'x'; 1 << 20], 0).unwrap(),
+            "rot" => {
+                let rot = vec![b'x'; 32 << 10];
+                file.write_at(&rot, cards_from as u64).unwrap();
+            }
+            _ => {
+                memory.remove(Path::new(CARDS)).unwrap();
+                let roots = Path::new(CARDS).with_file_name("roots");
+                if memory.exists(&roots).unwrap() {
+                    memory.remove(&roots).unwrap();
+                }
+            }
+        }
+        let world = open_on(Arc::new(memory.clone()), &config, &clock);
+        let at = format!("{method}, {how}");
+        let complaint = world.engine.status().buffers[0].state.clone();
+        assert!(
+            complaint.contains("its catalogue is damaged: of 1 files 1 ")
+                && complaint.contains("store scrub main"),
+            "{at}: {complaint}"
+        );
+        assert!(alive(&world, 31).await.len() < all.len(), "{at}");
+        // What is lost is gone from nowhere, also behind a checkpoint.
+        world.seal();
+        assert_eq!(world.lines("misc.test").await, lines, "{at}");
+        let report = world.engine.scrub(&[], 0, &mut |_, _| true).unwrap();
+        let told = report.headers.concat();
+        assert!(
+            told.contains("articles whose cards were lost: "),
+            "{at}: {told}"
+        );
+        assert!(!told.contains("no card leads"), "{at}: {told}");
+        // Whose card that was of which rot is left, and that no file makes up for, nobody can tell: it was a withdrawn article's.
+        let left = usize::from(how == "rot");
+        assert_eq!(
+            (report.damaged.len(), report.articles),
+            (left, 30),
+            "{at}: {report:?}"
+        );
+        assert_eq!(alive(&world, 31).await, all, "{at}");
+        assert_eq!(world.lines("misc.test").await, lines, "{at}");
+        assert_eq!(world.problems().len(), left, "{at}");
+        assert_eq!(names(&memory), made, "{at}");
+        let again = world.engine.scrub(&[], 0, &mut |_, _| true).unwrap();
+        assert_eq!((again.headers, again.damaged.len()), (vec![], left), "{at}");
+        assert_eq!(world.engine.status().buffers[0].state, "ok", "{at}");
+        // They are articles as before: they go with their files.
+        let world = world.restart();
+        assert_eq!(alive(&world, 31).await, all, "{at}");
+        assert_eq!(feed(&world, 31, 1).await, [Outcome::Accepted], "{at}");
+        let gone: Vec<usize> = all[..20].to_vec();
+        let outcomes = world.engine.withdraw(&ids(&gone), Reason::Cancelled);
+        assert_eq!(outcomes.unwrap(), [const { Withdrawal::Done }; 20], "{at}");
+        assert_eq!(feed(&world, 32, 1).await, [Outcome::Accepted], "{at}");
+        let odd = gone.iter().filter(|n| **n % 2 == 1).count();
+        let links = if method == "tradspool" { odd } else { 0 };
+        assert_eq!(names(&memory).len(), made.len() + 2 - 20 - links, "{at}");
+        assert_eq!(world.problems().len(), left, "{at}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn groups_are_directories_numbers_files_and_crossposts_links() {
     for format in [FileFormat::Native, FileFormat::Wire] {

@@ -580,3 +580,56 @@ async fn a_header_that_is_made_again_leaves_the_bitmap_as_it_is() {
         assert_eq!(world.problems(), Vec::<String>::new());
     }
 }
+
+/// Each of them was told by itself, a segment of articles one by one.
+#[tokio::test]
+async fn articles_without_their_dictionary_are_told_once() {
+    let mut config = config(2 << 20);
+    config.store.buffers.clear();
+    let set = &mut config.store.sets[0];
+    set.buffers.clear();
+    "segment".clone_into(&mut set.method);
+    (set.segment_octets, set.compression_level) = (8 << 20, Some(3));
+    let world = World::new(config);
+    let of_words = |n: usize| {
+        let (id, mut wire) = article(n, "misc.test");
+        wire.truncate(wire.len() - 3);
+        let mut fill = n as u64 + 1;
+        while wire.len() < 2500 {
+            fill = fill.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(7);
+            let word = (fill >> 33) % 300;
+            wire.extend_from_slice(format!("word-number-{word} ").as_bytes());
+            if fill >> 60 == 0 {
+                wire.extend_from_slice(b"\r\n");
+            }
+        }
+        wire.extend_from_slice(b"\r\n.\r\n");
+        (id, wire)
+    };
+    for n in 0..400 {
+        assert_eq!(world.send(&[of_words(n)]).await, [Outcome::Accepted]);
+    }
+    world.seal();
+    for n in 400..430 {
+        assert_eq!(world.send(&[of_words(n)]).await, [Outcome::Accepted]);
+    }
+    let path = Path::new("/spool/segments/main/00000001.seg");
+    let file = world.disk.open(path, OpenMode::ReadWrite).unwrap();
+    for copy in [8192, 16_384] {
+        file.write_at(b"damage", copy + 1000).unwrap();
+    }
+    // Memory has it no more.
+    let world = world.restart();
+    let report = scrub(&world);
+    assert_eq!(report.damaged.len(), 1, "{report:?}");
+    assert_eq!(
+        report.damaged[0].message_id.as_deref(),
+        Some("<400@t.example>")
+    );
+    let told = report.headers.concat();
+    assert!(
+        told.contains("of segment 1 are damaged: articles that cannot be unpacked without it: 30, first <400@t.example>"),
+        "{told}"
+    );
+    assert_eq!(report.articles, 400);
+}

@@ -90,7 +90,7 @@ impl FileWalk for Walk {
 }
 
 /// Whether a method may have given this name: numbers and hexadecimal digits, and what is appended to a name that was taken.
-fn is_like_an_article(name: &str) -> bool {
+pub(super) fn is_like_an_article(name: &str) -> bool {
     let name = name.trim_end_matches('+');
     let is_one = |octet: u8| octet.is_ascii_hexdigit() || octet == b'-';
     !name.is_empty() && name.bytes().all(is_one)
@@ -98,7 +98,11 @@ fn is_like_an_article(name: &str) -> bool {
 
 /// Reads the front of a file, in wire form, with the header block of the article in it; all of it where that has no end. How long the
 /// file is.
-fn read_front(disk: &dyn Disk, path: &Path, text: &mut Vec<u8>) -> newsreel_host::Result<u64> {
+pub(super) fn read_front(
+    disk: &dyn Disk,
+    path: &Path,
+    text: &mut Vec<u8>,
+) -> newsreel_host::Result<u64> {
     let file = disk.open(path, OpenMode::Read)?;
     let octets = file.len()?;
     let len = octets.min(ARTICLE_OCTETS_MAX);

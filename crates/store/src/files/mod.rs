@@ -11,10 +11,13 @@ pub(crate) mod batch;
 pub(crate) mod card;
 pub(crate) mod folder;
 mod hollows;
+pub(crate) mod loose;
+pub(crate) mod lost;
 mod lying;
 pub(crate) mod reader;
 mod reclaim;
 pub(crate) mod removal;
+pub(crate) mod restore;
 pub(crate) mod roots;
 pub(crate) mod scan;
 pub(crate) mod set;
@@ -31,7 +34,7 @@ pub(crate) const CATALOGUE: &str = ".catalogue";
 pub const CATALOGUE_OCTETS: u64 = 1 << 20;
 
 /// How the files of a method are named.
-pub(crate) trait Naming: Send + Debug {
+pub(crate) trait Naming: Send + Sync + Debug {
     /// The names that an article's file gets (one at least), below the directory of its set: by the article alone, so that they are known
     /// before anything is written.  The first is the file's, the others are links to it.  Where another file has one
     /// already, a `+` is appended.

@@ -13,13 +13,15 @@ use newsreel_wire::{BufferId, IdHash, Position, Sequence, SetId, Token};
 use super::card::Card;
 use super::folder::{Folder, TextError};
 use super::lying::{Walk, to_wire};
+use super::restore::{Cards, Restoring};
 use super::scan::FileScan;
 use super::set::FILE_OCTETS;
-use super::{article_token, card_token};
+use super::{Naming, article_token, card_token};
 use crate::error::{ReadError, Result};
 use crate::facts::BufferFacts;
 use crate::method::{
-    Blocking, BufferReader, FileOf, FileWalk, Lying, RecordScan, Removed, ScanRange, Stored, Want,
+    BatchWrite, Blocking, BufferReader, FileOf, FileWalk, Lying, Place, RecordScan, Removed,
+    ScanRange, Stored, Want,
 };
 use crate::records::buffer::Buffer;
 use crate::records::format::RECORD_HEADER;
@@ -30,11 +32,13 @@ use crate::records::placing::ARTICLE_OCTETS_MAX;
 pub(crate) struct FileReader {
     pub(crate) cards: Arc<Buffer>,
     pub(crate) folder: Arc<Folder>,
+    /// How its files are named, where that is known.
+    pub(crate) naming: Option<Arc<dyn Naming>>,
 }
 
 impl FileReader {
     /// The card of an article, and what its record says.
-    fn card(
+    pub(super) fn card(
         &self,
         token: &Token,
         blocking: Blocking,
@@ -152,6 +156,10 @@ impl BufferReader for FileReader {
         self.cards.set
     }
 
+    fn cut_at(&self) -> Option<u64> {
+        self.cards.cut_at()
+    }
+
     fn floor(&self) -> Position {
         self.cards.floor()
     }
@@ -230,6 +238,16 @@ impl BufferReader for FileReader {
 
     fn is_file_of(&self, file: &Lying, front: &[u8], token: &Token) -> FileOf {
         self.whose(file, front, token).unwrap_or(FileOf::Unknown)
+    }
+
+    fn card_again(&self, file: &Lying, place: &Place<'_>, token: &Token) -> Option<Vec<u8>> {
+        Self::card_again(self, file, place, token)
+    }
+
+    fn restoring(self: Arc<Self>, cards: Cards) -> Option<Box<dyn BatchWrite>> {
+        let buffer = Arc::clone(&self.cards);
+        self.removes_files()
+            .then(|| Box::new(Restoring { buffer, cards }) as _)
     }
 
     fn remove_copy(&self, path: &Path) -> Result<()> {

@@ -1,8 +1,9 @@
 //! Finding the files of a catalogue that nothing is left of: those in front of the first card that was not overwritten; and giving
 //! back the room between cards that stay.
 //!
-//! It reads only, on the thread of checkpoints, and stops at the first card that may be alive: so it reads what was withdrawn since it
-//! looked last, and little more.  That they go is said in the log first, as of segments that are dropped.
+//! It reads only, on the thread of checkpoints, and stops at the first file in which a card may be alive: so it reads what was withdrawn
+//! since it looked last, and little more.  A file of which nothing can be read, or which is not there, may have had cards whose files are
+//! all there: it stays.  That they go is said in the log first, as of segments that are dropped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,8 +12,9 @@ use newsreel_wire::Position;
 
 use super::hollows::Hollows;
 use crate::error::Result;
-use crate::method::{BufferReader as _, CheckpointWrite, ScanRange, Scanned};
+use crate::method::CheckpointWrite;
 use crate::records::buffer::Buffer;
+use crate::records::hollow;
 
 /// A look at the front of a catalogue.
 #[derive(Debug)]
@@ -27,18 +29,11 @@ impl CheckpointWrite for Reclaim {
     fn write(&mut self) -> Result<()> {
         // What is placed and not yet written lies in this cycle or behind it.
         let written = Position(self.cards.written.load(Ordering::Acquire)).cycle();
-        let mut scan = Arc::clone(&self.cards).scan(ScanRange::Live);
-        let first = loop {
-            match scan.step()? {
-                Some(Scanned::Passed) => {}
-                Some(Scanned::Record { token, .. }) => break token.position().cycle(),
-                // What is damaged may have been a card.
-                Some(Scanned::Damaged { cycle, .. }) => break cycle.unwrap_or_default(),
-                None => break written,
-            }
-        };
-        self.empty_below
-            .fetch_max(first.min(written), Ordering::Relaxed);
+        let mut cycle = self.cards.floor().cycle().max(1);
+        while cycle < written && hollow::is_empty(&self.cards, cycle)? {
+            cycle += 1;
+        }
+        self.empty_below.fetch_max(cycle, Ordering::Relaxed);
         self.hollows.look(&self.cards);
         Ok(())
     }

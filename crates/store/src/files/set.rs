@@ -13,6 +13,7 @@ use super::batch::{Collected, FileBatch, Unwritten};
 use super::card::Card;
 use super::folder::{Folder, Scratch};
 use super::hollows::Hollows;
+use super::lost;
 use super::reader::FileReader;
 use super::reclaim::Reclaim;
 use super::removal::{Refused, Removal, Removed};
@@ -42,7 +43,7 @@ const RECENT_CARDS_OCTETS: u64 = 4 << 20;
 struct FileSet {
     reader: Arc<FileReader>,
     cards: SegmentSet,
-    naming: Box<dyn Naming>,
+    naming: Arc<dyn Naming>,
     collected: Collected,
     scratch: Scratch,
     /// A card on its way.
@@ -66,7 +67,7 @@ struct FileSet {
 
 /// Opens a set of files whose names follow from this.
 pub(crate) fn open(
-    (kind, naming): (Kind, Box<dyn Naming>),
+    (kind, naming): (Kind, Arc<dyn Naming>),
     opening: &mut Opening<'_>,
     set: SetId,
     config: &SetConfig,
@@ -95,6 +96,7 @@ pub(crate) fn open(
     let reader = Arc::new(FileReader {
         cards: cards.buffer(),
         folder: Arc::new(folder),
+        naming: Some(Arc::clone(&naming)),
     });
     let placing = FileSet {
         reader: Arc::clone(&reader),
@@ -187,6 +189,24 @@ impl FileSet {
             is_again,
             removed: Arc::clone(&self.removed),
         }))
+    }
+
+    /// Says what of the catalogue is lost, and what to do.
+    fn tell_of_damage(&self) -> Result<()> {
+        let cards = &self.reader.cards;
+        let Some(what) = lost::damage(cards)? else {
+            return Ok(());
+        };
+        let name = &cards.name;
+        let why = format!(
+            "{}: {what}; articles whose cards were there are not served until `newsreel store scrub {name}` beside              the server, or the server's own scrub, has made the cards again from the articles' files, which are left as they are",
+            lost::TOLD
+        );
+        if !cards.read_only {
+            tracing::error!(set = name, catalogue = %cards.home.path().display(), "{why}");
+        }
+        cards.complain(why);
+        Ok(())
     }
 
     /// Room as the file systems tell it now.
@@ -333,6 +353,7 @@ impl StorageMethod for FileSet {
 
     fn resume(&mut self, marks: &[Marks], log_end: Sequence) -> Result<()> {
         self.cards.resume(marks, log_end)?;
+        self.tell_of_damage()?;
         if self.reader.cards.is_usable() {
             self.ask_for_room(None);
         }

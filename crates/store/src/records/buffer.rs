@@ -235,6 +235,11 @@ impl Buffer {
         *self.complaint.lock() = Some(why);
     }
 
+    /// What was wrong when it was opened is mended.
+    pub(crate) fn is_mended(&self) {
+        *self.complaint.lock() = None;
+    }
+
     /// What was wrong when it was opened, if anything.
     pub(crate) fn complaint(&self) -> Option<String> {
         self.complaint.lock().clone()

@@ -136,7 +136,7 @@ impl RecordHeader {
     }
 
     /// Whether an article in wire form has its checksums.
-    pub(super) fn signs(&self, article: &[u8]) -> bool {
+    pub(crate) fn signs(&self, article: &[u8]) -> bool {
         article
             .split_at_checked(self.head_len as usize)
             .is_some_and(|(head, body)| {

@@ -11,6 +11,7 @@ use newsreel_wire::{IdHash, Position, Sequence};
 use super::buffer::Buffer;
 use super::format::{Mark, RECORD_HEADER, RecordHeader};
 use super::geometry::{PAGE, in_memory};
+use super::true_end::is_nothing;
 use crate::error::Result;
 
 /// A disk writes so much wholly or not at all: a header that lies in one is never torn.
@@ -100,6 +101,43 @@ fn runs(buffer: &Buffer, cycle: u32, octets: &[u8]) -> Vec<Run> {
     }
     runs.extend(open);
     runs
+}
+
+/// Whether every record of a cycle that has a file of its own is erased, from the first to the end of the cycle: what cannot be followed
+/// to there may have been an article, and so may be what is not there at all.
+pub(crate) fn is_empty(buffer: &Buffer, cycle: u32) -> Result<bool> {
+    let geometry = &buffer.geometry();
+    let read = buffer.home.file(cycle).and_then(|file| {
+        let mut octets = vec![0; in_memory(geometry.data_end - geometry.data_start)];
+        file.read_exact_at(&mut octets, geometry.data_start)?;
+        Ok(octets)
+    });
+    let octets = match read {
+        Err(error) if is_nothing(&error) => return Ok(false),
+        read => read?,
+    };
+    let mut offset = geometry.data_start;
+    while offset < geometry.data_end {
+        let rest = octets.get(in_memory(offset - geometry.data_start)..);
+        let rest = rest.unwrap_or_default();
+        let page_end = offset.next_multiple_of(PAGE);
+        let padding = rest.get(..in_memory(page_end - offset));
+        // A batch begins on a page; a page of zeros was a record once, or nobody knows.
+        if offset < page_end && padding.is_some_and(|rest| rest.iter().all(|octet| *octet == 0)) {
+            offset = page_end;
+            continue;
+        }
+        let header = RecordHeader::decode(rest, buffer.key).ok();
+        let here = Position::checked(cycle, offset);
+        match header.filter(|header| Some(header.position) == here) {
+            Some(header) if header.mark == Mark::Erased => {
+                offset += geometry.record_octets(u64::from(header.article_len));
+            }
+            Some(header) => return Ok(header.mark == Mark::CycleEnd),
+            None => return Ok(false),
+        }
+    }
+    Ok(true)
 }
 
 /// Writes a record's header into its pages; the neighbours' octets in them are written back as they are.

@@ -71,6 +71,16 @@ pub(crate) trait Home: Send + Sync + Debug {
     /// of the cycle before arrived at `arrival`.
     fn make(&self, cycle: u32, arrival: UnixTime) -> std::result::Result<(), PlaceError>;
 
+    /// How many of the files of these cycles are not there, and how many are shorter than they were made.
+    fn lost(&self, _cycles: RangeInclusive<u32>) -> Result<(u64, u64)> {
+        Ok((0, 0))
+    }
+
+    /// The file of a cycle that was written before is there, as long as it should be: one that was lost is made again, empty.
+    fn remake(&self, _cycle: u32) -> newsreel_host::Result<()> {
+        Ok(())
+    }
+
     /// Makes durable what was written in these cycles.
     fn sync(&self, cycles: RangeInclusive<u32>) -> newsreel_host::Result<()>;
 

@@ -96,6 +96,9 @@ pub(crate) fn unpack_alone(stored: &[u8]) -> Option<Vec<u8>> {
     Some(plain)
 }
 
+/// What is wrong with every article that was packed with a dictionary of which no copy is left.
+pub const DICTIONARY_LOST: &str = "the dictionary of its file is damaged or lost";
+
 impl Buffer {
     /// Appends the article that was packed into what is stored, of this cycle.
     pub(crate) fn unpack(
@@ -177,9 +180,7 @@ impl Buffer {
         }
         let file = self.home.file(cycle).map_err(Unpacking::Host)?;
         let read = dictionary::read(&*file, &self.geometry()).map_err(Unpacking::Host)?;
-        let read = read.ok_or(Unpacking::Wrong(
-            "the dictionary of its file is damaged or lost",
-        ))?;
+        let read = read.ok_or(Unpacking::Wrong(DICTIONARY_LOST))?;
         let read = Arc::new(read);
         self.keep_dictionary(cycle, &read);
         Ok(read)

@@ -53,6 +53,14 @@ impl BufferReader for Buffer {
         self.set
     }
 
+    fn cut_at(&self) -> Option<u64> {
+        if self.home.is_endless() {
+            return None;
+        }
+        let len = self.home.file(1).and_then(|file| file.len()).ok()?;
+        (len < self.geometry().data_end).then_some(len)
+    }
+
     fn floor(&self) -> Position {
         Self::floor(self)
     }

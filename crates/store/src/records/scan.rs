@@ -88,6 +88,11 @@ fn is_medium(error: &Error) -> bool {
     matches!(error, Error::Host(error) if error.is_medium())
 }
 
+/// Whether the file ends before what was to be read.
+fn is_cut(error: &Error) -> bool {
+    matches!(error, Error::Host(error) if error.kind() == ErrorKind::ShortRead)
+}
+
 impl CyclicScan {
     pub(crate) fn new(buffer: Arc<Buffer>, range: ScanRange) -> Self {
         let parts = match range {
@@ -157,7 +162,8 @@ impl CyclicScan {
                 }
                 Err(error) => {
                     self.window.clear();
-                    if ahead == 0 || !error.is_medium() {
+                    let is_here = error.is_medium() || error.kind() == ErrorKind::ShortRead;
+                    if ahead == 0 || !is_here {
                         return Err(error.into());
                     }
                     self.narrow_until = self.narrow_until.max(to);
@@ -248,6 +254,7 @@ impl CyclicScan {
                 self.offset += self.buffer.geometry().record_octets(octets);
                 return Ok(self.end_damage());
             }
+            Err(error) if is_cut(&error) => return Ok(self.cut_off()),
             // Its file was removed meanwhile, and nothing more of it is there.
             Ok(None) => {
                 self.offset = self.part.to;
@@ -313,6 +320,7 @@ impl CyclicScan {
     fn advance(&mut self) -> Result<Option<Scanned>> {
         let block = self.buffer.geometry().block;
         let found = match self.look(self.offset) {
+            Err(error) if is_cut(&error) => return Ok(self.cut_off()),
             Err(error) if is_medium(&error) => self.skip_unreadable(error)?,
             found => {
                 self.unreadable = 0;
@@ -349,6 +357,17 @@ impl CyclicScan {
 }
 
 impl CyclicScan {
+    /// Somebody cut the file here: what lay behind is lost, and what lies in the other parts is not.
+    fn cut_off(&mut self) -> Option<Scanned> {
+        let Part { cycle, to, .. } = self.part;
+        let from = self.damaged_from.take().unwrap_or(self.offset);
+        (self.offset, self.article, self.unpacked) = (to, 0..0, None);
+        self.is_readable = true;
+        let position = Position::checked(cycle.unwrap_or(u32::MAX), from);
+        let is_missed = position.is_none_or(|position| self.buffer.should_be_sound(position));
+        is_missed.then_some(Scanned::Damaged { cycle, from, to })
+    }
+
     /// Where this part begins: a file that somebody removed has none of its articles.  One that was dropped is no loss.
     fn removed(&mut self) -> Option<Scanned> {
         let Part {

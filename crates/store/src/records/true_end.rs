@@ -228,7 +228,7 @@ fn read(buffer: &Buffer, at: Position, octets: &mut [u8]) -> newsreel_host::Resu
 }
 
 /// Whether an error means that nothing can be known of what is there.
-fn is_nothing(error: &newsreel_host::Error) -> bool {
+pub(crate) fn is_nothing(error: &newsreel_host::Error) -> bool {
     error.is_medium() || matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ShortRead)
 }
 

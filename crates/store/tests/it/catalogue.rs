@@ -103,6 +103,45 @@ fn files_of_which_no_card_is_left_go() {
     all_there(&rig, &[*rig.log.articles().last().unwrap()], "later");
 }
 
+/// A file of the catalogue that was lost looked like one in which nothing is left: it was dropped with the next checkpoint, and all
+/// behind it up to the first card that could be read.
+#[test]
+fn a_file_of_which_nothing_can_be_read_is_not_dropped() {
+    let config = config_of("md5spool", 1 << 20);
+    let first = Path::new("/spool/articles/main/.catalogue/00000001.seg");
+    for how in ["removed", "zeros", "cut"] {
+        let memory = MemoryDisk::new();
+        let rig = filled(Arc::new(memory.clone()));
+        let all: Vec<Logged> = rig.log.articles().copied().collect();
+        let log = rig.log.clone();
+        drop(rig);
+        let file = memory.open(first, OpenMode::ReadWrite).unwrap();
+        let mut whole = vec![0; 1 << 20];
+        file.read_exact_at(&mut whole, 0).unwrap();
+        match how {
+            "removed" => memory.remove(first).unwrap(),
+            "zeros" => file.write_at(&vec![0; (1 << 20) - 8192], 8192).unwrap(),
+            _ => file.set_len(8192).unwrap(),
+        }
+        let mut rig = Rig::recover(Arc::new(memory.clone()), &config, log, Access::Write).unwrap();
+        let is_behind = |logged: &&Logged| logged.token.position().cycle() > 1;
+        let behind: Vec<Logged> = all.iter().filter(is_behind).copied().collect();
+        assert!(behind.len() < all.len());
+        withdraw(&mut rig, &behind[..1]).unwrap();
+        reclaim(&mut rig).unwrap();
+        all_there(&rig, &behind[1..], how);
+        // Somebody brings it back.
+        let file = memory.open(first, OpenMode::CreateOrOpen);
+        file.unwrap().write_at(&whole, 0).unwrap();
+        let log = rig.log.clone();
+        drop(rig);
+        let rig = Rig::recover(Arc::new(memory), &config, log, Access::Write).unwrap();
+        let in_front = all.len() - behind.len();
+        all_there(&rig, &all[..in_front], how);
+        all_there(&rig, &behind[1..], how);
+    }
+}
+
 /// A power cut at any sync of it costs no article that is not withdrawn, and the rest of it is done later.
 #[test]
 fn a_power_cut_while_files_go_costs_nothing() {

@@ -72,42 +72,72 @@ fn open(path: &Path) -> Result<Alone> {
 }
 
 /// Walks what was not overwritten, oldest first, with a progress bar for a person who waits.
-fn walk(files: Alone, mut each: impl FnMut(&Found<'_>, &str) -> Result<()>) -> Result<Totals> {
+fn walk(
+    (path, files): (&Path, Alone),
+    mut each: impl FnMut(&Found<'_>, &str) -> Result<()>,
+) -> Result<Totals> {
     let mut totals = Totals::default();
     let bar = access::bar();
     bar.set_length(files.octets());
     for reader in files {
-        let reader = reader?;
+        // What is wrong with one file is no reason not to show the next.
+        let reader = match reader {
+            Ok(reader) => reader,
+            Err(error) => {
+                totals.damage(error.to_string());
+                continue;
+            }
+        };
         let facts = reader.facts();
         if let Some(complaint) = facts.complaint {
             output::warning(&format!("{}: {complaint}", facts.path));
         }
         totals.name.get_or_insert(facts.name);
-        walk_one(&reader, &bar, &mut totals, &mut each)?;
+        let within = match Path::new(&facts.path) == path {
+            true => String::new(),
+            false => format!("{}: ", facts.path),
+        };
+        walk_one((&reader, &within), &bar, &mut totals, &mut each)?;
     }
     bar.finish_and_clear();
     Ok(totals)
 }
 
 fn walk_one(
-    reader: &Arc<dyn BufferReader>,
+    (reader, within): (&Arc<dyn BufferReader>, &str),
     bar: &ProgressBar,
     totals: &mut Totals,
     each: &mut impl FnMut(&Found<'_>, &str) -> Result<()>,
 ) -> Result<()> {
     let name = reader.name();
     let mut scan = Arc::clone(reader).scan(ScanRange::Live);
+    let cut_at = reader.cut_at();
     loop {
         let before = scan.at();
-        let Some(scanned) = scan.step()? else {
-            return Ok(());
+        let scanned = match scan.step() {
+            Ok(Some(scanned)) => scanned,
+            Ok(None) => {
+                if let Some(at) = cut_at {
+                    totals.damage(format!(
+                        "{within}nothing can be read from {at:#x} on: it was cut"
+                    ));
+                }
+                return Ok(());
+            }
+            Err(error) => {
+                totals.damage(format!("{within}{error}"));
+                return Ok(());
+            }
         };
         // Where a cycle ends the rest of it is not counted, which nobody sees.
         bar.inc(scan.at().offset().saturating_sub(before.offset()));
         match scanned {
             Scanned::Passed => {}
+            Scanned::Damaged { to, .. } if cut_at.is_some_and(|at| at < to) => {}
             Scanned::Damaged { from, to, .. } => {
-                totals.damage(format!("nothing can be read from {from:#x} to {to:#x}"));
+                totals.damage(format!(
+                    "{within}nothing can be read from {from:#x} to {to:#x}"
+                ));
             }
             Scanned::Record {
                 token,
@@ -157,7 +187,7 @@ pub(super) fn verify(paths: &[PathBuf], as_json: bool) -> Result<()> {
             rows.push(row);
             continue;
         }
-        let walked = open(path).and_then(|files| walk(files, |_, _| Ok(())));
+        let walked = open(path).and_then(|files| walk((path, files), |_, _| Ok(())));
         let totals = match walked {
             Ok(totals) => totals,
             // The others are looked at still.
@@ -200,10 +230,8 @@ pub(super) fn verify(paths: &[PathBuf], as_json: bool) -> Result<()> {
         }
     }
     match (damaged, others) {
-        (0, 0) => Ok(()),
-        (0, _) => bail!("{} could not be looked at", output::count(others, "file")),
-        (1, _) => bail!("one place is damaged"),
-        _ => bail!("{damaged} places are damaged"),
+        (0, 1..) => bail!("{} could not be looked at", output::count(others, "file")),
+        _ => unless_damaged(damaged),
     }
 }
 
@@ -237,7 +265,7 @@ fn listed(
     (path, spool): (&Path, Option<&Path>),
     mut text_of: impl FnMut(&Found<'_>) -> Vec<u8>,
     mut each: impl FnMut(&Row) -> Result<()>,
-) -> Result<u64> {
+) -> Result<(u64, u64)> {
     let files = open(path)?;
     let mut marks = Marks::of(path, spool)?;
     let (mut rows, mut octets, mut withdrawn) = (Vec::new(), 0, 0);
@@ -246,7 +274,7 @@ fn listed(
         withdrawn += rows.iter().filter(|row| row.is_withdrawn).count() as u64;
         rows.drain(..).try_for_each(|row| each(&row))
     };
-    let totals = walk(files, |found, token| {
+    let totals = walk((path, files), |found, token| {
         let row = Row {
             token: token.to_owned(),
             id: found.id(),
@@ -276,7 +304,16 @@ fn listed(
         );
     }
     marks.close()?;
-    Ok(withdrawn)
+    Ok((withdrawn, totals.damaged))
+}
+
+/// A command that has shown what can be read ends with 1 where something could not be.
+fn unless_damaged(damaged: u64) -> Result<()> {
+    match damaged {
+        0 => Ok(()),
+        1 => bail!("one place is damaged"),
+        _ => bail!("{damaged} places are damaged"),
+    }
 }
 
 /// Lists the records.
@@ -300,7 +337,8 @@ pub(super) fn dump(path: &Path, spool: Option<&Path>, as_json: bool) -> Result<(
             format!("{token}  {sequence}  {arrival}  {octets}  {id}{state}\n")
         })
     };
-    listed((path, spool), |_| Vec::new(), say).map(drop)
+    let (_, damaged) = listed((path, spool), |_| Vec::new(), say)?;
+    unless_damaged(damaged)
 }
 
 /// Where a batch goes.
@@ -345,7 +383,7 @@ pub(super) fn export(
         }
         text
     };
-    let withdrawn = listed((path, spool), text_of, |row| {
+    let (withdrawn, damaged) = listed((path, spool), text_of, |row| {
         if row.is_sound && (with_withdrawn || !row.is_withdrawn) {
             batch::write_article(&row.text, &mut out);
             articles += 1;
@@ -369,12 +407,12 @@ pub(super) fn export(
             false => format!("left out, since {why}: {these}; --withdrawn takes them too, {which}"),
         });
     }
-    match to {
-        Some(to) => output::text(&format!(
+    if let Some(to) = to {
+        output::text(&format!(
             "{} in {}\n",
             output::count(articles, "article"),
             to.display()
-        )),
-        None => Ok(()),
+        ))?;
     }
+    unless_damaged(damaged)
 }

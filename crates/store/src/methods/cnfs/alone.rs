@@ -20,6 +20,7 @@ use crate::records::geometry::BLOCK_MIN;
 use crate::records::headers::{Headers, read_headers};
 use crate::records::memory::Pool;
 use crate::records::placing::true_end;
+use crate::records::true_end::is_nothing;
 
 /// Opens a file of records.  Everything in it that was not overwritten since can be read and walked.
 pub(crate) fn open_file(disk: &dyn Disk, path: &Path) -> Result<Arc<Buffer>> {
@@ -51,8 +52,9 @@ pub(crate) fn open_file(disk: &dyn Disk, path: &Path) -> Result<Arc<Buffer>> {
         set: SetId(0),
         recent_octets: 0,
         pool: &pool,
+        may_be_cut: true,
     };
-    let (header, complaint) = match headers {
+    let (header, mut complaint) = match headers {
         Headers::Sound(header, _, complaint) => (*header, complaint),
         Headers::Blank => return Err(wrong("it is empty".to_owned())),
         Headers::Damaged(why) => return Err(wrong(why)),
@@ -72,6 +74,14 @@ pub(crate) fn open_file(disk: &dyn Disk, path: &Path) -> Result<Arc<Buffer>> {
         },
     };
     owner.spool = header.spool;
+    let len = file.len()?;
+    if len < header.octets {
+        let cut = format!(
+            "it was cut: of {} octets {len} are there; what lay behind them is lost, and all in front of them is shown",
+            header.octets
+        );
+        complaint = Some(complaint.map_or(cut.clone(), |other| format!("{other}; {cut}")));
+    }
     let told = (complaint, false);
     let cyclic = Cyclic::open(disk, &owner, true, (header, 0), told)?;
     find_end(&cyclic.buffer)?;
@@ -99,7 +109,7 @@ fn first_cycle(buffer: &Buffer) -> Result<Position> {
         .file(1)?
         .read_exact_at(&mut octets, start.offset())
     {
-        Err(error) if error.is_medium() => return Ok(start),
+        Err(error) if is_nothing(&error) => return Ok(start),
         read => read?,
     }
     let header = RecordHeader::decode(&octets, buffer.key).ok();

@@ -37,6 +37,8 @@ pub(crate) struct Owner<'a> {
     pub(crate) recent_octets: usize,
     /// Where that comes from.
     pub(crate) pool: &'a Arc<Pool>,
+    /// What is left of a file that somebody cut is to be read.
+    pub(crate) may_be_cut: bool,
 }
 
 impl Owner<'_> {
@@ -114,10 +116,11 @@ impl Cyclic {
         };
         let file = disk.open(owner.path, mode)?;
         let len = file.len()?;
-        if len < header.octets {
+        if len < header.octets && !owner.may_be_cut {
+            let (octets, path) = (header.octets, owner.path.display());
             return Err(owner.wrong(format!(
-                "it has {len} octets, its header says {}; it was cut: restore it, or take it out of the configuration",
-                header.octets
+                "it has {len} octets, its header says {octets}; it was cut: `truncate -s {octets} '{path}'` gives it its size back, with \
+                 what is left in it (what was cut off is lost, and told by `newsreel store scrub`); or put a copy there"
             )));
         }
         check_sizes(owner, &header)?;

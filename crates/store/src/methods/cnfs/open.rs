@@ -76,6 +76,7 @@ fn owned<T>(
 ) -> Result<T> {
     let path = path_of(spool_dir, config);
     let owner = Owner {
+        may_be_cut: false,
         config,
         path: &path,
         spool,
@@ -189,6 +190,7 @@ fn open_file(
 ) -> Result<Cyclic> {
     let path = path_of(opening.spool_dir, config);
     let owner = Owner {
+        may_be_cut: false,
         config,
         path: &path,
         spool: opening.spool,

@@ -3,6 +3,8 @@
 //! What is hashed is the message-id with its angle brackets and nothing behind it.  No number of a group is needed, so it
 //! suits a feeder.  What it has beside files is in `crate::files`; names are told in `docs/formats/md5spool.md`.
 
+use std::sync::Arc;
+
 use md5::{Digest as _, Md5};
 use newsreel_wire::SetId;
 
@@ -25,7 +27,7 @@ pub(crate) fn open(opening: &mut Opening<'_>, set: SetId, config: &SetConfig) ->
         name: NAME,
         is_of_articles: false,
     };
-    set::open((kind, Box::new(ByHash)), opening, set, config)
+    set::open((kind, Arc::new(ByHash)), opening, set, config)
 }
 
 /// Names by message-id.

@@ -312,13 +312,10 @@ impl Segments {
         cycle: u32,
         arrival: UnixTime,
     ) -> newsreel_host::Result<Arc<dyn File>> {
-        let path = path_of(&self.dir, cycle);
-        let unfinished = path.with_extension(&UNFINISHED[1..]);
-        self.clear_name(inner, &path)?;
+        self.clear_name(inner, &path_of(&self.dir, cycle))?;
         if inner.files.is_empty() {
             self.disk.create_dir_all(&self.dir)?;
         }
-        let file = self.disk.open(&unfinished, OpenMode::CreateNew)?;
         let header = FileHeader {
             generation: inner.header.header.generation + 1,
             // Of the rest only what the log has is told.
@@ -329,6 +326,19 @@ impl Segments {
             },
             ..inner.header.header.clone()
         };
+        let file = self.create(cycle, &header)?;
+        inner.header = Written {
+            header,
+            newest_at: SECOND_HEADER,
+        };
+        Ok(file)
+    }
+
+    /// Makes a file with this header, and gives it its name.
+    fn create(&self, cycle: u32, header: &FileHeader) -> newsreel_host::Result<Arc<dyn File>> {
+        let path = path_of(&self.dir, cycle);
+        let unfinished = path.with_extension(&UNFINISHED[1..]);
+        let file = self.disk.open(&unfinished, OpenMode::CreateNew)?;
         let page = header.encode();
         let made = file
             .reserve(0, header.octets)
@@ -342,10 +352,6 @@ impl Segments {
             let _ = self.disk.remove(&unfinished);
             return Err(error);
         }
-        inner.header = Written {
-            header,
-            newest_at: SECOND_HEADER,
-        };
         // Opened under its name, which messages tell.
         self.disk.open(&path, OpenMode::ReadWrite)
     }
@@ -462,6 +468,65 @@ impl Home for Segments {
                 Err(PlaceError::NeedsReservation)
             }
         }
+    }
+
+    fn lost(&self, cycles: RangeInclusive<u32>) -> Result<(u64, u64)> {
+        let octets = self.inner.lock().header.header.octets;
+        let entries = match self.disk.list(&self.dir) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+            entries => entries?,
+        };
+        let there = entries.iter().filter(|entry| !entry.is_dir);
+        let there: BTreeMap<u32, u64> = there
+            .filter_map(|entry| Some((cycle_of(&entry.name)?, entry.len)))
+            .collect();
+        let there = there.range(cycles.clone());
+        let cut = there.clone().filter(|(_, len)| **len < octets).count() as u64;
+        let count = u64::from(cycles.end() - cycles.start()) + 1;
+        Ok((count.saturating_sub(there.count() as u64), cut))
+    }
+
+    fn remake(&self, cycle: u32) -> newsreel_host::Result<()> {
+        let mut inner = self.inner.lock();
+        let mut header = inner.header.header.clone();
+        header.hints.bitmap_end = self.start_of(cycle);
+        let held = inner.files.get(&cycle);
+        let there = held.map(|held| (held.path.clone(), held.standing.clone()));
+        let (path, standing) = there.unwrap_or((path_of(&self.dir, cycle), Standing::Right));
+        let file = match (held.is_some(), &standing) {
+            (true, Standing::Right | Standing::Headless(_)) => {
+                match self.disk.open(&path, OpenMode::ReadWrite) {
+                    Err(error) if error.kind() == ErrorKind::NotFound => None,
+                    file => Some(file?),
+                }
+            }
+            _ => None,
+        };
+        let file = match file {
+            Some(file) => file,
+            None => {
+                self.disk.create_dir_all(&self.dir)?;
+                // What nobody can read may be somebody's only copy.
+                self.clear_name(&mut inner, &path_of(&self.dir, cycle))?;
+                let file = self.create(cycle, &header)?;
+                self.is_unnamed.store(true, Ordering::Release);
+                file
+            }
+        };
+        let len = file.len()?;
+        if len < header.octets {
+            file.set_len(header.octets)?;
+            file.reserve(len, header.octets - len)?;
+        }
+        if matches!(standing, Standing::Headless(_)) {
+            let page = header.encode();
+            file.write_at(&page, 0)?;
+            file.write_at(&page, SECOND_HEADER)?;
+        }
+        let mut held = Held::new(file.path().to_path_buf(), Standing::Right);
+        held.open = Some(file);
+        inner.files.insert(cycle, held);
+        Ok(())
     }
 
     fn sync(&self, cycles: RangeInclusive<u32>) -> newsreel_host::Result<()> {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use newsreel_host::{Disk, OpenMode, random_bytes};
+use newsreel_host::{Disk, OpenMode, random_bytes, set_aside};
 use newsreel_wire::{BufferId, SetId};
 
 use super::files::{Found, Segments, first_header, key_of, list, path_of};
@@ -54,7 +54,7 @@ pub(crate) fn open_as(
         let why = format!("segments of {} octets cannot be", config.segment_octets);
         return Err(wrong(config, &dir, why));
     };
-    let found = find(opening, config, &dir, &geometry)?;
+    let found = find(opening, (kind, config), &dir, &geometry)?;
     let (id, key) = (BufferId(found.header.buffer), key_of(&found.header));
     let (is_rescued, complaint) = (found.is_rescued, found.complaint.clone());
     opening.register.enter(id, kind.name, &config.name)?;
@@ -82,17 +82,27 @@ pub(crate) fn open_as(
 /// What is in the directory, if it is of this set.
 fn find(
     opening: &Opening<'_>,
-    config: &SetConfig,
+    (kind, config): (Kind, &SetConfig),
     dir: &Path,
     geometry: &Geometry,
 ) -> Result<Found> {
     let read_only = opening.access == Access::ReadOnly;
     let disk = opening.disk.as_ref();
-    let names = list(disk, dir, read_only)?;
+    let mut names = list(disk, dir, read_only)?;
     let (header, newest_at, is_rescued) = match newest(opening, config, dir, &names)? {
         Some((header, at)) => (header, at, false),
         None if names.is_empty() => (first(opening, config, geometry)?, 0, false),
-        None => (rescued(opening, config, (dir, &names), geometry)?, 0, true),
+        None => match rescued(opening, config, (dir, &names), geometry) {
+            // Cards are made again from the files of their articles; who only looks finds none.
+            Err(Error::Buffer { why, .. }) if !kind.is_of_articles => {
+                tracing::error!(set = config.name, directory = %dir.display(), why, "nothing in a catalogue can be read: it is set aside, and begun anew");
+                for name in names.drain(..).filter(|_| !read_only) {
+                    set_aside(disk, &path_of(dir, name))?;
+                }
+                (first(opening, config, geometry)?, 0, false)
+            }
+            rescued => (rescued?, 0, true),
+        },
     };
     if header.spool != opening.spool || header.name != config.name {
         let why = format!(

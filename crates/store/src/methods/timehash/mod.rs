@@ -3,6 +3,8 @@
 //! What arrived together lies together, and goes together.  What it has beside files is in `crate::files`; names are told in
 //! `docs/formats/timehash.md`.
 
+use std::sync::Arc;
+
 use newsreel_wire::{Sequence, SetId, UnixTime};
 
 use crate::config::SetConfig;
@@ -24,7 +26,7 @@ pub(crate) fn open(opening: &mut Opening<'_>, set: SetId, config: &SetConfig) ->
         name: NAME,
         is_of_articles: false,
     };
-    set::open((kind, Box::new(ByTime)), opening, set, config)
+    set::open((kind, Arc::new(ByTime)), opening, set, config)
 }
 
 /// Names by arrival.

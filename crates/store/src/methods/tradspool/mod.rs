@@ -7,6 +7,8 @@
 mod layouts;
 mod naming;
 
+use std::sync::Arc;
+
 use newsreel_wire::SetId;
 
 pub(crate) use layouts::Layouts;
@@ -30,6 +32,6 @@ pub(crate) fn open(opening: &mut Opening<'_>, set: SetId, config: &SetConfig) ->
         is_of_articles: false,
     };
     let layouts = Layouts::parse(&config.layouts).map_err(Error::Config)?;
-    let naming = Box::new(naming::ByNumber { layouts });
+    let naming = Arc::new(naming::ByNumber { layouts });
     set::open((kind, naming), opening, set, config)
 }

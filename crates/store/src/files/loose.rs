@@ -1,0 +1,338 @@
+//! Articles as files to which no cards lead: a directory from elsewhere, or of a set whose catalogue is lost.
+//!
+//! Whatever made it, a file has one article, in native or wire form, which is told apart for each, and a name as a method gives it. Where
+//! an article was filed its Xref says; where it has none, the path of a file `group/sub/group/NUMBER` does, and that is put in.  Articles come
+//! by the times of their files, and of those that lie together in that order none comes before one of a lower number in any of its groups: so
+//! that who files them anew can keep the numbers.  It is only read.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use newsreel_host::{Disk, ErrorKind, read_whole};
+use newsreel_wire::article::{Headers, Known};
+use newsreel_wire::{
+    BufferId, GroupName, IdHash, Position, Sequence, SetId, Token, TokenParts, UnixTime, xref,
+};
+
+use super::CATALOGUE;
+use super::lying::{is_like_an_article, read_front, to_wire};
+use crate::error::{ReadError, Result};
+use crate::facts::BufferFacts;
+use crate::method::{Blocking, BufferReader, RecordScan, ScanRange, Scanned, Stored, Want};
+use crate::records::geometry::in_memory;
+use crate::records::placing::ARTICLE_OCTETS_MAX;
+
+/// So many files are brought into the order of their numbers at once.
+pub const ORDERED_AT_ONCE: usize = 1 << 16;
+
+/// Behind symbolic links so deep a path may be: they may lead in a circle.
+pub const DEPTH_MAX: usize = 64;
+
+/// A directory of such files.
+#[derive(Debug)]
+pub(crate) struct Loose {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+    name: String,
+}
+
+impl Loose {
+    /// None where no file in it has a name that an article's may have.
+    pub(crate) fn open(disk: &Arc<dyn Disk>, dir: &Path) -> Result<Option<Self>> {
+        let name = dir.file_name().unwrap_or_default();
+        let loose = Self {
+            disk: Arc::clone(disk),
+            dir: dir.to_path_buf(),
+            name: name.to_string_lossy().into_owned(),
+        };
+        let mut dirs = vec![loose.dir.clone()];
+        while let Some(dir) = dirs.pop() {
+            if !loose.files_in(&dir, &mut dirs)?.is_empty() {
+                return Ok(Some(loose));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The files in a directory that may have articles; those below it are added to what is still to be looked into.
+    fn files_in(&self, dir: &Path, dirs: &mut Vec<PathBuf>) -> Result<Vec<PathBuf>> {
+        let entries = match self.disk.list(dir) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+            entries => entries?,
+        };
+        let mut files = Vec::new();
+        for entry in entries {
+            let path = dir.join(&entry.name);
+            if entry.is_dir {
+                dirs.extend((entry.name != CATALOGUE).then_some(path));
+            } else if is_like_an_article(&entry.name) {
+                files.push(path);
+            } else if path.components().count() < DEPTH_MAX && self.disk.list(&path).is_ok() {
+                // A hierarchy behind a symbolic link.
+                dirs.push(path);
+            }
+        }
+        Ok(files)
+    }
+
+    /// All files with the times at which they were written, oldest first.
+    fn by_time(&self) -> Result<Vec<(u64, u64, PathBuf)>> {
+        let (mut dirs, mut files) = (vec![self.dir.clone()], Vec::new());
+        while let Some(dir) = dirs.pop() {
+            for path in self.files_in(&dir, &mut dirs)? {
+                let written = self.disk.facts(&path)?.map(|facts| facts.modified);
+                let number = number_of(&path).unwrap_or_default();
+                files.push((written.unwrap_or_default(), number, path));
+            }
+        }
+        files.sort_unstable();
+        Ok(files)
+    }
+
+    /// The article in a file in wire form, with an Xref where its path tells what that would say.
+    fn read(&self, path: &Path, text: &mut Vec<u8>) -> newsreel_host::Result<()> {
+        let limit = in_memory(ARTICLE_OCTETS_MAX);
+        let octets = read_whole(self.disk.as_ref(), path, limit)?;
+        to_wire(&octets, text);
+        if text.ends_with(b"\r\n") && !text.ends_with(b"\r\n.\r\n") {
+            text.extend_from_slice(b".\r\n");
+        }
+        let has_none = Headers::scan_stored(text).is_ok_and(|it| it.get(Known::Xref).is_none());
+        if let Some((group, number)) = self.place_of(path).filter(|_| has_none) {
+            let field = format!("Xref: {} {group}:{number}\r\n", self.name).into_bytes();
+            text.splice(0..0, field);
+        }
+        Ok(())
+    }
+
+    /// Group and number by the path of a file.
+    fn place_of(&self, path: &Path) -> Option<(String, u64)> {
+        let below = path.strip_prefix(&self.dir).ok()?.parent()?;
+        let parts: Vec<&str> = below
+            .iter()
+            .map(|part| part.to_str().map(|part| part.trim_end_matches(',')))
+            .collect::<Option<_>>()?;
+        let group = parts.join(".");
+        GroupName::parse(group.as_bytes()).ok()?;
+        Some((group, number_of(path)?))
+    }
+
+    /// Where the article of a file was filed.
+    fn places(&self, path: &Path, text: &mut Vec<u8>) -> Vec<(String, u64)> {
+        let read = read_front(self.disk.as_ref(), path, text);
+        let headers = read.ok().and_then(|_| Headers::scan_stored(text).ok());
+        match headers.and_then(|headers| headers.content(Known::Xref)) {
+            Some(content) => xref::places(content)
+                .map(|(group, number)| (group.to_owned(), number.0))
+                .collect(),
+            None => self.place_of(path).into_iter().collect(),
+        }
+    }
+
+    /// The same files so that none comes before one with a lower number in one of its groups, as far as that can be.
+    fn in_order(&self, files: &[(u64, u64, PathBuf)]) -> Vec<usize> {
+        let mut text = Vec::new();
+        let places: Vec<Vec<(String, u64)>> = files
+            .iter()
+            .map(|(.., path)| self.places(path, &mut text))
+            .collect();
+        // Under several names an article has the same place several times.
+        let mut groups: BTreeMap<&str, VecDeque<(u64, usize)>> = BTreeMap::new();
+        for (at, (group, number)) in places
+            .iter()
+            .enumerate()
+            .flat_map(|(at, places)| places.iter().map(move |place| (at, place)))
+        {
+            groups.entry(group).or_default().push_back((*number, at));
+        }
+        let mut waits: Vec<usize> = vec![0; files.len()];
+        let mut behind: Vec<Vec<usize>> = vec![Vec::new(); files.len()];
+        for queue in groups.values_mut() {
+            let queue = queue.make_contiguous();
+            queue.sort_unstable();
+            for pair in queue.windows(2) {
+                let [(_, first), (_, second)] = pair else {
+                    continue;
+                };
+                behind[*first].push(*second);
+                waits[*second] += 1;
+            }
+        }
+        let ready = (0..files.len()).filter(|at| waits[*at] == 0).map(Reverse);
+        let mut ready: BinaryHeap<Reverse<usize>> = ready.collect();
+        let mut order = Vec::with_capacity(files.len());
+        while let Some(Reverse(at)) = ready.pop() {
+            order.push(at);
+            for next in &behind[at] {
+                waits[*next] -= 1;
+                if waits[*next] == 0 {
+                    ready.push(Reverse(*next));
+                }
+            }
+        }
+        // Numbers that contradict each other: they come by time.
+        order.extend((0..files.len()).filter(|at| waits[*at] > 0));
+        order
+    }
+}
+
+/// The number that a file has for a name.
+fn number_of(path: &Path) -> Option<u64> {
+    let name = path.file_name()?.to_str()?.trim_end_matches('+');
+    name.parse().ok()
+}
+
+impl BufferReader for Loose {
+    fn id(&self) -> BufferId {
+        BufferId(0)
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn set(&self) -> SetId {
+        SetId(0)
+    }
+
+    fn floor(&self) -> Position {
+        Position::ZERO
+    }
+
+    fn cycle_octets(&self) -> u64 {
+        0
+    }
+
+    fn octets_for(&self, article_len: u64) -> u64 {
+        article_len
+    }
+
+    fn read(
+        &self,
+        _: &Token,
+        _: Want,
+        _: Blocking,
+        _: &mut Vec<u8>,
+    ) -> std::result::Result<Stored, ReadError> {
+        Err(ReadError::Gone)
+    }
+
+    fn verify(
+        &self,
+        _: &Token,
+        _: Sequence,
+        _: &IdHash,
+        _: &mut Vec<u8>,
+    ) -> std::result::Result<(), ReadError> {
+        Err(ReadError::Gone)
+    }
+
+    fn token_at(&self, _: Position) -> std::result::Result<Token, ReadError> {
+        Err(ReadError::Gone)
+    }
+
+    fn scan(self: Arc<Self>, _: ScanRange) -> Box<dyn RecordScan> {
+        Box::new(LooseScan {
+            loose: self,
+            files: None,
+            here: VecDeque::new(),
+            text: Vec::new(),
+            count: 0,
+            octets_read: 0,
+        })
+    }
+
+    fn facts(&self) -> BufferFacts {
+        BufferFacts {
+            name: self.name.clone(),
+            method: "files",
+            path: self.dir.display().to_string(),
+            article_octets_max: ARTICLE_OCTETS_MAX,
+            is_read_only: true,
+            ..BufferFacts::default()
+        }
+    }
+}
+
+/// A walk over such files.
+#[derive(Debug)]
+struct LooseScan {
+    loose: Arc<Loose>,
+    /// What is to be brought into order; none before the first step.
+    files: Option<std::vec::IntoIter<(u64, u64, PathBuf)>>,
+    /// What was.
+    here: VecDeque<(u64, PathBuf)>,
+    text: Vec<u8>,
+    count: u64,
+    octets_read: u64,
+}
+
+impl LooseScan {
+    fn next(&mut self) -> Result<Option<(u64, PathBuf)>> {
+        if self.here.is_empty() {
+            let files = match &mut self.files {
+                Some(files) => files,
+                none => none.insert(self.loose.by_time()?.into_iter()),
+            };
+            let some: Vec<_> = files.take(ORDERED_AT_ONCE).collect();
+            let order = self.loose.in_order(&some);
+            let named = |at: usize| some.get(at).map(|(time, _, path)| (*time, path.clone()));
+            self.here.extend(order.into_iter().filter_map(named));
+        }
+        Ok(self.here.pop_front())
+    }
+}
+
+impl RecordScan for LooseScan {
+    fn step(&mut self) -> Result<Option<Scanned>> {
+        let Some((time, path)) = self.next()? else {
+            return Ok(None);
+        };
+        match self.loose.read(&path, &mut self.text) {
+            // It went, or is what no article is.
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotAFile) => {
+                return Ok(Some(Scanned::Passed));
+            }
+            Err(error) if error.is_medium() => self.text.clear(),
+            read => read?,
+        }
+        self.octets_read += self.text.len() as u64;
+        self.count += 1;
+        let head = Headers::scan_stored(&self.text).ok();
+        let head_len = head
+            .as_ref()
+            .map_or(0, |headers| headers.body_start().saturating_sub(2));
+        let parts = TokenParts {
+            method: 0,
+            set: SetId(0),
+            buffer: BufferId(0),
+            len: u32::try_from(self.text.len()).unwrap_or(u32::MAX),
+            position: self.at(),
+            tail: [0; 8],
+        };
+        Ok(Some(Scanned::Record {
+            token: Token::new(parts),
+            head_len: u32::try_from(head_len).unwrap_or(u32::MAX),
+            sequence: Sequence::ZERO,
+            arrival: UnixTime(time),
+            id_hash: IdHash::default(),
+            sound: head.is_some(),
+            live: true,
+        }))
+    }
+
+    fn article(&self) -> &[u8] {
+        &self.text
+    }
+
+    fn at(&self) -> Position {
+        let at = self.count.saturating_mul(newsreel_wire::POSITION_UNIT);
+        Position::checked(1, at).unwrap_or_default()
+    }
+
+    fn octets_read(&self) -> u64 {
+        self.octets_read
+    }
+}

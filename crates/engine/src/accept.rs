@@ -471,7 +471,9 @@ fn find_groups(
             Verdict::NoMatch => continue,
             Verdict::Match => wanted += 1,
         }
-        if shared.config.sequencer.mode == Mode::Transit {
+        // What is filed there is the server's business: who looks for control messages is not to find a flood of articles.
+        let is_not_for_it = name.is_of_servers() && headers.get(Known::Control).is_none();
+        if shared.config.sequencer.mode == Mode::Transit || is_not_for_it {
             continue;
         }
         let Some(group) = shared.views.groups().by_name(name.as_str()) else {

@@ -78,7 +78,7 @@ pub use config::{
 };
 pub use control::config::{Cancels, ControlConfig};
 pub use control::groups::{CHECKGROUPS_LINES_MAX, GroupAsked};
-pub use control::heed::{AskedByRule, ControlReport, WAITING_LOOKED_AT_MAX};
+pub use control::heed::{AskedByRule, CONTROL_LOOKED_AT_MAX, ControlReport};
 pub use control::keyring::{Imported, KEYRING_FILE, KEYRING_OCTETS_MAX, Keyring};
 pub use control::pending::PENDING_KEYS_MAX;
 pub use control::signed::SIGNED_FIELDS_MAX;

@@ -35,5 +35,5 @@ pub use overview::OverviewRows;
 pub use reject::Reject;
 pub use service::{Direction, Features, NewsService};
 pub use transfer::{
-    Defer, OFFERED_INLINE_OCTETS, Offer, OfferedId, Outcome, Transfer, TransferKind,
+    Defer, FieldName, OFFERED_INLINE_OCTETS, Offer, OfferedId, Outcome, Transfer, TransferKind,
 };

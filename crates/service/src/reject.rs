@@ -89,6 +89,7 @@ rejects! {
     GroupClosed "group_closed" "Newsgroup is closed";
     GroupFull "group_full" "Newsgroup has given its last number";
     NotApproved "not_approved" "Moderated newsgroup and no Approved field";
+    ReservedGroup "reserved_group" "Reserved name among the newsgroups";
     NoPosting "no_posting" "No posting to this newsgroup";
     NotAllowed "not_allowed" "You may not post to this newsgroup";
     NoApproval "no_approval" "You may not post with an Approved field";

@@ -82,13 +82,63 @@ pub enum Outcome {
     /// Not wanted, now or ever, for a reason in the article or the configuration: 437, 439, 441.
     Rejected(Reject),
     /// The same, because of this header field.
-    RejectedField(Reject, Known),
+    RejectedField(Reject, FieldName),
     /// A filter does not want it, and says this of why: 437, 439, 441.
     Filtered(&'static str),
     /// Not now, through no fault of the article: 436, 441; for TAKETHIS 400 and close.
     Deferred(Defer),
     /// This server could not keep it: 436, 441; for TAKETHIS 400 and close.  Never 437 or 439.
     Failed,
+}
+
+/// Octets of a field's name that a reply has room for; no name that is known has more.
+const FIELD_NAME_OCTETS: usize = 30;
+
+/// The name of a header field, for a reply: its beginning, where it is long.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FieldName {
+    octets: [u8; FIELD_NAME_OCTETS],
+    len: u8,
+}
+
+impl FieldName {
+    /// A name that stands in an article; none: it cannot be shown.
+    #[must_use]
+    pub fn read(name: &[u8]) -> Option<Self> {
+        let name = name.get(..FIELD_NAME_OCTETS).unwrap_or(name);
+        if name.is_empty() || !name.iter().all(u8::is_ascii_graphic) {
+            return None;
+        }
+        let mut octets = [0; FIELD_NAME_OCTETS];
+        octets
+            .iter_mut()
+            .zip(name)
+            .for_each(|(to, from)| *to = *from);
+        let len = u8::try_from(name.len()).ok()?;
+        Some(Self { octets, len })
+    }
+
+    /// Its text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        let octets = self.octets.get(..usize::from(self.len)).unwrap_or_default();
+        std::str::from_utf8(octets).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for FieldName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("FieldName").field(&self.as_str()).finish()
+    }
+}
+
+impl From<Known> for FieldName {
+    fn from(field: Known) -> Self {
+        Self::read(field.name().as_bytes()).unwrap_or(Self {
+            octets: [b'?'; FIELD_NAME_OCTETS],
+            len: 1,
+        })
+    }
 }
 
 impl From<Reject> for Outcome {

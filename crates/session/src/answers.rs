@@ -133,7 +133,7 @@ where
         Outcome::Duplicate => core.reply("441 An article with this Message-ID is here already\r\n"),
         Outcome::Rejected(reason) => core.reply_parts(&[b"441 ", reason.text().as_bytes()]),
         Outcome::RejectedField(reason, field) => {
-            let parts = [reason.text(), ": ", field.name()].map(str::as_bytes);
+            let parts = [reason.text(), ": ", field.as_str()].map(str::as_bytes);
             core.reply_parts(&[b"441 ", parts[0], parts[1], parts[2]]);
         }
         Outcome::Filtered(why) => core.reply_parts(&[b"441 ", why.as_bytes()]),

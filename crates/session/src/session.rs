@@ -15,7 +15,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use newsreel_net::access::{Door, Pace};
-use newsreel_net::{Deflatable, DrainWatch, Stream, network_of};
+use newsreel_net::{Deflatable, DrainWatch, LineLimit, Stream, network_of};
 use newsreel_service::posting::{self, Post};
 use newsreel_service::{
     Connection, NewsService, OfferedId, Outcome, Reject, Transfer, TransferKind,
@@ -61,6 +61,8 @@ pub struct Shared {
     pub(crate) compressed: Arc<Semaphore>,
     /// Whose turn it is to throw away what comes, of those from one network.
     dropping: [Mutex<()>; DROPPING_LANES],
+    /// Lines about handshakes of TLS that failed.
+    no_tls: LineLimit,
 }
 
 impl Shared {
@@ -77,6 +79,14 @@ impl Shared {
         tokio::time::sleep(DROPPING_PAUSE).await;
     }
 
+    /// Tells the log of a handshake of TLS that failed, of one in a second: strangers cause them as they like.
+    pub fn note_no_tls(&self, address: Option<IpAddr>, error: &io::Error) {
+        if let Some(more) = self.no_tls.admit() {
+            let address = address.map(tracing::field::display);
+            tracing::info!(target: "newsreel::net", address, more, "no TLS: {error}");
+        }
+    }
+
     /// Sessions begun with this have these limits and count here; a changed configuration gets a new one.
     #[must_use]
     pub fn new(config: SessionConfig, lists: Lists, metrics: Arc<Metrics>) -> Arc<Self> {
@@ -88,6 +98,7 @@ impl Shared {
             )),
             compressed: Arc::new(Semaphore::new(config.compressed_connections_max)),
             dropping: [const { Mutex::const_new(()) }; DROPPING_LANES],
+            no_tls: LineLimit::default(),
             config,
             lists,
             metrics,
@@ -174,7 +185,7 @@ impl<S: NewsService, Io: AsyncRead + AsyncWrite + Unpin + Send> Session<S, Strea
         };
         note_end(&shared, &connection, end);
         let io = secured.map_err(|error| {
-            tracing::debug!(target: "newsreel::session", connection = connection.id().0, %error, "no TLS");
+            shared.note_no_tls(connection.address(), &error);
             end
         })?;
         let secured = door.secured(io.certificate_names());

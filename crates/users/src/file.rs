@@ -42,6 +42,16 @@ pub(crate) struct Contents {
     pub(crate) users: Vec<User>,
 }
 
+impl Contents {
+    /// Who has this name.
+    pub(crate) fn find(&self, name: &str) -> Option<&User> {
+        let place = self
+            .users
+            .binary_search_by(|user| user.name.as_str().cmp(name));
+        place.ok().and_then(|place| self.users.get(place))
+    }
+}
+
 /// Whether a user or group can have this name.
 #[must_use]
 pub fn is_name(name: &str) -> bool {

@@ -1,7 +1,7 @@
 //! The built-in store of users: their names, hashes of their passwords, and the groups they are in.
 //!
-//! It is one small file, read whole for each question and replaced whole by each change, so a change holds at once and there is
-//! nothing to reload.  A password is kept as its argon2id hash, and where SCRAM is wanted as its keys.  Whether a name is known cannot be told from an
+//! It is one small file, looked at for each question, read whole when it was changed and replaced whole by each change, so a change
+//! holds at once and there is nothing to reload.  A password is kept as its argon2id hash, and where SCRAM is wanted as its keys.  Whether a name is known cannot be told from an
 //! answer or from the time it takes.  Knows nothing of NNTP.
 #![deny(missing_docs)]
 

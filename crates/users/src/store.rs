@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use newsreel_host::{Disk, random_bytes, read_whole, replace_file};
+use newsreel_host::{Disk, FileFacts, random_bytes, read_whole, replace_file};
+use parking_lot::Mutex;
 
 use crate::error::Error;
 use crate::file::{self, Contents, FILE_OCTETS_MAX, User, is_name};
@@ -16,6 +17,14 @@ pub struct Users {
     disk: Arc<dyn Disk>,
     path: PathBuf,
     keeps_scram: bool,
+    kept: Arc<Mutex<Option<Kept>>>,
+}
+
+/// What the file had when it was read last: good as long as it is the same file, unchanged.
+#[derive(Debug)]
+struct Kept {
+    facts: FileFacts,
+    contents: Arc<Contents>,
 }
 
 /// What is changed of a user.
@@ -46,6 +55,7 @@ impl Users {
             disk,
             path,
             keeps_scram: false,
+            kept: Arc::default(),
         }
     }
 
@@ -69,10 +79,39 @@ impl Users {
     /// # Errors
     /// When the file cannot be read or is damaged.
     pub fn all(&self) -> Result<Vec<User>, Error> {
-        Ok(self.contents()?.users)
+        Ok(self.read()?.users)
     }
 
-    fn contents(&self) -> Result<Contents, Error> {
+    /// Who has this name, if anybody.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is damaged.
+    pub fn find(&self, name: &str) -> Result<Option<User>, Error> {
+        Ok(self.contents()?.find(name).cloned())
+    }
+
+    /// What the file has now.  It is read again when it is another or was changed; two who ask wait for one reading.
+    fn contents(&self) -> Result<Arc<Contents>, Error> {
+        let mut kept = self.kept.lock();
+        if !self.disk.exists(&self.path)? {
+            return Ok(Arc::default());
+        }
+        let facts = self.disk.facts(&self.path)?;
+        if let Some(kept) = kept.as_ref().filter(|kept| Some(kept.facts) == facts) {
+            return Ok(Arc::clone(&kept.contents));
+        }
+        *kept = None;
+        let contents = Arc::new(self.read()?);
+        // What was replaced while it was read is read again next time.
+        if let Some(facts) = facts {
+            let contents = Arc::clone(&contents);
+            *kept = Some(Kept { facts, contents });
+        }
+        Ok(contents)
+    }
+
+    /// Reads the file.
+    fn read(&self) -> Result<Contents, Error> {
         if !self.disk.exists(&self.path)? {
             return Ok(Contents::default());
         }
@@ -90,7 +129,7 @@ impl Users {
     /// # Errors
     /// When the file cannot be read or is damaged.
     pub fn check(&self, name: &str, password: &str) -> Result<Option<User>, Error> {
-        let found = self.all()?.into_iter().find(|user| user.name == name);
+        let found = self.find(name)?;
         let is_right = password::matches(found.as_ref().map(|user| user.hash.as_str()), password);
         Ok(found.filter(|user| is_right && !user.is_locked))
     }
@@ -101,10 +140,10 @@ impl Users {
     /// # Errors
     /// When the file cannot be read or is damaged.
     pub fn scram(&self, name: &str) -> Result<(ScramKeys, Option<User>), Error> {
-        let Contents { secret, users } = self.contents()?;
+        let contents = self.contents()?;
         // Without a secret nobody has keys either, so there is nobody to be told from others.
-        let nobody = scram::of_nobody(&secret.unwrap_or_default(), name);
-        let found = users.into_iter().find(|user| user.name == name);
+        let nobody = scram::of_nobody(&contents.secret.unwrap_or_default(), name);
+        let found = contents.find(name).cloned();
         let keys = found.as_ref().and_then(|user| user.scram.clone());
         let user = found.filter(|user| user.scram.is_some() && !user.is_locked);
         Ok((keys.unwrap_or(nobody), user))
@@ -118,7 +157,7 @@ impl Users {
         let mut lock = self.path.as_os_str().to_owned();
         lock.push(".lock");
         let _lock = self.disk.lock(&PathBuf::from(lock))?;
-        let Contents { secret, mut users } = self.contents()?;
+        let Contents { secret, mut users } = self.read()?;
         let place = users.binary_search_by(|user| user.name.as_str().cmp(name));
         match (change, place) {
             (Change::Add { .. }, Ok(_)) => return Err(Error::Known(name.to_owned())),
@@ -194,7 +233,7 @@ fn hash(password: &str) -> Result<String, Error> {
 mod tests {
     use std::path::Path;
 
-    use newsreel_host::{FaultyDisk, MemoryDisk};
+    use newsreel_host::{FaultyDisk, MemoryDisk, RealDisk};
 
     use super::*;
 
@@ -276,6 +315,39 @@ mod tests {
         assert_eq!(found("ada").1, None);
         let text = read_whole(&disk, Path::new("/spool/users"), FILE_OCTETS_MAX).unwrap();
         assert!(text.starts_with(b"newsreel users 2 "));
+    }
+
+    /// A file of 20,000 users was read and taken apart for each login and each challenge: nineteen a second kept all threads
+    /// busy that look users up.
+    #[test]
+    fn the_file_is_read_again_only_when_it_was_changed() {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = FaultyDisk::new(Arc::new(RealDisk));
+        let path = dir.path().join("users");
+        let asked = Users::new(Arc::new(disk.clone()), path.clone());
+        let changed = Users::new(Arc::new(RealDisk), path.clone());
+        let read = || disk.octets_read("users");
+        assert_eq!(asked.find("ada").unwrap(), None);
+        for name in ["ada", "eve"] {
+            add(&changed, name, &["staff"]).unwrap();
+            let before = read();
+            assert!(asked.find(name).unwrap().is_some(), "at once");
+            let once = read();
+            assert!(once > before);
+            for _ in 0..100 {
+                asked.scram(name).unwrap();
+                asked.find("nobody").unwrap();
+            }
+            assert_eq!(read(), once);
+        }
+        // As long as before.
+        for group in ["other", "third"] {
+            let groups = Change::Groups(vec![group.into()]);
+            changed.change("ada", groups).unwrap();
+            assert_eq!(asked.find("ada").unwrap().unwrap().groups, [group]);
+        }
+        RealDisk.remove(&path).unwrap();
+        assert_eq!(asked.find("ada").unwrap(), None);
     }
 
     #[test]

@@ -72,6 +72,22 @@ impl<'a> GroupName<'a> {
     pub fn hierarchy(&self) -> &'a str {
         self.0.split_once('.').map_or(self.0, |(first, _)| first)
     }
+
+    /// Whether it is a group that servers file articles in by themselves, where no article's Newsgroups brings one:
+    /// `control`, its sub-groups, and `junk`.
+    #[must_use]
+    pub fn is_of_servers(&self) -> bool {
+        self.hierarchy() == "control" || self.0 == "junk"
+    }
+
+    /// Whether it is no group's name that articles are posted to (RFC 5536 section 3.1.4).
+    #[must_use]
+    pub fn is_reserved(&self) -> bool {
+        matches!(
+            self.hierarchy(),
+            "control" | "junk" | "to" | "example" | "poster"
+        ) || self.components().any(|part| matches!(part, "all" | "ctl"))
+    }
 }
 
 const PLAIN: u8 = 0;
@@ -162,5 +178,38 @@ mod tests {
         );
         assert_eq!(name.hierarchy(), "comp");
         assert_eq!(GroupName::parse(b"junk").unwrap().hierarchy(), "junk");
+    }
+
+    #[test]
+    fn names_that_are_not_for_articles() {
+        let of = |name: &str| {
+            let name = GroupName::parse(name.as_bytes()).unwrap();
+            (name.is_reserved(), name.is_of_servers())
+        };
+        for name in ["control", "control.cancel", "junk"] {
+            assert_eq!(of(name), (true, true), "{name}");
+        }
+        let reserved = [
+            "to",
+            "to.me",
+            "example",
+            "example.a",
+            "poster",
+            "all",
+            "a.all.b",
+            "a.ctl",
+        ];
+        for name in reserved.into_iter().chain(["junk.a"]) {
+            assert_eq!(of(name), (true, false), "{name}");
+        }
+        for name in [
+            "comp.control",
+            "misc.junk",
+            "totally.x",
+            "a.example",
+            "alt.allx",
+        ] {
+            assert_eq!(of(name), (false, false), "{name}");
+        }
     }
 }

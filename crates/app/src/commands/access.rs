@@ -98,8 +98,7 @@ fn known(config: &Config, name: &str) -> Result<User> {
         Arc::new(RealDisk),
         config.server.spool.join(newsreel_users::FILE),
     );
-    let found = users.all()?.into_iter().find(|user| user.name == name);
-    let groups = match found {
+    let groups = match users.find(name)? {
         Some(user) => user.groups,
         None => anyhow::bail!("there is no user {name}; `newsreel user list` shows who there is"),
     };

@@ -3,7 +3,7 @@
 //! Each number comes from the constant that is in force, so the reference page cannot say another.
 
 use newsreel_host::LOG_LINES_MAX;
-use newsreel_net::access::{CHECKS_AT_ONCE, FAILURES_KEPT_MAX};
+use newsreel_net::access::{CHECKS_AT_ONCE, FAILURES_KEPT_MAX, TURN_WAIT_MAX};
 use newsreel_service::posting::{HEADER_LINE_OCTETS_MAX, LIMITED_KEYS_MAX};
 use newsreel_wire::nntp::line::COMMAND_OCTETS_MAX;
 use newsreel_wire::wildmat::WILDMAT_PATTERNS_MAX;
@@ -146,9 +146,9 @@ fn of_control_messages() -> Vec<Fixed> {
             "no hierarchy has a tenth of it; those behind are not looked at",
         ),
         row(
-            "Messages of a group of control messages that `control list` looks at",
-            format!("{} messages", newsreel_engine::WAITING_LOOKED_AT_MAX),
-            "the newest; each is read from the disk",
+            "Articles of a group of control messages that are looked at",
+            format!("{} articles", newsreel_engine::CONTROL_LOOKED_AT_MAX),
+            "the newest, by `control list` and for the serial number of a checkgroups; where there are more, the log says so and a checkgroups waits",
         ),
         row(
             "Mails about control messages in an hour",
@@ -231,6 +231,11 @@ fn of_users() -> Vec<Fixed> {
             "the kernel drops what they begin, so that nobody else waits behind it; what is open stays",
         ),
         row(
+            "How long a login waits while others of its network fail",
+            format!("{} s", TURN_WAIT_MAX.as_secs()),
+            "one of a network is judged at a time then, its pause included; who waits longer is refused, 400",
+        ),
+        row(
             "Passwords compared at the same time",
             format!("{CHECKS_AT_ONCE} of them"),
             "each takes a core and 19 MiB for a moment; others wait, and each connection waits for one",
@@ -246,7 +251,7 @@ fn of_users() -> Vec<Fixed> {
                 "{} of a file",
                 octets(newsreel_users::FILE_OCTETS_MAX as u64)
             ),
-            "some 100,000; the file is read whole at each login",
+            "some 100,000; the file is read whole when it was changed, and kept in memory",
         ),
         row(
             "The name of a user",

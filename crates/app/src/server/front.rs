@@ -61,7 +61,8 @@ pub(super) fn session<F: Front>(
                 tracing::debug!(target: "newsreel::net", connection, ?end, "ended");
             }
             Err(error) => {
-                tracing::debug!(target: "newsreel::net", connection, %error, "no TLS");
+                let shared = server.settings().session();
+                shared.note_no_tls(Some(admission.peer().ip()), &error);
             }
         }
     }

@@ -33,9 +33,15 @@ impl Logins for Builtin {
         // Of a name that is here the program's word does not count, but it is asked all the same: how long an answer takes
         // must not tell which names are here.
         let found = login_program::ask(login, said)?;
-        let here = self.0.all().map_err(|error| error.to_string())?;
-        let is_here = |name: &str| here.iter().any(|user| user.name == name);
-        Ok(found.filter(|user| !is_here(&user.name) && !is_here(&said.name)))
+        let is_new = |name: &str| match self.0.find(name) {
+            Ok(here) => Ok(here.is_none()),
+            Err(error) => Err(error.to_string()),
+        };
+        let is_said_new = is_new(&said.name)?;
+        match found {
+            Some(user) if is_said_new && is_new(&user.name)? => Ok(Some(user)),
+            _ => Ok(None),
+        }
     }
 
     fn scram(&self, name: &str) -> Result<(ScramKeys, Option<User>), String> {
@@ -50,8 +56,7 @@ impl Logins for Builtin {
     }
 
     fn vouched(&self, name: &str) -> Result<Option<User>, String> {
-        let here = self.0.all().map_err(|error| error.to_string())?;
-        match here.into_iter().find(|user| user.name == name) {
+        match self.0.find(name).map_err(|error| error.to_string())? {
             Some(user) if user.is_locked => Ok(None),
             Some(user) => Ok(Some(user_of(user))),
             None => Ok(newsreel_users::is_name(name).then(|| User {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use newsreel_host::{Disk as _, RealDisk, read_whole, replace_file};
+use newsreel_host::{Clock as _, Disk as _, RealClock, RealDisk, read_whole, replace_file};
 
 use crate::client::NewsClient;
 use crate::lifecycle::wait_for;
@@ -320,6 +320,24 @@ fn files_of_htpasswd_know_users() {
         assert_eq!(ask(name, right), "", "{name}");
     }
     assert_eq!(ask("none", ""), "");
+    // Who has a `*` for a hash, in the first line of the file, and who is not there, cost nothing: names told themselves by the time.
+    let slow = "ghost:*\nslow:$6$rounds=1000000$abcdefgh$x\nquick:$6$abcdefgh$x\n";
+    replace_file(&RealDisk, &path("users"), slow.as_bytes()).unwrap();
+    let clock = RealClock::new();
+    let took = |name: &str| {
+        let times = (0..3).map(|_| {
+            let began = clock.monotonic();
+            assert_eq!(ask(name, "wrong"), "");
+            clock.monotonic().saturating_sub(began)
+        });
+        times.min().unwrap()
+    };
+    let somebody = took("slow");
+    for name in ["ghost", "quick", "nobody"] {
+        let took = took(name);
+        assert!(took > somebody / 6, "{name}: {took:?}, slow: {somebody:?}");
+    }
+    replace_file(&RealDisk, &path("users"), PASSWD_FILE.as_bytes()).unwrap();
     // A file that is not there was a wrong password to everybody, and nothing in the log.
     RealDisk.remove(&path("groups")).unwrap();
     let told = ask("apr", right);

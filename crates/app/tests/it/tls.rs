@@ -220,7 +220,7 @@ fn a_certificate_is_changed_without_a_restart() {
 
 #[test]
 fn what_is_no_tls_ends_and_hurts_nobody() {
-    let (_spool, server, address, certificate) = start();
+    let (spool, server, address, certificate) = start();
     let connect = || {
         let stream = TcpStream::connect(address).unwrap();
         stream
@@ -244,6 +244,10 @@ fn what_is_no_tls_ends_and_hurts_nobody() {
     let passed = begun.monotonic();
     assert!((900..5000).contains(&passed.as_millis()), "{passed:?}");
     server.stop();
+    // Whoever looked for why a client could not connect found nothing.
+    let log = spool.log();
+    let told = log.lines().find(|line| line.contains("no TLS: "));
+    assert!(told.is_some_and(|line| line.contains("127.0.0.1")), "{log}");
 }
 
 /// Once the refusal waited for the next words of the server, so whoever had asked for a new handshake waited, too.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use newsreel_net::client::Connect;
 use newsreel_service::posting::{Post, Poster};
-use newsreel_service::{Defer, NewsService as _, OfferedId, Outcome, Reject};
+use newsreel_service::{Defer, FieldName, NewsService as _, OfferedId, Outcome, Reject};
 use newsreel_wire::date::print_rfc5322;
 use newsreel_wire::{MessageId, UnixTime};
 
@@ -88,7 +88,7 @@ impl<C: Connect> CServer<C> {
             article: Bytes::copy_from_slice(text),
         };
         let judged = inner.there.judged(&post).map_err(|refused| {
-            let field = refused.field.map_or("", |field| field.name());
+            let field = refused.field.as_ref().map_or("", FieldName::as_str);
             format!("{} {field}", refused.why.text()).trim().to_owned()
         })?;
         let now = inner.there.now();

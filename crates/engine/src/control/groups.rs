@@ -160,6 +160,12 @@ pub(crate) struct Scope {
     tops: Vec<String>,
 }
 
+/// Whether it is a message about groups.
+pub(crate) fn is_about_groups(headers: &Headers<'_>) -> bool {
+    let control = headers.content(Known::Control).and_then(Control::parse);
+    control.is_some_and(|control| Verb::parse(control.verb()).is_some())
+}
+
 /// Reads a message about groups.  `None`: it is none.  `Err`: what is wrong with it.
 pub(crate) fn read(
     headers: &Headers<'_>,
@@ -230,14 +236,9 @@ fn message(
 
 /// A group's name that a message may be about.
 fn usable(name: &str) -> Result<String, &'static str> {
-    if GroupName::parse(name.as_bytes()).is_err() {
-        return Err("a group's name in it is malformed");
-    }
-    let first = name.split('.').next().unwrap_or_default();
-    // RFC 5536 section 3.1.4.
-    let is_reserved = matches!(first, "control" | "junk" | "to" | "example" | "poster")
-        || name.split('.').any(|part| matches!(part, "all" | "ctl"));
-    match is_reserved {
+    let parsed = GroupName::parse(name.as_bytes());
+    let parsed = parsed.map_err(|_| "a group's name in it is malformed")?;
+    match parsed.is_reserved() {
         true => Err("a group's name in it is reserved"),
         false => Ok(name.to_owned()),
     }

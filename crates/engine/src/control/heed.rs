@@ -4,18 +4,19 @@
 //! done goes into the log in one frame with the message.  What waits for approval is kept nowhere: it is the messages in the
 //! groups of control messages that still ask for something.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use newsreel_index::Wait;
-use newsreel_store::{Blocking, ReadError, Want};
+use newsreel_store::{Blocking, ReadError, Stored, Want};
 use newsreel_wire::article::{Headers, Known, RelayFacts};
-use newsreel_wire::{ArticleNumber, GroupId, Sequence, UnixTime};
+use newsreel_wire::{ArticleNumber, GroupId, Sequence, Token, UnixTime};
 use serde::Serialize;
 
 use super::groups::{self, Changes, GroupAsked, Message, Scope, Verb};
 use super::keyring::{Keyring, Signer};
 use super::rules::Action;
-use super::{Asked, nocem, serial, signed, told};
+use super::serial::{self, Serial};
+use super::{Asked, nocem, signed, told};
 use crate::accept::CandidateBatch;
 use crate::admin::GROUP_TEXT_OCTETS_MAX;
 use crate::config::Mode;
@@ -27,8 +28,11 @@ use crate::requests::Request;
 use crate::sequencer::Sequencer;
 use crate::shared::{Policy, Shared};
 
-/// Messages of a group that are looked at for those that wait, the newest.
-pub const WAITING_LOOKED_AT_MAX: u64 = 1000;
+/// Articles of a group that are looked at for control messages that wait or were heeded, the newest.
+pub const CONTROL_LOOKED_AT_MAX: u64 = 100_000;
+
+/// Numbers that are asked for at a time.
+const WINDOW: u64 = 1000;
 
 /// One thing that a message asks for, and what the rules say to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -281,14 +285,81 @@ fn is_late(
     }
 }
 
-/// The numbers of a group's newest messages, as many as are looked at.
-pub(super) fn newest(shared: &Shared, group: GroupId) -> Result<Vec<ArticleNumber>, Error> {
-    let high = shared.views.groups().high(group);
-    let low = ArticleNumber(high.0.saturating_sub(WAITING_LOOKED_AT_MAX) + 1);
-    let (mut numbers, most) = (Vec::new(), WAITING_LOOKED_AT_MAX as usize);
+/// Looks at a group's newest articles, newest first, until something is found; none: nothing was.
+///
+/// # Errors
+/// When they cannot be read.
+pub(super) fn find_newest<T>(
+    shared: &Shared,
+    group: GroupId,
+    mut look: impl FnMut(ArticleNumber) -> Result<Option<T>, Error>,
+) -> Result<Found<T>, Error> {
     let overview = shared.views.overview();
-    overview.numbers(group, (low, high), most, Wait::Yes, &mut numbers)?;
-    Ok(numbers)
+    let Some(low) = overview.live_facts(group, Wait::Yes)?.low else {
+        return Ok(Found::Nothing);
+    };
+    let (mut left, mut numbers) = (CONTROL_LOOKED_AT_MAX, Vec::new());
+    let mut high = shared.views.groups().high(group).0;
+    while high >= low.0 {
+        let from = high.saturating_sub(WINDOW - 1).max(low.0);
+        let range = (ArticleNumber(from), ArticleNumber(high));
+        numbers.clear();
+        overview.numbers(group, range, WINDOW as usize, Wait::Yes, &mut numbers)?;
+        for number in numbers.iter().rev() {
+            if left == 0 {
+                return Ok(Found::TooMany);
+            }
+            left -= 1;
+            if let Some(found) = look(*number)? {
+                return Ok(Found::This(found));
+            }
+        }
+        if from <= 1 {
+            break;
+        }
+        high = from - 1;
+    }
+    Ok(Found::Nothing)
+}
+
+/// Reads an article, if it is a message about groups: of the many others only the header block.
+///
+/// # Errors
+/// When it cannot be read.
+pub(super) fn read_about_groups(
+    shared: &Shared,
+    token: &Token,
+    memory: &mut Vec<u8>,
+) -> Result<Option<Stored>, Error> {
+    for want in [Want::Head, Want::Whole] {
+        memory.clear();
+        let stored = match shared.store.read(token, want, Blocking::Yes, memory) {
+            Ok(stored) => stored,
+            Err(ReadError::Gone) => return Ok(None),
+            Err(error) => return Err(Error::Read(error)),
+        };
+        if want == Want::Whole {
+            return Ok(Some(stored));
+        }
+        memory.truncate(stored.octets.end);
+        memory.extend_from_slice(b"\r\n");
+        let headers = Headers::scan_stored(&memory[stored.octets.start..]);
+        if !headers.is_ok_and(|headers| groups::is_about_groups(&headers)) {
+            return Ok(None);
+        }
+    }
+    Ok(None)
+}
+
+/// What was found among a group's newest articles.
+#[derive(Debug)]
+pub(super) enum Found<T> {
+    /// This.
+    This(T),
+    /// Nothing, and all were looked at.
+    Nothing,
+    /// Nothing among as many as are looked at; there are older ones.
+    TooMany,
 }
 
 impl LocalService {
@@ -346,26 +417,17 @@ impl Engine {
     /// # Errors
     /// When one cannot be read.
     pub fn control_waiting(&self) -> Result<Vec<ControlReport>, Error> {
-        let mut found = Vec::new();
-        let own = Verb::ALL.map(|verb| format!("control.{}", verb.name()));
-        for name in own.iter().map(String::as_str).chain(["control"]) {
-            let Some(group) = self.shared.views.groups().by_name(name) else {
-                continue;
-            };
-            for number in newest(&self.shared, group.id())? {
-                let which = ArticleRef::Number(name.to_owned(), number.0);
-                found.extend(self.control(&which)?);
-            }
-        }
-        found.sort_by_key(|found| std::cmp::Reverse(found.sequence));
+        let mut found = self.control_messages()?;
+        found.sort_by_key(|found| found.sequence);
+        demote(&mut found);
         let (mut heeded, mut lists) = (HashSet::new(), Vec::<List>::new());
         let (mut waiting, policy) = (Vec::new(), self.shared.policy.load());
-        for Found {
+        for Read {
             mut report,
             done,
             list,
             ..
-        } in found
+        } in found.into_iter().rev()
         {
             let waits = |it: &AskedByRule| {
                 let name = it.asked.name();
@@ -384,6 +446,32 @@ impl Engine {
         Ok(waiting)
     }
 
+    /// All messages about groups that something may wait of.
+    fn control_messages(&self) -> Result<Vec<Read>, Error> {
+        let mut found = Vec::new();
+        let own = Verb::ALL.map(|verb| format!("control.{}", verb.name()));
+        for name in own.iter().map(String::as_str).chain(["control"]) {
+            let Some(group) = self.shared.views.groups().by_name(name) else {
+                continue;
+            };
+            let looked = find_newest(&self.shared, group.id(), |number| {
+                let which = ArticleRef::Number(name.to_owned(), number.0);
+                let message = self.control(&which)?;
+                found.extend(message.filter(Read::matters));
+                Ok(None::<()>)
+            })?;
+            if matches!(looked, Found::TooMany) {
+                tracing::warn!(
+                    group = name,
+                    looked_at = CONTROL_LOOKED_AT_MAX,
+                    "a group of control messages has more than are looked at: older ones may wait too; expire it sooner, and \
+                     give cancels a group of their own, control.cancel"
+                );
+            }
+        }
+        Ok(found)
+    }
+
     /// One message about groups; `None`: it is not here, or is none.
     ///
     /// # Errors
@@ -398,7 +486,7 @@ impl Engine {
     /// When there is no such message, or what it asks for cannot be done.
     pub fn control_approve(&self, which: &ArticleRef) -> Result<ControlReport, Error> {
         let none = || Error::Request("there is no such control message about groups".to_owned());
-        let Found {
+        let Read {
             report, changes, ..
         } = self.control(which)?.ok_or_else(none)?;
         if let Some(why) = report.problem {
@@ -412,15 +500,13 @@ impl Engine {
         Ok(report)
     }
 
-    fn control(&self, which: &ArticleRef) -> Result<Option<Found>, Error> {
+    fn control(&self, which: &ArticleRef) -> Result<Option<Read>, Error> {
         let Some(token) = self.find(which)? else {
             return Ok(None);
         };
-        let (mut memory, store) = (Vec::new(), &self.shared.store);
-        let stored = match store.read(&token, Want::Whole, Blocking::Yes, &mut memory) {
-            Ok(stored) => stored,
-            Err(ReadError::Gone) => return Ok(None),
-            Err(error) => return Err(Error::Read(error)),
+        let mut memory = Vec::new();
+        let Some(stored) = read_about_groups(&self.shared, &token, &mut memory)? else {
+            return Ok(None);
         };
         let Ok(headers) = Headers::scan_stored(&memory[stored.octets.clone()]) else {
             return Ok(None);
@@ -446,7 +532,7 @@ impl Engine {
         headers: &Headers<'_>,
         sequence: Sequence,
         arrival: UnixTime,
-    ) -> Result<Option<Found>, Error> {
+    ) -> Result<Option<Read>, Error> {
         let content = |known| {
             let content = headers.content(known).unwrap_or_default();
             String::from_utf8_lossy(content).into_owned()
@@ -454,7 +540,7 @@ impl Engine {
         let Some(read) = groups::read(headers, self.shared.views.groups()) else {
             return Ok(None);
         };
-        let mut found = Found {
+        let mut found = Read {
             sequence,
             report: ControlReport {
                 message_id: content(Known::MessageId),
@@ -468,6 +554,7 @@ impl Engine {
             changes: Changes::default(),
             done: Vec::new(),
             list: None,
+            serial: None,
         };
         match read {
             Ok(message) => {
@@ -485,7 +572,7 @@ impl Engine {
 
 /// A message that was found.
 #[derive(Debug)]
-struct Found {
+struct Read {
     sequence: Sequence,
     report: ControlReport,
     /// What it asks for.
@@ -494,6 +581,31 @@ struct Found {
     done: Vec<String>,
     /// What else a checkgroups says something of.
     list: Option<List>,
+    /// How old a checkgroups says that it is.
+    serial: Option<Serial>,
+}
+
+/// Of lists that were not heeded, as a newer one had been before them, nothing counts as done; of what was approved since
+/// there is nothing left to ask for.
+fn demote(found: &mut [Read]) {
+    let mut newest = HashMap::new();
+    for read in found {
+        let Some(serial) = read.serial.take() else {
+            continue;
+        };
+        let is_late = serial.is_older_than_any(&newest);
+        if !read.done.is_empty() {
+            serial.note(&mut newest);
+        }
+        if is_late && !read.report.asks.is_empty() {
+            let asks = read.report.asks.iter_mut();
+            for asked in asks.filter(|it| it.becomes == Action::Doit.name()) {
+                asked.becomes = Action::Log.name();
+            }
+            read.done.clear();
+            read.list = None;
+        }
+    }
 }
 
 /// A checkgroups: of groups that it means and does not list it says that they are not to be here.
@@ -517,7 +629,13 @@ impl List {
     }
 }
 
-impl Found {
+impl Read {
+    /// Whether something of it may wait, or settles what waits.
+    fn matters(&self) -> bool {
+        let is_dropped = |it: &AskedByRule| it.becomes == Action::Drop.name();
+        !self.report.asks.iter().all(is_dropped) || !self.done.is_empty() || self.list.is_some()
+    }
+
     fn read(&mut self, message: Message, policy: &Policy, signed: Option<Signed>) {
         self.report.signature = signed.as_ref().map(|signed| match signed {
             Ok(signer) => format!("good, by {}", signer.names.join(", ")),
@@ -537,6 +655,7 @@ impl Found {
         let done = about.filter(|name| becomes(&rules.action(name), &signed) == Action::Doit);
         self.done = done.cloned().collect();
         let creator = creator(&message).to_owned();
+        self.serial = message.serial;
         self.list = message.scope.map(|scope| List {
             scope,
             sender: message.sender,

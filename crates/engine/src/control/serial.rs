@@ -3,11 +3,13 @@
 //! Nothing is kept for it: the messages that were heeded stand in the group of control messages, and are read there, so this
 //! waits for the disk.  A message that the rules would not let be done keeps no other back.
 
+use std::collections::HashMap;
+
 use newsreel_index::Wait;
-use newsreel_store::{Blocking, ReadError, Want};
 use newsreel_wire::article::{Headers, Known};
 use newsreel_wire::{ArticleNumber, GroupId};
 
+use super::heed::{CONTROL_LOOKED_AT_MAX, Found};
 use super::rules::Action;
 use super::{groups, heed};
 use crate::error::Error;
@@ -53,19 +55,33 @@ impl Serial {
 
     /// Whether this must not be heeded behind the other: it is of the same hierarchy, and older or of no age.
     fn is_older_than(&self, other: &Self) -> bool {
-        let is_older = match (self.number, other.number) {
-            (_, None) => false,
-            (None, Some(_)) => true,
-            (Some(own), Some(theirs)) => own < theirs,
-        };
-        is_older && self.tops.iter().any(|top| other.tops.contains(top))
+        let mut newest = HashMap::new();
+        other.note(&mut newest);
+        self.is_older_than_any(&newest)
+    }
+
+    /// Whether this must not be heeded behind those that were noted.
+    pub(super) fn is_older_than_any(&self, newest: &HashMap<String, u64>) -> bool {
+        let newest = self.tops.iter().filter_map(|top| newest.get(top));
+        newest
+            .max()
+            .is_some_and(|newest| self.number.is_none_or(|own| own < *newest))
+    }
+
+    /// Notes the newest number of each hierarchy.
+    pub(super) fn note(&self, newest: &mut HashMap<String, u64>) {
+        let Some(number) = self.number else { return };
+        for top in &self.tops {
+            let newest = newest.entry(top.clone()).or_default();
+            *newest = number.max(*newest);
+        }
     }
 }
 
 /// A message that was heeded and is newer than one with this serial number; none: that is the newest.
 ///
 /// # Errors
-/// When the messages cannot be read.
+/// When the messages cannot be read, or there are more than are looked at.
 pub(crate) fn newer(
     shared: &Shared,
     policy: &Policy,
@@ -75,10 +91,16 @@ pub(crate) fn newer(
         let Some(group) = shared.views.groups().by_name(name) else {
             continue;
         };
-        for number in heed::newest(shared, group.id())? {
-            let found = heeded(shared, policy, (group.id(), number), serial)?;
-            if found.is_some() {
-                return Ok(found);
+        let found = heed::find_newest(shared, group.id(), |number| {
+            heeded(shared, policy, (group.id(), number), serial)
+        })?;
+        match found {
+            Found::This(id) => return Ok(Some(id)),
+            Found::Nothing => {}
+            Found::TooMany => {
+                return Err(Error::Request(format!(
+                    "{name} has more than the {CONTROL_LOOKED_AT_MAX} articles that are looked at; expire it sooner"
+                )));
             }
         }
     }
@@ -98,13 +120,8 @@ fn heeded(
         return Ok(None);
     };
     let mut memory = Vec::new();
-    let stored = match shared
-        .store
-        .read(&token, Want::Whole, Blocking::Yes, &mut memory)
-    {
-        Ok(stored) => stored,
-        Err(ReadError::Gone) => return Ok(None),
-        Err(error) => return Err(Error::Read(error)),
+    let Some(stored) = heed::read_about_groups(shared, &token, &mut memory)? else {
+        return Ok(None);
     };
     let Ok(headers) = Headers::scan_stored(&memory[stored.octets.clone()]) else {
         return Ok(None);

@@ -6,8 +6,8 @@ use std::time::Duration;
 use newsreel_engine::{ArticleRef, ControlReport, GroupAsked, GroupSpec};
 use newsreel_host::disk::{Effect, Fault, FaultyDisk};
 use newsreel_host::{Disk, MemoryDisk, Op};
-use newsreel_service::Outcome;
 use newsreel_service::posting::{Mail, MailDrop, MailRefused};
+use newsreel_service::{Outcome, Reject};
 
 use crate::world::{World, config, open_on};
 
@@ -416,8 +416,11 @@ async fn a_checkgroups_that_is_older_waits() {
     send(&world, &[list("3", "", &["one"])]).await;
     send(&world, &[list("4", "alt #x", &["one"])]).await;
     assert_eq!(of_alt(), ["one", "two"]);
+    // Both wait: neither was heeded, so neither settles what the other asks for.
+    let waits = |which: &ControlReport| (which.message_id.clone(), which.asks[0].becomes.clone());
     let waiting = world.engine.control_waiting().unwrap();
-    assert_eq!(waiting[0].message_id, "<3@t.example>");
+    let refused = ["<2@t.example>", "<3@t.example>"].map(|id| (id.to_owned(), "log".to_owned()));
+    assert_eq!(waiting.iter().map(waits).collect::<Vec<_>>(), refused);
     // The same number again, and one of somebody who is not heeded, which keeps nobody back.
     send(
         &world,
@@ -435,4 +438,93 @@ async fn a_checkgroups_that_is_older_waits() {
     send(&world, &[list("7", "alt #20260103", &["one"])]).await;
     assert_eq!(of_alt(), ["one"]);
     assert_eq!(world.problems(), [""; 0]);
+}
+
+/// The same in other groups.
+fn to(article: Article, groups: &str) -> Article {
+    let text = String::from_utf8(article.1).unwrap();
+    let text = text.replace("Newsgroups: alt.new", &format!("Newsgroups: {groups}"));
+    (article.0, text.into_bytes())
+}
+
+/// An article without Control.
+fn plain(name: &str, groups: &str) -> Article {
+    let article = message(name, ADMIN, "cancel <none@t.example>", "x\n");
+    to(
+        without(article, "Control: cancel <none@t.example>\r\n"),
+        groups,
+    )
+}
+
+/// Ordinary articles to the groups that are filed in by the server hid what waits there, a thousand of them all of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_no_control_message_is_not_filed_among_them() {
+    let world = world_of(&[]);
+    world
+        .engine
+        .add_groups(["junk", "control.cancel"].map(GroupSpec::new).to_vec())
+        .unwrap();
+    let only = [
+        plain("1", "control"),
+        plain("2", "control.newgroup"),
+        plain("3", "junk,control.cancel"),
+    ];
+    let none = vec![Outcome::Rejected(Reject::UnknownGroups); 3];
+    assert_eq!(world.send(&only).await, none);
+    send(&world, &[plain("4", "control,misc.test,junk")]).await;
+    for group in ["control", "control.newgroup", "control.cancel", "junk"] {
+        assert_eq!(world.high(group), 0, "{group}");
+    }
+    assert_eq!(world.high("misc.test"), 1);
+    // What is one is filed by its verb, whatever groups it names.
+    let message = message("5", ADMIN, "newgroup alt.new", "");
+    send(&world, &[to(message, "control")]).await;
+    assert_eq!(world.high("control.newgroup"), 1);
+}
+
+/// A thousand cancels in the same group, or a thousand forged messages, hid a message that waits, and let an old list undo a
+/// newer one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_flood_hides_what_waits_or_what_was_heeded() {
+    let mut config = config(32 << 20);
+    config.control.rules = vec![
+        "all:*:*:log".to_owned(),
+        "checkgroups:admin@a.example:alt.*:doit".to_owned(),
+    ];
+    let world = World::on(Arc::new(MemoryDisk::new()), config);
+    let there = ["control", "control.newgroup"];
+    world
+        .engine
+        .add_groups(there.map(GroupSpec::new).to_vec())
+        .unwrap();
+    let list = |name: &str, serial: u64, group: &str| {
+        let lines = format!("{group}\tOf it.\n");
+        message(name, ADMIN, &format!("checkgroups alt #{serial}"), &lines)
+    };
+    send(&world, &[list("newer", 2, "alt.two")]).await;
+    let waiting = [
+        message("made", ADMIN, "newgroup alt.made", ""),
+        message("gone", ADMIN, "rmgroup misc.other", ""),
+    ];
+    send(&world, &waiting).await;
+    let mut flood = Vec::new();
+    for n in 0..1100 {
+        let cancel = format!("cancel <{n}@none.example>");
+        let cancel = message(&format!("c{n}"), ADMIN, &cancel, "x\n");
+        flood.push(to(cancel, "misc.test"));
+        let forged = format!("newgroup alt.forged{n}");
+        flood.push(message(&format!("f{n}"), "eve@a.example", &forged, ""));
+    }
+    for some in flood.chunks(100) {
+        send(&world, some).await;
+    }
+    assert_eq!(world.high("control"), 1102);
+    let waiting = world.engine.control_waiting().unwrap();
+    assert_eq!(waiting.len(), 1102);
+    let first: Vec<&str> = waiting.iter().map(|it| it.message_id.as_str()).collect();
+    assert_eq!(first[..2], ["<made@t.example>", "<gone@t.example>"]);
+    send(&world, &[list("older", 1, "alt.one")]).await;
+    let made = groups(&world);
+    assert!(made.contains(&"alt.two y Of it.".to_owned()), "{made:?}");
+    assert!(world.engine.group("alt.one").is_none());
 }

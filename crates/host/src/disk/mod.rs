@@ -57,6 +57,10 @@ pub struct FileFacts {
     pub len: u64,
     /// When its octets were changed last, in seconds since 1970, by the clock of the machine.
     pub modified: u64,
+    /// Its number on its file system: another for a file that took its name.
+    pub inode: u64,
+    /// When anything of it was changed last, nobody can set that, in nanoseconds since 1970.
+    pub changed_ns: u64,
 }
 
 /// A lock that is held until this is dropped.

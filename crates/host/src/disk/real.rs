@@ -283,7 +283,15 @@ impl Disk for RealDisk {
         let is_file = rustix::fs::FileType::from_raw_mode(facts.st_mode).is_file();
         let len = u64::try_from(facts.st_size).ok().filter(|_| is_file);
         let both = len.zip(u64::try_from(facts.st_mtime).ok());
-        Ok(both.map(|(len, modified)| FileFacts { len, modified }))
+        let changed_s = u64::try_from(facts.st_ctime).unwrap_or(0);
+        Ok(both.map(|(len, modified)| FileFacts {
+            len,
+            modified,
+            inode: facts.st_ino,
+            changed_ns: changed_s
+                .saturating_mul(1_000_000_000)
+                .saturating_add(facts.st_ctime_nsec),
+        }))
     }
 
     fn sync_dir(&self, dir: &Path) -> Result<()> {

@@ -7,14 +7,16 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 use super::login::{
-    CHECKS_AT_ONCE, ClearText, Credentials, Failures, LoginConfig, Logins, ScramKeys, User,
-    is_user_name,
+    CHECKS_AT_ONCE, ClearText, Credentials, Failures, LoginConfig, Logins, ScramKeys,
+    TURN_WAIT_MAX, User, answered_after, is_user_name,
 };
 use super::pace::Pace;
 use super::places::{Place, Places};
 use super::rules::{Grant, Rules, Who};
+use super::turns::{Turn, Turns};
 use crate::tls::Tls;
 
 /// What outlives a change of the rules.
@@ -22,6 +24,7 @@ use crate::tls::Tls;
 pub struct Counted {
     places: Arc<Places>,
     failures: Failures,
+    turns: Turns,
     checks: Semaphore,
     logins: Option<Arc<dyn Logins>>,
 }
@@ -33,6 +36,7 @@ impl Counted {
         Arc::new(Self {
             places: Arc::default(),
             failures: Failures::default(),
+            turns: Turns::default(),
             checks: Semaphore::new(CHECKS_AT_ONCE),
             logins,
         })
@@ -90,6 +94,8 @@ pub enum Login {
     Wrong,
     /// Their entry has as many connections as it may.
     Full,
+    /// Too many logins of their network failed: this one was not judged.
+    Banned,
     /// It cannot be said now; it was logged.
     Failed,
 }
@@ -101,6 +107,14 @@ pub struct Door {
     who: Who,
     grant: Arc<Grant>,
     place: Option<Place>,
+    /// Keys of SCRAM were asked for, and nothing was proved with them yet.
+    is_challenged: bool,
+}
+
+/// A login whose turn it is: until this is dropped no other of a network that has failed is judged.
+struct Attempt {
+    _turn: Turn,
+    began: Instant,
 }
 
 impl Gate {
@@ -147,6 +161,7 @@ impl Gate {
             who,
             grant,
             place,
+            is_challenged: false,
         })
     }
 
@@ -179,6 +194,7 @@ impl Door {
             },
             grant: Arc::new(grant),
             place: None,
+            is_challenged: false,
         }
     }
 
@@ -270,9 +286,12 @@ impl Door {
 
     /// Lets in whom the certificate says that they are.
     pub async fn log_in_certified(&mut self, name: &str) -> Login {
+        let Some(attempt) = self.attempt().await else {
+            return Login::Banned;
+        };
         let name = name.to_owned();
         match self.ask(move |logins| logins.vouched(&name)).await {
-            Some(user) => self.let_in(user).await,
+            Some(user) => self.judged(attempt, user).await,
             None => Login::Failed,
         }
     }
@@ -296,6 +315,9 @@ impl Door {
 
     /// Holds a name and a password against the users.  A wrong one is answered late.
     pub async fn log_in(&mut self, name: &str, password: &str) -> Login {
+        let Some(attempt) = self.attempt().await else {
+            return Login::Banned;
+        };
         let said = Credentials {
             name: name.to_owned(),
             password: password.to_owned(),
@@ -304,15 +326,54 @@ impl Door {
         let gate = Arc::clone(&self.gate);
         let asked = self.ask(move |logins| logins.check(&gate.login, &said));
         match asked.await {
-            Some(user) => self.let_in(user).await,
+            Some(user) => self.judged(attempt, user).await,
             None => Login::Failed,
         }
     }
 
-    /// What a proof of this name is held against, and who has it; none: it cannot be said now, which was logged.
-    pub async fn scram(&self, name: &str) -> Option<(ScramKeys, Option<User>)> {
+    /// What a proof of this name is held against, and who has it.  If nothing is proved with it, that is a failed login.
+    ///
+    /// # Errors
+    /// What became of the login.
+    pub async fn scram(&mut self, name: &str) -> Result<(ScramKeys, Option<User>), Login> {
+        let _attempt = self.attempt().await.ok_or(Login::Banned)?;
         let name = name.to_owned();
-        self.ask(move |logins| logins.scram(&name)).await
+        let found = self.ask(move |logins| logins.scram(&name)).await;
+        self.is_challenged = found.is_some();
+        found.ok_or(Login::Failed)
+    }
+
+    /// Lets in who has proved with keys of SCRAM to be a user; nobody has: that is answered late.
+    pub async fn prove(&mut self, user: Option<User>) -> Login {
+        self.is_challenged = false;
+        match self.attempt().await {
+            Some(attempt) => self.judged(attempt, user).await,
+            None => Login::Banned,
+        }
+    }
+
+    /// Waits until a login of this network may be judged; none: too many have failed, also while it waited.
+    async fn attempt(&self) -> Option<Attempt> {
+        let (address, login) = (self.who.address, &self.gate.login);
+        let counted = &self.gate.counted;
+        if counted.failures.are_too_many(address, login) {
+            return None;
+        }
+        let mut turn = counted.turns.stand(address);
+        let taken = tokio::time::timeout(TURN_WAIT_MAX, async {
+            let mut shares = 0;
+            // While it waited one may have failed: then it goes alone.
+            while shares < counted.failures.shares(address, login) {
+                shares = counted.failures.shares(address, login);
+                turn.take(shares).await;
+            }
+        });
+        let is_taken = taken.await.is_ok();
+        let may_try = is_taken && !counted.failures.are_too_many(address, login);
+        may_try.then(|| Attempt {
+            _turn: turn,
+            began: Instant::now(),
+        })
     }
 
     /// Asks the users on a thread that may wait; none: it cannot be said now.
@@ -336,15 +397,20 @@ impl Door {
         asked.ok()
     }
 
-    /// Lets in who has proved to be a user; nobody has: that is answered late.
-    pub async fn let_in(&mut self, user: Option<User>) -> Login {
+    /// Lets in whom a login was found to be of; nobody: that is answered late.
+    async fn judged(&mut self, attempt: Attempt, user: Option<User>) -> Login {
         let address = self.who.address;
+        let Gate { counted, login, .. } = self.gate.as_ref();
         let Some(user) = user else {
-            let pause = self.gate.counted.failures.note(address, &self.gate.login);
+            let pause = counted.failures.note(address, login);
             tracing::info!(target: "newsreel::net", %address, "a login failed");
-            tokio::time::sleep(pause).await;
+            let after = answered_after(pause, attempt.began.elapsed());
+            tokio::time::sleep_until(attempt.began + after).await;
             return Login::Wrong;
         };
+        if counted.failures.are_too_many(address, login) {
+            return Login::Banned;
+        }
         tracing::info!(target: "newsreel::net", %address, user = %user.name, "logged in");
         let who = Who {
             user: Some(user),
@@ -381,8 +447,20 @@ impl Door {
     }
 }
 
+impl Drop for Door {
+    /// Who asks for keys and goes has failed: else it would cost nothing to ask.
+    fn drop(&mut self) {
+        if self.is_challenged {
+            let Gate { counted, login, .. } = self.gate.as_ref();
+            counted.failures.note(self.who.address, login);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::super::AccessConfig;
     use super::*;
 
@@ -401,26 +479,36 @@ mod tests {
                 return Err("the disk failed".to_owned());
             }
             let is_right = self.0.contains(&name) && said.password == name.repeat(2);
-            let groups = match name {
-                "ada" => vec!["staff".to_owned()],
-                _ => Vec::new(),
-            };
-            Ok(is_right.then(|| User {
-                name: name.to_owned(),
-                groups,
-            }))
+            Ok(is_right.then(|| user(name)))
         }
 
         fn scram(&self, name: &str) -> Result<(ScramKeys, Option<User>), String> {
-            Err(format!("nothing is kept of {name}"))
+            if name == "broken" {
+                return Err("the disk failed".to_owned());
+            }
+            let keys = ScramKeys {
+                salt: vec![7; 16],
+                iterations: 4096,
+                stored: [0; 32],
+                server: [0; 32],
+            };
+            let is_here = self.0.contains(&name);
+            Ok((keys, is_here.then(|| user(name))))
         }
 
         fn vouched(&self, name: &str) -> Result<Option<User>, String> {
-            let user = User {
-                name: name.to_owned(),
-                groups: Vec::new(),
-            };
-            Ok((name != "eve").then_some(user))
+            Ok((name != "eve").then(|| user(name)))
+        }
+    }
+
+    fn user(name: &str) -> User {
+        let groups = match name {
+            "ada" => vec!["staff".to_owned()],
+            _ => Vec::new(),
+        };
+        User {
+            name: name.to_owned(),
+            groups,
         }
     }
 
@@ -514,6 +602,97 @@ mod tests {
         }
         assert_eq!(gate.enter(who("192.0.2.1")).unwrap_err(), Denied::Banned);
         assert!(gate.enter(who("192.0.2.2")).is_ok());
+    }
+
+    /// Connections that were open before a ban held passwords against the users as fast as there were connections, and let in
+    /// who guessed right.
+    #[tokio::test(start_paused = true)]
+    async fn a_ban_holds_for_who_is_in_already() {
+        let gate = gate(RULES);
+        let mut open = gate.enter(who("192.0.2.1")).unwrap();
+        let mut elsewhere = gate.enter(who("192.0.2.2")).unwrap();
+        let began = Instant::now();
+        let mut guesses = tokio::task::JoinSet::new();
+        for _ in 0..40 {
+            let mut door = gate.enter(who("192.0.2.1")).unwrap();
+            guesses.spawn(async move {
+                let mut judged = Vec::new();
+                while door.log_in("ada", "guess").await == Login::Wrong {
+                    judged.push(Instant::now());
+                }
+                judged
+            });
+        }
+        let mut judged = guesses.join_all().await.concat();
+        judged.sort();
+        // The first few go together, from there on each waits for the pause of the one before, and nobody too long.
+        assert!((5..=10).contains(&judged.len()), "{judged:?}");
+        assert!((judged[3] - began).as_secs() >= 8);
+        for pair in judged[4..].windows(2) {
+            assert_eq!((pair[1] - pair[0]).as_secs(), 16);
+        }
+        let mut all = judged.len();
+        while open.log_in("ada", "guess").await == Login::Wrong {
+            all += 1;
+        }
+        assert_eq!(all, 10, "as many as may fail");
+        assert_eq!(open.log_in("ada", "adaada").await, Login::Banned);
+        assert_eq!(open.log_in_certified("ada").await, Login::Banned);
+        assert_eq!(open.user(), None);
+        assert_eq!(elsewhere.log_in("ada", "adaada").await, Login::In);
+        drop(elsewhere);
+        tokio::time::advance(Duration::from_secs(600)).await;
+        assert_eq!(open.log_in("ada", "adaada").await, Login::In);
+    }
+
+    /// Else a network that fails all the time, where nobody is refused for that, would hold up its logins for ever.
+    #[tokio::test(start_paused = true)]
+    async fn nobody_waits_for_ever_for_their_turn() {
+        let counted = Counted::new(Some(Arc::new(Names(&["ada"]))));
+        let config: AccessConfig = toml::from_str(RULES).unwrap();
+        let rules = Rules::parse(&config.access).unwrap();
+        let login = LoginConfig {
+            failures_max: 0,
+            ..LoginConfig::default()
+        };
+        let gate = Gate::new(rules, login, counted, None);
+        let mut logins = tokio::task::JoinSet::new();
+        for _ in 0..20 {
+            let mut door = gate.enter(who("192.0.2.1")).unwrap();
+            logins.spawn(async move { door.log_in("ada", "guess").await });
+        }
+        let began = Instant::now();
+        let all = logins.join_all().await;
+        let refused = all.iter().filter(|login| **login == Login::Banned).count();
+        assert!((10..18).contains(&refused), "{all:?}");
+        assert!(began.elapsed() <= TURN_WAIT_MAX + Duration::from_secs(16));
+    }
+
+    /// Asking for keys of SCRAM cost nothing, so that anybody could keep the threads busy that look users up.
+    #[tokio::test(start_paused = true)]
+    async fn keys_that_nothing_is_proved_with_are_failed_logins() {
+        let gate = gate(RULES);
+        let failed = |gate: &Gate| {
+            let one = LoginConfig {
+                failures_max: 1,
+                ..LoginConfig::default()
+            };
+            let address = "192.0.2.1".parse().unwrap();
+            gate.counted.failures.are_too_many(address, &one)
+        };
+        let mut door = gate.enter(who("192.0.2.1")).unwrap();
+        assert_eq!(door.scram("broken").await.unwrap_err(), Login::Failed);
+        let (_, user) = door.scram("ada").await.unwrap();
+        assert_eq!(door.prove(user).await, Login::In);
+        drop(door);
+        assert!(!failed(&gate));
+        for _ in 0..10 {
+            let mut door = gate.enter(who("192.0.2.1")).unwrap();
+            door.scram("ada").await.unwrap();
+            drop(door);
+            assert!(failed(&gate));
+        }
+        assert_eq!(gate.enter(who("192.0.2.1")).unwrap_err(), Denied::Banned);
     }
 
     /// Whether their entry is the same as before or another one.

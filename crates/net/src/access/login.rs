@@ -10,6 +10,8 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
+use super::turns::SHARES;
+
 /// Passwords held against their hashes at the same time: each takes a core and some 20 MiB for a moment.
 pub const CHECKS_AT_ONCE: usize = 4;
 
@@ -21,6 +23,9 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// No answer takes longer than this.
 const PAUSE_MAX: Duration = Duration::from_secs(16);
+
+/// Nobody waits longer for their login to be judged while those of their network fail.
+pub const TURN_WAIT_MAX: Duration = Duration::from_secs(32);
 
 /// Where passwords may be sent in clear.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
@@ -41,8 +46,8 @@ pub enum ClearText {
 pub struct LoginConfig {
     /// From where passwords are taken that come in clear.
     pub clear_text: ClearText,
-    /// Failed logins of one address (IPv6: one /64 network) after which it is refused; 0: any number. Each is answered
-    /// later than the one before, by up to 16 s.
+    /// Failed logins of one address (IPv6: one /64 network) after which it is refused, on connections that are open too; 0:
+    /// any number. Each is answered later than the one before, by up to 16 s, and one at a time.
     pub failures_max: u32,
     /// How long that lasts, from the last failed login on, seconds. Counted in memory: a start begins anew.
     pub ban_s: u64,
@@ -50,9 +55,10 @@ pub struct LoginConfig {
     /// kept when a user is added or gets another password, from then on; it is easier to try passwords against than the
     /// hash that is kept besides, for whoever gets hold of the file.
     pub scram: bool,
-    /// A program that is asked of whom the spool's users do not have, or not with this password, as INN asks its
-    /// authenticators (`ckpasswd`, `radius`): its path and arguments, with spaces between them. It reads the name and the
-    /// password from its standard input and says who that is. Empty: none.
+    /// A program that knows names which the spool's users do not have, as INN's authenticators do (`ckpasswd`, `radius`): its
+    /// path and arguments, with spaces between them. It reads the name and the password from its standard input and says who
+    /// that is. It is asked of a name that the spool has, too, when the password is wrong, so that the time does not tell; its
+    /// word does not count then. Empty: none.
     pub program: String,
     /// How long it may take, seconds; then it is killed, and nobody is let in.
     pub program_s_max: u64,
@@ -159,11 +165,24 @@ struct Failed {
 impl Failures {
     /// Whether an address has failed too often to be let in.
     pub(super) fn are_too_many(&self, address: IpAddr, config: &LoginConfig) -> bool {
+        config.failures_max > 0 && self.fresh(address, config) >= config.failures_max
+    }
+
+    /// The failed logins of an address that still count.
+    fn fresh(&self, address: IpAddr, config: &LoginConfig) -> u32 {
         let failed = self.0.lock().get(&network_of(address)).copied();
-        failed.is_some_and(|failed| {
-            let is_fresh = failed.last.elapsed() < Duration::from_secs(config.ban_s);
-            config.failures_max > 0 && failed.count >= config.failures_max && is_fresh
-        })
+        let is_fresh = |failed: &Failed| failed.last.elapsed() < Duration::from_secs(config.ban_s);
+        failed.filter(is_fresh).map_or(0, |failed| failed.count)
+    }
+
+    /// The shares a login of an address takes of its network's: all where one has failed, and never so few that more could be
+    /// judged than may fail.
+    pub(super) fn shares(&self, address: IpAddr, config: &LoginConfig) -> u32 {
+        match config.failures_max {
+            _ if self.fresh(address, config) > 0 => SHARES,
+            0 => 1,
+            few => SHARES.div_ceil(few),
+        }
     }
 
     /// One more; how long its answer waits.
@@ -191,6 +210,12 @@ impl Failures {
         let doubled = PAUSE.saturating_mul(1 << (failed.count - 1).min(16));
         doubled.min(PAUSE_MAX)
     }
+}
+
+/// When a failed login is answered, counted from when its judging began: what that took does not show.
+pub(super) fn answered_after(pause: Duration, judged_in: Duration) -> Duration {
+    let whole = judged_in.as_nanos().div_ceil(pause.as_nanos().max(1));
+    pause.saturating_mul(u32::try_from(whole).unwrap_or(u32::MAX).max(1))
 }
 
 #[cfg(test)]
@@ -223,6 +248,33 @@ mod tests {
         tokio::time::advance(Duration::from_secs(600)).await;
         assert!(!failures.are_too_many(bad, &config));
         assert_eq!(failures.note(bad, &config), PAUSE);
+    }
+
+    /// A program that takes longer for names it knows would else tell them.
+    #[test]
+    fn what_judging_took_does_not_show() {
+        let at = |judged_ms| {
+            let judged_in = Duration::from_millis(judged_ms);
+            answered_after(Duration::from_secs(2), judged_in).as_millis()
+        };
+        assert_eq!([0, 8, 1999, 2000].map(at), [2000; 4]);
+        assert_eq!([2001, 3500].map(at), [4000; 2]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_more_are_judged_at_once_than_may_fail() {
+        let failures = Failures::default();
+        let address = "192.0.2.1".parse().unwrap();
+        let shares = |failures_max| {
+            let config = LoginConfig {
+                failures_max,
+                ..LoginConfig::default()
+            };
+            failures.shares(address, &config)
+        };
+        assert_eq!([0, 1, 2, 3, 4, 10].map(shares), [1, 4, 2, 2, 1, 1]);
+        failures.note(address, &LoginConfig::default());
+        assert_eq!([0, 1, 2, 3, 4, 10].map(shares), [SHARES; 6]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -11,11 +11,13 @@ mod network;
 pub(crate) mod pace;
 mod places;
 mod rules;
+mod turns;
 
 pub use config::{AccessConfig, AccessRule, LIST_KEYWORDS};
 pub use door::{Counted, Denied, Door, Gate, Login};
 pub use login::{
-    CHECKS_AT_ONCE, ClearText, Credentials, FAILURES_KEPT_MAX, LoginConfig, Logins, ScramKeys, User,
+    CHECKS_AT_ONCE, ClearText, Credentials, FAILURES_KEPT_MAX, LoginConfig, Logins, ScramKeys,
+    TURN_WAIT_MAX, User,
 };
 pub use pace::Pace;
 pub use rules::{Grant, Rules, Who};

@@ -119,7 +119,7 @@ pub(super) async fn posts_are_refused_with_their_reason<M: Maker>(m: &M) -> Resu
         (
             none(),
             proto("Xref: a b:1\r\n", "x\r\n"),
-            Outcome::RejectedField(Reject::ForbiddenHeader, Known::Xref),
+            Outcome::RejectedField(Reject::ForbiddenHeader, Known::Xref.into()),
         ),
         (
             none(),

@@ -84,6 +84,9 @@ impl MemoryService {
         let mut closed = false;
         for name in newsgroups::split(list).flatten() {
             let name: GroupName<'_> = name;
+            if name.is_of_servers() && headers.get(Known::Control).is_none() {
+                continue;
+            }
             let Some((name, group)) = state.groups.get_key_value(name.as_str()) else {
                 continue;
             };

@@ -94,21 +94,24 @@ pub fn check<'a>(
 }
 
 /// Every line short enough, UTF-8 and without control characters.
-fn check_block(block: &[u8]) -> Result<(), Reject> {
-    if std::str::from_utf8(block).is_err() {
-        return Err(Reject::HeaderNotUtf8);
-    }
+fn check_block(block: &[u8]) -> Result<(), Refused> {
+    let mut field: &[u8] = &[];
     for line in block.split(|octet| *octet == b'\n') {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        if line.len() > HEADER_LINE_OCTETS_MAX {
-            return Err(Reject::HeaderLineTooLong);
+        if !line.starts_with(b" ") && !line.starts_with(b"\t") {
+            field = line.split(|octet| *octet == b':').next().unwrap_or(line);
         }
-        if line
-            .iter()
-            .any(|octet| octet.is_ascii_control() && *octet != b'\t')
-        {
-            return Err(Reject::HeaderControl);
-        }
+        let is_control = |octet: &u8| octet.is_ascii_control() && *octet != b'\t';
+        let why = if std::str::from_utf8(line).is_err() {
+            Reject::HeaderNotUtf8
+        } else if line.len() > HEADER_LINE_OCTETS_MAX {
+            Reject::HeaderLineTooLong
+        } else if line.iter().any(is_control) {
+            Reject::HeaderControl
+        } else {
+            continue;
+        };
+        return Err(Refused::of_named(why, field));
     }
     Ok(())
 }
@@ -134,10 +137,7 @@ fn check_presence(headers: &Headers<'_>, config: &PostingConfig) -> Result<(), R
     }
     match headers.fields().find(|field| field.is_blank()) {
         None => Ok(()),
-        Some(field) => Err(Refused {
-            why: Reject::EmptyHeader,
-            field: field.known(),
-        }),
+        Some(field) => Err(Refused::of_named(Reject::EmptyHeader, field.name)),
     }
 }
 
@@ -152,6 +152,12 @@ fn check_contents(headers: Headers<'_>) -> Result<Proto<'_>, Refused> {
     let newsgroups = content(Known::Newsgroups).ok_or(Reject::NoNewsgroups)?;
     if !is_group_list(newsgroups) {
         return Err(Reject::BadNewsgroups.into());
+    }
+    // A control message is filed by its verb, whatever groups it names.
+    let is_reserved = |name: GroupName<'_>| name.is_reserved();
+    let mut groups = newsgroups::split(newsgroups).flatten();
+    if content(Known::Control).is_none() && groups.any(is_reserved) {
+        return Err(Refused::of(Reject::ReservedGroup, Known::Newsgroups));
     }
     if let Some(path) = content(Known::Path) {
         check_path(path)?;
@@ -260,11 +266,16 @@ fn check_dates(headers: &Headers<'_>, config: &PostingConfig, now: UnixTime) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transfer::FieldName;
+
+    fn named(name: &str) -> Option<FieldName> {
+        FieldName::read(name.as_bytes())
+    }
 
     const NOW: UnixTime = UnixTime(1_767_225_600);
     const GOOD: &str = "From: Ada <ada@a.example>\nNewsgroups: misc.test\nSubject: s\n";
 
-    fn outcome(fields: &str, body: &str) -> Result<(), (Reject, Option<Known>)> {
+    fn outcome(fields: &str, body: &str) -> Result<(), (Reject, Option<FieldName>)> {
         let config = PostingConfig {
             quoted_percent_max: 80,
             groups_max: 3,
@@ -278,11 +289,11 @@ mod tests {
         }
     }
 
-    fn with(more: &str) -> Result<(), (Reject, Option<Known>)> {
+    fn with(more: &str) -> Result<(), (Reject, Option<FieldName>)> {
         outcome(&format!("{GOOD}{more}"), "body\n")
     }
 
-    fn changed(from: &str, to: &str) -> Result<(), (Reject, Option<Known>)> {
+    fn changed(from: &str, to: &str) -> Result<(), (Reject, Option<FieldName>)> {
         assert!(GOOD.contains(from));
         outcome(&GOOD.replace(from, to), "body\n")
     }
@@ -316,21 +327,24 @@ mod tests {
             assert_eq!(changed(gone, ""), Err((why, None)));
         }
         for field in FORBIDDEN.iter() {
-            let refused = Err((Reject::ForbiddenHeader, Some(field)));
+            let refused = Err((Reject::ForbiddenHeader, Some(field.into())));
             assert_eq!(with(&format!("{}: x\n", field.name())), refused);
         }
         for field in [Known::Subject, Known::Organization, Known::References] {
             let one = format!("{}: <1@a.example>\n", field.name());
-            let refused = Err((Reject::DoubledHeader, Some(field)));
+            let refused = Err((Reject::DoubledHeader, Some(field.into())));
             assert_eq!(with(&format!("{one}{one}")), refused);
         }
         let empty = |field| Err((Reject::EmptyHeader, field));
         assert_eq!(
             changed("Subject: s", "Subject: "),
-            empty(Some(Known::Subject))
+            empty(Some(Known::Subject.into()))
         );
-        assert_eq!(with("Organization: \t\n"), empty(Some(Known::Organization)));
-        assert_eq!(with("X-Any: \n \n"), empty(None));
+        assert_eq!(
+            with("Organization: \t\n"),
+            empty(Some(Known::Organization.into()))
+        );
+        assert_eq!(with("X-Any: \n \n"), empty(named("X-Any")));
     }
 
     #[test]
@@ -345,7 +359,7 @@ mod tests {
             (
                 "Path: a!.POSTED!not-for-mail\n",
                 Reject::ForbiddenHeader,
-                Some(Known::Path),
+                Some(Known::Path.into()),
             ),
             ("Path: !a\n", Reject::BadPath, None),
             ("Control: (x)\n", Reject::BadControl, None),
@@ -355,22 +369,39 @@ mod tests {
                 Reject::ControlAndSupersedes,
                 None,
             ),
-            ("Reply-To: nobody\n", Reject::BadField, Some(Known::ReplyTo)),
-            ("Approved: yes\n", Reject::BadField, Some(Known::Approved)),
+            (
+                "Reply-To: nobody\n",
+                Reject::BadField,
+                Some(Known::ReplyTo.into()),
+            ),
+            (
+                "Approved: yes\n",
+                Reject::BadField,
+                Some(Known::Approved.into()),
+            ),
             (
                 "Followup-To: a b\n",
                 Reject::BadField,
-                Some(Known::FollowupTo),
+                Some(Known::FollowupTo.into()),
             ),
-            ("Expires: soon\n", Reject::BadField, Some(Known::Expires)),
+            (
+                "Expires: soon\n",
+                Reject::BadField,
+                Some(Known::Expires.into()),
+            ),
             (
                 "References: you wrote\n",
                 Reject::BadField,
-                Some(Known::References),
+                Some(Known::References.into()),
             ),
-            ("X-Any: \x07\n", Reject::HeaderControl, None),
-            ("Sender: a\x07b\n", Reject::HeaderControl, None),
-            (&long, Reject::HeaderLineTooLong, None),
+            ("X-Any: \x07\n", Reject::HeaderControl, named("X-Any")),
+            ("X-Any: a\n b\x07\n", Reject::HeaderControl, named("X-Any")),
+            (
+                "Sender: a\x07b\n",
+                Reject::HeaderControl,
+                Some(Known::Sender.into()),
+            ),
+            (&long, Reject::HeaderLineTooLong, named("X-Any")),
             ("no colon\n", Reject::BadHeaderLine, None),
             ("Followup-To: a.b,c.d,e.f\n", Reject::TooManyFollowups, None),
             (
@@ -394,6 +425,20 @@ mod tests {
         ] {
             assert_eq!(changed("misc.test", groups), Err((why, None)), "{groups}");
         }
+        let reserved = Err((Reject::ReservedGroup, Some(Known::Newsgroups.into())));
+        for groups in [
+            "control",
+            "misc.test,control.cancel",
+            "junk",
+            "to.me,misc.test",
+            "example.a",
+            "poster",
+            "a.all",
+        ] {
+            assert_eq!(changed("misc.test", groups), reserved, "{groups}");
+            let cancel = format!("{groups}\nControl: cancel <1@a.example>");
+            assert_eq!(changed("misc.test", &cancel), Ok(()), "{groups}");
+        }
         assert_eq!(
             changed("Ada <ada@a.example>", "Ada"),
             Err((Reject::BadFrom, None))
@@ -405,7 +450,8 @@ mod tests {
         let not_utf8 = b"From: a@b\r\nNewsgroups: a.b\r\nSubject: \xe4\r\n\r\nx\r\n.\r\n";
         let config = PostingConfig::default();
         let check_wire = |wire: &[u8]| check(wire, HeaderLimits::USUAL, &config, NOW).map(|_| ());
-        assert_eq!(check_wire(not_utf8), Err(Reject::HeaderNotUtf8.into()));
+        let subject = Refused::of(Reject::HeaderNotUtf8, Known::Subject);
+        assert_eq!(check_wire(not_utf8), Err(subject));
         let latin = b"From: a@b\r\nNewsgroups: a.b\r\nSubject: s\r\n\r\n\xe4\r\n.\r\n";
         assert_eq!(check_wire(latin), Ok(()), "a body is nobody's business");
         let nul = b"From: a@b\r\nNewsgroups: a.b\r\nSubject: s\r\n\r\n\0\r\n.\r\n";

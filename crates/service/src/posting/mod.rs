@@ -31,7 +31,7 @@ pub use moderators::{Moderators, address_of};
 
 use crate::cancel_lock::Owner;
 use crate::reject::Reject;
-use crate::transfer::{Defer, OfferedId, Outcome};
+use crate::transfer::{Defer, FieldName, OfferedId, Outcome};
 
 /// A mail on its way to a moderator.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,14 +126,22 @@ pub struct Refused {
     /// The reason.
     pub why: Reject,
     /// The field, where the reason alone does not say it.
-    pub field: Option<Known>,
+    pub field: Option<FieldName>,
 }
 
 impl Refused {
-    const fn of(why: Reject, field: Known) -> Self {
+    fn of(why: Reject, field: Known) -> Self {
         Self {
             why,
-            field: Some(field),
+            field: Some(field.into()),
+        }
+    }
+
+    /// Because of a field that has any name.
+    fn of_named(why: Reject, name: &[u8]) -> Self {
+        Self {
+            why,
+            field: FieldName::read(name),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Whether a name is known cannot be told from a reply.  What was selected and may not be read by who has logged in is
 //! selected no more.
 
-use newsreel_net::access::Login;
+use newsreel_net::access::{Denied, Login, User};
 use newsreel_service::NewsService;
 use newsreel_wire::nntp::line::Command;
 use ring::rand;
@@ -35,6 +35,7 @@ const USAGE: &str =
 const NOBODY_NOW: &str = "403 Nobody can log in now; try again later\r\n";
 const SOMEBODY_ELSE: &str = "481 Nobody acts for somebody else here\r\n";
 const MALFORMED: &str = "482 Not a message of this mechanism\r\n";
+const UNUSABLE: &str = "482 The response is too long or has NUL, CR or LF\r\n";
 const NOT_IN_CLEAR: &str = "483 Passwords are not taken in clear here\r\n";
 
 pub(super) async fn run<S, Io>(core: &mut Core<S, Io>, command: &Command<'_>) -> Result<(), End>
@@ -110,37 +111,42 @@ where
     S: NewsService,
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
-    let (Some(exchange), Some(said)) = (core.exchange.take(), said) else {
-        core.reply("482 The response is too long or has NUL, CR or LF\r\n");
-        return Ok(());
+    let Some(exchange) = core.exchange.take() else {
+        return refuse(core, UNUSABLE);
     };
-    if said == b"*" {
-        core.reply("481 Cancelled\r\n");
-        return Ok(());
-    }
-    let Some(message) = sasl::decode(said) else {
-        core.reply("504 The response is not base64\r\n");
-        return Ok(());
+    let message = match said {
+        None => Err(UNUSABLE),
+        Some(b"*") => Err("481 Cancelled\r\n"),
+        Some(said) => sasl::decode(said).ok_or("504 The response is not base64\r\n"),
     };
-    match exchange {
-        Exchange::First(Mechanism::Plain) => match sasl::plain(&message) {
-            Plain::Login(name, password) => log_in(core, name, password).await,
-            Plain::SomebodyElse => refuse(core, SOMEBODY_ELSE),
-            Plain::Malformed => refuse(core, MALFORMED),
+    let is_challenged = matches!(exchange, Exchange::Proof(_));
+    let refused = match (exchange, message) {
+        (_, Err(line)) => line,
+        (Exchange::First(Mechanism::Plain), Ok(message)) => match sasl::plain(&message) {
+            Plain::Login(name, password) => return log_in(core, name, password).await,
+            Plain::SomebodyElse => SOMEBODY_ELSE,
+            Plain::Malformed => MALFORMED,
         },
-        Exchange::First(Mechanism::Scram) => match First::parse(&message) {
-            Ok(first) => challenge(core, first).await,
-            Err(Bad::SomebodyElse) => refuse(core, SOMEBODY_ELSE),
-            Err(Bad::Malformed) => refuse(core, MALFORMED),
+        (Exchange::First(Mechanism::Scram), Ok(message)) => match First::parse(&message) {
+            Ok(first) => return challenge(core, first).await,
+            Err(Bad::SomebodyElse) => SOMEBODY_ELSE,
+            Err(Bad::Malformed) => MALFORMED,
         },
-        Exchange::First(Mechanism::External) => match std::str::from_utf8(&message) {
-            Ok(wanted) => external(core, wanted).await,
-            Err(_) => refuse(core, MALFORMED),
+        (Exchange::First(Mechanism::External), Ok(message)) => {
+            match std::str::from_utf8(&message) {
+                Ok(wanted) => return external(core, wanted).await,
+                Err(_) => MALFORMED,
+            }
+        }
+        (Exchange::Proof(challenge), Ok(message)) => match challenge.verify(&message) {
+            Proof::Malformed => MALFORMED,
+            Proof::Wrong => return prove(core, None, "").await,
+            Proof::Right(user, ours) => return prove(core, Some(user), &ours).await,
         },
-        Exchange::Proof(challenge) => match challenge.verify(&message) {
-            Proof::Malformed => refuse(core, MALFORMED),
-            proof => prove(core, proof).await,
-        },
+    };
+    match is_challenged {
+        true => give_up(core, refused).await,
+        false => refuse(core, refused),
     }
 }
 
@@ -162,8 +168,13 @@ where
     core.flush().await?;
     let known = core.door.scram(&first.name).await;
     let more = rand::generate::<[u8; 18]>(&rand::SystemRandom::new());
-    let (Some((keys, user)), Ok(more)) = (known, more) else {
-        return refuse(core, NOBODY_NOW);
+    let ((keys, user), more) = match (known, more) {
+        (Ok(known), Ok(more)) => (known, more),
+        (Err(login), _) => {
+            tell(core, login, "");
+            return Ok(());
+        }
+        (_, Err(_)) => return refuse(core, NOBODY_NOW),
     };
     let challenge = Challenge::new(first, keys, user, &more.expose());
     core.reply_parts(&[b"383 ", sasl::encode(challenge.text()).as_bytes()]);
@@ -171,20 +182,30 @@ where
     Ok(())
 }
 
-/// SCRAM: the proof has come.
-async fn prove<S, Io>(core: &mut Core<S, Io>, proof: Proof) -> Result<(), End>
+/// SCRAM: a proof has come, and whose it is.
+async fn prove<S, Io>(core: &mut Core<S, Io>, user: Option<User>, ours: &str) -> Result<(), End>
 where
     S: NewsService,
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
     core.flush().await?;
-    let (user, ours) = match proof {
-        Proof::Right(user, ours) => (Some(user), ours),
-        Proof::Wrong | Proof::Malformed => (None, String::new()),
-    };
-    let login = core.door.let_in(user).await;
+    let login = core.door.prove(user).await;
     // Success has our own proof with it (RFC 4643 section 2.4.1).
-    tell(core, login, &["283 ", &sasl::encode(&ours)].concat());
+    tell(core, login, &["283 ", &sasl::encode(ours)].concat());
+    Ok(())
+}
+
+/// SCRAM: no proof has come, which is a failed login.
+async fn give_up<S, Io>(core: &mut Core<S, Io>, line: &str) -> Result<(), End>
+where
+    S: NewsService,
+    Io: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    core.flush().await?;
+    match core.door.prove(None).await {
+        Login::Wrong => core.reply(line),
+        login => tell(core, login, ""),
+    }
     Ok(())
 }
 
@@ -230,6 +251,10 @@ where
         Login::Failed => core.reply(NOBODY_NOW),
         Login::Full => {
             core.reply("400 Too many connections of this user; try again later\r\n");
+            core.ending = Some(End::NoService);
+        }
+        Login::Banned => {
+            core.reply(Denied::Banned.reply());
             core.ending = Some(End::NoService);
         }
     }

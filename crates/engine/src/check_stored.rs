@@ -161,10 +161,12 @@ impl Engine {
                 walked(octets);
             }
             match met {
-                Met::Passed | Met::Unwanted { .. } => {}
-                Met::Damaged(_, damage) | Met::Removed(.., damage) => {
-                    report.problem(damage.to_string());
-                }
+                Met::Passed | Met::Torn(_, None) | Met::Unwanted { .. } => {}
+                Met::Damaged(_, damage)
+                | Met::Torn(_, Some(damage))
+                | Met::Lost(_, damage)
+                | Met::Removed(.., damage) => report.problem(damage.to_string()),
+                Met::MoreLost(more) => report.problems_omitted += more,
                 Met::Sound { sequence, .. } if sequence > seen.last => {
                     report.uncompared(if self.is_at_rest { BEHIND } else { NEWER });
                 }
@@ -172,6 +174,7 @@ impl Engine {
                     token,
                     sequence,
                     id_hash,
+                    ..
                 } if seen.untold.contains(sequence) => {
                     let record = Record {
                         token,

@@ -23,6 +23,7 @@ mod counters;
 mod create;
 mod engine;
 mod error;
+mod expected;
 mod expire;
 mod feeds;
 mod filing;
@@ -34,6 +35,7 @@ mod in_order;
 mod inbox;
 mod last_changes;
 mod local;
+mod lost;
 mod lost_groups;
 mod lowest;
 mod mend;
@@ -86,6 +88,7 @@ pub use control::told::CONTROL_MAILS_PER_HOUR_MAX;
 pub use counters::{CounterValues, Counters};
 pub use engine::{Engine, Progress};
 pub use error::Error;
+pub use expected::PLACES_AT_ONCE;
 pub use expire::{
     ExpireConfig, ExpireReport, ExpireRule, ExpiryConfig, ExpiryStatus, Going,
     LISTED_MAX as EXPIRED_LISTED_MAX, RuleCount,

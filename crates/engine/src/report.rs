@@ -207,6 +207,8 @@ pub struct ScrubReport {
     pub buffers: Vec<ScrubbedBuffer>,
     /// Articles that were compared and are sound.
     pub articles: u64,
+    /// Sound ones that nobody is led to any more: they were cancelled, expired or moved.
+    pub withdrawn: u64,
     /// Octets that were read.
     pub octets: u64,
     /// Seconds it took.
@@ -230,6 +232,8 @@ pub struct ScrubbedBuffer {
     pub name: String,
     /// Articles that were compared and are sound.
     pub articles: u64,
+    /// Sound ones that nobody is led to any more: they were cancelled, expired or moved.
+    pub withdrawn: u64,
     /// Octets that were read.
     pub octets: u64,
     /// Damaged places.

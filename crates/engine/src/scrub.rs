@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use newsreel_store::{BatchWrite, BufferReader, Error as StoreError};
-use newsreel_wire::{BufferId, Position, Token};
+use newsreel_wire::{BufferId, Position, Token, TokenText};
 
 use crate::counters::Counters;
 use crate::engine::Engine;
@@ -44,6 +44,8 @@ struct Piece {
     passed: u64,
     /// Articles that were compared, octets that were read.
     tally: Tally,
+    /// Articles that were compared and that nobody is led to any more.
+    withdrawn: u64,
     /// How long to wait now.
     pause: Duration,
 }
@@ -56,11 +58,108 @@ trait Scrubber {
     /// Told of each damaged place.
     fn damaged(&mut self, damage: Damage);
 
+    /// Told of so many more than are kept in mind.
+    fn more_damaged(&mut self, _count: u64) {}
+
     /// Told what was wrong with a buffer's header, and what was done.
     fn mended(&mut self, _what: String) {}
 
     /// Told of each article whose file is not there; whether that is no damage.
     fn removed(&mut self, token: &Token) -> bool;
+}
+
+/// What a scrub of one buffer has met.
+struct Scrub<'a> {
+    shared: &'a Shared,
+    buffer: &'a Arc<dyn BufferReader>,
+    again: Again,
+    bits: Bits,
+    seen: &'a mut Seen,
+    left: LeftOver<'a>,
+    undone: Undone,
+    /// So many were counted by an earlier walk.
+    before: u64,
+    /// Sound articles since the last piece, and such as nobody is led to.
+    articles: u64,
+    withdrawn: u64,
+}
+
+impl Scrub<'_> {
+    /// Notes what a step met; whether the walk goes back to it, as it was written again.
+    fn meets(&mut self, met: Met, walk: &mut Walk<'_>, scrubber: &mut dyn Scrubber) -> bool {
+        let (shared, buffer) = (self.shared, self.buffer);
+        let is_left = self.left.is(&met);
+        match met {
+            Met::Sound {
+                token,
+                id_hash,
+                is_withdrawn,
+                ..
+            } => {
+                match is_withdrawn {
+                    true => self.withdrawn += u64::from(!is_left),
+                    false => {
+                        self.articles += u64::from(!is_left && self.before == 0);
+                        self.before = self.before.saturating_sub(u64::from(!is_left));
+                    }
+                }
+                self.bits.starts.push((token, id_hash));
+                self.again.is_sound(buffer, token.position(), scrubber);
+            }
+            Met::Damaged(at, _) | Met::Torn(at, _) if self.again.is_tried(shared, walk, at) => {
+                return true;
+            }
+            Met::Damaged(at, damage) | Met::Torn(at, Some(damage)) => {
+                self.bits.is_unsure = true;
+                if !self.undone.is_one_more(buffer, at, &damage) {
+                    self.seen.damage(shared, at, *damage, scrubber);
+                }
+            }
+            Met::Torn(_, None) => self.bits.is_unsure = true,
+            Met::Lost(at, damage) => self.seen.damage(shared, at, *damage, scrubber),
+            Met::MoreLost(more) => self.seen.more(shared, more, scrubber),
+            Met::Removed(token, damage) => {
+                if !scrubber.removed(&token) {
+                    self.seen
+                        .damage(shared, token.position(), *damage, scrubber);
+                }
+            }
+            Met::Passed | Met::Unwanted { .. } => {}
+        }
+        false
+    }
+
+    /// So many octets more were read.
+    fn piece(&mut self, walk: &mut Walk<'_>, octets: u64, pace: &mut Pace) -> Piece {
+        let shared = self.shared;
+        self.bits.is_unsure |= walk.has_missed();
+        self.bits.look(shared, self.buffer, walk.at());
+        let tally = shared.scrubbed(std::mem::take(&mut self.articles), octets);
+        Piece {
+            withdrawn: std::mem::take(&mut self.withdrawn),
+            ..piece(
+                shared,
+                (walk.settled_at(), walk.octets_passed()),
+                tally,
+                pace,
+            )
+        }
+    }
+
+    /// Tells what is known at the end of a stretch.
+    fn end(mut self, stretch: Range<Position>, scrubber: &mut dyn Scrubber) {
+        let (shared, buffer) = (self.shared, self.buffer);
+        for at in self.bits.settle(shared, buffer) {
+            let damage = by_the_bitmap(buffer, at);
+            self.seen.damage(shared, at, damage, scrubber);
+        }
+        let told = [self.bits.told(buffer.name()), self.left.end()];
+        let told = told.into_iter().flatten();
+        for what in told.chain(self.undone.told(buffer.name())) {
+            scrubber.mended(what);
+        }
+        self.seen.tell(shared, stretch);
+    }
 }
 
 /// Compares what is alive in a buffer from a position on, up to what is the newest now.  Says whether it came to the end.
@@ -122,65 +221,45 @@ fn walk_buffer(
 ) -> Result<Option<Position>, StoreError> {
     let until = newest_in(buffer);
     let mut walk = Walk::new(shared, buffer, from);
-    let mut articles = 0;
-    let (mut octets_counted, mut before) = (0, *counted);
-    let mut again = Again::default();
-    let mut bits = Bits::new(walk.at());
+    let (mut octets_counted, before) = (0, *counted);
+    let mut scrub = Scrub {
+        shared,
+        buffer,
+        again: Again::default(),
+        bits: Bits::new(walk.at()),
+        seen,
+        left: LeftOver::new(shared, buffer),
+        undone: Undone::default(),
+        before,
+        articles: 0,
+        withdrawn: 0,
+    };
     let (mut is_overtaken, mut is_over) = (false, false);
-    let mut left = LeftOver::new(shared, buffer);
-    let mut undone = Undone::default();
     while !is_over {
         if walk.at() < buffer.floor() {
             walk = Walk::new(shared, buffer, buffer.floor());
             (is_overtaken, octets_counted) = (true, 0);
-            bits.restart(walk.at());
+            scrub.bits.restart(walk.at());
         }
         // By itself a walk ends at what was the newest when it began.
         let is_there = is_overtaken && walk.at() >= until;
-        let met = if is_there { None } else { walk.step()? };
-        let is_left = met.as_ref().is_some_and(|met| left.is(met));
-        match met {
-            None => is_over = true,
-            Some(Met::Sound { token, id_hash, .. }) => {
-                articles += u64::from(!is_left && before == 0);
-                before = before.saturating_sub(u64::from(!is_left));
-                bits.starts.push((token, id_hash));
-                again.is_sound(buffer, token.position(), scrubber);
-            }
-            Some(Met::Damaged(at, damage)) => {
-                if again.is_tried(shared, &mut walk, at) {
-                    continue;
-                }
-                bits.is_unsure = true;
-                if !undone.is_one_more(buffer, at, &damage) {
-                    seen.damage(shared, at, *damage, scrubber);
-                }
-            }
-            Some(Met::Removed(token, damage)) => {
-                if !scrubber.removed(&token) {
-                    seen.damage(shared, token.position(), *damage, scrubber);
-                }
-            }
-            Some(Met::Passed | Met::Unwanted { .. }) => {}
+        let met = if is_there { walk.end()? } else { walk.step()? };
+        is_over = met.is_none();
+        if met.is_some_and(|met| scrub.meets(met, &mut walk, scrubber)) {
+            continue;
         }
         let octets = walk.octets_read() - octets_counted;
         if octets == 0 && !is_over {
             continue;
         }
         octets_counted += octets;
-        *counted += articles;
-        bits.look(shared, buffer, walk.at());
-        let tally = shared.scrubbed(std::mem::take(&mut articles), octets);
-        let piece = piece(shared, (walk.at(), walk.octets_passed()), tally, pace);
+        *counted += scrub.articles;
+        let piece = scrub.piece(&mut walk, octets, pace);
         if !scrubber.passed(&piece) {
             return Ok(None);
         }
     }
-    let told = [bits.told(buffer.name()), left.end()].into_iter().flatten();
-    for what in told.chain(undone.told(buffer.name())) {
-        scrubber.mended(what);
-    }
-    seen.tell(shared, from..walk.at());
+    scrub.end(from..walk.at(), scrubber);
     Ok(Some(walk.at()))
 }
 
@@ -190,6 +269,7 @@ fn piece(shared: &Shared, (at, passed): (Position, u64), tally: Tally, pace: &mu
         at,
         passed,
         tally,
+        withdrawn: 0,
         pause: pace.pause(tally.octets, shared.clock.monotonic()),
     }
 }
@@ -198,6 +278,24 @@ fn piece(shared: &Shared, (at, passed): (Position, u64), tally: Tally, pace: &mu
 fn newest_in(buffer: &Arc<dyn BufferReader>) -> Position {
     let facts = buffer.facts();
     Position::checked(facts.cycle, facts.free_offset).unwrap_or_default()
+}
+
+/// An article of which nothing is left but a bit.
+fn by_the_bitmap(buffer: &Arc<dyn BufferReader>, at: Position) -> Damage {
+    let name = buffer.name();
+    let token = TokenText { name, position: at };
+    Damage {
+        buffer: name.to_owned(),
+        cycle: Some(at.cycle()),
+        from: at.offset(),
+        to: at.offset() + buffer.octets_for(0),
+        sequence: None,
+        token: Some(token.to_string()),
+        file: None,
+        message_id: None,
+        groups: Vec::new(),
+        means: "by the bitmap of the buffer an article begins there; the history leads to none, so that nobody misses it",
+    }
 }
 
 /// Looks through the files of a set for those to which no card leads, behind a walk that ended there.  Says whether it came to the end.
@@ -266,6 +364,15 @@ impl Seen {
         scrubber.damaged(damage);
     }
 
+    /// So many more are damaged than anybody keeps in mind.
+    fn more(&self, shared: &Shared, more: u64, scrubber: &mut dyn Scrubber) {
+        shared.unreadable.look_from_now_on();
+        let buffer = shared.store.buffer(self.buffer);
+        let buffer = buffer.map_or("", |buffer| buffer.name());
+        tracing::error!(buffer, more, "so many more articles are lost there");
+        scrubber.more_damaged(more);
+    }
+
     /// A stretch was seen whole: what was known to be damaged in it and was not met is sound, or gone.
     fn tell(&self, shared: &Shared, stretch: Range<Position>) {
         if self.damaged.len() <= KNOWN_MAX {
@@ -319,16 +426,61 @@ impl Again {
         at: Position,
         scrubber: &mut dyn Scrubber,
     ) {
-        let Some((_, id)) = self.0.take_if(|(tried, _)| *tried == at) else {
-            return;
-        };
+        if let Some(said) = self.told(buffer, at) {
+            scrubber.mended(said);
+        }
+    }
+
+    /// What is to be told of the record here, if it was written again.
+    fn told(&mut self, buffer: &Arc<dyn BufferReader>, at: Position) -> Option<String> {
+        let (_, id) = self.0.take_if(|(tried, _)| *tried == at)?;
         let (name, what) = (
             buffer.name(),
             "the header of its record was damaged; it was written again",
         );
         tracing::error!(buffer = name, article = id, "{what}");
-        scrubber.mended(format!("buffer {name}, {id}: {what}"));
+        Some(format!("buffer {name}, {id}: {what}"))
     }
+}
+
+/// Has those records written again whose headers reads found to be damaged, where something proves what they were.
+fn mend_what_reads_met(shared: &Shared) {
+    while let Some((buffer, at)) = shared.unreadable.take_waiting() {
+        let Some(buffer) = shared.store.buffer(buffer) else {
+            continue;
+        };
+        if let Err(error) = mend_one(shared, buffer, at) {
+            tracing::error!(buffer = buffer.name(), %error, "a damaged record cannot be looked at");
+        }
+    }
+}
+
+/// The record that begins here.
+fn mend_one(
+    shared: &Shared,
+    buffer: &Arc<dyn BufferReader>,
+    at: Position,
+) -> Result<(), StoreError> {
+    let mut walk = Walk::of_what_lies_there(shared, buffer, at);
+    let mut again = Again::default();
+    while let Some(met) = walk.step()? {
+        match met {
+            Met::Passed => {}
+            Met::Damaged(place, _) | Met::Torn(place, _) if place == at => {
+                if !again.is_tried(shared, &mut walk, at) {
+                    break;
+                }
+            }
+            Met::Sound { token, .. } if token.position() == at => {
+                if again.told(buffer, at).is_some() {
+                    shared.found_readable(&token);
+                }
+                break;
+            }
+            _ => break,
+        }
+    }
+    Ok(())
 }
 
 impl Shared {
@@ -409,6 +561,7 @@ pub(crate) fn run(shared: &Shared, stop: &Receiver<()>) {
     };
     loop {
         while !shared.scrubs.lock().is_due(shared.time.calendar(), every_s) {
+            mend_what_reads_met(shared);
             if !background.rest(LOOK) {
                 background.keep();
                 return;
@@ -479,6 +632,7 @@ impl Scrubber for Background<'_> {
             pass.tally.articles += piece.tally.articles;
             pass.tally.octets += piece.tally.octets;
         }
+        mend_what_reads_met(self.shared);
         let now = self.shared.clock.monotonic();
         if now.saturating_sub(self.kept_at) >= KEEP_EVERY {
             self.keep();
@@ -508,8 +662,10 @@ impl Scrubber for Asked<'_> {
     fn passed(&mut self, piece: &Piece) -> bool {
         self.report.articles += piece.tally.articles;
         self.report.octets += piece.tally.octets;
+        self.report.withdrawn += piece.withdrawn;
         if let Some(buffer) = self.report.buffers.last_mut() {
             buffer.articles += piece.tally.articles;
+            buffer.withdrawn += piece.withdrawn;
             buffer.octets += piece.tally.octets;
         }
         let done = self.before + piece.passed.min(self.live);
@@ -536,6 +692,13 @@ impl Scrubber for Asked<'_> {
         } else {
             self.report.damaged_omitted += 1;
         }
+    }
+
+    fn more_damaged(&mut self, count: u64) {
+        if let Some(buffer) = self.report.buffers.last_mut() {
+            buffer.damaged += count;
+        }
+        self.report.damaged_omitted += count;
     }
 
     fn mended(&mut self, what: String) {

@@ -1,13 +1,15 @@
 //! The bitmap of a buffer beside its articles, as the scrub passes them: where they do not agree it is written again.
 //!
 //! Nothing is served by it, so what cannot be told for certain is left: stretches with damage in them, and what withdrawals
-//! are still about to change.
+//! are still about to change.  A bit where nothing begins may be all that is left of an article: it is cleared where that is
+//! known to have been withdrawn, or something else lies there, and is told of otherwise.
 
 use std::sync::Arc;
 
-use newsreel_store::BufferReader;
+use newsreel_store::{BufferReader, WrongBits};
 use newsreel_wire::{IdHash, Position, Token};
 
+use crate::scrub_state::KNOWN_MAX;
 use crate::shared::Shared;
 
 /// What the scrub has passed since it looked last, and what it found.
@@ -20,6 +22,8 @@ pub(crate) struct Bits {
     pub(crate) is_unsure: bool,
     wrong: u64,
     is_written: bool,
+    /// Where nothing is, and the bitmap says that an article begins.
+    doubtful: Vec<Position>,
 }
 
 impl Bits {
@@ -31,6 +35,7 @@ impl Bits {
             is_unsure: false,
             wrong: 0,
             is_written: true,
+            doubtful: Vec::new(),
         }
     }
 
@@ -71,12 +76,78 @@ impl Bits {
             found.is_some_and(|(token, hash)| shared.is_wanted(token, hash))
         };
         wrong.missing.retain(is_wanted);
+        let is_inside = |at: &Position| {
+            let mut records = self.starts.iter().map(|(token, _)| {
+                let start = token.position();
+                (start, buffer.octets_for(u64::from(token.len())))
+            });
+            records.any(|(start, len)| {
+                start.cycle() == at.cycle()
+                    && start < *at
+                    && at.offset() < start.offset().saturating_add(len)
+            })
+        };
+        let doubtful = &mut self.doubtful;
+        wrong.extra.retain(|at| {
+            let is_nothing = is_inside(at) || !buffer.is_lost(*at);
+            if !is_nothing && doubtful.len() < KNOWN_MAX {
+                doubtful.push(*at);
+            }
+            is_nothing
+        });
         let count = (wrong.missing.len() + wrong.extra.len()) as u64;
         if count > 0 {
             self.is_written &= buffer.mend_bits(&wrong)?;
             self.wrong += count;
         }
         Ok(())
+    }
+
+    /// Clears the bits of those in doubt that the history knows to be withdrawn; the others come back, in order.
+    pub(crate) fn settle(
+        &mut self,
+        shared: &Shared,
+        buffer: &Arc<dyn BufferReader>,
+    ) -> Vec<Position> {
+        let mut doubtful = std::mem::take(&mut self.doubtful);
+        doubtful.sort_unstable();
+        doubtful.dedup();
+        let (Some(first), Some(last)) = (doubtful.first(), doubtful.last()) else {
+            return doubtful;
+        };
+        let stretch = *first..Position(last.0.saturating_add(1));
+        let history = shared.views.history();
+        let mut withdrawn = Vec::new();
+        let asked = history
+            .tokens_in(buffer.id(), stretch)
+            .and_then(|mut walk| {
+                while walk.step(history, |led| {
+                    let at = led.token.position();
+                    if led.is_withdrawn && doubtful.binary_search(&at).is_ok() {
+                        withdrawn.push(at);
+                    }
+                })? {}
+                Ok(())
+            });
+        if let Err(error) = asked {
+            tracing::warn!(buffer = buffer.name(), %error, "what was withdrawn there cannot be told");
+            return Vec::new();
+        }
+        doubtful.retain(|at| !withdrawn.contains(at));
+        let wrong = WrongBits {
+            missing: Vec::new(),
+            extra: withdrawn,
+        };
+        if !wrong.extra.is_empty() {
+            self.wrong += wrong.extra.len() as u64;
+            match buffer.mend_bits(&wrong) {
+                Ok(is_written) => self.is_written &= is_written,
+                Err(error) => {
+                    tracing::error!(buffer = buffer.name(), %error, "its bitmap cannot be written");
+                }
+            }
+        }
+        doubtful
     }
 
     /// What was found, for people; it is logged, too.

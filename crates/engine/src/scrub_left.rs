@@ -50,6 +50,7 @@ impl<'a> LeftOver<'a> {
             token,
             sequence,
             id_hash,
+            ..
         }
         | Met::Unwanted {
             token,

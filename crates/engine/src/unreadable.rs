@@ -4,7 +4,7 @@
 //! damaged article is sound, and the damage may be gone with the next read.  A read that succeeds, or a scrub that does not meet it,
 //! has it forgotten.  What is kept of this in the spool is the scrub's.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,12 +14,17 @@ use parking_lot::Mutex;
 use crate::scrub_state::KNOWN_MAX;
 use crate::shared::Shared;
 
+/// So many places that reads found wait to be looked at; the others are left to the next scrub.
+const WAITING_MAX: usize = 64;
+
 /// What reads found.
 #[derive(Debug, Default)]
 pub(crate) struct Unreadable {
     /// Something may be known to be damaged: else nobody has to take a lock.
     is_any: AtomicBool,
     places: Mutex<BTreeSet<(BufferId, Position)>>,
+    /// What was found and nobody has tried to mend.
+    waiting: Mutex<VecDeque<(BufferId, Position)>>,
 }
 
 impl Unreadable {
@@ -28,12 +33,18 @@ impl Unreadable {
         Self {
             is_any: AtomicBool::new(is_any),
             places: Mutex::default(),
+            waiting: Mutex::default(),
         }
     }
 
     /// Something is known to be damaged.
     pub(crate) fn look_from_now_on(&self) {
         self.is_any.store(true, Ordering::Release);
+    }
+
+    /// The next place that may be mended.
+    pub(crate) fn take_waiting(&self) -> Option<(BufferId, Position)> {
+        self.waiting.lock().pop_front()
     }
 
     /// A scrub has compared a stretch: what is damaged there it knows.
@@ -66,6 +77,11 @@ impl Shared {
             places.insert(place(token));
         }
         drop(places);
+        let mut waiting = self.unreadable.waiting.lock();
+        if is_news && waiting.len() < WAITING_MAX {
+            waiting.push_back(place(token));
+        }
+        drop(waiting);
         self.unreadable.look_from_now_on();
         is_news
     }

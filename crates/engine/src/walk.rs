@@ -1,8 +1,10 @@
 //! A walk over what is alive in one buffer, for `check` and the scrub: what is sound, what is damaged, and whose it was.
 //!
 //! It reads only and holds no lock.  What nobody is led to any more (withdrawn, never committed) is no loss, and not told.
+//! What the history leads to and was not met is (see `expected`), each article by itself, when all of its piece is known.
 //! Whose a damaged record was is told only as far as a view bears it out: damage may say anything of itself.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use newsreel_index::Wait;
@@ -14,8 +16,11 @@ use newsreel_wire::{
     ArticleNumber, GroupId, IdHash, MessageId, Position, Sequence, Token, TokenText, xref,
 };
 
+use crate::expected::Expected;
+use crate::lost::{Asking, LostArticle};
 use crate::record::{ArticleRecord, kind, token_in};
 use crate::report::Damage;
+use crate::scrub_state::KNOWN_MAX;
 use crate::shared::Shared;
 
 /// What one step met.
@@ -26,9 +31,18 @@ pub(crate) enum Met {
         token: Token,
         sequence: Sequence,
         id_hash: IdHash,
+        /// Nobody is led to it any more.
+        is_withdrawn: bool,
     },
-    /// An article that does not, or a stretch where none can be read; where it begins.
+    /// An article that does not; where it begins.
     Damaged(Position, Box<Damage>),
+    /// A stretch where no record can be read, and where it begins.  Which articles are lost there is told later; where nobody
+    /// knows, the stretch is all that can be told.
+    Torn(Position, Option<Box<Damage>>),
+    /// An article that should be here, and is not.
+    Lost(Position, Box<Damage>),
+    /// So many more of them.
+    MoreLost(u64),
     /// An article whose file somebody removed: where it lay, and what that means where it is not withdrawn.
     Removed(Token, Box<Damage>),
     /// One that cannot be read as it was stored, and to which the history does not lead.
@@ -48,9 +62,22 @@ pub(crate) struct Walk<'a> {
     buffer: &'a Arc<dyn BufferReader>,
     scan: Box<dyn RecordScan>,
     from: Position,
-    /// What scans before this one have read, octets.
+    /// All before this was told, but for what is lost.
+    at: Position,
+    /// What was found last, kept until what should lie before it is known.
+    held: Option<Option<Scanned>>,
+    expected: Expected<'a>,
+    /// What was missed, being asked about, and where the first of it lay.
+    asking: Option<(Asking, Position)>,
+    told: VecDeque<Met>,
+    /// The message-ids that can still be read in torn stretches, by where those begin.
+    ids: BTreeMap<Position, String>,
+    /// What scans before this one, and questions, have read, octets.
     read_before: u64,
 }
+
+/// So many missed articles are asked about at the latest.
+const MISSED_AT_ONCE: usize = 1 << 20;
 
 impl<'a> Walk<'a> {
     /// Over what is alive from a position on.
@@ -66,51 +93,170 @@ impl<'a> Walk<'a> {
             buffer,
             scan,
             from,
+            at: from,
+            held: None,
+            expected: Expected::new(shared, buffer, from),
+            asking: None,
+            told: VecDeque::new(),
+            ids: BTreeMap::new(),
             read_before: 0,
         }
     }
 
+    /// The same, where only what lies there is asked for.
+    pub(crate) fn of_what_lies_there(
+        shared: &'a Shared,
+        buffer: &'a Arc<dyn BufferReader>,
+        from: Position,
+    ) -> Self {
+        let mut walk = Self::new(shared, buffer, from);
+        walk.expected.ask_nothing();
+        walk
+    }
+
     /// A bounded piece further; `None` at the end.
     pub(crate) fn step(&mut self) -> Result<Option<Met>, StoreError> {
-        Ok(Some(match self.scan.step()? {
-            None => return Ok(None),
-            Some(Scanned::Passed) => Met::Passed,
+        self.step_unless(false)
+    }
+
+    /// Tells what is left to tell of what it has passed, and no more.
+    pub(crate) fn end(&mut self) -> Result<Option<Met>, StoreError> {
+        self.step_unless(true)
+    }
+
+    fn step_unless(&mut self, is_over: bool) -> Result<Option<Met>, StoreError> {
+        if let Some(met) = self.told.pop_front() {
+            return Ok(Some(met));
+        }
+        if let Some((asking, from)) = self.asking.take() {
+            self.ask(asking, from);
+            return Ok(Some(Met::Passed));
+        }
+        let scanned = match self.held.take() {
+            _ if is_over => None,
+            Some(scanned) => scanned,
+            None => self.scan.step()?,
+        };
+        let (from, to) = match &scanned {
+            _ if is_over => (self.at, self.at),
+            Some(Scanned::Record { token, .. }) => (token.position(), token.position()),
+            Some(Scanned::Damaged { cycle, from, to }) => {
+                let at = |offset| Position::checked(cycle.unwrap_or_default(), offset);
+                (at(*from).unwrap_or_default(), at(*to).unwrap_or_default())
+            }
+            Some(Scanned::Passed) | None => (self.scan.at(), self.scan.at()),
+        };
+        if !self.expected.is_known(to) {
+            self.held = Some(scanned);
+            return Ok(Some(Met::Passed));
+        }
+        self.expected.passed(from);
+        let is_end = scanned.is_none();
+        if (is_end && self.expected.missed_len() > 0)
+            || self.expected.missed_len() >= MISSED_AT_ONCE
+        {
+            self.begin_to_ask();
+            self.held = Some(scanned);
+            return Ok(Some(Met::Passed));
+        }
+        let met = match scanned {
+            None => None,
+            Some(Scanned::Passed) => Some(Met::Passed),
             Some(Scanned::Record {
                 token,
                 sequence,
                 id_hash,
-                sound: true,
+                sound,
                 ..
-            }) => Met::Sound {
+            }) => Some(self.record_met((token, sequence, id_hash), sound)),
+            Some(Scanned::Damaged { cycle, .. }) => Some(self.torn(cycle, from, to)),
+        };
+        if !is_over {
+            self.at = self.scan.at();
+        }
+        Ok(met)
+    }
+
+    fn record_met(
+        &mut self,
+        (token, sequence, id_hash): (Token, Sequence, IdHash),
+        sound: bool,
+    ) -> Met {
+        let is_expected = self.expected.met(token.position());
+        let is_wanted = || self.shared.is_wanted(&token, &id_hash);
+        if sound {
+            // What came since the history was asked, or is on its way, is expected by nobody.
+            let may_be_withdrawn = !is_expected && !self.expected.is_blind();
+            let is_withdrawn =
+                may_be_withdrawn && sequence <= self.shared.committed() && !is_wanted();
+            return Met::Sound {
                 token,
                 sequence,
                 id_hash,
-            },
-            Some(Scanned::Record {
+                is_withdrawn,
+            };
+        }
+        if !is_wanted() {
+            return Met::Unwanted {
                 token,
                 sequence,
                 id_hash,
-                ..
-            }) => match self.shared.is_wanted(&token, &id_hash) {
-                true => {
-                    let damage = self.damaged_article(&token, sequence, id_hash);
-                    match self.shared.store.removed(&token) {
-                        Some(_) => Met::Removed(token, damage),
-                        None => Met::Damaged(token.position(), damage),
-                    }
+            };
+        }
+        let damage = self.damaged_article(&token, sequence, id_hash);
+        match self.shared.store.removed(&token) {
+            Some(_) => Met::Removed(token, damage),
+            None => Met::Damaged(token.position(), damage),
+        }
+    }
+
+    /// Whatever was missed is asked about.
+    fn begin_to_ask(&mut self) {
+        let missed = self.expected.take_missed();
+        let (first, last) = match (missed.first(), missed.last()) {
+            (Some(first), Some(last)) => (*first, *last),
+            _ => return,
+        };
+        match Asking::new(self.shared, self.buffer, missed) {
+            Ok(asking) => self.asking = Some((asking, first)),
+            Err(error) => self.cannot_ask(&error, first, last),
+        }
+    }
+
+    fn ask(&mut self, mut asking: Asking, from: Position) {
+        match asking.step(self.shared, self.buffer) {
+            Ok(true) => self.asking = Some((asking, from)),
+            Ok(false) => {
+                self.read_before += asking.octets_read();
+                let (lost, more) = asking.end(self.shared, self.buffer);
+                for lost in lost {
+                    let met = self.lost(lost);
+                    self.told.push_back(met);
                 }
-                false => Met::Unwanted {
-                    token,
-                    sequence,
-                    id_hash,
-                },
-            },
-            Some(Scanned::Damaged { cycle, from, to }) => self.damaged_stretch(cycle, from, to),
-        }))
+                if more > 0 {
+                    self.told.push_back(Met::MoreLost(more));
+                }
+                self.ids.clear();
+            }
+            Err(error) => {
+                let last = asking.last();
+                self.cannot_ask(&error, from, last);
+            }
+        }
+    }
+
+    /// Which articles are lost cannot be told, but that some are.
+    fn cannot_ask(&mut self, error: &newsreel_index::Error, first: Position, last: Position) {
+        let buffer = self.buffer.name();
+        tracing::warn!(%error, buffer, "which articles of a buffer are lost cannot be told");
+        let damage = self.stretch(Some(first.cycle()), (first.offset(), last.offset()), None);
+        self.told.push_back(Met::Lost(first, damage));
     }
 
     /// Goes on from here, where something was mended.
     pub(crate) fn again_from(&mut self, at: Position) {
+        self.expected.again_from(at);
+        (self.at, self.held) = (at, None);
         if !self.scan.again_from(at) {
             self.read_before += self.scan.octets_read();
             self.scan = Arc::clone(self.buffer).scan(ScanRange::LiveFrom(at));
@@ -136,14 +282,35 @@ impl<'a> Walk<'a> {
         self.scan.article()
     }
 
+    /// All before this was told, but for what is lost.
+    pub(crate) const fn at(&self) -> Position {
+        self.at
+    }
+
     /// All before this was told.
-    pub(crate) fn at(&self) -> Position {
-        self.scan.at()
+    pub(crate) fn settled_at(&self) -> Position {
+        let asked = self.asking.as_ref().map(|(_, from)| *from);
+        let told = self.told.iter().find_map(|met| match met {
+            Met::Lost(at, _) => Some(*at),
+            _ => None,
+        });
+        let missed = self.expected.first_missed();
+        let first = asked.into_iter().chain(told).chain(missed).min();
+        first.map_or(self.at, |first| first.min(self.at))
+    }
+
+    /// Whether something was missed since this was asked last.
+    pub(crate) const fn has_missed(&mut self) -> bool {
+        self.expected.has_missed()
     }
 
     /// Octets that were read from the disk.
     pub(crate) fn octets_read(&self) -> u64 {
-        self.read_before + self.scan.octets_read()
+        let asking = self.asking.as_ref();
+        self.read_before
+            + self.scan.octets_read()
+            + self.expected.octets_read()
+            + asking.map_or(0, |(asking, _)| asking.octets_read())
     }
 
     /// Octets of the buffer that lie behind.
@@ -182,29 +349,78 @@ impl<'a> Walk<'a> {
         })
     }
 
-    fn damaged_stretch(&self, cycle: Option<u32>, from: u64, to: u64) -> Met {
-        let position = Position::checked(cycle.unwrap_or_default(), from).unwrap_or_default();
+    /// No record can be read here: what that means is known where it is known what should lie here.
+    fn torn(&mut self, cycle: Option<u32>, from: Position, to: Position) -> Met {
+        let is_blind = self.expected.is_blind() || cycle.is_none();
+        if !is_blind && !self.expected.is_any(from, to) {
+            // What lay there was withdrawn, or nothing ever did.
+            return Met::Passed;
+        }
         // Here the header is lost, which has the hash: but the history may lead here.
         let history = self.shared.views.history();
         let is_it = |hash: &IdHash| {
             let entry = history.lookup(hash).ok().flatten();
             let token = entry.and_then(|entry| entry.token);
-            token.is_some_and(|token| self.is_at(&token, position))
+            token.is_some_and(|token| self.is_at(&token, from))
         };
-        let whose = self.written(position, &is_it);
-        Met::Damaged(
+        let whose = self.written(from, &is_it);
+        if is_blind {
+            let octets = (from.offset(), to.offset());
+            return Met::Torn(from, Some(self.stretch(cycle, octets, Some(whose))));
+        }
+        if let Some(id) = whose.id.filter(|_| self.ids.len() < KNOWN_MAX) {
+            self.ids.insert(from, id);
+        }
+        Met::Torn(from, None)
+    }
+
+    /// Articles lay somewhere between these octets.
+    fn stretch(
+        &self,
+        cycle: Option<u32>,
+        (from, to): (u64, u64),
+        whose: Option<Whose>,
+    ) -> Box<Damage> {
+        let position = Position::checked(cycle.unwrap_or_default(), from).unwrap_or_default();
+        let (message_id, groups) = match whose {
+            Some(whose) => (whose.id, whose.places),
+            None => (None, Vec::new()),
+        };
+        Box::new(Damage {
+            buffer: self.buffer.name().to_owned(),
+            cycle,
+            from,
+            to,
+            sequence: None,
+            token: cycle.map(|_| self.token_text(position)),
+            file: None,
+            message_id,
+            groups,
+            means: "the articles that lay there are lost, and readers are told that they are not there",
+        })
+    }
+
+    /// An article to which the history leads and that is not here.
+    fn lost(&mut self, lost: LostArticle) -> Met {
+        let position = lost.token.position();
+        let (name, len) = (self.buffer.name().to_owned(), u64::from(lost.token.len()));
+        let groups = self.shared.views.groups();
+        let places = lost.places.iter().filter_map(|(group, number)| {
+            Some((groups.by_id(*group)?.name().to_owned(), number.0))
+        });
+        Met::Lost(
             position,
             Box::new(Damage {
-                buffer: self.buffer.name().to_owned(),
-                cycle,
-                from,
-                to,
-                sequence: None,
-                token: cycle.map(|_| self.token_text(position)),
+                buffer: name,
+                cycle: Some(position.cycle()),
+                from: position.offset(),
+                to: position.offset() + self.buffer.octets_for(len),
+                sequence: lost.sequence.map(|sequence| sequence.0),
+                token: Some(self.token_text(position)),
                 file: None,
-                message_id: whose.id,
-                groups: whose.places,
-                means: "the articles that lay there are lost, and readers are told that they are not there",
+                message_id: lost.id.or_else(|| self.ids.remove(&position)),
+                groups: places.collect(),
+                means: "nothing is left of it there: its text is lost, and readers are told that it is not there",
             }),
         )
     }

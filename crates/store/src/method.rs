@@ -376,6 +376,12 @@ pub trait BufferReader: Send + Sync + Debug {
     /// The token of the article at a position, by looking there.
     fn token_at(&self, position: Position) -> std::result::Result<Token, ReadError>;
 
+    /// For who walked past without having met it: whether an article that should begin here is lost.  It is not where it was
+    /// overwritten since, or erased because it was withdrawn.
+    fn is_lost(&self, position: Position) -> bool {
+        position >= self.floor()
+    }
+
     /// Looks whether what its file says of itself is as it was written, and writes it again where it is not; says what was
     /// wrong, and what was done.  Who only looks writes nothing.
     fn mend_header(&self) -> Result<Option<String>> {
@@ -399,6 +405,12 @@ pub trait BufferReader: Send + Sync + Debug {
     /// none, or where that is out of date.
     fn wrong_bits(&self, _stretch: Range<Position>, _starts: &[Position]) -> Result<WrongBits> {
         Ok(WrongBits::default())
+    }
+
+    /// Where its bitmap says that articles begin between two positions of a cycle, as far as it is up to date; `None` where it is
+    /// out of date from the first on, or there is none.
+    fn bits(&self, _stretch: Range<Position>) -> Result<Option<Vec<Position>>> {
+        Ok(None)
     }
 
     /// Writes bits as they should be; whether it may.
@@ -494,6 +506,10 @@ pub trait RecordScan: Send + Debug {
 
     /// The next thing found; `None` at the end.
     fn step(&mut self) -> Result<Option<Scanned>>;
+
+    /// Appends the stretches of whole pages that were passed since this was asked last, between records of one cycle, in which
+    /// nothing of that cycle is written: articles are written without such gaps.
+    fn take_gaps(&mut self, _out: &mut Vec<Range<Position>>) {}
 
     /// The article of the record that the last step found; where that was damage, what may be one as far as it is in memory.
     fn article(&self) -> &[u8];

@@ -592,6 +592,11 @@ fn of_the_spool() -> Vec<Fixed> {
             "where there are more the disk is to be replaced; `store scrub` counts the others",
         ),
         row(
+            "Places of articles that a scrub or a check compares a buffer with at once",
+            format!("{} places", newsreel_engine::PLACES_AT_ONCE),
+            "8 octets each; where a buffer has more articles the history is read once more",
+        ),
+        row(
             "The manifest of the views",
             octets(newsreel_index::MANIFEST_OCTETS_MAX as u64),
             "`index.runs_max` keeps the files it lists far below",

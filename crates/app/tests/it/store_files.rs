@@ -367,3 +367,76 @@ fn the_spool_in_which_a_file_lies_says_what_was_withdrawn() {
         "{error}"
     );
 }
+
+/// Where an article of a file lies, by its token.
+fn offset(record: &Value) -> u64 {
+    let token = record["token"].as_str().unwrap();
+    let offset = token.split(':').nth(1).unwrap();
+    u64::from_str_radix(offset, 16).unwrap()
+}
+
+/// Overwrites the pages of an article with zeros.
+fn blank(path: &Path, record: &Value) {
+    let octets = record["octets"].as_u64().unwrap() + 64;
+    let from = offset(record) / 4096 * 4096;
+    let to = (offset(record) + octets).next_multiple_of(4096);
+    let file = RealDisk.open(path, OpenMode::ReadWrite).unwrap();
+    file.write_at(&vec![0; (to - from) as usize], from).unwrap();
+}
+
+/// What `verify` says of a file in which something is damaged.
+fn damaged_places(path: &Path) -> Vec<String> {
+    let failed = run(&["verify", "--json"], path);
+    assert_eq!(failed.status.code(), Some(1), "{failed:?}");
+    let report: Value = serde_json::from_slice(&failed.stdout).unwrap();
+    let places = report[0]["places"].as_array().unwrap().iter();
+    places.map(|it| it.as_str().unwrap().to_owned()).collect()
+}
+
+/// `verify` passed zeros as room in which nothing was ever written.
+#[test]
+fn zeros_between_articles_of_a_file_are_damage() {
+    let (_spool, ring, pile) = left();
+    for path in [&ring, &pile] {
+        let before = dumped(path);
+        blank(path, &before[before.len() / 2]);
+        let places = damaged_places(path);
+        assert_eq!(places.len(), 1, "{places:?}");
+        assert!(places[0].contains("nothing is written from"), "{places:?}");
+        assert_eq!(dumped(path).len(), before.len() - 1);
+    }
+}
+
+/// Behind a stop the bitmap tells each article, the last one too.
+#[test]
+fn what_the_bitmap_of_a_file_tells_of_is_missed() {
+    let spool = Spool::with(CONFIG);
+    let server = spool.serve();
+    spool.text(&["group", "add", "misc.ring"]);
+    let mut client = NewsClient::connect(server.address);
+    for n in 0..20 {
+        assert!(client.takethis(&id(n), "misc.ring").starts_with("239"));
+    }
+    spool.text(&["article", "cancel", &id(4)]);
+    drop(client);
+    server.stop();
+    let ring = spool.path().join("buffers/A");
+    assert!(
+        said(run(&["verify"], &ring))
+            .unwrap()
+            .contains(" 0 damaged")
+    );
+    let before = dumped(&ring);
+    assert_eq!(before.len(), 20);
+    for n in [4, 9, 19] {
+        blank(&ring, &before[n]);
+    }
+    let places = damaged_places(&ring);
+    // Nobody misses the one that was cancelled.
+    let of = |n: usize| before[n]["token"].as_str().unwrap();
+    assert_eq!(places.len(), 2, "{places:?}");
+    assert!(
+        places[0].contains(of(9)) && places[1].contains(of(19)),
+        "{places:?}"
+    );
+}

@@ -352,5 +352,7 @@ async fn what_cannot_be_overwritten_any_more_stops_nothing() {
     assert_eq!(world.send(&[large(9)]).await, [Outcome::Accepted]);
     assert!(world.by_id("<8@t.example>").await.is_some());
     let buffers = world.engine.status().buffers;
-    assert!(buffers.iter().all(|it| it.state == "ok"), "{buffers:?}");
+    let missing = format!("there is no {cycle:08}.seg");
+    let is_usable = |state: &str| state == "ok" || state.contains(&missing);
+    assert!(buffers.iter().all(|it| is_usable(&it.state)), "{buffers:?}");
 }

@@ -115,6 +115,16 @@ pub(crate) trait Home: Send + Sync + Debug {
         Ok(WrongBits::default())
     }
 
+    /// Where its bitmap says that records begin between two positions of a cycle, as far as it is right; `None`: it is nowhere
+    /// there.
+    fn bits(
+        &self,
+        _geometry: &Geometry,
+        _stretch: Range<Position>,
+    ) -> newsreel_host::Result<Option<Vec<Position>>> {
+        Ok(None)
+    }
+
     /// Writes bits as they should be.
     fn mend_bits(&self, _geometry: &Geometry, _wrong: &WrongBits) -> newsreel_host::Result<()> {
         Ok(())

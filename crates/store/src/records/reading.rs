@@ -136,6 +136,10 @@ impl BufferReader for Buffer {
         Box::new(CyclicScan::new(self, range))
     }
 
+    fn is_lost(&self, position: Position) -> bool {
+        !self.is_erased(position) && self.should_be_sound(position)
+    }
+
     fn mend_header(&self) -> crate::error::Result<Option<String>> {
         let found = match self.home.mend_header(self.is_usable())? {
             Some(found) => Some(found),
@@ -173,6 +177,10 @@ impl BufferReader for Buffer {
         starts: &[Position],
     ) -> crate::error::Result<WrongBits> {
         Ok(self.home.wrong_bits(&self.geometry(), stretch, starts)?)
+    }
+
+    fn bits(&self, stretch: Range<Position>) -> crate::error::Result<Option<Vec<Position>>> {
+        Ok(self.home.bits(&self.geometry(), stretch)?)
     }
 
     fn mend_bits(&self, wrong: &WrongBits) -> crate::error::Result<bool> {

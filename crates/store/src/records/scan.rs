@@ -68,6 +68,11 @@ pub(crate) struct CyclicScan {
     is_stale: bool,
     /// The part began inside a record that is gone, and nothing else has come since.
     is_cut: bool,
+    /// What comes next should be a record: one has ended here, or the cycle begins.
+    is_next: bool,
+    /// From here on there was none, in whole pages.
+    gap_from: Option<u64>,
+    gaps: Vec<Range<Position>>,
 }
 
 /// What lies at a block.
@@ -123,6 +128,43 @@ impl CyclicScan {
             is_readable: false,
             is_stale: false,
             is_cut: part.is_cut,
+            is_next: false,
+            gap_from: None,
+            gaps: Vec::new(),
+        }
+        .beginning()
+    }
+
+    /// Where a cycle is read from its beginning on a record should be there.
+    fn beginning(mut self) -> Self {
+        self.begins();
+        self
+    }
+
+    fn begins(&mut self) {
+        let start = self.buffer.geometry().data_start;
+        self.is_next = self.part.cycle.is_some() && self.part.from == start;
+        self.gap_from = None;
+    }
+
+    /// Notes what lies in front of a record, or that nothing lies here.
+    fn note_gap(&mut self, found: &Found) {
+        match found {
+            Found::Padding | Found::Other if self.is_next => {
+                // Behind a batch its page is left empty.
+                let page = self.offset.next_multiple_of(PAGE);
+                self.gap_from.get_or_insert(page);
+            }
+            Found::Padding | Found::Other | Found::CycleEnd => {}
+            Found::Nothing => (self.is_next, self.gap_from) = (false, None),
+            Found::Article(_) | Found::Erased(_) => {
+                self.is_next = true;
+                let cycle = self.part.cycle.unwrap_or_default();
+                let at = |offset| Position::checked(cycle, offset).unwrap_or_default();
+                if let Some(from) = self.gap_from.take().filter(|from| *from < self.offset) {
+                    self.gaps.push(at(from)..at(self.offset));
+                }
+            }
         }
     }
 
@@ -328,6 +370,7 @@ impl CyclicScan {
                 found?
             }
         };
+        self.note_gap(&found);
         if !matches!(found, Found::Other | Found::Nothing) {
             let damage = self.end_damage();
             self.is_stale &= matches!(found, Found::Padding);
@@ -425,7 +468,12 @@ impl RecordScan for CyclicScan {
         self.refresh(from..self.offset);
         (self.offset, self.damaged_from) = (from, None);
         (self.article, self.unpacked) = (0..0, None);
+        (self.is_next, self.gap_from) = (false, None);
         true
+    }
+
+    fn take_gaps(&mut self, out: &mut Vec<Range<Position>>) {
+        out.append(&mut self.gaps);
     }
 
     fn step(&mut self) -> Result<Option<Scanned>> {
@@ -455,6 +503,7 @@ impl RecordScan for CyclicScan {
             };
             self.part = part;
             (self.is_stale, self.is_cut) = (false, part.is_cut);
+            self.begins();
             self.offset = part.from;
             self.window.clear();
         }

@@ -3,16 +3,21 @@
 //! It is only read, by itself: no spool is needed, no log and no views; where there is one, it says what was withdrawn.  Beside a server
 //! that writes it what comes meanwhile may be missed.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
 use indicatif::ProgressBar;
 use newsreel_host::{Disk, File, OpenMode, RealDisk};
-use newsreel_store::{Alone, BufferReader, ScanRange, Scanned, open_alone, register_damage};
+use newsreel_store::{
+    Alone, BufferReader, RecordScan, ScanRange, Scanned, open_alone, register_damage,
+};
 use newsreel_wire::article::{Headers, Known};
 use newsreel_wire::nntp::framing::wire_to_lf;
-use newsreel_wire::{POSITION_UNIT, Position, Sequence, Token, TokenText, UnixTime, batch};
+use newsreel_wire::{
+    OFFSET_MAX, POSITION_UNIT, Position, Sequence, Token, TokenText, UnixTime, batch,
+};
 use serde_json::{Value, json};
 
 use super::marks::{Marks, Row};
@@ -111,10 +116,15 @@ fn walk_one(
 ) -> Result<()> {
     let name = reader.name();
     let mut scan = Arc::clone(reader).scan(ScanRange::Live);
+    let mut missing = Missing::new(reader, scan.at());
     let cut_at = reader.cut_at();
     loop {
         let before = scan.at();
-        let scanned = match scan.step() {
+        let scanned = scan.step();
+        if let Ok(scanned) = &scanned {
+            missing.look(scan.as_mut(), scanned.as_ref(), totals, within)?;
+        }
+        let scanned = match scanned {
             Ok(Some(scanned)) => scanned,
             Ok(None) => {
                 if let Some(at) = cut_at {
@@ -163,6 +173,96 @@ fn walk_one(
                 each(&found, &text)?;
             }
         }
+    }
+}
+
+/// So many records are compared with the bitmap at once.
+const COMPARED_AT_ONCE: usize = 1024;
+
+/// What a file says of itself and has not: articles of which its bitmap tells, and gaps in it where that tells nothing.
+struct Missing<'a> {
+    reader: &'a Arc<dyn BufferReader>,
+    /// All before this was compared.
+    from: Position,
+    /// What was met since: where it begins and ends.
+    met: Vec<Range<Position>>,
+    gaps: Vec<Range<Position>>,
+}
+
+impl<'a> Missing<'a> {
+    const fn new(reader: &'a Arc<dyn BufferReader>, from: Position) -> Self {
+        Self {
+            reader,
+            from,
+            met: Vec::new(),
+            gaps: Vec::new(),
+        }
+    }
+
+    /// Notes what a step found; compares now and then, where a cycle ends, and at the end.
+    fn look(
+        &mut self,
+        scan: &mut dyn RecordScan,
+        scanned: Option<&Scanned>,
+        totals: &mut Totals,
+        within: &str,
+    ) -> Result<()> {
+        let stretch = scanned.and_then(|scanned| match scanned {
+            Scanned::Record { token, .. } => {
+                let (start, len) = (token.position(), u64::from(token.len()));
+                let end = start.offset() + self.reader.octets_for(len);
+                Some(start..Position::checked(start.cycle(), end)?)
+            }
+            Scanned::Damaged { cycle, from, to } => {
+                let at = |offset| Position::checked(cycle.unwrap_or_default(), offset);
+                Some(at(*from)?..at(*to)?)
+            }
+            Scanned::Passed => None,
+        });
+        let is_other = stretch
+            .as_ref()
+            .is_some_and(|it| it.start.cycle() != self.from.cycle());
+        if is_other {
+            let end = Position::checked(self.from.cycle(), self.from.offset().max(OFFSET_MAX));
+            self.compare(end.unwrap_or(self.from), totals, within)?;
+            let start = stretch.as_ref().map_or(self.from, |stretch| stretch.start);
+            self.from = Position::checked(start.cycle(), 0).unwrap_or(start);
+        }
+        self.met.extend(stretch);
+        scan.take_gaps(&mut self.gaps);
+        if self.met.len() >= COMPARED_AT_ONCE || scanned.is_none() {
+            self.compare(scan.at(), totals, within)?;
+        }
+        for gap in std::mem::take(&mut self.gaps) {
+            // Where a bitmap tells what lay there it was told.
+            let last = Position(gap.end.0.saturating_sub(1))..gap.end;
+            if self.reader.bits(last)?.is_none() && self.reader.is_lost(gap.start) {
+                let (from, to) = (gap.start.offset(), gap.end.offset());
+                totals.damage(format!(
+                    "{within}nothing is written from {from:#x} to {to:#x}, between articles: what lay there is lost"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells of the articles of the bitmap that were not met up to here.
+    fn compare(&mut self, to: Position, totals: &mut Totals, within: &str) -> Result<()> {
+        let bits = self.reader.bits(self.from..to)?.unwrap_or_default();
+        for at in bits {
+            let nth = self.met.partition_point(|met| met.end <= at);
+            let is_met = self.met.get(nth).is_some_and(|met| met.contains(&at));
+            if !is_met && self.reader.is_lost(at) {
+                let name = self.reader.name();
+                let text = TokenText { name, position: at };
+                totals.damage(format!(
+                    "{within}the article {text} is not there, and by the bitmap it should be"
+                ));
+            }
+        }
+        self.from = to;
+        self.met.clear();
+        Ok(())
     }
 }
 

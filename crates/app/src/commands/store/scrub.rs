@@ -53,8 +53,12 @@ pub(super) fn run(buffers: &[String], rate: Option<u64>, spool: &LookArgs) -> Re
 }
 
 fn counts(report: &Value) -> String {
+    let withdrawn = match report["withdrawn"].as_u64() {
+        None | Some(0) => String::new(),
+        Some(withdrawn) => format!(", {withdrawn} withdrawn"),
+    };
     format!(
-        "{} sound, {} read",
+        "{} sound{withdrawn}, {} read",
         output::count(report["articles"].as_u64().unwrap_or(0), "article"),
         output::octets(&report["octets"])
     )

@@ -303,23 +303,43 @@ impl Home for CyclicFile {
         Position::ZERO
     }
 
+    fn bits(
+        &self,
+        geometry: &Geometry,
+        stretch: Range<Position>,
+    ) -> newsreel_host::Result<Option<Vec<Position>>> {
+        let known = self.written().bitmap_end;
+        let (low, high) = (stretch.start.offset(), stretch.end.offset());
+        let is_in_one = stretch.start.cycle() == stretch.end.cycle() && low < high;
+        if !is_in_one || stretch.start >= known {
+            return Ok(None);
+        }
+        let high = high.min(geometry.bitmap_blocks() * geometry.block);
+        let high = match known.cycle() == stretch.start.cycle() {
+            true => high.min(known.offset()),
+            false => high,
+        };
+        let bits = read_starts(self.side.as_ref(), geometry, low, high)?;
+        let at = |offset: &u64| Position::checked(stretch.start.cycle(), *offset);
+        Ok(Some(bits.iter().filter_map(at).collect()))
+    }
+
     fn wrong_bits(
         &self,
         geometry: &Geometry,
         stretch: Range<Position>,
         starts: &[Position],
     ) -> newsreel_host::Result<WrongBits> {
-        let known = self.written().bitmap_end;
-        let (low, high) = (stretch.start.offset(), stretch.end.offset());
-        let is_in_one = stretch.start.cycle() == stretch.end.cycle() && low < high;
-        if !is_in_one || stretch.end > known {
+        if stretch.end > self.written().bitmap_end {
             return Ok(WrongBits::default());
         }
         let _one = self.bits.lock();
+        let high = stretch.end.offset();
         let high = high.min(geometry.bitmap_blocks() * geometry.block);
-        let bits = read_starts(self.side.as_ref(), geometry, low, high)?;
-        let at = |offset: &u64| Position::checked(stretch.start.cycle(), *offset);
-        let bits: BTreeSet<Position> = bits.iter().filter_map(at).collect();
+        let Some(bits) = self.bits(geometry, stretch)? else {
+            return Ok(WrongBits::default());
+        };
+        let bits: BTreeSet<Position> = bits.into_iter().collect();
         let of_bitmap = starts.iter().filter(|start| start.offset() < high);
         let missing = of_bitmap.filter(|start| !bits.contains(start));
         let missing = missing.copied().collect();

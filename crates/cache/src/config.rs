@@ -26,6 +26,9 @@ pub struct CacheConfig {
     pub policy: PolicyKind,
     /// Articles that the policy looks after, each with some 100 octets of memory; more are kept as long as their segment is.
     pub policy_articles_max: u64,
+    /// Octets of articles that stay for the groups that are pinned (`newsreel cache pin`), whatever `policy` says; never more than half
+    /// of `octets`.
+    pub pinned_octets: u64,
     /// Overview that is kept, octets. That of the groups asked for longest ago goes first.
     pub overview_octets: u64,
     /// Articles in memory, octets.
@@ -103,6 +106,7 @@ impl Default for CacheConfig {
             octets: 1 << 30,
             policy: PolicyKind::Lrug,
             policy_articles_max: 1_000_000,
+            pinned_octets: 256 << 20,
             overview_octets: 128 << 20,
             memory_octets: 32 << 20,
             overview_memory_octets: 32 << 20,
@@ -170,6 +174,7 @@ impl CacheConfig {
             table_memory_octets: usize::try_from(self.table_memory_octets).unwrap_or(usize::MAX),
             policy: self.policy,
             policy_articles_max: usize::try_from(self.policy_articles_max).unwrap_or(usize::MAX),
+            pinned_octets: self.pinned_octets,
         }
     }
 
@@ -215,6 +220,10 @@ pub struct UpstreamConfig {
     /// The groups that it is asked for, a wildmat. The numbers of a group come from the first server of the lowest `tier` that is
     /// asked for it; articles, which have message-ids, come from any.
     pub groups: String,
+    /// The address of another server whose numbers this one has, too, as two servers of one provider may; it need not be in the
+    /// configuration any more. Where groups come from this one in its place, some numbers that are kept are compared at the start, and
+    /// `--renumber` is not needed.
+    pub same_numbers_as: String,
     /// Servers of a higher tier are asked only for what those of lower ones do not have, and while these cannot be asked.
     pub tier: u32,
     /// Whether posts are sent to it: they go to the first of the lowest tier that is asked for one of their groups.
@@ -251,6 +260,7 @@ impl Default for UpstreamConfig {
         Self {
             address: String::new(),
             groups: "*".to_owned(),
+            same_numbers_as: String::new(),
             tier: 0,
             posting: true,
             bind: String::new(),

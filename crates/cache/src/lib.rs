@@ -23,8 +23,12 @@ pub use access_log::{
     ACCESS_WAITING_OCTETS_MAX, AccessLine, AccessLog,
 };
 pub use cached::{
-    CServer, CacheSettings, Counted, CountedPart, PrefetchLimits, Prefetched, RUNS_MAX,
+    ANSWER_US, CServer, CacheSettings, Counted, CountedGroup, CountedPart, GROUPS_COUNTED_MAX,
+    PrefetchLimits, Prefetched, RUNS_MAX,
 };
 pub use config::{CacheConfig, UpstreamConfig, UpstreamTls, UpstreamsConfig, problems};
-pub use remote::{MISSING_IDS_MAX, RServer, RemoteNewnews, RemoteSettings, Route, Routes};
+pub use remote::{
+    MISSING_IDS_MAX, RServer, RemoteNewnews, RemoteSettings, Route, Routes, SAMPLED_GROUPS_MAX,
+    SAMPLED_NUMBERS_MAX, Sameness,
+};
 pub use upstream::{SECRET_OCTETS_MAX, Upstream};

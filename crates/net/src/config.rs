@@ -29,6 +29,9 @@ pub struct ListenConfig {
     pub keepalive_s: u64,
     /// How long connections may go on with what they are doing when the server stops, in seconds.
     pub drain_s: u64,
+    /// The standard input is what is served on, as inetd starts servers: a connection, or a listening socket.
+    #[serde(skip)]
+    pub inetd: bool,
 }
 
 impl Default for ListenConfig {
@@ -43,6 +46,7 @@ impl Default for ListenConfig {
             backlog: 1024,
             keepalive_s: 300,
             drain_s: 10,
+            inetd: false,
         }
     }
 }

@@ -18,6 +18,14 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
+    /// A socket that whoever started the server made cannot be used.
+    #[error("{what} cannot be served on: {why}")]
+    Inherited {
+        /// Which one.
+        what: String,
+        /// Why.
+        why: String,
+    },
     /// There is nothing to listen on.
     #[error("no address to listen on: give at least one in listen.addresses")]
     NoAddress,

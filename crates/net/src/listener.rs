@@ -21,6 +21,7 @@ use tokio::time::Instant;
 use crate::config::ListenConfig;
 use crate::drain::{Drain, DrainWatch};
 use crate::error::Error;
+use crate::inherited::{Inherited, Kind};
 use crate::limits::{Admission, Limits, Refusal};
 use crate::lines::LineLimit;
 use crate::shut::{SHUT_FOR, Shut};
@@ -33,10 +34,19 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 pub struct Listeners {
     /// Each with whether TLS is spoken there.
     sockets: Vec<(TcpListener, bool)>,
+    /// Connections that are there already; with one nothing else is served.
+    connected: Vec<(TcpStream, bool)>,
     limits: Arc<Limits>,
     drain: Drain,
     drain_for: Duration,
     keepalive: Duration,
+}
+
+/// Sockets that listen, and connections that are there, each with whether TLS is spoken from the first octet on.
+#[derive(Debug, Default)]
+struct Sockets {
+    listening: Vec<(TcpListener, bool)>,
+    connected: Vec<(TcpStream, bool)>,
 }
 
 enum Event {
@@ -64,13 +74,51 @@ impl Listeners {
         if sockets.is_empty() {
             return Err(Error::NoAddress);
         }
-        Ok(Self {
-            sockets,
+        let sockets = Sockets {
+            listening: sockets,
+            connected: Vec::new(),
+        };
+        Ok(Self::of(config, sockets, limits, drain))
+    }
+
+    /// Serves on sockets that are there already, and on no address of the configuration; within the runtime.
+    ///
+    /// # Errors
+    /// When there is none, or the runtime cannot use one.
+    pub fn inherited(
+        config: &ListenConfig,
+        inherited: Inherited,
+        limits: Arc<Limits>,
+        drain: Drain,
+    ) -> Result<Self, Error> {
+        let mut sockets = Sockets::default();
+        for (kind, is_tls) in inherited.sockets {
+            let taken = match kind {
+                Kind::Listening(socket) => TcpListener::from_std(socket)
+                    .map(|socket| sockets.listening.push((socket, is_tls))),
+                Kind::Connected(stream) => TcpStream::from_std(stream)
+                    .map(|stream| sockets.connected.push((stream, is_tls))),
+            };
+            taken.map_err(|error| Error::Inherited {
+                what: "a socket of whoever started the server".to_owned(),
+                why: error.to_string(),
+            })?;
+        }
+        if sockets.listening.is_empty() && sockets.connected.is_empty() {
+            return Err(Error::NoAddress);
+        }
+        Ok(Self::of(config, sockets, limits, drain))
+    }
+
+    fn of(config: &ListenConfig, sockets: Sockets, limits: Arc<Limits>, drain: Drain) -> Self {
+        Self {
+            sockets: sockets.listening,
+            connected: sockets.connected,
             limits,
             drain,
             drain_for: Duration::from_secs(config.drain_s),
             keepalive: Duration::from_secs(config.keepalive_s),
-        })
+        }
     }
 
     /// The addresses really bound (port 0 has become a number), those with TLS last.
@@ -82,7 +130,8 @@ impl Listeners {
             .collect()
     }
 
-    /// Accepts until draining starts, then waits for the connections to end; returns how many had to be cut.
+    /// Accepts until draining starts, or all connections that were there already have ended, which starts it; then waits for the
+    /// connections to end; returns how many had to be cut.
     ///
     /// A task among those of the connections: many that come at once take turns with those that are there.
     pub async fn run<S, F>(self, serve: S) -> usize
@@ -107,6 +156,7 @@ impl Listeners {
     {
         let Self {
             sockets,
+            connected,
             limits,
             drain,
             drain_for,
@@ -117,58 +167,74 @@ impl Listeners {
         let mut connections = JoinSet::new();
         let mut shut = Shut::default();
         let mut first = 0;
+        let admit = |stream, peer, is_tls| {
+            let admitted = limits.admit(peer);
+            settled(admitted, (stream, peer, is_tls), keepalive, &lines)
+        };
+        // Whoever had a socket before us, and was killed, may have shut somebody out.
+        apply(&shut, &sockets);
+        for (stream, is_tls) in connected {
+            let peer = stream.peer_addr().ok();
+            if let Some((stream, admission)) =
+                peer.and_then(|peer| admit(stream, peer, is_tls).ok())
+            {
+                connections.spawn(serve(stream, admission));
+            }
+        }
         loop {
+            if sockets.is_empty() && connections.is_empty() {
+                drain.start();
+            }
             let event =
                 poll_fn(|cx| next_event(cx, &sockets, &mut first, &mut connections, &mut watch));
-            let event = match shut.opens_at() {
-                None => event.await,
-                Some(at) => tokio::select! {
-                    biased;
-                    () = tokio::time::sleep_until(at) => Event::Opens,
-                    event = event => event,
-                },
-            };
-            match event {
+            match unless_one_opens(&shut, event).await {
                 Event::Opens => {
                     shut.open(Instant::now());
                     apply(&shut, &sockets);
                 }
                 Event::Accepted(Ok((stream, peer)), is_tls) => {
-                    match limits.admit(peer) {
-                        Ok(mut admission) => {
-                            admission.is_tls = is_tls;
-                            prepare(&stream, keepalive);
+                    match admit(stream, peer, is_tls) {
+                        Ok((stream, admission)) => {
                             connections.spawn(serve(stream, admission));
                         }
-                        Err(refusal) => {
-                            if refusal == Refusal::Flood {
-                                shut_out(peer, &mut shut, &sockets);
-                            }
-                            if let Some(more) = lines.admit() {
-                                tracing::info!(target: "newsreel::net", %peer, ?refusal, more, "refused");
-                            }
-                            // A fresh socket has room for one line; whoever cannot take it is cut.
-                            if !is_tls {
-                                let _ = stream.try_write(refusal.reply().as_bytes());
-                            }
-                        }
+                        Err(Refusal::Flood) => shut_out(peer, &mut shut, &sockets),
+                        Err(_) => {}
                     }
                     yield_now().await;
                 }
                 Event::Accepted(Err(error), _) => {
                     limits.count_accept_error();
-                    if !is_the_peers_fault(&error) {
-                        tracing::error!(target: "newsreel::net", %error,
-                            "cannot accept: trying on (is the limit of open files too low?)");
-                        tokio::time::sleep(ACCEPT_PAUSE).await;
-                    }
+                    pause_after(&error).await;
                 }
                 Event::Ended => {}
                 Event::Drain => break,
             }
         }
+        // Who has the socket beside us, as systemd, has nobody shut out.
+        apply(&Shut::default(), &sockets);
         drop(sockets);
         join_all(connections, drain_for).await
+    }
+}
+
+/// What comes first: an event, or that somebody is let in again.
+async fn unless_one_opens(shut: &Shut, event: impl Future<Output = Event>) -> Event {
+    match shut.opens_at() {
+        None => event.await,
+        Some(at) => tokio::select! {
+            biased;
+            () = tokio::time::sleep_until(at) => Event::Opens,
+            event = event => event,
+        },
+    }
+}
+
+/// Waits a moment where the system has no room for another connection.
+async fn pause_after(error: &io::Error) {
+    if !is_the_peers_fault(error) {
+        tracing::error!(target: "newsreel::net", %error,
+            "cannot accept: trying on (is the limit of open files too low?)");
+        tokio::time::sleep(ACCEPT_PAUSE).await;
     }
 }
 
@@ -205,6 +271,37 @@ fn listen(address: SocketAddr, backlog: u32) -> io::Result<TcpListener> {
     socket.bind(&address.into())?;
     socket.listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
     TcpListener::from_std(socket.into())
+}
+
+/// Makes a connection ready that is let in, and tells who is not.
+fn settled(
+    admitted: Result<Admission, Refusal>,
+    (stream, peer, is_tls): (TcpStream, SocketAddr, bool),
+    keepalive: Duration,
+    lines: &LineLimit,
+) -> Result<(TcpStream, Admission), Refusal> {
+    match admitted {
+        Ok(mut admission) => {
+            admission.is_tls = is_tls;
+            prepare(&stream, keepalive);
+            Ok((stream, admission))
+        }
+        Err(refusal) => {
+            refuse(&stream, peer, is_tls, refusal, lines);
+            Err(refusal)
+        }
+    }
+}
+
+/// Tells somebody who is not let in why.
+fn refuse(stream: &TcpStream, peer: SocketAddr, is_tls: bool, refusal: Refusal, lines: &LineLimit) {
+    if let Some(more) = lines.admit() {
+        tracing::info!(target: "newsreel::net", %peer, ?refusal, more, "refused");
+    }
+    // A fresh socket has room for one line; whoever cannot take it is cut.
+    if !is_tls {
+        let _ = stream.try_write(refusal.reply().as_bytes());
+    }
 }
 
 /// Options every connection gets; a peer that is gone already shows at the first read.

@@ -26,6 +26,9 @@ pub(crate) struct Args {
     /// Listen here instead of where the configuration says; may be given several times
     #[arg(long, value_name = "ADDRESS", value_parser = crate::typed::address)]
     listen: Vec<SocketAddr>,
+    /// Serve what the standard input is, as inetd has it: a listening socket, or one connection and then nothing more
+    #[arg(long, conflicts_with = "listen")]
+    inetd: bool,
     /// Let a buffer go that the configuration no longer has: the articles in it are gone for good
     #[arg(long, value_name = "NAME")]
     drop_buffer: Vec<String>,
@@ -65,6 +68,7 @@ impl Args {
         if !self.listen.is_empty() {
             config.listen.addresses.clone_from(&self.listen);
         }
+        config.listen.inetd = self.inetd;
         config.store.dropped.clone_from(&self.drop_buffer);
         if let Some(format) = self.log_format {
             config.logging.format = format;

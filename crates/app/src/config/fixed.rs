@@ -18,6 +18,9 @@ use crate::commands::group::FILE_OCTETS_MAX as IMPORT_OCTETS_MAX;
 use crate::control::server::{PROGRESS_LINES_MAX, STALL};
 use crate::control::{REPLY_OCTETS_MAX, REQUEST_OCTETS_MAX};
 use crate::server::logging::PATIENCE;
+use crate::server::metrics::{
+    CONNECTIONS_MAX as METRICS_CONNECTIONS_MAX, EXCHANGE, HEAD_OCTETS_MAX,
+};
 
 /// One limit: of what, how much, and why it is fixed.
 pub(super) struct Fixed {
@@ -35,7 +38,9 @@ pub(super) fn fixed() -> Vec<Fixed> {
     rows.extend(of_users());
     rows.extend(of_connections());
     rows.extend(of_the_server());
+    rows.extend(of_figures());
     rows.extend(of_the_cache());
+    rows.extend(of_the_caches_desk());
     rows.extend(of_feeds());
     rows.extend(of_the_spool());
     rows.extend(of_buffers());
@@ -271,6 +276,58 @@ fn of_users() -> Vec<Fixed> {
     ]
 }
 
+fn of_figures() -> Vec<Fixed> {
+    vec![
+        row(
+            "Connections at the same time to the figures for Prometheus (`server.metrics`)",
+            format!(
+                "{METRICS_CONNECTIONS_MAX} connections, {} seconds each",
+                EXCHANGE.as_secs()
+            ),
+            "others wait in the kernel; one program or two ask every few seconds",
+        ),
+        row(
+            "The head of a request for them",
+            octets(HEAD_OCTETS_MAX),
+            "what is longer is cut off",
+        ),
+    ]
+}
+
+fn of_the_caches_desk() -> Vec<Fixed> {
+    vec![
+        row(
+            "Groups whose articles a caching server counts apart",
+            format!("{} of them", newsreel_cache::GROUPS_COUNTED_MAX),
+            "those of others are counted together; at most a megabyte or two of memory",
+        ),
+        row(
+            "Wildmats that are pinned in a caching server",
+            format!("{} of them", newsreel_cache::keep::PINS_MAX),
+            "each is compared with each article of a segment that goes",
+        ),
+        row(
+            "Numbers that are compared where `upstream.same_numbers_as` says that they are the same",
+            format!(
+                "{} of {} groups",
+                newsreel_cache::SAMPLED_NUMBERS_MAX,
+                newsreel_cache::SAMPLED_GROUPS_MAX
+            ),
+            "each is a round trip at the start; servers that number apart differ at once",
+        ),
+        row(
+            "Lines of a caching server's access log that wait to be written",
+            octets(newsreel_cache::ACCESS_WAITING_OCTETS_MAX as u64),
+            "they are written every five seconds; of more it is told how many are lost",
+        ),
+        row(
+            "Requests of a trace that `cache simulate` goes through",
+            format!("{REQUESTS_MAX} requests"),
+            "each takes 40 octets of memory",
+        ),
+    ]
+}
+
 fn of_the_cache() -> Vec<Fixed> {
     vec![
         row(
@@ -308,16 +365,6 @@ fn of_the_cache() -> Vec<Fixed> {
             "Uses of articles that a caching server notes in its table at once",
             format!("those of {} articles", newsreel_cache::keep::USES_NOTED_MAX),
             "they are noted every five seconds; of more only the policy in memory knows",
-        ),
-        row(
-            "Lines of a caching server's access log that wait to be written",
-            octets(newsreel_cache::ACCESS_WAITING_OCTETS_MAX as u64),
-            "they are written every five seconds; of more it is told how many are lost",
-        ),
-        row(
-            "Requests of a trace that `cache simulate` goes through",
-            format!("{REQUESTS_MAX} requests"),
-            "each takes 40 octets of memory",
         ),
         row(
             "A line of an upstream server's overview or lists",

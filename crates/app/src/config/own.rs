@@ -1,5 +1,6 @@
 //! The sections that belong to the app itself: where the server works and what it logs.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,9 @@ pub(crate) struct ServerConfig {
     pub(crate) clients: Clients,
     /// Programs that may talk to the control socket at the same time.
     pub(crate) control_connections_max: u32,
+    /// Addresses where figures for Prometheus are served by HTTP, at `/metrics`, as in `["127.0.0.1:9119"]`; none: they are not. Whoever
+    /// can connect may read them.
+    pub(crate) metrics: Vec<SocketAddr>,
 }
 
 impl Default for ServerConfig {
@@ -29,6 +33,7 @@ impl Default for ServerConfig {
             waiting_threads_max: 128,
             clients: Clients::Loopback,
             control_connections_max: 16,
+            metrics: Vec::new(),
         }
     }
 }

@@ -13,6 +13,7 @@ use newsreel_wire::{ArticleNumber, Wildmat};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::cache_request::CacheRequest;
 use super::{Progress, groups};
 use crate::active::ListedGroup;
 
@@ -187,26 +188,10 @@ pub(crate) enum Request {
     },
     /// Whether store, log and views agree.
     Check,
-    /// Whether a caching server asks no server elsewhere.
-    CacheOffline {
-        /// What shall be; nothing: only tell.
-        offline: Option<bool>,
-    },
-    /// Have a caching server fetch articles before anybody asks.
-    CachePrefetch {
-        /// A wildmat: the groups.
-        wildmat: String,
-        /// The newest articles of each group: so many numbers.
-        articles: u64,
-        /// Octets in all.
-        octets: u64,
-        /// Octets a second; 0: as fast as it goes.
-        octets_per_s: u64,
-    },
-    /// Something about the posts of a caching server that wait.
-    CacheQueue {
+    /// Something of a caching server.
+    Cache {
         /// What.
-        action: QueueAction,
+        asked: CacheRequest,
     },
     /// The clock jumped and is right.
     ClockConfirm,
@@ -234,38 +219,6 @@ pub(crate) enum PeerAction {
     DropBacklog,
     /// Say what that would be.
     TryDropBacklog,
-}
-
-/// What can be asked of posts that wait.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "what", rename_all = "kebab-case", deny_unknown_fields)]
-pub(crate) enum QueueAction {
-    /// All of them.
-    List,
-    /// One with its text.
-    Show {
-        /// Its number.
-        number: u64,
-    },
-    /// Another text in the place of one.
-    Edit {
-        /// Its number.
-        number: u64,
-        /// The article in wire form, in base64.
-        article: String,
-    },
-    /// Try some now.
-    Retry {
-        /// Their numbers; none: all.
-        numbers: Vec<u64>,
-    },
-    /// Forget some.
-    Drop {
-        /// Their numbers.
-        numbers: Vec<u64>,
-        /// Only say what would be forgotten.
-        dry_run: bool,
-    },
 }
 
 impl Request {
@@ -306,9 +259,7 @@ impl Request {
             Self::Pull(Pulling { host, .. }) => format!("fetch articles from {host}"),
             Self::Batch(Batching { name, .. }) => format!("write batches for {name}"),
             Self::ControlTry { .. } => "try a control message".to_owned(),
-            Self::CacheQueue {
-                action: QueueAction::Edit { number, .. },
-            } => format!("edit post {number}"),
+            Self::Cache { asked } => asked.summary(),
             Self::ControlApprove { which, .. } => format!("approve control message {which}"),
             other => format!("{other:?}"),
         }
@@ -328,11 +279,7 @@ impl Request {
             | Self::Expire { dry_run }
             | Self::StoreAttach { dry_run, .. }
             | Self::ArticleCancel { dry_run, .. } => !dry_run,
-            Self::CacheQueue { action } => match action {
-                QueueAction::List | QueueAction::Show { .. } => false,
-                QueueAction::Edit { .. } | QueueAction::Retry { .. } => true,
-                QueueAction::Drop { dry_run, .. } => !dry_run,
-            },
+            Self::Cache { asked } => asked.writes(),
             Self::GroupSet { .. }
             | Self::GroupForgetLost
             | Self::ClockConfirm
@@ -451,8 +398,7 @@ pub(crate) fn answer(
         } => scrub(engine, server.is_some(), (&buffers, octets_per_s), progress),
         Request::Expire { dry_run } => expire(engine, dry_run, progress),
         Request::Check => check(engine, progress),
-        Request::CacheOffline { .. } | Request::CacheQueue { .. } => no_cache(),
-        Request::CachePrefetch { .. } => no_cache(),
+        Request::Cache { .. } => no_cache(),
         Request::ClockConfirm => confirm_clock(engine),
         Request::Reload => running(server)?.reload(),
         Request::Stop => stop(running(server)?),

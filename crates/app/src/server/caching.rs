@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use newsreel_cache::keep::Keep;
+use newsreel_cache::keep::{Keep, Renumbered};
 use newsreel_cache::queue::PostQueue;
 use newsreel_cache::{
-    AccessLog, CServer, CacheConfig, Counted, CountedPart, PrefetchLimits, Prefetched, RServer,
-    RemoteSettings, Route, Routes, Upstream, UpstreamConfig,
+    AccessLog, CServer, CacheConfig, Counted, CountedGroup, CountedPart, PrefetchLimits,
+    Prefetched, RServer, RemoteSettings, Route, Routes, Upstream, UpstreamConfig,
 };
 use newsreel_host::{Clock, Disk, RealDisk, random_bytes};
 use newsreel_net::client::Pool;
@@ -26,31 +26,36 @@ use tokio::time::Instant;
 
 use super::front::{self, Front};
 use super::logging::{Logging, PATIENCE};
+use super::metrics::MetricsDoor;
 use super::running::{Settings, connections, sessions};
 use super::signals::Signals;
-use super::{Doors, runtime, settings, waiting_posts};
+use super::{Doors, begin_logging, inherited, kept, runtime, settings, waiting_posts};
 use crate::config::{self, Config};
 use crate::control::Progress;
+use crate::control::cache_request::CacheRequest;
 use crate::control::request::Request;
 use crate::control::server::{Answers, ControlSocket};
 
 /// What is called so in message-ids where the machine has no name.
 const NO_NAME: &str = "localhost";
 
+/// So many groups are shown with their hits: those asked for most.
+pub(super) const GROUPS_SHOWN_MAX: usize = 500;
+
 /// The parts that sessions use, and that others ask.
-struct Caching {
-    service: Arc<CServer<Upstream>>,
+pub(super) struct Caching {
+    pub(super) service: Arc<CServer<Upstream>>,
     /// In the order of the configuration.
-    pools: Vec<Arc<Pool<Upstream>>>,
+    pub(super) pools: Vec<Arc<Pool<Upstream>>>,
     settings: Settings,
     drain: Drain,
     strangers: LineLimit,
-    limits: Arc<Limits>,
-    metrics: Arc<Metrics>,
+    pub(super) limits: Arc<Limits>,
+    pub(super) metrics: Arc<Metrics>,
     logging: Logging,
-    config: Config,
+    pub(super) config: Config,
     addresses: Vec<SocketAddr>,
-    started: Instant,
+    pub(super) started: Instant,
 }
 
 impl Front for Caching {
@@ -84,6 +89,10 @@ impl Caching {
                 json!({"address": server.address, "lent": lent, "idle": idle})
             })
             .collect();
+        let by_policy = self.service.counts_by_policy().into_iter();
+        let by_policy: Vec<Value> = by_policy
+            .map(|(kind, counted)| asked((kind.name(), counted)))
+            .collect();
         json!({
             "version": env!("CARGO_PKG_VERSION"),
             "uptime_s": self.started.elapsed().as_secs(),
@@ -110,11 +119,16 @@ impl Caching {
                 "wanted_octets": kept.wanted_octets,
                 "written_octets": kept.written.came,
                 "written_again_octets": kept.written.again,
+                "pins": kept.pins,
+                "pinned_octets": kept.pinned_octets,
+                "pinned_octets_max": kept.pinned_octets_max,
             },
             "is_offline": self.service.is_offline(),
             "posts": self.service.queue().map(|queue| waiting_posts::figures(queue)),
             "upstreams": upstreams,
             "asked": self.service.counts().map(asked),
+            "by_policy": by_policy,
+            "by_group": self.service.counts_by_group(GROUPS_SHOWN_MAX).iter().map(of_group).collect::<Vec<_>>(),
         })
     }
 }
@@ -143,11 +157,61 @@ impl Caching {
     }
 }
 
+impl Caching {
+    /// Answers what is asked of caching servers alone.
+    fn answer_of_cache(
+        &self,
+        asked: CacheRequest,
+        progress: &mut dyn FnMut(Progress) -> bool,
+    ) -> Result<Value, String> {
+        let (service, keep) = (&self.service, self.service.keep());
+        match asked {
+            CacheRequest::Prefetch { wildmat, limits } => {
+                prefetch(service, &wildmat, limits.into(), progress)
+            }
+            CacheRequest::Warm {
+                named,
+                threads,
+                limits,
+            } => warm(service, (&named, threads), limits.into(), progress),
+            CacheRequest::Offline { offline } => {
+                if let Some(offline) = offline {
+                    let set = service.set_offline(offline);
+                    set.map_err(|error| error.to_string())?;
+                    tracing::info!(target: "newsreel::cache", offline, "as asked");
+                }
+                Ok(json!({"is_offline": service.is_offline()}))
+            }
+            CacheRequest::List { wildmat, articles } => kept::list(keep, &wildmat, articles),
+            CacheRequest::Drop { named, dry_run } => kept::drop(keep, &named, dry_run),
+            CacheRequest::Pin { add, remove } => kept::pin(keep, &add, &remove),
+            CacheRequest::Queue { action } => waiting_posts::answer(&**service, action),
+        }
+    }
+}
+
 /// A database's questions.
 fn asked((what, counted): (&str, Counted)) -> Value {
-    let part =
-        |part: CountedPart| json!({"answers": part.answers, "octets": part.octets, "us": part.us});
+    let part = |part: CountedPart| {
+        json!({
+            "answers": part.answers,
+            "octets": part.octets,
+            "us": part.us,
+            "us_95_percent": part.within_us(95),
+        })
+    };
     json!({"what": what, "kept": part(counted.kept), "fetched": part(counted.fetched)})
+}
+
+/// A group's articles; those of all others have no name.
+fn of_group((name, counted): &(Box<str>, CountedGroup)) -> Value {
+    json!({
+        "group": name,
+        "hits": counted.hits,
+        "saved_octets": counted.saved_octets,
+        "misses": counted.misses,
+        "fetched_octets": counted.fetched_octets,
+    })
 }
 
 impl Answers for Arc<Caching> {
@@ -157,29 +221,8 @@ impl Answers for Arc<Caching> {
         progress: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<Value, String> {
         match request {
-            Request::CachePrefetch {
-                wildmat,
-                articles,
-                octets,
-                octets_per_s,
-            } => {
-                let limits = PrefetchLimits {
-                    articles,
-                    octets,
-                    octets_per_s,
-                };
-                prefetch(&self.service, &wildmat, limits, progress)
-            }
             Request::Status => Ok(self.facts()),
-            Request::CacheOffline { offline } => {
-                if let Some(offline) = offline {
-                    let set = self.service.set_offline(offline);
-                    set.map_err(|error| error.to_string())?;
-                    tracing::info!(target: "newsreel::cache", offline, "as asked");
-                }
-                Ok(json!({"is_offline": self.service.is_offline()}))
-            }
-            Request::CacheQueue { action } => waiting_posts::answer(&*self.service, action),
+            Request::Cache { asked } => self.answer_of_cache(asked, progress),
             Request::Reload => self.reload(),
             Request::Stop => {
                 self.drain.start();
@@ -204,8 +247,44 @@ fn prefetch(
     };
     let fetching = service.prefetch(&wildmat, limits, &mut goes_on);
     let done = tokio::runtime::Handle::current().block_on(fetching);
-    let done = done.map_err(|error| error.to_string())?;
-    Ok(json!({
+    Ok(fetched(&done.map_err(|error| error.to_string())?))
+}
+
+/// Fetches groups and articles by their names; on a thread that may wait.
+fn warm(
+    service: &CServer<Upstream>,
+    (what, threads): (&[String], bool),
+    limits: PrefetchLimits,
+    progress: &mut dyn FnMut(Progress) -> bool,
+) -> Result<Value, String> {
+    let (ids, wildmats) = kept::named(what)?;
+    let mut all = Prefetched::default();
+    let runtime = tokio::runtime::Handle::current();
+    let left = |all: &Prefetched| PrefetchLimits {
+        octets: limits.octets.saturating_sub(all.octets),
+        ..limits
+    };
+    for wildmat in &wildmats {
+        let mut goes_on = |done: &Prefetched| {
+            let (done, total) = (done.groups, done.matching);
+            progress(Progress { done, total })
+        };
+        let fetching = service.prefetch(wildmat, left(&all), &mut goes_on);
+        let done = runtime.block_on(fetching);
+        all = all.with(&done.map_err(|error| error.to_string())?);
+    }
+    let total = ids.len() as u64;
+    let mut goes_on = |done: &Prefetched| {
+        let done = done.articles.min(total);
+        progress(Progress { done, total })
+    };
+    let fetching = service.warm(&ids, threads, left(&all), &mut goes_on);
+    Ok(fetched(&all.with(&runtime.block_on(fetching))))
+}
+
+/// What was fetched.
+fn fetched(done: &Prefetched) -> Value {
+    json!({
         "groups": done.groups,
         "matching": done.matching,
         "failed": done.failed,
@@ -213,7 +292,7 @@ fn prefetch(
         "articles": done.articles,
         "octets": done.octets,
         "is_cut": done.is_cut,
-    }))
+    })
 }
 
 /// How long after a prefetch that failed another is tried, at most.
@@ -251,9 +330,13 @@ async fn prefetch_often(service: &CServer<Upstream>, config: &CacheConfig) {
 /// Runs a caching server until it is told to stop; `may_renumber`: the numbers of groups may be those of other servers than
 /// before.
 pub(crate) fn run(config: Config, may_renumber: bool, clock: Arc<dyn Clock>) -> Result<()> {
-    let logging = Logging::start(&config.logging)?;
+    let logging = begin_logging(&config)?;
     let log = logging.out();
+    let listen = config.listen.clone();
     let result = run_logged(config, may_renumber, &clock, logging);
+    if result.is_err() {
+        inherited::refuse(&listen);
+    }
     // Nobody is there any more to be told that it is not all written.
     let _ = log.flush(PATIENCE);
     result
@@ -286,11 +369,17 @@ fn run_logged(
     let servers = servers(&config, &disk);
     let pools = servers.iter().map(|(pool, _)| Arc::clone(pool)).collect();
     let routes = servers.iter().map(|(_, route)| route.clone()).collect();
-    take_routes(&keep, &Routes::new(routes), may_renumber)?;
+    let (keep, there) = (Arc::new(keep), remote(&config, servers, clock)?);
+    let routes = Routes::new(routes);
+    let taking = take_routes(&keep, &there, &config, (&routes, may_renumber));
+    runtime.block_on(taking)?;
     let waiting_max = config.cache.posts_octets;
     let open = || PostQueue::open(disk.as_ref(), &config.cache.directory, waiting_max);
     let queue = (waiting_max > 0).then(open).transpose()?.map(Arc::new);
-    let service = service(&config, servers, (Arc::new(keep), queue), clock)?;
+    let service = CServer::new(there, keep, config.cache.settings(), queue);
+    if config.cache.offline {
+        service.set_offline(true)?;
+    }
     let (log_octets, folder) = (config.cache.access_log_octets, &config.cache.directory);
     if log_octets > 0 {
         service.note_access(AccessLog::new(&disk, folder, log_octets));
@@ -316,7 +405,8 @@ fn run_logged(
         ControlSocket::bind(&disk, &caching.config.cache.directory)
             .context("cannot make the control socket in the cache's directory")?
     };
-    let serving = until_drained(Arc::new(caching), doors.listeners, control, signals);
+    let doors = (doors.listeners, doors.metrics, control);
+    let serving = until_drained(Arc::new(caching), doors, signals);
     let result = runtime.block_on(serving);
     runtime.shutdown_timeout(Duration::from_secs(5));
     tracing::info!(target: "newsreel::server", "stopped");
@@ -335,30 +425,73 @@ fn servers(config: &Config, disk: &Arc<dyn Disk>) -> Vec<(Arc<Pool<Upstream>>, R
 /// Groups that a message names.
 const NAMED: usize = 5;
 
-/// Numbers that readers remember become another server's only if somebody says so.
-fn take_routes(keep: &Keep, routes: &Routes, may_renumber: bool) -> Result<()> {
-    let others = keep.take_routes(routes, may_renumber)?;
-    if others.is_empty() {
-        return Ok(());
+/// Numbers that readers remember become another server's only if somebody says so, or if they are the same there.
+async fn take_routes(
+    keep: &Keep,
+    there: &RServer<Upstream>,
+    config: &Config,
+    (routes, may_renumber): (&Routes, bool),
+) -> Result<()> {
+    let is_declared = |other: &Renumbered| {
+        let mut servers = config.upstream.iter();
+        servers.any(|it| it.address == other.to && it.same_numbers_as == other.from)
+    };
+    let others = keep.renumbered(routes)?;
+    if may_renumber {
+        return Ok(keep.take_routes(routes, &others)?);
     }
-    let named: Vec<&str> = others.iter().take(NAMED).map(|name| &**name).collect();
+    let (declared, others): (Vec<_>, Vec<_>) = others.into_iter().partition(is_declared);
+    if others.is_empty() {
+        if !declared.is_empty() {
+            are_the_same(keep, there, &declared).await?;
+        }
+        return Ok(keep.take_routes(routes, &[])?);
+    }
+    let named: Vec<&str> = others.iter().take(NAMED).map(|it| &*it.group).collect();
     bail!(
         "the numbers of {}, {}{}, would come from another server than before, and readers remember them: put back which \
-         [[upstream]] these groups come from (its place, its `tier`, its `groups`), or give --renumber once",
+         [[upstream]] these groups come from (its place, its `tier`, its `groups`), say `same_numbers_as` where it has the same \
+         numbers, or give --renumber once",
         crate::output::count(others.len() as u64, "group"),
         named.join(" "),
         others.get(NAMED).map_or("", |_| " and others")
     );
 }
 
-/// The cache in front of servers elsewhere.
-fn service(
+/// Compares what is said to be the same.
+async fn are_the_same(
+    keep: &Keep,
+    there: &RServer<Upstream>,
+    declared: &[Renumbered],
+) -> Result<()> {
+    let groups = crate::output::count(declared.len() as u64, "group");
+    let compared = there.compared(keep, declared).await;
+    let compared = compared
+        .context("whether numbers are the same (`same_numbers_as`) cannot be looked at now")?;
+    if let Some((group, number)) = compared.other {
+        bail!(
+            "number {} of {group} is another article at the server that is to have the same numbers (`same_numbers_as`): put back \
+             which [[upstream]] its numbers come from, or give --renumber once",
+            number.0
+        );
+    }
+    if compared.same == 0 {
+        bail!(
+            "nothing that is kept of {groups} could be compared with the server that is to have the same numbers \
+             (`same_numbers_as`): give --renumber once to take its numbers all the same"
+        );
+    }
+    let same = compared.same;
+    tracing::info!(target: "newsreel::cache", groups, same, "numbers come from another server, which has the same");
+    Ok(())
+}
+
+/// The servers elsewhere, as one.
+fn remote(
     config: &Config,
     servers: Vec<(Arc<Pool<Upstream>>, Route)>,
-    (keep, queue): (Arc<Keep>, Option<Arc<PostQueue>>),
     clock: &Arc<dyn Clock>,
-) -> Result<CServer<Upstream>> {
-    let begins_offline = config.cache.offline;
+) -> Result<RServer<Upstream>> {
     let host = match config.posting.message_id_host.as_str() {
         "" => newsreel_host::process::host_name().unwrap_or_else(|| NO_NAME.to_owned()),
         host => host.to_owned(),
@@ -372,18 +505,12 @@ fn service(
         host,
     };
     let random = u64::from_le_bytes(random_bytes()?);
-    let there = RServer::new(servers, Arc::clone(clock), settings, random);
-    let service = CServer::new(there, keep, config.cache.settings(), queue);
-    if begins_offline {
-        service.set_offline(true)?;
-    }
-    Ok(service)
+    Ok(RServer::new(servers, Arc::clone(clock), settings, random))
 }
 
 async fn until_drained(
     caching: Arc<Caching>,
-    listeners: Listeners,
-    control: ControlSocket,
+    (listeners, figures, control): (Listeners, MetricsDoor, ControlSocket),
     signals: Signals,
 ) -> Result<()> {
     let Caching {
@@ -399,6 +526,7 @@ async fn until_drained(
     let serving = listeners.run(move |stream, admission| front::session(&front, stream, admission));
     let connections_max = caching.config.server.control_connections_max as usize;
     let answering = control.run(Arc::clone(&caching), connections_max, drain.watch());
+    let measuring = figures.run(Arc::clone(&caching), drain.watch());
     // Whether the server elsewhere is there is known before the first reader comes; that it is not is told by who asks it.
     let greeting = async {
         let servers = caching.config.upstream.iter();
@@ -424,7 +552,7 @@ async fn until_drained(
         );
     };
     let cut = tokio::select! {
-        (cut, ()) = async { tokio::join!(serving, answering) } => cut,
+        (cut, (), ()) = async { tokio::join!(serving, answering, measuring) } => cut,
         // None of them ends before.
         () = beside => 0,
     };

@@ -7,10 +7,13 @@
 pub(crate) mod caching;
 pub(crate) mod clock;
 mod front;
+mod inherited;
+mod kept;
 pub(crate) mod logging;
 pub(crate) mod login_program;
 mod logins;
 mod mail;
+pub(crate) mod metrics;
 mod peers;
 mod running;
 mod signals;
@@ -31,6 +34,7 @@ use tokio::runtime::Runtime;
 
 use self::logging::{Logging, PATIENCE};
 use self::mail::Mailing;
+use self::metrics::MetricsDoor;
 use self::running::Server;
 use self::signals::Signals;
 use crate::access::{self, Access};
@@ -45,12 +49,25 @@ pub(crate) type Overrides = Box<dyn Fn(&mut Config) + Send + Sync>;
 
 /// Runs a server until it is told to stop.
 pub(crate) fn run(config: Config, overrides: Overrides, clock: Arc<dyn Clock>) -> Result<()> {
-    let logging = Logging::start(&config.logging)?;
+    let logging = begin_logging(&config)?;
     let log = logging.out();
+    let listen = config.listen.clone();
     let result = run_logged(config, overrides, clock, logging);
+    if result.is_err() {
+        inherited::refuse(&listen);
+    }
     // Nobody is there any more to be told that it is not all written.
     let _ = log.flush(PATIENCE);
     result
+}
+
+/// Begins to log, where that goes to nobody who is served.
+fn begin_logging(config: &Config) -> Result<Logging> {
+    let mut logging = config.logging.clone();
+    if inherited::are_lines_for_the_reader(&config.listen) {
+        "off".clone_into(&mut logging.level);
+    }
+    Logging::start(&logging)
 }
 
 fn run_logged(
@@ -197,6 +214,7 @@ struct Doors {
     listeners: Listeners,
     limits: Arc<Limits>,
     drain: Drain,
+    metrics: MetricsDoor,
 }
 
 impl Doors {
@@ -204,11 +222,19 @@ impl Doors {
     fn open(config: &Config) -> Result<Self> {
         let drain = Drain::new();
         let limits = Limits::new(&config.listen);
-        let listeners = Listeners::bind(&config.listen, Arc::clone(&limits), drain.clone())?;
+        let listeners = match inherited::sockets(&config.listen)? {
+            None => Listeners::bind(&config.listen, Arc::clone(&limits), drain.clone())?,
+            Some(sockets) => {
+                let listen = &config.listen;
+                Listeners::inherited(listen, sockets, Arc::clone(&limits), drain.clone())?
+            }
+        };
+        let metrics = MetricsDoor::bind(&config.server.metrics)?;
         Ok(Self {
             listeners,
             limits,
             drain,
+            metrics,
         })
     }
 }
@@ -236,6 +262,15 @@ fn settings(
     Ok(running::Settings::new(config, metrics, counted, tls))
 }
 
+/// Notes for offline commands what this server runs with.
+fn note_config(disk: &Arc<dyn Disk>, config: &Config) {
+    if let Err(error) = access::note_config(disk.as_ref(), config) {
+        let error = crate::output::chain(&error);
+        tracing::warn!(target: "newsreel::server", %error,
+            "offline commands will not know what this server runs with; give them --config");
+    }
+}
+
 async fn until_drained(
     engine: &Arc<Engine>,
     disk: &Arc<dyn Disk>,
@@ -244,15 +279,12 @@ async fn until_drained(
     beside: Beside,
     signals: Signals,
 ) -> Result<()> {
-    if let Err(error) = access::note_config(disk.as_ref(), &config) {
-        let error = crate::output::chain(&error);
-        tracing::warn!(target: "newsreel::server", %error,
-            "offline commands will not know what this server runs with; give them --config");
-    }
+    note_config(disk, &config);
     let Doors {
         listeners,
         limits,
         drain,
+        metrics: figures,
     } = doors;
     let addresses = listeners.addresses();
     let control = ControlSocket::bind(disk, &config.server.spool)
@@ -278,7 +310,8 @@ async fn until_drained(
         clippy::disallowed_methods,
         reason = "awaited below, at the end of a drain"
     )]
-    let (control, sending, pulling) = (
+    let (figures, control, sending, pulling) = (
+        tokio::spawn(figures.run(Arc::clone(&server), drain.watch())),
         tokio::spawn(control.run(answering, connections_max, drain.watch())),
         tokio::spawn(peers.run(drain.watch())),
         tokio::spawn(pulls.run(drain.watch())),
@@ -298,6 +331,9 @@ async fn until_drained(
         .await;
     tracing::info!(target: "newsreel::server", cut, "connections ended");
     signals.abort();
+    figures
+        .await
+        .context("the task that serves figures failed")?;
     control.await.context("the control socket's task failed")?;
     sending.await.context("the task that sends failed")?;
     pulling.await.context("the task that fetches failed")?;

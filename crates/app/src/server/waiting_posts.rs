@@ -8,7 +8,7 @@ use newsreel_net::client::Connect;
 use newsreel_service::NewsService as _;
 use serde_json::{Value, json};
 
-use crate::control::request::QueueAction;
+use crate::control::cache_request::QueueAction;
 
 /// Where times are said: seconds since 1970.
 fn target(target: &PostTarget) -> Value {

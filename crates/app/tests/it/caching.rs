@@ -1,7 +1,7 @@
 //! `newsreel cache` in front of a server of ours and of INN: any reader, whatever happens to either of them.
 
 use std::fs::Permissions;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -134,6 +134,10 @@ fn a_cache_serves_what_was_read_whatever_happens() {
     assert_eq!(answers("kept") + answers("fetched"), 5, "{told}");
     let told = asked(&["cache", "stats", "--directory"]);
     assert!(told.contains(&cache.upstream), "{told}");
+    assert!(told.lines().any(|line| line.starts_with("all ")), "{told}");
+    let groups = asked(&["cache", "stats", "--groups", "--directory"]);
+    let row: Vec<&str> = groups.lines().nth(1).unwrap().split_whitespace().collect();
+    assert_eq!(row[..2], ["misc.test", "5"], "{groups}");
     let other = asked(&["status", "--spool"]);
     assert_eq!(other.lines().next(), told.lines().next());
     // A second server does not use the same directory.
@@ -164,6 +168,15 @@ fn a_cache_serves_what_was_read_whatever_happens() {
     let address = std::mem::replace(&mut cache.upstream, "127.0.0.1:1".to_owned());
     let error = said(in_vain(cache.command())).unwrap_err();
     assert!(error.contains("1 group, misc.test, would"), "{error}");
+    // It is said to have the same numbers, and cannot be asked.
+    let config = cache.folder.path().join("newsreel.toml");
+    let text =
+        format!("[[upstream]]\naddress = \"127.0.0.1:1\"\nsame_numbers_as = \"{address}\"\n");
+    replace_file(&RealDisk, &config, text.as_bytes()).unwrap();
+    let mut command = cache.command();
+    command.arg("--config").arg(&config);
+    let error = said(in_vain(command)).unwrap_err();
+    assert!(error.contains("cannot be looked at now"), "{error}");
     cache.upstream = address;
     // Damaged, it is begun anew.
     let table = cache.folder.path().join("cache/table.redb");
@@ -385,12 +398,171 @@ fn what_is_prefetched_is_there_without_its_server() {
         (&json!(10), &json!(10))
     );
     assert_eq!(kept(), Some(100));
+    let warm = cache_said(&cache, &["drop", "<7@t.example>", "<8@t.example>"]);
+    warm.unwrap();
+    let warm = cache_said(&cache, &["warm", "--thread", "<7@t.example>", "misc.test"]).unwrap();
+    assert!(warm.starts_with("2 articles of "), "{warm}");
+    let warm = cache_said(&cache, &["warm", "<7@"]).unwrap_err();
+    assert!(warm.contains("<7@"), "{warm}");
     upstream.kill();
     let mut reader = NewsClient::connect(server.address);
     assert!(reader.ask("GROUP misc.test").starts_with("211 60 1 60 "));
     for n in 1..=60 {
         assert!(read(&mut reader, n).unwrap().contains(&body_of(n)));
     }
+    server.stop();
+}
+
+/// The page of figures at an address.
+fn figures(address: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream
+        .write_all(b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n")
+        .unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text
+}
+
+/// The same page for both kinds of server: what is counted is there for Prometheus, and nothing is served that nobody asked for.
+#[test]
+fn figures_are_served_where_the_configuration_says() {
+    let ports = [free_ports().unwrap(), free_ports().unwrap()];
+    let [of_server, of_cache] = ports.map(|port| format!("127.0.0.1:{port}"));
+    let metrics = format!("[server]\nmetrics = [{of_server:?}]");
+    let spool = Spool::with(&Spool::changed(&[("[server]", &metrics)]));
+    let upstream = spool.serve();
+    spool.text(&["group", "add", "misc.test"]);
+    let mut feeder = NewsClient::connect(upstream.address);
+    for n in 1..=3 {
+        assert!(feeder.takethis(&id(n), "misc.test").starts_with("239"));
+    }
+    drop(feeder);
+    let cache = Cache::of(upstream.address);
+    let mut command = cache.command();
+    let config = cache.folder.path().join("newsreel.toml");
+    let text = format!("[server]\nmetrics = [{of_cache:?}]\n");
+    replace_file(&RealDisk, &config, text.as_bytes()).unwrap();
+    command.arg("--config").arg(&config);
+    let server = cache.serve_as(command);
+    let mut reader = NewsClient::connect(server.address);
+    assert!(reader.ask("GROUP misc.test").starts_with("211 3 "));
+    let kept = || {
+        let stats = cache_said(&cache, &["stats", "--json"]).unwrap();
+        serde_json::from_str::<Value>(&stats).unwrap()["cache"]["articles"].as_u64()
+    };
+    for (read_now, kept_then) in [([3, 2], 2), ([3, 3], 2)] {
+        for n in read_now {
+            assert!(read(&mut reader, n).is_ok());
+        }
+        while kept() != Some(kept_then) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+    let page = figures(&of_cache);
+    for line in [
+        "newsreel_cache_answers_total{database=\"articles\",result=\"hit\"} 2",
+        "newsreel_cache_answers_total{database=\"articles\",result=\"miss\"} 2",
+        "newsreel_cache_policy_answers_total{policy=\"lrug\",result=\"hit\"} 2",
+        "newsreel_cache_group_answers_total{group=\"misc.test\",result=\"hit\"} 2",
+        "newsreel_cache_answer_seconds_count{database=\"articles\",result=\"miss\"} 2",
+        "newsreel_commands_total{verb=\"ARTICLE\"} 4",
+        "newsreel_connections 1",
+    ] {
+        assert!(page.lines().any(|it| it == line), "{line}: {page}");
+    }
+    let saved = page.lines().find_map(|line| {
+        line.strip_prefix("newsreel_cache_group_bytes_total{group=\"misc.test\",result=\"hit\"} ")
+    });
+    assert!(saved.unwrap().parse::<u64>().unwrap() > 400, "{page}");
+    let page = figures(&of_server);
+    for line in [
+        "newsreel_groups 1",
+        "newsreel_commands_total{verb=\"TAKETHIS\"} 3",
+    ] {
+        assert!(page.lines().any(|it| it == line), "{line}: {page}");
+    }
+    // The address is taken: nothing is begun.
+    let mut command = newsreel();
+    command.args(["serve", "--listen", "127.0.0.1:0"]);
+    command.arg("--config").arg(&config);
+    command
+        .arg("--spool")
+        .arg(cache.folder.path().join("spool"));
+    let taken = said(in_vain(command)).unwrap_err();
+    assert!(taken.contains("server.metrics"), "{taken}");
+    drop(reader);
+    server.stop();
+    upstream.stop();
+}
+
+/// An administrator sees what is kept, and what is let go is fetched again when somebody asks for it.
+#[test]
+fn what_is_kept_is_listed_and_dropped() {
+    let spool = Spool::new();
+    let upstream = spool.serve();
+    spool.text(&["group", "add", "misc.test"]);
+    let mut feeder = NewsClient::connect(upstream.address);
+    for n in 1..=5 {
+        assert!(feeder.takethis(&id(n), "misc.test").starts_with("239"));
+    }
+    drop(feeder);
+    let cache = Cache::of(upstream.address);
+    let server = cache.serve();
+    let mut reader = NewsClient::connect(server.address);
+    assert!(reader.ask("GROUP misc.test").starts_with("211 5 "));
+    for n in [5, 4, 3] {
+        assert!(read(&mut reader, n).is_ok());
+    }
+    let json = |words: &[&str]| -> Value {
+        let words = [words, &["--json"]].concat();
+        serde_json::from_str(&cache_said(&cache, &words).unwrap()).unwrap()
+    };
+    while json(&["list"])["groups"][0]["articles"] != 3 {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let group = &json(&["list", "misc.*"])["groups"][0];
+    assert_eq!(group["name"], "misc.test", "{group}");
+    assert!(group["octets"].as_u64() > Some(300), "{group}");
+    assert!(group["last_read"].as_u64() > Some(1_700_000_000), "{group}");
+    let page = cache_said(&cache, &["list", "--articles", "misc.test"]).unwrap();
+    assert_eq!(page.lines().count(), 4, "{page}");
+    assert!(page.contains("<3@t.example>"), "{page}");
+    let page = cache_said(&cache, &["list", "--articles", "--limit", "2", "*"]).unwrap();
+    assert!(page.contains("2 of 3"), "{page}");
+    assert_eq!(
+        cache_said(&cache, &["list", "alt.*"]).unwrap(),
+        "nothing is kept of it\n"
+    );
+    let pinned = cache_said(&cache, &["pin", "misc.*", "local.*"]).unwrap();
+    assert!(pinned.starts_with("misc.*\nlocal.*\n0 B of "), "{pinned}");
+    assert_eq!(
+        json(&["pin", "--remove", "local.*"])["pins"],
+        json!(["misc.*"])
+    );
+    let stats = cache_said(&cache, &["stats"]).unwrap();
+    assert!(
+        stats.contains("pinned") && stats.contains("misc.*, "),
+        "{stats}"
+    );
+    let dry = cache_said(&cache, &["drop", "--dry-run", "misc.*", "<5@t.example>"]).unwrap();
+    assert!(
+        dry.starts_with("1 group with 3 articles would be dropped"),
+        "{dry}"
+    );
+    let wrong = cache_said(&cache, &["drop", "misc.test", "<5@t"]).unwrap_err();
+    assert!(wrong.contains("<5@t"), "{wrong}");
+    let one = cache_said(&cache, &["drop", "<4@t.example>"]).unwrap();
+    assert!(one.starts_with("1 article is dropped"), "{one}");
+    assert_eq!(json(&["list"])["groups"][0]["articles"], 2);
+    cache_said(&cache, &["drop", "misc.*"]).unwrap();
+    assert_eq!(json(&["list"])["groups"], json!([]));
+    assert!(reader.ask("GROUP misc.test").starts_with("211 5 "));
+    assert!(read(&mut reader, 4).unwrap().contains(&body_of(4)));
+    upstream.kill();
+    // It is kept again, and the others are not.
+    assert!(read(&mut reader, 4).is_ok());
+    assert!(read(&mut reader, 3).unwrap_err().starts_with("400"));
     server.stop();
 }
 

@@ -39,21 +39,14 @@ fn scripts_say_how_they_are_used_and_do_nothing_else() {
 
 /// systemd runs what the program takes, and the server says it is ready only by its log: no notification, no watchdog.
 #[test]
-fn the_unit_of_systemd_runs_what_there_is() {
-    let unit = text_of("contrib/systemd/newsreel.service");
-    let value = |key: &str| {
-        let mut lines = unit.lines();
-        let value = lines.find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
-        value.unwrap_or_else(|| panic!("no {key} in {unit}"))
-    };
-    let mut words = value("ExecStart").split(' ');
-    assert!(words.next().unwrap().ends_with("/newsreel"));
-    let help = said(newsreel().args(words).arg("--help").output().unwrap()).unwrap();
-    assert!(help.contains("Usage: newsreel serve"), "{help}");
-    assert_eq!((value("Type"), value("User")), ("exec", "news"));
-    assert!(!unit.contains("Watchdog"), "{unit}");
-    let spool = format!("#   spool = \"{}\"", value("ReadWritePaths"));
-    assert!(unit.contains(&spool), "{unit}");
+fn the_units_of_systemd_run_what_there_is() {
+    for (name, verb, directory) in [
+        ("newsreel", "serve", "spool"),
+        ("newsreel-cache", "cache", "directory"),
+    ] {
+        unit_runs(&format!("contrib/systemd/{name}.service"), verb, directory);
+    }
+    assert!(text_of("contrib/systemd/newsreel-cache.socket").contains("ListenStream="));
     let readme = text_of("README.md");
     for told in [
         "contrib/systemd/newsreel.service",
@@ -62,6 +55,23 @@ fn the_unit_of_systemd_runs_what_there_is() {
     ] {
         assert!(readme.contains(told), "{told}");
     }
+}
+
+fn unit_runs(path: &str, verb: &str, directory: &str) {
+    let unit = text_of(path);
+    let value = |key: &str| {
+        let mut lines = unit.lines();
+        let value = lines.find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
+        value.unwrap_or_else(|| panic!("no {key} in {unit}"))
+    };
+    let mut words = value("ExecStart").split(' ');
+    assert!(words.next().unwrap().ends_with("/newsreel"));
+    let help = said(newsreel().args(words).arg("--help").output().unwrap()).unwrap();
+    assert!(help.contains(&format!("Usage: newsreel {verb}")), "{help}");
+    assert_eq!((value("Type"), value("User")), ("exec", "news"));
+    assert!(!unit.contains("Watchdog"), "{unit}");
+    let directory = format!("#   {directory} = \"{}\"", value("ReadWritePaths"));
+    assert!(unit.contains(&directory), "{unit}");
 }
 
 #[test]

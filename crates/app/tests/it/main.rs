@@ -30,6 +30,7 @@ mod formats;
 mod fuzz;
 mod groups;
 mod importing;
+mod inherited;
 mod kills;
 mod lifecycle;
 mod many_groups;

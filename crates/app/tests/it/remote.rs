@@ -131,6 +131,7 @@ async fn cached(groups: &[&str]) -> Both<CServer<There>> {
         table_memory_octets: 1 << 20,
         policy: PolicyKind::Lrug,
         policy_articles_max: 100_000,
+        pinned_octets: 0,
     };
     let keep = Arc::new(Keep::open(&disk, &settings).unwrap());
     let settings = CacheSettings {

@@ -241,8 +241,11 @@ impl<C: Connect> Take for Arrivals<'_, C> {
                 }
                 let wire = coming.arriving.seen(Bytes::copy_from_slice);
                 let (uncounted, asked) = coming.is_whole(wire.len() as u64);
-                self.inner.counts.articles.came(uncounted);
-                self.inner.noted((&coming.id, &wire), false, asked);
+                let policy = self.inner.keep.policy();
+                self.inner.counts.came(policy, uncounted);
+                let octets = asked * wire.len() as u64;
+                self.inner
+                    .noted((&coming.id, &wire), false, (asked, octets));
                 self.ends(&coming.id, wire);
                 coming.arriving.ended(Ok(()));
             }

@@ -79,7 +79,8 @@ impl<C: Connect> CServer<C> {
         if let Some(source) = source.filter(|_| part != Part::Stat) {
             let is_kept = source == Source::Kept;
             let octets = out.content().len();
-            self.inner.counts.articles.answered(is_kept, octets, begun);
+            let policy = self.inner.keep.policy();
+            self.inner.counts.article(policy, is_kept, octets, begun);
         }
         Ok(source.map(|_| Found { number }))
     }
@@ -88,15 +89,20 @@ impl<C: Connect> CServer<C> {
     fn answer_kept(&self, id: &[u8], kept: &Kept, part: Part, out: &mut ArticleBuf) {
         answer(id, kept, part, out);
         if part != Part::Stat {
-            self.inner.noted((id, &kept.wire), true, 1);
+            let octets = out.content().len() as u64;
+            self.inner.noted((id, &kept.wire), true, (1, octets));
         }
     }
 
     /// An article that is kept.
     async fn kept(&self, hash: IdHash) -> Result<Option<Arc<Kept>>, ServiceError> {
-        match self.inner.keep.article_in_memory(&hash) {
+        let now = self.inner.there.now();
+        match self.inner.keep.article_in_memory(&hash, now) {
             Some(kept) => Ok(Some(kept)),
-            None => self.inner.on_disk(move |keep| keep.article(&hash)).await,
+            None => {
+                let reading = self.inner.on_disk(move |keep| keep.article(&hash, now));
+                reading.await
+            }
         }
     }
 
@@ -140,7 +146,8 @@ impl<C: Connect> CServer<C> {
                 answer(&fetched.id, &fetched.kept, part, out);
                 if part != Part::Stat {
                     let noted = (&*fetched.id, &*fetched.kept.wire);
-                    self.inner.noted(noted, false, 1);
+                    let octets = out.content().len() as u64;
+                    self.inner.noted(noted, false, (1, octets));
                 }
             }
             Landed::Coming(coming) => {
@@ -148,8 +155,11 @@ impl<C: Connect> CServer<C> {
                     return Ok(ControlFlow::Continue(()));
                 }
                 if part != Part::Stat && coming.asked() {
-                    let whole = |wire: &[u8]| self.inner.noted((&coming.id, wire), false, 1);
-                    coming.arriving.seen(whole);
+                    let all = |wire: &[u8]| {
+                        let octets = wire.len() as u64;
+                        self.inner.noted((&coming.id, wire), false, (1, octets));
+                    };
+                    coming.arriving.seen(all);
                 }
             }
             Landed::Missing => return Ok(ControlFlow::Break(None)),
@@ -193,7 +203,8 @@ impl<C: Connect> CServer<C> {
         }
         if out.has_more() {
             let told = from + out.content().len();
-            self.inner.counts.articles.came(coming.joined(told));
+            let policy = self.inner.keep.policy();
+            self.inner.counts.came(policy, coming.joined(told));
         }
         out.set_id(id);
         Ok(true)

@@ -1,11 +1,25 @@
 //! What readers asked for, and what of it was kept: the paper's Table 3 of a running server.
 //!
 //! By database, as there: the list, groups, overview and articles are counted apart, and a question is a hit where the server
-//! elsewhere was not asked for what that database has.  What is not there is no answer, and is not counted.
+//! elsewhere was not asked for what that database has.  What is not there is no answer, and is not counted.  Articles are counted
+//! besides by the policy that was in force, and by the first group that they name.
 
+use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
+
+use crate::policies::{POLICIES, PolicyKind};
+
+/// Answers are told apart by how long they took: up to so many microseconds, or longer than all.
+pub const ANSWER_US: [u64; 11] = [
+    100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000,
+];
+
+/// So many groups are counted apart; articles of others are counted as of none.
+pub const GROUPS_COUNTED_MAX: usize = 10_000;
 
 /// One database's questions.
 #[derive(Debug, Default)]
@@ -20,6 +34,8 @@ struct Part {
     answers: AtomicU64,
     octets: AtomicU64,
     us: AtomicU64,
+    /// By how long they took.
+    by_us: [AtomicU64; ANSWER_US.len() + 1],
 }
 
 /// All databases.
@@ -29,6 +45,21 @@ pub(super) struct Counts {
     pub(super) groups: Count,
     pub(super) overview: Count,
     pub(super) articles: Count,
+    by_policy: [Count; POLICIES.len()],
+    by_group: Mutex<HashMap<Box<str>, CountedGroup>>,
+}
+
+/// Articles of a group that were asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CountedGroup {
+    /// Those that were kept.
+    pub hits: u64,
+    /// Octets of these answers: what was saved.
+    pub saved_octets: u64,
+    /// Those that were not.
+    pub misses: u64,
+    /// Octets of those.
+    pub fetched_octets: u64,
 }
 
 /// One database's questions at a moment.
@@ -40,6 +71,17 @@ pub struct Counted {
     pub fetched: CountedPart,
 }
 
+impl CountedGroup {
+    const fn with(self, other: Self) -> Self {
+        Self {
+            hits: self.hits + other.hits,
+            saved_octets: self.saved_octets + other.saved_octets,
+            misses: self.misses + other.misses,
+            fetched_octets: self.fetched_octets + other.fetched_octets,
+        }
+    }
+}
+
 /// Answers of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CountedPart {
@@ -49,6 +91,24 @@ pub struct CountedPart {
     pub octets: u64,
     /// How long all of them took, microseconds.
     pub us: u64,
+    /// How many took up to each of [`ANSWER_US`], and not up to the one before; the last: longer than all.
+    pub by_us: [u64; ANSWER_US.len() + 1],
+}
+
+impl CountedPart {
+    /// The microseconds within which so many parts of a hundred were answered; none: of nothing, or longer than all that are told
+    /// apart.
+    #[must_use]
+    pub fn within_us(&self, percent: u64) -> Option<u64> {
+        let wanted = (self.answers * percent).div_ceil(100);
+        let mut so_far = 0;
+        let mut all = ANSWER_US.iter().zip(&self.by_us);
+        let found = all.find(|(_, count)| {
+            so_far += **count;
+            so_far >= wanted && so_far > 0
+        });
+        found.map(|(us, _)| *us)
+    }
 }
 
 impl Part {
@@ -57,6 +117,7 @@ impl Part {
             answers: self.answers.load(Ordering::Relaxed),
             octets: self.octets.load(Ordering::Relaxed),
             us: self.us.load(Ordering::Relaxed),
+            by_us: self.by_us.each_ref().map(|it| it.load(Ordering::Relaxed)),
         }
     }
 }
@@ -69,6 +130,10 @@ impl Count {
         part.answers.fetch_add(1, Ordering::Relaxed);
         part.octets.fetch_add(octets as u64, Ordering::Relaxed);
         part.us.fetch_add(us, Ordering::Relaxed);
+        let place = ANSWER_US.partition_point(|most| *most < us);
+        if let Some(count) = part.by_us.get(place) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// More octets of answers that were not kept, and that were counted when they began.
@@ -85,6 +150,74 @@ impl Count {
 }
 
 impl Counts {
+    /// A question for an article that was begun then has been answered, under this policy.
+    pub(super) fn article(&self, policy: PolicyKind, is_kept: bool, octets: usize, begun: Instant) {
+        self.articles.answered(is_kept, octets, begun);
+        if let Some(count) = self.by_policy.get(policy as usize) {
+            count.answered(is_kept, octets, begun);
+        }
+    }
+
+    /// More octets of articles that were not kept, and that were counted when they began.
+    pub(super) fn came(&self, policy: PolicyKind, octets: u64) {
+        self.articles.came(octets);
+        if let Some(count) = self.by_policy.get(policy as usize) {
+            count.came(octets);
+        }
+    }
+
+    /// An article of a group was asked for so often; octets of all these answers.
+    pub(super) fn of_group(&self, group: &str, is_kept: bool, times: u64, octets: u64) {
+        let mut groups = self.by_group.lock();
+        let is_full = groups.len() >= GROUPS_COUNTED_MAX;
+        let group = if is_full && !groups.contains_key(group) {
+            ""
+        } else {
+            group
+        };
+        if !groups.contains_key(group) {
+            groups.insert(group.into(), CountedGroup::default());
+        }
+        let Some(counted) = groups.get_mut(group) else {
+            return;
+        };
+        let (count, all) = if is_kept {
+            (&mut counted.hits, &mut counted.saved_octets)
+        } else {
+            (&mut counted.misses, &mut counted.fetched_octets)
+        };
+        *count += times;
+        *all += octets;
+    }
+
+    /// Articles by the policy that was in force, for each that ever was.
+    pub(super) fn by_policy(&self) -> Vec<(PolicyKind, Counted)> {
+        let all = POLICIES.iter().zip(&self.by_policy);
+        let all = all.map(|(row, count)| (row.kind, count.seen()));
+        all.filter(|(_, it)| it.kept.answers + it.fetched.answers > 0)
+            .collect()
+    }
+
+    /// Articles by group: so many groups, those asked for most first, and all others as one without a name.
+    pub(super) fn by_group(&self, most: usize) -> Vec<(Box<str>, CountedGroup)> {
+        let groups = self.by_group.lock();
+        let mut all: Vec<_> = groups
+            .iter()
+            .map(|(name, it)| (name.clone(), *it))
+            .collect();
+        drop(groups);
+        all.sort_by_key(|(name, it)| (name.is_empty(), Reverse(it.hits + it.misses)));
+        let rest = all.split_off(most.min(all.len()));
+        if let Some(others) = rest
+            .into_iter()
+            .map(|(_, it)| it)
+            .reduce(CountedGroup::with)
+        {
+            all.push(("".into(), others));
+        }
+        all
+    }
+
     /// Each with its name.
     pub(super) fn seen(&self) -> [(&'static str, Counted); 4] {
         [
@@ -93,5 +226,65 @@ impl Counts {
             ("overview", self.overview.seen()),
             ("articles", self.articles.seen()),
         ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn times_are_told_apart_and_groups_have_a_limit() {
+        let counts = Counts::default();
+        let begun = Instant::now();
+        for ms in [0, 2, 2, 50, 20_000] {
+            tokio::time::advance(Duration::from_millis(ms)).await;
+            counts.article(
+                PolicyKind::Lfua,
+                true,
+                10,
+                Instant::now() - Duration::from_millis(ms),
+            );
+        }
+        counts.article(PolicyKind::Lrug, false, 7, begun);
+        counts.came(PolicyKind::Lrug, 5);
+        let [_, _, _, (_, articles)] = counts.seen();
+        assert_eq!((articles.kept.answers, articles.fetched.octets), (5, 12));
+        let within = |percent| articles.kept.within_us(percent);
+        let expected = [Some(100), Some(3000), Some(3000), Some(100_000), None];
+        assert_eq!([1, 40, 60, 80, 100].map(within), expected);
+        assert_eq!(CountedPart::default().within_us(50), None);
+        let by_policy = counts.by_policy();
+        let policies: Vec<_> = by_policy
+            .iter()
+            .map(|(kind, it)| (*kind, it.kept.answers))
+            .collect();
+        assert_eq!(policies, [(PolicyKind::Lrug, 0), (PolicyKind::Lfua, 5)]);
+        for group in 0..GROUPS_COUNTED_MAX as u64 + 5 {
+            counts.of_group(
+                &format!("a.{group}"),
+                group % 2 == 0,
+                1 + u64::from(group == 7),
+                3,
+            );
+        }
+        let groups = counts.by_group(1);
+        let others = CountedGroup {
+            hits: 5003,
+            saved_octets: 15_009,
+            misses: 5001,
+            fetched_octets: 15_003,
+        };
+        let seven = CountedGroup {
+            misses: 2,
+            fetched_octets: 3,
+            ..CountedGroup::default()
+        };
+        assert_eq!(groups, [("a.7".into(), seven), ("".into(), others)]);
+        let all = counts.by_group(usize::MAX);
+        assert_eq!(all.len(), GROUPS_COUNTED_MAX + 1);
+        assert_eq!(all.last().map(|(_, it)| it.hits + it.misses), Some(5));
     }
 }

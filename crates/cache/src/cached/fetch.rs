@@ -75,7 +75,7 @@ impl<C: Connect> CServer<C> {
 }
 
 impl<C: Connect> Inner<C> {
-    async fn fetched_by_id(&self, id: &[u8], flight: Flight) {
+    pub(super) async fn fetched_by_id(&self, id: &[u8], flight: Flight) {
         let Ok(asked) = MessageId::parse(id) else {
             return;
         };

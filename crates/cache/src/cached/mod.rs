@@ -16,6 +16,7 @@ mod posting;
 mod prefetch;
 mod service;
 mod turns;
+mod warm;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -40,7 +41,7 @@ use fetch::Run;
 use flights::Flights;
 use turns::Turns;
 
-pub use counts::{Counted, CountedPart};
+pub use counts::{ANSWER_US, Counted, CountedGroup, CountedPart, GROUPS_COUNTED_MAX};
 pub use fetch::RUNS_MAX;
 pub use prefetch::{PrefetchLimits, Prefetched};
 
@@ -161,7 +162,23 @@ impl<C: Connect> CServer<C> {
         self.inner.counts.seen()
     }
 
-    /// What is kept.
+    /// Which articles they asked for, by the policy that was in force.
+    pub fn counts_by_policy(&self) -> Vec<(PolicyKind, Counted)> {
+        self.inner.counts.by_policy()
+    }
+
+    /// Which articles they asked for, by the first group that these name: so many groups, those asked for most first, and at the end
+    /// all others, without a name.
+    pub fn counts_by_group(&self, most: usize) -> Vec<(Box<str>, CountedGroup)> {
+        self.inner.counts.by_group(most)
+    }
+
+    /// What is kept, for those who look after it.
+    pub fn keep(&self) -> &Arc<Keep> {
+        &self.inner.keep
+    }
+
+    /// What is kept, in figures.
     pub fn kept_figures(&self) -> KeptFigures {
         self.inner.keep.figures()
     }
@@ -219,12 +236,18 @@ impl<C: Connect> CServer<C> {
 }
 
 impl<C: Connect> Inner<C> {
-    /// Notes that an article was asked for, so many times, where that is noted.
-    fn noted(&self, (id, wire): (&[u8], &[u8]), is_hit: bool, times: u64) {
+    /// An article was asked for, so many times, and answered with so many octets in all: it is counted for its group, and noted
+    /// where that is noted.
+    fn noted(&self, (id, wire): (&[u8], &[u8]), is_hit: bool, (times, octets): (u64, u64)) {
+        if times == 0 {
+            return;
+        }
+        let (group, dated) = group_and_date(wire);
+        let name = group.as_ref().map_or("", |group| group.as_str());
+        self.counts.of_group(name, is_hit, times, octets);
         let (Some(log), Ok(id)) = (self.access_log.get(), MessageId::parse(id)) else {
             return;
         };
-        let (group, dated) = group_and_date(wire);
         let line = AccessLine {
             at: self.there.now().0,
             is_hit,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use newsreel_net::client::Connect;
 use newsreel_service::{GroupCursor, GroupSelect, NewsService as _, ServiceError};
-use newsreel_wire::overview::OverviewFields;
+use newsreel_wire::overview::{OverviewFields, message_id};
 use newsreel_wire::wildmat::Wildmat;
 use newsreel_wire::{ArticleNumber, GroupId, GroupName};
 use tokio::task::JoinSet;
@@ -59,10 +59,12 @@ pub struct Prefetched {
 }
 
 /// A prefetch under way.
-struct Fetching<C: Connect> {
-    inner: Arc<Inner<C>>,
-    limits: PrefetchLimits,
-    done: Prefetched,
+pub(super) struct Fetching<C: Connect> {
+    pub(super) inner: Arc<Inner<C>>,
+    pub(super) limits: PrefetchLimits,
+    /// The message-id of a thread's first article: nothing else is fetched; none: everything is.
+    pub(super) thread: Option<Box<[u8]>>,
+    pub(super) done: Prefetched,
     tasks: JoinSet<u64>,
     begun: Instant,
 }
@@ -79,13 +81,7 @@ impl<C: Connect> CServer<C> {
         limits: PrefetchLimits,
         goes_on: &mut impl FnMut(&Prefetched) -> bool,
     ) -> Result<Prefetched, ServiceError> {
-        let mut fetching = Fetching {
-            inner: Arc::clone(&self.inner),
-            limits,
-            done: Prefetched::default(),
-            tasks: JoinSet::new(),
-            begun: Instant::now(),
-        };
+        let mut fetching = self.fetching(limits);
         let names = self.inner.matching(wildmat).await?;
         fetching.done.matching = names.len() as u64;
         for name in names {
@@ -101,18 +97,39 @@ impl<C: Connect> CServer<C> {
         goes_on(&fetching.done);
         Ok(fetching.done)
     }
+
+    /// One that has fetched nothing yet.
+    pub(super) fn fetching(&self, limits: PrefetchLimits) -> Fetching<C> {
+        Fetching {
+            inner: Arc::clone(&self.inner),
+            limits,
+            thread: None,
+            done: Prefetched::default(),
+            tasks: JoinSet::new(),
+            begun: Instant::now(),
+        }
+    }
+}
+
+/// Whether an overview line is of an article in the thread that begins with a message-id.
+fn is_in_thread(line: &[u8], first: &[u8]) -> bool {
+    let references = line.split(|octet| *octet == b'\t').nth(4);
+    let mut before = references
+        .unwrap_or_default()
+        .split(u8::is_ascii_whitespace);
+    message_id(line) == Some(first) || before.any(|id| id == first)
 }
 
 impl<C: Connect> Fetching<C> {
     /// Waits until one window more has come; whether one was under way.
-    async fn joined(&mut self) -> bool {
+    pub(super) async fn joined(&mut self) -> bool {
         let joined = self.tasks.join_next().await;
         let articles = joined.as_ref().and_then(|joined| joined.as_ref().ok());
         self.done.articles += articles.copied().unwrap_or(0);
         joined.is_some()
     }
 
-    async fn group(
+    pub(super) async fn group(
         &mut self,
         name: &Arc<str>,
         goes_on: &mut impl FnMut(&Prefetched) -> bool,
@@ -134,7 +151,10 @@ impl<C: Connect> Fetching<C> {
             let Some(known) = known else {
                 return Ok(());
             };
-            for (numbers, octets) in inner.missing(name, known.blocks, range).await? {
+            for (numbers, octets) in inner
+                .missing(name, known.blocks, range, self.thread.clone())
+                .await?
+            {
                 let most = inner.there.connections(name).saturating_sub(1).max(1);
                 while self.tasks.len() >= most {
                     self.joined().await;
@@ -169,7 +189,7 @@ impl<C: Connect> Fetching<C> {
     }
 
     /// Waits until no more was fetched than may be in the time.
-    async fn pause(&self) {
+    pub(super) async fn pause(&self) {
         if let Some(us) = (self.done.octets * 1_000_000).checked_div(self.limits.octets_per_s) {
             tokio::time::sleep_until(self.begun + Duration::from_micros(us)).await;
         }
@@ -201,12 +221,16 @@ impl<C: Connect> Inner<C> {
         name: &Arc<str>,
         blocks: Blocks,
         range: Numbers,
+        thread: Option<Box<[u8]>>,
     ) -> Result<Vec<(Vec<ArticleNumber>, u64)>, ServiceError> {
         let (name, octets_max) = (Arc::clone(name), self.settings.read_ahead_octets_max);
         self.on_disk(move |keep| {
             let mut windows: Vec<(Vec<ArticleNumber>, u64)> = Vec::new();
             for (number, line) in lines(&blocks, range) {
-                if keep.is_settled(&name, number) {
+                let is_wanted = thread
+                    .as_ref()
+                    .is_none_or(|first| is_in_thread(line, first));
+                if !is_wanted || keep.is_settled(&name, number) {
                     continue;
                 }
                 let octets = OverviewFields::parse(line).ok().and_then(|line| line.bytes);

@@ -16,9 +16,10 @@ use newsreel_store::{
 use newsreel_wire::{BufferId, IdHash, Sequence, SetId, Token, UnixTime};
 
 use super::error::Result;
+use super::pins::Pins;
 use super::row::Row;
 use super::table::Table;
-use super::wanted::{Wanted, facts_of};
+use super::wanted::{Stay, Wanted, facts_of};
 use super::{Keep, KeepSettings, Kept};
 
 /// The name of the set, and of the directory of its files.
@@ -84,7 +85,7 @@ pub(super) fn remove_all(disk: &dyn Disk, dir: &Path) -> Result<()> {
 }
 
 /// The row of an article that was asked for the first time.
-fn row_of(token: Token, kept: &Kept) -> Row {
+fn row_of(token: Token, kept: &Kept, now: UnixTime) -> Row {
     let (group, dated) = facts_of(kept);
     Row {
         token,
@@ -92,6 +93,7 @@ fn row_of(token: Token, kept: &Kept) -> Row {
         dated,
         used: 0,
         uses: 1,
+        used_at: now.0,
     }
 }
 
@@ -177,8 +179,13 @@ impl Articles {
         self.written
     }
 
-    /// Drops what there is too much of; what is wanted of it stays.
-    fn make_room(&mut self, table: &Table, wanted: &Wanted, now: UnixTime) -> Result<()> {
+    /// Drops what there is too much of; what is wanted of it stays, and what is pinned.
+    fn make_room(
+        &mut self,
+        table: &Table,
+        (wanted, pins): (&Wanted, &Pins),
+        now: UnixTime,
+    ) -> Result<()> {
         let mut dropping: Vec<Reservation> = Vec::new();
         loop {
             self.store.reservations(Some(now), &mut dropping);
@@ -189,8 +196,15 @@ impl Articles {
                 let floor = reservation.up_to.one_cycle_before();
                 let going = table.articles_below(reservation.buffer, floor)?;
                 let ids: Vec<IdHash> = going.iter().map(|(id, _)| *id).collect();
-                let staying = wanted.staying(going, self.segment_octets);
-                let stayed = self.place_again(table, staying, now)?;
+                let pinned = self.pinned(&going, pins);
+                let stay = Stay {
+                    pinned: &pinned,
+                    pinned_octets_max: pins.room(floor).min(self.again_octets_max()),
+                    segment_octets: self.segment_octets,
+                };
+                let (staying, for_pins) = wanted.staying(going, &stay);
+                let stayed = self.place_again(table, staying, (pins, &for_pins), now)?;
+                pins.went(floor);
                 wanted.went(ids.iter().filter(|id| !stayed.contains(id)));
                 table.change(false, |change| {
                     change.forget_below(reservation.buffer, floor)
@@ -200,11 +214,39 @@ impl Articles {
         }
     }
 
+    /// How much of a segment that goes may be placed again: all of it where the newest one has room enough that no more than one
+    /// is begun for it.
+    fn again_octets_max(&self) -> u64 {
+        let filled = self.marks().iter().map(|it| it.end.offset()).max();
+        match filled.unwrap_or(0) <= self.segment_octets / 4 * 3 {
+            true => self.segment_octets,
+            false => self.segment_octets / 2,
+        }
+    }
+
+    /// Those of a segment's articles that are pinned, as their own headers say.
+    fn pinned(&self, going: &[(IdHash, Row)], pins: &Pins) -> HashSet<IdHash> {
+        let (reader, mut memory) = (self.reader(), Vec::new());
+        let mut pinned = HashSet::new();
+        if pins.are_none() {
+            return pinned;
+        }
+        for (id, row) in going {
+            let read = reader.read(&row.token, Want::Whole, Blocking::Yes, &mut memory);
+            let article = read.ok().and_then(|stored| memory.get(stored.octets));
+            if article.is_some_and(|article| pins.has_article(article)) {
+                pinned.insert(*id);
+            }
+        }
+        pinned
+    }
+
     /// Places articles again that lie in a segment which goes; gives those that could be.
     fn place_again(
         &mut self,
         table: &Table,
         staying: Vec<(IdHash, Row)>,
+        (pins, pinned): (&Pins, &HashSet<IdHash>),
         now: UnixTime,
     ) -> Result<HashSet<IdHash>> {
         let (reader, mut memory) = (self.reader(), Vec::new());
@@ -218,17 +260,20 @@ impl Articles {
             let Ok(token) = self.place_one((&id, b""), (article, stored.head_len), now) else {
                 break;
             };
+            if pinned.contains(&id) {
+                pins.stays(&token);
+            }
             octets += u64::from(token.len());
             self.written.again += u64::from(token.len());
             rows.push((id, Row { token, ..row }));
             stayed.insert(id);
             if octets >= AGAIN_OCTETS {
-                self.write(table, &rows)?;
+                self.write(table, pins, &rows)?;
                 rows.clear();
                 octets = 0;
             }
         }
-        self.write(table, &rows)?;
+        self.write(table, pins, &rows)?;
         Ok(stayed)
     }
 
@@ -260,13 +305,13 @@ impl Articles {
     fn keep(
         &mut self,
         table: &Table,
-        wanted: &Wanted,
+        (wanted, pins): (&Wanted, &Pins),
         articles: &[Fetched],
         now: UnixTime,
     ) -> Result<()> {
         let mut rest = articles;
         while !rest.is_empty() {
-            self.make_room(table, wanted, now)?;
+            self.make_room(table, (wanted, pins), now)?;
             let (mut rows, mut octets) = (Vec::new(), 0);
             // What is placed before room is made again takes no more than there is left for it.
             while let Some((first, behind)) = rest.split_first()
@@ -278,7 +323,7 @@ impl Articles {
                 match placed {
                     Ok(token) => {
                         octets += u64::from(token.len());
-                        rows.push((first.hash, row_of(token, kept)));
+                        rows.push((first.hash, row_of(token, kept, now)));
                     }
                     // What was collected is written first; an article that no empty batch takes is not kept.
                     Err(PlaceError::NeedsReservation) if !rows.is_empty() => break,
@@ -290,12 +335,12 @@ impl Articles {
             }
             self.written.came += octets;
             wanted.came(&mut rows);
-            self.write(table, &rows)?;
+            self.write(table, pins, &rows)?;
         }
         Ok(())
     }
 
-    fn write(&mut self, table: &Table, rows: &[(IdHash, Row)]) -> Result<()> {
+    fn write(&mut self, table: &Table, pins: &Pins, rows: &[(IdHash, Row)]) -> Result<()> {
         let mut batches: Vec<Box<dyn BatchWrite>> = Vec::new();
         self.store.seal(&mut batches);
         for batch in &mut batches {
@@ -306,6 +351,7 @@ impl Articles {
         let (marks, sequence) = (self.marks(), self.sequence);
         table.change(false, |change| {
             change.put_articles(rows)?;
+            pins.note(change)?;
             let mut each = marks.iter();
             each.try_for_each(|marks| change.put_marks(marks, sequence))
         })
@@ -327,10 +373,10 @@ impl Articles {
 }
 
 impl Keep {
-    /// An article.
+    /// An article, which is asked for at this time.
     #[must_use]
-    pub fn article(&self, id: &IdHash) -> Option<Arc<Kept>> {
-        if let Some(kept) = self.article_in_memory(id) {
+    pub fn article(&self, id: &IdHash, now: UnixTime) -> Option<Arc<Kept>> {
+        if let Some(kept) = self.article_in_memory(id, now) {
             return Some(kept);
         }
         let token = self.told(self.table.article(id))??.token;
@@ -354,8 +400,16 @@ impl Keep {
             wire: memory.get(stored.octets)?.to_vec().into(),
         });
         self.in_memory.insert(*id, Arc::clone(&kept));
-        self.wanted.asked(id, &kept);
+        self.wanted.asked(id, &kept, now);
         Some(kept)
+    }
+
+    /// Octets of an article, if it is kept on disk.
+    #[must_use]
+    pub fn article_octets(&self, id: &IdHash) -> Option<u64> {
+        let row = self.told(self.table.article(id)).flatten()?;
+        let is_live = self.reader.is_live(&row.token);
+        is_live.then(|| row.token.len().into())
     }
 
     /// Whether an article is kept.
@@ -377,7 +431,7 @@ impl Keep {
         let mut placing = self.articles.lock();
         // Before anything goes the policy has to know what is there.
         let learnt = self.wanted.learn(&self.table);
-        let keep = |()| placing.keep(&self.table, &self.wanted, articles, now);
+        let keep = |()| placing.keep(&self.table, (&self.wanted, &self.pins), articles, now);
         self.told(learnt.and_then(keep));
     }
 }

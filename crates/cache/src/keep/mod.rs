@@ -10,7 +10,9 @@ mod backend;
 mod block;
 mod error;
 mod group;
+mod listed;
 mod overview;
+mod pins;
 mod row;
 pub(crate) mod sealed;
 mod table;
@@ -25,7 +27,8 @@ use newsreel_host::{Disk, Lock, random_bytes};
 use newsreel_index::id_hash;
 use newsreel_net::LineLimit;
 use newsreel_store::StoreReader;
-use newsreel_wire::{IdHash, MessageId};
+use newsreel_wire::overview::message_id;
+use newsreel_wire::{ArticleNumber, IdHash, MessageId, UnixTime};
 use parking_lot::Mutex;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
@@ -35,6 +38,7 @@ use crate::remote::Routes;
 use articles::Articles;
 use error::Result;
 use overview::Groups;
+use pins::Pins;
 use table::Table;
 use wanted::Wanted;
 
@@ -43,6 +47,8 @@ pub(crate) use backend::OnDisk;
 pub use block::{BLOCK_NUMBERS, Block, place_of, places_in};
 pub use error::KeepError;
 pub use group::KeptGroup;
+pub use listed::{Dropped, LISTED_ARTICLES_MAX, ListedArticle, ListedGroup};
+pub use pins::PINS_MAX;
 pub use row::Row;
 pub use wanted::USES_NOTED_MAX;
 pub(crate) use wanted::{group_and_date, group_key, key_of};
@@ -93,6 +99,8 @@ pub struct KeepSettings {
     pub policy: PolicyKind,
     /// Articles that it looks after.
     pub policy_articles_max: usize,
+    /// Octets of articles that stay for pins; never more than half of all.
+    pub pinned_octets: u64,
 }
 
 impl KeepSettings {
@@ -160,6 +168,17 @@ fn items(octets: u64, each: u64) -> usize {
     usize::try_from(octets / each).map_or(usize::MAX, |items| items.max(16))
 }
 
+/// A group whose numbers come from another server than before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Renumbered {
+    /// Its name.
+    pub group: Box<str>,
+    /// The server before.
+    pub from: String,
+    /// The one from now on.
+    pub to: String,
+}
+
 /// What is kept, in figures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptFigures {
@@ -183,6 +202,12 @@ pub struct KeptFigures {
     pub wanted_octets: u64,
     /// What was written since the start.
     pub written: Written,
+    /// The wildmats that are pinned.
+    pub pins: Vec<String>,
+    /// Octets that stay for them, whatever the policy wants.
+    pub pinned_octets: u64,
+    /// ... and how many may.
+    pub pinned_octets_max: u64,
 }
 
 /// What is kept.
@@ -192,6 +217,7 @@ pub struct Keep {
     reader: Arc<StoreReader>,
     articles: Mutex<Articles>,
     wanted: Wanted,
+    pins: Pins,
     /// Held for a moment only: never while the disk is waited for.
     groups: Mutex<Groups>,
     /// Who changes groups or their overview holds this all the time.
@@ -242,12 +268,14 @@ impl Keep {
             settings.policy_articles_max,
             table.last_use()?,
         );
+        let pins = Pins::read(&table, settings.pinned_octets.min(settings.octets / 2))?;
         let (memory, blocks) = (settings.memory_octets, settings.overview_memory_octets);
         Ok(Self {
             key,
             reader: articles.reader(),
             articles: Mutex::new(articles),
             wanted,
+            pins,
             groups: Mutex::new(groups),
             changing: Mutex::default(),
             table,
@@ -289,37 +317,56 @@ impl Keep {
         Ok((table, articles, key))
     }
 
-    /// Notes which server each group's numbers come from.  What is kept of groups whose numbers come from another one than before
-    /// goes, if that may be; else nothing is noted, and these groups are given.
+    /// The groups whose numbers come from another server than before, by these routes.
+    ///
+    /// # Errors
+    /// When it cannot be read which server that was.
+    pub fn renumbered(&self, routes: &Routes) -> Result<Vec<Renumbered>> {
+        let before = self.table.fact(ROUTES)?;
+        let Some(before) = before.as_deref().and_then(Routes::decode) else {
+            return Ok(Vec::new());
+        };
+        let groups = self.groups.lock();
+        let renumbered = groups.names().filter_map(|name| {
+            let (from, to) = (before.numbering_name(name)?, routes.numbering_name(name)?);
+            (from != to).then(|| Renumbered {
+                group: name.clone(),
+                from: from.to_owned(),
+                to: to.to_owned(),
+            })
+        });
+        Ok(renumbered.collect())
+    }
+
+    /// Notes which server each group's numbers come from.  What is kept of these groups goes, as they have other numbers now.
     ///
     /// # Errors
     /// When it cannot be noted.
-    pub fn take_routes(&self, routes: &Routes, may_renumber: bool) -> Result<Vec<Box<str>>> {
-        let before = self.table.fact(ROUTES)?;
-        let mut renumbered = Vec::new();
-        if let Some(before) = before.as_deref().and_then(Routes::decode) {
-            let is_other = |name: &str| {
-                let (old, new) = (before.numbering_name(name), routes.numbering_name(name));
-                old.zip(new).is_some_and(|(old, new)| old != new)
-            };
-            renumbered.extend(
-                self.groups
-                    .lock()
-                    .names()
-                    .filter(|name| is_other(name))
-                    .cloned(),
-            );
-        }
-        if !may_renumber && !renumbered.is_empty() {
-            return Ok(renumbered);
-        }
-        for name in &renumbered {
-            self.remove_group(name);
+    pub fn take_routes(&self, routes: &Routes, others: &[Renumbered]) -> Result<()> {
+        for other in others {
+            self.remove_group(&other.group);
         }
         let octets = routes.encode();
         self.table
-            .change(true, |change| change.put_fact(ROUTES, &octets))?;
-        Ok(Vec::new())
+            .change(true, |change| change.put_fact(ROUTES, &octets))
+    }
+
+    /// Some of a group's numbers with the message-ids that they have, far apart.
+    #[must_use]
+    pub fn sampled(&self, group: &str, most: usize) -> Vec<(ArticleNumber, Box<[u8]>)> {
+        let mut firsts = Vec::new();
+        let looked = self.table.each_block(group, |number, block| {
+            let line = block.lines().next();
+            firsts.extend(line.and_then(|(place, line)| {
+                let number = number
+                    .checked_mul(BLOCK_NUMBERS)?
+                    .checked_add(place.into())?;
+                Some((ArticleNumber(number), message_id(line)?.into()))
+            }));
+        });
+        self.told(looked);
+        let step = firsts.len().div_ceil(most.max(1)).max(1);
+        firsts.into_iter().rev().step_by(step).collect()
     }
 
     /// Keeps the list of a server's groups, as it is given.
@@ -342,11 +389,11 @@ impl Keep {
         id_hash(&self.key, id)
     }
 
-    /// An article, if it is in memory; never waits.
+    /// An article, which is asked for at this time, if it is in memory; never waits.
     #[must_use]
-    pub fn article_in_memory(&self, id: &IdHash) -> Option<Arc<Kept>> {
+    pub fn article_in_memory(&self, id: &IdHash, now: UnixTime) -> Option<Arc<Kept>> {
         let kept = self.in_memory.get(id)?;
-        self.wanted.asked(id, &kept);
+        self.wanted.asked(id, &kept, now);
         Some(kept)
     }
 
@@ -355,6 +402,7 @@ impl Keep {
     pub fn figures(&self) -> KeptFigures {
         let (overview_octets, groups) = self.groups.lock().figures();
         let files = self.reader.facts();
+        let (pins, pinned_octets, pinned_octets_max) = self.pins.figures();
         KeptFigures {
             articles: self.told(self.table.articles()).unwrap_or_default(),
             octets: files.iter().map(|file| file.live_octets).sum(),
@@ -366,6 +414,9 @@ impl Keep {
             policy: self.policy(),
             wanted_octets: self.wanted.figures().0,
             written: self.articles.lock().written(),
+            pins,
+            pinned_octets,
+            pinned_octets_max,
         }
     }
 

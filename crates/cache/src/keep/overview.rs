@@ -38,6 +38,11 @@ impl Groups {
         })
     }
 
+    /// All groups with their names.
+    pub(super) fn rows(&self) -> impl Iterator<Item = (&Box<str>, &Arc<KeptGroup>)> {
+        self.rows.iter()
+    }
+
     /// The names of all groups.
     pub(super) fn names(&self) -> impl Iterator<Item = &Box<str>> {
         self.rows.keys()
@@ -48,13 +53,13 @@ impl Groups {
         (self.overview_octets, self.rows.len())
     }
 
-    /// The group whose overview goes next: the one that was asked for longest ago.
-    fn next_victim(&self, but: &str) -> Option<Box<str>> {
+    /// The group whose overview goes next: the one that was asked for longest ago, of those that are not pinned first.
+    fn next_victim(&self, but: &str, is_pinned: impl Fn(&str) -> bool) -> Option<Box<str>> {
         let with_overview = self
             .rows
             .iter()
             .filter(|(name, group)| group.overview_octets > 0 && &***name != but);
-        let oldest = with_overview.min_by_key(|(_, group)| group.told);
+        let oldest = with_overview.min_by_key(|(name, group)| (is_pinned(name), group.told));
         oldest.map(|(name, _)| name.clone())
     }
 
@@ -296,7 +301,7 @@ impl Keep {
             let groups = self.groups.lock();
             groups
                 .is_too_much()
-                .then(|| groups.next_victim(group))
+                .then(|| groups.next_victim(group, |name| self.pins.has(name)))
                 .flatten()
         };
         while let Some(victim) = victim() {
@@ -327,7 +332,7 @@ impl Keep {
     }
 
     /// These articles are not in memory any more, nor this group's blocks below that.
-    fn forget_in_memory(&self, ids: &[IdHash], blocks: Option<(&str, u64)>) {
+    pub(super) fn forget_in_memory(&self, ids: &[IdHash], blocks: Option<(&str, u64)>) {
         for id in ids {
             self.in_memory.remove(id);
         }

@@ -17,7 +17,12 @@ pub struct Row {
     pub used: u64,
     /// How often it was asked for.
     pub uses: u32,
+    /// When it was asked for last, seconds since 1970; 0: nobody knows.
+    pub used_at: u64,
 }
+
+/// Octets of a row without the time of its last use: of those that were written before there was one.
+const TIMELESS_OCTETS: usize = TOKEN_OCTETS + 28;
 
 impl Row {
     /// As it is kept.
@@ -28,12 +33,16 @@ impl Row {
             out.extend_from_slice(&number.to_le_bytes());
         }
         out.extend_from_slice(&self.uses.to_le_bytes());
+        out.extend_from_slice(&self.used_at.to_le_bytes());
         out
     }
 
     /// From what was kept; none: it is no such thing.  Of those that have only a token nothing else is known.
     #[must_use]
     pub fn decode(octets: &[u8]) -> Option<Self> {
+        let (octets, used_at) = octets
+            .split_at_checked(TIMELESS_OCTETS)
+            .unwrap_or((octets, &[]));
         let (token, rest) = octets.split_at_checked(TOKEN_OCTETS)?;
         let mut row = Self {
             token: Token::from_bytes(token.try_into().ok()?),
@@ -41,7 +50,11 @@ impl Row {
             dated: 0,
             used: 0,
             uses: 1,
+            used_at: 0,
         };
+        if !used_at.is_empty() {
+            row.used_at = u64::from_le_bytes(used_at.try_into().ok()?);
+        }
         if !rest.is_empty() {
             let (numbers, uses) = rest.as_chunks();
             let [group, dated, used] = numbers.try_into().ok()?;
@@ -66,13 +79,18 @@ mod tests {
             dated: 1 << 40,
             used: u64::MAX,
             uses: 9,
+            used_at: 7,
         };
         let octets = row.encode();
         assert_eq!(Row::decode(&octets), Some(row));
         // Before there were policies a row was its token.
         let first = Row::decode(&[7; TOKEN_OCTETS]).unwrap();
         assert_eq!((first.token, first.uses), (row.token, 1));
-        for end in (0..octets.len()).filter(|end| *end != TOKEN_OCTETS) {
+        // Before times were noted it had none.
+        let timeless = Row::decode(&octets[..TIMELESS_OCTETS]).unwrap();
+        assert_eq!(timeless, Row { used_at: 0, ..row });
+        let whole = [TOKEN_OCTETS, TIMELESS_OCTETS];
+        for end in (0..octets.len()).filter(|end| !whole.contains(end)) {
             assert_eq!(Row::decode(&octets[..end]), None, "{end}");
         }
     }

@@ -232,6 +232,23 @@ impl Table {
         })
     }
 
+    /// The blocks of a group that are known, in order.
+    pub(super) fn each_block(&self, group: &str, mut visit: impl FnMut(u64, &Block)) -> Result<()> {
+        self.guarded(|database| {
+            let reading = database.begin_read().map_err(fault)?;
+            let blocks = reading.open_table(BLOCKS).map_err(fault)?;
+            for row in blocks.range((group, 0)..(group, u64::MAX)).map_err(fault)? {
+                let (key, value) = row.map_err(fault)?;
+                let number = key.value().1;
+                let octets = sealed::open(&block_key(group, number), value.value());
+                if let Some(block) = octets.and_then(Block::decode) {
+                    visit(number, &block);
+                }
+            }
+            Ok(())
+        })
+    }
+
     /// Every group.
     pub(super) fn groups(&self, mut visit: impl FnMut(&str, KeptGroup)) -> Result<()> {
         self.guarded(|database| {
@@ -333,6 +350,7 @@ impl Change<'_> {
             if let Some(mut row) = row {
                 row.uses = row.uses.saturating_add(noted.times);
                 row.used = row.used.max(noted.last);
+                row.used_at = row.used_at.max(noted.at.0);
                 let value = sealed::seal(&id.0, &row.encode());
                 rows.insert(&id.0, &*value).map_err(fault)?;
             }
@@ -341,7 +359,7 @@ impl Change<'_> {
         self.put_fact(LAST_USE, &last.to_le_bytes())
     }
 
-    /// These are not shown any more.
+    /// These are not shown any more.  Their places go with their segments.
     pub(super) fn forget(&self, ids: &[IdHash]) -> std::result::Result<(), Fault> {
         let mut tokens = self.0.open_table(ARTICLES).map_err(fault)?;
         for id in ids {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use newsreel_host::MemoryDisk;
+use newsreel_wire::wildmat::Wildmat;
 use newsreel_wire::{ArticleNumber, UnixTime};
 
 use super::*;
@@ -19,6 +20,7 @@ fn settings() -> KeepSettings {
         table_memory_octets: 1 << 20,
         policy: PolicyKind::Lrua,
         policy_articles_max: 100_000,
+        pinned_octets: 1 << 20,
     }
 }
 
@@ -46,7 +48,7 @@ fn article(keep: &Keep, number: u64, octets: usize) -> Fetched {
 /// Whether an article is there, and as it came.
 fn is_there(keep: &Keep, number: u64, octets: usize) -> bool {
     let expected = article(keep, number, octets);
-    let found = keep.article(&expected.hash);
+    let found = keep.article(&expected.hash, NOW);
     if let Some(found) = &found {
         assert_eq!(*found, expected.kept, "article {number}");
     }
@@ -228,7 +230,7 @@ fn no_more_is_written_again_than_comes() {
         let some = article(&keep, n, 20_000);
         keep.keep_articles(std::slice::from_ref(&some), NOW);
         // All of them are wanted alike, and the first ones most.
-        let _ = keep.article(&some.hash);
+        let _ = keep.article(&some.hash, NOW);
         let octets = octets_in(&disk, "/cache/articles");
         assert!(octets <= settings().octets, "{octets} octets");
     }
@@ -236,6 +238,60 @@ fn no_more_is_written_again_than_comes() {
     assert!(again <= came, "{again} of {came}");
     assert!(again > came / 4, "{again} of {came}");
     assert!(keep.figures().wanted_octets <= settings().octets / 2);
+}
+
+/// What is pinned outlives its segment though nobody reads it, after a restart too, and never more than may stay so.
+#[test]
+fn what_is_pinned_stays_whatever_the_policy_wants() {
+    let disk = MemoryDisk::new();
+    let keep = open_with(&disk, PolicyKind::Lrua);
+    let in_group = |keep: &Keep, n: u64, octets: usize| {
+        let mut fetched = article(keep, n, octets);
+        let wire = [b"Newsgroups: other.group,my.group\r\n", &*fetched.kept.wire].concat();
+        fetched.kept = Arc::new(Kept::new(wire.into()).unwrap());
+        fetched
+    };
+    let pinned: Vec<Fetched> = (1..=20).map(|n| in_group(&keep, n, 20_000)).collect();
+    keep.keep_articles(&pinned, NOW);
+    keep.keep_articles(&[article(&keep, 50, 3000)], NOW);
+    let of = |text: &str| [Wildmat::parse(text).unwrap()];
+    assert_eq!(keep.pin(&of("my.*"), &of("none.*")).unwrap(), 1);
+    assert_eq!(keep.pin(&of("my.*"), &[]).unwrap(), 0);
+    let is_there = |keep: &Keep, fetched: &Fetched| keep.has_article(&fetched.hash);
+    flood(&disk, &keep, 100..400, &[]);
+    drop(keep);
+    let keep = open_with(&disk, PolicyKind::Lrua);
+    flood(&disk, &keep, 400..700, &[]);
+    assert!(pinned.iter().all(|it| is_there(&keep, it)));
+    assert!(!is_there(&keep, &article(&keep, 50, 3000)));
+    let figures = keep.figures();
+    let all: u64 = pinned.iter().map(|it| it.kept.wire.len() as u64).sum();
+    assert_eq!(
+        (figures.pins, figures.pinned_octets),
+        (vec!["my.*".to_owned()], all)
+    );
+    // Of more than may stay the rest goes as the policy says.
+    let more: Vec<Fetched> = (1000..1100).map(|n| in_group(&keep, n, 20_000)).collect();
+    for one in &more {
+        keep.keep_articles(std::slice::from_ref(one), NOW);
+    }
+    flood(&disk, &keep, 2000..2600, &[]);
+    let there = more.iter().filter(|it| is_there(&keep, it)).count();
+    let figures = keep.figures();
+    assert!(figures.pinned_octets <= figures.pinned_octets_max);
+    assert!((25..=52).contains(&there), "{there}");
+    assert_eq!(keep.pin(&[], &of("my.*")).unwrap(), 1);
+    flood(&disk, &keep, 3000..3300, &[]);
+    assert!(!more.iter().any(|it| is_there(&keep, it)));
+    assert_eq!(keep.figures().pinned_octets, 0);
+    let many: Vec<Wildmat> = (0..=PINS_MAX).flat_map(|n| of(&format!("a.{n}"))).collect();
+    assert!(
+        keep.pin(&many, &[])
+            .unwrap_err()
+            .to_string()
+            .contains("take one out")
+    );
+    assert_eq!(keep.figures().pins, [""; 0]);
 }
 
 #[test]
@@ -295,6 +351,90 @@ fn overview_of_groups_asked_for_long_ago_goes_first() {
     assert!(keep.figures().overview_octets <= 100_000);
     assert_eq!(left(&keep)[1..], [0, 0]);
     assert!(known(&keep, &names[0]).contains(&500));
+}
+
+/// A group is listed with its articles, which are known again behind a restart, and what is let go is not there any more.
+#[test]
+fn what_is_listed_is_what_is_kept_and_what_is_dropped_is_not() {
+    let disk = MemoryDisk::new();
+    let keep = open(&disk);
+    let name: Arc<str> = "misc.test".into();
+    let of = |number: u64, groups: &str| {
+        let mut fetched = article(&keep, number, 100);
+        let head = format!("Newsgroups: {groups}\r\n").into_bytes();
+        let wire = [head, fetched.kept.wire.to_vec()].concat();
+        fetched.kept = Arc::new(Kept::new(wire.into()).unwrap());
+        fetched
+    };
+    let crossposted = "misc.test,alt.test";
+    let mine = [
+        of(1, "misc.test"),
+        of(2, crossposted),
+        of(3, "alt.test"),
+        of(4, "rec.test"),
+    ];
+    keep.keep_articles(&mine, NOW);
+    for name in ["misc.test", "alt.test"] {
+        keep.put_group(&name.into(), group(1, 20, 5));
+    }
+    tell(&keep, &name, 1, 2, 10);
+    let later = UnixTime(NOW.0 + 60);
+    assert!(keep.article(&mine[0].hash, later).is_some());
+    keep.checkpoint();
+    drop(keep);
+    let keep = open(&disk);
+    let octets = |number: usize| mine[number - 1].kept.wire.len() as u64;
+    let listed = |pattern: &str| {
+        let matches = |name: &str| name.starts_with(pattern);
+        let rows = keep.listed_groups(&matches, pattern.is_empty());
+        let row = |row: &ListedGroup| {
+            let name = row.name.as_deref().unwrap_or("-").to_owned();
+            (
+                name,
+                row.articles,
+                row.octets,
+                row.used_at.0.saturating_sub(NOW.0),
+            )
+        };
+        rows.iter().map(row).collect::<Vec<_>>()
+    };
+    let misc = ("misc.test".to_owned(), 2, octets(1) + octets(2), 60);
+    let alt = ("alt.test".to_owned(), 1, octets(3), 0);
+    let nameless = ("-".to_owned(), 1, octets(4), 0);
+    assert_eq!(listed(""), [alt.clone(), misc.clone(), nameless.clone()]);
+    assert_eq!(listed("misc"), std::slice::from_ref(&misc));
+    let is_misc = |name: &str| name == "misc.test";
+    let (articles, count) = keep.listed_articles(&is_misc, 1);
+    assert_eq!((articles.len(), count), (1, 2));
+    let first = &articles[0];
+    assert_eq!(
+        (&*first.id, first.uses, first.used_at),
+        ("<1@t.example>", 2, later)
+    );
+    // Only said, and then done; what is named twice goes once.
+    let second = id(2);
+    let both = [MessageId::parse(second.as_bytes()).unwrap()];
+    for dry_run in [true, false] {
+        let dropped = keep.drop_kept(&is_misc, &both, dry_run);
+        assert_eq!(
+            (dropped.groups, dropped.articles, dropped.octets),
+            (1, 2, misc.2)
+        );
+        assert!(dropped.overview_octets > 0);
+        assert_eq!(listed("misc").is_empty(), !dry_run);
+        assert_eq!(keep.has_article(&mine[1].hash), dry_run);
+    }
+    let ids = [3, 3, 9].map(id);
+    let ids: Vec<_> = ids
+        .iter()
+        .map(|id| MessageId::parse(id.as_bytes()).unwrap())
+        .collect();
+    for dry_run in [true, false] {
+        let dropped = keep.drop_kept(&|_| false, &ids, dry_run);
+        assert_eq!((dropped.articles, dropped.octets), (1, octets(3)));
+        assert_eq!(keep.article(&mine[2].hash, NOW).is_some(), dry_run);
+    }
+    assert_eq!(listed(""), [("alt.test".to_owned(), 0, 0, 0), nameless]);
 }
 
 #[test]

@@ -7,11 +7,11 @@
 //! What a policy knows is read from the table before it is asked for the first time, and after it was exchanged for
 //! another.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use newsreel_wire::article::{Headers, Known};
-use newsreel_wire::{GroupName, IdHash, date, newsgroups};
+use newsreel_wire::{GroupName, IdHash, UnixTime, date, newsgroups};
 use parking_lot::Mutex;
 
 use super::error::Result;
@@ -31,8 +31,10 @@ const STAY_PART: u64 = 50;
 pub(super) struct Use {
     /// How often.
     pub(super) times: u32,
-    /// The last time.
+    /// The last time, among all uses.
     pub(super) last: u64,
+    /// The last time, by the clock.
+    pub(super) at: UnixTime,
 }
 
 /// Stands for an article in policies.
@@ -75,6 +77,16 @@ fn article_of(id: &IdHash, row: &Row) -> Article {
         dated: row.dated,
         uses: row.uses.max(1),
     }
+}
+
+/// What of a segment may stay.
+#[derive(Debug)]
+pub(super) struct Stay<'p> {
+    /// Its articles that are pinned.
+    pub(super) pinned: &'p HashSet<IdHash>,
+    /// So many octets of them stay, whatever the policy wants.
+    pub(super) pinned_octets_max: u64,
+    pub(super) segment_octets: u64,
 }
 
 struct State {
@@ -186,16 +198,16 @@ impl Wanted {
     }
 
     /// An article was asked for that is kept.
-    pub(super) fn asked(&self, id: &IdHash, kept: &Kept) {
+    pub(super) fn asked(&self, id: &IdHash, kept: &Kept, at: UnixTime) {
         let key = key_of(id);
         let mut state = self.state.lock();
         state.last += 1;
         let last = state.last;
         if let Some(noted) = state.uses.get_mut(id) {
             noted.times = noted.times.saturating_add(1);
-            noted.last = last;
+            (noted.last, noted.at) = (last, at);
         } else if state.uses.len() < USES_NOTED_MAX {
-            state.uses.insert(*id, Use { times: 1, last });
+            state.uses.insert(*id, Use { times: 1, last, at });
         }
         let Some(room) = state.room.as_mut() else {
             return;
@@ -239,19 +251,29 @@ impl Wanted {
         }
     }
 
-    /// Which articles of a segment stay that has so many octets, in the order in which they lie: those that are wanted, and of
-    /// more than may stay those that are worth most.
+    /// Which articles of a segment stay, in the order in which they lie: those that are pinned or wanted, and of more than may stay
+    /// those that are worth most.  And which of them stay for pins alone, whatever the policy wants.
     pub(super) fn staying(
         &self,
         rows: Vec<(IdHash, Row)>,
-        segment_octets: u64,
-    ) -> Vec<(IdHash, Row)> {
+        stay: &Stay<'_>,
+    ) -> (Vec<(IdHash, Row)>, HashSet<IdHash>) {
         let state = self.state.lock();
         let worth = |id: &IdHash| state.room.as_ref()?.worth(key_of(id));
-        let wanted = rows
-            .into_iter()
-            .filter_map(|(id, row)| Some((worth(&id)?, id, row)));
-        chosen(wanted.collect(), segment_octets / 100 * STAY_PART)
+        let pinned = rows.iter().filter(|(id, _)| stay.pinned.contains(id));
+        let pinned = pinned.map(|(id, row)| (worth(id).unwrap_or_default(), *id, *row));
+        let mut staying = chosen(pinned.collect(), stay.pinned_octets_max);
+        let octets: u64 = staying
+            .iter()
+            .map(|(_, row)| u64::from(row.token.len()))
+            .sum();
+        let stays: HashSet<IdHash> = staying.iter().map(|(id, _)| *id).collect();
+        let others = rows.into_iter().filter(|(id, _)| !stays.contains(id));
+        let wanted = others.filter_map(|(id, row)| Some((worth(&id)?, id, row)));
+        let most = stay.segment_octets / 100 * STAY_PART;
+        staying.extend(chosen(wanted.collect(), most.saturating_sub(octets)));
+        staying.sort_by_key(|(_, row)| row.token.position());
+        (staying, stays)
     }
 }
 
@@ -306,6 +328,7 @@ mod tests {
             dated: 0,
             used: 0,
             uses: 1,
+            used_at: 0,
         }
     }
 

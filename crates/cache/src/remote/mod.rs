@@ -13,6 +13,7 @@ mod newnews;
 mod numbers;
 mod one;
 mod route;
+mod sameness;
 mod service;
 
 use std::fmt;
@@ -37,6 +38,7 @@ pub use newnews::RemoteNewnews;
 pub(crate) use one::Delivery;
 pub use one::MISSING_IDS_MAX;
 pub use route::{Route, Routes};
+pub use sameness::{SAMPLED_GROUPS_MAX, SAMPLED_NUMBERS_MAX, Sameness};
 pub(crate) use service::Judged;
 
 /// What is taken from the server at most, and what is sent to it.
@@ -129,6 +131,15 @@ impl<C: Connect> RServer<C> {
     /// How many connections a group's server may have at the same time.
     pub(crate) fn connections(&self, group: &str) -> usize {
         self.numbering(group).map_or(1, |one| one.pool.most())
+    }
+
+    /// How many connections there may be to the server that has most of them.
+    pub(crate) fn connections_max(&self) -> usize {
+        self.ones
+            .iter()
+            .map(|one| one.pool.most())
+            .max()
+            .unwrap_or(1)
     }
 
     /// Whether nobody elsewhere is asked.

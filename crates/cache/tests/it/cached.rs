@@ -44,6 +44,7 @@ pub(crate) fn keep_settings() -> KeepSettings {
         table_memory_octets: 1 << 20,
         policy: PolicyKind::Lrug,
         policy_articles_max: 100_000,
+        pinned_octets: 1 << 20,
     }
 }
 
@@ -84,6 +85,11 @@ pub(crate) fn routed(
     served(servers, clock, keep, refresh_s, queue)
 }
 
+/// A server alone, without a cache.
+pub(crate) fn remote(to: &To, clock: &Arc<FakeClock>) -> RServer<To> {
+    asked(vec![(to.clone(), everything("up", 0))], clock)
+}
+
 fn served(
     servers: Vec<(To, Route)>,
     clock: &Arc<FakeClock>,
@@ -91,6 +97,16 @@ fn served(
     refresh_s: u64,
     queue: Option<Arc<PostQueue>>,
 ) -> Arc<CServer<To>> {
+    let settings = CacheSettings {
+        refresh_s,
+        read_ahead_max: 32,
+        read_ahead_octets_max: 1 << 20,
+    };
+    let there = asked(servers, clock);
+    Arc::new(CServer::new(there, Arc::new(keep), settings, queue))
+}
+
+fn asked(servers: Vec<(To, Route)>, clock: &Arc<FakeClock>) -> RServer<To> {
     let minute = Duration::from_secs(60);
     let limits = PoolLimits {
         connections_max: 4,
@@ -107,13 +123,7 @@ fn served(
     };
     let servers = servers.into_iter();
     let servers = servers.map(|(to, route)| (Pool::new(to, limits), route));
-    let there = RServer::new(servers.collect(), clock.clone(), settings, 1);
-    let settings = CacheSettings {
-        refresh_s,
-        read_ahead_max: 32,
-        read_ahead_octets_max: 1 << 20,
-    };
-    Arc::new(CServer::new(there, Arc::new(keep), settings, queue))
+    RServer::new(servers.collect(), clock.clone(), settings, 1)
 }
 
 /// A server with articles 1 to `count`, and the cache in front of it.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use newsreel_cache::{PrefetchLimits, Prefetched};
+use newsreel_wire::MessageId;
 use newsreel_wire::wildmat::Wildmat;
 use tokio::time::Instant;
 
@@ -57,6 +58,39 @@ async fn what_is_not_kept_is_fetched_in_few_round_trips_and_is_there() {
     // Nothing is new.
     assert_eq!(prefetch(&rig, "misc.*", newest).await.asked, 0);
     assert_eq!(prefetch(&rig, "alt.*", ALL).await.matching, 0);
+}
+
+/// Of a thread the articles come that one follows, and those that follow the same first one; nothing else of the group does.
+#[tokio::test(start_paused = true)]
+async fn an_article_that_is_named_comes_and_its_thread_with_it() {
+    let rig = rig(60, REFRESH_S);
+    for (number, follows) in [
+        (20, "<7@t.example>"),
+        (30, "<7@t.example> <20@t.example>"),
+        (40, "<8@t.example>"),
+    ] {
+        let mut toy = rig.to.0.lock();
+        let article = toy.articles.get_mut(&number).unwrap();
+        *article = article.replacen("\r\n", &format!("\r\nReferences: {follows}\r\n"), 1);
+    }
+    let warm = async |id: &str, threads| {
+        let id = MessageId::parse(id.as_bytes()).unwrap();
+        let done = rig.here.warm(&[id, id], threads, ALL, &mut |_| true).await;
+        let mut asked = articles_asked(&rig);
+        asked.sort_unstable();
+        (done.articles, asked)
+    };
+    let one = (1, vec!["ARTICLE <40@t.example>".to_owned()]);
+    assert_eq!(warm("<40@t.example>", false).await, one);
+    let (came, asked) = warm("<20@t.example>", true).await;
+    let thread = [
+        "ARTICLE 30",
+        "ARTICLE <20@t.example>",
+        "ARTICLE <7@t.example>",
+    ];
+    assert_eq!((came, asked), (3, thread.map(str::to_owned).to_vec()));
+    assert_eq!(warm("<30@t.example>", true).await, (0, vec![]));
+    assert_eq!(warm("<99@t.example>", true).await.0, 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use newsreel_cache::Routes;
-use newsreel_cache::keep::Keep;
+use newsreel_cache::keep::{Keep, Renumbered};
+use newsreel_cache::{Routes, Sameness};
 use newsreel_host::{Disk, MemoryDisk};
 use newsreel_service::posting::Post;
 use newsreel_service::{Connection, ConnectionId, NewsService as _, Outcome, Part};
 use newsreel_wire::GroupName;
 
-use crate::cached::{REFRESH_S, Rig, in_front, keep_settings, rig};
+use crate::cached::{REFRESH_S, Rig, in_front, keep_settings, remote, rig};
 use crate::everything;
 use crate::toy::{To, article};
 
@@ -128,20 +128,63 @@ async fn numbers_become_those_of_another_server_only_if_that_is_wanted() {
     let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
     let keep = Keep::open(&disk, &keep_settings()).unwrap();
     let [one, other] = ["one", "other"].map(|name| Routes::new(vec![everything(name, 0)]));
-    let take = |keep: &Keep, routes, may| keep.take_routes(routes, may).unwrap();
-    assert!(take(&keep, &one, false).is_empty());
+    let groups = |keep: &Keep, routes| {
+        let renumbered = keep.renumbered(routes).unwrap().into_iter();
+        renumbered
+            .map(|it| (it.group.into(), it.from, it.to))
+            .collect::<Vec<(String, _, _)>>()
+    };
+    assert!(groups(&keep, &one).is_empty());
+    keep.take_routes(&one, &[]).unwrap();
     let here = in_front(&[&rig.to], &rig.clock, keep, REFRESH_S);
     let name = GroupName::parse(b"misc.test").unwrap();
     assert!(here.group(name).await.unwrap().is_some());
     here.stop().await;
     drop(here);
     let keep = Keep::open(&disk, &keep_settings()).unwrap();
-    assert!(take(&keep, &one, false).is_empty());
-    assert_eq!(take(&keep, &other, false), ["misc.test".into()]);
+    assert!(groups(&keep, &one).is_empty());
+    let expected = ["misc.test", "one", "other"].map(str::to_owned);
+    let [group, from, to] = expected;
+    assert_eq!(groups(&keep, &other), [(group, from, to)]);
     assert!(keep.group("misc.test").is_some());
-    assert!(take(&keep, &other, true).is_empty());
+    let renumbered = keep.renumbered(&other).unwrap();
+    keep.take_routes(&other, &renumbered).unwrap();
     assert!(keep.group("misc.test").is_none());
-    assert!(take(&keep, &other, false).is_empty());
+    assert!(groups(&keep, &other).is_empty());
+}
+
+/// What is declared of a server is looked at: that it has the same articles under the numbers that are kept, as far as it has them
+/// at all.
+#[tokio::test]
+async fn a_server_that_is_said_to_have_the_same_numbers_is_compared() {
+    let rig = rig(600, REFRESH_S);
+    assert_eq!(rig.overview().await.len(), 600);
+    rig.here.stop().await;
+    let keep = rig.here.keep();
+    let misc = Renumbered {
+        group: "misc.test".into(),
+        from: "one".to_owned(),
+        to: "up".to_owned(),
+    };
+    let sampled = keep.sampled("misc.test", 3);
+    assert_eq!(sampled.len(), 3, "{sampled:?}");
+    let compared = async |shift: u64, from: u64| {
+        let to = To::default();
+        let articles = (from..=600).map(|number| (number + shift, article(number, 500)));
+        to.0.lock().articles = articles.collect();
+        let there = remote(&to, &rig.clock);
+        there
+            .compared(keep, std::slice::from_ref(&misc))
+            .await
+            .unwrap()
+    };
+    let same = |same| Sameness { same, other: None };
+    assert_eq!(compared(0, 1).await, same(5));
+    // It keeps articles for a shorter time.
+    assert_eq!(compared(0, 500).await, same(1));
+    assert_eq!(compared(0, 600).await, same(0));
+    let other = compared(1, 1).await.other.unwrap();
+    assert_eq!(&*other.0, "misc.test");
 }
 
 #[tokio::test(start_paused = true)]

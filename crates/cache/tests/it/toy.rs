@@ -52,8 +52,10 @@ fn id_of(wire: &str) -> &str {
 
 fn line(number: u64, wire: &str) -> String {
     let (id, octets) = (id_of(wire), wire.len() - 3);
+    let references = wire.split("References: ").nth(1);
+    let references = references.map_or("", |rest| rest.split("\r\n").next().unwrap());
     format!(
-        "{number}\ts\tme@t.example\tThu, 01 Jan 2026 00:00:00 +0000\t{id}\t\t{octets}\t1\t\
+        "{number}\ts\tme@t.example\tThu, 01 Jan 2026 00:00:00 +0000\t{id}\t{references}\t{octets}\t1\t\
          Xref: t misc.test:{number}\r\n"
     )
 }

@@ -1,10 +1,14 @@
 //! `newsreel cache`: runs a caching server in the foreground; and its verbs, which ask one.
 
+mod drop;
+mod list;
 mod offline;
+mod pin;
 mod prefetch;
 mod queue;
 mod simulate;
 pub(super) mod stats;
+mod warm;
 
 pub(crate) use simulate::REQUESTS_MAX;
 
@@ -19,6 +23,7 @@ use serde_json::Value;
 
 use crate::config::{self, Config, LogFormat};
 use crate::control::Progress;
+use crate::control::cache_request::CacheRequest;
 use crate::control::client::Client;
 use crate::control::request::Request;
 use crate::server::caching;
@@ -39,8 +44,8 @@ struct Which {
 
 impl Which {
     /// Asks the caching server that runs there.
-    fn ask(&self, request: &Request) -> Result<Value> {
-        self.ask_with(request, &mut |_| {})
+    fn ask(&self, asked: CacheRequest) -> Result<Value> {
+        self.ask_with(&Request::Cache { asked }, &mut |_| {})
     }
 
     /// The same, told meanwhile how far it is.
@@ -58,10 +63,18 @@ impl Which {
 
 #[derive(Debug, Clone, clap::Subcommand)]
 enum Verb {
+    /// List the groups or articles that are kept, with their sizes and when they were read last
+    List(list::Args),
+    /// Let go what is kept of groups or articles
+    Drop(drop::Args),
+    /// Have groups stay, whatever the policy says
+    Pin(pin::Args),
     /// Say whether it asks the upstream servers, or have it ask none
     Offline(offline::Args),
     /// Have articles fetched before anybody asks for them
     Prefetch(prefetch::Args),
+    /// Have groups, articles or threads fetched that are named
+    Warm(warm::Args),
     /// Posts that wait: list, show, edit, retry and drop them
     #[command(subcommand)]
     Queue(queue::Verb),
@@ -95,6 +108,9 @@ pub(crate) struct Args {
     /// Listen here instead of where the configuration says; may be given several times
     #[arg(long, value_name = "ADDRESS", value_parser = crate::typed::address)]
     listen: Vec<SocketAddr>,
+    /// Serve what the standard input is, as inetd has it: a listening socket, or one connection and then nothing more
+    #[arg(long, conflicts_with = "listen")]
+    inetd: bool,
     /// Take the numbers of groups from other servers than before, as the configuration says now: readers who remember numbers
     /// of these groups will miss articles, or see old ones as new
     #[arg(long)]
@@ -119,6 +135,7 @@ impl Args {
         if !self.listen.is_empty() {
             config.listen.addresses.clone_from(&self.listen);
         }
+        config.listen.inetd = self.inetd;
         if let Some(format) = self.log_format {
             config.logging.format = format;
         }
@@ -128,6 +145,10 @@ impl Args {
 pub(crate) fn run(args: &Args) -> Result<()> {
     match &args.verb {
         Some(Verb::Stats(args)) => return stats::run(args),
+        Some(Verb::List(args)) => return list::run(args),
+        Some(Verb::Drop(args)) => return drop::run(args),
+        Some(Verb::Pin(args)) => return pin::run(args),
+        Some(Verb::Warm(args)) => return warm::run(args),
         Some(Verb::Queue(verb)) => return queue::run(verb),
         Some(Verb::Prefetch(args)) => return prefetch::run(args),
         Some(Verb::Offline(args)) => return offline::run(args),

@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use super::Which;
-use crate::control::request::Request;
+use crate::control::cache_request::CacheRequest;
 use crate::output;
 
 #[derive(Debug, Clone, clap::Args)]
@@ -30,7 +30,7 @@ enum State {
 
 pub(super) fn run(args: &Args) -> Result<()> {
     let offline = args.state.map(|state| state == State::On);
-    let told = args.which.ask(&Request::CacheOffline { offline })?;
+    let told = args.which.ask(CacheRequest::Offline { offline })?;
     if args.which.json {
         return output::json(&told);
     }

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::Which;
 use crate::access;
+use crate::control::cache_request::{CacheRequest, FetchLimits};
 use crate::control::request::Request;
 use crate::output::{self, count, octets};
 
@@ -20,6 +21,15 @@ pub(super) struct Args {
     /// The groups
     #[arg(value_name = "WILDMAT")]
     groups: String,
+    #[command(flatten)]
+    how_much: HowMuch,
+    #[command(flatten)]
+    which: Which,
+}
+
+/// How much is fetched.
+#[derive(Debug, Clone, clap::Args)]
+pub(super) struct HowMuch {
     /// The newest articles of each group: so many numbers
     #[arg(long, value_name = "NUMBER", default_value_t = 500)]
     articles: u64,
@@ -29,27 +39,38 @@ pub(super) struct Args {
     /// Octets a second, about [default: as fast as it goes]
     #[arg(long, value_name = "SIZE", default_value = "0", value_parser = crate::typed::octets)]
     rate: u64,
-    #[command(flatten)]
-    which: Which,
+}
+
+impl HowMuch {
+    pub(super) const fn limits(&self) -> FetchLimits {
+        FetchLimits {
+            articles: self.articles,
+            octets: self.octets,
+            octets_per_s: self.rate,
+        }
+    }
 }
 
 pub(super) fn run(args: &Args) -> Result<()> {
     // Told before a server is looked for.
     Wildmat::parse(&args.groups)?;
-    let request = Request::CachePrefetch {
+    let asked = CacheRequest::Prefetch {
         wildmat: args.groups.clone(),
-        articles: args.articles,
-        octets: args.octets,
-        octets_per_s: args.rate,
+        limits: args.how_much.limits(),
     };
+    fetch(&args.which, asked)
+}
+
+/// Has a server fetch, and says what came.
+pub(super) fn fetch(which: &Which, asked: CacheRequest) -> Result<()> {
     let bar = access::bar();
-    let fetched = args.which.ask_with(&request, &mut |at| {
+    let fetched = which.ask_with(&Request::Cache { asked }, &mut |at| {
         bar.set_length(at.total);
         bar.set_position(at.done);
     });
     bar.finish_and_clear();
     let fetched = fetched?;
-    match args.which.json {
+    match which.json {
         true => output::json(&fetched),
         false => output::text(&said(&fetched)),
     }
@@ -59,11 +80,12 @@ fn said(fetched: &Value) -> String {
     let number = |key: &str| fetched[key].as_u64().unwrap_or(0);
     let (came, asked) = (number("articles"), number("asked"));
     let groups = count(number("groups"), "group");
-    let mut text = format!(
-        "{} of {groups} fetched, {}",
-        count(came, "article"),
-        octets(&fetched["octets"])
-    );
+    let of = match number("groups") {
+        0 => String::new(),
+        _ => format!(" of {groups}"),
+    };
+    let (articles, octets) = (count(came, "article"), octets(&fetched["octets"]));
+    let mut text = format!("{articles}{of} fetched, {octets}");
     if asked > came {
         text += &format!("; {} did not come", count(asked - came, "article"));
     }

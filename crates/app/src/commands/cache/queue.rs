@@ -9,7 +9,7 @@ use newsreel_wire::nntp::framing::wire_to_lf;
 use serde_json::{Value, json};
 
 use super::Which;
-use crate::control::request::{QueueAction, Request};
+use crate::control::cache_request::{CacheRequest, QueueAction};
 use crate::output::{self, cell, date};
 use crate::{input, posting};
 
@@ -75,7 +75,7 @@ pub(super) enum Verb {
 }
 
 fn ask(which: &Which, action: QueueAction) -> Result<Value> {
-    which.ask(&Request::CacheQueue { action })
+    which.ask(CacheRequest::Queue { action })
 }
 
 const COLUMNS: &[(&str, &str)] = &[

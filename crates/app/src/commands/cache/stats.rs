@@ -11,13 +11,26 @@ use crate::output::{self, cell, count, duration, octets};
 #[command(
     after_help = "HITS are answers from what is kept, of all ANSWERS since the server started; SAVED are their octets.\n\
                   GAIN is the part of all octets that is. KEPT and FETCHED are how long readers waited for one, in\n\
-                  milliseconds: for what was kept, and for what the upstream server was asked for.\n\n\
-                  Example:\n  newsreel cache stats --directory /var/cache/newsreel"
+                  milliseconds: for what was kept, and for what the upstream server was asked for; beside each stands the\n\
+                  time within which 95 of a hundred were answered. POLICY is the one in force at the time.\n\n\
+                  Examples:\n  newsreel cache stats --directory /var/cache/newsreel\n  newsreel cache stats --groups"
 )]
 pub(crate) struct Args {
+    /// Show the groups whose articles were asked for most
+    #[arg(long)]
+    groups: bool,
     #[command(flatten)]
     which: Which,
 }
+
+const GROUPS: &[(&str, &str)] = &[
+    ("GROUP", "group"),
+    ("ARTICLES", "answers"),
+    ("HITS", "hits"),
+    ("", "hits_part"),
+    ("SAVED", "saved"),
+    ("GAIN", "gain"),
+];
 
 const COLUMNS: &[(&str, &str)] = &[
     ("", "what"),
@@ -28,15 +41,54 @@ const COLUMNS: &[(&str, &str)] = &[
     ("SAVED", "saved"),
     ("GAIN", "gain"),
     ("KEPT", "kept_ms"),
+    ("95 %", "kept_95"),
     ("FETCHED", "fetched_ms"),
+    ("95 %", "fetched_95"),
 ];
 
 pub(super) fn run(args: &Args) -> Result<()> {
-    let status = args.which.ask(&Request::Status)?;
+    let status = args.which.ask_with(&Request::Status, &mut |_| {})?;
     if args.which.json {
         return output::json(&status);
     }
+    if args.groups {
+        let rows: Vec<Value> = all(&status["by_group"]).iter().map(group_row).collect();
+        return match rows.as_slice() {
+            [] => output::text("no article was asked for since the start\n"),
+            rows => output::said(&output::table(GROUPS, rows)),
+        };
+    }
     output::said(&said(&status))
+}
+
+/// Of so many these, in parts of a hundred.
+fn part_of(these: u64, all: u64) -> String {
+    match all {
+        0 => "-".to_owned(),
+        all => format!("{} %", (these * 100 + all / 2) / all),
+    }
+}
+
+/// A group's articles as they are shown.
+fn group_row(counted: &Value) -> Value {
+    let number = |key: &str| counted[key].as_u64().unwrap_or(0);
+    let (hits, answers) = (number("hits"), number("hits") + number("misses"));
+    let (saved, octets_in_all) = (
+        number("saved_octets"),
+        number("saved_octets") + number("fetched_octets"),
+    );
+    let name = match counted["group"].as_str() {
+        None | Some("") => "(others)".to_owned(),
+        Some(name) => output::foreign(name),
+    };
+    json!({
+        "group": name,
+        "answers": answers,
+        "hits": hits,
+        "hits_part": part_of(hits, answers),
+        "saved": octets(&saved.into()),
+        "gain": part_of(saved, octets_in_all),
+    })
 }
 
 /// What a caching server says of itself, for people.
@@ -75,7 +127,17 @@ pub(crate) fn said(status: &Value) -> String {
         let what = "the table FAILED: nothing is kept but in memory until the next start";
         facts.push(("trouble", what.to_owned()));
     }
-    let rows: Vec<Value> = all(&status["asked"]).iter().map(row).collect();
+    let mut rows: Vec<Value> = all(&status["asked"]).iter().map(row).collect();
+    rows.push(row(&total(all(&status["asked"]))));
+    let policies = all(&status["by_policy"]).iter().map(|counted| {
+        let mut row = row(counted);
+        row["what"] = format!("articles, {}", cell(&counted["what"])).into();
+        row
+    });
+    // One that was in force all the time has all articles.
+    if all(&status["by_policy"]).len() > 1 {
+        rows.extend(policies);
+    }
     format!(
         "{}\n{}",
         output::facts(&facts),
@@ -84,7 +146,7 @@ pub(crate) fn said(status: &Value) -> String {
 }
 
 /// What a cache keeps, and by which policy.
-fn kept(cache: &Value) -> [(&'static str, String); 3] {
+fn kept(cache: &Value) -> Vec<(&'static str, String)> {
     let some = |key: &str, what: &str| count(cache[key].as_u64().unwrap_or(0), what);
     let of = |key: &str, most: &str, memory: &str| {
         let (now, most, memory) = (&cache[key], &cache[most], &cache[memory]);
@@ -106,7 +168,7 @@ fn kept(cache: &Value) -> [(&'static str, String); 3] {
         }
     };
     let (policy, wanted) = (cell(&cache["policy"]), octets(&cache["wanted_octets"]));
-    [
+    let mut facts = vec![
         (
             "articles",
             format!("{}, {articles}", some("articles", "article")),
@@ -116,24 +178,48 @@ fn kept(cache: &Value) -> [(&'static str, String); 3] {
             format!("{}, {overview}", some("groups", "group")),
         ),
         ("policy", format!("{policy}, wants {wanted} to stay{again}")),
-    ]
+    ];
+    let pins: Vec<String> = all(&cache["pins"]).iter().map(cell).collect();
+    if !pins.is_empty() {
+        let (now, most) = (
+            octets(&cache["pinned_octets"]),
+            octets(&cache["pinned_octets_max"]),
+        );
+        let pins = output::foreign(&pins.join(" "));
+        facts.push(("pinned", format!("{pins}, {now} of {most} stay for it")));
+    }
+    facts
 }
 
 fn all(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
+/// All databases as one.
+fn total(asked: &[Value]) -> Value {
+    let part = |part: &str| {
+        let sum = |key: &str| {
+            let each = asked.iter().map(|it| it[part][key].as_u64().unwrap_or(0));
+            each.sum::<u64>()
+        };
+        json!({"answers": sum("answers"), "octets": sum("octets"), "us": sum("us")})
+    };
+    json!({"what": "all", "kept": part("kept"), "fetched": part("fetched")})
+}
+
 /// A database's questions as they are shown.
 fn row(asked: &Value) -> Value {
     let number = |part: &str, key: &str| asked[part][key].as_u64().unwrap_or(0);
     let whole = |key: &str| number("kept", key) + number("fetched", key);
-    let part = |key: &str| match whole(key) {
-        0 => "-".to_owned(),
-        all => format!("{} %", (number("kept", key) * 100 + all / 2) / all),
-    };
+    let part = |key: &str| part_of(number("kept", key), whole(key));
     let mean = |kind: &str| match number(kind, "answers") {
         0 => "-".to_owned(),
         answers => format!("{:.2}", number(kind, "us") as f64 / answers as f64 / 1000.0),
+    };
+    // Where it is longer than all that are told apart, or nothing was asked.
+    let within = |kind: &str| match asked[kind]["us_95_percent"].as_u64() {
+        Some(us) => (us as f64 / 1000.0).to_string(),
+        None => "-".to_owned(),
     };
     json!({
         "what": asked["what"],
@@ -144,7 +230,9 @@ fn row(asked: &Value) -> Value {
         "saved": octets(&number("kept", "octets").into()),
         "gain": part("octets"),
         "kept_ms": mean("kept"),
+        "kept_95": within("kept"),
         "fetched_ms": mean("fetched"),
+        "fetched_95": within("fetched"),
     })
 }
 

@@ -1,0 +1,140 @@
+//! What can be asked of a caching server alone.
+
+use newsreel_cache::PrefetchLimits;
+use serde::{Deserialize, Serialize};
+
+/// How much is fetched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FetchLimits {
+    /// The newest articles of each group: so many numbers.
+    pub(crate) articles: u64,
+    /// Octets in all.
+    pub(crate) octets: u64,
+    /// Octets a second; 0: as fast as it goes.
+    pub(crate) octets_per_s: u64,
+}
+
+impl From<FetchLimits> for PrefetchLimits {
+    fn from(limits: FetchLimits) -> Self {
+        Self {
+            articles: limits.articles,
+            octets: limits.octets,
+            octets_per_s: limits.octets_per_s,
+        }
+    }
+}
+
+/// What can be asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) enum CacheRequest {
+    /// Whether it asks no server elsewhere.
+    Offline {
+        /// What shall be; nothing: only tell.
+        offline: Option<bool>,
+    },
+    /// Have it fetch articles before anybody asks.
+    Prefetch {
+        /// A wildmat: the groups.
+        wildmat: String,
+        /// How much.
+        limits: FetchLimits,
+    },
+    /// Have it fetch what somebody names.
+    Warm {
+        /// Wildmats of groups, and message-ids.
+        named: Vec<String>,
+        /// The threads of these articles, too.
+        threads: bool,
+        /// How much.
+        limits: FetchLimits,
+    },
+    /// What it keeps.
+    List {
+        /// A wildmat: the groups.
+        wildmat: String,
+        /// So many of their articles instead of the groups.
+        articles: Option<usize>,
+    },
+    /// Have it let go what it keeps.
+    Drop {
+        /// Wildmats of groups, and message-ids.
+        named: Vec<String>,
+        /// Only say what would go.
+        dry_run: bool,
+    },
+    /// Change or tell which groups no policy touches.
+    Pin {
+        /// Wildmats that come.
+        add: Vec<String>,
+        /// Wildmats that go.
+        remove: Vec<String>,
+    },
+    /// Something about the posts that wait.
+    Queue {
+        /// What.
+        action: QueueAction,
+    },
+}
+
+/// What can be asked of posts that wait.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) enum QueueAction {
+    /// All of them.
+    List,
+    /// One with its text.
+    Show {
+        /// Its number.
+        number: u64,
+    },
+    /// Another text in the place of one.
+    Edit {
+        /// Its number.
+        number: u64,
+        /// The article in wire form, in base64.
+        article: String,
+    },
+    /// Try some now.
+    Retry {
+        /// Their numbers; none: all.
+        numbers: Vec<u64>,
+    },
+    /// Forget some.
+    Drop {
+        /// Their numbers.
+        numbers: Vec<u64>,
+        /// Only say what would be forgotten.
+        dry_run: bool,
+    },
+}
+
+impl CacheRequest {
+    /// What it asks, without the text of an article.
+    pub(super) fn summary(&self) -> String {
+        match self {
+            Self::Queue {
+                action: QueueAction::Edit { number, .. },
+            } => format!("edit post {number}"),
+            other => format!("cache: {other:?}"),
+        }
+    }
+
+    /// Whether it changes what is kept.
+    pub(super) const fn writes(&self) -> bool {
+        match self {
+            Self::Drop { dry_run, .. } => !*dry_run,
+            Self::Pin { add, remove } => !(add.is_empty() && remove.is_empty()),
+            Self::Queue { action } => match action {
+                QueueAction::List | QueueAction::Show { .. } => false,
+                QueueAction::Edit { .. } | QueueAction::Retry { .. } => true,
+                QueueAction::Drop { dry_run, .. } => !*dry_run,
+            },
+            Self::Offline { .. }
+            | Self::Prefetch { .. }
+            | Self::Warm { .. }
+            | Self::List { .. } => false,
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! The figures of a server with a spool of its own.
+
+use super::{Measured, Page, common};
+use crate::server::running::Server;
+
+impl Measured for Server {
+    fn measure(&self, page: &mut Page) {
+        let status = self.engine.status();
+        common(
+            page,
+            &self.limits,
+            &self.metrics.snapshot(),
+            status.uptime_s,
+        );
+        page.counter("newsreel_events_total", "What the news database counted.");
+        let counters = serde_json::to_value(status.counters).unwrap_or_default();
+        for (what, count) in counters.as_object().into_iter().flatten() {
+            if let Some(count) = count.as_u64() {
+                page.value(&[("event", what.as_str())], count);
+            }
+        }
+        page.gauge("newsreel_groups", "Groups.");
+        page.value(&[], status.groups);
+        page.gauge("newsreel_history_ids", "Message-ids that are known.");
+        page.value(&[("where", "memory")], status.history.recent);
+        page.value(&[("where", "disk")], status.history.sealed);
+        page.gauge("newsreel_disk_bytes", "Octets of log and index on disk.");
+        page.value(&[("what", "log")], status.log.octets);
+        page.value(&[("what", "history")], status.history.disk_octets);
+        page.value(&[("what", "overview")], status.overview.disk_octets);
+        page.gauge(
+            "newsreel_waiting",
+            "What is under way: ids that peers offered, batches for the sequencer.",
+        );
+        page.value(&[("what", "offers")], status.offers);
+        page.value(&[("what", "batches")], status.queue);
+        page.gauge("newsreel_is_paused", "1: no articles are taken at present.");
+        page.value(&[], status.paused.is_some().into());
+        page.gauge(
+            "newsreel_damaged_files",
+            "Files of the index that are damaged and being made again.",
+        );
+        page.value(&[], status.damaged.len() as u64);
+    }
+}

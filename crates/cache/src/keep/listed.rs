@@ -1,0 +1,213 @@
+//! What is kept, as an administrator sees it: groups and articles listed, and let go as asked.
+//!
+//! An article belongs to the first group that it names, as for policies; what belongs to a group that nobody asked for here has
+//! no name in lists.  What is let go is fetched again when somebody asks; its room is free when its segment goes.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use newsreel_store::{Blocking, Want};
+use newsreel_wire::article::{Headers, Known};
+use newsreel_wire::{IdHash, MessageId, UnixTime};
+
+use super::Keep;
+use super::error::Result;
+use super::row::Row;
+use super::wanted::group_key;
+
+/// So many articles are listed at once at most.
+pub const LISTED_ARTICLES_MAX: usize = 100_000;
+
+/// A group of which something is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ListedGroup {
+    /// Its name; none: of these articles nobody has asked for the group.
+    pub name: Option<Box<str>>,
+    /// Articles.
+    pub articles: u64,
+    /// Their octets.
+    pub octets: u64,
+    /// Octets of overview.
+    pub overview_octets: u64,
+    /// When an article of it was asked for last; 0: nobody knows.
+    pub used_at: UnixTime,
+    /// When the server elsewhere told its marks.
+    pub told: UnixTime,
+}
+
+/// An article that is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedArticle {
+    /// Its message-id.
+    pub id: String,
+    /// The group that it belongs to.
+    pub group: Option<Box<str>>,
+    /// Its octets.
+    pub octets: u64,
+    /// How often it was asked for.
+    pub uses: u32,
+    /// When last; 0: nobody knows.
+    pub used_at: UnixTime,
+}
+
+/// What was let go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Dropped {
+    /// Groups.
+    pub groups: u64,
+    /// Articles.
+    pub articles: u64,
+    /// Their octets.
+    pub octets: u64,
+    /// Octets of overview.
+    pub overview_octets: u64,
+}
+
+impl Keep {
+    /// The names of the groups that match, by what stands for them in rows.
+    fn names_of(&self, matches: &dyn Fn(&str) -> bool) -> HashMap<u64, Box<str>> {
+        let groups = self.groups.lock();
+        let names = groups.names().filter(|name| matches(name));
+        names
+            .map(|name| (group_key(name.as_bytes()), name.clone()))
+            .collect()
+    }
+
+    /// Every article that is there.
+    fn each_live(&self, mut visit: impl FnMut(&IdHash, Row)) -> Result<()> {
+        self.table.each_article(|id, row| {
+            if self.reader.is_live(&row.token) {
+                visit(id, row);
+            }
+        })
+    }
+
+    /// The groups that match, by name, and at the end what has no name where that is wanted.
+    #[must_use]
+    pub fn listed_groups(
+        &self,
+        matches: &dyn Fn(&str) -> bool,
+        with_nameless: bool,
+    ) -> Vec<ListedGroup> {
+        let (names, all) = (self.names_of(matches), self.names_of(&|_| true));
+        let mut listed: BTreeMap<Option<Box<str>>, ListedGroup> = BTreeMap::new();
+        for (name, group) in self.groups.lock().rows() {
+            if matches(name) {
+                let row = ListedGroup {
+                    name: Some(name.clone()),
+                    overview_octets: group.overview_octets,
+                    told: group.told,
+                    ..ListedGroup::default()
+                };
+                listed.insert(Some(name.clone()), row);
+            }
+        }
+        let counted = self.each_live(|_, row| {
+            let name = names.get(&row.group).cloned();
+            if name.is_none() && (!with_nameless || all.contains_key(&row.group)) {
+                return;
+            }
+            let group = listed.entry(name).or_default();
+            group.articles += 1;
+            group.octets += u64::from(row.token.len());
+            group.used_at = group.used_at.max(UnixTime(row.used_at));
+        });
+        self.told(counted);
+        let nameless = listed.remove(&None);
+        listed.into_values().chain(nameless).collect()
+    }
+
+    /// So many articles of the groups that match, those asked for last first, and how many there are.
+    #[must_use]
+    pub fn listed_articles(
+        &self,
+        matches: &dyn Fn(&str) -> bool,
+        most: usize,
+    ) -> (Vec<ListedArticle>, u64) {
+        let names = self.names_of(matches);
+        let mut rows = Vec::new();
+        let found = self.each_live(|id, row| {
+            if names.contains_key(&row.group) {
+                rows.push((*id, row));
+            }
+        });
+        self.told(found);
+        let count = rows.len() as u64;
+        rows.sort_by_key(|(id, row)| (Reverse(row.used), id.0));
+        rows.truncate(most.min(LISTED_ARTICLES_MAX));
+        let listed = rows.iter().filter_map(|(id, row)| {
+            Some(ListedArticle {
+                id: self.message_id_of(id, row)?,
+                group: names.get(&row.group).cloned(),
+                octets: row.token.len().into(),
+                uses: row.uses,
+                used_at: UnixTime(row.used_at),
+            })
+        });
+        (listed.collect(), count)
+    }
+
+    /// The message-id of an article that is kept, from its text.
+    fn message_id_of(&self, id: &IdHash, row: &Row) -> Option<String> {
+        let mut memory = Vec::new();
+        let read = self
+            .reader
+            .read(&row.token, Want::Whole, Blocking::Yes, &mut memory);
+        let stored = read.ok().filter(|stored| stored.id_hash == *id)?;
+        let headers = Headers::scan_stored(memory.get(stored.octets)?).ok()?;
+        let text = headers.content(Known::MessageId)?;
+        Some(String::from_utf8_lossy(text).into_owned())
+    }
+
+    /// Lets the groups that match go, with their overview and their articles, and articles by their message-ids; or only says what
+    /// would go.
+    #[must_use]
+    pub fn drop_kept(
+        &self,
+        matches: &dyn Fn(&str) -> bool,
+        ids: &[MessageId<'_>],
+        dry_run: bool,
+    ) -> Dropped {
+        let names = self.names_of(matches);
+        let mut going: HashSet<IdHash> = ids.iter().map(|id| self.id_hash(*id)).collect();
+        let mut dropped = Dropped {
+            groups: names.len() as u64,
+            ..Dropped::default()
+        };
+        let mut count = |row: &Row| {
+            dropped.articles += 1;
+            dropped.octets += u64::from(row.token.len());
+        };
+        for id in &going {
+            let row = self.told(self.table.article(id)).flatten();
+            let live = row.filter(|row| self.reader.is_live(&row.token));
+            live.iter().for_each(&mut count);
+        }
+        if !names.is_empty() {
+            let found = self.each_live(|id, row| {
+                if names.contains_key(&row.group) && going.insert(*id) {
+                    count(&row);
+                }
+            });
+            self.told(found);
+        }
+        for name in names.values() {
+            let octets = self.group(name).map_or(0, |group| group.overview_octets);
+            dropped.overview_octets += octets;
+            if !dry_run {
+                self.remove_group(name);
+            }
+        }
+        if !dry_run {
+            let going: Vec<IdHash> = going.into_iter().collect();
+            self.forget(&going);
+        }
+        dropped
+    }
+
+    fn forget(&self, ids: &[IdHash]) {
+        let _changing = self.changing.lock();
+        self.told(self.table.change(false, |change| change.forget(ids)));
+        self.forget_in_memory(ids, None);
+    }
+}

@@ -158,7 +158,19 @@ impl Wildmat {
         }
     }
 
-    /// The wildmat as it was written.
+    /// The text of a wildmat that matches the same; none: it is within another, and no one text says both.
+    #[must_use]
+    pub fn as_one(&self) -> Option<&str> {
+        match &self.within {
+            None => Some(&self.text),
+            Some(outer) if self.patterns.first() == Some(&(Verdict::Match, Pattern::Any)) => {
+                outer.as_one()
+            }
+            Some(_) => None,
+        }
+    }
+
+    /// The wildmat as it was written, without those that it is within.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
@@ -351,6 +363,13 @@ mod tests {
         assert_eq!(wildmat("a.x").within(&wildmat("b.*")).as_exact(), None);
         let twice = wildmat("*").within(&wildmat("a.*")).within(&wildmat("*.x"));
         assert!(twice.matches("a.x") && !twice.matches("a.y") && !twice.matches("b.x"));
+        // One text says it only where one of them says nothing.
+        assert_eq!((inner.as_one(), twice.as_one()), (None, None));
+        assert_eq!(wildmat("a.*").within(&wildmat("*")).as_one(), Some("a.*"));
+        assert_eq!(
+            wildmat("b,*").within(&wildmat("*,!a")).as_one(),
+            Some("*,!a")
+        );
     }
 
     #[test]

@@ -23,13 +23,13 @@ use crate::slow_link::SlowLink;
 use crate::spool::{Server, Spool, in_vain, newsreel, said};
 
 /// A caching server to be, in a folder of its own.
-struct Cache {
-    folder: tempfile::TempDir,
+pub(crate) struct Cache {
+    pub(crate) folder: tempfile::TempDir,
     upstream: String,
 }
 
 impl Cache {
-    fn of(upstream: SocketAddr) -> Self {
+    pub(crate) fn of(upstream: SocketAddr) -> Self {
         Self {
             folder: tempfile::tempdir().unwrap(),
             upstream: upstream.to_string(),
@@ -40,7 +40,7 @@ impl Cache {
         self.folder.path().join("log.txt")
     }
 
-    fn command(&self) -> Command {
+    pub(crate) fn command(&self) -> Command {
         let mut command = newsreel();
         command.arg("cache").arg("--upstream").arg(&self.upstream);
         command
@@ -54,7 +54,16 @@ impl Cache {
         self.serve_as(self.command())
     }
 
-    fn serve_as(&self, command: Command) -> Server {
+    /// With a configuration file of its own.
+    pub(crate) fn serve_with(&self, text: &str) -> Server {
+        let mut command = self.command();
+        let config = self.folder.path().join("newsreel.toml");
+        replace_file(&RealDisk, &config, text.as_bytes()).unwrap();
+        command.arg("--config").arg(&config);
+        self.serve_as(command)
+    }
+
+    pub(crate) fn serve_as(&self, command: Command) -> Server {
         Server::start(command, self.log(), |_| {
             let log = read_whole(&RealDisk, &self.log(), 1 << 20).unwrap();
             let log = String::from_utf8(log).unwrap();
@@ -65,19 +74,19 @@ impl Cache {
     }
 }
 
-fn id(n: u32) -> String {
+pub(crate) fn id(n: u32) -> String {
     format!("<{n}@t.example>")
 }
 
 /// The lines of an article by number, or what is said instead.
-fn read(client: &mut NewsClient, number: u32) -> Result<Vec<String>, String> {
+pub(crate) fn read(client: &mut NewsClient, number: u32) -> Result<Vec<String>, String> {
     match client.ask(&format!("ARTICLE {number}")) {
         said if said.starts_with("220 ") => Ok(client.block()),
         said => Err(said),
     }
 }
 
-fn body_of(n: u32) -> String {
+pub(crate) fn body_of(n: u32) -> String {
     format!("body of {}", id(n))
 }
 
@@ -574,7 +583,7 @@ fn cache_said(cache: &Cache, words: &[&str]) -> Result<String, String> {
     said(command.output().unwrap())
 }
 
-fn post(reader: &mut NewsClient, n: u32) -> String {
+pub(crate) fn post(reader: &mut NewsClient, n: u32) -> String {
     assert!(reader.ask("POST").starts_with("340"));
     let id = id(n);
     reader.send(

@@ -11,6 +11,7 @@ mod bench_storage;
 mod bench_toaster;
 mod block_device;
 mod caching;
+mod caching_front;
 mod cancel;
 mod cli;
 mod client;

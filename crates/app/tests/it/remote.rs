@@ -101,6 +101,7 @@ async fn both(groups: &[&str]) -> Both<RServer<There>> {
         article_octets_max: 1 << 20,
         groups_max: 1000,
         list_refresh: Duration::ZERO,
+        list_whole: Duration::ZERO,
         missing_refresh: Duration::ZERO,
         posting: PostingConfig::default(),
         host: "here.example".to_owned(),

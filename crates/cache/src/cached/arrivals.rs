@@ -155,11 +155,14 @@ impl<'f, C: Connect> Arrivals<'f, C> {
         };
         self.answered += 1;
         self.held += wire.len() as u64;
-        self.told.push(*number);
         let landed = self.inner.landed(id, wire);
         flight.land(landed.clone());
         if let Landed::Found(fetched) = landed {
             let line = line_of(&fetched.id, &fetched.kept.wire);
+            // Of one that is damaged nothing is known: the next who wants it asks again.
+            if line.is_some() {
+                self.told.push(*number);
+            }
             self.landed.push((*number, fetched, line));
         }
     }

@@ -105,8 +105,10 @@ impl<C: Connect> Inner<C> {
                 hash: self.keep.id_hash(parsed),
                 kept: Arc::new(kept),
             }),
-            // Without an end of its header block it is no article.
-            _ => Landed::Missing,
+            // Without an end of its header block it is no article, and that is no word about whether there is one.
+            _ => Landed::Failed(ServiceError::Fault(
+                "the news server elsewhere sent something that is no article",
+            )),
         }
     }
 

@@ -117,6 +117,7 @@ fn asked(servers: Vec<(To, Route)>, clock: &Arc<FakeClock>) -> RServer<To> {
         article_octets_max: 1 << 20,
         groups_max: 10,
         list_refresh: minute,
+        list_whole: 10 * minute,
         missing_refresh: minute,
         posting: PostingConfig::default(),
         host: "here.example".to_owned(),
@@ -485,6 +486,45 @@ async fn an_article_that_its_first_reader_gave_up_is_fetched_once_for_the_others
     assert_eq!(rig.to.asked(), ["GROUP misc.test", "ARTICLE 2"]);
     assert_eq!(rig.read(2).await, Ok(true));
     assert_eq!(rig.to.asked(), [""; 0]);
+}
+
+/// What came damaged was noted as not there, so that nobody was told of it any more; now it is asked for again.
+#[tokio::test]
+async fn what_comes_damaged_is_not_taken_for_gone() {
+    let rig = rig(4, REFRESH_S);
+    {
+        let mut toy = rig.to.0.lock();
+        let other = article(3, 500).replace("Message-ID:", "X-Message-ID:");
+        toy.articles.insert(3, other);
+    }
+    let group = rig.group().await.unwrap().id;
+    let mut out = ArticleBuf::new();
+    let third = ArticleQuery::ByNumber(group, ArticleNumber(3));
+    let read = rig.here.article(third, Part::Whole, &mut out);
+    assert!(read.await.unwrap().is_some(), "it is passed on as it is");
+    assert_eq!(rig.overview().await, [1, 2, 3, 4]);
+    let headless = "Message-ID: <2@t.example>\r\n.\r\n".to_owned();
+    rig.to.0.lock().articles.insert(2, headless);
+    assert!(
+        rig.read(2).await.is_err(),
+        "nobody knows whether it is there"
+    );
+    for number in [2, 3] {
+        let mut toy = rig.to.0.lock();
+        toy.articles.insert(number, article(number, 500));
+    }
+    for number in [2, 3] {
+        // Who comes while it is still put away is told the same as the one before.
+        for _ in 0..1000 {
+            if rig.read(number).await.is_ok() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        rig.to.asked();
+        assert!(rig.read(number).await.unwrap(), "{number}");
+        assert_eq!(rig.to.asked(), [""; 0], "{number} is kept");
+    }
 }
 
 /// R3: what is saved is the octets of all reads but the first.

@@ -42,6 +42,9 @@ pub struct CacheConfig {
     pub refresh_s: u64,
     /// How old the list of groups may be, marks and all, seconds. 0: it is fetched for each listing.
     pub list_refresh_s: u64,
+    /// After how long the list of groups is fetched whole from an upstream server that tells what has changed of it (LIST ACTIVE.MODTIME),
+    /// seconds: so long a group that is gone there and that nobody asks for may stay in the list. 0: it is each time.
+    pub list_whole_s: u64,
     /// How long an upstream server is not asked again for a message-id that it does not have, seconds. 0: it is each time.
     pub missing_s: u64,
     /// Articles that are fetched at once when they are read one behind the other; 1: none ahead.
@@ -113,6 +116,7 @@ impl Default for CacheConfig {
             table_memory_octets: 16 << 20,
             refresh_s: 60,
             list_refresh_s: 600,
+            list_whole_s: 3600,
             missing_s: 60,
             read_ahead: 32,
             read_ahead_octets: 1 << 20,

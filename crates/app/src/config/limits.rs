@@ -87,6 +87,7 @@ pub(super) const LIMITS: &[(&str, RangeInclusive<i64>)] = &[
     ("cache.table_memory_octets", MIB..=TIB),
     ("cache.refresh_s", 0..=30 * DAY_S),
     ("cache.list_refresh_s", 0..=30 * DAY_S),
+    ("cache.list_whole_s", 0..=30 * DAY_S),
     ("cache.missing_s", 0..=30 * DAY_S),
     ("cache.read_ahead", 1..=60),
     ("cache.read_ahead_octets", KIB..=GIB),

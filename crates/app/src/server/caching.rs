@@ -500,6 +500,7 @@ fn remote(
         article_octets_max: usize::try_from(config.articles.octets_max).unwrap_or(usize::MAX),
         groups_max: usize::try_from(config.cache.groups_max).unwrap_or(usize::MAX),
         list_refresh: Duration::from_secs(config.cache.list_refresh_s),
+        list_whole: Duration::from_secs(config.cache.list_whole_s),
         missing_refresh: Duration::from_secs(config.cache.missing_s),
         posting: config.posting.clone(),
         host,

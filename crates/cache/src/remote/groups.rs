@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use newsreel_net::client::Connect;
-use newsreel_service::{GroupCursor, GroupInfo, GroupRow, GroupSelect, GroupStatus, ServiceError};
+use newsreel_service::{
+    GroupCursor, GroupInfo, GroupRow, GroupSelect, GroupStatus, NewsService as _, ServiceError,
+};
 use newsreel_wire::{ArticleNumber, GroupName};
 
 use super::RServer;
@@ -39,6 +41,7 @@ impl<C: Connect> One<C> {
             Ok(marks.map(|marks| (marks, status)))
         });
         let Some((marks, status)) = found else {
+            self.is_gone(name.as_str());
             return Ok(None);
         };
         let id = self.common.names.lock().id(name).ok_or(NO_ANSWER)?;
@@ -49,6 +52,15 @@ impl<C: Connect> One<C> {
             count: marks.count,
             status,
         }))
+    }
+
+    /// There is no such group any more: changes of the list do not tell that, so that the next one is fetched whole.
+    fn is_gone(&self, name: &str) {
+        let listed = self.listing.try_lock();
+        let is_listed = |listing: &Arc<Listing>| listing.rows.contains_key(name);
+        if listed.is_ok_and(|kept| kept.as_ref().is_some_and(is_listed)) {
+            self.wants_whole.store(true, Ordering::Release);
+        }
     }
 
     /// Whether a listing that begins now gets a list that is there.
@@ -67,10 +79,12 @@ impl<C: Connect> One<C> {
         {
             return Ok(listing.clone());
         }
-        match self.fetched().await {
+        match self.fetched(kept.as_deref()).await {
             Ok(listing) => {
                 let listing = Arc::new(listing);
-                self.put_away(Arc::clone(&listing)).await;
+                if !kept.as_ref().is_some_and(|old| old.is_as(&listing)) {
+                    self.put_away(Arc::clone(&listing)).await;
+                }
                 Ok(kept.insert(listing).clone())
             }
             // An old list is better than none, where it may be old at all.
@@ -108,9 +122,26 @@ impl<C: Connect> One<C> {
         reading.await.ok().flatten()
     }
 
-    async fn fetched(&self) -> Result<Listing, ServiceError> {
-        let most = self.common.settings.groups_max;
-        Ok(asked!(self, client => Listing::fetch(&mut client, most).await))
+    /// A newer list than this one: what has changed of it, where the server tells that, and from time to time all of it.
+    async fn fetched(&self, old: Option<&Listing>) -> Result<Listing, ServiceError> {
+        let (most, whole_every) = (
+            self.common.settings.groups_max,
+            self.common.settings.list_whole,
+        );
+        let wants_whole = self.wants_whole.load(Ordering::Acquire);
+        let old = old.filter(|old| !wants_whole && old.may_be_updated(whole_every));
+        let listing = asked!(self, client => {
+            if let Some(old) = old
+                && let Some(listing) = old.fetch_changes(&mut client, most).await?
+            {
+                return Ok(listing);
+            }
+            Listing::fetch(&mut client, most).await
+        });
+        if wants_whole {
+            self.wants_whole.store(false, Ordering::Release);
+        }
+        Ok(listing)
     }
 }
 
@@ -132,6 +163,9 @@ impl<C: Connect> RServer<C> {
         let from = Bound::Excluded(cursor.after());
         let mut visited = 0;
         let after = listing.rows.range::<str, _>((from, Bound::Unbounded));
+        let since = select.changed_since;
+        let mut changes = since.map(|since| (since, self.changes.lock()));
+        let now = self.now();
         for (name, row) in after {
             if visited >= limit {
                 return Ok(());
@@ -144,8 +178,7 @@ impl<C: Connect> RServer<C> {
                 continue;
             }
             let id = self.common.names.lock().id(parsed).ok_or(NO_ANSWER)?;
-            visited += 1;
-            visit(GroupRow {
+            let row = GroupRow {
                 name: parsed,
                 info: GroupInfo {
                     id,
@@ -158,7 +191,14 @@ impl<C: Connect> RServer<C> {
                 created: row.created,
                 creator: &row.creator,
                 description: &row.description,
-            });
+            };
+            if let Some((since, changes)) = &mut changes
+                && !changes.look(&row, *since, now)
+            {
+                continue;
+            }
+            visited += 1;
+            visit(row);
         }
         cursor.finish();
         Ok(())

@@ -1,7 +1,8 @@
 //! The list of a server's groups, as it was at one moment.
 //!
 //! Fetched in one round trip: LIST ACTIVE, and where they are there LIST NEWSGROUPS and LIST ACTIVE.TIMES.  Lines that are no
-//! good are left out, and of a list that is too long what is too much.
+//! good are left out, and of a list that is too long what is too much.  Of a server with LIST ACTIVE.MODTIME
+//! (docs/active-modtime.md) it is brought up to date by the lines that changed, which do not tell of groups that are gone.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -22,17 +23,31 @@ const PIECE_OCTETS: usize = 64 << 10;
 /// The longest description that is kept, octets.
 const DESCRIPTION_OCTETS_MAX: usize = 512;
 
+/// Of so many new groups at most it is asked what they are about; where there are more, the whole list is fetched.
+const NEW_GROUPS_MAX: usize = 200;
+
+/// The names that one command asks for have so many octets at most: a line of 512 has room for them.
+const ARGUMENT_OCTETS_MAX: usize = 480;
+
 /// The longest name of a group's maker that is kept, octets.
 const CREATOR_OCTETS_MAX: usize = 256;
 
 #[derive(Debug)]
 pub(super) struct Listing {
-    pub(super) rows: BTreeMap<Box<str>, Row>,
+    /// Shared with the list after it, if nothing has changed.
+    pub(super) rows: Arc<BTreeMap<Box<str>, Row>>,
     /// The lines of LIST ACTIVE.
     pub(super) active: Vec<Bytes>,
     /// When it was taken; none: longer ago than the process lives.
     pub(super) taken: Option<Instant>,
+    /// When the last one was taken that had been fetched whole.
+    whole: Option<Instant>,
+    /// From when on changes count, as the server's DATE said it; none: it does not tell them.
+    moment: Option<Moment>,
 }
+
+/// A time as DATE says it.
+type Moment = [u8; 14];
 
 /// What is listed of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,6 +103,40 @@ fn named(line: &[u8]) -> Option<(&str, &[u8])> {
     Some((std::str::from_utf8(name).ok()?, rest.trim_ascii()))
 }
 
+/// Takes what DATE says.
+async fn moment_of<Io>(client: &mut Client<Io>) -> Result<Option<Moment>, ClientError>
+where
+    Io: AsyncRead + AsyncWrite + Unpin,
+{
+    let code = client.reply("DATE").await?;
+    let said = client.text().trim_ascii();
+    let said = Some(said).filter(|said| code == 111 && said.iter().all(u8::is_ascii_digit));
+    Ok(said.and_then(|said| said.try_into().ok()))
+}
+
+/// Whether a server tells which lines of its list have changed.
+fn tells_changes<Io>(client: &Client<Io>) -> bool
+where
+    Io: AsyncRead + AsyncWrite + Unpin,
+{
+    client.capabilities().has_with("LIST", "ACTIVE.MODTIME")
+}
+
+/// The arguments that ask for some groups alone, each no longer than a command may have; names that are too long for one are in none.
+pub(super) fn together<'n>(names: impl Iterator<Item = &'n str>) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for name in names.filter(|name| name.len() <= ARGUMENT_OCTETS_MAX) {
+        match all.last_mut() {
+            Some(last) if last.len() + 1 + name.len() <= ARGUMENT_OCTETS_MAX => {
+                last.push(',');
+                last.push_str(name);
+            }
+            _ => all.push(name.to_owned()),
+        }
+    }
+    all
+}
+
 /// Takes the lines of a list, if there is one.
 async fn lines_of<Io>(
     client: &mut Client<Io>,
@@ -107,6 +156,39 @@ where
     Ok(None)
 }
 
+/// Takes what groups are about, and when they were made.
+async fn described<Io>(
+    client: &mut Client<Io>,
+    rows: &mut BTreeMap<Box<str>, Row>,
+) -> Result<(), ClientError>
+where
+    Io: AsyncRead + AsyncWrite + Unpin,
+{
+    let describing = lines_of(client, "LIST NEWSGROUPS", |line| {
+        if let Some((name, rest)) = named(line)
+            && let Some(row) = rows.get_mut(name)
+        {
+            row.description = text_of(rest, DESCRIPTION_OCTETS_MAX);
+        }
+    });
+    describing.await?;
+    let dating = lines_of(client, "LIST ACTIVE.TIMES", |line| {
+        if let Some((name, rest)) = named(line)
+            && let Some(row) = rows.get_mut(name)
+        {
+            let end = rest.iter().position(u8::is_ascii_whitespace);
+            let (time, creator) = rest.split_at(end.unwrap_or(rest.len()));
+            row.created = UnixTime(parse_number(time).map_or(0, u64::from));
+            let creator = creator.trim_ascii();
+            if !creator.is_empty() && !creator.contains(&b' ') {
+                row.creator = text_of(creator, CREATOR_OCTETS_MAX);
+            }
+        }
+    });
+    dating.await?;
+    Ok(())
+}
+
 impl Listing {
     /// Asks for it.
     pub(super) async fn fetch<Io>(
@@ -116,9 +198,17 @@ impl Listing {
     where
         Io: AsyncRead + AsyncWrite + Unpin,
     {
+        let tells_changes = tells_changes(client);
+        if tells_changes {
+            client.command(&[b"DATE"])?;
+        }
         client.command(&[b"LIST", b"ACTIVE"])?;
         client.command(&[b"LIST", b"NEWSGROUPS"])?;
         client.command(&[b"LIST", b"ACTIVE.TIMES"])?;
+        let moment = match tells_changes {
+            true => moment_of(client).await?,
+            false => None,
+        };
         let mut rows = BTreeMap::new();
         let refused = lines_of(client, "LIST ACTIVE", |line| {
             if rows.len() < groups_max
@@ -130,33 +220,101 @@ impl Listing {
         if let Some(code) = refused.await? {
             return Err(client.refused("LIST ACTIVE", code));
         }
-        let describing = lines_of(client, "LIST NEWSGROUPS", |line| {
-            if let Some((name, rest)) = named(line)
-                && let Some(row) = rows.get_mut(name)
-            {
-                row.description = text_of(rest, DESCRIPTION_OCTETS_MAX);
-            }
-        });
-        describing.await?;
-        let dating = lines_of(client, "LIST ACTIVE.TIMES", |line| {
-            if let Some((name, rest)) = named(line)
-                && let Some(row) = rows.get_mut(name)
-            {
-                let end = rest.iter().position(u8::is_ascii_whitespace);
-                let (time, creator) = rest.split_at(end.unwrap_or(rest.len()));
-                row.created = UnixTime(parse_number(time).map_or(0, u64::from));
-                let creator = creator.trim_ascii();
-                if !creator.is_empty() && !creator.contains(&b' ') {
-                    row.creator = text_of(creator, CREATOR_OCTETS_MAX);
-                }
-            }
-        });
-        dating.await?;
+        described(client, &mut rows).await?;
+        let whole = Some(Instant::now());
         Ok(Self {
-            active: active_of(&rows),
-            rows,
-            taken: Some(Instant::now()),
+            moment,
+            whole,
+            ..Self::of(rows, whole)
         })
+    }
+
+    /// Asks for what has changed since this one; none: the whole has to be asked for.
+    pub(super) async fn fetch_changes<Io>(
+        &self,
+        client: &mut Client<Io>,
+        groups_max: usize,
+    ) -> Result<Option<Self>, ClientError>
+    where
+        Io: AsyncRead + AsyncWrite + Unpin,
+    {
+        const DOING: &str = "LIST ACTIVE.MODTIME";
+        let Some(since) = self.moment.filter(|_| tells_changes(client)) else {
+            return Ok(None);
+        };
+        client.command(&[b"DATE"])?;
+        client.command(&[b"LIST", b"ACTIVE.MODTIME", &since])?;
+        let moment = moment_of(client).await?;
+        let (mut changed, mut new) = (BTreeMap::new(), BTreeMap::<Box<str>, Row>::new());
+        let refused = lines_of(client, DOING, |line| {
+            let Some((name, row)) = active_line(line) else {
+                return;
+            };
+            match self.rows.get(name.as_str()) {
+                Some(before) => {
+                    let row = Row {
+                        created: before.created,
+                        creator: before.creator.clone(),
+                        description: before.description.clone(),
+                        ..row
+                    };
+                    if row != *before {
+                        changed.insert(name.as_str().into(), row);
+                    }
+                }
+                None if self.rows.len() + new.len() < groups_max => {
+                    new.insert(name.as_str().into(), row);
+                }
+                None => {}
+            }
+        });
+        if refused.await?.is_some() || new.len() > NEW_GROUPS_MAX {
+            return Ok(None);
+        }
+        for names in together(new.keys().map(|name| &**name)) {
+            client.command(&[b"LIST", b"NEWSGROUPS", names.as_bytes()])?;
+            client.command(&[b"LIST", b"ACTIVE.TIMES", names.as_bytes()])?;
+            described(client, &mut new).await?;
+        }
+        let taken = Some(Instant::now());
+        let is_same = changed.is_empty() && new.is_empty();
+        let listing = if is_same {
+            Self {
+                rows: Arc::clone(&self.rows),
+                active: self.active.clone(),
+                ..Self::of(BTreeMap::new(), taken)
+            }
+        } else {
+            let mut rows = (*self.rows).clone();
+            rows.extend(changed);
+            rows.extend(new);
+            Self::of(rows, taken)
+        };
+        Ok(Some(Self {
+            moment,
+            whole: self.whole,
+            ..listing
+        }))
+    }
+
+    fn of(rows: BTreeMap<Box<str>, Row>, taken: Option<Instant>) -> Self {
+        Self {
+            active: active_of(&rows),
+            rows: Arc::new(rows),
+            taken,
+            whole: None,
+            moment: None,
+        }
+    }
+
+    /// Whether it may be brought up to date, and need not be fetched whole, as that was done not as long ago as this.
+    pub(super) fn may_be_updated(&self, age: Duration) -> bool {
+        self.moment.is_some() && self.whole.is_some_and(|whole| whole.elapsed() < age)
+    }
+
+    /// Whether nothing in it differs from another.
+    pub(super) fn is_as(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.rows, &other.rows)
     }
 
     /// Whether it was taken not as long ago as this.
@@ -167,7 +325,7 @@ impl Listing {
     /// As it is kept over a restart: a line for each group.
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut out = String::new();
-        for (name, row) in &self.rows {
+        for (name, row) in &*self.rows {
             let Row {
                 low,
                 high,
@@ -201,11 +359,7 @@ impl Listing {
             };
             rows.insert(name.as_str().into(), row);
         }
-        Some(Self {
-            active: active_of(&rows),
-            rows,
-            taken: None,
-        })
+        Some(Self::of(rows, None))
     }
 
     /// The groups of several lists, each from the one that it is taken from.
@@ -219,12 +373,7 @@ impl Listing {
         let rows = rows.flat_map(|(at, rows)| rows.iter().map(move |(name, row)| (at, name, row)));
         let rows = rows.filter(|(at, name, _)| is_taken(*at, name));
         let rows = rows.map(|(_, name, row)| (name.clone(), row.clone()));
-        let rows: BTreeMap<_, _> = rows.take(groups_max).collect();
-        Self {
-            active: active_of(&rows),
-            rows,
-            taken: Some(Instant::now()),
-        }
+        Self::of(rows.take(groups_max).collect(), Some(Instant::now()))
     }
 }
 
@@ -261,18 +410,37 @@ mod tests {
             ("c.d".into(), row("c.d 0 1 =a.b")),
         ];
         let rows = BTreeMap::from(rows);
-        let listing = Listing {
-            active: active_of(&rows),
-            rows,
-            taken: Some(Instant::now()),
-        };
+        let listing = Listing::of(rows, Some(Instant::now()));
         let kept = Listing::decode(&listing.encode(), 9).unwrap();
         assert_eq!((&kept.rows, &kept.active), (&listing.rows, &listing.active));
         assert!(!kept.is_younger(Duration::MAX));
+        assert!(
+            !kept.may_be_updated(Duration::MAX),
+            "nobody knows since when"
+        );
         assert_eq!(Listing::decode(&listing.encode(), 1).unwrap().rows.len(), 1);
         for bad in ["a.b 5 2 m 77 me", "a..b 5 2 m 77 me x", "a.b 5 2 m x me x"] {
             assert!(Listing::decode(bad.as_bytes(), 9).is_none(), "{bad}");
         }
+    }
+
+    #[test]
+    fn names_are_asked_for_together_as_far_as_a_line_goes() {
+        let long = [
+            "a".repeat(240),
+            "b".repeat(239),
+            "c".repeat(481),
+            "d".repeat(480),
+        ];
+        let names = ["x.y", "x.z"]
+            .into_iter()
+            .chain(long.iter().map(String::as_str));
+        let lengths = |names| together(names).iter().map(String::len).collect::<Vec<_>>();
+        assert_eq!(together(["x.y", "x.z"].into_iter()), ["x.y,x.z"]);
+        assert_eq!(
+            lengths(Box::new(names) as Box<dyn Iterator<Item = &str>>),
+            [248, 239, 480]
+        );
     }
 
     #[test]

@@ -23,8 +23,8 @@ use std::time::Duration;
 
 use newsreel_host::Clock;
 use newsreel_net::client::{Connect, Pool};
-use newsreel_service::ServiceError;
 use newsreel_service::posting::{IdMaker, PostingConfig};
+use newsreel_service::{LastChanges, ServiceError};
 use newsreel_wire::{GroupId, GroupName, MessageId, UnixTime};
 use parking_lot::Mutex;
 
@@ -50,6 +50,8 @@ pub struct RemoteSettings {
     pub groups_max: usize,
     /// How old the list of groups may be when a new listing begins.
     pub list_refresh: Duration,
+    /// After how long it is fetched whole from a server that tells what has changed of it, which groups that are gone are not.
+    pub list_whole: Duration,
     /// How long a server is not asked again for a message-id that it does not have.
     pub missing_refresh: Duration,
     /// What a post must be before it is sent on.
@@ -66,6 +68,8 @@ pub struct RServer<C: Connect> {
     common: Arc<Common>,
     /// The list of all groups.
     merged: Mutex<Option<Merged>>,
+    /// When each group's line in it was seen to be another than before.
+    changes: Mutex<LastChanges>,
 }
 
 impl<C: Connect> fmt::Debug for RServer<C> {
@@ -105,6 +109,7 @@ impl<C: Connect> RServer<C> {
             routes: Routes::new(routes),
             common,
             merged: Mutex::default(),
+            changes: Mutex::default(),
         }
     }
 

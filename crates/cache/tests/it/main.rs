@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod cached;
+mod lists;
 mod posting;
 mod prefetch;
 mod several;
@@ -79,6 +80,7 @@ fn server(scripts: &[Script]) -> RServer<Scripted> {
         article_octets_max: 1000,
         groups_max: 2,
         list_refresh: minute,
+        list_whole: 10 * minute,
         missing_refresh: minute,
         posting: PostingConfig::default(),
         host: "here.example".to_owned(),

@@ -17,6 +17,10 @@ pub(crate) struct Toy {
     pub(crate) marks: Option<(u64, u64)>,
     /// Lines of the list beside that of the group.
     pub(crate) listed: &'static str,
+    /// It tells what has changed of the list: these lines.
+    pub(crate) changed: Option<&'static str>,
+    /// The seconds of what it says the time is.
+    pub(crate) seconds: u32,
     /// There is no such group.
     pub(crate) is_without_group: bool,
     /// It ends each connection.
@@ -86,7 +90,27 @@ impl Toy {
         let article =
             |code: u16, number: u64, wire: &str| format!("{code} {number} {}\r\n", id_of(wire));
         match *words {
-            ["CAPABILITIES"] => "101 list\r\nVERSION 2\r\nREADER\r\nOVER MSGID\r\n.\r\n".to_owned(),
+            ["CAPABILITIES"] => {
+                let list = self
+                    .changed
+                    .map_or("", |_| "LIST ACTIVE ACTIVE.MODTIME\r\n");
+                format!("101 list\r\nVERSION 2\r\nREADER\r\nOVER MSGID\r\n{list}.\r\n")
+            }
+            ["DATE"] => {
+                self.seconds += 1;
+                format!("111 202601010000{:02}\r\n", self.seconds)
+            }
+            ["LIST", "ACTIVE.MODTIME", _] => match self.changed {
+                Some("503") => "503 not now\r\n".to_owned(),
+                Some(lines) => format!("215 changed\r\n{lines}.\r\n"),
+                None => "501 what?\r\n".to_owned(),
+            },
+            ["LIST", "NEWSGROUPS", names] if self.changed.is_some() => {
+                format!("215 list\r\n{names}\tWhat is new\r\n.\r\n")
+            }
+            ["LIST", "ACTIVE.TIMES", names] if self.changed.is_some() => {
+                format!("215 list\r\n{names} 1767225600 them\r\n.\r\n")
+            }
             ["GROUP" | "LISTGROUP", ..] | ["LIST", "ACTIVE", _] if self.is_without_group => {
                 "411 none\r\n".to_owned()
             }

@@ -1,0 +1,135 @@
+//! The list of groups, brought up to date by what a server tells has changed of it.
+
+use std::time::Duration;
+
+use newsreel_service::{GroupCursor, GroupSelect, NewsService as _};
+use newsreel_wire::{GroupName, UnixTime};
+
+use crate::cached::{REFRESH_S, Rig, rig};
+
+/// The lines of a listing that begins now.
+async fn listed(rig: &Rig, changed_since: Option<u64>) -> Vec<String> {
+    let select = GroupSelect {
+        changed_since: changed_since.map(UnixTime),
+        ..GroupSelect::default()
+    };
+    let (mut cursor, mut rows) = (GroupCursor::default(), Vec::new());
+    while !cursor.is_done() {
+        let mut visit = |row: newsreel_service::GroupRow<'_>| {
+            let (name, info) = (row.name.as_str(), row.info);
+            let (high, low, created) = (info.high, info.low, row.created.0);
+            rows.push(format!("{name} {high} {low} {} {created}", row.status));
+        };
+        let asking = rig.here.groups(select, &mut cursor, 1, &mut visit);
+        asking.await.unwrap();
+    }
+    rows
+}
+
+const WHOLE: [&str; 4] = [
+    "DATE",
+    "LIST ACTIVE",
+    "LIST NEWSGROUPS",
+    "LIST ACTIVE.TIMES",
+];
+
+/// The list of fifty thousand groups is two megabytes; what has changed of it in ten minutes is a few lines.
+#[tokio::test(start_paused = true)]
+async fn only_what_has_changed_is_asked_for_where_the_server_tells_it() {
+    let rig = rig(5, REFRESH_S);
+    let later = async || tokio::time::advance(Duration::from_secs(61)).await;
+    {
+        let mut toy = rig.to.0.lock();
+        toy.listed = "alt.one 7 1 y\r\nalt.two 9 1 y\r\n";
+        toy.changed = Some("alt.two 11 2 m\r\nalt.three 1 1 y\r\nmisc.test 5 1 y\r\n");
+    }
+    let first = ["alt.one 7 1 y 0", "alt.two 9 1 y 0", "misc.test 5 1 y 0"];
+    assert_eq!(listed(&rig, None).await, first);
+    assert_eq!(rig.to.asked(), WHOLE);
+    assert_eq!(listed(&rig, None).await, first);
+    assert_eq!(rig.to.asked(), [""; 0]);
+    later().await;
+    let second = [
+        "alt.one 7 1 y 0",
+        "alt.three 1 1 y 1767225600",
+        "alt.two 11 2 m 0",
+        "misc.test 5 1 y 0",
+    ];
+    assert_eq!(listed(&rig, None).await, second);
+    let asked = [
+        "DATE",
+        "LIST ACTIVE.MODTIME 20260101000001",
+        "LIST NEWSGROUPS alt.three",
+        "LIST ACTIVE.TIMES alt.three",
+    ];
+    assert_eq!(rig.to.asked(), asked);
+    // Nothing new: it goes on from where the last one ended.
+    later().await;
+    assert_eq!(listed(&rig, None).await, second);
+    let asked = ["DATE", "LIST ACTIVE.MODTIME 20260101000002"];
+    assert_eq!(rig.to.asked(), asked);
+    // What the server cannot tell is asked for whole, and groups that are gone are gone then.
+    rig.to.0.lock().changed = Some("503");
+    later().await;
+    assert_eq!(listed(&rig, None).await, first);
+    let asked = [&asked[..1], &["LIST ACTIVE.MODTIME 20260101000003"], &WHOLE].concat();
+    assert_eq!(rig.to.asked(), asked);
+}
+
+/// Changes do not tell of a group that is gone: the list is fetched whole from time to time, and when one is missed.
+#[tokio::test(start_paused = true)]
+async fn a_group_that_is_gone_leaves_the_list_that_is_brought_up_to_date() {
+    let rig = rig(5, REFRESH_S);
+    let after = async |seconds| {
+        tokio::time::advance(Duration::from_secs(seconds)).await;
+        listed(&rig, None).await.len()
+    };
+    {
+        let mut toy = rig.to.0.lock();
+        (toy.listed, toy.changed) = ("alt.one 7 1 y\r\n", Some(""));
+    }
+    assert_eq!(after(0).await, 2);
+    rig.to.0.lock().listed = "";
+    assert_eq!((after(61).await, after(61).await), (2, 2));
+    assert_eq!(after(600).await, 1, "ten minutes after the first one");
+    // One that is asked for and is not there is missed at once.
+    rig.to.0.lock().listed = "alt.one 7 1 y\r\n";
+    assert_eq!(after(600).await, 2);
+    {
+        let mut toy = rig.to.0.lock();
+        (toy.listed, toy.is_without_group) = ("", true);
+    }
+    let name = GroupName::parse(b"alt.one").unwrap();
+    assert!(rig.here.group(name).await.unwrap().is_none());
+    rig.to.asked();
+    assert_eq!(after(61).await, 1);
+    assert_eq!(rig.to.asked(), WHOLE);
+}
+
+/// Readers, and caches in front of this one, are told what has changed as well: every line that they were not shown, perhaps
+/// one twice.
+#[tokio::test(start_paused = true)]
+async fn what_has_changed_is_told_on() {
+    let rig = rig(5, REFRESH_S);
+    rig.to.0.lock().listed = "alt.one 7 1 y\r\n";
+    let now = || rig.here.now().0;
+    let begun = now();
+    assert_eq!(listed(&rig, Some(begun)).await.len(), 2);
+    rig.clock.advance(Duration::from_secs(10));
+    assert_eq!(listed(&rig, Some(begun + 1)).await, [""; 0]);
+    rig.to.0.lock().listed = "alt.one 8 1 y\r\n";
+    let shown = now();
+    assert_eq!(
+        listed(&rig, None).await[0],
+        "alt.one 7 1 y 0",
+        "shown to somebody"
+    );
+    rig.clock.advance(Duration::from_secs(60));
+    tokio::time::advance(Duration::from_secs(61)).await;
+    assert_eq!(listed(&rig, Some(shown)).await, ["alt.one 8 1 y 0"]);
+    assert_eq!(
+        listed(&rig, Some(now() + 1)).await.len(),
+        2,
+        "from a time to come"
+    );
+}

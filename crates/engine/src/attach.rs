@@ -18,8 +18,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use newsreel_service::{Completion, Connection, ConnectionId, Outcome, Reject};
 use newsreel_store::{
-    Alone, Blocking, BufferReader, Chosen, RecordScan, RuleSubject, ScanRange, Scanned, Want,
-    open_alone,
+    Alone, Blocking, BufferReader, Chosen, ReadError, RecordScan, RuleSubject, ScanRange, Scanned,
+    Want, open_alone,
 };
 use newsreel_wire::article::{self, ArticleFacts, Headers, Known};
 use newsreel_wire::{
@@ -160,9 +160,12 @@ impl Walk {
         let read = self
             .reader
             .read(token, Want::Whole, Blocking::Yes, &mut memory);
-        match read {
-            Ok(_) => format!("the article {text} is damaged"),
-            Err(why) => format!("the article {text}: {why}"),
+        match (read, self.reader.file_of(token)) {
+            (Err(ReadError::Corrupt { what, .. }), Some(file)) => {
+                format!("{}: {what}", file.display())
+            }
+            (Ok(_), _) => format!("the article {text} is damaged"),
+            (Err(why), _) => format!("the article {text}: {why}"),
         }
     }
 

@@ -492,6 +492,10 @@ async fn a_file_without_xref_has_the_number_that_is_its_name() {
         report.damaged,
     );
     assert_eq!(told, (3, 1, 0, 1), "{report:?}");
+    assert_eq!(
+        report.places,
+        ["/elsewhere: /elsewhere/misc/other/7: it has no header block of an article"]
+    );
     let numbers = async |group: &str| {
         let lines = world.lines(group).await;
         let number = |line: &String| line.split('\t').next().unwrap().to_owned();

@@ -15,6 +15,7 @@ use newsreel_wire::article::{Headers, Known};
 use newsreel_wire::{
     BufferId, GroupName, IdHash, Position, Sequence, SetId, Token, TokenParts, UnixTime, xref,
 };
+use parking_lot::Mutex;
 
 use super::CATALOGUE;
 use super::lying::{is_like_an_article, read_front, to_wire};
@@ -36,6 +37,8 @@ pub(crate) struct Loose {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
     name: String,
+    /// The file to which a walk came last, and its place there.
+    last: Mutex<(Position, PathBuf)>,
 }
 
 impl Loose {
@@ -46,6 +49,7 @@ impl Loose {
             disk: Arc::clone(disk),
             dir: dir.to_path_buf(),
             name: name.to_string_lossy().into_owned(),
+            last: Mutex::default(),
         };
         let mut dirs = vec![loose.dir.clone()];
         while let Some(dir) = dirs.pop() {
@@ -211,12 +215,21 @@ impl BufferReader for Loose {
 
     fn read(
         &self,
-        _: &Token,
+        token: &Token,
         _: Want,
         _: Blocking,
         _: &mut Vec<u8>,
     ) -> std::result::Result<Stored, ReadError> {
-        Err(ReadError::Gone)
+        Err(ReadError::Corrupt {
+            buffer: BufferId(0),
+            offset: token.position().offset(),
+            what: "it has no header block of an article",
+        })
+    }
+
+    fn file_of(&self, token: &Token) -> Option<PathBuf> {
+        let last = self.last.lock();
+        (last.0 == token.position()).then(|| last.1.clone())
     }
 
     fn verify(
@@ -300,6 +313,7 @@ impl RecordScan for LooseScan {
         }
         self.octets_read += self.text.len() as u64;
         self.count += 1;
+        *self.loose.last.lock() = (self.at(), path);
         let head = Headers::scan_stored(&self.text).ok();
         let head_len = head
             .as_ref()

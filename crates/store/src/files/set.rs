@@ -199,7 +199,8 @@ impl FileSet {
         };
         let name = &cards.name;
         let why = format!(
-            "{}: {what}; articles whose cards were there are not served until `newsreel store scrub {name}` beside              the server, or the server's own scrub, has made the cards again from the articles' files, which are left as they are",
+            "{}: {what}; articles whose cards were there are not served until `newsreel store scrub {name}` beside \
+             the server, or the server's own scrub, has made the cards again from the articles' files, which are left as they are",
             lost::TOLD
         );
         if !cards.read_only {

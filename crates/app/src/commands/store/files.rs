@@ -166,7 +166,9 @@ fn walk_one(
                 let position = token.position();
                 let text = TokenText { name, position }.to_string();
                 if !sound {
-                    totals.damage(format!("the article {text} is damaged"));
+                    let file = reader.file_of(&token);
+                    let file = file.map_or(String::new(), |file| format!(", {},", file.display()));
+                    totals.damage(format!("the article {text}{file} is damaged"));
                 }
                 totals.articles += 1;
                 totals.octets += found.article.len() as u64;

@@ -47,11 +47,6 @@ impl<K: Clone + Eq + Hash, V: Dues> Kept<K, V> {
         self.entries.get(key).map_or(0, |entry| entry.connections)
     }
 
-    /// What a key has run up, if it has anything here.
-    pub(crate) fn dues_mut(&mut self, key: &K) -> Option<&mut V> {
-        Some(&mut self.entries.get_mut(key)?.dues)
-    }
-
     /// One more connection; what its key has run up.
     pub(crate) fn come(&mut self, key: K, nothing: impl FnOnce() -> V) -> &mut V {
         let entry = self.entries.entry(key).or_insert_with(|| Entry {
@@ -59,6 +54,20 @@ impl<K: Clone + Eq + Hash, V: Dues> Kept<K, V> {
             dues: nothing(),
         });
         entry.connections += 1;
+        &mut entry.dues
+    }
+
+    /// What a key has run up without any connection.
+    pub(crate) fn note(&mut self, key: K, nothing: impl FnOnce() -> V) -> &mut V {
+        let gone = &mut self.gone;
+        let entry = self.entries.entry(key);
+        let entry = entry.or_insert_with_key(|key| {
+            gone.push_back(key.clone());
+            Entry {
+                connections: 0,
+                dues: nothing(),
+            }
+        });
         &mut entry.dues
     }
 

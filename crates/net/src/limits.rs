@@ -44,6 +44,9 @@ const SECONDS_AT_ONCE: u64 = 2;
 /// Refusals in a second after which a network floods: who is refused so often does not mean to be let in.
 pub const FLOOD_REFUSALS: u32 = 200;
 
+/// ... and the second.
+const COUNTED_FOR: Duration = Duration::from_secs(1);
+
 /// How fast connections come from a network.
 #[derive(Debug)]
 struct Comers {
@@ -55,14 +58,14 @@ struct Comers {
 
 impl Dues for Comers {
     fn are_paid(&self, now: Instant) -> bool {
-        self.pace.is_paid(now)
+        self.pace.is_paid(now) && (self.refused == 0 || now - self.since >= COUNTED_FOR)
     }
 }
 
 impl Comers {
     /// Why one more that came is not let in: for this, or by now for more.
     fn refuse(&mut self, why: Refusal, now: Instant) -> Refusal {
-        if now - self.since >= Duration::from_secs(1) {
+        if now - self.since >= COUNTED_FOR {
             (self.since, self.refused) = (now, 0);
         }
         self.refused += 1;
@@ -161,32 +164,30 @@ pub struct LimitsSnapshot {
 impl State {
     /// Counts one more, of a network where those are counted.
     fn admit(&mut self, network: Option<IpAddr>) -> Result<(), Refusal> {
-        if self.open >= self.total_max {
-            return Err(Refusal::Total);
-        }
+        let is_full = self.open >= self.total_max;
         if let Some(key) = network {
             let (most, now) = (self.per_address_max, Instant::now());
             let per_s: u64 = self.per_s_per_address_max.into();
+            let nobody = || Comers {
+                pace: Bucket::new(per_s),
+                refused: 0,
+                since: now,
+            };
             self.networks.tidy(now);
-            let is_full = self.networks.connections(&key) as usize >= most;
-            // A first one is let in.
-            if let Some(comers) = self.networks.dues_mut(&key) {
-                if is_full {
-                    return Err(comers.refuse(Refusal::Address, now));
-                }
-                if !comers.pace.take(per_s, per_s * SECONDS_AT_ONCE, now) {
-                    return Err(comers.refuse(Refusal::Rate, now));
-                }
+            let has_most = self.networks.connections(&key) as usize >= most;
+            let comers = self.networks.note(key, nobody);
+            if is_full {
+                return Err(comers.refuse(Refusal::Total, now));
             }
-            self.networks.come(key, || {
-                let mut pace = Bucket::new(per_s);
-                pace.spend(1, now);
-                Comers {
-                    pace,
-                    refused: 0,
-                    since: now,
-                }
-            });
+            if has_most {
+                return Err(comers.refuse(Refusal::Address, now));
+            }
+            if !comers.pace.take(per_s, per_s * SECONDS_AT_ONCE, now) {
+                return Err(comers.refuse(Refusal::Rate, now));
+            }
+            self.networks.come(key, nobody);
+        } else if is_full {
+            return Err(Refusal::Total);
         }
         self.open += 1;
         Ok(())
@@ -374,18 +375,28 @@ mod tests {
         assert_eq!(limits.state.lock().networks.len(), (0, 0));
     }
 
-    /// Who has as many connections as there may be, and does not cease to open more, floods too.
+    /// Who does not cease to come floods, whatever it is refused for: as many as there may be of it, or of all.
     #[tokio::test(start_paused = true)]
-    async fn who_is_full_and_goes_on_floods() {
-        let limits = limits(1000, 2, true);
-        let _there = [(); 2].map(|()| limits.admit(from("192.0.2.1")).unwrap());
-        let why = || limits.admit(from("192.0.2.1")).unwrap_err();
-        for _ in 1..FLOOD_REFUSALS {
-            assert_eq!(why(), Refusal::Address);
+    async fn who_is_refused_and_goes_on_floods() {
+        for (total, who, refusal) in [
+            (1000, "192.0.2.1", Refusal::Address),
+            (2, "192.0.2.1", Refusal::Total),
+            (2, "192.0.2.2", Refusal::Total),
+        ] {
+            let limits = limits(total, 2, true);
+            let there = [(); 2].map(|()| limits.admit(from("192.0.2.1")).unwrap());
+            let why = || limits.admit(from(who)).unwrap_err();
+            for _ in 1..FLOOD_REFUSALS {
+                assert_eq!(why(), refusal);
+            }
+            assert_eq!(why(), Refusal::Flood);
+            tokio::time::advance(Duration::from_secs(1)).await;
+            assert_eq!(why(), refusal);
+            drop(there);
+            tokio::time::advance(Duration::from_secs(1)).await;
+            limits.state.lock().networks.tidy(Instant::now());
+            assert_eq!(limits.state.lock().networks.len(), (0, 0));
         }
-        assert_eq!(why(), Refusal::Flood);
-        tokio::time::advance(Duration::from_secs(1)).await;
-        assert_eq!(why(), Refusal::Address);
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub use facts::{BufferFacts, Oldest, PlannedBuffer};
 pub use files::CATALOGUE_OCTETS;
 pub use files::card::NAME_OCTETS_MAX;
 pub use files::folder::COLLISIONS_MAX;
-pub use files::loose::{DEPTH_MAX, ORDERED_AT_ONCE};
+pub use files::loose::{LINKS_MAX, ORDERED_AT_ONCE};
 pub use files::lost::FRONTS_MAX;
 pub use files::removal::REFUSED_MAX;
 pub use files::restore::Cards;

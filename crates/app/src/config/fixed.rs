@@ -521,9 +521,9 @@ fn of_buffers() -> Vec<Fixed> {
             "some tens of MB; before that they are in the order in which they were written",
         ),
         row(
-            "Directories one in the other in which files without cards are looked for",
-            newsreel_store::DEPTH_MAX.to_string(),
-            "symbolic links may lead in a circle; the names of groups are shorter",
+            "Symbolic links to directories behind which files without cards are looked for",
+            format!("{} of them", newsreel_store::LINKS_MAX),
+            "each place once, however many links lead there; those beyond it are not followed",
         ),
         row(
             "Message-ids that `store list` looks at to count articles",

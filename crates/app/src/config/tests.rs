@@ -350,7 +350,7 @@ fn every_key_and_section_is_explained() {
     assert_eq!(
         error.to_string(),
         "no key \"listen.adresses\"; did you mean listen.addresses? [listen] has addresses, tls_addresses, drain_s, backlog, \
-         keepalive_s, connections_max, loopback_unlimited, connections_per_address_max"
+         keepalive_s, connections_max, loopback_unlimited, connections_per_address_max, connections_per_s_per_address_max"
     );
     let error = explain("backlog", &config).unwrap_err();
     assert_eq!(

@@ -510,3 +510,44 @@ async fn segments_that_tell_nothing_of_themselves_are_told_and_left_alone() {
     );
     assert_eq!(content(world.disk.as_ref(), &newest), before);
 }
+
+/// Somebody's file had the name of a segment to come: it was written into, and what was acknowledged lay in a file of which the log said
+/// that it may be removed; or it had the articles of another segment, and was set aside and forgotten.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_with_the_name_of_a_segment_to_come_is_left_alone() {
+    let world = World::new(segments(|set| set.keep_octets = Some(1 << 30)));
+    assert_eq!(feed(&world, 0, 100).await, [Outcome::Accepted; 100]);
+    let newest = cycle_of(&world, 99);
+    let name = |ahead: u32| format!("{:08}.seg", newest + ahead);
+    let world = between_runs(world, |disk| {
+        for (ahead, octet) in [(1, 0), (2, 1)] {
+            let path = Path::new(DIR).join(name(ahead));
+            let file = disk.open(&path, OpenMode::CreateNew).unwrap();
+            file.write_at(&vec![octet; 1 << 20], 0).unwrap();
+            file.sync_all().unwrap();
+        }
+        let path = |name: &str| Path::new(DIR).join(name);
+        disk.rename(&path("00000001.seg"), &path(&name(4))).unwrap();
+    });
+    let before: Vec<_> = [1, 2, 4]
+        .map(|ahead| content(world.disk.as_ref(), &name(ahead)))
+        .into();
+    // Put there while it runs.
+    let late = Path::new(DIR).join(name(5));
+    let file = world.disk.open(&late, OpenMode::CreateNew).unwrap();
+    file.write_at(b"somebody's", 0).unwrap();
+    file.sync_all().unwrap();
+    assert_eq!(feed(&world, 100, 100).await, [Outcome::Accepted; 100]);
+    let all: Vec<usize> = (0..200).collect();
+    let mut world = world;
+    for _ in 0..2 {
+        assert_eq!(alive(&world, 200).await, all);
+        let after: Vec<_> = [1, 2, 4]
+            .map(|ahead| content(world.disk.as_ref(), &name(ahead)))
+            .into();
+        assert!(after == before, "{:?}", files(world.disk.as_ref()));
+        assert_eq!(content(world.disk.as_ref(), &name(5)), b"somebody's");
+        world = between_runs(world, |_| ());
+    }
+    assert!(cycle_of(&world, 199) > newest + 5);
+}

@@ -121,6 +121,11 @@ pub trait Disk: Send + Sync + Debug {
     /// directories.  Far cheaper than syncing many small files one by one.
     fn sync_file_system(&self, dir: &Path) -> Result<()>;
 
+    /// A path without symbolic links and dots: the same for all that lead to one file or directory.
+    fn canonical(&self, path: &Path) -> Result<PathBuf> {
+        Ok(path.to_path_buf())
+    }
+
     /// Which file system holds a directory: the same number for all of one.
     fn file_system(&self, _dir: &Path) -> Result<u64> {
         Ok(0)

@@ -278,6 +278,10 @@ impl Disk for RealDisk {
             .map_err(|e| Error::from_io(Op::Stat, path, e))
     }
 
+    fn canonical(&self, path: &Path) -> Result<PathBuf> {
+        fs::canonicalize(path).map_err(|e| Error::from_io(Op::Stat, path, e))
+    }
+
     fn facts(&self, path: &Path) -> Result<Option<FileFacts>> {
         let facts = retry(|| rustix::fs::stat(path)).map_err(failed(Op::Stat, path))?;
         let is_file = rustix::fs::FileType::from_raw_mode(facts.st_mode).is_file();

@@ -107,8 +107,8 @@ pub struct Door {
     who: Who,
     grant: Arc<Grant>,
     place: Option<Place>,
-    /// Keys of SCRAM were asked for, and nothing was proved with them yet.
-    is_challenged: bool,
+    /// The keys of SCRAM that were asked for, if nothing was proved with them yet.
+    challenge: Option<Box<ScramKeys>>,
 }
 
 /// A login whose turn it is: until this is dropped no other of a network that has failed is judged.
@@ -161,7 +161,7 @@ impl Gate {
             who,
             grant,
             place,
-            is_challenged: false,
+            challenge: None,
         })
     }
 
@@ -194,7 +194,7 @@ impl Door {
             },
             grant: Arc::new(grant),
             place: None,
-            is_challenged: false,
+            challenge: None,
         }
     }
 
@@ -339,16 +339,27 @@ impl Door {
         let _attempt = self.attempt().await.ok_or(Login::Banned)?;
         let name = name.to_owned();
         let found = self.ask(move |logins| logins.scram(&name)).await;
-        self.is_challenged = found.is_some();
+        self.challenge = found.as_ref().map(|(keys, _)| Box::new(keys.clone()));
         found.ok_or(Login::Failed)
     }
 
     /// Lets in who has proved with keys of SCRAM to be a user; nobody has: that is answered late.
     pub async fn prove(&mut self, user: Option<User>) -> Login {
-        self.is_challenged = false;
-        match self.attempt().await {
-            Some(attempt) => self.judged(attempt, user).await,
-            None => Login::Banned,
+        let challenge = self.challenge.take();
+        let Some(attempt) = self.attempt().await else {
+            return Login::Banned;
+        };
+        let Some(user) = user else {
+            return self.judged(attempt, None).await;
+        };
+        // Who was removed or locked meanwhile, or has another password, has proved nothing any more.
+        let is_the_same = |keys: &ScramKeys| challenge.as_deref() == Some(keys);
+        match self.ask(move |logins| logins.scram(&user.name)).await {
+            Some((keys, user)) => {
+                let user = user.filter(|_| is_the_same(&keys));
+                self.judged(attempt, user).await
+            }
+            None => Login::Failed,
         }
     }
 
@@ -450,7 +461,7 @@ impl Door {
 impl Drop for Door {
     /// Who asks for keys and goes has failed: else it would cost nothing to ask.
     fn drop(&mut self) {
-        if self.is_challenged {
+        if self.challenge.is_some() {
             let Gate { counted, login, .. } = self.gate.as_ref();
             counted.failures.note(self.who.address, login);
         }
@@ -459,6 +470,7 @@ impl Drop for Door {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU8, Ordering};
     use std::time::Duration;
 
     use super::super::AccessConfig;
@@ -666,6 +678,45 @@ mod tests {
         let refused = all.iter().filter(|login| **login == Login::Banned).count();
         assert!((10..18).contains(&refused), "{all:?}");
         assert!(began.elapsed() <= TURN_WAIT_MAX + Duration::from_secs(16));
+    }
+
+    /// Who was locked between the challenge and the proof was let in.
+    #[tokio::test(start_paused = true)]
+    async fn what_is_proved_is_held_against_the_users_of_now() {
+        #[derive(Debug)]
+        struct Changing(AtomicU8);
+        impl Logins for Changing {
+            fn may_be_any(&self) -> bool {
+                true
+            }
+            fn check(&self, _: &LoginConfig, _: &Credentials) -> Result<Option<User>, String> {
+                Ok(None)
+            }
+            fn scram(&self, name: &str) -> Result<(ScramKeys, Option<User>), String> {
+                let (keys, _) = Names(&[]).scram(name)?;
+                let password = self.0.load(Ordering::Relaxed);
+                let stored = [password; 32];
+                Ok((
+                    ScramKeys { stored, ..keys },
+                    (password > 0).then(|| user(name)),
+                ))
+            }
+            fn vouched(&self, _: &str) -> Result<Option<User>, String> {
+                Ok(None)
+            }
+        }
+        for (becomes, login) in [(1, Login::In), (0, Login::Wrong), (2, Login::Wrong)] {
+            let users = Arc::new(Changing(AtomicU8::new(1)));
+            let config: AccessConfig = toml::from_str(RULES).unwrap();
+            let rules = Rules::parse(&config.access).unwrap();
+            let counted = Counted::new(Some(Arc::clone(&users) as Arc<dyn Logins>));
+            let gate = Gate::new(rules, LoginConfig::default(), counted, None);
+            let mut door = gate.enter(who("192.0.2.1")).unwrap();
+            let (_, proved) = door.scram("ada").await.unwrap();
+            users.0.store(becomes, Ordering::Relaxed);
+            assert_eq!(door.prove(proved).await, login, "{becomes}");
+            assert_eq!(door.user().is_some(), login == Login::In);
+        }
     }
 
     /// Asking for keys of SCRAM cost nothing, so that anybody could keep the threads busy that look users up.

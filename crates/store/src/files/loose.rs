@@ -28,8 +28,8 @@ use crate::records::placing::ARTICLE_OCTETS_MAX;
 /// So many files are brought into the order of their numbers at once.
 pub const ORDERED_AT_ONCE: usize = 1 << 16;
 
-/// Behind symbolic links so deep a path may be: they may lead in a circle.
-pub const DEPTH_MAX: usize = 64;
+/// So many symbolic links to directories are followed.
+pub const LINKS_MAX: usize = 1 << 12;
 
 /// A directory of such files.
 #[derive(Debug)]
@@ -39,6 +39,36 @@ pub(crate) struct Loose {
     name: String,
     /// The file to which a walk came last, and its place there.
     last: Mutex<(Position, PathBuf)>,
+}
+
+/// Directories that are still to be looked into.
+struct Dirs {
+    waiting: Vec<PathBuf>,
+    /// Where links led that were followed, and where the walk began: links may lead in a circle.
+    followed: Vec<PathBuf>,
+}
+
+impl Dirs {
+    fn new(disk: &dyn Disk, dir: &Path) -> Self {
+        Self {
+            waiting: vec![dir.to_path_buf()],
+            followed: disk.canonical(dir).into_iter().collect(),
+        }
+    }
+
+    /// A hierarchy behind a symbolic link, unless what it leads to is looked into anyway.
+    fn follow(&mut self, disk: &dyn Disk, path: PathBuf) {
+        let Ok(target) = disk.canonical(&path) else {
+            return;
+        };
+        let mut followed = self.followed.iter();
+        let is_known =
+            followed.any(|known| target.starts_with(known) || known.starts_with(&target));
+        if !is_known && self.followed.len() < LINKS_MAX && disk.list(&path).is_ok() {
+            self.followed.push(target);
+            self.waiting.push(path);
+        }
+    }
 }
 
 impl Loose {
@@ -51,9 +81,9 @@ impl Loose {
             name: name.to_string_lossy().into_owned(),
             last: Mutex::default(),
         };
-        let mut dirs = vec![loose.dir.clone()];
-        while let Some(dir) = dirs.pop() {
-            if !loose.files_in(&dir, &mut dirs)?.is_empty() {
+        let mut walk = Dirs::new(disk.as_ref(), dir);
+        while let Some(dir) = walk.waiting.pop() {
+            if !loose.files_in(&dir, &mut walk)?.is_empty() {
                 return Ok(Some(loose));
             }
         }
@@ -61,7 +91,7 @@ impl Loose {
     }
 
     /// The files in a directory that may have articles; those below it are added to what is still to be looked into.
-    fn files_in(&self, dir: &Path, dirs: &mut Vec<PathBuf>) -> Result<Vec<PathBuf>> {
+    fn files_in(&self, dir: &Path, walk: &mut Dirs) -> Result<Vec<PathBuf>> {
         let entries = match self.disk.list(dir) {
             Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
             entries => entries?,
@@ -70,12 +100,12 @@ impl Loose {
         for entry in entries {
             let path = dir.join(&entry.name);
             if entry.is_dir {
-                dirs.extend((entry.name != CATALOGUE).then_some(path));
+                walk.waiting
+                    .extend((entry.name != CATALOGUE).then_some(path));
             } else if is_like_an_article(&entry.name) {
                 files.push(path);
-            } else if path.components().count() < DEPTH_MAX && self.disk.list(&path).is_ok() {
-                // A hierarchy behind a symbolic link.
-                dirs.push(path);
+            } else {
+                walk.follow(self.disk.as_ref(), path);
             }
         }
         Ok(files)
@@ -83,12 +113,18 @@ impl Loose {
 
     /// All files with the times at which they were written, oldest first.
     fn by_time(&self) -> Result<Vec<(u64, u64, PathBuf)>> {
-        let (mut dirs, mut files) = (vec![self.dir.clone()], Vec::new());
-        while let Some(dir) = dirs.pop() {
-            for path in self.files_in(&dir, &mut dirs)? {
-                let written = self.disk.facts(&path)?.map(|facts| facts.modified);
+        let (mut walk, mut files) = (Dirs::new(self.disk.as_ref(), &self.dir), Vec::new());
+        while let Some(dir) = walk.waiting.pop() {
+            for path in self.files_in(&dir, &mut walk)? {
                 let number = number_of(&path).unwrap_or_default();
-                files.push((written.unwrap_or_default(), number, path));
+                let facts = self.disk.facts(&path).ok().flatten();
+                if facts.is_none() && self.disk.list(&path).is_ok() {
+                    // A link to a directory that has a name as files have.
+                    walk.follow(self.disk.as_ref(), path);
+                } else {
+                    // What cannot be read is told when its turn comes.
+                    files.push((facts.map_or(0, |facts| facts.modified), number, path));
+                }
             }
         }
         files.sort_unstable();
@@ -308,8 +344,9 @@ impl RecordScan for LooseScan {
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotAFile) => {
                 return Ok(Some(Scanned::Passed));
             }
-            Err(error) if error.is_medium() => self.text.clear(),
-            read => read?,
+            // It is told with its path, and those behind it come.
+            Err(_) => self.text.clear(),
+            Ok(()) => {}
         }
         self.octets_read += self.text.len() as u64;
         self.count += 1;
@@ -348,5 +385,56 @@ impl RecordScan for LooseScan {
 
     fn octets_read(&self) -> u64 {
         self.octets_read
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use newsreel_host::RealDisk;
+
+    use super::*;
+
+    /// Two links to the directory itself were followed for ever, a dangling one ended all, and one with a name as files have was
+    /// passed over.
+    #[test]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a disk of ours makes no symbolic links that lead nowhere"
+    )]
+    fn links_are_followed_once_wherever_they_lead() {
+        let (dir, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+        let write = |path: PathBuf| {
+            disk.create_dir_all(path.parent().unwrap()).unwrap();
+            let file = disk.open(&path, newsreel_host::OpenMode::CreateNew);
+            file.unwrap().write_at(b"Subject: x\n\nx\n", 0).unwrap();
+        };
+        write(dir.path().join("misc/test/1"));
+        write(elsewhere.path().join("1"));
+        for (target, link) in [
+            (Path::new("nowhere"), "misc/test/2"),
+            (Path::new("."), "yy"),
+            (Path::new(".."), "misc/zz"),
+            (elsewhere.path(), "de"),
+            (elsewhere.path(), "misc/again"),
+        ] {
+            symlink(target, dir.path().join(link)).unwrap();
+        }
+        let loose = Loose::open(&disk, dir.path()).unwrap().unwrap();
+        let files = loose.by_time().unwrap();
+        let below = |(.., path): &(u64, u64, PathBuf)| {
+            let path = path.strip_prefix(dir.path()).unwrap();
+            path.to_str().unwrap().to_owned()
+        };
+        let mut names: Vec<String> = files.iter().map(below).collect();
+        names.sort();
+        let again = names.remove(0);
+        assert!(
+            ["de/1", "misc/again/1"].contains(&again.as_str()),
+            "{again}"
+        );
+        assert_eq!(names, ["misc/test/1", "misc/test/2"]);
     }
 }

@@ -67,9 +67,9 @@ pub(crate) trait Home: Send + Sync + Debug {
     /// The oldest cycle of which there is a file; 0 where one file has all.
     fn oldest_cycle(&self) -> u32;
 
-    /// Makes sure that there is room to write this cycle; costs nothing when it was made sure before.  The newest article
-    /// of the cycle before arrived at `arrival`.
-    fn make(&self, cycle: u32, arrival: UnixTime) -> std::result::Result<(), PlaceError>;
+    /// Makes sure that there is room to write this cycle, or the first behind it where nothing is in the way, which is returned; costs
+    /// nothing when it was made sure before.  The newest article of the cycle before arrived at `arrival`.
+    fn make(&self, cycle: u32, arrival: UnixTime) -> std::result::Result<u32, PlaceError>;
 
     /// How many of the files of these cycles are not there, and how many are shorter than they were made.
     fn lost(&self, _cycles: RangeInclusive<u32>) -> Result<(u64, u64)> {

@@ -270,8 +270,16 @@ impl Filling {
         let slot = slot.ok_or(PlaceError::Suspended)?;
         if self.buffer.home.is_endless() {
             let arrival = self.placed.arrival;
-            self.buffer.home.make(slot.at.cycle(), arrival)?;
-            return Ok(slot);
+            let cycle = self.buffer.home.make(slot.at.cycle(), arrival)?;
+            if cycle == slot.at.cycle() {
+                return Ok(slot);
+            }
+            let start = geometry.start_of(cycle).ok_or(PlaceError::Suspended)?;
+            let beyond = geometry.slot(start, octets, false).map(|beyond| Slot {
+                wraps: slot.wraps,
+                ..beyond
+            });
+            return beyond.ok_or(PlaceError::Suspended);
         }
         if slot.page_end <= self.reserved {
             return Ok(slot);

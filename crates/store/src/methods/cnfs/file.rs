@@ -254,8 +254,8 @@ impl Home for CyclicFile {
         0
     }
 
-    fn make(&self, _: u32, _: UnixTime) -> std::result::Result<(), PlaceError> {
-        Ok(())
+    fn make(&self, cycle: u32, _: UnixTime) -> std::result::Result<u32, PlaceError> {
+        Ok(cycle)
     }
 
     fn sync(&self, _: RangeInclusive<u32>) -> newsreel_host::Result<()> {

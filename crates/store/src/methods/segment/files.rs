@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use newsreel_host::{Disk, ErrorKind, File, OpenMode, set_aside};
+use newsreel_host::{Disk, ErrorKind, File, Op, OpenMode, set_aside};
 use newsreel_wire::{CYCLE_MAX, Position, UnixTime};
 use parking_lot::Mutex;
 
@@ -312,7 +312,6 @@ impl Segments {
         cycle: u32,
         arrival: UnixTime,
     ) -> newsreel_host::Result<Arc<dyn File>> {
-        self.clear_name(inner, &path_of(&self.dir, cycle))?;
         if inner.files.is_empty() {
             self.disk.create_dir_all(&self.dir)?;
         }
@@ -364,17 +363,35 @@ impl Segments {
         }
     }
 
-    /// What has the name of a file that is about to be made is another's: it gets a name of its own.
-    fn clear_name(&self, inner: &mut Inner, path: &Path) -> newsreel_host::Result<()> {
+    /// The first cycle from here on whose file is there and may be written, or whose name is free: another's file keeps its name.
+    fn free_from(&self, inner: &Inner, cycle: u32) -> newsreel_host::Result<u32> {
+        for cycle in cycle..=CYCLE_MAX {
+            let path = path_of(&self.dir, cycle);
+            match inner.files.get(&cycle) {
+                Some(held) if held.standing == Standing::Right => return Ok(cycle),
+                None if !self.disk.exists(&path)? => return Ok(cycle),
+                _ => {
+                    tracing::error!(path = %path.display(), "another file has the name of a new segment: it is left alone, and \
+                    articles go to the one behind it")
+                }
+            }
+        }
+        let why = std::io::Error::other("there is no cycle left");
+        Err(newsreel_host::Error::from_io(Op::Open, &self.dir, why))
+    }
+
+    /// What has the name of a file that is about to be made again, and is nobody's, gets a name of its own.
+    fn clear_name(&self, inner: &Inner, path: &Path) -> newsreel_host::Result<()> {
         if !self.disk.exists(path)? {
             return Ok(());
         }
-        let aside = set_aside(self.disk.as_ref(), path)?;
-        tracing::error!(path = %path.display(), aside = %aside.display(), "another file had the name of a new segment");
-        let held = inner.files.values_mut().find(|held| held.path == path);
-        if let Some(held) = held {
-            held.path = aside;
+        let is_served =
+            |held: &Held| held.path == path && !matches!(held.standing, Standing::Unknown(_));
+        if inner.files.values().any(is_served) {
+            return Err(not_named_right(path));
         }
+        let aside = set_aside(self.disk.as_ref(), path)?;
+        tracing::error!(path = %path.display(), aside = %aside.display(), "another file had the name of a segment that is made again");
         Ok(())
     }
 
@@ -443,13 +460,18 @@ impl Home for Segments {
         self.oldest().map_or(0, |(oldest, _)| oldest)
     }
 
-    fn make(&self, cycle: u32, arrival: UnixTime) -> std::result::Result<(), PlaceError> {
+    fn make(&self, cycle: u32, arrival: UnixTime) -> std::result::Result<u32, PlaceError> {
         let mut inner = self.inner.lock();
-        if inner.files.contains_key(&cycle) {
-            return Ok(());
-        }
-        match self.make_file(&mut inner, cycle, arrival) {
-            Ok(file) => {
+        let made = self.free_from(&inner, cycle).and_then(|free| {
+            if inner.files.contains_key(&free) {
+                return Ok((free, None));
+            }
+            let file = self.make_file(&mut inner, free, arrival)?;
+            Ok((free, Some(file)))
+        });
+        match made {
+            Ok((cycle, None)) => Ok(cycle),
+            Ok((cycle, Some(file))) => {
                 let held = Held {
                     path: path_of(&self.dir, cycle),
                     standing: Standing::Right,
@@ -457,7 +479,7 @@ impl Home for Segments {
                 };
                 inner.files.insert(cycle, held);
                 self.is_unnamed.store(true, Ordering::Release);
-                Ok(())
+                Ok(cycle)
             }
             Err(error) => {
                 if !inner.is_full {
@@ -491,6 +513,10 @@ impl Home for Segments {
         let mut header = inner.header.header.clone();
         header.hints.bitmap_end = self.start_of(cycle);
         let held = inner.files.get(&cycle);
+        if let Some(held) = held.filter(|held| matches!(held.standing, Standing::Of(_))) {
+            // It is read as it is; nothing is written into it, and nothing takes its place.
+            return Err(not_named_right(&held.path));
+        }
         let there = held.map(|held| (held.path.clone(), held.standing.clone()));
         let (path, standing) = there.unwrap_or((path_of(&self.dir, cycle), Standing::Right));
         let file = match (held.is_some(), &standing) {
@@ -507,7 +533,7 @@ impl Home for Segments {
             None => {
                 self.disk.create_dir_all(&self.dir)?;
                 // What nobody can read may be somebody's only copy.
-                self.clear_name(&mut inner, &path_of(&self.dir, cycle))?;
+                self.clear_name(&inner, &path_of(&self.dir, cycle))?;
                 let file = self.create(cycle, &header)?;
                 self.is_unnamed.store(true, Ordering::Release);
                 file
@@ -577,6 +603,13 @@ impl Home for Segments {
         let oldest = cycles.first().map(|cycle| self.start_of(*cycle));
         oldest.unwrap_or_default()
     }
+}
+
+/// A file that is another than its name says stands in the way.
+fn not_named_right(path: &Path) -> newsreel_host::Error {
+    let why =
+        std::io::Error::other("it is another file than its name says: give it its own name first");
+    newsreel_host::Error::from_io(Op::Write, path, why)
 }
 
 /// The header of the first file of a set.

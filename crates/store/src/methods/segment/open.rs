@@ -92,16 +92,18 @@ fn find(
     let (header, newest_at, is_rescued) = match newest(opening, config, dir, &names)? {
         Some((header, at)) => (header, at, false),
         None if names.is_empty() => (first(opening, config, geometry)?, 0, false),
-        None => match rescued(opening, config, (dir, &names), geometry) {
+        None => match rescued(opening, config, (dir, &names), geometry)? {
+            Ok(rescued) => (rescued, 0, true),
             // Cards are made again from the files of their articles; who only looks finds none.
-            Err(Error::Buffer { why, .. }) if !kind.is_of_articles => {
-                tracing::error!(set = config.name, directory = %dir.display(), why, "nothing in a catalogue can be read: it is set aside, and begun anew");
+            Err(why) if !kind.is_of_articles => {
+                tracing::error!(set = config.name, directory = %dir.display(), "none of the files of a catalogue has a sound header, \
+                    and {why}: they are set aside, and it is begun anew");
                 for name in names.drain(..).filter(|_| !read_only) {
                     set_aside(disk, &path_of(dir, name))?;
                 }
                 (first(opening, config, geometry)?, 0, false)
             }
-            rescued => (rescued?, 0, true),
+            Err(why) => return Err(lost(config, dir, why)),
         },
     };
     if header.spool != opening.spool || header.name != config.name {
@@ -139,23 +141,17 @@ fn find(
 }
 
 /// A header made again where every file has lost both copies of its own: the register has the id, the log where the set stands,
-/// and the records have the key they were signed with.  It is in memory until it is written.
+/// and the records have the key they were signed with.  It is in memory until it is written.  Inside: why there is none, where nothing
+/// in the files tells anything.
 fn rescued(
     opening: &Opening<'_>,
     config: &SetConfig,
     (dir, cycles): (&Path, &[u32]),
     geometry: &Geometry,
-) -> Result<FileHeader> {
-    let lost = |but: &str| {
-        let why = format!(
-            "none of its files has a sound header, and {but}: restore one of them, or take the set out of the configuration \
-             and let it go with `newsreel serve --drop-buffer {}`",
-            config.name
-        );
-        wrong(config, dir, why)
-    };
+) -> Result<std::result::Result<FileHeader, &'static str>> {
     let id = opening.register.id_of(&config.name);
-    let id = id.ok_or_else(|| lost("the spool's register of buffers does not have it"))?;
+    let unregistered = "the spool's register of buffers does not have it";
+    let id = id.ok_or_else(|| lost(config, dir, unregistered))?;
     let mut header = header_for(opening, config, geometry, id)?;
     let mut are_blank = true;
     for cycle in cycles.iter().rev() {
@@ -176,20 +172,30 @@ fn rescued(
                     "no segment of the set has a sound header: it was made again, and so many records or more bear it out"
                 );
                 header.uuid = uuid;
-                return Ok(header);
+                return Ok(Ok(header));
             }
             Signed::Blank => {}
             Signed::Unknown => are_blank = false,
         }
     }
     if !are_blank {
-        return Err(lost("no articles in them tell whose they are"));
+        return Ok(Err("no articles in them tell whose they are"));
     }
     tracing::error!(
         directory = %dir.display(),
         "no segment of the set has a sound header, and none an article: their headers are made again"
     );
-    Ok(header)
+    Ok(Ok(header))
+}
+
+/// Why a set whose files have no sound header cannot be opened.
+fn lost(config: &SetConfig, dir: &Path, but: &str) -> Error {
+    let why = format!(
+        "none of its files has a sound header, and {but}: restore one of them, or take the set out of the configuration \
+         and let it go with `newsreel serve --drop-buffer {}`",
+        config.name
+    );
+    wrong(config, dir, why)
 }
 
 /// Takes the room again that somebody cut off the file which is written on; what was in it is gone.

@@ -1,7 +1,7 @@
 //! Connections counted by key, and what each key has run up: kept behind its last connection until it is paid for.
 //!
 //! The table has an entry for each key that has a connection, and those of connections that have gone before what they ran
-//! up was paid for: who comes again has it still.  Of those there are at most [`KEPT_MAX`]; beyond it those that went first
+//! up was paid for: who comes again has it still.  Of those there are at most [`PACES_KEPT_MAX`]; beyond it those that went first
 //! begin anew.
 
 use std::collections::{HashMap, VecDeque};

@@ -11,7 +11,7 @@ use newsreel_service::{ArticleQuery, Outcome, Part};
 use newsreel_store::SetConfig;
 use newsreel_wire::MessageId;
 
-use crate::world::{NOW, World, article, config, open_on};
+use crate::world::{NOW, World, article, between_runs, config, open_on};
 
 const DAY_S: u64 = 86_400;
 
@@ -632,21 +632,6 @@ async fn articles_without_their_dictionary_are_told_once() {
         "{told}"
     );
     assert_eq!(report.articles, 400);
-}
-
-/// Ends the server, has something done to its disk, and starts it again.
-fn between_runs(world: World, change: impl FnOnce(&dyn Disk)) -> World {
-    let World {
-        disk,
-        clock,
-        config,
-        engine,
-        ..
-    } = world;
-    engine.shutdown().unwrap();
-    drop(engine);
-    change(disk.as_ref());
-    open_on(disk, &config, &clock)
 }
 
 fn read_pages(disk: &dyn Disk, path: &Path, from: u64, to: u64) -> Vec<u8> {

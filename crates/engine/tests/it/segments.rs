@@ -11,7 +11,7 @@ use newsreel_service::Outcome;
 use newsreel_store::SetConfig;
 use newsreel_wire::Wildmat;
 
-use crate::world::{World, article, config, open_on};
+use crate::world::{World, article, between_runs, config, open_on};
 
 const DIR: &str = "/spool/segments/main";
 
@@ -360,21 +360,6 @@ async fn a_segment_with_damaged_headers_goes_with_its_age_too() {
     }
     // The newest, and the one in front of it, whose age it tells only when it is full itself.
     assert_eq!(files(world.disk.as_ref()).len(), 2);
-}
-
-/// Ends the server, has something done to its disk, and starts it again.
-fn between_runs(world: World, change: impl FnOnce(&dyn Disk)) -> World {
-    let World {
-        disk,
-        clock,
-        config,
-        engine,
-        ..
-    } = world;
-    engine.shutdown().unwrap();
-    drop(engine);
-    change(disk.as_ref());
-    open_on(disk, &config, &clock)
 }
 
 /// Zeros where articles should be: a start took the file for one in which nothing is left, and removed it.

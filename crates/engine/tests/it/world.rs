@@ -43,6 +43,21 @@ fn open(config: &EngineConfig, disk: &Arc<dyn Disk>, clock: &Arc<FakeClock>) -> 
     Engine::open(config.clone(), Arc::clone(disk), clock, &mut |_, _, _| {}).unwrap()
 }
 
+/// Ends the server, has something done to its disk, and starts it again.
+pub(crate) fn between_runs(world: World, change: impl FnOnce(&dyn Disk)) -> World {
+    let World {
+        disk,
+        clock,
+        config,
+        engine,
+        ..
+    } = world;
+    engine.shutdown().unwrap();
+    drop(engine);
+    change(disk.as_ref());
+    open_on(disk, &config, &clock)
+}
+
 /// The spool on this disk, as it is.
 pub(crate) fn open_on(disk: Arc<dyn Disk>, config: &EngineConfig, clock: &Arc<FakeClock>) -> World {
     let engine = open(config, &disk, clock);

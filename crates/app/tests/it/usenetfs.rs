@@ -13,9 +13,10 @@ mod power_cut;
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -254,6 +255,36 @@ fn a_signal_ends_a_mount_and_what_is_open_goes_on() {
         assert!(Instant::now() < until, "the server has not ended");
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+/// A full directory does not become managed by `chmod`; whoever keeps the server's log can see that somebody tried.
+#[test]
+fn a_bit_that_cannot_change_is_logged() {
+    let Some(place) = Place::new() else {
+        return;
+    };
+    fs::create_dir_all(place.lower("group/full")).unwrap();
+    let mut mount = newsreel();
+    mount.args(["usenetfs", "mount", "--foreground", "--announce"]);
+    mount.arg(place.lower("")).arg(place.path(""));
+    let mount = mount.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut server = mount.spawn().unwrap();
+    let mut line = String::new();
+    let mut said = BufReader::new(server.stdout.take().unwrap());
+    said.read_line(&mut line).unwrap();
+    assert_eq!(line, "mounted\n");
+    fs::set_permissions(place.path("group"), fs::Permissions::from_mode(0o4755)).unwrap();
+    let real = fs::canonicalize(place.lower("group")).unwrap();
+    let real = real.display().to_string();
+    assert_eq!(place.json(&["status", "@mnt"])["suid_kept_last"], real);
+    place.run(&["umount", "@mnt"]).unwrap();
+    let log = server.wait_with_output().unwrap();
+    let log = String::from_utf8(log.stderr).unwrap();
+    let expected = format!("{real} stays not managed, because it is not empty");
+    assert!(
+        log.contains(&expected) && log.contains("convert on"),
+        "{log}"
+    );
 }
 
 /// Killed under load: whoever uses it is told, nothing has to be repaired, and all that was made is there.

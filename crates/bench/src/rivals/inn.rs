@@ -27,6 +27,9 @@ const USER: &str = "news";
 /// More names of groups than this are no list of groups.
 const GROUPS_BYTES_MAX: usize = 64 << 20;
 
+/// Nor are so many octets one sending.
+const BATCH_BYTES_MAX: usize = 256 << 20;
+
 /// Entries that its history is made for.
 const HISTORY_ENTRIES: &str = "1000000";
 
@@ -125,6 +128,7 @@ pub struct Inn {
     programs: PathBuf,
     articles: PathBuf,
     directory: PathBuf,
+    peer: Option<String>,
     server: Option<CommandRival>,
 }
 
@@ -135,8 +139,34 @@ impl Inn {
             programs: programs.to_path_buf(),
             articles: articles.to_path_buf(),
             directory: PathBuf::new(),
+            peer: None,
             server: None,
         }
+    }
+
+    /// It notes for a peer what it takes, until that is sent.
+    #[must_use]
+    pub fn with_peer(mut self, name: &str) -> Self {
+        self.peer = Some(name.to_owned());
+        self
+    }
+
+    /// Sends the peer what waits for it, as `nntpsend` would; how many articles these were.
+    pub fn send(&self, peer: &str, address: SocketAddr) -> Result<u64, Error> {
+        let waiting = self.path("spool/outgoing").join(peer);
+        let batch = waiting.with_extension("sending");
+        if fs::rename(&waiting, &batch).is_err() {
+            // Nothing came since the last time.
+            return Ok(0);
+        }
+        // From here on it notes what comes in a new file.
+        self.run("ctlinnd", &["-s", "-t", "30", "flush", peer])?;
+        let text = read_whole(&RealDisk, &batch, BATCH_BYTES_MAX)?;
+        let articles = text.iter().filter(|octet| **octet == b'\n').count() as u64;
+        let (host, port) = (address.ip().to_string(), address.port().to_string());
+        let batch = batch.display().to_string();
+        self.run("innxmit", &["-P", &port, &host, &batch])?;
+        Ok(articles)
     }
 
     /// Whether its programs are there.
@@ -227,6 +257,23 @@ impl Inn {
         run(&self.words(program, arguments), &self.directory)
     }
 
+    /// Starts it once more in a directory where it ran before, with all it has.
+    pub fn start_again(&mut self, directory: &Path, address: SocketAddr) -> Result<Running, Error> {
+        self.directory = directory.to_path_buf();
+        // One that was killed has left it behind.
+        let _ = fs::remove_file(self.path("run/innd.pid"));
+        self.serve(address)
+    }
+
+    fn serve(&mut self, address: SocketAddr) -> Result<Running, Error> {
+        let words = self.words("innd", &["-f", "-P", &address.port().to_string()]);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let mut server = CommandRival::new(self.name(), &words, None);
+        let running = server.start(&self.directory, address, Path::new(""))?;
+        self.server = Some(server);
+        Ok(running)
+    }
+
     fn make(&self, port: u16, groups: &Path) -> Result<(), Error> {
         for folder in FOLDERS {
             let path = self.path(folder);
@@ -234,6 +281,9 @@ impl Inn {
         }
         for (name, text) in FILES {
             self.write(name, text)?;
+        }
+        if let Some(peer) = &self.peer {
+            self.write("newsfeeds", &format!("ME:*/!local::\n{peer}:*:Tf,Wnm:\n"))?;
         }
         let text = INN_CONF
             .replace("{dir}", &self.directory.display().to_string())
@@ -286,12 +336,7 @@ impl Rival for Inn {
     ) -> Result<Running, Error> {
         self.directory = directory.to_path_buf();
         self.make(address.port(), groups)?;
-        let words = self.words("innd", &["-f", "-P", &address.port().to_string()]);
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let mut server = CommandRival::new(self.name(), &words, None);
-        let running = server.start(directory, address, groups)?;
-        self.server = Some(server);
-        Ok(running)
+        self.serve(address)
     }
 
     fn stop(&mut self) -> Result<(), Error> {

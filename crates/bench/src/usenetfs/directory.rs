@@ -125,7 +125,7 @@ fn name(text: &str) -> Result<Name<'_>, Error> {
     })
 }
 
-fn layout(error: newsreel_layout::Error) -> Error {
+pub(super) fn layout(error: newsreel_layout::Error) -> Error {
     match error {
         newsreel_layout::Error::Host(error) => Error::Disk(error),
         other => Error::Program {

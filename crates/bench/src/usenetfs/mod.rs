@@ -4,9 +4,11 @@
 //! Each file system is made in an image file of its own and mounted; root is needed.  Names are looked for with nothing
 //! known of them and the blocks of the directories in memory: the search itself, which is what the paper measures; and with
 //! nothing in memory, if that is asked for.
-//! What a mount itself costs is measured by the build of a package.  And a soak: INN on a mount, fed, read and expired at the same time.
+//! What a mount itself costs is measured by the build of a package, and what a news server leaves for others by builds beside it.  And a
+//! soak: INN on a mount, fed, read and expired at the same time.
 //! Must not know FUSE: what is mounted is mounted by the program, as anybody would.
 
+mod beside;
 mod convert;
 pub(crate) mod directory;
 mod figures;
@@ -20,6 +22,9 @@ mod soak;
 mod stand;
 pub(crate) mod volume;
 
+pub use self::beside::{
+    BESIDE_TITLES, BesideArgs, BesideRow, Build, Server, beside_svg, run as beside,
+};
 pub use self::convert::{ConvertArgs, ConvertReport, run as convert};
 pub use self::figures::{FiguresArgs, Layout, Row, run};
 pub use self::goals::{GOAL_TITLES, Goal, goals};

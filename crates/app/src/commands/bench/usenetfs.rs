@@ -1,5 +1,6 @@
 //! `newsreel bench usenetfs`: the figures of the Usenetfs paper, measured anew, and a soak.
 
+mod beside;
 mod convert;
 mod overhead;
 mod parallel;
@@ -70,11 +71,24 @@ pub(crate) enum Verb {
                       newsreel bench usenetfs overhead --directory /tmp/overhead --package am-utils-6.2.tar.gz --rounds 4"
     )]
     Overhead(overhead::Options),
+    /// How long builds take beside a news server, without and with its largest groups managed: figure 7 of the paper
+    #[command(
+        after_help = "Makes a file system in an image file below the directory and mounts it: root is needed, mke2fs or mkfs.xfs, tar, \
+                      what the build needs (a C compiler and make), and INN. A package is built over and over on the file system that holds \
+                      the articles, while the server takes a feed, lets articles go and sends them to a peer that does nothing. INN's largest \
+                      groups are managed behind a mount, newsreel's natively. It goes on until everything has happened at least once.\n\n\
+                      Examples:\n  newsreel bench usenetfs beside --directory /tmp/beside --report /tmp/figure-7.md\n  \
+                      newsreel bench usenetfs beside --directory /tmp/beside --servers newsreel --articles 20000 --duration 60 --cycle 20"
+    )]
+    Beside(beside::Options),
     /// Run INN on a mount, with a feed, readers and expiry at the same time
     #[command(
         after_help = "INN must be installed, and root runs it: it is made anew in the directory, with every directory of its articles managed. \
-                      Every article that is read is compared octet for octet; at the end the whole directory is verified.\n\n\
-                      Example:\n  newsreel bench usenetfs soak --directory /tmp/soak --duration 14400"
+                      Every article that is read is compared octet for octet; at the end the whole directory is verified. With --continue a \
+                      soak goes on where an earlier run ended or was killed (take off what a killed one left mounted), and soak.json in the \
+                      directory has the sum of all runs and when each was.\n\n\
+                      Examples:\n  newsreel bench usenetfs soak --directory /tmp/soak --duration 14400\n  \
+                      newsreel bench usenetfs soak --directory /tmp/soak --duration 7200 --continue"
     )]
     Soak(SoakOptions),
 }
@@ -84,6 +98,9 @@ pub(crate) struct SoakOptions {
     /// An empty or new directory for INN and its articles
     #[arg(long, value_name = "DIR")]
     directory: PathBuf,
+    /// Go on with the soak of that directory; its report says all runs together
+    #[arg(long = "continue")]
+    continues: bool,
     /// How long, in seconds
     #[arg(long, default_value_t = 120.0, value_name = "SECONDS", value_parser = above_zero)]
     duration: f64,
@@ -151,6 +168,7 @@ pub(super) fn run(verb: &Verb, machine: Machine<'_>) -> Result<()> {
         Verb::Convert(options) => convert::run(options, machine),
         Verb::Parallel(options) => parallel::run(options, machine),
         Verb::Overhead(options) => overhead::run(options, machine),
+        Verb::Beside(options) => beside::run(options, machine),
         Verb::Soak(options) => soak(options, machine),
     }
 }
@@ -184,9 +202,12 @@ fn soak(options: &SoakOptions, machine: Machine<'_>) -> Result<()> {
     if !Inn::is_installed(&options.inn) {
         bail!("INN is not installed in {} (--inn)", options.inn.display());
     }
-    make_directory(&options.directory, machine)?;
+    if !options.continues {
+        make_directory(&options.directory, machine)?;
+    }
     let args = SoakArgs {
-        directory: options.directory.clone(),
+        directory: std::path::absolute(&options.directory)?,
+        continues: options.continues,
         program: this_program()?,
         inn: options.inn.clone(),
         port: options.port,
@@ -205,7 +226,12 @@ fn soak(options: &SoakOptions, machine: Machine<'_>) -> Result<()> {
     if options.json {
         output::json(&serde_json::to_value(&report)?)?;
     } else {
-        output::text(&format!("verified: {}\n", report.verified))?;
+        output::text(&format!(
+            "in {}: {}verified: {}\n",
+            output::count(report.parts.len() as u64, "run"),
+            said(&report),
+            report.verified
+        ))?;
     }
     if !report.is_sound() {
         bail!(

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, bail};
 use newsreel_host::{RealClock, mounts, process};
 use newsreel_layout::Algorithm;
-use newsreel_usenetfs::{Access, Mounted, Options, Settings};
+use newsreel_usenetfs::{Access, BitKept, Mounted, Options, Settings};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::output;
@@ -59,7 +59,7 @@ pub(crate) struct Args {
     /// Refuse to change the set-uid bit of a directory that is not empty, instead of keeping it quietly
     #[arg(long)]
     strict_suid: bool,
-    /// Files of at least so many octets are read and written by the kernel alone; or off
+    /// Files that are opened to be written, and those of at least so many octets, are read and written by the kernel alone; or off
     #[arg(long, value_name = "OCTETS")]
     passthrough: Option<String>,
     /// Threads that answer the kernel; as many as processors, up to 4, if it is not said
@@ -209,6 +209,15 @@ fn serve(options: &Options, announce: bool) -> Result<()> {
     let mut mounted = Mounted::new(options, Arc::new(RealClock::default()))?;
     let mut unmounter = mounted.unmounter();
     let is_for_everybody = mounted.view().is_for_everybody();
+    let notices = mounted.view().notices();
+    std::thread::Builder::new()
+        .name("usenetfs-notices".to_owned())
+        .spawn(move || {
+            notices
+                .iter()
+                .for_each(|kept| output::warning(&bit_kept(&kept)))
+        })
+        .context("cannot start a thread")?;
     let (ended, mut end) = tokio::sync::oneshot::channel();
     let server = std::thread::Builder::new()
         .name("usenetfs".to_owned())
@@ -240,6 +249,19 @@ fn serve(options: &Options, announce: bool) -> Result<()> {
         Ok(served) => Ok(served?),
         Err(_) => bail!("the thread that served the mount broke"),
     }
+}
+
+/// What is said when `chmod` could not do what it was meant to.
+fn bit_kept(kept: &BitKept) -> String {
+    let (is, verb) = if kept.is_managed {
+        ("managed", "off")
+    } else {
+        ("not managed", "on")
+    };
+    format!(
+        "{} stays {is}, because it is not empty: its set-uid bit was not changed; newsreel usenetfs convert {verb} turns it over",
+        kept.directory.display()
+    )
 }
 
 /// Starts this program again in the foreground of a process group of its own, and waits until it serves.

@@ -172,4 +172,110 @@ fn inn_soaks_on_a_mount() {
     assert!(of("expired") > 0 && of("expiries") > 2, "{report}");
     let verified = report["verified"].as_str().unwrap();
     assert!(verified.contains(" 0 findings"), "{report}");
+    // It goes on where it ended, with the articles that are there; the report says both runs.
+    let mut soak = newsreel();
+    soak.args(["bench", "usenetfs", "soak", "--json", "--continue"]);
+    soak.args(["--port", &free_ports().unwrap().to_string()]);
+    soak.args(["--duration", "2", "--cycle", "1"]);
+    let sum = soak.arg("--directory").arg(place.lower("soak")).output();
+    let sum: Value = serde_json::from_str(&said(sum.unwrap()).unwrap()).unwrap();
+    let of = |report: &Value, what: &str| report[what].as_u64().unwrap();
+    assert_eq!((of(&sum, "refused"), of(&sum, "damaged")), (0, 0), "{sum}");
+    for what in ["fed", "read", "expiries"] {
+        assert!(
+            of(&sum, what) > of(&report, what),
+            "{what}: {report}, then {sum}"
+        );
+    }
+    let parts = sum["parts"].as_array().unwrap();
+    assert_eq!(parts.len(), 2, "{sum}");
+    let begun = &report["parts"][0]["begun_secs"];
+    assert_eq!(&parts[0]["begun_secs"], begun, "{sum}");
+    let seconds: f64 = parts
+        .iter()
+        .map(|part| part["seconds"].as_f64().unwrap())
+        .sum();
+    assert!(
+        (seconds - sum["seconds"].as_f64().unwrap()).abs() < 1e-6,
+        "{sum}"
+    );
+    let noted = fs::read(place.lower("soak/soak.json")).unwrap();
+    let noted: Value = serde_json::from_slice(&noted).unwrap();
+    assert_eq!(noted["report"], sum);
+}
+
+/// Builds beside a server: whatever the machine, it lasts until articles were taken, let go and sent.
+#[test]
+fn a_package_is_built_beside_a_news_server() {
+    let Some(place) = Place::new() else {
+        return;
+    };
+    let has_inn = Inn::is_installed(Path::new(INN_PROGRAMS));
+    let servers = if has_inn { "inn,newsreel" } else { "newsreel" };
+    let (work, report) = (place.lower("work"), place.lower("figure.md"));
+    let mut beside = newsreel();
+    beside.args([
+        "bench",
+        "usenetfs",
+        "beside",
+        "--json",
+        "--servers",
+        servers,
+    ]);
+    beside.args(["--port", &free_ports().unwrap().to_string()]);
+    beside.args([
+        "--articles",
+        "200",
+        "--kept",
+        "20",
+        "--groups",
+        "4",
+        "--managed",
+        "2",
+    ]);
+    beside.args(["--rate", "50", "--duration", "1", "--cycle", "1"]);
+    beside.args(["--room", "128", "--sources", "2"]);
+    beside
+        .arg("--directory")
+        .arg(&work)
+        .arg("--report")
+        .arg(&report);
+    let found = match said(beside.output().unwrap()) {
+        Ok(found) => found,
+        Err(why)
+            if ["mke2fs", "mount:", "compiler", "make: not found"]
+                .iter()
+                .any(|it| why.contains(it)) =>
+        {
+            return skipped(&format!(
+                "no package can be built on a file system here: {why}"
+            ));
+        }
+        Err(why) => panic!("{why}"),
+    };
+    let rows: Vec<Value> = serde_json::from_str(&found).unwrap();
+    assert_eq!(rows.len(), if has_inn { 4 } else { 2 }, "{found}");
+    for row in &rows {
+        for what in ["fed", "expiries", "sent"] {
+            assert!(row[what].as_u64().unwrap() > 0, "{what}: {row}");
+        }
+        assert_eq!(row["refused"], 0, "{row}");
+        let builds = row["builds"].as_array().unwrap();
+        assert!(!builds.is_empty(), "{row}");
+        assert!(
+            builds
+                .iter()
+                .all(|build| build["seconds"].as_f64().unwrap() > 0.0)
+        );
+    }
+    let table = fs::read_to_string(&report).unwrap();
+    assert_eq!(
+        table.matches("| managed |").count(),
+        rows.len() / 2,
+        "{table}"
+    );
+    let figure = fs::read_to_string(report.with_extension("svg")).unwrap();
+    assert!(figure.contains("newsreel, managed"), "{figure}");
+    let left: Vec<String> = super::names(&work).into_iter().collect();
+    assert_eq!(left, ["package.tar"]);
 }

@@ -56,7 +56,8 @@ pub struct CacheConfig {
     pub access_log_octets: u64,
     /// Groups that are known at the same time.
     pub groups_max: u32,
-    /// The groups whose newest articles are fetched before anybody asks for them, a wildmat; empty: none.
+    /// The groups whose newest articles are fetched before anybody asks for them, a wildmat; empty: none. Those that readers asked for most
+    /// since the start, for each octet, come first.
     pub prefetch: String,
     /// How long after that has ended it is done again, seconds; the first time is at the start.
     pub prefetch_every_s: u64,

@@ -198,6 +198,16 @@ impl Counts {
             .collect()
     }
 
+    /// How much a group was asked for, for each octet of what it has: requests by the mean size of an article.
+    pub(super) fn popularity(&self, group: &str) -> f64 {
+        let groups = self.by_group.lock();
+        groups.get(group).map_or(0.0, |counted| {
+            let requests = (counted.hits + counted.misses) as f64;
+            let octets = (counted.saved_octets + counted.fetched_octets).max(1) as f64;
+            requests * requests / octets
+        })
+    }
+
     /// Articles by group: so many groups, those asked for most first, and all others as one without a name.
     pub(super) fn by_group(&self, most: usize) -> Vec<(Box<str>, CountedGroup)> {
         let groups = self.by_group.lock();

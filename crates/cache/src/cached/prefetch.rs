@@ -197,7 +197,7 @@ impl<C: Connect> Fetching<C> {
 }
 
 impl<C: Connect> Inner<C> {
-    /// The groups that match, in order.
+    /// The groups that match: those first that readers asked for most since the start, for each octet; others in the order of their names.
     async fn matching(&self, wildmat: &Wildmat) -> Result<Vec<Arc<str>>, ServiceError> {
         let select = GroupSelect {
             wildmat: Some(wildmat),
@@ -212,6 +212,8 @@ impl<C: Connect> Inner<C> {
                 .groups(select, &mut cursor, GROUPS, &mut visit)
                 .await?;
         }
+        let popular = |name: &Arc<str>| self.counts.popularity(name);
+        names.sort_by(|one, other| popular(other).total_cmp(&popular(one)));
         Ok(names)
     }
 

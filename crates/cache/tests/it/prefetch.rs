@@ -93,6 +93,29 @@ async fn an_article_that_is_named_comes_and_its_thread_with_it() {
     assert_eq!(warm("<99@t.example>", true).await.0, 0);
 }
 
+/// Where there is not room for all, what readers want most for its size is there.
+#[tokio::test(start_paused = true)]
+async fn groups_that_are_read_come_first() {
+    let rig = rig(20, REFRESH_S);
+    // This server has the same articles in every group.
+    rig.to.0.lock().listed = "alt.one 20 1 y\r\nzzz.last 20 1 y\r\n";
+    let order = async || {
+        let one = PrefetchLimits { articles: 1, ..ALL };
+        rig.later(REFRESH_S);
+        rig.to.asked();
+        prefetch(&rig, "*", one).await;
+        let mut groups = rig.to.asked();
+        // A group is selected by each of the connections that its articles come over.
+        let mut seen = std::collections::HashSet::new();
+        groups.retain(|said| said.starts_with("GROUP ") && seen.insert(said.clone()));
+        groups
+    };
+    let by_name = ["GROUP alt.one", "GROUP misc.test", "GROUP zzz.last"];
+    assert_eq!(order().await, by_name);
+    assert!(rig.read(3).await.unwrap());
+    assert_eq!(order().await, [by_name[1], by_name[0], by_name[2]]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn it_keeps_to_its_limits_and_ends_when_nobody_wants_it() {
     let rig = rig(500, REFRESH_S);

@@ -7,6 +7,7 @@
 
 pub mod attack;
 pub mod beside;
+pub mod cache;
 mod client;
 pub mod compare;
 mod comparison;
@@ -20,7 +21,7 @@ pub mod load;
 mod measure;
 pub mod null;
 pub mod passes;
-mod plot;
+pub mod plot;
 pub mod protocol;
 mod random;
 pub mod read;

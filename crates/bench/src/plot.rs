@@ -10,24 +10,20 @@ use plotters::prelude::{
 use crate::error::Error;
 
 /// Names and values.
-type Bars = [(String, f64)];
+pub type Bars = [(String, f64)];
 /// Names and points.
-type Curves = [(String, Vec<(f64, f64)>)];
+pub type Curves = [(String, Vec<(f64, f64)>)];
 type Drawn = Result<(), Box<dyn std::error::Error>>;
 
 /// A bar for each name, with its value behind it; those of this program have a colour of their own.
-pub(crate) fn bars(title: &str, bars: &Bars) -> Result<String, Error> {
+pub fn bars(title: &str, bars: &Bars) -> Result<String, Error> {
     let mut text = String::new();
     let drawn = draw_bars(title, bars, &mut text);
     told(drawn, text)
 }
 
-/// A curve for each name, over whole numbers from 1 on.
-pub(crate) fn curves(
-    title: &str,
-    (across, up): (&str, &str),
-    curves: &Curves,
-) -> Result<String, Error> {
+/// A curve for each name, from 1 on or less.
+pub fn curves(title: &str, (across, up): (&str, &str), curves: &Curves) -> Result<String, Error> {
     let mut text = String::new();
     let drawn = draw_curves(title, (across, up), curves, &mut text);
     told(drawn, text)
@@ -87,9 +83,10 @@ fn draw_curves(
     text: &mut String,
 ) -> Drawn {
     let points = curves.iter().flat_map(|(_, points)| points);
-    let (last, most) = points.fold((2.0, 1e-9), |(last, most): (f64, f64), (x, y)| {
-        (last.max(*x), most.max(*y))
-    });
+    let widest = |(first, last, most): (f64, f64, f64), (x, y): &(f64, f64)| {
+        (first.min(*x), last.max(*x), most.max(*y))
+    };
+    let (first, last, most) = points.fold((1.0, 2.0, 1e-9), widest);
     let area = SVGBackend::with_string(text, (WIDTH, HEIGHT)).into_drawing_area();
     area.fill(&WHITE)?;
     let mut chart = ChartBuilder::on(&area)
@@ -97,7 +94,7 @@ fn draw_curves(
         .margin(10)
         .x_label_area_size(40)
         .y_label_area_size(70)
-        .build_cartesian_2d(1.0..last, 0.0..most * 1.1)?;
+        .build_cartesian_2d(first..last, 0.0..most * 1.1)?;
     let mesh = &mut chart.configure_mesh();
     mesh.x_desc(across).y_desc(up).draw()?;
     for (place, (name, points)) in curves.iter().enumerate() {

@@ -7,6 +7,7 @@ mod attack;
 mod batches;
 mod batching;
 mod bench;
+mod bench_cache;
 mod bench_storage;
 mod bench_toaster;
 mod block_device;

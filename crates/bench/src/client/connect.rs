@@ -82,12 +82,28 @@ impl Opened {
     /// Sends `command` and gives the block that follows one of `codes`, without its last line.
     pub(crate) fn block(&mut self, command: &str, codes: &[u16]) -> Result<Vec<u8>, Error> {
         self.command(command, codes)?;
+        self.rest(command)
+    }
+
+    /// The block that follows a status line, without its last line.
+    pub(crate) fn rest(&mut self, asked: &str) -> Result<Vec<u8>, Error> {
         loop {
             if let Some(span) = self.incoming.whole_block() {
                 return Ok(self.incoming.get(span).to_vec());
             }
-            self.read(command)?;
+            self.read(asked)?;
         }
+    }
+
+    /// Acknowledges at once what comes next, so that a server which sends an answer in two pieces does not wait between them.
+    pub(crate) fn quick_ack(&self) {
+        // Only a hint to the kernel: where it is refused, the answer is waited for as usual.
+        let _ = rustix::net::sockopt::set_tcp_quickack(self.channel.stream(), true);
+    }
+
+    /// Whom it is connected to.
+    pub(crate) const fn server(&self) -> SocketAddr {
+        self.server
     }
 
     /// Has everything compressed from here on (RFC 8054).

@@ -2,6 +2,7 @@
 //!
 //! Only arguments are read and reports printed here; what is done is in the bench crate.
 
+mod cache;
 mod compare;
 mod expiry;
 mod options;
@@ -98,6 +99,9 @@ pub(crate) enum Verb {
                       Example:\n  newsreel bench protocol --directory /tmp/protocol --report protocol.md"
     )]
     Protocol(protocol::Options),
+    /// Measure what a reader waits for at a caching server: tables 1 and 2 of the paper on NewsCache
+    #[command(after_help = cache::HELP)]
+    Cache(cache::Options),
     /// Measure what each storage method makes of the same articles: figures 8 and 9 of the paper on cyclic buffers
     #[command(
         after_help = "Makes file systems in image files below the directory and mounts them, one for each server and method: root is \
@@ -245,6 +249,7 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
         Verb::Beside(options) => compare::beside(options, machine),
         Verb::Compare(options) => compare::run(options, machine),
         Verb::Protocol(options) => protocol::run(options, machine),
+        Verb::Cache(options) => cache::run(options, machine),
         Verb::Storage(options) => storage::run(options, machine),
         Verb::Removal(options) => removal::run(options, machine),
         Verb::Expiry(options) => expiry::run(options, machine),

@@ -1,11 +1,11 @@
 //! `newsreel cache simulate`: replacement policies over a trace, the paper's figures 3 and 4.
 
-mod plot;
 mod trace;
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use newsreel_bench::plot;
 use newsreel_cache::policies::POLICIES;
 use newsreel_cache::simulate::{
     Finding, Outcome, Request, Shape, Totals, WANTED_PART, findings, generated, run,
@@ -308,20 +308,22 @@ fn write_report(directory: &Path, figures: &Figures) -> Result<()> {
         let curve = |it: &Simulated| {
             let points = figures.sizes.iter().zip(&it.outcomes);
             let points = points.map(|(size, outcome)| (*size as f64 / MIB, value(outcome)));
-            plot::Curve {
-                name: it.name,
-                is_thin: !it.is_in_figures,
-                points: points.collect(),
-            }
+            let name = match it.is_in_figures {
+                true => it.name.to_owned(),
+                false => format!("{} (not in the paper)", it.name),
+            };
+            (name, points.collect())
         };
         figures.policies.iter().map(curve).collect::<Vec<_>>()
     };
     let bandwidth = curves(|outcome| outcome.fetched as f64 / MIB);
     let hits = curves(Outcome::hit_part);
-    let title = "Figure 3: MiB fetched by MiB of cache";
-    write("figure-3.svg", &plot::svg(title, &bandwidth)?)?;
-    let title = "Figure 4: hits in a hundred requests by MiB of cache";
-    write("figure-4.svg", &plot::svg(title, &hits)?)?;
+    let axes = ("MiB of cache", "MiB fetched");
+    let figure = plot::curves("Figure 3: what is fetched", axes, &bandwidth)?;
+    write("figure-3.svg", &figure)?;
+    let axes = ("MiB of cache", "hits in a hundred requests");
+    let figure = plot::curves("Figure 4: hits", axes, &hits)?;
+    write("figure-4.svg", &figure)?;
     write("figures.txt", &said(figures))?;
     Ok(())
 }

@@ -1,0 +1,451 @@
+//! One run: an origin, a cache in front of it behind each link, and what a reader waits for at both.
+//!
+//! Invariant: a figure is the time of a reader whose answers were all right; a hit is counted as one only if nothing went over the link
+//! meanwhile.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use newsreel_host::replace_file;
+use newsreel_wire::UnixTime;
+use serde::Serialize;
+
+use super::fixture::{BUSY, Fixture, QUIET, READ};
+use super::link::{Link, Pace};
+use super::operations::Operation;
+use crate::corpus::{self, ListForm};
+use crate::error::Error;
+use crate::load::Machine;
+use crate::measure::process::ServerLook;
+use crate::null::{NullArgs, NullServer};
+use crate::rivals::{CommandRival, Inn, Rival, Running};
+
+/// Hits are read so often, and the fastest counts: who else runs on this machine takes time.
+const HITS: usize = 3;
+
+/// Groups that change before the list is asked for again.
+const CHANGED_GROUPS: usize = 100;
+
+/// Octets a second of the paper's modem.
+const MODEM_OCTETS_PER_S: u64 = 7000;
+
+/// The round trip of a link that is far and fast.
+const FAR: Duration = Duration::from_millis(20);
+
+/// What to measure.
+#[derive(Debug, Clone)]
+pub struct CacheArgs {
+    /// This program, which is cache and origin.
+    pub program: PathBuf,
+    /// An empty or new directory for the servers' files.
+    pub directory: PathBuf,
+    /// INN as an origin, too: where its programs are.
+    pub inn: Option<PathBuf>,
+    /// Groups that the origin lists.
+    pub groups: usize,
+    /// Articles in each of five groups.
+    pub articles: u64,
+    /// The links by name.
+    pub links: Vec<String>,
+    /// The origin listens on this port of 127.0.0.1, and the cache on the next.
+    pub port: u16,
+}
+
+/// The names of the links.
+pub const LINKS: [&str; 3] = ["none", "20ms", "56k"];
+
+fn pace(link: &str) -> Pace {
+    match link {
+        "20ms" => Pace {
+            round_trip: FAR,
+            octets_per_s: None,
+        },
+        "56k" => Pace {
+            round_trip: Duration::ZERO,
+            octets_per_s: Some(MODEM_OCTETS_PER_S),
+        },
+        _ => Pace::default(),
+    }
+}
+
+/// Who was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Asked {
+    /// The origin itself.
+    Origin,
+    /// The cache, for the first time.
+    Miss,
+    /// The cache, again.
+    Hit,
+    /// A server that does nothing.
+    Null,
+}
+
+/// How long a reader waited.
+#[derive(Debug, Clone, Serialize)]
+pub struct Figure {
+    /// The origin.
+    pub origin: String,
+    /// The link between cache and origin.
+    pub link: String,
+    /// For what.
+    pub operation: Operation,
+    /// At whom.
+    pub asked: Asked,
+    /// Milliseconds.
+    pub ms: f64,
+    /// Round trips over the link.
+    pub round_trips: u64,
+}
+
+/// Other figures of the cache in front of an origin, without a link.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Facts {
+    /// The origin.
+    pub origin: String,
+    /// Microseconds of its processor time for an article that is kept.
+    pub us_per_hit: f64,
+    /// Seconds in which `cache prefetch` fetched the busy groups, and how many articles that were.
+    pub prefetch_s: f64,
+    /// ... and how many articles that were.
+    pub prefetched: u64,
+    /// Octets of its memory with these and the list.
+    pub memory_octets: u64,
+    /// Seconds from its start with these until it answers.
+    pub restart_s: f64,
+    /// Octets over the link for the list when some groups have changed.
+    pub refresh_octets: u64,
+}
+
+/// All that was found.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct CacheReport {
+    /// Groups that the origin lists.
+    pub groups: usize,
+    /// Articles that are read one by one.
+    pub read: u64,
+    /// Articles in each of five groups.
+    pub articles: u64,
+    /// How long readers waited.
+    pub figures: Vec<Figure>,
+    /// The rest, for each origin.
+    pub facts: Vec<Facts>,
+}
+
+/// Measures all of it; `told` is called with each figure.
+pub fn run(
+    args: &CacheArgs,
+    machine: Machine<'_>,
+    told: &mut dyn FnMut(&Figure),
+) -> Result<CacheReport, Error> {
+    let has = Fixture {
+        groups: args.groups.max(BUSY + QUIET),
+        articles: args.articles,
+        is_there: true,
+        now: UnixTime(machine.clock.now().secs),
+    };
+    let mut bench = Bench {
+        args,
+        machine,
+        has,
+        report: CacheReport {
+            groups: has.groups,
+            read: has.read(),
+            articles: args.articles,
+            ..CacheReport::default()
+        },
+        told,
+    };
+    let program = args.program.display().to_string();
+    bench.in_front_of(
+        "newsreel",
+        &mut CommandRival::newsreel(&program),
+        &args.links,
+    )?;
+    if let Some(programs) = &args.inn {
+        let articles = args.directory.join("inn-articles");
+        machine.disk.create_dir_all(&articles)?;
+        let near = [LINKS[0].to_owned()];
+        bench.in_front_of("INN", &mut Inn::new(programs, &articles), &near)?;
+    }
+    bench.null()?;
+    Ok(bench.report)
+}
+
+struct Bench<'a> {
+    args: &'a CacheArgs,
+    machine: Machine<'a>,
+    has: Fixture,
+    report: CacheReport,
+    told: &'a mut dyn FnMut(&Figure),
+}
+
+/// A cache at work, and the link to its origin.
+struct Caching {
+    server: CommandRival,
+    running: Running,
+    directory: PathBuf,
+    link: Link,
+}
+
+impl Bench<'_> {
+    fn address(&self, at: u16) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.args.port + at).into()
+    }
+
+    /// How long it takes.
+    fn timed(&self, work: impl FnOnce() -> Result<(), Error>) -> Result<Duration, Error> {
+        let begin = self.machine.clock.monotonic();
+        work()?;
+        Ok(self.machine.clock.monotonic().saturating_sub(begin))
+    }
+
+    fn note(&mut self, figure: Figure) {
+        (self.told)(&figure);
+        self.report.figures.push(figure);
+    }
+
+    fn in_front_of(
+        &mut self,
+        name: &str,
+        origin: &mut dyn Rival,
+        links: &[String],
+    ) -> Result<(), Error> {
+        let place = self.args.directory.join(format!("origin-{name}"));
+        self.machine.disk.create_dir_all(&place)?;
+        let groups = place.join("groups");
+        let names: Vec<String> = self.has.names().collect();
+        let list = corpus::list(names.iter().map(String::as_str), ListForm::Names);
+        replace_file(self.machine.disk, &groups, list.as_bytes())?;
+        let running = origin.start(&place, self.address(0), &groups)?;
+        self.has.feed(running.address)?;
+        for link in links {
+            self.over(name, link, running.address)?;
+        }
+        let facts = self.facts(name, running.address)?;
+        self.report.facts.push(facts);
+        origin.stop()
+    }
+
+    /// The paper's table: the origin over a link, and a cache in front of it.
+    fn over(&mut self, name: &str, link: &str, origin: SocketAddr) -> Result<(), Error> {
+        let direct = Link::to(origin, pace(link))?;
+        let figure = |operation, asked, took: Duration, round_trips| Figure {
+            origin: name.to_owned(),
+            link: link.to_owned(),
+            operation,
+            asked,
+            ms: took.as_secs_f64() * 1000.0,
+            round_trips,
+        };
+        for operation in Operation::ALL {
+            if link != LINKS[0] && !Operation::PAPER.contains(&operation) {
+                continue;
+            }
+            let _ = direct.round_trips();
+            let took = self.timed(|| operation.run(direct.address(), &self.has))?;
+            self.note(figure(operation, Asked::Origin, took, direct.round_trips()));
+        }
+        drop(direct);
+        let mut cache = self.cache(&format!("{name}-{link}"), (origin, pace(link)), "")?;
+        let address = cache.running.address;
+        let _ = cache.link.round_trips();
+        for operation in Operation::PAPER {
+            let took = self.timed(|| operation.run(address, &self.has))?;
+            let trips = cache.link.round_trips();
+            self.note(figure(operation, Asked::Miss, took, trips));
+        }
+        for operation in Operation::ALL {
+            let mut fastest = Duration::MAX;
+            for _ in 0..HITS {
+                let took = self.timed(|| operation.run(address, &self.has))?;
+                fastest = fastest.min(took);
+            }
+            let trips = cache.link.round_trips();
+            self.note(figure(operation, Asked::Hit, fastest, trips));
+        }
+        cache.server.stop()
+    }
+
+    /// Starts a cache with nothing kept.
+    fn cache(
+        &self,
+        name: &str,
+        (origin, pace): (SocketAddr, Pace),
+        more: &str,
+    ) -> Result<Caching, Error> {
+        let directory = self.args.directory.join(format!("cache-{name}"));
+        self.machine.disk.create_dir_all(&directory)?;
+        let link = Link::to(origin, pace)?;
+        // What was told stays true all the time: a hit is one however slow the link was before.
+        let config = format!(
+            "[cache]\ndirectory = \"cache\"\noctets = \"4GiB\"\nrefresh_s = 86400\n{}\n\
+             [[upstream]]\naddress = \"{}\"\ncompress = false\n",
+            if more.is_empty() {
+                "list_refresh_s = 86400"
+            } else {
+                more
+            },
+            link.address()
+        );
+        let file = directory.join("cache.toml");
+        replace_file(self.machine.disk, &file, config.as_bytes())?;
+        let program = self.args.program.display().to_string();
+        let words = [
+            program.as_str(),
+            "cache",
+            "--config",
+            "{dir}/cache.toml",
+            "--listen",
+            "{address}",
+        ];
+        let mut server = CommandRival::new("newsreel cache", &words, None);
+        let running = server.start(&directory, self.address(1), Path::new(""))?;
+        Ok(Caching {
+            server,
+            running,
+            directory,
+            link,
+        })
+    }
+
+    /// What is no table of the paper.
+    fn facts(&self, name: &str, origin: SocketAddr) -> Result<Facts, Error> {
+        let near = (origin, Pace::default());
+        let mut facts = Facts {
+            origin: name.to_owned(),
+            ..Facts::default()
+        };
+        let mut cache = self.cache(&format!("{name}-prefetch"), near, "")?;
+        Operation::List.run(cache.running.address, &self.has)?;
+        let took = self.timed(|| {
+            facts.prefetched = self.prefetch(&cache.directory.join("cache"))?;
+            Ok(())
+        })?;
+        facts.prefetch_s = took.as_secs_f64();
+        let look = || ServerLook::take(self.machine.disk, cache.running.pid);
+        let before = look();
+        for _ in 0..HITS {
+            Operation::Articles.run(cache.running.address, &self.has)?;
+        }
+        let spent = look().since(&before).cpu.as_secs_f64();
+        facts.us_per_hit = spent * 1e6 / (HITS as u64 * self.has.read().max(1)) as f64;
+        facts.memory_octets = look().rss_octets();
+        cache.server.stop()?;
+        let took = self.timed(|| {
+            let started =
+                cache
+                    .server
+                    .start(&cache.directory, cache.running.address, Path::new(""));
+            started.map(drop)
+        })?;
+        facts.restart_s = took.as_secs_f64();
+        cache.server.stop()?;
+        drop(cache);
+        let mut cache = self.cache(&format!("{name}-list"), near, "list_refresh_s = 1")?;
+        Operation::List.run(cache.running.address, &self.has)?;
+        // At its first look all groups are new to the origin, and at the second what came in the second of the first is told again.
+        for _ in 0..2 {
+            std::thread::sleep(Duration::from_millis(1100));
+            Operation::List.run(cache.running.address, &self.has)?;
+        }
+        self.has.feed_more(origin, CHANGED_GROUPS)?;
+        std::thread::sleep(Duration::from_millis(1100));
+        let _ = cache.link.octets();
+        Operation::List.run(cache.running.address, &self.has)?;
+        facts.refresh_octets = cache.link.octets();
+        cache.server.stop()?;
+        Ok(facts)
+    }
+
+    /// Has the busy groups fetched; how many articles came.
+    fn prefetch(&self, directory: &Path) -> Result<u64, Error> {
+        let failed = |why: String| Error::Program {
+            program: "newsreel cache prefetch".to_owned(),
+            why,
+        };
+        let mut command = Command::new(&self.args.program);
+        command.args([
+            "cache",
+            "prefetch",
+            "bench.busy.*",
+            "--json",
+            "--octets",
+            "4GiB",
+        ]);
+        command.args(["--articles", &self.args.articles.to_string()]);
+        command
+            .arg("--directory")
+            .arg(directory)
+            .stdin(Stdio::null());
+        let said = command
+            .output()
+            .map_err(|error| failed(error.to_string()))?;
+        if !said.status.success() {
+            return Err(failed(
+                String::from_utf8_lossy(&said.stderr).trim().to_owned(),
+            ));
+        }
+        let said: serde_json::Value =
+            serde_json::from_slice(&said.stdout).map_err(|error| failed(error.to_string()))?;
+        said.get("articles")
+            .and_then(serde_json::Value::as_u64)
+            .ok_or_else(|| failed("it does not say how many came".to_owned()))
+    }
+
+    /// What this machine takes for answers alone.
+    fn null(&mut self) -> Result<(), Error> {
+        let server = NullServer::bind(&NullArgs {
+            groups: self.has.groups,
+            articles: self.has.articles,
+            article_octets: 3500,
+            ..NullArgs::new((Ipv4Addr::LOCALHOST, 0).into())
+        })?;
+        let has = Fixture {
+            is_there: false,
+            ..self.has
+        };
+        let (address, is_over) = (server.address()?, AtomicBool::new(false));
+        let figures = std::thread::scope(|scope| {
+            let serving = scope.spawn(|| server.serve(&is_over));
+            let mut figures = Vec::new();
+            let mut measure = || {
+                for operation in [Operation::Articles, Operation::Groups] {
+                    let mut fastest = Duration::MAX;
+                    for _ in 0..HITS {
+                        let asking = || operation.run(address, &has);
+                        fastest = fastest.min(self.timed(asking)?);
+                    }
+                    figures.push((operation, fastest));
+                }
+                Ok(())
+            };
+            let measured: Result<(), Error> = measure();
+            is_over.store(true, Ordering::Relaxed);
+            serving.join().map_err(|_| Error::WorkerLost)??;
+            measured.map(|()| figures)
+        })?;
+        for (operation, took) in figures {
+            self.note(Figure {
+                origin: "a do-nothing server".to_owned(),
+                link: LINKS[0].to_owned(),
+                operation,
+                asked: Asked::Null,
+                ms: took.as_secs_f64() * 1000.0,
+                round_trips: 0,
+            });
+        }
+        Ok(())
+    }
+}
+
+impl CacheReport {
+    /// Whether as many articles are read one by one as the bounds are for.
+    pub(super) const fn is_full(&self) -> bool {
+        self.read == READ && self.groups >= 50_000 && self.articles >= 2000
+    }
+}

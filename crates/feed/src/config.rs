@@ -11,6 +11,7 @@ use newsreel_wire::Wildmat;
 use serde::{Deserialize, Serialize};
 
 use crate::filter::Filter;
+use crate::hosts::{Hosts, is_host};
 
 /// All of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
@@ -116,7 +117,8 @@ pub struct PeerConfig {
     pub clear_text: bool,
     /// Whether connections are compressed, where the peer can (COMPRESS DEFLATE).
     pub compress: bool,
-    /// Addresses and networks that it connects from, as in `[[access]]`. A connection that meets all that is given of this and the next
+    /// Addresses and networks that it connects from, as in `[[access]]`, and names of hosts, whose addresses are looked up at a start, at
+    /// a reload and every ten minutes. A connection that meets all that is given of this and the next
     /// two is the peer's: it may feed, whatever `[[access]]` says, and Path is held against the peer's names. Nothing given: none is.
     pub from_addresses: Vec<String>,
     /// Names in certificates that it shows (`tls.clients`), as in `[[access]]`.
@@ -191,18 +193,38 @@ impl PeerConfig {
         (!host.is_empty()).then_some((host, port))
     }
 
-    /// The entry of `[[access]]` that it stands for: who is known for it, and what they may do.
+    /// Whether anybody can be known for it.
     #[must_use]
-    pub fn access(&self) -> Option<AccessRule> {
+    pub fn is_known(&self) -> bool {
         let given = [
             &self.from_addresses,
             &self.from_certificates,
             &self.from_users,
         ];
-        given.iter().any(|it| !it.is_empty()).then(|| AccessRule {
+        given.iter().any(|it| !it.is_empty())
+    }
+
+    /// The entry of `[[access]]` that it stands for: who is known for it, and what they may do. There is none while it is known by
+    /// names of hosts only that have no address.
+    #[must_use]
+    pub fn access(&self, hosts: &Hosts) -> Option<AccessRule> {
+        self.entry(|name| hosts.of(name).map(|it| it.to_string()).collect())
+    }
+
+    fn entry(&self, addresses_of: impl Fn(&str) -> Vec<String>) -> Option<AccessRule> {
+        let given = self.from_addresses.iter();
+        let addresses: Vec<String> = given
+            .flat_map(|text| match is_host(text) {
+                true => addresses_of(text),
+                false => vec![text.clone()],
+            })
+            .collect();
+        // No addresses would be any.
+        let is_somebody = !addresses.is_empty() || self.from_addresses.is_empty();
+        (self.is_known() && is_somebody).then(|| AccessRule {
             peer: Some(self.name.clone()),
             name: format!("[[peer]] {}", self.name),
-            addresses: self.from_addresses.clone(),
+            addresses,
             tls: self.from_tls,
             certificates: self.from_certificates.clone(),
             users: self.from_users.clone(),
@@ -228,7 +250,8 @@ impl PeerConfig {
         if let Err(why) = self.neighbour() {
             problems.push(("from_groups".to_owned(), why));
         }
-        let entry = self.access();
+        // Any address will do for a name, one for each, so that the others keep their places.
+        let entry = self.entry(|_| vec![IpAddr::from([0, 0, 0, 0]).to_string()]);
         if let Err(wrong) = Rules::parse(entry.as_slice()) {
             let own = |key: &str| format!("from_{}", key.trim_start_matches("[0]."));
             problems.extend(wrong.into_iter().map(|(key, why)| (own(&key), why)));

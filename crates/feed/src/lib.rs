@@ -14,6 +14,7 @@ mod feed;
 mod filter;
 pub mod fuzz;
 mod hashfeed;
+mod hosts;
 mod link;
 mod outgoing;
 mod peers;
@@ -32,6 +33,7 @@ pub use config::{
 pub use dial::{Dial, Io, NetDial, SECRET_OCTETS_MAX};
 pub use feed::{FeedReport, LinkState};
 pub use filter::{Filter, Refusal};
+pub use hosts::Hosts;
 pub use peers::{Backlog, Explained, Peers};
 pub use pull::{
     GROUPS_MAX, NEWNEWS_MAX, PullConfig, PullReport, PullTls, PullTold, Pulled, Pulling, Pulls,

@@ -7,6 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use anyhow::Result;
+use newsreel_feed::Hosts;
 use newsreel_host::RealDisk;
 use newsreel_net::access::{Grant, User, Who};
 use newsreel_users::Users;
@@ -15,6 +16,7 @@ use serde_json::{Value, json};
 use crate::access::{self, SpoolArgs};
 use crate::config::Config;
 use crate::output;
+use crate::server::hosts::look_up;
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Verb {
@@ -53,7 +55,8 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
         spool,
     } = verb;
     let config = access::config_of(spool)?;
-    let rules = config.access_rules();
+    let hosts = look_up(Hosts::names(&config.peer));
+    let rules = config.access_rules(&hosts);
     let user = user.as_ref().map(|name| known(&config, name)).transpose()?;
     let who = Who {
         address: *address,

@@ -1,15 +1,15 @@
 //! Who may do what, from `[[access]]`, or from `server.clients` and `posting.clients` where there is no entry.
 
-use newsreel_feed::PeerConfig;
+use newsreel_feed::Hosts;
 use newsreel_net::access::{AccessRule, Rules};
 use newsreel_service::posting::PostingClients;
 
 use super::{Clients, Config};
 
 impl Config {
-    /// The rules in force: peers are known before anybody else is.
-    pub(crate) fn access_rules(&self) -> Rules {
-        let peers = self.peer.iter().filter_map(PeerConfig::access);
+    /// The rules in force: peers are known before anybody else is, by the addresses that their hosts have.
+    pub(crate) fn access_rules(&self, hosts: &Hosts) -> Rules {
+        let peers = self.peer.iter().filter_map(|peer| peer.access(hosts));
         let others = match self.access.is_empty() {
             true => self.usual_access(),
             false => self.access.clone(),
@@ -49,12 +49,17 @@ impl Config {
 
 #[cfg(test)]
 mod tests {
+    use newsreel_feed::Hosts;
     use newsreel_net::access::Who;
 
     /// What somebody may do: read, post, feed.
     fn may(text: &str, address: &str) -> Option<(bool, bool, bool)> {
+        may_from(&Hosts::default(), text, address)
+    }
+
+    fn may_from(hosts: &Hosts, text: &str, address: &str) -> Option<(bool, bool, bool)> {
         let config = super::super::parse(text, "test").unwrap();
-        let rules = config.access_rules();
+        let rules = config.access_rules(hosts);
         let grant = rules.find(&Who {
             address: address.parse().unwrap(),
             listen: None,
@@ -89,6 +94,22 @@ mod tests {
         let rules = format!("{peer}[[access]]\nname = 'a'\nread = '*'\n");
         assert_eq!(may(&rules, "192.0.2.7"), Some((false, false, true)));
         assert_eq!(may(&rules, "192.0.2.8"), Some((true, false, false)));
+    }
+
+    /// A name without an address must not be a peer that everybody is.
+    #[test]
+    fn a_host_is_known_by_the_addresses_that_were_found() {
+        let rules = "[[peer]]\nname = 'b'\nfeed = []\nfrom_addresses = ['b.example']\n\
+                     [[access]]\nname = 'a'\nread = '*'\n";
+        let stranger = Some((true, false, false));
+        assert_eq!(may(rules, "192.0.2.7"), stranger);
+        let mut hosts = Hosts::default();
+        hosts.found("b.example", ["192.0.2.7".parse().unwrap()].into_iter());
+        assert_eq!(
+            may_from(&hosts, rules, "192.0.2.7"),
+            Some((false, false, true))
+        );
+        assert_eq!(may_from(&hosts, rules, "192.0.2.8"), stranger);
     }
 
     #[test]

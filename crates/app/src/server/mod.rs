@@ -7,6 +7,7 @@
 pub(crate) mod caching;
 pub(crate) mod clock;
 mod front;
+pub(crate) mod hosts;
 mod inherited;
 mod kept;
 pub(crate) mod logging;
@@ -31,6 +32,8 @@ use newsreel_net::{Drain, Limits, LineLimit, Listeners};
 use newsreel_session::Metrics;
 use newsreel_users::Users;
 use tokio::runtime::Runtime;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
 
 use self::logging::{Logging, PATIENCE};
 use self::mail::Mailing;
@@ -123,6 +126,7 @@ fn run_logged(
         logging,
         peers,
         pulls,
+        peers_changed: Notify::new(),
     };
     let serving = until_drained(&engine, &disk, config, doors, beside, signals);
     let result = runtime.block_on(serving);
@@ -245,6 +249,8 @@ struct Beside {
     logging: Logging,
     peers: Arc<Peers>,
     pulls: Arc<Pulls>,
+    /// Woken when the configuration may name other hosts.
+    peers_changed: Notify,
 }
 
 /// What holds for sessions at the start.
@@ -286,7 +292,6 @@ async fn until_drained(
         drain,
         metrics: figures,
     } = doors;
-    let addresses = listeners.addresses();
     let control = ControlSocket::bind(disk, &config.server.spool)
         .context("cannot make the control socket in the spool")?;
     let connections_max = config.server.control_connections_max as usize;
@@ -296,7 +301,7 @@ async fn until_drained(
         engine: Arc::clone(engine),
         limits,
         drain: drain.clone(),
-        addresses: addresses.clone(),
+        addresses: listeners.addresses(),
         settings: settings(disk, config, &metrics)?,
         metrics,
         strangers: LineLimit::default(),
@@ -310,18 +315,19 @@ async fn until_drained(
         clippy::disallowed_methods,
         reason = "awaited below, at the end of a drain"
     )]
-    let (figures, control, sending, pulling) = (
+    let (figures, control, sending, pulling, looking) = (
         tokio::spawn(figures.run(Arc::clone(&server), drain.watch())),
         tokio::spawn(control.run(answering, connections_max, drain.watch())),
         tokio::spawn(peers.run(drain.watch())),
         tokio::spawn(pulls.run(drain.watch())),
+        tokio::spawn(Arc::clone(&server).look_up_hosts(drain.watch())),
     );
     #[expect(
         clippy::disallowed_methods,
         reason = "ended below, when the listeners have"
     )]
     let signals = tokio::spawn(signals.obey(Arc::clone(&server)));
-    for address in &addresses {
+    for address in &server.addresses {
         tracing::info!(target: "newsreel::server", %address, "listening");
     }
     let taking = Arc::clone(engine);
@@ -331,13 +337,23 @@ async fn until_drained(
         .await;
     tracing::info!(target: "newsreel::server", cut, "connections ended");
     signals.abort();
-    figures
-        .await
-        .context("the task that serves figures failed")?;
-    control.await.context("the control socket's task failed")?;
-    sending.await.context("the task that sends failed")?;
-    pulling.await.context("the task that fetches failed")?;
-    taking.await.context("the task that takes memory failed")?;
+    ended([
+        (figures, "serves figures"),
+        (control, "serves the control socket"),
+        (sending, "sends"),
+        (pulling, "fetches"),
+        (taking, "takes memory"),
+        (looking, "looks up hosts"),
+    ])
+    .await
+}
+
+/// Waits for the parts of the server that end by themselves.
+async fn ended<const TASKS: usize>(tasks: [(JoinHandle<()>, &str); TASKS]) -> Result<()> {
+    for (task, does) in tasks {
+        task.await
+            .with_context(|| format!("the task that {does} failed"))?;
+    }
     Ok(())
 }
 

@@ -3,13 +3,14 @@
 //! Reading again either takes a whole sound configuration over or changes nothing.  What only a start can change is
 //! named, never silently ignored.
 
-use std::net::SocketAddr;
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use anyhow::Result;
 use newsreel_engine::{Engine, LocalService};
-use newsreel_feed::{Batching, Pulling};
+use newsreel_feed::{Batching, Hosts, Pulling};
 use newsreel_filter::Filters;
 use newsreel_host::{Disk, RealDisk, read_whole};
 use newsreel_net::access::{Counted, Gate};
@@ -57,6 +58,7 @@ struct InForce {
     session: Arc<Shared>,
     gate: Arc<Gate>,
     counted: Arc<Counted>,
+    hosts: Hosts,
 }
 
 impl Settings {
@@ -68,9 +70,11 @@ impl Settings {
     ) -> Self {
         know_neighbours(&config, metrics);
         let session = session_of(&config, &config, metrics);
+        let hosts = Hosts::default();
         Self(RwLock::new(InForce {
-            gate: gate_of(&config, &counted, tls),
+            gate: gate_of(&config, &hosts, &counted, tls),
             counted,
+            hosts,
             started: config.clone(),
             config,
             session,
@@ -133,9 +137,26 @@ impl Settings {
 
     fn set(&self, config: Config, session: Arc<Shared>, tls: Option<Arc<Tls>>) {
         let mut in_force = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        in_force.gate = gate_of(&config, &in_force.counted, tls);
+        in_force.gate = gate_of(&config, &in_force.hosts, &in_force.counted, tls);
         in_force.config = config;
         in_force.session = session;
+    }
+
+    /// The names of hosts that peers are known by.
+    pub(super) fn host_names(&self) -> BTreeSet<String> {
+        let in_force = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        Hosts::names(&in_force.config.peer)
+    }
+
+    /// The resolver answered; whether that is news, which new connections meet.
+    pub(super) fn found(&self, name: &str, addresses: &[IpAddr]) -> bool {
+        let mut in_force = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let is_news = in_force.hosts.found(name, addresses.iter().copied());
+        if is_news {
+            let tls = in_force.gate.tls();
+            in_force.gate = gate_of(&in_force.config, &in_force.hosts, &in_force.counted, tls);
+        }
+        is_news
     }
 }
 
@@ -194,9 +215,14 @@ pub(super) fn filters(config: &Config) -> Result<Option<Arc<dyn ArticleFilter>>>
 }
 
 /// The way in as a configuration has it; what is counted goes on.
-fn gate_of(config: &Config, counted: &Arc<Counted>, tls: Option<Arc<Tls>>) -> Arc<Gate> {
+fn gate_of(
+    config: &Config,
+    hosts: &Hosts,
+    counted: &Arc<Counted>,
+    tls: Option<Arc<Tls>>,
+) -> Arc<Gate> {
     Gate::new(
-        config.access_rules(),
+        config.access_rules(hosts),
         config.login.clone(),
         Arc::clone(counted),
         tls,
@@ -205,7 +231,7 @@ fn gate_of(config: &Config, counted: &Arc<Counted>, tls: Option<Arc<Tls>>) -> Ar
 
 /// Servers that connections can belong to, by the configuration in force; what was counted of them goes on.
 fn know_neighbours(config: &Config, metrics: &Metrics) {
-    let known = config.peer.iter().filter(|peer| peer.access().is_some());
+    let known = config.peer.iter().filter(|peer| peer.is_known());
     // What was checked when it was read.
     metrics
         .neighbours()
@@ -273,6 +299,7 @@ impl Server {
         know_neighbours(&config, &self.metrics);
         let session = session_of(&config, &started, &self.metrics);
         self.settings.set(config.clone(), session, tls);
+        self.beside.peers_changed.notify_one();
         let (added, not_added) = self.add_buffers(&config);
         let (removed, not_removed) = self.remove_buffers(&config);
         let started = self.settings.started();

@@ -118,6 +118,12 @@ struct Attempt {
 }
 
 impl Gate {
+    /// The certificate that it has, and its key.
+    #[must_use]
+    pub fn tls(&self) -> Option<Arc<Tls>> {
+        self.tls.clone()
+    }
+
     /// Rules, what is counted beside them, and what connections are secured with.
     #[must_use]
     pub fn new(

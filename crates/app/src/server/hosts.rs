@@ -1,0 +1,80 @@
+//! The hosts that peers are known by: their addresses, looked up again and again while the server runs.
+//!
+//! Invariant: nobody waits for the resolver but this task, and what it did not answer changes nothing.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use newsreel_feed::Hosts;
+use newsreel_net::DrainWatch;
+use tokio::net::lookup_host;
+use tokio::time::{sleep, timeout};
+
+use super::running::Server;
+
+/// From one look to the next: who gets another address is known again before the peer gives up.
+const EVERY: Duration = Duration::from_secs(600);
+/// A name that is not answered for in this time is not waited for; the thread that asks is given back by the resolver.
+const ANSWER: Duration = Duration::from_secs(10);
+
+impl Server {
+    /// Looks up hosts until told to stop.
+    pub(super) async fn look_up_hosts(self: Arc<Self>, mut stop: DrainWatch) {
+        let mut silent = BTreeSet::new();
+        while !stop.is_started() {
+            tokio::select! {
+                () = self.look_up_once(&mut silent) => {}
+                () = stop.started() => return,
+            }
+            tokio::select! {
+                () = sleep(EVERY) => {}
+                () = self.beside.peers_changed.notified() => {}
+                () = stop.started() => {}
+            }
+        }
+    }
+
+    async fn look_up_once(&self, silent: &mut BTreeSet<String>) {
+        let names = self.settings.host_names();
+        silent.retain(|name| names.contains(name));
+        for name in names {
+            match addresses_of(&name).await {
+                Ok(addresses) => {
+                    silent.remove(&name);
+                    if self.settings.found(&name, &addresses) {
+                        tracing::info!(target: "newsreel::server", host = name, ?addresses, "a host that a peer is known by");
+                    }
+                }
+                Err(why) if silent.insert(name.clone()) => {
+                    tracing::warn!(target: "newsreel::server", host = name, why,
+                        "a host that a peer is known by has no address; what was known of it stays");
+                }
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+async fn addresses_of(name: &str) -> Result<Vec<IpAddr>, String> {
+    let found = timeout(ANSWER, lookup_host((name, 0))).await;
+    let found = found.map_err(|_| "the resolver does not answer".to_owned())?;
+    let found = found.map_err(|error| error.to_string())?;
+    let addresses: Vec<IpAddr> = found.map(|address| address.ip()).collect();
+    match addresses.is_empty() {
+        true => Err("the resolver knows no address".to_owned()),
+        false => Ok(addresses),
+    }
+}
+
+/// The same for a command, which waits for the resolver.
+pub(crate) fn look_up(names: BTreeSet<String>) -> Hosts {
+    let mut hosts = Hosts::default();
+    for name in names {
+        if let Ok(found) = std::net::ToSocketAddrs::to_socket_addrs(&(name.as_str(), 0)) {
+            hosts.found(&name, found.map(|address| address.ip()));
+        }
+    }
+    hosts
+}

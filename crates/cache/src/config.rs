@@ -22,6 +22,9 @@ pub struct CacheConfig {
     pub directory: PathBuf,
     /// Articles that are kept, octets: never more. `policy` says what goes.
     pub octets: u64,
+    /// Articles of more octets are large and lie in files apart from those of the others, so that a few of them do not push many small
+    /// ones out; both share `octets`. A multiple of what the file system allots at once is best. 0: all lie together.
+    pub large_octets: u64,
     /// Which articles go where there is no room for more.
     pub policy: PolicyKind,
     /// Articles that the policy looks after, each with some 100 octets of memory; more are kept as long as their segment is.
@@ -108,6 +111,7 @@ impl Default for CacheConfig {
         Self {
             directory: PathBuf::from("newsreel-cache"),
             octets: 1 << 30,
+            large_octets: 16 << 10,
             policy: PolicyKind::Lrug,
             policy_articles_max: 1_000_000,
             pinned_octets: 256 << 20,
@@ -173,6 +177,7 @@ impl CacheConfig {
         KeepSettings {
             directory: self.directory.clone(),
             octets: self.octets,
+            large_octets: self.large_octets,
             overview_octets: self.overview_octets,
             memory_octets: self.memory_octets,
             overview_memory_octets: self.overview_memory_octets,

@@ -111,6 +111,12 @@ pub trait StorageMethod: Send + Debug {
     /// it is sealed.  Without a time to judge by nothing goes by its age.
     fn reservations(&mut self, now: Option<UnixTime>, out: &mut Vec<Reservation>);
 
+    /// What must be reserved so that its oldest file goes, whatever its limits say; none: there is no other than the one that is
+    /// written, or it has no files that go whole.
+    fn oldest(&self) -> Option<Reservation> {
+        None
+    }
+
     /// A reservation of one of its buffers is durable: publishes the new floor first, then lets the region be
     /// written.
     fn reserved(&mut self, reservation: Reservation);

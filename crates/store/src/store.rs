@@ -280,6 +280,14 @@ impl Store {
         self.reader.next_epoch();
     }
 
+    /// What must be reserved so that the oldest file of a buffer goes, whatever its set's limits say; none: there is no other than the
+    /// one that is written.
+    #[must_use]
+    pub fn oldest(&self, buffer: BufferId) -> Option<Reservation> {
+        let set = self.reader.buffer(buffer)?.set();
+        self.sets.get(usize::from(set.0))?.oldest()
+    }
+
     /// Closes the open batches and appends them.
     ///
     /// When a commit failed, seal what was placed since then first, into the next commit: only then is what is placed

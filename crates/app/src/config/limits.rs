@@ -79,6 +79,7 @@ pub(super) const LIMITS: &[(&str, RangeInclusive<i64>)] = &[
     ("upstream.idle_s", 1..=DAY_S),
     ("upstream.wait_s", 1..=3600),
     ("cache.octets", 8 * MIB..=1024 * TIB),
+    ("cache.large_octets", 0..=TIB),
     ("cache.policy_articles_max", 1..=100_000_000),
     ("cache.pinned_octets", 0..=1024 * TIB),
     ("cache.overview_octets", MIB..=TIB),

@@ -126,6 +126,7 @@ async fn cached(groups: &[&str]) -> Both<CServer<There>> {
     let settings = KeepSettings {
         directory: "/cache".into(),
         octets: KeepSettings::OCTETS_MIN,
+        large_octets: 2000,
         overview_octets: 1 << 20,
         memory_octets: 1 << 20,
         overview_memory_octets: 1 << 20,

@@ -1,6 +1,9 @@
 //! Articles in segments: placed one behind the other, the oldest segment dropped whole.  What the policy wants of it is placed
 //! again first.
 //!
+//! Large articles have segments of their own (R17), so that one of them does not push many small ones out.  Both share the room: of the
+//! two oldest segments that goes of which less is wanted.
+//!
 //! There is no log: an article is found by its row in the table, and where the buffer stands is noted in the same change.  After a
 //! crash both are as they were at the last durable change, and what lies behind is written over.
 
@@ -22,8 +25,8 @@ use super::table::Table;
 use super::wanted::{Stay, Wanted, facts_of};
 use super::{Keep, KeepSettings, Kept};
 
-/// The name of the set, and of the directory of its files.
-const SET: &str = "articles";
+/// The names of the sets, and of the directories of their files: articles, and large ones.
+const SETS: [&str; 2] = ["articles", "large"];
 
 /// The directory of the store's register of buffers.
 const REGISTER: &str = "buffers";
@@ -45,6 +48,10 @@ pub(super) struct Articles {
     store: Store,
     sequence: u64,
     segment_octets: u64,
+    /// Octets of all segments that may be there before more is placed.
+    octets_max: u64,
+    /// Articles of more octets are large; 0: none is.
+    large_octets: u64,
     written: Written,
 }
 
@@ -62,7 +69,8 @@ const AGAIN_OCTETS: u64 = 1 << 20;
 
 /// Removes the files of articles.
 pub(super) fn remove_files(disk: &dyn Disk, dir: &Path) -> Result<()> {
-    for folder in [SET, REGISTER].map(|name| dir.join(name)) {
+    for folder in SETS.into_iter().chain([REGISTER]) {
+        let folder = dir.join(folder);
         if !disk.exists(&folder)? {
             continue;
         }
@@ -97,23 +105,29 @@ fn row_of(token: Token, kept: &Kept, now: UnixTime) -> Row {
     }
 }
 
+/// How many octets of segments may be there before more is placed: one more is there while the next batch has not come, and one for
+/// what of the oldest is placed again.
+const fn octets_max(settings: &KeepSettings, segment: u64) -> u64 {
+    settings.octets.saturating_sub(2 * segment)
+}
+
 fn store_config(settings: &KeepSettings, segment: u64) -> StoreConfig {
-    let set = SetConfig {
-        name: SET.to_owned(),
+    let set = |name: &str| SetConfig {
+        name: name.to_owned(),
         method: "segment".to_owned(),
-        directory: Some(settings.directory.join(SET)),
+        directory: Some(settings.directory.join(name)),
         segment_octets: segment,
-        // One more is there while the next batch has not come, and one for what of the oldest is placed again.
-        keep_octets: Some(settings.octets.saturating_sub(2 * segment)),
+        // What both have together is looked after here.
+        keep_octets: Some(octets_max(settings, segment)),
         // Those in memory are kept in front of the store.
         recent_octets: Some(0),
         ..SetConfig::default()
     };
     StoreConfig {
         buffers: Vec::new(),
-        sets: vec![set],
+        sets: SETS.map(set).to_vec(),
         rules: vec![RuleConfig {
-            set: SET.to_owned(),
+            set: SETS[0].to_owned(),
             ..RuleConfig::default()
         }],
         dropped: Vec::new(),
@@ -129,12 +143,12 @@ impl Articles {
         table: &Table,
     ) -> Result<Self> {
         let config = store_config(settings, segment);
-        let known = table.marks()?;
-        if known.is_none() {
+        let (marks, sequence) = table.marks()?;
+        if marks.is_empty() {
             // Of what lies there nobody knows.
             remove_files(disk.as_ref(), &settings.directory)?;
         }
-        let buffers: Vec<BufferId> = known.iter().map(|(marks, _)| marks.buffer).collect();
+        let buffers: Vec<BufferId> = marks.iter().map(|marks| marks.buffer).collect();
         let mut store = Store::open(
             disk,
             &settings.directory,
@@ -144,15 +158,13 @@ impl Articles {
             Access::Write,
             &mut |_, _, _| {},
         )?;
-        let (marks, sequence): (Vec<Marks>, u64) = match known {
-            Some((marks, sequence)) => (vec![marks], sequence),
-            None => (Vec::new(), 0),
-        };
         store.resume(&marks, Sequence(sequence))?;
         let articles = Self {
             store,
             sequence,
             segment_octets: segment,
+            octets_max: octets_max(settings, segment),
+            large_octets: settings.large_octets,
             written: Written::default(),
         };
         let floors = articles.reader();
@@ -187,38 +199,102 @@ impl Articles {
         now: UnixTime,
     ) -> Result<()> {
         let mut dropping: Vec<Reservation> = Vec::new();
+        // From where something went last, if that made no room.
+        let mut in_vain = None;
         loop {
             self.store.reservations(Some(now), &mut dropping);
-            if dropping.is_empty() {
+            let before = self.octets();
+            if dropping.is_empty() && before > self.octets_max {
+                dropping.extend(self.least_wanted(table, (wanted, pins), in_vain)?);
+            }
+            let Some(buffer) = dropping.first().map(|it| it.buffer) else {
                 return Ok(());
-            }
+            };
             for reservation in dropping.drain(..) {
-                let floor = reservation.up_to.one_cycle_before();
-                let going = table.articles_below(reservation.buffer, floor)?;
-                let ids: Vec<IdHash> = going.iter().map(|(id, _)| *id).collect();
-                let pinned = self.pinned(&going, pins);
-                let stay = Stay {
-                    pinned: &pinned,
-                    pinned_octets_max: pins.room(floor).min(self.again_octets_max()),
-                    segment_octets: self.segment_octets,
-                };
-                let (staying, for_pins) = wanted.staying(going, &stay);
-                let stayed = self.place_again(table, staying, (pins, &for_pins), now)?;
-                pins.went(floor);
-                wanted.went(ids.iter().filter(|id| !stayed.contains(id)));
-                table.change(false, |change| {
-                    change.forget_below(reservation.buffer, floor)
-                })?;
-                self.store.reserved(reservation);
+                self.go(table, (wanted, pins), reservation, now)?;
             }
+            in_vain = (self.octets() >= before).then_some(buffer);
         }
+    }
+
+    /// Octets of all segments.
+    fn octets(&self) -> u64 {
+        self.reader().facts().iter().map(|it| it.octets).sum()
+    }
+
+    /// The set of a buffer.
+    fn set_of(&self, buffer: BufferId) -> SetId {
+        let place = self.marks().iter().position(|it| it.buffer == buffer);
+        SetId(place.and_then(|set| set.try_into().ok()).unwrap_or(0))
+    }
+
+    /// Of the sets' oldest segments the one of which the fewest octets stay, and of two the one that was read longest ago; not that of
+    /// this buffer, where there is another.
+    fn least_wanted(
+        &self,
+        table: &Table,
+        (wanted, pins): (&Wanted, &Pins),
+        in_vain: Option<BufferId>,
+    ) -> Result<Option<Reservation>> {
+        let mut oldest: Vec<Reservation> = Vec::new();
+        oldest.extend(
+            self.marks()
+                .iter()
+                .filter_map(|it| self.store.oldest(it.buffer)),
+        );
+        if oldest.len() > 1 {
+            oldest.retain(|it| Some(it.buffer) != in_vain);
+        }
+        if oldest.len() == 1 {
+            return Ok(oldest.pop());
+        }
+        let mut ranked = Vec::new();
+        for reservation in oldest {
+            let floor = reservation.up_to.one_cycle_before();
+            let (octets, used) = wanted.worth(&table.articles_below(reservation.buffer, floor)?);
+            let pinned = pins.stayed_below(self.set_of(reservation.buffer), floor);
+            ranked.push(((octets.max(pinned), used), reservation));
+        }
+        let least = ranked.into_iter().min_by_key(|(rank, _)| *rank);
+        Ok(least.map(|(_, reservation)| reservation))
+    }
+
+    /// Drops what lies below a position; what is wanted of it stays, and what is pinned.
+    fn go(
+        &mut self,
+        table: &Table,
+        (wanted, pins): (&Wanted, &Pins),
+        reservation: Reservation,
+        now: UnixTime,
+    ) -> Result<()> {
+        let floor = reservation.up_to.one_cycle_before();
+        let set = self.set_of(reservation.buffer);
+        let going = table.articles_below(reservation.buffer, floor)?;
+        let ids: Vec<IdHash> = going.iter().map(|(id, _)| *id).collect();
+        let pinned = self.pinned(&going, pins);
+        let again_max = self.again_octets_max(reservation.buffer);
+        let stay = Stay {
+            pinned: &pinned,
+            pinned_octets_max: pins.room(set, floor).min(again_max),
+            segment_octets: self.segment_octets,
+        };
+        let (staying, for_pins) = wanted.staying(going, &stay);
+        let stayed = self.place_again(table, staying, (pins, &for_pins), now)?;
+        pins.went(set, floor);
+        wanted.went(ids.iter().filter(|id| !stayed.contains(id)));
+        table.change(false, |change| {
+            change.forget_below(reservation.buffer, floor)
+        })?;
+        self.store.reserved(reservation);
+        Ok(())
     }
 
     /// How much of a segment that goes may be placed again: all of it where the newest one has room enough that no more than one
     /// is begun for it.
-    fn again_octets_max(&self) -> u64 {
-        let filled = self.marks().iter().map(|it| it.end.offset()).max();
-        match filled.unwrap_or(0) <= self.segment_octets / 4 * 3 {
+    fn again_octets_max(&self, buffer: BufferId) -> u64 {
+        let marks = self.marks();
+        let newest = marks.iter().find(|it| it.buffer == buffer);
+        match newest.is_none_or(|it| it.end.offset() <= self.segment_octets / 4 * 3) {
             true => self.segment_octets,
             false => self.segment_octets / 2,
         }
@@ -257,7 +333,9 @@ impl Articles {
                 continue;
             };
             let article = memory.get(stored.octets).unwrap_or_default();
-            let Ok(token) = self.place_one((&id, b""), (article, stored.head_len), now) else {
+            // In its own set, whatever its size: no more than one segment is begun for all that stay.
+            let (set, place) = (row.token.set(), (article, stored.head_len));
+            let Ok(token) = self.place_one(set, (&id, b""), place, now) else {
                 break;
             };
             if pinned.contains(&id) {
@@ -277,8 +355,15 @@ impl Articles {
         Ok(stayed)
     }
 
+    /// Where an article of this size lies.
+    fn set_for(&self, kept: &Kept) -> SetId {
+        let is_large = self.large_octets > 0 && kept.wire.len() as u64 > self.large_octets;
+        SetId(is_large.into())
+    }
+
     fn place_one(
         &mut self,
+        set: SetId,
         (hash, id): (&IdHash, &[u8]),
         (article, head_len): (&[u8], usize),
         now: UnixTime,
@@ -289,7 +374,7 @@ impl Articles {
             arrival: now,
             id_hash: *hash,
             id,
-            set: SetId(0),
+            set,
             format: None,
             xref: b"",
             article: &[article],
@@ -313,13 +398,17 @@ impl Articles {
         while !rest.is_empty() {
             self.make_room(table, (wanted, pins), now)?;
             let (mut rows, mut octets) = (Vec::new(), 0);
-            // What is placed before room is made again takes no more than there is left for it.
+            let set = rest
+                .first()
+                .map_or(SetId(0), |first| self.set_for(&first.kept));
+            // What is placed before room is made again takes no more than there is left for it, in one set.
             while let Some((first, behind)) = rest.split_first()
+                && self.set_for(&first.kept) == set
                 && (rows.is_empty() || octets + first.kept.wire.len() as u64 <= AGAIN_OCTETS / 2)
             {
                 let kept = &first.kept;
-                let placed =
-                    self.place_one((&first.hash, &first.id), (&kept.wire, kept.head_len), now);
+                let place = (&*kept.wire, kept.head_len);
+                let placed = self.place_one(set, (&first.hash, &first.id), place, now);
                 match placed {
                     Ok(token) => {
                         octets += u64::from(token.len());
@@ -352,8 +441,7 @@ impl Articles {
         table.change(false, |change| {
             change.put_articles(rows)?;
             pins.note(change)?;
-            let mut each = marks.iter();
-            each.try_for_each(|marks| change.put_marks(marks, sequence))
+            change.put_marks(&marks, sequence)
         })
     }
 

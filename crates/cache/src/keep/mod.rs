@@ -87,6 +87,8 @@ pub struct KeepSettings {
     pub directory: PathBuf,
     /// Octets of articles.
     pub octets: u64,
+    /// Articles of more octets lie apart from the others; 0: none does.
+    pub large_octets: u64,
     /// Octets of overview.
     pub overview_octets: u64,
     /// Octets of articles in memory.

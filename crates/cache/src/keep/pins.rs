@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use newsreel_wire::article::{Headers, Known};
 use newsreel_wire::wildmat::Wildmat;
-use newsreel_wire::{Position, Token, newsgroups};
+use newsreel_wire::{Position, SetId, Token, newsgroups};
 use parking_lot::Mutex;
 
 use super::Keep;
@@ -20,14 +20,14 @@ pub const PINS_MAX: usize = 100;
 /// The fact that has the wildmats, each in a line.
 const PINS: &str = "pins";
 
-/// The fact that says how many octets stay for pins in which cycle of the buffer.
+/// The fact that says how many octets stay for pins in which cycle of which set.
 const STAYED: &str = "stayed for pins";
 
 #[derive(Debug, Default)]
 struct State {
     wildmats: Vec<Wildmat>,
-    /// Octets that were placed again for pins, by the cycle in which they lie.
-    stayed: BTreeMap<u32, u64>,
+    /// Octets that were placed again for pins, by the set and the cycle in which they lie.
+    stayed: BTreeMap<(u8, u32), u64>,
     /// That is not noted yet.
     is_changed: bool,
 }
@@ -49,12 +49,14 @@ fn encoded(wildmats: &[Wildmat]) -> Vec<u8> {
     wildmats.iter().map(line).collect::<String>().into_bytes()
 }
 
-fn stayed_of(octets: &[u8]) -> BTreeMap<u32, u64> {
+fn stayed_of(octets: &[u8]) -> BTreeMap<(u8, u32), u64> {
     let (pairs, _) = octets.as_chunks::<16>();
     let pair = |pair: &[u8; 16]| {
-        let (cycle, octets) = pair.split_first_chunk()?;
-        let cycle = u32::try_from(u64::from_le_bytes(*cycle)).ok()?;
-        Some((cycle, u64::from_le_bytes(octets.try_into().ok()?)))
+        let (place, octets) = pair.split_first_chunk()?;
+        let place = u64::from_le_bytes(*place);
+        let set = u8::try_from(place >> 32).ok()?;
+        let cycle = u32::try_from(place & u64::from(u32::MAX)).ok()?;
+        Some(((set, cycle), u64::from_le_bytes(octets.try_into().ok()?)))
     };
     pairs.iter().filter_map(pair).collect()
 }
@@ -98,25 +100,34 @@ impl Pins {
         groups.any(|group| self.has(group.as_str()))
     }
 
-    /// How many octets more may stay, when what lies below a position goes.
-    pub(super) fn room(&self, floor: Position) -> u64 {
+    /// How many octets more may stay, when what lies below a position of a set goes.
+    pub(super) fn room(&self, set: SetId, floor: Position) -> u64 {
+        let all: u64 = self.state.lock().stayed.values().sum();
+        self.octets_max
+            .saturating_sub(all - self.stayed_below(set, floor))
+    }
+
+    /// How many octets stay below a position of a set.
+    pub(super) fn stayed_below(&self, set: SetId, floor: Position) -> u64 {
         let state = self.state.lock();
-        let stayed: u64 = state.stayed.range(floor.cycle()..).map(|(_, it)| it).sum();
-        self.octets_max.saturating_sub(stayed)
+        let below = state.stayed.range((set.0, 0)..(set.0, floor.cycle()));
+        below.map(|(_, it)| it).sum()
     }
 
     /// An article was placed again, as it is pinned.
     pub(super) fn stays(&self, token: &Token) {
         let mut state = self.state.lock();
-        *state.stayed.entry(token.position().cycle()).or_default() += u64::from(token.len());
+        let place = (token.set().0, token.position().cycle());
+        *state.stayed.entry(place).or_default() += u64::from(token.len());
         state.is_changed = true;
     }
 
-    /// What lies below a position is gone.
-    pub(super) fn went(&self, floor: Position) {
+    /// What lies below a position of a set is gone.
+    pub(super) fn went(&self, set: SetId, floor: Position) {
         let mut state = self.state.lock();
         let had = state.stayed.len();
-        state.stayed.retain(|cycle, _| *cycle >= floor.cycle());
+        let stays = |place: &(u8, u32)| place.0 != set.0 || place.1 >= floor.cycle();
+        state.stayed.retain(|place, _| stays(place));
         state.is_changed |= state.stayed.len() < had;
     }
 
@@ -128,7 +139,9 @@ impl Pins {
                 return Ok(());
             }
             let pairs = state.stayed.iter();
-            let octets = |(cycle, octets): (&u32, &u64)| [u64::from(*cycle), *octets];
+            let octets = |((set, cycle), octets): (&(u8, u32), &u64)| {
+                [u64::from(*set) << 32 | u64::from(*cycle), *octets]
+            };
             pairs.flat_map(octets).flat_map(u64::to_le_bytes).collect()
         };
         change.put_fact(STAYED, &pairs)

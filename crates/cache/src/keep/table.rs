@@ -39,7 +39,7 @@ const GROUPS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("groups");
 /// The rest, by name.
 const FACTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("facts");
 
-/// The fact that says where a buffer stands.
+/// The fact that says where each buffer stands.
 const MARKS: &str = "marks";
 
 /// The fact that says which was the last use of an article.
@@ -60,6 +60,11 @@ fn block_key(group: &str, block: u64) -> Vec<u8> {
 /// An article's row as it lies in the table, if it is sound.
 fn row_of(id: &IdHash, value: &[u8]) -> Option<Row> {
     Row::decode(sealed::open(&id.0, value)?)
+}
+
+/// Where an article lies.
+fn place_of(row: &Row) -> (u16, u64) {
+    (row.token.buffer().0, row.token.position().0)
 }
 
 /// The table.
@@ -196,7 +201,7 @@ impl Table {
                 let id = IdHash(*id.value());
                 let value = articles.get(&id.0).map_err(fault)?;
                 let row = value.and_then(|value| row_of(&id, value.value()));
-                let row = row.filter(|row| row.token.position().0 == place.value().1);
+                let row = row.filter(|row| place_of(row) == place.value());
                 found.extend(row.map(|row| (id, row)));
             }
             Ok(found)
@@ -278,8 +283,8 @@ impl Table {
         })
     }
 
-    /// Where the buffer stood, and the last sequence.
-    pub(super) fn marks(&self) -> Result<Option<(Marks, u64)>> {
+    /// Where the buffers stood, and the last sequence.
+    pub(super) fn marks(&self) -> Result<(Vec<Marks>, u64)> {
         let octets = self.fact(MARKS)?.unwrap_or_default();
         let mut numbers = octets.as_chunks().0.iter();
         let mut number = || numbers.next().map(|octets| u64::from_le_bytes(*octets));
@@ -293,7 +298,12 @@ impl Table {
             };
             Some((marks, number()?))
         };
-        Ok(marks())
+        let (mut all, mut last) = (Vec::new(), 0);
+        while let Some((marks, sequence)) = marks() {
+            all.push(marks);
+            last = sequence;
+        }
+        Ok((all, last))
     }
 
     /// Changes it.
@@ -331,8 +341,7 @@ impl Change<'_> {
         for (id, row) in articles {
             let value = sealed::seal(&id.0, &row.encode());
             rows.insert(&id.0, &*value).map_err(fault)?;
-            let place = (row.token.buffer().0, row.token.position().0);
-            places.insert(place, &id.0).map_err(fault)?;
+            places.insert(place_of(row), &id.0).map_err(fault)?;
         }
         Ok(())
     }
@@ -383,7 +392,7 @@ impl Change<'_> {
             // It may have been stored again since.
             let is_there = tokens.get(id.value()).map_err(fault)?.is_some_and(|value| {
                 let row = row_of(&IdHash(*id.value()), value.value());
-                row.is_some_and(|row| row.token.position().0 != place.value().1)
+                row.is_some_and(|row| place_of(&row) != place.value())
             });
             if !is_there {
                 tokens.remove(id.value()).map_err(fault)?;
@@ -448,15 +457,22 @@ impl Change<'_> {
         Ok(octets)
     }
 
-    /// Where the buffer stands, and the last sequence.
-    pub(super) fn put_marks(&self, marks: &Marks, sequence: u64) -> std::result::Result<(), Fault> {
-        let numbers = [
-            marks.buffer.0.into(),
-            marks.end.0,
-            marks.reserved.0,
-            sequence,
-        ];
-        self.put_fact(MARKS, &numbers.map(u64::to_le_bytes).concat())
+    /// Where the buffers stand, and the last sequence.
+    pub(super) fn put_marks(
+        &self,
+        marks: &[Marks],
+        sequence: u64,
+    ) -> std::result::Result<(), Fault> {
+        let numbers = marks.iter().flat_map(|marks| {
+            [
+                u64::from(marks.buffer.0),
+                marks.end.0,
+                marks.reserved.0,
+                sequence,
+            ]
+        });
+        let octets: Vec<u8> = numbers.flat_map(u64::to_le_bytes).collect();
+        self.put_fact(MARKS, &octets)
     }
 
     /// Notes a fact.

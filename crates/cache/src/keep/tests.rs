@@ -14,6 +14,8 @@ fn settings() -> KeepSettings {
     KeepSettings {
         directory: "/cache".into(),
         octets: KeepSettings::OCTETS_MIN,
+        // All lie together, where a test does not say otherwise.
+        large_octets: 0,
         overview_octets: 100_000,
         memory_octets: 1 << 20,
         overview_memory_octets: 1 << 20,
@@ -101,6 +103,12 @@ fn known(keep: &Keep, name: &Arc<str>) -> Vec<u64> {
 fn octets_in(disk: &MemoryDisk, dir: &str) -> u64 {
     let entries = disk.list(Path::new(dir)).unwrap();
     entries.iter().map(|entry| entry.len).sum()
+}
+
+/// Octets of small articles' files and of large ones'.
+fn octets_apart(disk: &MemoryDisk) -> [u64; 2] {
+    let has = |dir: &str| disk.exists(Path::new(dir)).unwrap();
+    ["/cache/articles", "/cache/large"].map(|dir| if has(dir) { octets_in(disk, dir) } else { 0 })
 }
 
 #[test]
@@ -195,6 +203,143 @@ fn what_the_policy_wants_outlives_its_segment() {
     assert!((11..=20).all(|n| !is_there(&keep, n, 3000)));
     let Written { came, again } = keep.figures().written;
     assert!(again > 30_000 && again < came / 10, "{again} of {came}");
+}
+
+/// So much that a segment of each kind is no large part of it.
+const APART_OCTETS: u64 = 4 * KeepSettings::OCTETS_MIN;
+
+fn open_apart(disk: &MemoryDisk, large_octets: u64, pinned_octets: u64) -> Keep {
+    let disk: Arc<dyn Disk> = Arc::new(disk.clone());
+    let settings = KeepSettings {
+        octets: APART_OCTETS,
+        large_octets,
+        memory_octets: 0,
+        pinned_octets,
+        ..settings()
+    };
+    Keep::open(&disk, &settings).unwrap()
+}
+
+/// So many articles of this size come, one by one, and there is never too much.
+fn come(disk: &MemoryDisk, keep: &Keep, numbers: std::ops::Range<u64>, octets: usize) {
+    for n in numbers {
+        keep.keep_articles(&[article(keep, n, octets)], NOW);
+        let [small, large] = octets_apart(disk);
+        assert!(small + large <= APART_OCTETS, "{small} and {large}");
+    }
+}
+
+fn count(keep: &Keep, numbers: std::ops::Range<u64>, octets: usize) -> usize {
+    numbers.filter(|n| is_there(keep, *n, octets)).count()
+}
+
+/// Large articles lie apart (R17): however many of them come, small ones that are read need not be written again.
+#[test]
+fn for_large_articles_no_small_one_is_written_again() {
+    let again = |large_octets| {
+        let disk = MemoryDisk::new();
+        let keep = open_apart(&disk, large_octets, 0);
+        let some: Vec<Fetched> = (1..=20).map(|n| article(&keep, n, 3000)).collect();
+        keep.keep_articles(&some, NOW);
+        for first in (1000..2400).step_by(20) {
+            come(&disk, &keep, first..first + 20, 60_000);
+            assert_eq!(count(&keep, 1..21, 3000), 20);
+        }
+        keep.figures().written.again
+    };
+    assert_eq!(again(16 << 10), 0);
+    assert!(again(0) > 60_000);
+}
+
+/// Small and large ones have all the room between them: who comes gets that of who was read longer ago.  A restart with another
+/// threshold finds all of them.
+#[test]
+fn small_and_large_articles_share_the_room() {
+    const MIB: u64 = 1 << 20;
+    let disk = MemoryDisk::new();
+    let keep = open_apart(&disk, 16 << 10, 0);
+    come(&disk, &keep, 1..4000, 9000);
+    let alone = count(&keep, 1..4000, 9000);
+    let [small, large] = octets_apart(&disk);
+    let told = format!("{alone} there, {small} and {large}");
+    assert!(alone > 2000 && small >= 26 * MIB && large == 0, "{told}");
+    come(&disk, &keep, 5000..6000, 60_000);
+    let [small, large] = octets_apart(&disk);
+    let told = format!("{small} and {large}");
+    assert!(small <= 4 * MIB && large >= 24 * MIB, "{told}");
+    let there = |keep: &Keep| {
+        let small = count(keep, 1..4000, 9000);
+        (small, count(keep, 5000..6000, 60_000))
+    };
+    let before = there(&keep);
+    assert!(before.1 > 350, "{before:?}");
+    keep.checkpoint();
+    drop(keep);
+    let keep = open_apart(&disk, 100_000, 0);
+    assert_eq!(there(&keep), before);
+    come(&disk, &keep, 7000..8000, 60_000);
+    let [small, large] = octets_apart(&disk);
+    let told = format!("{small} and {large}");
+    assert!(small >= 24 * MIB && large <= 4 * MIB, "{told}");
+    assert!(count(&keep, 7000..8000, 60_000) > 350);
+}
+
+/// Where both sets begin with what is pinned, and would write it again for ever, room is found behind it.
+#[test]
+fn what_is_pinned_in_both_sets_leaves_room_for_others() {
+    let disk = MemoryDisk::new();
+    let keep = open_apart(&disk, 16 << 10, APART_OCTETS / 2);
+    let mine = |n: u64, octets: usize| {
+        let mut fetched = article(&keep, n, octets);
+        let wire = [b"Newsgroups: my.group\r\n", &*fetched.kept.wire].concat();
+        fetched.kept = Arc::new(Kept::new(wire.into()).unwrap());
+        fetched
+    };
+    keep.pin(&[Wildmat::parse("my.*").unwrap()], &[]).unwrap();
+    let small = (1..=700).map(|n| mine(n, 9000));
+    let pinned: Vec<Fetched> = small
+        .chain((1001..=1100).map(|n| mine(n, 60_000)))
+        .collect();
+    for one in &pinned {
+        keep.keep_articles(std::slice::from_ref(one), NOW);
+    }
+    come(&disk, &keep, 2000..5000, 9000);
+    come(&disk, &keep, 6000..7000, 60_000);
+    // Where they lie close together not all of them can be written again.
+    let there = pinned
+        .iter()
+        .filter(|it| keep.has_article(&it.hash))
+        .count();
+    assert!(there >= pinned.len() / 2, "{there} of {}", pinned.len());
+    let figures = keep.figures();
+    assert!(figures.pinned_octets <= figures.pinned_octets_max);
+    assert!(count(&keep, 6900..7000, 60_000) == 100);
+}
+
+/// A cache of a version that kept all articles together goes on, and what it had stays.
+#[test]
+fn a_cache_without_large_articles_apart_goes_on() {
+    let disk = MemoryDisk::new();
+    let keep = open_apart(&disk, 0, 0);
+    come(&disk, &keep, 1..50, 60_000);
+    keep.checkpoint();
+    // It knew of one buffer.
+    let marks = keep.table.fact("marks").unwrap().unwrap();
+    let only = &marks[..32];
+    let noted = keep.table.change(true, |it| it.put_fact("marks", only));
+    noted.unwrap();
+    drop(keep);
+    let keep = open_apart(&disk, 16 << 10, 0);
+    assert_eq!(count(&keep, 1..50, 60_000), 49);
+    come(&disk, &keep, 100..120, 60_000);
+    for seed in 0..3 {
+        let again = open_apart(&disk.crash(seed), 16 << 10, 0);
+        assert_eq!(count(&again, 1..50, 60_000), 49);
+        again.keep_articles(&[article(&again, 200, 60_000)], NOW);
+        assert!(is_there(&again, 200, 60_000));
+    }
+    assert_eq!(count(&keep, 100..120, 60_000), 20);
+    assert!(octets_apart(&disk)[1] > 1 << 20);
 }
 
 /// How often something was read is known behind a restart: with LFUA it stays though nobody reads it any more.  Another policy

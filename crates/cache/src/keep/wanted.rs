@@ -251,6 +251,21 @@ impl Wanted {
         }
     }
 
+    /// How many octets of a segment are wanted, and when one of its articles was asked for last, among all uses.
+    pub(super) fn worth(&self, rows: &[(IdHash, Row)]) -> (u64, u64) {
+        let state = self.state.lock();
+        let (mut octets, mut last) = (0, 0);
+        for (id, row) in rows {
+            let noted = state.uses.get(id).map_or(0, |noted| noted.last);
+            last = last.max(row.used).max(noted);
+            let room = state.room.as_ref();
+            if room.is_some_and(|room| room.worth(key_of(id)).is_some()) {
+                octets += u64::from(row.token.len());
+            }
+        }
+        (octets, last)
+    }
+
     /// Which articles of a segment stay, in the order in which they lie: those that are pinned or wanted, and of more than may stay
     /// those that are worth most.  And which of them stay for pins alone, whatever the policy wants.
     pub(super) fn staying(

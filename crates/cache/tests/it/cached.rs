@@ -38,6 +38,7 @@ pub(crate) fn keep_settings() -> KeepSettings {
     KeepSettings {
         directory: "/cache".into(),
         octets: KeepSettings::OCTETS_MIN,
+        large_octets: 16 << 10,
         overview_octets: 1 << 20,
         memory_octets: 1 << 20,
         overview_memory_octets: 1 << 20,

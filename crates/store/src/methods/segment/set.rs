@@ -169,6 +169,11 @@ impl StorageMethod for SegmentSet {
         out.extend(self.dropping(below));
     }
 
+    fn oldest(&self) -> Option<Reservation> {
+        let (_, next) = self.files.oldest()?;
+        self.dropping(next?)
+    }
+
     fn reserved(&mut self, reservation: Reservation) {
         self.filling.reserved(reservation.up_to);
         self.files.remove_below(self.filling.buffer.floor().cycle());

@@ -66,6 +66,8 @@ pub struct CacheConfig {
     pub prefetch_every_s: u64,
     /// The newest articles of each of these groups: so many numbers.
     pub prefetch_articles: u64,
+    /// So many numbers before those are looked through for articles that belong to the same threads, which are fetched, too. 0: none.
+    pub prefetch_threads: u64,
     /// Octets that are fetched so each time, about.
     pub prefetch_octets: u64,
     /// ... and in a second; 0: as fast as it goes.
@@ -130,6 +132,7 @@ impl Default for CacheConfig {
             prefetch: String::new(),
             prefetch_every_s: 3600,
             prefetch_articles: 500,
+            prefetch_threads: 0,
             prefetch_octets: 256 << 20,
             prefetch_octets_per_s: 0,
             offline: false,
@@ -165,6 +168,7 @@ impl CacheConfig {
         let groups = Some(&self.prefetch).filter(|groups| !groups.is_empty())?;
         let limits = PrefetchLimits {
             articles: self.prefetch_articles,
+            threads: self.prefetch_threads,
             octets: self.prefetch_octets,
             octets_per_s: self.prefetch_octets_per_s,
         };

@@ -24,7 +24,7 @@ pub use access_log::{
 };
 pub use cached::{
     ANSWER_US, CServer, CacheSettings, Counted, CountedGroup, CountedPart, GROUPS_COUNTED_MAX,
-    PrefetchLimits, Prefetched, RUNS_MAX,
+    PrefetchLimits, Prefetched, RUNS_MAX, THREADS_MAX,
 };
 pub use config::{CacheConfig, UpstreamConfig, UpstreamTls, UpstreamsConfig, problems};
 pub use remote::{

@@ -367,6 +367,11 @@ fn of_the_cache() -> Vec<Fixed> {
             "they are noted every five seconds; of more only the policy in memory knows",
         ),
         row(
+            "Threads of a group whose older articles are fetched before anybody asks",
+            format!("{} of them each time", newsreel_cache::THREADS_MAX),
+            "at most 250 octets each while a group is looked at; of more the older articles do not come",
+        ),
+        row(
             "A line of an upstream server's overview or lists",
             octets(newsreel_net::client::BLOCK_LINE_OCTETS_MAX as u64),
             "no real one has a tenth of it; longer ones are left out",

@@ -96,6 +96,7 @@ pub(super) const LIMITS: &[(&str, RangeInclusive<i64>)] = &[
     ("cache.groups_max", 1..=10_000_000),
     ("cache.prefetch_every_s", 1..=30 * DAY_S),
     ("cache.prefetch_articles", 1..=1_000_000_000),
+    ("cache.prefetch_threads", 0..=1_000_000_000),
     ("cache.prefetch_octets", KIB..=1024 * TIB),
     ("cache.prefetch_octets_per_s", 0..=TIB),
     ("cache.posts_octets", 0..=TIB),

@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct FetchLimits {
     /// The newest articles of each group: so many numbers.
     pub(crate) articles: u64,
+    /// So many numbers before these are looked through for articles of the same threads.
+    pub(crate) threads: u64,
     /// Octets in all.
     pub(crate) octets: u64,
     /// Octets a second; 0: as fast as it goes.
@@ -19,6 +21,7 @@ impl From<FetchLimits> for PrefetchLimits {
     fn from(limits: FetchLimits) -> Self {
         Self {
             articles: limits.articles,
+            threads: limits.threads,
             octets: limits.octets,
             octets_per_s: limits.octets_per_s,
         }

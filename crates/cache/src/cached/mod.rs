@@ -43,7 +43,7 @@ use turns::Turns;
 
 pub use counts::{ANSWER_US, Counted, CountedGroup, CountedPart, GROUPS_COUNTED_MAX};
 pub use fetch::RUNS_MAX;
-pub use prefetch::{PrefetchLimits, Prefetched};
+pub use prefetch::{PrefetchLimits, Prefetched, THREADS_MAX};
 
 /// What is kept is made durable so often.
 const CHECKPOINT: Duration = Duration::from_secs(5);

@@ -1,8 +1,10 @@
 //! Fetching before anybody asks: the newest articles of groups, in pipelined windows over several connections at a time.
 //!
+//! Where threads are wanted whole, those articles come, too, that are older and belong to a thread of the newest ones.
 //! What is kept already is not fetched again.  Readers come first: one connection of a server's account is left to them where
 //! there is more than one.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,13 +19,19 @@ use tokio::time::Instant;
 use super::flights::Wanted;
 use super::numbers::{Blocks, Need, Numbers, lines};
 use super::{CServer, Inner};
-use crate::keep::BLOCK_NUMBERS;
+use crate::keep::{BLOCK_NUMBERS, KeptGroup};
 
 /// Articles that are asked for in one round trip.
 const WINDOW: usize = 48;
 
 /// Numbers whose overview is looked at together.
 const NUMBERS: u64 = 8 * BLOCK_NUMBERS;
+
+/// The first articles of so many threads are looked for in the older part of a group.
+pub const THREADS_MAX: usize = 10_000;
+
+/// Message-ids of first articles.
+type Firsts = HashSet<Box<[u8]>>;
 
 /// Groups of a list that are looked at together.
 const GROUPS: usize = 256;
@@ -33,6 +41,8 @@ const GROUPS: usize = 256;
 pub struct PrefetchLimits {
     /// The newest articles of each group: so many numbers.
     pub articles: u64,
+    /// So many numbers before these are looked through for articles of the same threads; 0: none.
+    pub threads: u64,
     /// Octets in all, about.
     pub octets: u64,
     /// Octets a second, about; 0: as fast as it goes.
@@ -62,8 +72,8 @@ pub struct Prefetched {
 pub(super) struct Fetching<C: Connect> {
     pub(super) inner: Arc<Inner<C>>,
     pub(super) limits: PrefetchLimits,
-    /// The message-id of a thread's first article: nothing else is fetched; none: everything is.
-    pub(super) thread: Option<Box<[u8]>>,
+    /// The first articles of threads: nothing else is fetched; none: everything is.
+    pub(super) threads: Option<Arc<Firsts>>,
     pub(super) done: Prefetched,
     tasks: JoinSet<u64>,
     begun: Instant,
@@ -103,7 +113,7 @@ impl<C: Connect> CServer<C> {
         Fetching {
             inner: Arc::clone(&self.inner),
             limits,
-            thread: None,
+            threads: None,
             done: Prefetched::default(),
             tasks: JoinSet::new(),
             begun: Instant::now(),
@@ -111,13 +121,28 @@ impl<C: Connect> CServer<C> {
     }
 }
 
-/// Whether an overview line is of an article in the thread that begins with a message-id.
-fn is_in_thread(line: &[u8], first: &[u8]) -> bool {
+/// The message-ids that an overview line says its article follows, the first one first.
+fn references(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     let references = line.split(|octet| *octet == b'\t').nth(4);
-    let mut before = references
-        .unwrap_or_default()
-        .split(u8::is_ascii_whitespace);
-    message_id(line) == Some(first) || before.any(|id| id == first)
+    let words = references.unwrap_or_default();
+    let words = words.split(u8::is_ascii_whitespace);
+    words.filter(|word| !word.is_empty())
+}
+
+/// Whether an overview line is of an article in one of the threads that begin with these.
+fn is_in_threads(line: &[u8], firsts: &Firsts) -> bool {
+    let is_first = message_id(line).is_some_and(|id| firsts.contains(id));
+    is_first || references(line).any(|id| firsts.contains(id))
+}
+
+/// Where the threads begin that articles of a range belong to and did not begin.
+fn firsts_of(blocks: &Blocks, range: Numbers, firsts: &mut Firsts) {
+    for (_, line) in lines(blocks, range) {
+        if firsts.len() >= THREADS_MAX {
+            return;
+        }
+        firsts.extend(references(line).next().map(Box::from));
+    }
 }
 
 impl<C: Connect> Fetching<C> {
@@ -142,17 +167,46 @@ impl<C: Connect> Fetching<C> {
         };
         let id = inner.there.group_id(parsed)?;
         let newest = (facts.high.0 + 1).saturating_sub(self.limits.articles);
-        let mut low = newest.max(facts.low.0);
-        while low <= facts.high.0 {
-            let high = (low + NUMBERS - 1).min(facts.high.0);
+        let newest = newest.max(facts.low.0);
+        let (group, mut firsts) = ((id, name, &*facts), Firsts::new());
+        self.numbers(group, (newest, facts.high.0), &mut firsts, goes_on)
+            .await?;
+        let older = newest.saturating_sub(self.limits.threads).max(facts.low.0);
+        if older < newest && !firsts.is_empty() && !self.done.is_cut {
+            self.threads = Some(Arc::new(firsts));
+            let range = (older, newest - 1);
+            let done = self
+                .numbers(group, range, &mut Firsts::new(), goes_on)
+                .await;
+            self.threads = None;
+            done?;
+        }
+        Ok(())
+    }
+
+    /// What there is between two numbers; tells which threads that belongs to.
+    async fn numbers(
+        &mut self,
+        (id, name, facts): (GroupId, &Arc<str>, &KeptGroup),
+        (low, last): (u64, u64),
+        firsts: &mut Firsts,
+        goes_on: &mut impl FnMut(&Prefetched) -> bool,
+    ) -> Result<(), ServiceError> {
+        let inner = Arc::clone(&self.inner);
+        let mut low = low;
+        while low <= last {
+            let high = (low + NUMBERS - 1).min(last);
             let range = (ArticleNumber(low), ArticleNumber(high));
-            let known = inner.known((id, name), &facts, range, Need::Lines).await?;
+            let known = inner.known((id, name), facts, range, Need::Lines).await?;
             // What cannot be kept is not worth fetching.
             let Some(known) = known else {
                 return Ok(());
             };
+            if self.limits.threads > 0 {
+                firsts_of(&known.blocks, range, firsts);
+            }
             for (numbers, octets) in inner
-                .missing(name, known.blocks, range, self.thread.clone())
+                .missing(name, known.blocks, range, self.threads.clone())
                 .await?
             {
                 let most = inner.there.connections(name).saturating_sub(1).max(1);
@@ -223,15 +277,15 @@ impl<C: Connect> Inner<C> {
         name: &Arc<str>,
         blocks: Blocks,
         range: Numbers,
-        thread: Option<Box<[u8]>>,
+        threads: Option<Arc<Firsts>>,
     ) -> Result<Vec<(Vec<ArticleNumber>, u64)>, ServiceError> {
         let (name, octets_max) = (Arc::clone(name), self.settings.read_ahead_octets_max);
         self.on_disk(move |keep| {
             let mut windows: Vec<(Vec<ArticleNumber>, u64)> = Vec::new();
             for (number, line) in lines(&blocks, range) {
-                let is_wanted = thread
+                let is_wanted = threads
                     .as_ref()
-                    .is_none_or(|first| is_in_thread(line, first));
+                    .is_none_or(|firsts| is_in_threads(line, firsts));
                 if !is_wanted || keep.is_settled(&name, number) {
                     continue;
                 }

@@ -55,7 +55,11 @@ impl<C: Connect> CServer<C> {
         limits: PrefetchLimits,
         goes_on: &mut impl FnMut(&Prefetched) -> bool,
     ) -> Prefetched {
-        let mut fetching = self.fetching(limits);
+        // Of a thread all comes that is among the newest: nothing is looked for before these.
+        let mut fetching = self.fetching(PrefetchLimits {
+            threads: 0,
+            ..limits
+        });
         let named: Vec<Box<[u8]>> = ids.iter().map(|id| id.as_bytes().into()).collect();
         let (inner, mut done) = (Arc::clone(&self.inner), Prefetched::default());
         inner
@@ -69,7 +73,7 @@ impl<C: Connect> CServer<C> {
             inner
                 .warm_ids(thread.before, limits, &mut done, goes_on)
                 .await;
-            fetching.thread = Some(first);
+            fetching.threads = Some(Arc::new(HashSet::from([first])));
             for name in &thread.groups {
                 if done.is_cut || fetching.done.is_cut {
                     break;

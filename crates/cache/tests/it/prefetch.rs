@@ -11,6 +11,7 @@ use crate::cached::{REFRESH_S, Rig, rig};
 
 const ALL: PrefetchLimits = PrefetchLimits {
     articles: 1000,
+    threads: 0,
     octets: 1 << 30,
     octets_per_s: 0,
 };
@@ -91,6 +92,36 @@ async fn an_article_that_is_named_comes_and_its_thread_with_it() {
     assert_eq!((came, asked), (3, thread.map(str::to_owned).to_vec()));
     assert_eq!(warm("<30@t.example>", true).await, (0, vec![]));
     assert_eq!(warm("<99@t.example>", true).await.0, 0);
+}
+
+/// Of threads that go on among the newest articles the older part comes, too, as far back as is wanted; nothing else that is old does.
+#[tokio::test(start_paused = true)]
+async fn threads_of_the_newest_come_whole() {
+    for (threads, older) in [(0, vec![]), (30, vec![30, 35]), (100, vec![7, 30, 35])] {
+        let rig = rig(60, REFRESH_S);
+        for (number, follows) in [
+            (30, "<7@t.example>"),
+            (35, "<7@t.example> <30@t.example>"),
+            (36, "<8@t.example>"),
+            (58, "<7@t.example> <35@t.example>"),
+        ] {
+            let mut toy = rig.to.0.lock();
+            let article = toy.articles.get_mut(&number).unwrap();
+            *article = article.replacen("\r\n", &format!("\r\nReferences: {follows}\r\n"), 1);
+        }
+        let limits = PrefetchLimits {
+            articles: 5,
+            threads,
+            ..ALL
+        };
+        let done = prefetch(&rig, "misc.*", limits).await;
+        let mut asked = articles_asked(&rig);
+        asked.sort_unstable();
+        let numbers = older.into_iter().chain(56..=60);
+        let mut expected: Vec<String> = numbers.map(|n| format!("ARTICLE {n}")).collect();
+        expected.sort_unstable();
+        assert_eq!((done.articles, asked), (expected.len() as u64, expected));
+    }
 }
 
 /// Where there is not room for all, what readers want most for its size is there.

@@ -15,12 +15,16 @@ use crate::output::{self, count, octets};
     after_help = "What is kept already is not fetched again. The upstream server is asked over all connections but one, which\n\
                   is left to readers. It ends with the last article, or when the command is ended.\n\n\
                   Examples:\n  newsreel cache prefetch 'comp.lang.*'\n  \
+                  newsreel cache prefetch --articles 100 --threads 5000 comp.lang.rust\n  \
                   newsreel cache prefetch --articles 1000 --octets 1GiB --rate 1MiB '*,!*.binaries.*'"
 )]
 pub(super) struct Args {
     /// The groups
     #[arg(value_name = "WILDMAT")]
     groups: String,
+    /// Look through so many numbers before those for articles of the same threads, and fetch them, too
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    threads: u64,
     #[command(flatten)]
     how_much: HowMuch,
     #[command(flatten)]
@@ -45,6 +49,7 @@ impl HowMuch {
     pub(super) const fn limits(&self) -> FetchLimits {
         FetchLimits {
             articles: self.articles,
+            threads: 0,
             octets: self.octets,
             octets_per_s: self.rate,
         }
@@ -56,7 +61,10 @@ pub(super) fn run(args: &Args) -> Result<()> {
     Wildmat::parse(&args.groups)?;
     let asked = CacheRequest::Prefetch {
         wildmat: args.groups.clone(),
-        limits: args.how_much.limits(),
+        limits: FetchLimits {
+            threads: args.threads,
+            ..args.how_much.limits()
+        },
     };
     fetch(&args.which, asked)
 }

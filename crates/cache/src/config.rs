@@ -263,6 +263,9 @@ pub struct UpstreamConfig {
     pub compress: bool,
     /// Connections at the same time, never more: what the account there has.
     pub connections: u16,
+    /// The account that it is read with, by a name of your own, where a provider counts connections over several servers: those that say
+    /// the same name have no more than `connections` together, which must be the same number for all. Empty: it counts alone.
+    pub account: String,
     /// How long a connection that is not used is kept, seconds.
     pub idle_s: u64,
     /// How long a reader waits for a connection where all are in use, seconds.
@@ -287,6 +290,7 @@ impl Default for UpstreamConfig {
             clear_text: false,
             compress: false,
             connections: 4,
+            account: String::new(),
             idle_s: 60,
             wait_s: 30,
         }
@@ -360,6 +364,18 @@ pub fn problems(upstreams: &[UpstreamConfig]) -> Vec<(String, String)> {
             tell("groups", why.to_string());
         }
         let mut before = upstreams.iter().take(at);
+        let is_of_account = |other: &&UpstreamConfig| {
+            !upstream.account.is_empty() && other.account == upstream.account
+        };
+        if let Some(other) = before.clone().find(is_of_account)
+            && other.connections != upstream.connections
+        {
+            let (most, address) = (other.connections, &other.address);
+            let right = format!(
+                "it has its connections together with {address}, which says {most}: give the same number to both"
+            );
+            tell("connections", right);
+        }
         if before.any(|other| other.address == upstream.address) {
             let right = "another upstream server has this address: give each once".to_owned();
             tell("address", right);
@@ -394,7 +410,16 @@ mod tests {
             groups: "[".to_owned(),
             ..good.clone()
         };
-        assert_eq!(keys(&[good, backup]), ["[1].groups"]);
+        assert_eq!(keys(&[good.clone(), backup]), ["[1].groups"]);
+        let with = |address: &str, connections| UpstreamConfig {
+            address: address.to_owned(),
+            account: "mine".to_owned(),
+            connections,
+            ..UpstreamConfig::default()
+        };
+        let (one, two) = (with("a.example", 8), with("b.example", 8));
+        assert_eq!(keys(&[one.clone(), good, two]), [""; 0]);
+        assert_eq!(keys(&[one, with("b.example", 4)]), ["[1].connections"]);
         let nowhere = CacheConfig {
             directory: PathBuf::new(),
             prefetch: "[".to_owned(),

@@ -4,6 +4,7 @@
 //! elsewhere need not be there: what is kept is served without it.  Order of a stop: no new connections, those that are
 //! open drain, those to the server elsewhere end, and what is kept is made durable.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use newsreel_cache::{
     Prefetched, RServer, RemoteSettings, Route, Routes, Upstream, UpstreamConfig,
 };
 use newsreel_host::{Clock, Disk, RealDisk, random_bytes};
-use newsreel_net::client::Pool;
+use newsreel_net::client::{Account, Pool};
 use newsreel_net::{Drain, Limits, LineLimit, Listeners};
 use newsreel_session::Metrics;
 use newsreel_wire::Wildmat;
@@ -414,10 +415,19 @@ fn run_logged(
 }
 
 /// The servers elsewhere; their groups are wildmats, as the configuration has been checked.
-fn servers(config: &Config, disk: &Arc<dyn Disk>) -> Vec<(Arc<Pool<Upstream>>, Route)> {
-    let server = |upstream: &UpstreamConfig| {
+fn servers<'c>(config: &'c Config, disk: &Arc<dyn Disk>) -> Vec<(Arc<Pool<Upstream>>, Route)> {
+    let mut accounts: HashMap<&str, Arc<Account<Upstream>>> = HashMap::new();
+    let server = |upstream: &'c UpstreamConfig| {
         let connect = Upstream::new(Arc::clone(disk), upstream.clone());
-        Some((Pool::new(connect, upstream.limits()), upstream.route()?))
+        let account = match upstream.account.as_str() {
+            "" => None,
+            name => {
+                let account = accounts.entry(name);
+                Some(&*account.or_insert_with(|| Account::new(upstream.connections)))
+            }
+        };
+        let pool = Pool::of_account(connect, upstream.limits(), account);
+        Some((pool, upstream.route()?))
     };
     config.upstream.iter().filter_map(server).collect()
 }

@@ -3,6 +3,7 @@
 //! Nothing the other side says makes a connection grow: what comes goes through one buffer of fixed size, lines and answers
 //! have their limits, and every wait has an end.  It knows how commands are answered, not what they mean.
 
+mod account;
 mod capabilities;
 mod connection;
 mod error;
@@ -14,6 +15,7 @@ mod remote;
 mod socket;
 mod trust;
 
+pub use account::Account;
 pub use capabilities::{CAPABILITIES_OCTETS_MAX, Capabilities};
 pub use connection::{Client, PIPELINED_MAX, Piece};
 pub use error::{ClientError, Fault};

@@ -1,7 +1,7 @@
 //! Connections to one server, lent one at a time to whoever has something to ask.
 //!
 //! No more than the configured number exist at any moment, lent and idle together: providers count them, and bar accounts
-//! that go beyond.  An idle one is looked at before it is lent, since servers close them.  A server that cannot be reached
+//! that go beyond; the limit may be that of an account with several servers.  An idle one is looked at before it is lent, since servers close them.  A server that cannot be reached
 //! or turns us away is left alone for a while that doubles; meanwhile the connections that are there go on being used.
 
 use std::collections::VecDeque;
@@ -9,13 +9,16 @@ use std::fmt;
 use std::future::Future;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::futures::Notified;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
+use super::account::{Account, Share};
 use super::connection::Client;
 use super::error::{ClientError, Fault};
 use super::remote::Remote;
@@ -76,6 +79,10 @@ pub struct Pool<C: Connect> {
     state: Mutex<State<C::Io>>,
     /// A connection came back, or the state of the server changed.
     changed: Notify,
+    /// Connections count together with those to other servers.
+    account: Option<Arc<Account<C>>>,
+    /// Those who wait here for a share of it.
+    waiting: AtomicUsize,
 }
 
 #[derive(Debug)]
@@ -88,9 +95,11 @@ struct State<Io> {
 }
 
 #[derive(Debug)]
-struct Parked<Io> {
+pub(super) struct Parked<Io> {
     client: Client<Io>,
     since: Instant,
+    /// Free again only when the connection is closed.
+    share: Share,
 }
 
 /// The server is left alone.
@@ -121,6 +130,7 @@ pub struct Lent<C: Connect> {
 #[derive(Debug)]
 struct Place<C: Connect> {
     pool: Arc<Pool<C>>,
+    share: Share,
     /// Free again only when everything else has been put right.
     _permit: OwnedSemaphorePermit,
 }
@@ -128,7 +138,16 @@ struct Place<C: Connect> {
 impl<C: Connect> Pool<C> {
     /// A pool without a connection yet.
     pub fn new(connect: C, limits: PoolLimits) -> Arc<Self> {
-        Arc::new(Self {
+        Self::of_account(connect, limits, None)
+    }
+
+    /// The same; its connections count together with those of the account's other pools.
+    pub fn of_account(
+        connect: C,
+        limits: PoolLimits,
+        account: Option<&Arc<Account<C>>>,
+    ) -> Arc<Self> {
+        let pool = Arc::new(Self {
             name: connect.name().into(),
             connect,
             limits,
@@ -140,7 +159,13 @@ impl<C: Connect> Pool<C> {
                 is_closed: false,
             }),
             changed: Notify::new(),
-        })
+            account: account.cloned(),
+            waiting: AtomicUsize::new(0),
+        });
+        if let Some(account) = account {
+            account.enter(&pool);
+        }
+        pool
     }
 
     /// How many connections there may be at the same time.
@@ -169,14 +194,22 @@ impl<C: Connect> Pool<C> {
         loop {
             let changed = self.changed.notified();
             match self.find() {
-                Ok(Some(mut client)) => {
-                    if client.is_fresh().await {
-                        return Ok(Lent::new(client, self, permit));
+                Ok(Some(mut parked)) => {
+                    if parked.client.is_fresh().await {
+                        return Ok(Lent::new(parked, self, permit));
                     }
                 }
                 Ok(None) => {
-                    let client = self.open().await?;
-                    return Ok(Lent::new(client, self, permit));
+                    let Some(share) = self.share(changed, until).await? else {
+                        continue;
+                    };
+                    let (client, since) = (self.open().await?, Instant::now());
+                    let parked = Parked {
+                        client,
+                        since,
+                        share,
+                    };
+                    return Ok(Lent::new(parked, self, permit));
                 }
                 Err(resting) => {
                     if resting.is_lent {
@@ -193,6 +226,48 @@ impl<C: Connect> Pool<C> {
         }
     }
 
+    /// A share of the account for a new connection; none: something came back meanwhile.
+    async fn share(
+        &self,
+        changed: Notified<'_>,
+        until: Instant,
+    ) -> Result<Option<Share>, ClientError> {
+        let Some(account) = &self.account else {
+            return Ok(Some(None));
+        };
+        if let Ok(share) = Arc::clone(&account.places).try_acquire_owned() {
+            return Ok(Some(Some(share)));
+        }
+        // What comes back elsewhere from here on is not parked there, and what is parked is seen.
+        let _waiting = account.wait(&self.waiting);
+        tokio::pin!(changed);
+        loop {
+            let found = account.left().or_else(|| account.idle_elsewhere(self));
+            if let Some(Parked { client, share, .. }) = found {
+                client.quit().await;
+                return Ok(Some(share));
+            }
+            tokio::select! {
+                share = Arc::clone(&account.places).acquire_owned() => {
+                    return Ok(Some(share.ok()));
+                }
+                () = account.changed.notified() => {}
+                () = &mut changed => return Ok(None),
+                () = sleep_until(until) => return Err(self.error(Fault::Busy(self.limits.wait))),
+            }
+        }
+    }
+
+    /// Since when the longest idle connection is.
+    pub(super) fn idle_since(&self) -> Option<Instant> {
+        self.state.lock().idle.front().map(|parked| parked.since)
+    }
+
+    /// The longest idle connection.
+    pub(super) fn take_idle(&self) -> Option<Parked<C::Io>> {
+        self.state.lock().idle.pop_front()
+    }
+
     /// Closes what was idle for too long, until the pool is closed; somebody has to run it.
     pub async fn tend(&self) {
         loop {
@@ -200,8 +275,9 @@ impl<C: Connect> Pool<C> {
             // While it says goodbye it still counts for the server, so it takes a place.  Without one nothing is idle.
             let place = self.places.try_acquire();
             let overdue = place.as_ref().ok().and_then(|_| self.overdue());
-            if let Some(client) = overdue {
+            if let Some(Parked { client, share, .. }) = overdue {
                 client.quit().await;
+                drop(share);
                 continue;
             }
             drop(place);
@@ -226,31 +302,43 @@ impl<C: Connect> Pool<C> {
     /// Lends none any more, and says goodbye on those that are idle.
     pub async fn close(&self) {
         self.places.close();
-        let idle = {
+        let mut idle = {
             let mut state = self.state.lock();
             state.is_closed = true;
             std::mem::take(&mut state.idle)
         };
+        if let Some(account) = &self.account {
+            idle.extend(std::iter::from_fn(|| account.left()));
+        }
         self.changed.notify_waiters();
-        for parked in idle {
-            parked.client.quit().await;
+        for Parked { client, share, .. } in idle {
+            client.quit().await;
+            drop(share);
         }
     }
 
     /// The longest idle connection, if that is too long.
-    fn overdue(&self) -> Option<Client<C::Io>> {
+    fn overdue(&self) -> Option<Parked<C::Io>> {
+        // Who waited for it may have gone.
+        let unwanted = |account: &Arc<Account<C>>| {
+            let is_unwanted = !account.is_wanted();
+            is_unwanted.then(|| account.left()).flatten()
+        };
+        if let Some(left) = self.account.as_ref().and_then(unwanted) {
+            return Some(left);
+        }
         let now = Instant::now();
         let mut state = self.state.lock();
         let is_overdue = |parked: &Parked<C::Io>| parked.since + self.limits.idle <= now;
         state.idle.front().filter(|first| is_overdue(first))?;
-        Some(state.idle.pop_front()?.client)
+        state.idle.pop_front()
     }
 
     /// An idle connection, or none: a new one may be made.
-    fn find(&self) -> Result<Option<Client<C::Io>>, Resting> {
+    fn find(&self) -> Result<Option<Parked<C::Io>>, Resting> {
         let mut state = self.state.lock();
         if let Some(parked) = state.idle.pop_back() {
-            return Ok(Some(parked.client));
+            return Ok(Some(parked));
         }
         let is_lent = state.lent > 0;
         match &state.rest {
@@ -303,24 +391,37 @@ impl<C: Connect> Pool<C> {
 }
 
 impl<C: Connect> Lent<C> {
-    fn new(client: Client<C::Io>, pool: &Arc<Pool<C>>, permit: OwnedSemaphorePermit) -> Self {
+    fn new(parked: Parked<C::Io>, pool: &Arc<Pool<C>>, permit: OwnedSemaphorePermit) -> Self {
         pool.state.lock().lent += 1;
+        let Parked { client, share, .. } = parked;
         let place = Place {
             pool: pool.clone(),
+            share,
             _permit: permit,
         };
         Self { client, place }
     }
 
-    /// Gives it back; it is closed if something is still under way on it.
+    /// Gives it back; it is closed if something is still under way on it, or its share of the account is wanted elsewhere.
     pub fn give_back(self) {
-        let Self { client, place } = self;
-        if client.is_idle() {
-            let mut state = place.pool.state.lock();
-            if !state.is_closed {
-                let since = Instant::now();
-                state.idle.push_back(Parked { client, since });
-            }
+        let Self { client, mut place } = self;
+        if !client.is_idle() {
+            return;
+        }
+        let share = place.share.take();
+        let pool = &place.pool;
+        let mut state = pool.state.lock();
+        if state.is_closed {
+            return;
+        }
+        let parked = Parked {
+            client,
+            since: Instant::now(),
+            share,
+        };
+        match &pool.account {
+            Some(account) if account.is_wanted_elsewhere(&pool.waiting) => account.leaves(parked),
+            _ => state.idle.push_back(parked),
         }
     }
 }
@@ -500,6 +601,56 @@ mod tests {
         assert_eq!(toy.open.load(Ordering::Relaxed), 0);
         let told = pool.lend().await.unwrap_err();
         assert!(matches!(told.fault, Fault::Stopped), "{told}");
+    }
+
+    /// Two servers of one account never have more connections than it may, whoever is asked: an idle one at the other is closed, and
+    /// who waits gets the place of one that comes back there.
+    #[tokio::test(start_paused = true)]
+    async fn servers_of_one_account_have_no_more_together_than_it_may() {
+        let toy = Arc::new(Toy {
+            goodbye: Duration::from_millis(200),
+            ..Toy::default()
+        });
+        let limits = PoolLimits {
+            connections_max: 3,
+            idle: Duration::from_secs(60),
+            wait: Duration::from_secs(10),
+        };
+        let account = Account::new(3);
+        let one = Pool::of_account(To(toy.clone()), limits, Some(&account));
+        let two = Pool::of_account(To(toy.clone()), limits, Some(&account));
+        let mut asking = JoinSet::new();
+        for turn in 0..60 {
+            let pool = if turn % 3 == 0 { &one } else { &two };
+            asking.spawn(asks(pool.clone(), true));
+        }
+        asking.join_all().await;
+        assert_eq!(toy.open_max.load(Ordering::Relaxed), 3);
+        // All that there may be are idle at one, and then at the other.
+        for pool in [&one, &two, &one] {
+            let mut all = JoinSet::new();
+            for _ in 0..3 {
+                let pool = pool.clone();
+                all.spawn(async move { pool.lend().await.unwrap() });
+            }
+            let all = all.join_all().await;
+            assert_eq!((one.counts().0 + two.counts().0, all.len()), (3, 3));
+            all.into_iter().for_each(Lent::give_back);
+        }
+        assert_eq!((one.counts(), two.counts()), ((0, 3), (0, 0)));
+        let lent = [one.lend().await, one.lend().await, one.lend().await];
+        let told = two.lend().await.unwrap_err().to_string();
+        assert!(told.contains("all are in use"), "{told}");
+        let waiting = async { two.lend().await.unwrap() };
+        let giving = async {
+            settle().await;
+            lent.into_iter().for_each(|one| one.unwrap().give_back());
+        };
+        drop(tokio::join!(waiting, giving).0);
+        assert_eq!(toy.open_max.load(Ordering::Relaxed), 3);
+        // Without anybody who waits elsewhere they are parked.
+        asks(one.clone(), true).await;
+        assert!(one.counts().1 > 0);
     }
 
     /// A connection that says goodbye still counts for the server.

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::access_log::ACCESS_OCTETS_MIN;
 use crate::cached::{CacheSettings, PrefetchLimits};
 use crate::keep::KeepSettings;
-use crate::remote::Route;
+use crate::remote::{Forwarded, Route};
 
 /// `[cache]`: what a caching server keeps, and how old what it tells may be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,6 +57,10 @@ pub struct CacheConfig {
     /// The log of which articles are asked for (`access.log` in `directory`, and the one before it), octets, for
     /// `newsreel cache simulate --trace`; who asks is not in it. 0: there is none.
     pub access_log_octets: u64,
+    /// Commands that are none of ours and are passed on to the upstream server (that of the selected group, or the first), with the answer:
+    /// for readers who may read all groups, as nobody here knows what they ask for. A verb each, and behind it codes of answers that are
+    /// followed by a block, beside the usual ones: `["XPATH", "XTHREAD 288"]`.
+    pub forward: Vec<String>,
     /// Groups that are known at the same time.
     pub groups_max: u32,
     /// The groups whose newest articles are fetched before anybody asks for them, a wildmat; empty: none. Those that readers asked for most
@@ -128,6 +132,7 @@ impl Default for CacheConfig {
             read_ahead: 32,
             read_ahead_octets: 1 << 20,
             access_log_octets: 0,
+            forward: Vec::new(),
             groups_max: 200_000,
             prefetch: String::new(),
             prefetch_every_s: 3600,
@@ -154,6 +159,11 @@ impl CacheConfig {
             let right = "give it \"64KiB\" or more, or 0 for none";
             all.push(("access_log_octets", right.to_owned()));
         }
+        let wrong = self
+            .forward
+            .iter()
+            .filter_map(|it| Forwarded::parse(it).err());
+        all.extend(wrong.map(|right| ("forward", right)));
         if !self.prefetch.is_empty()
             && let Err(why) = Wildmat::parse(&self.prefetch)
         {
@@ -173,6 +183,13 @@ impl CacheConfig {
             octets_per_s: self.prefetch_octets_per_s,
         };
         Some((Wildmat::parse(groups).ok()?, limits))
+    }
+
+    /// The commands that are passed on.
+    #[must_use]
+    pub fn forwarded(&self) -> Vec<Forwarded> {
+        let all = self.forward.iter().map(|it| Forwarded::parse(it));
+        all.filter_map(Result::ok).collect()
     }
 
     /// What is kept, and where.
@@ -423,9 +440,11 @@ mod tests {
         let nowhere = CacheConfig {
             directory: PathBuf::new(),
             prefetch: "[".to_owned(),
+            forward: ["XPATH", "XBATCH", "XTHREAD 3"].map(str::to_owned).to_vec(),
             ..CacheConfig::default()
         };
-        assert_eq!(nowhere.problems().len(), 2);
+        assert_eq!(nowhere.problems().len(), 4);
+        assert_eq!(nowhere.forwarded().len(), 1);
     }
 
     /// What is there without a word of the configuration can be kept.

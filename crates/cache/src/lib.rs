@@ -8,6 +8,7 @@
 
 mod access_log;
 mod cached;
+mod censor;
 mod config;
 pub mod fuzz;
 pub mod keep;
@@ -26,9 +27,10 @@ pub use cached::{
     ANSWER_US, CServer, CacheSettings, Counted, CountedGroup, CountedPart, GROUPS_COUNTED_MAX,
     PrefetchLimits, Prefetched, RUNS_MAX, THREADS_MAX,
 };
+pub use censor::{Censor, CensorConfig, CensorRule, censor_problems};
 pub use config::{CacheConfig, UpstreamConfig, UpstreamTls, UpstreamsConfig, problems};
 pub use remote::{
-    MISSING_IDS_MAX, RServer, RemoteNewnews, RemoteSettings, Route, Routes, SAMPLED_GROUPS_MAX,
-    SAMPLED_NUMBERS_MAX, Sameness,
+    FORWARDED_OCTETS_MAX, Forwarded, MISSING_IDS_MAX, RServer, RemoteNewnews, RemoteSettings,
+    Route, Routes, SAMPLED_GROUPS_MAX, SAMPLED_NUMBERS_MAX, Sameness,
 };
 pub use upstream::{SECRET_OCTETS_MAX, Upstream};

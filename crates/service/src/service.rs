@@ -165,6 +165,22 @@ pub trait NewsService: Send + Sync + fmt::Debug + 'static {
     /// moderator.  Answered as a transfer is, by one completion on `from`.
     fn post(&self, post: Post, from: &Arc<Connection>) -> impl Future<Output = ()> + Send;
 
+    /// Whether a command that is none of ours is carried out elsewhere.
+    fn forwards(&self, _verb: &[u8]) -> bool {
+        false
+    }
+
+    /// Has such a command carried out, its words as they came, for who has selected this group: appends the whole answer in wire
+    /// form, with its line.  `false`: it is not carried out at all.
+    fn forward(
+        &self,
+        _words: &[&[u8]],
+        _group: Option<GroupName<'_>>,
+        _out: &mut Vec<u8>,
+    ) -> impl Future<Output = Result<bool, ServiceError>> + Send {
+        std::future::ready(Ok(false))
+    }
+
     /// What this connection was asked for will not come from it: others may be asked.
     fn decline(&self, id: MessageId<'_>, from: &Connection);
 

@@ -2,7 +2,10 @@
 //!
 //! A TAKETHIS is followed by an article whatever is wrong with its line, so its refusal waits for the article's end.
 
+use std::sync::Arc;
+
 use newsreel_service::NewsService;
+use newsreel_wire::GroupName;
 use newsreel_wire::nntp::line::Command;
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -53,6 +56,9 @@ where
         return Ok(());
     }
     let Some(verb) = verb else {
+        if core.service.forwards(command.verb) {
+            return Box::pin(forwarded(core, command)).await;
+        }
         unknown(core);
         return Ok(());
     };
@@ -82,6 +88,42 @@ fn is_http(command: &Command<'_>) -> bool {
     };
     let is_target = target.starts_with(b"/") || target.starts_with(b"http") || *target == b"*";
     is_target && version.starts_with(b"HTTP/")
+}
+
+/// Has a command that is none of ours carried out elsewhere.  What its arguments name nobody here understands, so it is only for
+/// those who may read everything.
+async fn forwarded<S, Io>(core: &mut Core<S, Io>, command: &Command<'_>) -> Result<(), End>
+where
+    S: NewsService,
+    Io: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    core.bad_commands = 0;
+    if !core.grant.reads_all() {
+        let line = core.not_permitted();
+        core.reply(line);
+        return Ok(());
+    }
+    let mut words = vec![command.verb];
+    words.extend_from_slice(&command.args);
+    let name = core.selected.map(|_| core.group_name.clone());
+    let group = name.as_deref();
+    let group = group.and_then(|name| GroupName::parse(name.as_bytes()).ok());
+    let (service, mut answer) = (Arc::clone(&core.service), Vec::new());
+    match service.forward(&words, group, &mut answer).await {
+        Ok(true) => {
+            core.count_reply(&answer);
+            core.out().extend_from_slice(&answer);
+            core.room().await
+        }
+        Ok(false) => {
+            unknown(core);
+            Ok(())
+        }
+        Err(error) => {
+            core.reply_error(&error);
+            Ok(())
+        }
+    }
 }
 
 fn unknown<S, Io>(core: &mut Core<S, Io>)

@@ -10,8 +10,8 @@ const ORDINALS: [&str; 10] = [
 ];
 
 /// The lists of tables.
-const TABLES: [&str; 9] = [
-    "access", "peer", "pull", "upstream", "filter", "buffer", "set", "rule", "expire",
+const TABLES: [&str; 10] = [
+    "access", "peer", "pull", "upstream", "censor", "filter", "buffer", "set", "rule", "expire",
 ];
 
 /// A message whose paths with places are words.  What stands in quotes is somebody's text and stays.

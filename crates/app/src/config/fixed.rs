@@ -367,6 +367,11 @@ fn of_the_cache() -> Vec<Fixed> {
             "they are noted every five seconds; of more only the policy in memory knows",
         ),
         row(
+            "An answer to a command that a caching server passes on",
+            octets(newsreel_cache::FORWARDED_OCTETS_MAX as u64),
+            "it is in memory as a whole; with a longer one the command fails",
+        ),
+        row(
             "Threads of a group whose older articles are fetched before anybody asks",
             format!("{} of them each time", newsreel_cache::THREADS_MAX),
             "at most 250 octets each while a group is looked at; of more the older articles do not come",

@@ -20,7 +20,7 @@ mod units;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use newsreel_cache::{CacheConfig, UpstreamConfig};
+use newsreel_cache::{CacheConfig, CensorRule, UpstreamConfig};
 use newsreel_engine::{
     ArticlesConfig, ControlConfig, EngineConfig, ExpireConfig, ExpireRule, ExpiryConfig,
     ScrubConfig, SequencerConfig,
@@ -60,6 +60,7 @@ const REQUIRED: &[&str] = &[
     "pull.name",
     "pull.address",
     "upstream.address",
+    "censor.matches",
 ];
 
 /// The largest configuration file that is read.
@@ -152,9 +153,11 @@ sections! {
     /// `[[pull]]`
     pull: Vec<PullConfig>, |pull| newsreel_feed::pull_problems(pull);
     /// `[cache]`
-    cache: CacheConfig, |cache| owned(cache.problems());
+    cache: CacheConfig, |cache| cache_complaints(cache);
     /// `[[upstream]]`
     upstream: Vec<UpstreamConfig>, |upstream| newsreel_cache::problems(upstream);
+    /// `[[censor]]`
+    censor: Vec<CensorRule>, |censor| newsreel_cache::censor_problems(censor);
     /// `[articles]`
     articles: ArticlesConfig, |articles| article_complaints(articles);
     /// `[[filter]]`
@@ -183,6 +186,21 @@ sections! {
 fn split(text: &str) -> (String, String) {
     let (key, right) = text.split_once(": ").unwrap_or(("", text));
     (key.to_owned(), right.to_owned())
+}
+
+fn cache_complaints(cache: &CacheConfig) -> Vec<(String, String)> {
+    let mut all = owned(cache.problems());
+    for forwarded in cache.forwarded() {
+        let mut own = newsreel_session::commands::TABLE.iter();
+        if own.any(|spec| *spec.name == *forwarded.verb) {
+            let verb = &forwarded.verb;
+            let right = format!(
+                "{verb} is answered by this server itself, and never passed on: take it out"
+            );
+            all.push(("forward".to_owned(), right));
+        }
+    }
+    all
 }
 
 fn article_complaints(articles: &ArticlesConfig) -> Vec<(String, String)> {

@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, bail};
 use newsreel_cache::keep::{Keep, Renumbered};
 use newsreel_cache::queue::PostQueue;
 use newsreel_cache::{
-    AccessLog, CServer, CacheConfig, Counted, CountedGroup, CountedPart, PrefetchLimits,
+    AccessLog, CServer, CacheConfig, Censor, Counted, CountedGroup, CountedPart, PrefetchLimits,
     Prefetched, RServer, RemoteSettings, Route, Routes, Upstream, UpstreamConfig,
 };
 use newsreel_host::{Clock, Disk, RealDisk, random_bytes};
@@ -365,26 +365,8 @@ fn run_logged(
         let _inside = runtime.enter();
         Doors::open(&config)?
     };
-    let keep = Keep::open(&disk, &config.cache.keep());
-    let keep = keep.with_context(|| format!("cannot keep anything in {directory}"))?;
-    let servers = servers(&config, &disk);
-    let pools = servers.iter().map(|(pool, _)| Arc::clone(pool)).collect();
-    let routes = servers.iter().map(|(_, route)| route.clone()).collect();
-    let (keep, there) = (Arc::new(keep), remote(&config, servers, clock)?);
-    let routes = Routes::new(routes);
-    let taking = take_routes(&keep, &there, &config, (&routes, may_renumber));
-    runtime.block_on(taking)?;
-    let waiting_max = config.cache.posts_octets;
-    let open = || PostQueue::open(disk.as_ref(), &config.cache.directory, waiting_max);
-    let queue = (waiting_max > 0).then(open).transpose()?.map(Arc::new);
-    let service = CServer::new(there, keep, config.cache.settings(), queue);
-    if config.cache.offline {
-        service.set_offline(true)?;
-    }
-    let (log_octets, folder) = (config.cache.access_log_octets, &config.cache.directory);
-    if log_octets > 0 {
-        service.note_access(AccessLog::new(&disk, folder, log_octets));
-    }
+    let opening = service_of(&config, &disk, clock, may_renumber);
+    let (service, pools) = runtime.block_on(opening)?;
     let caching = {
         let metrics = Arc::new(Metrics::default());
         Caching {
@@ -412,6 +394,39 @@ fn run_logged(
     runtime.shutdown_timeout(Duration::from_secs(5));
     tracing::info!(target: "newsreel::server", "stopped");
     result
+}
+
+/// What is kept, in front of the servers elsewhere, and the pools of connections to these.
+async fn service_of(
+    config: &Config,
+    disk: &Arc<dyn Disk>,
+    clock: &Arc<dyn Clock>,
+    may_renumber: bool,
+) -> Result<(CServer<Upstream>, Vec<Arc<Pool<Upstream>>>)> {
+    let folder = &config.cache.directory;
+    let keep = Keep::open(disk, &config.cache.keep());
+    let keep = keep.with_context(|| format!("cannot keep anything in {}", folder.display()))?;
+    let servers = servers(config, disk);
+    let pools = servers.iter().map(|(pool, _)| Arc::clone(pool)).collect();
+    let routes = servers.iter().map(|(_, route)| route.clone()).collect();
+    let (keep, there) = (Arc::new(keep), remote(config, servers, clock)?);
+    let routes = Routes::new(routes);
+    take_routes(&keep, &there, config, (&routes, may_renumber)).await?;
+    let waiting_max = config.cache.posts_octets;
+    let open = || PostQueue::open(disk.as_ref(), folder, waiting_max);
+    let queue = (waiting_max > 0).then(open).transpose()?.map(Arc::new);
+    let service = CServer::new(there, keep, config.cache.settings(), queue);
+    if config.cache.offline {
+        service.set_offline(true)?;
+    }
+    if let Some(censor) = Censor::new(&config.censor) {
+        service.censor(censor);
+    }
+    if config.cache.access_log_octets > 0 {
+        let log_octets = config.cache.access_log_octets;
+        service.note_access(AccessLog::new(disk, folder, log_octets));
+    }
+    Ok((service, pools))
 }
 
 /// The servers elsewhere; their groups are wildmats, as the configuration has been checked.
@@ -512,6 +527,7 @@ fn remote(
         list_refresh: Duration::from_secs(config.cache.list_refresh_s),
         list_whole: Duration::from_secs(config.cache.list_whole_s),
         missing_refresh: Duration::from_secs(config.cache.missing_s),
+        forwarded: config.cache.forwarded(),
         posting: config.posting.clone(),
         host,
     };

@@ -1,8 +1,9 @@
 //! What stands in front of a cache: the rules of access, and another cache.
 
-use std::io::Write as _;
-use std::net::SocketAddr;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{SocketAddr, TcpListener};
 use std::process::Stdio;
+use std::thread::spawn;
 
 use newsreel_host::{RealDisk, replace_file};
 
@@ -248,4 +249,62 @@ fn two_caches_in_a_chain_are_one_server() {
         assert!(read(&mut reader, n).unwrap().contains(&body_of(n)));
     }
     outer_server.stop();
+}
+
+/// A server elsewhere that knows a command that we do not.
+fn knowing() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    spawn(move || {
+        for stream in listener.incoming() {
+            let mut out = stream.unwrap();
+            spawn(move || {
+                let mut lines = BufReader::new(out.try_clone().unwrap()).lines();
+                let mut answer = "200 ready".to_owned();
+                while writeln!(out, "{answer}\r").is_ok()
+                    && let Some(Ok(line)) = lines.next()
+                {
+                    answer = match line.as_str() {
+                        "CAPABILITIES" => "101 list\r\nVERSION 2\r\nREADER\r\n.".to_owned(),
+                        "GROUP misc.test" => "211 1 1 1 misc.test".to_owned(),
+                        "LIST ACTIVE misc.test" => "215 list\r\nmisc.test 1 1 y\r\n.".to_owned(),
+                        line if line.to_uppercase().starts_with("XTHREAD") => {
+                            format!("288 threads\r\n{line}\r\n.")
+                        }
+                        _ => "500 what?".to_owned(),
+                    };
+                }
+            });
+        }
+    });
+    address
+}
+
+/// A command that the configuration names is carried out upstream, in the group that the reader has selected, and only for those who may
+/// read everything: nobody here knows what it asks for.
+#[test]
+fn commands_that_are_named_are_passed_on_for_who_may_read_everything() {
+    let cache = Cache::of(knowing());
+    let rule = |name: &str, read: &str| {
+        format!(
+            "[cache]\nforward = [\"XTHREAD 288\"]\n\n[[access]]\nname = \"{name}\"\naddresses = [\"local\"]\nread = \"{read}\"\n"
+        )
+    };
+    let server = cache.serve_with(&rule("all", "*"));
+    let mut reader = NewsClient::connect(server.address);
+    assert_eq!(reader.ask("XTHREAD 1"), "288 threads");
+    assert_eq!(reader.block(), ["XTHREAD 1"]);
+    assert!(reader.ask("GROUP misc.test").starts_with("211"));
+    // A pipeline keeps its order.
+    reader.send(b"xthread 2\r\nDATE\r\n");
+    assert_eq!(reader.line(), "288 threads");
+    assert_eq!(reader.block(), ["xthread 2"]);
+    assert!(reader.line().starts_with("111"));
+    assert!(reader.ask("XOTHER").starts_with("500"));
+    server.stop();
+    let cache = Cache::of(knowing());
+    let server = cache.serve_with(&rule("some", "misc.*"));
+    let mut reader = NewsClient::connect(server.address);
+    assert!(reader.ask("XTHREAD 1").starts_with("502"));
+    server.stop();
 }

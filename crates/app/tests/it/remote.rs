@@ -103,6 +103,7 @@ async fn both(groups: &[&str]) -> Both<RServer<There>> {
         list_refresh: Duration::ZERO,
         list_whole: Duration::ZERO,
         missing_refresh: Duration::ZERO,
+        forwarded: Vec::new(),
         posting: PostingConfig::default(),
         host: "here.example".to_owned(),
     };

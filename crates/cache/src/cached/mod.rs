@@ -15,6 +15,7 @@ mod numbers;
 mod posting;
 mod prefetch;
 mod service;
+mod shown;
 mod turns;
 mod warm;
 
@@ -32,6 +33,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use crate::access_log::{AccessLine, AccessLog};
+use crate::censor::Censor;
 use crate::keep::{Keep, KeptFigures, group_and_date};
 use crate::policies::PolicyKind;
 use crate::queue::{PostQueue, QueueError};
@@ -83,6 +85,8 @@ struct Inner<C: Connect> {
     counts: Counts,
     /// Where it is noted which articles are asked for; none: nowhere.
     access_log: OnceLock<AccessLog>,
+    /// What readers are not shown; none: they are shown everything.
+    censor: OnceLock<Censor>,
     /// Posts that wait; none: none may.
     queue: Option<Arc<PostQueue>>,
     posts_changed: Notify,
@@ -119,6 +123,7 @@ impl<C: Connect> CServer<C> {
             runs: Mutex::default(),
             counts: Counts::default(),
             access_log: OnceLock::new(),
+            censor: OnceLock::new(),
             queue,
             posts_changed: Notify::new(),
             lines: LineLimit::default(),
@@ -132,6 +137,11 @@ impl<C: Connect> CServer<C> {
     /// Which articles are asked for is noted from now on.
     pub fn note_access(&self, log: AccessLog) {
         let _ = self.inner.access_log.set(log);
+    }
+
+    /// Readers are not shown from now on what this hides.
+    pub fn censor(&self, censor: Censor) {
+        let _ = self.inner.censor.set(censor);
     }
 
     /// Which servers can be asked; what they can do is known then.

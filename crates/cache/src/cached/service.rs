@@ -87,8 +87,7 @@ impl<C: Connect> NewsService for CServer<C> {
         limit_bytes: usize,
         rows: &mut OverviewRows,
     ) -> Result<Option<ArticleNumber>, ServiceError> {
-        self.inner
-            .overview_in(group, (low, high), limit_bytes, rows)
+        self.overview_shown(group, (low, high), limit_bytes, rows)
             .await
     }
 
@@ -97,7 +96,7 @@ impl<C: Connect> NewsService for CServer<C> {
         id: MessageId<'_>,
         rows: &mut OverviewRows,
     ) -> Result<bool, ServiceError> {
-        self.overview_of(id, rows).await
+        self.overview_by_id_shown(id, rows).await
     }
 
     async fn neighbour(
@@ -116,7 +115,7 @@ impl<C: Connect> NewsService for CServer<C> {
         part: Part,
         out: &mut ArticleBuf,
     ) -> Result<Option<Found>, ServiceError> {
-        self.article_of(query, part, out).await
+        self.article_shown(query, part, out).await
     }
 
     async fn newnews(
@@ -156,6 +155,19 @@ impl<C: Connect> NewsService for CServer<C> {
                 self.inner.keep.outdate_group(group.as_str());
             }
         }
+    }
+
+    fn forwards(&self, verb: &[u8]) -> bool {
+        self.inner.there.forwards(verb)
+    }
+
+    async fn forward(
+        &self,
+        words: &[&[u8]],
+        group: Option<GroupName<'_>>,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, ServiceError> {
+        self.inner.there.forward(words, group, out).await
     }
 
     fn decline(&self, id: MessageId<'_>, from: &Connection) {

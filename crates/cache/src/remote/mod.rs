@@ -6,6 +6,7 @@
 
 mod article;
 mod ask;
+mod forward;
 mod groups;
 mod listing;
 mod names;
@@ -34,6 +35,7 @@ use names::Names;
 use one::{Common, One};
 
 pub(crate) use article::Take;
+pub use forward::{FORWARDED_OCTETS_MAX, Forwarded};
 pub use newnews::RemoteNewnews;
 pub(crate) use one::Delivery;
 pub use one::MISSING_IDS_MAX;
@@ -54,6 +56,8 @@ pub struct RemoteSettings {
     pub list_whole: Duration,
     /// How long a server is not asked again for a message-id that it does not have.
     pub missing_refresh: Duration,
+    /// Commands that are passed on.
+    pub forwarded: Vec<Forwarded>,
     /// What a post must be before it is sent on.
     pub posting: PostingConfig,
     /// What stands behind the `@` of message-ids made here.

@@ -329,6 +329,19 @@ impl<C: Connect> NewsService for RServer<C> {
         from.complete([Completion { ticket, outcome }]);
     }
 
+    fn forwards(&self, verb: &[u8]) -> bool {
+        self.forwarded(verb).is_some()
+    }
+
+    async fn forward(
+        &self,
+        words: &[&[u8]],
+        group: Option<GroupName<'_>>,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, ServiceError> {
+        self.forward_to_one(words, group, out).await
+    }
+
     fn decline(&self, _id: MessageId<'_>, _from: &Connection) {}
 
     fn release(&self, _from: &Connection) {}

@@ -120,6 +120,7 @@ fn asked(servers: Vec<(To, Route)>, clock: &Arc<FakeClock>) -> RServer<To> {
         list_refresh: minute,
         list_whole: 10 * minute,
         missing_refresh: minute,
+        forwarded: Vec::new(),
         posting: PostingConfig::default(),
         host: "here.example".to_owned(),
     };

@@ -6,13 +6,14 @@ mod lists;
 mod posting;
 mod prefetch;
 mod several;
+mod shown;
 mod toy;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use newsreel_cache::{RServer, RemoteNewnews, RemoteSettings, Route};
+use newsreel_cache::{Forwarded, RServer, RemoteNewnews, RemoteSettings, Route};
 use newsreel_host::FakeClock;
 use newsreel_net::client::{Client, ClientError, Connect, Pool, PoolLimits, Remote};
 use newsreel_service::posting::PostingConfig;
@@ -82,6 +83,9 @@ fn server(scripts: &[Script]) -> RServer<Scripted> {
         list_refresh: minute,
         list_whole: 10 * minute,
         missing_refresh: minute,
+        forwarded: ["XPATH", "XTHREAD 288"]
+            .map(|it| Forwarded::parse(it).unwrap())
+            .to_vec(),
         posting: PostingConfig::default(),
         host: "here.example".to_owned(),
     };
@@ -239,4 +243,44 @@ async fn a_listing_that_is_given_up_gives_its_connection_up() {
         (out.as_slice(), rounds),
         (&b"<1@b>\r\n<2@b>\r\n<3@b>\r\n"[..], 3)
     );
+}
+
+/// A command that is named goes where the selected group is, with a block where its code says so; without a group it goes on no connection
+/// on which somebody has selected one, and what is between us and the server is no answer.
+#[tokio::test(start_paused = true)]
+async fn commands_that_are_named_are_passed_on() {
+    let server = server(&[
+        &[
+            ("XPATH <a@b>", "223 misc/test/1\n"),
+            GROUP,
+            ("xthread 1-5", "288 threads\n1 2\n..3\n.\n"),
+        ],
+        &[
+            ("XPATH <c@d>", "430 none\n"),
+            ("XPATH <e@f>", "340 send it\n"),
+        ],
+        &[("XPATH <g@h>", "480 log in\n")],
+        &[("XTHREAD", "288 endless\n")],
+        &[("XTHREAD", "288 endless\n")],
+    ]);
+    let group = GroupName::parse(b"misc.test").unwrap();
+    let asked = async |words: &[&[u8]], group| {
+        let mut out = b"before".to_vec();
+        let done = server.forward(words, group, &mut out).await;
+        done.map(|is_done| (is_done, String::from_utf8(out.split_off(6)).unwrap()))
+    };
+    let told = |text: &str| Ok((true, text.replace('\n', "\r\n")));
+    assert!(server.forwards(b"xpath") && !server.forwards(b"XPATHS"));
+    let nothing = asked(&[b"XROVER", b"1"], None).await;
+    assert_eq!(nothing, Ok((false, String::new())));
+    let path = asked(&[b"XPATH", b"<a@b>"], None).await;
+    assert_eq!(path, told("223 misc/test/1\n"));
+    let threads = asked(&[b"xthread", b"1-5"], Some(group)).await;
+    assert_eq!(threads, told("288 threads\n1 2\n..3\n.\n"));
+    // The connection has selected a group, so it is not asked.
+    assert_eq!(asked(&[b"XPATH", b"<c@d>"], None).await, told("430 none\n"));
+    for command in [[&b"XPATH"[..], b"<e@f>"], [b"XPATH", b"<g@h>"]] {
+        assert_eq!(asked(&command, None).await, Err(ServiceError::Away));
+    }
+    assert_eq!(asked(&[b"XTHREAD"], None).await, Err(ServiceError::Away));
 }

@@ -44,6 +44,8 @@ pub struct Client<Io> {
     /// Commands whose answers have not come.
     owed: usize,
     in_block: bool,
+    /// A command that selects a group was put in the pipeline.
+    has_selected: bool,
     /// Something failed, or was given up half done.
     is_broken: bool,
     left_out: u64,
@@ -73,6 +75,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Client<Io> {
             text: (0, 0),
             owed: 0,
             in_block: false,
+            has_selected: false,
             is_broken: false,
             left_out: 0,
             times: remote.times,
@@ -105,6 +108,12 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Client<Io> {
     /// Whether an idle connection is still there: the server has neither closed it nor said anything.
     pub async fn is_fresh(&mut self) -> bool {
         self.is_idle() && poll_fn(|cx| Poll::Ready(self.poll_read(cx).is_pending())).await
+    }
+
+    /// Whether a group may be selected on it.
+    #[must_use]
+    pub const fn has_selected(&self) -> bool {
+        self.has_selected
     }
 
     /// Lines of blocks that were left out, because they were too long or no lines.
@@ -141,6 +150,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Client<Io> {
                 self.outgoing.extend_from_slice(word);
             }
             self.outgoing.extend_from_slice(b"\r\n");
+            self.has_selected |= matches!(words, [b"GROUP" | b"LISTGROUP", ..]);
             self.owed += 1;
             return Ok(());
         };

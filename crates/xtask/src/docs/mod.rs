@@ -30,6 +30,7 @@ const SECTIONS: &[(&str, &str, &str)] = &[
     ("", "crates/feed/src/pull/config.rs", "PullsConfig"),
     ("cache", "crates/cache/src/config.rs", "CacheConfig"),
     ("", "crates/cache/src/config.rs", "UpstreamsConfig"),
+    ("", "crates/cache/src/censor.rs", "CensorConfig"),
     ("articles", "crates/engine/src/config.rs", "ArticlesConfig"),
     ("", "crates/filter/src/config.rs", "FilterConfig"),
     (

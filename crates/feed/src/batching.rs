@@ -11,10 +11,10 @@ use std::sync::Arc;
 use newsreel_engine::{FedArticle, FeedCursor, FeedRead};
 use newsreel_service::{ArticleBuf, ArticleQuery, NewsService as _, Part};
 use newsreel_wire::nntp::framing::wire_to_lf;
-use newsreel_wire::{MessageId, Sequence, batch};
+use newsreel_wire::{ArticleNumber, GroupId, MessageId, Sequence, batch};
 use serde::{Deserialize, Serialize};
 
-use crate::config::{FeedKind, Packing};
+use crate::config::{FeedConfig, FeedKind, Packing};
 use crate::feed::Feed;
 use crate::outgoing::{Outgoing, Whole, Wrapping, Writing};
 use crate::peers::Peers;
@@ -83,8 +83,19 @@ pub type Told<'t> = &'t mut dyn FnMut(u64, u64) -> bool;
 /// An article that goes.
 struct Going {
     sequence: Sequence,
+    filed: Option<(GroupId, ArticleNumber)>,
     id: String,
     octets: u32,
+}
+
+/// The longest line in front of an article in a batch.
+const HEADER_OCTETS_MAX: u64 = "#! rnews 4294967295\n".len() as u64;
+
+impl Going {
+    /// No more than this it takes in a batch, whose lines are shorter than those that are served.
+    fn octets_max(&self) -> u64 {
+        u64::from(self.octets) + HEADER_OCTETS_MAX
+    }
 }
 
 impl Peers {
@@ -206,20 +217,27 @@ impl<'p> Run<'p> {
         self.room = self.feed.config.waiting_octets_max.saturating_sub(octets);
         let mut going = Vec::new();
         let mut steps = Steps::new(self.peers, self.feed);
-        let (mut memory, mut framed, mut batch) = (ArticleBuf::new(), Framed::default(), None);
+        let mut window = Window::new(self.feed);
         while steps.next(&mut going, &mut self.done)? {
             for article in going.drain(..) {
-                if !framed.read(self.peers, &article.id, &mut memory).await? {
-                    self.gone(article.id);
-                    continue;
+                if window.begins_batch(&article, self.octets_max) {
+                    self.put(&mut window).await?;
+                    if let Some(full) = window.batch.take() {
+                        self.finish(full, article.sequence)?;
+                    }
                 }
-                if !self.put(&mut batch, &article, &framed.batch)? {
+                if window.is_at_begin() && self.room == 0 {
+                    self.move_to(article.sequence)?;
                     let octets = self.feed.config.waiting_octets_max;
                     self.done.stopped = Some(format!(
                         "finished batches in {} have `waiting_octets_max`, {octets} octets, already",
                         self.folder.path().display()
                     ));
                     return Ok(self.done);
+                }
+                window.push(article);
+                if window.articles.len() >= window.articles_max {
+                    self.put(&mut window).await?;
                 }
             }
             let is_wanted = told(steps.done(), steps.total());
@@ -228,35 +246,35 @@ impl<'p> Run<'p> {
                 break;
             }
         }
+        self.put(&mut window).await?;
         let to = steps.cursor.position();
-        match batch {
+        match window.batch {
             Some(batch) => self.finish(batch, to)?,
             None => self.move_to(to)?,
         }
         Ok(self.done)
     }
 
-    /// Puts an article into the batch, or into the next; `false`: the directory is full, and it is in none.
-    fn put(
-        &mut self,
-        batch: &mut Option<Writing>,
-        article: &Going,
-        framed: &[u8],
-    ) -> Result<bool, io::Error> {
-        let is_full = |it: &mut Writing| it.octets() + framed.len() as u64 > self.octets_max;
-        if let Some(full) = batch.take_if(is_full) {
-            self.finish(full, article.sequence)?;
-        }
-        let batch = match batch {
-            Some(batch) => batch,
-            None if self.room == 0 => {
-                self.move_to(article.sequence)?;
-                return Ok(false);
+    /// Puts the articles of a window into its batch.
+    async fn put(&mut self, window: &mut Window) -> Result<(), io::Error> {
+        window.articles.sort_by_key(|article| article.filed);
+        window.octets_max = 0;
+        for article in window.articles.drain(..) {
+            let framed = &mut window.framed;
+            if !framed
+                .read(self.peers, &article.id, &mut window.memory)
+                .await?
+            {
+                self.gone(article.id);
+                continue;
             }
-            none => none.insert(self.folder.begin(article.sequence, &self.wrapping)?),
-        };
-        batch.write(framed)?;
-        Ok(true)
+            let batch = match &mut window.batch {
+                Some(batch) => batch,
+                none => none.insert(self.folder.begin(window.from, &self.wrapping)?),
+            };
+            batch.write(&framed.batch)?;
+        }
+        Ok(())
     }
 
     /// A batch is complete: it is on disk, the place moves behind it, on disk too, and it gets its name.
@@ -303,6 +321,57 @@ impl<'p> Run<'p> {
             );
             self.done.gone_ids.push(id);
         }
+    }
+}
+
+/// The batch that is written, and articles that are still to be put into it: in the order of groups and numbers, where that is wanted,
+/// or each by itself.
+struct Window {
+    articles: Vec<Going>,
+    articles_max: usize,
+    /// No more than this they take.
+    octets_max: u64,
+    /// The first of the batch, by the log.
+    from: Sequence,
+    batch: Option<Writing>,
+    framed: Framed,
+    memory: ArticleBuf,
+}
+
+impl Window {
+    fn new(feed: &Feed) -> Self {
+        let FeedConfig {
+            by_group,
+            articles_max,
+            ..
+        } = &feed.config;
+        Self {
+            articles: Vec::new(),
+            articles_max: if *by_group { *articles_max as usize } else { 1 },
+            octets_max: 0,
+            from: Sequence(0),
+            batch: None,
+            framed: Framed::default(),
+            memory: ArticleBuf::new(),
+        }
+    }
+
+    fn is_at_begin(&self) -> bool {
+        self.batch.is_none() && self.articles.is_empty()
+    }
+
+    /// Whether an article has no room in the batch any more.
+    fn begins_batch(&self, article: &Going, octets_max: u64) -> bool {
+        let written = self.batch.as_ref().map_or(0, Writing::octets);
+        !self.is_at_begin() && written + self.octets_max + article.octets_max() > octets_max
+    }
+
+    fn push(&mut self, article: Going) {
+        if self.is_at_begin() {
+            self.from = article.sequence;
+        }
+        self.octets_max += article.octets_max();
+        self.articles.push(article);
     }
 }
 
@@ -390,6 +459,7 @@ impl<'p> Steps<'p> {
             if goes {
                 going.push(Going {
                     sequence: article.sequence,
+                    filed: article.place,
                     id: String::from_utf8_lossy(article.id).into_owned(),
                     octets: article.octets,
                 });

@@ -377,8 +377,8 @@ pub struct FeedConfig {
     /// Whether what comes now goes out before what waits: where the peer is slower than what comes, or comes back after long, the backlog
     /// is sent while there is nothing newer. Else all goes in the order in which it came.
     pub fresh_first: bool,
-    /// Whether articles of a backlog go out by group and number, `articles_max` of them at a time: for spools whose sets keep a file for each
-    /// article, on disks that have to seek.
+    /// Whether articles of a backlog, or of a batch, go out by group and number, `articles_max` of them at a time: for spools whose sets
+    /// keep a file for each article, on disks that have to seek.
     pub by_group: bool,
     /// Connections at the same time.
     pub connections: u32,

@@ -84,6 +84,47 @@ fn batches_are_written_beside_a_server_and_without_one_and_taken_whole() {
     leaf_server.stop();
 }
 
+/// A disk with a file for each article is read by group and number, within what goes into one batch.
+#[test]
+fn a_batch_goes_by_group_and_number() {
+    let order = |feed: &str| -> Vec<Vec<String>> {
+        let (spool, server) = site(&format!("packing = 'none'\n{feed}"));
+        spool.text(&["group", "add", "misc.other"]);
+        let mut feeder = NewsClient::connect(server.address);
+        for n in 0..9 {
+            let group = ["misc.other", "misc.test"][n % 2];
+            let said = feeder.takethis(&format!("<{n}@t.example>"), group);
+            assert!(said.starts_with("239"), "{said}");
+        }
+        let report = spool.json(&["batch", "leaf.example"]);
+        server.stop();
+        let ids = |file: PathBuf| {
+            let text = newsreel_host::read_whole(&RealDisk, &file, 1 << 20).unwrap();
+            let text = String::from_utf8(text).unwrap();
+            let ids = text
+                .lines()
+                .filter_map(|line| line.strip_prefix("Message-ID: <"));
+            ids.map(|id| id[..1].to_owned()).collect()
+        };
+        files(&report).into_iter().map(ids).collect()
+    };
+    assert_eq!(order(""), [["0", "1", "2", "3", "4", "5", "6", "7", "8"]]);
+    // misc.test was there first.
+    assert_eq!(
+        order("by_group = true\narticles_max = 4\n"),
+        [["1", "3", "0", "2", "5", "7", "4", "6", "8"]]
+    );
+    // A batch ends where the log does: what is in the next came later.
+    let parts = order("by_group = true\nbatch_octets_max = 1024\n");
+    assert!(parts.len() > 1, "{parts:?}");
+    let mut last = None;
+    for part in parts {
+        let (first, end) = (part.iter().min().cloned(), part.iter().max().cloned());
+        assert!(last < first, "{first:?} behind {last:?}");
+        last = end;
+    }
+}
+
 /// Gives the batches to a shell that reads this.
 fn given_to(spool: &Spool, script: &str) -> Result<String, String> {
     let mut command = newsreel();

@@ -8,6 +8,7 @@
 
 mod arriving;
 mod article;
+mod beside;
 pub mod cancel_lock;
 mod changes;
 pub mod conformance;
@@ -25,6 +26,7 @@ mod transfer;
 
 pub use arriving::{Arriving, PORTION_OCTETS_MAX};
 pub use article::{ArticleBuf, ArticleQuery, Found, Part};
+pub use beside::{Beside, BesideNewnews};
 pub use changes::{LastChange, LastChanges};
 pub use connection::{Completion, Connection, ConnectionId};
 pub use error::ServiceError;

@@ -16,7 +16,7 @@ use newsreel_cache::{
     AccessLog, CServer, CacheConfig, Censor, Counted, CountedGroup, CountedPart, PrefetchLimits,
     Prefetched, RServer, RemoteSettings, Route, Routes, Upstream, UpstreamConfig,
 };
-use newsreel_host::{Clock, Disk, RealDisk, random_bytes};
+use newsreel_host::{Clock, Disk, LogWriter, RealDisk, random_bytes};
 use newsreel_net::client::{Account, Pool};
 use newsreel_net::{Drain, Limits, LineLimit, Listeners};
 use newsreel_session::Metrics;
@@ -30,7 +30,7 @@ use super::logging::{Logging, PATIENCE};
 use super::metrics::MetricsDoor;
 use super::running::{Settings, connections, sessions};
 use super::signals::Signals;
-use super::{Doors, begin_logging, inherited, kept, runtime, settings, waiting_posts};
+use super::{Beside, Doors, begin_logging, inherited, kept, runtime, settings, waiting_posts};
 use crate::config::{self, Config};
 use crate::control::Progress;
 use crate::control::cache_request::CacheRequest;
@@ -53,7 +53,7 @@ pub(super) struct Caching {
     strangers: LineLimit,
     pub(super) limits: Arc<Limits>,
     pub(super) metrics: Arc<Metrics>,
-    logging: Logging,
+    log: Arc<LogWriter>,
     pub(super) config: Config,
     addresses: Vec<SocketAddr>,
     pub(super) started: Instant,
@@ -103,7 +103,7 @@ impl Caching {
                 "listening": self.addresses,
                 "connections": connections(&self.limits),
                 "sessions": sessions(&self.metrics.snapshot()),
-                "log_lines_lost": self.logging.lines_lost(),
+                "log_lines_lost": self.log.lost(),
             },
             "cache": {
                 "directory": config.directory,
@@ -377,7 +377,7 @@ fn run_logged(
             strangers: LineLimit::default(),
             limits: Arc::clone(&doors.limits),
             metrics,
-            logging,
+            log: logging.out(),
             addresses: doors.listeners.addresses(),
             config,
             started: Instant::now(),
@@ -535,59 +535,124 @@ fn remote(
     Ok(RServer::new(servers, Arc::clone(clock), settings, random))
 }
 
+/// What a caching server has from the server of which it is a part.
+pub(super) struct PartOf<'s> {
+    clock: &'s Arc<dyn Clock>,
+    limits: &'s Arc<Limits>,
+    drain: &'s Drain,
+    metrics: &'s Arc<Metrics>,
+    addresses: Vec<SocketAddr>,
+    log: Arc<LogWriter>,
+}
+
+impl<'s> PartOf<'s> {
+    pub(super) fn new(
+        beside: &'s Beside,
+        (limits, drain): (&'s Arc<Limits>, &'s Drain),
+        metrics: &'s Arc<Metrics>,
+        addresses: Vec<SocketAddr>,
+    ) -> Self {
+        Self {
+            clock: &beside.clock,
+            limits,
+            drain,
+            metrics,
+            addresses,
+            log: beside.logging.out(),
+        }
+    }
+}
+
+/// Opens what is kept of servers elsewhere, beside a server's own groups, and the socket by which it is asked for it; none: there is no
+/// server elsewhere.
+pub(super) async fn open_beside(
+    config: &Config,
+    disk: &Arc<dyn Disk>,
+    part: PartOf<'_>,
+) -> Result<Option<(Arc<Caching>, ControlSocket)>> {
+    if config.upstream.is_empty() {
+        return Ok(None);
+    }
+    let directory = &config.cache.directory;
+    let (service, pools) = service_of(config, disk, part.clock, false).await?;
+    let caching = Caching {
+        service: Arc::new(service),
+        pools,
+        settings: settings(disk, config.clone(), part.metrics)?,
+        drain: part.drain.clone(),
+        strangers: LineLimit::default(),
+        limits: Arc::clone(part.limits),
+        metrics: Arc::clone(part.metrics),
+        log: part.log,
+        addresses: part.addresses,
+        config: config.clone(),
+        started: Instant::now(),
+    };
+    let control = ControlSocket::bind(disk, directory)
+        .context("cannot make the control socket in the cache's directory")?;
+    tracing::info!(target: "newsreel::server", directory = %directory.display(), "groups of upstream servers are served, too");
+    Ok(Some((Arc::new(caching), control)))
+}
+
+impl Caching {
+    /// Looks after what is kept and the servers elsewhere while something is done, and closes all of it behind that.  `beside` does not
+    /// end.
+    pub(super) async fn while_serving<T>(
+        self: &Arc<Self>,
+        control: ControlSocket,
+        serving: impl Future<Output = T>,
+        beside: impl Future<Output = ()>,
+    ) -> T {
+        let Self { service, pools, .. } = &**self;
+        let connections_max = self.config.server.control_connections_max as usize;
+        let answering = control.run(Arc::clone(self), connections_max, self.drain.watch());
+        // Whether the server elsewhere is there is known before the first reader comes; that it is not is told by who asks it.
+        let greeting = async {
+            let servers = self.config.upstream.iter();
+            for (server, is_there) in servers.zip(service.greet().await) {
+                if is_there {
+                    let upstream = &server.address;
+                    tracing::info!(target: "newsreel::server", upstream, "the upstream server answers");
+                }
+            }
+        };
+        let mut tending = JoinSet::new();
+        for pool in pools {
+            let pool = Arc::clone(pool);
+            tending.spawn(async move { pool.tend().await });
+        }
+        let prefetching = prefetch_often(service, &self.config.cache);
+        let looking_after = async {
+            tokio::join!(service.tend(), beside, greeting, prefetching);
+            std::future::pending::<T>().await
+        };
+        let done = tokio::select! {
+            (done, ()) = async { tokio::join!(serving, answering) } => done,
+            never = looking_after => never,
+        };
+        for pool in pools {
+            pool.close().await;
+        }
+        tending.join_all().await;
+        service.stop().await;
+        done
+    }
+}
+
 async fn until_drained(
     caching: Arc<Caching>,
     (listeners, figures, control): (Listeners, MetricsDoor, ControlSocket),
     signals: Signals,
 ) -> Result<()> {
-    let Caching {
-        service,
-        pools,
-        drain,
-        ..
-    } = &*caching;
     for address in &caching.addresses {
         tracing::info!(target: "newsreel::server", %address, "listening");
     }
     let front = Arc::clone(&caching);
     let serving = listeners.run(move |stream, admission| front::session(&front, stream, admission));
-    let connections_max = caching.config.server.control_connections_max as usize;
-    let answering = control.run(Arc::clone(&caching), connections_max, drain.watch());
-    let measuring = figures.run(Arc::clone(&caching), drain.watch());
-    // Whether the server elsewhere is there is known before the first reader comes; that it is not is told by who asks it.
-    let greeting = async {
-        let servers = caching.config.upstream.iter();
-        for (server, is_there) in servers.zip(service.greet().await) {
-            if is_there {
-                let upstream = &server.address;
-                tracing::info!(target: "newsreel::server", upstream, "the upstream server answers");
-            }
-        }
-    };
-    let mut tending = JoinSet::new();
-    for pool in pools {
-        let pool = Arc::clone(pool);
-        tending.spawn(async move { pool.tend().await });
-    }
-    let prefetching = prefetch_often(service, &caching.config.cache);
-    let beside = async {
-        tokio::join!(
-            service.tend(),
-            signals.obey_stops(drain, || drop(caching.reload())),
-            greeting,
-            prefetching
-        );
-    };
-    let cut = tokio::select! {
-        (cut, (), ()) = async { tokio::join!(serving, answering, measuring) } => cut,
-        // None of them ends before.
-        () = beside => 0,
-    };
+    let measuring = figures.run(Arc::clone(&caching), caching.drain.watch());
+    let signals = signals.obey_stops(&caching.drain, || drop(caching.reload()));
+    let serving = async { tokio::join!(serving, measuring).0 };
+    let cut = caching.while_serving(control, serving, signals).await;
     tracing::info!(target: "newsreel::server", cut, "connections ended");
-    for pool in pools {
-        pool.close().await;
-    }
-    tending.join_all().await;
-    service.stop().await;
     Ok(())
 }

@@ -4,6 +4,7 @@
 //! second server out), then work.  Order of a stop: no new connections, those that are open drain, the engine makes its last checkpoint.  Tasks are spawned here
 //! or by an owner that joins them.
 
+mod both;
 pub(crate) mod caching;
 pub(crate) mod clock;
 mod front;
@@ -35,6 +36,8 @@ use tokio::runtime::Runtime;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
+use self::both::WithCache;
+use self::caching::{Caching, PartOf};
 use self::logging::{Logging, PATIENCE};
 use self::mail::Mailing;
 use self::metrics::MetricsDoor;
@@ -87,10 +90,6 @@ fn run_logged(
     let version = env!("CARGO_PKG_VERSION");
     let spool = config.server.spool.display().to_string();
     tracing::info!(target: "newsreel::server", version, %spool, "starting");
-    if !config.upstream.is_empty() {
-        tracing::warn!(target: "newsreel::server",
-            "[[upstream]] is for `newsreel cache`: this server reads from nobody");
-    }
     match newsreel_host::process::raise_open_files() {
         Ok(open_files) => tracing::debug!(target: "newsreel::server", open_files, "limit"),
         Err(error) => tracing::warn!(target: "newsreel::server", %error, "few files may be open"),
@@ -127,6 +126,7 @@ fn run_logged(
         peers,
         pulls,
         peers_changed: Notify::new(),
+        clock,
     };
     let serving = until_drained(&engine, &disk, config, doors, beside, signals);
     let result = runtime.block_on(serving);
@@ -251,6 +251,7 @@ struct Beside {
     pulls: Arc<Pulls>,
     /// Woken when the configuration may name other hosts.
     peers_changed: Notify,
+    clock: Arc<dyn Clock>,
 }
 
 /// What holds for sessions at the start.
@@ -277,6 +278,23 @@ fn note_config(disk: &Arc<dyn Disk>, config: &Config) {
     }
 }
 
+/// Serves whoever comes, with the groups of servers elsewhere beside those of this one, if there are any; how many connections were cut at
+/// the end.
+async fn served(
+    listeners: Listeners,
+    server: Arc<Server>,
+    cached: Option<(Arc<Caching>, ControlSocket)>,
+) -> usize {
+    let Some((cached, control)) = cached else {
+        let session = move |stream, admission| front::session(&server, stream, admission);
+        return listeners.run(session).await;
+    };
+    let front = Arc::new(WithCache::new(server, &cached));
+    let serving = listeners.run(move |stream, admission| front::session(&front, stream, admission));
+    let nothing_more = std::future::pending();
+    cached.while_serving(control, serving, nothing_more).await
+}
+
 async fn until_drained(
     engine: &Arc<Engine>,
     disk: &Arc<dyn Disk>,
@@ -297,6 +315,8 @@ async fn until_drained(
     let connections_max = config.server.control_connections_max as usize;
     let (peers, pulls) = (Arc::clone(&beside.peers), Arc::clone(&beside.pulls));
     let metrics = Arc::new(Metrics::default());
+    let part = PartOf::new(&beside, (&limits, &drain), &metrics, listeners.addresses());
+    let cached = Box::pin(caching::open_beside(&config, disk, part)).await?;
     let server = Arc::new(Server {
         engine: Arc::clone(engine),
         limits,
@@ -332,9 +352,7 @@ async fn until_drained(
     }
     let taking = Arc::clone(engine);
     let taking = tokio::task::spawn_blocking(move || taking.take_memory());
-    let cut = listeners
-        .run(move |stream, admission| front::session(&server, stream, admission))
-        .await;
+    let cut = Box::pin(served(listeners, server, cached)).await;
     tracing::info!(target: "newsreel::server", cut, "connections ended");
     signals.abort();
     ended([

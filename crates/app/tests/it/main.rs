@@ -35,6 +35,7 @@ mod importing;
 mod inherited;
 mod kills;
 mod lifecycle;
+mod local_and_cached;
 mod many_groups;
 mod moving;
 #[cfg(feature = "pam")]

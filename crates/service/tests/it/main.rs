@@ -1,5 +1,7 @@
 //! The memory service keeps what every service promises, and the suite notices one that does not.
 
+mod beside;
+
 use std::sync::Arc;
 
 use newsreel_service::Outcome;

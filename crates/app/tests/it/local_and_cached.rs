@@ -1,0 +1,105 @@
+//! `newsreel serve` with groups of its own, and beside them those of an upstream server.
+
+use crate::caching::{body_of, id};
+use crate::client::NewsClient;
+use crate::spool::{Spool, newsreel, said};
+
+/// The names in LIST ACTIVE.
+fn listed(reader: &mut NewsClient) -> Vec<String> {
+    assert!(reader.ask("LIST ACTIVE").starts_with("215"));
+    let name = |line: String| line.split(' ').next().unwrap().to_owned();
+    let mut names: Vec<String> = reader.block().into_iter().map(name).collect();
+    names.sort_unstable();
+    names
+}
+
+fn post(reader: &mut NewsClient, n: u32, groups: &str) -> String {
+    assert!(reader.ask("POST").starts_with("340"));
+    let id = id(n);
+    let text = format!(
+        "From: a@example.org\r\nNewsgroups: {groups}\r\nSubject: x\r\nMessage-ID: {id}\r\n\r\nx\r\n.\r\n"
+    );
+    reader.send(text.as_bytes());
+    reader.line()
+}
+
+/// One list; numbers are those of the side that a group is on; posts go where their groups are, and one to groups of both sides to both; a
+/// group of our own hides one there; and while the upstream server is away all else goes on, also after a restart.
+#[test]
+fn groups_of_our_own_and_of_an_upstream_server_are_one_server() {
+    let upstream = Spool::new();
+    let there = upstream.serve();
+    for group in ["misc.test", "here.too"] {
+        upstream.text(&["group", "add", group]);
+    }
+    let mut feeder = NewsClient::connect(there.address);
+    for n in 1..=3 {
+        assert!(
+            feeder
+                .takethis(&id(n), "misc.test,here.too")
+                .starts_with("239")
+        );
+    }
+    let cache = format!(
+        "\n[cache]\nrefresh_s = 0\nlist_refresh_s = 0\n\n[[upstream]]\naddress = \"{}\"\n",
+        there.address
+    );
+    let spool = Spool::with(&(Spool::changed(&[]) + &cache));
+    let here = spool.serve();
+    for group in ["here.only", "here.too"] {
+        spool.text(&["group", "add", group]);
+    }
+    let mut reader = NewsClient::connect(here.address);
+    let names = listed(&mut reader);
+    for group in ["here.only", "here.too", "misc.test"] {
+        assert_eq!(
+            names.iter().filter(|name| *name == group).count(),
+            1,
+            "{names:?}"
+        );
+    }
+    assert!(reader.ask("GROUP misc.test").starts_with("211 3 1 3 "));
+    for n in 1..=2 {
+        assert!(reader.ask(&format!("ARTICLE {n}")).starts_with("220"));
+        assert!(reader.block().concat().contains(&body_of(n)));
+    }
+    assert!(reader.ask("OVER 1-").starts_with("224"));
+    assert_eq!(reader.block().len(), 3);
+    assert!(reader.ask("GROUP here.too").starts_with("211 0 "));
+    assert!(post(&mut reader, 11, "here.only").starts_with("240"));
+    assert!(post(&mut reader, 12, "misc.test").starts_with("240"));
+    assert!(post(&mut reader, 13, "misc.test,here.only").starts_with("240"));
+    assert!(post(&mut reader, 14, "no.such.group").starts_with("441"));
+    for (n, is_there) in [(11, false), (12, true), (13, true), (14, false)] {
+        let stat = feeder.ask(&format!("STAT {}", id(n)));
+        assert_eq!(stat.starts_with("223"), is_there, "{n}: {stat}");
+    }
+    assert!(reader.ask("GROUP here.only").starts_with("211 2 1 2 "));
+    assert!(reader.ask("GROUP misc.test").starts_with("211 5 1 5 "));
+    // Where it is asked for by number its own side answers, and by message-id either.
+    for n in [11, 12, 13] {
+        assert!(reader.ask(&format!("HEAD {}", id(n))).starts_with("221"));
+        reader.block();
+    }
+    // What is kept is looked after by its own commands.
+    let folder = spool.folder().join("newsreel-cache");
+    let mut stats = newsreel();
+    stats.args(["cache", "list", "--directory"]).arg(&folder);
+    assert!(said(stats.output().unwrap()).unwrap().contains("misc.test"));
+    there.stop();
+    let goes_on = |reader: &mut NewsClient| {
+        let kept = reader.ask(&format!("ARTICLE {}", id(1)));
+        assert!(kept.starts_with("220"), "{kept}");
+        reader.block();
+        assert!(reader.ask("GROUP here.only").starts_with("211 2 "));
+        assert!(reader.ask("ARTICLE 1").starts_with("220"));
+        reader.block();
+        assert!(listed(reader).iter().any(|name| name == "here.only"));
+    };
+    goes_on(&mut reader);
+    drop(reader);
+    here.stop();
+    let here = spool.serve();
+    goes_on(&mut NewsClient::connect(here.address));
+    here.stop();
+}

@@ -1,0 +1,443 @@
+//! Two news services as one: groups of this server's own, and beside them those of another (R27, R28).
+//!
+//! A group is on one side only: one of this server's own hides one of that name there.  The top bit of a group's id says which side it is
+//! on, so what is asked for by number goes where it belongs without a look at names.  By message-id this side is asked first.  A
+//! post goes to each side that has one of its groups; articles from peers are this side's.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+use std::future::poll_fn;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use newsreel_wire::article::{Headers, Known};
+use newsreel_wire::wildmat::Wildmat;
+use newsreel_wire::{ArticleNumber, GroupId, GroupName, MessageId, UnixTime, newsgroups};
+
+use crate::article::{ArticleBuf, ArticleQuery, Found, Part};
+use crate::connection::{Completion, Connection};
+use crate::error::ServiceError;
+use crate::group::{GroupCursor, GroupInfo, GroupRow, GroupSelect};
+use crate::overview::OverviewRows;
+use crate::posting::Post;
+use crate::service::{Direction, Features, NewsService};
+use crate::transfer::{Offer, OfferedId, Outcome, Transfer};
+
+/// The bit of a group's id that says that it is on the other side; neither side has as many groups.
+const THERE: u32 = 1 << 31;
+
+/// The services.
+#[derive(Debug)]
+pub struct Beside<L, C> {
+    local: Arc<L>,
+    there: Arc<C>,
+}
+
+/// Where a NEWNEWS listing stands on both sides.
+#[derive(Debug, Default)]
+pub struct BesideNewnews<L, C> {
+    local: L,
+    there: C,
+    is_local_told: bool,
+}
+
+/// A group's id on the side that it is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Local(GroupId),
+    There(GroupId),
+}
+
+const fn side_of(id: GroupId) -> Side {
+    match id.0 & THERE {
+        0 => Side::Local(id),
+        _ => Side::There(GroupId(id.0 & !THERE)),
+    }
+}
+
+const fn there(info: GroupInfo) -> GroupInfo {
+    GroupInfo {
+        id: GroupId(info.id.0 | THERE),
+        ..info
+    }
+}
+
+/// A row of a listing, until it is its turn.
+struct Row {
+    info: GroupInfo,
+    status: Box<str>,
+    created: UnixTime,
+    creator: Box<str>,
+    description: Box<str>,
+}
+
+impl Row {
+    fn of(row: &GroupRow<'_>) -> Self {
+        Self {
+            info: row.info,
+            status: row.status.into(),
+            created: row.created,
+            creator: row.creator.into(),
+            description: row.description.into(),
+        }
+    }
+
+    fn visit(&self, name: &str, visit: &mut (dyn FnMut(GroupRow<'_>) + Send)) {
+        if let Ok(name) = GroupName::parse(name.as_bytes()) {
+            visit(GroupRow {
+                name,
+                info: self.info,
+                status: &self.status,
+                created: self.created,
+                creator: &self.creator,
+                description: &self.description,
+            });
+        }
+    }
+}
+
+/// Some rows of one side's listing, and how far it came; none: to its end.
+#[derive(Default)]
+struct Rows {
+    rows: BTreeMap<Box<str>, Row>,
+    up_to: Option<Box<str>>,
+}
+
+impl fmt::Debug for Rows {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rows")
+            .field("rows", &self.rows.len())
+            .field("up_to", &self.up_to)
+            .finish()
+    }
+}
+
+async fn rows_of<S: NewsService>(
+    service: &S,
+    select: GroupSelect<'_>,
+    after: &str,
+    limit: usize,
+) -> Result<Rows, ServiceError> {
+    let mut cursor = GroupCursor::default();
+    cursor.advance(after);
+    let mut rows = BTreeMap::new();
+    let mut take = |row: GroupRow<'_>| {
+        rows.insert(row.name.as_str().into(), Row::of(&row));
+    };
+    service
+        .groups(select, &mut cursor, limit, &mut take)
+        .await?;
+    let up_to = (!cursor.is_done()).then(|| cursor.after().into());
+    Ok(Rows { rows, up_to })
+}
+
+/// Has an article posted on one side; what became of it.
+async fn posted<S: NewsService>(service: &S, post: Post, from: &Connection) -> Outcome {
+    let own = Arc::new(Connection::new(from.id(), from.address(), None));
+    service.post(post, &own).await;
+    let mut done = Vec::new();
+    poll_fn(|cx| own.poll_completions(cx, &mut done)).await;
+    let outcome = done.first().map(|completion| completion.outcome);
+    outcome.unwrap_or(Outcome::Failed)
+}
+
+impl<L: NewsService, C: NewsService> Beside<L, C> {
+    /// Groups of a server's own, and those of another.
+    #[must_use]
+    pub const fn new(local: Arc<L>, there: Arc<C>) -> Self {
+        Self { local, there }
+    }
+
+    /// Whether a post is for groups of this side, and for groups that are not.
+    async fn sides_of(&self, article: &[u8]) -> Result<(bool, bool), ServiceError> {
+        let (mut is_here, mut is_there) = (false, false);
+        let Ok(headers) = Headers::scan(article) else {
+            return Ok((false, false));
+        };
+        let groups = headers.content(Known::Newsgroups).unwrap_or_default();
+        for group in newsgroups::split(groups).flatten() {
+            match self.local.group(group).await? {
+                Some(_) => is_here = true,
+                // One that cannot be asked for may well be there: the post waits for it.
+                None => is_there |= !matches!(self.there.group(group).await, Ok(None)),
+            }
+        }
+        Ok((is_here, is_there))
+    }
+
+    /// Posts to both sides under one message-id: there first, as what is refused there is to be nowhere.
+    async fn post_to_both(&self, post: Post, from: &Connection) -> Outcome {
+        let outcome = posted(&*self.there, post.clone(), from).await;
+        if outcome != Outcome::Accepted {
+            return outcome;
+        }
+        // It is out: whoever posted it is not to post it again, whatever becomes of it here.
+        posted(&*self.local, post, from).await;
+        outcome
+    }
+}
+
+impl<L: NewsService, C: NewsService> NewsService for Beside<L, C> {
+    type NewnewsCursor = BesideNewnews<L::NewnewsCursor, C::NewnewsCursor>;
+
+    fn features(&self) -> Features {
+        let (local, there) = (self.local.features(), self.there.features());
+        Features {
+            reader: local.reader,
+            transit: local.transit,
+            // Half of what is new is no answer.
+            newnews: local.newnews && there.newnews,
+            over_by_id: local.over_by_id && there.over_by_id,
+            posting: local.posting || there.posting,
+        }
+    }
+
+    fn now(&self) -> UnixTime {
+        self.local.now()
+    }
+
+    async fn group(&self, name: GroupName<'_>) -> Result<Option<GroupInfo>, ServiceError> {
+        if let Some(info) = self.local.group(name).await? {
+            return Ok(Some(info));
+        }
+        Ok(self.there.group(name).await?.map(there))
+    }
+
+    async fn groups(
+        &self,
+        select: GroupSelect<'_>,
+        cursor: &mut GroupCursor,
+        limit: usize,
+        visit: &mut (dyn FnMut(GroupRow<'_>) + Send),
+    ) -> Result<(), ServiceError> {
+        let after = cursor.after().to_owned();
+        let own = rows_of(&*self.local, select, &after, limit).await?;
+        // Groups of a server whose list could never be had are not in a list; those of this one are there all the same.
+        let theirs = rows_of(&*self.there, select, &after, limit).await;
+        let theirs = theirs.unwrap_or_default();
+        let up_to = match (own.up_to, theirs.up_to) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+        let mut all = BTreeMap::new();
+        for (name, mut row) in theirs.rows {
+            let parsed = GroupName::parse(name.as_bytes());
+            // One that is not listed here now may be there all the same, with other attributes.
+            let is_hidden = match parsed {
+                Ok(parsed) => {
+                    own.rows.contains_key(&name) || self.local.group(parsed).await?.is_some()
+                }
+                Err(_) => true,
+            };
+            if !is_hidden {
+                row.info = there(row.info);
+                all.insert(name, row);
+            }
+        }
+        all.extend(own.rows);
+        let is_in = |name: &str| up_to.as_deref().is_none_or(|up_to| name <= up_to);
+        let shown = all.iter().filter(|(name, _)| is_in(name));
+        for (visited, (name, row)) in shown.enumerate() {
+            if visited >= limit {
+                return Ok(());
+            }
+            row.visit(name, visit);
+            cursor.advance(name);
+        }
+        match up_to {
+            Some(up_to) => cursor.advance(&up_to),
+            None => cursor.finish(),
+        }
+        Ok(())
+    }
+
+    async fn active_list(&self, out: &mut Vec<Bytes>) -> Result<(), ServiceError> {
+        let begun = out.len();
+        self.local.active_list(out).await?;
+        let mut theirs = Vec::new();
+        if self.there.active_list(&mut theirs).await.is_err() {
+            return Ok(());
+        }
+        let own: Vec<Bytes> = out.iter().skip(begun).cloned().collect();
+        let name = |line: &[u8]| {
+            line.split(|octet| *octet == b' ')
+                .next()
+                .map(<[u8]>::to_vec)
+        };
+        let lines = own
+            .iter()
+            .flat_map(|piece| piece.split(|octet| *octet == b'\n'));
+        let own: HashSet<Vec<u8>> = lines.filter_map(name).collect();
+        let is_hidden = |line: &[u8]| name(line).is_some_and(|name| own.contains(&name));
+        for piece in theirs {
+            let mut lines = piece.split_inclusive(|octet| *octet == b'\n');
+            if !lines.any(is_hidden) {
+                out.push(piece);
+                continue;
+            }
+            let lines = piece.split_inclusive(|octet| *octet == b'\n');
+            let shown: Vec<u8> = lines
+                .filter(|line| !is_hidden(line))
+                .flatten()
+                .copied()
+                .collect();
+            out.push(shown.into());
+        }
+        Ok(())
+    }
+
+    async fn numbers(
+        &self,
+        group: GroupId,
+        low: ArticleNumber,
+        high: ArticleNumber,
+        limit: usize,
+        out: &mut Vec<ArticleNumber>,
+    ) -> Result<Option<ArticleNumber>, ServiceError> {
+        match side_of(group) {
+            Side::Local(group) => self.local.numbers(group, low, high, limit, out).await,
+            Side::There(group) => self.there.numbers(group, low, high, limit, out).await,
+        }
+    }
+
+    async fn overview(
+        &self,
+        group: GroupId,
+        low: ArticleNumber,
+        high: ArticleNumber,
+        limit_bytes: usize,
+        rows: &mut OverviewRows,
+    ) -> Result<Option<ArticleNumber>, ServiceError> {
+        match side_of(group) {
+            Side::Local(group) => {
+                self.local
+                    .overview(group, low, high, limit_bytes, rows)
+                    .await
+            }
+            Side::There(group) => {
+                self.there
+                    .overview(group, low, high, limit_bytes, rows)
+                    .await
+            }
+        }
+    }
+
+    async fn overview_by_id(
+        &self,
+        id: MessageId<'_>,
+        rows: &mut OverviewRows,
+    ) -> Result<bool, ServiceError> {
+        Ok(self.local.overview_by_id(id, rows).await?
+            || self.there.overview_by_id(id, rows).await?)
+    }
+
+    async fn neighbour(
+        &self,
+        group: GroupId,
+        number: ArticleNumber,
+        direction: Direction,
+        out: &mut ArticleBuf,
+    ) -> Result<Option<ArticleNumber>, ServiceError> {
+        match side_of(group) {
+            Side::Local(group) => self.local.neighbour(group, number, direction, out).await,
+            Side::There(group) => self.there.neighbour(group, number, direction, out).await,
+        }
+    }
+
+    async fn article(
+        &self,
+        query: ArticleQuery<'_>,
+        part: Part,
+        out: &mut ArticleBuf,
+    ) -> Result<Option<Found>, ServiceError> {
+        match query {
+            ArticleQuery::ById(_) => match self.local.article(query, part, out).await? {
+                Some(found) => Ok(Some(found)),
+                None => self.there.article(query, part, out).await,
+            },
+            ArticleQuery::ByNumber(group, number) => match side_of(group) {
+                Side::Local(_) => self.local.article(query, part, out).await,
+                Side::There(group) => {
+                    let query = ArticleQuery::ByNumber(group, number);
+                    self.there.article(query, part, out).await
+                }
+            },
+        }
+    }
+
+    async fn newnews(
+        &self,
+        wildmat: &Wildmat,
+        since: UnixTime,
+        cursor: &mut Self::NewnewsCursor,
+        limit_bytes: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, ServiceError> {
+        if !cursor.is_local_told {
+            let own = &mut cursor.local;
+            let telling = self.local.newnews(wildmat, since, own, limit_bytes, out);
+            cursor.is_local_told = !telling.await?;
+            return Ok(true);
+        }
+        let theirs = &mut cursor.there;
+        self.there
+            .newnews(wildmat, since, theirs, limit_bytes, out)
+            .await
+    }
+
+    async fn offer(&self, id: MessageId<'_>, from: &Arc<Connection>) -> Offer {
+        self.local.offer(id, from).await
+    }
+
+    async fn transfer(&self, batch: &mut Vec<Transfer>, from: &Arc<Connection>) {
+        self.local.transfer(batch, from).await;
+    }
+
+    fn new_message_id(&self) -> OfferedId {
+        self.local.new_message_id()
+    }
+
+    async fn post(&self, post: Post, from: &Arc<Connection>) {
+        let ticket = post.ticket;
+        match self.sides_of(&post.article).await {
+            Ok((true, true)) => {
+                let outcome = self.post_to_both(post, from).await;
+                from.complete([Completion { ticket, outcome }]);
+            }
+            Ok((false, true)) => self.there.post(post, from).await,
+            // What is for nobody is refused here, with the reason.
+            Ok((_, false)) => self.local.post(post, from).await,
+            Err(_) => {
+                let outcome = Outcome::Failed;
+                from.complete([Completion { ticket, outcome }]);
+            }
+        }
+    }
+
+    fn forwards(&self, verb: &[u8]) -> bool {
+        self.there.forwards(verb)
+    }
+
+    async fn forward(
+        &self,
+        words: &[&[u8]],
+        group: Option<GroupName<'_>>,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, ServiceError> {
+        if let Some(group) = group
+            && self.local.group(group).await?.is_some()
+        {
+            return Ok(false);
+        }
+        self.there.forward(words, group, out).await
+    }
+
+    fn decline(&self, id: MessageId<'_>, from: &Connection) {
+        self.local.decline(id, from);
+    }
+
+    fn release(&self, from: &Connection) {
+        self.local.release(from);
+        self.there.release(from);
+    }
+}

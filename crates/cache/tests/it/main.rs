@@ -254,6 +254,8 @@ async fn commands_that_are_named_are_passed_on() {
             ("XPATH <a@b>", "223 misc/test/1\n"),
             GROUP,
             ("xthread 1-5", "288 threads\n1 2\n..3\n.\n"),
+            // It is not to be asked this.
+            ("XPATH <c@d>", "223 of another group\n"),
         ],
         &[
             ("XPATH <c@d>", "430 none\n"),

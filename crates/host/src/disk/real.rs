@@ -40,6 +40,7 @@ pub struct RealDisk;
 #[derive(Debug)]
 struct RealFile {
     file: fs::File,
+    mode: OpenMode,
     path: PathBuf,
     /// A second descriptor that writes around the page cache; opened when first asked for.
     direct: OnceLock<Option<OwnedFd>>,
@@ -185,8 +186,8 @@ impl Disk for RealDisk {
         let file = opened.map_err(|error| no_file(path, error))?;
         match mode {
             // Nothing else is made so.
-            OpenMode::CreateNew => Ok(RealFile::shared(file, path)),
-            _ => RealFile::of(file, path),
+            OpenMode::CreateNew => Ok(RealFile::shared((file, mode), path)),
+            _ => RealFile::of((file, mode), path),
         }
     }
 
@@ -194,7 +195,7 @@ impl Disk for RealDisk {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOATIME;
         let (mode, resolve) = (Mode::empty(), ResolveFlags::CACHED);
         match retry(|| rustix::fs::openat2(CWD, path, flags, mode, resolve)) {
-            Ok(fd) => RealFile::of(fd.into(), path).map(Some),
+            Ok(fd) => RealFile::of((fd.into(), OpenMode::Read), path).map(Some),
             Err(Errno::NOENT) => Err(failed(Op::Open, path)(Errno::NOENT)),
             // It would wait; or a kernel that does not know, a file of somebody else: who may wait finds out.
             Err(_) => Ok(None),
@@ -378,18 +379,19 @@ impl Disk for RealDisk {
 
 impl RealFile {
     /// An open file, if it is one.
-    fn of(file: fs::File, path: &Path) -> Result<Arc<dyn File>> {
+    fn of((file, mode): (fs::File, OpenMode), path: &Path) -> Result<Arc<dyn File>> {
         if let Some(what) = other_than_file(&file, path)? {
             let (op, path) = (Op::Open, path.to_path_buf());
             return Err(Error::NotAFile { op, path, what });
         }
-        Ok(Self::shared(file, path))
+        Ok(Self::shared((file, mode), path))
     }
 
     /// An open file, which is one.
-    fn shared(file: fs::File, path: &Path) -> Arc<dyn File> {
+    fn shared((file, mode): (fs::File, OpenMode), path: &Path) -> Arc<dyn File> {
         Arc::new(Self {
             file,
+            mode,
             path: path.to_path_buf(),
             direct: OnceLock::new(),
             direct_reads: OnceLock::new(),
@@ -405,7 +407,11 @@ impl RealFile {
 
     /// The one that writes.
     fn direct(&self) -> Option<&OwnedFd> {
-        let open = || self.open_direct(OFlags::WRONLY);
+        // Who opened it to read does not write, by this descriptor either.
+        let open = || match self.mode {
+            OpenMode::Read => None,
+            _ => self.open_direct(OFlags::WRONLY),
+        };
         self.direct.get_or_init(open).as_ref()
     }
 

@@ -566,3 +566,23 @@ fn reading_writes_no_time_of_access() {
     }
     assert_eq!(accessed(), long_ago);
 }
+
+/// Writing around the page cache opened the file once more, and so wrote what had been opened to be read.
+#[test]
+fn what_was_opened_to_be_read_is_not_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a");
+    let file = RealDisk.open(&path, OpenMode::CreateNew).unwrap();
+    file.write_at(&[1; 4096], 0).unwrap();
+    let mut page = AlignedBuf::new();
+    page.append(4096).fill(2);
+    let cached = RealDisk.open_cached(&path).unwrap();
+    let opened = RealDisk.open(&path, OpenMode::Read).unwrap();
+    for file in cached.into_iter().chain([opened]) {
+        assert!(file.write_direct_at(&page, 0).is_err());
+        assert!(file.zero_fill(0, 4096).is_err());
+        assert_eq!(read_all(&*file), [1; 4096]);
+    }
+    file.write_direct_at(&page, 0).unwrap();
+    assert_eq!(read_all(&*file), [2; 4096]);
+}

@@ -24,11 +24,20 @@ use crate::requests::GroupSpec;
 use crate::timekeeper;
 
 impl Engine {
+    fn log_status(&self) -> LogStatus {
+        let segments = self.shared.journal.segments();
+        LogStatus {
+            segments: segments.len() as u64,
+            octets: segments.iter().map(|segment| segment.octets).sum(),
+            oldest: self.shared.journal.oldest().0,
+            damage: self.shared.log_damage,
+        }
+    }
+
     /// The engine at this moment.
     pub fn status(&self) -> Status {
         let shared = &self.shared;
         let facts = shared.views.facts();
-        let segments = shared.journal.segments();
         let filter = shared.filter.read().clone();
         let config = &shared.config.sequencer;
         let paused = shared.holds.lock().why();
@@ -59,11 +68,7 @@ impl Engine {
             clock: shared.time.jump_s().map(timekeeper::describe),
             sequence: shared.committed().0,
             checkpoint: facts.checkpoint.0,
-            log: LogStatus {
-                segments: segments.len() as u64,
-                octets: segments.iter().map(|segment| segment.octets).sum(),
-                oldest: shared.journal.oldest().0,
-            },
+            log: self.log_status(),
             history: HistoryStatus {
                 recent: facts.history.memory_rows,
                 sealed: facts.history.sealed_rows,

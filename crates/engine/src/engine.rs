@@ -200,6 +200,7 @@ impl Engine {
             inbox: Inbox::new(),
             counters: Counters::default(),
             committed: AtomicU64::new(committed),
+            log_damage: opened.recovered.damage_count,
             moving: Moved::default(),
             feeds: Feeds::new(Sequence(committed)),
             closing: AtomicBool::new(false),
@@ -224,8 +225,7 @@ impl Engine {
         let parts = Parts {
             store,
             applier,
-            next: opened.recovered.next,
-            epoch: opened.recovered.epoch,
+            recovered: opened.recovered,
             is_new: opened.is_new,
             writes: opened.writes,
             passed: opened.passed,

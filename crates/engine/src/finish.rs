@@ -34,6 +34,16 @@ const SYNC_EVERY_MS: u64 = 1000;
 /// unclean stop (see `recover`).  Half of it is what may be unsynced, half what is under way.
 pub(crate) const SYNC_EVERY_RECORDS: u64 = 65_536;
 
+/// Whether nothing of this commit is missed when its frame is lost.
+fn is_hole_alone(commit: &Commit) -> bool {
+    let mut records = commit.frame.records();
+    let first = records.next();
+    first.is_some_and(|record| record.kind == kind::HOLE) && records.next().is_none()
+}
+
+/// With durability a last commit is vouched for when nothing came behind it for so long.
+const VOUCH_AFTER_MS: u64 = 1000;
+
 impl Sequencer {
     /// Whether this commit is forced to the disk.
     ///
@@ -75,6 +85,22 @@ impl Sequencer {
         }
     }
 
+    /// When nothing comes behind a commit, a frame that says nothing vouches for it: a last frame that is lost looks like one that was
+    /// never written, and what is in it and nowhere else, a cancel, would be undone without a word.  Nobody waits for that.
+    pub(crate) fn vouch_if_idle(&mut self) {
+        let is_durable = self.shared.config.sequencer.durability != Durability::None;
+        let is_idle = !self.committing && self.open.is_idle() && self.scratch.batches.is_empty();
+        if is_durable
+            && is_idle
+            && !self.sync.is_at_rest
+            && !self.room.is_full
+            && self.broken.is_none()
+            && self.shared.now_ms().saturating_sub(self.sync.last_ms) >= VOUCH_AFTER_MS
+        {
+            let _ = self.record(kind::HOLE);
+        }
+    }
+
     /// A commit is where it should be: what the next one builds on.
     pub(crate) fn ended(&mut self, commit: &Commit, synced: bool) {
         self.prologue = None;
@@ -83,6 +109,7 @@ impl Sequencer {
                 durable_before: Sequence(commit.frame.last().0 + 1),
                 last_ms: self.shared.now_ms(),
                 is_due: false,
+                is_at_rest: is_hole_alone(commit),
             };
         }
         // The floors rise before anything is written into the region, and before readers see

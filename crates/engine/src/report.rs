@@ -88,6 +88,8 @@ pub struct LogStatus {
     pub octets: u64,
     /// The oldest sequence still there.
     pub oldest: u64,
+    /// Stretches of it that were found lost when it was opened: what they alone said (cancels, changes of groups) is not known.
+    pub damage: u64,
 }
 
 /// The history in figures.

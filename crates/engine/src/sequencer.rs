@@ -155,13 +155,15 @@ pub(crate) struct SyncState {
     pub(crate) last_ms: u64,
     /// The next commit is synced whatever it holds.
     pub(crate) is_due: bool,
+    /// The last commit did nothing but vouch for those before it.
+    pub(crate) is_at_rest: bool,
 }
 
 /// Buffers used again for every article.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     xref: Vec<u8>,
-    batches: VecDeque<CandidateBatch>,
+    pub(crate) batches: VecDeque<CandidateBatch>,
     events: VecDeque<Event>,
     /// The first candidate of the first batch was begun and had no room.
     pub(crate) resumed: bool,
@@ -197,6 +199,7 @@ impl Sequencer {
             self.sequence_some();
             self.retry_abort();
             self.sync_if_due();
+            self.vouch_if_idle();
             self.checkpoint_if_due();
             self.launch();
             self.launch_move();

@@ -57,6 +57,8 @@ pub(crate) struct Shared {
     pub(crate) policy: ArcSwap<Policy>,
     pub(crate) accept: Accept,
     pub(crate) journal: Journal,
+    /// Stretches of the log that were found lost when it was opened.
+    pub(crate) log_damage: u64,
     pub(crate) offers: Offers,
     pub(crate) inbox: Inbox<CandidateBatch, Event>,
     pub(crate) counters: Counters,

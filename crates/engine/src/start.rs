@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
+use newsreel_journal::Recovered;
 use newsreel_store::{BatchWrite, Store};
 use newsreel_wire::Sequence;
 use parking_lot::Mutex;
@@ -27,8 +28,7 @@ use crate::timing::Timing;
 pub(crate) struct Parts {
     pub(crate) store: Store,
     pub(crate) applier: Applier,
-    pub(crate) next: Sequence,
-    pub(crate) epoch: u64,
+    pub(crate) recovered: Recovered,
     pub(crate) is_new: bool,
     /// What the first commit writes besides.
     pub(crate) writes: Vec<Box<dyn BatchWrite>>,
@@ -59,8 +59,7 @@ pub(crate) fn sequencer(
     let Parts {
         store,
         applier,
-        next,
-        epoch,
+        recovered: Recovered { next, epoch, .. },
         is_new,
         writes,
         passed: Passed { jump, unfinished },
@@ -101,6 +100,7 @@ pub(crate) fn sequencer(
             durable_before: next,
             last_ms: now_ms,
             is_due: true,
+            is_at_rest: true,
         },
         room: Room::default(),
         timing: Timing::default(),

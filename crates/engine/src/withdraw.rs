@@ -10,7 +10,7 @@ use newsreel_index::Wait;
 use newsreel_service::cancel_lock::{LockPrints, locks};
 use newsreel_store::{Blocking, PlaceError, ReadError, Removed, Want};
 use newsreel_wire::article::{Headers, Known};
-use newsreel_wire::{IdHash, Token, UnixTime};
+use newsreel_wire::{IdHash, MessageId, Position, Token, UnixTime};
 
 use crate::engine::Engine;
 use crate::error::Error;
@@ -224,6 +224,39 @@ impl Shared {
         }))
     }
 
+    /// What the log will say of an article that cannot be read, by the overview; `None` where that has no line of it.
+    fn record_of_damaged(
+        &self,
+        token: Token,
+        reason: Reason,
+    ) -> Result<Option<WithdrawnRecord>, Error> {
+        let at = token.position();
+        let stretch = at..Position(at.0.saturating_add(1));
+        let (mut groups, mut known) = (Places::default(), None);
+        let overview = self.views.overview();
+        overview.rows_within(token.buffer(), &stretch, |group, column, id| {
+            if !column.token.same_place(&token) {
+                return;
+            }
+            if let Ok(id) = MessageId::parse(id) {
+                known = Some((self.id_hash(id), column.arrival));
+                groups.push((group, column.number));
+            }
+        })?;
+        let Some((id_hash, arrival)) = known else {
+            return Ok(None);
+        };
+        groups.sort_unstable();
+        groups.dedup();
+        Ok(self.leads_to(&id_hash, &token)?.then(|| WithdrawnRecord {
+            reason,
+            token,
+            id_hash,
+            remembered_from: self.goes_at(arrival),
+            groups,
+        }))
+    }
+
     /// From when on the id of an article is remembered that goes now: where nobody knows what the time is, from its arrival.
     fn goes_at(&self, arrival: UnixTime) -> UnixTime {
         self.time.judging().map_or(arrival, |now| now.max(arrival))
@@ -270,7 +303,7 @@ pub(crate) fn leaving(
     let read = shared.store.read(token, Want::Head, Blocking::Yes, memory);
     let stored = match read {
         Ok(stored) => stored,
-        Err(ReadError::Gone) => return Ok(None),
+        Err(ReadError::Gone) if !shared.store.is_live(token) => return Ok(None),
         Err(ReadError::Removed) => {
             let removed = shared.store.removed(token).ok_or(ReadError::Removed)?;
             let record = shared.record_of_removed(*token, &removed, retired)?;
@@ -279,7 +312,18 @@ pub(crate) fn leaving(
                 locks: None,
             }));
         }
-        Err(error) => return Err(Error::Read(error)),
+        // Nothing of it need be read where the views have all that is to be said.
+        Err(error) => {
+            let record = shared.record_of_damaged(*token, reason)?;
+            // What is withdrawn already is gone, too.
+            if record.is_none() && !matches!(error, ReadError::Gone) {
+                return Err(Error::Read(error));
+            }
+            return Ok(record.map(|record| Leaving {
+                record,
+                locks: None,
+            }));
+        }
     };
     memory.truncate(stored.octets.end);
     memory.extend_from_slice(b"\r\n");

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use newsreel_engine::{
-    ArticleRef, EngineConfig, GroupChange, GroupReport, GroupSpec, NewnewsCursor,
+    ArticleRef, EngineConfig, GroupChange, GroupReport, GroupSpec, NewnewsCursor, Reason,
+    Withdrawal,
 };
 use newsreel_host::disk::{Effect, Fault, FaultyDisk};
 use newsreel_host::{Disk, FakeClock, MemoryDisk, Op, RealDisk, read_whole};
@@ -789,6 +790,56 @@ async fn answers(world: &World, id: &str) -> [bool; 2] {
     answers
 }
 
+/// Where it is filed was read from its text alone, so of what was damaged nobody could take the line away.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_damaged_article_can_be_withdrawn() {
+    for how in ["zeros", "medium"] {
+        let memory = MemoryDisk::new();
+        let (faulty, world) = on_disk(&memory).await;
+        // In both groups, and in one.
+        for n in [30, 31] {
+            let id = format!("<{n}@t.example>");
+            let (path, at) = body_of(&world, n);
+            match how {
+                "zeros" => memory.corrupt(&path, at - 300, &[0; 305]).unwrap(),
+                _ => {
+                    let name = path.display().to_string();
+                    let fault = Fault::new(Op::Read, &name, Effect::Medium).covering(at);
+                    faulty.add(fault.times(u64::MAX));
+                }
+            }
+            let lines = |world: &World| {
+                ["misc.test", "misc.other"].map(|group| world.engine.group(group).unwrap().count)
+            };
+            let before = lines(&world);
+            let article = ArticleRef::Id(id.clone());
+            assert_eq!(
+                world.engine.try_withdraw(&article),
+                Withdrawal::Done,
+                "{how}"
+            );
+            let outcomes = world
+                .engine
+                .withdraw(std::slice::from_ref(&article), Reason::Cancelled);
+            assert_eq!(outcomes.unwrap(), [Withdrawal::Done], "{how}");
+            let after = lines(&world);
+            assert!(
+                after != before && after[0] <= before[0] && after[1] <= before[1],
+                "{how}"
+            );
+            assert_eq!(answers(&world, &id).await, [false; 2], "{how}");
+            let again = world.engine.withdraw(&[article], Reason::Cancelled);
+            assert_eq!(again.unwrap(), [Withdrawal::NotHere], "{how}");
+        }
+        faulty.clear();
+        let world = world.restart();
+        assert_eq!(answers(&world, "<30@t.example>").await, [false; 2], "{how}");
+        let report = world.engine.scrub(&[], 0, &mut |_, _| true).unwrap();
+        assert_eq!(report.damaged, [], "{how}");
+        assert_eq!(world.problems(), Vec::<String>::new(), "{how}");
+    }
+}
+
 /// STAT said that it was there, and ARTICLE that it was not.  Whoever found it, a read or a scrub.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_known_to_be_damaged_is_not_there_for_stat() {
@@ -974,6 +1025,53 @@ async fn frames_lost_in_front_of_others_cost_no_article() {
         assert!(outcomes[..10].iter().all(|one| *one == Outcome::Duplicate));
         assert_eq!(outcomes[10], Outcome::Accepted, "{what}");
     }
+}
+
+/// The last frame of the log was overwritten with zeros, and so looked as if it had never been written: the article that was
+/// cancelled in it came back, and nobody was told.  A second later another frame stands behind it, for which nobody has waited.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancel_whose_frame_is_zeros_does_not_come_back_without_a_word() {
+    let memory = MemoryDisk::new();
+    let faulty = FaultyDisk::new(Arc::new(memory.clone()));
+    let world = World::on(Arc::new(faulty.clone()), config(4 << 20));
+    world.send(&articles(0, 10)).await;
+    world.seal();
+    world.wait_s(2);
+    let at_rest = |world: &World, count: usize| {
+        world.wait_until("the log to rest", |_| frames(&memory).1.len() == count);
+    };
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    let (syncs, before) = (faulty.counts().syncs(), frames(&memory).1.len());
+    let lines = world.lines("misc.test").await;
+    let target = [ArticleRef::Id("<3@t.example>".to_owned())];
+    world.engine.withdraw(&target, Reason::Cancelled).unwrap();
+    assert_eq!(frames(&memory).1.len(), before + 1);
+    assert_eq!(
+        faulty.counts().syncs(),
+        syncs + 1,
+        "who waits, waits for one"
+    );
+    world.wait_s(2);
+    at_rest(&world, before + 2);
+    // It is at rest then.
+    world.wait_s(5);
+    std::thread::sleep(std::time::Duration::from_millis(2500));
+    at_rest(&world, before + 2);
+    assert_eq!(faulty.counts().syncs(), syncs + 2);
+    let left = memory.crash_losing_all();
+    let (segment, frames) = frames(&left);
+    let open = |left: MemoryDisk| open_on(Arc::new(left), &world.config, &world.clock);
+    assert_eq!(
+        open(memory.crash_losing_all()).engine.status().log.damage,
+        0
+    );
+    left.corrupt(&segment, frames[before] as u64, &[0; 4096])
+        .unwrap();
+    let after = open(left);
+    // What it said is lost, and that is told.
+    assert_eq!(after.lines("misc.test").await, lines);
+    assert_eq!(after.engine.status().log.damage, 1);
+    assert_eq!(after.restart().engine.status().log.damage, 0);
 }
 
 /// What the log says of groups is nowhere else: a few seconds later a checkpoint has it, without being asked.

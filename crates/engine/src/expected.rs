@@ -54,8 +54,7 @@ impl<'a> Expected<'a> {
             asking: None,
             missed: Vec::new(),
             has_missed: false,
-            // Articles that are files of their own have cards, and the files are looked for.
-            is_blind: buffer.removes_files(),
+            is_blind: false,
             octets_read: 0,
         }
     }

@@ -4,15 +4,19 @@
 //! Of all that a card says only the place of the article in the log is nowhere in the file: the log tells it as far as it goes back, and
 //! for those before it one is taken that lies between those of its neighbours.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use newsreel_index::Wait;
 use newsreel_journal::Error as JournalError;
-use newsreel_store::{BufferReader, Cards, Error as StoreError, Lying, Place, Scanned};
+use newsreel_store::{
+    BufferReader, Cards, Error as StoreError, Hole, Lying, Place, Scanned, Written,
+};
 use newsreel_wire::article::{Headers, Known};
 use newsreel_wire::{MessageId, Position, Sequence, Token, xref};
 
 use crate::accept::small;
+use crate::error::Error;
 use crate::record::token_in;
 use crate::requests::Request;
 use crate::shared::Shared;
@@ -31,7 +35,8 @@ pub(crate) struct LostCards<'a> {
     sequences: Option<Sequences>,
     found: Cards,
     octets: usize,
-    made: u64,
+    met: u64,
+    written: Arc<Written>,
 }
 
 impl<'a> LostCards<'a> {
@@ -42,7 +47,8 @@ impl<'a> LostCards<'a> {
             sequences: None,
             found: Cards::new(),
             octets: 0,
-            made: 0,
+            met: 0,
+            written: Arc::default(),
         }
     }
 
@@ -122,17 +128,83 @@ impl<'a> LostCards<'a> {
     pub(crate) fn restore(&mut self) {
         let cards = std::mem::take(&mut self.found);
         self.octets = 0;
-        let count = cards.len() as u64;
-        let write = (count > 0).then(|| Arc::clone(self.buffer).restoring(cards));
-        if let Some(write) = write.flatten() {
+        self.met += cards.len() as u64;
+        self.write(cards, &self.written);
+    }
+
+    fn write(&self, cards: Cards, written: &Arc<Written>) {
+        let buffer = Arc::clone(self.buffer);
+        if cards.is_empty() {
+            return;
+        }
+        if let Some(write) = buffer.restoring(cards, Arc::clone(written)) {
             self.shared.have_done(Request::Write(write));
-            self.made += count;
         }
     }
 
     /// So many were made again.
-    pub(crate) const fn made(&self) -> u64 {
-        self.made
+    pub(crate) fn made(&self) -> u64 {
+        self.written.count()
+    }
+
+    /// So many could not be written, and why as far as that is known.
+    pub(crate) fn failed(&self) -> Option<(u64, String)> {
+        let left = self.met.saturating_sub(self.made());
+        let why = || self.written.refused().unwrap_or("it takes long".to_owned());
+        (left > 0).then(|| (left, why()))
+    }
+
+    /// Closes what is left of the catalogue in which no card can be read and to which nothing leads, when all files were looked at: so many
+    /// places.
+    pub(crate) fn close_holes(&self) -> Result<u64, Error> {
+        let holes = self.buffer.holes()?;
+        let (Some(first), Some(last)) = (holes.first(), holes.last()) else {
+            return Ok(0);
+        };
+        let stretch = first.stretch.start..last.stretch.end;
+        // To the cards of copies nobody is led yet; and what was found may be on its way still.
+        let Some(_nothing_moves) = self
+            .shared
+            .moving
+            .rests()
+            .filter(|_| self.failed().is_none())
+        else {
+            return Ok(0);
+        };
+        let Some(wanted) = self.wanted(&holes, &stretch)? else {
+            return Ok(0);
+        };
+        let written = Arc::default();
+        self.write(self.buffer.closed(&holes, &wanted), &written);
+        Ok(written.count())
+    }
+
+    /// The articles in these places to which history or overview lead, in order; none where they are more than are kept in mind.
+    fn wanted(
+        &self,
+        holes: &[Hole],
+        stretch: &Range<Position>,
+    ) -> Result<Option<Vec<Token>>, Error> {
+        let (history, id) = (self.shared.views.history(), self.buffer.id());
+        let mut wanted = Vec::new();
+        let mut keep = |token: &Token| {
+            let at = token.position();
+            let nth = holes.partition_point(|hole| hole.stretch.end <= at);
+            let is_in_one = holes.get(nth).is_some_and(|it| it.stretch.start <= at);
+            if is_in_one && wanted.len() <= PLACES_MAX {
+                wanted.push(*token);
+            }
+        };
+        let mut walk = history.tokens_in(id, stretch.clone())?;
+        while walk.step(history, |led| {
+            if !led.is_withdrawn {
+                keep(&led.token);
+            }
+        })? {}
+        let overview = self.shared.views.overview();
+        overview.rows_within(id, stretch, |_, column, _| keep(&column.token))?;
+        wanted.sort_unstable_by_key(Token::position);
+        Ok((wanted.len() <= PLACES_MAX).then_some(wanted))
     }
 }
 

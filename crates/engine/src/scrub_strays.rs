@@ -32,6 +32,8 @@ pub(crate) struct Strays<'a> {
     stay: u64,
     /// The first of those that stay.
     first: Option<PathBuf>,
+    /// Places of the catalogue that were closed.
+    closed: u64,
 }
 
 impl<'a> Strays<'a> {
@@ -47,6 +49,7 @@ impl<'a> Strays<'a> {
             removed: 0,
             stay: 0,
             first: None,
+            closed: 0,
         })
     }
 
@@ -55,6 +58,11 @@ impl<'a> Strays<'a> {
         let Some(file) = self.files.step(&mut self.text)? else {
             self.lost.restore();
             self.settle();
+            self.closed = self.lost.close_holes().unwrap_or_else(|error| {
+                let set = self.buffer.name();
+                tracing::warn!(%error, set, "what is lost of a catalogue, and whose that was, cannot be told");
+                0
+            });
             return Ok(None);
         };
         let headers = Headers::scan_stored(&self.text).ok();
@@ -67,7 +75,8 @@ impl<'a> Strays<'a> {
             Some(headers) => self.lost.is_of_one(&file, &headers)?,
             None => false,
         };
-        if !is_known && !is_lost {
+        // What else lies behind a link is nobody's business here.
+        if !is_known && !is_lost && file.link.is_none() {
             self.met.push((file, id));
             if self.met.len() >= STRAYS_AT_ONCE {
                 self.settle();
@@ -113,7 +122,7 @@ impl<'a> Strays<'a> {
     }
 
     /// So many files have their cards again.
-    pub(crate) const fn restored(&self) -> u64 {
+    pub(crate) fn restored(&self) -> u64 {
         self.lost.made()
     }
 
@@ -125,6 +134,18 @@ impl<'a> Strays<'a> {
             told.push(format!(
                 "articles whose cards were lost: {}; their cards were made again from their files, and they are served again",
                 self.restored()
+            ));
+        }
+        if let Some((left, why)) = self.lost.failed() {
+            told.push(format!(
+                "articles whose cards were lost and cannot be written: {left}; their files are there, and another scrub makes their \
+                 cards again when this is over: {why}"
+            ));
+        }
+        if self.closed > 0 {
+            told.push(format!(
+                "places of the catalogue in which no card can be read, of articles that were withdrawn: {}; they were closed",
+                self.closed
             ));
         }
         if self.removed > 0 {

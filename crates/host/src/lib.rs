@@ -21,8 +21,8 @@ pub use caller::Caller;
 pub use clock::{Clock, FakeClock, RealClock, WallTime};
 pub use disk::{
     AlignedBuf, Appended, DIRECT_ALIGN_BYTES, DirEntry, Disk, Effect, Fault, FaultyDisk, File,
-    FileFacts, Lock, MemoryDisk, OpCounts, OpenMode, RealDisk, read_what_is_left, read_whole,
-    replace_file, set_aside,
+    FileFacts, Lock, MemoryDisk, OpCounts, OpenMode, RealDisk, is_aside, read_what_is_left,
+    read_whole, replace_file, set_aside,
 };
 pub use error::{Error, ErrorKind, Op, Result};
 pub use folder::Folder;

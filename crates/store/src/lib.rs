@@ -34,10 +34,12 @@ pub use facts::{BufferFacts, Oldest, PlannedBuffer};
 pub use files::CATALOGUE_OCTETS;
 pub use files::card::NAME_OCTETS_MAX;
 pub use files::folder::COLLISIONS_MAX;
+pub use files::holes::{HOLES_MAX, Hole};
 pub use files::loose::{LINKS_MAX, ORDERED_AT_ONCE};
 pub use files::lost::FRONTS_MAX;
+pub use files::lying::FOLLOWED_MAX;
 pub use files::removal::REFUSED_MAX;
-pub use files::restore::Cards;
+pub use files::restore::{Cards, Written};
 pub use method::{
     BatchWrite, Blocking, BufferReader, CheckpointWrite, FileOf, FileWalk, KeptArticle, Left,
     Lying, Marks, Missing, Place, RecordScan, Removed, Reservation, ScanRange, Scanned,

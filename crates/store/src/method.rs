@@ -16,7 +16,8 @@ use crate::addition::NewBuffer;
 use crate::config::FileFormat;
 use crate::error::{PlaceError, ReadError, Result};
 use crate::facts::BufferFacts;
-use crate::files::restore::Cards;
+use crate::files::holes::Hole;
+use crate::files::restore::{Cards, Written};
 use crate::methods::cnfs::Enlargement;
 
 /// What takes nothing because its disk failed is tried again after so many seconds.
@@ -266,8 +267,10 @@ pub struct Lying {
     pub path: PathBuf,
     /// Its length.
     pub octets: u64,
-    /// Nothing is mounted above it in that directory: so no other path of it leads there.
+    /// Nothing is mounted above it in that directory, and it does not lie behind a link: so no other path of it leads there.
     pub is_plain: bool,
+    /// The symbolic link behind which it lies, below that directory.
+    pub link: Option<Arc<Path>>,
 }
 
 /// A walk over the files that lie in the directory of a set.
@@ -369,9 +372,23 @@ pub trait BufferReader: Send + Sync + Debug {
         None
     }
 
-    /// What writes such cards into their places; to be carried out on the thread of commits.  None where nothing may be written.
-    fn restoring(self: Arc<Self>, _cards: Cards) -> Option<Box<dyn BatchWrite>> {
+    /// What writes such cards into their places, and says what became of them; to be carried out on the thread of commits.  None where nothing may be written.
+    fn restoring(
+        self: Arc<Self>,
+        _cards: Cards,
+        _written: Arc<Written>,
+    ) -> Option<Box<dyn BatchWrite>> {
         None
+    }
+
+    /// Where no card can be read though something was written there; nothing where there are no cards, or nothing may be written.
+    fn holes(&self) -> Result<Vec<Hole>> {
+        Ok(Vec::new())
+    }
+
+    /// What closes those, to be [written](Self::restoring), but for the cards of these articles, which are in order of their places.
+    fn closed(&self, _holes: &[Hole], _wanted: &[Token]) -> Cards {
+        Cards::new()
     }
 
     /// Removes a file that is [`FileOf::Copy`].

@@ -1,8 +1,8 @@
 //! The register of buffers: every one this spool ever had, so that an id is never given twice and a buffer whose disk
 //! is not mounted, or that a configuration forgot, is missed, not made again.
 //!
-//! A line of text each: id, method, name, and a word for one that takes nothing new (`retired`), of which nothing is left
-//! (`drained`), or that was let go (`dropped`); the first line has a checksum of the others.  It is written after the buffer
+//! A line of text each: id, method, name, the UUID of its files where they can all be away, and a word for one that takes nothing new
+//! (`retired`), of which nothing is left (`drained`), or that was let go (`dropped`); the first line has a checksum of the others.  It is written after the buffer
 //! was made, twice; one of the two is enough.  A buffer that is not in it yet is taken in when it is opened.
 
 use std::fmt::Write as _;
@@ -17,11 +17,15 @@ use crate::error::{Error, Result};
 const FIRST_LINE_1: &str = "newsreel buffers 1";
 /// The first line of every later one: these words, the version, and the crc32c of all lines behind it, hexadecimal.
 const WORDS: &str = "newsreel buffers ";
-const VERSION: u32 = 3;
-/// As long as no buffer has one of the words that version 3 brought.
+const VERSION: u32 = 4;
+/// As long as no line has a UUID.
+const VERSION_OF_WORDS: u32 = 3;
+/// As long as no buffer has one of the words that version 3 brought, either.
 const VERSION_PLAIN: u32 = 2;
-/// 65536 buffers of at most 80 octets a line.
-pub const OCTETS_MAX: usize = 6 << 20;
+/// 65536 buffers of at most 120 octets a line.
+pub const OCTETS_MAX: usize = 8 << 20;
+/// In front of the UUID of a buffer's files.
+const UUID: &str = "uuid=";
 
 /// Why there is no making a buffer again under the name of one that was let go.
 pub const WAS_DROPPED: &str = "a buffer of this name was let go (drained and taken out, or dropped): tokens of its articles \
@@ -40,6 +44,8 @@ struct Entry {
     id: BufferId,
     method: String,
     name: String,
+    /// What ties its files together, where each may be away while others are made.
+    uuid: Option<[u8; 16]>,
     standing: Standing,
 }
 
@@ -64,7 +70,7 @@ impl Standing {
         (Self::Dropped, " dropped"),
     ];
 
-    /// Only version 3 has it.
+    /// Version 3 brought it.
     const fn is_late(self) -> bool {
         matches!(self, Self::Retired | Self::Drained)
     }
@@ -124,6 +130,21 @@ impl Register {
         let mut entries = self.entries.iter();
         let entry = entries.find(|entry| entry.name == name && entry.standing != Standing::Dropped);
         entry.map(|entry| entry.id)
+    }
+
+    /// The UUID that its files have, whether any of them is there or not.
+    pub(crate) fn uuid_of(&self, name: &str) -> Option<[u8; 16]> {
+        let entry = self.entries.iter().find(|entry| entry.name == name)?;
+        entry.uuid
+    }
+
+    /// Its files have this UUID.
+    pub(crate) fn set_uuid(&mut self, name: &str, uuid: [u8; 16]) {
+        let entry = self.entries.iter_mut().find(|entry| entry.name == name);
+        if let Some(entry) = entry {
+            self.is_changed |= entry.uuid != Some(uuid);
+            entry.uuid = Some(uuid);
+        }
     }
 
     /// How the buffer of this name stands, if there ever was one.
@@ -222,6 +243,7 @@ impl Register {
                     id,
                     method: method.to_owned(),
                     name: name.to_owned(),
+                    uuid: None,
                     standing: Standing::InUse,
                 });
                 self.is_changed = true;
@@ -285,11 +307,17 @@ fn print(entries: &[Entry]) -> String {
         let mut words = Standing::WORDS.iter();
         let word = words.find(|(standing, _)| *standing == entry.standing);
         let word = word.map_or("", |(_, word)| word);
-        let _ = writeln!(out, "{} {} {}{word}", entry.id, entry.method, entry.name);
+        let digits = |uuid: &[u8; 16]| uuid.iter().map(|octet| format!("{octet:02x}")).collect();
+        let uuid: Option<String> = entry.uuid.as_ref().map(digits);
+        let uuid = uuid.map_or_else(String::new, |digits| format!(" {UUID}{digits}"));
+        let (id, method, name) = (entry.id, &entry.method, &entry.name);
+        let _ = writeln!(out, "{id} {method} {name}{uuid}{word}");
     }
     let crc = crc32c::crc32c(out.as_bytes());
+    let has_uuid = entries.iter().any(|entry| entry.uuid.is_some());
     let version = match entries.iter().any(|entry| entry.standing.is_late()) {
-        true => VERSION,
+        _ if has_uuid => VERSION,
+        true => VERSION_OF_WORDS,
         false => VERSION_PLAIN,
     };
     format!("{WORDS}{version} {crc:08x}\n{out}")
@@ -327,19 +355,35 @@ fn parse(text: &[u8]) -> Option<Vec<Entry>> {
             let word =
                 words.find_map(|(standing, word)| Some((line.strip_suffix(word)?, *standing)));
             let (line, standing) = word.unwrap_or((line, Standing::InUse));
-            if standing.is_late() && version < VERSION {
+            if standing.is_late() && version < VERSION_OF_WORDS {
                 return None;
             }
             let mut words = line.split(' ');
-            let entry = Entry {
+            let mut entry = Entry {
                 id: BufferId(words.next()?.parse().ok()?),
                 method: words.next()?.to_owned(),
                 name: words.next()?.to_owned(),
+                uuid: None,
                 standing,
             };
+            if let Some(word) = words.next() {
+                let digits = word.strip_prefix(UUID).filter(|_| version >= VERSION)?;
+                entry.uuid = Some(octets_of(digits)?);
+            }
             words.next().is_none().then_some(entry)
         })
         .collect()
+}
+
+/// The octets that these 32 digits say.
+fn octets_of(digits: &str) -> Option<[u8; 16]> {
+    let mut octets = [0; 16];
+    let is_hex = digits.len() == 32 && digits.bytes().all(|octet| octet.is_ascii_hexdigit());
+    for (octet, at) in octets.iter_mut().zip((0..).step_by(2)) {
+        let two = digits.get(at..at + 2).filter(|_| is_hex)?;
+        *octet = u8::from_str_radix(two, 16).ok()?;
+    }
+    Some(octets)
 }
 
 /// Reads a register and what it is written as; how many buffers it has.
@@ -444,6 +488,38 @@ mod tests {
     }
 
     #[test]
+    fn the_uuid_of_files_is_kept() {
+        let disk = MemoryDisk::new();
+        let dir = Path::new("/spool/buffers");
+        let mut register = Register::open(&disk, dir).unwrap();
+        register.enter(BufferId(1), "segment", "A").unwrap();
+        register.enter(BufferId(2), "cnfs", "B").unwrap();
+        register.set_uuid("A", [0; 16]);
+        register.set_uuid("A", [9; 16]);
+        register.set_standing("A", Standing::Retired);
+        register.save(&disk).unwrap();
+        let text = read_whole(&disk, &dir.join("register"), OCTETS_MAX).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        let lines = format!("1 segment A uuid={} retired\n2 cnfs B\n", "09".repeat(16));
+        assert!(
+            text.starts_with("newsreel buffers 4 ") && text.ends_with(&lines),
+            "{text}"
+        );
+        let register = Register::open(&disk, dir).unwrap();
+        assert_eq!(register.standing("A"), Some(Standing::Retired));
+        assert_eq!(
+            ["A", "B"].map(|name| register.uuid_of(name)),
+            [Some([9; 16]), None]
+        );
+        // An earlier version had none.
+        let earlier = format!(
+            "newsreel buffers 3 {:08x}\n{lines}",
+            crc32c::crc32c(lines.as_bytes())
+        );
+        assert_eq!(parse(earlier.as_bytes()), None);
+    }
+
+    #[test]
     fn one_sound_register_of_two_is_enough() {
         let disk = MemoryDisk::new();
         let dir = Path::new("/spool/buffers");
@@ -466,7 +542,7 @@ mod tests {
         let error = Register::open(&disk, dir).unwrap_err().to_string();
         assert!(error.contains("so is its copy"), "{error}");
         // A later version is not passed over for an older copy, nor called damaged.
-        let later = format!("newsreel buffers 4 {:08x}\n?\n", crc32c::crc32c(b"?\n"));
+        let later = format!("newsreel buffers 5 {:08x}\n?\n", crc32c::crc32c(b"?\n"));
         replace_file(&disk, &files[0], later.as_bytes()).unwrap();
         let error = Register::open(&disk, dir).unwrap_err().to_string();
         assert!(error.contains("later newsreel"), "{error}");

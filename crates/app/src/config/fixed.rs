@@ -498,6 +498,16 @@ fn of_articles_in_files() -> Vec<Fixed> {
             "behind so many it waits for the commit under way, looks again, and goes on",
         ),
         row(
+            "Symbolic links to directories that a scrub follows in one set",
+            format!("{} links", newsreel_store::FOLLOWED_MAX),
+            "a hierarchy or a layout has few; what lies behind others is not looked at",
+        ),
+        row(
+            "Places of a catalogue in which no card can be read and that one scrub closes",
+            format!("{} places", newsreel_store::HOLES_MAX),
+            "the next scrub goes on behind them",
+        ),
+        row(
             "Places by which a scrub tells the sequences of lost cards",
             format!(
                 "{} of the cards that are there, and of the log",

@@ -536,3 +536,74 @@ async fn a_file_with_the_name_of_a_segment_to_come_is_left_alone() {
     }
     assert!(cycle_of(&world, 199) > newest + 5);
 }
+
+/// The files of a set were away while others were made, which got a UUID of their own: those that came back were then said to be of
+/// another set, of the same name, and nothing in them was served.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn files_that_come_back_are_of_the_same_set() {
+    let world = World::new(segments(|_| {}));
+    assert_eq!(feed(&world, 0, 60).await, [Outcome::Accepted; 60]);
+    let away = Path::new("/away");
+    let names = files(world.disk.as_ref());
+    let rename = |disk: &dyn Disk, from: &Path, to: &Path| {
+        for name in &names {
+            disk.rename(&from.join(name), &to.join(name)).unwrap();
+        }
+    };
+    let world = between_runs(world, |disk| {
+        disk.create_dir_all(away).unwrap();
+        rename(disk, Path::new(DIR), away);
+    });
+    assert_eq!(feed(&world, 60, 60).await, [Outcome::Accepted; 60]);
+    let new: Vec<usize> = (60..120).collect();
+    assert_eq!(alive(&world, 120).await, new);
+    let aside = Path::new(DIR).join("00000009.seg.aside");
+    let world = between_runs(world, |disk| {
+        let is_free = |name: &String| !disk.exists(&Path::new(DIR).join(name)).unwrap();
+        assert!(names.iter().all(is_free));
+        rename(disk, away, Path::new(DIR));
+        // And what somebody has to look at.
+        disk.open(&aside, OpenMode::CreateNew).unwrap();
+    });
+    let all: Vec<usize> = (0..120).collect();
+    assert_eq!(alive(&world, 120).await, all);
+    assert_eq!(feed(&world, 120, 5).await, [Outcome::Accepted; 5]);
+    let world = world.restart();
+    assert_eq!(alive(&world, 125).await.len(), 125);
+    assert_eq!(world.problems(), Vec::<String>::new());
+    let state = world.engine.status().buffers[0].state.clone();
+    assert!(
+        state.contains("/spool/segments/main/00000009.seg.aside: set aside")
+            && state.contains("files: 1"),
+        "{state}"
+    );
+}
+
+/// A file of another spool was told twice: as what it is, and as one that is not there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_foreign_file_is_no_gap_and_what_is_lost_with_it_can_be_withdrawn() {
+    let other = World::new(segments(|_| {}));
+    assert_eq!(feed(&other, 0, 5).await, [Outcome::Accepted; 5]);
+    let foreign = content(other.disk.as_ref(), "00000001.seg");
+    let world = World::new(segments(|_| {}));
+    assert_eq!(feed(&world, 0, 100).await, [Outcome::Accepted; 100]);
+    let lost: Vec<usize> = (0..100).filter(|n| cycle_of(&world, *n) == 2).collect();
+    let world = between_runs(world, |disk| {
+        let path = Path::new(DIR).join("00000002.seg");
+        let file = disk.open(&path, OpenMode::ReadWrite).unwrap();
+        file.write_at(&foreign, 0).unwrap();
+    });
+    let state = world.engine.status().buffers[0].state.clone();
+    assert!(
+        state.contains("00000002.seg: it belongs to another spool")
+            && !state.contains("more, see the log"),
+        "{state}"
+    );
+    assert_eq!(alive(&world, 100).await.len(), 100 - lost.len());
+    assert_eq!(world.lines("misc.test").await.len(), 100);
+    withdraw(&world, &lost);
+    assert_eq!(world.lines("misc.test").await.len(), 100 - lost.len());
+    assert_eq!(content(world.disk.as_ref(), "00000002.seg"), foreign);
+    let report = world.engine.scrub(&[], 0, &mut |_, _| true).unwrap();
+    assert_eq!(report.damaged, []);
+}

@@ -304,6 +304,19 @@ pub fn replace_file(disk: &dyn Disk, path: &Path, contents: &[u8]) -> Result<()>
     disk.sync_dir(path.parent().unwrap_or_else(|| Path::new("/")))
 }
 
+/// Behind the name of what was [set aside](set_aside).
+const ASIDE: &str = ".aside";
+
+/// Whether this is a name that [`set_aside`] gives.
+#[must_use]
+pub fn is_aside(name: &str) -> bool {
+    name.rsplit_once(ASIDE).is_some_and(|(_, nth)| {
+        let digits = nth.strip_prefix('.').unwrap_or("1");
+        let is_nth = nth.is_empty() || nth.starts_with('.');
+        is_nth && !digits.is_empty() && digits.bytes().all(|octet| octet.is_ascii_digit())
+    })
+}
+
 /// Gives what stands in a file's place a name under which nobody looks for it; nothing of it is lost.
 ///
 /// # Errors
@@ -311,7 +324,7 @@ pub fn replace_file(disk: &dyn Disk, path: &Path, contents: &[u8]) -> Result<()>
 pub fn set_aside(disk: &dyn Disk, path: &Path) -> Result<PathBuf> {
     for nth in 1u32.. {
         let mut aside = path.as_os_str().to_owned();
-        aside.push(".aside");
+        aside.push(ASIDE);
         if nth > 1 {
             aside.push(format!(".{nth}"));
         }

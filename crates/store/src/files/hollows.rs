@@ -4,7 +4,7 @@
 //! would write pages back as they were before the other.  A file to which cards are still added is left alone, and so is
 //! one that the header of the newest does not tell of yet.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use newsreel_wire::Token;
@@ -21,7 +21,7 @@ const LOOKS_MAX: usize = 32;
 
 /// What was overwritten since a file was looked at.
 #[derive(Debug, Default)]
-pub(super) struct Hollows {
+pub(crate) struct Hollows {
     /// By cycle, octets.  What an earlier run overwrote is not known: a file counts as due when it is first heard of.
     erased: Mutex<BTreeMap<u32, u64>>,
     /// The next checkpoint has something to do, whatever else comes.
@@ -37,6 +37,19 @@ impl Hollows {
             *of_file = of_file.saturating_add(u64::from(card.len()));
         }
         erase()
+    }
+
+    /// Does something while no other thread writes to the files.
+    pub(super) fn alone<T>(&self, write: impl FnOnce() -> T) -> T {
+        let _nobody_looks = self.erased.lock();
+        write()
+    }
+
+    /// Something was written in these files: the next checkpoint looks whether they have cards.
+    pub(super) fn changed(&self, cycles: &BTreeSet<u32>) {
+        let mut erased = self.erased.lock();
+        erased.extend(cycles.iter().map(|cycle| (*cycle, DUE_OCTETS)));
+        self.waits.store(true, Ordering::Relaxed);
     }
 
     /// Whether a checkpoint should look, though nothing was overwritten since the last one.

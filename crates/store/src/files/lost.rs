@@ -4,6 +4,7 @@
 
 use newsreel_wire::Position;
 
+use super::holes;
 use crate::error::Result;
 use crate::records::buffer::Buffer;
 use crate::records::format::{RECORD_HEADER, RecordHeader};
@@ -36,7 +37,10 @@ pub(super) fn damage(cards: &Buffer) -> Result<Option<String>> {
             Ok(())
         });
         let is_lost = read.is_ok() && RecordHeader::decode(&octets, cards.key).is_err();
-        let is_cut_off = cycle == end.cycle() && !is_at_start && ends_in_zeros(cards, end);
+        let is_cut_off = cycle == end.cycle()
+            && !is_at_start
+            && ends_in_zeros(cards, end)
+            && has_hole(cards, end)?;
         blank += u64::from(is_lost || is_cut_off);
     }
     let (count, mut found) = (u64::from(last - first) + 1, Vec::new());
@@ -50,6 +54,13 @@ pub(super) fn damage(cards: &Buffer) -> Result<Option<String>> {
         }
     }
     Ok((!found.is_empty()).then(|| format!("of {count} files {}", found.join(", "))))
+}
+
+/// Whether a card was there that cannot be read: where none can be, an erased one may stand for many.
+fn has_hole(cards: &Buffer, end: Position) -> Result<bool> {
+    let mut holes = Vec::new();
+    holes::in_file(cards, end.cycle(), end, &mut holes)?;
+    Ok(!holes.is_empty())
 }
 
 /// Whether the page in front of the end, in which a card was, is blank.

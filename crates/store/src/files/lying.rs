@@ -1,7 +1,9 @@
 //! The files that lie in the directory of a set, whoever made them: for who looks for those to which no card leads.
 //!
 //! Such are made before their cards, so a power cut may leave some.  Only names that the methods give are looked at: a file of another
-//! name is somebody's.
+//! name is somebody's.  Where hierarchies may lie on disks of their own, a symbolic link that leads out of the directory of the set is
+//! followed, once for each directory, and never to one above or below another that is walked.  What lies behind one is told with it, as anything else may lie
+//! there.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,63 +21,130 @@ use crate::records::placing::ARTICLE_OCTETS_MAX;
 /// So much of a file is read at first: most header blocks are shorter.
 const FRONT_OCTETS: u64 = 16 << 10;
 
-/// A walk over one directory and those below it, but for those behind links: what is there may lie here, too.
+/// So many links to directories are followed by one walk.
+pub const FOLLOWED_MAX: usize = 1024;
+
+/// What is still to be looked at.
+#[derive(Debug, Clone)]
+struct There {
+    path: PathBuf,
+    /// Nothing is mounted above it.
+    is_plain: bool,
+    /// The link that led there.
+    link: Option<Arc<Path>>,
+}
+
+/// A walk over one directory and those below it.
 #[derive(Debug)]
 pub(super) struct Walk {
     folder: Arc<Folder>,
     /// What is mounted below.
     mounts: Vec<PathBuf>,
-    /// Still to be looked into, and whether nothing is mounted above them.
-    dirs: Vec<(PathBuf, bool)>,
+    dirs: Vec<There>,
     /// Of the directory that was looked into last, from the last to the first.
-    files: Vec<(PathBuf, bool)>,
+    files: Vec<There>,
+    /// The directories that are walked, by the paths that have no links.
+    walked: Vec<PathBuf>,
 }
 
 impl Walk {
     pub(super) fn new(folder: Arc<Folder>) -> Self {
         let mounts = folder.disk.mounts_below(&folder.dir);
+        let own = folder.disk.canonical(&folder.dir);
         Self {
-            // Where that cannot be told anything may be.
-            dirs: vec![(folder.dir.clone(), mounts.is_ok())],
+            dirs: vec![There {
+                path: folder.dir.clone(),
+                // Where that cannot be told anything may be.
+                is_plain: mounts.is_ok(),
+                link: None,
+            }],
             mounts: mounts.unwrap_or_default(),
+            walked: own.into_iter().collect(),
             folder,
             files: Vec::new(),
         }
     }
 
-    fn look_into(&mut self, (dir, is_plain): &(PathBuf, bool)) -> Result<()> {
-        let entries = match self.folder.disk.list(dir) {
+    fn look_into(&mut self, dir: &There) -> Result<()> {
+        let entries = match self.folder.disk.list(&dir.path) {
             // Somebody removed it meanwhile.
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            // A disk behind a link is no reason not to look at the others.
+            Err(error) if dir.link.is_some() => {
+                tracing::warn!(%error, "what lies behind a link cannot be looked at");
+                return Ok(());
+            }
             entries => entries?,
         };
         for entry in entries.into_iter().rev() {
-            let path = dir.join(&entry.name);
-            if entry.is_dir && entry.name != CATALOGUE {
-                let is_plain = *is_plain && !self.mounts.contains(&path);
-                self.dirs.push((path, is_plain));
-            } else if !entry.is_dir && is_like_an_article(&entry.name) {
-                self.files.push((path, *is_plain));
+            let there = There {
+                path: dir.path.join(&entry.name),
+                ..dir.clone()
+            };
+            match (entry.is_dir, is_like_an_article(&entry.name)) {
+                (true, _) if entry.name == CATALOGUE => {}
+                (true, _) => {
+                    let is_plain = there.is_plain && !self.mounts.contains(&there.path);
+                    self.dirs.push(There { is_plain, ..there });
+                }
+                (false, true) => self.files.push(there),
+                (false, false) => self.follow(there),
             }
         }
         Ok(())
+    }
+
+    /// What is no directory may be a link to one.
+    fn follow(&mut self, there: There) {
+        let disk = &self.folder.disk;
+        if !self.folder.has_hierarchies || self.walked.len() > FOLLOWED_MAX {
+            return;
+        }
+        let Ok(target) = disk.canonical(&there.path) else {
+            return;
+        };
+        let is_walked =
+            |walked: &PathBuf| target.starts_with(walked) || walked.starts_with(&target);
+        if self.walked.iter().any(is_walked) || disk.has_entries(&target).is_err() {
+            return;
+        }
+        self.walked.push(target);
+        let below = there.path.strip_prefix(&self.folder.dir);
+        let link = below.ok().map(Arc::from).or(there.link);
+        self.dirs.push(There {
+            is_plain: false,
+            link,
+            ..there
+        });
     }
 }
 
 impl FileWalk for Walk {
     fn step(&mut self, text: &mut Vec<u8>) -> Result<Option<Lying>> {
         loop {
-            if let Some((path, is_plain)) = self.files.pop() {
+            if let Some(There {
+                path,
+                is_plain,
+                link,
+            }) = self.files.pop()
+            {
                 match read_front(self.folder.disk.as_ref(), &path, text) {
-                    // It went, or is what no article is.
-                    Err(error)
-                        if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotAFile) => {}
+                    Err(error) if error.kind() == ErrorKind::NotAFile => {
+                        self.follow(There {
+                            path,
+                            is_plain,
+                            link,
+                        });
+                    }
+                    // It went.
+                    Err(error) if error.kind() == ErrorKind::NotFound => {}
                     Err(error) if error.is_medium() => {}
                     octets => {
                         return Ok(Some(Lying {
                             octets: octets?,
                             path,
                             is_plain,
+                            link,
                         }));
                     }
                 }

@@ -10,10 +10,11 @@
 pub(crate) mod batch;
 pub(crate) mod card;
 pub(crate) mod folder;
-mod hollows;
+pub(crate) mod holes;
+pub(crate) mod hollows;
 pub(crate) mod loose;
 pub(crate) mod lost;
-mod lying;
+pub(crate) mod lying;
 pub(crate) mod reader;
 mod reclaim;
 pub(crate) mod removal;

@@ -3,6 +3,7 @@
 //! Whether an article is alive is the catalogue's to say, before and after its file is read.  Where a file is not there
 //! somebody removed it, or its disk: which of the two is told apart as far as it can be.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,8 +13,10 @@ use newsreel_wire::{BufferId, IdHash, Position, Sequence, SetId, Token};
 
 use super::card::Card;
 use super::folder::{Folder, TextError};
+use super::holes::{self, Hole};
+use super::hollows::Hollows;
 use super::lying::{Walk, to_wire};
-use super::restore::{Cards, Restoring};
+use super::restore::{Cards, Restoring, Written};
 use super::scan::FileScan;
 use super::set::FILE_OCTETS;
 use super::{Naming, article_token, card_token};
@@ -34,6 +37,8 @@ pub(crate) struct FileReader {
     pub(crate) folder: Arc<Folder>,
     /// How its files are named, where that is known.
     pub(crate) naming: Option<Arc<dyn Naming>>,
+    /// Which files of the catalogue are worth a look.
+    pub(crate) hollows: Arc<Hollows>,
 }
 
 impl FileReader {
@@ -244,10 +249,31 @@ impl BufferReader for FileReader {
         Self::card_again(self, file, place, token)
     }
 
-    fn restoring(self: Arc<Self>, cards: Cards) -> Option<Box<dyn BatchWrite>> {
-        let buffer = Arc::clone(&self.cards);
-        self.removes_files()
-            .then(|| Box::new(Restoring { buffer, cards }) as _)
+    fn restoring(
+        self: Arc<Self>,
+        cards: Cards,
+        written: Arc<Written>,
+    ) -> Option<Box<dyn BatchWrite>> {
+        let restoring = Restoring {
+            buffer: Arc::clone(&self.cards),
+            hollows: Arc::clone(&self.hollows),
+            cards,
+            written,
+            count: 0,
+            cycles: BTreeSet::new(),
+        };
+        self.removes_files().then(|| Box::new(restoring) as _)
+    }
+
+    fn holes(&self) -> Result<Vec<Hole>> {
+        match self.removes_files() {
+            true => holes::holes(&self.cards),
+            false => Ok(Vec::new()),
+        }
+    }
+
+    fn closed(&self, holes: &[Hole], wanted: &[Token]) -> Cards {
+        holes::closed(&self.cards, holes, wanted)
     }
 
     fn remove_copy(&self, path: &Path) -> Result<()> {

@@ -4,17 +4,19 @@
 //! the article changes.  What it says is read from the file; its name is one of those that its method gives, and it is as long as the
 //! lost one was: else it is another's.  Cards are written on the thread of batches, and only where none can be read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use newsreel_host::{ErrorKind, File, read_whole};
 use newsreel_wire::nntp::framing::lf_to_wire;
 use newsreel_wire::{BufferId, Position, Token};
+use parking_lot::Mutex;
 
 use super::card::Card;
 use super::card_token;
+use super::hollows::Hollows;
 use super::lost;
 use super::lying::to_wire;
 use super::reader::FileReader;
@@ -22,7 +24,7 @@ use crate::error::{ReadError, Result};
 use crate::method::{BatchWrite, Blocking, BufferReader as _, Lying, Place};
 use crate::records::buffer::Buffer;
 use crate::records::format::{Mark, RECORD_HEADER, RecordHeader};
-use crate::records::geometry::{PAGE, in_memory};
+use crate::records::geometry::in_memory;
 use crate::records::placing::ARTICLE_OCTETS_MAX;
 
 /// Cards by their places, as they are to be written.
@@ -62,6 +64,13 @@ impl FileReader {
         let (text, file_len) = self.text_of(&file.path, token)?;
         let own = self.name_of(&file.path)?;
         let names = self.naming.as_ref().map(|naming| naming.names(place));
+        if let Some(link) = &file.link {
+            // Anything may lie there: only where an article is filed leads there.
+            let mut named = names.iter().flatten();
+            if !named.any(|name| Path::new(name).starts_with(link)) {
+                return None;
+            }
+        }
         let named = names.filter(|names| names.contains(&own));
         let card = |names: Vec<String>, xref: &[u8]| {
             let card = Card::of(&text, place.head_len, names, xref)?;
@@ -148,15 +157,39 @@ fn padded(mut card: Card, octets: u32) -> Option<Card> {
     Some(card)
 }
 
-/// Cards that are written again.
+/// What became of cards that were to be written.
+#[derive(Debug, Default)]
+pub struct Written {
+    count: AtomicU64,
+    refused: Mutex<Option<String>>,
+}
+
+impl Written {
+    /// So many are there, durably.
+    pub fn count(&self) -> u64 {
+        self.count.load(Ordering::Acquire)
+    }
+
+    /// Why others are not, if so.
+    pub fn refused(&self) -> Option<String> {
+        self.refused.lock().clone()
+    }
+}
+
+/// Records that are written where nothing can be read.
 #[derive(Debug)]
 pub(super) struct Restoring {
     pub(super) buffer: Arc<Buffer>,
+    pub(super) hollows: Arc<Hollows>,
     pub(super) cards: Cards,
+    pub(super) written: Arc<Written>,
+    /// So many were written, in these cycles.
+    pub(super) count: u64,
+    pub(super) cycles: BTreeSet<u32>,
 }
 
 impl Restoring {
-    /// Writes one, unless a card is there by now.
+    /// Writes one, unless a record is there by now.
     fn restore(&self, position: Position, record: &[u8]) -> newsreel_host::Result<()> {
         let buffer = &self.buffer;
         if position < buffer.floor() || !buffer.geometry().holds(position, record.len() as u64) {
@@ -169,43 +202,40 @@ impl Restoring {
         }
     }
 
-    /// Between the last card of a batch and the page on which the next begins there was nothing: what rot left there would be told as damage
-    /// for ever.  Where something may have been it stays.
-    fn clear_behind(&self, position: Position, record: &[u8]) -> newsreel_host::Result<()> {
-        let geometry = &self.buffer.geometry();
-        let end = position.offset() + (record.len() as u64).next_multiple_of(geometry.block);
-        let page = end.next_multiple_of(PAGE);
-        let cycle = position.cycle();
-        let at = |offset: u64| Position::checked(cycle, offset).unwrap_or_default();
-        let file = self.buffer.home.file(cycle)?;
-        let blocks = (end..page).step_by(in_memory(geometry.block));
-        let is_any =
-            |offset| self.cards.contains_key(&at(offset)) || self.is_there(&*file, at(offset));
-        let written = Position(self.buffer.written.load(Ordering::Acquire));
-        let is_last = page >= geometry.data_end || at(page) >= written;
-        if end == page || blocks.clone().any(is_any) || !(is_last || is_any(page)) {
-            return Ok(());
-        }
-        file.write_at(&vec![0; in_memory(page - end)], end)
-    }
-
-    /// Whether a sound card lies here, or one that was overwritten.
+    /// Whether a sound card lies here, one that was overwritten, or one that a later newsreel wrote.
     fn is_there(&self, file: &dyn File, position: Position) -> bool {
         let mut stored = [0; RECORD_HEADER];
-        if file.read_exact_at(&mut stored, position.offset()).is_err() {
+        let read = file.read_exact_at(&mut stored, position.offset());
+        if read.is_err() || !RecordHeader::is_of(&stored, self.buffer.key, position) {
             return false;
         }
-        let header = RecordHeader::decode(&stored, self.buffer.key).ok();
-        let Some(header) = header.filter(|header| header.position == position) else {
-            return false;
+        let header = match RecordHeader::decode(&stored, self.buffer.key) {
+            Ok(header) if header.mark == Mark::Article => header,
+            _ => return true,
         };
-        if header.mark != Mark::Article {
-            return true;
-        }
         let octets = u64::from(header.article_len).min(self.buffer.geometry().capacity());
         let mut card = vec![0; in_memory(octets)];
         let read = file.read_exact_at(&mut card, position.offset() + RECORD_HEADER as u64);
         read.is_ok() && header.signs(&card)
+    }
+
+    fn restore_all(&mut self) -> newsreel_host::Result<()> {
+        for (position, record) in &self.cards {
+            let cycle = position.cycle();
+            if *position >= self.buffer.floor() && !self.cycles.contains(&cycle) {
+                self.buffer.home.remake(cycle)?;
+            }
+            self.cycles.insert(cycle);
+            self.restore(*position, record)?;
+            self.count += 1;
+        }
+        Ok(())
+    }
+
+    fn refused(&self, error: &dyn std::fmt::Display) {
+        let name = &self.buffer.name;
+        tracing::error!(%error, buffer = %name, "lost cards cannot be written again");
+        *self.written.refused.lock() = Some(error.to_string());
     }
 }
 
@@ -216,44 +246,33 @@ impl BatchWrite for Restoring {
 
     fn write(&mut self) -> Result<()> {
         if let Some(error) = self.buffer.suspended_error() {
+            self.refused(&error);
             return Err(error);
         }
-        let mut remade = 0;
-        for (position, record) in &self.cards {
-            let cycle = position.cycle();
-            let is_there = match cycle == remade || *position < self.buffer.floor() {
-                true => Ok(()),
-                false => self.buffer.home.remake(cycle),
-            };
-            remade = cycle;
-            if let Err(error) = is_there.and_then(|()| self.restore(*position, record)) {
-                // It was lost before, and no article that comes has to wait for that.
-                tracing::error!(%error, buffer = %self.buffer.name, "a lost card cannot be written again");
-                return Ok(());
-            }
-        }
-        for (position, record) in &self.cards {
-            if let Err(error) = self.clear_behind(*position, record) {
-                tracing::warn!(%error, buffer = %self.buffer.name, "what rot left behind a card stays");
-                break;
-            }
+        (self.count, self.cycles) = (0, BTreeSet::new());
+        let hollows = Arc::clone(&self.hollows);
+        // It was lost before, and no article that comes has to wait for that.
+        if let Err(error) = hollows.alone(|| self.restore_all()) {
+            self.refused(&error);
         }
         Ok(())
     }
 
     fn sync(&mut self) -> Result<()> {
-        let cycles = self.cards.keys().map(|position| position.cycle());
-        let (Some(first), Some(last)) = (cycles.clone().min(), cycles.max()) else {
+        let (Some(first), Some(last)) = (self.cycles.first(), self.cycles.last()) else {
             return Ok(());
         };
-        self.buffer
-            .unless_failed(self.buffer.home.sync(first..=last))?;
+        let synced = self.buffer.home.sync(*first..=*last);
+        let synced = self.buffer.unless_failed(synced);
+        synced.inspect_err(|error| self.refused(error))?;
+        self.hollows.changed(&self.cycles);
         let is_told = self.buffer.complaint();
         if is_told.is_some_and(|told| told.starts_with(lost::TOLD))
             && lost::damage(&self.buffer)?.is_none()
         {
             self.buffer.is_mended();
         }
+        self.written.count.fetch_add(self.count, Ordering::AcqRel);
         Ok(())
     }
 }

@@ -93,10 +93,12 @@ pub(crate) fn open(
         format: config.format.unwrap_or_default(),
         has_hierarchies: naming.has_hierarchies(),
     };
+    let hollows = Arc::<Hollows>::default();
     let reader = Arc::new(FileReader {
         cards: cards.buffer(),
         folder: Arc::new(folder),
         naming: Some(Arc::clone(&naming)),
+        hollows: Arc::clone(&hollows),
     });
     let placing = FileSet {
         reader: Arc::clone(&reader),
@@ -108,7 +110,7 @@ pub(crate) fn open(
         room: u64::MAX,
         free_octets_min: config.free_octets_min.unwrap_or(FREE_OCTETS_MIN),
         empty_below: Arc::default(),
-        hollows: Arc::default(),
+        hollows,
         removed: Arc::default(),
         refused: Arc::default(),
         again: Vec::new(),

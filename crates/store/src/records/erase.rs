@@ -14,6 +14,7 @@ use super::buffer::Buffer;
 use super::format::{Mark, RECORD_HEADER, RecordHeader};
 use super::geometry::{PAGE, in_memory};
 use super::home::FileRef;
+use super::true_end::is_nothing;
 use crate::error::Result;
 use crate::method::BatchWrite;
 
@@ -131,7 +132,16 @@ impl<'a> Pages<'a> {
         );
         if known < wanted {
             let behind = self.octets.append(in_memory(wanted - known));
-            file.read_exact_at(behind, self.from + known)?;
+            let read = file.read_exact_at(behind, self.from + known);
+            if let Err(error) = read {
+                self.octets.truncate(in_memory(known));
+                // What cannot be read is no text any more; it is no reason to take nothing.
+                return if is_nothing(&error) {
+                    Ok(None)
+                } else {
+                    Err(error)
+                };
+            }
         }
         let at = in_memory(offset - self.from);
         Ok(self.octets.get_mut(at..at + in_memory(len)))

@@ -12,6 +12,8 @@ use super::geometry::{Geometry, PAGE, PAGE_LEN};
 pub const RECORD_HEADER: usize = 64;
 /// Where its checksum lies.
 pub(super) const RECORD_CRC: usize = RECORD_HEADER - 4;
+/// Where its place lies.
+const RECORD_POSITION: usize = 20;
 /// Where its sequence lies.
 const RECORD_SEQUENCE: usize = 28;
 /// Where the second copy of the file header lies.
@@ -149,6 +151,16 @@ impl RecordHeader {
         octets.starts_with(&RECORD_MAGIC)
     }
 
+    /// Whether these octets are a record's header of that file as it was written, at this place, of whatever version.
+    pub(crate) fn is_of(octets: &[u8], key: FileKey, position: Position) -> bool {
+        let header = octets.first_chunk::<RECORD_HEADER>();
+        header.is_some_and(|octets| {
+            Self::may_begin(octets)
+                && u32_at(octets, RECORD_CRC) == key.crc(&octets[..RECORD_CRC])
+                && u64_at(octets, RECORD_POSITION) == position.0
+        })
+    }
+
     /// The sequence that a stored form says, damaged or not.
     pub(super) fn sequence_in(octets: &[u8; RECORD_HEADER]) -> Sequence {
         Sequence(u64_at(octets, RECORD_SEQUENCE))
@@ -212,7 +224,7 @@ impl RecordHeader {
             head_len: u32_at(octets, 8),
             crc_head: u32_at(octets, 12),
             crc_body: u32_at(octets, 16),
-            position: Position(u64_at(octets, 20)),
+            position: Position(u64_at(octets, RECORD_POSITION)),
             sequence: Self::sequence_in(octets),
             arrival: UnixTime(u64_at(octets, 36)),
             id_hash: IdHash(sixteen_at(octets, 44)),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use newsreel_host::{Disk, FaultyDisk, MemoryDisk, Op, OpenMode};
 use newsreel_store::conformance::{Log, Logged, Rig, config_of};
-use newsreel_store::{Access, Result};
+use newsreel_store::{Access, Result, Written};
 use newsreel_wire::Token;
 
 use crate::common::walked;
@@ -140,6 +140,105 @@ fn a_file_of_which_nothing_can_be_read_is_not_dropped() {
         all_there(&rig, &all[..in_front], how);
         all_there(&rig, &behind[1..], how);
     }
+}
+
+/// Has what is lost of the catalogue closed, but for these articles; how many places.
+fn close(rig: &Rig, wanted: &[Token]) -> u64 {
+    let buffer = Arc::clone(rig.reader.buffers()[0]);
+    let holes = buffer.holes().unwrap();
+    let records = buffer.closed(&holes, wanted);
+    let written = Arc::<Written>::default();
+    if let Some(mut write) = buffer.restoring(records, Arc::clone(&written)) {
+        write.write().unwrap();
+        write.sync().unwrap();
+    }
+    written.count()
+}
+
+/// Zeros stayed where the cards of withdrawn articles had lain, and looked like cards that were lost: the catalogue was called damaged
+/// for ever, and neither that file nor any behind it went.
+#[test]
+fn what_is_lost_and_nobodys_is_closed_and_goes() {
+    let config = config_of("md5spool", 1 << 20);
+    let first = Path::new("/spool/articles/main/.catalogue/00000001.seg");
+    for how in ["removed", "zeros", "rot", "cut", "middle"] {
+        let memory = MemoryDisk::new();
+        let rig = filled(Arc::new(memory.clone()));
+        let all: Vec<Logged> = rig.log.articles().copied().collect();
+        let (log, before) = (rig.log.clone(), files(&memory));
+        drop(rig);
+        let file = memory.open(first, OpenMode::ReadWrite).unwrap();
+        match how {
+            "removed" => memory.remove(first).unwrap(),
+            "zeros" => file.write_at(&vec![0; (1 << 20) - 8192], 8192).unwrap(),
+            "middle" => file.write_at(&vec![0; 300_000], 200_000).unwrap(),
+            "rot" => file.write_at(&vec![b'x'; 600_000], 200_000).unwrap(),
+            _ => file.set_len(200_000).unwrap(),
+        }
+        let mut rig = Rig::recover(Arc::new(memory.clone()), &config, log, Access::Write).unwrap();
+        let in_front = |logged: &&Logged| logged.token.position().cycle() <= 2;
+        let gone: Vec<Logged> = all.iter().take_while(in_front).copied().collect();
+        // One that cannot be read is wanted still.
+        let wanted = gone.iter().filter(|it| it.token.position().cycle() == 1);
+        let wanted = *wanted.filter(|it| rig.read(it).is_err()).nth(1).unwrap();
+        let rest: Vec<Logged> = gone
+            .iter()
+            .filter(|it| it.number != wanted.number)
+            .copied()
+            .collect();
+        withdraw(&mut rig, &rest).unwrap();
+        reclaim(&mut rig).unwrap();
+        assert_eq!(files(&memory).last(), before.last());
+        assert!(close(&rig, &[wanted.token]) > 0, "{how}");
+        reclaim(&mut rig).unwrap();
+        assert_eq!(files(&memory), before, "{how}: one is wanted");
+        let holes = rig.reader.buffers()[0].holes().unwrap();
+        assert_eq!(holes.len(), 1, "{how}: {holes:?}");
+        assert_eq!(holes[0].stretch.start, wanted.token.position(), "{how}");
+        assert_eq!(close(&rig, &[]), 1, "{how}");
+        assert_eq!(rig.reader.buffers()[0].facts().state(), "ok", "{how}");
+        reclaim(&mut rig).unwrap();
+        assert_eq!(files(&memory), before[2..], "{how}");
+        let behind = &all[gone.len()..];
+        all_there(&rig, behind, how);
+        let log = rig.log.clone();
+        drop(rig);
+        let rig = Rig::recover(Arc::new(memory), &config, log, Access::Write).unwrap();
+        all_there(&rig, behind, how);
+        assert_eq!(rig.reader.buffers()[0].facts().state(), "ok", "{how}");
+    }
+}
+
+/// A card that a later newsreel wrote was taken for a damaged one, and written over.
+#[test]
+fn what_a_later_version_wrote_is_not_written_over() {
+    let memory = MemoryDisk::new();
+    let rig = filled(Arc::new(memory.clone()));
+    let all: Vec<Logged> = rig.log.articles().copied().collect();
+    let first = Path::new("/spool/articles/main/.catalogue/00000001.seg");
+    let file = memory.open(first, OpenMode::ReadWrite).unwrap();
+    let (at, mut uuid, mut record) = (all[1].token.position(), [0; 16], [0; 64]);
+    file.read_exact_at(&mut uuid, 32).unwrap();
+    file.read_exact_at(&mut record, at.offset()).unwrap();
+    let key = crc32c::crc32c(&uuid);
+    assert_eq!(
+        record[60..],
+        crc32c::crc32c_append(key, &record[..60]).to_le_bytes()
+    );
+    record[2] = 9;
+    let crc = crc32c::crc32c_append(key, &record[..60]);
+    record[60..].copy_from_slice(&crc.to_le_bytes());
+    file.write_at(&record, at.offset()).unwrap();
+    let buffer = Arc::clone(rig.reader.buffers()[0]);
+    assert_eq!(buffer.holes().unwrap(), []);
+    let written = Arc::<Written>::default();
+    let records = [(at, vec![1; 64])].into_iter().collect();
+    let mut write = buffer.restoring(records, written).unwrap();
+    write.write().unwrap();
+    write.sync().unwrap();
+    let mut there = [0; 64];
+    file.read_exact_at(&mut there, at.offset()).unwrap();
+    assert_eq!(there, record);
 }
 
 /// A power cut at any sync of it costs no article that is not withdrawn, and the rest of it is done later.

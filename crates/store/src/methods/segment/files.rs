@@ -220,11 +220,11 @@ impl Segments {
         (held.standing == Standing::Right).then_some(*cycle)
     }
 
-    /// Whether there are files, but not this one and none behind it.
+    /// Whether neither this file is there nor any behind it.
     pub(super) fn is_missing(&self, cycle: u32) -> bool {
         let inner = self.inner.lock();
         let newest = inner.files.keys().next_back();
-        newest.is_some_and(|newest| *newest < cycle)
+        newest.is_none_or(|newest| *newest < cycle)
     }
 
     /// Whether the last file could not be made because there was no room; asked once.

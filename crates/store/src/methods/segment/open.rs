@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use newsreel_host::{Disk, OpenMode, random_bytes, set_aside};
+use newsreel_host::{Disk, ErrorKind, OpenMode, is_aside, random_bytes, set_aside};
 use newsreel_wire::{BufferId, SetId};
 
 use super::files::{Found, Segments, first_header, key_of, list, path_of};
@@ -58,6 +58,7 @@ pub(crate) fn open_as(
     let (id, key) = (BufferId(found.header.buffer), key_of(&found.header));
     let (is_rescued, complaint) = (found.is_rescued, found.complaint.clone());
     opening.register.enter(id, kind.name, &config.name)?;
+    opening.register.set_uuid(&config.name, found.header.uuid);
     if !read_only {
         opening.register.save(opening.disk.as_ref())?;
     }
@@ -119,6 +120,7 @@ fn find(
         return Err(wrong(config, dir, why));
     }
     let mut compared = compare(disk, (dir, &names), &header, geometry)?;
+    compared.told.extend(told_of_aside(disk, dir)?);
     if is_rescued {
         // Their headers were made again, and told of.
         compared.trust_headless();
@@ -138,6 +140,24 @@ fn find(
         complaint: compared.complaint(),
         files: compared.files,
     })
+}
+
+/// What was set aside in this directory: nobody else would ever tell of it again.
+fn told_of_aside(disk: &dyn Disk, dir: &Path) -> Result<Option<String>> {
+    let entries = match disk.list(dir) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+        entries => entries?,
+    };
+    let mut aside = entries.iter().filter(|entry| is_aside(&entry.name));
+    let Some(first) = aside.next() else {
+        return Ok(None);
+    };
+    Ok(Some(format!(
+        "{}: set aside, since nothing told what it was when it was met in the place of another file (such files: {}); nothing in it is \
+         served: look at it, then move it elsewhere or remove it",
+        dir.join(&first.name).display(),
+        aside.count() + 1
+    )))
 }
 
 /// A header made again where every file has lost both copies of its own: the register has the id, the log where the set stands,
@@ -284,7 +304,11 @@ fn header_for(
 ) -> Result<FileHeader> {
     let header = FileHeader {
         spool: opening.spool,
-        uuid: random_bytes()?,
+        // While all files were away others may be made: those that come back are of the same set.
+        uuid: match opening.register.uuid_of(&config.name) {
+            Some(uuid) => uuid,
+            None => random_bytes()?,
+        },
         buffer: id.0,
         name: config.name.clone(),
         octets: config.segment_octets,

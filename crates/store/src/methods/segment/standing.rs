@@ -5,7 +5,7 @@
 //! lies in it, and its name only where nothing else tells it.  A file that is not what its name says is read as what it is, and
 //! never written into; what may be somebody's only copy is never removed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use newsreel_host::{Disk, File, OpenMode};
@@ -137,7 +137,7 @@ pub(super) fn compare(
     geometry: &Geometry,
 ) -> Result<Compared> {
     let mut compared = Compared::default();
-    let mut elsewhere = Vec::new();
+    let (mut elsewhere, mut foreign) = (Vec::new(), BTreeSet::new());
     let unlooked = names.len().saturating_sub(SEGMENTS_COMPARED_MAX);
     for (nth, name) in names.iter().enumerate() {
         let path = path_of(dir, *name);
@@ -153,7 +153,9 @@ pub(super) fn compare(
         }
         match standing {
             Standing::Of(cycle) => elsewhere.push((cycle, *name)),
-            Standing::Foreign(_) => {}
+            Standing::Foreign(_) => {
+                foreign.insert(*name);
+            }
             standing => {
                 let held = Held::new(path, standing);
                 compared.files.insert(*name, held);
@@ -175,7 +177,9 @@ pub(super) fn compare(
             }
         }
     }
-    compared.told.extend(missing(dir, &compared.files));
+    // What stands in a file's place is told by itself.
+    foreign.extend(compared.files.keys());
+    compared.told.extend(missing(dir, &foreign));
     Ok(compared)
 }
 
@@ -208,8 +212,8 @@ fn told(path: &Path, name: u32, standing: &Standing) -> Option<String> {
 const NAMED: usize = 8;
 
 /// Which files are not there that lie between others.
-fn missing(dir: &Path, files: &BTreeMap<u32, Held>) -> Option<String> {
-    let gaps = files.keys().zip(files.keys().skip(1));
+fn missing(dir: &Path, files: &BTreeSet<u32>) -> Option<String> {
+    let gaps = files.iter().zip(files.iter().skip(1));
     let gaps = gaps.filter(|(one, next)| *one + 1 < **next);
     let (mut names, mut more) = (Vec::new(), 0);
     for (one, next) in gaps {

@@ -96,6 +96,36 @@ pub fn kill_group(group: u32) {
     }
 }
 
+/// How much less than others a thread wants that stands back (nice(2)): a tenth of a core, where others want all.
+const BACK: i32 = 10;
+
+/// Does something on a thread of its own that stands back behind all others, and waits for it: what needs much of a processor
+/// and is in no hurry.
+///
+/// # Errors
+/// When there can be no more threads, or it panicked.
+pub fn stand_back<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("login-check".to_owned());
+        let working = thread.spawn_scoped(scope, || {
+            // On Linux this is the thread's alone.  Where it is refused, work is done in the first row.
+            let own = Some(rustix::thread::gettid());
+            let _ = rustix::process::setpriority_process(own, BACK);
+            work()
+        })?;
+        let panicked = |_| io::Error::other("a thread panicked");
+        working.join().map_err(panicked)
+    })
+}
+
+/// Whether this is a file that this process may run.
+#[must_use]
+pub fn is_program(path: &Path) -> bool {
+    use rustix::fs::{Access, FileType, access, stat};
+    let is_file = |stat: rustix::fs::Stat| FileType::from_raw_mode(stat.st_mode).is_file();
+    stat(path).is_ok_and(is_file) && access(path, Access::EXEC_OK).is_ok()
+}
+
 /// Whether a child has ended; it is not waited for by that, so its number, and its group's, stay its own.
 ///
 /// # Errors
@@ -189,6 +219,17 @@ mod tests {
         let files = raise_open_files().unwrap();
         assert!(files >= 256, "{files}");
         assert_eq!(raise_open_files().unwrap(), files);
+    }
+
+    /// Who guessed passwords slowed readers down.
+    #[test]
+    fn who_stands_back_does_so_alone() {
+        use rustix::process::getpriority_process;
+        let own = || getpriority_process(Some(rustix::thread::gettid())).unwrap();
+        let before = own();
+        assert_eq!(stand_back(own).unwrap(), BACK);
+        assert_eq!(own(), before);
+        assert!(stand_back(|| panic!("as it may")).is_err());
     }
 
     /// Only the child was killed once, and what it had started went on.

@@ -3,7 +3,7 @@
 //! Each number comes from the constant that is in force, so the reference page cannot say another.
 
 use newsreel_host::LOG_LINES_MAX;
-use newsreel_net::access::{CHECKS_AT_ONCE, FAILURES_KEPT_MAX, TURN_WAIT_MAX};
+use newsreel_net::access::{FAILURES_KEPT_MAX, PROGRAMS_AT_ONCE, TURN_WAIT_MAX};
 use newsreel_service::posting::{HEADER_LINE_OCTETS_MAX, LIMITED_KEYS_MAX};
 use newsreel_wire::nntp::line::COMMAND_OCTETS_MAX;
 use newsreel_wire::wildmat::WILDMAT_PATTERNS_MAX;
@@ -218,7 +218,8 @@ fn of_users() -> Vec<Fixed> {
         row(
             "Networks whose failed logins are counted",
             format!("{FAILURES_KEPT_MAX} of them"),
-            "so that nobody fills the memory from many addresses; beyond it those that failed longest ago begin anew",
+            "so that nobody fills the memory from many addresses; beyond it those that failed longest ago begin anew. As many \
+             are kept from which somebody has logged in: they go first where many wait",
         ),
         row(
             "Addresses and users that have gone whose paces are kept",
@@ -238,12 +239,19 @@ fn of_users() -> Vec<Fixed> {
         row(
             "How long a login waits while others of its network fail",
             format!("{} s", TURN_WAIT_MAX.as_secs()),
-            "one of a network is judged at a time then, its pause included; who waits longer is refused, 400",
+            "one of a network is judged at a time then, its pause included; who waits longer is refused, 400. As long again for \
+             those of all networks; then 403",
         ),
         row(
             "Passwords compared at the same time",
-            format!("{CHECKS_AT_ONCE} of them"),
-            "each takes a core and 19 MiB for a moment; others wait, and each connection waits for one",
+            "one less than there are cores, but one".to_owned(),
+            "each takes a core and 19 MiB for a moment, behind all else that the machine has to do; others wait, and each \
+             connection waits for one",
+        ),
+        row(
+            "Programs that know users (`login.program`) asked at the same time",
+            format!("{PROGRAMS_AT_ONCE} of them"),
+            "each takes a thread and what it is; others wait",
         ),
         row(
             "What a program that knows users may say",

@@ -5,27 +5,28 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
-use tokio::sync::Semaphore;
+use ipnet::IpNet;
 use tokio::time::Instant;
 
-use super::login::{
-    CHECKS_AT_ONCE, ClearText, Credentials, Failures, LoginConfig, Logins, ScramKeys,
-    TURN_WAIT_MAX, User, answered_after, is_user_name,
-};
+use super::checks::{Checks, PROGRAMS_AT_ONCE, checks_at_once};
+use super::failures::{Ban, Failures, PAUSE_MAX, answered_after};
+use super::login::{ClearText, Credentials, LoginConfig, Logins, ScramKeys, User, is_user_name};
 use super::pace::Pace;
 use super::places::{Place, Places};
 use super::rules::{Grant, Rules, Who};
-use super::turns::{Turn, Turns};
+use super::turns::{TURN_WAIT_MAX, Turn, Turns};
 use crate::tls::Tls;
 
 /// What outlives a change of the rules.
 #[derive(Debug)]
 pub struct Counted {
     places: Arc<Places>,
-    failures: Failures,
+    failures: Arc<Failures>,
     turns: Turns,
-    checks: Semaphore,
+    checks: Checks,
+    programs: Checks,
     logins: Option<Arc<dyn Logins>>,
 }
 
@@ -35,9 +36,10 @@ impl Counted {
     pub fn new(logins: Option<Arc<dyn Logins>>) -> Arc<Self> {
         Arc::new(Self {
             places: Arc::default(),
-            failures: Failures::default(),
+            failures: Arc::default(),
             turns: Turns::default(),
-            checks: Semaphore::new(CHECKS_AT_ONCE),
+            checks: Checks::new(checks_at_once()),
+            programs: Checks::new(PROGRAMS_AT_ONCE),
             logins,
         })
     }
@@ -107,14 +109,18 @@ pub struct Door {
     who: Who,
     grant: Arc<Grant>,
     place: Option<Place>,
-    /// The keys of SCRAM that were asked for, if nothing was proved with them yet.
-    challenge: Option<Box<ScramKeys>>,
+    /// The name whose keys of SCRAM were asked for, and the keys, if nothing was proved with them yet.
+    challenge: Option<Box<(String, ScramKeys)>>,
 }
 
 /// A login whose turn it is: until this is dropped no other of a network that has failed is judged.
 struct Attempt {
+    name: String,
     _turn: Turn,
-    began: Instant,
+    /// When its judging began.
+    began: Option<Instant>,
+    /// It is not answered sooner, if it fails.
+    least: Duration,
 }
 
 impl Gate {
@@ -169,6 +175,24 @@ impl Gate {
             place,
             challenge: None,
         })
+    }
+
+    /// Networks that are refused since their logins failed.
+    #[must_use]
+    pub fn bans(&self) -> Vec<Ban> {
+        self.counted.failures.bans(&self.login)
+    }
+
+    /// Forgets which logins of an address or network have failed; says whether any had.
+    ///
+    /// # Errors
+    /// When it is neither.
+    pub fn lift(&self, network: &str) -> Result<bool, String> {
+        let address = network.parse::<IpAddr>().map(IpNet::from);
+        let network = address.or_else(|_| network.parse()).map_err(|_| {
+            format!("{network:?} is no address and no network, as in 192.0.2.1 or 2001:db8::/48")
+        })?;
+        Ok(self.counted.failures.lift(network.trunc()))
     }
 
     fn can_log_in(&self, who: &Who) -> bool {
@@ -292,13 +316,14 @@ impl Door {
 
     /// Lets in whom the certificate says that they are.
     pub async fn log_in_certified(&mut self, name: &str) -> Login {
-        let Some(attempt) = self.attempt().await else {
+        let Some(mut attempt) = self.attempt(name).await else {
             return Login::Banned;
         };
-        let name = name.to_owned();
-        match self.ask(move |logins| logins.vouched(&name)).await {
-            Some(user) => self.judged(attempt, user).await,
-            None => Login::Failed,
+        let (name, checks) = (name.to_owned(), &self.gate.counted.checks);
+        let asked = self.ask(checks, &mut attempt, move |logins| logins.vouched(&name));
+        match asked.await {
+            Ok(user) => self.judged(attempt, user).await,
+            Err(login) => login,
         }
     }
 
@@ -321,7 +346,7 @@ impl Door {
 
     /// Holds a name and a password against the users.  A wrong one is answered late.
     pub async fn log_in(&mut self, name: &str, password: &str) -> Login {
-        let Some(attempt) = self.attempt().await else {
+        let Some(mut attempt) = self.attempt(name).await else {
             return Login::Banned;
         };
         let said = Credentials {
@@ -329,11 +354,27 @@ impl Door {
             password: password.to_owned(),
             address: self.who.address,
         };
-        let gate = Arc::clone(&self.gate);
-        let asked = self.ask(move |logins| logins.check(&gate.login, &said));
-        match asked.await {
-            Some(user) => self.judged(attempt, user).await,
-            None => Login::Failed,
+        match self.check(&mut attempt, said).await {
+            Ok(user) => self.judged(attempt, user).await,
+            Err(login) => login,
+        }
+    }
+
+    /// Who it is by the users that are here, or by the program, where there is one.
+    async fn check(&self, attempt: &mut Attempt, said: Credentials) -> Result<Option<User>, Login> {
+        let Gate { counted, login, .. } = self.gate.as_ref();
+        let said = Arc::new(said);
+        let of_here = Arc::clone(&said);
+        let here = self.ask(&counted.checks, attempt, move |it| it.check(&of_here));
+        match here.await? {
+            None if !login.program.is_empty() => {
+                // Until then a program has answered, or is ended: which names it knows does not show.
+                attempt.least = Duration::from_secs(login.program_s_max).min(PAUSE_MAX);
+                let gate = Arc::clone(&self.gate);
+                let ask = move |it: &dyn Logins| it.ask_program(&gate.login, &said);
+                self.ask(&counted.programs, attempt, ask).await
+            }
+            found => Ok(found),
         }
     }
 
@@ -342,76 +383,97 @@ impl Door {
     /// # Errors
     /// What became of the login.
     pub async fn scram(&mut self, name: &str) -> Result<(ScramKeys, Option<User>), Login> {
-        let _attempt = self.attempt().await.ok_or(Login::Banned)?;
-        let name = name.to_owned();
-        let found = self.ask(move |logins| logins.scram(&name)).await;
-        self.challenge = found.as_ref().map(|(keys, _)| Box::new(keys.clone()));
-        found.ok_or(Login::Failed)
+        let mut attempt = self.attempt(name).await.ok_or(Login::Banned)?;
+        let (asked, checks) = (name.to_owned(), &self.gate.counted.checks);
+        let asked = self.ask(checks, &mut attempt, move |logins| logins.scram(&asked));
+        let found = asked.await;
+        let keys = found.as_ref().ok().map(|(keys, _)| keys.clone());
+        self.challenge = keys.map(|keys| Box::new((name.to_owned(), keys)));
+        found
     }
 
     /// Lets in who has proved with keys of SCRAM to be a user; nobody has: that is answered late.
     pub async fn prove(&mut self, user: Option<User>) -> Login {
         let challenge = self.challenge.take();
-        let Some(attempt) = self.attempt().await else {
+        let name = challenge.as_deref().map_or("", |(name, _)| name.as_str());
+        let Some(mut attempt) = self.attempt(name).await else {
             return Login::Banned;
         };
         let Some(user) = user else {
             return self.judged(attempt, None).await;
         };
         // Who was removed or locked meanwhile, or has another password, has proved nothing any more.
-        let is_the_same = |keys: &ScramKeys| challenge.as_deref() == Some(keys);
-        match self.ask(move |logins| logins.scram(&user.name)).await {
-            Some((keys, user)) => {
+        let is_the_same = |keys: &ScramKeys| challenge.as_deref().is_some_and(|it| it.1 == *keys);
+        let (name, checks) = (user.name, &self.gate.counted.checks);
+        let asked = self.ask(checks, &mut attempt, move |logins| logins.scram(&name));
+        match asked.await {
+            Ok((keys, user)) => {
                 let user = user.filter(|_| is_the_same(&keys));
                 self.judged(attempt, user).await
             }
-            None => Login::Failed,
+            Err(login) => login,
         }
     }
 
     /// Waits until a login of this network may be judged; none: too many have failed, also while it waited.
-    async fn attempt(&self) -> Option<Attempt> {
+    async fn attempt(&self, name: &str) -> Option<Attempt> {
         let (address, login) = (self.who.address, &self.gate.login);
         let counted = &self.gate.counted;
         if counted.failures.are_too_many(address, login) {
             return None;
         }
-        let mut turn = counted.turns.stand(address);
+        // Without bans users of one network, as behind a gateway, do not wait for each other.
+        let of_one = (login.failures_max == 0).then_some(name);
+        let mut turn = counted.turns.stand(address, of_one);
         let taken = tokio::time::timeout(TURN_WAIT_MAX, async {
             let mut shares = 0;
             // While it waited one may have failed: then it goes alone.
-            while shares < counted.failures.shares(address, login) {
-                shares = counted.failures.shares(address, login);
+            while shares < counted.failures.shares(address, name, login) {
+                shares = counted.failures.shares(address, name, login);
                 turn.take(shares).await;
             }
         });
         let is_taken = taken.await.is_ok();
         let may_try = is_taken && !counted.failures.are_too_many(address, login);
         may_try.then(|| Attempt {
+            name: name.to_owned(),
             _turn: turn,
-            began: Instant::now(),
+            began: None,
+            least: Duration::ZERO,
         })
     }
 
-    /// Asks the users on a thread that may wait; none: it cannot be said now.
+    /// Asks the users on a thread that may wait, when that is one of the few that are asked at the same time.
     async fn ask<T: Send + 'static>(
         &self,
+        few: &Checks,
+        attempt: &mut Attempt,
         what: impl FnOnce(&dyn Logins) -> Result<T, String> + Send + 'static,
-    ) -> Option<T> {
-        let counted = &self.gate.counted;
-        let logins = counted.logins.clone().filter(|_| self.may_log_in());
-        let asked = match logins {
+    ) -> Result<T, Login> {
+        let (address, counted) = (self.who.address, &self.gate.counted);
+        let asked = match counted.logins.clone().filter(|_| self.may_log_in()) {
             None => Err("there are no users".to_owned()),
             Some(logins) => {
-                let _one_of_few = counted.checks.acquire().await;
-                let asked = tokio::task::spawn_blocking(move || what(logins.as_ref())).await;
-                asked.unwrap_or_else(|error| Err(error.to_string()))
+                let gate = Arc::clone(&self.gate);
+                let rank = move || gate.counted.failures.rank(address, &gate.login);
+                let check = tokio::time::timeout(TURN_WAIT_MAX, few.take(rank)).await;
+                let check = check.ok().flatten().ok_or(Login::Failed)?;
+                if counted.failures.are_too_many(address, &self.gate.login) {
+                    return Err(Login::Banned);
+                }
+                attempt.began.get_or_insert_with(Instant::now);
+                let asked = tokio::task::spawn_blocking(move || {
+                    let said = what(logins.as_ref());
+                    drop(check);
+                    said
+                });
+                asked.await.unwrap_or_else(|error| Err(error.to_string()))
             }
         };
-        if let Err(error) = &asked {
+        asked.map_err(|error| {
             tracing::error!(target: "newsreel::net", %error, "nobody can log in");
-        }
-        asked.ok()
+            Login::Failed
+        })
     }
 
     /// Lets in whom a login was found to be of; nobody: that is answered late.
@@ -419,15 +481,17 @@ impl Door {
         let address = self.who.address;
         let Gate { counted, login, .. } = self.gate.as_ref();
         let Some(user) = user else {
-            let pause = counted.failures.note(address, login);
+            let pause = counted.failures.note(address, &attempt.name, login);
             tracing::info!(target: "newsreel::net", %address, "a login failed");
-            let after = answered_after(pause, attempt.began.elapsed());
-            tokio::time::sleep_until(attempt.began + after).await;
+            let began = attempt.began.unwrap_or_else(Instant::now);
+            let after = answered_after(pause, attempt.least, began.elapsed());
+            tokio::time::sleep_until(began + after).await;
             return Login::Wrong;
         };
         if counted.failures.are_too_many(address, login) {
             return Login::Banned;
         }
+        counted.failures.succeeded(address);
         tracing::info!(target: "newsreel::net", %address, user = %user.name, "logged in");
         let who = Who {
             user: Some(user),
@@ -467,9 +531,9 @@ impl Door {
 impl Drop for Door {
     /// Who asks for keys and goes has failed: else it would cost nothing to ask.
     fn drop(&mut self) {
-        if self.challenge.is_some() {
+        if let Some((name, _)) = self.challenge.as_deref() {
             let Gate { counted, login, .. } = self.gate.as_ref();
-            counted.failures.note(self.who.address, login);
+            counted.failures.note(self.who.address, name, login);
         }
     }
 }

@@ -1,11 +1,13 @@
 //! Access: who may connect and what they may do there.
 //!
 //! `rules` says it, without a clock and without I/O; `places` and `pace` hold the numbers it sets; `door` lets a connection in
-//! and somebody log in.  Nothing here knows what
-//! a command is: sessions ask.
+//! and somebody log in, when it is their turn (`turns` within a network, `checks` among all), by what has failed (`failures`).
+//! Nothing here knows what a command is: sessions ask.
 
+mod checks;
 mod config;
 mod door;
+mod failures;
 mod login;
 mod network;
 pub(crate) mod pace;
@@ -13,11 +15,11 @@ mod places;
 mod rules;
 mod turns;
 
+pub use checks::PROGRAMS_AT_ONCE;
 pub use config::{AccessConfig, AccessRule, LIST_KEYWORDS};
 pub use door::{Counted, Denied, Door, Gate, Login};
-pub use login::{
-    CHECKS_AT_ONCE, ClearText, Credentials, FAILURES_KEPT_MAX, LoginConfig, Logins, ScramKeys,
-    TURN_WAIT_MAX, User,
-};
+pub use failures::{Ban, FAILURES_KEPT_MAX};
+pub use login::{ClearText, Credentials, LoginConfig, Logins, ScramKeys, User};
 pub use pace::Pace;
 pub use rules::{Grant, Rules, Who};
+pub use turns::TURN_WAIT_MAX;

@@ -15,7 +15,11 @@ impl Logins for Names {
         !self.0.is_empty()
     }
 
-    fn check(&self, _: &LoginConfig, said: &Credentials) -> Result<Option<User>, String> {
+    fn ask_program(&self, _: &LoginConfig, _: &Credentials) -> Result<Option<User>, String> {
+        Ok(None)
+    }
+
+    fn check(&self, said: &Credentials) -> Result<Option<User>, String> {
         let name = said.name.as_str();
         if name == "broken" {
             return Err("the disk failed".to_owned());
@@ -187,6 +191,126 @@ async fn a_ban_holds_for_who_is_in_already() {
     assert_eq!(open.log_in("ada", "adaada").await, Login::In);
 }
 
+/// Takes some time for each, and tells in which order they were asked; a program knows nobody.
+#[derive(Debug, Default)]
+struct Slow(parking_lot::Mutex<Vec<String>>);
+
+impl Logins for Slow {
+    fn may_be_any(&self) -> bool {
+        true
+    }
+
+    fn check(&self, said: &Credentials) -> Result<Option<User>, String> {
+        std::thread::sleep(Duration::from_millis(2));
+        self.0.lock().push(said.name.clone());
+        Ok((said.password == "right").then(|| user(&said.name)))
+    }
+
+    fn ask_program(&self, _: &LoginConfig, _: &Credentials) -> Result<Option<User>, String> {
+        Ok(None)
+    }
+
+    fn scram(&self, name: &str) -> Result<(ScramKeys, Option<User>), String> {
+        Names(&[]).scram(name)
+    }
+
+    fn vouched(&self, _: &str) -> Result<Option<User>, String> {
+        Ok(None)
+    }
+}
+
+fn slow(login: LoginConfig) -> (Arc<Slow>, Arc<Gate>) {
+    let users = Arc::new(Slow::default());
+    let rules = "[[access]]\nname = 'users'\nusers = ['*']\nread = '*'\n";
+    let config: AccessConfig = toml::from_str(rules).unwrap();
+    let rules = Rules::parse(&config.access).unwrap();
+    let counted = Counted::new(Some(Arc::clone(&users) as Arc<dyn Logins>));
+    (users, Gate::new(rules, login, counted, None))
+}
+
+/// Guesses from 200 networks kept everybody's logins waiting for 25 seconds.
+#[tokio::test(start_paused = true)]
+async fn guesses_from_many_networks_keep_nobody_waiting() {
+    let (users, gate) = slow(LoginConfig::default());
+    let mut guesses = tokio::task::JoinSet::new();
+    for n in 0..400 {
+        let address = format!("198.51.{}.{}", n / 4 / 50, n / 4 % 50);
+        let mut door = gate.enter(who(&address)).unwrap();
+        guesses.spawn(async move { door.log_in("guess", "wrong").await });
+    }
+    // Somebody who is new here, one from where somebody has logged in, and one who has erred once.
+    for (address, name, others_max) in [
+        ("192.0.2.1", "ada", 2),
+        ("192.0.2.1", "bob", 2),
+        ("192.0.2.2", "eve", 200),
+    ] {
+        if name == "eve" {
+            let failures = &gate.counted.failures;
+            failures.note(address.parse().unwrap(), name, &gate.login);
+        }
+        while users.0.lock().len() < 20 {
+            tokio::task::yield_now().await;
+        }
+        let before = users.0.lock().len();
+        let mut door = gate.enter(who(address)).unwrap();
+        assert_eq!(door.log_in(name, "right").await, Login::In);
+        let order = users.0.lock().clone();
+        let after = order.iter().position(|it| it == name).unwrap();
+        let others = after - before;
+        assert!(others <= others_max + checks_at_once(), "{name}: {others}");
+    }
+    assert_eq!(guesses.join_all().await, [Login::Wrong; 400]);
+}
+
+/// Where nobody is banned, one who failed held up all behind the same gateway for up to half a minute.
+#[tokio::test(start_paused = true)]
+async fn users_of_a_gateway_do_not_wait_for_each_other() {
+    let (_, gate) = slow(LoginConfig {
+        failures_max: 0,
+        ..LoginConfig::default()
+    });
+    let mut failing = tokio::task::JoinSet::new();
+    for n in 0..40 {
+        let mut door = gate.enter(who("192.0.2.1")).unwrap();
+        let name = format!("user{}", n % 20);
+        failing.spawn(async move { door.log_in(&name, "wrong").await });
+    }
+    tokio::time::advance(Duration::from_millis(1)).await;
+    let began = Instant::now();
+    let mut door = gate.enter(who("192.0.2.1")).unwrap();
+    assert_eq!(door.log_in("ada", "right").await, Login::In);
+    assert!(
+        began.elapsed() < Duration::from_secs(1),
+        "{:?}",
+        began.elapsed()
+    );
+    // Of one name each still waits for the pause of the one before.
+    let mut judged = Vec::new();
+    for _ in 0..3 {
+        let began = Instant::now();
+        let mut door = gate.enter(who("192.0.2.1")).unwrap();
+        assert_eq!(door.log_in("bob", "wrong").await, Login::Wrong);
+        judged.push(began.elapsed().as_secs());
+    }
+    assert_eq!(judged, [1, 2, 4]);
+    failing.join_all().await;
+}
+
+/// A program that took 1.9 s for names that it knows, and 0.9 s for others, told them: answers came after 2 s and after 1 s.
+#[tokio::test(start_paused = true)]
+async fn what_a_program_took_does_not_show() {
+    for (program, after_s) in [("", 1), ("/bin/slow", 10)] {
+        let (_, gate) = slow(LoginConfig {
+            program: program.to_owned(),
+            ..LoginConfig::default()
+        });
+        let began = Instant::now();
+        let mut door = gate.enter(who("192.0.2.1")).unwrap();
+        assert_eq!(door.log_in("ada", "wrong").await, Login::Wrong);
+        assert_eq!(began.elapsed().as_secs(), after_s, "{program}");
+    }
+}
+
 /// Else a network that fails all the time, where nobody is refused for that, would hold up its logins for ever.
 #[tokio::test(start_paused = true)]
 async fn nobody_waits_for_ever_for_their_turn() {
@@ -219,7 +343,10 @@ async fn what_is_proved_is_held_against_the_users_of_now() {
         fn may_be_any(&self) -> bool {
             true
         }
-        fn check(&self, _: &LoginConfig, _: &Credentials) -> Result<Option<User>, String> {
+        fn check(&self, _: &Credentials) -> Result<Option<User>, String> {
+            Ok(None)
+        }
+        fn ask_program(&self, _: &LoginConfig, _: &Credentials) -> Result<Option<User>, String> {
             Ok(None)
         }
         fn scram(&self, name: &str) -> Result<(ScramKeys, Option<User>), String> {

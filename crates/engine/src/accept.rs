@@ -437,7 +437,10 @@ fn check_policy(
     // RFC 5537 section 3.6: the injection date decides when there is one.
     let written = relay.injection_date.unwrap_or(relay.date);
     if now.is_some_and(|now| written.0 > now.0.saturating_add(articles.future_s_max)) {
-        return Err(Reject::FutureDate);
+        return Err(match relay.injection_date {
+            Some(_) => Reject::FutureInjectionDate,
+            None => Reject::FutureDate,
+        });
     }
     let age_s = now.map_or(0, |now| now.0.saturating_sub(written.0));
     if articles.age_s_max > 0 && age_s > articles.age_s_max {

@@ -81,6 +81,42 @@ pub fn opened(content: &[u8]) -> LockPrints {
     prints.collect()
 }
 
+/// Whether this is what a Cancel-Lock field may hold (RFC 8315 section 2.1): locks of any scheme, in base64.
+#[must_use]
+pub fn is_lock_list(content: &[u8]) -> bool {
+    is_list(content, |lock| {
+        let text = lock.iter().rev().skip_while(|octet| **octet == b'=');
+        let (mut text, filled) = (text.peekable(), lock.len().is_multiple_of(4));
+        let is_base64 = |octet: &u8| octet.is_ascii_alphanumeric() || b"+/".contains(octet);
+        let fill = lock.iter().filter(|octet| **octet == b'=').count();
+        filled && fill <= 2 && text.peek().is_some() && text.all(is_base64)
+    })
+}
+
+/// Whether this is what a Cancel-Key field may hold (RFC 8315 section 2.2): keys of any scheme; older ones are any text.
+#[must_use]
+pub fn is_key_list(content: &[u8]) -> bool {
+    is_list(content, |key| key.iter().all(u8::is_ascii_graphic))
+}
+
+/// `scheme:string`, one or more with blanks and comments between them.
+fn is_list(content: &[u8], is_string: impl Fn(&[u8]) -> bool) -> bool {
+    let content = without_comments(content);
+    let words = content.split(u8::is_ascii_whitespace);
+    let mut words = words.filter(|word| !word.is_empty()).peekable();
+    let is_of_scheme = |octet: &u8| octet.is_ascii_alphanumeric() || b"-/".contains(octet);
+    let is_element = |word: &[u8]| {
+        let at = word.iter().position(|octet| *octet == b':');
+        at.is_some_and(|at| {
+            let (scheme, string) = word.split_at(at);
+            let string = string.get(1..).unwrap_or_default();
+            let is_scheme = !scheme.is_empty() && scheme.iter().all(is_of_scheme);
+            is_scheme && !string.is_empty() && is_string(string)
+        })
+    };
+    words.peek().is_some() && words.all(is_element)
+}
+
 /// The elements with a hash that counts: `scheme:string`.
 fn elements(content: &[u8]) -> impl Iterator<Item = (Scheme, &[u8])> {
     let words = content.split(u8::is_ascii_whitespace);

@@ -76,6 +76,7 @@ rejects! {
     OtherMessageId "other_message_id" "Message-ID differs from the one offered";
     Loop "loop" "Already passed this site";
     FutureDate "future_date" "Date is in the future";
+    FutureInjectionDate "future_injection_date" "Injection-Date is in the future";
     TooOld "too_old" "Too old";
     TooManyGroups "too_many_groups" "Crossposted to too many groups";
     TooManyFollowups "too_many_followups" "Followups to too many groups";
@@ -90,6 +91,7 @@ rejects! {
     GroupFull "group_full" "Newsgroup has given its last number";
     NotApproved "not_approved" "Moderated newsgroup and no Approved field";
     ReservedGroup "reserved_group" "Reserved name among the newsgroups";
+    DoubledGroup "doubled_group" "A newsgroup is named twice";
     NoPosting "no_posting" "No posting to this newsgroup";
     NotAllowed "not_allowed" "You may not post to this newsgroup";
     NoApproval "no_approval" "You may not post with an Approved field";

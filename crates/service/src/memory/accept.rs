@@ -60,7 +60,10 @@ impl MemoryService {
         }
         let (now, date) = (self.now().0, relay.injection_date.unwrap_or(relay.date).0);
         if date > now + self.config.ahead_max_s {
-            return Err(Reject::FutureDate);
+            return Err(match relay.injection_date {
+                Some(_) => Reject::FutureInjectionDate,
+                None => Reject::FutureDate,
+            });
         }
         if self.config.age_max_s > 0 && date + self.config.age_max_s < now {
             return Err(Reject::TooOld);

@@ -9,9 +9,10 @@ use newsreel_wire::article::{
 };
 use newsreel_wire::date::parse_rfc5322;
 use newsreel_wire::path::{Diagnostic, Path};
-use newsreel_wire::{GroupName, MessageId, UnixTime, newsgroups};
+use newsreel_wire::{GroupName, HeaderFault, MessageId, UnixTime, newsgroups};
 
 use super::{PostingConfig, Refused, quoted};
+use crate::cancel_lock::{is_key_list, is_lock_list};
 use crate::reject::Reject;
 
 /// The longest line of a header block, octets without CRLF (RFC 5322 section 2.1.1).
@@ -81,7 +82,7 @@ pub fn check<'a>(
     config: &PostingConfig,
     now: UnixTime,
 ) -> Result<Proto<'a>, Refused> {
-    let headers = Headers::scan_within(wire, limits).map_err(|fault| Reject::from(&fault))?;
+    let headers = Headers::scan_within(wire, limits).map_err(|fault| bad_line(wire, &fault))?;
     let facts = ArticleFacts::of(&headers).map_err(|fault| Reject::from(&fault))?;
     check_octets(&facts.octets).map_err(|fault| Reject::from(&fault))?;
     check_block(headers.block())?;
@@ -91,6 +92,25 @@ pub fn check<'a>(
     check_body(&proto, config)?;
     check_dates(&proto.headers, config, now)?;
     Ok(proto)
+}
+
+/// Why a header block cannot be read, with the name of the field where it has one.
+fn bad_line(wire: &[u8], fault: &HeaderFault) -> Refused {
+    let why = Reject::from(fault);
+    let HeaderFault::NoSpaceAfterColon { at } = fault else {
+        return why.into();
+    };
+    let line = wire.get(*at as usize..).unwrap_or_default();
+    let line = line.split(|octet| *octet == b'\n').next();
+    let mut parts = line.unwrap_or_default().splitn(2, |octet| *octet == b':');
+    let name = parts.next().unwrap_or_default();
+    match parts
+        .next()
+        .is_none_or(|content| content.trim_ascii().is_empty())
+    {
+        true => Refused::of_named(Reject::EmptyHeader, name),
+        false => Refused::of_named(why, name),
+    }
 }
 
 /// Every line short enough, UTF-8 and without control characters.
@@ -159,6 +179,9 @@ fn check_contents(headers: Headers<'_>) -> Result<Proto<'_>, Refused> {
     if content(Known::Control).is_none() && groups.any(is_reserved) {
         return Err(Refused::of(Reject::ReservedGroup, Known::Newsgroups));
     }
+    if names_one_twice(newsgroups) {
+        return Err(Refused::of(Reject::DoubledGroup, Known::Newsgroups));
+    }
     if let Some(path) = content(Known::Path) {
         check_path(path)?;
     }
@@ -175,6 +198,17 @@ fn check_contents(headers: Headers<'_>) -> Result<Proto<'_>, Refused> {
     if let Some(field) = MAILBOXES.iter().find(|field| is_bad(field)) {
         return Err(Refused::of(Reject::BadField, *field));
     }
+    if let Some(followups) = content(Known::FollowupTo) {
+        check_followups(followups)?;
+    }
+    for (field, is_list) in [
+        (Known::CancelLock, is_lock_list as fn(&[u8]) -> bool),
+        (Known::CancelKey, is_key_list),
+    ] {
+        if content(field).is_some_and(|content| !is_list(content)) {
+            return Err(Refused::of(Reject::BadField, field));
+        }
+    }
     // Lines is taken out, whatever it says.
     let odd = odd_fields(&headers).without(KnownSet::of(&[Known::Lines]));
     match odd.first() {
@@ -189,6 +223,31 @@ fn check_contents(headers: Headers<'_>) -> Result<Proto<'_>, Refused> {
         from,
         headers,
     })
+}
+
+/// Names of groups, or `poster` alone (RFC 5536 section 3.2.6); none that is reserved, and each once.
+fn check_followups(content: &[u8]) -> Result<(), Refused> {
+    if content.trim_ascii() == b"poster" {
+        return Ok(());
+    }
+    let refuse = |why| Err(Refused::of(why, Known::FollowupTo));
+    let is_poster = |name: GroupName<'_>| name.as_str() == "poster";
+    let groups = || newsgroups::split(content).flatten();
+    match () {
+        () if !is_group_list(content) || groups().any(is_poster) => refuse(Reject::BadField),
+        () if groups().any(|name| name.is_reserved()) => refuse(Reject::ReservedGroup),
+        () if names_one_twice(content) => refuse(Reject::DoubledGroup),
+        () => Ok(()),
+    }
+}
+
+/// Whether a list of groups has one of them twice (RFC 5536 section 3.1.4: it should not).
+fn names_one_twice(content: &[u8]) -> bool {
+    let mut names: Vec<_> = newsgroups::split(content).flatten().collect();
+    names.sort_unstable_by_key(|name| name.as_str());
+    names
+        .windows(2)
+        .any(|two| matches!(two, [one, other] if one.as_str() == other.as_str()))
 }
 
 /// `<left@right>` by the grammar of RFC 5536 section 3.1.3.
@@ -245,8 +304,15 @@ fn check_body(proto: &Proto<'_>, config: &PostingConfig) -> Result<(), Reject> {
     Ok(())
 }
 
-fn check_dates(headers: &Headers<'_>, config: &PostingConfig, now: UnixTime) -> Result<(), Reject> {
-    for field in [Known::Date, Known::InjectionDate] {
+fn check_dates(
+    headers: &Headers<'_>,
+    config: &PostingConfig,
+    now: UnixTime,
+) -> Result<(), Refused> {
+    for (field, future) in [
+        (Known::Date, Reject::FutureDate),
+        (Known::InjectionDate, Reject::FutureInjectionDate),
+    ] {
         let Some(time) = headers
             .content(field)
             .and_then(|date| parse_rfc5322(date).ok())
@@ -254,10 +320,10 @@ fn check_dates(headers: &Headers<'_>, config: &PostingConfig, now: UnixTime) -> 
             continue;
         };
         if time.0 > now.0.saturating_add(config.future_s_max) {
-            return Err(Reject::FutureDate);
+            return Err(future.into());
         }
         if config.age_s_max > 0 && now.0.saturating_sub(time.0) > config.age_s_max {
-            return Err(Reject::TooOld);
+            return Err(Refused::of(Reject::TooOld, field));
         }
     }
     Ok(())
@@ -345,6 +411,14 @@ mod tests {
             empty(Some(Known::Organization.into()))
         );
         assert_eq!(with("X-Any: \n \n"), empty(named("X-Any")));
+        // Without the blank behind the colon its name was not said.
+        assert_eq!(with("X-Any:\n"), empty(named("X-Any")));
+        assert_eq!(
+            with("Organization: a\nX-Any: b\nX-Foo:\n"),
+            empty(named("X-Foo"))
+        );
+        let no_blank = Err((Reject::BadHeaderLine, named("X-Any")));
+        assert_eq!(with("X-Any:a\n"), no_blank);
     }
 
     #[test]
@@ -409,11 +483,20 @@ mod tests {
                 Reject::FutureDate,
                 None,
             ),
-            ("Date: 28 Dec 2025 00:00:00 +0000\n", Reject::TooOld, None),
+            (
+                "Injection-Date: 3 Jan 2026 00:00:00 +0000\n",
+                Reject::FutureInjectionDate,
+                None,
+            ),
+            (
+                "Date: 28 Dec 2025 00:00:00 +0000\n",
+                Reject::TooOld,
+                Some(Known::Date.into()),
+            ),
             (
                 "Injection-Date: 28 Dec 2025 00:00:00 +0000\n",
                 Reject::TooOld,
-                None,
+                Some(Known::InjectionDate.into()),
             ),
         ] {
             assert_eq!(with(more), Err((why, field)), "{more}");
@@ -443,6 +526,56 @@ mod tests {
             changed("Ada <ada@a.example>", "Ada"),
             Err((Reject::BadFrom, None))
         );
+    }
+
+    /// `poster` among groups, reserved names and doubled ones were taken, and sent every reader's followup astray.
+    #[test]
+    fn followups_and_groups_that_cannot_be() {
+        let followups = |list: &str| with(&format!("Followup-To: {list}\n"));
+        let refused = |why| Err((why, Some(Known::FollowupTo.into())));
+        for list in ["poster,misc.test", "misc.test, poster", "poster,poster"] {
+            assert_eq!(followups(list), refused(Reject::BadField), "{list}");
+        }
+        for list in ["control", "misc.test,junk", "to.me", "a.all", "example.a"] {
+            assert_eq!(followups(list), refused(Reject::ReservedGroup), "{list}");
+        }
+        let doubled = "misc.test,\n misc.test";
+        assert_eq!(followups(doubled), refused(Reject::DoubledGroup));
+        assert_eq!(followups("misc.test,misc.test.moderated"), Ok(()));
+        let newsgroups = Err((Reject::DoubledGroup, Some(Known::Newsgroups.into())));
+        assert_eq!(changed("misc.test", "misc.test,a.b,misc.test"), newsgroups);
+    }
+
+    /// What can never be opened was taken for a lock.
+    #[test]
+    fn locks_and_keys_that_are_none() {
+        let bad = |field: Known, content: &str| {
+            let said = with(&format!("{}: {content}\n", field.name()));
+            said == Err((Reject::BadField, Some(field.into())))
+        };
+        for content in [
+            "x",
+            "sha256",
+            "sha256:",
+            ":abcd",
+            "sha256:abc",
+            "sha256:a=cd",
+            "sha256:abcd x",
+            "sha 256:abcd",
+            "sha256:ab!d",
+        ] {
+            assert!(bad(Known::CancelLock, content), "{content}");
+        }
+        for content in ["x", "sha256:", ":abcd", "sha256:abcd x"] {
+            assert!(bad(Known::CancelKey, content), "{content}");
+        }
+        for more in [
+            "Cancel-Lock: sha256:ypLQZKsY0xI9b9AEVXMM5tJCPXIyWkYvQWLQqd3gWfs=\n",
+            "Cancel-Lock: (a) SHA1:abc=\n sha512:abcdefgh (b)\n",
+            "Cancel-Key: sha256:any-old-key_of.mine sha1:x\n",
+        ] {
+            assert_eq!(with(more), Ok(()), "{more}");
+        }
     }
 
     #[test]

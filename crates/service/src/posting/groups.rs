@@ -1,5 +1,7 @@
 //! Where a post goes: into its groups, or to the moderator of one of them (RFC 5537 section 3.5, step 7).
 
+use newsreel_wire::article::{Control, Known};
+
 use crate::group::GroupStatus;
 use crate::reject::Reject;
 
@@ -8,7 +10,8 @@ use super::{Poster, Proto};
 /// Looks at the groups of a post: `status` tells what a group is here.  `Some`: not approved, and this is the first
 /// moderated group, to whose moderator the whole article goes, whatever its other groups are.
 ///
-/// Groups that are not here are passed over, as long as there is another one: peers may have them.
+/// Groups that are not here are passed over, as long as there is another one: peers may have them.  What makes or removes groups
+/// may name those alone (RFC 5537 section 5.2): one that is to be made is here nowhere.
 ///
 /// # Errors
 /// Why it may not be posted.
@@ -35,10 +38,20 @@ pub fn destination<'a>(
         }
         is_known = true;
     }
-    if !is_known {
+    if !is_known && !is_of_groups(proto) {
         return Err(Reject::UnknownGroups);
     }
     Ok(moderated.filter(|_| !proto.is_approved()))
+}
+
+/// Whether it is a control message about groups.
+fn is_of_groups(proto: &Proto<'_>) -> bool {
+    let control = proto.headers.content(Known::Control);
+    let is_of_groups = |control: Control<'_>| {
+        let verbs = ["newgroup", "rmgroup", "checkgroups"];
+        verbs.iter().any(|verb| control.is(verb))
+    };
+    control.and_then(Control::parse).is_some_and(is_of_groups)
 }
 
 #[cfg(test)]
@@ -96,6 +109,15 @@ mod tests {
             ("a.shut", Err(Reject::GroupClosed)),
         ] {
             assert_eq!(to(groups, false, &poster), expected, "{groups}");
+        }
+        // One that is to be made could not be posted to.
+        for (verb, expected) in [
+            ("newgroup no.such", Ok(None)),
+            ("RMGROUP no.such", Ok(None)),
+            ("cancel <1@a.example>", Err(Reject::UnknownGroups)),
+        ] {
+            let groups = format!("no.such\r\nControl: {verb}");
+            assert_eq!(to(&groups, true, &moderator), expected, "{verb}");
         }
         assert_eq!(to("a.open,a.mod", true, &moderator), Ok(None));
         assert_eq!(to("a.open", true, &poster), Err(Reject::NoApproval));

@@ -111,7 +111,9 @@ impl Filter {
                 continue;
             }
             match (self.builtin.judge(subject, now_ms), &self.program) {
-                (Verdict::Accept, Some(program)) => asked.push((verdict, program.ask(subject))),
+                (Verdict::Accept, Some(program)) => {
+                    asked.push((verdict, program.ask(subject, until)))
+                }
                 (judged, _) => self.note(verdict, judged),
             }
         }

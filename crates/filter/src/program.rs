@@ -37,6 +37,8 @@ pub(crate) type Asked = oneshot::Receiver<Verdict>;
 #[derive(Debug)]
 struct Job {
     subject: Subject,
+    /// So long somebody waits for it.
+    until: Instant,
     answer: oneshot::Sender<Verdict>,
 }
 
@@ -89,13 +91,18 @@ impl Program {
     }
 
     /// Hands an article over; none: nobody would judge it.
-    pub(crate) fn ask(&self, subject: &Subject) -> Option<Asked> {
+    pub(crate) fn ask(&self, subject: &Subject, until: Instant) -> Option<Asked> {
         if self.working.load(Ordering::Acquire) == 0 {
             return None;
         }
         let (answer, asked) = oneshot::channel();
         let subject = subject.clone();
-        self.queue.try_send(Job { subject, answer }).ok()?;
+        let job = Job {
+            subject,
+            until,
+            answer,
+        };
+        self.queue.try_send(job).ok()?;
         Some(asked)
     }
 }
@@ -214,20 +221,31 @@ impl Keeper {
                     return Err(io::Error::other(format!("it ended: {}", ended?)));
                 }
             };
-            let Some(Job { subject, answer }) = job else {
+            let Some(Job {
+                subject,
+                until,
+                answer,
+            }) = job
+            else {
                 return Ok(());
             };
             // Its time was up while it waited.
             if answer.is_closed() {
                 continue;
             }
-            let verdict = self.judged(process, &subject).await?;
+            let verdict = self.judged(process, &subject, until).await?;
             let _ = answer.send(verdict);
         }
     }
 
-    /// What the process says of an article.  While it is late nobody else is sent to it.
-    async fn judged(&mut self, process: &mut Process, subject: &Subject) -> io::Result<Verdict> {
+    /// What the process says of an article.  While it is late nobody else is sent to it, nor while an article is with it that
+    /// had waited for others too long: all that was sent at once would else wait anew with each part of it.
+    async fn judged(
+        &mut self,
+        process: &mut Process,
+        subject: &Subject,
+        until: Instant,
+    ) -> io::Result<Verdict> {
         self.number += 1;
         let number = self.number;
         let late = Duration::from_millis(self.rule.late_ms);
@@ -235,7 +253,7 @@ impl Keeper {
         let begun = Instant::now();
         let asking = process.ask(number, subject);
         tokio::pin!(asking);
-        let line = match timeout(late, &mut asking).await {
+        let line = match tokio::time::timeout_at(until, &mut asking).await {
             Ok(line) => line?,
             Err(_) => {
                 let filter = &self.rule.name;

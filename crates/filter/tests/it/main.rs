@@ -152,6 +152,22 @@ async fn the_first_that_does_not_take_it_decides() {
 }
 
 /// Who is late costs its article the time it has, and those behind it nothing.
+/// Each part of what was sent at once waited until its time was up, where the program was in time for each single article.
+#[tokio::test]
+async fn what_was_sent_at_once_does_not_wait_part_by_part() {
+    let script = Script::new(&JUDGE.replace("*be-slow*) sleep 2", "*be-slow*) sleep 0.8"));
+    let filters = begun(&[(&script, "late_ms = 1000\nwhen_down = 'accept'")]).await;
+    let began = Instant::now();
+    assert_eq!(judged(&filters, &["be-slow"; 3]).await[1], Verdict::Accept);
+    let first = began.elapsed();
+    for _ in 0..20 {
+        judged(&filters, &["be-slow"; 3]).await;
+    }
+    let all = began.elapsed();
+    assert!(first >= Duration::from_millis(900), "{first:?}");
+    assert!(all < Duration::from_millis(1500), "{all:?}");
+}
+
 #[tokio::test]
 async fn nobody_waits_for_a_slow_program() {
     let script = Script::new(JUDGE);

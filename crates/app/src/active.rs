@@ -164,6 +164,11 @@ pub(crate) fn is_reserved(name: &str) -> bool {
     matches!(first, "to" | "junk" | "example")
 }
 
+/// Whether a name is one of examples: nobody has such groups.
+pub(crate) fn is_example(name: &str) -> bool {
+    name.split('.').next() == Some("example")
+}
+
 /// A group, and what is strange about its line.
 fn group(line: &[u8]) -> Result<(ListedGroup, Option<String>), String> {
     let words: Vec<&[u8]> = line

@@ -5,10 +5,14 @@
 use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
+use newsreel_feed::{Dial as _, NetDial, PeerConfig};
+use newsreel_host::RealDisk;
 use newsreel_wire::nntp::framing::lf_to_wire;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::control::client::Client;
 use crate::control::request::Request;
@@ -95,6 +99,35 @@ pub(crate) fn post(server: SocketAddr, wire: &[u8]) -> Result<String> {
     hand_over(BufReader::new(stream), wire)
 }
 
+/// Posts an article in wire form as a user, on a connection secured as is said; what the server said of it.
+pub(crate) async fn post_as(server: &PeerConfig, wire: &[u8]) -> Result<String> {
+    let talking = async {
+        let dial = NetDial::new(Arc::new(RealDisk));
+        let io = dial.dial(server).await?;
+        let mut stream = tokio::io::BufReader::new(io);
+        for (said, code, refused) in [
+            (&b"MODE READER\r\n"[..], "200", "does not let us post"),
+            (b"POST\r\n", "340", "does not let us post"),
+            (wire, "240", "did not take the article"),
+        ] {
+            stream.write_all(said).await?;
+            stream.flush().await?;
+            let (mut line, mut rest) = (Vec::new(), (&mut stream).take(LINE_OCTETS_MAX));
+            rest.read_until(b'\n', &mut line).await?;
+            let answer = expected(&line, code, refused)?;
+            if code == "240" {
+                // It has the article: whether it hears this does not matter.
+                let _ = stream.write_all(b"QUIT\r\n").await;
+                let _ = stream.flush().await;
+                return Ok(answer);
+            }
+        }
+        bail!("the server did not take the article")
+    };
+    let talking = tokio::time::timeout(PATIENCE, talking);
+    talking.await.context("the server does not answer")?
+}
+
 /// The whole conversation; what the server said of the article.
 pub(crate) fn hand_over<S: Read + Write>(mut stream: BufReader<S>, wire: &[u8]) -> Result<String> {
     expect(&mut stream, "2", "does not serve us")?;
@@ -117,7 +150,12 @@ fn expect<S: Read>(stream: &mut BufReader<S>, code: &str, refused: &str) -> Resu
         .take(LINE_OCTETS_MAX)
         .read_until(b'\n', &mut line);
     read.context("the server does not answer")?;
-    let line = String::from_utf8_lossy(&line).trim_end().to_owned();
+    expected(&line, code, refused)
+}
+
+/// A line of the server's, which must begin so.
+fn expected(line: &[u8], code: &str, refused: &str) -> Result<String> {
+    let line = String::from_utf8_lossy(line).trim_end().to_owned();
     if line.is_empty() {
         bail!("the server closed the connection");
     }

@@ -1,6 +1,7 @@
-//! `newsreel access explain`: what somebody may do, and why.
+//! `newsreel access explain|bans`: what somebody may do, and why; and who is refused since their logins failed.
 //!
-//! It asks the same rules as the server, of a configuration; nothing is asked of a running server.
+//! What is explained are the rules of a configuration, the same as the server's; nothing is asked of a running server.  Bans are in
+//! the memory of a server that runs, and nowhere else.
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
@@ -15,6 +16,7 @@ use serde_json::{Value, json};
 
 use crate::access::{self, SpoolArgs};
 use crate::config::Config;
+use crate::control::request::Request;
 use crate::output;
 use crate::server::hosts::look_up;
 
@@ -40,37 +42,91 @@ pub(crate) enum Verb {
         /// A name in the certificate that the client shows, which is over TLS
         #[arg(long, value_name = "NAME")]
         certificate: Vec<String>,
+        /// A group of users that the user is in, instead of those that the spool knows: for users of `login.program`; may be
+        /// given several times
+        #[arg(long, value_name = "GROUP", requires = "user")]
+        group: Vec<String>,
+        #[command(flatten)]
+        spool: SpoolArgs,
+    },
+    /// List the networks that are refused since too many of their logins failed, or let one in again
+    #[command(
+        after_help = "They are let in again by themselves when login.ban_s are over, or when the server starts anew. To lift a \
+                      ban forgets all failed logins of the network, of those around an address (IPv6: its /64, /56 and /48), and of \
+                      those within a network.\n\nExamples:\n  newsreel access bans\n  newsreel access bans --lift 192.0.2.7 --json"
+    )]
+    Bans {
+        /// Let this one in again: an address, or a network such as 2001:db8::/48
+        #[arg(long, value_name = "ADDRESS")]
+        lift: Option<String>,
         #[command(flatten)]
         spool: SpoolArgs,
     },
 }
 
+const BANS: &[(&str, &str)] = &[
+    ("NETWORK", "network"),
+    ("FAILURES", "failures"),
+    ("SECONDS LEFT", "left_s"),
+];
+
 pub(crate) fn run(verb: &Verb) -> Result<()> {
-    let Verb::Explain {
-        address,
-        user,
-        listen,
-        tls,
-        certificate,
-        spool,
-    } = verb;
-    let config = access::config_of(spool)?;
-    let hosts = look_up(Hosts::names(&config.peer));
-    let rules = config.access_rules(&hosts);
-    let user = user.as_ref().map(|name| known(&config, name)).transpose()?;
-    let who = Who {
-        address: *address,
-        listen: *listen,
-        is_tls: *tls || !certificate.is_empty(),
-        certificate: certificate.clone(),
-        user,
+    let (who, config, spool) = match verb {
+        Verb::Bans { lift, spool } => return bans(lift.clone(), spool),
+        Verb::Explain {
+            address,
+            user,
+            listen,
+            tls,
+            certificate,
+            group,
+            spool,
+        } => {
+            let config = access::config_of(spool)?;
+            let user = user.as_ref().map(|name| known(&config, name, group));
+            let who = Who {
+                address: *address,
+                listen: *listen,
+                is_tls: *tls || !certificate.is_empty(),
+                certificate: certificate.clone(),
+                user: user.transpose()?,
+            };
+            (who, config, spool)
+        }
     };
-    let passed = rules.explain(&who);
+    explain(&who, &config, spool)
+}
+
+/// Who is refused since too many of their logins failed.
+fn bans(lift: Option<String>, spool: &SpoolArgs) -> Result<()> {
+    let answer = access::change(spool, Request::AccessBans { lift: lift.clone() })?;
+    if let (Some(network), Some(false)) = (&lift, answer["lifted"].as_bool()) {
+        anyhow::bail!("no login of {network} has failed lately: nothing is to be lifted");
+    }
+    if spool.json {
+        return output::json(&answer);
+    }
+    let rows = answer["bans"].as_array().map_or(&[][..], Vec::as_slice);
+    let mut said = String::new();
+    if let Some(network) = lift {
+        let _ = writeln!(said, "{network}: failed logins are forgotten");
+    }
+    match rows.is_empty() {
+        true => said.push_str("nobody is refused\n"),
+        false => said.push_str(&output::table(BANS, rows)),
+    }
+    output::text(&said)
+}
+
+fn explain(who: &Who, config: &Config, spool: &SpoolArgs) -> Result<()> {
+    let hosts = look_up(Hosts::names(&config.peer));
+    let (rules, address) = (config.access_rules(&hosts), &who.address);
+    let passed = rules.explain(who);
     let passed: Vec<_> = passed
         .iter()
         .filter_map(|(name, why)| Some((*name, (*why)?)))
         .collect();
-    let grant = rules.find(&who);
+    let grant = rules.find(who);
     if spool.json {
         let passed: Vec<Value> = passed
             .iter()
@@ -85,24 +141,38 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
     }
     match grant {
         Some(_) => Ok(()),
-        None if rules.login_helps(&who) && who.user.is_none() => {
+        None if rules.login_helps(who) && who.user.is_none() => {
             anyhow::bail!("no access rule is for {address} before a login")
         }
-        None if rules.tls_helps(&who) && !config.tls.certificate.as_os_str().is_empty() => {
+        None if rules.tls_helps(who) && !config.tls.certificate.as_os_str().is_empty() => {
             anyhow::bail!("no access rule is for {address} without TLS")
         }
         None => anyhow::bail!("no access rule is for {address}: it is refused"),
     }
 }
 
-/// A user of the spool, with its groups.
-fn known(config: &Config, name: &str) -> Result<User> {
+/// A user of the spool, with its groups; or one of the program's, with those that are said.
+fn known(config: &Config, name: &str, groups: &[String]) -> Result<User> {
+    let has_program = !config.login.program.is_empty();
+    if has_program && !groups.is_empty() {
+        return Ok(User {
+            name: name.to_owned(),
+            groups: groups.to_vec(),
+        });
+    }
+    if !groups.is_empty() {
+        anyhow::bail!(
+            "--group is for users of login.program, and there is none: `newsreel user groups` changes those of the spool's"
+        );
+    }
     let users = Users::new(
         Arc::new(RealDisk),
         config.server.spool.join(newsreel_users::FILE),
     );
     let groups = match users.find(name)? {
         Some(user) => user.groups,
+        // Which names it knows, only a password tells.
+        None if has_program => Vec::new(),
         None => anyhow::bail!("there is no user {name}; `newsreel user list` shows who there is"),
     };
     Ok(User {

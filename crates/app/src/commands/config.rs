@@ -3,16 +3,19 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
+use newsreel_host::RealDisk;
 use serde_json::json;
 
 use crate::config::{self, Problems};
 use crate::output;
+use crate::server::certificate;
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Verb {
     /// Say everything that is wrong with a file
     #[command(
-        after_help = "Ends with 0 when the file is good, with 1 when it is not; nothing is started or changed.\n\n\
+        after_help = "Ends with 0 when the file is good, with 1 when it is not; nothing is started or changed. Certificates of [tls] \
+                      are read, as no server starts without them; programs and other files that are not there are warnings.\n\n\
                       Example:\n  newsreel config check /etc/newsreel.toml"
     )]
     Check {
@@ -55,16 +58,23 @@ pub(crate) enum Verb {
 pub(crate) fn run(verb: &Verb) -> Result<()> {
     match verb {
         Verb::Check { file, json } => {
-            let checked = config::load(Some(file));
+            let checked = config::load(Some(file)).and_then(|config| {
+                // Without it no server starts.
+                certificate(&RealDisk, &config)?;
+                Ok(config)
+            });
+            let missing = checked
+                .as_ref()
+                .map_or_else(|_| Vec::new(), config::missing);
             if *json {
-                output::json(&found(file, &checked))?;
+                output::json(&found(file, &checked, &missing))?;
             }
             checked?;
             if *json {
-                Ok(())
-            } else {
-                output::text(&format!("{}: good\n", file.display()))
+                return Ok(());
             }
+            missing.iter().for_each(|line| output::warning(line));
+            output::text(&format!("{}: good\n", file.display()))
         }
         Verb::Show { config, json } => {
             let config = config::load(config.as_deref())?;
@@ -87,7 +97,11 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
 }
 
 /// What a check found, for programs.
-fn found(file: &std::path::Path, checked: &Result<config::Config>) -> serde_json::Value {
+fn found(
+    file: &std::path::Path,
+    checked: &Result<config::Config>,
+    missing: &[String],
+) -> serde_json::Value {
     let problems: Vec<_> = match checked {
         Ok(_) => Vec::new(),
         Err(error) => match error.downcast_ref::<Problems>() {
@@ -99,5 +113,5 @@ fn found(file: &std::path::Path, checked: &Result<config::Config>) -> serde_json
             None => vec![json!({"line": 0, "column": 0, "what": output::chain(error), "right": ""})],
         },
     };
-    json!({"file": file, "problems": problems})
+    json!({"file": file, "problems": problems, "warnings": missing})
 }

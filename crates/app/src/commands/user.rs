@@ -144,5 +144,11 @@ fn password() -> Result<String> {
     input
         .read_line(&mut line)
         .context("cannot read the password")?;
-    Ok(line.trim_end_matches(['\r', '\n']).to_owned())
+    let password = line.trim_end_matches(['\r', '\n']);
+    if password.is_empty() {
+        bail!(
+            "there is no password: it is the first line of the standard input, as in `newsreel user add ada < password.txt`"
+        );
+    }
+    Ok(password.to_owned())
 }

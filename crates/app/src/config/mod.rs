@@ -10,6 +10,7 @@ mod explain;
 mod fixed;
 mod limits;
 mod live;
+mod named;
 mod own;
 mod problem;
 mod read;
@@ -41,6 +42,7 @@ use self::across::Derived;
 pub(crate) use self::across::resized;
 pub(crate) use self::explain::{explain, shown};
 pub(crate) use self::live::is_live;
+pub(crate) use self::named::missing;
 pub(crate) use self::own::{Clients, LogFormat, LoggingConfig, ServerConfig};
 use self::problem::Problem;
 pub(crate) use self::problem::Problems;
@@ -338,6 +340,13 @@ pub(crate) fn load(file: Option<&Path>) -> Result<Config> {
 pub(crate) fn load_again(file: &Path) -> Result<Config> {
     let octets = newsreel_host::read_whole(&newsreel_host::RealDisk, file, FILE_OCTETS_MAX)
         .with_context(|| format!("the configuration file {}", file.display()))?;
+    if octets.is_empty() {
+        anyhow::bail!(
+            "the configuration file {} is empty, as while it is being written: say SIGHUP again when it is whole (a comment is \
+             enough where only defaults are wanted)",
+            file.display()
+        );
+    }
     settled(from_octets(octets, file)?, file)
 }
 

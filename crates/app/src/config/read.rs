@@ -19,6 +19,9 @@ const ANY_ADDRESS: &str = "127.0.0.1:0";
 /// How names begin in the place of those that could not be read.
 const STAND_IN: &str = "unread-";
 
+/// Keys that people write for others, far from them in letters.
+const OTHERWISE: &[(&str, &str)] = &[("moderation.program", "sendmail")];
+
 /// Whether a name is none that somebody wrote.
 pub(super) fn is_stand_in(name: &str) -> bool {
     name.strip_prefix(STAND_IN)
@@ -184,11 +187,16 @@ impl Reader<'_> {
     fn unknown(&mut self, span: &Range<usize>, word: &str, path: &str, said: &str) {
         let section = path.rsplit_once('.').map_or("", |(section, _)| section);
         let known = schema::names_below(section);
-        let elsewhere = schema::keys().iter().find(|key| key.name() == word);
-        let meant = schema::nearest(word, &known).map(|near| joined(section, near));
+        // What several sections have is meant for none of them more than for another.
+        let mut same = schema::keys().iter().filter(|key| key.name() == word);
+        let elsewhere = same.next().filter(|_| same.next().is_none());
+        let usual = OTHERWISE.iter().find(|(wrong, _)| *wrong == path);
+        let nearest = usual.map(|(_, right)| *right);
+        let nearest = nearest.or_else(|| schema::nearest(word, &known));
+        let meant = nearest.map(|near| joined(section, near));
         let meant = meant.or_else(|| elsewhere.map(|key| key.path.clone()));
         self.read.unsound.extend(meant);
-        let right = match (schema::nearest(word, &known), elsewhere) {
+        let right = match (nearest, elsewhere) {
             (Some(near), _) => format!("did you mean `{near}`?"),
             (None, Some(key)) => format!("it belongs into [{}]", key.section()),
             (None, None) => format!("known here: {}", known.join(", ")),

@@ -193,6 +193,11 @@ pub(crate) enum Request {
         /// What.
         asked: CacheRequest,
     },
+    /// Networks that are refused since their logins failed.
+    AccessBans {
+        /// An address or network of which no failed login is to count any more.
+        lift: Option<String>,
+    },
     /// The clock jumped and is right.
     ClockConfirm,
     /// Read the configuration again.
@@ -331,6 +336,8 @@ pub(crate) trait Running: Send + Sync + fmt::Debug {
     ) -> Result<Value, String>;
     /// How the pulls of the configuration stand.
     fn pulls(&self) -> Value;
+    /// Networks that are refused; those of one are let in again first.
+    fn bans(&self, lift: Option<&str>) -> Result<Value, String>;
     /// Begins to stop.
     fn stop(&self);
 }
@@ -399,6 +406,7 @@ pub(crate) fn answer(
         Request::Expire { dry_run } => expire(engine, dry_run, progress),
         Request::Check => check(engine, progress),
         Request::Cache { .. } => no_cache(),
+        Request::AccessBans { lift } => running(server)?.bans(lift.as_deref()),
         Request::ClockConfirm => confirm_clock(engine),
         Request::Reload => running(server)?.reload(),
         Request::Stop => stop(running(server)?),

@@ -260,6 +260,10 @@ mod tests {
             Value::Null
         }
 
+        fn bans(&self, _: Option<&str>) -> Result<Value, String> {
+            Ok(Value::Null)
+        }
+
         fn stop(&self) {}
     }
 

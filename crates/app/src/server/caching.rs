@@ -224,6 +224,9 @@ impl Answers for Arc<Caching> {
         match request {
             Request::Status => Ok(self.facts()),
             Request::Cache { asked } => self.answer_of_cache(asked, progress),
+            Request::AccessBans { lift } => {
+                super::running::bans(&self.settings().gate(), lift.as_deref())
+            }
             Request::Reload => self.reload(),
             Request::Stop => {
                 self.drain.start();

@@ -21,6 +21,8 @@ mod running;
 mod signals;
 mod waiting_posts;
 
+pub(crate) use self::running::certificate;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -260,7 +262,7 @@ fn settings(
     config: Config,
     metrics: &Arc<Metrics>,
 ) -> Result<running::Settings> {
-    let tls = running::certificate(disk.as_ref(), &config)?;
+    let tls = certificate(disk.as_ref(), &config)?;
     let users = Users::new(
         Arc::clone(disk),
         config.server.spool.join(newsreel_users::FILE),

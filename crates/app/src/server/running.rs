@@ -164,7 +164,7 @@ impl Settings {
 const PEM_OCTETS_MAX: usize = 1 << 20;
 
 /// The certificate and its key, as their files are now; none where none is configured.
-pub(super) fn certificate(disk: &dyn Disk, config: &Config) -> Result<Option<Arc<Tls>>> {
+pub(crate) fn certificate(disk: &dyn Disk, config: &Config) -> Result<Option<Arc<Tls>>> {
     if config.tls.certificate.as_os_str().is_empty() {
         return Ok(None);
     }
@@ -212,6 +212,20 @@ pub(super) fn filters(config: &Config) -> Result<Option<Arc<dyn ArticleFilter>>>
     }
     let filters = Filters::start(&config.filter).map_err(anyhow::Error::msg)?;
     Ok(Some(Arc::new(filters)))
+}
+
+/// Networks that are refused since their logins failed; what failed in one of them is forgotten first.
+pub(super) fn bans(gate: &Gate, lift: Option<&str>) -> Result<Value, String> {
+    let lifted = lift.map(|network| gate.lift(network)).transpose()?;
+    if let (Some(network), Some(true)) = (lift, lifted) {
+        tracing::info!(target: "newsreel::server", network, "failed logins are forgotten");
+    }
+    let row = |ban: newsreel_net::access::Ban| {
+        let left_s = ban.left.as_secs();
+        json!({"network": ban.network.to_string(), "failures": ban.failures, "left_s": left_s})
+    };
+    let rows: Vec<Value> = gate.bans().into_iter().map(row).collect();
+    Ok(json!({"bans": rows, "lifted": lifted}))
 }
 
 /// The way in as a configuration has it; what is counted goes on.
@@ -505,6 +519,10 @@ impl Running for Server {
         progress: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<Value, String> {
         super::peers::pull(&self.beside.pulls, wanted, progress)
+    }
+
+    fn bans(&self, lift: Option<&str>) -> Result<Value, String> {
+        bans(&self.settings.gate(), lift)
     }
 
     fn pulls(&self) -> Value {

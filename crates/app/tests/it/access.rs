@@ -1,6 +1,6 @@
 //! `newsreel access explain`: the rules of a configuration, as the server takes them.
 
-use std::io::Write as _;
+use std::io::{BufRead as _, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -342,4 +342,89 @@ fn files_of_htpasswd_know_users() {
     RealDisk.remove(&path("groups")).unwrap();
     let told = ask("apr", right);
     assert!(told.starts_with("error:passwd-file: "), "{told}");
+}
+
+/// Who was refused since somebody behind the same address had guessed could only wait, or start the server anew.
+#[test]
+fn bans_are_listed_and_lifted_beside_the_server() {
+    let rules = "[login]\nfailures_max = 1\n\
+                 [[access]]\nname = \"any\"\nusers = [\"*\"]\nread = \"*\"\n";
+    let spool = Spool::with(&(Spool::changed(&[]) + rules));
+    let server = spool.serve();
+    spool
+        .piped(&["user", "add", "ada"], "correct-horse\n")
+        .unwrap();
+    assert_eq!(spool.text(&["access", "bans"]), "nobody is refused\n");
+    let lift = |whom| spool.error(&["access", "bans", "--lift", whom]);
+    let nothing = lift("192.0.2.1");
+    assert!(
+        nothing.contains("no login of 192.0.2.1 has failed"),
+        "{nothing}"
+    );
+    let nobody = lift("a.example");
+    assert!(nobody.contains("no address and no network"), "{nobody}");
+    let mut client = NewsClient::connect(server.address);
+    assert!(client.ask("AUTHINFO USER ada").starts_with("381"));
+    assert!(client.ask("AUTHINFO PASS wrong").starts_with("481"));
+    let listed = spool.json(&["access", "bans"]);
+    assert_eq!(listed["bans"][0]["network"], "127.0.0.1/32", "{listed}");
+    assert_eq!(listed["bans"][0]["failures"], 1);
+    let said = spool.text(&["access", "bans"]);
+    assert!(
+        said.starts_with("NETWORK") && said.contains("127.0.0.1/32"),
+        "{said}"
+    );
+    let refused = || {
+        let stream = std::net::TcpStream::connect(server.address).unwrap();
+        let mut line = String::new();
+        std::io::BufReader::new(stream)
+            .read_line(&mut line)
+            .unwrap();
+        line
+    };
+    assert!(refused().starts_with("400 Too many failed logins"));
+    let lifted = spool.text(&["access", "bans", "--lift", "127.0.0.1"]);
+    assert!(lifted.contains("failed logins are forgotten"), "{lifted}");
+    let mut client = NewsClient::connect(server.address);
+    assert!(client.ask("AUTHINFO USER ada").starts_with("381"));
+    assert!(client.ask("AUTHINFO PASS correct-horse").starts_with("281"));
+    server.stop();
+    let none = spool.error(&["access", "bans"]);
+    assert!(
+        none.contains("no server is running on this spool"),
+        "{none}"
+    );
+}
+
+/// Users of a program were unknown, so that nobody could see what they may do.
+#[test]
+fn users_of_a_program_are_explained_as_they_are_said() {
+    let rules = "[login]\nprogram = \"/bin/false\"\n\
+                 [[access]]\nname = \"staff\"\nusers = [\"@staff\"]\nread = \"*\"\n\
+                 [[access]]\nname = \"any\"\nusers = [\"*\"]\nread = \"misc.*\"\n";
+    let spool = Spool::with(&(Spool::changed(&[]) + rules));
+    let rule = |words: &[&str]| {
+        let said = spool.json(&[&["access", "explain", "192.0.2.1", "eve"], words].concat());
+        said["rule"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(rule(&[]), "any");
+    assert_eq!(rule(&["--group", "staff"]), "staff");
+    spool.configure(&(Spool::changed(&[]) + &rules.replace("/bin/false", "")));
+    let words = ["access", "explain", "192.0.2.1", "eve", "--group", "staff"];
+    let why = spool.error(&words);
+    assert!(
+        why.contains("--group is for users of login.program"),
+        "{why}"
+    );
+}
+
+#[test]
+fn a_user_without_a_password_is_told_what_is_missing() {
+    let spool = Spool::new();
+    spool.serve().stop();
+    let why = spool.piped(&["user", "add", "ada"], "").unwrap_err();
+    assert!(
+        why.contains("there is no password: it is the first line"),
+        "{why}"
+    );
 }

@@ -234,6 +234,68 @@ fn a_good_configuration_is_shown_and_explained() {
     );
 }
 
+/// A certificate that is not there was good, until the server did not start.
+#[test]
+fn files_and_programs_that_are_not_there_are_told() {
+    let spool = Spool::new();
+    let file = spool.config().display().to_string();
+    let tls = "\n[tls]\ncertificate = \"cert.pem\"\nkey = \"key.pem\"\n";
+    let programs = "\n[login]\nprogram = \"/no/such/login x\"\n[moderation]\nmoderators = [\"*:a@b.example\"]\n\
+                    sendmail = \"/etc/passwd\"\n[[filter]]\nname = \"f\"\nprogram = \"/bin/cat\"\n";
+    spool.configure(&(Spool::changed(&[]) + tls));
+    let error = run(&["config", "check", &file]).unwrap_err();
+    assert!(error.contains("cert.pem"), "{error}");
+    spool.certify("a.example");
+    assert!(run(&["config", "check", &file]).unwrap().contains("good"));
+    spool.configure(&(Spool::changed(&[]) + tls + programs));
+    let output = newsreel()
+        .args(["config", "check", &file])
+        .output()
+        .unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success());
+    for expected in [
+        "login.program: there is no program /no/such/login that can be run",
+        "moderation.sendmail: there is no program /etc/passwd that can be run",
+    ] {
+        assert!(told.contains(expected), "{told}");
+    }
+    assert!(!told.contains("/bin/cat"), "{told}");
+    let found = newsreel()
+        .args(["config", "check", &file, "--json"])
+        .output()
+        .unwrap();
+    let found: serde_json::Value = serde_json::from_slice(&found.stdout).unwrap();
+    assert_eq!(found["problems"].as_array().unwrap().len(), 0);
+    assert_eq!(found["warnings"].as_array().unwrap().len(), 2, "{found}");
+}
+
+#[test]
+fn a_key_of_another_section_is_meant_only_where_no_other_has_it() {
+    let spool = Spool::new();
+    let file = spool.config().display().to_string();
+    for (text, expected) in [
+        (
+            "[moderation]\nprogram = \"/x\"\n",
+            "did you mean `sendmail`?",
+        ),
+        ("[listen]\nban_s = 5\n", "it belongs into [login]"),
+        ("[server]\nprogram = \"/x\"\n", "known here: "),
+    ] {
+        spool.configure(text);
+        let error = run(&["config", "check", &file]).unwrap_err();
+        assert!(error.contains(expected), "{text}: {error}");
+    }
+}
+
+#[test]
+fn no_group_is_called_example() {
+    let spool = Spool::new();
+    let why = spool.error(&["group", "add", "misc.test", "example.x"]);
+    assert!(why.contains("no group can be called example.x"), "{why}");
+    assert!(!spool.path().exists(), "nothing was made");
+}
+
 #[test]
 fn a_key_that_stands_twice_and_a_list_of_wrong_entries_are_told_once() {
     let spool = Spool::new();

@@ -73,6 +73,45 @@ fn an_article_from_a_file_is_read_back_as_it_was() {
     assert!(none.contains("no server is running on the spool"), "{none}");
 }
 
+/// Who may post only as a user could not post from a file.
+#[test]
+fn an_article_is_posted_as_a_user() {
+    let rules = "\n[tls]\ncertificate = \"cert.pem\"\nkey = \"key.pem\"\n\
+                 [[access]]\nname = \"users\"\nusers = [\"*\"]\nread = \"*\"\npost = \"*\"\n";
+    let spool = Spool::with(&(Spool::changed(&[]) + rules));
+    spool.certify("localhost");
+    let server = spool.serve();
+    spool.text(&["group", "add", "misc.test"]);
+    let added = spool.piped(&["user", "add", "ada"], "correct-horse\n");
+    added.unwrap();
+    let file = |name: &str, text: &str| {
+        let path = spool.folder().join(name);
+        newsreel_host::replace_file(&RealDisk, &path, text.as_bytes()).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let article = file("article.txt", ARTICLE);
+    let password = file("password.txt", "correct-horse\n");
+    let wrong = file("wrong.txt", "wrong-horse\n");
+    let as_ada = ["--user", "ada", "--password-file"];
+    let nobody = spool.error(&["post", &article]);
+    assert!(nobody.contains("201 Reading, no posting"), "{nobody}");
+    let mut words = vec!["post", article.as_str()];
+    words.extend(as_ada);
+    let told = spool.error(&[&words[..], &[wrong.as_str()]].concat());
+    assert!(told.contains("481"), "{told}");
+    words.push(&password);
+    let told = spool.text(&words);
+    assert!(told.contains("240 Article received <"), "{told}");
+    let port = server.address.port();
+    let (by_name, authority) = (format!("localhost:{port}"), spool.folder().join("cert.pem"));
+    let over_tls = ["--server", &by_name, "--tls", "starttls", "--authority"];
+    words.extend(over_tls);
+    words.push(authority.to_str().unwrap());
+    let told = spool.text(&words);
+    assert!(told.contains("240 Article received <"), "{told}");
+    server.stop();
+}
+
 #[test]
 #[expect(
     clippy::disallowed_methods,

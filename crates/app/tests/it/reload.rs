@@ -1275,6 +1275,21 @@ fn a_file_that_cannot_be_used_changes_nothing_and_is_told_with_its_lines() {
     world.server.stop();
 }
 
+/// A file that an editor had just emptied to write it anew was taken for one that wants all the defaults.
+#[test]
+fn an_empty_file_is_not_taken_for_one_of_defaults() {
+    let world = World::start(&[]);
+    let told = world.reload("");
+    assert!(told.contains("the configuration cannot be used"), "{told}");
+    assert!(
+        told.contains("is empty, as while it is being written"),
+        "{told}"
+    );
+    let told = world.reload(&configuration(&[]));
+    assert!(told.contains("configuration read again"), "{told}");
+    world.server.stop();
+}
+
 /// What a stranger hears in place of a greeting; a network of the test's own has the address that is not loopback.
 #[test]
 fn strangers_are_refused_until_a_reload_lets_them_in() {

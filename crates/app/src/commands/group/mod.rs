@@ -166,6 +166,11 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
 
 fn add(args: &AddArgs) -> Result<()> {
     active::status(args.status.as_bytes()).map_err(anyhow::Error::msg)?;
+    if let Some(name) = args.names.iter().find(|name| active::is_example(name)) {
+        bail!(
+            "no group can be called {name}: RFC 5536 keeps `example` for examples, and nothing could be posted to it"
+        );
+    }
     let group = |name: &String| ListedGroup {
         name: name.clone(),
         status: args.status.clone(),

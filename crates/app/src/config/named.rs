@@ -1,0 +1,82 @@
+//! Files and programs that a configuration names, which may not be there: what `newsreel config check` says of them.
+//!
+//! A start is refused where TLS cannot be spoken; all else is tried again when it is needed, and is a warning.
+
+use std::path::{Path, PathBuf};
+
+use newsreel_feed::FeedKind;
+use newsreel_host::process::is_program;
+use newsreel_host::{RealDisk, read_whole};
+
+use super::Config;
+
+/// As much of a file is read to see that it can be.
+const FILE_OCTETS_MAX: usize = 1 << 20;
+
+/// What is wrong with files and programs that are named, without which a server starts all the same.
+pub(crate) fn missing(config: &Config) -> Vec<String> {
+    let mut programs = vec![("login.program".to_owned(), config.login.program.as_str())];
+    for (at, filter) in config.filter.iter().enumerate() {
+        programs.push((format!("filter[{at}].program"), &filter.program));
+    }
+    for (at, peer) in config.peer.iter().enumerate() {
+        let of_kind = |kind| peer.feed.iter().filter(move |feed| feed.kind == kind);
+        for feed in of_kind(FeedKind::Program) {
+            programs.push((format!("peer[{at}].feed.program"), &feed.program));
+        }
+    }
+    // Without moderators and messages to tell of nobody gets mail.
+    let mails = !config.moderation.moderators.is_empty() && config.moderation.smtp.is_empty();
+    if mails {
+        let program = config.moderation.sendmail.as_str();
+        programs.push(("moderation.sendmail".to_owned(), program));
+    }
+    let mut missing: Vec<String> = programs
+        .iter()
+        .filter_map(|(key, command)| program(key, command))
+        .collect();
+    missing.extend(files(config));
+    missing
+}
+
+/// What is wrong with a program, by the words it is started with.
+fn program(key: &str, command: &str) -> Option<String> {
+    let word = command.split_ascii_whitespace().next()?;
+    let is_there = match word.contains('/') {
+        true => is_program(Path::new(word)),
+        false => std::env::var_os("PATH").is_some_and(|path| {
+            let mut folders = std::env::split_paths(&path);
+            folders.any(|folder| is_program(&folder.join(word)))
+        }),
+    };
+    (!is_there).then(|| format!("{key}: there is no program {word} that can be run"))
+}
+
+/// What is wrong with files that are read when a server elsewhere is spoken to.
+fn files(config: &Config) -> Vec<String> {
+    let mut upstreams = config.upstream.clone();
+    let own: Vec<PathBuf> = config
+        .peer
+        .iter()
+        .flat_map(|peer| {
+            let remote = [
+                &peer.authority,
+                &peer.certificate,
+                &peer.key,
+                &peer.password_file,
+            ];
+            remote.map(Clone::clone)
+        })
+        .chain(
+            upstreams
+                .iter_mut()
+                .flat_map(|upstream| upstream.paths_mut().map(|path| path.clone())),
+        )
+        .collect();
+    let named = own.iter().filter(|path| !path.as_os_str().is_empty());
+    let unread = named.filter_map(|path| {
+        let read = read_whole(&RealDisk, path, FILE_OCTETS_MAX);
+        read.err().map(|error| error.to_string())
+    });
+    unread.collect()
+}

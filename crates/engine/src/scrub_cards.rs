@@ -197,7 +197,11 @@ impl<'a> LostCards<'a> {
         };
         let mut walk = history.tokens_in(id, stretch.clone())?;
         while walk.step(history, |led| {
-            if !led.is_withdrawn {
+            // An older bucket leads where a newer one says that it was withdrawn.
+            let entry = history.lookup(&led.hash);
+            if !led.is_withdrawn
+                && entry.map_or(true, |it| it.is_some_and(|it| it.leads_to(&led.token)))
+            {
                 keep(&led.token);
             }
         })? {}

@@ -83,7 +83,7 @@ impl Sequencer {
             Request::AddGroups(groups) => self.add_groups(&groups),
             Request::SetGroups(changes) => self.set_groups(&changes),
             Request::RemoveGroup { name } => self.remove_group(&name),
-            Request::ChangeGroups(changes) => self.change_groups(&changes),
+            Request::ChangeGroups(heeding) => self.do_what_is_asked(&heeding),
             Request::Write(write) => {
                 self.open.writes.push(write);
                 Ok(())
@@ -395,7 +395,9 @@ impl Sequencer {
         if !due || !matches!(checkpoints.stage, Stage::Idle) || self.broken.is_some() {
             return;
         }
-        if !self.open.frame.is_empty() && !self.fits(self.shared.pending.octets() + STATE_OCTETS) {
+        let about_groups = self.shared.heeded.octets() + self.shared.waiting.octets();
+        let told = self.shared.pending.octets() + about_groups + STATE_OCTETS;
+        if !self.open.frame.is_empty() && !self.fits(told) {
             // The next frame has room.
             return;
         }
@@ -440,6 +442,8 @@ impl Sequencer {
         };
         state.encode(self.record(kind::STATE));
         self.write_pending();
+        self.write_heeded();
+        self.write_waiting();
     }
 
     /// Sends a frozen checkpoint to its thread once its state record is durable.

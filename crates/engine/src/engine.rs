@@ -26,7 +26,10 @@ use crate::accept::Accept;
 use crate::checkpoint;
 use crate::commit::{self, Committer};
 use crate::config::{EngineConfig, SequencerConfig};
+use crate::control::heeded::Heeded;
+use crate::control::lines::Lines;
 use crate::control::pending::{Limits, Pending};
+use crate::control::waiting::Waiting;
 use crate::counters::Counters;
 use crate::error::Error;
 use crate::expire::background::{self, Expiry};
@@ -177,14 +180,8 @@ impl Engine {
         clock: Arc<dyn Clock>,
         opened: Opened,
     ) -> Result<(Self, Parts), Error> {
-        let Opened {
-            spool,
-            views,
-            applier,
-            store,
-            journal,
-            ..
-        } = opened;
+        let (spool, views, journal) = (opened.spool, opened.views, opened.journal);
+        let (applier, store) = (opened.applier, opened.store);
         let committed = opened.recovered.next.0.saturating_sub(1);
         let scrubs = ScrubState::load(disk.as_ref(), &config.spool);
         let shared = Arc::new(Shared {
@@ -213,6 +210,9 @@ impl Engine {
             filter: RwLock::default(),
             posts: Posts::new(&config.moderation, clock.as_ref(), &opened.hash_key)?,
             pending: Pending::new(&opened.pending, clock.as_ref(), &Limits::of(&config)),
+            waiting: Waiting::new(&opened.about_groups.1, &Limits::of(&config).of_messages()),
+            lines: Lines::default(),
+            heeded: Heeded::new(opened.about_groups.0, &config),
             changes: Mutex::default(),
             queue: queue(&config.sequencer),
             journal,

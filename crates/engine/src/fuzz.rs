@@ -10,9 +10,10 @@ use newsreel_wire::article::Headers;
 use crate::control::{groups, keyring, nocem, signed};
 
 use crate::record::{
-    ArticleRecord, CopyRecord, FeedRecord, GroupRecord, GroupRemovedRecord, LeftRecord,
-    MovedRecord, PendingRecord, RepackedRecord, ReservedRecord, StateRecord, WithdrawnRecord,
-    decode_expires, decode_jump, decode_spool_made, decode_time, kind,
+    ArticleRecord, CopyRecord, FeedRecord, GroupRecord, GroupRemovedRecord, HeededRecord,
+    LeftRecord, MovedRecord, PendingRecord, RepackedRecord, ReservedRecord, StateRecord,
+    WaitingRecord, WithdrawnRecord, decode_expires, decode_jump, decode_spool_made, decode_time,
+    kind,
 };
 
 /// Decodes `octets` as the payload of a record of this kind; says whether it took them.
@@ -73,8 +74,27 @@ pub fn decode_record(record_kind: u8, octets: &[u8]) -> bool {
             pending.encode(&mut again);
             octets.starts_with(&again)
         }),
+        kind::WAITING | kind::HEEDED => decode_about_groups(record_kind, octets),
         _ => false,
     }
+}
+
+/// The same of a record about messages about groups.
+fn decode_about_groups(record_kind: u8, octets: &[u8]) -> bool {
+    let (at, mut again) = (Sequence(1), Vec::new());
+    if record_kind == kind::WAITING {
+        return WaitingRecord::decode(at, octets).is_ok_and(|waiting| {
+            waiting.encode(&mut again);
+            // Flags that this newsreel does not know are passed over.
+            let front = again.split_last().map(|(_, front)| front);
+            front.is_some_and(|front| octets.starts_with(front))
+        });
+    }
+    HeededRecord::decode(at, octets).is_ok_and(|heeded| {
+        heeded.encode(&mut again);
+        // Flags that this newsreel does not know are passed over, and any octet but 0 means the same.
+        HeededRecord::decode(at, &again).is_ok_and(|read| read == heeded)
+    })
 }
 
 /// Takes `octets` for the file that makes a directory a spool; says whether they are one.

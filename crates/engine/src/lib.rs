@@ -80,7 +80,10 @@ pub use config::{
 };
 pub use control::config::{Cancels, ControlConfig};
 pub use control::groups::{CHECKGROUPS_LINES_MAX, GroupAsked};
-pub use control::heed::{AskedByRule, CONTROL_LOOKED_AT_MAX, ControlReport};
+pub use control::heed::{ASKS_LISTED_MAX, AskedByRule, ControlReport};
+pub use control::heeded::{
+    HEEDED_LISTS_MAX, HEEDED_LISTS_OF_ONE_MAX, HEEDED_OCTETS_MAX, HEEDED_RECORD_OCTETS_MAX,
+};
 pub use control::keyring::{Imported, KEYRING_FILE, KEYRING_OCTETS_MAX, Keyring};
 pub use control::pending::PENDING_KEYS_MAX;
 pub use control::signed::SIGNED_FIELDS_MAX;

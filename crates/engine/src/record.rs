@@ -6,7 +6,9 @@
 //! its input as hostile: a damaged record is an error that says where, never a panic.
 //! The byte layout is in `docs/formats/log-records.md`.
 
+mod heeded;
 mod moves;
+mod waiting;
 
 use newsreel_service::cancel_lock::{LockPrint, LockPrints};
 use newsreel_wire::article::Content;
@@ -17,7 +19,9 @@ use smallvec::SmallVec;
 
 use crate::control::pending::Holder;
 use crate::error::Error;
+pub(crate) use heeded::{HeededRecord, Said};
 pub(crate) use moves::{CopyRecord, MovedRecord, RepackedRecord};
+pub(crate) use waiting::WaitingRecord;
 
 /// The kind octet of each record.  A number, once given, keeps its meaning for ever.
 pub(crate) mod kind {
@@ -59,6 +63,10 @@ pub(crate) mod kind {
     pub(crate) const MOVED: u8 = 18;
     /// A pack of the overview was written anew, with the new tokens of articles that were moved.
     pub(crate) const REPACKED: u8 = 19;
+    /// A message about groups was heeded.
+    pub(crate) const HEEDED: u8 = 20;
+    /// A message about groups waits for approval.
+    pub(crate) const WAITING: u8 = 21;
 }
 
 /// Where the article or the copy lies of which a record tells, if it tells of one.
@@ -610,6 +618,12 @@ impl<'a> Cursor<'a> {
         std::str::from_utf8(bytes).map_err(|_| self.damaged("a text in it is no UTF-8"))
     }
 
+    /// Texts, with their count in front.
+    fn texts(&mut self) -> Result<Vec<String>, Error> {
+        let count = self.u16()?;
+        (0..count).map(|_| Ok(self.text()?.to_owned())).collect()
+    }
+
     fn rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.rest)
     }
@@ -663,6 +677,8 @@ mod tests {
             let _ = CopyRecord::decode(Sequence(1), &bytes);
             let _ = MovedRecord::decode(Sequence(1), &bytes);
             let _ = RepackedRecord::decode(Sequence(1), &bytes);
+            let _ = HeededRecord::decode(Sequence(1), &bytes);
+            let _ = WaitingRecord::decode(Sequence(1), &bytes);
         }
     }
 

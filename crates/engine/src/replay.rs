@@ -12,10 +12,11 @@ use newsreel_store::methods::end_of;
 use newsreel_store::{Left, Marks, STARTS_MAX};
 use newsreel_wire::{BufferId, Position, Sequence, Token};
 
+use crate::control::heeded;
 use crate::error::Error;
 use crate::record::{
-    ArticleRecord, CopyRecord, MovedRecord, PendingRecord, ReservedRecord, StateRecord,
-    WithdrawnRecord, decode_spool_made, kind,
+    ArticleRecord, CopyRecord, HeededRecord, MovedRecord, PendingRecord, ReservedRecord,
+    StateRecord, WaitingRecord, WithdrawnRecord, decode_spool_made, kind,
 };
 use crate::recover::whole_log;
 
@@ -29,6 +30,10 @@ pub(crate) struct Replay {
     pub(crate) withdrawn: Vec<Token>,
     /// Cancels that came before their targets.
     pub(crate) pending: Vec<PendingRecord>,
+    /// Messages about groups that were heeded.
+    pub(crate) heeded: heeded::Table,
+    /// Such that wait for approval.
+    pub(crate) waiting: Vec<WaitingRecord>,
     pub(crate) is_volatile: bool,
     pub(crate) stopped: bool,
     /// Frames of the log that are good.
@@ -77,6 +82,8 @@ impl Replay {
                 let withdrawn = WithdrawnRecord::decode(sequence, payload)?;
                 self.withdrawn.push(withdrawn.token);
             }
+            kind::HEEDED => self.heeded.note(HeededRecord::decode(sequence, payload)?),
+            kind::WAITING => self.waiting.push(WaitingRecord::decode(sequence, payload)?),
             kind::CANCEL_PENDING => self.pending.push(PendingRecord::decode(sequence, payload)?),
             _ => {}
         }
@@ -117,6 +124,9 @@ impl Replay {
         for marks in whole.marks() {
             self.raise(marks.buffer, marks.end, marks.reserved);
         }
+        // All that the part behind the checkpoint told is in there, too.
+        self.heeded = whole.heeded;
+        self.waiting = whole.waiting;
         Ok(())
     }
 

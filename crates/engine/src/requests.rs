@@ -9,7 +9,7 @@ use newsreel_store::{BatchWrite, Enlargement, NewBuffer};
 use newsreel_wire::{ArticleNumber, BufferId, Token};
 use smallvec::SmallVec;
 
-use crate::control::groups::Changes;
+use crate::control::heed::Heeding;
 use crate::error::Error;
 use crate::moving::sequencing::{Copies, Moving};
 use crate::record::{LeftRecord, PendingRecord, WithdrawnRecord};
@@ -63,7 +63,7 @@ pub(crate) enum Request {
     /// Remove a group.
     RemoveGroup { name: String },
     /// Do what a control message asks for.
-    ChangeGroups(Changes),
+    ChangeGroups(Box<Heeding>),
     /// Offer these articles no more.
     Withdraw {
         articles: Vec<WithdrawnRecord>,

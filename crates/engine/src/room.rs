@@ -130,7 +130,11 @@ impl Sequencer {
     fn log_octets_kept(&self) -> u64 {
         let record = self.shared.policy.load().articles.record_octets_max();
         let waiting = self.shared.pending.room(&self.shared.waiting_limits());
-        2 * (self.frame_octets_full as u64 + record) + waiting + CONTROL_OCTETS
+        let about_groups = self.shared.heeded.octets() + self.shared.waiting.octets();
+        2 * (self.frame_octets_full as u64 + record)
+            + waiting
+            + about_groups as u64
+            + CONTROL_OCTETS
     }
 
     /// What disk or memory lacks for the next checkpoint.

@@ -438,7 +438,7 @@ impl Sequencer {
         self.next = sequence.next();
         match candidate.asked.as_deref() {
             Some(Asked::Cancel(cancel)) => self.take_out(cancel),
-            Some(Asked::Groups(changes)) => self.heed(changes),
+            Some(Asked::Groups(it)) => self.heed(it, (sequence, candidate.hash), batch.holder()),
             asked => debug_assert!(asked.is_none(), "a signature was not looked at"),
         }
         Step::Filed(sequence)

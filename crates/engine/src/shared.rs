@@ -18,9 +18,12 @@ use tokio::sync::Semaphore;
 use crate::accept::{Accept, CandidateBatch};
 use crate::config::{ArticlesConfig, EngineConfig};
 use crate::control::config::ControlConfig;
+use crate::control::heeded::Heeded;
+use crate::control::lines::Lines;
 use crate::control::nocem::Issuers;
 use crate::control::pending::Pending;
 use crate::control::rules::Rules as ControlRules;
+use crate::control::waiting::Waiting;
 use crate::counters::Counters;
 use crate::error::Error;
 use crate::expire::background::Expiry;
@@ -86,6 +89,12 @@ pub(crate) struct Shared {
     pub(crate) posts: Posts,
     /// Cancels that came before their targets.
     pub(crate) pending: Pending,
+    /// Messages about groups that were heeded.
+    pub(crate) heeded: Heeded,
+    /// Such that wait for approval.
+    pub(crate) waiting: Waiting,
+    /// What the log says of control messages.
+    pub(crate) lines: Lines,
     /// When groups changed last, as far as somebody asked.
     pub(crate) changes: Mutex<LastChanges>,
     /// Room in front of the sequencer, KiB.

@@ -9,6 +9,7 @@ pub mod clock;
 pub mod disk;
 mod error;
 pub mod folder;
+mod line_limit;
 mod log_writer;
 mod memory;
 pub mod mounts;
@@ -26,6 +27,7 @@ pub use disk::{
 };
 pub use error::{Error, ErrorKind, Op, Result};
 pub use folder::Folder;
+pub use line_limit::LineLimit;
 pub use log_writer::{LOG_LINES_MAX, LogWriter};
 pub use memory::{machine_octets, take_small_pages};
 pub use random::random_bytes;

@@ -163,7 +163,7 @@ impl Listeners {
             keepalive,
         } = self;
         let mut watch = drain.watch();
-        let lines = LineLimit::default();
+        let (lines, shut_lines) = (LineLimit::default(), LineLimit::default());
         let mut connections = JoinSet::new();
         let mut shut = Shut::default();
         let mut first = 0;
@@ -197,7 +197,7 @@ impl Listeners {
                         Ok((stream, admission)) => {
                             connections.spawn(serve(stream, admission));
                         }
-                        Err(Refusal::Flood) => shut_out(peer, &mut shut, &sockets),
+                        Err(Refusal::Flood) => shut_out(peer, &mut shut, &sockets, &shut_lines),
                         Err(_) => {}
                     }
                     yield_now().await;
@@ -239,11 +239,13 @@ async fn pause_after(error: &io::Error) {
 }
 
 /// Shuts out who floods.
-fn shut_out(peer: SocketAddr, shut: &mut Shut, sockets: &[(TcpListener, bool)]) {
+fn shut_out(peer: SocketAddr, shut: &mut Shut, sockets: &[(TcpListener, bool)], lines: &LineLimit) {
     let network = network_of(peer.ip());
     if shut.add(network, Instant::now()) {
-        tracing::warn!(target: "newsreel::net", %network, for_s = SHUT_FOR.as_secs(),
-            "floods with connections: shut out");
+        if let Some(more) = lines.admit() {
+            tracing::warn!(target: "newsreel::net", %network, for_s = SHUT_FOR.as_secs(), more,
+                "floods with connections: shut out");
+        }
         apply(shut, sockets);
     }
 }

@@ -151,9 +151,28 @@ fn of_control_messages() -> Vec<Fixed> {
             "no hierarchy has a tenth of it; those behind are not looked at",
         ),
         row(
-            "Articles of a group of control messages that are looked at",
-            format!("{} articles", newsreel_engine::CONTROL_LOOKED_AT_MAX),
-            "the newest, by `control list` and for the serial number of a checkgroups; where there are more, the log says so and a checkgroups waits",
+            "What is remembered of control messages that were heeded",
+            octets(newsreel_engine::HEEDED_OCTETS_MAX),
+            "at most a sixteenth of `log.segment_octets`; some 6,000 groups, beside lists; it is told to the log again at each checkpoint, and beyond it what was heeded first is forgotten",
+        ),
+        row(
+            "Lists of groups (checkgroups) that are remembered of them",
+            format!(
+                "{} lists, {} of one sender",
+                newsreel_engine::HEEDED_LISTS_MAX,
+                newsreel_engine::HEEDED_LISTS_OF_ONE_MAX
+            ),
+            "one for each sender and each choice of hierarchies; each message is held against them",
+        ),
+        row(
+            "What is remembered of one list of groups",
+            octets(newsreel_engine::HEEDED_RECORD_OCTETS_MAX as u64),
+            "its hierarchies and its sender; one that names more waits for approval",
+        ),
+        row(
+            "What `control list` names of a message that waits",
+            format!("{} changes", newsreel_engine::ASKS_LISTED_MAX),
+            "the rest is counted, so that no flood fills memory; `control show` says all",
         ),
         row(
             "Mails about control messages in an hour",

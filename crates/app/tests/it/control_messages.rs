@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use newsreel_host::{RealDisk, read_whole, replace_file};
+use newsreel_host::{Clock, RealClock, RealDisk, read_whole, replace_file};
 use newsreel_wire::nntp::framing::wire_to_lf;
 use serde_json::json;
 
@@ -119,6 +119,37 @@ fn what_messages_ask_for_is_listed_shown_and_approved() {
     assert_eq!(
         spool.text(&["control", "list"]),
         "no message about groups asks for anything\n"
+    );
+}
+
+/// Each control message was a line of the log, so that strangers wrote 72,000 of them in a second.
+#[test]
+fn a_flood_of_control_messages_is_a_line_a_second() {
+    let spool = Spool::new();
+    let server = spool.serve();
+    let mut client = NewsClient::connect(server.address);
+    let clock = RealClock::new();
+    let began = clock.monotonic();
+    for n in 0..200 {
+        feed(&mut client, &format!("m{n}"), "newgroup alt..bad", "");
+        feed(
+            &mut client,
+            &format!("w{n}"),
+            &format!("newgroup alt.n{n}"),
+            "",
+        );
+    }
+    server.stop();
+    let seconds = (clock.monotonic() - began).as_secs();
+    for line in ["is malformed", "waits for approval"] {
+        let log = spool.log();
+        let lines = log.lines().filter(|it| it.contains(line)).count() as u64;
+        assert!((1..=seconds + 1).contains(&lines), "{lines} in {seconds} s");
+    }
+    assert_eq!(
+        spool.json(&["control", "list"]).as_array().unwrap().len(),
+        200,
+        "there is no group of control messages"
     );
 }
 

@@ -126,6 +126,10 @@ fn whole_inputs_are_taken() {
         "moved",
         "repacked",
         "repacked-to-nothing",
+        "heeded",
+        "heeded-list",
+        "heeded-approved",
+        "waiting",
     ];
     for name in records {
         let octets = input(&format!("log_record/{name}"));

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use newsreel_service::cancel_lock::{LockPrint, LockPrints, PRINT_OCTETS, locks, opened};
-use newsreel_service::{Completion, Connection, Neighbour, Outcome};
+use newsreel_service::{Completion, Connection, Outcome};
 use newsreel_wire::article::{Control, Headers, Known, RelayFacts};
 use newsreel_wire::{IdHash, UnixTime};
 
@@ -74,14 +74,31 @@ pub(crate) fn asked(
     })
 }
 
+impl CandidateBatch {
+    /// Whose share of what waits they take.
+    pub(crate) fn holder(&self) -> Holder {
+        match (self.is_posted, &self.neighbour) {
+            (true, _) => Holder::of_poster(self.sink.address()),
+            (false, Some(peer)) => Holder::of_peer(peer.name()),
+            (false, None) => Holder::of_stranger(self.sink.address()),
+        }
+    }
+
+    /// What those are called in the log.
+    fn held_by(&self) -> String {
+        match (self.is_posted, &self.neighbour) {
+            (true, _) => "those who post here".to_owned(),
+            (false, Some(peer)) => format!("the peer {}", peer.name()),
+            (false, None) => "those who are no [[peer]]".to_owned(),
+        }
+    }
+}
+
 impl LocalService {
     /// Decides what comes of the cancels among these candidates; answers those for which it cannot be decided now.
     pub(crate) async fn settle_cancels(&self, batch: &mut CandidateBatch, from: &Arc<Connection>) {
         let shared = &self.shared;
-        let holder = match batch.is_posted {
-            true => Holder::of_posters(),
-            false => Holder::of_peer(batch.neighbour.as_deref().map(Neighbour::name)),
-        };
+        let holder = batch.holder();
         let since = UnixTime(shared.clock.now().secs);
         let asking = batch.candidates.iter_mut().enumerate();
         let open: Vec<(usize, PendingRecord)> = asking
@@ -96,18 +113,11 @@ impl LocalService {
         if open.is_empty() {
             return;
         }
+        shared.pending.call(holder, || batch.held_by());
         let decided = open.clone();
         let decided = blocking(shared, move |shared| decide(shared, &decided)).await;
         let mut decided = decided.unwrap_or_default().into_iter();
-        if let Some(forgotten) = shared.pending.to_say(since) {
-            let peer = batch.neighbour.as_deref().map(Neighbour::name);
-            tracing::warn!(
-                forgotten,
-                peer,
-                "cancels that waited for their targets, or what notices list, were forgotten, the oldest of who has most, while \
-                 this peer sent some: there is no more room, see `control.waiting_octets_max`"
-            );
-        }
+        shared.say_what_is_forgotten(since);
         let mut failed = Vec::new();
         for (at, ..) in &open {
             let asking = batch.candidates.get_mut(*at);
@@ -199,6 +209,18 @@ impl Cancel {
 }
 
 impl Shared {
+    /// Tells the log now and then what was forgotten of what waits, and of whom.
+    pub(super) fn say_what_is_forgotten(&self, now: UnixTime) {
+        if let Some((forgotten, whose)) = self.pending.to_say(now) {
+            tracing::warn!(
+                forgotten,
+                whose,
+                "cancels that waited for their targets, or what notices list, were forgotten, the oldest of who has most: there \
+                 is no more room, see `control.waiting_octets_max`"
+            );
+        }
+    }
+
     /// How much waits for targets, and how long.
     pub(crate) fn waiting_limits(&self) -> Limits {
         let policy = self.policy.load();

@@ -46,7 +46,8 @@ pub struct ControlConfig {
     pub nocem_groups: String,
     /// Octets in the log of all cancels that wait for their targets, some 100 for each with a key, and as many for what NoCeM
     /// notices list that is not here. Each peer, and each issuer of notices, has a share: where there is no room, the oldest of who has most is
-    /// forgotten. More than an eighth of `log.segment_octets` is not used.
+    /// forgotten. More than an eighth of `log.segment_octets` is not used. A quarter as much has room for control messages about groups that
+    /// wait for approval, and another for those of them that a key of `newsreel control keys` signed.
     pub waiting_octets_max: u64,
     /// A checkgroups message that would change more groups than this waits for approval, whatever the rules say.
     pub checkgroups_changes_max: u32,

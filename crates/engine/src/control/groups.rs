@@ -6,14 +6,13 @@
 
 use newsreel_index::Groups;
 use newsreel_wire::article::{Control, Headers, Known, first_mailbox};
+use newsreel_wire::date::parse_relaxed;
 use newsreel_wire::nntp::framing::dot_unstuff;
-use newsreel_wire::{ArticleNumber, GroupName};
+use newsreel_wire::{ArticleNumber, GroupName, UnixTime};
 use serde::Serialize;
 
 use crate::admin::GROUP_TEXT_OCTETS_MAX;
 use crate::requests::{GroupChange, GroupSpec};
-
-use super::serial::Serial;
 
 /// A checkgroups with more lines than this asks for nothing: no hierarchy has a tenth of it.
 pub const CHECKGROUPS_LINES_MAX: usize = 100_000;
@@ -133,6 +132,13 @@ impl Changes {
         }
         changes
     }
+
+    /// Keeps those of groups of which this says so.
+    pub(crate) fn retain(&mut self, mut keep: impl FnMut(&str) -> bool) {
+        self.make.retain(|spec| keep(&spec.name));
+        self.set.retain(|(name, _)| keep(name));
+        self.remove.retain(|name| keep(name));
+    }
 }
 
 /// A message, read.
@@ -145,19 +151,21 @@ pub(crate) struct Message {
     pub(crate) about: Vec<String>,
     /// What it would change here.
     pub(crate) asked: Vec<GroupAsked>,
-    /// Of a checkgroups, what it says of its age.
-    pub(crate) serial: Option<Serial>,
+    /// Its Date, if it has one.
+    pub(crate) date: Option<UnixTime>,
+    /// Of a checkgroups, its serial number.
+    pub(crate) serial: Option<u64>,
     /// Of a checkgroups, which groups it means: those of them that it does not list are not to be here.
     pub(crate) scope: Option<Scope>,
 }
 
 /// The groups that a checkgroups means.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Scope {
     /// The hierarchies that it names, and whether each is meant or left out; the longest that a group belongs to decides.
-    named: Vec<(String, bool)>,
-    /// Where it names none: the first parts of the names that it lists.
-    tops: Vec<String>,
+    pub(crate) named: Vec<(String, bool)>,
+    /// Where it names none: the first parts of the names that it lists, in order.
+    pub(crate) tops: Vec<String>,
 }
 
 /// Whether it is a message about groups.
@@ -218,15 +226,16 @@ fn message(
         (Verb::Checkgroups, arguments) => {
             let (about, asked, meant) = checked(&text(headers), arguments, groups)?;
             scope = Some(meant);
-            let tops = about.iter().filter_map(|name| name.split('.').next());
-            serial = Some(Serial::read(arguments, tops)?);
+            serial = serial_number(arguments)?;
             (about, asked)
         }
         _ => return Err("it names no group, or more than one"),
     };
+    let date = headers.content(Known::Date);
     Ok(Message {
         verb,
         sender,
+        date: date.and_then(|date| parse_relaxed(date).ok()),
         about,
         asked,
         serial,
@@ -348,11 +357,15 @@ fn checked(
     {
         return Err("it lists a group twice");
     }
-    let tops = wanted.iter().filter_map(|one| one.name.split('.').next());
-    let scope = Scope {
-        named: named(arguments)?,
-        tops: tops.map(str::to_owned).collect(),
-    };
+    let named = named(arguments)?;
+    let mut tops = Vec::new();
+    if named.is_empty() {
+        let listed = wanted.iter().filter_map(|one| one.name.split('.').next());
+        tops = listed.map(str::to_owned).collect();
+        tops.sort();
+        tops.dedup();
+    }
+    let scope = Scope { named, tops };
     let mut asked = made(&wanted, groups);
     let is_wanted = |name: &str| {
         wanted
@@ -375,7 +388,7 @@ fn checked(
 }
 
 /// The hierarchies in the arguments, and whether each is meant or left out; the serial number is no part of it.
-fn named(arguments: &[&str]) -> Result<Vec<(String, bool)>, &'static str> {
+pub(super) fn named(arguments: &[&str]) -> Result<Vec<(String, bool)>, &'static str> {
     let named = arguments.iter().filter(|word| !word.starts_with('#'));
     let named = named.map(|word| match word.strip_prefix('!') {
         Some(rest) => (rest.to_owned(), false),
@@ -389,21 +402,45 @@ fn named(arguments: &[&str]) -> Result<Vec<(String, bool)>, &'static str> {
     }
 }
 
+/// The serial number in the arguments of a checkgroups.
+pub(super) fn serial_number(arguments: &[&str]) -> Result<Option<u64>, &'static str> {
+    let mut numbers = arguments.iter().filter_map(|word| word.strip_prefix('#'));
+    let is_number = |text: &&str| text.bytes().all(|octet| octet.is_ascii_digit());
+    let read = |text: &str| {
+        let digits = Some(text).filter(is_number)?;
+        digits.parse::<u64>().ok()
+    };
+    match (numbers.next(), numbers.next()) {
+        (None, _) => Ok(None),
+        (Some(text), None) => match read(text) {
+            None => Err("its serial number is malformed"),
+            number => Ok(number),
+        },
+        (Some(_), Some(_)) => Err("it has more than one serial number"),
+    }
+}
+
 impl Scope {
     /// Whether it means this group.
     pub(crate) fn means(&self, group: &str) -> bool {
+        self.top_of(group).is_some()
+    }
+
+    /// The hierarchy of this group, as far as it means that.
+    pub(crate) fn top_of<'a>(&'a self, group: &'a str) -> Option<&'a str> {
         if self.named.is_empty() {
             let top = group.split('.').next().unwrap_or_default();
-            return self.tops.iter().any(|one| one == top);
+            return Some(top).filter(|top| self.tops.iter().any(|one| one == top));
         }
         let belongs = |top: &str| {
             let rest = group.strip_prefix(top);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
         let named = self.named.iter().filter(|(top, _)| belongs(top));
-        named
-            .max_by_key(|(top, _)| top.len())
-            .is_some_and(|(_, is_in)| *is_in)
+        let longest = named.max_by_key(|(top, _)| top.len());
+        longest
+            .filter(|(_, is_in)| *is_in)
+            .map(|(top, _)| top.as_str())
     }
 }
 
@@ -445,6 +482,25 @@ mod tests {
             "x".repeat(GROUP_TEXT_OCTETS_MAX + 1)
         );
         assert_eq!(description(&long, "a.b"), None);
+    }
+
+    #[test]
+    fn serial_numbers() {
+        let read = |arguments: &str| {
+            let words: Vec<&str> = arguments.split_whitespace().collect();
+            serial_number(&words)
+        };
+        for bad in ["#", "#x", "#-1", "#+1", "#1 #2", "de #99999999999999999999"] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
+        for (good, number) in [
+            ("", None),
+            ("de", None),
+            ("de #007", Some(7)),
+            ("#8", Some(8)),
+        ] {
+            assert_eq!(read(good), Ok(number), "{good}");
+        }
     }
 
     #[test]

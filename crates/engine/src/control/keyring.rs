@@ -169,6 +169,11 @@ pub(crate) struct Signer {
 }
 
 impl Signer {
+    /// As the log has it.
+    pub(crate) const fn new(names: Vec<String>, fingerprint: String) -> Self {
+        Self { names, fingerprint }
+    }
+
     /// Which key it is.
     pub(crate) fn fingerprint(&self) -> &str {
         &self.fingerprint

@@ -8,13 +8,15 @@ pub(crate) mod cancel;
 pub(crate) mod config;
 pub(crate) mod groups;
 pub(crate) mod heed;
+pub(crate) mod heeded;
 pub(crate) mod keyring;
+pub(crate) mod lines;
 pub(crate) mod nocem;
 pub(crate) mod pending;
 pub(crate) mod rules;
-pub(crate) mod serial;
 pub(crate) mod signed;
 pub(crate) mod told;
+pub(crate) mod waiting;
 
 use newsreel_wire::GroupId;
 use newsreel_wire::article::{Control, Headers, RelayFacts};
@@ -23,8 +25,7 @@ use smallvec::SmallVec;
 use crate::config::Mode;
 use crate::shared::{Policy, Shared};
 use cancel::Cancel;
-use groups::Changes;
-use heed::Unproved;
+use heed::{Heeding, Unproved};
 use nocem::Notice;
 
 /// What an article asks of the server.
@@ -33,8 +34,8 @@ pub(crate) enum Asked {
     /// Another article is to go.
     Cancel(Cancel),
     /// Groups are to be changed, and the rules let it.
-    Groups(Changes),
-    /// Groups are to be changed if somebody signed it whom the rules name, a mail is to tell of it, or a newer one may have been heeded: settled, where waiting is
+    Groups(Heeding),
+    /// Groups are to be changed if somebody signed it whom the rules name, or a mail is to tell of it: settled, where waiting is
     /// allowed, before the sequencer sees it.
     Signed(Box<Unproved>),
     /// Articles are to go, if somebody signed it whom the rules name: settled in the same way.

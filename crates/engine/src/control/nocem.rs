@@ -101,7 +101,9 @@ pub(crate) fn asked(
             ..parts
         }),
         Err(why) => {
-            tracing::info!(%id, why, "a NoCeM notice is malformed and changes nothing");
+            if let Some(more) = shared.may_say(|lines| &lines.notice_malformed) {
+                tracing::info!(%id, why, more, "a NoCeM notice is malformed and changes nothing");
+            }
             None
         }
     }
@@ -201,20 +203,30 @@ pub(super) fn heed(shared: &Shared, notice: &Notice) {
     let signer = match keyring.signer(&notice.signature, notice.signed.as_bytes()) {
         Ok(Ok(signer)) => signer,
         Ok(Err(why)) => {
-            tracing::info!(%id, why, "nobody signed a NoCeM notice whom this site knows");
+            if let Some(more) = shared.may_say(|lines| &lines.notice_not_signed) {
+                tracing::info!(%id, why, more, "nobody signed a NoCeM notice whom this site knows");
+            }
             return;
         }
         Err(error) => {
-            tracing::error!(%id, %error, "a NoCeM notice cannot be verified and changes nothing");
+            if let Some(more) = shared.may_say(|lines| &lines.not_verified) {
+                tracing::error!(%id, %error, more, "a NoCeM notice cannot be verified and changes nothing");
+            }
             return;
         }
     };
     if !policy.issuers.heed(&notice.kind, |key| signer.is(key)) {
         let (signer, kind) = (signer.names.join(", "), &notice.kind);
-        tracing::info!(%id, signer, kind, "a NoCeM notice is for no rule");
+        if let Some(more) = shared.may_say(|lines| &lines.notice_not_heeded) {
+            tracing::info!(%id, signer, kind, more, "a NoCeM notice is for no rule");
+        }
         return;
     }
     let holder = Holder::of_issuer(signer.fingerprint());
+    let issuer = signer.names.join(", ");
+    shared
+        .pending
+        .call(holder, || format!("the issuer {issuer}"));
     match withdraw(shared, notice, holder) {
         Ok((articles, waiting)) => {
             tracing::info!(%id, articles, waiting, "a NoCeM notice is heeded");
@@ -223,7 +235,6 @@ pub(super) fn heed(shared: &Shared, notice: &Notice) {
             tracing::error!(%id, %error, "what a NoCeM notice lists was not withdrawn, or not all of it");
         }
     }
-    let issuer = signer.names.join(", ");
     if notice.left_out > 0 {
         Counters::add(&shared.counters.unnoticed, notice.left_out as u64);
         tracing::warn!(
@@ -231,13 +242,7 @@ pub(super) fn heed(shared: &Shared, notice: &Notice) {
             "a NoCeM notice lists more articles than are looked at; `control.waiting_octets_max` gives room for more"
         );
     }
-    if let Some(forgotten) = shared.pending.to_say(UnixTime(shared.clock.now().secs)) {
-        tracing::warn!(
-            %id, issuer, forgotten,
-            "what notices list, or cancels, that waited for their targets were forgotten, the oldest of who has most, while this \
-             notice was heeded: there is no more room, see `control.waiting_octets_max`"
-        );
-    }
+    shared.say_what_is_forgotten(UnixTime(shared.clock.now().secs));
 }
 
 /// Withdraws what is here, and has the rest waited for; how many were here, and how many were not.

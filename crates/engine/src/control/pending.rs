@@ -7,12 +7,14 @@
 //! Cancels and what notices list have room of their own, and whoever sends them a share of it: where there is no room, the oldest
 //! of who has most goes, so nobody's flood pushes out what came from others.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use newsreel_host::Clock;
 use newsreel_service::cancel_lock::{LockPrint, LockPrints, PRINT_OCTETS};
-use newsreel_wire::{IdHash, UnixTime};
+use newsreel_wire::{IdHash, UnixTime, network_of};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
@@ -36,22 +38,31 @@ const NOTICED_MIN: usize = 2000;
 /// The log is told of what is forgotten so often, seconds.
 const SAID_S: u64 = 60;
 
-/// Whose share something takes: the same at each start.
+/// Whose share something takes: the same at each start.  The upper half says who they are, a configured peer, or all who post
+/// here; the lower which part of those, so that of many who are one to the server nobody pushes out what came from the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub(crate) struct Holder(pub(crate) u64);
+
+/// Parts of those who are one to the server.
+const PARTS: u64 = 255;
 
 impl Holder {
     /// Octets in the log.
     pub(crate) const OCTETS: usize = 8;
 
-    /// The configured peer of this name, or all who have none.
-    pub(crate) fn of_peer(name: Option<&str>) -> Self {
-        name.map_or_else(Self::default, |name| Self::of("peer", name))
+    /// The configured peer of this name.
+    pub(crate) fn of_peer(name: &str) -> Self {
+        Self::of("peer", name)
     }
 
-    /// Those who post here.
-    pub(crate) fn of_posters() -> Self {
-        Self::of("posters", "")
+    /// Who feeds from there and is no configured peer.
+    pub(crate) fn of_stranger(address: Option<IpAddr>) -> Self {
+        Self::default().part(address)
+    }
+
+    /// Who posts here, from there.
+    pub(crate) fn of_poster(address: Option<IpAddr>) -> Self {
+        Self::of("posters", "").part(address)
     }
 
     /// Who issues notices with this key.
@@ -60,14 +71,29 @@ impl Holder {
     }
 
     fn of(what: &str, name: &str) -> Self {
+        Self(Self::hash(what, name.as_bytes()) >> 32 << 32)
+    }
+
+    fn hash(what: &str, name: &[u8]) -> u64 {
         let mut hasher = blake3::Hasher::new_derive_key("newsreel 2026-11 pending cancel holder");
         hasher.update(what.as_bytes()).update(b":");
         let mut octets = [0; Self::OCTETS];
-        hasher
-            .update(name.as_bytes())
-            .finalize_xof()
-            .fill(&mut octets);
-        Self(u64::from_le_bytes(octets))
+        hasher.update(name).finalize_xof().fill(&mut octets);
+        u64::from_le_bytes(octets)
+    }
+
+    /// The part that the network of this address is in; who has no address is in none.
+    fn part(self, address: Option<IpAddr>) -> Self {
+        let part = |address| {
+            let network = network_of(address).to_string();
+            1 + Self::hash("network", network.as_bytes()) % PARTS
+        };
+        Self(self.0 | address.map_or(0, part))
+    }
+
+    /// Who they are to the server.
+    const fn who(self) -> u32 {
+        (self.0 >> 32) as u32
     }
 }
 
@@ -99,6 +125,23 @@ impl Limits {
         Self::new(&config.control, config, config.articles.age_s_max)
     }
 
+    /// How many messages about groups wait for approval: a quarter as much of each kind, and for as long as they are here.
+    pub(crate) const fn of_messages(&self) -> Self {
+        Self {
+            octets_max: self.octets_max / 4,
+            age_s: u64::MAX,
+        }
+    }
+
+    /// So much, of any age.
+    #[cfg(test)]
+    pub(super) const fn of_octets(octets_max: usize) -> Self {
+        Self {
+            octets_max,
+            age_s: u64::MAX,
+        }
+    }
+
     /// Articles of a notice that are looked at: as many as can wait if it is the only one.
     pub(crate) fn noticed_max(&self) -> usize {
         (self.octets_max / octets_of(1)).max(NOTICED_MIN)
@@ -116,10 +159,18 @@ pub(crate) struct Pending {
     tables: Mutex<Tables>,
     /// How many there are, for who need not look then.
     count: AtomicUsize,
-    /// How many were forgotten for want of room that the log was not told of.
-    unsaid: AtomicU64,
-    /// When it was told last.
-    said: AtomicU64,
+    unsaid: Mutex<Unsaid>,
+}
+
+/// What was forgotten for want of room that the log was not told of.
+#[derive(Debug, Default)]
+struct Unsaid {
+    /// How many of each.
+    forgotten: BTreeMap<u32, u64>,
+    /// What those are called who sent some: as many as are configured.
+    names: HashMap<u32, String>,
+    /// When the log was told last.
+    said: u64,
 }
 
 #[derive(Debug, Default)]
@@ -130,7 +181,7 @@ struct Tables {
 }
 
 #[derive(Debug, Default)]
-struct Table {
+pub(super) struct Table {
     /// Mostly one peer has sent cancels of a target.
     entries: HashMap<IdHash, SmallVec<[Entry; 1]>>,
     /// Oldest first, by their numbers.
@@ -161,7 +212,13 @@ const fn octets_of(keys: usize) -> usize {
 }
 
 impl Table {
-    fn add(&mut self, target: IdHash, holder: Holder, keys: &[LockPrint], since: UnixTime) {
+    pub(super) fn add(
+        &mut self,
+        target: IdHash,
+        holder: Holder,
+        keys: &[LockPrint],
+        since: UnixTime,
+    ) {
         let entries = self.entries.entry(target).or_default();
         let share = self.shares.entry(holder).or_default();
         let at = entries.iter().position(|entry| entry.holder == holder);
@@ -193,7 +250,7 @@ impl Table {
     }
 
     /// All that waits for this target.
-    fn remove(&mut self, target: &IdHash) {
+    pub(super) fn remove(&mut self, target: &IdHash) {
         for entry in self.entries.remove(target).unwrap_or_default() {
             self.release(&entry);
         }
@@ -230,18 +287,33 @@ impl Table {
         }
     }
 
-    /// The oldest of who has most; of two who have as much, of whose is older.
-    fn first_to_go(&self) -> Option<u64> {
-        let first = |share: &Share| share.numbers.first().copied();
-        let most = self.shares.values().max_by_key(|share| {
-            let oldest = first(share).unwrap_or(u64::MAX);
-            (share.octets, std::cmp::Reverse(oldest))
-        });
-        most.and_then(first)
+    /// The oldest of the part that has most, of who has most; of two who have as much, of whose is older.
+    fn first_to_go(&self) -> Option<(u64, Holder)> {
+        let first = |share: &Share| share.numbers.first().copied().unwrap_or(u64::MAX);
+        let mut most: Option<(usize, Reverse<u64>, Holder)> = None;
+        let mut shares = self.shares.iter().peekable();
+        while let Some((holder, share)) = shares.next() {
+            let (mut octets, mut oldest) = (share.octets, first(share));
+            let mut largest = (share.octets, Reverse(oldest), *holder);
+            while let Some((other, share)) = shares.next_if(|(it, _)| it.who() == holder.who()) {
+                octets += share.octets;
+                oldest = oldest.min(first(share));
+                largest = largest.max((share.octets, Reverse(first(share)), *other));
+            }
+            let (_, _, part) = largest;
+            let is_more =
+                |it: &(usize, Reverse<u64>, Holder)| (it.0, it.1) < (octets, Reverse(oldest));
+            if most.as_ref().is_none_or(is_more) {
+                most = Some((octets, Reverse(oldest), part));
+            }
+        }
+        let (_, _, holder) = most?;
+        let share = self.shares.get(&holder)?;
+        Some((share.numbers.first().copied()?, holder))
     }
 
-    /// Forgets what is too old or too much; how many were too much.
-    fn tidy(&mut self, now: UnixTime, limits: &Limits) -> u64 {
+    /// Forgets what is too old or too much; of whom those were that were too much.
+    pub(super) fn tidy(&mut self, now: UnixTime, limits: &Limits) -> Vec<Holder> {
         while let Some((&number, &(target, _))) = self.order.first_key_value() {
             let entries = self.entries.get(&target);
             let entry = entries.and_then(|all| all.iter().find(|it| it.number == number));
@@ -251,12 +323,12 @@ impl Table {
             }
             self.remove_one(number);
         }
-        let mut forgotten = 0;
+        let mut forgotten = Vec::new();
         while self.octets > limits.octets_max
-            && let Some(number) = self.first_to_go()
+            && let Some((number, holder)) = self.first_to_go()
         {
             self.remove_one(number);
-            forgotten += 1;
+            forgotten.push(holder);
         }
         forgotten
     }
@@ -269,8 +341,12 @@ impl Table {
         entries.is_some()
     }
 
+    pub(super) const fn octets(&self) -> usize {
+        self.octets
+    }
+
     /// All of them, oldest first.
-    fn all(&self) -> impl Iterator<Item = PendingRecord> {
+    pub(super) fn all(&self) -> impl Iterator<Item = PendingRecord> {
         let record = |(number, (target, holder)): (&u64, &(IdHash, Holder))| {
             let mut entries = self.entries.get(target)?.iter();
             let entry = entries.find(|entry| entry.number == *number)?;
@@ -300,8 +376,10 @@ impl Tables {
         }
     }
 
-    fn tidy(&mut self, now: UnixTime, limits: &Limits) -> u64 {
-        self.cancels.tidy(now, limits) + self.noticed.tidy(now, limits)
+    fn tidy(&mut self, now: UnixTime, limits: &Limits) -> Vec<Holder> {
+        let mut forgotten = self.cancels.tidy(now, limits);
+        forgotten.extend(self.noticed.tidy(now, limits));
+        forgotten
     }
 
     fn len(&self) -> usize {
@@ -337,21 +415,38 @@ impl Pending {
             tables.add(record);
             tables.tidy(record.since, limits)
         });
-        self.unsaid.fetch_add(forgotten, Ordering::Relaxed);
-        forgotten
+        if !forgotten.is_empty() {
+            let mut unsaid = self.unsaid.lock();
+            for holder in &forgotten {
+                *unsaid.forgotten.entry(holder.who()).or_default() += 1;
+            }
+        }
+        forgotten.len() as u64
     }
 
-    /// How many were forgotten for want of room, if it is time to tell the log.
-    pub(crate) fn to_say(&self, now: UnixTime) -> Option<u64> {
-        if self.unsaid.load(Ordering::Relaxed) == 0 {
+    /// What those are called in the log of whom something may be forgotten.
+    pub(crate) fn call(&self, holder: Holder, name: impl FnOnce() -> String) {
+        let mut unsaid = self.unsaid.lock();
+        unsaid.names.entry(holder.who()).or_insert_with(name);
+    }
+
+    /// How many were forgotten for want of room, and whose, if it is time to tell the log.
+    pub(crate) fn to_say(&self, now: UnixTime) -> Option<(u64, String)> {
+        let mut unsaid = self.unsaid.lock();
+        if unsaid.forgotten.is_empty() || unsaid.said != 0 && now.0.abs_diff(unsaid.said) < SAID_S {
             return None;
         }
-        let said = self.said.load(Ordering::Relaxed);
-        if said != 0 && now.0.abs_diff(said) < SAID_S {
-            return None;
-        }
-        self.said.store(now.0, Ordering::Relaxed);
-        Some(self.unsaid.swap(0, Ordering::Relaxed)).filter(|unsaid| *unsaid > 0)
+        unsaid.said = now.0;
+        let forgotten = std::mem::take(&mut unsaid.forgotten);
+        let whose = forgotten.iter().map(|(who, count)| {
+            let name = unsaid
+                .names
+                .get(who)
+                .map_or("somebody before this start", String::as_str);
+            format!("{count} of {name}")
+        });
+        let whose: Vec<String> = whose.collect();
+        Some((forgotten.values().sum(), whose.join(", ")))
     }
 
     /// The target is here, or was: nothing has to wait for it.
@@ -396,6 +491,8 @@ impl Pending {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use newsreel_host::FakeClock;
 
     use super::*;
@@ -490,7 +587,7 @@ mod tests {
         pending.expect(&record(2, 0, &[key(1)], 200), &ANY);
         tidy(1100, 1000);
         assert_eq!(pending.all().len(), 2);
-        assert_eq!(tidy(1101, 1000), 0, "that one was not too much");
+        assert_eq!(tidy(1101, 1000), [], "that one was not too much");
         assert_eq!(pending.all()[0].target, id(2));
         check(&pending);
         tidy(1201, 1000);
@@ -588,15 +685,59 @@ mod tests {
         assert_eq!(counts, (1, 1));
     }
 
+    /// All who post here had one share, and so had all who feed and are no peer: one of them pushed out what came from the others.
     #[test]
-    fn the_log_is_told_now_and_then() {
+    fn nor_what_came_from_others_who_are_one_to_the_server() {
+        let from = |n: u32| Some(IpAddr::from(Ipv4Addr::from_bits(n)));
+        let holders: [fn(Option<IpAddr>) -> Holder; 2] = [Holder::of_stranger, Holder::of_poster];
+        for of in holders {
+            let (pending, friend) = (Pending::default(), Holder::of_peer("friend"));
+            let of = |n: u32| of(from(n)).0;
+            assert!((2..200).any(|n| of(n) != of(1)));
+            assert_eq!(Holder(of(1)).who(), Holder(of(2)).who());
+            for n in 0..100 {
+                pending.expect(&record(n, of(1), &[key(1)], 100), &ANY);
+                pending.expect(&record(1000 + n, friend.0, &[key(1)], 100), &ANY);
+            }
+            let other = (2..).find(|n| of(*n) != of(1)).unwrap();
+            for n in 0..20_000 {
+                pending.expect(&record(10_000 + n, of(other), &[key(1)], 100), &ANY);
+            }
+            assert_eq!(waiting(&pending, 0..100), 100);
+            // Nor do many together push out what came from a peer who has less than they, though more than each of them.
+            for n in 0..20_000 {
+                pending.expect(&record(50_000 + n, of(n as u32), &[key(1)], 100), &ANY);
+            }
+            assert_eq!(waiting(&pending, 1000..1100), 100);
+            check(&pending);
+            let again = Pending::new(&pending.all(), &FakeClock::new(400), &ANY);
+            assert_eq!(again.all(), pending.all());
+        }
+    }
+
+    /// The log blamed the peer who sent something while others' were forgotten.
+    #[test]
+    fn the_log_is_told_now_and_then_and_whose_they_were() {
         let pending = Pending::default();
         assert_eq!(pending.to_say(UnixTime(1000)), None);
-        pending.unsaid.store(3, Ordering::Relaxed);
-        assert_eq!(pending.to_say(UnixTime(1000)), Some(3));
-        pending.unsaid.store(4, Ordering::Relaxed);
+        let (noisy, quiet) = (Holder::of_peer("noisy"), Holder::of_peer("quiet"));
+        pending.call(noisy, || "the peer noisy".to_owned());
+        pending.call(quiet, || "the peer quiet".to_owned());
+        let mut from = 0;
+        let mut flood = |count: u64| {
+            let mut left = count;
+            while left > 0 {
+                left -= pending.expect(&record(from, noisy.0, &[key(1)], 100), &ANY);
+                from += 1;
+            }
+            pending.expect(&record(1 << 20, quiet.0, &[], 100), &ANY);
+        };
+        flood(3);
+        let said = |count: u64| Some((count, format!("{count} of the peer noisy")));
+        assert_eq!(pending.to_say(UnixTime(1000)), said(4));
+        flood(4);
         assert_eq!(pending.to_say(UnixTime(1000 + SAID_S - 1)), None);
-        assert_eq!(pending.to_say(UnixTime(1000 + SAID_S)), Some(4));
+        assert_eq!(pending.to_say(UnixTime(1000 + SAID_S)), said(4));
         assert_eq!(pending.to_say(UnixTime(2000)), None);
     }
 }

@@ -43,11 +43,15 @@ pub(crate) fn tell(shared: &Shared, id: &str, message: &Message, waiting: &[Grou
     let mail_to = shared.policy.load().control.mail_to.clone();
     let (Some(drop), Ok(offered)) = (shared.posts.mail.get(), MessageId::parse(id.as_bytes()))
     else {
-        tracing::error!(%id, "nobody is told of a control message: no mails can be sent");
+        if let Some(more) = shared.may_say(|lines| &lines.not_mailed) {
+            tracing::error!(%id, more, "nobody is told of a control message: no mails can be sent");
+        }
         return;
     };
     if !shared.posts.told.take(shared.now_ms()) {
-        tracing::warn!(%id, "nobody is told of a control message by mail: there were too many in this hour");
+        if let Some(more) = shared.may_say(|lines| &lines.not_mailed) {
+            tracing::warn!(%id, more, "nobody is told of a control message by mail: there were too many in this hour");
+        }
         return;
     }
     let moderation = &shared.config.moderation;
@@ -146,6 +150,7 @@ mod tests {
             sender: "a@b.example\r\nBcc: x@y.example".to_owned(),
             about: vec![name.clone()],
             asked: Vec::new(),
+            date: None,
             serial: None,
             scope: None,
         };

@@ -11,6 +11,7 @@ mod checking;
 mod clock;
 mod conformance;
 mod control_groups;
+mod control_newest;
 mod control_signed;
 mod crash;
 mod damage;

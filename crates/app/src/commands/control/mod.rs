@@ -19,7 +19,7 @@ use crate::{input, output, posting};
 pub(crate) enum Verb {
     /// List the messages about groups that still ask for something
     #[command(
-        after_help = "They are looked for in control.newgroup, control.rmgroup, control.checkgroups and control.\n\n\
+        after_help = "Of a message that asks for much the first changes are listed; `newsreel control show` says all.\n\n\
                       Example:\n  newsreel control list"
     )]
     List {
@@ -153,7 +153,10 @@ fn in_words(message: &Value) -> String {
     let lines = lines(message);
     match lines.as_slice() {
         [one] => one.clone(),
-        [first, rest @ ..] => format!("{first}, and {} more", rest.len()),
+        [first, rest @ ..] => {
+            let more = message["more"].as_u64().unwrap_or_default() + rest.len() as u64;
+            format!("{first}, and {more} more")
+        }
         [] => String::new(),
     }
 }

@@ -26,7 +26,7 @@ const DRAWN: &[(&str, &[&str])] = &[
         "engine",
         &["service", "store", "index", "journal", "openpgp"],
     ),
-    ("net", &["wire"]),
+    ("net", &["wire", "host"]),
     ("mail", &["service", "host"]),
     ("filter", &["service", "host"]),
     ("users", &["host"]),

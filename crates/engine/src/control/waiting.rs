@@ -1,0 +1,144 @@
+//! Messages about groups that wait for approval: which they are, so that nobody has to look for them among all others.
+//!
+//! In memory, bounded, and in the log: with the commit of the message itself, and again beside the state of each checkpoint.  What
+//! one asks for is in the message, and is read there.  What nothing comes of, as a rule drops it, is not in here, however much
+//! comes.  Those that somebody signed whose key is in the keyring have room of their own, and whoever sends the others a share of
+//! theirs: where there is no room, the oldest of who has most goes.
+
+use newsreel_wire::IdHash;
+use parking_lot::Mutex;
+
+use super::pending::{Limits, Table};
+use crate::record::{WaitingRecord, kind};
+use crate::sequencer::Sequencer;
+
+/// All that wait.
+#[derive(Debug, Default)]
+pub(crate) struct Waiting(Mutex<Tables>);
+
+#[derive(Debug, Default)]
+struct Tables {
+    signed: Table,
+    others: Table,
+}
+
+impl Tables {
+    fn note(&mut self, record: &WaitingRecord, limits: &Limits) -> u64 {
+        let table = match record.is_signed {
+            true => &mut self.signed,
+            false => &mut self.others,
+        };
+        table.add(record.id, record.holder, &[], record.since);
+        table.tidy(record.since, limits).len() as u64
+    }
+}
+
+impl Waiting {
+    /// With what the log tells.
+    pub(crate) fn new(told: &[WaitingRecord], limits: &Limits) -> Self {
+        let mut tables = Tables::default();
+        for record in told {
+            tables.note(record, limits);
+        }
+        Self(Mutex::new(tables))
+    }
+
+    /// One more waits; how many were forgotten for it.
+    fn note(&self, record: &WaitingRecord, limits: &Limits) -> u64 {
+        self.0.lock().note(record, limits)
+    }
+
+    /// It is not here any more.
+    pub(crate) fn forget(&self, id: &IdHash) {
+        let mut tables = self.0.lock();
+        tables.signed.remove(id);
+        tables.others.remove(id);
+    }
+
+    /// All of them, those that are signed first, each kind oldest first.
+    pub(crate) fn all(&self) -> Vec<WaitingRecord> {
+        let tables = self.0.lock();
+        let of = |table: &Table, is_signed: bool| -> Vec<WaitingRecord> {
+            let all = table.all();
+            all.map(|entry| WaitingRecord {
+                id: entry.target,
+                since: entry.since,
+                holder: entry.holder,
+                is_signed,
+            })
+            .collect()
+        };
+        [of(&tables.signed, true), of(&tables.others, false)].concat()
+    }
+
+    /// Octets that all of them take in the log.
+    pub(crate) fn octets(&self) -> usize {
+        let tables = self.0.lock();
+        tables.signed.octets() + tables.others.octets()
+    }
+}
+
+impl Sequencer {
+    /// Puts into the log that this waits.
+    pub(crate) fn note_waiting(&mut self, record: &WaitingRecord) {
+        record.encode(self.record(kind::WAITING));
+        let limits = self.shared.waiting_limits().of_messages();
+        let forgotten = self.shared.waiting.note(record, &limits);
+        if forgotten > 0
+            && let Some(more) = self.shared.may_say(|lines| &lines.not_listed)
+        {
+            tracing::warn!(
+                forgotten,
+                more,
+                "control messages that waited for approval are no longer listed: there is no more room, see \
+                 `control.waiting_octets_max`"
+            );
+        }
+    }
+
+    /// Tells the log again what waits, so that what it said before may go.
+    pub(crate) fn write_waiting(&mut self) {
+        for record in self.shared.waiting.all() {
+            record.encode(self.record(kind::WAITING));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use newsreel_wire::UnixTime;
+
+    use super::*;
+    use crate::control::pending::Holder;
+
+    /// A flood of messages that nobody signed, of one peer, hid what waited of others and what somebody had signed.
+    #[test]
+    fn a_flood_hides_neither_what_is_signed_nor_what_others_sent() {
+        let limits = Limits::of_octets(100_000);
+        let waiting = Waiting::default();
+        let record = |n: u64, holder: u64, is_signed| {
+            let mut id = [0; 16];
+            id[..8].copy_from_slice(&n.to_le_bytes());
+            WaitingRecord {
+                id: IdHash(id),
+                since: UnixTime(n),
+                holder: Holder(holder << 32),
+                is_signed,
+            }
+        };
+        waiting.note(&record(1, 1, true), &limits);
+        waiting.note(&record(2, 2, false), &limits);
+        let forgotten: u64 = (10..200_000)
+            .map(|n| waiting.note(&record(n, 1, false), &limits))
+            .sum();
+        let all = waiting.all();
+        assert_eq!(all.len() as u64 + forgotten, 199_992);
+        assert!(all.len() > 1000 && waiting.octets() < 200_000);
+        assert_eq!(all[..2], [record(1, 1, true), record(2, 2, false)]);
+        assert_eq!(*all.last().unwrap(), record(199_999, 1, false));
+        let again = Waiting::new(&all, &limits);
+        assert_eq!(again.all(), all);
+        again.forget(&record(1, 1, true).id);
+        assert_eq!(again.all(), all[1..]);
+    }
+}

@@ -1,0 +1,68 @@
+//! The record of a message about groups that waits for approval.
+//!
+//! As all records it says facts only, and decodes what is hostile.
+
+use newsreel_wire::{IdHash, Sequence, UnixTime};
+
+use super::{Cursor, kind};
+use crate::control::pending::Holder;
+use crate::error::Error;
+
+/// A message about groups that waits for approval.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct WaitingRecord {
+    /// The keyed hash of its message-id.
+    pub(crate) id: IdHash,
+    /// When it came.
+    pub(crate) since: UnixTime,
+    /// Whose share of the room it takes.
+    pub(crate) holder: Holder,
+    /// Somebody signed it whose key was in the keyring.
+    pub(crate) is_signed: bool,
+}
+
+impl WaitingRecord {
+    /// Writes the payload.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.id.0);
+        out.extend_from_slice(&self.since.0.to_le_bytes());
+        out.extend_from_slice(&self.holder.0.to_le_bytes());
+        out.push(u8::from(self.is_signed));
+    }
+
+    /// Reads the payload.
+    pub(crate) fn decode(sequence: Sequence, payload: &[u8]) -> Result<Self, Error> {
+        let mut cursor = Cursor::new(sequence, kind::WAITING, payload);
+        let id = IdHash(cursor.array()?);
+        let since = UnixTime(cursor.u64()?);
+        let holder = Holder(cursor.u64()?);
+        let [flags] = cursor.array()?;
+        Ok(Self {
+            id,
+            since,
+            holder,
+            is_signed: flags & 1 != 0,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_waiting_message_round_trips() {
+        for is_signed in [false, true] {
+            let record = WaitingRecord {
+                id: IdHash([3; 16]),
+                since: UnixTime(7),
+                holder: Holder(5),
+                is_signed,
+            };
+            let mut out = Vec::new();
+            record.encode(&mut out);
+            assert_eq!(WaitingRecord::decode(Sequence(1), &out).unwrap(), record);
+            assert!(WaitingRecord::decode(Sequence(1), &out[1..]).is_err());
+        }
+    }
+}

@@ -1115,6 +1115,7 @@ fn another(spool: &Spool, key: &Value) -> String {
         }
         Value::Array(_) if path == "listen.addresses" => vec!["[\"127.0.0.2:0\"]".to_owned()],
         Value::Array(_) if path == "server.metrics" => vec!["[\"127.0.0.2:0\"]".to_owned()],
+        Value::Array(_) if path == "cache.forward" => vec!["[\"XPATH\"]".to_owned()],
         Value::Array(_) if path == "moderation.moderators" => vec!["[\"*:a@b\"]".to_owned()],
         other => panic!("{path} is {other}"),
     };
@@ -1145,7 +1146,7 @@ fn every_key_that_needs_a_restart_is_named_and_keeps_its_value() {
         (at, log, spool, group)
     };
     let before = facts();
-    let lists = ["buffer", "set", "rule", "upstream"];
+    let lists = ["buffer", "set", "rule", "upstream", "censor"];
     for key in keys().iter().filter(|key| key["live"] == false) {
         let path = key["key"].as_str().unwrap();
         let config = match path {
@@ -1153,6 +1154,7 @@ fn every_key_that_needs_a_restart_is_named_and_keeps_its_value() {
             "set" => Spool::changed(&[]) + "[[set]]\nname = \"other\"\nbuffers = [\"A\", \"B\"]\n",
             "rule" => Spool::changed(&[]) + "[[rule]]\ngroups = \"misc.*\"\nset = \"main\"\n",
             "upstream" => Spool::changed(&[]) + "[[upstream]]\naddress = \"news.example\"\n",
+            "censor" => Spool::changed(&[]) + "[[censor]]\nfield = \"From\"\nmatches = \"*x*\"\n",
             "listen.tls_addresses" => configuration(&[
                 (path, "['127.0.0.2:0']"),
                 ("tls.certificate", "'cert.pem'"),

@@ -151,7 +151,6 @@ async fn the_first_that_does_not_take_it_decides() {
     assert_eq!(said, [reject, reject, class, Verdict::Accept]);
 }
 
-/// Who is late costs its article the time it has, and those behind it nothing.
 /// Each part of what was sent at once waited until its time was up, where the program was in time for each single article.
 #[tokio::test]
 async fn what_was_sent_at_once_does_not_wait_part_by_part() {
@@ -168,6 +167,7 @@ async fn what_was_sent_at_once_does_not_wait_part_by_part() {
     assert!(all < Duration::from_millis(1500), "{all:?}");
 }
 
+/// Who is late costs its article the time it has, and those behind it nothing.
 #[tokio::test]
 async fn nobody_waits_for_a_slow_program() {
     let script = Script::new(JUDGE);

@@ -166,7 +166,7 @@ where
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
     core.flush().await?;
-    let known = core.door.scram(&first.name).await;
+    let known = Box::pin(core.door.scram(&first.name)).await;
     let more = rand::generate::<[u8; 18]>(&rand::SystemRandom::new());
     let ((keys, user), more) = match (known, more) {
         (Ok(known), Ok(more)) => (known, more),
@@ -189,7 +189,7 @@ where
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
     core.flush().await?;
-    let login = core.door.prove(user).await;
+    let login = Box::pin(core.door.prove(user)).await;
     // Success has our own proof with it (RFC 4643 section 2.4.1).
     tell(core, login, &["283 ", &sasl::encode(ours)].concat());
     Ok(())
@@ -202,7 +202,7 @@ where
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
     core.flush().await?;
-    match core.door.prove(None).await {
+    match Box::pin(core.door.prove(None)).await {
         Login::Wrong => core.reply(line),
         login => tell(core, login, ""),
     }
@@ -219,7 +219,7 @@ where
         return refuse(core, SOMEBODY_ELSE);
     };
     core.flush().await?;
-    let login = core.door.log_in_certified(&name).await;
+    let login = Box::pin(core.door.log_in_certified(&name)).await;
     tell(core, login, "281 Logged in");
     Ok(())
 }
@@ -231,7 +231,7 @@ where
 {
     // What was said before must not wait for this.
     core.flush().await?;
-    let login = core.door.log_in(name, password).await;
+    let login = Box::pin(core.door.log_in(name, password)).await;
     tell(core, login, "281 Logged in");
     Ok(())
 }

@@ -10,6 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::RServer;
 use super::ask::{NO_ANSWER, is_stale};
+use super::numbers::marks_of;
 use super::one::One;
 
 /// The longest answer to a command that is passed on, octets.
@@ -20,6 +21,12 @@ const DOING: &str = "a command that is passed on";
 
 /// Answers that are followed by a block (RFC 3977 section 3.2, RFC 2980), but for 211, which LISTGROUP alone has so.
 const BLOCKS: [u16; 12] = [100, 101, 215, 218, 220, 221, 222, 224, 225, 230, 231, 282];
+
+/// An answer that is one line whatever the command (RFC 3977 section 6.2.4; XPATH has it); refusals are, too.
+const ONE_LINE: u16 = 223;
+
+/// What is said where the group that somebody has selected is there no more.
+const NO_SUCH_GROUP: &[u8] = b"411 No such group\r\n";
 
 /// These change the connection, or are followed by data: they are never passed on.
 const NEVER: [&str; 5] = ["SLAVE", "XFEATURE", "XBATCH", "XREPLIC", "XZVER"];
@@ -66,24 +73,26 @@ impl Forwarded {
     }
 }
 
-/// Asks it on a connection; appends the whole answer.
+/// Asks it on a connection; appends the whole answer.  Whether another may use the connection: a block may come behind a code
+/// that nobody here knows, and would be the answer to whatever is asked next.
 async fn answered<Io>(
     client: &mut Client<Io>,
     forwarded: &Forwarded,
     (words, group): (&[&[u8]], Option<GroupName<'_>>),
     out: &mut Vec<u8>,
-) -> Result<(), ClientError>
+) -> Result<bool, ClientError>
 where
     Io: AsyncRead + AsyncWrite + Unpin,
 {
     if let Some(group) = group {
         client.command(&[b"GROUP", group.as_str().as_bytes()])?;
+        // Not in one round trip: where it is gone the command would be answered for what somebody else has selected.
+        if marks_of(client).await?.is_none() {
+            out.extend_from_slice(NO_SUCH_GROUP);
+            return Ok(true);
+        }
     }
     client.command(words)?;
-    if group.is_some() {
-        // Where it is gone the command itself is refused.
-        client.reply("GROUP").await?;
-    }
     let code = client.reply(DOING).await?;
     // The first two are no answers, a third would have us send something, and the others are between us and that server.
     if matches!(code, 102..=199 | 205 | 300..=400 | 480 | 483) {
@@ -93,13 +102,12 @@ where
     out.extend_from_slice(format!("{code} ").as_bytes());
     out.extend_from_slice(client.text());
     out.extend_from_slice(b"\r\n");
-    match forwarded.has_block(code) {
-        true => {
-            let octets_max = begun + FORWARDED_OCTETS_MAX;
-            client.block(DOING, octets_max, out).await
-        }
-        false => Ok(()),
+    if forwarded.has_block(code) {
+        let octets_max = begun + FORWARDED_OCTETS_MAX;
+        client.block(DOING, octets_max, out).await?;
+        return Ok(true);
     }
+    Ok(code == ONE_LINE || code >= 400)
 }
 
 impl<C: Connect> One<C> {
@@ -142,8 +150,10 @@ impl<C: Connect> RServer<C> {
             out.truncate(begun);
             let mut client = one.lend_for(group).await?;
             match answered(&mut client, forwarded, (words, group), out).await {
-                Ok(()) => {
-                    client.give_back();
+                Ok(is_free) => {
+                    if is_free {
+                        client.give_back();
+                    }
                     return Ok(true);
                 }
                 Err(error) if !is_again && is_stale(&error) => is_again = true,

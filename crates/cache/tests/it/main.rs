@@ -29,6 +29,9 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex}
 /// What one connection expects and answers; at its end it closes.
 type Script = &'static [(&'static str, &'static str)];
 
+/// How long what stands behind a form feed takes to come.
+const LATER: Duration = Duration::from_millis(300);
+
 /// A server that follows a script for each connection.
 #[derive(Debug)]
 struct Scripted(Mutex<VecDeque<Script>>);
@@ -46,7 +49,15 @@ async fn follow(io: DuplexStream, script: Script) {
         io.read_line(&mut said).await.unwrap();
         assert_eq!(said, format!("{expected}\r\n"));
         let answer = answer.replace('\n', "\r\n");
-        io.write_all(answer.as_bytes()).await.unwrap();
+        // What stands behind this comes later.
+        for (place, piece) in answer.split('\u{c}').enumerate() {
+            if place > 0 {
+                tokio::time::sleep(LATER).await;
+            }
+            if io.write_all(piece.as_bytes()).await.is_err() {
+                return;
+            }
+        }
     }
 }
 
@@ -83,7 +94,7 @@ fn server(scripts: &[Script]) -> RServer<Scripted> {
         list_refresh: minute,
         list_whole: 10 * minute,
         missing_refresh: minute,
-        forwarded: ["XPATH", "XTHREAD 288"]
+        forwarded: ["XPATH", "XTHREAD 288", "XNUMS"]
             .map(|it| Forwarded::parse(it).unwrap())
             .to_vec(),
         posting: PostingConfig::default(),
@@ -285,4 +296,53 @@ async fn commands_that_are_named_are_passed_on() {
         assert_eq!(asked(&command, None).await, Err(ServiceError::Away));
     }
     assert_eq!(asked(&[b"XTHREAD"], None).await, Err(ServiceError::Away));
+}
+
+/// A block that comes after its line, behind a code that nobody told us of, is not taken for the answer to another reader's question; where it is
+/// known that none follows the connection is used again.
+#[tokio::test(start_paused = true)]
+async fn a_late_block_answers_nobody_else() {
+    const WHOLE: &str = "220 0 <a@b>\nSubject: x\n\n.\n";
+    let server = server(&[
+        &[
+            ("XPATH <a@b>", "223 misc/test/1\n"),
+            ("XPATH <c@d>", "430 none\n"),
+            ("XNUMS", "288 follows\n\u{c}430\n431\n.\n"),
+        ],
+        &[("ARTICLE <a@b>", WHOLE)],
+    ]);
+    let asking = async |words: &[&[u8]]| {
+        let mut out = Vec::new();
+        server.forward(words, None, &mut out).await.unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    assert_eq!(asking(&[b"XPATH", b"<a@b>"]).await, "223 misc/test/1\r\n");
+    assert_eq!(asking(&[b"XPATH", b"<c@d>"]).await, "430 none\r\n");
+    assert_eq!(asking(&[b"XNUMS"]).await, "288 follows\r\n");
+    let found = asked(&server, "<a@b>").await.unwrap();
+    assert_eq!(found.unwrap(), "Subject: x\r\n\r\n.\r\n");
+}
+
+/// A command in a group that is gone there is not carried out in the group that somebody else has selected on the connection.
+#[tokio::test(start_paused = true)]
+async fn a_command_in_a_group_that_is_gone_is_not_carried_out() {
+    let server = server(&[&[
+        GROUP,
+        ("XTHREAD 1-5", "288 threads\n1 2\n.\n"),
+        ("GROUP misc.gone", "411 none\n"),
+        GROUP,
+        ("XTHREAD 6-", "288 threads\n.\n"),
+    ]]);
+    let asking = async |range: &[u8], group: &str| {
+        let mut out = Vec::new();
+        let group = GroupName::parse(group.as_bytes()).unwrap();
+        let words: &[&[u8]] = &[b"XTHREAD", range];
+        let done = server.forward(words, Some(group), &mut out).await;
+        assert_eq!(done, Ok(true));
+        String::from_utf8(out).unwrap()
+    };
+    let told = "288 threads\r\n1 2\r\n.\r\n";
+    assert_eq!(asking(b"1-5", "misc.test").await, told);
+    assert_eq!(asking(b"1-5", "misc.gone").await, "411 No such group\r\n");
+    assert_eq!(asking(b"6-", "misc.test").await, "288 threads\r\n.\r\n");
 }

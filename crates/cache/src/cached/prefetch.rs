@@ -4,6 +4,7 @@
 //! What is kept already is not fetched again.  Readers come first: one connection of a server's account is left to them where
 //! there is more than one.
 
+use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -266,8 +267,9 @@ impl<C: Connect> Inner<C> {
                 .groups(select, &mut cursor, GROUPS, &mut visit)
                 .await?;
         }
-        let popular = |name: &Arc<str>| self.counts.popularity(name);
-        names.sort_by(|one, other| popular(other).total_cmp(&popular(one)));
+        // Each is asked for once: readers go on asking meanwhile, and a sort does not bear an order that changes.  Of numbers that are
+        // not negative the greater has the greater bits.
+        names.sort_by_cached_key(|name| Reverse(self.counts.popularity(name).to_bits()));
         Ok(names)
     }
 

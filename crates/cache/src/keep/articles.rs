@@ -394,7 +394,10 @@ impl Articles {
         articles: &[Fetched],
         now: UnixTime,
     ) -> Result<()> {
-        let mut rest = articles;
+        // A batch is of one set, and each is synced.
+        let mut articles: Vec<&Fetched> = articles.iter().collect();
+        articles.sort_by_key(|fetched| self.set_for(&fetched.kept).0);
+        let mut rest = &*articles;
         while !rest.is_empty() {
             self.make_room(table, (wanted, pins), now)?;
             let (mut rows, mut octets) = (Vec::new(), 0);

@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use newsreel_cache::{PrefetchLimits, Prefetched};
-use newsreel_wire::MessageId;
+use newsreel_service::{ArticleBuf, ArticleQuery, NewsService as _, Part};
 use newsreel_wire::wildmat::Wildmat;
+use newsreel_wire::{ArticleNumber, GroupName, MessageId};
 use tokio::time::Instant;
 
 use crate::cached::{REFRESH_S, Rig, rig};
+use crate::toy::article;
 
 const ALL: PrefetchLimits = PrefetchLimits {
     articles: 1000,
@@ -145,6 +147,37 @@ async fn groups_that_are_read_come_first() {
     assert_eq!(order().await, by_name);
     assert!(rig.read(3).await.unwrap());
     assert_eq!(order().await, [by_name[1], by_name[0], by_name[2]]);
+}
+
+/// A group that is asked for less, but whose articles are far smaller, comes first: more of what readers want has room.
+#[tokio::test(start_paused = true)]
+async fn groups_come_by_what_each_octet_is_worth() {
+    let rig = rig(20, REFRESH_S);
+    {
+        let mut toy = rig.to.0.lock();
+        toy.listed = "zzz.last 20 1 y\r\n";
+        for number in [5, 9] {
+            toy.articles.insert(number, article(number, 50_000));
+        }
+        // An article counts for the first group that it names.
+        let small = article(14, 500).replace("misc.test", "zzz.last");
+        toy.articles.insert(14, small);
+    }
+    for (group, number) in [("misc.test", 5), ("misc.test", 9), ("zzz.last", 14)] {
+        let name = GroupName::parse(group.as_bytes()).unwrap();
+        let info = rig.here.group(name).await.unwrap().unwrap();
+        let query = ArticleQuery::ByNumber(info.id, ArticleNumber(number));
+        let mut out = ArticleBuf::new();
+        let found = rig.here.article(query, Part::Whole, &mut out).await;
+        assert!(found.unwrap().is_some());
+    }
+    rig.later(REFRESH_S);
+    rig.to.asked();
+    let one = PrefetchLimits { articles: 1, ..ALL };
+    prefetch(&rig, "*", one).await;
+    let asked = rig.to.asked();
+    let first = asked.iter().find(|said| said.starts_with("GROUP "));
+    assert_eq!(first.unwrap(), "GROUP zzz.last");
 }
 
 #[tokio::test(start_paused = true)]

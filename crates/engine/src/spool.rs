@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use newsreel_host::{Disk, Error as HostError, ErrorKind, Lock, random_bytes, read_whole};
 
+use crate::control::keyring::KEYRING_FILE;
 use crate::error::Error;
 
 /// A directory that has it is a spool.
@@ -21,6 +22,8 @@ const IDENTITY_BEGUN: &str = "spool.newsreel.new";
 const COPY: &str = "spool.copy";
 /// The lock a running server (or an offline writer) holds.
 const LOCK: &str = "lock";
+/// The users' file (`newsreel_users::FILE`), which may be there before the first start.
+const USERS: &str = "users";
 
 const MAGIC: &[u8; 8] = b"NRSPOOL\0";
 const VERSION: u32 = 2;
@@ -227,11 +230,12 @@ impl Spool {
     }
 
     /// Something in the directory that a new spool would not have: it has the lock, and an identity that is not whole yet;
-    /// and where a file system is mounted, what that has.
+    /// where a file system is mounted, what that has; and users and keys that were added before the first start.
     fn foreign(disk: &Arc<dyn Disk>, dir: &Path) -> Result<Option<String>, Error> {
-        let ours = [LOCK, IDENTITY_BEGUN, "lost+found"];
+        let ours = [LOCK, IDENTITY_BEGUN, "lost+found", USERS, KEYRING_FILE];
+        let is_ours = |name: &str| ours.contains(&name.strip_suffix(".lock").unwrap_or(name));
         let mut names = disk.list(dir)?.into_iter().map(|entry| entry.name);
-        Ok(names.find(|name| !ours.contains(&name.as_str()) && !name.starts_with('.')))
+        Ok(names.find(|name| !is_ours(name) && !name.starts_with('.')))
     }
 
     fn not_empty(dir: &Path, foreign: Option<String>) -> Error {

@@ -92,6 +92,19 @@ fn a_configuration_without_the_spools_buffers_is_refused_and_costs_nothing() {
     assert!(error.contains("does not name: B;"), "{error}");
 }
 
+/// Users that were added to a directory made for the spool kept the server from ever starting there.
+#[test]
+fn users_may_be_added_before_the_first_start() {
+    let spool = Spool::new();
+    RealDisk.create_dir_all(&spool.path()).unwrap();
+    spool
+        .piped(&["user", "add", "ada"], "correct-horse\n")
+        .unwrap();
+    let server = spool.serve();
+    assert!(spool.text(&["user", "list"]).contains("ada"));
+    server.stop();
+}
+
 #[test]
 fn a_taken_address_and_a_foreign_directory_are_left_as_they_are() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();

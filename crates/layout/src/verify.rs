@@ -13,7 +13,7 @@ use newsreel_host::{ErrorKind, Folder};
 use crate::algorithm::{Algorithm, Bucket};
 use crate::carry::carry;
 use crate::convert::STAGING;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::managed::{adopt, bucket_mode, open_if_there};
 use crate::mark::{Layout, Mark, UnderWay, write_flat, write_managed};
 use crate::name::Name;
@@ -44,6 +44,8 @@ pub enum What {
     Twice(PathBuf),
     /// The same, and something else is where it belongs.
     Clash(PathBuf),
+    /// The same, and its bucket cannot be made: what is in its way has to be looked at by a human, too.
+    Blocked(PathBuf),
     /// A bucket with another owner, group or mode than the directory.
     BucketFacts,
     /// A directory that a conversion, a repair or a removal left behind, empty.
@@ -67,6 +69,11 @@ impl fmt::Display for What {
             Self::Clash(place) => {
                 write!(f, "belongs to {}, where something else is", place.display())
             }
+            Self::Blocked(place) => write!(
+                f,
+                "belongs to {}, and something that is no directory is in the way",
+                place.display()
+            ),
             Self::BucketFacts => f.write_str("has not the owner, group and mode of the directory"),
             Self::LeftOver => f.write_str("is left over, and empty"),
             Self::RelativeLink => f.write_str("is a relative link; natively it leads elsewhere"),
@@ -158,6 +165,9 @@ impl Check<'_, '_> {
 
     fn managed(&mut self, algorithm: Algorithm) -> Result<()> {
         let folder = self.folder;
+        if self.repair {
+            self.clear_staging(algorithm)?;
+        }
         walk(folder, algorithm, &mut |lot| {
             if lot.path != Path::new("") {
                 self.bucket(lot, algorithm)?;
@@ -165,7 +175,10 @@ impl Check<'_, '_> {
             for entry in &lot.entries {
                 if lot.is_in_view(algorithm, entry) {
                     self.in_view(lot, entry)?;
-                } else if lot.path == Path::new("") && entry.name == STAGING {
+                } else if lot.path == Path::new("")
+                    && entry.name == STAGING
+                    && entry.kind == Kind::Folder
+                {
                     self.staging(algorithm)?;
                 } else {
                     self.misplaced(lot.folder, lot.path, entry, algorithm)?;
@@ -222,6 +235,32 @@ impl Check<'_, '_> {
         Ok((is.uid, is.gid, is.mode) == (like.uid, like.gid, bucket_mode(like)))
     }
 
+    /// What has the name of the staging directory and is none goes first: nothing can be set aside before.
+    fn clear_staging(&mut self, algorithm: Algorithm) -> Result<()> {
+        let path = Path::new(STAGING);
+        let is = match self.folder.facts_of(path) {
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
+            is => is?,
+        };
+        let Ok(name) = Name::parse(path.as_os_str()) else {
+            return Ok(());
+        };
+        let place = algorithm.place(name);
+        let is_free = || Ok::<_, Error>(!self.is_blocked(&place, algorithm)?);
+        if is.kind == Kind::Folder || self.folder.facts_of(&place).is_ok() || !is_free()? {
+            return Ok(());
+        }
+        let entry = Entry {
+            name: STAGING.into(),
+            kind: is.kind,
+            inode: is.inode,
+        };
+        let layout = Layout::Managed(algorithm);
+        carry(self.folder, &entry, self.folder, layout, &self.like)?;
+        self.found(path.to_path_buf(), What::Misplaced(place), true);
+        Ok(())
+    }
+
     /// The staging directory, which only a repair that was killed leaves behind here.
     fn staging(&mut self, algorithm: Algorithm) -> Result<()> {
         let path = Path::new(STAGING);
@@ -259,6 +298,10 @@ impl Check<'_, '_> {
             is => is?,
         };
         let Ok(there) = self.folder.facts_of(&place) else {
+            if self.is_blocked(&place, algorithm)? {
+                self.found(at, What::Blocked(place), false);
+                return Ok(());
+            }
             let repaired = self.repair && self.set_aside(folder, path, entry)?;
             self.found(at, What::Misplaced(place), repaired);
             return Ok(());
@@ -274,18 +317,44 @@ impl Check<'_, '_> {
         Ok(())
     }
 
-    /// Says whether nothing of that name was set aside before.
+    /// Whether something that is no directory, a link for one, is where the bucket of a place is to be, and stays there
+    /// because something else is where that one belongs.
+    fn is_blocked(&self, place: &Path, algorithm: Algorithm) -> Result<bool> {
+        let mut way = PathBuf::new();
+        for part in place.parent().into_iter().flatten() {
+            way.push(part);
+            let is = match self.folder.facts_of(&way) {
+                Err(e) if e.kind() == ErrorKind::NotFound => return Ok(false),
+                is => is?,
+            };
+            if is.kind != Kind::Folder {
+                let Ok(name) = Name::parse(part) else {
+                    return Ok(false);
+                };
+                let there = self.folder.facts_of(&algorithm.place(name));
+                return Ok(there.is_ok_and(|there| !there.is_same_as(&is)));
+            }
+        }
+        Ok(false)
+    }
+
+    /// Says whether it could be: nothing of that name was before, and there is a directory for it.
     fn set_aside(&mut self, folder: &Folder, path: &Path, entry: &Entry) -> Result<bool> {
-        self.set_aside = true;
         if path == Path::new(STAGING) {
+            self.set_aside = true;
             return Ok(true);
         }
-        let staging = Path::new(STAGING);
-        match self.folder.make_folder(staging, bucket_mode(&self.like)) {
+        let at = Path::new(STAGING);
+        match self.folder.make_folder(at, bucket_mode(&self.like)) {
             Err(e) if e.kind() == ErrorKind::Exists => {}
             other => other?,
         }
-        match folder.rename_new(entry.path(), self.folder, &staging.join(entry.path())) {
+        // Something else may have that name.
+        let Ok(staging) = self.folder.open_folder(at) else {
+            return Ok(false);
+        };
+        self.set_aside = true;
+        match folder.rename_new(entry.path(), &staging, entry.path()) {
             Err(e) if e.kind() == ErrorKind::Exists => Ok(false),
             other => Ok(other.map(|()| true)?),
         }
@@ -302,8 +371,11 @@ impl Check<'_, '_> {
             .collect::<newsreel_host::Result<Vec<_>>>()?;
         for entry in &entries {
             let place = Name::parse(&entry.name).map(|name| algorithm.place(name));
-            // What clashes was told already, and stays.
-            if place.is_ok_and(|place| self.folder.facts_of(&place).is_err()) {
+            // What clashes or is blocked was told already, and stays.
+            let Ok(place) = place else {
+                continue;
+            };
+            if self.folder.facts_of(&place).is_err() && !self.is_blocked(&place, algorithm)? {
                 let layout = Layout::Managed(algorithm);
                 carry(&staging, entry, self.folder, layout, &self.like)?;
             }

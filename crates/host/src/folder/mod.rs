@@ -1,10 +1,12 @@
 //! An open directory of a real file system: what lies in it is reached relative to it, so that no long path is ever
-//! joined and nobody can exchange the directory in between.
+//! joined and nobody can exchange the directory in between.  A name some levels below is reached through no symbolic
+//! link: whoever may write in the directory leads nobody out of it.
 //!
 //! Beside [`crate::Disk`], which knows only the spool's own files, this is for directories whose contents belong to
 //! others: any name, links, modes, owners, extended attributes.  A folder opened with [`Folder::open_with_faults`]
 //! asks a faulty disk's script before every operation, and so does every folder opened through it.
 
+mod beneath;
 mod entries;
 mod facts;
 #[cfg(test)]
@@ -20,6 +22,7 @@ use rustix::process::{Gid, Uid};
 pub use entries::{Entries, Entry};
 pub use facts::{Facts, FileSystem, FileSystemKind, Kind};
 
+use self::beneath::lying;
 use crate::disk::{FaultyDisk, failed, retry};
 use crate::error::{Error, ErrorKind, Op, Result};
 
@@ -105,11 +108,24 @@ impl Folder {
         }
     }
 
+    /// The same for what lies at `at`, which is given as the directory it lies in and its name there.
+    fn run_at<T>(
+        &self,
+        op: Op,
+        at: &Path,
+        mut call: impl FnMut(BorrowedFd<'_>, &Path) -> rustix::io::Result<T>,
+    ) -> Result<T> {
+        self.run(op, at, || {
+            let (above, name) = lying(self.fd.as_fd(), at)?;
+            call(above.as_fd(), name)
+        })
+    }
+
     /// Opens the directory `at`, which must not be a symbolic link.
     pub fn open_folder(&self, at: &Path) -> Result<Self> {
         let flags = OPEN_FOLDER.union(OFlags::NOFOLLOW);
-        let fd = self.run(Op::Stat, at, || {
-            rustix::fs::openat(&self.fd, at, flags, Mode::empty())
+        let fd = self.run_at(Op::Stat, at, |above, name| {
+            rustix::fs::openat(above, name, flags, Mode::empty())
         })?;
         Ok(Self {
             fd,
@@ -121,15 +137,15 @@ impl Folder {
     /// Makes the directory `at`; the process's mask applies to `mode`.
     pub fn make_folder(&self, at: &Path, mode: u32) -> Result<()> {
         let mode = Mode::from_raw_mode(mode);
-        self.run(Op::CreateDir, at, || {
-            rustix::fs::mkdirat(&self.fd, at, mode)
+        self.run_at(Op::CreateDir, at, |above, name| {
+            rustix::fs::mkdirat(above, name, mode)
         })
     }
 
     /// Removes the directory `at` and says whether it could be: one that is not empty stays.
     pub fn remove_folder(&self, at: &Path) -> Result<bool> {
-        self.run(Op::Remove, at, || {
-            match rustix::fs::unlinkat(&self.fd, at, AtFlags::REMOVEDIR) {
+        self.run_at(Op::Remove, at, |above, name| {
+            match rustix::fs::unlinkat(above, name, AtFlags::REMOVEDIR) {
                 Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(false),
                 other => other.map(|()| true),
             }
@@ -138,15 +154,17 @@ impl Folder {
 
     /// Removes the name `at`, which is no directory.
     pub fn remove(&self, at: &Path) -> Result<()> {
-        self.run(Op::Remove, at, || {
-            rustix::fs::unlinkat(&self.fd, at, AtFlags::empty())
+        self.run_at(Op::Remove, at, |above, name| {
+            rustix::fs::unlinkat(above, name, AtFlags::empty())
         })
     }
 
     /// Gives `from` the name `to` in `folder`; whatever has that name already stays, and that is an error.
     pub fn rename_new(&self, from: &Path, folder: &Self, to: &Path) -> Result<()> {
-        self.run(Op::Rename, from, || {
-            rustix::fs::renameat_with(&self.fd, from, &folder.fd, to, RenameFlags::NOREPLACE)
+        let (other, new_name) = retry(|| lying(folder.as_fd(), to))
+            .map_err(|errno| Error::from_io(Op::Rename, &folder.joined(to), errno.into()))?;
+        self.run_at(Op::Rename, from, |above, name| {
+            rustix::fs::renameat_with(above, name, &other, new_name, RenameFlags::NOREPLACE)
         })
         .map_err(|e| match e.kind() {
             // Which of the two was missing or in the way only the caller can know; the target says more.
@@ -160,8 +178,8 @@ impl Folder {
 
     /// Where the symbolic link `at` points.
     pub fn read_link(&self, at: &Path) -> Result<Vec<u8>> {
-        let target = self.run(Op::Read, at, || {
-            rustix::fs::readlinkat(&self.fd, at, Vec::new())
+        let target = self.run_at(Op::Read, at, |above, name| {
+            rustix::fs::readlinkat(above, name, Vec::new())
         })?;
         Ok(target.into_bytes())
     }
@@ -183,7 +201,7 @@ impl Folder {
 
     /// Facts about `at`; a symbolic link is not followed.
     pub fn facts_of(&self, at: &Path) -> Result<Facts> {
-        self.run(Op::Stat, at, || Facts::of(&self.fd, at))
+        self.run_at(Op::Stat, at, |above, name| Facts::of(above, name))
     }
 
     /// Changes its own mode.

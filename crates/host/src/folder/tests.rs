@@ -183,3 +183,46 @@ fn a_script_strikes_folders_opened_through_a_folder() {
     assert_eq!(sub.facts().unwrap_err().kind(), ErrorKind::Stopped);
     assert!(names(&Folder::open(&dir.path().join("sub")).unwrap()).is_empty());
 }
+
+/// Whoever owns a directory could lead root out of it by a link in the place of a directory that root's commands use.
+#[test]
+fn a_link_on_the_way_is_never_followed() {
+    let (dir, folder) = scratch();
+    let outside = tempfile::tempdir().unwrap();
+    let beyond = Folder::open(outside.path()).unwrap();
+    put(&beyond, "theirs");
+    beyond.make_folder(Path::new("empty"), 0o755).unwrap();
+    put(&folder, "mine");
+    folder.make_folder(Path::new("sub"), 0o755).unwrap();
+    for (target, name) in [(outside.path(), "way"), (Path::new("../.."), "sub/up")] {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "makes what a folder of others may hold"
+        )]
+        std::os::unix::fs::symlink(target, dir.path().join(name)).unwrap();
+    }
+    let mine = Path::new("mine");
+    for way in ["way", "sub/up"] {
+        let at = |name: &str| Path::new(way).join(name);
+        let tried = [
+            folder.rename_new(mine, &folder, &at("new")).err(),
+            folder
+                .rename_new(&at("theirs"), &folder, Path::new("got"))
+                .err(),
+            folder.facts_of(&at("theirs")).err(),
+            folder.remove(&at("theirs")).err(),
+            folder.remove_folder(&at("empty")).err(),
+            folder.make_folder(&at("made"), 0o755).err(),
+            folder.open_folder(&at("empty")).err(),
+            folder.read_link(&at("theirs")).err(),
+        ];
+        for (nth, error) in tried.into_iter().enumerate() {
+            let text = error.map(|error| error.to_string()).unwrap_or_default();
+            assert!(text.contains("ot a directory"), "{way}, {nth}: {text:?}");
+        }
+    }
+    let out = folder.facts_of(Path::new("../x")).unwrap_err().to_string();
+    assert!(out.contains("cross-device"), "{out}");
+    assert_eq!(names(&beyond), ["empty", "theirs"]);
+    assert_eq!(names(&folder), ["mine", "sub", "way"]);
+}

@@ -7,7 +7,7 @@ use newsreel_host::{ErrorKind, Folder};
 use newsreel_layout::convert::{Options, Plan, Progress, STAGING, Target, convert, plan};
 use newsreel_layout::{ATTRIBUTE, Algorithm, Error, Layout, Mark, SET_UID};
 
-use crate::world::{World, link, put, tree, view};
+use crate::world::{World, link, put, soft, tree, view};
 
 const YYY: Algorithm = Algorithm::YYY;
 const RANGE: Algorithm = Algorithm::RANGE_1024;
@@ -401,4 +401,44 @@ fn what_somebody_else_removes_meanwhile_is_told() {
         .verified
         .map(|(before, after)| (before.entries, after.entries));
     assert_eq!((counts, report.differs()), (Some((2, 1)), true));
+}
+
+/// The owner of a directory led root out of it by a mark of their own and links where its conversion has buckets.
+#[test]
+fn a_conversion_is_led_nowhere_by_links_in_the_places_of_buckets() {
+    let flat = ["16", "x"].map(Path::new);
+    let staged = ["20"].map(|name| Path::new(".usenetfs-convert/000").join(name));
+    for (mark, target, links, files) in [
+        (
+            "1 convert flat range1024 scatter",
+            Target::On(RANGE),
+            [".usenetfs-convert/r0", ".usenetfs-convert/aaa"].as_slice(),
+            flat.map(Path::to_path_buf).to_vec(),
+        ),
+        (
+            "1 convert yyy range1024 spread",
+            Target::To(RANGE),
+            &["r0"],
+            staged.to_vec(),
+        ),
+    ] {
+        let world = World::new();
+        let outside = World::new_beside(&world, "outside");
+        let group = world.group();
+        for path in [".usenetfs-convert", ".usenetfs-convert/000"] {
+            group.make_folder(Path::new(path), 0o755).unwrap();
+        }
+        for file in &files {
+            put(&group, file, b"").unwrap();
+        }
+        for name in links {
+            soft(&group, outside.path(), name);
+        }
+        group.set_attribute(ATTRIBUTE, mark.as_bytes()).unwrap();
+        let before = tree(&group);
+        let error = run(&group, target).unwrap_err().to_string();
+        assert!(error.contains("ot a directory"), "{error}");
+        assert_eq!(tree(&group), before);
+        assert_eq!(tree(&outside), Vec::<String>::new(), "{mark}");
+    }
 }

@@ -8,7 +8,7 @@ use newsreel_layout::convert::{Options, Target, convert};
 use newsreel_layout::verify::{Summary, verify};
 use newsreel_layout::{ATTRIBUTE, Algorithm, Error, Mark, SET_UID};
 
-use crate::world::{World, add, inodes, link, put, tree, view};
+use crate::world::{World, add, inodes, link, put, soft, tree, view};
 
 const YYY: Algorithm = Algorithm::YYY;
 const RANGE: Algorithm = Algorithm::RANGE_1024;
@@ -222,4 +222,59 @@ fn a_repair_holds_the_lock_and_a_look_does_not() {
         matches!(&error, Error::Host(e) if e.kind() == ErrorKind::Locked),
         "{error}"
     );
+}
+
+/// The owner of a directory led root out of it by links in the places of buckets: files came to be where only root may write.
+#[test]
+fn a_repair_is_led_nowhere_by_links_in_the_places_of_buckets() {
+    let (world, _) = World::managed(RANGE);
+    let outside = World::new_beside(&world, "outside");
+    let group = world.group();
+    put(&group, Path::new("5"), b"5").unwrap();
+    // It belongs to `aaa`, where it goes; then its place is free.
+    soft(&group, outside.path(), "r0");
+    check(&world, &["5 belongs to r0/5", "r0 belongs to aaa/r0"], &[]);
+    assert_eq!(view(&group).len(), 2);
+
+    // Where it belongs is something else: it stays, and whatever belongs behind it too.
+    let (world, managed) = World::managed(RANGE);
+    add(&managed, "r0");
+    let group = world.group();
+    put(&group, Path::new("5"), b"5").unwrap();
+    put(&group, Path::new("2000"), b"2000").unwrap();
+    soft(&group, outside.path(), "r0");
+    let stays = [
+        "5 belongs to r0/5, and something that is no directory is in the way",
+        "r0 belongs to aaa/r0, where something else is",
+    ];
+    check(
+        &world,
+        &["2000 belongs to r1024/2000", stays[0], stays[1]],
+        &stays,
+    );
+
+    // What is set aside is not set aside elsewhere, and a file of that name is no error.
+    let (world, _) = World::managed(RANGE);
+    let group = world.group();
+    put(&group, Path::new("foo"), b"foo").unwrap();
+    soft(&group, outside.path(), ".usenetfs-convert");
+    check(
+        &world,
+        &[
+            ".usenetfs-convert belongs to aaa/.usenetfs-convert",
+            "foo belongs to aaa/foo",
+        ],
+        &[],
+    );
+    let (world, managed) = World::managed(RANGE);
+    add(&managed, ".usenetfs-convert");
+    let group = world.group();
+    put(&group, Path::new("foo"), b"foo").unwrap();
+    soft(&group, outside.path(), ".usenetfs-convert");
+    let stay = [
+        ".usenetfs-convert belongs to aaa/.usenetfs-convert, where something else is",
+        "foo belongs to aaa/foo",
+    ];
+    check(&world, &stay, &stay);
+    assert_eq!(tree(&outside), Vec::<String>::new());
 }

@@ -125,6 +125,15 @@ pub(crate) fn link(from: &Folder, name: &str, to: &Folder, new: &str) {
     std::fs::hard_link(from.path().join(name), to.path().join(new)).unwrap();
 }
 
+/// Makes a symbolic link.
+pub(crate) fn soft(folder: &Folder, target: &Path, name: &str) {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "makes what a conversion must cope with"
+    )]
+    std::os::unix::fs::symlink(target, folder.path().join(name)).unwrap();
+}
+
 /// Writes a file into the view.
 pub(crate) fn add(managed: &Managed, name: &str) {
     let parsed = Name::parse(name.as_ref()).unwrap();

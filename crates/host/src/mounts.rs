@@ -1,13 +1,18 @@
 //! What is mounted where, and taking it off again.
 
 use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
+use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
+use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
 
-use crate::disk::{failed, read_table};
-use crate::error::{Op, Result};
+use crate::disk::{failed, read_table, retry};
+use crate::error::{Error, Op, Result};
 
 /// As much of the table of mounts is read: a hundred thousand of them.
 const TABLE_BYTES_MAX: u64 = 16 << 20;
@@ -42,6 +47,68 @@ pub fn unmount(at: &Path, lazily: bool) -> Result<()> {
     let mut flags = UnmountFlags::NOFOLLOW;
     flags.set(UnmountFlags::DETACH, lazily);
     rustix::mount::unmount(at, flags).map_err(failed(Op::Remove, at))
+}
+
+/// One mount, told from any other that comes to its place: the kernel's number for it, and its device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MountId {
+    number: u64,
+    device: (u32, u32),
+}
+
+impl MountId {
+    /// What is mounted at a place, on top.  Whoever serves it is not asked.
+    pub fn at(at: &Path) -> Result<Self> {
+        Ok(Self::open(at)?.1)
+    }
+
+    fn open(at: &Path) -> Result<(OwnedFd, Self)> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd =
+            retry(|| rustix::fs::open(at, flags, Mode::empty())).map_err(failed(Op::Open, at))?;
+        let how = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+        let found = retry(|| rustix::fs::statx(&fd, "", how, StatxFlags::MNT_ID))
+            .map_err(failed(Op::Stat, at))?;
+        let id = Self {
+            number: found.stx_mnt_id,
+            device: (found.stx_dev_major, found.stx_dev_minor),
+        };
+        Ok((fd, id))
+    }
+
+    /// Takes it off if it is (still) what lies at `at`, also when it is in use, and says whether it was: nothing else is ever
+    /// taken off by root; who is not root has to do it by its path, through `fusermount3`, right after looking.
+    pub fn unmount(self, at: &Path) -> Result<bool> {
+        let (fd, found) = Self::open(at)?;
+        if found != self {
+            return Ok(false);
+        }
+        // The link leads to this mount and no other, whatever is mounted over it by now.
+        let link = format!("/proc/self/fd/{}", fd.as_raw_fd());
+        match rustix::mount::unmount(link.as_str(), UnmountFlags::DETACH) {
+            Err(Errno::PERM) => {
+                drop(fd);
+                unmount_by_helper(at, true)
+                    .map_err(|source| Error::from_io(Op::Remove, at, source))?;
+            }
+            other => other.map_err(failed(Op::Remove, at))?,
+        }
+        Ok(true)
+    }
+}
+
+/// Takes off what a user who is not root has mounted with FUSE at `at`.
+pub fn unmount_by_helper(at: &Path, lazily: bool) -> io::Result<()> {
+    let mut helper = Command::new("fusermount3");
+    let helper = helper.arg("-u").args(lazily.then_some("-z"));
+    let output = helper.arg("--").arg(at).output().map_err(|error| {
+        io::Error::new(error.kind(), format!("cannot run fusermount3: {error}"))
+    })?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(io::Error::other(said.trim_end().to_owned()))
 }
 
 /// A path as the table of mounts has it.  If it cannot be looked at (its server may be dead), what it lies in is looked

@@ -1,10 +1,13 @@
 //! A view under a mount point, until it is taken off again.
 
 use std::io;
+use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
 
-use fuser::{Config, MountOption, Session, SessionACL, SessionUnmounter};
+use fuser::{Config, MountOption, Session, SessionACL};
+use newsreel_host::mounts::MountId;
 use newsreel_host::{Clock, Folder, process};
 
 use crate::error::{Error, Result};
@@ -54,14 +57,30 @@ pub struct Options {
 pub struct Mounted {
     session: Session<Fuse>,
     view: Arc<View>,
-    at: PathBuf,
+    own: Own,
 }
 
 /// Ends a mount from another thread.
 #[derive(Debug)]
 pub struct Unmounter {
-    session: SessionUnmounter,
     at: PathBuf,
+    id: MountId,
+}
+
+/// What was mounted; it is taken off when this is dropped, unless the kernel has done that.
+#[derive(Debug)]
+struct Own {
+    at: PathBuf,
+    id: MountId,
+    is_gone: bool,
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        if !self.is_gone {
+            let _ = self.id.unmount(&self.at);
+        }
+    }
 }
 
 impl Mounted {
@@ -72,15 +91,29 @@ impl Mounted {
         let fuse = Fuse::new(Arc::clone(&view), options.passthrough_bytes_min);
         process::clear_umask();
         let config = config(options, view.is_for_everybody());
-        let session = Session::new(fuse, &options.at, &config).map_err(|source| Error::Mount {
+        let failed = |source| Error::Mount {
             lower: options.lower.clone(),
             at: options.at.clone(),
             source,
-        })?;
+        };
+        // What is not there, or may not be looked at, is the kernel's to refuse.
+        if let Err(newsreel_host::Error::Io { source, .. }) = Folder::open(&options.at)
+            && source.kind() == io::ErrorKind::NotADirectory
+        {
+            return Err(failed(source));
+        }
+        let mapped = fuse.mapped();
+        let session = Session::new(fuse, &options.at, &config).map_err(failed)?;
+        let id = MountId::at(&options.at)?;
+        mapped.listen(session.notifier());
         Ok(Self {
             session,
             view,
-            at: options.at.clone(),
+            own: Own {
+                at: options.at.clone(),
+                id,
+                is_gone: false,
+            },
         })
     }
 
@@ -93,24 +126,46 @@ impl Mounted {
     /// Where it is mounted.
     #[must_use]
     pub fn at(&self) -> &Path {
-        &self.at
+        &self.own.at
     }
 
     /// What ends it.
-    pub fn unmounter(&mut self) -> Unmounter {
+    #[must_use]
+    pub fn unmounter(&self) -> Unmounter {
         Unmounter {
-            session: self.session.unmount_callable(),
-            at: self.at.clone(),
+            at: self.own.at.clone(),
+            id: self.own.id,
         }
     }
 
     /// Answers the kernel until it is unmounted.
     pub fn serve(self) -> Result<()> {
-        let Self { session, view, at } = self;
-        let ended = session.run();
+        let Self {
+            session,
+            view,
+            mut own,
+        } = self;
+        let ended = end(run(session));
         view.settle();
-        end(ended).map_err(|source| Error::Broken { at, source })
+        // What lies at the place by now is somebody else's.
+        own.is_gone = ended.is_ok();
+        ended.map_err(|source| Error::Broken {
+            at: own.at.clone(),
+            source,
+        })
     }
+}
+
+/// Runs a session.  The crate would unmount its path when that ends, whatever lies there by then: what it keeps for that is
+/// never dropped.  The descriptor in it goes with the process.
+fn run(session: Session<Fuse>) -> io::Result<()> {
+    let nobody = thread::Builder::new().spawn(|| Ok(()))?;
+    let mut background = session.spawn()?;
+    let server = mem::replace(&mut background.guard, nobody);
+    mem::forget(background);
+    server
+        .join()
+        .map_err(|_| io::Error::other("the thread that serves broke"))?
 }
 
 /// How a session ended.  A thread that takes a request (the release of a file, which nobody waits for) at the moment of
@@ -123,12 +178,10 @@ fn end(ended: io::Result<()>) -> io::Result<()> {
 }
 
 impl Unmounter {
-    /// Unmounts; if it is in use, it is gone from its place at once, and ends with its last user.
-    pub fn unmount(&mut self) -> Result<()> {
-        if self.session.unmount().is_ok() {
-            return Ok(());
-        }
-        Ok(newsreel_host::mounts::unmount(&self.at, true)?)
+    /// Unmounts; if it is in use, it is gone from its place at once, and ends with its last user.  Where it lies there no more,
+    /// or under another mount, nothing is done; says so.
+    pub fn unmount(&self) -> Result<bool> {
+        Ok(self.id.unmount(&self.at)?)
     }
 }
 

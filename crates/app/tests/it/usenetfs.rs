@@ -9,6 +9,7 @@
 mod convert_cut;
 mod figures;
 mod inn;
+mod places;
 mod power_cut;
 
 use std::collections::BTreeSet;

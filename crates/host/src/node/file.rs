@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::io::IoSlice;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{FallocateFlags, OFlags, SeekFrom};
+use rustix::fs::{FallocateFlags, SeekFrom};
 use rustix::io::{Errno, ReadWriteFlags};
 
 use super::names::own;
@@ -15,7 +15,6 @@ use crate::disk::retry;
 #[derive(Debug)]
 pub struct OpenFile {
     fd: OwnedFd,
-    appends: bool,
 }
 
 /// What to look for from an offset on.
@@ -28,17 +27,13 @@ pub enum Seek {
 }
 
 impl OpenFile {
-    pub(super) fn new(fd: OwnedFd, flags: i32) -> Self {
-        let flags = OFlags::from_bits_retain(flags.cast_unsigned());
-        Self {
-            fd,
-            appends: flags.contains(OFlags::APPEND),
-        }
+    pub(super) const fn new(fd: OwnedFd) -> Self {
+        Self { fd }
     }
 
     /// Opens what a handle stands for; `flags` as of `open(2)`.
     pub fn by_handle(root: &HandleRoot, handle: &Handle, flags: i32) -> Outcome<Self> {
-        Ok(Self::new(root.open(handle, own(flags))?, flags))
+        Ok(Self::new(root.open(handle, own(flags))?))
     }
 
     /// Reads as much as there is, up to the end of the buffer.
@@ -56,9 +51,9 @@ impl OpenFile {
         Ok(done)
     }
 
-    /// Writes; to the end if it was opened for that and the octets do not come from a cache, which knows where they go.
-    pub fn write(&self, octets: &[u8], offset: u64, from_cache: bool) -> Outcome<usize> {
-        if self.appends && !from_cache {
+    /// Writes; to the end if that is wanted, wherever that is by now.
+    pub fn write(&self, octets: &[u8], offset: u64, appends: bool) -> Outcome<usize> {
+        if appends {
             let slices = [IoSlice::new(octets)];
             let flags = ReadWriteFlags::APPEND;
             return retry(|| rustix::io::pwritev2(&self.fd, &slices, offset, flags));

@@ -15,8 +15,8 @@ mod tests;
 pub use file::{OpenFile, Seek};
 pub use handle::{Handle, HandleRoot};
 pub use names::{
-    Renaming, create_file, link, make_folder, make_node, make_symlink, open_bucket, remove,
-    remove_folder, rename,
+    Renaming, appends, create_file, inode_above, keeps_flags, link, make_folder, make_node,
+    make_symlink, open_bucket, remove, remove_folder, rename,
 };
 pub use pin::{Pin, real_path};
 pub use rustix::io::Errno;

@@ -21,6 +21,20 @@ pub(super) fn own(flags: i32) -> OFlags {
     OFlags::from_bits_retain(flags.cast_unsigned()).intersection(OWN_FLAGS) | OFlags::CLOEXEC
 }
 
+/// Whether what is written through a file with these flags, as of `open(2)`, goes to its end.
+#[must_use]
+pub const fn appends(flags: i32) -> bool {
+    OFlags::from_bits_retain(flags.cast_unsigned()).contains(OFlags::APPEND)
+}
+
+/// Whether a file has none of the flags that its user may well take back later (`F_SETFL`): a file that the kernel opens
+/// below for them would keep these.
+#[must_use]
+pub const fn keeps_flags(flags: i32) -> bool {
+    let changeable = OFlags::APPEND.union(OFlags::DIRECT);
+    !OFlags::from_bits_retain(flags.cast_unsigned()).intersects(changeable)
+}
+
 /// How to rename, as of `renameat2(2)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Renaming {
@@ -38,13 +52,26 @@ pub fn open_bucket(folder: impl AsFd, at: &Path) -> Outcome<OwnedFd> {
     retry(|| rustix::fs::openat2(folder, at, flags, Mode::empty(), resolve))
 }
 
+/// The inode of the directory in which a directory lies, by its own entry for that: also where something is mounted over it,
+/// which going up would lead into.
+pub fn inode_above(folder: impl AsFd) -> Outcome<u64> {
+    let mut entries = rustix::fs::Dir::read_from(folder)?;
+    while let Some(entry) = entries.read() {
+        let entry = entry?;
+        if entry.file_name().to_bytes() == b".." {
+            return Ok(entry.ino());
+        }
+    }
+    Err(Errno::NOENT)
+}
+
 /// Makes a file that was not there, and opens it; `flags` as of `open(2)`.
 pub fn create_file(folder: impl AsFd, name: &OsStr, flags: i32, mode: u32) -> Outcome<OpenFile> {
     let folder = folder.as_fd();
     let own = own(flags) | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
     let mode = Mode::from_raw_mode(mode & 0o7777);
     let fd = retry(|| rustix::fs::openat(folder, name, own, mode))?;
-    Ok(OpenFile::new(fd, flags))
+    Ok(OpenFile::new(fd))
 }
 
 /// Makes a directory.

@@ -92,7 +92,7 @@ impl Pin {
     /// Opens a file; `flags` as of `open(2)`.
     pub fn open_file(&self, flags: i32) -> Outcome<OpenFile> {
         let fd = rustix::fs::open(self.proc_path(), own(flags), Mode::empty())?;
-        Ok(OpenFile::new(fd, flags))
+        Ok(OpenFile::new(fd))
     }
 
     /// Opens a directory for reading and for reaching what is in it.

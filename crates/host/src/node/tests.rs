@@ -87,13 +87,13 @@ fn what_a_pin_changes_is_the_inode() {
 }
 
 #[test]
-fn appending_goes_to_the_end_unless_a_cache_writes() {
+fn appending_goes_to_the_end_when_it_is_asked_for() {
     let (_dir, folder) = scratch();
     let append = READ_WRITE | OFlags::APPEND.bits().cast_signed();
     let file = create_file(&folder, OsStr::new("a"), append, 0o644).unwrap();
-    file.write(b"abc", 0, false).unwrap();
-    file.write(b"def", 0, false).unwrap();
-    file.write(b"X", 1, true).unwrap();
+    file.write(b"abc", 0, true).unwrap();
+    file.write(b"def", 0, true).unwrap();
+    file.write(b"X", 1, false).unwrap();
     let mut buf = [0; 10];
     assert_eq!(file.read(&mut buf, 0), Ok(6));
     assert_eq!(&buf[..6], b"aXcdef");

@@ -3,6 +3,7 @@
 
 mod backing;
 mod convert;
+mod mapped;
 
 use std::cell::RefCell;
 use std::ffi::OsStr;
@@ -20,12 +21,13 @@ use fuser::{
 };
 use newsreel_host::Caller;
 use newsreel_host::caller::obey_quotas;
-use newsreel_host::node::{Errno, Outcome, Renaming, Seek, Stat};
+use newsreel_host::node::{Errno, Outcome, Renaming, Seek, Stat, appends, keeps_flags};
 
 use crate::counters::Op;
 use crate::view::{Changes, Entry, Item, View};
 use backing::Backings;
 use convert::{attributes, device, kind, nothing, number, time_change};
+use mapped::Mapped;
 
 /// What is known stays true for as long: a day, where nobody else changes anything.
 const ALONE: Duration = Duration::from_secs(24 * 60 * 60);
@@ -46,6 +48,7 @@ thread_local! {
 pub(crate) struct Fuse {
     view: Arc<View>,
     backings: Backings,
+    mapped: Mapped,
     /// Files of at least so many octets, and those opened to be written, the kernel reads and writes itself, where it
     /// can: that saves a request for each piece that is written, and the question for capabilities before the first.
     passthrough_bytes_min: Option<u64>,
@@ -59,16 +62,31 @@ impl Fuse {
         Self {
             view,
             backings: Backings::default(),
+            mapped: Mapped::default(),
             passthrough_bytes_min,
             remembered: if is_shared { AMONG_OTHERS } else { ALONE },
             missing_remembered: (!is_shared).then_some(ALONE),
         }
     }
 
+    /// Who has to be told how the kernel is reached.
+    pub(crate) fn mapped(&self) -> Mapped {
+        self.mapped.clone()
+    }
+
+    /// For how long the kernel may remember what it is told of a node.
+    fn remembered(&self, node: u64) -> Duration {
+        if self.mapped.has(node) {
+            AMONG_OTHERS
+        } else {
+            self.remembered
+        }
+    }
+
     fn entry(&self, found: Outcome<Entry>, reply: ReplyEntry) {
         match found {
             Ok(entry) => reply.entry(
-                &self.remembered,
+                &self.remembered(entry.node),
                 &attributes(entry.node, &entry.stat),
                 Generation(entry.generation),
             ),
@@ -78,7 +96,7 @@ impl Fuse {
 
     fn stat(&self, found: Outcome<Stat>, reply: ReplyAttr) {
         match found {
-            Ok(stat) => reply.attr(&self.remembered, &attributes(stat.inode, &stat)),
+            Ok(stat) => reply.attr(&self.remembered(stat.inode), &attributes(stat.inode, &stat)),
             Err(errno) => reply.error(number(errno)),
         }
     }
@@ -100,7 +118,7 @@ impl Fuse {
                 INodeNo(entry.node),
                 item.after,
                 item.name,
-                &self.remembered,
+                &self.remembered(entry.node),
                 &attributes(entry.node, &entry.stat),
                 Generation(entry.generation),
             );
@@ -192,7 +210,9 @@ impl Filesystem for Fuse {
     }
 
     fn forget(&self, _request: &Request, node: INodeNo, lookups: u64) {
-        self.view.forget(node.0, lookups);
+        if self.view.forget(node.0, lookups) {
+            self.mapped.forget(node.0);
+        }
     }
 
     fn getattr(
@@ -338,8 +358,12 @@ impl Filesystem for Fuse {
             Ok(opened) => opened,
             Err(errno) => return reply.error(number(errno)),
         };
+        self.mapped.open(node.0, flags);
         let backing = self.backings.open(node.0, &file, || {
             let bytes_min = self.passthrough_bytes_min?;
+            if !keeps_flags(flags.0) {
+                return None;
+            }
             let is_written = flags.acc_mode() != OpenAccMode::O_RDONLY;
             let is_large = || Stat::of(&*file).is_ok_and(|stat| stat.len >= bytes_min);
             (is_written || is_large()).then(|| register(|| reply.open_backing(&*file)))
@@ -385,12 +409,13 @@ impl Filesystem for Fuse {
         offset: u64,
         data: &[u8],
         how: WriteFlags,
-        _flags: OpenFlags,
+        flags: OpenFlags,
         _lock_owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        let from_cache = how.contains(WriteFlags::FUSE_WRITE_CACHE);
-        written(self.view.write(file.0, data, offset, from_cache), reply);
+        // As the file's flags are now: they may be others than when it was opened.  What comes from a cache knows where it goes.
+        let appends = appends(flags.0) && !how.contains(WriteFlags::FUSE_WRITE_CACHE);
+        written(self.view.write(file.0, data, offset, appends), reply);
     }
 
     fn flush(
@@ -416,6 +441,7 @@ impl Filesystem for Fuse {
     ) {
         self.backings.release(node.0);
         self.view.release(file.0);
+        self.mapped.release(node.0);
         reply.ok();
     }
 
@@ -568,11 +594,15 @@ impl Filesystem for Fuse {
             Err(errno) => return reply.error(number(errno)),
         };
         // Who makes a file writes it.
+        self.mapped.open(entry.node, OpenFlags(flags));
         let backing = self.backings.open(entry.node, &file, || {
-            self.passthrough_bytes_min?;
+            self.passthrough_bytes_min.filter(|_| keeps_flags(flags))?;
             Some(register(|| reply.open_backing(&*file)))
         });
-        let (remembered, about) = (&self.remembered, attributes(entry.node, &entry.stat));
+        let (remembered, about) = (
+            &self.remembered(entry.node),
+            attributes(entry.node, &entry.stat),
+        );
         let (generation, handle) = (Generation(entry.generation), FileHandle(handle));
         match backing {
             Some(backing) => {

@@ -35,13 +35,13 @@ impl View {
         self.files.get(file)?.read(buf, offset)
     }
 
-    /// Writes; octets from a cache go where it says, even if the file was opened to append.
-    pub fn write(&self, file: u64, octets: &[u8], offset: u64, from_cache: bool) -> Outcome<usize> {
+    /// Writes; to the end, wherever that is, if the file is to be appended to now.
+    pub fn write(&self, file: u64, octets: &[u8], offset: u64, appends: bool) -> Outcome<usize> {
         self.counters.count(Op::Write);
         obey_quotas()?;
         let file = self.files.get(file)?;
         self.graves
-            .make_room(|| file.write(octets, offset, from_cache))
+            .make_room(|| file.write(octets, offset, appends))
     }
 
     /// Makes a file durable, or only its data.

@@ -182,21 +182,23 @@ impl View {
         found
     }
 
-    /// The kernel takes back so many lookups of a node.
-    pub fn forget(&self, node: u64, lookups: u64) {
+    /// The kernel takes back so many lookups of a node; says whether it knows the node no longer.
+    pub fn forget(&self, node: u64, lookups: u64) -> bool {
         self.counters.count(Op::Forget);
         if node == ROOT {
-            return;
+            return false;
         }
         if self.changes.changed(node).is_some() {
             // Said before the way to the node is lost.  That it cannot be said is nothing the kernel could be told.
             let _ = self.write_time(node);
         }
-        if self.nodes.forget(node, lookups) {
+        let is_forgotten = self.nodes.forget(node, lookups);
+        if is_forgotten {
             self.graves.release(node);
             self.reach.forget(node);
             self.folders.drop(node);
         }
+        is_forgotten
     }
 
     /// The room of the file system below.

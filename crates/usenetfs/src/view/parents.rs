@@ -1,10 +1,10 @@
 //! What `..` is in the view: never a bucket.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use newsreel_host::Folder;
-use newsreel_host::node::{Outcome, Stat, open_bucket};
+use newsreel_host::node::{Errno, Outcome, Stat, inode_above, open_bucket};
 use newsreel_layout::{Mark, OTHERS};
 
 use super::{Entry, View};
@@ -40,28 +40,37 @@ impl View {
 
     /// One up, leaving out the bucket, and the directory of buckets.
     fn level_above(&self, folder: &Folder) -> Outcome<Level> {
-        let first = level(up(folder)?)?;
+        let first = self.up(folder)?;
         if self.is_top(&first.stat) {
             return Ok(first);
         }
-        let second = level(up(&first.folder)?)?;
+        let second = self.up(&first.folder)?;
         if is_managed(&second.folder)? {
             return Ok(second);
         }
         if self.is_top(&second.stat) {
             return Ok(first);
         }
-        let third = level(up(&second.folder)?)?;
+        let third = self.up(&second.folder)?;
         // Below a bucket of one level the second is that bucket, and the first an entry of the view.
         if is_managed(&third.folder)? && !is_bucket_of(&third.folder, &second.stat)? {
             return Ok(third);
         }
         Ok(first)
     }
-}
 
-fn up(folder: impl AsFd) -> Outcome<OwnedFd> {
-    open_bucket(folder, Path::new(".."))
+    /// One up.  Something may be mounted over the top since it was opened, this mount above all: that is not gone into.
+    fn up(&self, folder: &Folder) -> Outcome<Level> {
+        match open_bucket(folder, Path::new("..")) {
+            Err(Errno::XDEV) if inode_above(folder)? == self.top_inode => {
+                let top = self.top.open_folder(Path::new("."));
+                let folder = top.map_err(|error| Errno::from(&error))?;
+                let stat = Stat::of(&folder)?;
+                Ok(Level { folder, stat })
+            }
+            other => level(other?),
+        }
+    }
 }
 
 fn level(fd: OwnedFd) -> Outcome<Level> {

@@ -242,3 +242,89 @@ fn fill(world: &World) {
     }
     written.unwrap();
 }
+
+/// A program may take back that it appends; the server went on appending, and octets came to be at the wrong place.
+#[test]
+fn who_appends_no_more_writes_where_it_wants() {
+    const SCRIPT: &str = "import fcntl, os, sys\n\
+        fd = os.open(sys.argv[1], os.O_RDWR | os.O_APPEND)\n\
+        fcntl.fcntl(fd, fcntl.F_SETFL, 0)\n\
+        os.pwrite(fd, b'bb', 0)\n\
+        fcntl.fcntl(fd, fcntl.F_SETFL, os.O_APPEND)\n\
+        os.write(fd, b'cc')\n";
+    for way in WAYS {
+        let Some(world) = World::with(Settings::default(), way) else {
+            return;
+        };
+        let path = world.managed("a").join("12");
+        fs::write(&path, "AAAA").unwrap();
+        let python = Command::new("python3")
+            .args(["-c", SCRIPT])
+            .arg(&path)
+            .status();
+        let Ok(status) = python else {
+            println!("skipped: there is no python3");
+            return;
+        };
+        assert!(status.success());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "bbAAcc", "{way:?}");
+    }
+}
+
+/// `dd oflag=direct` takes the flag back for an end that is no whole block.
+#[test]
+fn the_odd_end_of_a_file_is_written_after_a_direct_beginning() {
+    for way in WAYS {
+        let Some(world) = World::with(Settings::default(), way) else {
+            return;
+        };
+        let (from, to) = (world.native().join("from"), world.managed("a").join("12"));
+        fs::write(&from, vec![7; 5000]).unwrap();
+        let (input, output) = (
+            format!("if={}", from.display()),
+            format!("of={}", to.display()),
+        );
+        let mut dd = Command::new("dd");
+        let dd = dd.args([&input, &output]).args(["bs=4096", "oflag=direct"]);
+        let done = dd.output().unwrap();
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success(), "{way:?}: {said}");
+        assert_eq!(fs::read(&to).unwrap(), vec![7; 5000]);
+    }
+}
+
+/// What was written through memory had the old time for a day; rsync passed it by.
+#[test]
+fn what_is_written_through_memory_has_a_new_time() {
+    const SCRIPT: &str = "import mmap, os, sys\n\
+        fd = os.open(sys.argv[1], os.O_RDWR)\n\
+        m = mmap.mmap(fd, 8192)\n\
+        os.close(fd)\n\
+        os.stat(sys.argv[1])\n\
+        m[5] = 65\n\
+        m.flush()\n\
+        m.close()\n";
+    for way in WAYS {
+        let Some(world) = World::with(Settings::default(), way) else {
+            return;
+        };
+        let path = world.managed("a").join("12");
+        fs::write(&path, vec![0; 8192]).unwrap();
+        let time = |path: &Path| fs::metadata(path).unwrap().modified().unwrap();
+        let before = time(&path);
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        let python = Command::new("python3")
+            .args(["-c", SCRIPT])
+            .arg(&path)
+            .status();
+        let Ok(status) = python else {
+            println!("skipped: there is no python3");
+            return;
+        };
+        assert!(status.success());
+        std::thread::sleep(std::time::Duration::from_millis(1100));
+        let below = time(&world.lower("a").join("r0/12"));
+        assert_eq!(time(&path), below, "{way:?}");
+        assert!(below > before, "{way:?}");
+    }
+}

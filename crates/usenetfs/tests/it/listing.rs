@@ -173,7 +173,7 @@ impl Remounted {
             threads: 1,
         };
         let clock = std::sync::Arc::new(newsreel_host::RealClock::default());
-        let mut mounted = newsreel_usenetfs::Mounted::new(&options, clock).unwrap();
+        let mounted = newsreel_usenetfs::Mounted::new(&options, clock).unwrap();
         Self {
             dir,
             unmounter: mounted.unmounter(),

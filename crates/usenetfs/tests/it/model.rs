@@ -283,7 +283,9 @@ impl Driver {
             }
             Step::Forget => {
                 let known: Vec<_> = self.known.drain(..).collect();
-                known.into_iter().for_each(|node| self.view.forget(node, 1));
+                for node in known {
+                    self.view.forget(node, 1);
+                }
                 return Ok(());
             }
         };

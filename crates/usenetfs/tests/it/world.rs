@@ -76,7 +76,7 @@ impl World {
             passthrough_bytes_min,
             threads: 2,
         };
-        let mut mounted = Mounted::new(&options, Arc::new(RealClock::default())).unwrap();
+        let mounted = Mounted::new(&options, Arc::new(RealClock::default())).unwrap();
         let view = Arc::clone(mounted.view());
         Some(Self {
             dir,

@@ -35,12 +35,23 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     let mut counted = Vec::new();
-    for folder in super::directories(&args.directories, args.recursive)? {
-        let census = census(&folder)?;
-        if census.entries >= args.entries_min {
-            counted.push((folder.path().to_path_buf(), census));
-        }
-    }
+    super::each(
+        &args.directories,
+        args.recursive,
+        &mut |path, folder| match folder.and_then(|folder| Ok(census(folder)?)) {
+            Err(error) if !args.recursive => Err(error),
+            Err(error) => {
+                output::warning(&output::printable(&format!("not weighed: {error:#}")));
+                Ok(false)
+            }
+            Ok(census) => {
+                if census.entries >= args.entries_min {
+                    counted.push((path.to_path_buf(), census));
+                }
+                Ok(true)
+            }
+        },
+    )?;
     let counts = match &args.counts {
         Some(at) => Some(super::status::of(&super::mounted_at(at)?.at)?),
         None => None,

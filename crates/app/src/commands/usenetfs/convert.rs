@@ -144,6 +144,11 @@ fn say_report(report: &Report, what: &What) -> Result<()> {
     let view =
         |view: Fingerprint| json!({"entries": view.entries, "sum": format!("{:x}", view.sum)});
     let verified = report.verified;
+    if what.verify && verified.is_none() && report.plan.goes_on.is_some() {
+        output::warning(
+            "not compared: the conversion that was gone on with was begun without --verify",
+        );
+    }
     if what.json {
         output::json(&json!({
             "plan": plan_as_json(&report.plan),

@@ -10,7 +10,7 @@ mod status;
 mod umount;
 mod verify;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
@@ -65,6 +65,11 @@ fn not_mounted(folder: &Folder) -> Result<()> {
             folder.path().display()
         );
     }
+    none_above(folder, false)
+}
+
+/// Refuses a directory that lies in one that is mounted or being converted; by others who share it, if so do we.
+fn none_above(folder: &Folder, is_shared: bool) -> Result<()> {
     let mut inner = folder.facts()?;
     let mut above = folder.open_folder("..".as_ref());
     // Who may not look further up cannot have mounted it there either, unless another user did: then the conversion's
@@ -74,11 +79,11 @@ fn not_mounted(folder: &Folder) -> Result<()> {
         if facts.is_same_as(&inner) {
             break;
         }
-        if is_locked(&level) {
+        if is_locked(&level, is_shared) {
             bail!(
                 "{} lies in {}, which is mounted or being converted; end that first",
                 folder.path().display(),
-                level.path().display()
+                mounts::canonical(level.path()).display()
             );
         }
         inner = facts;
@@ -87,9 +92,38 @@ fn not_mounted(folder: &Folder) -> Result<()> {
     Ok(())
 }
 
-fn is_locked(folder: &Folder) -> bool {
+/// Refuses to mount a directory of which a part, or that as a part, is mounted already: neither server would learn what is
+/// changed through the other one.
+fn not_overlapping(lower: &Path, is_shared: bool) -> Result<()> {
+    let folder = Folder::open(lower)?;
+    none_above(&folder, is_shared)?;
+    for mounted in all_mounted()? {
+        if mounted.source == lower || !mounted.source.starts_with(lower) {
+            continue;
+        }
+        // A path that leads elsewhere by now says nothing.
+        let is_used = Folder::open(&mounted.source).is_ok_and(|part| is_locked(&part, is_shared));
+        if is_used {
+            bail!(
+                "{} is mounted on {} already, and lies in {}; end that first, or mount both with --shared",
+                mounted.source.display(),
+                mounted.at.display(),
+                lower.display()
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Whether others have locked a directory: alone, or at all.
+fn is_locked(folder: &Folder, is_shared: bool) -> bool {
     for _ in 0..LOOKS {
-        match folder.lock() {
+        let lock = if is_shared {
+            folder.lock_shared()
+        } else {
+            folder.lock()
+        };
+        match lock {
             Err(error) if error.kind() == ErrorKind::Locked => {}
             _ => return false,
         }
@@ -98,9 +132,28 @@ fn is_locked(folder: &Folder) -> bool {
     true
 }
 
+/// A server that does not answer for so long is not waited for.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
+
+/// Does what a server may never answer; `None` if it does not in time.  The thread that waits ends with this process.
+fn in_time<T: Send + 'static>(ask: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let (answer, answered) = std::sync::mpsc::sync_channel(1);
+    let asking = std::thread::Builder::new().name("usenetfs-ask".to_owned());
+    asking
+        .spawn(move || {
+            // Nobody waits for it any more, when it comes too late.
+            let _ = answer.send(ask());
+        })
+        .ok()?;
+    answered.recv_timeout(ANSWERS_WITHIN).ok()
+}
+
 /// What of ours is mounted at a place; the one on top.
-fn mounted_at(at: &std::path::Path) -> Result<mounts::MountPoint> {
-    let place = mounts::canonical(at);
+fn mounted_at(at: &Path) -> Result<mounts::MountPoint> {
+    let path = at.to_path_buf();
+    let looked = in_time(move || mounts::canonical(&path));
+    // In front of a server that does not answer, the place is what was typed.
+    let place = looked.map_or_else(|| std::path::absolute(at), Ok)?;
     let all = mounts::mount_points()?;
     let found = all.into_iter().rfind(|mount| mount.at == place);
     found
@@ -109,11 +162,18 @@ fn mounted_at(at: &std::path::Path) -> Result<mounts::MountPoint> {
 }
 
 /// Takes off what is left of a mount whose server has died.
-fn clear_dead(at: &std::path::Path) -> Result<()> {
+fn clear_dead(at: &Path) -> Result<()> {
     let Ok(mounted) = mounted_at(at) else {
         return Ok(());
     };
-    match Folder::open(&mounted.at) {
+    let place = mounted.at.clone();
+    let Some(looked) = in_time(move || Folder::open(&place)) else {
+        bail!(
+            "the server of what is mounted on {} does not answer; newsreel usenetfs umount --lazy takes it off",
+            mounted.at.display()
+        );
+    };
+    match looked {
         Err(newsreel_host::Error::Io { source, .. })
             if source.kind() == std::io::ErrorKind::NotConnected =>
         {
@@ -130,21 +190,47 @@ fn all_mounted() -> Result<Vec<mounts::MountPoint>> {
     Ok(all)
 }
 
-/// The directories of a list, with all below them if that is wanted; managed ones are not entered by their buckets.
-fn directories(named: &[PathBuf], recursive: bool) -> Result<Vec<Folder>> {
-    let mut found = Vec::new();
+/// Is handed a directory, or why there is none; says whether it goes on below it.
+type Visit<'a> = dyn FnMut(&Path, Result<&Folder>) -> Result<bool> + 'a;
+
+/// Visits the directories of a list, with all below them if that is wanted, one after the other; managed ones are not entered
+/// by their buckets.  As many are open at once as lie in each other.  What cannot be opened or listed is told, and is the end
+/// only of what was named.
+fn each(named: &[PathBuf], recursive: bool, visit: &mut Visit<'_>) -> Result<()> {
     for path in named {
         let folder = Folder::open(path)?;
         if recursive {
-            below(folder, &mut found)?;
+            below(&folder, visit)?;
         } else {
-            found.push(folder);
+            visit(path, Ok(&folder))?;
         }
     }
-    Ok(found)
+    Ok(())
 }
 
-fn below(folder: Folder, found: &mut Vec<Folder>) -> Result<()> {
+fn below(folder: &Folder, visit: &mut Visit<'_>) -> Result<()> {
+    if !visit(folder.path(), Ok(folder))? {
+        return Ok(());
+    }
+    let places = match inner(folder) {
+        Ok(places) => places,
+        Err(error) => return visit(folder.path(), Err(error)).map(|_| ()),
+    };
+    for place in places {
+        match folder.open_folder(&place) {
+            Ok(inner) => below(&inner, visit)?,
+            // Gone meanwhile.
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => {
+                visit(&folder.path().join(&place), Err(error.into()))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Where the directories lie that a directory's view shows.
+fn inner(folder: &Folder) -> Result<Vec<PathBuf>> {
     use newsreel_host::folder::Kind;
     use newsreel_layout::{Cookie, Listing, Name, Opened};
     let mut places = Vec::new();
@@ -169,12 +255,5 @@ fn below(folder: Folder, found: &mut Vec<Folder>) -> Result<()> {
         Opened::UnderWay(..) => {}
     }
     places.sort_unstable();
-    let inner: Vec<_> = places
-        .iter()
-        .filter_map(|place| folder.open_folder(place).ok())
-        .collect();
-    found.push(folder);
-    inner
-        .into_iter()
-        .try_for_each(|folder| below(folder, found))
+    Ok(places)
 }

@@ -2,14 +2,14 @@
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::process::CommandExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
 use newsreel_host::{RealClock, mounts, process};
 use newsreel_layout::Algorithm;
-use newsreel_usenetfs::{Access, BitKept, Mounted, Options, Settings};
+use newsreel_usenetfs::{Access, BitKept, Mounted, Options, Settings, Unmounter};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::output;
@@ -94,6 +94,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<()> {
     super::clear_dead(&args.at)?;
     let options = resolved(args)?;
+    super::not_overlapping(&options.lower, options.settings.is_shared)?;
     if !args.foreground {
         return leave_behind(args);
     }
@@ -206,8 +207,10 @@ fn serve(options: &Options, announce: bool) -> Result<()> {
     let _entered = runtime.enter();
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut mounted = Mounted::new(options, Arc::new(RealClock::default()))?;
-    let mut unmounter = mounted.unmounter();
+    // The end of a session, of whoever mounted it, is none of the mount's.
+    let _hangup = signal(SignalKind::hangup())?;
+    let mounted = Mounted::new(options, Arc::new(RealClock::default()))?;
+    let unmounter = mounted.unmounter();
     let is_for_everybody = mounted.view().is_for_everybody();
     let notices = mounted.view().notices();
     std::thread::Builder::new()
@@ -239,9 +242,14 @@ fn serve(options: &Options, announce: bool) -> Result<()> {
         output::warning(FOR_ONE);
     }
     runtime.block_on(async {
+        let signalled = async || {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        };
         tokio::select! {
-            _ = terminate.recv() => unmounter.unmount(),
-            _ = interrupt.recv() => unmounter.unmount(),
+            ended = end_by(signalled, &unmounter, &options.at) => ended,
             _ = &mut end => Ok(()),
         }
     })?;
@@ -249,6 +257,24 @@ fn serve(options: &Options, announce: bool) -> Result<()> {
         Ok(served) => Ok(served?),
         Err(_) => bail!("the thread that served the mount broke"),
     }
+}
+
+/// Unmounts when a signal comes.  What lies elsewhere by then, or under something, ends with its last user, or with one
+/// more signal.
+async fn end_by(mut signalled: impl AsyncFnMut(), unmounter: &Unmounter, at: &Path) -> Result<()> {
+    signalled().await;
+    if unmounter.unmount()? {
+        return Ok(());
+    }
+    output::warning(&format!(
+        "the mount lies on {0} no more, or under something else: its server ends with its last user, or with one more signal",
+        at.display()
+    ));
+    signalled().await;
+    bail!(
+        "ended by a second signal; what is open in the mount that lay on {} is lost",
+        at.display()
+    )
 }
 
 /// What is said when `chmod` could not do what it was meant to.

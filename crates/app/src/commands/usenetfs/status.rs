@@ -93,8 +93,18 @@ fn by_name(operations: &Value) -> Vec<Value> {
     rows.chain([row("total", total)]).collect()
 }
 
-/// The status of a mount, as its server tells it.
+/// The status of a mount, as its server tells it, if it does so in time.
 pub(super) fn of(at: &Path) -> Result<Value> {
+    let path = at.to_path_buf();
+    super::in_time(move || asked(&path)).with_context(|| {
+        format!(
+            "the server of the mount on {} does not answer: it is stopped, or waits for its disk",
+            at.display()
+        )
+    })?
+}
+
+fn asked(at: &Path) -> Result<Value> {
     let folder = Folder::open(at).context("the server of the mount may have died")?;
     let text = folder
         .attribute(STATUS_ATTRIBUTE)?

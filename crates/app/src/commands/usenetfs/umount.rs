@@ -1,10 +1,9 @@
 //! `newsreel usenetfs umount`.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use newsreel_host::{Folder, mounts};
 
 #[derive(Debug, clap::Args)]
@@ -33,7 +32,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         Err(newsreel_host::Error::Io { source, .. })
             if source.kind() == std::io::ErrorKind::PermissionDenied =>
         {
-            by_helper(&mounted.at, args.lazy)?;
+            mounts::unmount_by_helper(&mounted.at, args.lazy)?;
         }
         other => other?,
     }
@@ -57,23 +56,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         std::thread::sleep(PAUSE);
     }
     bail!(
-        "{} is unmounted, but {} is still locked",
+        "{} is unmounted, but {} is still locked: its server has not ended, or somebody else uses it",
         mounted.at.display(),
         mounted.source.display()
     )
-}
-
-/// As a user who is not root.
-fn by_helper(at: &Path, lazy: bool) -> Result<()> {
-    let mut helper = Command::new("fusermount3");
-    helper
-        .arg("-u")
-        .args(lazy.then_some("-z"))
-        .arg("--")
-        .arg(at);
-    let output = helper.output().context("cannot run fusermount3")?;
-    if !output.status.success() {
-        bail!("{}", String::from_utf8_lossy(&output.stderr).trim_end());
-    }
-    Ok(())
 }

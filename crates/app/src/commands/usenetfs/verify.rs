@@ -1,16 +1,16 @@
 //! `newsreel usenetfs verify`: what no view finds, and what is left over.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use newsreel_layout::verify::{self, Summary};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::output;
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Ends with 0 when all is well or was repaired, with 1 when something is not as it should be.\n\n\
+    after_help = "Ends with 0 when all is well or was repaired, with 1 when something is not as it should be, or could not be looked at.\n\n\
                   Examples:\n  newsreel usenetfs verify --recursive /var/spool/news/articles\n  \
                   newsreel usenetfs verify --repair /var/spool/news/articles/alt/test"
 )]
@@ -32,31 +32,38 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<()> {
     let mut total = Summary::default();
     let mut findings = Vec::new();
-    for folder in super::directories(&args.directories, args.recursive)? {
-        if args.repair {
-            super::not_mounted(&folder)?;
-        }
+    super::each(&args.directories, args.recursive, &mut |path, folder| {
         let mut lines = Vec::new();
-        let summary = verify::verify(&folder, args.repair, &mut |finding| {
-            let path = folder.path().join(&finding.path);
-            lines.push((path, finding.what.to_string(), finding.repaired));
-        })?;
-        for (path, what, repaired) in lines {
-            if args.json {
-                findings.push(
-                    json!({"path": path.to_string_lossy(), "what": what, "repaired": repaired}),
-                );
-            } else {
-                let repaired = if repaired { " (repaired)" } else { "" };
-                output::text(&format!("{}: {what}{repaired}\n", path.display()))?;
+        let verified = folder.and_then(|folder| {
+            if args.repair {
+                super::not_mounted(folder)?;
             }
+            Ok(verify::verify(folder, args.repair, &mut |finding| {
+                let path = path.join(&finding.path);
+                lines.push((path, finding.what.to_string(), finding.repaired));
+            })?)
+        });
+        let is_seen = verified.is_ok();
+        match verified {
+            Ok(summary) => {
+                total.entries += summary.entries;
+                total.articles += summary.articles;
+                total.buckets += summary.buckets;
+            }
+            Err(error) if !args.recursive => return Err(error),
+            Err(error) => lines.push((
+                path.to_path_buf(),
+                format!("not verified: {error:#}"),
+                false,
+            )),
         }
-        total.entries += summary.entries;
-        total.articles += summary.articles;
-        total.buckets += summary.buckets;
-        total.findings += summary.findings;
-        total.repaired += summary.repaired;
-    }
+        for (path, what, repaired) in lines {
+            total.findings += 1;
+            total.repaired += u64::from(repaired);
+            say(&path, &what, repaired, &mut findings, args.json)?;
+        }
+        Ok(is_seen)
+    })?;
     let left = total.findings - total.repaired;
     if args.json {
         output::json(&json!({
@@ -76,4 +83,25 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         bail!("{left} things are not as they should be");
     }
     Ok(())
+}
+
+/// Tells a finding, now or with all others.
+fn say(
+    path: &Path,
+    what: &str,
+    repaired: bool,
+    findings: &mut Vec<Value>,
+    json: bool,
+) -> Result<()> {
+    if json {
+        findings.push(json!({"path": path.to_string_lossy(), "what": what, "repaired": repaired}));
+        return Ok(());
+    }
+    let repaired = if repaired { " (repaired)" } else { "" };
+    let line = format!("{}: {what}{repaired}", path.display());
+    // Names are of whoever made them.
+    output::text(&format!(
+        "{}\n",
+        output::printable(&line).replace('\n', "?")
+    ))
 }

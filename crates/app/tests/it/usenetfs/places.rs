@@ -1,0 +1,211 @@
+//! Mounts and their places: over themselves, under others, in each other; whoever ends takes off nothing but its own.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use super::{Place, names};
+use crate::spool::said;
+
+fn system(program: &str, words: &[&str], at: &Path) {
+    said(Command::new(program).args(words).arg(at).output().unwrap()).unwrap();
+}
+
+fn signal(name: &str, pid: &str) {
+    said(Command::new("kill").args([name, pid]).output().unwrap()).unwrap();
+}
+
+fn ends(pid: &str) {
+    let until = Instant::now() + Duration::from_secs(10);
+    while Path::new("/proc").join(pid).exists() {
+        assert!(Instant::now() < until, "the server has not ended");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A server that ended unmounted its path, whatever lay there by then: data in memory of others went with it.
+#[test]
+fn an_ending_server_takes_off_nothing_of_others() {
+    let Some(place) = Place::new() else {
+        return;
+    };
+    let at = place.path("");
+    let tmpfs = ["-t", "tmpfs", "-o", "size=1m", "newsreel-test"];
+    // Taken off lazily, and something else mounted before its last user leaves.
+    fs::write(place.lower("file"), "text").unwrap();
+    place.mount();
+    let pid = place.pid();
+    let open = fs::File::open(place.path("file")).unwrap();
+    place.run(&["umount", "--lazy", "@mnt"]).unwrap();
+    system("mount", &tmpfs, &at);
+    fs::write(place.path("precious"), "").unwrap();
+    signal("-TERM", &pid);
+    std::thread::sleep(Duration::from_millis(100));
+    assert!(place.path("precious").exists());
+    drop(open);
+    ends(&pid);
+    assert!(place.path("precious").exists(), "{:?}", names(&at));
+    system("umount", &[], &at);
+    // The same over it: a signal takes off neither.
+    place.mount();
+    let pid = place.pid();
+    system("mount", &tmpfs, &at);
+    fs::write(place.path("precious"), "").unwrap();
+    signal("-TERM", &pid);
+    std::thread::sleep(Duration::from_millis(100));
+    assert!(place.path("precious").exists(), "{:?}", names(&at));
+    system("umount", &[], &at);
+    assert!(place.path("file").exists());
+    signal("-HUP", &pid);
+    assert_eq!(place.pid(), pid);
+    place.run(&["umount", "@mnt"]).unwrap();
+    ends(&pid);
+}
+
+/// `..` of what lies right below led into the mount itself, and was refused as another file system.
+#[test]
+fn a_directory_is_mounted_over_itself() {
+    let Some(place) = Place::new() else {
+        return;
+    };
+    let at = place.path("");
+    for name in ["plain/inner", "group"] {
+        fs::create_dir_all(at.join(name)).unwrap();
+    }
+    fs::set_permissions(at.join("group"), fs::Permissions::from_mode(0o755)).unwrap();
+    for number in 0..20 {
+        fs::write(at.join("group").join(number.to_string()), "").unwrap();
+    }
+    place.run(&["convert", "on", "@mnt/group"]).unwrap();
+    let look = || {
+        assert_eq!(names(&at.join("plain")), ["inner".to_owned()].into());
+        assert_eq!(names(&at.join("group")).len(), 20);
+        let found = Command::new("find").arg(&at).output().unwrap();
+        let found = said(found).unwrap();
+        assert_eq!(found.lines().count(), 24, "{found}");
+        let up = said(
+            Command::new("ls")
+                .args(["-id"])
+                .arg(at.join("group/.."))
+                .output()
+                .unwrap(),
+        );
+        let top = said(Command::new("ls").args(["-id"]).arg(&at).output().unwrap());
+        let inode = |line: String| line.split_whitespace().next().map(str::to_owned);
+        assert_eq!(inode(up.unwrap()), inode(top.unwrap()));
+    };
+    place.run(&["mount", "@mnt", "@mnt"]).unwrap();
+    look();
+    place.run(&["umount", "@mnt"]).unwrap();
+    // And where something is mounted over what is shown, later.
+    place.run(&["mount", "@mnt", "@lower"]).unwrap();
+    system(
+        "mount",
+        &["-t", "tmpfs", "-o", "size=1m", "newsreel-test"],
+        &at,
+    );
+    let shown = names(&place.lower("plain"));
+    system("umount", &[], &at);
+    place.run(&["umount", "@lower"]).unwrap();
+    assert_eq!(shown, ["inner".to_owned()].into());
+}
+
+/// Two servers for one directory each showed for a day what the other one had changed.
+#[test]
+fn overlapping_mounts_are_refused_unless_they_share() {
+    let Some(place) = Place::new() else {
+        return;
+    };
+    fs::create_dir_all(place.lower("part/of/it")).unwrap();
+    let other = place.dir.path().join("other");
+    fs::create_dir(&other).unwrap();
+    for (first, second, word) in [
+        ("@lower", "@lower/part/of", "which is mounted or"),
+        ("@lower/part/of", "@lower", "is mounted on"),
+    ] {
+        place.run(&["mount", first, "@mnt"]).unwrap();
+        for options in [&[][..], &["--shared"]] {
+            let words = [&["mount"], options, &[second, "@other"]].concat();
+            let refused = place.run(&words).unwrap_err();
+            assert!(refused.contains(word), "{refused}");
+        }
+        place.run(&["umount", "@mnt"]).unwrap();
+        place.run(&["mount", "--shared", first, "@mnt"]).unwrap();
+        let refused = place.run(&["mount", second, "@other"]).unwrap_err();
+        assert!(refused.contains(word), "{refused}");
+        place.run(&["mount", "--shared", second, "@other"]).unwrap();
+        for at in ["@mnt", "@other"] {
+            place.run(&["umount", at]).unwrap();
+        }
+    }
+    fs::write(place.dir.path().join("file"), "").unwrap();
+    let refused = place.run(&["mount", "@lower", "@file"]).unwrap_err();
+    assert!(
+        refused.to_lowercase().contains("not a directory"),
+        "{refused}"
+    );
+}
+
+/// `status` of all mounts waited for ever for one server that was stopped, and so did `umount --lazy`.
+#[test]
+fn a_server_that_is_stopped_is_not_waited_for() {
+    let Some(place) = Place::new() else {
+        return;
+    };
+    place.mount();
+    let pid = place.pid();
+    signal("-STOP", &pid);
+    let began = Instant::now();
+    let status = place.run(&["status", "@mnt"]);
+    let all = place.run(&["status"]);
+    let taken_off = place.run(&["umount", "--lazy", "@mnt"]);
+    let took = began.elapsed();
+    signal("-CONT", &pid);
+    ends(&pid);
+    let error = status.unwrap_err();
+    assert!(error.contains("does not answer"), "{error}");
+    assert!(all.unwrap().contains("false"));
+    taken_off.unwrap();
+    assert!(took < Duration::from_secs(40), "{took:?}");
+}
+
+/// Directories that could not be looked into were passed over without a word, one unreadable mark was the end, and every
+/// directory stayed open.
+#[test]
+fn a_verification_goes_on_and_says_what_it_could_not_see() {
+    let Some(place) = Place::new() else {
+        return;
+    };
+    for number in 0..100 {
+        fs::create_dir_all(place.lower(&format!("many/{number}"))).unwrap();
+    }
+    let odd = place.lower("bad\u{1b}[31m");
+    fs::create_dir(&odd).unwrap();
+    let folder = newsreel_host::Folder::open(&odd).unwrap();
+    folder
+        .set_attribute("user.usenetfs", b"9 nonsense")
+        .unwrap();
+    let lower = place.lower("");
+    let script = "ulimit -n 64; exec \"$0\" usenetfs verify --recursive \"$1\"";
+    let mut command = Command::new("sh");
+    let command = command
+        .args(["-c", script])
+        .arg(crate::scale::binary())
+        .arg(&lower);
+    let output = command.output().unwrap();
+    let (told, error) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    assert!(
+        error.contains("1 things are not as they should be"),
+        "{told}{error}"
+    );
+    assert!(
+        told.contains("bad?[31m: not verified") && !told.contains('\u{1b}'),
+        "{told}"
+    );
+    assert_eq!(output.status.code(), Some(1));
+}

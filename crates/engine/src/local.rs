@@ -696,6 +696,19 @@ impl NewsService for LocalService {
         self.take_post(post, from).await;
     }
 
+    async fn would_take(&self, post: &Post, from: &Connection) -> Result<(), Outcome> {
+        let judged = self.would_take_post(post, from.address()).await;
+        self.counted(judged)
+    }
+
+    fn count_post(&self, post: &Post, from: &Connection) -> Result<(), Outcome> {
+        self.counted(self.count_one_post(post, from.address()))
+    }
+
+    fn post_groups_max(&self) -> usize {
+        self.shared.policy.load().posting.groups_max as usize
+    }
+
     fn decline(&self, id: MessageId<'_>, from: &Connection) {
         let hash = self.shared.id_hash(id);
         self.shared.offers.unclaim(&hash, from.id());

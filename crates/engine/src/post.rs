@@ -96,6 +96,46 @@ impl LocalService {
         from.complete([Completion { ticket, outcome }]);
     }
 
+    /// What a post would be refused for; nothing is counted, sent or kept.
+    pub(crate) async fn would_take_post(
+        &self,
+        post: &Post,
+        address: Option<IpAddr>,
+    ) -> Result<(), Outcome> {
+        if let Some(defer) = self.held_up() {
+            return Err(Outcome::Deferred(defer));
+        }
+        let policy = self.shared.policy.load_full();
+        let is_known = self.is_known(&transfer_of(post)).await;
+        checked(&self.shared, &policy, post, is_known)?;
+        let (shared, user) = (&self.shared, post.poster.user.as_deref());
+        let mut counts = shared.posts.limits.lock();
+        Ok(counts.may(&policy.posting, user, address, shared.now_ms())?)
+    }
+
+    /// Counts a refusal of a post that goes elsewhere, too.
+    pub(crate) fn counted(&self, judged: Result<(), Outcome>) -> Result<(), Outcome> {
+        judged.inspect_err(|outcome| self.shared.accept.count(&self.shared.counters, outcome))
+    }
+
+    /// Counts a post that goes elsewhere.
+    pub(crate) fn count_one_post(
+        &self,
+        post: &Post,
+        address: Option<IpAddr>,
+    ) -> Result<(), Outcome> {
+        let (shared, policy) = (&self.shared, self.shared.policy.load());
+        let user = post.poster.user.as_deref();
+        let mut counts = shared.posts.limits.lock();
+        Ok(counts.take(&policy.posting, user, address, shared.now_ms())?)
+    }
+
+    /// Whether there was an article with its message-id.
+    async fn is_known(&self, transfer: &Transfer) -> bool {
+        let found = self.look_up(std::slice::from_ref(transfer)).await;
+        found.first().is_some_and(|found| found.is_known())
+    }
+
     /// Checks a post, and makes what goes on of it.
     async fn inject(
         &self,
@@ -109,14 +149,8 @@ impl LocalService {
             return Err(refuse(Outcome::Deferred(defer)));
         }
         // Its id is looked up first, and waits for the disk if it must; all that follows is one step.
-        let transfer = Transfer {
-            ticket,
-            kind: TransferKind::Post,
-            offered: post.id.clone(),
-            article: post.article.clone(),
-        };
-        let found = self.look_up(std::slice::from_ref(&transfer)).await;
-        let is_known = found.first().is_some_and(|found| found.is_known());
+        let transfer = transfer_of(&post);
+        let is_known = self.is_known(&transfer).await;
         match judge(&self.shared, policy, &post, address, is_known).map_err(refuse)? {
             Judged::Article(article) => Ok(Injected::Article(Transfer {
                 article,
@@ -150,14 +184,32 @@ enum Judged {
     Mail(Mail),
 }
 
-/// Everything that is decided without waiting.
-fn judge(
+/// A post as articles come, before it is injected.
+fn transfer_of(post: &Post) -> Transfer {
+    Transfer {
+        ticket: post.ticket,
+        kind: TransferKind::Post,
+        offered: post.id.clone(),
+        article: post.article.clone(),
+    }
+}
+
+/// A post that may be taken.
+struct Checked<'p> {
+    proto: Proto<'p>,
+    id: MessageId<'p>,
+    /// The group to whose moderator it goes.
+    moderated: Option<&'p str>,
+    now: UnixTime,
+}
+
+/// Everything that is decided without waiting, and without doing anything.
+fn checked<'p>(
     shared: &Shared,
     policy: &Policy,
-    post: &Post,
-    address: Option<IpAddr>,
+    post: &'p Post,
     is_known: bool,
-) -> Result<Judged, Outcome> {
+) -> Result<Checked<'p>, Outcome> {
     let (articles, config) = (&policy.articles, &policy.posting);
     if post.article.len() > articles.octets_max as usize {
         return Err(Reject::TooLarge.into());
@@ -174,7 +226,29 @@ fn judge(
     if is_known {
         return Err(Outcome::Duplicate);
     }
-    let user = post.poster.user.as_deref();
+    Ok(Checked {
+        proto,
+        id,
+        moderated,
+        now,
+    })
+}
+
+/// Everything that is decided without waiting.
+fn judge(
+    shared: &Shared,
+    policy: &Policy,
+    post: &Post,
+    address: Option<IpAddr>,
+    is_known: bool,
+) -> Result<Judged, Outcome> {
+    let Checked {
+        proto,
+        id,
+        moderated,
+        now,
+    } = checked(shared, policy, post, is_known)?;
+    let (config, user) = (&policy.posting, post.poster.user.as_deref());
     let mut counts = shared.posts.limits.lock();
     counts.take(config, user, address, shared.now_ms())?;
     drop(counts);

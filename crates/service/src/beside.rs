@@ -2,7 +2,7 @@
 //!
 //! A group is on one side only: one of this server's own hides one of that name there.  The top bit of a group's id says which side it is
 //! on, so what is asked for by number goes where it belongs without a look at names.  By message-id this side is asked first.  A
-//! post goes to each side that has one of its groups; articles from peers are this side's.
+//! post goes to each side that has one of its groups, and is counted here wherever it goes; articles from peers are this side's.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -17,7 +17,7 @@ use newsreel_wire::{ArticleNumber, GroupId, GroupName, MessageId, UnixTime, news
 use crate::article::{ArticleBuf, ArticleQuery, Found, Part};
 use crate::connection::{Completion, Connection};
 use crate::error::ServiceError;
-use crate::group::{GroupCursor, GroupInfo, GroupRow, GroupSelect};
+use crate::group::{GroupCursor, GroupInfo, GroupRow, GroupSelect, GroupStatus};
 use crate::overview::OverviewRows;
 use crate::posting::Post;
 use crate::service::{Direction, Features, NewsService};
@@ -39,6 +39,14 @@ pub struct BesideNewnews<L, C> {
     local: L,
     there: C,
     is_local_told: bool,
+}
+
+/// Which sides a post is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Local,
+    There,
+    Both,
 }
 
 /// A group's id on the side that it is on.
@@ -131,6 +139,15 @@ async fn rows_of<S: NewsService>(
     Ok(Rows { rows, up_to })
 }
 
+/// What the other side listed.  It says that it is away only where no list of it was ever kept: its groups are not in the list then, and
+/// those of this server are all the same.
+fn listed_there<T: Default>(listed: Result<T, ServiceError>) -> Result<T, ServiceError> {
+    match listed {
+        Err(ServiceError::Away | ServiceError::Offline) => Ok(T::default()),
+        listed => listed,
+    }
+}
+
 /// Has an article posted on one side; what became of it.
 async fn posted<S: NewsService>(service: &S, post: Post, from: &Connection) -> Outcome {
     let own = Arc::new(Connection::new(from.id(), from.address(), None));
@@ -148,32 +165,69 @@ impl<L: NewsService, C: NewsService> Beside<L, C> {
         Self { local, there }
     }
 
-    /// Whether a post is for groups of this side, and for groups that are not.
-    async fn sides_of(&self, article: &[u8]) -> Result<(bool, bool), ServiceError> {
-        let (mut is_here, mut is_there) = (false, false);
+    /// Where a post goes.  One for a moderator, who gets it whole, goes to the side of the first group that has one, and into no group
+    /// of either (RFC 5537 section 3.5.1).
+    async fn way_of(&self, article: &[u8]) -> Result<Way, ServiceError> {
+        // What is for nobody is refused here, with the reason; so is what names too many groups, and none of them is asked for.
         let Ok(headers) = Headers::scan(article) else {
-            return Ok((false, false));
+            return Ok(Way::Local);
         };
-        let groups = headers.content(Known::Newsgroups).unwrap_or_default();
-        for group in newsgroups::split(groups).flatten() {
-            match self.local.group(group).await? {
-                Some(_) => is_here = true,
-                // One that cannot be asked for may well be there: the post waits for it.
-                None => is_there |= !matches!(self.there.group(group).await, Ok(None)),
+        let names = headers.content(Known::Newsgroups).unwrap_or_default();
+        let names = newsgroups::split(names).flatten();
+        let most = self.local.post_groups_max();
+        if names.clone().nth(most).is_some() {
+            return Ok(Way::Local);
+        }
+        let is_approved = headers.present().contains(Known::Approved);
+        let mut all = None;
+        for name in names {
+            let (info, way) = match self.local.group(name).await? {
+                Some(info) => (Some(info), Way::Local),
+                None => match self.there.group(name).await {
+                    Ok(None) => continue,
+                    Ok(info) => (info, Way::There),
+                    // It may well be there: the post waits for it.
+                    Err(_) => (None, Way::There),
+                },
+            };
+            let is_moderated = info.is_some_and(|info| info.status == GroupStatus::Moderated);
+            if is_moderated && !is_approved {
+                return Ok(way);
+            }
+            all = match all {
+                Some(other) if other != way => Some(Way::Both),
+                _ => Some(way),
+            };
+            if all == Some(Way::Both) && is_approved {
+                break;
             }
         }
-        Ok((is_here, is_there))
+        Ok(all.unwrap_or(Way::Local))
     }
 
-    /// Posts to both sides under one message-id: there first, as what is refused there is to be nowhere.
+    /// Posts to both sides under one message-id: there first, as what is refused there is to be nowhere; before that this one is asked
+    /// whether it would take it.
     async fn post_to_both(&self, post: Post, from: &Connection) -> Outcome {
-        let outcome = posted(&*self.there, post.clone(), from).await;
-        if outcome != Outcome::Accepted {
+        if let Err(outcome) = self.local.would_take(&post, from).await {
             return outcome;
         }
-        // It is out: whoever posted it is not to post it again, whatever becomes of it here.
-        posted(&*self.local, post, from).await;
-        outcome
+        let there = posted(&*self.there, post.clone(), from).await;
+        // What they have already and is not here lacks this side alone.
+        if !matches!(there, Outcome::Accepted | Outcome::Duplicate) {
+            return there;
+        }
+        let id = post.id.clone();
+        let here = posted(&*self.local, post, from).await;
+        if there == Outcome::Accepted && !matches!(here, Outcome::Accepted | Outcome::Duplicate) {
+            let id = String::from_utf8_lossy(id.as_bytes());
+            tracing::error!(
+                target: "newsreel::cache", %id, outcome = ?here,
+                "a post is in the groups upstream that it is for, and was not taken for those of this server"
+            );
+            // It is out.
+            return there;
+        }
+        here
     }
 }
 
@@ -212,9 +266,7 @@ impl<L: NewsService, C: NewsService> NewsService for Beside<L, C> {
     ) -> Result<(), ServiceError> {
         let after = cursor.after().to_owned();
         let own = rows_of(&*self.local, select, &after, limit).await?;
-        // Groups of a server whose list could never be had are not in a list; those of this one are there all the same.
-        let theirs = rows_of(&*self.there, select, &after, limit).await;
-        let theirs = theirs.unwrap_or_default();
+        let theirs = listed_there(rows_of(&*self.there, select, &after, limit).await)?;
         let up_to = match (own.up_to, theirs.up_to) {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
@@ -255,9 +307,8 @@ impl<L: NewsService, C: NewsService> NewsService for Beside<L, C> {
         let begun = out.len();
         self.local.active_list(out).await?;
         let mut theirs = Vec::new();
-        if self.there.active_list(&mut theirs).await.is_err() {
-            return Ok(());
-        }
+        let listed = self.there.active_list(&mut theirs).await;
+        listed_there(listed)?;
         let own: Vec<Bytes> = out.iter().skip(begun).cloned().collect();
         let name = |line: &[u8]| {
             line.split(|octet| *octet == b' ')
@@ -365,6 +416,15 @@ impl<L: NewsService, C: NewsService> NewsService for Beside<L, C> {
         }
     }
 
+    async fn article_here(
+        &self,
+        id: MessageId<'_>,
+        part: Part,
+        out: &mut ArticleBuf,
+    ) -> Result<Option<Found>, ServiceError> {
+        self.local.article_here(id, part, out).await
+    }
+
     async fn newnews(
         &self,
         wildmat: &Wildmat,
@@ -399,19 +459,16 @@ impl<L: NewsService, C: NewsService> NewsService for Beside<L, C> {
 
     async fn post(&self, post: Post, from: &Arc<Connection>) {
         let ticket = post.ticket;
-        match self.sides_of(&post.article).await {
-            Ok((true, true)) => {
-                let outcome = self.post_to_both(post, from).await;
-                from.complete([Completion { ticket, outcome }]);
-            }
-            Ok((false, true)) => self.there.post(post, from).await,
-            // What is for nobody is refused here, with the reason.
-            Ok((_, false)) => self.local.post(post, from).await,
-            Err(_) => {
-                let outcome = Outcome::Failed;
-                from.complete([Completion { ticket, outcome }]);
-            }
-        }
+        let outcome = match self.way_of(&post.article).await {
+            Ok(Way::Local) => return self.local.post(post, from).await,
+            Ok(Way::There) => match self.local.count_post(&post, from) {
+                Ok(()) => return self.there.post(post, from).await,
+                Err(outcome) => outcome,
+            },
+            Ok(Way::Both) => self.post_to_both(post, from).await,
+            Err(_) => Outcome::Failed,
+        };
+        from.complete([Completion { ticket, outcome }]);
     }
 
     fn forwards(&self, verb: &[u8]) -> bool {

@@ -19,7 +19,7 @@ use crate::error::ServiceError;
 use crate::group::{GroupCursor, GroupInfo, GroupRow, GroupSelect};
 use crate::overview::OverviewRows;
 use crate::posting::Post;
-use crate::transfer::{Offer, OfferedId, Transfer};
+use crate::transfer::{Offer, OfferedId, Outcome, Transfer};
 
 /// What a service can do; CAPABILITIES follows from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,6 +128,16 @@ pub trait NewsService: Send + Sync + fmt::Debug + 'static {
         out: &mut ArticleBuf,
     ) -> impl Future<Output = Result<Option<Found>, ServiceError>> + Send;
 
+    /// The same of an article that is in this server's own spool: for who may ask for that alone.
+    fn article_here(
+        &self,
+        id: MessageId<'_>,
+        part: Part,
+        out: &mut ArticleBuf,
+    ) -> impl Future<Output = Result<Option<Found>, ServiceError>> + Send {
+        self.article(ArticleQuery::ById(id), part, out)
+    }
+
     /// Appends message-ids, one a line in wire form, of articles that arrived at or after `since` in groups that
     /// match, until `out` holds `limit_bytes` or more, or the service has looked at so many groups that others should
     /// go on.  `false`: complete.
@@ -164,6 +174,28 @@ pub trait NewsService: Send + Sync + fmt::Debug + 'static {
     /// Somebody posts an article: it is injected (RFC 5537 section 3.5) and then taken like any other, or goes to a
     /// moderator.  Answered as a transfer is, by one completion on `from`.
     fn post(&self, post: Post, from: &Arc<Connection>) -> impl Future<Output = ()> + Send;
+
+    /// What a post would be refused for, as far as that is known before anything is done.
+    fn would_take(
+        &self,
+        _post: &Post,
+        _from: &Connection,
+    ) -> impl Future<Output = Result<(), Outcome>> + Send {
+        std::future::ready(Ok(()))
+    }
+
+    /// Counts a post that goes elsewhere among those of its poster.
+    ///
+    /// # Errors
+    /// That it is one too many.
+    fn count_post(&self, _post: &Post, _from: &Connection) -> Result<(), Outcome> {
+        Ok(())
+    }
+
+    /// Groups that a post may name: one that names more is refused.
+    fn post_groups_max(&self) -> usize {
+        usize::MAX
+    }
 
     /// Whether a command that is none of ours is carried out elsewhere.
     fn forwards(&self, _verb: &[u8]) -> bool {

@@ -111,9 +111,20 @@ where
     let (service, mut answer) = (Arc::clone(&core.service), Vec::new());
     match service.forward(&words, group, &mut answer).await {
         Ok(true) => {
+            let octets = answer.len();
+            let is_large = octets > core.shared.config.input_chunk_bytes;
+            // What a large answer takes of the budget until it is sent.
+            let Ok(hold) = is_large.then(|| core.memory.hold(octets)).transpose() else {
+                core.reply("403 Too many large answers at once; try again later\r\n");
+                return Ok(());
+            };
             core.count_reply(&answer);
             core.out().extend_from_slice(&answer);
-            core.room().await
+            drop(answer);
+            if hold.is_none() {
+                return core.room().await;
+            }
+            core.flush().await
         }
         Ok(false) => {
             unknown(core);

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use newsreel_net::access::Grant;
 use newsreel_service::{
     Arriving, ArticleBuf, ArticleQuery, Direction, NewsService, OverviewRows, Part, ServiceError,
 };
@@ -41,7 +42,13 @@ impl<'a> Target<'a> {
     }
 }
 
-/// Whether an article may be shown by its message-id: it is in a group that may be read, or what a peer that feeds asks
+/// Whether this is a peer that feeds and may read nothing: what it asks for is nobody else's, and the articles of other servers, which
+/// are had with our account, are not for it.
+fn is_only_feeding(grant: &Grant) -> bool {
+    grant.feed && grant.read.is_none()
+}
+
+/// Whether an article may be shown by its message-id: it is in a group that may be read, or here and what a peer that feeds asks
 /// for.  If not, that was replied: it is told like one that is not here.
 pub(crate) async fn shown<S, Io>(core: &mut Core<S, Io>, id: MessageId<'_>) -> bool
 where
@@ -49,13 +56,21 @@ where
     Io: AsyncRead + AsyncWrite + Unpin + Send,
 {
     let grant = Arc::clone(&core.grant);
-    if grant.reads_all() || grant.feed && grant.read.is_none() {
+    if grant.reads_all() {
         return true;
     }
-    let mut rows = OverviewRows::default();
-    match core.service.overview_by_id(id, &mut rows).await {
-        Ok(_) if is_in_group(&rows, |group| grant.reads(group)) => return true,
-        Ok(_) => core.reply(NO_SUCH_ARTICLE),
+    let found = if is_only_feeding(&grant) {
+        let article = &mut scratch_of(&mut core.scratch).article;
+        let found = Box::pin(core.service.article_here(id, Part::Stat, article)).await;
+        found.map(|found| found.is_some())
+    } else {
+        let mut rows = OverviewRows::default();
+        let found = core.service.overview_by_id(id, &mut rows).await;
+        found.map(|_| is_in_group(&rows, |group| grant.reads(group)))
+    };
+    match found {
+        Ok(true) => return true,
+        Ok(false) => core.reply(NO_SUCH_ARTICLE),
         Err(error) => failed(core, &error),
     }
     false
@@ -154,11 +169,15 @@ where
     };
     let scratch = scratch_of(&mut core.scratch);
     scratch.article.take_portions(true);
-    let found = match core
-        .service
-        .article(query, part, &mut scratch.article)
-        .await
-    {
+    let article = &mut scratch.article;
+    let asked = match query {
+        ArticleQuery::ById(id) if is_only_feeding(&core.grant) => {
+            // In a box, as below: few ask so, and every connection would have room for it.
+            Box::pin(core.service.article_here(id, part, article)).await
+        }
+        query => core.service.article(query, part, article).await,
+    };
+    let found = match asked {
         Ok(Some(found)) => found,
         Ok(None) => {
             core.reply(absent);

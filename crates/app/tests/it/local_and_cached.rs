@@ -94,7 +94,11 @@ fn groups_of_our_own_and_of_an_upstream_server_are_one_server() {
         assert!(reader.ask("GROUP here.only").starts_with("211 2 "));
         assert!(reader.ask("ARTICLE 1").starts_with("220"));
         reader.block();
-        assert!(listed(reader).iter().any(|name| name == "here.only"));
+        // The upstream server's list is fetched for each listing; what was kept of it is told while it cannot be.
+        let names = listed(reader);
+        for group in ["here.only", "misc.test"] {
+            assert!(names.iter().any(|name| name == group), "{names:?}");
+        }
     };
     goes_on(&mut reader);
     drop(reader);
@@ -102,4 +106,36 @@ fn groups_of_our_own_and_of_an_upstream_server_are_one_server() {
     let here = spool.serve();
     goes_on(&mut NewsClient::connect(here.address));
     here.stop();
+}
+
+/// What this server would refuse is not posted upstream either: a group of its own that is closed, a poster who posts too often.
+#[test]
+fn what_is_refused_here_is_not_posted_upstream() {
+    let upstream = Spool::new();
+    let there = upstream.serve();
+    upstream.text(&["group", "add", "misc.test"]);
+    let more = format!(
+        "\n[posting]\narticles_per_day_max = 2\n\n[[upstream]]\naddress = \"{}\"\n",
+        there.address
+    );
+    let spool = Spool::with(&(Spool::changed(&[]) + &more));
+    let here = spool.serve();
+    spool.text(&["group", "add", "here.only"]);
+    spool.text(&["group", "add", "here.shut", "--status", "n"]);
+    let mut reader = NewsClient::connect(here.address);
+    let mut looking = NewsClient::connect(there.address);
+    for (n, groups, is_taken) in [
+        (21, "misc.test,here.shut", false),
+        (22, "misc.test", true),
+        (23, "misc.test,here.only", true),
+        (24, "misc.test", false),
+        (25, "misc.test,here.only", false),
+    ] {
+        let said = post(&mut reader, n, groups);
+        let stat = looking.ask(&format!("STAT {}", id(n)));
+        let told = (said.starts_with("240"), stat.starts_with("223"));
+        assert_eq!(told, (is_taken, is_taken), "{groups}: {said}, {stat}");
+    }
+    here.stop();
+    there.stop();
 }

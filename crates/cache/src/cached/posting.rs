@@ -24,7 +24,9 @@ impl Delivery {
     fn became(&self) -> Became {
         match self {
             Self::Taken => Became::Sent,
-            Self::Refused(said) | Self::Barred(said) => Became::Refused(said.clone()),
+            Self::Refused(said) | Self::Had(said) | Self::Barred(said) => {
+                Became::Refused(said.clone())
+            }
             Self::Away(why) | Self::Unsure(why) => Became::Waits(why.clone()),
         }
     }

@@ -118,6 +118,15 @@ impl<C: Connect> NewsService for CServer<C> {
         self.article_shown(query, part, out).await
     }
 
+    async fn article_here(
+        &self,
+        id: MessageId<'_>,
+        part: Part,
+        out: &mut ArticleBuf,
+    ) -> Result<Option<Found>, ServiceError> {
+        self.inner.there.article_here(id, part, out).await
+    }
+
     async fn newnews(
         &self,
         wildmat: &Wildmat,

@@ -19,6 +19,9 @@ use super::listing::{Listing, active_line, status_of};
 use super::numbers::marks_of;
 use super::one::One;
 
+/// Not that the server is away: its list would be taken for one that was never had.
+const TOO_MANY: ServiceError = ServiceError::Fault("more groups than `cache.groups_max`");
+
 impl<C: Connect> One<C> {
     pub(super) async fn group_of(
         &self,
@@ -87,12 +90,8 @@ impl<C: Connect> One<C> {
                 }
                 Ok(kept.insert(listing).clone())
             }
-            // An old list is better than none, where it may be old at all.
+            // An old list is better than none, and than one that passes for all groups.
             Err(error) => {
-                let is_offline = self.common.is_offline.load(Ordering::Acquire);
-                if refresh.is_zero() && !is_offline {
-                    return Err(error);
-                }
                 if kept.is_none() {
                     *kept = self.put_by().await.map(Arc::new);
                 }
@@ -177,7 +176,7 @@ impl<C: Connect> RServer<C> {
             if !select.takes(name, row.created, &row.description) {
                 continue;
             }
-            let id = self.common.names.lock().id(parsed).ok_or(NO_ANSWER)?;
+            let id = self.common.names.lock().id(parsed).ok_or(TOO_MANY)?;
             let row = GroupRow {
                 name: parsed,
                 info: GroupInfo {

@@ -67,6 +67,8 @@ pub(crate) enum Delivery {
     Taken,
     /// It refused it: these are its words.
     Refused(String),
+    /// It refused it, and has an article with its message-id: these are its words.
+    Had(String),
     /// It takes no posts from us: another server may.
     Barred(String),
     /// It was not sent: another server may be tried.
@@ -141,10 +143,11 @@ impl<C: Connect> One<C> {
             let said = said(code, client.text());
             match code {
                 240 => Ok(Delivery::Taken),
-                // That it has it already is no refusal.
-                440 | 441 if may_be_there && is_there(&mut client, id).await? => {
-                    Ok(Delivery::Taken)
-                }
+                // That it has it already is no refusal, where it may have it from here.
+                440 | 441 if is_there(&mut client, id).await? => match may_be_there {
+                    true => Ok(Delivery::Taken),
+                    false => Ok(Delivery::Had(said)),
+                },
                 440 | 441 => Ok(Delivery::Refused(said)),
                 _ => Err::<_, ClientError>(client.refused("POST", code)),
             }
@@ -159,7 +162,7 @@ impl<C: Connect> One<C> {
                 Delivery::Unsure(error.to_string())
             }
         };
-        if delivery == Delivery::Taken {
+        if matches!(delivery, Delivery::Taken | Delivery::Had(_)) {
             self.may_have(id);
         }
         delivery

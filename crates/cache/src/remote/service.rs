@@ -35,6 +35,7 @@ impl Delivery {
     pub(crate) const fn outcome(&self) -> Outcome {
         match self {
             Self::Taken => Outcome::Accepted,
+            Self::Had(_) => Outcome::Duplicate,
             Self::Refused(_) | Self::Barred(_) => Outcome::Rejected(Reject::RefusedElsewhere),
             Self::Away(_) => Outcome::Deferred(Defer::Paused),
             Self::Unsure(_) => Outcome::Failed,
@@ -276,6 +277,15 @@ impl<C: Connect> NewsService for RServer<C> {
                 None => Ok(None),
             },
         }
+    }
+
+    async fn article_here(
+        &self,
+        _id: MessageId<'_>,
+        _part: Part,
+        _out: &mut ArticleBuf,
+    ) -> Result<Option<Found>, ServiceError> {
+        Ok(None)
     }
 
     async fn newnews(

@@ -169,6 +169,17 @@ async fn a_server_that_refuses_is_told_to_who_posts_or_to_who_looks_after_it() {
     assert_eq!(world.post(&nowhere).await, refused);
 }
 
+/// Whether a server has an article already is not only said by "refused": groups of ours may lack it still.
+#[tokio::test(start_paused = true)]
+async fn a_post_that_a_server_has_already_is_a_duplicate() {
+    let world = world();
+    assert_eq!(world.post(ONE).await, Outcome::Accepted);
+    world.misc.0.lock().refuses_posts = true;
+    assert_eq!(world.post(ONE).await, Outcome::Duplicate);
+    assert_eq!(world.standing(), []);
+    assert_eq!(World::posts(&world.misc), 1);
+}
+
 /// What was edited while it was being sent was noted as sent, and gone, though the server had the text from before.
 #[tokio::test(start_paused = true)]
 async fn a_post_that_is_being_sent_is_not_edited_or_dropped() {

@@ -75,6 +75,8 @@ pub struct Trouble {
     pub transfers: Option<Outcome>,
     /// Whatever readers ask fails.
     pub reads_fail: bool,
+    /// Whatever readers ask is elsewhere, and cannot be had now.
+    pub is_away: bool,
     /// Lists of a group fail from this number on.
     pub lists_fail_from: Option<ArticleNumber>,
     /// Answers to transfers are held back until [`MemoryService::let_go`].
@@ -110,6 +112,8 @@ struct State {
     changes: LastChanges,
     /// Whose text comes bit by bit.
     coming: HashMap<Box<[u8]>, Arc<Arriving>>,
+    /// Answers to commands that are carried out elsewhere, by their verbs.
+    forwarded: HashMap<Box<[u8]>, Vec<u8>>,
     trouble: Trouble,
 }
 
@@ -191,6 +195,12 @@ impl MemoryService {
         state.coming.insert(id.into(), Arc::clone(arriving));
     }
 
+    /// A command that is none of ours is carried out elsewhere, and answered like this.
+    pub fn forward_as(&self, verb: &[u8], answer: &[u8]) {
+        let mut state = self.state.lock();
+        state.forwarded.insert(verb.into(), answer.to_vec());
+    }
+
     /// Removes an article, as a cancel does; its id stays known.
     pub fn remove(&self, id: &[u8]) {
         let mut state = self.state.lock();
@@ -258,6 +268,9 @@ impl MemoryService {
         let state = self.state.lock();
         if state.trouble.reads_fail {
             return Err(ServiceError::Fault("told to fail"));
+        }
+        if state.trouble.is_away {
+            return Err(ServiceError::Away);
         }
         Ok(state)
     }
@@ -471,6 +484,38 @@ impl NewsService for MemoryService {
         }
         drop(state);
         from.complete([completion]);
+    }
+
+    async fn would_take(&self, post: &Post, from: &Connection) -> Result<(), Outcome> {
+        self.would_inject(&mut self.state.lock(), post, from.address())
+    }
+
+    fn count_post(&self, post: &Post, from: &Connection) -> Result<(), Outcome> {
+        let (config, now) = (&self.config.posting, self.now());
+        let user = post.poster.user.as_deref();
+        let limits = &mut self.state.lock().limits;
+        Ok(limits.take(config, user, from.address(), now.0 * 1000)?)
+    }
+
+    fn post_groups_max(&self) -> usize {
+        self.config.posting.groups_max as usize
+    }
+
+    fn forwards(&self, verb: &[u8]) -> bool {
+        self.state.lock().forwarded.contains_key(verb)
+    }
+
+    async fn forward(
+        &self,
+        words: &[&[u8]],
+        _group: Option<GroupName<'_>>,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, ServiceError> {
+        let state = self.reading()?;
+        let verb = words.first().copied().unwrap_or_default();
+        let answer = state.forwarded.get(verb);
+        out.extend_from_slice(answer.map_or(&[][..], Vec::as_slice));
+        Ok(answer.is_some())
     }
 
     fn decline(&self, id: MessageId<'_>, from: &Connection) {

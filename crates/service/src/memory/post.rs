@@ -28,6 +28,25 @@ impl MemoryService {
         }
     }
 
+    /// What a post would be refused for.
+    pub(super) fn would_inject(
+        &self,
+        state: &mut State,
+        post: &Post,
+        address: Option<IpAddr>,
+    ) -> Result<(), Outcome> {
+        let (config, now) = (&self.config.posting, self.now());
+        let proto = posting::check(&post.article, HeaderLimits::USUAL, config, now)?;
+        destination(&proto, &post.poster, |name| {
+            GroupStatus::parse(&state.groups.get(name)?.status)
+        })?;
+        if state.by_id.contains_key(post.id.as_bytes()) {
+            return Err(Outcome::Duplicate);
+        }
+        let user = post.poster.user.as_deref();
+        Ok(state.limits.may(config, user, address, now.0 * 1000)?)
+    }
+
     fn try_to_inject(
         &self,
         state: &mut State,

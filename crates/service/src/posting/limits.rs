@@ -40,6 +40,21 @@ struct Count {
     today: u32,
 }
 
+/// Who is asked about a post; nobody where there are no limits.
+fn keys(
+    config: &PostingConfig,
+    user: Option<&str>,
+    address: Option<IpAddr>,
+) -> impl Iterator<Item = Key> {
+    let is_limited = config.articles_per_minute_max > 0 || config.articles_per_day_max > 0;
+    let user = user.map(|user| Key::User(user.into()));
+    let network = address.map(|address| Key::Network(network_of(address)));
+    [user, network]
+        .into_iter()
+        .flatten()
+        .filter(move |_| is_limited)
+}
+
 /// The counts of all who post.
 #[derive(Debug, Default)]
 pub struct PostLimits {
@@ -58,22 +73,26 @@ impl PostLimits {
         address: Option<IpAddr>,
         now_ms: u64,
     ) -> Result<(), Reject> {
-        if config.articles_per_minute_max == 0 && config.articles_per_day_max == 0 {
-            return Ok(());
-        }
-        let user = user.map(|user| Key::User(user.into()));
-        let keys = [
-            user,
-            address.map(|address| Key::Network(network_of(address))),
-        ];
         // All are asked before any is charged.
-        for key in keys.iter().flatten() {
-            self.count(key, now_ms).may(config, now_ms)?;
-        }
-        for key in keys.iter().flatten() {
-            self.count(key, now_ms).charge(config);
+        self.may(config, user, address, now_ms)?;
+        for key in keys(config, user, address) {
+            self.count(&key, now_ms).charge(config);
         }
         Ok(())
+    }
+
+    /// Says why one more article would be one too many, and counts none.
+    ///
+    /// # Errors
+    /// As [`PostLimits::take`].
+    pub fn may(
+        &mut self,
+        config: &PostingConfig,
+        user: Option<&str>,
+        address: Option<IpAddr>,
+        now_ms: u64,
+    ) -> Result<(), Reject> {
+        keys(config, user, address).try_for_each(|key| self.count(&key, now_ms).may(config, now_ms))
     }
 
     fn count(&mut self, key: &Key, now_ms: u64) -> &mut Count {

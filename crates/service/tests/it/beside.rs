@@ -10,7 +10,7 @@ use newsreel_service::memory::{MemoryConfig, MemoryService, Trouble};
 use newsreel_service::posting::{Post, Poster};
 use newsreel_service::{
     ArticleBuf, ArticleQuery, Beside, Connection, ConnectionId, GroupCursor, GroupSelect,
-    NewsService, Outcome, Part,
+    NewsService, Outcome, Part, Reject,
 };
 use newsreel_wire::{ArticleNumber, GroupName, MessageId, UnixTime, Wildmat};
 
@@ -145,9 +145,9 @@ async fn both_sides_are_one_list() {
         names,
         ["a.local", "b.there", "m.both", "q.there", "z.local"]
     );
-    // While the other side cannot be had its groups are not listed; ours are.
+    // While no list of the other side's groups can be had they are not listed; ours are.
     there.set_trouble(Trouble {
-        reads_fail: true,
+        is_away: true,
         ..Trouble::default()
     });
     let own: Vec<String> = listed(&both, GroupSelect::default(), 9)
@@ -168,6 +168,22 @@ async fn both_sides_are_one_list() {
     );
     assert!(both.group(name("b.there")).await.is_err());
     assert!(both.group(name("m.both")).await.unwrap().is_some());
+    // Whatever else goes wrong there is no list, and ours alone would pass for all.
+    there.set_trouble(Trouble {
+        reads_fail: true,
+        ..Trouble::default()
+    });
+    let (mut cursor, mut ignored) = (
+        GroupCursor::default(),
+        |_: newsreel_service::GroupRow<'_>| (),
+    );
+    let all = GroupSelect::default();
+    assert!(
+        both.groups(all, &mut cursor, 9, &mut ignored)
+            .await
+            .is_err()
+    );
+    assert!(both.active_list(&mut Vec::new()).await.is_err());
     drop(local);
 }
 
@@ -239,40 +255,46 @@ async fn articles_are_read_from_the_side_that_has_them() {
     );
 }
 
-/// A post is where its groups are, under one message-id; one that is refused elsewhere is nowhere.
-#[tokio::test]
-async fn a_post_goes_to_each_side_that_has_one_of_its_groups() {
-    let Rig { local, there, both } = rig();
-    let from = Arc::new(Connection::new(ConnectionId(1), None, None));
-    let post = async |id: &str, groups: &str| {
+impl Rig {
+    /// What becomes of a post, with more fields, and whether it is here and there.
+    async fn post(&self, id: &str, groups: &str, more: &str) -> (Outcome, bool, bool) {
         let id = MessageId::parse(id.as_bytes()).unwrap();
         let text = format!(
-            "From: a@t.example\r\nNewsgroups: {groups}\r\nSubject: s\r\nMessage-ID: {}\r\n\r\nx\r\n.\r\n",
+            "From: a@t.example\r\nNewsgroups: {groups}\r\nSubject: s\r\nMessage-ID: {}\r\n{more}\r\nx\r\n.\r\n",
             id.as_str()
         );
         let post = Post {
             ticket: 5,
             id: id.into(),
-            poster: Arc::new(Poster::default()),
+            poster: Arc::new(Poster {
+                user: Some("somebody".into()),
+                may_approve: true,
+                ..Poster::default()
+            }),
             article: Bytes::from(text),
         };
-        both.post(post, &from).await;
+        let from = Arc::new(Connection::new(ConnectionId(1), None, None));
+        self.both.post(post, &from).await;
         let mut done = Vec::new();
         poll_fn(|cx| from.poll_completions(cx, &mut done)).await;
         assert_eq!((done.len(), done[0].ticket), (1, 5));
-        let mut out = ArticleBuf::new();
-        let query = ArticleQuery::ById(id);
-        let is_here = local
-            .article(query, Part::Stat, &mut out)
-            .await
-            .unwrap()
-            .is_some();
-        let is_there = there
-            .article(query, Part::Stat, &mut out)
-            .await
-            .unwrap()
-            .is_some();
-        (done[0].outcome == Outcome::Accepted, is_here, is_there)
+        let has = async |side: &MemoryService| {
+            let mut out = ArticleBuf::new();
+            let found = side.article(ArticleQuery::ById(id), Part::Stat, &mut out);
+            found.await.unwrap().is_some()
+        };
+        let (is_here, is_there) = (has(&self.local).await, has(&self.there).await);
+        (done[0].outcome, is_here, is_there)
+    }
+}
+
+/// A post is where its groups are, under one message-id; one that is refused elsewhere is nowhere.
+#[tokio::test]
+async fn a_post_goes_to_each_side_that_has_one_of_its_groups() {
+    let rig = rig();
+    let post = async |id: &str, groups: &str| {
+        let (outcome, is_here, is_there) = rig.post(id, groups, "").await;
+        (outcome == Outcome::Accepted, is_here, is_there)
     };
     assert_eq!(post("<1@t.example>", "a.local").await, (true, true, false));
     assert_eq!(post("<2@t.example>", "b.there").await, (true, false, true));
@@ -285,7 +307,7 @@ async fn a_post_goes_to_each_side_that_has_one_of_its_groups() {
         post("<5@t.example>", "no.such").await,
         (false, false, false)
     );
-    there.set_trouble(Trouble {
+    rig.there.set_trouble(Trouble {
         transfers: Some(Outcome::Failed),
         ..Trouble::default()
     });
@@ -294,4 +316,106 @@ async fn a_post_goes_to_each_side_that_has_one_of_its_groups() {
         (false, false, false)
     );
     assert_eq!(post("<7@t.example>", "a.local").await, (true, true, false));
+}
+
+/// What this side would refuse went out all the same, and was told as posted.
+#[tokio::test]
+async fn a_post_that_is_refused_here_is_not_posted_elsewhere() {
+    let rig = rig();
+    rig.local.add_group("c.shut", "n", "");
+    assert_eq!(
+        rig.post("<1@t.example>", "b.there,c.shut", "").await,
+        (Outcome::Rejected(Reject::NoPosting), false, false)
+    );
+}
+
+/// Where this side fails when it is out already, its poster is not to post it again; who does all the same makes it whole.
+#[tokio::test]
+async fn a_post_that_one_side_lacks_is_made_whole_when_it_is_posted_again() {
+    let rig = rig();
+    let groups = "a.local,b.there";
+    rig.local.set_trouble(Trouble {
+        transfers: Some(Outcome::Failed),
+        ..Trouble::default()
+    });
+    let halved = rig.post("<1@t.example>", groups, "").await;
+    assert_eq!(halved, (Outcome::Accepted, false, true));
+    rig.local.set_trouble(Trouble::default());
+    let whole = rig.post("<1@t.example>", groups, "").await;
+    assert_eq!(whole, (Outcome::Accepted, true, true));
+    let again = rig.post("<1@t.example>", groups, "").await;
+    assert_eq!(again, (Outcome::Duplicate, true, true));
+}
+
+/// What is for a moderator of either side is in no group of the other before it is approved.
+#[tokio::test]
+async fn a_post_for_a_moderator_is_in_no_group() {
+    let moderated = |group: &str, open: &str| {
+        let config = MemoryConfig {
+            moderators: vec!["*:%s@mod.example".to_owned()],
+            ..MemoryConfig::default()
+        };
+        let service = MemoryService::new(config, UnixTime(1_767_225_600));
+        service.add_group(group, "m", "");
+        service.add_group(open, "y", "");
+        Arc::new(service)
+    };
+    let local = moderated("mod.local", "a.local");
+    let there = moderated("mod.there", "b.there");
+    let both = Beside::new(Arc::clone(&local), Arc::clone(&there));
+    let rig = Rig { local, there, both };
+    for (id, groups, mails) in [
+        ("<1@t.example>", "b.there,mod.local", (1, 0)),
+        ("<2@t.example>", "a.local,mod.there,mod.local", (1, 1)),
+    ] {
+        let mailed = rig.post(id, groups, "").await;
+        assert_eq!(mailed, (Outcome::Accepted, false, false), "{groups}");
+        assert_eq!((rig.local.mails().len(), rig.there.mails().len()), mails);
+        let approved = rig.post(id, groups, "Approved: m@mod.example\r\n").await;
+        assert_eq!(approved, (Outcome::Accepted, true, true), "{groups}");
+    }
+}
+
+/// How often somebody may post holds wherever the groups are; what names too many groups is asked for nowhere.
+#[tokio::test]
+async fn limits_of_posts_hold_for_groups_that_are_elsewhere() {
+    let mut config = MemoryConfig::default();
+    config.posting.articles_per_day_max = 2;
+    let local = Arc::new(MemoryService::new(config, UnixTime(1_767_225_600)));
+    local.add_group("a.local", "y", "");
+    let there = memory(&["b.there"], "");
+    let both = Beside::new(Arc::clone(&local), Arc::clone(&there));
+    let rig = Rig { local, there, both };
+    let first = rig.post("<1@t.example>", "b.there", "").await;
+    assert_eq!(first, (Outcome::Accepted, false, true));
+    let second = rig.post("<2@t.example>", "a.local,b.there", "").await;
+    assert_eq!(second, (Outcome::Accepted, true, true));
+    for groups in ["b.there", "a.local,b.there"] {
+        let used = Outcome::Rejected(Reject::QuotaUsed);
+        let third = rig.post("<3@t.example>", groups, "").await;
+        assert_eq!(third, (used, false, false), "{groups}");
+    }
+    rig.there.set_trouble(Trouble {
+        is_away: true,
+        transfers: Some(Outcome::Failed),
+        ..Trouble::default()
+    });
+    let names: Vec<String> = (0..11).map(|n| format!("g.{n}")).collect();
+    let from = Arc::new(Connection::new(ConnectionId(1), None, None));
+    let id = MessageId::parse(b"<4@t.example>").unwrap();
+    let post = Post {
+        ticket: 5,
+        id: id.into(),
+        poster: Arc::default(),
+        article: format!(
+            "From: a@t.example\r\nNewsgroups: {}\r\nSubject: s\r\n\r\nx\r\n.\r\n",
+            names.join(",")
+        )
+        .into(),
+    };
+    rig.both.post(post, &from).await;
+    let mut done = Vec::new();
+    from.take_completions(&mut done);
+    let refused = Outcome::Rejected(Reject::TooManyGroups);
+    assert_eq!(done[0].outcome, refused);
 }

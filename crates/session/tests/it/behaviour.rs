@@ -7,10 +7,10 @@ use std::time::Duration;
 use newsreel_net::access::{Door, Grant};
 use newsreel_net::{Drain, Stream};
 use newsreel_service::memory::{MemoryConfig, MemoryService, Trouble};
-use newsreel_service::{Arriving, Connection, ConnectionId, Outcome};
+use newsreel_service::{Arriving, Beside, Connection, ConnectionId, Outcome};
 use newsreel_session::{End, Lists, ListsConfig, Metrics, SessionConfig, Shared, serve};
 use newsreel_testkit::transcript::Action;
-use newsreel_testkit::{Driver as _, Setup};
+use newsreel_testkit::{CLOCK_START_S, Driver as _, Setup};
 use newsreel_wire::{ArticleNumber, UnixTime};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
@@ -348,6 +348,81 @@ async fn a_large_article_waits_for_room_in_the_budget() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     say(&mut other, "ARTICLE <1@t>\r\n").await;
     assert!(so_far(&mut other).await.starts_with("220 0 <1@t>\r\n"));
+}
+
+/// A large answer from elsewhere was held for a slow reader beside all budgets.
+#[tokio::test(start_paused = true)]
+async fn a_large_answer_from_elsewhere_is_counted() {
+    let mut driver = driver(SessionConfig {
+        input_chunk_bytes: 64 << 10,
+        large_articles_bytes_max: 1 << 20,
+        ..SessionConfig::default()
+    });
+    let lines = format!("{}\r\n", "x".repeat(998)).repeat(900);
+    let large = format!("288 follows\r\n{lines}.\r\n");
+    driver.service.forward_as(b"XLARGE", large.as_bytes());
+    let small = b"288 follows\r\n.\r\n";
+    driver.service.forward_as(b"XSMALL", small);
+    let mut slow = greeted(&mut driver).await;
+    say(&mut slow, "XLARGE\r\n").await;
+    assert!(so_far(&mut slow).await.starts_with("288 follows\r\n"));
+    let mut other = greeted(&mut driver).await;
+    say(&mut other, "XLARGE\r\nXSMALL\r\n").await;
+    assert_eq!(
+        so_far(&mut other).await,
+        "403 Too many large answers at once; try again later\r\n288 follows\r\n.\r\n"
+    );
+    drop(slow);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    say(&mut other, "XLARGE\r\n").await;
+    assert!(so_far(&mut other).await.starts_with("288 follows\r\n"));
+}
+
+/// A peer that feeds and may read nothing was shown what a server elsewhere has, which was asked for it with our account.
+#[tokio::test]
+async fn who_may_only_feed_sees_only_what_is_here() {
+    let with = |id: &str| {
+        let service = MemoryService::new(MemoryConfig::default(), UnixTime(CLOCK_START_S));
+        service.add_group("misc.test", "y", "");
+        let taken = service.inject(id.as_bytes(), article(id).as_bytes());
+        assert_eq!(taken, Outcome::Accepted);
+        Arc::new(service)
+    };
+    let both = Arc::new(Beside::new(with("<1@t>"), with("<2@t>")));
+    let feeding = Grant {
+        read: None,
+        ..Grant::everything("test")
+    };
+    let asked =
+        "STAT <1@t>\r\nSTAT <2@t>\r\nHEAD <2@t>\r\nOVER <2@t>\r\nHDR Subject <2@t>\r\nQUIT\r\n";
+    for (grant, expected) in [
+        (feeding, ["223", "430", "430", "430", "430"]),
+        (
+            Grant::everything("test"),
+            ["223", "223", "221", "224", "225"],
+        ),
+    ] {
+        let (mut ours, theirs) = duplex(1 << 16);
+        let session = serve(
+            Stream::Plain(theirs),
+            Arc::clone(&both),
+            Shared::new(SessionConfig::default(), Lists::default(), Arc::default()),
+            Connection::new(ConnectionId(1), Some(ADDRESS), None),
+            Door::open(grant, ADDRESS),
+            Drain::new().watch(),
+        );
+        let mut answers = String::new();
+        let asking = async {
+            ours.write_all(asked.as_bytes()).await.unwrap();
+            ours.read_to_string(&mut answers).await.unwrap();
+        };
+        tokio::join!(session, asking);
+        let is_code = |word: &&str| word.len() == 3 && word.parse::<u16>().is_ok();
+        let first = |line: &'static str| line.split(' ').next();
+        let lines = answers.leak().lines().filter_map(first).filter(is_code);
+        let codes: Vec<&str> = lines.skip(1).take(5).collect();
+        assert_eq!(codes, expected);
+    }
 }
 
 /// An article that was still coming counted nowhere while a slow reader held it, however large it had become.

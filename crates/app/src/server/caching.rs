@@ -368,7 +368,11 @@ fn run_logged(
         let _inside = runtime.enter();
         Doors::open(&config)?
     };
-    let opening = service_of(&config, &disk, clock, may_renumber);
+    let starting = match may_renumber {
+        true => Starting::Renumbering,
+        false => Starting::Cache,
+    };
+    let opening = service_of(&config, &disk, clock, starting);
     let (service, pools) = runtime.block_on(opening)?;
     let caching = {
         let metrics = Arc::new(Metrics::default());
@@ -404,7 +408,7 @@ async fn service_of(
     config: &Config,
     disk: &Arc<dyn Disk>,
     clock: &Arc<dyn Clock>,
-    may_renumber: bool,
+    starting: Starting,
 ) -> Result<(CServer<Upstream>, Vec<Arc<Pool<Upstream>>>)> {
     let folder = &config.cache.directory;
     let keep = Keep::open(disk, &config.cache.keep());
@@ -414,7 +418,7 @@ async fn service_of(
     let routes = servers.iter().map(|(_, route)| route.clone()).collect();
     let (keep, there) = (Arc::new(keep), remote(config, servers, clock)?);
     let routes = Routes::new(routes);
-    take_routes(&keep, &there, config, (&routes, may_renumber)).await?;
+    take_routes(&keep, &there, config, (&routes, starting)).await?;
     let waiting_max = config.cache.posts_octets;
     let open = || PostQueue::open(disk.as_ref(), folder, waiting_max);
     let queue = (waiting_max > 0).then(open).transpose()?.map(Arc::new);
@@ -450,6 +454,27 @@ fn servers<'c>(config: &'c Config, disk: &Arc<dyn Disk>) -> Vec<(Arc<Pool<Upstre
     config.upstream.iter().filter_map(server).collect()
 }
 
+/// What is started in front of the servers elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Starting {
+    /// A caching server.
+    Cache,
+    /// The same, and numbers may be those of other servers than before.
+    Renumbering,
+    /// A server with groups of its own.
+    Beside,
+}
+
+impl Starting {
+    /// How numbers of another server are taken.
+    const fn to_renumber(self) -> &'static str {
+        match self {
+            Self::Cache | Self::Renumbering => "give --renumber",
+            Self::Beside => "run `newsreel cache --renumber` with this configuration",
+        }
+    }
+}
+
 /// Groups that a message names.
 const NAMED: usize = 5;
 
@@ -458,20 +483,21 @@ async fn take_routes(
     keep: &Keep,
     there: &RServer<Upstream>,
     config: &Config,
-    (routes, may_renumber): (&Routes, bool),
+    (routes, starting): (&Routes, Starting),
 ) -> Result<()> {
     let is_declared = |other: &Renumbered| {
         let mut servers = config.upstream.iter();
         servers.any(|it| it.address == other.to && it.same_numbers_as == other.from)
     };
     let others = keep.renumbered(routes)?;
-    if may_renumber {
+    if starting == Starting::Renumbering {
         return Ok(keep.take_routes(routes, &others)?);
     }
     let (declared, others): (Vec<_>, Vec<_>) = others.into_iter().partition(is_declared);
     if others.is_empty() {
-        if !declared.is_empty() {
-            are_the_same(keep, there, &declared).await?;
+        if !declared.is_empty() && !are_the_same(keep, there, &declared, starting).await? {
+            // The next start looks at it again.
+            return Ok(());
         }
         return Ok(keep.take_routes(routes, &[])?);
     }
@@ -479,39 +505,52 @@ async fn take_routes(
     bail!(
         "the numbers of {}, {}{}, would come from another server than before, and readers remember them: put back which \
          [[upstream]] these groups come from (its place, its `tier`, its `groups`), say `same_numbers_as` where it has the same \
-         numbers, or give --renumber once",
+         numbers, or {} once",
         crate::output::count(others.len() as u64, "group"),
         named.join(" "),
-        others.get(NAMED).map_or("", |_| " and others")
+        others.get(NAMED).map_or("", |_| " and others"),
+        starting.to_renumber()
     );
 }
 
-/// Compares what is said to be the same.
+/// Compares what is said to be the same; false: it cannot be asked, and a server with groups of its own takes the administrator's word
+/// for it meanwhile, as these are to be read whatever becomes of others.
 async fn are_the_same(
     keep: &Keep,
     there: &RServer<Upstream>,
     declared: &[Renumbered],
-) -> Result<()> {
+    starting: Starting,
+) -> Result<bool> {
     let groups = crate::output::count(declared.len() as u64, "group");
-    let compared = there.compared(keep, declared).await;
-    let compared = compared
-        .context("whether numbers are the same (`same_numbers_as`) cannot be looked at now")?;
+    let compared = match there.compared(keep, declared).await {
+        Err(error) if starting == Starting::Beside => {
+            tracing::warn!(
+                target: "newsreel::cache", groups, %error,
+                "whether numbers are the same (`same_numbers_as`) cannot be looked at now; they are taken to be, and compared at the next start"
+            );
+            return Ok(false);
+        }
+        compared => compared
+            .context("whether numbers are the same (`same_numbers_as`) cannot be looked at now")?,
+    };
     if let Some((group, number)) = compared.other {
         bail!(
             "number {} of {group} is another article at the server that is to have the same numbers (`same_numbers_as`): put back \
-             which [[upstream]] its numbers come from, or give --renumber once",
-            number.0
+             which [[upstream]] its numbers come from, or {} once",
+            number.0,
+            starting.to_renumber()
         );
     }
     if compared.same == 0 {
         bail!(
             "nothing that is kept of {groups} could be compared with the server that is to have the same numbers \
-             (`same_numbers_as`): give --renumber once to take its numbers all the same"
+             (`same_numbers_as`): {} once to take its numbers all the same",
+            starting.to_renumber()
         );
     }
     let same = compared.same;
     tracing::info!(target: "newsreel::cache", groups, same, "numbers come from another server, which has the same");
-    Ok(())
+    Ok(true)
 }
 
 /// The servers elsewhere, as one.
@@ -577,7 +616,7 @@ pub(super) async fn open_beside(
         return Ok(None);
     }
     let directory = &config.cache.directory;
-    let (service, pools) = service_of(config, disk, part.clock, false).await?;
+    let (service, pools) = service_of(config, disk, part.clock, Starting::Beside).await?;
     let caching = Caching {
         service: Arc::new(service),
         pools,

@@ -2,7 +2,7 @@
 
 use crate::caching::{body_of, id};
 use crate::client::NewsClient;
-use crate::spool::{Spool, newsreel, said};
+use crate::spool::{Spool, in_vain, newsreel, said};
 
 /// The names in LIST ACTIVE.
 fn listed(reader: &mut NewsClient) -> Vec<String> {
@@ -137,5 +137,45 @@ fn what_is_refused_here_is_not_posted_upstream() {
         assert_eq!(told, (is_taken, is_taken), "{groups}: {said}, {stat}");
     }
     here.stop();
+    there.stop();
+}
+
+/// A server with groups of its own starts where another upstream server is said to have the numbers that are kept and cannot be asked; where nobody says
+/// that, it names the command that takes other numbers.
+#[test]
+fn another_upstream_server_that_is_away_does_not_keep_it_from_starting() {
+    let upstream = Spool::new();
+    let there = upstream.serve();
+    upstream.text(&["group", "add", "misc.test"]);
+    let mut feeder = NewsClient::connect(there.address);
+    assert!(feeder.takethis(&id(1), "misc.test").starts_with("239"));
+    let config = |address: &str, more: &str| {
+        Spool::changed(&[]) + &format!("\n[[upstream]]\naddress = \"{address}\"\n{more}")
+    };
+    let address = there.address.to_string();
+    let spool = Spool::with(&config(&address, ""));
+    let here = spool.serve();
+    spool.text(&["group", "add", "here.only"]);
+    let reads = |reader: &mut NewsClient| {
+        assert!(reader.ask("GROUP here.only").starts_with("211 0 "));
+        assert!(reader.ask("GROUP misc.test").starts_with("211 1 1 1 "));
+        assert!(reader.ask("OVER 1").starts_with("224"));
+        reader.block();
+        assert!(reader.ask("ARTICLE 1").starts_with("220"));
+        reader.block();
+    };
+    reads(&mut NewsClient::connect(here.address));
+    here.stop();
+    let away = "127.0.0.1:1";
+    spool.configure(&config(away, &format!("same_numbers_as = \"{address}\"\n")));
+    let here = spool.serve();
+    reads(&mut NewsClient::connect(here.address));
+    here.stop();
+    // What nobody has compared is compared later.
+    spool.configure(&config(away, ""));
+    let mut command = newsreel();
+    command.args(["serve", "--config"]).arg(spool.config());
+    let error = said(in_vain(command)).unwrap_err();
+    assert!(error.contains("`newsreel cache --renumber`"), "{error}");
     there.stop();
 }

@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Duration;
 
 use newsreel_host::OpenMode;
 use newsreel_host::mounts::canonical;
@@ -34,6 +35,10 @@ const OCTETS_OF_VIEWS: u64 = 3 << 10;
 /// What file systems and logs need themselves.
 const OCTETS_BESIDE: u64 = 1 << 30;
 const INODES: u64 = 1024;
+/// A server that reads nothing for so long has started, or it is measured as it is after so many looks.
+const REST: Duration = Duration::from_millis(500);
+const RESTS_MAX: u32 = 60;
+
 /// The newest article of each group stays, and nothing goes before that is asked for.
 const RULES: &str = "[scrub]\noctets_per_s = 0\n[expiry]\nrows_per_s = 0\nwithdrawn_max = 1000000000\n[[expire]]\narticles_max = 1\n";
 
@@ -238,6 +243,7 @@ impl Stage<'_> {
         server.stop()?;
         let mut server = self.server(RULES)?;
         self.start(&mut server)?;
+        self.rest()?;
         let mut expired = 0;
         let expiring = self.step(|| {
             expired = self.expire()?;
@@ -277,6 +283,23 @@ impl Stage<'_> {
             articles,
             views,
         })
+    }
+
+    /// Waits until a server that has just started reads nothing more: what a start looks at is no part of what is measured.
+    fn rest(&self) -> Result<(), Error> {
+        for _ in 0..RESTS_MAX {
+            let before = self.looks()?;
+            std::thread::sleep(REST);
+            let after = self.looks()?;
+            let is_still = before.iter().zip(&after).all(|(before, after)| {
+                let looks = before.as_ref().zip(after.as_ref());
+                looks.is_none_or(|(before, after)| after.since(before).reads == 0)
+            });
+            if is_still {
+                break;
+            }
+        }
+        Ok(())
     }
 
     fn settle(&self) -> Result<(), Error> {

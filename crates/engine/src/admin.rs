@@ -11,7 +11,7 @@ use newsreel_wire::{GroupId, GroupName, Sequence, UnixTime};
 
 use crate::checkpoint::{Stage, Task, Written};
 use crate::config::{Durability, NumberOverflow};
-use crate::control::pending::Holder;
+use crate::control::shares::Holder;
 use crate::counters::Counters;
 use crate::error::Error;
 use crate::filing::{Filing, GroupSlot, NUMBER_LARGER_MAX, NUMBER_MAX};
@@ -48,7 +48,6 @@ pub const GROUP_HIGH_END: u64 = NUMBER_LARGER_MAX;
 #[derive(Debug)]
 pub(crate) struct Unsettled {
     pub(crate) sequence: Sequence,
-    id: GroupId,
     status: String,
     description: String,
 }
@@ -83,7 +82,7 @@ impl Sequencer {
             Request::AddGroups(groups) => self.add_groups(&groups),
             Request::SetGroups(changes) => self.set_groups(&changes),
             Request::RemoveGroup { name } => self.remove_group(&name),
-            Request::ChangeGroups(heeding) => self.do_what_is_asked(&heeding),
+            Request::ChangeGroups(heeding) => self.approve(&heeding),
             Request::Write(write) => {
                 self.open.writes.push(write);
                 Ok(())
@@ -210,6 +209,7 @@ impl Sequencer {
             let id = self.groups.next_id();
             // A group made again goes on above its old numbers.
             let taken = self.shared.views.groups().taken(&group.name);
+            let taken = taken.max(self.groups.taken(&group.name));
             let high = taken.max(group.high);
             GroupRecord {
                 id,
@@ -228,6 +228,7 @@ impl Sequencer {
                 filing,
             };
             self.groups.set(id, slot);
+            self.note_unsettled(id, &group.name, &group.status, &group.description);
         }
         self.take_back_aliases(groups);
         Ok(())
@@ -315,14 +316,21 @@ impl Sequencer {
                 slot.filing = filing;
                 slot.next = slot.next.max(spec.high.0 + 1);
             }
-            self.unsettled.push(Unsettled {
-                sequence: Sequence(self.next.0 - 1),
-                id: *id,
-                status: spec.status.clone(),
-                description: spec.description.clone(),
-            });
+            self.note_unsettled(*id, &spec.name, &spec.status, &spec.description);
         }
         Ok(())
+    }
+
+    /// The last record made a group such, which the views do not have yet.
+    fn note_unsettled(&mut self, id: GroupId, name: &str, status: &str, description: &str) {
+        let sequence = Sequence(self.next.0 - 1);
+        self.touched.note(sequence, name);
+        let unsettled = Unsettled {
+            sequence,
+            status: status.to_owned(),
+            description: description.to_owned(),
+        };
+        self.unsettled.insert(id, unsettled);
     }
 
     /// A group as a change makes it, or why it cannot be made so.
@@ -358,11 +366,16 @@ impl Sequencer {
 
     /// Status and description of a group, as the last change made them: the views may not have that yet.
     fn fields(&self, id: GroupId) -> Option<(String, String)> {
-        if let Some(change) = self.unsettled.iter().rfind(|change| change.id == id) {
+        if let Some(change) = self.unsettled.get(&id) {
             return Some((change.status.clone(), change.description.clone()));
         }
         let group = self.shared.views.groups().by_id(id)?;
         Some((group.status().to_owned(), group.description().to_owned()))
+    }
+
+    /// The same of a group by its name; none: it is not here.
+    pub(crate) fn fields_of(&self, name: &str) -> Option<(String, String)> {
+        self.fields(self.groups.find(name)?)
     }
 
     pub(crate) fn remove_group(&mut self, name: &str) -> Result<(), Error> {
@@ -370,6 +383,7 @@ impl Sequencer {
         let time = self.now();
         GroupRemovedRecord { id, time }.encode(self.record(kind::GROUP_REMOVED));
         self.groups.remove(id);
+        self.touched.note(Sequence(self.next.0 - 1), name);
         Ok(())
     }
 

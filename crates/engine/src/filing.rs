@@ -42,6 +42,8 @@ pub(crate) struct GroupTable {
     number_max: u64,
     slots: Vec<Option<GroupSlot>>,
     names: HashMap<Box<str>, GroupId>,
+    /// The last numbers that groups gave which were removed: the views may not have them yet.
+    removed: HashMap<Box<str>, ArticleNumber>,
     /// Above every id ever given.
     next_id: u32,
 }
@@ -67,6 +69,7 @@ impl GroupTable {
             number_max: number_max(overflow),
             slots: Vec::new(),
             names: HashMap::new(),
+            removed: HashMap::new(),
             next_id: 0,
         }
     }
@@ -86,7 +89,20 @@ impl GroupTable {
     pub(crate) fn remove(&mut self, id: GroupId) {
         if let Some(slot) = self.slots.get_mut(id.0 as usize).and_then(Option::take) {
             self.names.remove(&slot.name);
+            let last = ArticleNumber(slot.next.saturating_sub(1));
+            let removed = self.removed.entry(slot.name).or_default();
+            *removed = last.max(*removed);
         }
+    }
+
+    /// The last number that a group of this name gave which was removed.
+    pub(crate) fn taken(&self, name: &str) -> ArticleNumber {
+        self.removed.get(name).copied().unwrap_or_default()
+    }
+
+    /// The names of all groups, in no order.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.keys().map(|name| &**name)
     }
 
     /// These groups, but with no number and no id that another picture of them gave already.
@@ -97,6 +113,12 @@ impl GroupTable {
                 slot.next = slot.next.max(given.next);
             }
         }
+        for slot in self.slots.iter_mut().flatten() {
+            // It was removed by a commit that failed, and so it is there.
+            let taken = other.removed.get(&slot.name).copied().unwrap_or_default();
+            slot.next = slot.next.max(taken.0.saturating_add(1));
+        }
+        self.removed.clone_from(&other.removed);
         self
     }
 

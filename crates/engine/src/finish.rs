@@ -133,7 +133,7 @@ impl Sequencer {
                 tracing::error!(%error, "a committed record cannot be applied");
                 self.break_down(error.to_string());
             }
-            self.unsettled.retain(|change| change.sequence > last);
+            self.unsettled.retain(|_, change| change.sequence > last);
             if commit.moves {
                 self.shared
                     .moving

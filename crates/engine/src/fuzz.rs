@@ -7,6 +7,7 @@ use newsreel_index::Groups;
 use newsreel_wire::Sequence;
 use newsreel_wire::article::Headers;
 
+use crate::control::meaning::GroupAsked;
 use crate::control::{groups, keyring, nocem, signed};
 
 use crate::record::{
@@ -144,13 +145,21 @@ pub fn control_message(octets: &[u8]) -> Option<(usize, Option<usize>)> {
         assert!(!notice.listed.is_empty() && notice.listed.len() <= LISTED_MAX);
     }
     let text = signed::read(&headers).ok().map(|signed| signed.text.len());
-    let message = groups::read(&headers, &Groups::default())?.ok()?;
-    // Whatever the rules say is about what it says something of.
-    assert!(
-        message
-            .asked
-            .iter()
-            .all(|one| message.about.iter().any(|name| name == one.name()))
-    );
-    Some((message.asked.len(), text))
+    let message = groups::read(&headers)?.ok()?;
+    let asks = message.meaning.asks(&Groups::default());
+    // Where no group is here it asks for what it names, each once, and finds nothing wanting where that is done.
+    assert!(asks.iter().map(GroupAsked::name).is_sorted_by(|a, b| a < b));
+    for asked in &asks {
+        let GroupAsked::Make {
+            name,
+            status,
+            description,
+        } = asked
+        else {
+            panic!("{asked:?}");
+        };
+        let there = Some((status.as_str(), description.as_str()));
+        assert!(message.meaning.is_about(name) && message.meaning.asks_of(name, there).is_none());
+    }
+    Some((asks.len(), text))
 }

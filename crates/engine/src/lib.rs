@@ -79,13 +79,14 @@ pub use config::{
     UnknownGroups,
 };
 pub use control::config::{Cancels, ControlConfig};
-pub use control::groups::{CHECKGROUPS_LINES_MAX, GroupAsked};
-pub use control::heed::{ASKS_LISTED_MAX, AskedByRule, ControlReport};
+pub use control::groups::CHECKGROUPS_LINES_MAX;
 pub use control::heeded::{
     HEEDED_LISTS_MAX, HEEDED_LISTS_OF_ONE_MAX, HEEDED_OCTETS_MAX, HEEDED_RECORD_OCTETS_MAX,
 };
 pub use control::keyring::{Imported, KEYRING_FILE, KEYRING_OCTETS_MAX, Keyring};
+pub use control::meaning::GroupAsked;
 pub use control::pending::PENDING_KEYS_MAX;
+pub use control::shown::{ASKS_LISTED_MAX, AskedByRule, ControlReport};
 pub use control::signed::SIGNED_FIELDS_MAX;
 pub use control::told::CONTROL_MAILS_PER_HOUR_MAX;
 pub use counters::{CounterValues, Counters};

@@ -17,7 +17,7 @@ use newsreel_wire::{
 };
 use smallvec::SmallVec;
 
-use crate::control::pending::Holder;
+use crate::control::shares::Holder;
 use crate::error::Error;
 pub(crate) use heeded::{HeededRecord, Said};
 pub(crate) use moves::{CopyRecord, MovedRecord, RepackedRecord};

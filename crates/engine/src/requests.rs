@@ -3,6 +3,7 @@
 //! Each is checked and put into the log by the sequencer, in one order with the articles, and
 //! answered after its commit.
 
+use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use newsreel_store::{BatchWrite, Enlargement, NewBuffer};
@@ -62,8 +63,8 @@ pub(crate) enum Request {
     SetGroups(SmallVec<[(String, GroupChange); 1]>),
     /// Remove a group.
     RemoveGroup { name: String },
-    /// Do what a control message asks for.
-    ChangeGroups(Box<Heeding>),
+    /// Do what a control message asks for, which somebody approved.
+    ChangeGroups(Arc<Heeding>),
     /// Offer these articles no more.
     Withdraw {
         articles: Vec<WithdrawnRecord>,

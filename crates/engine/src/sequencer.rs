@@ -8,7 +8,7 @@
 //! It parses nothing, reads no socket and no disk.  Numbers and placements of an open commit are
 //! seen by nobody else.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::mpsc::{SendError, SyncSender};
 use std::time::Duration;
@@ -25,6 +25,7 @@ use crate::checkpoint::{self, Checkpoints};
 use crate::commit::{Commit, Committer, Delivery, Done, Entry, Job, Offered};
 use crate::config::{Durability, Mode};
 use crate::control::Asked;
+use crate::control::touched::Touched;
 use crate::counters::Counters;
 use crate::error::Error;
 use crate::filing::{self, GroupTable};
@@ -112,7 +113,9 @@ pub(crate) struct Sequencer {
     pub(crate) scratch: Scratch,
     pub(crate) stopping: Vec<Waiting>,
     /// Changes of groups that the views do not have yet.
-    pub(crate) unsettled: Vec<Unsettled>,
+    pub(crate) unsettled: HashMap<GroupId, Unsettled>,
+    /// The groups that were changed last.
+    pub(crate) touched: Touched,
     /// A move that waits until nothing is under way.
     pub(crate) moving: Option<MoveWaiting>,
     /// How many moves the log was told of.

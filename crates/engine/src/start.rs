@@ -3,6 +3,7 @@
 //! What the first commit of a run must say (the hash key, a jump of all numbers, where the buffers stand) is said again
 //! when that commit fails.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
@@ -15,6 +16,7 @@ use crate::applier::Applier;
 use crate::checkpoint::{self, Checkpoints, Stage};
 use crate::commit::{self, Commit, Committer};
 use crate::config::Mode;
+use crate::control::touched::Touched;
 use crate::filing::{Filing, GroupSlot, GroupTable};
 use crate::record::kind;
 use crate::recover::Passed;
@@ -109,7 +111,8 @@ pub(crate) fn sequencer(
         frame_octets_max,
         scratch: Scratch::default(),
         stopping: Vec::new(),
-        unsettled: Vec::new(),
+        unsettled: HashMap::new(),
+        touched: Touched::default(),
         moving: None,
         moves: 0,
     };

@@ -90,6 +90,7 @@ rejects! {
     GroupClosed "group_closed" "Newsgroup is closed";
     GroupFull "group_full" "Newsgroup has given its last number";
     NotApproved "not_approved" "Moderated newsgroup and no Approved field";
+    ControlNotApproved "control_not_approved" "A control message about newsgroups and no Approved field";
     ReservedGroup "reserved_group" "Reserved name among the newsgroups";
     DoubledGroup "doubled_group" "A newsgroup is named twice";
     NoPosting "no_posting" "No posting to this newsgroup";

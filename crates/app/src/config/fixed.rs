@@ -153,7 +153,7 @@ fn of_control_messages() -> Vec<Fixed> {
         row(
             "What is remembered of control messages that were heeded",
             octets(newsreel_engine::HEEDED_OCTETS_MAX),
-            "at most a sixteenth of `log.segment_octets`; some 6,000 groups, beside lists; it is told to the log again at each checkpoint, and beyond it what was heeded first is forgotten",
+            "at most a sixteenth of `log.segment_octets`; some 6,000 groups, beside lists; it is told to the log again at each checkpoint, and beyond it what was heeded first of who has most is forgotten",
         ),
         row(
             "Lists of groups (checkgroups) that are remembered of them",
@@ -167,7 +167,7 @@ fn of_control_messages() -> Vec<Fixed> {
         row(
             "What is remembered of one list of groups",
             octets(newsreel_engine::HEEDED_RECORD_OCTETS_MAX as u64),
-            "its hierarchies and its sender; one that names more waits for approval",
+            "its hierarchies, its sender, and the rules for him; one that names more waits for approval",
         ),
         row(
             "What `control list` names of a message that waits",

@@ -153,7 +153,8 @@ fn whole_inputs_are_taken() {
     };
     assert_eq!(asked("newgroup-signed"), Some((1, Some(385))));
     assert_eq!(asked("newgroup"), Some((1, None)));
-    assert_eq!(asked("checkgroups"), Some((2, None)));
+    // One of its two groups is in a hierarchy that it leaves out.
+    assert_eq!(asked("checkgroups"), Some((1, None)));
     let rules = |name: &str| {
         let text = String::from_utf8(input(&format!("control_rules/{name}")));
         newsreel_app::fuzz::policies(&text.unwrap())

@@ -14,7 +14,8 @@ use newsreel_wire::article::{Control, Headers, Known, RelayFacts};
 use newsreel_wire::{IdHash, UnixTime};
 
 use super::Asked;
-use super::pending::{Holder, Limits};
+use super::pending::Limits;
+use super::shares::Holder;
 use crate::accept::{Candidate, CandidateBatch};
 use crate::counters::Counters;
 use crate::error::Error;

@@ -1,16 +1,14 @@
-//! newgroup, rmgroup and checkgroups: what a message asks for, as changes of the groups that are here (RFC 5537 section 5.2).
+//! newgroup, rmgroup and checkgroups: how one is read (RFC 5537 section 5.2), and its changes as the sequencer takes them.
 //!
-//! A message is read whole before anything is decided, and one that is malformed asks for nothing.  Names that RFC 5536
-//! section 3.1.4 reserves are never made or removed.  What an administrator has set here (closed, aliases, local posting)
-//! is left; only the moderated flag of groups that are open is changed.
+//! A message is read whole before anything is decided, and one that is malformed asks for nothing.  What it says is in
+//! [`Meaning`].
 
-use newsreel_index::Groups;
 use newsreel_wire::article::{Control, Headers, Known, first_mailbox};
 use newsreel_wire::date::parse_relaxed;
 use newsreel_wire::nntp::framing::dot_unstuff;
 use newsreel_wire::{ArticleNumber, GroupName, UnixTime};
-use serde::Serialize;
 
+use super::meaning::{GroupAsked, Meaning, Scope, Wanted, check_name};
 use crate::admin::GROUP_TEXT_OCTETS_MAX;
 use crate::requests::{GroupChange, GroupSpec};
 
@@ -40,52 +38,6 @@ impl Verb {
     pub(crate) fn parse(name: &str) -> Option<Self> {
         let mut all = Self::ALL.into_iter();
         all.find(|verb| verb.name().eq_ignore_ascii_case(name))
-    }
-}
-
-/// What a group is to be.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Wanted {
-    name: String,
-    is_moderated: bool,
-    description: Option<String>,
-}
-
-/// One change of a group.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(tag = "change", rename_all = "kebab-case")]
-pub enum GroupAsked {
-    /// It is to be made.
-    Make {
-        /// Its name.
-        name: String,
-        /// `y` or `m`.
-        status: String,
-        /// The line of LIST NEWSGROUPS.
-        description: String,
-    },
-    /// It is to be changed; what is absent stays.
-    Set {
-        /// Its name.
-        name: String,
-        /// `y` or `m`.
-        status: Option<String>,
-        /// The line of LIST NEWSGROUPS.
-        description: Option<String>,
-    },
-    /// It is to be removed.
-    Remove {
-        /// Its name.
-        name: String,
-    },
-}
-
-impl GroupAsked {
-    /// The group.
-    pub fn name(&self) -> &str {
-        match self {
-            Self::Make { name, .. } | Self::Set { name, .. } | Self::Remove { name } => name,
-        }
     }
 }
 
@@ -132,125 +84,96 @@ impl Changes {
         }
         changes
     }
-
-    /// Keeps those of groups of which this says so.
-    pub(crate) fn retain(&mut self, mut keep: impl FnMut(&str) -> bool) {
-        self.make.retain(|spec| keep(&spec.name));
-        self.set.retain(|(name, _)| keep(name));
-        self.remove.retain(|name| keep(name));
-    }
 }
 
 /// A message, read.
 #[derive(Debug)]
 pub(crate) struct Message {
-    pub(crate) verb: Verb,
     /// The address in From, in small letters.
     pub(crate) sender: String,
-    /// The groups that it says something of.
-    pub(crate) about: Vec<String>,
-    /// What it would change here.
-    pub(crate) asked: Vec<GroupAsked>,
     /// Its Date, if it has one.
     pub(crate) date: Option<UnixTime>,
     /// Of a checkgroups, its serial number.
     pub(crate) serial: Option<u64>,
-    /// Of a checkgroups, which groups it means: those of them that it does not list are not to be here.
-    pub(crate) scope: Option<Scope>,
+    pub(crate) meaning: Meaning,
 }
 
-/// The groups that a checkgroups means.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Scope {
-    /// The hierarchies that it names, and whether each is meant or left out; the longest that a group belongs to decides.
-    pub(crate) named: Vec<(String, bool)>,
-    /// Where it names none: the first parts of the names that it lists, in order.
-    pub(crate) tops: Vec<String>,
+impl Message {
+    pub(crate) const fn verb(&self) -> Verb {
+        self.meaning.verb()
+    }
+
+    /// Whether it lists groups, which may be many.
+    pub(crate) const fn is_list(&self) -> bool {
+        matches!(self.meaning, Meaning::Checkgroups { .. })
+    }
 }
 
-/// Whether it is a message about groups.
-pub(crate) fn is_about_groups(headers: &Headers<'_>) -> bool {
-    let control = headers.content(Known::Control).and_then(Control::parse);
-    control.is_some_and(|control| Verb::parse(control.verb()).is_some())
+/// What a message about groups is; `None`: it is none.
+pub(crate) fn verb_of(headers: &Headers<'_>) -> Option<Verb> {
+    Verb::parse(Control::parse(headers.content(Known::Control)?)?.verb())
+}
+
+/// The address in From, in small letters, if it has one.
+pub(super) fn sender(headers: &Headers<'_>) -> Option<String> {
+    let from = headers.content(Known::From).unwrap_or_default();
+    let sender = first_mailbox(from).ok()?;
+    Some(String::from_utf8_lossy(sender).to_lowercase())
 }
 
 /// Reads a message about groups.  `None`: it is none.  `Err`: what is wrong with it.
-pub(crate) fn read(
-    headers: &Headers<'_>,
-    groups: &Groups,
-) -> Option<Result<Message, &'static str>> {
+pub(crate) fn read(headers: &Headers<'_>) -> Option<Result<Message, &'static str>> {
     let control = Control::parse(headers.content(Known::Control)?)?;
     let verb = Verb::parse(control.verb())?;
-    Some(message(headers, &control, verb, groups))
+    Some(message(headers, &control, verb))
 }
 
 fn message(
     headers: &Headers<'_>,
     control: &Control<'_>,
     verb: Verb,
-    groups: &Groups,
 ) -> Result<Message, &'static str> {
     if headers.content(Known::Approved).is_none() {
         return Err("it has no Approved field");
     }
-    let from = headers.content(Known::From).unwrap_or_default();
-    let sender = first_mailbox(from).map_err(|_| "its From has no address")?;
-    let sender = String::from_utf8_lossy(sender).to_lowercase();
+    let sender = sender(headers).ok_or("its From has no address")?;
     let arguments: Option<Vec<&str>> = control
         .arguments()
         .map(|word| std::str::from_utf8(word).ok())
         .collect();
     let arguments = arguments.ok_or("its arguments are no UTF-8")?;
-    let (mut serial, mut scope) = (None, None);
-    let (about, asked) = match (verb, &arguments[..]) {
+    let mut serial = None;
+    let meaning = match (verb, &arguments[..]) {
         (Verb::Newgroup, [name, flags @ ..]) => {
             let is_moderated = match flags {
                 [] => false,
                 [flag] => flag.eq_ignore_ascii_case("moderated"),
                 _ => return Err("it has too many arguments"),
             };
-            let name = usable(name)?;
-            let wanted = Wanted {
-                description: description(&text(headers), &name),
-                name: name.clone(),
+            check_name(name)?;
+            Meaning::Newgroup(Wanted {
+                description: description(&text(headers), name),
+                name: (*name).to_owned(),
                 is_moderated,
-            };
-            (vec![name], made(&[wanted], groups))
+            })
         }
         (Verb::Rmgroup, [name]) => {
-            let name = usable(name)?;
-            let is_there = groups.by_name(&name).is_some();
-            let asked = is_there.then(|| GroupAsked::Remove { name: name.clone() });
-            (vec![name], asked.into_iter().collect())
+            check_name(name)?;
+            Meaning::Rmgroup((*name).to_owned())
         }
         (Verb::Checkgroups, arguments) => {
-            let (about, asked, meant) = checked(&text(headers), arguments, groups)?;
-            scope = Some(meant);
             serial = serial_number(arguments)?;
-            (about, asked)
+            listed(&text(headers), arguments)?
         }
         _ => return Err("it names no group, or more than one"),
     };
     let date = headers.content(Known::Date);
     Ok(Message {
-        verb,
         sender,
         date: date.and_then(|date| parse_relaxed(date).ok()),
-        about,
-        asked,
         serial,
-        scope,
+        meaning,
     })
-}
-
-/// A group's name that a message may be about.
-fn usable(name: &str) -> Result<String, &'static str> {
-    let parsed = GroupName::parse(name.as_bytes());
-    let parsed = parsed.map_err(|_| "a group's name in it is malformed")?;
-    match parsed.is_reserved() {
-        true => Err("a group's name in it is reserved"),
-        false => Ok(name.to_owned()),
-    }
 }
 
 /// The body without what the wire adds to it, but for the CR at the ends of lines.
@@ -298,40 +221,9 @@ fn description(body: &str, group: &str) -> Option<String> {
     (!description.is_empty()).then(|| description.to_owned())
 }
 
-/// What makes the groups here such as these.
-fn made(wanted: &[Wanted], groups: &Groups) -> Vec<GroupAsked> {
-    let one = |wanted: &Wanted| {
-        let status = if wanted.is_moderated { "m" } else { "y" };
-        let name = wanted.name.clone();
-        let Some(there) = groups.by_name(&name) else {
-            return Some(GroupAsked::Make {
-                name,
-                status: status.to_owned(),
-                description: wanted.description.clone().unwrap_or_default(),
-            });
-        };
-        let is_open = matches!(there.status(), "y" | "m");
-        let status = (is_open && there.status() != status).then(|| status.to_owned());
-        let description = wanted
-            .description
-            .clone()
-            .filter(|new| new != there.description());
-        (status.is_some() || description.is_some()).then_some(GroupAsked::Set {
-            name,
-            status,
-            description,
-        })
-    };
-    wanted.iter().filter_map(one).collect()
-}
-
-/// What a checkgroups is about, and what it asks for: groups of its list that are not here so, and groups here that are in its scope and not in
-/// its list (RFC 5537 section 5.2.3).
-fn checked(
-    body: &str,
-    arguments: &[&str],
-    groups: &Groups,
-) -> Result<(Vec<String>, Vec<GroupAsked>, Scope), &'static str> {
+/// What a checkgroups says (RFC 5537 section 5.2.3).  Groups that it lists outside its scope are not its to say something of.
+fn listed(body: &str, arguments: &[&str]) -> Result<Meaning, &'static str> {
+    let named = named(arguments)?;
     let mut wanted: Vec<Wanted> = Vec::new();
     for (name, description) in body
         .lines()
@@ -340,15 +232,19 @@ fn checked(
     {
         // A line of prose has a first word, too; a name has a dot, and so has what people put behind a sentence.
         if name.contains('.') && !description.is_empty() {
+            check_name(name)?;
             wanted.push(Wanted {
-                name: usable(name)?,
-                is_moderated: description.to_lowercase().ends_with("(moderated)"),
+                name: name.to_owned(),
+                is_moderated: ends_moderated(description),
                 description: Some(description.to_owned()),
             });
         }
     }
+    let scope = Scope::new(named, wanted.iter().map(|one| one.name.as_str()));
+    wanted.retain(|one| scope.means(&one.name));
     if wanted.is_empty() {
-        return Err("it lists no group");
+        // That would remove all of its hierarchies.
+        return Err("it lists no group of its hierarchies");
     }
     wanted.sort_by(|a, b| a.name.cmp(&b.name));
     if wanted
@@ -357,34 +253,15 @@ fn checked(
     {
         return Err("it lists a group twice");
     }
-    let named = named(arguments)?;
-    let mut tops = Vec::new();
-    if named.is_empty() {
-        let listed = wanted.iter().filter_map(|one| one.name.split('.').next());
-        tops = listed.map(str::to_owned).collect();
-        tops.sort();
-        tops.dedup();
-    }
-    let scope = Scope { named, tops };
-    let mut asked = made(&wanted, groups);
-    let is_wanted = |name: &str| {
-        wanted
-            .binary_search_by(|one| one.name.as_str().cmp(name))
-            .is_ok()
-    };
-    for id in groups.sorted().iter() {
-        let Some(group) = groups.by_id(*id) else {
-            continue;
-        };
-        let name = group.name();
-        if scope.means(name) && !is_wanted(name) && usable(name).is_ok() {
-            let name = name.to_owned();
-            asked.push(GroupAsked::Remove { name });
-        }
-    }
-    let listed = wanted.iter().map(|one| one.name.as_str());
-    let about = listed.chain(asked.iter().map(GroupAsked::name));
-    Ok((about.map(str::to_owned).collect(), asked, scope))
+    Ok(Meaning::Checkgroups { wanted, scope })
+}
+
+/// Whether a description says that the group is moderated.
+fn ends_moderated(description: &str) -> bool {
+    const MARK: &str = "(moderated)";
+    let from = description.len().checked_sub(MARK.len());
+    let end = from.and_then(|from| description.get(from..));
+    end.is_some_and(|end| end.eq_ignore_ascii_case(MARK))
 }
 
 /// The hierarchies in the arguments, and whether each is meant or left out; the serial number is no part of it.
@@ -417,30 +294,6 @@ pub(super) fn serial_number(arguments: &[&str]) -> Result<Option<u64>, &'static 
             number => Ok(number),
         },
         (Some(_), Some(_)) => Err("it has more than one serial number"),
-    }
-}
-
-impl Scope {
-    /// Whether it means this group.
-    pub(crate) fn means(&self, group: &str) -> bool {
-        self.top_of(group).is_some()
-    }
-
-    /// The hierarchy of this group, as far as it means that.
-    pub(crate) fn top_of<'a>(&'a self, group: &'a str) -> Option<&'a str> {
-        if self.named.is_empty() {
-            let top = group.split('.').next().unwrap_or_default();
-            return Some(top).filter(|top| self.tops.iter().any(|one| one == top));
-        }
-        let belongs = |top: &str| {
-            let rest = group.strip_prefix(top);
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-        };
-        let named = self.named.iter().filter(|(top, _)| belongs(top));
-        let longest = named.max_by_key(|(top, _)| top.len());
-        longest
-            .filter(|(_, is_in)| *is_in)
-            .map(|(top, _)| top.as_str())
     }
 }
 
@@ -504,20 +357,25 @@ mod tests {
     }
 
     #[test]
-    fn scopes() {
-        let all = ["de", "!de.alt", "de.alt.test", "#248"];
-        let scope = Scope {
-            named: named(&all).unwrap(),
-            tops: Vec::new(),
+    fn a_list_says_nothing_of_what_is_outside_its_scope() {
+        let body = "de.b\tB.\nfr.a\tA. (Moderated)\nde.a\tA. (moderated)\nde.sub.a\tA.\n";
+        let names = |arguments: &str| {
+            let words: Vec<&str> = arguments.split_whitespace().collect();
+            let meaning = listed(body, &words)?;
+            let of = |it: &Wanted| it.name.clone() + if it.is_moderated { " m" } else { "" };
+            let Meaning::Checkgroups { wanted, .. } = meaning else {
+                return Err("no list");
+            };
+            Ok(wanted.iter().map(of).collect::<Vec<_>>().join(", "))
         };
-        for (group, is_in) in [
-            ("de.comp", true),
-            ("de.alt.x", false),
-            ("de.alt.test.y", true),
-            ("dea.x", false),
-            ("comp.de", false),
+        let of_de = "de.a m, de.b";
+        for (arguments, expected) in [
+            ("", Ok(format!("{of_de}, de.sub.a, fr.a m"))),
+            ("de #7", Ok(format!("{of_de}, de.sub.a"))),
+            ("de !de.sub", Ok(of_de.to_owned())),
+            ("es #7", Err("it lists no group of its hierarchies")),
         ] {
-            assert_eq!(scope.means(group), is_in, "{group}");
+            assert_eq!(names(arguments), expected, "{arguments}");
         }
         assert!(named(&["de..x"]).is_err());
     }
@@ -531,7 +389,7 @@ mod tests {
             }
             let words: Vec<&str> = body.split_whitespace().collect();
             if let Ok(named) = named(&words) {
-                Scope { named, tops: Vec::new() }.means("a.b");
+                Scope::new(named, std::iter::empty()).means("a.b");
             }
         }
     }
@@ -548,10 +406,10 @@ mod tests {
             "poster",
             "a..b",
         ] {
-            assert!(usable(name).is_err(), "{name}");
+            assert!(check_name(name).is_err(), "{name}");
         }
         for name in ["a.b", "comp.control", "misc.junk"] {
-            assert!(usable(name).is_ok(), "{name}");
+            assert!(check_name(name).is_ok(), "{name}");
         }
     }
 }

@@ -9,13 +9,18 @@ pub(crate) mod config;
 pub(crate) mod groups;
 pub(crate) mod heed;
 pub(crate) mod heeded;
+pub(crate) mod judged;
 pub(crate) mod keyring;
 pub(crate) mod lines;
+pub(crate) mod meaning;
 pub(crate) mod nocem;
 pub(crate) mod pending;
 pub(crate) mod rules;
+pub(crate) mod shares;
+pub(crate) mod shown;
 pub(crate) mod signed;
 pub(crate) mod told;
+pub(crate) mod touched;
 pub(crate) mod waiting;
 
 use newsreel_wire::GroupId;
@@ -35,8 +40,8 @@ pub(crate) enum Asked {
     Cancel(Cancel),
     /// Groups are to be changed, and the rules let it.
     Groups(Heeding),
-    /// Groups are to be changed if somebody signed it whom the rules name, or a mail is to tell of it: settled, where waiting is
-    /// allowed, before the sequencer sees it.
+    /// Groups are to be changed if somebody signed it whom the rules name, a mail is to tell of it, or it may be long: settled, where
+    /// waiting is allowed, before the sequencer sees it.
     Signed(Box<Unproved>),
     /// Articles are to go, if somebody signed it whom the rules name: settled in the same way.
     Notice(Box<Notice>),

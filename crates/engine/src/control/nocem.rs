@@ -15,7 +15,7 @@ use newsreel_wire::{IdHash, MessageId, UnixTime, Wildmat};
 use super::cancel::{self, Effect, NOTICED};
 use super::groups::text;
 use super::keyring::Keyring;
-use super::pending::Holder;
+use super::shares::Holder;
 use crate::counters::Counters;
 use crate::error::Error;
 use crate::record::PendingRecord;

@@ -7,19 +7,18 @@
 //! Cancels and what notices list have room of their own, and whoever sends them a share of it: where there is no room, the oldest
 //! of who has most goes, so nobody's flood pushes out what came from others.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::net::IpAddr;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use newsreel_host::Clock;
 use newsreel_service::cancel_lock::{LockPrint, LockPrints, PRINT_OCTETS};
-use newsreel_wire::{IdHash, UnixTime, network_of};
+use newsreel_wire::{IdHash, UnixTime};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use super::cancel::NOTICED;
 use super::config::ControlConfig;
+use super::shares::{Holder, Shares};
 use crate::config::EngineConfig;
 use crate::record::PendingRecord;
 
@@ -37,65 +36,6 @@ const NOTICED_MIN: usize = 2000;
 
 /// The log is told of what is forgotten so often, seconds.
 const SAID_S: u64 = 60;
-
-/// Whose share something takes: the same at each start.  The upper half says who they are, a configured peer, or all who post
-/// here; the lower which part of those, so that of many who are one to the server nobody pushes out what came from the others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub(crate) struct Holder(pub(crate) u64);
-
-/// Parts of those who are one to the server.
-const PARTS: u64 = 255;
-
-impl Holder {
-    /// Octets in the log.
-    pub(crate) const OCTETS: usize = 8;
-
-    /// The configured peer of this name.
-    pub(crate) fn of_peer(name: &str) -> Self {
-        Self::of("peer", name)
-    }
-
-    /// Who feeds from there and is no configured peer.
-    pub(crate) fn of_stranger(address: Option<IpAddr>) -> Self {
-        Self::default().part(address)
-    }
-
-    /// Who posts here, from there.
-    pub(crate) fn of_poster(address: Option<IpAddr>) -> Self {
-        Self::of("posters", "").part(address)
-    }
-
-    /// Who issues notices with this key.
-    pub(crate) fn of_issuer(fingerprint: &str) -> Self {
-        Self::of("issuer", &fingerprint.to_ascii_uppercase())
-    }
-
-    fn of(what: &str, name: &str) -> Self {
-        Self(Self::hash(what, name.as_bytes()) >> 32 << 32)
-    }
-
-    fn hash(what: &str, name: &[u8]) -> u64 {
-        let mut hasher = blake3::Hasher::new_derive_key("newsreel 2026-11 pending cancel holder");
-        hasher.update(what.as_bytes()).update(b":");
-        let mut octets = [0; Self::OCTETS];
-        hasher.update(name).finalize_xof().fill(&mut octets);
-        u64::from_le_bytes(octets)
-    }
-
-    /// The part that the network of this address is in; who has no address is in none.
-    fn part(self, address: Option<IpAddr>) -> Self {
-        let part = |address| {
-            let network = network_of(address).to_string();
-            1 + Self::hash("network", network.as_bytes()) % PARTS
-        };
-        Self(self.0 | address.map_or(0, part))
-    }
-
-    /// Who they are to the server.
-    const fn who(self) -> u32 {
-        (self.0 >> 32) as u32
-    }
-}
 
 /// How much waits, and how long.
 #[derive(Debug, Clone, Copy)]
@@ -186,10 +126,9 @@ pub(super) struct Table {
     entries: HashMap<IdHash, SmallVec<[Entry; 1]>>,
     /// Oldest first, by their numbers.
     order: BTreeMap<u64, (IdHash, Holder)>,
-    shares: BTreeMap<Holder, Share>,
+    shares: Shares,
     /// The number of the next one.
     next: u64,
-    octets: usize,
 }
 
 #[derive(Debug)]
@@ -198,13 +137,6 @@ struct Entry {
     holder: Holder,
     since: UnixTime,
     keys: LockPrints,
-}
-
-/// What one holder has.
-#[derive(Debug, Default)]
-struct Share {
-    numbers: BTreeSet<u64>,
-    octets: usize,
 }
 
 const fn octets_of(keys: usize) -> usize {
@@ -220,15 +152,12 @@ impl Table {
         since: UnixTime,
     ) {
         let entries = self.entries.entry(target).or_default();
-        let share = self.shares.entry(holder).or_default();
         let at = entries.iter().position(|entry| entry.holder == holder);
         let at = at.unwrap_or_else(|| {
             let number = self.next;
             self.next += 1;
             self.order.insert(number, (target, holder));
-            share.numbers.insert(number);
-            share.octets += octets_of(0);
-            self.octets += octets_of(0);
+            self.shares.add(holder, number, octets_of(0));
             entries.push(Entry {
                 number,
                 holder,
@@ -243,8 +172,7 @@ impl Table {
         for key in keys {
             if entry.keys.len() < PENDING_KEYS_MAX && !entry.keys.contains(key) {
                 entry.keys.push(*key);
-                share.octets += PRINT_OCTETS;
-                self.octets += PRINT_OCTETS;
+                self.shares.grow(holder, PRINT_OCTETS);
             }
         }
     }
@@ -277,39 +205,7 @@ impl Table {
     fn release(&mut self, entry: &Entry) {
         let octets = octets_of(entry.keys.len());
         self.order.remove(&entry.number);
-        self.octets -= octets;
-        if let Some(share) = self.shares.get_mut(&entry.holder) {
-            share.numbers.remove(&entry.number);
-            share.octets -= octets;
-            if share.numbers.is_empty() {
-                self.shares.remove(&entry.holder);
-            }
-        }
-    }
-
-    /// The oldest of the part that has most, of who has most; of two who have as much, of whose is older.
-    fn first_to_go(&self) -> Option<(u64, Holder)> {
-        let first = |share: &Share| share.numbers.first().copied().unwrap_or(u64::MAX);
-        let mut most: Option<(usize, Reverse<u64>, Holder)> = None;
-        let mut shares = self.shares.iter().peekable();
-        while let Some((holder, share)) = shares.next() {
-            let (mut octets, mut oldest) = (share.octets, first(share));
-            let mut largest = (share.octets, Reverse(oldest), *holder);
-            while let Some((other, share)) = shares.next_if(|(it, _)| it.who() == holder.who()) {
-                octets += share.octets;
-                oldest = oldest.min(first(share));
-                largest = largest.max((share.octets, Reverse(first(share)), *other));
-            }
-            let (_, _, part) = largest;
-            let is_more =
-                |it: &(usize, Reverse<u64>, Holder)| (it.0, it.1) < (octets, Reverse(oldest));
-            if most.as_ref().is_none_or(is_more) {
-                most = Some((octets, Reverse(oldest), part));
-            }
-        }
-        let (_, _, holder) = most?;
-        let share = self.shares.get(&holder)?;
-        Some((share.numbers.first().copied()?, holder))
+        self.shares.remove(entry.holder, entry.number, octets);
     }
 
     /// Forgets what is too old or too much; of whom those were that were too much.
@@ -324,8 +220,8 @@ impl Table {
             self.remove_one(number);
         }
         let mut forgotten = Vec::new();
-        while self.octets > limits.octets_max
-            && let Some((number, holder)) = self.first_to_go()
+        while self.octets() > limits.octets_max
+            && let Some((number, holder)) = self.shares.first_to_go()
         {
             self.remove_one(number);
             forgotten.push(holder);
@@ -342,7 +238,7 @@ impl Table {
     }
 
     pub(super) const fn octets(&self) -> usize {
-        self.octets
+        self.shares.octets()
     }
 
     /// All of them, oldest first.
@@ -473,7 +369,7 @@ impl Pending {
     /// Octets that all of them take in the log.
     pub(crate) fn octets(&self) -> usize {
         let tables = self.tables.lock();
-        tables.cancels.octets + tables.noticed.octets
+        tables.cancels.octets() + tables.noticed.octets()
     }
 
     /// Octets that the log needs for all that waits, and may come to wait: where the limit was lowered, what came before is there
@@ -491,7 +387,7 @@ impl Pending {
 
 #[cfg(test)]
 mod tests {
-    use std::net::Ipv4Addr;
+    use std::net::{IpAddr, Ipv4Addr};
 
     use newsreel_host::FakeClock;
 
@@ -528,10 +424,7 @@ mod tests {
         for table in [&tables.cancels, &tables.noticed] {
             let entries: usize = table.entries.values().map(SmallVec::len).sum();
             assert_eq!(entries, table.order.len());
-            let numbers: usize = table.shares.values().map(|it| it.numbers.len()).sum();
-            assert_eq!(numbers, entries);
-            let octets: usize = table.shares.values().map(|it| it.octets).sum();
-            assert_eq!(octets, table.octets);
+            assert_eq!(table.shares.counted(), (entries, table.octets()));
         }
     }
 

@@ -9,6 +9,8 @@ use std::sync::Arc;
 use newsreel_wire::Wildmat;
 
 use super::groups::Verb;
+use super::keyring::Signer;
+use super::meaning::Scope;
 
 /// What becomes of a message, for one group.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -99,10 +101,94 @@ impl Rules {
 pub(crate) struct Chosen<'a>(Vec<&'a Rule>);
 
 impl Chosen<'_> {
+    fn last(&self, group: &str) -> Option<&Rule> {
+        let last = self.0.iter().rfind(|rule| rule.groups.matches(group));
+        last.copied()
+    }
+
     /// What becomes of the message for this group.
     pub(crate) fn action(&self, group: &str) -> Action {
-        let last = self.0.iter().rfind(|rule| rule.groups.matches(group));
+        let last = self.last(group);
         last.map_or_else(Action::default, |rule| rule.action.clone())
+    }
+
+    /// Whether nothing becomes of any group.
+    pub(crate) fn drop_all(&self) -> bool {
+        let is_for_all = self.0.iter().any(|rule| rule.groups.matches_all());
+        is_for_all && self.0.iter().all(|rule| rule.action == Action::Drop)
+    }
+
+    /// The groups that the rule is for that is for this one.
+    pub(crate) fn groups_of(&self, group: &str) -> &str {
+        self.last(group).map_or("", |rule| rule.groups.as_str())
+    }
+
+    /// Of which groups a message is done, of all that a scope means.
+    pub(crate) fn says_of(&self, signer: Option<&Signer>, scope: &Scope) -> Says {
+        let mut says = Vec::new();
+        for rule in &self.0 {
+            let is_done = becomes(&rule.action, signer) == Action::Doit;
+            // What is done of nothing need not be left out.
+            if (is_done || !says.is_empty()) && may_meet(&rule.groups, scope) {
+                says.push((rule.groups.clone(), is_done));
+            }
+        }
+        Says(says)
+    }
+}
+
+/// What becomes of what a rule is for, now that it is known who signed.
+pub(super) fn becomes(rule: &Action, signer: Option<&Signer>) -> Action {
+    match rule {
+        Action::Verify(key) => match signer {
+            Some(signer) if signer.is(key) => Action::Doit,
+            _ => Action::Drop,
+        },
+        rule => rule.clone(),
+    }
+}
+
+/// Whether a group may match that a scope means: whatever cannot begin as its hierarchies do matches none.
+fn may_meet(groups: &Wildmat, scope: &Scope) -> bool {
+    let mut patterns = groups.as_str().split(',');
+    patterns.any(|pattern| {
+        let plain = pattern.split(['*', '?', '[', '\\']).next();
+        let plain = plain.unwrap_or_default();
+        let mut meant = scope.meant();
+        meant.any(|top| top.starts_with(plain) || plain.starts_with(top))
+    })
+}
+
+/// The groups of which the rules let a list of groups be done, when it came: patterns in order, and whether it is done of what
+/// one matches; the last that matches holds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Says(Vec<(Wildmat, bool)>);
+
+impl Says {
+    /// As the log has it; none: a pattern is malformed.
+    pub(crate) fn parse(patterns: &[(String, bool)]) -> Option<Self> {
+        let patterns = patterns.iter().map(|(groups, is_done)| {
+            let groups = Wildmat::parse(groups).ok()?;
+            Some((groups, *is_done))
+        });
+        Some(Self(patterns.collect::<Option<_>>()?))
+    }
+
+    /// The patterns, and whether it is done.
+    pub(crate) fn patterns(&self) -> impl ExactSizeIterator<Item = (&str, bool)> {
+        let patterns = self.0.iter();
+        patterns.map(|(groups, is_done)| (groups.as_str(), *is_done))
+    }
+
+    /// Whether it is done of nothing.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether it is done of this group.
+    pub(crate) fn is_of(&self, group: &str) -> bool {
+        let last = self.0.iter().rfind(|(groups, _)| groups.matches(group));
+        last.is_some_and(|(_, is_done)| *is_done)
     }
 }
 
@@ -189,6 +275,37 @@ mod tests {
         }
         let none = Rules::default();
         assert_eq!(none.of(Verb::Newgroup, "a@b.c").action("a.b"), Action::Log);
+    }
+
+    /// What is remembered of the rules says the same as they do, and names nothing that is elsewhere.
+    #[test]
+    fn of_which_groups_a_list_is_done() {
+        let rules = rules(&[
+            "all:*:*:log",
+            "checkgroups:*:de.*|fr.*:doit",
+            "all:*:local.*:drop",
+            "checkgroups:*:de.alt.*:log",
+            "all:*:de.alt.x:verify-key",
+            "all:*:*.secret:drop",
+        ])
+        .unwrap();
+        let chosen = rules.of(Verb::Checkgroups, "a@b.example");
+        let signer = Signer::new(vec!["key".to_owned()], "AB".to_owned());
+        for signer in [None, Some(&signer)] {
+            let scope = Scope::new(vec![("de".to_owned(), true)], std::iter::empty());
+            let says = chosen.says_of(signer, &scope);
+            for group in ["de.a", "de.alt.a", "de.alt.x", "de.secret", "de"] {
+                let is_done = becomes(&chosen.action(group), signer) == Action::Doit;
+                assert_eq!(says.is_of(group), is_done, "{group}");
+            }
+            let patterns: Vec<&str> = says.patterns().map(|it| it.0).collect();
+            assert_eq!(patterns, ["de.*,fr.*", "de.alt.*", "de.alt.x", "*.secret"]);
+            let of_log: Vec<_> = says.patterns().map(|it| (it.0.to_owned(), it.1)).collect();
+            assert_eq!(Says::parse(&of_log), Some(says));
+        }
+        let elsewhere = Scope::new(vec![("es".to_owned(), true)], std::iter::empty());
+        assert!(chosen.says_of(None, &elsewhere).is_empty());
+        assert_eq!(Says::parse(&[("[".to_owned(), true)]), None);
     }
 
     #[test]

@@ -10,7 +10,8 @@ use newsreel_wire::date::print_rfc5322;
 use newsreel_wire::{MessageId, UnixTime};
 use parking_lot::Mutex;
 
-use super::groups::{GroupAsked, Message};
+use super::groups::Message;
+use super::meaning::GroupAsked;
 use crate::shared::Shared;
 
 /// Mails about control messages in an hour, of all senders together: who reads them reads no more, and strangers cause them.
@@ -79,7 +80,7 @@ fn text(
     message: &Message,
     waiting: &[GroupAsked],
 ) -> String {
-    let verb = message.verb.name();
+    let verb = message.verb().name();
     let mut date = Vec::new();
     print_rfc5322(now, &mut date);
     let mut text = format!(
@@ -129,7 +130,7 @@ fn plain(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::groups::Verb;
+    use crate::control::meaning::Meaning;
 
     #[test]
     fn an_hour_has_so_many() {
@@ -146,13 +147,10 @@ mod tests {
     fn what_a_stranger_wrote_ends_no_line() {
         let name = "alt.new".to_owned();
         let message = Message {
-            verb: Verb::Newgroup,
             sender: "a@b.example\r\nBcc: x@y.example".to_owned(),
-            about: vec![name.clone()],
-            asked: Vec::new(),
             date: None,
             serial: None,
-            scope: None,
+            meaning: Meaning::Rmgroup(name.clone()),
         };
         let asked = GroupAsked::Make {
             name,

@@ -109,7 +109,7 @@ mod tests {
     use newsreel_wire::UnixTime;
 
     use super::*;
-    use crate::control::pending::Holder;
+    use crate::control::shares::Holder;
 
     /// A flood of messages that nobody signed, of one peer, hid what waited of others and what somebody had signed.
     #[test]

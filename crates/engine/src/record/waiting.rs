@@ -5,7 +5,7 @@
 use newsreel_wire::{IdHash, Sequence, UnixTime};
 
 use super::{Cursor, kind};
-use crate::control::pending::Holder;
+use crate::control::shares::Holder;
 use crate::error::Error;
 
 /// A message about groups that waits for approval.

@@ -11,7 +11,10 @@ use crate::control_groups::{ADMIN, Article, groups, message, send};
 use crate::world::{World, article, between_runs, config, open_on};
 
 /// A world with these rules and no group of control messages.
-fn world_of(rules: &[&str], change: impl FnOnce(&mut newsreel_engine::EngineConfig)) -> World {
+pub(crate) fn world_of(
+    rules: &[&str],
+    change: impl FnOnce(&mut newsreel_engine::EngineConfig),
+) -> World {
     let mut config = config(4 << 20);
     config.control.rules = rules.iter().map(|rule| (*rule).to_owned()).collect();
     change(&mut config);
@@ -19,26 +22,26 @@ fn world_of(rules: &[&str], change: impl FnOnce(&mut newsreel_engine::EngineConf
 }
 
 /// The same written at another time of that day.
-fn at(time: &str, article: Article) -> Article {
+pub(crate) fn at(time: &str, article: Article) -> Article {
     let text = String::from_utf8(article.1).unwrap();
     assert!(text.contains("22:00:00"));
     (article.0, text.replace("22:00:00", time).into_bytes())
 }
 
-fn list(name: &str, from: &str, arguments: &str, listed: &[&str]) -> Article {
+pub(crate) fn list(name: &str, from: &str, arguments: &str, listed: &[&str]) -> Article {
     let lines = listed.iter().map(|group| format!("{group}\tOf {group}\n"));
     let lines: String = lines.collect();
     message(name, from, &format!("checkgroups {arguments}"), &lines)
 }
 
 /// The groups of this hierarchy.
-fn of(world: &World, hierarchy: &str) -> Vec<String> {
+pub(crate) fn of(world: &World, hierarchy: &str) -> Vec<String> {
     let names = groups(world).into_iter();
     let names = names.filter_map(|line| line.split(' ').next().map(str::to_owned));
     names.filter(|name| name.starts_with(hierarchy)).collect()
 }
 
-fn waiting(world: &World) -> Vec<String> {
+pub(crate) fn waiting(world: &World) -> Vec<String> {
     let waiting = world.engine.control_waiting().unwrap().into_iter();
     waiting.map(|it| it.message_id).collect()
 }

@@ -194,6 +194,52 @@ async fn what_is_forged_changes_nothing() {
     assert!(!is_made);
 }
 
+/// All that anybody signed whose key is in the keyring had one share of what waits: who holds any key pushed out what others signed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_one_key_signs_pushes_out_nothing_that_another_signed() {
+    const MOLE: &str = include_str!("../../../../tests/fixtures/openpgp/mole.asc");
+    let by_mole = [
+        include_str!("../../../../tests/fixtures/openpgp/mole-1.sig"),
+        include_str!("../../../../tests/fixtures/openpgp/mole-2.sig"),
+    ];
+    let mut config = config(4 << 20);
+    // There is room for two that are signed.
+    config.control.waiting_octets_max = 400;
+    let disk = Arc::new(MemoryDisk::new());
+    let keyring = Keyring::of_spool(disk.clone(), &config.spool);
+    let world = World::on(disk, config);
+    for key in [RSA, MOLE] {
+        keyring.import(key.as_bytes(), false).unwrap();
+    }
+    let genuine = signed(ARTICLE, NAMES, SIGNED[0].2);
+    let mut sent = vec![("<signed@control.example>".to_owned(), genuine)];
+    for (n, signature) in (1..).zip(by_mole) {
+        let article = ARTICLE.replace("<signed@", &format!("<mole{n}@"));
+        let article = article.replace("alt.new", &format!("alt.mole{n}"));
+        let article = article.replace("Newsgroups: alt.mole", "Newsgroups: alt.new");
+        sent.push((
+            format!("<mole{n}@control.example>"),
+            signed(&article, NAMES, signature),
+        ));
+    }
+    for article in &sent {
+        let outcome = world.send(std::slice::from_ref(article)).await;
+        assert_eq!(outcome, [Outcome::Accepted]);
+    }
+    let waiting = world.engine.control_waiting().unwrap();
+    let waiting: Vec<_> = waiting
+        .iter()
+        .map(|it| (it.message_id.as_str(), it.signature.as_deref().unwrap()))
+        .collect();
+    assert_eq!(
+        waiting,
+        [
+            ("<signed@control.example>", "good, by rsa.a.example"),
+            ("<mole2@control.example>", "good, by mole.a.example"),
+        ]
+    );
+}
+
 /// Injection-Date is signed by nobody, so a new one makes no message new.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_old_message_that_comes_again_is_not_heeded() {

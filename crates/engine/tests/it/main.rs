@@ -12,6 +12,7 @@ mod clock;
 mod conformance;
 mod control_groups;
 mod control_newest;
+mod control_order;
 mod control_signed;
 mod crash;
 mod damage;

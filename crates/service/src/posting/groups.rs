@@ -11,7 +11,8 @@ use super::{Poster, Proto};
 /// moderated group, to whose moderator the whole article goes, whatever its other groups are.
 ///
 /// Groups that are not here are passed over, as long as there is another one: peers may have them.  What makes or removes groups
-/// may name those alone (RFC 5537 section 5.2): one that is to be made is here nowhere.
+/// may name those alone (RFC 5537 section 5.2): one that is to be made is here nowhere.  It must be approved (the same section), which
+/// only who may approve can do: nobody else has it sent on from here.
 ///
 /// # Errors
 /// Why it may not be posted.
@@ -22,6 +23,10 @@ pub fn destination<'a>(
 ) -> Result<Option<&'a str>, Reject> {
     if proto.is_approved() && !poster.may_approve {
         return Err(Reject::NoApproval);
+    }
+    let is_of_groups = is_of_groups(proto);
+    if is_of_groups && !proto.is_approved() {
+        return Err(Reject::ControlNotApproved);
     }
     let (mut is_known, mut moderated) = (false, None);
     for name in proto.groups() {
@@ -38,7 +43,7 @@ pub fn destination<'a>(
         }
         is_known = true;
     }
-    if !is_known && !is_of_groups(proto) {
+    if !is_known && !is_of_groups {
         return Err(Reject::UnknownGroups);
     }
     Ok(moderated.filter(|_| !proto.is_approved()))
@@ -118,6 +123,14 @@ mod tests {
         ] {
             let groups = format!("no.such\r\nControl: {verb}");
             assert_eq!(to(&groups, true, &moderator), expected, "{verb}");
+        }
+        // Without approval it went on to peers, or to a moderator, whom it does not concern.
+        for groups in ["no.such", "a.open", "a.mod"] {
+            let groups = format!("{groups}\r\nControl: newgroup a.new");
+            for poster in [&poster, &moderator] {
+                assert_eq!(to(&groups, false, poster), Err(Reject::ControlNotApproved));
+            }
+            assert_eq!(to(&groups, true, &poster), Err(Reject::NoApproval));
         }
         assert_eq!(to("a.open,a.mod", true, &moderator), Ok(None));
         assert_eq!(to("a.open", true, &poster), Err(Reject::NoApproval));

@@ -1,0 +1,255 @@
+//! What comes of a message about groups by the rules and by what was heeded: the one truth for what is done when it comes, and
+//! for what administrators are told of it.
+//!
+//! No lock is held but for a question about one group, so that a list of any length keeps nobody waiting.
+
+use newsreel_host::LineLimit;
+use newsreel_wire::{Sequence, UnixTime};
+
+use super::groups::Message;
+use super::heed::Heeding;
+use super::heeded::{HEEDED_RECORD_OCTETS_MAX, List};
+use super::keyring::Signer;
+use super::lines::Lines;
+use super::meaning::{GroupAsked, Meaning, Scope};
+use super::rules::{Action, Chosen, Says, becomes};
+use super::shares::Holder;
+use crate::record::{HeededRecord, Said};
+use crate::shared::{Policy, Shared};
+
+/// One thing that a message asks for, the rule for that, and what becomes of it so.
+#[derive(Debug)]
+pub(super) struct Ask {
+    pub(super) asked: GroupAsked,
+    pub(super) rule: Action,
+    pub(super) becomes: Action,
+}
+
+/// What comes of a message.
+#[derive(Debug)]
+pub(super) struct Judged {
+    /// What it asks for of the groups that are here.
+    pub(super) asks: Vec<Ask>,
+    /// It is heeded, at least in part, though nothing may be left to do.
+    pub(super) is_heeded: bool,
+    /// As it is remembered if so.
+    pub(super) record: HeededRecord,
+    /// Why something waits that a rule would have done.
+    held_back: Option<&'static str>,
+    /// The views of the groups had all that was committed up to here, at least.
+    compared: Sequence,
+}
+
+/// Judges a message that came then, by the rules that hold now and by what was heeded.
+pub(super) fn judge(
+    shared: &Shared,
+    policy: &Policy,
+    message: &Message,
+    signer: Option<&Signer>,
+    came: UnixTime,
+) -> Judged {
+    let rules = policy.rules.of(message.verb(), &message.sender);
+    let record = remembered(message, signer, came, &rules);
+    let compared = shared.committed();
+    let asks = message.meaning.asks(shared.views.groups()).into_iter();
+    let ask = |asked: GroupAsked| {
+        let rule = rules.action(asked.name());
+        let becomes = becomes(&rule, signer);
+        Ask {
+            asked,
+            rule,
+            becomes,
+        }
+    };
+    let mut asks: Vec<Ask> = asks.map(ask).collect();
+    let is_done = |it: &&Ask| it.becomes == Action::Doit;
+    let held_back = too_much(
+        policy,
+        message,
+        &record,
+        asks.iter().filter(is_done).count(),
+    );
+    let mut some_is_late = false;
+    for ask in asks.iter_mut().filter(|it| it.becomes == Action::Doit) {
+        // What is held back need not be held against all that was heeded.
+        let is_late = held_back.is_none() && shared.heeded.is_late(&record, ask.asked.name());
+        some_is_late |= is_late;
+        if is_late || held_back.is_some() {
+            ask.becomes = Action::Log;
+        }
+    }
+    let may_be_heeded = held_back.is_none() && record.says_something();
+    let is_heeded = may_be_heeded && {
+        let removed = asks.iter().map(|it| it.asked.name());
+        let mut about = message.meaning.named().chain(removed);
+        about.any(|name| {
+            becomes(&rules.action(name), signer) == Action::Doit
+                && !shared.heeded.is_late(&record, name)
+        })
+    };
+    Judged {
+        asks,
+        is_heeded,
+        record,
+        held_back: held_back.or(some_is_late.then_some("a newer one was heeded")),
+        compared,
+    }
+}
+
+/// Why a message that would do so many things waits for approval whatever the rules say, if it does.
+pub(super) fn too_much(
+    policy: &Policy,
+    message: &Message,
+    record: &HeededRecord,
+    done: usize,
+) -> Option<&'static str> {
+    if message.is_list() && done > policy.control.checkgroups_changes_max as usize {
+        Some("it changes more groups than control.checkgroups_changes_max")
+    } else if record.octets() > HEEDED_RECORD_OCTETS_MAX {
+        Some("it names too many hierarchies")
+    } else {
+        None
+    }
+}
+
+/// Names of a key that are remembered, and octets of one: real keys have some.
+const NAMES_MAX: usize = 16;
+const NAME_OCTETS_MAX: usize = 128;
+
+/// A message as it is remembered when it was heeded.
+fn remembered(
+    message: &Message,
+    signer: Option<&Signer>,
+    came: UnixTime,
+    rules: &Chosen<'_>,
+) -> HeededRecord {
+    let (said, rule) = match &message.meaning {
+        Meaning::Checkgroups { scope, .. } => {
+            let list = list(message, scope, signer, rules);
+            let says = list.says.iter().flat_map(Says::patterns);
+            let says: Vec<&str> = says.map(|(groups, _)| groups).collect();
+            let rule = says.join(":");
+            (Said::List(list), rule)
+        }
+        meaning => {
+            let group = meaning.named().next().unwrap_or_default();
+            let rule = rules.groups_of(group).to_owned();
+            (Said::OfGroup(group.to_owned()), rule)
+        }
+    };
+    HeededRecord {
+        at: Sequence(0),
+        // What is written ahead of time keeps nothing back that is written until then.
+        date: message.date.map_or(came, |date| date.min(came)),
+        holder: match signer {
+            Some(signer) => Holder::of_key(signer.fingerprint()),
+            None => Holder::of_rule(&rule),
+        },
+        said,
+    }
+}
+
+fn list(message: &Message, scope: &Scope, signer: Option<&Signer>, rules: &Chosen<'_>) -> List {
+    let short = |signer: &Signer| {
+        let names = signer.names.iter().filter(|it| it.len() <= NAME_OCTETS_MAX);
+        let names = names.take(NAMES_MAX).cloned().collect();
+        Signer::new(names, signer.fingerprint().to_owned())
+    };
+    List {
+        serial: message.serial,
+        scope: scope.clone(),
+        sender: message.sender.clone(),
+        signer: signer.map(short),
+        is_approved: false,
+        says: Some(rules.says_of(signer, scope)),
+    }
+}
+
+impl HeededRecord {
+    /// Whether there is any group of which the rules let it be done, if it is a list.
+    fn says_something(&self) -> bool {
+        match &self.said {
+            Said::OfGroup(_) => true,
+            Said::List(list) => list.says.as_ref().is_none_or(|says| !says.is_empty()),
+        }
+    }
+
+    /// The same, when somebody approved it.
+    pub(super) fn approved(mut self) -> Self {
+        self.holder = Holder::of_approval();
+        if let Said::List(list) = &mut self.said {
+            (list.is_approved, list.says) = (true, None);
+        }
+        self
+    }
+}
+
+impl Judged {
+    /// What the sequencer is to do, and what a mail is to tell of; the log is told of what is not done.
+    pub(super) fn decide(
+        self,
+        shared: &Shared,
+        id: &str,
+        message: Message,
+        signer: Option<Signer>,
+    ) -> (Heeding, Vec<GroupAsked>) {
+        let (mut done, mut waiting, mut mailed) = (Vec::new(), 0, Vec::new());
+        for ask in self.asks {
+            match ask.becomes {
+                Action::Doit => done.push(ask.asked.name().to_owned()),
+                Action::Log => waiting += 1,
+                Action::Mail => mailed.push(ask.asked),
+                Action::Drop | Action::Verify(_) => {}
+            }
+        }
+        waiting += mailed.len();
+        let (verb, sender) = (message.verb().name(), &message.sender);
+        if waiting > 0
+            && let Some(more) = shared.may_say(|lines| &lines.waits)
+        {
+            tracing::info!(
+                %id, verb, sender, waiting, held_back = self.held_back, more,
+                "a control message waits for approval: `newsreel control show` says what it asks for, `newsreel control \
+                 approve` does it"
+            );
+        }
+        let changes = done.len();
+        let kind: fn(&Lines) -> &LineLimit = match changes {
+            0 => |lines| &lines.heeded,
+            _ => |lines| &lines.changes,
+        };
+        if self.is_heeded
+            && let Some(more) = shared.may_say(kind)
+        {
+            tracing::info!(%id, verb, sender, changes, more, "a control message is heeded");
+        }
+        let heeding = Heeding {
+            record: self.record,
+            compared: self.compared,
+            done,
+            is_heeded: self.is_heeded,
+            waits: waiting > 0,
+            is_approved: false,
+            message,
+            signer,
+        };
+        (heeding, mailed)
+    }
+
+    /// What the sequencer is to do when somebody approves it, though no rule lets it.
+    pub(super) fn approve(self, message: Message, came: Sequence) -> Heeding {
+        let names = self.asks.iter().map(|it| it.asked.name().to_owned());
+        let mut record = self.record.approved();
+        record.at = came;
+        Heeding {
+            record,
+            compared: self.compared,
+            done: names.collect(),
+            is_heeded: true,
+            waits: false,
+            is_approved: true,
+            message,
+            signer: None,
+        }
+    }
+}

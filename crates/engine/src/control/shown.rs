@@ -1,0 +1,304 @@
+//! What administrators see of messages about groups, and what they approve.
+//!
+//! What a message asks for is read again in the message when somebody wants to know, and judged as when it came.
+
+use std::sync::Arc;
+
+use newsreel_store::{Blocking, ReadError, Stored, Want};
+use newsreel_wire::article::{Headers, Known};
+use newsreel_wire::{Sequence, Token, UnixTime};
+use serde::Serialize;
+
+use super::groups::{self, Message};
+use super::heed::{in_time, signer};
+use super::judged::{Ask, Judged, judge};
+use super::keyring::Signer;
+use super::meaning::GroupAsked;
+use super::rules::Action;
+use super::signed;
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::report::ArticleRef;
+use crate::requests::Request;
+use crate::shared::Shared;
+
+/// Of a message that waits so much of what it asks for is listed, the rest is counted: a checkgroups may ask for 100,000 things.
+pub const ASKS_LISTED_MAX: usize = 3;
+
+/// Octets of the content of Control, and of the address in From, that are listed.
+const LISTED_TEXT_OCTETS_MAX: usize = 128;
+
+/// One thing that a message asks for, and what the rules say to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AskedByRule {
+    /// What.
+    #[serde(flatten)]
+    pub asked: GroupAsked,
+    /// `doit`, `log`, `mail`, `drop` or `verify-` and a key.
+    pub rule: String,
+    /// What becomes of it so: `doit`, `log`, `mail` or `drop`.
+    pub becomes: String,
+}
+
+/// A message about groups, as administrators see it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ControlReport {
+    /// Its message-id.
+    pub message_id: String,
+    /// When it came, seconds since 1970.
+    pub arrival: u64,
+    /// The content of Control.
+    pub control: String,
+    /// The address in From; nobody has proved that it is theirs.
+    pub sender: String,
+    /// Whose signature it has, or what is wrong with it; none: it has none.
+    pub signature: Option<String>,
+    /// What it would change here now.
+    pub asks: Vec<AskedByRule>,
+    /// How much more that is, where only the first are listed.
+    pub more: usize,
+    /// Why it asks for nothing, if something is wrong with it.
+    pub problem: Option<&'static str>,
+}
+
+/// A message that was found.
+#[derive(Debug)]
+struct Found {
+    /// Without what it asks for.
+    report: ControlReport,
+    /// Where it stands in the log.
+    at: Sequence,
+    /// None: it is malformed.
+    read: Option<(Message, Judged)>,
+}
+
+/// Reads an article, if it is a message about groups: of the many others only the header block.
+///
+/// # Errors
+/// When it cannot be read.
+fn read_about_groups(
+    shared: &Shared,
+    token: &Token,
+    memory: &mut Vec<u8>,
+) -> Result<Option<Stored>, Error> {
+    for want in [Want::Head, Want::Whole] {
+        memory.clear();
+        let stored = match shared.store.read(token, want, Blocking::Yes, memory) {
+            Ok(stored) => stored,
+            Err(ReadError::Gone) => return Ok(None),
+            Err(error) => return Err(Error::Read(error)),
+        };
+        if want == Want::Whole {
+            return Ok(Some(stored));
+        }
+        memory.truncate(stored.octets.end);
+        memory.extend_from_slice(b"\r\n");
+        let headers = Headers::scan_stored(&memory[stored.octets.start..]);
+        if !headers.is_ok_and(|headers| groups::verb_of(&headers).is_some()) {
+            return Ok(None);
+        }
+    }
+    Ok(None)
+}
+
+impl Ask {
+    fn by_rule(&self) -> AskedByRule {
+        AskedByRule {
+            asked: self.asked.clone(),
+            rule: self.rule.name(),
+            becomes: self.becomes.name(),
+        }
+    }
+}
+
+impl Found {
+    /// All that there is to be said.
+    fn whole(self) -> ControlReport {
+        let asks = self.read.iter().flat_map(|(_, judged)| &judged.asks);
+        let asks = asks.map(Ask::by_rule);
+        ControlReport {
+            asks: asks.collect(),
+            ..self.report
+        }
+    }
+
+    /// What of it waits for approval, if anything does.
+    fn waiting(self, shared: &Shared) -> Option<ControlReport> {
+        let (_, mut judged) = self.read?;
+        judged.record.at = self.at;
+        let record = &judged.record;
+        let waits = |it: &Ask| {
+            // What it was heeded for is not what was held back of it.
+            let is_held_back = it.becomes == Action::Log && it.rule != it.becomes;
+            it.becomes != Action::Drop
+                && !shared
+                    .heeded
+                    .is_settled(record, it.asked.name(), is_held_back)
+        };
+        let mut asks = judged.asks.iter().filter(|it| waits(it));
+        let mut report = self.report;
+        report.asks = asks
+            .by_ref()
+            .take(ASKS_LISTED_MAX)
+            .map(Ask::by_rule)
+            .collect();
+        report.more = asks.count();
+        shorten(&mut report.control);
+        shorten(&mut report.sender);
+        (!report.asks.is_empty()).then_some(report)
+    }
+}
+
+impl Engine {
+    /// The messages about groups that wait for approval, oldest first: what they ask for is not so here, no rule drops it,
+    /// and no message that came behind them, was heeded and is no older says something of the same group.
+    ///
+    /// # Errors
+    /// When one cannot be read.
+    pub fn control_waiting(&self) -> Result<Vec<ControlReport>, Error> {
+        let mut waiting = Vec::new();
+        for one in self.shared.waiting.all() {
+            let entry = self.shared.views.history().lookup(&one.id)?;
+            let found = match entry.and_then(|entry| entry.token) {
+                Some(token) => self.control_at(&token)?,
+                None => None,
+            };
+            match found {
+                Some(found) => {
+                    let at = found.at;
+                    let report = found.waiting(&self.shared);
+                    waiting.extend(report.map(|report| (at, report)));
+                }
+                None if self.only_looks() => {}
+                None => self.shared.waiting.forget(&one.id),
+            }
+        }
+        waiting.sort_by_key(|(at, _)| *at);
+        Ok(waiting.into_iter().map(|(_, report)| report).collect())
+    }
+
+    /// One message about groups; `None`: it is not here, or is none.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn control_message(&self, which: &ArticleRef) -> Result<Option<ControlReport>, Error> {
+        Ok(self.control(which)?.map(Found::whole))
+    }
+
+    /// Does what a message asks for, whatever the rules say; durable when it returns.  It counts as heeded, though nothing may be left to
+    /// do.
+    ///
+    /// # Errors
+    /// When there is no such message, or what it asks for cannot be done.
+    pub fn control_approve(&self, which: &ArticleRef) -> Result<ControlReport, Error> {
+        let none = || Error::Request("there is no such control message about groups".to_owned());
+        let found = self.control(which)?.ok_or_else(none)?;
+        if let Some(why) = found.report.problem {
+            return Err(Error::Request(format!(
+                "the message is malformed: {why}; nothing was changed"
+            )));
+        }
+        let Found {
+            mut report,
+            at,
+            read: Some((message, judged)),
+        } = found
+        else {
+            return Err(none());
+        };
+        report.asks = judged.asks.iter().map(Ask::by_rule).collect();
+        let heeding = Arc::new(judged.approve(message, at));
+        self.ask_until_it_fits(|| Request::ChangeGroups(Arc::clone(&heeding)))?;
+        Ok(report)
+    }
+
+    fn control(&self, which: &ArticleRef) -> Result<Option<Found>, Error> {
+        match self.find(which)? {
+            Some(token) => self.control_at(&token),
+            None => Ok(None),
+        }
+    }
+
+    fn control_at(&self, token: &Token) -> Result<Option<Found>, Error> {
+        let mut memory = Vec::new();
+        let Some(stored) = read_about_groups(&self.shared, token, &mut memory)? else {
+            return Ok(None);
+        };
+        let Ok(headers) = Headers::scan_stored(&memory[stored.octets.clone()]) else {
+            return Ok(None);
+        };
+        self.control_in(&headers, stored.sequence, stored.arrival)
+    }
+
+    /// What would come of a message about groups if it came now, in wire form; `None`: it is none.
+    ///
+    /// # Errors
+    /// When the keyring cannot be read.
+    pub fn control_try(&self, wire: &[u8]) -> Result<Option<ControlReport>, Error> {
+        let limits = self.shared.policy.load().articles.header_limits();
+        let headers = Headers::scan_within(wire, limits);
+        let headers = headers.map_err(|why| Error::Request(why.to_string()))?;
+        let now = UnixTime(self.shared.clock.now().secs);
+        let found = self.control_in(&headers, Sequence(0), now)?;
+        Ok(found.map(Found::whole))
+    }
+
+    fn control_in(
+        &self,
+        headers: &Headers<'_>,
+        at: Sequence,
+        arrival: UnixTime,
+    ) -> Result<Option<Found>, Error> {
+        let content = |known| {
+            let content = headers.content(known).unwrap_or_default();
+            String::from_utf8_lossy(content).into_owned()
+        };
+        let Some(read) = groups::read(headers) else {
+            return Ok(None);
+        };
+        let mut report = ControlReport {
+            message_id: content(Known::MessageId),
+            arrival: arrival.0,
+            control: content(Known::Control),
+            sender: content(Known::From),
+            signature: None,
+            asks: Vec::new(),
+            more: 0,
+            problem: None,
+        };
+        let message = match read {
+            Ok(message) => message,
+            Err(why) => {
+                report.problem = Some(why);
+                let read = None;
+                return Ok(Some(Found { report, at, read }));
+            }
+        };
+        let signed = match signed::is_signed(headers) {
+            true => Some(signer(&self.shared, headers)?),
+            false => None,
+        };
+        let policy = self.shared.policy.load();
+        let signed = signed.map(|signed| in_time(signed, &policy, &message, arrival));
+        report.signature = signed.as_ref().map(|signed| match signed {
+            Ok(signer) => format!("good, by {}", signer.names.join(", ")),
+            Err(why) => format!("bad: {why}"),
+        });
+        report.sender.clone_from(&message.sender);
+        let signer: Option<&Signer> = signed.as_ref().and_then(|signed| signed.as_ref().ok());
+        let judged = judge(&self.shared, &policy, &message, signer, arrival);
+        let read = Some((message, judged));
+        Ok(Some(Found { report, at, read }))
+    }
+}
+
+/// Leaves as much of a text as is listed.
+fn shorten(text: &mut String) {
+    if text.len() > LISTED_TEXT_OCTETS_MAX {
+        let mut ends = (0..=LISTED_TEXT_OCTETS_MAX).rev();
+        let end = ends.find(|at| text.is_char_boundary(*at));
+        text.truncate(end.unwrap_or_default());
+        text.push_str("...");
+        text.shrink_to_fit();
+    }
+}

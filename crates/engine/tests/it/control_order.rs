@@ -1,0 +1,210 @@
+//! What messages about groups say is worked out in the order in which they are taken, for the groups as they are then: whatever else
+//! is on its way, whichever rules came since, and whoever approves it.
+
+use newsreel_engine::{ArticleRef, EngineConfig, GroupSpec};
+use newsreel_service::Outcome;
+
+use crate::control_groups::{ADMIN, Article, groups, message, send};
+use crate::control_newest::{at, list, of, waiting, world_of};
+use crate::world::World;
+
+fn say(name: &str, control: &str) -> Article {
+    message(name, ADMIN, control, "")
+}
+
+/// The configuration with other rules.
+fn with_rules(world: &World, rules: &[&str]) {
+    let mut config: EngineConfig = world.config.clone();
+    config.control.rules = rules.iter().map(|rule| (*rule).to_owned()).collect();
+    world.engine.reload(&config).unwrap();
+}
+
+fn approve(world: &World, name: &str) {
+    let which = ArticleRef::Id(format!("<{name}@t.example>"));
+    world.engine.control_approve(&which).unwrap();
+}
+
+/// What a message asks for was worked out when it was read: of two about one group in one write the second found nothing to do, counted
+/// as heeded, and was lost.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_in_one_go_the_second_is_done_behind_the_first() {
+    let world = world_of(&["all:*:*:doit"], |_| {});
+    let there = ["alt.there", "alt.moderated"].map(GroupSpec::new).to_vec();
+    world.engine.add_groups(there).unwrap();
+    let text = "For your newsgroups file:\nalt.there\tIt is there.\n";
+    let sent = [
+        say("1", "newgroup alt.gone"),
+        say("2", "rmgroup alt.gone"),
+        say("3", "rmgroup alt.there"),
+        message("4", ADMIN, "newgroup alt.there moderated", text),
+        say("5", "newgroup alt.moderated moderated"),
+        say("6", "newgroup alt.moderated"),
+        say("7", "newgroup alt.made moderated"),
+        say("8", "newgroup alt.made"),
+    ];
+    send(&world, &sent).await;
+    let made = ["alt.made y", "alt.moderated y", "alt.there m It is there."];
+    assert_eq!(groups(&world)[..3], made);
+    // Of lists, too, and beside newgroup and rmgroup.
+    let sent = [
+        list("11", ADMIN, "de #2", &["de.a", "de.b"]),
+        list("12", ADMIN, "de #3", &["de.b", "de.c"]),
+        say("13", "newgroup de.d"),
+        say("14", "rmgroup de.c"),
+        list("15", ADMIN, "de #4", &["de.b", "de.c"]),
+        list("16", ADMIN, "fr #4", &["fr.a"]),
+    ];
+    send(&world, &sent).await;
+    assert_eq!(of(&world, "de."), ["de.b", "de.c"]);
+    assert_eq!(of(&world, "fr."), ["fr.a"]);
+    assert_eq!(waiting(&world), [""; 0]);
+    let world = world.restart();
+    assert_eq!(of(&world, "de."), ["de.b", "de.c"]);
+    assert_eq!(world.problems(), [""; 0]);
+}
+
+/// One that is older and comes in the same write waits, as it does when it comes later.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_in_one_go_the_older_one_is_left() {
+    let world = world_of(&["all:*:*:doit"], |_| {});
+    let sent = [
+        at("22:05:00", say("1", "newgroup alt.new")),
+        at("22:04:00", say("2", "rmgroup alt.new")),
+        list("3", ADMIN, "de #3", &["de.a"]),
+        list("4", ADMIN, "de #2", &["de.b"]),
+    ];
+    send(&world, &sent).await;
+    assert_eq!(of(&world, "alt."), ["alt.new"]);
+    assert_eq!(of(&world, "de."), ["de.a"]);
+    assert_eq!(waiting(&world), ["<2@t.example>", "<4@t.example>"]);
+    approve(&world, "2");
+    assert_eq!(of(&world, "alt."), [""; 0]);
+}
+
+/// What waits behind a message that makes something of it was not listed, and what a list would change too much behind one was done.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_waits_is_listed_for_what_is_done_in_the_same_go() {
+    let rules = ["all:*:*:doit", "rmgroup:*:alt.*:log", "all:*:x.*:drop"];
+    let world = world_of(&rules, |config| config.control.checkgroups_changes_max = 2);
+    let sent = [
+        say("1", "newgroup alt.new"),
+        say("2", "rmgroup alt.new"),
+        say("3", "rmgroup x.none"),
+        say("4", "newgroup de.a"),
+        say("5", "newgroup de.b"),
+        list("6", ADMIN, "de", &["de.c"]),
+    ];
+    send(&world, &sent).await;
+    assert_eq!(
+        of(&world, ""),
+        ["alt.new", "de.a", "de.b", "misc.other", "misc.test"]
+    );
+    assert_eq!(waiting(&world), ["<2@t.example>", "<6@t.example>"]);
+}
+
+/// A group that was made again in the same write as it was removed gave the numbers again that it had given just before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_group_that_is_made_again_in_one_go_goes_on_above() {
+    let world = world_of(&["all:*:*:doit"], |_| {});
+    world
+        .engine
+        .add_groups(vec![GroupSpec::new("alt.new")])
+        .unwrap();
+    let article = |n: usize| crate::world::article(n, "alt.new");
+    let sent = [
+        article(1),
+        article(2),
+        say("3", "rmgroup alt.new"),
+        say("4", "newgroup alt.new"),
+    ];
+    send(&world, &sent).await;
+    // It is looked for before the sequencer has it: so it comes in a write of its own.
+    assert_eq!(world.send(&[article(5)]).await, [Outcome::Accepted]);
+    assert_eq!(world.high("alt.new"), 3);
+    assert_eq!(world.lines("alt.new").await.len(), 1);
+    let world = world.restart();
+    assert_eq!(world.high("alt.new"), 3);
+    assert_eq!(world.problems(), [""; 0]);
+}
+
+/// A list that waits was hidden by an older one that came behind it and was heeded.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_older_list_hides_no_newer_one_that_waits() {
+    let world = world_of(&["all:*:*:doit"], |config| {
+        config.control.checkgroups_changes_max = 1;
+    });
+    send(&world, &[list("1", ADMIN, "de #6", &["de.a", "de.b"])]).await;
+    send(&world, &[list("2", ADMIN, "de #5", &["de.a"])]).await;
+    assert_eq!(of(&world, "de."), ["de.a"]);
+    assert_eq!(waiting(&world), ["<1@t.example>"]);
+    let world = world.restart();
+    assert_eq!(waiting(&world), ["<1@t.example>"]);
+    // A newer one that is heeded settles it.
+    send(&world, &[list("3", ADMIN, "de #7", &["de.a"])]).await;
+    assert_eq!(waiting(&world), [""; 0]);
+}
+
+/// What a list did to groups outside the hierarchies that it names was done and not remembered: an older message undid it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_list_says_nothing_of_groups_outside_its_hierarchies() {
+    let world = world_of(&["all:*:*:doit"], |_| {});
+    let listed = ["alt.sub.a", "alt.x", "misc.new"];
+    send(&world, &[list("1", ADMIN, "alt.sub #5", &listed)]).await;
+    assert_eq!(of(&world, "alt."), ["alt.sub.a"]);
+    assert_eq!(of(&world, "misc."), ["misc.other", "misc.test"]);
+    // One with none of its own is malformed: it would empty them.
+    send(&world, &[list("2", ADMIN, "alt.sub #6", &["alt.x"])]).await;
+    assert_eq!(of(&world, "alt."), ["alt.sub.a"]);
+    let which = ArticleRef::Id("<2@t.example>".to_owned());
+    let shown = world.engine.control_message(&which).unwrap().unwrap();
+    assert_eq!(shown.problem, Some("it lists no group of its hierarchies"));
+}
+
+/// What a list keeps back was asked of the rules in force: with other rules an older list undid it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn other_rules_forget_nothing_of_what_was_heeded() {
+    const OTHER: &str = "other@a.example";
+    let world = world_of(&["checkgroups:admin@a.example:alt.*:doit"], |_| {});
+    send(&world, &[list("1", ADMIN, "alt #9", &["alt.a"])]).await;
+    assert_eq!(of(&world, "alt."), ["alt.a"]);
+    with_rules(&world, &["all:other@a.example:alt.*|de.*:doit"]);
+    let older = [
+        list("2", OTHER, "alt #8", &["alt.old"]),
+        at("21:00:00", message("3", OTHER, "newgroup alt.gone", "")),
+    ];
+    for one in &older {
+        send(&world, std::slice::from_ref(one)).await;
+    }
+    assert_eq!(of(&world, "alt."), ["alt.a"]);
+    assert_eq!(waiting(&world), ["<2@t.example>", "<3@t.example>"]);
+    // After a start, too.
+    send(&world, &[list("4", OTHER, "de #1", &["de.a"])]).await;
+    let world = world.restart();
+    with_rules(&world, &["all:*:*:doit"]);
+    send(&world, &[list("5", ADMIN, "de #2", &["de.a", "de.b"])]).await;
+    assert_eq!(of(&world, "de."), ["de.a", "de.b"]);
+    send(&world, &[list("6", ADMIN, "alt #8", &["alt.older"])]).await;
+    assert_eq!(of(&world, "alt."), ["alt.a"]);
+}
+
+/// What was approved when it asked for nothing any more, as somebody had made its group by hand, was not remembered.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_approved_counts_though_nothing_is_left_to_do() {
+    let world = world_of(&[], |_| {});
+    send(&world, &[list("1", ADMIN, "alt #5", &["alt.a"])]).await;
+    send(&world, &[say("2", "newgroup de.a")]).await;
+    let made = ["alt.a", "de.a"].map(|name| GroupSpec {
+        description: format!("Of {name}"),
+        ..GroupSpec::new(name)
+    });
+    world.engine.add_groups(made.to_vec()).unwrap();
+    assert_eq!(waiting(&world), [""; 0]);
+    approve(&world, "1");
+    approve(&world, "2");
+    let world = world.restart();
+    with_rules(&world, &["all:*:*:doit"]);
+    send(&world, &[list("3", ADMIN, "alt #4", &["alt.old"])]).await;
+    send(&world, &[at("21:00:00", say("4", "rmgroup de.a"))]).await;
+    assert_eq!(of(&world, "alt."), ["alt.a"]);
+    assert_eq!(of(&world, "de."), ["de.a"]);
+}

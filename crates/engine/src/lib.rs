@@ -59,6 +59,7 @@ mod scrub_left;
 mod scrub_packed;
 mod scrub_state;
 mod scrub_strays;
+mod scrub_walk;
 mod sequencer;
 mod shared;
 mod spool;

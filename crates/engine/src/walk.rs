@@ -151,6 +151,8 @@ impl<'a> Walk<'a> {
             return Ok(Some(Met::Passed));
         }
         self.expected.passed(from);
+        // Whoever is told now that something was missed is told of all before this: it is no stretch without misses later.
+        self.at = self.at.max(from);
         let is_end = scanned.is_none();
         if (is_end && self.expected.missed_len() > 0)
             || self.expected.missed_len() >= MISSED_AT_ONCE

@@ -15,6 +15,7 @@ mod control_newest;
 mod control_order;
 mod control_signed;
 mod crash;
+mod cutting;
 mod damage;
 mod each;
 mod expiring;

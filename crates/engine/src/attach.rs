@@ -272,6 +272,7 @@ impl Engine {
             batch: None,
             octets: 0,
             thought_of: HashSet::new(),
+            groups_thought_of: HashMap::new(),
         };
         for walk in &mut walks {
             walk.advance(&mut attach.report);
@@ -312,6 +313,8 @@ struct Attach<'a> {
     octets: usize,
     /// What would be known by now, as far as nobody refuses it.
     thought_of: HashSet<IdHash>,
+    /// The groups that a dry run would have made.
+    groups_thought_of: HashMap<String, GroupId>,
 }
 
 impl Attach<'_> {
@@ -504,13 +507,14 @@ impl Attach<'_> {
 
     /// An id that no group has, for one that would be made.
     fn thought_of(&mut self, name: &str) -> GroupId {
-        let made = &mut self.report.groups_made;
-        let at = made.iter().position(|one| one == name);
-        let at = at.unwrap_or_else(|| {
-            made.push(name.to_owned());
-            made.len() - 1
-        });
-        GroupId(u32::MAX - u32::try_from(at).unwrap_or(u32::MAX))
+        if let Some(group) = self.groups_thought_of.get(name) {
+            return *group;
+        }
+        let nth = u32::try_from(self.groups_thought_of.len()).unwrap_or(u32::MAX);
+        let group = GroupId(u32::MAX - nth);
+        self.groups_thought_of.insert(name.to_owned(), group);
+        self.report.groups_made.push(name.to_owned());
+        group
     }
 
     /// Counts an article that cannot keep a number, as the sequencer will find unless others file in the group meanwhile.

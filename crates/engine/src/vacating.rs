@@ -6,7 +6,8 @@
 //! yet.
 //!
 //! That a walk met nothing does not say that nothing is there: it may have been overwritten.  So before a file is told to be
-//! empty the whole history, and then the overview, are asked whether they lead to anything in it.
+//! empty the whole history, and then the overview, are asked whether they lead to anything in it: once, however many of its articles
+//! were withdrawn.
 
 use std::sync::Arc;
 
@@ -15,15 +16,12 @@ use newsreel_store::{BufferReader, RecordScan, ScanRange, Scanned};
 use newsreel_wire::{IdHash, MessageId, Position, Token};
 
 use crate::error::Error;
-use crate::lowest::Lowest;
 use crate::shared::Shared;
 
 /// Records looked at in one step.
 const STEP_RECORDS: usize = 64;
 /// So many steps are passed over where something could not be read, or nothing is left.
 const REST_STEPS: u32 = 600;
-/// So many articles of the history are kept in mind at once.
-const ASKED_AT_ONCE: usize = 1024;
 
 /// The oldest that is left of each set of segments.
 #[derive(Debug)]
@@ -57,7 +55,8 @@ struct Front {
 struct Asking {
     walk: TokenWalk,
     below: Position,
-    lowest: Lowest<(Position, [u8; 16], [u8; 24])>,
+    /// The first that the history led to when the walk met it.
+    first: Option<(Token, IdHash)>,
 }
 
 impl Vacating {
@@ -184,38 +183,45 @@ impl Front {
         Ok(Asking {
             walk: history.tokens_in(buffer, self.confirmed..below)?,
             below,
-            lowest: Lowest::new(ASKED_AT_ONCE),
+            first: None,
         })
     }
 
     /// Asks the history a piece further, and the overview at the end.
     fn ask(&mut self, shared: &Shared, mut asking: Asking) -> Result<bool, Error> {
-        let Asking { walk, lowest, .. } = &mut asking;
+        let Asking { walk, first, .. } = &mut asking;
+        let (floor, mut failed) = (self.buffer.floor(), None);
         let has_more = walk.step(shared.views.history(), |led| {
-            if !led.is_withdrawn {
-                let token = led.token;
-                lowest.push((token.position(), led.hash.0, *token.as_bytes()));
+            let at = led.token.position();
+            let is_lower = first
+                .as_ref()
+                .is_none_or(|(first, _)| at < first.position());
+            if led.is_withdrawn || at < floor || !is_lower || failed.is_some() {
+                return;
+            }
+            // An older bucket leads where a newer one says that it was withdrawn: there are as many of those as were withdrawn.
+            match shared.leads_to(&led.hash, &led.token) {
+                Ok(true) => *first = Some((led.token, led.hash)),
+                Ok(false) => {}
+                Err(error) => failed = Some(error),
             }
         })?;
+        failed.map_or(Ok(()), Err)?;
         if has_more {
             self.asking = Some(asking);
             return Ok(true);
         }
-        let (found, bound) = asking.lowest.sorted();
-        for (at, hash, token) in found {
-            let (hash, token) = (IdHash(hash), Token::from_bytes(token));
-            if at >= self.buffer.floor() && shared.leads_to(&hash, &token)? {
-                self.keeps(&token);
-                self.confirmed = at;
-                self.oldest = Some((token, hash));
-                self.buffer.vacated(at.cycle());
-                return Ok(false);
+        if let Some((token, hash)) = asking.first {
+            self.confirmed = token.position();
+            if !shared.leads_to(&hash, &token)? {
+                // It was withdrawn meanwhile, and nobody looked at those behind it.
+                self.asking = Some(self.question(shared, asking.below)?);
+                return Ok(true);
             }
-        }
-        if let Some((bound, ..)) = bound {
-            self.confirmed = bound;
-            self.asking = Some(self.question(shared, asking.below)?);
-            return Ok(true);
+            self.keeps(&token);
+            self.oldest = Some((token, hash));
+            self.buffer.vacated(token.position().cycle());
+            return Ok(false);
         }
         if let Some(token) = self.only_listed(shared, asking.below)? {
             self.keeps(&token);

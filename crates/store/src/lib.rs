@@ -35,7 +35,7 @@ pub use files::CATALOGUE_OCTETS;
 pub use files::card::NAME_OCTETS_MAX;
 pub use files::folder::COLLISIONS_MAX;
 pub use files::holes::{HOLES_MAX, Hole};
-pub use files::loose::{LINKS_MAX, ORDERED_AT_ONCE};
+pub use files::loose::{LINKS_MAX, ORDERED_AT_ONCE, SORTED_AT_ONCE};
 pub use files::lost::FRONTS_MAX;
 pub use files::lying::FOLLOWED_MAX;
 pub use files::removal::REFUSED_MAX;

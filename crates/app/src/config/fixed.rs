@@ -568,6 +568,11 @@ fn of_buffers() -> Vec<Fixed> {
             "some tens of MB; before that they are in the order in which they were written",
         ),
         row(
+            "Files without cards of which `store attach` knows the times at once",
+            format!("{} files", newsreel_store::SORTED_AT_ONCE),
+            "some 100 MB; a directory that has more is looked through once for each so many",
+        ),
+        row(
             "Symbolic links to directories behind which files without cards are looked for",
             format!("{} of them", newsreel_store::LINKS_MAX),
             "each place once, however many links lead there; those beyond it are not followed",

@@ -393,6 +393,81 @@ async fn a_segment_in_which_nothing_can_be_met_is_not_an_empty_one() {
     assert_eq!(files(world.disk.as_ref())[0], "00000001.seg");
 }
 
+/// A disk that is away, comes back and goes once more: what was told once is told again, and forgotten in between.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gap_is_told_anew_when_it_is_there_again() {
+    let world = World::new(segments(|set| set.keep_octets = Some(1 << 30)));
+    assert_eq!(feed(&world, 0, 150).await, [Outcome::Accepted; 150]);
+    let all = alive(&world, 150).await;
+    world.seal();
+    let places = ["00000002.seg", "away.seg"].map(|name| Path::new(DIR).join(name));
+    let [here, away] = places;
+    let state = |world: &World| world.engine.status().buffers[0].state.clone();
+    let scrub = |world: &World| {
+        let report = world.engine.scrub(&[], 0, &mut |_, _| true).unwrap();
+        (
+            report.damaged.len(),
+            world.engine.status().counters.damaged_articles,
+        )
+    };
+    let mut world = world;
+    for _ in 0..2 {
+        world = between_runs(world, |disk| disk.rename(&here, &away).unwrap());
+        assert!(
+            state(&world).contains("there is no 00000002.seg"),
+            "{}",
+            state(&world)
+        );
+        let lost = all.len() - alive(&world, 150).await.len();
+        assert!(lost > 10, "{lost}");
+        assert_eq!(scrub(&world), (lost, lost as u64));
+        assert_eq!(scrub(&world), (lost, lost as u64), "once in each run");
+        world = between_runs(world, |disk| disk.rename(&away, &here).unwrap());
+        assert_eq!(state(&world), "ok");
+        assert_eq!(scrub(&world), (0, 0));
+        assert_eq!(alive(&world, 150).await, all);
+    }
+}
+
+/// With each thousand articles that were withdrawn the whole history was read once more before their segment went.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_history_is_read_once_before_a_segment_goes_however_many_left_it() {
+    const ARTICLES: usize = 9000;
+    let memory = MemoryDisk::new();
+    let faulty = FaultyDisk::new(Arc::new(memory.clone()));
+    let mut config = segments(|set| set.keep_octets = Some(1 << 30));
+    // Nothing is merged meanwhile, and no page that is asked for is read twice.
+    config.index.runs_max = 1 << 10;
+    config.index.history_cache_bytes_max = 64 << 20;
+    let world = World::on(Arc::new(faulty.clone()), config);
+    let articles: Vec<_> = (0..ARTICLES).map(|n| article(n, "misc.test")).collect();
+    for some in articles.chunks(500) {
+        let outcomes = world.send(some).await;
+        assert!(outcomes.iter().all(|it| *it == Outcome::Accepted));
+    }
+    // The history leads to them in a bucket; that they were withdrawn is in memory.
+    world.seal();
+    let cycles: Vec<u32> = (0..ARTICLES).map(|n| cycle_of(&world, n)).collect();
+    let behind = cycles[ARTICLES - 1];
+    let gone: Vec<usize> = (0..ARTICLES).filter(|n| cycles[*n] < behind).collect();
+    assert!(gone.len() > 6000, "{}", gone.len());
+    withdraw(&world, &gone);
+    // Both files are compared in the background; who asks the history reads one of them.
+    let read = || {
+        let of = |kind| faulty.octets_read(&format!("history-0000000000000001.{kind}"));
+        of("run").saturating_sub(of("copy"))
+    };
+    let run = Path::new("/spool/index/history-0000000000000001.run");
+    let octets = memory.open(run, OpenMode::Read).unwrap().len().unwrap();
+    let before = read();
+    until_oldest_is_above(&world, behind as usize - 1).await;
+    let read = read() - before;
+    assert!(
+        octets > 400 << 10 && read < 3 * octets,
+        "{read} of {octets}"
+    );
+}
+
 /// All octets of a file of the set.
 fn content(disk: &dyn Disk, name: &str) -> Vec<u8> {
     let file = disk

@@ -28,8 +28,14 @@ use crate::records::placing::ARTICLE_OCTETS_MAX;
 /// So many files are brought into the order of their numbers at once.
 pub const ORDERED_AT_ONCE: usize = 1 << 16;
 
+/// So many files are kept in mind, with their times: where a directory has more, it is looked through once for each so many.
+pub const SORTED_AT_ONCE: usize = 1 << 19;
+
 /// So many symbolic links to directories are followed.
 pub const LINKS_MAX: usize = 1 << 12;
+
+/// When a file was written, the number in its name, and where it lies.
+type Timed = (u64, u64, PathBuf);
 
 /// A directory of such files.
 #[derive(Debug)]
@@ -111,9 +117,10 @@ impl Loose {
         Ok(files)
     }
 
-    /// All files with the times at which they were written, oldest first.
-    fn by_time(&self) -> Result<Vec<(u64, u64, PathBuf)>> {
-        let (mut walk, mut files) = (Dirs::new(self.disk.as_ref(), &self.dir), Vec::new());
+    /// The oldest files behind one, at most so many, by the times at which they were written; and whether there are more.
+    fn by_time(&self, behind: Option<&Timed>, most: usize) -> Result<(Vec<Timed>, bool)> {
+        let mut walk = Dirs::new(self.disk.as_ref(), &self.dir);
+        let (mut oldest, mut has_more) = (BinaryHeap::new(), false);
         while let Some(dir) = walk.waiting.pop() {
             for path in self.files_in(&dir, &mut walk)? {
                 let number = number_of(&path).unwrap_or_default();
@@ -121,14 +128,20 @@ impl Loose {
                 if facts.is_none() && self.disk.list(&path).is_ok() {
                     // A link to a directory that has a name as files have.
                     walk.follow(self.disk.as_ref(), path);
-                } else {
-                    // What cannot be read is told when its turn comes.
-                    files.push((facts.map_or(0, |facts| facts.modified), number, path));
+                    continue;
+                }
+                // What cannot be read is told when its turn comes.
+                let file = (facts.map_or(0, |facts| facts.modified), number, path);
+                if behind.is_none_or(|behind| *behind < file) {
+                    oldest.push(file);
+                }
+                if oldest.len() > most {
+                    oldest.pop();
+                    has_more = true;
                 }
             }
         }
-        files.sort_unstable();
-        Ok(files)
+        Ok((oldest.into_sorted_vec(), has_more))
     }
 
     /// The article in a file in wire form, with an Xref where its path tells what that would say.
@@ -172,7 +185,7 @@ impl Loose {
     }
 
     /// The same files so that none comes before one with a lower number in one of its groups, as far as that can be.
-    fn in_order(&self, files: &[(u64, u64, PathBuf)]) -> Vec<usize> {
+    fn in_order(&self, files: &[Timed]) -> Vec<usize> {
         let mut text = Vec::new();
         let places: Vec<Vec<(String, u64)>> = files
             .iter()
@@ -285,7 +298,9 @@ impl BufferReader for Loose {
     fn scan(self: Arc<Self>, _: ScanRange) -> Box<dyn RecordScan> {
         Box::new(LooseScan {
             loose: self,
-            files: None,
+            files: Vec::new().into_iter(),
+            last: None,
+            has_more: true,
             here: VecDeque::new(),
             text: Vec::new(),
             count: 0,
@@ -309,8 +324,12 @@ impl BufferReader for Loose {
 #[derive(Debug)]
 struct LooseScan {
     loose: Arc<Loose>,
-    /// What is to be brought into order; none before the first step.
-    files: Option<std::vec::IntoIter<(u64, u64, PathBuf)>>,
+    /// What is to be brought into order.
+    files: std::vec::IntoIter<Timed>,
+    /// The last of it.
+    last: Option<Timed>,
+    /// Others come behind it.
+    has_more: bool,
     /// What was.
     here: VecDeque<(u64, PathBuf)>,
     text: Vec<u8>,
@@ -321,11 +340,12 @@ struct LooseScan {
 impl LooseScan {
     fn next(&mut self) -> Result<Option<(u64, PathBuf)>> {
         if self.here.is_empty() {
-            let files = match &mut self.files {
-                Some(files) => files,
-                none => none.insert(self.loose.by_time()?.into_iter()),
-            };
-            let some: Vec<_> = files.take(ORDERED_AT_ONCE).collect();
+            if self.files.as_slice().is_empty() && self.has_more {
+                let (files, has_more) = self.loose.by_time(self.last.as_ref(), SORTED_AT_ONCE)?;
+                (self.last, self.has_more) = (files.last().cloned(), has_more);
+                self.files = files.into_iter();
+            }
+            let some: Vec<Timed> = self.files.by_ref().take(ORDERED_AT_ONCE).collect();
             let order = self.loose.in_order(&some);
             let named = |at: usize| some.get(at).map(|(time, _, path)| (*time, path.clone()));
             self.here.extend(order.into_iter().filter_map(named));
@@ -423,8 +443,11 @@ mod tests {
             symlink(target, dir.path().join(link)).unwrap();
         }
         let loose = Loose::open(&disk, dir.path()).unwrap().unwrap();
-        let files = loose.by_time().unwrap();
-        let below = |(.., path): &(u64, u64, PathBuf)| {
+        let (files, has_more) = loose.by_time(None, 2).unwrap();
+        assert!(has_more && files.len() == 2);
+        let (files, has_more) = loose.by_time(None, 3).unwrap();
+        assert!(!has_more);
+        let below = |(.., path): &Timed| {
             let path = path.strip_prefix(dir.path()).unwrap();
             path.to_str().unwrap().to_owned()
         };
@@ -436,5 +459,30 @@ mod tests {
             "{again}"
         );
         assert_eq!(names, ["misc/test/1", "misc/test/2"]);
+    }
+    /// The paths of all files were kept in mind at once, however many there were.
+    #[test]
+    fn files_are_taken_in_pieces_and_in_the_same_order() {
+        let disk: Arc<dyn Disk> = Arc::new(newsreel_host::MemoryDisk::new());
+        let dir = Path::new("/articles");
+        for n in 0..100_u64 {
+            let path = dir.join(format!("misc/test{}/{n}", n * 7 % 5));
+            disk.create_dir_all(path.parent().unwrap()).unwrap();
+            disk.open(&path, newsreel_host::OpenMode::CreateNew)
+                .unwrap();
+        }
+        let loose = Loose::open(&disk, dir).unwrap().unwrap();
+        let (all, has_more) = loose.by_time(None, 100).unwrap();
+        assert!(all.is_sorted() && all.len() == 100 && !has_more);
+        for most in [1, 7, 33, 99] {
+            let (mut taken, mut has_more) = (Vec::<Timed>::new(), true);
+            while has_more {
+                let (files, more) = loose.by_time(taken.last(), most).unwrap();
+                assert_eq!(files.len(), most.min(100 - taken.len()), "{most}");
+                taken.extend(files);
+                has_more = more;
+            }
+            assert_eq!(taken, all, "{most}");
+        }
     }
 }

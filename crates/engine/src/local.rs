@@ -219,15 +219,16 @@ impl LocalService {
             }
             Err(ReadError::Gone) => Ok(false),
             Err(ReadError::Removed) => {
-                blocking(shared, move |shared| shared.withdraw_removed(&token)).await?;
+                blocking(shared, move |shared| shared.found_without_file(&token)).await?;
                 Ok(false)
             }
             Err(error @ ReadError::Corrupt { .. }) => {
-                Counters::add(&shared.counters.corrupt_reads, 1);
-                let find = move |shared: &Shared| shared.store.file_of(&token);
-                let file = blocking(shared, find).await?;
-                let file = file.map(|file| file.display().to_string());
+                // Whoever asks once more has it looked at, and nothing counted.
                 if shared.found_unreadable(&token) {
+                    Counters::add(&shared.counters.corrupt_reads, 1);
+                    let find = move |shared: &Shared| shared.store.file_of(&token);
+                    let file = blocking(shared, find).await?;
+                    let file = file.map(|file| file.display().to_string());
                     tracing::error!(%error, file, "an article is damaged and not served");
                 }
                 Ok(false)
@@ -616,9 +617,12 @@ impl NewsService for LocalService {
                 return Ok(None);
             };
             let is_there = match part {
-                Part::Stat => shared.store.is_live(&token) && !shared.is_damaged(&token),
-                // Whoever wants its text may find that it is sound again.
-                Part::Head if shared.is_damaged(&token) => false,
+                // It may be sound again, or its disk there: whoever asks finds out.
+                Part::Stat | Part::Head if shared.is_damaged(&token) => {
+                    self.fetch(token, Part::Stat, out).await?
+                        && (part == Part::Stat || self.fetch(token, part, out).await?)
+                }
+                Part::Stat => shared.store.is_live(&token),
                 _ => self.fetch(token, part, out).await?,
             };
             if !is_there && shared.moves() != moves {

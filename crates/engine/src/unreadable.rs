@@ -86,6 +86,14 @@ impl Shared {
         is_news
     }
 
+    /// The file of this article is not there: where that is not certain its disk may be missing, and until that is back the article is not
+    /// there, however it is asked for.
+    pub(crate) fn found_without_file(&self, token: &Token) {
+        if !self.withdraw_removed(token) {
+            self.found_unreadable(token);
+        }
+    }
+
     /// The whole of this article was read, and is sound.
     pub(crate) fn found_readable(&self, token: &Token) {
         if self.is_damaged(token) {

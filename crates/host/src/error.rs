@@ -283,6 +283,18 @@ impl Error {
         code.is_some_and(|code| MEDIUM.iter().any(|errno| errno.raw_os_error() == code))
     }
 
+    /// Whether a file stands in the place of a directory above it.
+    #[must_use]
+    pub fn is_below_a_file(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotADirectory)
+    }
+
+    /// Whether this path is kept from who runs the program: what lies beside it may be read all the same.
+    #[must_use]
+    pub fn is_denied(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied)
+    }
+
     /// The error without its details.
     #[must_use]
     pub const fn kind(&self) -> ErrorKind {
@@ -359,6 +371,13 @@ mod tests {
         for (code, is_medium) in [(61, true), (84, true), (6, false), (24, false), (19, false)] {
             let error = Error::from_io(Op::Read, path, io::Error::from_raw_os_error(code));
             assert_eq!(error.is_medium(), is_medium, "{error}");
+        }
+        for (code, is_below_a_file, is_denied) in
+            [(20, true, false), (13, false, true), (5, false, false)]
+        {
+            let error = Error::from_io(Op::Open, path, io::Error::from_raw_os_error(code));
+            let told = (error.is_below_a_file(), error.is_denied());
+            assert_eq!(told, (is_below_a_file, is_denied), "{error}");
         }
         let locked = Error::Locked {
             path: path.to_path_buf(),

@@ -37,6 +37,7 @@ mod kills;
 mod lifecycle;
 mod local_and_cached;
 mod many_groups;
+mod missing_files;
 mod moving;
 #[cfg(feature = "pam")]
 mod pam;

@@ -551,6 +551,51 @@ async fn a_lost_catalogue_is_made_again_from_the_files() {
     }
 }
 
+/// Zeros in the place of a short card, behind others in its page, look like what a batch leaves of its last page: a start sees nothing of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_short_card_that_is_lost_at_the_end_of_a_page_is_made_again() {
+    for method in methods() {
+        let memory = MemoryDisk::new();
+        let world = World::on(Arc::new(memory.clone()), files_config(method, |_| {}));
+        assert_eq!(feed(&world, 0, 20).await, [Outcome::Accepted; 20]);
+        world.seal();
+        let (config, clock) = (world.config.clone(), Arc::clone(&world.clock));
+        drop(world);
+        let cards = Path::new(DIR).join(".catalogue/00000001.seg");
+        let octets = read_whole(&memory, &cards, 1 << 20).unwrap();
+        let end = 1 + octets.iter().rposition(|octet| *octet != 0).unwrap();
+        let starts = (0..end).rev().filter(|at| at % 64 == 0);
+        let mut cards_from = starts.filter(|at| octets[*at..].starts_with(b"NA"));
+        let [last, before] = [(); 2].map(|()| cards_from.next().unwrap());
+        assert_eq!(last / 4096, before / 4096, "{method}: one page");
+        let file = memory.open(&cards, OpenMode::ReadWrite).unwrap();
+        file.write_at(&vec![0; end - last], last as u64).unwrap();
+        let world = open_on(Arc::new(memory.clone()), &config, &clock);
+        assert_eq!(world.engine.status().buffers[0].state, "ok", "{method}");
+        assert_eq!(alive(&world, 20).await.len(), 19, "{method}");
+        assert_eq!(world.lines("misc.test").await.len(), 20, "{method}");
+        let told = world.engine.scrub(&[], 0, &mut |_, _| true).unwrap();
+        let headers = told.headers.concat();
+        assert!(
+            headers.contains("articles whose cards were lost: 1; "),
+            "{method}: {headers}"
+        );
+        assert_eq!((told.damaged.len(), told.articles), (0, 20), "{method}");
+        assert_eq!(alive(&world, 20).await.len(), 20, "{method}");
+        // One that was withdrawn before it was lost is missed by nobody.
+        let outcomes = world.engine.withdraw(&ids(&[19]), Reason::Cancelled);
+        assert_eq!(outcomes.unwrap(), [const { Withdrawal::Done }; 1]);
+        assert_eq!(feed(&world, 20, 1).await, [Outcome::Accepted], "{method}");
+        world.seal();
+        drop(world);
+        file.write_at(&vec![0; end - last], last as u64).unwrap();
+        let world = open_on(Arc::new(memory.clone()), &config, &clock);
+        let told = world.engine.scrub(&[], 0, &mut |_, _| true).unwrap();
+        assert_eq!((told.damaged.len(), told.articles), (0, 20), "{method}");
+        assert_eq!(world.problems(), Vec::<String>::new(), "{method}");
+    }
+}
+
 /// A hierarchy may lie behind a symbolic link: its articles were said to be lost for good, though each of their files was there.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lost_catalogue_is_made_again_where_a_hierarchy_lies_behind_a_link() {

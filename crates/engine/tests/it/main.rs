@@ -25,6 +25,7 @@ mod files;
 mod filtering;
 mod limits;
 mod looking;
+mod misplaced;
 mod moving;
 mod old_log;
 mod outgoing;

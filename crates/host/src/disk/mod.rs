@@ -126,6 +126,11 @@ pub trait Disk: Send + Sync + Debug {
         Ok(path.to_path_buf())
     }
 
+    /// Where the symbolic link of this name leads, as it says; none where something else has the name.
+    fn link_target(&self, _path: &Path) -> Result<Option<PathBuf>> {
+        Ok(None)
+    }
+
     /// Which file system holds a directory: the same number for all of one.
     fn file_system(&self, _dir: &Path) -> Result<u64> {
         Ok(0)

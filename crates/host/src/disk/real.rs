@@ -279,6 +279,15 @@ impl Disk for RealDisk {
             .map_err(|e| Error::from_io(Op::Stat, path, e))
     }
 
+    fn link_target(&self, path: &Path) -> Result<Option<PathBuf>> {
+        match fs::read_link(path) {
+            Ok(target) => Ok(Some(target)),
+            // It is none.
+            Err(e) if e.kind() == io::ErrorKind::InvalidInput => Ok(None),
+            Err(e) => Err(Error::from_io(Op::Stat, path, e)),
+        }
+    }
+
     fn canonical(&self, path: &Path) -> Result<PathBuf> {
         fs::canonicalize(path).map_err(|e| Error::from_io(Op::Stat, path, e))
     }

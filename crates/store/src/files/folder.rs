@@ -42,6 +42,8 @@ impl From<HostError> for TextError {
     fn from(error: HostError) -> Self {
         match error.kind() {
             ErrorKind::NotFound => Self::Missing,
+            // Somebody's file stands in the place of its directory.
+            _ if error.is_below_a_file() => Self::Missing,
             _ => Self::Host(error),
         }
     }
@@ -254,6 +256,17 @@ impl Folder {
             return Ok(path);
         }
         self.read_named(name, card, (Want::Head, Blocking::Yes), &mut Vec::new())
+    }
+
+    /// The symbolic link of this name that leads to the file of a card, where somebody removed that: to nothing.
+    pub(crate) fn link_without_file(&self, name: &str, card: &Card) -> Option<PathBuf> {
+        let is_own =
+            |target: &Path| (0..COLLISIONS_MAX).any(|n| self.path(&card.name, n) == target);
+        let mut links = (0..COLLISIONS_MAX).map(|collisions| self.path(name, collisions));
+        links.find(|path| {
+            let target = self.disk.link_target(path).ok().flatten();
+            target.is_some_and(|target| is_own(&target) && !self.disk.exists(path).unwrap_or(true))
+        })
     }
 
     /// Whether a file is as long as the card says, and was written when its article arrived: another's of the same name, left by

@@ -69,9 +69,9 @@ impl Walk {
         let entries = match self.folder.disk.list(&dir.path) {
             // Somebody removed it meanwhile.
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-            // A disk behind a link is no reason not to look at the others.
-            Err(error) if dir.link.is_some() => {
-                tracing::warn!(%error, "what lies behind a link cannot be looked at");
+            // A disk behind a link is no reason not to look at the others, nor is a directory that is kept from us.
+            Err(error) if dir.link.is_some() || error.is_denied() => {
+                tracing::warn!(%error, "a directory below a set cannot be looked at");
                 return Ok(());
             }
             entries => entries?,
@@ -138,7 +138,8 @@ impl FileWalk for Walk {
                     }
                     // It went.
                     Err(error) if error.kind() == ErrorKind::NotFound => {}
-                    Err(error) if error.is_medium() => {}
+                    // Whose it is cannot be told; if it is an article's, who follows the cards has met it.
+                    Err(error) if error.is_medium() || error.is_denied() => {}
                     octets => {
                         return Ok(Some(Lying {
                             octets: octets?,

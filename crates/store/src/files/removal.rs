@@ -151,7 +151,10 @@ impl Removal {
             let path = match self.folder.find(name, &card, arrival) {
                 Ok(path) => path,
                 Err(TextError::Host(error)) => return Err(error.into()),
-                Err(_) => continue,
+                Err(_) => match self.folder.link_without_file(name, &card) {
+                    Some(link) => link,
+                    None => continue,
+                },
             };
             match self.folder.disk.remove(&path) {
                 Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),

@@ -4,7 +4,8 @@
 //! file, `roots` in the catalogue, durable before the first article on one is acknowledged.  Where a known root is missing
 //! nothing is written, and nothing that lay there is taken for removed; one that is full or fails keeps out its own articles
 //! only.  Nor does anything count as removed on a file system on which no article of the set was seen since it came there: it
-//! may be another one than had them.  A set that was made before there was such a list, or whose list is damaged, has one that is not complete: there an
+//! may be another one than had them.  A symbolic link that leads nowhere is met when something is to be written below it, and keeps out
+//! what is to go there until it leads somewhere.  A set that was made before there was such a list, or whose list is damaged, has one that is not complete: there an
 //! absent or empty directory may be a disk that nobody knows, for good.  The file is drawn in `docs/formats/catalogue.md`; who
 //! writes `none` into it says that there are no roots any more.
 
@@ -54,6 +55,8 @@ pub(crate) struct Roots {
 struct Inner {
     /// By their names below the directory of the set.
     known: BTreeMap<String, Root>,
+    /// Symbolic links in the places of directories that led nowhere when that was looked at last.
+    nowhere: BTreeSet<String>,
     /// One is in trouble that was not when that was asked last.
     is_news: bool,
 }
@@ -257,7 +260,19 @@ impl Roots {
             return;
         }
         let mut inner = self.inner.lock();
-        let Inner { known, is_news, .. } = &mut *inner;
+        let Inner {
+            known,
+            nowhere,
+            is_news,
+        } = &mut *inner;
+        nowhere.retain(|name| {
+            let at = self.dir.join(name);
+            let is_there = self.disk.exists(&at).unwrap_or(false);
+            if is_there {
+                tracing::info!(path = %at.display(), "a symbolic link leads somewhere again");
+            }
+            !is_there
+        });
         for (name, root) in known {
             let at = self.dir.join(name);
             // What cannot be looked at is not there.
@@ -282,7 +297,8 @@ impl Roots {
     }
 
     fn tell_trouble(&self, inner: &Inner) {
-        let are_in_trouble = inner.known.values().any(Root::is_in_trouble);
+        let are_in_trouble =
+            !inner.nowhere.is_empty() || inner.known.values().any(Root::is_in_trouble);
         self.are_in_trouble.store(are_in_trouble, Ordering::Release);
     }
 
@@ -293,8 +309,21 @@ impl Roots {
         let Some(name) = path.strip_prefix(&self.dir).ok().and_then(Path::to_str) else {
             return;
         };
+        let entry = path.parent().and_then(|dir| self.entry_at(dir).ok()?);
+        let link = entry.filter(|at| !self.disk.exists(at).unwrap_or(true));
+        let link = link.and_then(|at| self.name_of(at));
         let mut inner = self.inner.lock();
-        if let Some((name, root)) = inner.of(name)
+        if let Some(link) = link {
+            let at = self.dir.join(&link);
+            if inner.nowhere.insert(link) {
+                tracing::error!(
+                    path = %at.display(),
+                    "a symbolic link leads nowhere: articles below it cannot be read, and none are taken, until it leads to a directory"
+                );
+                inner.is_news = true;
+            }
+            self.are_there.store(true, Ordering::Release);
+        } else if let Some((name, root)) = inner.of(name)
             && !root.is_in_trouble()
         {
             tracing::error!(path = %self.dir.join(name).display(), again_after_s = TRIED_AGAIN_AFTER_S, "a file system fails: articles for it are put off");
@@ -349,7 +378,8 @@ impl Roots {
         }
         let inner = self.inner.lock();
         let troubled = inner.known.iter().filter(|(_, root)| is_in_the_way(root));
-        let troubled: Vec<&Path> = troubled.map(|(name, _)| Path::new(name)).collect();
+        let troubled = troubled.map(|(name, _)| name).chain(&inner.nowhere);
+        let troubled: Vec<&Path> = troubled.map(Path::new).collect();
         let mut names = names.into_iter().map(Path::new);
         names.any(|name| troubled.iter().any(|root| name.starts_with(root)))
     }
@@ -383,6 +413,24 @@ impl Roots {
         }
         let own = self.disk.file_system(&self.dir).ok()?;
         Some(*self.own.get_or_init(|| own))
+    }
+
+    /// What stands in the place of this directory, or of the lowest above it of which there is anything: where the directory is not there,
+    /// a symbolic link that leads nowhere.
+    pub(crate) fn entry_at<'p>(&self, dir: &'p Path) -> newsreel_host::Result<Option<&'p Path>> {
+        for at in dir.ancestors().take_while(|at| *at != self.dir) {
+            let above = at.parent().unwrap_or(&self.dir);
+            match self.disk.list(above) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                entries => {
+                    let name = at.file_name().and_then(std::ffi::OsStr::to_str);
+                    let mut entries = entries?.into_iter();
+                    let is_listed = entries.any(|entry| Some(entry.name.as_str()) == name);
+                    return Ok(is_listed.then_some(at));
+                }
+            }
+        }
+        Ok(None)
     }
 
     fn name_of(&self, at: &Path) -> Option<String> {

@@ -63,7 +63,10 @@ impl FileScan {
         self.octets_read += self.text.len() as u64;
         match read {
             Ok(_) => Ok((Some(card), true)),
-            Err(TextError::Host(error)) if !error.is_medium() => Err(error.into()),
+            // One that its owner lets nobody read costs no other.
+            Err(TextError::Host(error)) if !error.is_medium() && !error.is_denied() => {
+                Err(error.into())
+            }
             Err(_) => Ok((Some(card), false)),
         }
     }

@@ -129,6 +129,11 @@ impl FaultyDisk {
 fn refuse(effect: Effect, call: &Call<'_>) -> Result<()> {
     match effect {
         Effect::Medium => Err(Error::medium(call.op, call.path)),
+        Effect::Denied => Err(Error::from_io(
+            call.op,
+            call.path,
+            std::io::ErrorKind::PermissionDenied.into(),
+        )),
         Effect::Full => Err(Error::Full {
             op: call.op,
             path: call.path.to_path_buf(),
@@ -221,6 +226,16 @@ impl Disk for FaultyDisk {
         }
         struck?;
         self.inner.sync_file_system(dir)
+    }
+
+    fn canonical(&self, path: &Path) -> Result<PathBuf> {
+        self.strike(Op::Stat, path)?;
+        self.inner.canonical(path)
+    }
+
+    fn link_target(&self, path: &Path) -> Result<Option<PathBuf>> {
+        self.strike(Op::Stat, path)?;
+        self.inner.link_target(path)
     }
 
     fn file_system(&self, dir: &Path) -> Result<u64> {

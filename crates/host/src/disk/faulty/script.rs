@@ -19,6 +19,8 @@ pub enum Effect {
     Medium,
     /// No space left (ENOSPC).
     Full,
+    /// Who runs the program may not (EACCES).
+    Denied,
     /// Of a write only the first so many 512-octet sectors are done; then an error, or silence.
     Torn {
         /// How many sectors are written.

@@ -36,18 +36,7 @@ impl Folder {
         if !self.disk.exists(&self.dir.join(CATALOGUE))? {
             return Ok(false);
         }
-        for at in dir.ancestors().take_while(|at| *at != self.dir) {
-            let above = at.parent().unwrap_or(&self.dir);
-            match self.disk.list(above) {
-                Err(error) if error.kind() == ErrorKind::NotFound => {}
-                entries => {
-                    let name = at.file_name().and_then(std::ffi::OsStr::to_str);
-                    let mut entries = entries?.into_iter();
-                    return Ok(!entries.any(|entry| Some(entry.name.as_str()) == name));
-                }
-            }
-        }
-        Ok(true)
+        Ok(self.roots.entry_at(dir)?.is_none())
     }
 }
 

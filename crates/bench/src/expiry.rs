@@ -19,7 +19,7 @@ use crate::load::{LoadArgs, Machine};
 use crate::measure::machine::{DeviceCost, DeviceLook};
 use crate::removal;
 use crate::rivals::{CommandRival, Rival as _};
-use crate::storage::{METHODS, Method, UNTOLD, groups_of, heading, line};
+use crate::storage::{Method, UNTOLD, groups_of, heading, line};
 use crate::usenetfs::FileSystem;
 use crate::usenetfs::volume::{Volume, device_of, told};
 
@@ -157,7 +157,7 @@ pub fn run(
             views: volume("views", OCTETS_OF_VIEWS)?,
             corpus: &corpus,
             expires,
-            method: method_of(method)?,
+            method: Method::named(method)?,
         };
         let row = stage.measure()?;
         on_row(&row);
@@ -174,14 +174,6 @@ fn filled(corpus: &Corpus) -> u64 {
         groups.extend(groups_of(head));
     }
     groups.len() as u64
-}
-
-fn method_of(name: &str) -> Result<Method, Error> {
-    let found = METHODS.into_iter().find(|method| method.name == name);
-    found.ok_or_else(|| Error::Program {
-        program: "bench expiry".to_owned(),
-        why: format!("there is no storage method {name}"),
-    })
 }
 
 /// The rows as a table.

@@ -28,6 +28,7 @@ pub mod read;
 pub mod removal;
 pub mod report;
 pub mod rivals;
+pub mod sending;
 pub mod storage;
 pub mod toaster;
 pub mod usenetfs;

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
-use rustix::mount::UnmountFlags;
+use rustix::mount::{MountFlags, UnmountFlags};
 
 use crate::disk::{failed, read_table, retry};
 use crate::error::{Error, Op, Result};
@@ -47,6 +47,35 @@ pub fn unmount(at: &Path, lazily: bool) -> Result<()> {
     let mut flags = UnmountFlags::NOFOLLOW;
     flags.set(UnmountFlags::DETACH, lazily);
     rustix::mount::unmount(at, flags).map_err(failed(Op::Remove, at))
+}
+
+/// What may be done with what is mounted, beside reading it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Access {
+    /// Nothing can be changed.
+    pub read_only: bool,
+    /// Devices can be used.
+    pub devices: bool,
+    /// Set-uid programs run as their owner.
+    pub set_uid: bool,
+    /// No program can be run.
+    pub no_exec: bool,
+    /// Reading a file leaves its time alone.
+    pub no_atime: bool,
+}
+
+/// Lets other things than before be done with what is mounted at `at`, while it is in use.
+pub fn remount(at: &Path, access: Access) -> io::Result<()> {
+    let flags = [
+        (access.read_only, MountFlags::RDONLY),
+        (!access.devices, MountFlags::NODEV),
+        (!access.set_uid, MountFlags::NOSUID),
+        (access.no_exec, MountFlags::NOEXEC),
+        (access.no_atime, MountFlags::NOATIME),
+    ];
+    let set = flags.into_iter().filter(|(is_set, _)| *is_set);
+    let flags = set.map(|(_, flag)| flag).collect();
+    Ok(rustix::mount::mount_remount(at, flags, "")?)
 }
 
 /// One mount, told from any other that comes to its place: the kernel's number for it, and its device.

@@ -209,8 +209,8 @@ impl Folders {
         }
         let dir = Arc::new(Dir::new(node, open()?)?);
         let mut all = self.kept.lock();
-        // What was looked at while one was dropped may be that one, as it was before.
-        if all.drops == drops {
+        // What was looked at while one was dropped may be that one, as it was before; and a conversion is completed by somebody else.
+        if all.drops == drops && !dir.is_under_way() {
             all.put(node, &dir);
         }
         Ok(dir)
@@ -285,6 +285,28 @@ mod tests {
         assert_eq!(folders.get(1, || Err(Errno::IO)).unwrap_err(), Errno::IO);
         // One that is used all the time stays.
         assert!(folders.get(7, || Err(Errno::IO)).is_ok());
+    }
+
+    /// Whoever completes a conversion below a mount need not mount it anew.
+    #[test]
+    fn a_conversion_under_way_is_looked_at_again() {
+        let (dir, _) = folder();
+        let open = || Folder::open(dir.path()).map_err(|e| Errno::from(&e));
+        let folders = Folders::new(false);
+        let under_way = newsreel_layout::UnderWay {
+            from: newsreel_layout::Layout::Flat,
+            to: newsreel_layout::Layout::Managed(newsreel_layout::Algorithm::YYY),
+            step: newsreel_layout::Step::Scatter,
+            before: None,
+        };
+        let mark = under_way.to_string();
+        let (folder, name) = (open().unwrap(), newsreel_layout::ATTRIBUTE);
+        folder.set_attribute(name, mark.as_bytes()).unwrap();
+        assert!(folders.get(5, open).unwrap().is_under_way());
+        assert!(folders.kept(5).is_none());
+        folder.remove_attribute(name).unwrap();
+        assert!(!folders.get(5, open).unwrap().is_under_way());
+        assert!(folders.kept(5).is_some());
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::thread;
 
 use fuser::{Config, MountOption, Session, SessionACL};
+pub use newsreel_host::mounts::Access;
 use newsreel_host::mounts::MountId;
 use newsreel_host::{Clock, Folder, process};
 
@@ -19,21 +20,6 @@ pub const FILE_SYSTEM: &str = "fuse.newsreel";
 
 /// The part of it that is ours.
 const SUBTYPE: &str = "subtype=newsreel";
-
-/// What may be done with what is mounted, beside reading it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Access {
-    /// Nothing can be changed.
-    pub read_only: bool,
-    /// Devices can be used.
-    pub devices: bool,
-    /// Set-uid programs run as their owner.
-    pub set_uid: bool,
-    /// No program can be run.
-    pub no_exec: bool,
-    /// Reading a file leaves its time alone.
-    pub no_atime: bool,
-}
 
 /// What to mount, where and how.
 #[derive(Debug, Clone)]

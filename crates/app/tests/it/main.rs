@@ -8,6 +8,7 @@ mod batches;
 mod batching;
 mod bench;
 mod bench_cache;
+mod bench_sending;
 mod bench_storage;
 mod bench_toaster;
 mod block_device;

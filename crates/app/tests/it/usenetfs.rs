@@ -14,10 +14,9 @@ mod power_cut;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -230,6 +229,15 @@ fn mount_8_calls_a_helper() {
     let refused = fs::write(both.join("other"), "").unwrap_err();
     assert_eq!(refused.raw_os_error(), Some(30));
     assert!(names(&both).contains("file"));
+    run("remount,rw,noexec").unwrap();
+    fs::write(both.join("other"), "").unwrap();
+    run("remount,ro").unwrap();
+    fs::write(both.join("third"), "").unwrap_err();
+    let faked = Command::new(&helper)
+        .args(["-f", "/nowhere"])
+        .arg(&both)
+        .output();
+    said(faked.unwrap()).unwrap();
     place.run(&["umount", "@mnt"]).unwrap();
 }
 
@@ -265,22 +273,17 @@ fn a_bit_that_cannot_change_is_logged() {
         return;
     };
     fs::create_dir_all(place.lower("group/full")).unwrap();
+    // Relative, while the server is in no directory of its caller's.
     let mut mount = newsreel();
-    mount.args(["usenetfs", "mount", "--foreground", "--announce"]);
-    mount.arg(place.lower("")).arg(place.path(""));
-    let mount = mount.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut server = mount.spawn().unwrap();
-    let mut line = String::new();
-    let mut said = BufReader::new(server.stdout.take().unwrap());
-    said.read_line(&mut line).unwrap();
-    assert_eq!(line, "mounted\n");
+    mount.current_dir(place.dir.path());
+    mount.args(["usenetfs", "mount", "-o", "log=mount.log", "lower"]);
+    said(mount.arg(place.path("")).output().unwrap()).unwrap();
     fs::set_permissions(place.path("group"), fs::Permissions::from_mode(0o4755)).unwrap();
     let real = fs::canonicalize(place.lower("group")).unwrap();
     let real = real.display().to_string();
     assert_eq!(place.json(&["status", "@mnt"])["suid_kept_last"], real);
     place.run(&["umount", "@mnt"]).unwrap();
-    let log = server.wait_with_output().unwrap();
-    let log = String::from_utf8(log.stderr).unwrap();
+    let log = fs::read_to_string(place.dir.path().join("mount.log")).unwrap();
     let expected = format!("{real} stays not managed, because it is not empty");
     assert!(
         log.contains(&expected) && log.contains("convert on"),

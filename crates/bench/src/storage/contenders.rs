@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::bare::Bare;
 use super::figures::StorageArgs;
+use crate::error::Error;
 use crate::rivals::{CommandRival, Rival, ScriptRival};
 
 /// A storage method.
@@ -74,6 +75,19 @@ const INN_HISTORY: u64 = 1_000_000;
 const MIB: u64 = 1 << 20;
 
 impl Method {
+    /// The one of that name.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(crate) fn named(name: &str) -> Result<Self, Error> {
+        let found = METHODS.into_iter().find(|method| method.name == name);
+        found.ok_or_else(|| Error::Argument {
+            name: "methods",
+            value: name.to_owned(),
+            why: "there is no such storage method".to_owned(),
+        })
+    }
+
     /// However much it is fed, it takes no more room.
     pub(crate) const fn is_cyclic(&self) -> bool {
         self.set.is_none()

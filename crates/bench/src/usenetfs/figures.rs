@@ -262,6 +262,14 @@ impl<'a> Group<'a> {
     }
 
     fn grow(&mut self, files: u64) -> Result<(), Error> {
+        let volume = self.site.volume;
+        match self.layout.algorithm() {
+            Some(_) => self.fill(files),
+            None => volume.filled(|| self.fill(files)),
+        }
+    }
+
+    fn fill(&mut self, files: u64) -> Result<(), Error> {
         let directory = self.native()?;
         let shown = self.progress("filling", files);
         while self.files < files {

@@ -8,6 +8,7 @@ mod expiry;
 mod options;
 mod protocol;
 mod removal;
+mod sending;
 mod storage;
 mod toaster;
 mod usenetfs;
@@ -125,6 +126,9 @@ pub(crate) enum Verb {
                       newsreel bench expiry --directory /tmp/expiry --articles 10000 --json"
     )]
     Expiry(expiry::Options),
+    /// Measure what it costs to send articles on: to few neighbours and to many, to a server like ours and to INN, out of memory and from disk
+    #[command(after_help = sending::HELP)]
+    Sending(sending::Options),
     /// Measure the three phases of the paper on the toaster: batches taken, batches sent, articles expired, pass after pass
     #[command(after_help = toaster::HELP)]
     Toaster(toaster::Options),
@@ -252,6 +256,7 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
         Verb::Cache(options) => cache::run(options, machine),
         Verb::Storage(options) => storage::run(options, machine),
         Verb::Removal(options) => removal::run(options, machine),
+        Verb::Sending(options) => sending::run(options, machine),
         Verb::Expiry(options) => expiry::run(options, machine),
         Verb::Toaster(options) => toaster::run(options, machine),
         Verb::Usenetfs(verb) => usenetfs::run(verb, machine),

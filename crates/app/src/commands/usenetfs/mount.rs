@@ -36,7 +36,7 @@ const THREADS_MAX: usize = 4;
                   through the server. For mount(8), fstab and systemd, make a link to this \
                   program called /sbin/mount.fuse.newsreel; then `LOWER MOUNTPOINT fuse.newsreel OPTIONS 0 0` is a line of \
                   fstab. OPTIONS are the words below without dashes (algorithm=yyy, shared, inherit, strict_suid, \
-                  passthrough=off, threads=2) and ro, dev, suid, noexec, noatime.\n\n\
+                  passthrough=off, threads=2, log=FILE) and ro, dev, suid, noexec, noatime; `mount -o remount` changes these five.\n\n\
                   Examples:\n  newsreel usenetfs mount /var/spool/news/articles /var/spool/news/articles\n  \
                   newsreel usenetfs mount --algorithm yyy -o ro /srv/articles /mnt"
 )]
@@ -65,6 +65,9 @@ pub(crate) struct Args {
     /// Threads that answer the kernel; as many as processors, up to 4, if it is not said
     #[arg(long, value_name = "COUNT")]
     threads: Option<usize>,
+    /// Where it is written, at the end, what the server says when it is left behind; else only `status` tells some of it
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
     /// Options as of mount(8), separated by commas
     #[arg(short = 'o', value_name = "OPTIONS")]
     options: Vec<String>,
@@ -86,28 +89,36 @@ pub(crate) struct Args {
     /// Of mount(8): unknown options are none
     #[arg(short = 's', hide = true)]
     sloppy: bool,
+    /// Of mount(8): do everything but mount
+    #[arg(short = 'f', hide = true)]
+    fake: bool,
     /// Of mount(8): say more
     #[arg(short = 'v', hide = true)]
     verbose: bool,
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    super::clear_dead(&args.at)?;
-    let options = resolved(args)?;
-    super::not_overlapping(&options.lower, options.settings.is_shared)?;
-    if !args.foreground {
-        return leave_behind(args);
+    let words = Words::typed(args)?;
+    let options = resolved(args, &words)?;
+    if args.fake {
+        return Ok(());
     }
-    serve(&options, args.announce)
+    super::clear_dead(&args.at)?;
+    if words.remount {
+        return mounts::remount(&options.at, options.access)
+            .with_context(|| format!("cannot mount {} otherwise", options.at.display()));
+    }
+    super::not_overlapping(&options.lower, options.settings.is_shared)?;
+    let log = args.log.as_ref().or(words.log.as_ref());
+    let log = log.map(std::path::absolute).transpose()?;
+    if !args.foreground {
+        return leave_behind(args, &options, log.as_deref());
+    }
+    serve(&options, args.announce, log.as_deref())
 }
 
 /// What was typed, made sense of.
-fn resolved(args: &Args) -> Result<Options> {
-    let mut words = Words::default();
-    let typed = args.options.iter().flat_map(|list| list.split(','));
-    for word in typed.filter(|word| !word.is_empty()) {
-        words.take(word, args.sloppy)?;
-    }
+fn resolved(args: &Args, words: &Words) -> Result<Options> {
     let passthrough = args.passthrough.as_deref().or(words.passthrough.as_deref());
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = args.threads.or(words.threads);
@@ -143,11 +154,25 @@ struct Words {
     shared: bool,
     inherit: bool,
     strict: bool,
+    remount: bool,
+    log: Option<PathBuf>,
     access: Access,
 }
 
-/// What changes nothing here: defaults, what is always so, and what mount(8) or fstab mean for themselves.
-const NOTHING: [&str; 18] = [
+/// What changes nothing here: defaults, what is always so, what the file system below decides, and what mount(8) or fstab mean for
+/// themselves.
+const NOTHING: [&str; 29] = [
+    "diratime",
+    "group",
+    "lazytime",
+    "loud",
+    "nodiratime",
+    "nolazytime",
+    "norelatime",
+    "nostrictatime",
+    "nousers",
+    "silent",
+    "strictatime",
     "defaults",
     "rw",
     "nodev",
@@ -169,6 +194,16 @@ const NOTHING: [&str; 18] = [
 ];
 
 impl Words {
+    /// All of what was typed behind `-o`.
+    fn typed(args: &Args) -> Result<Self> {
+        let mut words = Self::default();
+        let typed = args.options.iter().flat_map(|list| list.split(','));
+        for word in typed.filter(|word| !word.is_empty()) {
+            words.take(word, args.sloppy)?;
+        }
+        Ok(words)
+    }
+
     fn take(&mut self, word: &str, sloppy: bool) -> Result<()> {
         let (key, value) = match word.split_once('=') {
             Some((key, value)) => (key, Some(value)),
@@ -180,6 +215,8 @@ impl Words {
             ("threads", Some(count)) => {
                 self.threads = Some(count.parse().context("threads is a number")?);
             }
+            ("log", Some(file)) => self.log = Some(file.into()),
+            ("remount", None) => self.remount = true,
             ("shared", None) => self.shared = true,
             ("inherit", None) => self.inherit = true,
             ("strict_suid", None) => self.strict = true,
@@ -189,6 +226,10 @@ impl Words {
             ("noexec", None) => self.access.no_exec = true,
             ("noatime", None) => self.access.no_atime = true,
             (known, None) if NOTHING.contains(&known) => {}
+            ("user", Some(_)) => {}
+            ("sync" | "dirsync", None) => bail!(
+                "{word:?} is not kept here: the kernel writes some files past the server; programs that sync files are heard"
+            ),
             (key, _) if key.starts_with("x-") || key.starts_with("comment") => {}
             _ if sloppy => {}
             _ => bail!("{word:?} is no option of this file system"),
@@ -198,7 +239,7 @@ impl Words {
 }
 
 /// Serves until it is unmounted, or a signal asks for that.
-fn serve(options: &Options, announce: bool) -> Result<()> {
+fn serve(options: &Options, announce: bool, log: Option<&Path>) -> Result<()> {
     process::raise_open_files()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -237,6 +278,8 @@ fn serve(options: &Options, announce: bool) -> Result<()> {
         READY_FOR_ONE
     };
     if announce {
+        // Whoever started this reads no further.
+        process::errors_to(log).context("cannot write the log (--log)")?;
         output::text(&format!("{said}\n"))?;
     } else if !is_for_everybody {
         output::warning(FOR_ONE);
@@ -290,8 +333,9 @@ fn bit_kept(kept: &BitKept) -> String {
     )
 }
 
-/// Starts this program again in the foreground of a process group of its own, and waits until it serves.
-fn leave_behind(args: &Args) -> Result<()> {
+/// Starts this program again in the foreground of a process group of its own, in no directory that is in anybody's way, and waits
+/// until it serves.
+fn leave_behind(args: &Args, options: &Options, log: Option<&Path>) -> Result<()> {
     let program = std::env::current_exe().context("cannot find this program")?;
     let mut command = Command::new(program);
     command.args(["usenetfs", "mount", "--foreground", "--announce"]);
@@ -315,8 +359,14 @@ fn leave_behind(args: &Args) -> Result<()> {
     ];
     let set = flags.iter().filter(|(is_set, _)| *is_set);
     command.args(set.map(|(_, flag)| flag));
-    command.arg("--").arg(&args.lower).arg(&args.at);
-    command.process_group(0).stdin(Stdio::null());
+    if let Some(file) = log {
+        command.arg("--log").arg(file);
+    }
+    command.arg("--").arg(&options.lower).arg(&options.at);
+    command
+        .process_group(0)
+        .stdin(Stdio::null())
+        .current_dir("/");
     // Neither of ours is left open in it: whoever waits for our output need not wait for its end.
     let mut server = command
         .stdout(Stdio::piped())
@@ -360,7 +410,17 @@ mod tests {
         assert_eq!(read.algorithm, Some(Algorithm::YYY));
         assert!(read.shared && read.access.read_only && read.access.no_atime);
         assert!(!read.access.devices && !read.inherit);
-        for wrong in ["rubbish", "algorithm=zzz", "algorithm", "threads=x", "ro=1"] {
+        let read = words("remount,noexec,user=news,nodiratime,strictatime,log=/var/log/x").unwrap();
+        assert!(read.remount && read.access.no_exec && !read.access.read_only);
+        assert_eq!(read.log, Some(PathBuf::from("/var/log/x")));
+        for wrong in [
+            "rubbish",
+            "algorithm=zzz",
+            "algorithm",
+            "threads=x",
+            "ro=1",
+            "sync",
+        ] {
             assert!(words(wrong).is_err(), "{wrong}");
         }
     }

@@ -68,7 +68,7 @@ fn every_neighbour_gets_every_article() {
     ];
     assert_eq!(seen.collect::<Vec<_>>(), asked, "{told}");
     // All but the client that sends by itself tell what it cost them.
-    let costs = rows.iter().filter(|row| row["cpu_us"].as_f64() > Some(0.0));
+    let costs = rows.iter().filter(|row| row["cpu_us"].is_number());
     assert_eq!(costs.count(), 9, "{told}");
     assert_eq!(told["goals"].as_array().unwrap().len(), 4, "{told}");
     let table = read_whole(&RealDisk, &report, 1 << 20).unwrap();

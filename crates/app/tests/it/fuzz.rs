@@ -129,6 +129,8 @@ fn whole_inputs_are_taken() {
         "heeded",
         "heeded-list",
         "heeded-approved",
+        "heeded-list-says",
+        "heeded-share",
         "waiting",
     ];
     for name in records {

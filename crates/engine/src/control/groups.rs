@@ -8,7 +8,7 @@ use newsreel_wire::date::parse_relaxed;
 use newsreel_wire::nntp::framing::dot_unstuff;
 use newsreel_wire::{ArticleNumber, GroupName, UnixTime};
 
-use super::meaning::{GroupAsked, Meaning, Scope, Wanted, check_name};
+use super::meaning::{GroupAsked, Meaning, Scope, Wanted, check_name, check_parsed};
 use crate::admin::GROUP_TEXT_OCTETS_MAX;
 use crate::requests::{GroupChange, GroupSpec};
 
@@ -196,13 +196,13 @@ pub(crate) fn text(headers: &Headers<'_>) -> String {
 }
 
 /// A line `name description`; `None`: it is none.
-fn group_line(line: &str) -> Option<(&str, &str)> {
+fn group_line(line: &str) -> Option<(GroupName<'_>, &str)> {
     let (name, description) = line.split_once(['\t', ' ']).unwrap_or((line, ""));
     let description = description.trim();
     let is_plain = !description.contains(|c: char| c.is_control() || c == '\u{fffd}');
-    let is_name = GroupName::parse(name.as_bytes()).is_ok();
-    (is_name && is_plain && description.len() <= GROUP_TEXT_OCTETS_MAX)
-        .then_some((name, description))
+    let is_text = is_plain && description.len() <= GROUP_TEXT_OCTETS_MAX;
+    let name = is_text.then(|| GroupName::parse(name.as_bytes()).ok())??;
+    Some((name, description))
 }
 
 /// What a newgroup says of its group: behind the line that everybody writes, or in a part of its own type (RFC 5537
@@ -216,7 +216,7 @@ fn description(body: &str, group: &str) -> Option<String> {
     let behind = body.lines().skip_while(|line| !is_mark(line)).skip(1);
     let mut lines = behind
         .filter_map(group_line)
-        .filter(|(name, _)| *name == group);
+        .filter(|(name, _)| name.as_str() == group);
     let (_, description) = lines.next()?;
     (!description.is_empty()).then(|| description.to_owned())
 }
@@ -231,17 +231,19 @@ fn listed(body: &str, arguments: &[&str]) -> Result<Meaning, &'static str> {
         .filter_map(group_line)
     {
         // A line of prose has a first word, too; a name has a dot, and so has what people put behind a sentence.
-        if name.contains('.') && !description.is_empty() {
-            check_name(name)?;
+        if !description.is_empty() && name.as_str().contains('.') {
+            check_parsed(name)?;
             wanted.push(Wanted {
-                name: name.to_owned(),
+                name: name.as_str().to_owned(),
                 is_moderated: ends_moderated(description),
                 description: Some(description.to_owned()),
             });
         }
     }
     let scope = Scope::new(named, wanted.iter().map(|one| one.name.as_str()));
-    wanted.retain(|one| scope.means(&one.name));
+    if !scope.named().is_empty() {
+        wanted.retain(|one| scope.means(&one.name));
+    }
     if wanted.is_empty() {
         // That would remove all of its hierarchies.
         return Err("it lists no group of its hierarchies");

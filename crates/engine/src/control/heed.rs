@@ -10,7 +10,7 @@ use newsreel_wire::{IdHash, Sequence, UnixTime};
 
 use super::groups::{self, Changes, Message, Verb};
 use super::judged::{judge, too_much};
-use super::keyring::{Keyring, Signer};
+use super::keyring::{Keyring, OpenedKeyring, Signer};
 use super::meaning::Meaning;
 use super::rules::{Action, becomes};
 use super::shares::Holder;
@@ -55,14 +55,20 @@ struct Turn {
     waits: bool,
 }
 
-/// Who signed a message, by the spool's keyring.
-pub(super) fn signer(shared: &Shared, headers: &Headers<'_>) -> Result<Signed, Error> {
+/// Who signed a message, by these keys.
+pub(super) fn signer(keyring: &OpenedKeyring, headers: &Headers<'_>) -> Result<Signed, Error> {
     let signed = match signed::read(headers) {
         Ok(signed) => signed,
         Err(why) => return Ok(Err(why)),
     };
-    let keyring = Keyring::of_spool(shared.disk.clone(), &shared.config.spool);
     keyring.signer(&signed.signature, &signed.text)
+}
+
+impl Shared {
+    /// The keys of the spool.
+    pub(super) fn keyring(&self) -> OpenedKeyring {
+        Keyring::of_spool(self.disk.clone(), &self.config.spool).opened()
+    }
 }
 
 /// A message of which the rules want to know who signed it, that a mail is to tell of, or that may be long.
@@ -142,7 +148,7 @@ fn proved(shared: &Shared, wire: &[u8], unproved: Unproved) -> Option<Heeding> {
         None => read(shared, &headers, &id)?,
     };
     let came = UnixTime(shared.clock.now().secs);
-    let signed = signer(shared, &headers).unwrap_or_else(|error| {
+    let signed = signer(&shared.keyring(), &headers).unwrap_or_else(|error| {
         if let Some(more) = shared.may_say(|lines| &lines.not_verified) {
             tracing::error!(%id, %error, more, "a control message cannot be verified");
         }

@@ -410,6 +410,14 @@ mod tests {
             ("de fr #1", "fr.x", "fr #2", [true; 3]),
             ("de fr #1", "de.x", "fr #2", [false; 3]),
             ("#1", "fr.x", "fr #2", [true; 3]),
+            // What the other one leaves out it says nothing of.
+            ("de #1", "de.sub.x", "de !de.sub #2", [false; 3]),
+            (
+                "de #1",
+                "de.sub.x",
+                "de !de.sub de.sub.x #2",
+                [false, false, true],
+            ),
             (
                 "de !de.sub #1",
                 "de.sub.x",

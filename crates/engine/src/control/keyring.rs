@@ -1,8 +1,9 @@
 //! The keyring of the spool: public keys by which control messages are verified; see `docs/formats/control-keys.md`.
 //!
-//! It is one small file, read whole for each signed message that a rule wants verified, and replaced whole by each change, so a
-//! change holds at once.  Who takes a key into it vouches for its names.
+//! It is one small file, read whole for each signed message that a rule wants verified, once for a list of all that wait, and
+//! replaced whole by each change, so a change holds at once.  Who takes a key into it vouches for its names.
 
+use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -132,6 +133,33 @@ impl Keyring {
         Ok(())
     }
 
+    /// The same, for signatures that are looked at one behind the other.
+    pub(crate) const fn opened(self) -> OpenedKeyring {
+        OpenedKeyring {
+            keyring: self,
+            keys: OnceCell::new(),
+        }
+    }
+}
+
+/// A keyring of which the file is read once, when it is wanted.
+#[derive(Debug)]
+pub(crate) struct OpenedKeyring {
+    keyring: Keyring,
+    keys: OnceCell<Vec<Certificate>>,
+}
+
+impl OpenedKeyring {
+    fn keys(&self) -> Result<&[Certificate], Error> {
+        match self.keys.get() {
+            Some(keys) => Ok(keys),
+            None => {
+                let keys = self.keyring.all()?;
+                Ok(self.keys.get_or_init(|| keys))
+            }
+        }
+    }
+
     /// Who made this signature of a text; why nobody here did.
     ///
     /// # Errors
@@ -141,7 +169,7 @@ impl Keyring {
         signature: &Signature,
         text: &[u8],
     ) -> Result<Result<Signer, String>, Error> {
-        let keys = self.all()?;
+        let keys = self.keys()?;
         let may_be = |key: &&Certificate| match signature.issuer() {
             Some(issuer) => key.may_be(&issuer),
             None => true,

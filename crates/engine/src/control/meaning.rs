@@ -90,8 +90,12 @@ impl GroupAsked {
 /// made or removed.
 pub(super) fn check_name(name: &str) -> Result<(), &'static str> {
     let parsed = GroupName::parse(name.as_bytes());
-    let parsed = parsed.map_err(|_| "a group's name in it is malformed")?;
-    match parsed.is_reserved() {
+    check_parsed(parsed.map_err(|_| "a group's name in it is malformed")?)
+}
+
+/// The same of one that is well-formed.
+pub(super) fn check_parsed(name: GroupName<'_>) -> Result<(), &'static str> {
+    match name.is_reserved() {
         true => Err("a group's name in it is reserved"),
         false => Ok(()),
     }
@@ -172,13 +176,15 @@ impl Meaning {
 
     /// All that it asks for where these groups are here.
     pub(crate) fn asks(&self, groups: &Groups) -> Vec<GroupAsked> {
-        let of = |name: &str| {
-            let group = groups.by_name(name);
-            let there = group.as_ref().map(|it| (it.status(), it.description()));
-            self.asks_of(name, there)
-        };
-        let mut asks: Vec<_> = self.named().filter_map(of).collect();
+        fn there(group: &Option<Group>) -> There<'_> {
+            let group = group.as_ref();
+            group.map(|it| (it.status(), it.description()))
+        }
+        let mut asks = Vec::new();
         if let Self::Checkgroups { wanted, scope } = self {
+            // Each is meant, and need not be looked for in the list.
+            let of = |one: &Wanted| one.asks(there(&groups.by_name(&one.name)));
+            asks.extend(wanted.iter().filter_map(of));
             let is_listed = |name: &str| {
                 let found = wanted.binary_search_by(|one| one.name.as_str().cmp(name));
                 found.is_ok()
@@ -189,6 +195,9 @@ impl Meaning {
                     asks.extend(self.asks_of(group.name(), there));
                 }
             });
+        } else {
+            let of = |name: &str| self.asks_of(name, there(&groups.by_name(name)));
+            asks.extend(self.named().filter_map(of));
         }
         asks
     }

@@ -14,7 +14,6 @@ use newsreel_wire::{IdHash, MessageId, UnixTime, Wildmat};
 
 use super::cancel::{self, Effect, NOTICED};
 use super::groups::text;
-use super::keyring::Keyring;
 use super::shares::Holder;
 use crate::counters::Counters;
 use crate::error::Error;
@@ -199,7 +198,7 @@ fn clear_text(body: &str) -> Result<(String, Signature), String> {
 pub(super) fn heed(shared: &Shared, notice: &Notice) {
     let id = &notice.id;
     let policy = shared.policy.load();
-    let keyring = Keyring::of_spool(shared.disk.clone(), &shared.config.spool);
+    let keyring = shared.keyring();
     let signer = match keyring.signer(&notice.signature, notice.signed.as_bytes()) {
         Ok(Ok(signer)) => signer,
         Ok(Err(why)) => {

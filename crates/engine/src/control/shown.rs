@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::groups::{self, Message};
 use super::heed::{in_time, signer};
 use super::judged::{Ask, Judged, judge};
-use super::keyring::Signer;
+use super::keyring::{OpenedKeyring, Signer};
 use super::meaning::GroupAsked;
 use super::rules::Action;
 use super::signed;
@@ -156,11 +156,12 @@ impl Engine {
     /// # Errors
     /// When one cannot be read.
     pub fn control_waiting(&self) -> Result<Vec<ControlReport>, Error> {
+        let keyring = self.shared.keyring();
         let mut waiting = Vec::new();
         for one in self.shared.waiting.all() {
             let entry = self.shared.views.history().lookup(&one.id)?;
             let found = match entry.and_then(|entry| entry.token) {
-                Some(token) => self.control_at(&token)?,
+                Some(token) => self.control_at(&token, &keyring)?,
                 None => None,
             };
             match found {
@@ -214,12 +215,12 @@ impl Engine {
 
     fn control(&self, which: &ArticleRef) -> Result<Option<Found>, Error> {
         match self.find(which)? {
-            Some(token) => self.control_at(&token),
+            Some(token) => self.control_at(&token, &self.shared.keyring()),
             None => Ok(None),
         }
     }
 
-    fn control_at(&self, token: &Token) -> Result<Option<Found>, Error> {
+    fn control_at(&self, token: &Token, keyring: &OpenedKeyring) -> Result<Option<Found>, Error> {
         let mut memory = Vec::new();
         let Some(stored) = read_about_groups(&self.shared, token, &mut memory)? else {
             return Ok(None);
@@ -227,7 +228,7 @@ impl Engine {
         let Ok(headers) = Headers::scan_stored(&memory[stored.octets.clone()]) else {
             return Ok(None);
         };
-        self.control_in(&headers, stored.sequence, stored.arrival)
+        self.control_in(&headers, keyring, (stored.sequence, stored.arrival))
     }
 
     /// What would come of a message about groups if it came now, in wire form; `None`: it is none.
@@ -239,16 +240,17 @@ impl Engine {
         let headers = Headers::scan_within(wire, limits);
         let headers = headers.map_err(|why| Error::Request(why.to_string()))?;
         let now = UnixTime(self.shared.clock.now().secs);
-        let found = self.control_in(&headers, Sequence(0), now)?;
+        let found = self.control_in(&headers, &self.shared.keyring(), (Sequence(0), now))?;
         Ok(found.map(Found::whole))
     }
 
     fn control_in(
         &self,
         headers: &Headers<'_>,
-        at: Sequence,
-        arrival: UnixTime,
+        keyring: &OpenedKeyring,
+        came: (Sequence, UnixTime),
     ) -> Result<Option<Found>, Error> {
+        let (at, arrival) = came;
         let content = |known| {
             let content = headers.content(known).unwrap_or_default();
             String::from_utf8_lossy(content).into_owned()
@@ -275,7 +277,7 @@ impl Engine {
             }
         };
         let signed = match signed::is_signed(headers) {
-            true => Some(signer(&self.shared, headers)?),
+            true => Some(signer(keyring, headers)?),
             false => None,
         };
         let policy = self.shared.policy.load();

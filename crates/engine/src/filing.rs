@@ -389,4 +389,32 @@ mod tests {
             );
         }
     }
+
+    /// A group that is made again before the views know what it gave, or that is there again as the commit failed which removed it,
+    /// gave numbers a second time.
+    #[test]
+    fn a_group_that_was_removed_gives_no_number_again() {
+        let slot = |next: u64| GroupSlot {
+            next,
+            name: "a.b".into(),
+            filing: Filing::Here,
+        };
+        let table = |id: u32, next: u64| {
+            let mut table = GroupTable::new(NumberOverflow::Stop);
+            table.set(GroupId(id), slot(next));
+            table
+        };
+        let mut removed = table(1, 8);
+        assert_eq!(removed.taken("a.b"), ArticleNumber(0));
+        removed.remove(GroupId(1));
+        assert_eq!(removed.taken("a.b"), ArticleNumber(7));
+        // Made again with fewer, and removed again.
+        removed.set(GroupId(2), slot(3));
+        removed.remove(GroupId(2));
+        assert_eq!(removed.taken("a.b"), ArticleNumber(7));
+        let again = table(1, 5).above(&removed);
+        assert_eq!(again.get(GroupId(1)).unwrap().next, 8);
+        assert_eq!(again.next_id(), GroupId(3));
+        assert_eq!(again.taken("a.b"), ArticleNumber(7));
+    }
 }

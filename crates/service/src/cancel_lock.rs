@@ -55,6 +55,13 @@ impl Scheme {
         }
     }
 
+    const fn hash_octets(self) -> usize {
+        match self {
+            Self::Sha256 => 32,
+            Self::Sha512 => 64,
+        }
+    }
+
     /// The lock that this key opens.
     fn lock_of(self, key: &[u8]) -> String {
         match self {
@@ -93,6 +100,16 @@ pub fn is_lock_list(content: &[u8]) -> bool {
     })
 }
 
+/// Whether each lock of a scheme that counts is a hash of that scheme: no key opens another.
+#[must_use]
+pub fn are_hashes(content: &[u8]) -> bool {
+    let is_hash = |(scheme, lock): (Scheme, &[u8])| {
+        let hash = BASE64.decode(lock);
+        hash.is_ok_and(|hash| hash.len() == scheme.hash_octets())
+    };
+    elements(&without_comments(content)).all(is_hash)
+}
+
 /// Whether this is what a Cancel-Key field may hold (RFC 8315 section 2.2): keys of any scheme; older ones are any text.
 #[must_use]
 pub fn is_key_list(content: &[u8]) -> bool {
@@ -129,7 +146,7 @@ fn elements(content: &[u8]) -> impl Iterator<Item = (Scheme, &[u8])> {
 }
 
 /// A field's content with a blank for each comment (RFC 5322 section 3.2.2: they nest, and a backslash quotes).
-fn without_comments(content: &[u8]) -> Vec<u8> {
+pub(crate) fn without_comments(content: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(content.len());
     let (mut depth, mut is_quoted) = (0u32, false);
     for octet in content {

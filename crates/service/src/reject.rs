@@ -56,6 +56,7 @@ rejects! {
     NoSubject "no_subject" "No Subject field";
     DoubledHeader "doubled_header" "A header field that may appear once appears twice";
     EmptyHeader "empty_header" "A header field has no content";
+    BlankHeaderLine "blank_header_line" "A line of a header field is blank";
     ForbiddenHeader "forbidden_header" "A header field that a posted article may not have";
     HeaderNotUtf8 "header_not_utf8" "Header octets that are no UTF-8";
     HeaderControl "header_control" "Control character in the header";
@@ -71,6 +72,10 @@ rejects! {
     BadControl "bad_control" "Malformed Control field";
     BadSupersedes "bad_supersedes" "Malformed Supersedes field";
     BadField "bad_field" "Malformed header field";
+    WrongWeekday "wrong_weekday" "Day of the week that is not the date's";
+    LockNoHash "lock_no_hash" "A lock that is no hash of its scheme";
+    ControlArguments "control_arguments" "Arguments that are not those of the control message";
+    DistributionAll "distribution_all" "\"all\" is no distribution";
     ControlAndSupersedes "control_and_supersedes" "Both Control and Supersedes";
     // What it says.
     OtherMessageId "other_message_id" "Message-ID differs from the one offered";

@@ -4,15 +4,15 @@
 //! hold what RFC 5536 allows it to, because here a refusal loses nothing.  Groups, rights and duplicates are not looked at.
 
 use newsreel_wire::article::{
-    ArticleFacts, HeaderLimits, Headers, Known, KnownSet, check_octets, first_mailbox, is_address,
-    odd_fields,
+    ArticleFacts, Control, Field, HeaderLimits, Headers, Known, KnownSet, check_octets,
+    first_mailbox, is_address, is_address_list, odd_fields,
 };
-use newsreel_wire::date::parse_rfc5322;
+use newsreel_wire::date::{has_right_weekday, parse_rfc5322};
 use newsreel_wire::path::{Diagnostic, Path};
 use newsreel_wire::{GroupName, HeaderFault, MessageId, UnixTime, newsgroups};
 
 use super::{PostingConfig, Refused, quoted};
-use crate::cancel_lock::{is_key_list, is_lock_list};
+use crate::cancel_lock::{are_hashes, is_key_list, is_lock_list, without_comments};
 use crate::reject::Reject;
 
 /// The longest line of a header block, octets without CRLF (RFC 5322 section 2.1.1).
@@ -58,12 +58,14 @@ const FORBIDDEN: KnownSet = KnownSet::of(&[
     Known::XComplaintsTo,
 ]);
 
+/// The same of fields that have no other meaning here: those of Son-of-1036 that RFC 5536 section 3.3 declares obsolete.
+const FORBIDDEN_BESIDE: [&str; 3] = ["Article-Names", "Article-Updates", "See-Also"];
+
+/// Fields that hold a date.
+const DATES: [Known; 3] = [Known::Date, Known::InjectionDate, Known::Expires];
+
 /// Fields that may be there more than once (RFC 5322 section 3.6); Lines is taken out anyway.
 const REPEATABLE: KnownSet = KnownSet::of(&[Known::Comments, Known::Keywords, Known::Lines]);
-
-/// Fields that hold mailboxes; From is one too, and has a reason of its own.  Sender is taken as it comes: INN's inews writes
-/// `user%host.example` there, so that nobody answers to it, and INN takes it.
-const MAILBOXES: [Known; 2] = [Known::ReplyTo, Known::Approved];
 
 /// The message-id an article brings, if it is a good one: what the article will be known by.
 #[must_use]
@@ -142,6 +144,13 @@ fn check_presence(headers: &Headers<'_>, config: &PostingConfig) -> Result<(), R
     if let Some(field) = present.and(FORBIDDEN).first() {
         return Err(Refused::of(Reject::ForbiddenHeader, field));
     }
+    let is_obsolete = |field: &Field<'_>| {
+        let mut names = FORBIDDEN_BESIDE.iter();
+        names.any(|name| name.as_bytes().eq_ignore_ascii_case(field.name))
+    };
+    if let Some(field) = headers.fields().find(is_obsolete) {
+        return Err(Refused::of_named(Reject::ForbiddenHeader, field.name));
+    }
     let from = present.contains(Known::From) || !config.from.is_empty();
     for (is_there, why) in [
         (from, Reject::NoFrom),
@@ -155,10 +164,20 @@ fn check_presence(headers: &Headers<'_>, config: &PostingConfig) -> Result<(), R
     if let Some(field) = headers.doubled().without(REPEATABLE).first() {
         return Err(Refused::of(Reject::DoubledHeader, field));
     }
-    match headers.fields().find(|field| field.is_blank()) {
-        None => Ok(()),
-        Some(field) => Err(Refused::of_named(Reject::EmptyHeader, field.name)),
+    let blank = headers.fields().find(|field| field.is_blank());
+    if let Some(field) = blank {
+        return Err(Refused::of_named(Reject::EmptyHeader, field.name));
     }
+    match headers.fields().find(has_blank_line) {
+        None => Ok(()),
+        Some(field) => Err(Refused::of_named(Reject::BlankHeaderLine, field.name)),
+    }
+}
+
+/// Whether a line of a folded field has nothing but blanks (RFC 5536 section 2.2: neither the first may nor one behind it).
+fn has_blank_line(field: &Field<'_>) -> bool {
+    let mut lines = field.content.split(|octet| *octet == b'\n');
+    lines.any(|line| line.trim_ascii().is_empty())
 }
 
 /// Every field that is known holds what RFC 5536 allows.
@@ -194,35 +213,91 @@ fn check_contents(headers: Headers<'_>) -> Result<Proto<'_>, Refused> {
     if content(Known::Control).is_some() && content(Known::Supersedes).is_some() {
         return Err(Reject::ControlAndSupersedes.into());
     }
-    let is_bad = |field: &Known| content(*field).is_some_and(|list| first_mailbox(list).is_err());
-    if let Some(field) = MAILBOXES.iter().find(|field| is_bad(field)) {
-        return Err(Refused::of(Reject::BadField, *field));
+    let is_wrong = |field: &Known| content(*field).is_some_and(|date| !has_right_weekday(date));
+    if let Some(field) = DATES.iter().find(|field| is_wrong(field)) {
+        return Err(Refused::of(Reject::WrongWeekday, *field));
     }
-    if let Some(followups) = content(Known::FollowupTo) {
-        check_followups(followups)?;
-    }
-    for (field, is_list) in [
-        (Known::CancelLock, is_lock_list as fn(&[u8]) -> bool),
-        (Known::CancelKey, is_key_list),
-    ] {
-        if content(field).is_some_and(|content| !is_list(content)) {
-            return Err(Refused::of(Reject::BadField, field));
-        }
-    }
-    // Lines is taken out, whatever it says.
-    let odd = odd_fields(&headers).without(KnownSet::of(&[Known::Lines]));
-    match odd.first() {
-        Some(Known::Control) => return Err(Reject::BadControl.into()),
-        Some(Known::Supersedes) => return Err(Reject::BadSupersedes.into()),
-        Some(field) => return Err(Refused::of(Reject::BadField, field)),
-        None => {}
-    }
+    check_optional(&headers)?;
     Ok(Proto {
         message_id,
         newsgroups,
         from,
         headers,
     })
+}
+
+/// Fields that an article need not have.
+fn check_optional(headers: &Headers<'_>) -> Result<(), Refused> {
+    let content = |field| headers.content(field);
+    if let Some(followups) = content(Known::FollowupTo) {
+        check_followups(followups)?;
+    }
+    // Sender is taken as it comes: INN's inews writes `user%host.example` there, so that nobody answers to it, and INN takes it.
+    for (field, is_good, why) in [
+        (
+            Known::ReplyTo,
+            is_address_list as fn(&[u8]) -> bool,
+            Reject::BadField,
+        ),
+        (Known::Approved, is_mailbox_list, Reject::BadField),
+        (Known::CancelLock, is_lock_list, Reject::BadField),
+        (Known::CancelLock, are_hashes, Reject::LockNoHash),
+        (Known::CancelKey, is_key_list, Reject::BadField),
+        (Known::MimeVersion, is_mime_version, Reject::BadField),
+        (Known::Distribution, names_no_all, Reject::DistributionAll),
+        (Known::Control, has_its_arguments, Reject::ControlArguments),
+    ] {
+        if content(field).is_some_and(|content| !is_good(content)) {
+            return Err(Refused::of(why, field));
+        }
+    }
+    // Lines is taken out, whatever it says.
+    let odd = odd_fields(headers).without(KnownSet::of(&[Known::Lines]));
+    match odd.first() {
+        Some(Known::Control) => Err(Reject::BadControl.into()),
+        Some(Known::Supersedes) => Err(Reject::BadSupersedes.into()),
+        Some(field) => Err(Refused::of(Reject::BadField, field)),
+        None => Ok(()),
+    }
+}
+
+fn is_mailbox_list(content: &[u8]) -> bool {
+    first_mailbox(content).is_ok()
+}
+
+/// Digits, a dot, and digits, with comments among them (RFC 2045 section 4).
+fn is_mime_version(content: &[u8]) -> bool {
+    let content = without_comments(content);
+    let mut numbers = content.split(|octet| *octet == b'.');
+    let is_number = |number: &[u8]| {
+        let number = number.trim_ascii();
+        !number.is_empty() && number.iter().all(u8::is_ascii_digit)
+    };
+    numbers.by_ref().take(2).filter(|it| is_number(it)).count() == 2 && numbers.next().is_none()
+}
+
+/// `all` may not be the name of a distribution (RFC 5536 section 3.2.4).
+fn names_no_all(content: &[u8]) -> bool {
+    let mut names = content.split(|octet| *octet == b',');
+    !names.any(|name| name.trim_ascii().eq_ignore_ascii_case(b"all"))
+}
+
+/// Whether a control message that is known has the arguments that it has (RFC 5537 sections 5.2 and 5.3): what it is of, and behind
+/// the name of a new group a word.
+fn has_its_arguments(content: &[u8]) -> bool {
+    let Some(control) = Control::parse(content) else {
+        // It is malformed for another reason.
+        return true;
+    };
+    let mut arguments = control.arguments();
+    let is_group = |name: &[u8]| GroupName::parse(name).is_ok();
+    let first = arguments.next();
+    match () {
+        () if control.is("cancel") => control.cancelled().is_some(),
+        () if control.is("newgroup") => first.is_some_and(is_group) && arguments.nth(1).is_none(),
+        () if control.is("rmgroup") => first.is_some_and(is_group) && arguments.next().is_none(),
+        () => true,
+    }
 }
 
 /// Names of groups, or `poster` alone (RFC 5536 section 3.2.6); none that is reserved, and each once.
@@ -571,10 +646,85 @@ mod tests {
         }
         for more in [
             "Cancel-Lock: sha256:ypLQZKsY0xI9b9AEVXMM5tJCPXIyWkYvQWLQqd3gWfs=\n",
-            "Cancel-Lock: (a) SHA1:abc=\n sha512:abcdefgh (b)\n",
+            "Cancel-Lock: (a) SHA1:abc=\n md5:abcdefgh (b)\n",
             "Cancel-Key: sha256:any-old-key_of.mine sha1:x\n",
         ] {
             assert_eq!(with(more), Ok(()), "{more}");
+        }
+    }
+
+    /// Comments and groups of addresses where RFC 5536 and RFC 5322 let them be were refused.
+    #[test]
+    fn what_the_rfcs_let_be() {
+        for more in [
+            "Archive: yes (comment)\n",
+            "References: <1@a> (x) <2@a>\n",
+            "Reply-To: A group: a@b.example, c@d.example;\n",
+            "MIME-Version: 1.0 (made by (me))\n",
+            "MIME-Version: (x) 1 . 0\n",
+            "Distribution: world, all-of-us\n",
+            "Control: newgroup a.b moderated\n",
+            "Control: rmgroup a.b\n",
+            "Control: checkgroups\n",
+            "Control: Cancel\t <1@a.example> \n",
+            "Control: sendme <1@a.example> b.example\n",
+            "Date: (x) thu, 1 Jan 2026 00:00:00 +0000\n",
+            "See-Also-Not: x\n",
+        ] {
+            assert_eq!(with(more), Ok(()), "{more}");
+        }
+    }
+
+    /// Each of these was taken, and no other program has to make anything of it.
+    #[test]
+    fn what_the_rfcs_do_not_let_be() {
+        for (field, content, why) in [
+            ("Control", "cancel", Reject::ControlArguments),
+            ("Control", "cancel x", Reject::ControlArguments),
+            ("Control", "cancel <1@a> <2@a>", Reject::ControlArguments),
+            ("Control", "newgroup", Reject::ControlArguments),
+            ("Control", "newgroup a..b", Reject::ControlArguments),
+            ("Control", "newgroup a.b c d", Reject::ControlArguments),
+            ("Control", "RMGROUP", Reject::ControlArguments),
+            ("Control", "rmgroup a.b c.d", Reject::ControlArguments),
+            ("Distribution", "all", Reject::DistributionAll),
+            ("Distribution", "world, ALL", Reject::DistributionAll),
+            ("Cancel-Lock", "sha256:AAAA", Reject::LockNoHash),
+            (
+                "Cancel-Lock",
+                "sha1:AAAA SHA512:ypLQZKsY0xI9b9AEVXMM5tJCPXIyWkYvQWLQqd3gWfs=",
+                Reject::LockNoHash,
+            ),
+            ("MIME-Version", "x", Reject::BadField),
+            ("MIME-Version", "1", Reject::BadField),
+            ("MIME-Version", "1.0.0", Reject::BadField),
+            ("MIME-Version", "1.", Reject::BadField),
+            (
+                "Date",
+                "Fri, 1 Jan 2026 00:00:00 +0000",
+                Reject::WrongWeekday,
+            ),
+            (
+                "Expires",
+                "Fri, 1 Jan 2026 00:00:00 +0000",
+                Reject::WrongWeekday,
+            ),
+            (
+                "Injection-Date",
+                "Fri, 1 Jan 2026 00:00:00 +0000",
+                Reject::WrongWeekday,
+            ),
+            ("X-Any", "a\n \t\n b", Reject::BlankHeaderLine),
+            ("X-Any", "a\n ", Reject::BlankHeaderLine),
+            ("References", "\n <1@a>", Reject::BlankHeaderLine),
+            ("see-also", "<1@a>", Reject::ForbiddenHeader),
+            ("Article-Names", "x", Reject::ForbiddenHeader),
+            ("Article-Updates", "x", Reject::ForbiddenHeader),
+            ("Reply-To", "A group: me;", Reject::BadField),
+            ("Approved", "A group: a@b.example;", Reject::BadField),
+        ] {
+            let said = with(&format!("{field}: {content}\n"));
+            assert_eq!(said, Err((why, named(field))), "{field}: {content}");
         }
     }
 

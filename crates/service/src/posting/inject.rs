@@ -354,14 +354,14 @@ mod tests {
                 "nobody in particular has no key"
             );
         }
-        let mine = "Cancel-Key: sha256:a\n\tsha256:b\nCancel-Lock: sha256:cccc\n";
+        let mine = "Cancel-Key: sha256:a\n\tsha256:b\nCancel-Lock: sha256:ypLQZKsY0xI9b9AEVXMM5tJCPXIyWkYvQWLQqd3gWfs=\n";
         assert_eq!(
             fields(
                 &format!("{text}{mine}Control: cancel {target}\n{body}"),
                 Some(ada)
             ),
             format!(
-                "Cancel-Key: sha256:a\n\tsha256:b\n\t{}\nCancel-Lock: sha256:cccc\n\t{}\n\t{}\n",
+                "Cancel-Key: sha256:a\n\tsha256:b\n\t{}\nCancel-Lock: sha256:ypLQZKsY0xI9b9AEVXMM5tJCPXIyWkYvQWLQqd3gWfs=\n\t{}\n\t{}\n",
                 key(ada),
                 lock(ada),
                 lock(site)

@@ -26,6 +26,20 @@ pub fn first_mailbox(content: &[u8]) -> Result<&[u8], MailboxError> {
     }
 }
 
+/// Whether this is a list of mailboxes and groups of them, as Reply-To may be (RFC 5322 section 3.4).
+#[must_use]
+pub fn is_address_list(content: &[u8]) -> bool {
+    let mut scan = Scan { rest: content };
+    scan.address_list().is_ok()
+}
+
+/// What follows white space, folds and comments; `None`: one is not closed, or has an octet that may not be there.
+pub(super) fn skip_blanks(content: &[u8]) -> Option<&[u8]> {
+    let mut scan = Scan { rest: content };
+    scan.blanks().ok()?;
+    Some(scan.rest)
+}
+
 /// Whether this is exactly one address, `name@host.example`, with nothing around it.
 #[must_use]
 pub fn is_address(text: &[u8]) -> bool {
@@ -60,6 +74,71 @@ impl<'a> Scan<'a> {
             }
             words += 1;
             self.blanks()?;
+        }
+    }
+
+    /// Mailboxes and groups with commas between them, to the end.
+    fn address_list(&mut self) -> Result<(), MailboxError> {
+        loop {
+            if self.is_group_next() {
+                self.group()?;
+            } else {
+                self.mailbox()?;
+            }
+            self.blanks()?;
+            match self.rest {
+                [] => return Ok(()),
+                [b',', after @ ..] => self.rest = after,
+                _ => return Err(MailboxError::Stray),
+            }
+        }
+    }
+
+    /// Whether a phrase and a colon are next; then it goes behind the colon.
+    fn is_group_next(&mut self) -> bool {
+        let mut ahead = *self;
+        let mut words = 0;
+        loop {
+            if ahead.blanks().is_err() {
+                return false;
+            }
+            match ahead.rest {
+                [b':', after @ ..] if words > 0 => {
+                    self.rest = after;
+                    return true;
+                }
+                [b'"', ..] => {
+                    if ahead.quoted().is_err() {
+                        return false;
+                    }
+                }
+                [octet, ..] if is_atom(*octet) || *octet == b'.' || *octet >= 0x80 => {
+                    ahead.atoms();
+                }
+                _ => return false,
+            }
+            words += 1;
+        }
+    }
+
+    /// What stands behind the colon: mailboxes or none, and a semicolon.
+    fn group(&mut self) -> Result<(), MailboxError> {
+        self.blanks()?;
+        if let [b';', after @ ..] = self.rest {
+            self.rest = after;
+            return Ok(());
+        }
+        loop {
+            self.mailbox()?;
+            self.blanks()?;
+            match self.rest {
+                [b';', after @ ..] => {
+                    self.rest = after;
+                    return Ok(());
+                }
+                [b',', after @ ..] => self.rest = after,
+                _ => return Err(MailboxError::Stray),
+            }
         }
     }
 
@@ -276,6 +355,37 @@ mod tests {
             ("old.example!ada", MailboxError::NoAt),
         ] {
             check(content, Err(why));
+        }
+    }
+
+    /// A group of addresses, as RFC 5322 lets Reply-To have, was refused.
+    #[test]
+    fn lists_with_groups() {
+        for list in [
+            "ada@a.example",
+            "A group: ada@a.example, Bob <b@b.example>;",
+            "(x) \"A, b\" c.: ada@a.example ; (y), eve@b.example",
+            "Nobody:;, J\u{f6}rg: (none) ;",
+            "\"a b\"@a.example",
+        ] {
+            assert!(is_address_list(list.as_bytes()), "{list}");
+        }
+        for none in [
+            "",
+            "A group: ada@a.example",
+            "A group: ada@a.example,;",
+            "A: b: ada@a.example;;",
+            ": ada@a.example;",
+            "A group: Ada;",
+            "A:; x",
+            "ada@a.example,",
+            "\"A: ada@a.example;",
+        ] {
+            assert!(!is_address_list(none.as_bytes()), "{none}");
+            assert!(
+                first_mailbox(b"A: ada@a.example;").is_err(),
+                "From has none"
+            );
         }
     }
 

@@ -4,8 +4,9 @@
 //! agent, which still has the author on the line, refuses them (RFC 5537 section 3.5).  Nothing here is on the
 //! relaying path but the verb of Control.
 
-use super::headers::Headers;
+use super::headers::{Headers, is_blank};
 use super::known::{Known, KnownSet};
+use super::mailbox::skip_blanks;
 use crate::date::parse_rfc5322;
 use crate::message_id::MessageId;
 use crate::newsgroups;
@@ -35,20 +36,48 @@ fn is_regular(field: Known, content: &[u8]) -> bool {
         Known::FollowupTo => {
             content == b"poster" || newsgroups::split(content).all(|name| name.is_ok())
         }
-        Known::References => words(content).all(|word| MessageId::parse(word).is_ok()),
+        Known::References => is_id_list(content),
         Known::Supersedes => MessageId::parse(content).is_ok(),
         Known::Lines => content.iter().all(u8::is_ascii_digit),
-        Known::Archive => {
-            let word = content
-                .split(|&octet| octet == b';')
-                .next()
-                .unwrap_or_default()
-                .trim_ascii();
-            word.eq_ignore_ascii_case(b"yes") || word.eq_ignore_ascii_case(b"no")
-        }
+        Known::Archive => is_archive(content),
         Known::Control => begins_with_verb(content),
         _ => true,
     }
+}
+
+/// RFC 5536 section 3.2.10: message-ids with white space or comments between them.
+fn is_id_list(content: &[u8]) -> bool {
+    let Some(mut rest) = skip_blanks(content) else {
+        return false;
+    };
+    while !rest.is_empty() {
+        // What looks like a comment within the brackets is of the message-id.
+        let end = match memchr::memchr(b'>', rest) {
+            Some(end) => end + 1,
+            None => return false,
+        };
+        let (id, after) = rest.split_at_checked(end).unwrap_or_default();
+        let is_apart = |octet: &u8| is_blank(*octet) || *octet == b'(';
+        let is_id = MessageId::parse(id).is_ok() && after.first().is_none_or(is_apart);
+        match skip_blanks(after) {
+            Some(after) if is_id => rest = after,
+            _ => return false,
+        }
+    }
+    true
+}
+
+/// RFC 5536 section 3.2.2: `yes` or `no`, with comments around it, then parameters behind a semicolon.
+fn is_archive(content: &[u8]) -> bool {
+    let rest = skip_blanks(content).unwrap_or_default();
+    let len = rest
+        .iter()
+        .take_while(|octet| octet.is_ascii_alphabetic())
+        .count();
+    let (word, after) = rest.split_at_checked(len).unwrap_or_default();
+    let is_word = word.eq_ignore_ascii_case(b"yes") || word.eq_ignore_ascii_case(b"no");
+    let after = skip_blanks(after);
+    is_word && after.is_some_and(|after| after.is_empty() || after.starts_with(b";"))
 }
 
 fn words(content: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -93,6 +122,31 @@ mod tests {
             Supersedes: <1@a>\nLines: 17\nArchive: no; x=y\nControl: cancel <1@a>\nSummary: any thing\nSubject: ";
         assert_eq!(odd(fields), []);
         assert_eq!(odd("Followup-To: a.b,c.d"), []);
+    }
+
+    /// Comments where RFC 5536 lets them be were refused.
+    #[test]
+    fn comments_are_regular() {
+        for line in [
+            "Archive: yes (comment)",
+            "Archive: (a (b)) no (c) ; x=y",
+            "References: (a) <1@a> (x) <2@a>(y)\n\t<3@a>",
+            "References: <a(b)c@d>",
+            "References: <1@a>\n <2@a>",
+        ] {
+            assert_eq!(odd(&format!("{line}\nSubject: ")), [], "{line}");
+        }
+        for (line, field) in [
+            ("Archive: yes (open", Known::Archive),
+            ("Archive: yes x", Known::Archive),
+            ("Archive: yesno", Known::Archive),
+            ("References: <1@a><2@a>", Known::References),
+            ("References: <1@a> x", Known::References),
+            ("References: <1@a> (open", Known::References),
+            ("References: x <1@a>", Known::References),
+        ] {
+            assert_eq!(odd(line), [field], "{line}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! `parse_rfc5322` keeps RFC 5322 section 3.3 with the obsolete forms of section 4.3: two- and three-digit years, named zones,
 //! comments and folds between any two parts.  `parse_relaxed` also takes what news programs have sent since 1984 and
 //! relaying agents have always let pass: a missing zone, seconds or comma, `asctime` order, `1-Aug-84`, odd zones.
-//! Neither asks whether the day of the week is the right one.  Both read each octet once.
+//! Neither asks whether the day of the week is the right one, which [`has_right_weekday`] does.  Both read each octet once.
 
 use super::civil::{CivilTime, unix};
 use crate::error::DateError;
@@ -24,6 +24,27 @@ pub fn parse_rfc5322(text: &[u8]) -> Result<UnixTime, DateError> {
 /// When no day, month, year can be made out, or a zone in digits cannot.
 pub fn parse_relaxed(text: &[u8]) -> Result<UnixTime, DateError> {
     date_time(text, true)
+}
+
+/// Whether a date as RFC 5322 defines it names the day of the week on which it is, or none: section 3.3 does not let it name another.
+#[must_use]
+pub fn has_right_weekday(text: &[u8]) -> bool {
+    let read = || {
+        let mut scan = Scan {
+            rest: text,
+            relaxed: false,
+        };
+        scan.skip().ok()?;
+        let said = scan.rest;
+        scan.weekday().ok()?;
+        Some((said, scan.date().ok()?))
+    };
+    let Some((said, civil)) = read() else {
+        return true;
+    };
+    let names_one = said.first().is_some_and(u8::is_ascii_alphabetic);
+    let right = WEEKDAYS.get(usize::from(civil.weekday()));
+    !names_one || right.is_some_and(|name| key(name.as_bytes()) == key(said))
 }
 
 fn date_time(text: &[u8], relaxed: bool) -> Result<UnixTime, DateError> {
@@ -444,6 +465,28 @@ mod tests {
             "1 Jan 1960 00:00:00 +0000",
             "Thu, 01 Jan 1970 00:00:00 +0000",
         );
+    }
+
+    #[test]
+    fn days_of_the_week() {
+        for right in [
+            "Fri, 21 Nov 1997 09:55:06 -0600",
+            "21 Nov 1997 09:55:06 -0600",
+            " (x) fri (day),\r\n 21 nov 1997 23:55:06\t-0600  ",
+            "Sun, 1 Mar 20 00:00 +1400",
+            "yesterday",
+            "",
+        ] {
+            assert!(has_right_weekday(right.as_bytes()), "{right}");
+        }
+        // The day is that of the place where it was written.
+        for wrong in [
+            "Sat, 21 Nov 1997 23:55:06 -0600",
+            "Mon, 21 Nov 1997 09:55:06 -0600",
+            "thu, 29 Feb 2020 00:00 GMT",
+        ] {
+            assert!(!has_right_weekday(wrong.as_bytes()), "{wrong}");
+        }
     }
 
     #[test]

@@ -19,6 +19,7 @@ pub const TARGETS: &[Target] = &[
     ("history_page", history_page),
     ("log_record", log_record),
     ("log_segment", log_segment),
+    ("logins", logins),
     ("manifest", manifest),
     ("openpgp", openpgp),
     ("register", register),
@@ -73,6 +74,12 @@ pub fn log_segment(data: &[u8]) {
     {
         assert!(digest.payload_octets <= data.len() as u64, "{digest:?}");
     }
+}
+
+/// A file of networks where somebody has logged in, as it is and behind a right checksum.
+pub fn logins(data: &[u8]) {
+    let _ = newsreel_net::fuzz::decode_logins(data);
+    let _ = newsreel_net::fuzz::decode_made_logins(data);
 }
 
 /// The manifest of the sealed files behind a right checksum.

@@ -12,6 +12,7 @@ mod config;
 mod deflate;
 mod drain;
 mod error;
+pub mod fuzz;
 mod inherited;
 mod kept;
 mod limits;

@@ -3,7 +3,9 @@
 //! Each number comes from the constant that is in force, so the reference page cannot say another.
 
 use newsreel_host::LOG_LINES_MAX;
-use newsreel_net::access::{FAILURES_KEPT_MAX, PROGRAMS_AT_ONCE, TURN_WAIT_MAX};
+use newsreel_net::access::{
+    FAILURES_KEPT_MAX, KNOWN_MAX, KNOWN_OF_ONE_MAX, PROGRAMS_AT_ONCE, TURN_WAIT_MAX,
+};
 use newsreel_service::posting::{HEADER_LINE_OCTETS_MAX, LIMITED_KEYS_MAX};
 use newsreel_wire::nntp::line::COMMAND_OCTETS_MAX;
 use newsreel_wire::wildmat::WILDMAT_PATTERNS_MAX;
@@ -36,6 +38,7 @@ pub(super) fn fixed() -> Vec<Fixed> {
     rows.extend(of_control_messages());
     rows.extend(of_filters());
     rows.extend(of_users());
+    rows.extend(of_names_and_passwords());
     rows.extend(of_connections());
     rows.extend(of_the_server());
     rows.extend(of_figures());
@@ -237,8 +240,7 @@ fn of_users() -> Vec<Fixed> {
         row(
             "Networks whose failed logins are counted",
             format!("{FAILURES_KEPT_MAX} of them"),
-            "so that nobody fills the memory from many addresses; beyond it those that failed longest ago begin anew. As many \
-             are kept from which somebody has logged in: they go first where many wait",
+            "so that nobody fills the memory from many addresses; beyond it those that failed longest ago begin anew",
         ),
         row(
             "Addresses and users that have gone whose paces are kept",
@@ -262,6 +264,11 @@ fn of_users() -> Vec<Fixed> {
              those of all networks; then 403",
         ),
         row(
+            "Networks where somebody has logged in that are remembered",
+            format!("{KNOWN_MAX} of them, {KNOWN_OF_ONE_MAX} of one user"),
+            "logins from there go first where many wait; as many names with a print of their last password, in memory only; the oldest go",
+        ),
+        row(
             "Passwords compared at the same time",
             "one less than there are cores, but one".to_owned(),
             "each takes a core and 19 MiB for a moment, behind all else that the machine has to do; others wait, and each \
@@ -270,13 +277,19 @@ fn of_users() -> Vec<Fixed> {
         row(
             "Programs that know users (`login.program`) asked at the same time",
             format!("{PROGRAMS_AT_ONCE} of them"),
-            "each takes a thread and what it is; others wait",
+            "two of them for who has logged in before. Each takes a thread and what it is; others wait, also until a failed login may be answered, so that how long they wait tells \
+             nothing of a name",
         ),
         row(
             "What a program that knows users may say",
             octets(crate::server::login_program::SAID_OCTETS_MAX as u64),
             "a name and its groups; one that says more lets nobody in",
         ),
+    ]
+}
+
+fn of_names_and_passwords() -> Vec<Fixed> {
+    vec![
         row(
             "Users of the built-in store",
             format!(

@@ -379,7 +379,9 @@ fn run_logged(
         Caching {
             service: Arc::new(service),
             pools,
-            settings: settings(&disk, config.clone(), &metrics)?,
+            settings: settings(&disk, config.clone(), &metrics, |config| {
+                Some(&config.cache.directory)
+            })?,
             drain: doors.drain.clone(),
             strangers: LineLimit::default(),
             limits: Arc::clone(&doors.limits),
@@ -620,7 +622,7 @@ pub(super) async fn open_beside(
     let caching = Caching {
         service: Arc::new(service),
         pools,
-        settings: settings(disk, config.clone(), part.metrics)?,
+        settings: settings(disk, config.clone(), part.metrics, |_| None)?,
         drain: part.drain.clone(),
         strangers: LineLimit::default(),
         limits: Arc::clone(part.limits),
@@ -696,5 +698,6 @@ async fn until_drained(
     let serving = async { tokio::join!(serving, measuring).0 };
     let cut = caching.while_serving(control, serving, signals).await;
     tracing::info!(target: "newsreel::server", cut, "connections ended");
+    caching.settings.remember();
     Ok(())
 }

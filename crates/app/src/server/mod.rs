@@ -23,6 +23,7 @@ mod waiting_posts;
 
 pub(crate) use self::running::certificate;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -256,18 +257,29 @@ struct Beside {
     clock: Arc<dyn Clock>,
 }
 
-/// What holds for sessions at the start.
+/// The file of networks where somebody has logged in.
+const LOGINS: &str = "logins";
+
+/// What holds for sessions at the start; where people log in is remembered in a directory that is the server's alone, if it has one.
 fn settings(
     disk: &Arc<dyn Disk>,
     config: Config,
     metrics: &Arc<Metrics>,
+    remembered: fn(&Config) -> Option<&PathBuf>,
 ) -> Result<running::Settings> {
     let tls = certificate(disk.as_ref(), &config)?;
     let users = Users::new(
         Arc::clone(disk),
         config.server.spool.join(newsreel_users::FILE),
     );
-    let counted = Counted::new(Some(logins::Builtin::shared(users)));
+    let logins = logins::Builtin::shared(users);
+    let counted = match remembered(&config) {
+        Some(directory) => {
+            let path = directory.join(LOGINS);
+            Counted::remembering(logins, Arc::clone(disk), path)
+        }
+        None => Counted::new(Some(logins)),
+    };
     Ok(running::Settings::new(config, metrics, counted, tls))
 }
 
@@ -287,14 +299,21 @@ async fn served(
     server: Arc<Server>,
     cached: Option<(Arc<Caching>, ControlSocket)>,
 ) -> usize {
-    let Some((cached, control)) = cached else {
-        let session = move |stream, admission| front::session(&server, stream, admission);
-        return listeners.run(session).await;
+    let own = Arc::clone(&server);
+    let cut = match cached {
+        None => {
+            let session = move |stream, admission| front::session(&server, stream, admission);
+            listeners.run(session).await
+        }
+        Some((cached, control)) => {
+            let front = Arc::new(WithCache::new(server, &cached));
+            let session = move |stream, admission| front::session(&front, stream, admission);
+            let (serving, nothing_more) = (listeners.run(session), std::future::pending());
+            cached.while_serving(control, serving, nothing_more).await
+        }
     };
-    let front = Arc::new(WithCache::new(server, &cached));
-    let serving = listeners.run(move |stream, admission| front::session(&front, stream, admission));
-    let nothing_more = std::future::pending();
-    cached.while_serving(control, serving, nothing_more).await
+    own.settings.remember();
+    cut
 }
 
 async fn until_drained(
@@ -324,7 +343,7 @@ async fn until_drained(
         limits,
         drain: drain.clone(),
         addresses: listeners.addresses(),
-        settings: settings(disk, config, &metrics)?,
+        settings: settings(disk, config, &metrics, |config| Some(&config.server.spool))?,
         metrics,
         strangers: LineLimit::default(),
         beside,

@@ -87,6 +87,12 @@ impl Settings {
         Arc::clone(&in_force.gate)
     }
 
+    /// Writes where people have logged in, for the next start.
+    pub(super) fn remember(&self) {
+        let in_force = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        in_force.counted.remember();
+    }
+
     /// What new sessions begin with.
     pub(super) fn session(&self) -> Arc<Shared> {
         Arc::clone(

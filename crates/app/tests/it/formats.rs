@@ -34,11 +34,12 @@ const RUNS: u64 = 3;
 const MANY: u32 = 80;
 
 /// Formats that no spool of a set has anything of: two are not of a spool, a mail is in it only while it waits, users and keys
-/// only where somebody adds them (their files are held to their formats by the tests of `crates/cache`, `crates/mail`,
-/// `crates/users` and `crates/engine`).
-const BESIDE: [&str; 5] = [
+/// only where somebody adds them, and logins where somebody logs in (their files are held to their formats by the tests of
+/// `crates/cache`, `crates/mail`, `crates/users`, `crates/engine` and `crates/net`).
+const BESIDE: [&str; 6] = [
     "cache.md",
     "control-keys.md",
+    "logins.md",
     "mail.md",
     "managed-directory.md",
     "users.md",

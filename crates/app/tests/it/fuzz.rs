@@ -143,6 +143,10 @@ fn whole_inputs_are_taken() {
     }
     assert!(newsreel_mail::fuzz::decode(&input("waiting_mail/one")));
     assert!(newsreel_users::fuzz::decode(&input("users/two")));
+    assert!(newsreel_net::fuzz::decode_logins(&input("logins/two")));
+    assert!(newsreel_net::fuzz::decode_made_logins(&input(
+        "logins/rows"
+    )));
     assert!(newsreel_cache::fuzz::decode(&input("cache_values/block")));
     assert!(newsreel_cache::fuzz::decode(&input("cache_values/post")));
     assert!(newsreel_engine::fuzz::decode_keyring(&input(

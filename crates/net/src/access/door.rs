@@ -7,43 +7,19 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipnet::IpNet;
-use tokio::time::Instant;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep_until};
 
-use super::checks::{Checks, PROGRAMS_AT_ONCE, checks_at_once};
-use super::failures::{Ban, Failures, PAUSE_MAX, answered_after};
+use super::checks::{Check, Checks};
+use super::counted::Counted;
+use super::failures::{Ban, answered_after};
 use super::login::{ClearText, Credentials, LoginConfig, Logins, ScramKeys, User, is_user_name};
+use super::network::net_of;
 use super::pace::Pace;
-use super::places::{Place, Places};
+use super::places::Place;
 use super::rules::{Grant, Rules, Who};
-use super::turns::{TURN_WAIT_MAX, Turn, Turns};
+use super::turns::{TURN_WAIT_MAX, Turn};
 use crate::tls::Tls;
-
-/// What outlives a change of the rules.
-#[derive(Debug)]
-pub struct Counted {
-    places: Arc<Places>,
-    failures: Arc<Failures>,
-    turns: Turns,
-    checks: Checks,
-    programs: Checks,
-    logins: Option<Arc<dyn Logins>>,
-}
-
-impl Counted {
-    /// Nothing counted yet; without `logins` nobody can log in.
-    #[must_use]
-    pub fn new(logins: Option<Arc<dyn Logins>>) -> Arc<Self> {
-        Arc::new(Self {
-            places: Arc::default(),
-            failures: Arc::default(),
-            turns: Turns::default(),
-            checks: Checks::new(checks_at_once()),
-            programs: Checks::new(PROGRAMS_AT_ONCE),
-            logins,
-        })
-    }
-}
 
 /// The rules in force.
 #[derive(Debug)]
@@ -116,6 +92,10 @@ pub struct Door {
 /// A login whose turn it is: until this is dropped no other of a network that has failed is judged.
 struct Attempt {
     name: String,
+    /// The password, where one was said.
+    password: Option<String>,
+    /// Whether it was the name's when it logged in last.
+    is_known: bool,
     _turn: Turn,
     /// When its judging began.
     began: Option<Instant>,
@@ -188,8 +168,7 @@ impl Gate {
     /// # Errors
     /// When it is neither.
     pub fn lift(&self, network: &str) -> Result<bool, String> {
-        let address = network.parse::<IpAddr>().map(IpNet::from);
-        let network = address.or_else(|_| network.parse()).map_err(|_| {
+        let network = net_of(network).ok_or_else(|| {
             format!("{network:?} is no address and no network, as in 192.0.2.1 or 2001:db8::/48")
         })?;
         Ok(self.counted.failures.lift(network.trunc()))
@@ -319,8 +298,8 @@ impl Door {
         let Some(mut attempt) = self.attempt(name).await else {
             return Login::Banned;
         };
-        let (name, checks) = (name.to_owned(), &self.gate.counted.checks);
-        let asked = self.ask(checks, &mut attempt, move |logins| logins.vouched(&name));
+        let (name, lookups) = (name.to_owned(), &self.gate.counted.lookups);
+        let asked = self.ask(lookups, &mut attempt, move |logins| logins.vouched(&name));
         match asked.await {
             Ok(user) => self.judged(attempt, user).await,
             Err(login) => login,
@@ -354,6 +333,8 @@ impl Door {
             password: password.to_owned(),
             address: self.who.address,
         };
+        attempt.is_known = self.gate.counted.known.has_password(name, password);
+        attempt.password = Some(said.password.clone());
         match self.check(&mut attempt, said).await {
             Ok(user) => self.judged(attempt, user).await,
             Err(login) => login,
@@ -367,15 +348,50 @@ impl Door {
         let of_here = Arc::clone(&said);
         let here = self.ask(&counted.checks, attempt, move |it| it.check(&of_here));
         match here.await? {
-            None if !login.program.is_empty() => {
-                // Until then a program has answered, or is ended: which names it knows does not show.
-                attempt.least = Duration::from_secs(login.program_s_max).min(PAUSE_MAX);
-                let gate = Arc::clone(&self.gate);
-                let ask = move |it: &dyn Logins| it.ask_program(&gate.login, &said);
-                self.ask(&counted.programs, attempt, ask).await
-            }
+            None if !login.program.is_empty() => self.ask_program(attempt, said).await,
             found => Ok(found),
         }
+    }
+
+    /// Who it is by the program.  A place among the programs is given back when a failed login is answered, and no sooner: how long others
+    /// wait for one does not tell how long a program takes for a name, nor is it free for who hangs up.
+    async fn ask_program(
+        &self,
+        attempt: &mut Attempt,
+        said: Arc<Credentials>,
+    ) -> Result<Option<User>, Login> {
+        let (logins, check) = self.turn(&self.gate.counted.programs, attempt).await?;
+        let (gate, began) = (Arc::clone(&self.gate), Instant::now());
+        attempt.began = Some(began);
+        let least = gate.counted.answers.least(&gate.login);
+        let (tell, told) = oneshot::channel();
+        let asking = async move {
+            let (asked, whom) = (Arc::clone(&gate), Arc::clone(&said));
+            let ask = move || logins.ask_program(&asked.login, &whom);
+            let found = tokio::task::spawn_blocking(ask).await;
+            let found = found.unwrap_or_else(|error| Err(error.to_string()));
+            let Gate { counted, login, .. } = gate.as_ref();
+            let is_right = matches!(found, Ok(Some(_)));
+            if found.is_ok() {
+                let took = began.elapsed();
+                counted.answers.note(login, &said, took, is_right);
+            }
+            // What others learned of it meanwhile shortens nothing that was begun before.
+            let least = least.max(counted.answers.least(login));
+            let _ = tell.send((found, least));
+            if !is_right {
+                sleep_until(began + least).await;
+            }
+            drop(check);
+        };
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "as many as programs are asked at once, each for a program's time; they hold nothing but their place"
+        )]
+        tokio::spawn(asking);
+        let (found, least) = told.await.map_err(|_| Login::Failed)?;
+        attempt.least = least;
+        self.said(found)
     }
 
     /// What a proof of this name is held against, and who has it.  If nothing is proved with it, that is a failed login.
@@ -384,8 +400,8 @@ impl Door {
     /// What became of the login.
     pub async fn scram(&mut self, name: &str) -> Result<(ScramKeys, Option<User>), Login> {
         let mut attempt = self.attempt(name).await.ok_or(Login::Banned)?;
-        let (asked, checks) = (name.to_owned(), &self.gate.counted.checks);
-        let asked = self.ask(checks, &mut attempt, move |logins| logins.scram(&asked));
+        let (asked, lookups) = (name.to_owned(), &self.gate.counted.lookups);
+        let asked = self.ask(lookups, &mut attempt, move |logins| logins.scram(&asked));
         let found = asked.await;
         let keys = found.as_ref().ok().map(|(keys, _)| keys.clone());
         self.challenge = keys.map(|keys| Box::new((name.to_owned(), keys)));
@@ -404,8 +420,8 @@ impl Door {
         };
         // Who was removed or locked meanwhile, or has another password, has proved nothing any more.
         let is_the_same = |keys: &ScramKeys| challenge.as_deref().is_some_and(|it| it.1 == *keys);
-        let (name, checks) = (user.name, &self.gate.counted.checks);
-        let asked = self.ask(checks, &mut attempt, move |logins| logins.scram(&name));
+        let (name, lookups) = (user.name, &self.gate.counted.lookups);
+        let asked = self.ask(lookups, &mut attempt, move |logins| logins.scram(&name));
         match asked.await {
             Ok((keys, user)) => {
                 let user = user.filter(|_| is_the_same(&keys));
@@ -437,10 +453,39 @@ impl Door {
         let may_try = is_taken && !counted.failures.are_too_many(address, login);
         may_try.then(|| Attempt {
             name: name.to_owned(),
+            password: None,
+            is_known: false,
             _turn: turn,
             began: None,
             least: Duration::ZERO,
         })
+    }
+
+    /// The users, and a place among the few that they are asked for at the same time.
+    async fn turn(
+        &self,
+        few: &Checks,
+        attempt: &Attempt,
+    ) -> Result<(Arc<dyn Logins>, Check), Login> {
+        let (address, counted) = (self.who.address, &self.gate.counted);
+        let Some(logins) = counted.logins.clone().filter(|_| self.may_log_in()) else {
+            return self.said(Err("there are no users".to_owned()));
+        };
+        let (gate, is_known) = (Arc::clone(&self.gate), attempt.is_known);
+        let rank = move || gate.counted.rank(address, &gate.login, is_known);
+        let taken = few.take(address, &attempt.name, rank);
+        let check = tokio::time::timeout(TURN_WAIT_MAX, taken).await;
+        let Some(check) = check.ok().flatten() else {
+            if let Some(more) = counted.lines.late.admit() {
+                tracing::warn!(target: "newsreel::net", %address, more,
+                    "a login was not judged: more wait than can be judged in time");
+            }
+            return Err(Login::Failed);
+        };
+        match counted.failures.are_too_many(address, &self.gate.login) {
+            true => Err(Login::Banned),
+            false => Ok((logins, check)),
+        }
     }
 
     /// Asks the users on a thread that may wait, when that is one of the few that are asked at the same time.
@@ -450,28 +495,23 @@ impl Door {
         attempt: &mut Attempt,
         what: impl FnOnce(&dyn Logins) -> Result<T, String> + Send + 'static,
     ) -> Result<T, Login> {
-        let (address, counted) = (self.who.address, &self.gate.counted);
-        let asked = match counted.logins.clone().filter(|_| self.may_log_in()) {
-            None => Err("there are no users".to_owned()),
-            Some(logins) => {
-                let gate = Arc::clone(&self.gate);
-                let rank = move || gate.counted.failures.rank(address, &gate.login);
-                let check = tokio::time::timeout(TURN_WAIT_MAX, few.take(rank)).await;
-                let check = check.ok().flatten().ok_or(Login::Failed)?;
-                if counted.failures.are_too_many(address, &self.gate.login) {
-                    return Err(Login::Banned);
-                }
-                attempt.began.get_or_insert_with(Instant::now);
-                let asked = tokio::task::spawn_blocking(move || {
-                    let said = what(logins.as_ref());
-                    drop(check);
-                    said
-                });
-                asked.await.unwrap_or_else(|error| Err(error.to_string()))
-            }
-        };
+        let (logins, check) = self.turn(few, attempt).await?;
+        attempt.began = Some(Instant::now());
+        let asked = tokio::task::spawn_blocking(move || {
+            let said = what(logins.as_ref());
+            drop(check);
+            said
+        });
+        let asked = asked.await;
+        self.said(asked.unwrap_or_else(|error| Err(error.to_string())))
+    }
+
+    /// What the users said; why they cannot say anything is in the log.
+    fn said<T>(&self, asked: Result<T, String>) -> Result<T, Login> {
         asked.map_err(|error| {
-            tracing::error!(target: "newsreel::net", %error, "nobody can log in");
+            if let Some(more) = self.gate.counted.lines.unsaid.admit() {
+                tracing::error!(target: "newsreel::net", %error, more, "nobody can log in");
+            }
             Login::Failed
         })
     }
@@ -482,16 +522,25 @@ impl Door {
         let Gate { counted, login, .. } = self.gate.as_ref();
         let Some(user) = user else {
             let pause = counted.failures.note(address, &attempt.name, login);
-            tracing::info!(target: "newsreel::net", %address, "a login failed");
+            if let Some(more) = counted.lines.failed.admit() {
+                tracing::info!(target: "newsreel::net", %address, more, "a login failed");
+            }
             let began = attempt.began.unwrap_or_else(Instant::now);
             let after = answered_after(pause, attempt.least, began.elapsed());
-            tokio::time::sleep_until(began + after).await;
+            sleep_until(began + after).await;
             return Login::Wrong;
         };
         if counted.failures.are_too_many(address, login) {
             return Login::Banned;
         }
-        counted.failures.succeeded(address);
+        counted.known.note(address, &user.name);
+        if let Some(password) = &attempt.password {
+            counted.known.note_password(&attempt.name, password);
+        }
+        if counted.known.is_due() {
+            let counted = Arc::clone(counted);
+            tokio::task::spawn_blocking(move || counted.remember());
+        }
         tracing::info!(target: "newsreel::net", %address, user = %user.name, "logged in");
         let who = Who {
             user: Some(user),

@@ -1,11 +1,10 @@
-//! Failed logins: of which networks there were any lately, what that makes of the next, and where somebody has logged in.
+//! Failed logins: of which networks there were any lately, and what that makes of the next.
 //!
 //! A network is an IPv4 address or an IPv6 /64; failures of a /64 count for the /56 and the /48 around it too, though for less, so that
 //! who holds those is not as many as they have networks.  Wider networks forget what is older than a ban, since many people
 //! who fail now and then share them.  Without bans (`login.failures_max = 0`) failures of a name are counted besides, by network.
 
 use std::collections::HashMap;
-use std::hash::Hash;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -17,7 +16,7 @@ use tokio::time::Instant;
 use super::login::LoginConfig;
 use super::turns::SHARES;
 
-/// Networks whose failed logins are remembered, and as many where somebody has logged in.
+/// Networks whose failed logins are remembered.
 pub const FAILURES_KEPT_MAX: usize = 10_000;
 
 /// The first failed login is answered after this, each further one after twice as long.
@@ -70,18 +69,17 @@ pub struct Ban {
     pub left: Duration,
 }
 
-/// Failed logins by network, and networks where somebody has logged in.
+/// Failed logins by network.
 #[derive(Debug, Default)]
 pub(super) struct Failures(Mutex<Tables>);
 
 #[derive(Debug, Default)]
 struct Tables {
     failed: HashMap<Of, Failed>,
-    good: HashMap<IpAddr, Instant>,
 }
 
 /// The networks around an address, and how many failures of each are one.
-fn around(address: IpAddr) -> impl Iterator<Item = (IpNet, u32)> {
+pub(super) fn around(address: IpAddr) -> impl Iterator<Item = (IpNet, u32)> {
     let network = network_of(address);
     let (own, wider) = match network {
         IpAddr::V6(v6) if !v6.is_loopback() => (64, WIDER.as_slice()),
@@ -99,11 +97,11 @@ fn weight_of(network: &IpNet) -> u32 {
 }
 
 /// Room for one more: the oldest goes, where there are as many as there may be.
-fn make_room<K: Eq + Hash + Clone, V>(table: &mut HashMap<K, V>, at: impl Fn(&V) -> Instant) {
+fn make_room(table: &mut HashMap<Of, Failed>) {
     if table.len() < FAILURES_KEPT_MAX {
         return;
     }
-    let oldest = table.iter().min_by_key(|(_, of)| at(of));
+    let oldest = table.iter().min_by_key(|(_, failed)| failed.last);
     if let Some(oldest) = oldest.map(|(of, _)| of.clone()) {
         table.remove(&oldest);
     }
@@ -129,7 +127,7 @@ impl Tables {
     fn count(&mut self, of: Of, weight: u32, config: &LoginConfig) {
         let now = Instant::now();
         if !self.failed.contains_key(&of) {
-            make_room(&mut self.failed, |failed| failed.last);
+            make_room(&mut self.failed);
         }
         let failed = self.failed.entry(of).or_insert(Failed {
             count: 0,
@@ -163,12 +161,9 @@ impl Failures {
         }
     }
 
-    /// How long a login of an address waits behind others, when many wait: the less, the sooner it is judged.
-    pub(super) fn rank(&self, address: IpAddr, config: &LoginConfig) -> u32 {
-        let tables = self.0.lock();
-        let is_unknown = !tables.good.contains_key(&network_of(address));
-        let standing = tables.standing(address, config);
-        standing.saturating_add(is_unknown.into())
+    /// The failed logins of an address that still count: of its network, or of a wider one for less.
+    pub(super) fn standing(&self, address: IpAddr, config: &LoginConfig) -> u32 {
+        self.0.lock().standing(address, config)
     }
 
     /// One more; how long its answer waits.
@@ -187,15 +182,6 @@ impl Failures {
         };
         let doubled = PAUSE.saturating_mul(1 << count.saturating_sub(1).min(16));
         doubled.min(PAUSE_MAX)
-    }
-
-    /// Somebody has logged in from there.
-    pub(super) fn succeeded(&self, address: IpAddr) {
-        let (mut tables, network) = (self.0.lock(), network_of(address));
-        if !tables.good.contains_key(&network) {
-            make_room(&mut tables.good, |at| *at);
-        }
-        tables.good.insert(network, Instant::now());
     }
 
     /// Networks that are refused, in their order.
@@ -305,8 +291,11 @@ mod tests {
         assert_eq!(tries, 160);
         assert!(!failures.are_too_many(address("2001:db8:9::1"), &config));
         // From the first of them that count as one they wait behind others.
-        let fresh = failures.rank(address("2001:db8:9::1"), &config);
-        assert!(failures.rank(address("2001:db8:8:ffff::1"), &config) > fresh);
+        assert_eq!(failures.standing(address("2001:db8:9::1"), &config), 0);
+        assert_eq!(
+            failures.standing(address("2001:db8:8:ffff::1"), &config),
+            10
+        );
     }
 
     /// A campus where somebody errs every few minutes was refused once all those of a day had been counted.
@@ -357,18 +346,11 @@ mod tests {
         let address = |n: u32| IpAddr::V4(n.into());
         for n in 0..=FAILURES_KEPT_MAX as u32 {
             failures.note(address(n), "ada", &config);
-            failures.succeeded(address(n));
             tokio::time::advance(Duration::from_millis(1)).await;
         }
-        let lens = |tables: &Tables| [tables.failed.len(), tables.good.len()];
-        assert_eq!(lens(&failures.0.lock()), [FAILURES_KEPT_MAX; 2]);
+        assert_eq!(failures.0.lock().failed.len(), FAILURES_KEPT_MAX);
         assert!(!failures.are_too_many(address(0), &config));
         assert!(failures.are_too_many(address(1), &config));
-        assert_eq!(failures.rank(address(0), &config), 1);
-        assert_eq!(
-            failures.rank(address(FAILURES_KEPT_MAX as u32 + 1), &config),
-            1
-        );
     }
 
     #[tokio::test(start_paused = true)]

@@ -4,11 +4,15 @@
 //! and somebody log in, when it is their turn (`turns` within a network, `checks` among all), by what has failed (`failures`).
 //! Nothing here knows what a command is: sessions ask.
 
+mod answers;
 mod checks;
 mod config;
+mod counted;
 mod door;
 mod failures;
+mod known;
 mod login;
+pub(crate) mod logins_file;
 mod network;
 pub(crate) mod pace;
 mod places;
@@ -17,8 +21,10 @@ mod turns;
 
 pub use checks::PROGRAMS_AT_ONCE;
 pub use config::{AccessConfig, AccessRule, LIST_KEYWORDS};
-pub use door::{Counted, Denied, Door, Gate, Login};
+pub use counted::Counted;
+pub use door::{Denied, Door, Gate, Login};
 pub use failures::{Ban, FAILURES_KEPT_MAX};
+pub use known::{KNOWN_MAX, KNOWN_OF_ONE_MAX};
 pub use login::{ClearText, Credentials, LoginConfig, Logins, ScramKeys, User};
 pub use pace::Pace;
 pub use rules::{Grant, Rules, Who};

@@ -13,16 +13,28 @@ pub(super) enum Network {
     Net(IpNet),
 }
 
+/// Reads an address, or an address with a slash and a length; what is IPv4 in IPv6 (`::ffff:192.0.2.1`) is IPv4.
+pub(super) fn net_of(text: &str) -> Option<IpNet> {
+    let net: IpNet = match text.parse::<IpAddr>() {
+        Ok(address) => address.into(),
+        Err(_) => text.parse().ok()?,
+    };
+    let IpNet::V6(v6) = net else {
+        return Some(net);
+    };
+    match (v6.addr().to_ipv4_mapped(), v6.prefix_len().checked_sub(96)) {
+        (Some(v4), Some(length)) => IpNet::new(v4.into(), length).ok(),
+        _ => Some(net),
+    }
+}
+
 impl Network {
     /// Reads `local`, an address, or an address with a slash and a length.
     pub(super) fn parse(text: &str) -> Option<Self> {
         if text == "local" {
             return Some(Self::Local);
         }
-        let net: IpNet = match text.parse::<IpAddr>() {
-            Ok(address) => address.into(),
-            Err(_) => text.parse().ok()?,
-        };
+        let net = net_of(text)?;
         // What has bits behind its length was meant otherwise.
         (net.addr() == net.network()).then_some(Self::Net(net))
     }
@@ -50,6 +62,9 @@ mod tests {
         assert!(has("192.0.2.7", "::ffff:192.0.2.7") && !has("192.0.2.7", "192.0.2.8"));
         assert!(has("2001:db8::/32", "2001:db8:1::1") && !has("2001:db8::/32", "2001:db9::"));
         assert!(has("0.0.0.0/0", "127.0.0.1") && !has("0.0.0.0/0", "::1"));
+        // An entry for an IPv4 address that was written as IPv6 was for nobody.
+        assert!(has("::ffff:192.0.2.7", "192.0.2.7") && has("::ffff:192.0.2.0/120", "192.0.2.9"));
+        assert!(!has("::ffff:192.0.2.0/120", "192.0.3.1") && has("::/0", "2001:db8::1"));
         assert!(has("local", "127.9.9.9") && has("local", "::1") && !has("local", "192.0.2.1"));
         for bad in [
             "",
@@ -58,6 +73,7 @@ mod tests {
             "a.example",
             "localhost",
             "2001:db8::1/32",
+            "::ffff:192.0.2.1/120",
         ] {
             assert_eq!(Network::parse(bad), None, "{bad}");
         }

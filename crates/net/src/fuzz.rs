@@ -1,0 +1,19 @@
+//! Takes any octets for a file of logins: the door for fuzzers.  Must never panic.
+
+use crate::access::logins_file;
+
+/// Decodes `octets`; what is understood must be written the same way again.
+#[must_use]
+pub fn decode_logins(octets: &[u8]) -> bool {
+    let Ok(contents) = logins_file::decode(octets) else {
+        return false;
+    };
+    assert_eq!(logins_file::encode(&contents).as_bytes(), octets);
+    true
+}
+
+/// The same behind a right first line.
+#[must_use]
+pub fn decode_made_logins(octets: &[u8]) -> bool {
+    decode_logins(&logins_file::sealed(octets))
+}

@@ -1,14 +1,23 @@
 //! `newsreel inews`, or a link to the program called `inews`: posts an article, with the options of INN's inews(1).
 //!
+//! A server that lets us post only as somebody is told the name and the password that a file of INN's has for it (passwd.nntp(5)).
 //! What options say takes the place of the article's own fields.  A field for the author and a signature are added as
 //! inews does; everything else an article needs is the server's to add, and its checks are the server's too.
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
+use newsreel_host::{Disk as _, RealDisk};
 use newsreel_wire::article::{Headers, Known};
 
+use crate::posting::{NotLet, Server, Tls, TlsArgs};
 use crate::{input, output, posting};
+
+/// Where names and passwords for servers are looked for, if nothing else is said.
+const PASSWD_NNTP: &str = "/etc/news/passwd.nntp";
+
+/// A file of them is no larger, octets.
+const PASSWD_OCTETS_MAX: usize = 1 << 20;
 
 /// Longer signatures are refused, lines.
 const SIGNATURE_LINES_MAX: usize = 4;
@@ -71,6 +80,14 @@ pub(crate) struct Args {
     /// The server [default: $NNTPSERVER, else the one that runs on the spool]
     #[arg(long, value_name = "HOST[:PORT]")]
     server: Option<String>,
+    /// A file with lines `host:name:password` as INN's passwd.nntp, for servers that want a login [default: /etc/news/passwd.nntp]
+    #[arg(long, value_name = "FILE")]
+    passwd: Option<PathBuf>,
+    /// Log in without being asked
+    #[arg(short = 'Y')]
+    always_login: bool,
+    #[command(flatten)]
+    tls: TlsArgs,
     /// Print the article instead of posting it
     #[arg(short = 'D', short_alias = 'N')]
     dump: bool,
@@ -87,7 +104,7 @@ pub(crate) struct Args {
     #[arg(short = 'S')]
     no_signature: bool,
     /// Of no effect here, as in INN or because the server does it
-    #[arg(short = 'A', short_aliases = ['M', 'P', 'V', 'W', 'Y'], action = clap::ArgAction::Count)]
+    #[arg(short = 'A', short_aliases = ['M', 'P', 'V', 'W'], action = clap::ArgAction::Count)]
     ignored: u8,
     /// The spool directory [default: what the configuration says, else ./newsreel-spool]
     #[arg(long, value_name = "DIR")]
@@ -147,16 +164,82 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     let named = args.server.clone().or_else(|| variable("NNTPSERVER"));
     let server = match named {
-        Some(name) => posting::find(&name, args.port)?,
+        Some(name) => posting::find(&name, args.port, args.tls.tls)?,
         None => {
             let spool = super::post::spool(args.spool.as_deref(), args.config.as_deref())?;
-            let mut server = posting::server_of(&spool)?;
-            server.set_port(args.port.unwrap_or_else(|| server.port()));
-            server
+            let server = posting::server_of(&spool)?;
+            match args.port {
+                Some(port) => server.at_port(port),
+                None => server,
+            }
         }
     };
-    posting::post(server, &wire)?;
+    post(args, &server, &wire)
+}
+
+/// Posts as nobody in particular, and where that is not let, or more was asked for, as somebody.
+fn post(args: &Args, server: &Server, wire: &[u8]) -> Result<()> {
+    let not_let = match args.always_login || args.tls.tls != Tls::None {
+        true => None,
+        false => match posting::post(server, wire) {
+            Err(error) if error.is::<NotLet>() => Some(error),
+            posted => return posted.map(drop),
+        },
+    };
+    let login = login(args, server)?;
+    if login.is_none() {
+        if let Some(error) = not_let {
+            return Err(error);
+        }
+        if args.always_login {
+            let file = args.passwd.as_deref().unwrap_or(Path::new(PASSWD_NNTP));
+            bail!("{} has no login for the server", file.display());
+        }
+    }
+    let remote = server.spoken_to(&args.tls, login)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(posting::post_as(&remote, wire))?;
     Ok(())
+}
+
+/// The name and the password for a server; the usual file need not be there, or ours to read.
+fn login(args: &Args, server: &Server) -> Result<Option<(String, String)>> {
+    let usual = Path::new(PASSWD_NNTP);
+    let file = args.passwd.as_deref().unwrap_or(usual);
+    if args.passwd.is_none() && !RealDisk.exists(file).unwrap_or(false) {
+        return Ok(None);
+    }
+    let octets = match input::read(file, PASSWD_OCTETS_MAX) {
+        Err(_) if args.passwd.is_none() => return Ok(None),
+        read => read?.octets,
+    };
+    let text = String::from_utf8(octets);
+    let text = text.with_context(|| format!("{} is not UTF-8", file.display()))?;
+    let own_name = newsreel_host::process::host_name();
+    let mut names = match &server.name {
+        Some(name) => vec![name.as_str()],
+        None => vec!["localhost"],
+    };
+    if server.name.is_none() {
+        names.extend(own_name.as_deref());
+    }
+    Ok(names.into_iter().find_map(|host| login_of(&text, host)))
+}
+
+/// What passwd.nntp(5) has for a host: `host:name:password`, and perhaps `:authinfo`.
+fn login_of(text: &str, host: &str) -> Option<(String, String)> {
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    lines.into_iter().find_map(|line| {
+        let fields: Vec<&str> = line.split(':').collect();
+        let ([of, name, password] | [of, name, password, "authinfo"]) = fields.as_slice() else {
+            return None;
+        };
+        let is_it = of.trim().eq_ignore_ascii_case(host);
+        let has_both = !name.is_empty() && !password.is_empty();
+        (is_it && has_both).then(|| ((*name).to_owned(), (*password).to_owned()))
+    })
 }
 
 /// The fields that options set.
@@ -306,6 +389,24 @@ mod tests {
                 .unwrap_err()
                 .contains("header")
         );
+    }
+
+    #[test]
+    fn logins_are_those_of_passwd_nntp() {
+        let text = "# localhost:no:no\n\nmit.example:bbn:mypasswd\nUUNET.example:bbn:yoyoma:authinfo\n\
+                    other.example:a:b:kerberos\nempty.example::x\nmit.example:second:x\nbad\n";
+        for (host, login) in [
+            ("mit.example", Some(("bbn", "mypasswd"))),
+            ("uunet.EXAMPLE", Some(("bbn", "yoyoma"))),
+            ("other.example", None),
+            ("empty.example", None),
+            ("localhost", None),
+            ("bad", None),
+        ] {
+            let found = login_of(text, host);
+            let login = login.map(|(name, password)| (name.to_owned(), password.to_owned()));
+            assert_eq!(found, login, "{host}");
+        }
     }
 
     #[test]

@@ -1,13 +1,15 @@
 //! `newsreel post`: articles from files, posted to the server that runs here or to another.
 
-use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result};
-use newsreel_feed::{PeerConfig, PeerTls};
+use anyhow::{Context as _, Result, bail};
 use serde_json::json;
 
+use crate::posting::{Tls, TlsArgs};
 use crate::{config, input, output, posting};
+
+/// A file with a password is no larger, octets.
+const PASSWORD_FILE_OCTETS_MAX: usize = 4096;
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -30,12 +32,8 @@ pub(crate) struct Args {
     /// A file whose first line is the password
     #[arg(long, value_name = "FILE", requires = "user")]
     password_file: Option<PathBuf>,
-    /// How the connection is secured
-    #[arg(long, value_enum, default_value_t = Tls::None)]
-    tls: Tls,
-    /// A file of the authorities that are believed, in PEM [default: those of this machine]
-    #[arg(long, value_name = "FILE")]
-    authority: Option<PathBuf>,
+    #[command(flatten)]
+    tls: TlsArgs,
     /// The spool directory [default: what the configuration says, else ./newsreel-spool]
     #[arg(long, value_name = "DIR")]
     spool: Option<PathBuf>,
@@ -47,72 +45,42 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// How a connection is secured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Tls {
-    /// Not at all
-    None,
-    /// By STARTTLS before anything else
-    Starttls,
-    /// From the first octet on, as on port 563
-    Implicit,
-}
-
-impl Args {
-    /// The server, and as whom it is spoken to; none: as anybody, in clear.
-    fn as_somebody(&self, found: SocketAddr) -> Option<PeerConfig> {
-        if self.user.is_none() && self.tls == Tls::None {
-            return None;
-        }
-        let name = self
-            .server
-            .clone()
-            .filter(|name| name.parse::<SocketAddr>().is_err());
-        let host = name
-            .as_deref()
-            .map(|name| name.split(':').next().unwrap_or(name));
-        let address = match host.filter(|host| !host.is_empty()) {
-            Some(host) if host.parse::<IpAddr>().is_err() => format!("{host}:{}", found.port()),
-            _ => found.to_string(),
-        };
-        Some(PeerConfig {
-            name: "server".to_owned(),
-            address,
-            tls: match self.tls {
-                Tls::None => PeerTls::None,
-                Tls::Starttls => PeerTls::Starttls,
-                Tls::Implicit => PeerTls::Implicit,
-            },
-            authority: self.authority.clone().unwrap_or_default(),
-            user: self.user.clone().unwrap_or_default(),
-            password_file: self.password_file.clone().unwrap_or_default(),
-            clear_text: found.ip().is_loopback(),
-            ..PeerConfig::default()
-        })
+/// The password that a file has in its first line.
+fn password_of(file: &Path) -> Result<String> {
+    let shown = file.display();
+    let text = String::from_utf8(input::read(file, PASSWORD_FILE_OCTETS_MAX)?.octets);
+    let text = text.with_context(|| format!("the password in {shown} is not UTF-8"))?;
+    match text.lines().next().unwrap_or_default() {
+        "" => bail!("there is no password in the first line of {shown}"),
+        password => Ok(password.to_owned()),
     }
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     let server = match &args.server {
-        Some(name) => {
-            let has_port = name.contains(':') && name.parse::<IpAddr>().is_err();
-            let port = (args.tls == Tls::Implicit && !has_port).then_some(563);
-            posting::find(name, port)?
-        }
+        Some(name) => posting::find(name, None, args.tls.tls)?,
         None => posting::server_of(&spool(args.spool.as_deref(), args.config.as_deref())?)?,
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let somebody = args.as_somebody(server);
+    let somebody = match (&args.user, &args.password_file) {
+        (Some(user), Some(file)) => Some((user.clone(), password_of(file)?)),
+        _ => None,
+    };
+    let is_plain = somebody.is_none() && args.tls.tls == Tls::None;
+    let somebody = match is_plain {
+        true => None,
+        false => Some(server.spoken_to(&args.tls, somebody)?),
+    };
     let mut posted = Vec::new();
     for file in &args.files {
         let about = || format!("cannot post {}", file.display());
         let octets = input::read(file, posting::ARTICLE_OCTETS_MAX)?.octets;
         let wire = posting::wire_of(&octets);
         let said = match &somebody {
-            Some(peer) => runtime.block_on(posting::post_as(peer, &wire)),
-            None => posting::post(server, &wire),
+            Some(remote) => runtime.block_on(posting::post_as(remote, &wire)),
+            None => posting::post(&server, &wire),
         };
         let said = said.with_context(about)?;
         if args.json {

@@ -12,6 +12,7 @@ use crate::batches::damages::Damages;
 use crate::batches::kept::{FOLDER, Folder};
 use crate::batches::settled::Tally;
 use crate::batches::unpack::{Kind, look};
+use crate::posting::Tls;
 use crate::{batches, input, output, posting};
 
 #[derive(Debug, clap::Args)]
@@ -70,9 +71,10 @@ impl HandOver {
     /// Where articles go.
     pub(super) fn server(&self, spool: &Path) -> Result<SocketAddr> {
         match &self.server {
-            Some(name) => posting::find(name, None),
+            Some(name) => posting::find(name, None, Tls::None),
             None => posting::server_of(spool),
-        }
+        }?
+        .address()
     }
 }
 

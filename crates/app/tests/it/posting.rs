@@ -7,7 +7,7 @@ use std::time::Duration;
 use newsreel_host::{Disk as _, RealDisk, read_whole};
 
 use crate::client::NewsClient;
-use crate::spool::{Spool, newsreel, said};
+use crate::spool::{Server, Spool, newsreel, said};
 
 const ARTICLE: &str =
     "From: Ada <ada@a.example>\nNewsgroups: misc.test\nSubject: s\n\n.dot\n\u{e4}\n";
@@ -73,9 +73,8 @@ fn an_article_from_a_file_is_read_back_as_it_was() {
     assert!(none.contains("no server is running on the spool"), "{none}");
 }
 
-/// Who may post only as a user could not post from a file.
-#[test]
-fn an_article_is_posted_as_a_user() {
+/// A server where only users may read and post: ada, by the password `correct-horse`.
+fn for_users_only() -> (Spool, Server) {
     let rules = "\n[tls]\ncertificate = \"cert.pem\"\nkey = \"key.pem\"\n\
                  [[access]]\nname = \"users\"\nusers = [\"*\"]\nread = \"*\"\npost = \"*\"\n";
     let spool = Spool::with(&(Spool::changed(&[]) + rules));
@@ -84,6 +83,13 @@ fn an_article_is_posted_as_a_user() {
     spool.text(&["group", "add", "misc.test"]);
     let added = spool.piped(&["user", "add", "ada"], "correct-horse\n");
     added.unwrap();
+    (spool, server)
+}
+
+/// Who may post only as a user could not post from a file.
+#[test]
+fn an_article_is_posted_as_a_user() {
+    let (spool, server) = for_users_only();
     let file = |name: &str, text: &str| {
         let path = spool.folder().join(name);
         newsreel_host::replace_file(&RealDisk, &path, text.as_bytes()).unwrap();
@@ -109,6 +115,53 @@ fn an_article_is_posted_as_a_user() {
     words.push(authority.to_str().unwrap());
     let told = spool.text(&words);
     assert!(told.contains("240 Article received <"), "{told}");
+    server.stop();
+}
+
+/// Who may post only as a user could not post by inews: it had no login, which INN's finds in passwd.nntp.
+#[test]
+fn inews_logs_in_where_the_server_wants_it() {
+    let (spool, server) = for_users_only();
+    let file = |name: &str, text: &str| {
+        let path = spool.folder().join(name);
+        newsreel_host::replace_file(&RealDisk, &path, text.as_bytes()).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let logins = "# of this machine\nother.example:ada:x\nLocalhost:ada:correct-horse\n127.0.0.1:ada:wrong-horse\n";
+    let (article, passwd) = (file("article.txt", ARTICLE), file("passwd.nntp", logins));
+    let none = file("none.nntp", "other.example:ada:correct-horse\n");
+    let (port, authority) = (
+        server.address.port().to_string(),
+        spool.folder().join("cert.pem"),
+    );
+    let inews = |to: &str, words: &[&str]| {
+        let mut command = newsreel();
+        command.arg("inews").args(["-h", "-S", "-O", "-p", &port]);
+        command.env_remove("NNTPSERVER").args(["--server", to]);
+        said(command.args(words).arg(&article).output().unwrap())
+    };
+    let with = ["--passwd", passwd.as_str()];
+    assert_eq!(inews("localhost", &with).as_deref(), Ok(""));
+    let refused = inews("127.0.0.1", &with).unwrap_err();
+    assert!(refused.contains("481"), "{refused}");
+    let nobody = inews("localhost", &["--passwd", &none]).unwrap_err();
+    assert!(nobody.contains("201 Reading, no posting"), "{nobody}");
+    let asked = inews("localhost", &["-Y", "--passwd", &none]).unwrap_err();
+    assert!(asked.contains("has no login for the server"), "{asked}");
+    let over_tls = [
+        "--tls",
+        "starttls",
+        "--authority",
+        authority.to_str().unwrap(),
+    ];
+    let posted = inews("localhost", &[&with[..], &over_tls, &["-Y"]].concat());
+    assert_eq!(posted.as_deref(), Ok(""));
+    let here = spool.text(&["inews", "-h", "-S", "--passwd", &passwd, &article]);
+    assert_eq!(here, "", "the spool's server is localhost");
+    let mut client = NewsClient::connect(server.address);
+    assert!(client.ask("AUTHINFO USER ada").starts_with("381"));
+    assert!(client.ask("AUTHINFO PASS correct-horse").starts_with("281"));
+    assert_eq!(client.ask("GROUP misc.test"), "211 3 1 3 misc.test");
     server.stop();
 }
 
@@ -198,7 +251,11 @@ fn a_mail_to_a_moderator_outlives_a_kill() {
     let moderated = ARTICLE.replace("misc.test", "mod.test");
     let told = spool.piped(&["post", "-"], &moderated).unwrap();
     assert!(told.contains("240 "), "{told}");
+    assert_eq!(spool.json(&["status"])["mails_waiting"], 1);
     server.kill();
+    assert_eq!(spool.json(&["status"])["mails_waiting"], 1);
+    let status = spool.text(&["status"]);
+    assert!(status.contains("1 mail, 0 control messages"), "{status}");
     assert_eq!(text_of(&mails), "");
     let server = spool.serve();
     // The first attempt of this run fails, the next one does not.

@@ -48,6 +48,8 @@ pub struct Status {
     pub scrub: ScrubStatus,
     /// Expiry in the background.
     pub expiry: ExpiryStatus,
+    /// Control messages about groups that are remembered as waiting for approval; some may be gone, or ask for nothing any more.
+    pub control_waiting: u64,
     /// Number of groups.
     pub groups: u64,
     /// High marks of new groups are below this, so that there are numbers to go on with.

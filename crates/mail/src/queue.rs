@@ -57,6 +57,18 @@ struct Attempt {
     pause: Duration,
 }
 
+/// How many mails wait in a queue's folder, whoever has it.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub fn waiting_in(disk: &dyn Disk, folder: &Path) -> newsreel_host::Result<usize> {
+    if !disk.exists(folder)? {
+        return Ok(0);
+    }
+    let entries = disk.list(folder)?.into_iter();
+    Ok(entries.filter(|it| it.name.ends_with(ENDING)).count())
+}
+
 impl MailQueue {
     /// Takes up what waits in `folder`, which is made if it is not there.
     ///

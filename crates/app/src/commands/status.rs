@@ -96,7 +96,17 @@ fn server(status: &Value, read_only: bool) -> Facts {
         facts.push(("put off", format!("{articles} of set {set}: {why}")));
     }
     facts.push(("clock", cell(&status["clock"])));
+    facts.push(("waiting", waiting(status)));
     facts
+}
+
+/// What waits for somebody: to be sent, and to be approved.
+fn waiting(status: &Value) -> String {
+    let messages = some(&status["control_waiting"], "control message");
+    match status["mails_waiting"].as_u64() {
+        Some(mails) => format!("{}, {messages}", count(mails, "mail")),
+        None => format!("mails that cannot be counted, {messages}"),
+    }
 }
 
 fn views(status: &Value) -> Facts {

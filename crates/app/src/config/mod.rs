@@ -340,7 +340,7 @@ pub(crate) fn load(file: Option<&Path>) -> Result<Config> {
 pub(crate) fn load_again(file: &Path) -> Result<Config> {
     let octets = newsreel_host::read_whole(&newsreel_host::RealDisk, file, FILE_OCTETS_MAX)
         .with_context(|| format!("the configuration file {}", file.display()))?;
-    if octets.is_empty() {
+    if says_nothing(&octets) {
         anyhow::bail!(
             "the configuration file {} is empty, as while it is being written: say SIGHUP again when it is whole (a comment is \
              enough where only defaults are wanted)",
@@ -348,6 +348,12 @@ pub(crate) fn load_again(file: &Path) -> Result<Config> {
         );
     }
     settled(from_octets(octets, file)?, file)
+}
+
+/// Whether a file has nothing but white space, behind a mark of its encoding perhaps.
+fn says_nothing(octets: &[u8]) -> bool {
+    let text = octets.strip_prefix("\u{feff}".as_bytes());
+    text.unwrap_or(octets).trim_ascii().is_empty()
 }
 
 fn from_octets(octets: Vec<u8>, file: &Path) -> Result<Config> {

@@ -3,7 +3,9 @@
 //! A start is refused where TLS cannot be spoken; all else is tried again when it is needed, and is a warning.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use newsreel_engine::Keyring;
 use newsreel_feed::FeedKind;
 use newsreel_host::process::is_program;
 use newsreel_host::{RealDisk, read_whole};
@@ -25,9 +27,11 @@ pub(crate) fn missing(config: &Config) -> Vec<String> {
             programs.push((format!("peer[{at}].feed.program"), &feed.program));
         }
     }
-    // Without moderators and messages to tell of nobody gets mail.
-    let mails = !config.moderation.moderators.is_empty() && config.moderation.smtp.is_empty();
-    if mails {
+    // Without moderators, and without rules that want a mail, nobody gets one.
+    let rules = &config.control.rules;
+    let tells = rules.iter().any(|rule| rule.ends_with(":mail"));
+    let mails = tells || !config.moderation.moderators.is_empty();
+    if mails && config.moderation.smtp.is_empty() {
         let program = config.moderation.sendmail.as_str();
         programs.push(("moderation.sendmail".to_owned(), program));
     }
@@ -36,6 +40,37 @@ pub(crate) fn missing(config: &Config) -> Vec<String> {
         .filter_map(|(key, command)| program(key, command))
         .collect();
     missing.extend(files(config));
+    missing.extend(keys(config));
+    missing
+}
+
+/// The keys that rules name and the keyring does not have: what they would verify is never done.
+fn keys(config: &Config) -> Vec<String> {
+    let control = &config.control;
+    let verified = control.rules.iter().filter_map(|rule| {
+        let (_, action) = rule.rsplit_once(':')?;
+        Some(("control.rules", action.strip_prefix("verify-")?))
+    });
+    let issuers = control.nocem.iter().filter_map(|issuer| {
+        let (key, _) = issuer.rsplit_once(':')?;
+        Some(("control.nocem", key))
+    });
+    let keyring = Keyring::of_spool(Arc::new(RealDisk), &config.server.spool);
+    let mut missing = Vec::new();
+    for (setting, key) in verified.chain(issuers) {
+        let said = match keyring.has(key) {
+            Ok(true) => continue,
+            Ok(false) => format!(
+                "{setting}: the keyring of {} has no key {key}, so nothing is done that only it may; take it in by `newsreel control \
+                 keys import FILE`",
+                config.server.spool.display()
+            ),
+            Err(error) => error.to_string(),
+        };
+        if !missing.contains(&said) {
+            missing.push(said);
+        }
+    }
     missing
 }
 

@@ -3,12 +3,13 @@
 //! Both the control socket and the offline commands come here.  An answer is JSON; nothing here prints.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use newsreel_engine::{ArticleRef, Attaching, Engine, GroupChange, Reason, Relocation, Withdrawal};
 use newsreel_feed::{Batching, Pulling};
+use newsreel_host::RealDisk;
 use newsreel_wire::{ArticleNumber, Wildmat};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -445,8 +446,20 @@ pub(super) fn value(report: &impl Serialize) -> Result<Value, String> {
     serde_json::to_value(report).map_err(said)
 }
 
+/// Control messages that a status reads; where more wait it says how many are remembered.
+const CONTROL_LOOKED_AT_MAX: u64 = 100;
+
 fn status(engine: &Engine, server: Option<&dyn Running>) -> Result<Value, String> {
-    let mut status = value(&engine.status())?;
+    let mut status = engine.status();
+    // Of a few it is looked what they still ask for.
+    if status.control_waiting <= CONTROL_LOOKED_AT_MAX {
+        let waiting = engine.control_waiting().map_err(said)?;
+        status.control_waiting = waiting.len() as u64;
+    }
+    let folder = Path::new(&status.spool).join(newsreel_mail::FOLDER);
+    let mails = newsreel_mail::waiting_in(&RealDisk, &folder);
+    let mut status = value(&status)?;
+    status["mails_waiting"] = mails.map_or(Value::Null, Value::from);
     status["server"] = server.map_or(Value::Null, Running::facts);
     Ok(status)
 }

@@ -270,6 +270,49 @@ fn files_and_programs_that_are_not_there_are_told() {
     assert_eq!(found["warnings"].as_array().unwrap().len(), 2, "{found}");
 }
 
+/// Rules whose mails nobody sends, and whose keys nobody has, were good.
+#[test]
+fn rules_that_can_never_do_what_they_say_are_told() {
+    let spool = Spool::new();
+    let file = spool.config().display().to_string();
+    let warned = |control: &str| {
+        spool.configure(&format!("{}\n[control]\n{control}\n", Spool::changed(&[])));
+        let output = newsreel().args(["config", "check", &file]).output();
+        let output = output.unwrap();
+        assert!(output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert_eq!(warned("rules = ['all:*:*:log']"), "");
+    let told = warned(
+        "mail_to = 'a@b.example'\nrules = ['all:*:a.*:mail']\n[moderation]\nsendmail = '/no/such/sendmail %s'",
+    );
+    let expected = "moderation.sendmail: there is no program /no/such/sendmail that can be run";
+    assert!(told.contains(expected), "{told}");
+    let keys = "rules = ['all:*:a.*:verify-a.example', 'all:*:b.*:verify-a.example']\n\
+                nocem = ['b.example:spam']";
+    let told = warned(keys);
+    for (key, setting) in [
+        ("a.example", "control.rules"),
+        ("b.example", "control.nocem"),
+    ] {
+        let place = spool.path();
+        let expected = format!(
+            "{setting}: the keyring of {} has no key {key}",
+            place.display()
+        );
+        assert_eq!(told.matches(&expected).count(), 1, "{expected}: {told}");
+    }
+    let rules = "rules = ['all:*:a.*:verify-dsa.a.example']";
+    assert!(warned(rules).contains("has no key dsa.a.example"));
+    spool.serve().stop();
+    let key = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../tests/fixtures/openpgp/dsa.asc"
+    );
+    spool.text(&["control", "keys", "import", key]);
+    assert_eq!(warned(rules), "");
+}
+
 #[test]
 fn a_key_of_another_section_is_meant_only_where_no_other_has_it() {
     let spool = Spool::new();

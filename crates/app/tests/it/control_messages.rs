@@ -70,6 +70,9 @@ fn what_messages_ask_for_is_listed_shown_and_approved() {
             .ends_with("admin@a.example remove misc.test"),
         "{listed}"
     );
+    assert_eq!(spool.json(&["status"])["control_waiting"], 2);
+    let status = spool.text(&["status"]);
+    assert!(status.contains("0 mails, 2 control messages"), "{status}");
     let shown = spool.text(&["control", "show", "<1@control.example>"]);
     for part in [
         "newgroup alt.new moderated",
@@ -94,6 +97,7 @@ fn what_messages_ask_for_is_listed_shown_and_approved() {
     );
     let done = spool.json(&["control", "approve", "control:1"]);
     assert_eq!(done["asks"][0]["name"], "alt.new");
+    assert_eq!(spool.json(&["status"])["control_waiting"], 1);
     let group = spool.json(&["group", "show", "alt.new"]);
     assert_eq!(
         (&group["status"], &group["description"]),

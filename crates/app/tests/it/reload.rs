@@ -1281,12 +1281,14 @@ fn a_file_that_cannot_be_used_changes_nothing_and_is_told_with_its_lines() {
 #[test]
 fn an_empty_file_is_not_taken_for_one_of_defaults() {
     let world = World::start(&[]);
-    let told = world.reload("");
-    assert!(told.contains("the configuration cannot be used"), "{told}");
-    assert!(
-        told.contains("is empty, as while it is being written"),
-        "{told}"
-    );
+    for nothing in ["", "\n \t\r\n", "\u{feff}", "\u{feff}\n"] {
+        let told = world.reload(nothing);
+        assert!(told.contains("the configuration cannot be used"), "{told}");
+        assert!(
+            told.contains("is empty, as while it is being written"),
+            "{nothing:?}: {told}"
+        );
+    }
     let told = world.reload(&configuration(&[]));
     assert!(told.contains("configuration read again"), "{told}");
     world.server.stop();

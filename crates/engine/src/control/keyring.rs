@@ -64,6 +64,16 @@ impl Keyring {
         })
     }
 
+    /// Whether there is a key with this fingerprint or name, as rules write it.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is damaged.
+    pub fn has(&self, which: &str) -> Result<bool, Error> {
+        let keys = self.all()?;
+        let mut keys = keys.iter();
+        Ok(keys.any(|key| is_called(key, &key.standing(), which)))
+    }
+
     /// Takes the keys of a file in, armored or not; one that is here already is replaced.  A dry run changes nothing.
     ///
     /// # Errors

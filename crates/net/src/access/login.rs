@@ -39,8 +39,9 @@ pub struct LoginConfig {
     /// that is. It is asked of a name that the spool has, too, when the password is wrong, so that the time does not tell; its
     /// word does not count then. Empty: none.
     pub program: String,
-    /// How long it may take, seconds; then it is killed, and nobody is let in. Where there is a program no failed login is
-    /// answered sooner (but for 16 s at most), so that its time does not tell which names it knows.
+    /// How long it may take, seconds; then it is killed, and nobody is let in. A failed login is answered no sooner (but for 16 s
+    /// at most) until it is known how long the program takes for somebody who errs, and then no sooner than its slowest answer
+    /// lately, with half of it on top, so that its time does not tell which names it knows.
     pub program_s_max: u64,
 }
 

@@ -205,7 +205,7 @@ impl Engine {
         loop {
             let before = reports.len();
             let list = self.shared.views.groups();
-            let more = list.list(after.as_deref(), 1024, |group| {
+            let more = list.list(after.as_deref(), "", 1024, |group| {
                 reports.push(self.group_report(group));
             });
             if !more || reports.len() == before {

@@ -259,7 +259,8 @@ impl LocalService {
         };
         let (mut fault, mut last) = (None, None);
         let after = Some(cursor.after()).filter(|after| !after.is_empty());
-        let more = self.shared.views.groups().list(after, limit, |group| {
+        let (groups, prefix) = (self.shared.views.groups(), select.prefix());
+        let more = groups.list(after, prefix, limit, |group| {
             let name = GroupName::parse(group.name().as_bytes());
             let is_wanted = select.takes(group.name(), group.created(), group.description());
             if let (Ok(name), true) = (name, is_wanted) {

@@ -54,7 +54,7 @@ impl LocalService {
         let mut last = None;
         let found = &mut cursor.found;
         let groups = self.shared.views.groups();
-        let more = groups.list(after, GROUPS_STEP, |group| {
+        let more = groups.list(after, wildmat.prefix(), GROUPS_STEP, |group| {
             last = Some(group.name().to_owned());
             if wildmat.matches(group.name()) {
                 found.push_back(group.id());

@@ -151,7 +151,7 @@ pub(crate) fn group_table(shared: &Shared, jump: u64) -> GroupTable {
     let mut after: Option<String> = None;
     loop {
         let mut last = None;
-        let more = groups.list(after.as_deref(), 1024, |group| {
+        let more = groups.list(after.as_deref(), "", 1024, |group| {
             last = Some(group.name().to_owned());
             let filing = match group.status() {
                 "j" | "x" => Filing::Nowhere,

@@ -83,7 +83,13 @@ pub struct GroupSelect<'a> {
     pub described: bool,
 }
 
-impl GroupSelect<'_> {
+impl<'a> GroupSelect<'a> {
+    /// What the name of every group of the listing begins with: no others need be looked at.
+    #[must_use]
+    pub fn prefix(&self) -> &'a str {
+        self.wildmat.map_or("", Wildmat::prefix)
+    }
+
     /// Whether a group belongs to the listing, for all that its attributes say.
     #[must_use]
     pub fn takes(&self, name: &str, created: UnixTime, description: &str) -> bool {

@@ -149,13 +149,17 @@ impl Wildmat {
         self.within.is_none() && self.patterns.first() == Some(&(Verdict::Match, Pattern::Any))
     }
 
-    /// The one text that can match, when the wildmat is a single name and it does: a look-up then does for a scan.
+    /// What every text that matches begins with; empty where nothing is known. In a list in order only these need be looked at.
     #[must_use]
-    pub fn as_exact(&self) -> Option<&str> {
-        match self.patterns.as_slice() {
-            [(Verdict::Match, Pattern::Exact(text))] if self.matches(text) => Some(text),
-            _ => None,
-        }
+    pub fn prefix(&self) -> &str {
+        let matching = self
+            .patterns
+            .iter()
+            .filter(|(verdict, _)| *verdict == Verdict::Match);
+        let prefixes = matching.map(|(_, pattern)| pattern.prefix());
+        let own = prefixes.reduce(common).unwrap_or_default();
+        let outer = self.within.as_ref().map_or("", |outer| outer.prefix());
+        if own.len() >= outer.len() { own } else { outer }
     }
 
     /// The text of a wildmat that matches the same; none: it is within another, and no one text says both.
@@ -177,7 +181,23 @@ impl Wildmat {
     }
 }
 
+/// What both begin with.
+fn common<'t>(one: &'t str, other: &'t str) -> &'t str {
+    let mut both = one.char_indices().zip(other.chars());
+    let differs = both.find(|((_, left), right)| left != right);
+    let end = differs.map_or(one.len().min(other.len()), |((at, _), _)| at);
+    one.get(..end).unwrap_or_default()
+}
+
 impl Pattern {
+    /// What every text that it matches begins with.
+    fn prefix(&self) -> &str {
+        match self {
+            Self::Exact(text) | Self::Prefix(text) => text,
+            Self::Any | Self::General(_) => "",
+        }
+    }
+
     /// Reads up to what separates patterns; says what follows it.
     fn parse(text: &str, separator: Option<char>) -> Result<(Self, Option<&str>), WildmatError> {
         let mut items = Vec::new();
@@ -357,10 +377,10 @@ mod tests {
         assert!(!inner.matches("b.x") && !inner.matches("c.x"));
         assert!(!inner.matches_all() && wildmat("*").within(&wildmat("*")).matches_all());
         assert_eq!(
-            wildmat("a.x").within(&wildmat("a.*")).as_exact(),
-            Some("a.x")
+            wildmat("a.*").within(&wildmat("a.b.*,a.bc")).prefix(),
+            "a.b"
         );
-        assert_eq!(wildmat("a.x").within(&wildmat("b.*")).as_exact(), None);
+        assert_eq!(wildmat("a.b.x").within(&wildmat("a.*")).prefix(), "a.b.x");
         let twice = wildmat("*").within(&wildmat("a.*")).within(&wildmat("*.x"));
         assert!(twice.matches("a.x") && !twice.matches("a.y") && !twice.matches("b.x"));
         // One text says it only where one of them says nothing.
@@ -435,9 +455,28 @@ mod tests {
         assert!(
             parse("*").matches_all() && parse("!a,*").matches_all() && !parse("*,!a").matches_all()
         );
-        assert_eq!(parse("a.b").as_exact(), Some("a.b"));
-        assert_eq!(parse("a.*").as_exact(), None);
-        assert_eq!(parse("!a.b").as_exact(), None);
+        for (text, prefix) in [
+            ("a.b", "a.b"),
+            ("a.*", "a."),
+            ("a.*,!a.b", "a."),
+            ("a.bä,a.bö,a.bc*", "a.b"),
+            ("a.b,*", ""),
+            ("a.[bc]", ""),
+            ("!a.b", ""),
+        ] {
+            assert_eq!(parse(text).prefix(), prefix, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn prop_what_matches_begins_with_the_prefix(
+            wildmat in "[!@]?[abä]{1,3}[*?]?(,[!@]?[abä]{1,3}[*?]?){0,3}",
+            text in "[abä]{0,4}",
+        ) {
+            let wildmat = Wildmat::parse(&wildmat).unwrap();
+            prop_assert!(!wildmat.matches(&text) || text.starts_with(wildmat.prefix()), "{wildmat:?} {text}");
+        }
     }
 
     #[test]

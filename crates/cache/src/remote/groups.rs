@@ -159,13 +159,18 @@ impl<C: Connect> RServer<C> {
         visit: &mut (dyn FnMut(GroupRow<'_>) + Send),
     ) -> Result<(), ServiceError> {
         let listing = self.listed(cursor.after().is_empty()).await?;
-        let from = Bound::Excluded(cursor.after());
+        let (prefix, after) = (select.prefix(), cursor.after());
+        let from = match after < prefix {
+            true => Bound::Included(prefix),
+            false => Bound::Excluded(after),
+        };
         let mut visited = 0;
-        let after = listing.rows.range::<str, _>((from, Bound::Unbounded));
+        let rest = listing.rows.range::<str, _>((from, Bound::Unbounded));
+        let rest = rest.take_while(|(name, _)| name.starts_with(prefix));
         let since = select.changed_since;
         let mut changes = since.map(|since| (since, self.changes.lock()));
         let now = self.now();
-        for (name, row) in after {
+        for (name, row) in rest {
             if visited >= limit {
                 return Ok(());
             }

@@ -300,7 +300,7 @@ fn each_below(groups: &Groups, top: &str, visit: &mut dyn FnMut(&Group)) {
     let (mut after, mut step) = (below.clone(), 2);
     loop {
         let (mut last, mut is_over) = (None, false);
-        let more = groups.list(Some(&after), step, |group| {
+        let more = groups.list(Some(&after), "", step, |group| {
             if !is_over && group.name().starts_with(&below) {
                 visit(group);
                 last = Some(group.name().to_owned());

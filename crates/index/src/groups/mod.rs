@@ -114,17 +114,24 @@ impl Groups {
         self.table.sorted()
     }
 
-    /// Visits up to `limit` groups in octet order of their names, those after `after`; `true`: there may be more.
-    pub fn list(&self, after: Option<&str>, limit: usize, mut visit: impl FnMut(&Group)) -> bool {
+    /// Visits up to `limit` groups in octet order of their names, those after `after` whose names begin with `prefix`, and looks at few
+    /// others; `true`: there may be more.
+    pub fn list(
+        &self,
+        after: Option<&str>,
+        prefix: &str,
+        limit: usize,
+        mut visit: impl FnMut(&Group),
+    ) -> bool {
         let sorted = self.sorted();
-        let start = after.map_or(0, |after| {
-            sorted.partition_point(|id| {
-                self.table
-                    .get(*id)
-                    .is_some_and(|group| group.name() <= after)
-            })
-        });
-        let rest = &sorted[start..];
+        let is_named = |id: &GroupId, is: &dyn Fn(&str) -> bool| {
+            let group = self.table.get(*id);
+            group.is_some_and(|group| is(group.name()))
+        };
+        let is_before = |name: &str| name < prefix || after.is_some_and(|after| name <= after);
+        let rest = &sorted[sorted.partition_point(|id| is_named(id, &is_before))..];
+        let begins = |name: &str| name.starts_with(prefix);
+        let rest = &rest[..rest.partition_point(|id| is_named(id, &begins))];
         for id in rest.iter().take(limit) {
             if let Some(group) = self.by_id(*id) {
                 visit(&group);
@@ -327,7 +334,7 @@ mod tests {
 
     fn names(groups: &Groups) -> Vec<String> {
         let mut names = Vec::new();
-        let more = groups.list(None, 100, |group| names.push(group.name().to_owned()));
+        let more = groups.list(None, "", 100, |group| names.push(group.name().to_owned()));
         assert!(!more);
         names
     }
@@ -363,8 +370,33 @@ mod tests {
         groups.make(&row(5, "b.one")).unwrap();
         assert_eq!(names(&groups), ["a.two", "b", "b.a", "b.one", "c.three"]);
         let mut two = Vec::new();
-        assert!(groups.list(Some("b"), 2, |group| two.push(group.id())));
+        assert!(groups.list(Some("b"), "", 2, |group| two.push(group.id())));
         assert_eq!(two, [GroupId(4), GroupId(5)]);
+        for (after, prefix, more, expected) in [
+            (None, "b.", false, &["b.a", "b.one"][..]),
+            (None, "b", true, &["b", "b.a"]),
+            (Some("b.a"), "b.", false, &["b.one"]),
+            (Some("c"), "b.", false, &[]),
+            (None, "b.one", false, &["b.one"]),
+            (None, "bb", false, &[]),
+        ] {
+            let mut names = Vec::new();
+            let left = groups.list(after, prefix, 2, |group| {
+                names.push(group.name().to_owned())
+            });
+            assert_eq!(
+                (names.as_slice(), left),
+                (
+                    expected
+                        .iter()
+                        .map(|&name| name.to_owned())
+                        .collect::<Vec<_>>()
+                        .as_slice(),
+                    more
+                ),
+                "{after:?} {prefix}"
+            );
+        }
     }
 
     #[test]

@@ -610,7 +610,7 @@ impl World {
 
     fn check_names(&self) {
         let mut names = Vec::new();
-        let more = self.views.groups().list(None, usize::MAX, |group| {
+        let more = self.views.groups().list(None, "", usize::MAX, |group| {
             names.push((group.name().to_owned(), group.status().to_owned()));
         });
         assert!(!more);

@@ -76,6 +76,10 @@ pub(crate) struct Walk<'a> {
     read_before: u64,
 }
 
+/// What it means that a file is not there, where nobody can be sure that it was removed.
+const WITHOUT_FILE: &str = "its file is not there, and nothing tells whether somebody removed it or its disk is missing: readers are told that it is not there \
+                            until it is back; `newsreel article cancel` takes it out";
+
 /// So many missed articles are asked about at the latest.
 const MISSED_AT_ONCE: usize = 1 << 20;
 
@@ -205,9 +209,12 @@ impl<'a> Walk<'a> {
                 id_hash,
             };
         }
-        let damage = self.damaged_article(&token, sequence, id_hash);
+        let mut damage = self.damaged_article(&token, sequence, id_hash);
         match self.shared.store.removed(&token) {
-            Some(_) => Met::Removed(token, damage),
+            Some(_) => {
+                damage.means = WITHOUT_FILE;
+                Met::Removed(token, damage)
+            }
             None => Met::Damaged(token.position(), damage),
         }
     }

@@ -215,7 +215,13 @@ async fn a_directory_that_leads_nowhere_keeps_out_its_own_articles_only() {
         }
         let at_once = world.send(&[article(20, "misc.test,misc.other")]).await;
         assert!(matches!(at_once[..], [Outcome::Deferred(_)]), "{at_once:?}");
-        assert_eq!(scrub(&world).damaged.len(), 3);
+        let damaged = scrub(&world).damaged;
+        assert_eq!(damaged.len(), 3, "{damaged:?}");
+        assert!(
+            damaged
+                .iter()
+                .all(|it| it.means.contains("its disk is missing"))
+        );
         RealDisk.remove(&at).unwrap();
         symlink(&away, &at);
         for n in others {
@@ -228,6 +234,77 @@ async fn a_directory_that_leads_nowhere_keeps_out_its_own_articles_only() {
         assert_eq!(scrub(&world).damaged.len(), 0);
         assert_eq!(world.problems(), Vec::<String>::new());
     }
+}
+
+/// An article for each of two groups.
+fn both(from: usize) -> [(String, Vec<u8>); 2] {
+    [article(from, "misc.test"), article(from + 1, "misc.other")]
+}
+
+/// A pipe in the place of a group's directory, or a link that leads to itself, kept the whole set from taking articles.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_stands_in_a_directorys_place_keeps_out_its_own_articles_only() {
+    for what in ["a pipe", "a socket", "a link to itself"] {
+        let folder = tempfile::Builder::new().prefix("nr").tempdir().unwrap();
+        let at = folder.path().join("news/misc/other");
+        let world = World::on(Arc::new(RealDisk), of_method("tradspool", folder.path()));
+        assert_eq!(
+            world.send(&[article(0, "misc.test")]).await,
+            [Outcome::Accepted]
+        );
+        replace_file(&RealDisk, &at, b"").unwrap();
+        put(what, &at, folder.path());
+        let outcomes = world.send(&both(1)).await;
+        assert_eq!(outcomes[0], Outcome::Accepted, "{what}");
+        if what == "a link to itself" {
+            assert!(matches!(outcomes[1], Outcome::Deferred(_)), "{outcomes:?}");
+            RealDisk.remove(&at).unwrap();
+            assert_eq!(
+                world.send(&[article(2, "misc.other")]).await,
+                [Outcome::Accepted]
+            );
+        } else {
+            assert_eq!(outcomes[1], Outcome::Accepted, "{what}");
+            let later = at.with_file_name("other+");
+            assert_eq!(
+                entry(&later),
+                Some(false),
+                "{what} stays under a later name"
+            );
+        }
+        assert_eq!(alive(&world, 3).await, [0, 1, 2], "{what}");
+        assert_eq!(world.problems(), Vec::<String>::new(), "{what}");
+    }
+}
+
+/// A directory that an administrator had made for a group, and the server might not write, kept the whole set from taking articles.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_directory_of_somebody_else_keeps_out_its_own_articles_only() {
+    let memory = MemoryDisk::new();
+    let faulty = FaultyDisk::new(Arc::new(memory.clone()));
+    let world = World::on(
+        Arc::new(faulty.clone()),
+        of_method("tradspool", Path::new("/")),
+    );
+    faulty.add(Fault::new(Op::Open, "misc/other/", Effect::Denied).forever());
+    for from in [0, 2] {
+        let outcomes = world.send(&both(from)).await;
+        assert_eq!(outcomes[0], Outcome::Accepted);
+        assert!(matches!(outcomes[1], Outcome::Deferred(_)), "{outcomes:?}");
+    }
+    faulty.clear();
+    world.wait_s(61);
+    // With the first commit it is known to be a while ago.
+    let mut outcomes = world.send(&both(4)).await;
+    for from in (6..60).step_by(2) {
+        if outcomes == [Outcome::Accepted; 2] {
+            break;
+        }
+        world.wait_s(30);
+        outcomes = world.send(&both(from)).await;
+    }
+    assert_eq!(outcomes, [Outcome::Accepted; 2]);
+    assert_eq!(world.problems(), Vec::<String>::new());
 }
 
 /// The symbolic link of a crosspost stayed for ever when somebody had removed the file on the other disk.  Where two file systems are to be had, as

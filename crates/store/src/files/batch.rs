@@ -71,18 +71,20 @@ impl FileBatch {
             let mut names = article.names.iter();
             let Some(name) = names.next() else { continue };
             let file = self.folder.write(name, octets.unwrap_or_default());
-            let file = file.inspect_err(|_| self.failed(name))?;
+            let file = file.inspect_err(|error| self.failed(name, error))?;
             self.made.push(file.clone());
             for name in names {
                 let link = self.folder.link(&file, name);
-                self.made.push(link.inspect_err(|_| self.failed(name))?);
+                self.made
+                    .push(link.inspect_err(|error| self.failed(name, error))?);
             }
         }
         Ok(())
     }
 
-    fn failed(&self, name: &str) {
-        self.folder.roots.failed(&self.folder.dir.join(name));
+    fn failed(&self, name: &str, error: &newsreel_host::Error) {
+        let path = self.folder.dir.join(name);
+        self.folder.roots.failed(&path, error);
     }
 
     /// Whether a root went while files were made on it: then they are in its place.

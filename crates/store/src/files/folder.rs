@@ -149,7 +149,14 @@ impl Folder {
         let mut above: Vec<&Path> = dir.ancestors().take_while(|at| *at != self.dir).collect();
         above.reverse();
         for at in above {
-            if self.disk.open(at, OpenMode::Read).is_err() {
+            let is_file = self.disk.open(at, OpenMode::Read).is_ok();
+            // A pipe, a socket.
+            let is_other = || {
+                self.disk
+                    .has_entries(at)
+                    .is_err_and(|error| error.is_below_a_file())
+            };
+            if !is_file && !is_other() {
                 continue;
             }
             for collisions in 1..COLLISIONS_MAX {
@@ -190,7 +197,7 @@ impl Folder {
             };
             if synced.insert(file_system) {
                 let made_durable = self.disk.sync_file_system(dir);
-                made_durable.inspect_err(|_| self.roots.failed(dir))?;
+                made_durable.inspect_err(|error| self.roots.failed(dir, error))?;
             }
             if own.is_some_and(|own| own != file_system) {
                 self.roots.note(dir, file_system, true)?;

@@ -5,7 +5,7 @@
 //! nothing is written, and nothing that lay there is taken for removed; one that is full or fails keeps out its own articles
 //! only.  Nor does anything count as removed on a file system on which no article of the set was seen since it came there: it
 //! may be another one than had them.  A symbolic link that leads nowhere is met when something is to be written below it, and keeps out
-//! what is to go there until it leads somewhere.  A set that was made before there was such a list, or whose list is damaged, has one that is not complete: there an
+//! what is to go there until it leads somewhere; so does, for a while, a directory that is kept from who runs the program.  A set that was made before there was such a list, or whose list is damaged, has one that is not complete: there an
 //! absent or empty directory may be a disk that nobody knows, for good.  The file is drawn in `docs/formats/catalogue.md`; who
 //! writes `none` into it says that there are no roots any more.
 
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use newsreel_host::{Disk, ErrorKind, read_whole, replace_file};
+use newsreel_host::{Disk, Error as HostError, ErrorKind, read_whole, replace_file};
 use newsreel_wire::UnixTime;
 use parking_lot::Mutex;
 
@@ -57,6 +57,8 @@ struct Inner {
     known: BTreeMap<String, Root>,
     /// Symbolic links in the places of directories that led nowhere when that was looked at last.
     nowhere: BTreeSet<String>,
+    /// Directories in which who runs the program may make nothing, and since when that is known.
+    denied: BTreeMap<String, Option<UnixTime>>,
     /// One is in trouble that was not when that was asked last.
     is_news: bool,
 }
@@ -264,14 +266,15 @@ impl Roots {
             known,
             nowhere,
             is_news,
+            ..
         } = &mut *inner;
         nowhere.retain(|name| {
             let at = self.dir.join(name);
-            let is_there = self.disk.exists(&at).unwrap_or(false);
-            if is_there {
-                tracing::info!(path = %at.display(), "a symbolic link leads somewhere again");
+            let leads_nowhere = self.leads_nowhere(&at);
+            if !leads_nowhere {
+                tracing::info!(path = %at.display(), "a symbolic link leads somewhere again, or is gone");
             }
-            !is_there
+            leads_nowhere
         });
         for (name, root) in known {
             let at = self.dir.join(name);
@@ -297,21 +300,24 @@ impl Roots {
     }
 
     fn tell_trouble(&self, inner: &Inner) {
-        let are_in_trouble =
-            !inner.nowhere.is_empty() || inner.known.values().any(Root::is_in_trouble);
+        let are_in_trouble = !inner.nowhere.is_empty()
+            || !inner.denied.is_empty()
+            || inner.known.values().any(Root::is_in_trouble);
         self.are_in_trouble.store(are_in_trouble, Ordering::Release);
     }
 
     /// Something could not be written or made durable at this path: where it is on a root, nothing is written to that one for a
     /// while.
-    pub(crate) fn failed(&self, path: &Path) {
+    pub(crate) fn failed(&self, path: &Path, error: &HostError) {
         self.look();
         let Some(name) = path.strip_prefix(&self.dir).ok().and_then(Path::to_str) else {
             return;
         };
         let entry = path.parent().and_then(|dir| self.entry_at(dir).ok()?);
-        let link = entry.filter(|at| !self.disk.exists(at).unwrap_or(true));
+        let link = entry.filter(|at| self.leads_nowhere(at));
         let link = link.and_then(|at| self.name_of(at));
+        let dir = path.parent().filter(|_| error.is_denied());
+        let denied = dir.and_then(|dir| self.name_of(dir));
         let mut inner = self.inner.lock();
         if let Some(link) = link {
             let at = self.dir.join(&link);
@@ -322,6 +328,14 @@ impl Roots {
                 );
                 inner.is_news = true;
             }
+            self.are_there.store(true, Ordering::Release);
+        } else if let Some(dir) = denied.filter(|dir| !dir.is_empty()) {
+            tracing::error!(
+                path = %self.dir.join(&dir).display(), %error, again_after_s = TRIED_AGAIN_AFTER_S,
+                "a directory is kept from the server: articles for it are put off; give it to the user that the server runs as"
+            );
+            inner.denied.insert(dir, None);
+            inner.is_news = true;
             self.are_there.store(true, Ordering::Release);
         } else if let Some((name, root)) = inner.of(name)
             && !root.is_in_trouble()
@@ -340,6 +354,12 @@ impl Roots {
         }
         self.look();
         let mut inner = self.inner.lock();
+        inner.denied.retain(|_, since| {
+            now.is_none_or(|now| {
+                let since = *since.get_or_insert(now);
+                now.0.saturating_sub(since.0) < TRIED_AGAIN_AFTER_S
+            })
+        });
         for (name, root) in &mut inner.known {
             let free = self.disk.free_bytes(&self.dir.join(name));
             root.room = free.map_or(u64::MAX, |free| free.saturating_sub(free_octets_min));
@@ -356,7 +376,7 @@ impl Roots {
     /// Whether one of these names, below the directory of the set, is on a root that is missing just now.
     pub(crate) fn hides<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> bool {
         self.look();
-        self.are_in_the_way(names, |root| root.is_missing)
+        self.are_in_the_way(names, |root| root.is_missing, false)
     }
 
     /// Whether one of them is on a root to which nothing can be written; whether all are there is not asked again where none was in
@@ -365,13 +385,14 @@ impl Roots {
         if self.are_in_trouble.load(Ordering::Acquire) {
             self.look();
         }
-        self.are_in_the_way(names, Root::is_in_trouble)
+        self.are_in_the_way(names, Root::is_in_trouble, true)
     }
 
     fn are_in_the_way<'n>(
         &self,
         names: impl IntoIterator<Item = &'n str>,
         is_in_the_way: impl Fn(&Root) -> bool,
+        denied_too: bool,
     ) -> bool {
         if !self.are_in_trouble.load(Ordering::Acquire) {
             return false;
@@ -379,6 +400,8 @@ impl Roots {
         let inner = self.inner.lock();
         let troubled = inner.known.iter().filter(|(_, root)| is_in_the_way(root));
         let troubled = troubled.map(|(name, _)| name).chain(&inner.nowhere);
+        let denied = inner.denied.keys().filter(|_| denied_too);
+        let troubled = troubled.chain(denied);
         let troubled: Vec<&Path> = troubled.map(Path::new).collect();
         let mut names = names.into_iter().map(Path::new);
         names.any(|name| troubled.iter().any(|root| name.starts_with(root)))
@@ -413,6 +436,15 @@ impl Roots {
         }
         let own = self.disk.file_system(&self.dir).ok()?;
         Some(*self.own.get_or_init(|| own))
+    }
+
+    /// Whether this is a symbolic link that leads nowhere.
+    fn leads_nowhere(&self, at: &Path) -> bool {
+        let is_link = self
+            .disk
+            .link_target(at)
+            .is_ok_and(|target| target.is_some());
+        is_link && !self.disk.exists(at).unwrap_or(false)
     }
 
     /// What stands in the place of this directory, or of the lowest above it of which there is anything: where the directory is not there,

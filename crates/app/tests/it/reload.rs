@@ -1004,9 +1004,10 @@ fn somebody_is_told(world: &World) -> String {
 }
 
 fn two_groups_are_made(world: &World) -> String {
-    let (one, other) = (new_group(), new_group());
-    let control = "Approved: a@b.example\r\nControl: checkgroups made.none\r\n";
-    let list = format!("{control}\r\n{one}\tOne\r\n{other}\tOther\r\n");
+    let top = new_group();
+    let one = format!("{top}.one");
+    let control = format!("Approved: a@b.example\r\nControl: checkgroups {top}\r\n");
+    let list = format!("{control}\r\n{one}\tOne\r\n{top}.other\tOther\r\n");
     assert_eq!(world.feed("misc.test", YESTERDAY, &list, 0), "239");
     let is_there = world.spool.run(&["group", "show", &one]).status.success();
     if is_there { "yes" } else { "no" }.to_owned()

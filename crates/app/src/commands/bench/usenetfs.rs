@@ -35,8 +35,8 @@ pub(crate) enum Verb {
                       XFS. Each layout is measured natively and through a mount, the least of all rounds counts; names are \
                       looked for with nothing known of them and the blocks of directories in memory; with --cold also with nothing in \
                       memory, for which the caches of the whole machine are emptied and a view is mounted anew each time. The largest \
-                      directory is emptied in the end and listed once more. On ext2, whose directories are searched, large flat ones take \
-                      hours. What is interrupted leaves its mounts below the directory: take \
+                      directory is emptied in the end and listed once more. On ext2, whose directories are searched, flat ones \
+                      are filled with an index (tune2fs, debugfs, e2fsck), which is taken off again. What is interrupted leaves its mounts below the directory: take \
                       them off (umount DIR/*), and start in another.\n\n\
                       Example:\n  newsreel bench usenetfs figures --directory /tmp/figures --exponent-max 13 --report /tmp/report\n  \
                       newsreel bench usenetfs figures --directory /tmp/figures --file-systems ext4 --layouts flat,range1024 --exponent-max \

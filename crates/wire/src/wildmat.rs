@@ -459,7 +459,7 @@ mod tests {
             ("a.b", "a.b"),
             ("a.*", "a."),
             ("a.*,!a.b", "a."),
-            ("a.bä,a.bö,a.bc*", "a.b"),
+            ("a.b\u{e4},a.b\u{f6},a.bc*", "a.b"),
             ("a.b,*", ""),
             ("a.[bc]", ""),
             ("!a.b", ""),
@@ -471,8 +471,8 @@ mod tests {
     proptest! {
         #[test]
         fn prop_what_matches_begins_with_the_prefix(
-            wildmat in "[!@]?[abä]{1,3}[*?]?(,[!@]?[abä]{1,3}[*?]?){0,3}",
-            text in "[abä]{0,4}",
+            wildmat in "[!@]?[ab\u{e4}]{1,3}[*?]?(,[!@]?[ab\u{e4}]{1,3}[*?]?){0,3}",
+            text in "[ab\u{e4}]{0,4}",
         ) {
             let wildmat = Wildmat::parse(&wildmat).unwrap();
             prop_assert!(!wildmat.matches(&text) || text.starts_with(wildmat.prefix()), "{wildmat:?} {text}");

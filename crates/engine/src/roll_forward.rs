@@ -5,20 +5,22 @@
 //! nothing of it is known.  So what is whole is filed under the sequences and numbers that it was given, and none of them is
 //! given again.  Only what the last commits can have left is filed so; where there is more the log is an old one.
 //! Where a frame in front of others is lost, its articles go to the views, and the log keeps the hole.
+//! What outgoing feeds must know of an article goes in front of it, where the sequence is free that it had: whoever sends it once more is
+//! told that it is here, so that nobody else would pass it on.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use newsreel_index::{Error as IndexError, Views};
 use newsreel_journal::{FrameBuilder, JournalWriter, Recovered};
 use newsreel_store::{Blocking, Left, Missing as Stretch, Store, StoreReader, Want};
-use newsreel_wire::article::{ArticleFacts, Headers, Known};
+use newsreel_wire::article::{ArticleFacts, Content, Headers, Known};
 use newsreel_wire::{IdHash, Sequence, Token};
 
 use crate::applier::Applier;
 use crate::error::Error;
 use crate::finish::SYNC_EVERY_RECORDS as RESERVE;
 use crate::places::{Retired, places, write_line};
-use crate::record::{ArticleRecord, kind};
+use crate::record::{ArticleRecord, FeedRecord, kind};
 use crate::replay::Replay;
 
 /// Octets of a frame that is written at once, about.
@@ -31,6 +33,8 @@ const RESTORED_AT_ONCE: u64 = 16_384;
 #[derive(Debug, Default)]
 pub(crate) struct LeftOver {
     pub(crate) articles: BTreeMap<Sequence, LeftArticle>,
+    /// Sequences from here on are those of what is left.
+    from: Sequence,
     /// The last sequence among them.
     pub(crate) last: Sequence,
     /// So many sequences among them may have been those of articles that are damaged.
@@ -46,6 +50,21 @@ pub(crate) struct LeftArticle {
     is_given: bool,
     /// The record of the log.
     payload: Vec<u8>,
+    /// The one for outgoing feeds.
+    fed: Vec<u8>,
+}
+
+impl LeftOver {
+    /// The first sequence that is written.
+    fn begin(&self) -> Option<Sequence> {
+        let (first, _) = self.articles.first_key_value()?;
+        Some(begin_of(*first, self.from))
+    }
+}
+
+/// The sequence in front of an article, if it is free: that is where the record for outgoing feeds was; else its own.
+fn begin_of(article: Sequence, free_from: Sequence) -> Sequence {
+    Sequence(article.0.saturating_sub(1).max(free_from.0).min(article.0))
 }
 
 /// The articles of these that are whole and new; `next` is the first sequence that the views have not been told of.
@@ -55,7 +74,10 @@ pub(crate) fn read(
     left: &[Left],
     next: Sequence,
 ) -> Result<LeftOver, Error> {
-    let mut over = LeftOver::default();
+    let mut over = LeftOver {
+        from: next,
+        ..LeftOver::default()
+    };
     let retired = views.groups().retired();
     let (mut memory, mut seen) = (Vec::new(), HashSet::new());
     let has_gaps = left.iter().any(|left| left.has_gaps);
@@ -153,12 +175,30 @@ fn article(
         line: &line,
     }
     .encode(&mut payload);
+    let mut fed = Vec::new();
+    FeedRecord {
+        is_posted: is_posted(content(Known::Path)),
+        is_control: headers.get(Known::Control).is_some(),
+        content: Some(Content::of(&headers)),
+        newsgroups: content(Known::Newsgroups),
+        distribution: content(Known::Distribution),
+    }
+    .encode(&mut fed);
     Some(LeftArticle {
         token: *token,
         id_hash: stored.id_hash,
         is_given,
         payload,
+        fed,
     })
+}
+
+/// Whether an article was injected here: behind our own name in Path it says so (RFC 5536 section 3.1.5).
+fn is_posted(path: &[u8]) -> bool {
+    let mut names = path.split(|octet| *octet == b'!');
+    names
+        .nth(1)
+        .is_some_and(|name| name.starts_with(b".POSTED"))
 }
 
 /// Tells the views of the articles whose frames the log has lost although they were durable, in front of those with which it
@@ -213,17 +253,23 @@ fn frames(
     mut each: impl FnMut(&mut FrameBuilder) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let mut articles = left.articles.iter().peekable();
+    let mut free_from = left.from;
     while let Some((first, _)) = articles.peek() {
-        let mut next = **first;
+        let begin = begin_of(**first, free_from);
+        free_from = begin;
         let mut frame = FrameBuilder::new();
-        frame.start(next, epoch);
+        frame.start(begin, epoch);
         while frame.bytes().len() < octets_max
-            && let Some((_, article)) = articles.next_if(|(sequence, _)| **sequence == next)
+            && let Some((sequence, article)) =
+                articles.next_if(|(sequence, _)| begin_of(**sequence, free_from) == free_from)
         {
+            if *sequence != free_from {
+                frame.record(kind::FEED).extend_from_slice(&article.fed);
+            }
             frame
                 .record(kind::ARTICLE)
                 .extend_from_slice(&article.payload);
-            next = Sequence(next.0 + 1);
+            free_from = sequence.next();
         }
         each(&mut frame)?;
     }
@@ -239,10 +285,10 @@ pub(crate) fn commit(
     recovered: &mut Recovered,
 ) -> Result<(), Error> {
     let durable_before = recovered.end;
-    if let Some((first, _)) = left.articles.first_key_value() {
-        writer.found_again(*first);
+    if let Some(first) = left.begin() {
+        writer.found_again(first);
     }
-    // One more record may go in: it is far smaller than the other half.
+    // One more article may go in: its records are far smaller than the other half.
     let half = usize::try_from(writer.frame_octets_max() / 2).unwrap_or(usize::MAX);
     let shape = (recovered.epoch, half.min(FRAME_OCTETS));
     frames(left, shape, |frame| {

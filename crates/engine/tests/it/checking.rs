@@ -259,7 +259,8 @@ async fn articles_of_a_commit_that_failed_are_counted() {
     world.send(&sent).await;
     let mut lost = 0;
     for attempt in 1..50 {
-        // It may meet a file of the log that is made beforehand.
+        // It may meet a file of the log that is made beforehand, or what the log says when nothing comes: then it rests for a while.
+        world.wait_until("the log", |world| world.engine.status().paused.is_none());
         faulty.add(Fault::new(Op::Sync, "/log/", Effect::Medium));
         let sent: Vec<_> = batch(1000 * attempt);
         let outcomes = world.send(&sent).await.into_iter();

@@ -309,6 +309,7 @@ async fn a_message_whose_commit_failed_is_heeded_when_it_comes_again() {
     faulty.add(Fault::new(Op::Sync, "/log/", Effect::Medium).nth(1));
     assert_eq!(world.send(&sent).await, [Outcome::Failed]);
     assert_eq!(groups(&world), AT_FIRST);
+    world.wait_until("the log", |world| world.engine.status().paused.is_none());
     let mut outcome = world.send(&sent).await;
     for _ in 0..500 {
         if outcome == [Outcome::Accepted] {

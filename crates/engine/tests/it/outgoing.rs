@@ -1,12 +1,15 @@
 //! What outgoing feeds read: every article once, in order, from where they stopped, and what the log keeps for them.
 
 use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
 
 use newsreel_engine::{Engine, FeedRead};
+use newsreel_host::{Disk as _, MemoryDisk, OpenMode};
 use newsreel_service::Outcome;
 use newsreel_wire::Sequence;
 
-use crate::world::{World, article, config};
+use crate::world::{World, article, config, open_on};
 
 /// Everything from a place on, at most so many at a time; and what was missed.
 fn read(engine: &Engine, from: Sequence, at_once: usize) -> (Vec<String>, Vec<FeedRead>, Sequence) {
@@ -79,6 +82,46 @@ async fn feeds_see_what_came_since_they_are_there() {
     world.send(&[article(5, "misc.test")]).await;
     let world = world.restart();
     assert_eq!(read(&world.engine, start, 9).0, expected);
+    assert_eq!(world.problems(), Vec::<String>::new());
+}
+
+/// A commit whose frame never reached the log is filed at the next start, and whoever gave its articles is told then that they are here:
+/// so feeds see them, as they would have.
+#[tokio::test]
+async fn what_is_found_in_the_store_alone_goes_out_as_well() {
+    let memory = MemoryDisk::new();
+    let world = World::on(Arc::new(memory.clone()), config(8 << 20));
+    world.engine.keep_for_feeds(Some(Sequence(1)));
+    world.send(&[article(1, "misc.test")]).await;
+    let expires = "Expires: Tue, 14 Nov 2028 22:00:00 +0000\r\n";
+    let some = [
+        with(2, "misc.test,not.here", "Distribution: world,na\r\n"),
+        with(3, "misc.other", expires),
+        with(4, "misc.test", "Control: checkgroups\r\n"),
+        article(5, "misc.test"),
+    ];
+    assert_eq!(world.send(&some).await, [Outcome::Accepted; 4]);
+    let (expected, _, _) = read(&world.engine, Sequence(1), 9);
+    assert_eq!(expected.len(), 5);
+    let left = memory.crash_losing_all();
+    let log = Path::new("/spool/log");
+    let segment = log.join(&left.list(log).unwrap()[0].name);
+    let file = left.open(&segment, OpenMode::Read).unwrap();
+    let mut octets = vec![0; file.len().unwrap() as usize];
+    file.read_exact_at(&mut octets, 0).unwrap();
+    let frames = (4096..octets.len()).step_by(4096);
+    let last = frames
+        .filter(|at| octets[*at..].starts_with(b"NRFR"))
+        .last();
+    let id = octets
+        .windows(13)
+        .rposition(|octets| octets == b"<5@t.example>");
+    let at = last.unwrap().min(id.unwrap() / 4096 * 4096);
+    left.corrupt(&segment, at as u64, &vec![0; octets.len() - at])
+        .unwrap();
+    let world = open_on(Arc::new(left), &world.config, &world.clock);
+    assert!(world.by_id("<5@t.example>").await.is_some());
+    assert_eq!(read(&world.engine, Sequence(1), 9).0, expected);
     assert_eq!(world.problems(), Vec::<String>::new());
 }
 

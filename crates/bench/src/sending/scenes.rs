@@ -287,7 +287,7 @@ impl Stage<'_> {
                 place,
             )?;
             source.take(&corpus, None)?;
-            let took = source.release(&|| source.accepted(), corpus.len())?;
+            let took = source.release(&|| source.arrived(), corpus.len())?;
             source.stop()?;
             sink.stop()?;
             let what = format!("cnfs, in memory, to {}", neighbour.name());

@@ -193,15 +193,16 @@ impl<'a> Source<'a> {
         Ok(last)
     }
 
-    /// How many articles its neighbours accepted, as it says itself.
-    pub(super) fn accepted(&self) -> u64 {
+    /// How many articles its neighbours have, as it says itself: what was offered twice is refused the second time.
+    pub(super) fn arrived(&self) -> u64 {
         let mut command = Command::new(&self.args.program);
         command.args(["peer", "list", "--json", "--spool"]);
         let said = told(command.arg(self.home.join("server/spool")), "");
         let said: serde_json::Value =
             serde_json::from_slice(&said.unwrap_or_default()).unwrap_or_default();
         let feeds = said["feeds"].as_array().into_iter().flatten();
-        feeds.filter_map(|feed| feed["accepted"].as_u64()).sum()
+        let counts = feeds.flat_map(|feed| [&feed["accepted"], &feed["refused"]]);
+        counts.filter_map(serde_json::Value::as_u64).sum()
     }
 
     /// Ends it.

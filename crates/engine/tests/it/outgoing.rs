@@ -109,10 +109,8 @@ async fn what_is_found_in_the_store_alone_goes_out_as_well() {
     let file = left.open(&segment, OpenMode::Read).unwrap();
     let mut octets = vec![0; file.len().unwrap() as usize];
     file.read_exact_at(&mut octets, 0).unwrap();
-    let frames = (4096..octets.len()).step_by(4096);
-    let last = frames
-        .filter(|at| octets[*at..].starts_with(b"NRFR"))
-        .last();
+    let mut frames = (4096..octets.len()).step_by(4096);
+    let last = frames.rfind(|at| octets[*at..].starts_with(b"NRFR"));
     let id = octets
         .windows(13)
         .rposition(|octets| octets == b"<5@t.example>");

@@ -9,7 +9,6 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use newsreel_host::OpenMode;
 use newsreel_host::mounts::canonical;
 use serde::Serialize;
 
@@ -39,8 +38,10 @@ const INODES: u64 = 1024;
 const REST: Duration = Duration::from_millis(500);
 const RESTS_MAX: u32 = 60;
 
-/// The newest article of each group stays, and nothing goes before that is asked for.
-const RULES: &str = "[scrub]\noctets_per_s = 0\n[expiry]\nrows_per_s = 0\nwithdrawn_max = 1000000000\n[[expire]]\narticles_max = 1\n";
+/// The newest article of each group stays, and nothing goes before that is asked for. No checkpoint comes meanwhile: what it writes into
+/// headers and bitmap of cyclic buffers lies on the device of the articles, and would hide whether their area was touched.
+const RULES: &str = "[engine]\ncheckpoint_log_octets = 1099511627776\ncheckpoint_s_max = 86400\n[scrub]\noctets_per_s = 0\n\
+                     [expiry]\nrows_per_s = 0\nwithdrawn_max = 1000000000\n[[expire]]\narticles_max = 1\n";
 
 /// What to measure.
 #[derive(Debug, Clone)]
@@ -83,15 +84,16 @@ pub struct Row {
     pub method: String,
     /// Articles that expired.
     pub expired: u64,
-    /// Until nobody is shown them any more, durably. A checkpoint that comes meanwhile writes headers and bitmap of cyclic buffers, in
-    /// front of their articles.
+    /// Until nobody is shown them any more, durably.
     pub expiring: Step,
-    /// The server stops with a last checkpoint, and what is left of them in the views is taken out of them.
+    /// The server stops with a checkpoint, which writes headers and bitmap of cyclic buffers in front of their articles, and what is left
+    /// of them in the views is taken out of them.
     pub reclaiming: Step,
 }
 
 impl Row {
-    fn written_each(&self, step: &Step) -> f64 {
+    /// Octets of log and views that a step wrote for an article.
+    pub(crate) fn written_each(&self, step: &Step) -> f64 {
         let written = step.views.map_or(0, |cost| cost.written_octets);
         written as f64 / self.expired.max(1) as f64
     }
@@ -313,17 +315,12 @@ impl Stage<'_> {
 
     /// A server whose articles lie on their own file system, with this in its configuration besides.
     fn server(&self, more: &str) -> Result<CommandRival, Error> {
-        let config = self.views.at().join("config");
         // As the set's directory it may have nothing else in it.
         let at = canonical(self.articles.at()).join("set");
         self.machine.disk.create_dir_all(&at)?;
         let octets = self.args.articles * OCTETS_AN_ARTICLE + BUFFER_OCTETS_BESIDE;
         let words = self.method.config(octets, Some(&at)) + more;
-        let file = self.machine.disk.open(&config, OpenMode::CreateOrOpen)?;
-        file.set_len(0)?;
-        file.write_at(words.as_bytes(), 0)?;
-        let own = CommandRival::newsreel(&self.args.program.display().to_string());
-        Ok(own.with_words(&["--config", &config.display().to_string()]))
+        removal::configured(&self.args.program, self.views.at(), &words, self.machine)
     }
 
     fn start(&self, server: &mut CommandRival) -> Result<(), Error> {
@@ -334,6 +331,7 @@ impl Stage<'_> {
             self.args.port,
             self.machine,
         )
+        .map(drop)
     }
 
     fn feed(&self) -> Result<(), Error> {

@@ -23,6 +23,7 @@ use crate::error::Error;
 use crate::feed::{self, FeedArgs};
 use crate::load::{LoadArgs, Machine};
 use crate::measure::machine::DeviceLook;
+use crate::report::Report;
 use crate::rivals::{CommandRival, Rival as _};
 use crate::storage::groups_of;
 use crate::usenetfs::FileSystem;
@@ -221,16 +222,11 @@ impl Stage<'_> {
 
     /// A server that stores files, with this in its configuration besides.
     fn server(&self, more: &str) -> Result<CommandRival, Error> {
-        let config = self.volume.at().join("config");
         let words = format!(
             "[[set]]\nname = \"{SET}\"\nmethod = \"tradspool\"\nlayouts = [\"* {}\"]\n[[rule]]\nset = \"{SET}\"\n{more}",
             self.layout
         );
-        let file = self.machine.disk.open(&config, OpenMode::CreateOrOpen)?;
-        file.set_len(0)?;
-        file.write_at(words.as_bytes(), 0)?;
-        let own = CommandRival::newsreel(&self.args.program.display().to_string());
-        Ok(own.with_words(&["--config", &config.display().to_string()]))
+        configured(&self.args.program, self.volume.at(), &words, self.machine)
     }
 
     /// With which the oldest of each group go, when that is asked for and not before.
@@ -259,6 +255,7 @@ impl Stage<'_> {
             self.args.port,
             self.machine,
         )
+        .map(drop)
     }
 
     fn feed(&self) -> Result<(), Error> {
@@ -328,21 +325,36 @@ impl Stage<'_> {
     }
 }
 
-/// Starts a server in a directory below `at`, with the groups of a corpus.
+/// This program as a server with this configuration, which is written below `at`.
+pub(crate) fn configured(
+    program: &Path,
+    at: &Path,
+    words: &str,
+    machine: Machine<'_>,
+) -> Result<CommandRival, Error> {
+    let config = at.join("config");
+    let file = machine.disk.open(&config, OpenMode::CreateOrOpen)?;
+    file.set_len(0)?;
+    file.write_at(words.as_bytes(), 0)?;
+    let own = CommandRival::newsreel(&program.display().to_string());
+    Ok(own.with_words(&["--config", &config.display().to_string()]))
+}
+
+/// Starts a server in a directory below `at`, with the groups of a corpus; its process.
 pub(crate) fn start(
     server: &mut CommandRival,
     corpus: &Corpus,
     at: &Path,
     port: u16,
     machine: Machine<'_>,
-) -> Result<(), Error> {
+) -> Result<u32, Error> {
     let (groups, directory) = (at.join("groups"), at.join("server"));
     let names = corpus.groups().iter().map(String::as_str);
     let file = machine.disk.open(&groups, OpenMode::CreateOrOpen)?;
     file.write_at(corpus::list(names, ListForm::Names).as_bytes(), 0)?;
     machine.disk.create_dir_all(&directory)?;
-    server.start(&directory, ([127, 0, 0, 1], port).into(), &groups)?;
-    Ok(())
+    let running = server.start(&directory, ([127, 0, 0, 1], port).into(), &groups)?;
+    Ok(running.pid)
 }
 
 /// Feeds a server all articles of a corpus.
@@ -350,9 +362,21 @@ pub(crate) fn start(
 /// # Errors
 /// When it does not take every one.
 pub(crate) fn feed_all(load: LoadArgs, corpus: &Corpus, machine: Machine<'_>) -> Result<(), Error> {
-    let report = feed::run(&FeedArgs::new(load), corpus, machine)?;
+    feed_each(&FeedArgs::new(load), corpus, machine).map(drop)
+}
+
+/// The same in any manner; what came of it.
+///
+/// # Errors
+/// When it does not take every one.
+pub(crate) fn feed_each(
+    args: &FeedArgs,
+    corpus: &Corpus,
+    machine: Machine<'_>,
+) -> Result<Report, Error> {
+    let report = feed::run(args, corpus, machine)?;
     if report.accepted == corpus.len() {
-        return Ok(());
+        return Ok(report);
     }
     let reasons = report.reasons.iter().map(ToString::to_string);
     Err(Error::Program {

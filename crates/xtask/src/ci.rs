@@ -219,6 +219,12 @@ const STEPS: &[Step] = &[
         environment: FULL,
     },
     Step {
+        name: "release: small bench of storage",
+        quick: false,
+        command: full_tests!("bench_storage::"),
+        environment: FULL,
+    },
+    Step {
         name: "release: soak of 60 seconds",
         quick: false,
         command: full_tests!("bench::feed_readers"),

@@ -221,3 +221,82 @@ fn a_small_run_of_expiry_touches_no_article() {
     );
     assert_eq!(RealDisk.list(&work).unwrap(), []);
 }
+
+/// The table of what is asked was put together by hand, from runs of several commands.
+#[test]
+fn a_small_run_says_what_was_asked_and_seen() {
+    if !is_full() {
+        return skipped(
+            "it takes a minute, and writes a dozen of images: NEWSREEL_TEST_SCALE=full",
+        );
+    }
+    if newsreel_host::process::own_uid() != 0 {
+        return skipped("only root can mount");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let (work, report) = (dir.path().join("work"), dir.path().join("report"));
+    let port = free_ports().unwrap().to_string();
+    let mut command = newsreel();
+    command.args(["bench", "storage", "--json", "--goals", "--part", "500"]);
+    command.args(["--file-systems", "ext4", "--methods", "cnfs"]);
+    command.args(["--articles", "60", "--small", "0", "--groups", "50"]);
+    command.args(["--buffers", "16", "--port", &port, "--directory"]);
+    command.arg(&work).arg("--report").arg(&report);
+    let found = match said(command.output().unwrap()) {
+        Ok(found) => found,
+        Err(why) if why.contains("mke2fs") || why.contains("mount:") => {
+            return skipped(&format!("no file system can be made and mounted: {why}"));
+        }
+        Err(why) => panic!("{why}"),
+    };
+    let found: Value = serde_json::from_str(&found).unwrap();
+    assert_eq!(found["figures"].as_array().unwrap().len(), 1);
+    let mut bounds = Vec::new();
+    for line in found["goals"].as_array().unwrap() {
+        if let Some(missing) = line["not-measured"].as_object() {
+            let (what, why) = (&missing["what"], missing["why"].as_str().unwrap());
+            let is_known = ["--methods", "--fastrm", "strace cannot be run"];
+            let is_known = is_known.iter().any(|known| why.contains(known));
+            assert!(is_known, "{what}: {why}");
+        } else if let Some(bound) = line["bound"].as_object() {
+            let (what, asked) = (bound["what"].as_str().unwrap(), &bound["asked"]);
+            bounds.push((
+                what,
+                asked.as_f64().unwrap(),
+                bound["measured"].as_f64().unwrap(),
+            ));
+        }
+    }
+    let of = |begin: &str| -> Vec<(f64, f64)> {
+        let chosen = bounds.iter().filter(|(what, ..)| what.starts_with(begin));
+        chosen
+            .map(|(_, asked, measured)| (*asked, *measured))
+            .collect()
+    };
+    let written = of("cnfs: octets written");
+    let asked: Vec<f64> = written.iter().map(|(asked, _)| *asked).collect();
+    assert_eq!(asked, [1.6, 1.05]);
+    assert!(written.iter().all(|(_, seen)| *seen > 0.9), "{written:?}");
+    for method in ["cnfs", "segment"] {
+        let touched = of(&format!("{method}: octets read and written"));
+        assert_eq!(touched, [(0.0, 0.0)], "{method}");
+        for (asked, calls) in of(&format!("{method}: calls that read")) {
+            assert!((1.0..=asked).contains(&calls), "{method}: {calls} calls");
+        }
+    }
+    assert!(
+        of("cancels in a second")
+            .iter()
+            .all(|(_, rate)| *rate > 0.0)
+    );
+    let opening = of("20 buffers");
+    assert!(opening.len() == 2 && opening[1].1 > 1.0, "{opening:?}");
+    let table = text(&report.join("goals.md"));
+    let lines = found["goals"].as_array().unwrap().len();
+    assert_eq!(table.lines().count(), lines + 2, "{table}");
+    assert!(
+        table.contains("| segment: octets of log and views"),
+        "{table}"
+    );
+    assert_eq!(RealDisk.list(&work).unwrap(), []);
+}

@@ -67,6 +67,13 @@ impl CommandRival {
         self.serve.extend(words.iter().map(|&word| word.to_owned()));
         self
     }
+
+    /// The same where nothing is to be prepared: it was before.
+    #[must_use]
+    pub fn unprepared(mut self) -> Self {
+        self.prepare = None;
+        self
+    }
 }
 
 impl Rival for CommandRival {

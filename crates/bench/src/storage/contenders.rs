@@ -66,9 +66,9 @@ pub const METHODS: [Method; 6] = [
 pub(super) const REFERENCE: &str = "tradspool-flat";
 
 /// The calls that a spool of files cannot do without, made durable as often as a server would.
-const BARE: &str = "bare";
+pub(super) const BARE: &str = "bare";
 /// ... and never.
-const BARE_UNSYNCED: &str = "unsynced";
+pub(super) const BARE_UNSYNCED: &str = "unsynced";
 
 /// Entries that INN's history is made for.
 const INN_HISTORY: u64 = 1_000_000;

@@ -108,7 +108,11 @@ pub(crate) enum Verb {
         after_help = "Makes file systems in image files below the directory and mounts them, one for each server and method: root is \
                       needed, and mke2fs. Where `perf` is installed it counts path look-ups and inodes. What is interrupted leaves its mount \
                       below the directory: take it off (umount DIR/*), and start in another.\n\n\
-                      Example:\n  newsreel bench storage --directory /tmp/storage --inn ./inn2.sh --report /tmp/report"
+                      With --goals the rest follows, on ext4: buffers that have been around, large articles, a million that expire, removal, \
+                      cancels, the calls for reads (counted by `strace`) and 20 buffers of a terabyte. That takes some 12 GB of the disk, and \
+                      half an hour in all.\n\n\
+                      Examples:\n  newsreel bench storage --directory /tmp/storage --inn ./inn2.sh --report /tmp/report\n  \
+                      newsreel bench storage --directory /tmp/storage --goals --inn ./inn2.sh --fastrm /usr/lib/news/bin/fastrm --report /tmp/report"
     )]
     Storage(storage::Options),
     /// Measure how long the oldest articles of large groups take to go, where articles are files

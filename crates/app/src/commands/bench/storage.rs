@@ -7,8 +7,10 @@ use clap::builder::PossibleValuesParser;
 use newsreel_bench::compare::make_directory;
 use newsreel_bench::corpus::{CorpusArgs, Size};
 use newsreel_bench::load::Machine;
-use newsreel_bench::storage::{self, DURABILITY, Figure, METHODS, Row, StorageArgs};
-use newsreel_bench::usenetfs::FileSystem;
+use newsreel_bench::storage::{
+    self, DURABILITY, Figure, Line, METHODS, Row, SceneArgs, Scenes, StorageArgs,
+};
+use newsreel_bench::usenetfs::{FileSystem, GOAL_TITLES};
 use newsreel_host::replace_file;
 
 use super::options::{GROUPS_MAX, count, size};
@@ -16,6 +18,8 @@ use crate::output;
 
 /// Articles of a batch, or of the run of small ones.
 const ARTICLES_MAX: u64 = 100_000_000;
+/// So small a part of what is asked for still is something.
+const PART_MAX: u64 = 10_000;
 /// Of all buffers together, in MiB: from the least that two buffers can have to a large disk.
 const BUFFERS_MIB: (u64, u64) = (16, 16 << 20);
 
@@ -60,6 +64,15 @@ pub(crate) struct Options {
     /// When this program makes articles durable; with none it syncs as little as INN
     #[arg(long, default_value = DURABILITY, value_parser = ["group-commit", "each", "none"])]
     durability: String,
+    /// Behind the figures everything else that is asked of storage, and a table of what was asked and seen (goals.md)
+    #[arg(long)]
+    goals: bool,
+    /// INN's fastrm, against which removal is held; Debian has it as /usr/lib/news/bin/fastrm
+    #[arg(long, value_name = "PROGRAM", requires = "goals")]
+    fastrm: Option<PathBuf>,
+    /// One in so many of the articles that the goals ask for: to see that all of it runs
+    #[arg(long, default_value_t = 1, value_name = "N", requires = "goals", value_parser = count(1, PART_MAX))]
+    part: u64,
     /// Where servers listen, on 127.0.0.1
     #[arg(long, default_value_t = 11_930)]
     port: u16,
@@ -117,15 +130,48 @@ pub(super) fn run(options: &Options, machine: Machine<'_>) -> Result<()> {
     if let Some(report) = &options.report {
         write_report(report, &args, &rows, machine)?;
     }
-    if options.json {
+    let wrong = rows.iter().filter(|row| !row.complaints.is_empty()).count();
+    if options.goals {
+        rest(options, args, &rows, machine)?;
+    } else if options.json {
         output::json(&serde_json::to_value(&rows)?)?;
     }
-    let wrong = rows.iter().filter(|row| !row.complaints.is_empty()).count();
     if wrong > 0 {
         bail!(
             "{wrong} of {} rows are no measurement: see their complaints",
             rows.len()
         );
+    }
+    Ok(())
+}
+
+/// What is asked beside the figures, and all of it in one table.
+fn rest(options: &Options, figures: StorageArgs, rows: &[Row], machine: Machine<'_>) -> Result<()> {
+    let args = SceneArgs {
+        storage: figures,
+        fastrm: options.fastrm.clone(),
+        part: options.part,
+    };
+    let mut told = Ok(());
+    let scenes = Scenes::run(&args, machine, &mut |line| {
+        if !options.json && told.is_ok() {
+            told = output::text(&format!("{line}\n"));
+        }
+    });
+    told?;
+    let goals = storage::goals(rows, &scenes);
+    let lines = goals.iter().map(Line::markdown);
+    let table: String = [GOAL_TITLES.to_owned()].into_iter().chain(lines).collect();
+    if let Some(report) = &options.report {
+        replace_file(machine.disk, &report.join("goals.md"), table.as_bytes())?;
+    }
+    match options.json {
+        true => output::json(&serde_json::json!({ "figures": rows, "goals": goals }))?,
+        false => output::text(&format!("\n{table}"))?,
+    }
+    let failures = scenes.failures();
+    if !failures.is_empty() {
+        bail!("not everything could be measured: {}", failures.join("; "));
     }
     Ok(())
 }

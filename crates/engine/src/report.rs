@@ -170,6 +170,8 @@ pub struct Damage {
     pub message_id: Option<String>,
     /// Its groups and numbers, where the overview leads to it.
     pub groups: Vec<(String, u64)>,
+    /// Its file is there, and this program may not read it.
+    pub is_denied: bool,
     /// What it means.
     pub means: &'static str,
 }
@@ -178,10 +180,16 @@ impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (buffer, from, to) = (&self.buffer, self.from, self.to);
         match (self.sequence, self.cycle) {
-            (Some(sequence), _) => write!(
-                f,
-                "buffer {buffer}: the article at {from:#x} (sequence {sequence}) is damaged"
-            )?,
+            (Some(sequence), _) => {
+                let what = match self.is_denied {
+                    true => "may not be read",
+                    false => "is damaged",
+                };
+                write!(
+                    f,
+                    "buffer {buffer}: the article at {from:#x} (sequence {sequence}) {what}"
+                )?;
+            }
             (None, cycle) => {
                 write!(
                     f,

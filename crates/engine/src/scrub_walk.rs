@@ -281,6 +281,7 @@ fn by_the_bitmap(buffer: &Arc<dyn BufferReader>, at: Position) -> Damage {
         file: None,
         message_id: None,
         groups: Vec::new(),
+        is_denied: false,
         means: "by the bitmap of the buffer an article begins there; the history leads to none, so that nobody misses it",
     }
 }

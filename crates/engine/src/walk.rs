@@ -80,6 +80,10 @@ pub(crate) struct Walk<'a> {
 const WITHOUT_FILE: &str = "its file is not there, and nothing tells whether somebody removed it or its disk is missing: readers are told that it is not there \
                             until it is back; `newsreel article cancel` takes it out";
 
+/// What it means that a file may not be read.
+const DENIED: &str = "nothing tells that it is lost: its owner, or that of a directory above it, lets this program not read it; give it to the user that newsreel runs \
+                      as (`chown`, `chmod u+r`), and scrub again; until then readers are told that it cannot be read";
+
 /// So many missed articles are asked about at the latest.
 const MISSED_AT_ONCE: usize = 1 << 20;
 
@@ -210,6 +214,10 @@ impl<'a> Walk<'a> {
             };
         }
         let mut damage = self.damaged_article(&token, sequence, id_hash);
+        if self.scan.is_denied() {
+            (damage.is_denied, damage.means) = (true, DENIED);
+            return Met::Damaged(token.position(), damage);
+        }
         match self.shared.store.removed(&token) {
             Some(_) => {
                 damage.means = WITHOUT_FILE;
@@ -354,6 +362,7 @@ impl<'a> Walk<'a> {
             file: file.map(|file| file.display().to_string()),
             message_id: whose.id,
             groups: whose.places,
+            is_denied: false,
             means: "its text is lost, and readers are told that it is not there",
         })
     }
@@ -405,6 +414,7 @@ impl<'a> Walk<'a> {
             file: None,
             message_id,
             groups,
+            is_denied: false,
             means: "the articles that lay there are lost, and readers are told that they are not there",
         })
     }
@@ -429,6 +439,7 @@ impl<'a> Walk<'a> {
                 file: None,
                 message_id: lost.id.or_else(|| self.ids.remove(&position)),
                 groups: places.collect(),
+                is_denied: false,
                 means: "nothing is left of it there: its text is lost, and readers are told that it is not there",
             }),
         )

@@ -530,6 +530,11 @@ pub trait RecordScan: Send + Debug {
     /// The next thing found; `None` at the end.
     fn step(&mut self) -> Result<Option<Scanned>>;
 
+    /// Whether the article of the record that was found last is in a file that this program may not read.
+    fn is_denied(&self) -> bool {
+        false
+    }
+
     /// Appends the stretches of whole pages that were passed since this was asked last, between records of one cycle, in which
     /// nothing of that cycle is written: articles are written without such gaps.
     fn take_gaps(&mut self, _out: &mut Vec<Range<Position>>) {}

@@ -395,8 +395,19 @@ async fn a_file_that_cannot_be_opened_costs_the_scrub_no_other() {
         (1, 3),
         "{report:?}"
     );
-    let file = report.damaged[0].file.as_deref();
-    assert_eq!(file, Some("/news/misc/other/1"));
+    let damage = &report.damaged[0];
+    assert_eq!(damage.file.as_deref(), Some("/news/misc/other/1"));
+    // It had been told as lost.
+    assert!(
+        damage.to_string().contains(") may not be read: "),
+        "{damage}"
+    );
+    assert!(
+        damage
+            .means
+            .contains("give it to the user that newsreel runs as"),
+        "{damage:?}"
+    );
     faulty.clear();
     assert_eq!(scrub(&world).damaged.len(), 0);
     assert_eq!(alive(&world, 4).await, [0, 1, 2, 3]);

@@ -23,6 +23,8 @@ pub(super) struct FileScan {
     is_of_cards: bool,
     /// The article of the last step, or what is left of it; of a card its Xref.
     text: Vec<u8>,
+    /// The file of the last step may not be read.
+    is_denied: bool,
     octets_read: u64,
 }
 
@@ -33,6 +35,7 @@ impl FileScan {
             folder,
             is_of_cards: false,
             text: Vec::new(),
+            is_denied: false,
             octets_read: 0,
         }
     }
@@ -64,9 +67,11 @@ impl FileScan {
         match read {
             Ok(_) => Ok((Some(card), true)),
             // One that its owner lets nobody read costs no other.
-            Err(TextError::Host(error)) if !error.is_medium() && !error.is_denied() => {
-                Err(error.into())
+            Err(TextError::Host(error)) if error.is_denied() => {
+                self.is_denied = true;
+                Ok((Some(card), false))
             }
+            Err(TextError::Host(error)) if !error.is_medium() => Err(error.into()),
             Err(_) => Ok((Some(card), false)),
         }
     }
@@ -75,6 +80,7 @@ impl FileScan {
 impl RecordScan for FileScan {
     fn step(&mut self) -> Result<Option<Scanned>> {
         self.text.clear();
+        self.is_denied = false;
         let scanned = self.cards.step()?;
         let Some(Scanned::Record {
             token,
@@ -99,6 +105,10 @@ impl RecordScan for FileScan {
             sound: sound && is_whole,
             live,
         }))
+    }
+
+    fn is_denied(&self) -> bool {
+        self.is_denied
     }
 
     fn article(&self) -> &[u8] {
